@@ -1,0 +1,1 @@
+"""Real series, ordinary experts and the experiments made with them."""

@@ -1,0 +1,408 @@
+"""Compiled kernels of the game on ordered cells: the logit equilibrium by Newton in O(K), and the certificate.
+
+The payoff is a direct sum, in this order: quantile calibration (one coordinate a level), moments (one an order), regret
+in CRPS, regret in squared error.  ``weights`` holds a factor for each of the four; a factor of zero means absent.
+Symbols follow the theory page: S the ledger, F the cumulated masses, v the field <S, payoff>, all in units of the temperature.
+
+With H(u) = sum_a s_a (min(u, a) - a u) the quantile field is v_k = (H(F_k) - H(F_{k-1})) / p_k: the mean of
+h = H' over the cell's share of [0, 1].
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from orcast.oracles._cells import power_mean
+
+# Indices into `weights`.
+QUANTILE, MOMENT, CRPS, MSE = 0, 1, 2, 3
+# A mass below this is treated as the limit zero.
+TINY_MASS = 1e-10
+# Derivative factors are kept above this, so that the Newton matrix stays an M-matrix.
+MIN_SLOPE = 0.1
+# Largest step in log mass, and how a rejected step shrinks.
+MAX_STEP, SHRINK, TRIES = 2.0, 0.4, 6
+
+
+@njit(cache=True, error_model="numpy")
+def field_tables(s, levels, knots, slopes):
+    """H at the knots 0, a_1, ..., a_L and its slope h right of each, for the ledger s."""
+    count = levels.shape[0]
+    above = 0.0
+    centre = 0.0
+    for i in range(count):
+        above += s[i]
+        centre += s[i] * levels[i]
+    height = 0.0
+    at = 0.0
+    for i in range(count):
+        knots[i] = height
+        slopes[i] = above - centre
+        height += slopes[i] * (levels[i] - at)
+        at = levels[i]
+        above -= s[i]
+    knots[count] = height
+    slopes[count] = above - centre
+
+
+@njit(cache=True, error_model="numpy")
+def residual(n, lp, base, levels, knots, slopes, crps_pull, width, mse_pull, middle, F, p, v, h, r):
+    """Normalise lp; fill masses, F, field, slopes at the edges and the centred residual; return its largest size."""
+    top = lp[0]
+    for k in range(1, n):
+        top = max(top, lp[k])
+    total = 0.0
+    for k in range(n):
+        p[k] = math.exp(lp[k] - top)
+        total += p[k]
+    shift = math.log(total) + top
+    scale = 1.0 / total
+    mean = 0.0
+    if mse_pull != 0.0:
+        for k in range(n):
+            mean += p[k] * scale * middle[k]
+    count = levels.shape[0]
+    j = 0
+    before = 0.0
+    height = 0.0
+    crps_left = 0.0
+    r_mean = 0.0
+    h[0] = slopes[0]
+    for k in range(n):
+        lp[k] -= shift
+        p[k] *= scale
+        after = before + p[k] if k < n - 1 else 1.0
+        F[k] = after
+        while j < count and levels[j] <= after:
+            j += 1
+        next_height = knots[j] + slopes[j] * (after - (levels[j - 1] if j > 0 else 0.0))
+        h[k + 1] = slopes[j]
+        v[k] = (next_height - height) / p[k] if p[k] > TINY_MASS else 0.5 * (h[k] + h[k + 1])
+        value = lp[k] - base[k] - v[k]
+        if crps_pull != 0.0:
+            value -= crps_pull * (crps_left + width[k] * (before + p[k] / 3.0 - 0.5))
+            crps_left += width[k] * (2.0 * before + p[k] - 1.0)
+        if mse_pull != 0.0:
+            value += 2.0 * mse_pull * mean * middle[k]
+        r[k] = value
+        r_mean += p[k] * value
+        before = after
+        height = next_height
+    worst = 0.0
+    for k in range(n):
+        r[k] -= r_mean
+        worst = max(worst, abs(r[k]))
+    return worst
+
+
+@njit(cache=True, error_model="numpy")
+def solve(n, lp, base, levels, knots, slopes, crps_pull, width, mse_pull, middle, tolerance, steps, work):
+    """Logit equilibrium log p = base + field(p) + const by damped Newton from lp, in place; returns the residual.
+
+    In terms of F the Newton system is tridiagonal (quantiles, CRPS) plus rank one (the mean, from squared error): one
+    Thomas sweep and one Sherman-Morrison correction.
+    """
+    F, p, v, h, r = work[0], work[1], work[2], work[3], work[4]
+    upper, d, e, start = work[5], work[6], work[7], work[8]
+    size = residual(n, lp, base, levels, knots, slopes, crps_pull, width, mse_pull, middle, F, p, v, h, r)
+    for _ in range(steps):
+        if size <= tolerance or n < 2:
+            break
+        inv = 1.0 / max(p[0], TINY_MASS)
+        a = max(1.0 - (h[1] - v[0]), MIN_SLOPE) * inv
+        b = 0.0
+        for k in range(n - 1):
+            inv = 1.0 / max(p[k + 1], TINY_MASS)
+            a_next = max(1.0 - (h[k + 2] - v[k + 1]), MIN_SLOPE) * inv
+            b_next = max(1.0 + (v[k + 1] - h[k + 1]), MIN_SLOPE) * inv
+            below = -b
+            diagonal = a + b_next
+            above = -a_next
+            if crps_pull != 0.0:
+                below += crps_pull * width[k] / 3.0
+                diagonal += crps_pull * (width[k] + width[k + 1]) * (2.0 / 3.0)
+                above += crps_pull * width[k + 1] / 3.0
+            slope = middle[k + 1] - middle[k]
+            if k == 0:
+                pivot = 1.0 / diagonal
+                d[k] = (r[k + 1] - r[k]) * pivot
+                e[k] = slope * pivot
+            else:
+                pivot = 1.0 / (diagonal - below * upper[k - 1])
+                d[k] = (r[k + 1] - r[k] - below * d[k - 1]) * pivot
+                e[k] = (slope - below * e[k - 1]) * pivot
+            upper[k] = above * pivot
+            a = a_next
+            b = b_next
+        for k in range(n - 3, -1, -1):
+            d[k] -= upper[k] * d[k + 1]
+            e[k] -= upper[k] * e[k + 1]
+        if mse_pull != 0.0:
+            along_d = 0.0
+            along_e = 0.0
+            for k in range(n - 1):
+                slope = middle[k + 1] - middle[k]
+                along_d += slope * d[k]
+                along_e += slope * e[k]
+            factor = 2.0 * mse_pull * along_d / (1.0 + 2.0 * mse_pull * along_e)
+            for k in range(n - 1):
+                d[k] -= factor * e[k]
+        # From a step in F to one in log p, limited; `e` now holds it.
+        last = 0.0
+        for k in range(n):
+            change = d[k] if k < n - 1 else 0.0
+            e[k] = min(max((change - last) / max(p[k], TINY_MASS), -MAX_STEP), MAX_STEP)
+            last = change
+            start[k] = lp[k]
+        length = 1.0
+        improved = False
+        for _ in range(TRIES):
+            for k in range(n):
+                lp[k] = start[k] + length * e[k]
+            new = residual(n, lp, base, levels, knots, slopes, crps_pull, width, mse_pull, middle, F, p, v, h, r)
+            if new < size:
+                improved = True
+                break
+            length *= SHRINK
+        if not improved:
+            for k in range(n):
+                lp[k] = start[k]
+            new = residual(n, lp, base, levels, knots, slopes, crps_pull, width, mse_pull, middle, F, p, v, h, r)
+            size = new
+            break
+        size = new
+    return size
+
+
+@njit(cache=True, error_model="numpy")
+def quantile_payoff(k, p, levels, out):
+    """clip((a - F_{k-1}) / p_k, 0, 1) - a for each level a: the indicator {y <= q_a} averaged over the outcome's cell."""
+    before = 0.0
+    for j in range(k):
+        before += p[j]
+    mass = p[k]
+    for i in range(levels.shape[0]):
+        a = levels[i]
+        if a <= before:
+            out[i] = -a if mass > TINY_MASS or a < before else 1.0 - a
+        elif a >= before + mass:
+            out[i] = 1.0 - a
+        else:
+            out[i] = (a - before) / mass - a
+
+
+@njit(cache=True, error_model="numpy")
+def payoff(y, k, n, left, right, p, expert, low, high, levels, orders, weights, scales, out):
+    """The whole weighted payoff of playing p when y, in cell k, comes true."""
+    count = levels.shape[0]
+    quantile_payoff(k, p, levels, out)
+    for i in range(count):
+        out[i] *= weights[QUANTILE]
+    span = high - low
+    t = (y - low) / span
+    for order in range(1, orders + 1):
+        mean = 0.0
+        for j in range(n):
+            mean += p[j] * power_mean((left[j] - low) / span, (right[j] - low) / span, order)
+        out[count + order - 1] = weights[MOMENT] * (mean - t**order)
+    at = count + orders
+    if weights[CRPS] != 0.0:
+        out[at] = weights[CRPS] * scales[0] * crps_difference(y, k, n, left, right, p, expert)
+        at += 1
+    if weights[MSE] != 0.0:
+        mean_p = 0.0
+        mean_x = 0.0
+        for j in range(n):
+            middle = (0.5 * (left[j] + right[j]) - low) / span
+            mean_p += p[j] * middle
+            mean_x += expert[j] * middle
+        out[at] = weights[MSE] * scales[1] * (mean_p - mean_x) * (mean_p + mean_x - 2.0 * t)
+
+
+@njit(cache=True, error_model="numpy")
+def crps_difference(y, k, n, left, right, p, expert):
+    """CRPS(p, y) - CRPS(expert, y) for an outcome in cell k, both on the same cells."""
+    F = 0.0
+    G = 0.0
+    total = 0.0
+    for j in range(n):
+        F1 = F + p[j]
+        G1 = G + expert[j]
+        width = right[j] - left[j]
+        squares = (F * F + F * F1 + F1 * F1 - G * G - G * G1 - G1 * G1) / 3.0
+        # int (1-F)^2 - (1-G)^2 = int F^2 - G^2 - 2 (F - G)
+        tilt = F + F1 - G - G1
+        if j < k:
+            total += width * squares
+        elif j > k:
+            total += width * (squares - tilt)
+        elif width > 0.0:
+            s = (y - left[j]) / width
+            Fy = F + s * p[j]
+            Gy = G + s * expert[j]
+            total += width * (squares - (1.0 - s) * (Fy + F1 - Gy - G1))
+        F = F1
+        G = G1
+    return total
+
+
+@njit(cache=True, error_model="numpy")
+def certify(n, left, right, p, expert, S, low, high, levels, knots, slopes, orders, weights, scales, out):
+    """What the worst outcome could do, over every point of every cell; `knots`, `slopes` are the tables of S.
+
+    Fills out[0] = max ||S + payoff||_+^2, out[1] = max (2 <S_+, payoff> + ||payoff||^2), out[2] = max ||payoff||^2,
+    out[3] = argmax of out[1].  Within a cell each coordinate is monotone or quadratic in y, so its extremes are known; where
+    several coordinates take theirs at different points of one cell, the sum of the maxima is an upper bound.
+    """
+    count = levels.shape[0]
+    span = high - low
+    wq = weights[QUANTILE]
+    wm = weights[MOMENT]
+    # Norms of S, part by part.
+    s_quantile = 0.0
+    for i in range(count):
+        s_quantile += S[i] * S[i]
+    means = np.zeros(orders)
+    for order in range(1, orders + 1):
+        for j in range(n):
+            means[order - 1] += p[j] * power_mean((left[j] - low) / span, (right[j] - low) / span, order)
+    at_crps = count + orders
+    at_mse = at_crps + (1 if weights[CRPS] != 0.0 else 0)
+    mean_p = 0.0
+    mean_x = 0.0
+    if weights[MSE] != 0.0:
+        for j in range(n):
+            middle = (0.5 * (left[j] + right[j]) - low) / span
+            mean_p += p[j] * middle
+            mean_x += expert[j] * middle
+    # CRPS difference at the lowest outcome: every cell lies above it.
+    gap = 0.0
+    if weights[CRPS] != 0.0:
+        gap = crps_difference(left[0], 0, n, left, right, p, expert)
+    # Quantile part: prefix of a^2 below, suffix of (1-a)^2 above, a short walk in between.
+    suffix = 0.0
+    for i in range(count):
+        suffix += (1.0 - levels[i]) ** 2
+    prefix = 0.0
+    first = 0
+    seg = 0
+    before = 0.0
+    before_x = 0.0
+    height = 0.0
+    out[0] = -1.0
+    out[1] = -1e300
+    out[2] = 0.0
+    out[3] = 0.0
+    for k in range(n):
+        after = before + p[k] if k < n - 1 else 1.0
+        while seg < count and levels[seg] <= after:
+            seg += 1
+        next_height = knots[seg] + slopes[seg] * (after - (levels[seg - 1] if seg > 0 else 0.0))
+        square = prefix
+        i = first
+        rest = suffix
+        if p[k] > TINY_MASS:
+            v = (next_height - height) / p[k]
+            while i < count and levels[i] < after:
+                a = levels[i]
+                z = (a - before) / p[k] - a if a > before else -a
+                square += z * z
+                rest -= (1.0 - a) ** 2
+                prefix += a * a
+                i += 1
+            first = i
+            suffix = rest
+        else:
+            # The limit: levels at or above F count as 1 - a, as in quantile_payoff.
+            while i < count and levels[i] < before:
+                rest -= (1.0 - levels[i]) ** 2
+                prefix += levels[i] ** 2
+                i += 1
+            first = i
+            suffix = rest
+            square = prefix
+            v = slopes[i]
+        square += rest
+        cross = 2.0 * wq * v
+        norm = wq * wq * square
+        worst = s_quantile + cross + norm
+        linear = cross + norm
+        ta = (left[k] - low) / span
+        tb = (right[k] - low) / span
+        for order in range(1, orders + 1):
+            da = wm * (means[order - 1] - ta**order)
+            db = wm * (means[order - 1] - tb**order)
+            s = S[count + order - 1]
+            worst += max((s + da) ** 2, (s + db) ** 2)
+            linear += max(2.0 * s * da + da * da, 2.0 * s * db + db * db)
+            norm += max(da * da, db * db)
+        if weights[CRPS] != 0.0:
+            c = weights[CRPS] * scales[0]
+            width = right[k] - left[k]
+            slope_a = 2.0 * (before - before_x)
+            slope_b = slope_a + 2.0 * (p[k] - expert[k])
+            gap_b = gap + 0.5 * width * (slope_a + slope_b)
+            top = max(gap, gap_b)
+            bottom = min(gap, gap_b)
+            if slope_a * slope_b < 0.0:
+                vertex = gap + 0.5 * width * slope_a * slope_a / (slope_a - slope_b)
+                top = max(top, vertex)
+                bottom = min(bottom, vertex)
+            s = S[at_crps]
+            positive = max(s, 0.0)
+            worst += max(s + c * top, 0.0) ** 2
+            linear += max(2.0 * positive * c * top + c * c * top * top, 2.0 * positive * c * bottom + c * c * bottom * bottom)
+            norm += c * c * max(top * top, bottom * bottom)
+            gap = gap_b
+            before_x += expert[k]
+        if weights[MSE] != 0.0:
+            c = weights[MSE] * scales[1]
+            da = c * (mean_p - mean_x) * (mean_p + mean_x - 2.0 * ta)
+            db = c * (mean_p - mean_x) * (mean_p + mean_x - 2.0 * tb)
+            s = S[at_mse]
+            positive = max(s, 0.0)
+            worst += max(s + max(da, db), 0.0) ** 2
+            linear += max(2.0 * positive * da + da * da, 2.0 * positive * db + db * db)
+            norm += max(da * da, db * db)
+        out[0] = max(out[0], worst)
+        if linear > out[1]:
+            out[1] = linear
+            out[3] = k
+        out[2] = max(out[2], norm)
+        before = after
+        height = next_height
+
+
+@njit(cache=True, error_model="numpy")
+def two_cells(n, levels, knots, slopes, p):
+    """The exact half-space oracle for quantiles alone: mass u in the bottom cell and 1 - u in the top one.
+
+    If H'(0) <= 0 all mass goes to the top cell, else if H'(1) <= 0 all to the bottom one, else u is a downward zero of
+    H (paper, C.1.2, corrected).
+    """
+    count = levels.shape[0]
+    for k in range(n):
+        p[k] = 0.0
+    if n == 1:
+        p[0] = 1.0
+        return
+    if slopes[0] <= 0.0:
+        p[n - 1] = 1.0
+        return
+    if slopes[count] <= 0.0:
+        p[0] = 1.0
+        return
+    # H rises from 0 at u = 0 and rises to 0 at u = 1: it crosses zero downwards in between.
+    for i in range(1, count + 1):
+        if knots[i - 1] > 0.0 >= knots[i] or (i == 1 and knots[i] <= 0.0):
+            start = levels[i - 2] if i > 1 else 0.0
+            u = start - knots[i - 1] / slopes[i - 1] if slopes[i - 1] < 0.0 else levels[i - 1]
+            u = min(max(u, start), levels[i - 1])
+            p[0] = u
+            p[n - 1] = 1.0 - u
+            return
+    p[0] = levels[count - 1]
+    p[n - 1] = 1.0 - p[0]
