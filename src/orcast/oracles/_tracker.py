@@ -1,0 +1,294 @@
+"""Compiled kernels of the tracker: an online location-scale correction of the expert, in normal scores.
+
+Let Q(z) be the expert's quantile at the level Phi(z), linear between the levels it gave and beyond them.  Each learner
+predicts the mean a and the spread b of the normal score of the next outcome, and Q(a + b z) is its corrected expert: for
+a Gaussian expert a shift and a stretch; atoms and bounds stay where they are.
+
+    a : recursive least squares on the last errors and on how far the last outcome lies from today's median
+    b : a slow mean of |score - a| times exp(linear in: its fast mean, the level of the median, the expert's own
+        spread, the distance to the last outcome), fitted by recursive least squares on |score - a| / (c b) - 1
+
+The learners' a and b are averaged with exponential weights on their discounted pinball loss; the expert itself (a = 0,
+b = 1) is one of them.  Every observation counts 1 / sqrt(1 + outcomes outstanding when the forecast was made): errors of
+one batch are seldom independent.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+# What a learner is made of, one row each: location features used, memory of the slow spread.
+FEATURES, SLOW = 0, 1
+N_LOCATION, N_SPREAD = 5, 5
+# Learners keep this share of the past at each step, and start this sure of "the expert is right".
+KEEP = 0.998
+LOCATION_START, SPREAD_START = 0.05, 0.02
+LOCATION_CAP, SPREAD_CAP = 0.5, 0.1
+FAST = 0.9
+RHO_KEEP = 0.99
+WEIGHT_RATE = 2.0
+# E|z| of a standard normal
+MEAN_ABS = 0.7978845608028654
+
+# Places in the tally.
+(
+    RHO,  # running size of the expert's scores
+    ERROR_1,  # y - median of the last three booked rounds
+    ERROR_2,
+    ERROR_3,
+    LAST_Y,
+    SEEN,
+    MEDIAN_MEAN,
+    MEDIAN_VAR,
+    LOG_SCALE_MEAN,
+    DISTANCE_MEAN,
+    LAST_PIT,  # of the corrected expert
+    LOSS_SUM,  # discounted CRPS of the expert
+    LOSS_COUNT,
+    SQUARE_SUM,  # its discounted squared error, in units of the interval
+    LEARNT,  # observations, discounted for delay
+) = range(15)
+TALLY_SIZE = 15
+
+# Places in a round's record of what the tracker saw: features first, then these, then (a, b) and spread features by learner.
+SCALE, SLOPE_LOW, SLOPE_HIGH, RHO_THEN, MEDIAN = 5, 6, 7, 8, 9
+LEARNERS_AT = 10
+PER_LEARNER = 2 + N_SPREAD
+
+
+@njit(cache=True, error_model="numpy")
+def outer_slopes(q, z, smallest):
+    """Slopes of Q beyond the outer levels: those of each half, kept comparable and positive."""
+    last = q.shape[0] - 1
+    middle = last // 2
+    low = (q[middle] - q[0]) / (z[middle] - z[0])
+    high = (q[last] - q[middle]) / (z[last] - z[middle])
+    least = max(0.125 * (low + high), smallest)
+    return max(low, least), max(high, least)
+
+
+@njit(cache=True, error_model="numpy")
+def quantile_at(score, q, z, slope_low, slope_high):
+    """Q at a normal score."""
+    last = q.shape[0] - 1
+    if score <= z[0]:
+        return q[0] + (score - z[0]) * slope_low
+    if score >= z[last]:
+        return q[last] + (score - z[last]) * slope_high
+    a = 0
+    b = last
+    while b - a > 1:
+        middle = (a + b) // 2
+        if z[middle] <= score:
+            a = middle
+        else:
+            b = middle
+    return q[a] + (q[b] - q[a]) * (score - z[a]) / (z[b] - z[a])
+
+
+@njit(cache=True, error_model="numpy")
+def corrected(location, spread, q, z, slope_low, slope_high, low, high, out):
+    """The quantiles Q(location + spread z) at the grid, within the bounds; one walk along the grid."""
+    last = q.shape[0] - 1
+    j = 0
+    for i in range(last + 1):
+        score = location + spread * z[i]
+        if score <= z[0]:
+            value = q[0] + (score - z[0]) * slope_low
+        elif score >= z[last]:
+            value = q[last] + (score - z[last]) * slope_high
+        else:
+            while z[j + 1] < score:
+                j += 1
+            value = q[j] + (q[j + 1] - q[j]) * (score - z[j]) / (z[j + 1] - z[j])
+        out[i] = min(max(value, low), high)
+
+
+@njit(cache=True, error_model="numpy")
+def normal_score(y, q, z, slope_low, slope_high):
+    """Mean and variance of the normal score of y: the variance is zero unless y sits on an atom of the expert."""
+    last = q.shape[0] - 1
+    if y < q[0]:
+        return z[0] + (y - q[0]) / slope_low, 0.0
+    if y > q[last]:
+        return z[last] + (y - q[last]) / slope_high, 0.0
+    i = np.searchsorted(q, y)
+    if q[i] > y:
+        return z[i - 1] + (z[i] - z[i - 1]) * (y - q[i - 1]) / (q[i] - q[i - 1]), 0.0
+    j = np.searchsorted(q, y, side="right") - 1
+    if i == j:
+        return z[i], 0.0
+    # On an atom: a standard normal cut to the atom's share of the levels.
+    a = z[i] if i > 0 else -8.0
+    b = z[j] if j < last else 8.0
+    share = 0.5 * (math.erf(b / math.sqrt(2.0)) - math.erf(a / math.sqrt(2.0)))
+    density_a = math.exp(-0.5 * a * a) / math.sqrt(2.0 * math.pi)
+    density_b = math.exp(-0.5 * b * b) / math.sqrt(2.0 * math.pi)
+    mean = (density_a - density_b) / share
+    return mean, max(1.0 + (a * density_a - b * density_b) / share - mean * mean, 0.0)
+
+
+@njit(cache=True, error_model="numpy")
+def pinball(q, y, levels):
+    """Mean pinball loss of quantiles."""
+    total = 0.0
+    for i in range(q.shape[0]):
+        error = y - q[i]
+        total += levels[i] * error if error > 0.0 else (levels[i] - 1.0) * error
+    return total / q.shape[0]
+
+
+@njit(cache=True, error_model="numpy")
+def least_squares(theta, P, x, count, error, keep, weight, cap, gain):
+    """One step of recursive least squares with forgetting; P stops growing at `cap` where nothing excites it."""
+    scale = keep / weight
+    for i in range(count):
+        total = 0.0
+        for j in range(count):
+            total += P[i, j] * x[j]
+        gain[i] = total
+        scale += total * x[i]
+    for i in range(count):
+        theta[i] += gain[i] / scale * error
+    largest = 0.0
+    for i in range(count):
+        for j in range(count):
+            P[i, j] = (P[i, j] - gain[i] * gain[j] / scale) / keep
+        largest = max(largest, P[i, i])
+    if largest > cap:
+        for i in range(count):
+            for j in range(count):
+                P[i, j] *= keep
+
+
+@njit(cache=True, error_model="numpy")
+def track(q, z, low, high, learners, memory, record, out):
+    """Fill `record` with what each learner says and `out` with the quantiles of the corrected expert."""
+    tally = memory.tally
+    span = high - low
+    middle = q.shape[0] // 2
+    slope_low, slope_high = outer_slopes(q, z, 1e-7 * span)
+    scale = 0.5 * (quantile_at(1.0, q, z, slope_low, slope_high) - quantile_at(-1.0, q, z, slope_low, slope_high))
+    scale = max(scale, 0.1 * (slope_low + slope_high))
+    rho = tally[RHO]
+    record[0] = 1.0
+    for i in range(1, N_LOCATION):
+        record[i] = 0.0
+    if tally[SEEN] > 0.0:
+        unit = 1.0 / (scale * rho)
+        record[1] = tally[ERROR_1] * unit
+        record[2] = tally[ERROR_2] * unit
+        record[3] = tally[ERROR_3] * unit
+        record[4] = (tally[LAST_Y] - q[middle]) * unit
+        for i in range(1, N_LOCATION):
+            record[i] = min(max(record[i], -8.0), 8.0)
+    record[SCALE] = scale
+    record[SLOPE_LOW] = slope_low
+    record[SLOPE_HIGH] = slope_high
+    record[RHO_THEN] = rho
+    record[MEDIAN] = q[middle]
+    loss = memory.track_loss
+    best = loss[0]
+    for c in range(1, loss.shape[0]):
+        best = min(best, loss[c])
+    # The expert as it is: weight by the first loss.
+    weight = math.exp(-WEIGHT_RATE * (loss[0] - best))
+    location = 0.0
+    spread = weight
+    total = weight
+    for c in range(learners.shape[0]):
+        at = LEARNERS_AT + c * PER_LEARNER
+        a = 0.0
+        for i in range(int(learners[c, FEATURES])):
+            a += memory.location[c, i] * record[i]
+        slow = memory.spread[c, 0]
+        record[at + 2] = 1.0
+        record[at + 3] = math.log((memory.spread[c, 1] + 0.1 * slow) / (1.1 * slow))
+        for i in range(4, 7):
+            record[at + i] = 0.0
+        if tally[SEEN] > 5.0:
+            level = (q[middle] - tally[MEDIAN_MEAN]) / math.sqrt(tally[MEDIAN_VAR] + 1e-300)
+            record[at + 4] = min(max(level, -3.0), 3.0)
+            record[at + 5] = min(max(math.log(scale) - tally[LOG_SCALE_MEAN], -2.0), 2.0)
+            record[at + 6] = math.log(1.0 + abs(record[4])) - tally[DISTANCE_MEAN]
+        stretch = 0.0
+        for i in range(N_SPREAD):
+            stretch += memory.fit[c, i] * record[at + 2 + i]
+        b = slow * math.exp(min(max(stretch, -1.5), 1.5))
+        record[at] = a * rho
+        record[at + 1] = b * rho
+        weight = math.exp(-WEIGHT_RATE * (loss[c + 1] - best))
+        location += weight * record[at]
+        spread += weight * record[at + 1]
+        total += weight
+    corrected(location / total, spread / total, q, z, slope_low, slope_high, low, high, out)
+
+
+@njit(cache=True, error_model="numpy")
+def learn(y, q, z, levels, low, high, learners, loss_keep, loss_unit, weight, memory, record):
+    """Teach every learner the outcome of a round, from what it saw when the forecast was made."""
+    tally = memory.tally
+    slope_low = record[SLOPE_LOW]
+    slope_high = record[SLOPE_HIGH]
+    score, blur = normal_score(y, q, z, slope_low, slope_high)
+    rho = tally[RHO]
+    aged = record[RHO_THEN] / rho
+    features = np.empty(N_LOCATION)
+    features[0] = 1.0
+    for i in range(1, N_LOCATION):
+        features[i] = record[i] * aged
+    target = min(max(score / rho, -6.0), 6.0)
+    gain = np.empty(max(N_LOCATION, N_SPREAD))
+    quantiles = np.empty(q.shape[0])
+    keep = 1.0 - (1.0 - KEEP) * weight
+    fade = 1.0 - (1.0 - loss_keep) * weight
+    for c in range(-1, learners.shape[0]):
+        at = LEARNERS_AT + c * PER_LEARNER
+        if c < 0:
+            own = pinball(q, y, levels)
+        else:
+            corrected(record[at], record[at + 1], q, z, slope_low, slope_high, low, high, quantiles)
+            own = pinball(quantiles, y, levels)
+        memory.track_loss[c + 1] = fade * memory.track_loss[c + 1] + weight * own / loss_unit
+        if c < 0:
+            continue
+        count = int(learners[c, FEATURES])
+        error = target
+        for i in range(count):
+            error -= memory.location[c, i] * features[i]
+        least_squares(
+            memory.location[c], memory.location_cov[c], features, count, error, keep, weight, LOCATION_CAP, gain
+        )
+        size = math.sqrt(error * error + blur / (rho * rho)) / MEAN_ABS
+        surprise = min(size * rho / record[at + 1] - 1.0, 4.0)
+        spread_features = record[at + 2 : at + 2 + N_SPREAD]
+        least_squares(
+            memory.fit[c], memory.fit_cov[c], spread_features, N_SPREAD, surprise, keep, weight, SPREAD_CAP, gain
+        )
+        slow = memory.spread[c, 0]
+        rate = (1.0 - FAST) * weight
+        memory.spread[c, 1] = (1.0 - rate) * memory.spread[c, 1] + rate * min(size, 6.0 * slow)
+        rate = (1.0 - learners[c, SLOW]) * weight
+        memory.spread[c, 0] = max((1.0 - rate) * slow + rate * size, 1e-3)
+    rate = (1.0 - RHO_KEEP) * weight
+    square = min(score * score + blur, 36.0 * rho * rho)
+    new_rho = max(math.sqrt((1.0 - rate) * rho * rho + rate * square), 1e-3)
+    for c in range(learners.shape[0]):
+        memory.location[c, 0] *= rho / new_rho
+        memory.spread[c, 0] *= rho / new_rho
+        memory.spread[c, 1] *= rho / new_rho
+    tally[RHO] = new_rho
+    rate = max(0.002, 1.0 / (tally[SEEN] + 1.0))
+    step = record[MEDIAN] - tally[MEDIAN_MEAN]
+    tally[MEDIAN_MEAN] += rate * step
+    tally[MEDIAN_VAR] = (1.0 - rate) * (tally[MEDIAN_VAR] + rate * step * step)
+    tally[LOG_SCALE_MEAN] += rate * (math.log(record[SCALE]) - tally[LOG_SCALE_MEAN])
+    tally[DISTANCE_MEAN] += rate * (math.log(1.0 + abs(record[4])) - tally[DISTANCE_MEAN])
+    tally[ERROR_3] = tally[ERROR_2]
+    tally[ERROR_2] = tally[ERROR_1]
+    tally[ERROR_1] = y - record[MEDIAN]
+    tally[LAST_Y] = y
+    tally[SEEN] += 1.0
