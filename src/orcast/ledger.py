@@ -199,6 +199,4 @@ class Ledger:
 
 def certificate(note: Array) -> Certificate:
     """The public form of a note."""
-    return Certificate(
-        bool(note[HOLDS] > 0.0), float(note[WORST]), float(note[ALLOWED]), float(note[BOUND])
-    )
+    return Certificate(bool(note[HOLDS] > 0.0), float(note[WORST]), float(note[ALLOWED]), float(note[BOUND]))

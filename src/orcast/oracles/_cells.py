@@ -48,49 +48,52 @@ def tail_edges(distance, first, out):
 
 @njit(cache=True, error_model="numpy")
 def build_cells(q, low, high, tail_cells, tail_mass, left, right, mass, slots):
-    """Cells at the expert's quantiles ``q`` with geometric tails to the bounds; returns how many there are.
+    """Cells at the expert's quantiles ``q``, geometric tails, an atom at each bound; returns how many there are.
 
     ``q`` holds the quantiles at even steps between ``tail_mass`` and ``1 - tail_mass``.  Equal quantiles merge into one
     atom; ``slots[i]`` says in which cell the i-th unmerged cell ended up.
     """
     inner = q.shape[0] - 1
-    total = inner + 2 * tail_cells
+    side = tail_cells + 1
+    total = inner + 2 * side
     atom = ATOM * (high - low)
     edges = np.empty(total + 1)
     tail = np.empty(tail_cells)
     first = TAIL_START * (q[inner] - q[0])
     down = q[0] - low
-    if tail_cells > 0 and down > atom:
+    if down > atom:
         tail_edges(down, max(first, TAIL_START_MIN * down), tail)
         for i in range(tail_cells):
-            edges[tail_cells - 1 - i] = q[0] - tail[i]
+            edges[tail_cells - i] = q[0] - tail[i]
     else:
         for i in range(tail_cells):
-            edges[i] = low
+            edges[tail_cells - i] = low
     for j in range(inner + 1):
-        edges[tail_cells + j] = q[j]
+        edges[side + j] = q[j]
     up = high - q[inner]
-    if tail_cells > 0 and up > atom:
+    if up > atom:
         tail_edges(up, max(first, TAIL_START_MIN * up), tail)
         for i in range(tail_cells):
-            edges[tail_cells + inner + 1 + i] = q[inner] + tail[i]
+            edges[side + inner + 1 + i] = q[inner] + tail[i]
     else:
         for i in range(tail_cells):
-            edges[tail_cells + inner + 1 + i] = high
+            edges[side + inner + 1 + i] = high
     edges[0] = low
+    edges[1] = low
+    edges[total - 1] = high
     edges[total] = high
-    outermost = tail_mass * (1.0 - TAIL_FALL) / (1.0 - TAIL_FALL**tail_cells) if tail_cells > 0 else 0.0
-    inner_mass = (1.0 - 2.0 * tail_mass) / inner if tail_cells > 0 else 1.0 / inner
+    innermost = tail_mass * (1.0 - TAIL_FALL) / (1.0 - TAIL_FALL**side)
+    inner_mass = (1.0 - 2.0 * tail_mass) / inner
     n = 0
     last_was_atom = False
     end = low
     for k in range(total):
-        if k < tail_cells:
-            m = outermost * TAIL_FALL ** (tail_cells - 1 - k)
-        elif k < tail_cells + inner:
+        if k < side:
+            m = innermost * TAIL_FALL ** (side - 1 - k)
+        elif k < side + inner:
             m = inner_mass
         else:
-            m = outermost * TAIL_FALL ** (k - tail_cells - inner)
+            m = innermost * TAIL_FALL ** (k - side - inner)
         if edges[k + 1] - end <= atom:
             if last_was_atom:
                 mass[n - 1] += m

@@ -162,7 +162,9 @@ def solve(n, lp, base, levels, knots, slopes, crps_pull, width, mse_pull, middle
         for _ in range(TRIES):
             for k in range(n):
                 lp[k] = start[k] + length * e[k]
-            new = residual(n, lp, base, levels, knots, slopes, crps_pull, width, mse_pull, middle, F, p, v, h, r)
+            new = residual(
+                n, lp, base, levels, knots, slopes, crps_pull, width, mse_pull, middle, F, p, v, h, r
+            )
             if new < size:
                 improved = True
                 break
@@ -170,7 +172,9 @@ def solve(n, lp, base, levels, knots, slopes, crps_pull, width, mse_pull, middle
         if not improved:
             for k in range(n):
                 lp[k] = start[k]
-            new = residual(n, lp, base, levels, knots, slopes, crps_pull, width, mse_pull, middle, F, p, v, h, r)
+            new = residual(
+                n, lp, base, levels, knots, slopes, crps_pull, width, mse_pull, middle, F, p, v, h, r
+            )
             size = new
             break
         size = new
@@ -354,7 +358,10 @@ def certify(n, left, right, p, expert, S, low, high, levels, knots, slopes, orde
             s = S[at_crps]
             positive = max(s, 0.0)
             worst += max(s + c * top, 0.0) ** 2
-            linear += max(2.0 * positive * c * top + c * c * top * top, 2.0 * positive * c * bottom + c * c * bottom * bottom)
+            linear += max(
+                2.0 * positive * c * top + c * c * top * top,
+                2.0 * positive * c * bottom + c * c * bottom * bottom,
+            )
             norm += c * c * max(top * top, bottom * bottom)
             gap = gap_b
             before_x += expert[k]

@@ -32,7 +32,18 @@ from orcast.oracles._cells import (
     read_quantiles,
     rebin,
 )
-from orcast.oracles._ordered import CRPS, MOMENT, MSE, QUANTILE, certify, field_tables, payoff, solve, two_cells
+from orcast.oracles._ordered import (
+    CRPS,
+    MOMENT,
+    MSE,
+    QUANTILE,
+    certify,
+    field_tables,
+    payoff,
+    solve,
+    two_cells,
+)
+from orcast.spaces import TAIL_MASS
 
 Array = NDArray[np.float64]
 
@@ -40,8 +51,6 @@ squared_norm = njit(cache=True)(_ledger.squared_norm)
 note_certificate = njit(cache=True)(_ledger.note_certificate)
 settle = njit(cache=True)(_ledger.settle)
 
-# Share of the mass outside the expert's outer quantiles, on each side.
-TAIL_MASS = 0.01
 # Members and weights.
 STEP, CONTEXT, START = 0, 1, 2
 BASIS = 8
@@ -50,12 +59,14 @@ WEIGHT_RATE = 2.0
 MAX_TILT = 6.0
 # This much of the prior is always in the mix, so that no cell is ever without mass.
 PRIOR_SHARE = 1e-4
+# Prior mass of the atom at each bound, without an expert.
+BOUND_MASS = 1e-4
 # The expert's own expectation counts as this many observations of its loss.
 OWN_WORD = 5.0
 # The equilibrium: when it is good enough at first, and when the certificate asks for more.
 EASY, EASY_STEPS = 0.01, 8
 STRICT, STRICT_STEPS, TRUSTED = 1e-7, 30, 1e-3
-CONTINUATION = 80
+CONTINUATION, LOWEST = 60, 1e-5
 
 # Rows of a round's cells.
 LEFT, RIGHT, PRIOR, EXPERT, PLAYED, TILT, MEMBERS = 0, 1, 2, 3, 4, 5, 6
@@ -113,12 +124,13 @@ class Round(NamedTuple):
 
 @njit(cache=True, error_model="numpy")
 def even_cells(low, high, n, rows, slots):
-    """Equal cells with equal masses: the prior when there is no expert."""
+    """Equal cells with equal masses and an atom of little mass at each bound: the prior when there is no expert."""
+    count = n - 2
     for k in range(n):
-        rows[LEFT, k] = low + (high - low) * k / n
-        rows[RIGHT, k] = low + (high - low) * (k + 1) / n if k < n - 1 else high
-        rows[PRIOR, k] = 1.0 / n
-        rows[EXPERT, k] = 1.0 / n
+        rows[LEFT, k] = low + (high - low) * max(k - 1, 0) / count if k < n - 1 else high
+        rows[RIGHT, k] = low + (high - low) * k / count if k < n - 2 else high
+        rows[PRIOR, k] = (1.0 - 2.0 * BOUND_MASS) / count if 0 < k < n - 1 else BOUND_MASS
+        rows[EXPERT, k] = rows[PRIOR, k]
         slots[k] = k
     return n
 
@@ -138,7 +150,9 @@ def basis_of(rules, n, slots, prior, out):
         above = below + prior[k]
         for j in range(BASIS):
             w = math.pi * (j + 1)
-            out[k, j] = math.sqrt(2.0) * (math.sin(w * above) - math.sin(w * below)) / (w * max(prior[k], 1e-12))
+            out[k, j] = (
+                math.sqrt(2.0) * (math.sin(w * above) - math.sin(w * below)) / (w * max(prior[k], 1e-12))
+            )
         below = above
 
 
@@ -301,17 +315,18 @@ def play(rules, memory, n, mix, pending, reserved, rnd):
     """The equilibrium around the mix on the ledger of what is played, as gentle as the slack rule lets it be.
 
     If the certificate does not hold at the usual temperature, lower it by continuation, each solve started from
-    the last and the ratio brought closer to 1 where a solve fails; last, for quantiles alone, the exact two-cell oracle.
+    the last and the ratio brought closer to 1 where a solve fails.  A branch of equilibria may end; then other priors, whose
+    branches are others, are tried.  Last, for quantiles alone, the exact two-cell oracle.
     """
     rows = rnd.cells
     count = rules.levels.shape[0]
     p = rows[PLAYED]
-    log_prior = np.empty(n)
-    log_masses(n, mix, log_prior)
+    log_mix = np.empty(n)
+    log_masses(n, mix, log_mix)
+    log_prior = log_mix.copy()
     base = np.empty(n)
     lp = np.empty(n)
     good = np.empty(n)
-    best = np.empty(n)
     width = np.empty(n)
     middle = np.empty(n)
     work = np.empty((9, n + 2))
@@ -328,9 +343,9 @@ def play(rules, memory, n, mix, pending, reserved, rnd):
         width[k] = rows[RIGHT, k] - rows[LEFT, k]
         middle[k] = (0.5 * (rows[LEFT, k] + rows[RIGHT, k]) - rules.low) / span
     square = squared_norm(memory.total, rules.one_sided)
-    temperature = rules.temperature * (1.0 + pending)
+    usual = rules.temperature * (1.0 + pending)
     crps_pull, mse_pull = prepare(
-        rules, memory.total, temperature, n, rows, log_prior, scales, s, knots, slopes, base
+        rules, memory.total, usual, n, rows, log_prior, scales, s, knots, slopes, base
     )
     for i in range(rnd.slots.shape[0]):
         lp[rnd.slots[i]] = log_prior[rnd.slots[i]] + memory.warm[i]
@@ -342,56 +357,97 @@ def play(rules, memory, n, mix, pending, reserved, rnd):
             good[k] = lp[k]
             lp[k] = log_prior[k]
         other = solve(
-            n, lp, base, rules.levels, knots, slopes, crps_pull, width, mse_pull, middle, EASY, STRICT_STEPS, work
+            n,
+            lp,
+            base,
+            rules.levels,
+            knots,
+            slopes,
+            crps_pull,
+            width,
+            mse_pull,
+            middle,
+            EASY,
+            STRICT_STEPS,
+            work,
         )
         if other > error:
             for k in range(n):
                 lp[k] = good[k]
     for k in range(n):
         p[k] = math.exp(lp[k])
-        rows[TILT, k] = lp[k] - log_prior[k]
+        rows[TILT, k] = lp[k] - log_mix[k]
         good[k] = lp[k]
-        best[k] = lp[k]
-    rnd.info[TEMPERATURE] = temperature
-    missing = judge(rules, memory, n, rows, p, scales, reserved, square, owed_knots, owed_slopes, out, rnd.note)
+    rnd.info[TEMPERATURE] = usual
+    missing = judge(
+        rules, memory, n, rows, p, scales, reserved, square, owed_knots, owed_slopes, out, rnd.note
+    )
     if missing <= 0.0:
         return
-    ratio = 0.5
-    for _ in range(CONTINUATION):
-        lower = temperature * ratio
-        crps_pull, mse_pull = prepare(
-            rules, memory.total, lower, n, rows, log_prior, scales, s, knots, slopes, base
-        )
-        for k in range(n):
-            lp[k] = good[k]
-        error = solve(
-            n, lp, base, rules.levels, knots, slopes, crps_pull, width, mse_pull, middle, STRICT, STRICT_STEPS, work
-        )
-        for k in range(n):
-            p[k] = math.exp(lp[k])
-        now = judge(rules, memory, n, rows, p, scales, reserved, square, owed_knots, owed_slopes, out, rnd.note)
-        if now < missing:
-            missing = now
+    best = p[:n].copy()
+    for attempt in range(4):
+        temperature = usual
+        if attempt > 0:
+            # start from a temperature so high that the prior itself is almost the solution
+            temperature = 1e3 * usual
             for k in range(n):
-                best[k] = lp[k]
-                rows[TILT, k] = lp[k] - log_prior[k]
-            rnd.info[TEMPERATURE] = lower
-        if missing <= 0.0:
-            return
-        if error > TRUSTED and ratio < 0.98:
-            ratio = math.sqrt(ratio)
-            continue
-        temperature = lower
-        for k in range(n):
-            good[k] = lp[k]
-        if temperature < 1e-7 * rules.temperature:
-            break
+                if attempt == 1:
+                    log_prior[k] = -math.log(n)
+                elif attempt == 2:
+                    log_prior[k] = math.log(max(rows[EXPERT, k], 1e-12))
+                else:
+                    log_prior[k] = math.log(rows[PRIOR, k])
+                good[k] = log_prior[k]
+        ratio = 0.5
+        for _ in range(CONTINUATION):
+            lower = temperature * ratio
+            crps_pull, mse_pull = prepare(
+                rules, memory.total, lower, n, rows, log_prior, scales, s, knots, slopes, base
+            )
+            for k in range(n):
+                lp[k] = good[k]
+            error = solve(
+                n,
+                lp,
+                base,
+                rules.levels,
+                knots,
+                slopes,
+                crps_pull,
+                width,
+                mse_pull,
+                middle,
+                STRICT,
+                STRICT_STEPS,
+                work,
+            )
+            for k in range(n):
+                p[k] = math.exp(lp[k])
+            now = judge(
+                rules, memory, n, rows, p, scales, reserved, square, owed_knots, owed_slopes, out, rnd.note
+            )
+            if now < missing:
+                missing = now
+                for k in range(n):
+                    best[k] = p[k]
+                    rows[TILT, k] = min(max(lp[k] - log_mix[k], -MAX_TILT), MAX_TILT)
+                rnd.info[TEMPERATURE] = lower
+            if missing <= 0.0:
+                return
+            if error > TRUSTED and ratio < 0.98:
+                ratio = math.sqrt(ratio)
+                continue
+            temperature = lower
+            for k in range(n):
+                good[k] = lp[k]
+            if temperature < LOWEST * rules.temperature:
+                break
     if rules.orders == 0 and rules.weights[CRPS] == 0.0 and rules.weights[MSE] == 0.0:
         two_cells(n, rules.levels, owed_knots, owed_slopes, p)
         rnd.info[TEMPERATURE] = 0.0
     else:
         for k in range(n):
-            p[k] = math.exp(best[k])
+            p[k] = best[k]
     judge(rules, memory, n, rows, p, scales, reserved, square, owed_knots, owed_slopes, out, rnd.note)
 
 
@@ -412,17 +468,41 @@ def predict(rules, memory, expert, pending, reserved, rnd):
             total = rnd.slots.shape[0]
             scratch = np.empty((3, total))
             n_raw = build_cells(
-                rnd.expert, low, high, rules.tail_cells, TAIL_MASS, scratch[0], scratch[1], scratch[2], rnd.slots
+                rnd.expert,
+                low,
+                high,
+                rules.tail_cells,
+                TAIL_MASS,
+                scratch[0],
+                scratch[1],
+                scratch[2],
+                rnd.slots,
             )
             shifted = np.empty(expert.shape[0])
             _tracker.track(rnd.expert, rules.scores, low, high, rules.learners, memory, rnd.record, shifted)
             n = build_cells(
-                shifted, low, high, rules.tail_cells, TAIL_MASS, rows[LEFT], rows[RIGHT], rows[PRIOR], rnd.slots
+                shifted,
+                low,
+                high,
+                rules.tail_cells,
+                TAIL_MASS,
+                rows[LEFT],
+                rows[RIGHT],
+                rows[PRIOR],
+                rnd.slots,
             )
             rebin(n_raw, scratch[0], scratch[1], scratch[2], n, rows[LEFT], rows[RIGHT], rows[EXPERT])
         else:
             n = build_cells(
-                rnd.expert, low, high, rules.tail_cells, TAIL_MASS, rows[LEFT], rows[RIGHT], rows[PRIOR], rnd.slots
+                rnd.expert,
+                low,
+                high,
+                rules.tail_cells,
+                TAIL_MASS,
+                rows[LEFT],
+                rows[RIGHT],
+                rows[PRIOR],
+                rnd.slots,
             )
             for k in range(n):
                 rows[EXPERT, k] = rows[PRIOR, k]
@@ -489,9 +569,15 @@ def update(rules, memory, rnd, reserved, y):
         above = below + rows[PRIOR, k]
         for j in range(BASIS):
             w = math.pi * (j + 1)
-            phi = math.sqrt(2.0) * (math.sin(w * above) - math.sin(w * below)) / (w * max(rows[PRIOR, k], 1e-12))
+            phi = (
+                math.sqrt(2.0)
+                * (math.sin(w * above) - math.sin(w * below))
+                / (w * max(rows[PRIOR, k], 1e-12))
+            )
             for m in range(count):
-                step = weight * max(rules.members[m, STEP], 1.0 / (tally[_tracker.LEARNT] + rules.members[m, START]))
+                step = weight * max(
+                    rules.members[m, STEP], 1.0 / (tally[_tracker.LEARNT] + rules.members[m, START])
+                )
                 change = step * (phi - rnd.means[m, j])
                 memory.shape[m, 0, j] += change
                 if rules.members[m, CONTEXT] > 0.0:

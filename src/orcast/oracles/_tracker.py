@@ -171,7 +171,9 @@ def track(q, z, low, high, learners, memory, record, out):
     span = high - low
     middle = q.shape[0] // 2
     slope_low, slope_high = outer_slopes(q, z, 1e-7 * span)
-    scale = 0.5 * (quantile_at(1.0, q, z, slope_low, slope_high) - quantile_at(-1.0, q, z, slope_low, slope_high))
+    scale = 0.5 * (
+        quantile_at(1.0, q, z, slope_low, slope_high) - quantile_at(-1.0, q, z, slope_low, slope_high)
+    )
     scale = max(scale, 0.1 * (slope_low + slope_high))
     rho = tally[RHO]
     record[0] = 1.0
@@ -260,13 +262,29 @@ def learn(y, q, z, levels, low, high, learners, loss_keep, loss_unit, weight, me
         for i in range(count):
             error -= memory.location[c, i] * features[i]
         least_squares(
-            memory.location[c], memory.location_cov[c], features, count, error, keep, weight, LOCATION_CAP, gain
+            memory.location[c],
+            memory.location_cov[c],
+            features,
+            count,
+            error,
+            keep,
+            weight,
+            LOCATION_CAP,
+            gain,
         )
         size = math.sqrt(error * error + blur / (rho * rho)) / MEAN_ABS
         surprise = min(size * rho / record[at + 1] - 1.0, 4.0)
         spread_features = record[at + 2 : at + 2 + N_SPREAD]
         least_squares(
-            memory.fit[c], memory.fit_cov[c], spread_features, N_SPREAD, surprise, keep, weight, SPREAD_CAP, gain
+            memory.fit[c],
+            memory.fit_cov[c],
+            spread_features,
+            N_SPREAD,
+            surprise,
+            keep,
+            weight,
+            SPREAD_CAP,
+            gain,
         )
         slow = memory.spread[c, 0]
         rate = (1.0 - FAST) * weight

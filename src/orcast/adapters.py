@@ -1,0 +1,228 @@
+"""Whatever forecast a user holds, as the quantiles that the cells are built from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from orcast.forecasts import Forecast
+from orcast.spaces import Interval
+
+Array = NDArray[np.float64]
+
+ACCEPTED = (
+    "quantiles by level such as {0.1: 5, 0.9: 9}, Normal(mean, sd), Ensemble(members), Quantiles(levels, values), "
+    "a (point, scale) pair, a Forecast, or anything with ppf or cdf"
+)
+
+
+def _number(value: object, what: str) -> float:
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise TypeError(f"expected a finite number as {what}, got {value!r}") from None
+    if not math.isfinite(number):
+        raise ValueError(f"expected a finite number as {what}, got {value!r}")
+    return number
+
+
+def _numbers(values: object, what: str) -> Array:
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"expected numbers as {what}, got {values!r}") from None
+    if array.ndim != 1 or array.size == 0:
+        raise ValueError(f"expected a sequence of at least one number as {what}, got shape {array.shape}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"expected finite numbers as {what}, got {array[~np.isfinite(array)][0]!r}")
+    return array
+
+
+def _scores(levels: ArrayLike) -> Array:
+    from scipy.special import ndtri
+
+    scores: Array = ndtri(levels)
+    return scores
+
+
+def _along_scores(z: Array, known_z: Array, values: Array) -> Array:
+    """Quantiles at the scores z: linear in the normal score between known ones, and beyond them.
+
+    Beyond the outermost level the slope is that of its half of the distribution, as a Gaussian continues; if the two
+    outermost values are equal, they are an atom and it stays flat.
+    """
+    out: Array = np.interp(z, known_z, values)
+    if known_z.size < 2:
+        return out
+    middle_z = 0.5 * (known_z[0] + known_z[-1]) if known_z[0] > 0.0 or known_z[-1] < 0.0 else 0.0
+    middle = np.interp(middle_z, known_z, values)
+    for end, neighbour, outside in ((0, 1, z < known_z[0]), (-1, -2, z > known_z[-1])):
+        if outside.any() and values[end] != values[neighbour]:
+            slope = (values[end] - middle) / (known_z[end] - middle_z)
+            out[outside] = values[end] + (z[outside] - known_z[end]) * slope
+    return out
+
+
+@dataclass(frozen=True)
+class Normal:
+    """A Gaussian forecast; a spread of zero puts all mass on the mean.
+
+    >>> Normal(10, 2).quantile([0.5]).tolist()
+    [10.0]
+    """
+
+    mean: float
+    sd: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mean", _number(self.mean, "mean"))
+        object.__setattr__(self, "sd", _number(self.sd, "standard deviation"))
+        if self.sd < 0.0:
+            raise ValueError(f"expected a standard deviation of at least 0, got {self.sd!r}")
+
+    def quantile(self, levels: ArrayLike) -> Array:
+        """Quantiles at levels."""
+        return self.at_scores(_scores(levels))
+
+    def at_scores(self, z: Array) -> Array:
+        """Quantiles at normal scores."""
+        return self.mean + self.sd * z
+
+
+class Quantiles:
+    """Quantiles at given levels, at least two; in between and beyond, linear in the normal score of the level.
+
+    Crossing quantiles are sorted; ``crossed`` says so.
+
+    >>> q = Quantiles([0.1, 0.5, 0.9], [8.0, 9.0, 11.0])
+    >>> q.quantile([0.5]).tolist(), q.crossed
+    ([9.0], False)
+    """
+
+    __slots__ = ("_known", "crossed", "levels", "values")
+
+    def __init__(self, levels: ArrayLike, values: ArrayLike) -> None:
+        a = _numbers(levels, "levels")
+        v = _numbers(values, "quantiles")
+        if a.size != v.size:
+            raise ValueError(f"expected as many quantiles as levels, got {v.size} and {a.size}")
+        if a.size < 2:
+            raise ValueError(f"expected quantiles at 2 levels or more, got {a.size}")
+        if not (a.min() > 0.0 and a.max() < 1.0):
+            raise ValueError(f"expected levels strictly between 0 and 1, got {a[(a <= 0) | (a >= 1)][0]!r}")
+        if (np.diff(a) <= 0.0).any():
+            order = np.argsort(a, kind="stable")
+            a, v = a[order], v[order]
+            if (np.diff(a) == 0.0).any():
+                raise ValueError(
+                    f"expected different levels, got {float(a[:-1][np.diff(a) == 0.0][0])!r} twice"
+                )
+        self.crossed = bool((np.diff(v) < 0.0).any())
+        if self.crossed:
+            v = np.sort(v)
+        self.levels, self.values = a, v
+        self._known: Array | None = None
+
+    def quantile(self, levels: ArrayLike) -> Array:
+        """Quantiles at levels."""
+        return self.at_scores(_scores(levels))
+
+    def at_scores(self, z: Array) -> Array:
+        """Quantiles at normal scores."""
+        if self._known is None:
+            self._known = _scores(self.levels)
+        return _along_scores(z, self._known, self.values)
+
+    def __repr__(self) -> str:
+        return f"Quantiles({self.levels.tolist()}, {self.values.tolist()})"
+
+
+class Ensemble:
+    """Members or samples; the k-th of n stands at the level (k - 1/2) / n, equal members make an atom.
+
+    >>> Ensemble([9.0, 8.0, 10.0]).quantile([0.5]).tolist()
+    [9.0]
+    """
+
+    __slots__ = ("_known", "members")
+
+    def __init__(self, members: ArrayLike) -> None:
+        self.members = np.sort(_numbers(members, "members"))
+        self._known: Array | None = None
+
+    def quantile(self, levels: ArrayLike) -> Array:
+        """Quantiles at levels."""
+        return self.at_scores(_scores(levels))
+
+    def at_scores(self, z: Array) -> Array:
+        """Quantiles at normal scores."""
+        if self._known is None:
+            n = self.members.size
+            self._known = _scores((np.arange(n) + 0.5) / n)
+        return _along_scores(z, self._known, self.members)
+
+    def __repr__(self) -> str:
+        return f"Ensemble({self.members.tolist()})"
+
+
+def _invert(cdf: Callable[[Array], Any], levels: Array, low: float, high: float) -> Array:
+    """Quantiles of a cdf by bisection on [low, high]; mass outside is moved to the bounds."""
+    a = np.full(levels.shape, low)
+    b = np.full(levels.shape, high)
+    at_low = np.asarray(cdf(a), dtype=np.float64)
+    for _ in range(60):
+        middle = 0.5 * (a + b)
+        reached = np.asarray(cdf(middle), dtype=np.float64) >= levels
+        b = np.where(reached, middle, b)
+        a = np.where(reached, a, middle)
+    return np.where(at_low >= levels, low, b)
+
+
+def expert_quantiles(forecast: object, space: Interval) -> tuple[Array, bool]:
+    """Quantiles of a user's forecast at the levels of the space, increasing, and whether they had to be sorted."""
+    crossed = False
+    if isinstance(forecast, Mapping):
+        forecast = _from_mapping(forecast)
+    elif isinstance(forecast, tuple) and len(forecast) == 2:
+        forecast = Normal(_number(forecast[0], "point"), _number(forecast[1], "scale"))
+    if isinstance(forecast, (Normal, Quantiles, Ensemble)):
+        crossed = isinstance(forecast, Quantiles) and forecast.crossed
+        q = forecast.at_scores(space.scores)
+    elif isinstance(forecast, Forecast):
+        q = forecast.quantile(space.levels)
+    elif callable(getattr(forecast, "ppf", None)):
+        q = _called(forecast.ppf, space.levels, "ppf")  # type: ignore[attr-defined]
+    elif callable(getattr(forecast, "cdf", None)):
+        cdf = forecast.cdf  # type: ignore[attr-defined]
+        q = _invert(lambda y: _called(cdf, y, "cdf"), space.levels, space.low, space.high)
+    else:
+        raise TypeError(f"expected {ACCEPTED}, got {forecast!r}")
+    if np.isnan(q).any():
+        raise ValueError("expected a forecast with quantiles that are numbers, got nan")
+    # An infinite quantile only says "beyond the bound".
+    q = np.clip(q, space.low, space.high)
+    if (q[1:] < q[:-1]).any():
+        q = np.sort(q)
+        crossed = True
+    return np.ascontiguousarray(q, dtype=np.float64), crossed
+
+
+def _from_mapping(forecast: Mapping[Any, Any]) -> Quantiles:
+    if not forecast:
+        raise ValueError("expected quantiles by level, got an empty mapping")
+    for level in forecast:
+        if isinstance(level, str) or not isinstance(level, (int, float, np.number)):
+            raise TypeError(f"expected levels between 0 and 1 as keys, got {level!r}")
+    return Quantiles(list(forecast.keys()), list(forecast.values()))
+
+
+def _called(function: Callable[[Array], Any], argument: Array, name: str) -> Array:
+    values = np.asarray(function(argument), dtype=np.float64)
+    if values.shape != argument.shape:
+        raise ValueError(f"expected {name} to return one number for each argument, got shape {values.shape}")
+    return values

@@ -1,0 +1,259 @@
+"""Forecaster: the loop of the game, predict and update, with rounds that wait for their outcome."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from orcast import ledger as _ledger
+from orcast import storage
+from orcast.adapters import Quantiles, expert_quantiles
+from orcast.forecasts import PERCENTS, Forecast, as_levels
+from orcast.ledger import Guarantee
+from orcast.oracles import Equilibrium, Oracle, oracle_from_plain
+from orcast.oracles._rounds import Round
+from orcast.oracles.engine import forecast_of
+from orcast.payoffs import MomentMatching, NoRegret, Payoff, QuantileCalibration, payoff_from_plain
+from orcast.scores import CRPS
+from orcast.spaces import Interval, space_from_plain
+
+Array = NDArray[np.float64]
+
+# How fast the usual lag is learnt.
+LAG_RATE = 0.05
+
+
+@dataclass
+class _Waiting:
+    page: Round
+    issued: int
+
+
+class Forecaster:
+    """Forecasts that stay calibrated on any sequence, with or without an expert (paper, procedure 1 and algorithm 1).
+
+    ``predict`` issues a forecast and keeps the round waiting; ``update`` books its outcome.  Without ``id`` there is
+    one unnamed round: a second unnamed ``predict`` replaces it.  Named rounds may be settled late, in any order, or
+    dropped; at most ``max_pending`` wait, then the oldest is dropped with a warning.  ``predict`` changes nothing but
+    the waiting rounds.
+
+    >>> import orcast as oc
+    >>> game = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration())
+    >>> p = game.predict(); game.update(0.3)
+    >>> game.guarantee.rounds
+    1
+    """
+
+    def __init__(
+        self,
+        space: Interval,
+        payoff: Payoff | None = None,
+        *,
+        oracle: Oracle | None = None,
+        outside: str = "raise",
+        max_pending: int = 1000,
+    ) -> None:
+        if not isinstance(space, Interval):
+            raise TypeError(f"expected a space such as Interval(low, high), got {space!r}")
+        if payoff is not None and not isinstance(payoff, Payoff):
+            raise TypeError(f"expected a payoff such as QuantileCalibration(), got {payoff!r}")
+        if oracle is not None and not hasattr(oracle, "bind"):
+            raise TypeError(f"expected an oracle such as Committee() or Equilibrium(), got {oracle!r}")
+        if outside not in ("raise", "clip"):
+            raise ValueError(f"expected outside='raise' or 'clip', got {outside!r}")
+        if not isinstance(max_pending, (int, np.integer)) or isinstance(max_pending, bool) or max_pending < 1:
+            raise ValueError(f"expected max_pending of at least 1, got {max_pending!r}")
+        self.space = space
+        self.payoff = default_payoff() if payoff is None else payoff
+        self.oracle: Oracle = Equilibrium() if oracle is None else oracle
+        self.outside = outside
+        self.max_pending = int(max_pending)
+        self._engine = self.oracle.bind(space, self.payoff)
+        self._waiting: dict[Hashable, _Waiting] = {}
+        self._reserved = 0.0
+        self._issued = 0
+        self._usual_lag: float | None = None
+        self._said_crossed = False
+
+    # --- the loop
+    def predict(self, forecast: object = None, *, id: Hashable = None) -> Forecast:
+        """A calibrated forecast for the next outcome, around the expert's forecast if there is one."""
+        expert = None if forecast is None else self._expert(forecast)
+        if id is not None:
+            try:
+                known = id in self._waiting
+            except TypeError:
+                raise TypeError(f"expected an id that can be a key, got {id!r}") from None
+            if known:
+                raise ValueError(f"expected a new id, got {id!r}, which already waits for its outcome")
+        elif None in self._waiting:
+            self._take(None)
+        while len(self._waiting) >= self.max_pending:
+            oldest = next(iter(self._waiting))
+            self._take(oldest)
+            warnings.warn(
+                f"{self.max_pending} rounds wait for their outcome (max_pending); the oldest, {oldest!r}, is dropped",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        page = self._engine.predict(expert, pending=self._outstanding(), reserved=self._reserved)
+        self._reserved += float(page.note[_ledger.OVERDRAFT])
+        self._issued += 1
+        self._waiting[id] = _Waiting(page, self._issued)
+        return forecast_of(page)
+
+    def update(self, y: float, *, id: Hashable = None) -> None:
+        """Book the outcome of the unnamed round, or of a named one."""
+        value = self.space.outcome(y, self.outside)
+        waiting = self._take(self._known(id))
+        lag = float(self._issued - waiting.issued)
+        self._usual_lag = (
+            lag if self._usual_lag is None else self._usual_lag + LAG_RATE * (lag - self._usual_lag)
+        )
+        self._engine.update(waiting.page, value, reserved=self._reserved)
+
+    def drop(self, id: Hashable = None) -> None:
+        """Forget a round whose outcome will never come; nothing is promised about rounds dropped *because of* theirs."""
+        self._take(self._known(id))
+
+    @property
+    def pending(self) -> tuple[Hashable, ...]:
+        """Ids of the rounds that wait, the oldest first; None is the unnamed one."""
+        return tuple(self._waiting)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What was promised and what was kept, so far."""
+        return self._engine.guarantee()
+
+    def _expert(self, forecast: object) -> Array:
+        quantiles, crossed = expert_quantiles(forecast, self.space)
+        if crossed and not self._said_crossed:
+            self._said_crossed = True
+            warnings.warn("crossing quantiles were sorted (said once)", UserWarning, stacklevel=3)
+        return quantiles
+
+    def _known(self, id: Hashable) -> Hashable:
+        if id not in self._waiting:
+            if id is None:
+                raise ValueError(
+                    "expected a forecast that waits for its outcome, got none: call predict first"
+                )
+            raise ValueError(f"expected the id of a waiting round, got {id!r}")
+        return id
+
+    def _take(self, id: Hashable) -> _Waiting:
+        waiting = self._waiting.pop(id)
+        self._reserved = max(self._reserved - float(waiting.page.note[_ledger.OVERDRAFT]), 0.0)
+        if not self._waiting:
+            self._reserved = 0.0
+        return waiting
+
+    def _outstanding(self) -> float:
+        """Rounds whose outcome is still to come; those far older than the usual lag are lost, not late."""
+        waiting = float(len(self._waiting))
+        return waiting if self._usual_lag is None else min(waiting, 2.0 * self._usual_lag + 2.0)
+
+    # --- many rounds at once
+    def run(
+        self, forecasts: Any, outcomes: Any, *, levels: ArrayLike | None = None, at: ArrayLike = PERCENTS
+    ) -> Array:
+        """Play a whole history in one compiled loop; returns the quantiles played at the levels ``at``, a row a round.
+
+        ``forecasts`` is a sequence of anything that ``predict`` takes, or, with ``levels``, an array with a row of
+        quantiles a round.  Each outcome is known before the next forecast; no round may be waiting.  All input is
+        checked before anything changes.
+        """
+        if self._waiting:
+            raise ValueError(
+                f"expected no waiting rounds, got {len(self._waiting)}: update or drop them first"
+            )
+        wanted = np.atleast_1d(as_levels(at))
+        if wanted.ndim != 1 or (np.diff(wanted) <= 0.0).any():
+            raise ValueError(f"expected increasing levels, got {at!r}")
+        values = np.array([self.space.outcome(y, self.outside) for y in outcomes], dtype=np.float64)
+        if levels is not None:
+            known = np.asarray(levels, dtype=np.float64)
+            forecasts = [Quantiles(known, row) for row in forecasts]
+        rows = [self._expert(forecast) for forecast in forecasts]
+        if len(rows) != len(values):
+            raise ValueError(f"expected as many outcomes as forecasts, got {len(values)} and {len(rows)}")
+        experts = np.array(rows).reshape(len(rows), len(self.space.levels))
+        quantiles, _ = self._engine.run(experts, values, np.ascontiguousarray(wanted))
+        self._issued += len(values)
+        return quantiles
+
+    # --- state
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the state to a file, without pickle; a crash leaves the old file or the new one, never a part."""
+        write_state(self, path, "Forecaster")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Forecaster:
+        """Continue from a file, bit for bit; refuses what it cannot read, in one sentence."""
+        return read_state(path, "Forecaster")
+
+
+def write_state(game: Forecaster, path: str | os.PathLike[str], owner: str) -> None:
+    """Write a game's state under the name of the class that owns it."""
+    ids = []
+    arrays: dict[str, NDArray[Any]] = {f"memory/{name}": a for name, a in game._engine.arrays().items()}
+    for number, (id, waiting) in enumerate(game._waiting.items()):
+        if not (id is None or (isinstance(id, (str, int, float)) and id == id)):
+            raise TypeError(f"expected ids that are text or numbers to save them, got {id!r}")
+        ids.append([id, waiting.issued])
+        for name, array in waiting.page._asdict().items():
+            arrays[f"page/{number}/{name}"] = array
+    header = {
+        "class": owner,
+        "space": game.space.to_plain(),
+        "payoff": game.payoff.to_plain(),
+        "oracle": game.oracle.to_plain(),
+        "outside": game.outside,
+        "max_pending": game.max_pending,
+        "issued": game._issued,
+        "usual_lag": game._usual_lag,
+        "reserved": game._reserved,
+        "said_crossed": game._said_crossed,
+        "waiting": ids,
+    }
+    storage.write(path, header, arrays)
+
+
+def read_state(path: str | os.PathLike[str], owner: str) -> Forecaster:
+    """Read a game's state that was written under the name of the class that owns it."""
+    header, arrays = storage.read(path)
+    if header.get("class") != owner:
+        raise ValueError(f"expected the state of a {owner}, got that of a {header.get('class')}: {path}")
+    try:
+        game = Forecaster(
+            space_from_plain(header["space"]),
+            payoff_from_plain(header["payoff"]),
+            oracle=oracle_from_plain(header["oracle"]),
+            outside=header["outside"],
+            max_pending=header["max_pending"],
+        )
+        game._engine.restore({name[7:]: a for name, a in arrays.items() if name.startswith("memory/")})
+        game._issued = int(header["issued"])
+        game._usual_lag = header["usual_lag"]
+        game._reserved = float(header["reserved"])
+        game._said_crossed = bool(header["said_crossed"])
+        for number, (id, issued) in enumerate(header["waiting"]):
+            blank = game._engine.new_round()
+            for name, page in blank._asdict().items():
+                page[...] = arrays[f"page/{number}/{name}"]
+            game._waiting[id] = _Waiting(blank, int(issued))
+    except KeyError as missing:
+        raise ValueError(f"expected a state with {missing}, got none: {path}") from None
+    return game
+
+
+def default_payoff() -> Payoff:
+    """Quantiles, two moments, and no regret in CRPS."""
+    return QuantileCalibration() + MomentMatching(2) + NoRegret(CRPS())

@@ -1,0 +1,19 @@
+"""Oracles: what to forecast so that the outcomes cannot run up a debt."""
+
+from typing import Any
+
+from orcast.oracles.base import Oracle
+from orcast.oracles.committee import Committee
+from orcast.oracles.equilibrium import Equilibrium
+
+__all__ = ["Committee", "Equilibrium", "Oracle", "oracle_from_plain"]
+
+
+def oracle_from_plain(data: dict[str, Any]) -> Oracle:
+    """An oracle from its plain form."""
+    options = dict(data)
+    kind = options.pop("kind", None)
+    for known in (Committee, Equilibrium):
+        if kind == known.__name__:
+            return known(**options)
+    raise ValueError(f"expected a known oracle in the state, got {kind!r}")

@@ -1,0 +1,51 @@
+"""The committee: the default, with nothing to tune."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from orcast.oracles.base import checked_temperature
+from orcast.oracles.engine import Engine
+from orcast.payoffs import Payoff
+from orcast.spaces import Interval
+
+# Location features used (5: the last errors and the last outcome; 1: a bias only), memory of the slow spread.
+LEARNERS = np.array([[5.0, 0.99], [5.0, 0.998], [1.0, 0.99], [1.0, 0.998]])
+# Smallest step (its inverse is the memory), context of the last PIT or not, prior observations.
+MEMBERS = np.array([[0.002, 0.0, 50.0], [0.01, 0.0, 50.0], [0.002, 1.0, 50.0], [0.01, 1.0, 50.0]])
+
+
+@dataclass(frozen=True)
+class Committee:
+    """Learners of the expert's errors, mixed by how well they did, under one equilibrium that carries the promise.
+
+    1. Four trackers correct the expert's location and scale from its last errors; they and the expert are weighed by
+       discounted pinball loss.
+    2. Four members learn the shape of the PIT that remains (slow and fast, with and without the context of the last
+       PIT); they, the corrected expert and the expert are weighed by discounted CRPS.
+    3. The mix is the prior of an :class:`Equilibrium` on the ledger of what is really played.
+
+    Only the last step touches the guarantee, so the first two may be as bold as they like.  Outcomes that come late
+    count less in 1 and 2 (by the root of the number outstanding) and raise the temperature in 3 (by that number).
+
+    >>> import orcast as oc
+    >>> recal = oc.Recalibrator(oc.Interval(0, 1), oracle=oc.Committee())
+    >>> recal.predict(oc.Normal(0.5, 0.1)).certificate.holds
+    True
+    """
+
+    temperature: float = 10.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "temperature", checked_temperature(self.temperature))
+
+    def bind(self, space: Interval, payoff: Payoff) -> Engine:
+        """An engine with an empty ledger."""
+        return Engine(space, payoff, temperature=self.temperature, learners=LEARNERS, members=MEMBERS)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"kind": "Committee", "temperature": self.temperature}

@@ -1,0 +1,137 @@
+"""Recalibrator: wrap the forecasts you have."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from orcast.forecasts import PERCENTS, Forecast
+from orcast.game import Forecaster, read_state, write_state
+from orcast.ledger import Guarantee
+from orcast.oracles import Committee, Oracle
+from orcast.payoffs import Payoff
+from orcast.spaces import Interval
+
+Array = NDArray[np.float64]
+
+
+class Recalibrator:
+    """Calibrated, and usually more accurate, forecasts from someone else's, on any sequence of outcomes.
+
+    By default: quantile and moment calibration and no regret in CRPS, played by :class:`Committee`; nothing to tune.
+    ``forecast`` may be quantiles by level, :class:`Normal`, :class:`Ensemble`, a (point, scale) pair, or anything with
+    ``ppf`` or ``cdf``.  ``outside="clip"`` clips outcomes beyond the bounds instead of refusing them.  What ``id``,
+    ``drop`` and ``max_pending`` mean is said at :class:`Forecaster`, the game that this class wraps.
+
+    >>> import orcast as oc
+    >>> recal = oc.Recalibrator(oc.Interval(0, 36_000))
+    >>> p = recal.predict({0.1: 8_100, 0.5: 9_000, 0.9: 10_400})
+    >>> low, high = p.interval(0.9)
+    >>> p.certificate.holds
+    True
+    >>> recal.update(9_240)
+    """
+
+    def __init__(
+        self,
+        space: Interval,
+        payoff: Payoff | None = None,
+        *,
+        oracle: Oracle | None = None,
+        outside: str = "raise",
+        max_pending: int = 1000,
+    ) -> None:
+        self._game = Forecaster(
+            space,
+            payoff,
+            oracle=Committee() if oracle is None else oracle,
+            outside=outside,
+            max_pending=max_pending,
+        )
+
+    @property
+    def space(self) -> Interval:
+        """Where the outcomes lie."""
+        return self._game.space
+
+    @property
+    def payoff(self) -> Payoff:
+        """What is kept calibrated."""
+        return self._game.payoff
+
+    @property
+    def oracle(self) -> Oracle:
+        """How it is played."""
+        return self._game.oracle
+
+    def predict(self, forecast: object, *, id: Hashable = None) -> Forecast:
+        """Recalibrate one forecast; the round then waits for its outcome."""
+        if forecast is None:
+            raise TypeError("expected a forecast, got None (a game without an expert is a Forecaster)")
+        return self._game.predict(forecast, id=id)
+
+    def update(self, y: float, *, id: Hashable = None) -> None:
+        """Book the outcome of the unnamed round, or of a named one."""
+        self._game.update(y, id=id)
+
+    def drop(self, id: Hashable = None) -> None:
+        """Forget a round whose outcome will never come."""
+        self._game.drop(id)
+
+    @property
+    def pending(self) -> tuple[Hashable, ...]:
+        """Ids of the rounds that wait, the oldest first; None is the unnamed one."""
+        return self._game.pending
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What was promised and what was kept, so far."""
+        return self._game.guarantee
+
+    def run(
+        self, forecasts: Any, outcomes: Any, *, levels: ArrayLike | None = None, at: ArrayLike = PERCENTS
+    ) -> Array:
+        """Recalibrate a whole history in one compiled loop; returns quantiles at the levels ``at``, a row a round.
+
+        ``forecasts`` is a sequence of anything that ``predict`` takes, or, with ``levels``, an array with a row of
+        quantiles a round.
+
+        >>> import numpy as np, orcast as oc
+        >>> recal = oc.Recalibrator(oc.Interval(0, 1))
+        >>> recal.run([[0.4, 0.5, 0.6], [0.3, 0.5, 0.7]], [0.45, 0.7], levels=[0.1, 0.5, 0.9], at=[0.05, 0.95]).shape
+        (2, 2)
+        """
+        return self._game.run(forecasts, outcomes, levels=levels, at=at)
+
+    def replay(self, history: Iterable[tuple[object, float]]) -> None:
+        """Warm up from past (forecast, outcome) pairs, as if they had come one by one.
+
+        >>> import orcast as oc
+        >>> recal = oc.Recalibrator(oc.Interval(0, 1))
+        >>> recal.replay([(oc.Normal(0.5, 0.1), 0.6), (oc.Normal(0.6, 0.1), 0.55)])
+        >>> recal.guarantee.rounds
+        2
+        """
+        pairs = list(history)
+        for pair in pairs:
+            if not (isinstance(pair, (tuple, list)) and len(pair) == 2):
+                raise TypeError(f"expected (forecast, outcome) pairs, got {pair!r}")
+        self._game.run([forecast for forecast, _ in pairs], [y for _, y in pairs], at=[0.5])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the state to a file, without pickle; a crash leaves the old file or the new one, never a part."""
+        write_state(self._game, path, "Recalibrator")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Recalibrator:
+        """Continue from a file, bit for bit; refuses what it cannot read, in one sentence."""
+        self = cls.__new__(cls)
+        self._game = read_state(path, "Recalibrator")
+        return self
+
+    def __repr__(self) -> str:
+        return f"Recalibrator({self.space}, {self.guarantee})"

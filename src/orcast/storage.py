@@ -1,0 +1,90 @@
+"""State files: arrays and plain data, without pickle, written beside and then renamed."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+MAGIC = b"ORCAST\x00\n"
+VERSION = 1
+KINDS = {"f8": np.dtype("<f8"), "i8": np.dtype("<i8")}
+
+
+def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+    """Write a state file; a reader sees the old one or the new one, never a part.
+
+    Layout: magic, version and lengths (little endian), checksum, JSON header, raw arrays.
+    """
+    described = {
+        name: ["i8" if array.dtype.kind == "i" else "f8", list(array.shape)] for name, array in arrays.items()
+    }
+    text = json.dumps({**header, "arrays": described}, allow_nan=False).encode()
+    body = b"".join(
+        np.ascontiguousarray(array, dtype=KINDS[str(described[name][0])]).tobytes()
+        for name, array in arrays.items()
+    )
+    content = text + body
+    prefix = MAGIC + b"".join(
+        number.to_bytes(8, "little") for number in (VERSION, len(text), len(body), zlib.crc32(content))
+    )
+    target = Path(path)
+    handle, beside = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(prefix + content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(beside).chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
+        os.replace(beside, target)
+    except BaseException:
+        Path(beside).unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Read a state file, or say in one sentence why not."""
+    data = Path(path).read_bytes()
+    start = len(MAGIC) + 32
+    if not data.startswith(MAGIC):
+        if MAGIC.startswith(data):
+            raise ValueError(f"expected an orcast state file, got a truncated one: {path}")
+        raise ValueError(f"expected an orcast state file, got something else: {path}")
+    numbers = [int.from_bytes(data[i : i + 8], "little") for i in range(len(MAGIC), start, 8)]
+    version, text_size, body_size, checksum = numbers
+    if len(data) >= len(MAGIC) + 8 and version > VERSION:
+        raise ValueError(
+            f"expected a state file of format {VERSION} or older, got format {version} (a newer orcast wrote it): {path}"
+        )
+    if len(data) != start + text_size + body_size:
+        raise ValueError(
+            f"expected a state file of {start + text_size + body_size} bytes, got {len(data)} (truncated?): {path}"
+        )
+    content = data[start:]
+    if zlib.crc32(content) != checksum:
+        raise ValueError(f"expected an intact state file, got one whose checksum does not match: {path}")
+    header: dict[str, Any] = json.loads(content[:text_size])
+    arrays: dict[str, NDArray[Any]] = {}
+    at = text_size
+    for name, (kind, shape) in header.pop("arrays").items():
+        dtype = KINDS[kind]
+        count = int(np.prod(shape, dtype=np.int64))
+        arrays[name] = (
+            np.frombuffer(content, dtype=dtype, count=count, offset=at)
+            .reshape(shape)
+            .astype(dtype.newbyteorder("="))
+        )
+        at += count * dtype.itemsize
+    return header, arrays
