@@ -45,9 +45,7 @@ def test_packaged_series_needs_no_folder(monkeypatch: pytest.MonkeyPatch) -> Non
         data.load("wind")
 
 
-def test_folder_may_be_an_argument_or_in_the_environment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_folder_may_be_an_argument_or_in_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "wind_ercot_2022_hourly.csv").write_text("hour,wind_mwh\n1,10.5\n2,20.25\n")
     assert data.load("wind", tmp_path).values.tolist() == [10.5, 20.25]
     monkeypatch.setenv(data.VARIABLE, str(tmp_path))
@@ -158,9 +156,7 @@ def test_streams_of_the_table() -> None:
     streams = experts.table_streams()
     assert [s.name for s in streams] == ["wind/rls", "wind/naive", "sunspots/rls", "sunspots/naive"]
     assert [len(s) for s in streams] == [3000, 3000, 3092, 3092]
-    for s, error, worst in zip(
-        streams, [0.1504, 0.0177, 0.1886, 0.1373], [1.052, 1.774, 2.638, 4.965], strict=True
-    ):
+    for s, error, worst in zip(streams, [0.1504, 0.0177, 0.1886, 0.1373], [1.052, 1.774, 2.638, 4.965], strict=True):
         q = s.quantile(LEVELS)
         assert qce(q, s.y, low=s.low, high=s.high) == pytest.approx(error, abs=1e-3)
         assert worst_rolling_qce(q, s.y, low=s.low, high=s.high) == pytest.approx(worst, abs=1e-2)

@@ -119,9 +119,7 @@ class Quantiles:
             order = np.argsort(a, kind="stable")
             a, v = a[order], v[order]
             if (np.diff(a) == 0.0).any():
-                raise ValueError(
-                    f"expected different levels, got {float(a[:-1][np.diff(a) == 0.0][0])!r} twice"
-                )
+                raise ValueError(f"expected different levels, got {float(a[:-1][np.diff(a) == 0.0][0])!r} twice")
         self.crossed = bool((np.diff(v) < 0.0).any())
         if self.crossed:
             v = np.sort(v)

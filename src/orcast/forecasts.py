@@ -147,9 +147,7 @@ class Forecast:
         values: Array = self.quantile(rng.random(size))
         return values
 
-    def rvs(
-        self, size: int | tuple[int, ...] = 1, random_state: int | np.random.Generator | None = None
-    ) -> Array:
+    def rvs(self, size: int | tuple[int, ...] = 1, random_state: int | np.random.Generator | None = None) -> Array:
         """Independent draws, called as scipy does."""
         return self.sample(size, rng=np.random.default_rng(random_state))
 

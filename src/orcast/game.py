@@ -113,13 +113,14 @@ class Forecaster:
         value = self.space.outcome(y, self.outside)
         waiting = self._take(self._known(id))
         lag = float(self._issued - waiting.issued)
-        self._usual_lag = (
-            lag if self._usual_lag is None else self._usual_lag + LAG_RATE * (lag - self._usual_lag)
-        )
+        self._usual_lag = lag if self._usual_lag is None else self._usual_lag + LAG_RATE * (lag - self._usual_lag)
         self._engine.update(waiting.page, value, reserved=self._reserved)
 
     def drop(self, id: Hashable = None) -> None:
-        """Forget a round whose outcome will never come; nothing is promised about rounds dropped *because of* theirs."""
+        """Forget a round whose outcome will never come.
+
+        Nothing can be promised about rounds that are dropped because of their outcome.
+        """
         self._take(self._known(id))
 
     @property
@@ -142,9 +143,7 @@ class Forecaster:
     def _known(self, id: Hashable) -> Hashable:
         if id not in self._waiting:
             if id is None:
-                raise ValueError(
-                    "expected a forecast that waits for its outcome, got none: call predict first"
-                )
+                raise ValueError("expected a forecast that waits for its outcome, got none: call predict first")
             raise ValueError(f"expected the id of a waiting round, got {id!r}")
         return id
 
@@ -161,9 +160,7 @@ class Forecaster:
         return waiting if self._usual_lag is None else min(waiting, 2.0 * self._usual_lag + 2.0)
 
     # --- many rounds at once
-    def run(
-        self, forecasts: Any, outcomes: Any, *, levels: ArrayLike | None = None, at: ArrayLike = PERCENTS
-    ) -> Array:
+    def run(self, forecasts: Any, outcomes: Any, *, levels: ArrayLike | None = None, at: ArrayLike = PERCENTS) -> Array:
         """Play a whole history in one compiled loop; returns the quantiles played at the levels ``at``, a row a round.
 
         ``forecasts`` is a sequence of anything that ``predict`` takes, or, with ``levels``, an array with a row of
@@ -171,9 +168,7 @@ class Forecaster:
         checked before anything changes.
         """
         if self._waiting:
-            raise ValueError(
-                f"expected no waiting rounds, got {len(self._waiting)}: update or drop them first"
-            )
+            raise ValueError(f"expected no waiting rounds, got {len(self._waiting)}: update or drop them first")
         wanted = np.atleast_1d(as_levels(at))
         if wanted.ndim != 1 or (np.diff(wanted) <= 0.0).any():
             raise ValueError(f"expected increasing levels, got {at!r}")

@@ -35,7 +35,7 @@ NOTE_SIZE = 7
 ROUNDING = 1e-9
 
 
-def squared_norm(total, one_sided):  # type: ignore[no-untyped-def]
+def squared_norm(total: Array, one_sided: int) -> float:
     """||S||_+^2; the coordinates from `one_sided` on count through their positive part."""
     square = 0.0
     for i in range(total.shape[0]):
@@ -45,7 +45,9 @@ def squared_norm(total, one_sided):  # type: ignore[no-untyped-def]
     return square
 
 
-def note_certificate(account, square, reserved, worst, linear, bound, note):  # type: ignore[no-untyped-def]
+def note_certificate(
+    account: Array, square: float, reserved: float, worst: float, linear: float, bound: float, note: Array
+) -> None:
     """Judge a forecast before its outcome: `linear` is the largest 2 <S_+, payoff> + ||payoff||^2.
 
     What it may use beyond its own B_t (its overdraft) comes out of the slack that is not `reserved`: the overdrafts of
@@ -62,11 +64,11 @@ def note_certificate(account, square, reserved, worst, linear, bound, note):  # 
     note[ROUNDS_THEN] = account[ROUNDS]
 
 
-def settle(account, total, one_sided, reserved, payoff, note):  # type: ignore[no-untyped-def]
+def settle(account: Array, total: Array, one_sided: int, reserved: float, payoff: Array, note: Array) -> None:
     """Book the payoff of a round; `reserved` is the overdraft of the others that still wait.
 
     With d outcomes booked since its forecast, S has moved by at most the sum of their sqrt(B), and the budget grows by
-    twice its product with sqrt(B_t): the cross term of the squares (the paper has no delay; B (T + 2 sum d) / T^2 follows).
+    twice its product with sqrt(B_t), the cross term of the squares; B (T + 2 sum d) / T^2 follows for the promise squared.
     """
     square = 0.0
     for i in range(total.shape[0]):

@@ -316,8 +316,7 @@ def crps_normal(mean: ArrayLike, std: ArrayLike, y: ArrayLike) -> Vector:
         mu, sd, outcomes = np.broadcast_arrays(mu, sd, outcomes)
     except ValueError:
         raise ValueError(
-            f"expected mean, std and outcomes that fit together, "
-            f"got shapes {mu.shape}, {sd.shape} and {outcomes.shape}"
+            f"expected mean, std and outcomes that fit together, got shapes {mu.shape}, {sd.shape} and {outcomes.shape}"
         ) from None
     e = outcomes - mu
     with np.errstate(over="ignore"):  # a tiny std makes z infinite, and the score |e|, as it should be

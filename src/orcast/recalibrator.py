@@ -92,9 +92,7 @@ class Recalibrator:
         """What was promised and what was kept, so far."""
         return self._game.guarantee
 
-    def run(
-        self, forecasts: Any, outcomes: Any, *, levels: ArrayLike | None = None, at: ArrayLike = PERCENTS
-    ) -> Array:
+    def run(self, forecasts: Any, outcomes: Any, *, levels: ArrayLike | None = None, at: ArrayLike = PERCENTS) -> Array:
         """Recalibrate a whole history in one compiled loop; returns quantiles at the levels ``at``, a row a round.
 
         ``forecasts`` is a sequence of anything that ``predict`` takes, or, with ``levels``, an array with a row of

@@ -19,6 +19,7 @@ class CRPS:
     name = "crps"
 
     def __call__(self, forecast: Forecast, y: float) -> float:
+        """The score of one forecast."""
         return forecast.crps(y)
 
 
@@ -34,4 +35,5 @@ class MSE:
     name = "mse"
 
     def __call__(self, forecast: Forecast, y: float) -> float:
+        """The score of one forecast."""
         return (forecast.mean() - y) ** 2

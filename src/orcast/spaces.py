@@ -22,7 +22,8 @@ class Interval:
 
     Around an expert the ``cells`` cells are: an atom at each bound; ``tail_cells`` cells a side whose widths grow
     geometrically from the expert's 1% and 99% quantiles to the bounds, with falling mass; between them cells of
-    equal mass at the expert's own quantiles.  Without an expert they are even.  The cells are the resolution of the promise.
+    equal mass at the expert's own quantiles.  Without an expert they are even.  The cells are the resolution of the
+    promise.
 
     >>> space = Interval(0, 36_000)
     >>> space.cells, len(space.levels), float(space.levels[0])

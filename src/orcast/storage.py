@@ -22,13 +22,10 @@ def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str
 
     Layout: magic, version and lengths (little endian), checksum, JSON header, raw arrays.
     """
-    described = {
-        name: ["i8" if array.dtype.kind == "i" else "f8", list(array.shape)] for name, array in arrays.items()
-    }
+    described = {name: ["i8" if array.dtype.kind == "i" else "f8", list(array.shape)] for name, array in arrays.items()}
     text = json.dumps({**header, "arrays": described}, allow_nan=False).encode()
     body = b"".join(
-        np.ascontiguousarray(array, dtype=KINDS[str(described[name][0])]).tobytes()
-        for name, array in arrays.items()
+        np.ascontiguousarray(array, dtype=KINDS[str(described[name][0])]).tobytes() for name, array in arrays.items()
     )
     content = text + body
     prefix = MAGIC + b"".join(
@@ -66,7 +63,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArra
     version, text_size, body_size, checksum = numbers
     if len(data) >= len(MAGIC) + 8 and version > VERSION:
         raise ValueError(
-            f"expected a state file of format {VERSION} or older, got format {version} (a newer orcast wrote it): {path}"
+            f"expected a state file of format {VERSION} or older, got {version} (a newer orcast wrote it): {path}"
         )
     if len(data) != start + text_size + body_size:
         raise ValueError(
@@ -82,9 +79,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArra
         dtype = KINDS[kind]
         count = int(np.prod(shape, dtype=np.int64))
         arrays[name] = (
-            np.frombuffer(content, dtype=dtype, count=count, offset=at)
-            .reshape(shape)
-            .astype(dtype.newbyteorder("="))
+            np.frombuffer(content, dtype=dtype, count=count, offset=at).reshape(shape).astype(dtype.newbyteorder("="))
         )
         at += count * dtype.itemsize
     return header, arrays

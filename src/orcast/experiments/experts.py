@@ -160,9 +160,7 @@ def stream(series: Series, expert: str) -> Stream:
         )
     mu, sd = EXPERTS[expert](series)
     chosen = slice(first, None if series.steps is None else first + series.steps)
-    return Stream(
-        f"{series.name}/{expert}", mu[chosen], sd[chosen], series.values[chosen], series.low, series.high
-    )
+    return Stream(f"{series.name}/{expert}", mu[chosen], sd[chosen], series.values[chosen], series.low, series.high)
 
 
 def table_streams(folder: str | Path | None = None) -> list[Stream]:

@@ -1,7 +1,7 @@
 """Compiled kernels on ordered cells: building them around an expert, and reading a forecast off them.
 
-A forecast is a mass on each of ``n`` consecutive cells; cell ``k`` reaches from ``left[k]`` to ``right[k]``, its mass is
-spread evenly over it, and a cell of zero width is an atom.  An outcome on an edge belongs to the cell on its left,
+A forecast is a mass on each of ``n`` consecutive cells; cell ``k`` reaches from ``left[k]`` to ``right[k]``, its mass
+is spread evenly over it, and a cell of zero width is an atom.  An outcome on an edge belongs to the cell on its left,
 unless an atom sits there.  Arrays in, arrays out; nothing is validated here.
 """
 

@@ -2,7 +2,7 @@
 
 The payoff is a direct sum, in this order: quantile calibration (one coordinate a level), moments (one an order), regret
 in CRPS, regret in squared error.  ``weights`` holds a factor for each of the four; a factor of zero means absent.
-Symbols follow the theory page: S the ledger, F the cumulated masses, v the field <S, payoff>, all in units of the temperature.
+Symbols follow the theory page: S the ledger, F the cumulated masses, v the field <S, payoff> in units of the temperature.
 
 With H(u) = sum_a s_a (min(u, a) - a u) the quantile field is v_k = (H(F_k) - H(F_{k-1})) / p_k: the mean of
 h = H' over the cell's share of [0, 1].
@@ -162,9 +162,7 @@ def solve(n, lp, base, levels, knots, slopes, crps_pull, width, mse_pull, middle
         for _ in range(TRIES):
             for k in range(n):
                 lp[k] = start[k] + length * e[k]
-            new = residual(
-                n, lp, base, levels, knots, slopes, crps_pull, width, mse_pull, middle, F, p, v, h, r
-            )
+            new = residual(n, lp, base, levels, knots, slopes, crps_pull, width, mse_pull, middle, F, p, v, h, r)
             if new < size:
                 improved = True
                 break
@@ -172,9 +170,7 @@ def solve(n, lp, base, levels, knots, slopes, crps_pull, width, mse_pull, middle
         if not improved:
             for k in range(n):
                 lp[k] = start[k]
-            new = residual(
-                n, lp, base, levels, knots, slopes, crps_pull, width, mse_pull, middle, F, p, v, h, r
-            )
+            new = residual(n, lp, base, levels, knots, slopes, crps_pull, width, mse_pull, middle, F, p, v, h, r)
             size = new
             break
         size = new
@@ -183,7 +179,7 @@ def solve(n, lp, base, levels, knots, slopes, crps_pull, width, mse_pull, middle
 
 @njit(cache=True, error_model="numpy")
 def quantile_payoff(k, p, levels, out):
-    """clip((a - F_{k-1}) / p_k, 0, 1) - a for each level a: the indicator {y <= q_a} averaged over the outcome's cell."""
+    """clip((a - F_{k-1}) / p_k, 0, 1) - a for each level a: the indicator {y <= q_a}, averaged over cell k."""
     before = 0.0
     for j in range(k):
         before += p[j]
@@ -258,8 +254,8 @@ def certify(n, left, right, p, expert, S, low, high, levels, knots, slopes, orde
     """What the worst outcome could do, over every point of every cell; `knots`, `slopes` are the tables of S.
 
     Fills out[0] = max ||S + payoff||_+^2, out[1] = max (2 <S_+, payoff> + ||payoff||^2), out[2] = max ||payoff||^2,
-    out[3] = argmax of out[1].  Within a cell each coordinate is monotone or quadratic in y, so its extremes are known; where
-    several coordinates take theirs at different points of one cell, the sum of the maxima is an upper bound.
+    out[3] = argmax of out[1].  Within a cell each coordinate is monotone or quadratic in y, so its extremes are known;
+    where several coordinates take theirs at different points of one cell, the sum of the maxima is an upper bound.
     """
     count = levels.shape[0]
     span = high - low

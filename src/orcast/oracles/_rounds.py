@@ -1,12 +1,12 @@
 """Compiled kernels of a round on an interval: predict, update, and many rounds in one go.
 
-    expert --tracker--> corrected expert --cells--> prior --members--> mix --equilibrium on the played ledger--> forecast
+    expert --tracker--> corrected expert --cells--> prior --members--> mix --last equilibrium--> forecast
 
-The members learn the shape of the corrected expert's PIT: member m multiplies the prior by exp(sum_j theta_j phi_j(u)), phi_j(u) =
-sqrt(2) cos(pi j u), and takes natural-gradient steps on its log score.  This is moment matching with the
-witnesses phi_j, whose tilt is explicit: no solver.  Some have the context (1, 2u - 1) of the last PIT; those with a larger
-smallest step forget.  The mix weighs them, the corrected expert and the expert by discounted CRPS.  One last equilibrium on
-the ledger of what is really played carries the guarantee.
+The members learn the shape of the corrected expert's PIT: member m multiplies the prior by exp(sum_j theta_j phi_j(u))
+with phi_j(u) = sqrt(2) cos(pi j u), and takes natural-gradient steps on its log score.  This is moment matching with
+the witnesses phi_j, whose tilt is explicit: no solver.  Some have the context (1, 2u - 1) of the last PIT; those with
+a larger smallest step forget.  The mix weighs them, the corrected expert and the expert by discounted CRPS.  One last
+equilibrium on the ledger of what is really played carries the guarantee.
 """
 
 from __future__ import annotations
@@ -150,9 +150,7 @@ def basis_of(rules, n, slots, prior, out):
         above = below + prior[k]
         for j in range(BASIS):
             w = math.pi * (j + 1)
-            out[k, j] = (
-                math.sqrt(2.0) * (math.sin(w * above) - math.sin(w * below)) / (w * max(prior[k], 1e-12))
-            )
+            out[k, j] = math.sqrt(2.0) * (math.sin(w * above) - math.sin(w * below)) / (w * max(prior[k], 1e-12))
         below = above
 
 
@@ -315,8 +313,8 @@ def play(rules, memory, n, mix, pending, reserved, rnd):
     """The equilibrium around the mix on the ledger of what is played, as gentle as the slack rule lets it be.
 
     If the certificate does not hold at the usual temperature, lower it by continuation, each solve started from
-    the last and the ratio brought closer to 1 where a solve fails.  A branch of equilibria may end; then other priors, whose
-    branches are others, are tried.  Last, for quantiles alone, the exact two-cell oracle.
+    the last and the ratio brought closer to 1 where a solve fails.  A branch of equilibria may end; then other priors,
+    whose branches are others, are tried.  Last, for quantiles alone, the exact two-cell oracle.
     """
     rows = rnd.cells
     count = rules.levels.shape[0]
@@ -344,14 +342,10 @@ def play(rules, memory, n, mix, pending, reserved, rnd):
         middle[k] = (0.5 * (rows[LEFT, k] + rows[RIGHT, k]) - rules.low) / span
     square = squared_norm(memory.total, rules.one_sided)
     usual = rules.temperature * (1.0 + pending)
-    crps_pull, mse_pull = prepare(
-        rules, memory.total, usual, n, rows, log_prior, scales, s, knots, slopes, base
-    )
+    crps_pull, mse_pull = prepare(rules, memory.total, usual, n, rows, log_prior, scales, s, knots, slopes, base)
     for i in range(rnd.slots.shape[0]):
         lp[rnd.slots[i]] = log_prior[rnd.slots[i]] + memory.warm[i]
-    error = solve(
-        n, lp, base, rules.levels, knots, slopes, crps_pull, width, mse_pull, middle, EASY, EASY_STEPS, work
-    )
+    error = solve(n, lp, base, rules.levels, knots, slopes, crps_pull, width, mse_pull, middle, EASY, EASY_STEPS, work)
     if error > 10.0 * EASY:
         for k in range(n):
             good[k] = lp[k]
@@ -379,9 +373,7 @@ def play(rules, memory, n, mix, pending, reserved, rnd):
         rows[TILT, k] = lp[k] - log_mix[k]
         good[k] = lp[k]
     rnd.info[TEMPERATURE] = usual
-    missing = judge(
-        rules, memory, n, rows, p, scales, reserved, square, owed_knots, owed_slopes, out, rnd.note
-    )
+    missing = judge(rules, memory, n, rows, p, scales, reserved, square, owed_knots, owed_slopes, out, rnd.note)
     if missing <= 0.0:
         return
     best = p[:n].copy()
@@ -423,9 +415,7 @@ def play(rules, memory, n, mix, pending, reserved, rnd):
             )
             for k in range(n):
                 p[k] = math.exp(lp[k])
-            now = judge(
-                rules, memory, n, rows, p, scales, reserved, square, owed_knots, owed_slopes, out, rnd.note
-            )
+            now = judge(rules, memory, n, rows, p, scales, reserved, square, owed_knots, owed_slopes, out, rnd.note)
             if now < missing:
                 missing = now
                 for k in range(n):
@@ -569,15 +559,9 @@ def update(rules, memory, rnd, reserved, y):
         above = below + rows[PRIOR, k]
         for j in range(BASIS):
             w = math.pi * (j + 1)
-            phi = (
-                math.sqrt(2.0)
-                * (math.sin(w * above) - math.sin(w * below))
-                / (w * max(rows[PRIOR, k], 1e-12))
-            )
+            phi = math.sqrt(2.0) * (math.sin(w * above) - math.sin(w * below)) / (w * max(rows[PRIOR, k], 1e-12))
             for m in range(count):
-                step = weight * max(
-                    rules.members[m, STEP], 1.0 / (tally[_tracker.LEARNT] + rules.members[m, START])
-                )
+                step = weight * max(rules.members[m, STEP], 1.0 / (tally[_tracker.LEARNT] + rules.members[m, START]))
                 change = step * (phi - rnd.means[m, j])
                 memory.shape[m, 0, j] += change
                 if rules.members[m, CONTEXT] > 0.0:

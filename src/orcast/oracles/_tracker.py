@@ -1,6 +1,6 @@
 """Compiled kernels of the tracker: an online location-scale correction of the expert, in normal scores.
 
-Let Q(z) be the expert's quantile at the level Phi(z), linear between the levels it gave and beyond them.  Each learner
+Let Q(z) be the expert's quantile at the level Phi(z), linear between the levels given and beyond them.  Each learner
 predicts the mean a and the spread b of the normal score of the next outcome, and Q(a + b z) is its corrected expert: for
 a Gaussian expert a shift and a stretch; atoms and bounds stay where they are.
 
@@ -9,8 +9,8 @@ a Gaussian expert a shift and a stretch; atoms and bounds stay where they are.
         spread, the distance to the last outcome), fitted by recursive least squares on |score - a| / (c b) - 1
 
 The learners' a and b are averaged with exponential weights on their discounted pinball loss; the expert itself (a = 0,
-b = 1) is one of them.  Every observation counts 1 / sqrt(1 + outcomes outstanding when the forecast was made): errors of
-one batch are seldom independent.
+b = 1) is one of them.  Every observation counts 1 / sqrt(1 + outcomes outstanding when the forecast was made): errors
+of one batch are seldom independent.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ MEAN_ABS = 0.7978845608028654
 ) = range(15)
 TALLY_SIZE = 15
 
-# Places in a round's record of what the tracker saw: features first, then these, then (a, b) and spread features by learner.
+# Places in a round's record of what the tracker saw: location features, then these, then a, b and spread features
+# of each learner.
 SCALE, SLOPE_LOW, SLOPE_HIGH, RHO_THEN, MEDIAN = 5, 6, 7, 8, 9
 LEARNERS_AT = 10
 PER_LEARNER = 2 + N_SPREAD
@@ -171,9 +172,7 @@ def track(q, z, low, high, learners, memory, record, out):
     span = high - low
     middle = q.shape[0] // 2
     slope_low, slope_high = outer_slopes(q, z, 1e-7 * span)
-    scale = 0.5 * (
-        quantile_at(1.0, q, z, slope_low, slope_high) - quantile_at(-1.0, q, z, slope_low, slope_high)
-    )
+    scale = 0.5 * (quantile_at(1.0, q, z, slope_low, slope_high) - quantile_at(-1.0, q, z, slope_low, slope_high))
     scale = max(scale, 0.1 * (slope_low + slope_high))
     rho = tally[RHO]
     record[0] = 1.0

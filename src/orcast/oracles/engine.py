@@ -41,9 +41,7 @@ def cosine_means(masses: Array) -> Array:
 class Engine:
     """Plays rounds for a direct sum of quantile, moment and regret payoffs on an interval."""
 
-    def __init__(
-        self, space: Interval, payoff: Payoff, *, temperature: float, learners: Array, members: Array
-    ) -> None:
+    def __init__(self, space: Interval, payoff: Payoff, *, temperature: float, learners: Array, members: Array) -> None:
         levels: Array = np.empty(0)
         orders = 0
         weights = np.zeros(4)
@@ -52,11 +50,9 @@ class Engine:
         given = list(payoff)
         for part in given:
             if not isinstance(part, order):
-                raise TypeError(
-                    f"expected a sum of QuantileCalibration, MomentMatching, NoRegret, got {part!r}"
-                )
+                raise TypeError(f"expected a sum of QuantileCalibration, MomentMatching, NoRegret, got {part!r}")
         size = 0
-        for part in sorted(given, key=lambda part: order.index(type(part))):  # type: ignore[arg-type]
+        for part in sorted(given, key=lambda part: order.index(type(part))):
             weight = part.weight if part.one_sided else part.weight / np.sqrt(part.bound)
             if isinstance(part, QuantileCalibration):
                 levels = part.levels

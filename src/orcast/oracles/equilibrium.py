@@ -17,8 +17,8 @@ from orcast.spaces import Interval
 class Equilibrium:
     """The logit equilibrium with the expert as prior, p_k ~ x_k exp(<S, payoff(p, k)> / temperature).
 
-    Consistency makes the mean of <S, payoff> under p at most 0, so its maximum is at most temperature * log(1 / min x): the
-    rate O(1/T) of the squared miscalibration holds at any temperature.  A low one corrects firmly, a high one leaves
+    Consistency makes the mean of <S, payoff> under p at most 0, so its maximum is at most temperature * log(1 / min x):
+    the rate O(1/T) of the squared miscalibration holds at any temperature.  A low one corrects firmly, a high one leaves
     the expert alone; where the slack rule asks for it, it is lowered for that round.  Without an expert the prior is
     uniform.  O(cells) a Newton step; this oracle is ours, not the paper's.
 
@@ -35,9 +35,7 @@ class Equilibrium:
 
     def bind(self, space: Interval, payoff: Payoff) -> Engine:
         """An engine with an empty ledger."""
-        return Engine(
-            space, payoff, temperature=self.temperature, learners=np.empty((0, 2)), members=np.empty((0, 3))
-        )
+        return Engine(space, payoff, temperature=self.temperature, learners=np.empty((0, 2)), members=np.empty((0, 3)))
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data."""

@@ -48,9 +48,7 @@ class Payoff:
         """Number of coordinates."""
         raise AttributeError(f"{type(self).__name__} has no size")
 
-    def evaluate(
-        self, space: Interval, forecast: Forecast, y: float, expert: Forecast | None = None
-    ) -> Array:
+    def evaluate(self, space: Interval, forecast: Forecast, y: float, expert: Forecast | None = None) -> Array:
         """The payoff in its own units, written for reading: the slow twin of the compiled one."""
         raise AttributeError(f"{type(self).__name__} has no evaluate")
 
@@ -88,9 +86,7 @@ class Sum(Payoff):
         names = [part.name for part in self.parts]
         for name in names:
             if names.count(name) > 1:
-                raise ValueError(
-                    f"expected each kind of payoff once in a sum, got {name!r} {names.count(name)} times"
-                )
+                raise ValueError(f"expected each kind of payoff once in a sum, got {name!r} {names.count(name)} times")
 
     def __iter__(self) -> Iterator[Payoff]:
         return iter(self.parts)

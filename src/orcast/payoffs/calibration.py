@@ -51,9 +51,7 @@ class QuantileCalibration(Payoff):
         above = np.concatenate((np.cumsum((1.0 - self.levels[::-1]) ** 2)[::-1], [0.0]))
         return float((below + above).max())
 
-    def evaluate(
-        self, space: Interval, forecast: Forecast, y: float, expert: Forecast | None = None
-    ) -> Array:
+    def evaluate(self, space: Interval, forecast: Forecast, y: float, expert: Forecast | None = None) -> Array:
         """The indicators averaged over the outcome's cell, minus the levels."""
         k = int(np.searchsorted(forecast.right, y, side="left"))
         if k + 1 < forecast.mass.size and forecast.left[k + 1] == y == forecast.right[k + 1]:
@@ -63,7 +61,8 @@ class QuantileCalibration(Payoff):
             share = (self.levels >= low).astype(np.float64)
         else:
             share = np.clip((self.levels - low) / (high - low), 0.0, 1.0)
-        return share - self.levels
+        payoff: Array = share - self.levels
+        return payoff
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data."""
@@ -101,14 +100,10 @@ class MomentMatching(Payoff):
         """Each power is between 0 and 1."""
         return float(self.order)
 
-    def evaluate(
-        self, space: Interval, forecast: Forecast, y: float, expert: Forecast | None = None
-    ) -> Array:
+    def evaluate(self, space: Interval, forecast: Forecast, y: float, expert: Forecast | None = None) -> Array:
         """Mean powers of the forecast minus those of the outcome, in units of the interval."""
         span = space.high - space.low
-        unit = Forecast(
-            (forecast.left - space.low) / span, (forecast.right - space.low) / span, forecast.mass
-        )
+        unit = Forecast((forecast.left - space.low) / span, (forecast.right - space.low) / span, forecast.mass)
         t = (y - space.low) / span
         return np.array([unit.moment(j) - t**j for j in range(1, self.order + 1)])
 

@@ -20,8 +20,8 @@ SCORES: dict[str, type[CRPS] | type[MSE]] = {"crps": CRPS, "mse": MSE}
 class NoRegret(Payoff):
     """The mean score ends no worse than the expert's, for each proper score given (paper, section 4.2).
 
-    payoff_i = c_i (score_i(p, y) - score_i(expert, y)), one-sided: only a positive sum counts.  In units of the interval
-    scores are tiny and would never count, so c_i is one over the expert's usual score, or over the most that this
+    payoff_i = c_i (score_i(p, y) - score_i(expert, y)), one-sided: only a positive sum counts.  In units of the
+    interval scores are tiny and would never count, so c_i is one over the expert's usual score, or over the most that this
     round could count if that is more: known before the outcome, so the payoff stays consistent, and its size is about
     1 at most.  The expert is the one represented on the cells.
 
@@ -53,9 +53,7 @@ class NoRegret(Payoff):
         """About one a score, by the choice of the scale."""
         return float(self.size)
 
-    def evaluate(
-        self, space: Interval, forecast: Forecast, y: float, expert: Forecast | None = None
-    ) -> Array:
+    def evaluate(self, space: Interval, forecast: Forecast, y: float, expert: Forecast | None = None) -> Array:
         """Excess scores over the expert, in the units of the scores."""
         if expert is None:
             raise ValueError("expected the expert's forecast as expert=, got None")
