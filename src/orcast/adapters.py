@@ -21,11 +21,17 @@ ACCEPTED = (
 )
 
 
+def _short(value: object) -> str:
+    """What was given, on one line of a message."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
 def _number(value: object, what: str) -> float:
     try:
         number = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        raise TypeError(f"expected a finite number as {what}, got {value!r}") from None
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"expected a finite number as {what}, got {_short(value)}") from None
     if not math.isfinite(number):
         raise ValueError(f"expected a finite number as {what}, got {value!r}")
     return number
@@ -34,8 +40,8 @@ def _number(value: object, what: str) -> float:
 def _numbers(values: object, what: str) -> Array:
     try:
         array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(f"expected numbers as {what}, got {values!r}") from None
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"expected numbers as {what}, got {_short(values)}") from None
     if array.ndim != 1 or array.size == 0:
         raise ValueError(f"expected a sequence of at least one number as {what}, got shape {array.shape}")
     if not np.isfinite(array).all():
@@ -168,17 +174,23 @@ class Ensemble:
         return f"Ensemble({self.members.tolist()})"
 
 
-def _invert(cdf: Callable[[Array], Any], levels: Array, low: float, high: float) -> Array:
-    """Quantiles of a cdf by bisection on [low, high]; mass outside is moved to the bounds."""
+def _invert(cdf: Callable[[Array], Array], levels: Array, low: float, high: float) -> Array:
+    """Quantiles of a cdf by bisection on [low, high]; mass outside is moved to the bounds.
+
+    It goes on to the very next float, so that a jump is found where it is: an outcome there must meet the atom.
+    """
     a = np.full(levels.shape, low)
     b = np.full(levels.shape, high)
-    at_low = np.asarray(cdf(a), dtype=np.float64)
-    for _ in range(60):
+    b = np.where(cdf(a) >= levels, low, b)
+    for _ in range(200):
         middle = 0.5 * (a + b)
-        reached = np.asarray(cdf(middle), dtype=np.float64) >= levels
-        b = np.where(reached, middle, b)
-        a = np.where(reached, a, middle)
-    return np.where(at_low >= levels, low, b)
+        open_ = (a < middle) & (middle < b)
+        if not open_.any():
+            break
+        reached = cdf(middle) >= levels
+        b = np.where(open_ & reached, middle, b)
+        a = np.where(open_ & ~reached, middle, a)
+    return b
 
 
 def expert_quantiles(forecast: object, space: Interval) -> tuple[Array, bool]:
@@ -199,7 +211,7 @@ def expert_quantiles(forecast: object, space: Interval) -> tuple[Array, bool]:
         cdf = forecast.cdf  # type: ignore[attr-defined]
         q = _invert(lambda y: _called(cdf, y, "cdf"), space.levels, space.low, space.high)
     else:
-        raise TypeError(f"expected {ACCEPTED}, got {forecast!r}")
+        raise TypeError(f"expected {ACCEPTED}, got {_short(forecast)}")
     if np.isnan(q).any():
         raise ValueError("expected a forecast with quantiles that are numbers, got nan")
     # An infinite quantile only says "beyond the bound".
@@ -219,8 +231,17 @@ def _from_mapping(forecast: Mapping[Any, Any]) -> Quantiles:
     return Quantiles(list(forecast.keys()), list(forecast.values()))
 
 
-def _called(function: Callable[[Array], Any], argument: Array, name: str) -> Array:
-    values = np.asarray(function(argument), dtype=np.float64)
+def _called(function: Callable[[Any], Any], argument: Array, name: str) -> Array:
+    """A user's function at many points: in one call, or one by one if it only knows single numbers."""
+    try:
+        values = np.asarray(function(argument), dtype=np.float64)
+    except (TypeError, ValueError):
+        try:
+            values = np.array([function(float(point)) for point in argument], dtype=np.float64)
+        except (TypeError, ValueError) as reason:
+            raise TypeError(f"expected {name} to take numbers and return numbers, got {reason}") from reason
     if values.shape != argument.shape:
         raise ValueError(f"expected {name} to return one number for each argument, got shape {values.shape}")
+    if np.isnan(values).any():
+        raise ValueError(f"expected {name} to return numbers, got nan")
     return values

@@ -44,7 +44,10 @@ class Forecast:
     def __init__(
         self, left: ArrayLike, right: ArrayLike, mass: ArrayLike, certificate: Certificate | None = None
     ) -> None:
-        a, b, m = (np.array(v, dtype=np.float64) for v in (left, right, mass))
+        try:
+            a, b, m = (np.array(v, dtype=np.float64) for v in (left, right, mass))
+        except (TypeError, ValueError):
+            raise TypeError(f"expected numbers as left, right and mass, got {left!r}, {right!r}, {mass!r}") from None
         if not (a.ndim == 1 and a.size and a.shape == b.shape == m.shape):
             raise ValueError(
                 f"expected three sequences of one length as left, right and mass, got {a.shape}, {b.shape}, {m.shape}"
@@ -53,6 +56,8 @@ class Forecast:
             raise ValueError("expected finite cells in increasing order, got cells that overlap or turn back")
         if not ((m >= 0.0).all() and abs(m.sum() - 1.0) < 1e-6):
             raise ValueError(f"expected masses that are not negative and sum to 1, got a sum of {m.sum()!r}")
+        if abs(m.sum() - 1.0) > 1e-12:
+            m /= m.sum()
         self._set(a, b, m, certificate)
 
     def _set(self, left: Array, right: Array, mass: Array, certificate: Certificate | None) -> None:
@@ -127,20 +132,20 @@ class Forecast:
 
     def interval(self, confidence: float) -> tuple[float, float]:
         """The central interval that holds the given share of the mass."""
-        if not 0.0 <= confidence <= 1.0:
+        try:
+            share = float(confidence)
+        except (TypeError, ValueError):
+            raise TypeError(f"expected a share between 0 and 1, got {confidence!r}") from None
+        if not 0.0 <= share <= 1.0:
             raise ValueError(f"expected a share between 0 and 1, got {confidence!r}")
-        low, high = self.quantile([0.5 - confidence / 2.0, 0.5 + confidence / 2.0])
+        low, high = self.quantile([0.5 - share / 2.0, 0.5 + share / 2.0])
         return float(low), float(high)
 
     def pit(self, y: float) -> tuple[float, float]:
         """The probability integral transform of y: the two ends of the jump there, equal where there is no atom."""
-        k = int(np.searchsorted(self.right, y, side="left"))
-        if k < self.mass.size - 1 and self.left[k + 1] == y == self.right[k + 1]:
-            k += 1
-        if k < self.mass.size and self.left[k] == y == self.right[k]:
-            return float(self.below[k]), float(self.below[k + 1])
-        value = float(self.cdf(y))
-        return value, value
+        high = float(self.cdf(y))
+        atoms = np.flatnonzero((self.left == y) & (self.right == y))
+        return (float(self.below[atoms[0]]) if atoms.size else high), high
 
     def sample(self, size: int | tuple[int, ...] = 1, *, rng: np.random.Generator) -> Array:
         """Independent draws; the random generator is yours to give."""
@@ -162,7 +167,11 @@ class Forecast:
         g0, g1 = 1.0 - here, 1.0 - f1
         upper = (self.right - cut) * (g0 * g0 + g0 * g1 + g1 * g1)
         beyond = max(self.left[0] - y, 0.0) + max(y - self.right[-1], 0.0)
-        return float((lower + upper).sum()) / 3.0 + float(beyond)
+        # where there is no cell F is flat
+        start, stop, flat = self.right[:-1], self.left[1:], f1[:-1]
+        cut = np.clip(y, start, stop)
+        gaps = (cut - start) * flat * flat + (stop - cut) * (1.0 - flat) ** 2
+        return float((lower + upper).sum()) / 3.0 + float(gaps.sum()) + float(beyond)
 
     # --- export
     def to_quantiles(self, levels: Iterable[float] = PERCENTS) -> dict[float, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -97,10 +98,9 @@ class Forecaster:
         while len(self._waiting) >= self.max_pending:
             oldest = next(iter(self._waiting))
             self._take(oldest)
-            warnings.warn(
+            _say(
                 f"{self.max_pending} rounds wait for their outcome (max_pending); the oldest, {oldest!r}, is dropped",
                 RuntimeWarning,
-                stacklevel=2,
             )
         page = self._engine.predict(expert, pending=self._outstanding(), reserved=self._reserved)
         self._reserved += float(page.note[_ledger.OVERDRAFT])
@@ -137,7 +137,7 @@ class Forecaster:
         quantiles, crossed = expert_quantiles(forecast, self.space)
         if crossed and not self._said_crossed:
             self._said_crossed = True
-            warnings.warn("crossing quantiles were sorted (said once)", UserWarning, stacklevel=3)
+            _say("crossing quantiles were sorted (said once)", UserWarning)
         return quantiles
 
     def _known(self, id: Hashable) -> Hashable:
@@ -193,6 +193,14 @@ class Forecaster:
     def load(cls, path: str | os.PathLike[str]) -> Forecaster:
         """Continue from a file, bit for bit; refuses what it cannot read, in one sentence."""
         return read_state(path, "Forecaster")
+
+
+def _say(message: str, kind: type[Warning]) -> None:
+    """Warn, and point at the line of the user's that led here."""
+    depth = 1
+    while sys._getframe(depth).f_globals.get("__name__", "").startswith("orcast."):
+        depth += 1
+    warnings.warn(message, kind, stacklevel=depth + 1)
 
 
 def write_state(game: Forecaster, path: str | os.PathLike[str], owner: str) -> None:

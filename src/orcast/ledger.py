@@ -3,10 +3,12 @@
 S is the sum of the booked payoffs (one-sided coordinates count through their positive part), B_t the largest squared
 norm that the payoff of round t could have.  A forecast holds when the worst outcome keeps
 
-    ||S_{t-1} + payoff||_+^2  <=  B_1 + ... + B_t                                         (the slack rule)
+    ||S_{t-1} + payoff||_+^2  <=  C B + B_1 + ... + B_t                                   (the slack rule)
 
-so that the miscalibration ||S_T||_+ / T is at most sqrt(B_1 + ... + B_T) / T <= sqrt(B / T) on any sequence (paper,
-theorem 4.1; the half-space condition of its proposition 4.2 is sufficient for the rule, not necessary).
+so that the miscalibration ||S_T||_+ / T is at most sqrt(C B + B_1 + ... + B_T) / T <= sqrt(B (T + C)) / T on any
+sequence (paper, theorem 4.1, where C = 0; the half-space condition of its proposition 4.2 is sufficient for the rule,
+not necessary).  The credit of C rounds is ours: without it the bound is so tight after one or two outcomes that only
+absurd forecasts keep it; it costs a factor sqrt(1 + C / T).
 """
 
 from __future__ import annotations
@@ -20,17 +22,19 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 # Places in the account of a ledger.
-BUDGET = 0  # B_1 + ... + B_T, the allowances for delay, and the measured excess of rounds that did not hold
+BUDGET = 0  # the credit, B_1 + ... + B_T, the allowances for delay, and the measured excess of rounds that did not hold
 ROUNDS = 1  # outcomes booked
 HELD = 2  # of these, rounds whose certificate held
 EXCESS = 3  # what was added to the budget because a certificate did not hold
-ROOTS = 4  # sqrt(B_1) + ... + sqrt(B_T)
+ROOTS = 4  # sum of the sizes that the booked payoffs may have
 DELAY = 5  # for each booked round, the outcomes booked between its forecast and its own outcome; summed
 ACCOUNT_SIZE = 6
 
 # Places in the note that a round keeps of its certificate.
-WORST, OVERDRAFT, BOUND, ALLOWED, HOLDS, ROOTS_THEN, ROUNDS_THEN = 0, 1, 2, 3, 4, 5, 6
-NOTE_SIZE = 7
+WORST, OVERDRAFT, BOUND, ALLOWED, HOLDS, ROOT, ROOTS_THEN, ROUNDS_THEN = 0, 1, 2, 3, 4, 5, 6, 7
+NOTE_SIZE = 8
+# The promise starts with the budget of this many rounds.
+CREDIT = 4.0
 # Rounding of sums of some thousand terms.
 ROUNDING = 1e-9
 
@@ -46,9 +50,18 @@ def squared_norm(total: Array, one_sided: int) -> float:
 
 
 def note_certificate(
-    account: Array, square: float, reserved: float, worst: float, linear: float, bound: float, note: Array
+    account: Array,
+    square: float,
+    reserved: float,
+    worst: float,
+    linear: float,
+    bound: float,
+    general: float,
+    note: Array,
 ) -> None:
     """Judge a forecast before its outcome: `linear` is the largest 2 <S_+, payoff> + ||payoff||^2.
+
+    `bound` is B_t, the largest squared payoff of this round, and `general` the bound B of any round.
 
     What it may use beyond its own B_t (its overdraft) comes out of the slack that is not `reserved`: the overdrafts of
     the rounds which still wait for their outcome.
@@ -60,6 +73,7 @@ def note_certificate(
     note[ALLOWED] = account[BUDGET] - reserved + bound
     note[HOLDS] = 1.0 if overdraft <= free + ROUNDING * (account[BUDGET] + bound) else 0.0
     note[OVERDRAFT] = min(overdraft, free)
+    note[ROOT] = max(bound, general) ** 0.5
     note[ROOTS_THEN] = account[ROOTS]
     note[ROUNDS_THEN] = account[ROUNDS]
 
@@ -67,18 +81,17 @@ def note_certificate(
 def settle(account: Array, total: Array, one_sided: int, reserved: float, payoff: Array, note: Array) -> None:
     """Book the payoff of a round; `reserved` is the overdraft of the others that still wait.
 
-    With d outcomes booked since its forecast, S has moved by at most the sum of their sqrt(B), and the budget grows by
-    twice its product with sqrt(B_t), the cross term of the squares; B (T + 2 sum d) / T^2 follows for the promise squared.
+    With d outcomes booked since its forecast, S has moved by at most d sqrt(B), and the budget grows by the cross
+    term of the squares, 2 d B; so the promise squared is at most B (T + 2 sum d) / T^2.
     """
     square = 0.0
     for i in range(total.shape[0]):
         total[i] += payoff[i]
         if i < one_sided or total[i] > 0.0:
             square += total[i] * total[i]
-    root = note[BOUND] ** 0.5
-    account[BUDGET] += note[BOUND] + 2.0 * root * (account[ROOTS] - note[ROOTS_THEN])
+    account[BUDGET] += note[BOUND] + 2.0 * note[ROOT] * (account[ROOTS] - note[ROOTS_THEN])
     account[DELAY] += account[ROUNDS] - note[ROUNDS_THEN]
-    account[ROOTS] += root
+    account[ROOTS] += note[ROOT]
     account[ROUNDS] += 1.0
     account[HELD] += note[HOLDS]
     excess = square - (account[BUDGET] - reserved)
@@ -149,9 +162,10 @@ class Ledger:
     (0.6, 1.0)
     """
 
-    def __init__(self, size: int, one_sided: int | None = None) -> None:
+    def __init__(self, size: int, one_sided: int | None = None, *, credit: float = 0.0) -> None:
         self.total: Array = np.zeros(size)
         self.account: Array = np.zeros(ACCOUNT_SIZE)
+        self.account[BUDGET] = credit
         self.one_sided = size if one_sided is None else one_sided
 
     @property
@@ -175,11 +189,13 @@ class Ledger:
         """Share of the booked rounds whose certificate held."""
         return float(self.account[HELD] / self.account[ROUNDS]) if self.rounds else 1.0
 
-    def certify(self, *, worst: float, linear: float, bound: float, reserved: float = 0.0) -> Array:
+    def certify(
+        self, *, worst: float, linear: float, bound: float, general: float = 0.0, reserved: float = 0.0
+    ) -> Array:
         """The note of a certificate: what the worst outcome could do against what is allowed."""
         note = np.zeros(NOTE_SIZE)
         square = squared_norm(self.total, self.one_sided)
-        note_certificate(self.account, square, reserved, worst, linear, bound, note)
+        note_certificate(self.account, square, reserved, worst, linear, bound, general, note)
         return note
 
     def book(self, payoff: Array, note: Array, *, reserved: float = 0.0) -> None:

@@ -38,7 +38,7 @@ class Interval:
     def __post_init__(self) -> None:
         try:
             low, high = float(self.low), float(self.high)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise TypeError(f"expected two numbers as bounds, got {self.low!r} and {self.high!r}") from None
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
             raise ValueError(f"expected finite bounds with low < high, got {low!r} and {high!r}")
@@ -74,11 +74,13 @@ class Interval:
     def outcome(self, y: object, outside: str = "raise") -> float:
         """The outcome as a float within the bounds, or one clear sentence."""
         try:
+            if isinstance(y, (str, bytes)):
+                raise TypeError
             value = float(y)  # type: ignore[arg-type]
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise TypeError(f"expected a number as outcome, got {y!r}") from None
-        if math.isnan(value):
-            raise ValueError("expected a number as outcome, got nan")
+        if not math.isfinite(value):
+            raise ValueError(f"expected a finite number as outcome, got {value!r}")
         if not self.low <= value <= self.high:
             if outside == "clip":
                 return min(max(value, self.low), self.high)

@@ -2,7 +2,7 @@
 
 The payoff is a direct sum, in this order: quantile calibration (one coordinate a level), moments (one an order), regret
 in CRPS, regret in squared error.  ``weights`` holds a factor for each of the four; a factor of zero means absent.
-Symbols follow the theory page: S the ledger, F the cumulated masses, v the field <S, payoff> in units of the temperature.
+Symbols follow the theory page: S the ledger, F the cumulated masses, v the field <S, payoff> over the temperature.
 
 With H(u) = sum_a s_a (min(u, a) - a u) the quantile field is v_k = (H(F_k) - H(F_{k-1})) / p_k: the mean of
 h = H' over the cell's share of [0, 1].

@@ -87,6 +87,7 @@ class Rules(NamedTuple):
     orders: int
     weights: Array
     one_sided: int
+    bound: float  # on the squared norm of the whole payoff
     temperature: float
     learners: Array
     members: Array
@@ -245,8 +246,11 @@ def regret_scales(rules, memory, n, rows, mix, info):
 
 
 @njit(cache=True, error_model="numpy")
-def prepare(rules, total, temperature, n, rows, log_prior, scales, s, knots, slopes, base):
-    """Everything of the equilibrium equation that does not depend on p; returns the two pulls of the regrets."""
+def prepare(rules, total, temperature, eager, n, rows, log_prior, scales, s, knots, slopes, base):
+    """Everything of the equilibrium equation that does not depend on p; returns the two pulls of the regrets.
+
+    `eager` multiplies these: the pull back to the expert cannot overshoot, so delay need not soften it.
+    """
     count = rules.levels.shape[0]
     for i in range(count):
         s[i] = total[i] * rules.weights[QUANTILE] / temperature
@@ -265,7 +269,7 @@ def prepare(rules, total, temperature, n, rows, log_prior, scales, s, knots, slo
     crps_pull = 0.0
     mse_pull = 0.0
     if rules.weights[CRPS] != 0.0:
-        crps_pull = max(total[at], 0.0) * rules.weights[CRPS] * scales[0] / temperature
+        crps_pull = eager * max(total[at], 0.0) * rules.weights[CRPS] * scales[0] / temperature
         at += 1
         if crps_pull > 0.0:
             edge = 0.0
@@ -276,7 +280,7 @@ def prepare(rules, total, temperature, n, rows, log_prior, scales, s, knots, slo
                 edge += width * (2.0 * below + expert[k] - 1.0)
                 below += expert[k]
     if rules.weights[MSE] != 0.0:
-        mse_pull = max(total[at], 0.0) * rules.weights[MSE] * scales[1] / temperature
+        mse_pull = eager * max(total[at], 0.0) * rules.weights[MSE] * scales[1] / temperature
         if mse_pull > 0.0:
             mean = (mean_of(n, left, right, expert) - rules.low) / span
             for k in range(n):
@@ -304,7 +308,7 @@ def judge(rules, memory, n, rows, p, scales, reserved, square, knots, slopes, ou
         scales,
         out,
     )
-    note_certificate(memory.account, square, reserved, out[0], out[1], out[2], note)
+    note_certificate(memory.account, square, reserved, out[0], out[1], out[2], rules.bound, note)
     return 0.0 if note[_ledger.HOLDS] > 0.0 else square + out[1] - note[_ledger.ALLOWED]
 
 
@@ -342,7 +346,9 @@ def play(rules, memory, n, mix, pending, reserved, rnd):
         middle[k] = (0.5 * (rows[LEFT, k] + rows[RIGHT, k]) - rules.low) / span
     square = squared_norm(memory.total, rules.one_sided)
     usual = rules.temperature * (1.0 + pending)
-    crps_pull, mse_pull = prepare(rules, memory.total, usual, n, rows, log_prior, scales, s, knots, slopes, base)
+    crps_pull, mse_pull = prepare(
+        rules, memory.total, usual, 1.0 + pending, n, rows, log_prior, scales, s, knots, slopes, base
+    )
     for i in range(rnd.slots.shape[0]):
         lp[rnd.slots[i]] = log_prior[rnd.slots[i]] + memory.warm[i]
     error = solve(n, lp, base, rules.levels, knots, slopes, crps_pull, width, mse_pull, middle, EASY, EASY_STEPS, work)
@@ -384,17 +390,17 @@ def play(rules, memory, n, mix, pending, reserved, rnd):
             temperature = 1e3 * usual
             for k in range(n):
                 if attempt == 1:
-                    log_prior[k] = -math.log(n)
+                    log_prior[k] = math.log(rows[PRIOR, k])
                 elif attempt == 2:
                     log_prior[k] = math.log(max(rows[EXPERT, k], 1e-12))
                 else:
-                    log_prior[k] = math.log(rows[PRIOR, k])
+                    log_prior[k] = -math.log(n)
                 good[k] = log_prior[k]
         ratio = 0.5
         for _ in range(CONTINUATION):
             lower = temperature * ratio
             crps_pull, mse_pull = prepare(
-                rules, memory.total, lower, n, rows, log_prior, scales, s, knots, slopes, base
+                rules, memory.total, lower, 1.0, n, rows, log_prior, scales, s, knots, slopes, base
             )
             for k in range(n):
                 lp[k] = good[k]

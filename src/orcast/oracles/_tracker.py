@@ -1,8 +1,8 @@
 """Compiled kernels of the tracker: an online location-scale correction of the expert, in normal scores.
 
-Let Q(z) be the expert's quantile at the level Phi(z), linear between the levels given and beyond them.  Each learner
-predicts the mean a and the spread b of the normal score of the next outcome, and Q(a + b z) is its corrected expert: for
-a Gaussian expert a shift and a stretch; atoms and bounds stay where they are.
+Let Q(z) be the expert's quantile at the level Phi(z), linear between the levels given and beyond.  Each learner
+predicts the mean a and the spread b of the normal score of the next outcome, and Q(a + b z) is its corrected expert:
+for a Gaussian expert a shift and a stretch; atoms and bounds stay where they are.
 
     a : recursive least squares on the last errors and on how far the last outcome lies from today's median
     b : a slow mean of |score - a| times exp(linear in: its fast mean, the level of the median, the expert's own

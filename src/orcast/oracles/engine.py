@@ -78,12 +78,13 @@ class Engine:
             orders,
             weights,
             two_sided,
+            sum(part.weight**2 * (part.bound if part.one_sided else 1.0) for part in given),
             temperature,
             learners,
             members,
             cosine_means(slot_masses(space)),
         )
-        self.ledger = Ledger(size, two_sided)
+        self.ledger = Ledger(size, two_sided, credit=_ledger.CREDIT * self.rules.bound)
         self.memory = self._new_memory()
 
     def _new_memory(self) -> Memory:

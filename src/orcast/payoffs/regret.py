@@ -21,9 +21,9 @@ class NoRegret(Payoff):
     """The mean score ends no worse than the expert's, for each proper score given (paper, section 4.2).
 
     payoff_i = c_i (score_i(p, y) - score_i(expert, y)), one-sided: only a positive sum counts.  In units of the
-    interval scores are tiny and would never count, so c_i is one over the expert's usual score, or over the most that this
-    round could count if that is more: known before the outcome, so the payoff stays consistent, and its size is about
-    1 at most.  The expert is the one represented on the cells.
+    interval scores are tiny and would never count, so c_i is one over the expert's usual score, or over the most that
+    this round could count if that is more: known before the outcome, so the payoff stays consistent, and its size is
+    about 1 at most.  The expert is the one represented on the cells.
 
     >>> import orcast as oc
     >>> oc.NoRegret(oc.CRPS(), oc.MSE()).size

@@ -1,0 +1,254 @@
+"""The demonstration: ``python -m orcast.demo`` recalibrates a real series, prints a table and draws a picture.
+
+With a data folder (``--data`` or the environment variable ORCAST_DATA) the series is the hourly wind power of Texas in
+2022, else the hourly humidity at an airport of New York in 2013, which comes with the package.  Two ordinary experts
+forecast it, and each is recalibrated round by round: predict, then update, as in production.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orcast.metrics import LEVELS, pinball, qce, worst_rolling_qce
+from orcast.plots import Record, coverage, save_picture
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import TaskID
+    from rich.table import Table
+
+    from orcast.experiments.data import Series
+    from orcast.experiments.experts import Stream
+
+__all__ = ["main", "play"]
+
+Vector = NDArray[np.float64]
+
+TITLES = {
+    "wind": "Wind power in Texas (ERCOT), hourly, 2022",
+    "sunspots": "Sunspots, monthly, since 1749",
+    "humidity": "Relative humidity at JFK airport, hourly, 2013",
+}
+EXPERTS = {"naive": "seasonal naive", "rls": "least squares"}
+WINDOW = 200
+# The first call of a compiled kernel takes longer than this only if it has to be compiled.
+PATIENCE = 1.5
+
+
+def play(stream: Stream, *, name: str, unit: str, step: Callable[[], object] = lambda: None) -> Record:
+    """Recalibrate a stream round by round and record it; ``step`` is called after each round.
+
+    >>> from orcast.experiments import data, experts
+    >>> series = data.load("humidity")
+    >>> stream = experts.stream(series, "rls")
+    >>> record = play(_first(stream, 50), name="humidity", unit=series.unit)
+    >>> record.played.shape, record.held, bool((record.miscalibration <= record.promised).all())
+    ((50, 99), 1.0, True)
+    """
+    from orcast import Interval, Normal, Recalibrator
+
+    recal = Recalibrator(Interval(stream.low, stream.high))
+    rounds = len(stream)
+    played = np.empty((rounds, LEVELS.size))
+    miscalibration, promised = np.empty(rounds), np.empty(rounds)
+    seconds = 0.0
+    for t in range(rounds):
+        start = time.perf_counter()
+        p = recal.predict(Normal(stream.mu[t], stream.sd[t]))
+        seconds += time.perf_counter() - start
+        played[t] = p.quantile(LEVELS)
+        start = time.perf_counter()
+        recal.update(stream.y[t])
+        seconds += time.perf_counter() - start
+        so_far = recal.guarantee
+        miscalibration[t], promised[t] = so_far.miscalibration, so_far.promised
+        step()
+    return Record(
+        name,
+        unit,
+        stream.low,
+        stream.high,
+        stream.y,
+        stream.quantile(LEVELS),
+        played,
+        miscalibration,
+        promised,
+        recal.guarantee.held,
+        seconds,
+    )
+
+
+def _first(stream: Stream, rounds: int | None) -> Stream:
+    from orcast.experiments.experts import Stream
+
+    cut = slice(None, rounds)
+    return Stream(stream.name, stream.mu[cut], stream.sd[cut], stream.y[cut], stream.low, stream.high)
+
+
+def _compile(console: Console) -> None:
+    """Play one round on the side, so that no bar stands still while kernels are compiled; say so if it takes long."""
+    from orcast import Interval, Normal, Recalibrator
+
+    words = "compiling the kernels, once (about half a minute; the next run starts at once)"
+    said = threading.Timer(PATIENCE, console.print, (words,))
+    said.daemon = True
+    said.start()
+    try:
+        recal = Recalibrator(Interval(0.0, 1.0))
+        recal.predict(Normal(0.5, 0.1))
+        recal.update(0.5)
+    finally:
+        said.cancel()
+
+
+def _record_all(console: Console, series: Series, rounds: int | None) -> dict[str, Record]:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from orcast.experiments.experts import stream
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    records: dict[str, Record] = {}
+    # without a terminal a bar would only litter the log: a line when done is enough
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        for expert, words in EXPERTS.items():
+            forecasts = _first(stream(series, expert), rounds)
+            task = progress.add_task(words, total=len(forecasts))
+
+            def step(task: TaskID = task) -> None:
+                progress.advance(task)
+
+            name = f"{TITLES[series.name]}. Expert: {words}."
+            records[expert] = play(forecasts, name=name, unit=series.unit, step=step)
+            console.print(f"{words}: {len(forecasts):,} rounds recalibrated one by one")
+    return records
+
+
+def _digits(value: float) -> str:
+    """Four digits or all before the point, never an exponent."""
+    decimals = 3 - int(np.floor(np.log10(value))) if value > 0.0 else 0
+    return f"{value:,.{min(max(decimals, 0), 8)}f}"
+
+
+def _row(record: Record, who: str, quantiles: Vector, step: str) -> list[str]:
+    y, space = record.y, {"low": record.low, "high": record.high}
+    loss = float(pinball(quantiles, y).mean())
+    base = float(pinball(record.expert, y).mean())
+    worst = worst_rolling_qce(quantiles, y, window=WINDOW, **space)
+    return [
+        who,
+        f"{qce(quantiles, y, **space):.4f}",
+        f"{worst:.2f}" if np.isfinite(worst) else "-",
+        f"{coverage(quantiles, y, **space):.1%}",
+        _digits(float((quantiles[:, 94] - quantiles[:, 4]).mean())),
+        _digits(loss),
+        f"{loss / base:.3f}",
+        step,
+    ]
+
+
+def _table(series: Series, records: dict[str, Record]) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("", no_wrap=True)
+    unit = series.unit if len(series.unit) <= 3 else "units"
+    headings = ("QCE", f"worst\n{WINDOW}", "90% band\nholds", f"its width\n{unit}", "pinball\nloss", "relative", "time")
+    for heading in headings:
+        table.add_column(heading, justify="right", vertical="bottom", no_wrap=True)
+    for expert, words in EXPERTS.items():
+        record = records[expert]
+        each = 1e6 * record.seconds / record.y.size
+        table.add_row(*_row(record, words, record.expert, ""))
+        table.add_row(*_row(record, "  recalibrated", record.played, f"{each:.0f} us"), end_section=expert == "naive")
+    return table
+
+
+def _guarantee(record: Record) -> str:
+    kept = bool((record.miscalibration <= record.promised * (1.0 + 1e-9)).all())
+    return (
+        f"miscalibration {record.miscalibration[-1]:.4f} <= promised {record.promised[-1]:.4f}, "
+        f"{'kept' if kept else 'NOT kept'} after every round; held {record.held:.1%}"
+    )
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m orcast.demo", description="Recalibrate a real series; print a table and draw a picture."
+    )
+    parser.add_argument("--data", metavar="FOLDER", help="where the wind and sunspot files are (default: $ORCAST_DATA)")
+    parser.add_argument("--series", choices=tuple(TITLES), help="which series (default: wind if there, else humidity)")
+    parser.add_argument("--out", metavar="FILE", default="demo.png", help="the picture (default: %(default)s)")
+    parser.add_argument("--picture", choices=tuple(EXPERTS), default="naive", help="which expert the picture shows")
+    parser.add_argument("--rounds", type=int, metavar="N", help="stop after N rounds")
+    return parser.parse_args(arguments)
+
+
+def _chosen(options: argparse.Namespace) -> Series:
+    from orcast.experiments import data
+
+    if options.data is not None and not Path(options.data).is_dir():
+        raise ValueError(f"expected a folder as --data, got {options.data!r}")
+    name = options.series
+    if name is None:
+        # a folder that was named on the command line must do; one from the environment is only used if it does
+        name = "wind" if options.data is not None or "wind" in data.available() else "humidity"
+    return data.load(name, options.data)
+
+
+def _check(options: argparse.Namespace) -> None:
+    if options.rounds is not None and options.rounds < 10:
+        raise ValueError(f"expected at least 10 as --rounds, got {options.rounds}")
+    out = Path(options.out)
+    if out.is_dir() or not out.absolute().parent.is_dir():
+        raise ValueError(f"expected a file in an existing folder as --out, got {options.out!r}")
+    if out.suffix.lower() not in (".png", ".svg", ".pdf", ".jpg"):
+        raise ValueError(f"expected a file that ends in .png, .svg, .pdf or .jpg as --out, got {options.out!r}")
+    for name in ("matplotlib", "rich"):
+        if find_spec(name) is None:
+            raise ValueError(f"expected {name}, got none installed: pip install 'orcast[demo]' brings it")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the demonstration; returns what the process should exit with."""
+    options = _options(arguments)
+    try:
+        _check(options)
+        series = _chosen(options)
+    except (ValueError, OSError) as problem:
+        print(f"orcast demo: {problem}", file=sys.stderr)
+        return 2
+    from rich.console import Console
+
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(f"{TITLES[series.name]}\n[dim]source: {series.source}[/dim]")
+    _compile(console)
+    records = _record_all(console, series, options.rounds)
+    console.print(_table(series, records))
+    for expert, words in EXPERTS.items():
+        console.print(f"{words}: {_guarantee(records[expert])}")
+    console.print(
+        f"[dim]QCE: squared gaps between frequency and level, summed over 99 levels.\n"
+        f"worst {WINDOW}: the largest over any {WINDOW} rounds in a row. relative: to the expert's loss.[/dim]"
+    )
+    try:
+        save_picture(records[options.picture], options.out)
+    except OSError as problem:
+        print(f"orcast demo: the picture could not be written: {problem}", file=sys.stderr)
+        return 2
+    console.print(f"picture: {options.out}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
