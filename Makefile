@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+KERNELS := $(VENV)/.kernels
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all bench lint types format clean
@@ -16,16 +17,21 @@ $(READY): pyproject.toml constraints.txt
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e ".[dev]"
 	@touch $@
 
-demo: $(READY)  ## recalibrate a real stream: table and picture
+# numba's cache does not see that a kernel in another file has changed
+$(KERNELS): $(wildcard src/orcast/oracles/_*.py) src/orcast/ledger.py src/orcast/spaces.py | $(READY)
+	@find src -name '*.nb[ic]' -delete
+	@touch $@
+
+demo: $(READY) $(KERNELS)  ## recalibrate a real stream: table and picture
 	@$(BIN)/python -m orcast.demo
 
-test: lint types  ## the gate: lint, types, tests, doc snippets
+test: lint types $(KERNELS)  ## the gate: lint, types, tests, doc snippets
 	@$(BIN)/python -m pytest -q
 
-test-all: lint types  ## the gate and the slow tests, with more random examples
+test-all: lint types $(KERNELS)  ## the gate and the slow tests, with more random examples
 	@$(BIN)/python -m pytest -q -m "" --hypothesis-profile=thorough
 
-bench: $(READY)  ## benchmarks: ratios from one run
+bench: $(READY) $(KERNELS)  ## benchmarks: ratios from one run
 	@$(BIN)/python -m benchmarks
 
 lint: $(READY)  ## ruff: rules and formatting

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from orcast.forecasts import Forecast
-from orcast.spaces import Interval
+from orcast.forecasts import Forecast, as_levels
+from orcast.spaces import Interval, normal_scores
 
 Array = NDArray[np.float64]
 
@@ -47,13 +47,6 @@ def _numbers(values: object, what: str) -> Array:
     if not np.isfinite(array).all():
         raise ValueError(f"expected finite numbers as {what}, got {array[~np.isfinite(array)][0]!r}")
     return array
-
-
-def _scores(levels: ArrayLike) -> Array:
-    from scipy.special import ndtri
-
-    scores: Array = ndtri(levels)
-    return scores
 
 
 def _along_scores(z: Array, known_z: Array, values: Array) -> Array:
@@ -93,11 +86,11 @@ class Normal:
 
     def quantile(self, levels: ArrayLike) -> Array:
         """Quantiles at levels."""
-        return self.at_scores(_scores(levels))
+        return self.at_scores(normal_scores(as_levels(levels)))
 
     def at_scores(self, z: Array) -> Array:
         """Quantiles at normal scores."""
-        return self.mean + self.sd * z
+        return self.mean + self.sd * z if self.sd > 0.0 else np.full_like(z, self.mean)
 
 
 class Quantiles:
@@ -134,12 +127,12 @@ class Quantiles:
 
     def quantile(self, levels: ArrayLike) -> Array:
         """Quantiles at levels."""
-        return self.at_scores(_scores(levels))
+        return self.at_scores(normal_scores(as_levels(levels)))
 
     def at_scores(self, z: Array) -> Array:
         """Quantiles at normal scores."""
         if self._known is None:
-            self._known = _scores(self.levels)
+            self._known = normal_scores(self.levels)
         return _along_scores(z, self._known, self.values)
 
     def __repr__(self) -> str:
@@ -161,13 +154,13 @@ class Ensemble:
 
     def quantile(self, levels: ArrayLike) -> Array:
         """Quantiles at levels."""
-        return self.at_scores(_scores(levels))
+        return self.at_scores(normal_scores(as_levels(levels)))
 
     def at_scores(self, z: Array) -> Array:
         """Quantiles at normal scores."""
         if self._known is None:
             n = self.members.size
-            self._known = _scores((np.arange(n) + 0.5) / n)
+            self._known = normal_scores((np.arange(n) + 0.5) / n)
         return _along_scores(z, self._known, self.members)
 
     def __repr__(self) -> str:

@@ -127,7 +127,7 @@ def _record_all(console: Console, series: Series, rounds: int | None) -> dict[st
             def step(task: TaskID = task) -> None:
                 progress.advance(task)
 
-            name = f"{TITLES[series.name]}. Expert: {words}."
+            name = f"{TITLES[series.name]}; expert: {words}"
             records[expert] = play(forecasts, name=name, unit=series.unit, step=step)
             console.print(f"{words}: {len(forecasts):,} rounds recalibrated one by one")
     return records

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import warnings
@@ -112,8 +113,7 @@ class Forecaster:
         """Book the outcome of the unnamed round, or of a named one."""
         value = self.space.outcome(y, self.outside)
         waiting = self._take(self._known(id))
-        lag = float(self._issued - waiting.issued)
-        self._usual_lag = lag if self._usual_lag is None else self._usual_lag + LAG_RATE * (lag - self._usual_lag)
+        self._learn_lag(float(self._issued - waiting.issued))
         self._engine.update(waiting.page, value, reserved=self._reserved)
 
     def drop(self, id: Hashable = None) -> None:
@@ -141,7 +141,11 @@ class Forecaster:
         return quantiles
 
     def _known(self, id: Hashable) -> Hashable:
-        if id not in self._waiting:
+        try:
+            known = id in self._waiting
+        except TypeError:
+            raise TypeError(f"expected an id that can be a key, got {id!r}") from None
+        if not known:
             if id is None:
                 raise ValueError("expected a forecast that waits for its outcome, got none: call predict first")
             raise ValueError(f"expected the id of a waiting round, got {id!r}")
@@ -153,6 +157,9 @@ class Forecaster:
         if not self._waiting:
             self._reserved = 0.0
         return waiting
+
+    def _learn_lag(self, lag: float) -> None:
+        self._usual_lag = lag if self._usual_lag is None else self._usual_lag + LAG_RATE * (lag - self._usual_lag)
 
     def _outstanding(self) -> float:
         """Rounds whose outcome is still to come; those far older than the usual lag are lost, not late."""
@@ -172,16 +179,18 @@ class Forecaster:
         wanted = np.atleast_1d(as_levels(at))
         if wanted.ndim != 1 or (np.diff(wanted) <= 0.0).any():
             raise ValueError(f"expected increasing levels, got {at!r}")
-        values = np.array([self.space.outcome(y, self.outside) for y in outcomes], dtype=np.float64)
+        values = np.array([self.space.outcome(y, self.outside) for y in _each(outcomes, "outcomes")], dtype=np.float64)
         if levels is not None:
-            known = np.asarray(levels, dtype=np.float64)
-            forecasts = [Quantiles(known, row) for row in forecasts]
-        rows = [self._expert(forecast) for forecast in forecasts]
+            known = as_levels(levels)
+            forecasts = [Quantiles(known, row) for row in _each(forecasts, "rows of quantiles")]
+        rows = [self._expert(forecast) for forecast in _each(forecasts, "forecasts")]
         if len(rows) != len(values):
             raise ValueError(f"expected as many outcomes as forecasts, got {len(values)} and {len(rows)}")
         experts = np.array(rows).reshape(len(rows), len(self.space.levels))
         quantiles, _ = self._engine.run(experts, values, np.ascontiguousarray(wanted))
         self._issued += len(values)
+        for _ in values:
+            self._learn_lag(0.0)
         return quantiles
 
     # --- state
@@ -193,6 +202,13 @@ class Forecaster:
     def load(cls, path: str | os.PathLike[str]) -> Forecaster:
         """Continue from a file, bit for bit; refuses what it cannot read, in one sentence."""
         return read_state(path, "Forecaster")
+
+
+def _each(values: Any, what: str) -> list[Any]:
+    try:
+        return list(values)
+    except TypeError:
+        raise TypeError(f"expected a sequence of {what}, got {values!r}") from None
 
 
 def _say(message: str, kind: type[Warning]) -> None:
@@ -208,9 +224,10 @@ def write_state(game: Forecaster, path: str | os.PathLike[str], owner: str) -> N
     ids = []
     arrays: dict[str, NDArray[Any]] = {f"memory/{name}": a for name, a in game._engine.arrays().items()}
     for number, (id, waiting) in enumerate(game._waiting.items()):
-        if not (id is None or (isinstance(id, (str, int, float)) and id == id)):
-            raise TypeError(f"expected ids that are text or numbers to save them, got {id!r}")
-        ids.append([id, waiting.issued])
+        plain = int(id) if isinstance(id, np.integer) else id
+        if not (plain is None or isinstance(plain, (str, int)) or (isinstance(plain, float) and math.isfinite(plain))):
+            raise TypeError(f"expected ids that are text or finite numbers to save them, got {id!r}")
+        ids.append([plain, waiting.issued])
         for name, array in waiting.page._asdict().items():
             arrays[f"page/{number}/{name}"] = array
     header = {
@@ -250,10 +267,15 @@ def read_state(path: str | os.PathLike[str], owner: str) -> Forecaster:
         for number, (id, issued) in enumerate(header["waiting"]):
             blank = game._engine.new_round()
             for name, page in blank._asdict().items():
-                page[...] = arrays[f"page/{number}/{name}"]
+                theirs = arrays[f"page/{number}/{name}"]
+                if theirs.shape != page.shape:
+                    raise ValueError(f"{name} of shape {theirs.shape} instead of {page.shape}")
+                page[...] = theirs
             game._waiting[id] = _Waiting(blank, int(issued))
-    except KeyError as missing:
-        raise ValueError(f"expected a state with {missing}, got none: {path}") from None
+    except (AttributeError, KeyError, TypeError, ValueError) as reason:
+        raise ValueError(
+            f"expected a state that this version can use, got one that it cannot ({reason}): {path}"
+        ) from reason
     return game
 
 

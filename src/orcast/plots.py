@@ -99,12 +99,12 @@ def coverage(quantiles: ArrayLike, y: ArrayLike, share: float = 0.9, *, low: flo
 
     Examples:
         >>> q = np.tile(LEVELS, (100, 1))
-        >>> coverage(q, (np.arange(100) + 0.5) / 100, low=0.0, high=1.0)
+        >>> round(coverage(q, (np.arange(100) + 0.5) / 100, low=0.0, high=1.0), 6)
         0.9
     """
     hits = fair_indicators(quantiles, y, low=low, high=high).mean(axis=0)
     upper, lower = _column(0.5 + share / 2), _column(0.5 - share / 2)
-    return round(float(hits[upper] - hits[lower]), 12)
+    return float(hits[upper] - hits[lower])
 
 
 def pit_shares(quantiles: ArrayLike, y: ArrayLike, bins: int = 20, *, low: float, high: float) -> Vector:

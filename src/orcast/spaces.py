@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,21 @@ Array = NDArray[np.float64]
 
 # Expected mass outside the outermost quantiles that become cell edges, on each side.
 TAIL_MASS = 0.01
+
+
+def normal_scores(levels: Array) -> Array:
+    """The standard normal quantiles of levels from 0 to 1; those of the same levels are remembered."""
+    return _normal_scores(levels.tobytes()).reshape(levels.shape)
+
+
+@lru_cache(maxsize=64)
+def _normal_scores(levels: bytes) -> Array:
+    # the standard library's, because importing scipy.special takes longer than a first forecast should
+    inverse = NormalDist().inv_cdf
+    ends = {0.0: -math.inf, 1.0: math.inf}
+    scores = np.array([ends[a] if a in ends else inverse(a) for a in np.frombuffer(levels).tolist()])
+    scores.flags.writeable = False
+    return scores
 
 
 @dataclass(frozen=True)
@@ -66,9 +82,7 @@ class Interval:
     @cached_property
     def scores(self) -> Array:
         """Their normal scores, exactly antisymmetric."""
-        from scipy.special import ndtri
-
-        z: Array = ndtri(self.levels)
+        z = normal_scores(self.levels)
         return 0.5 * (z - z[::-1])
 
     def outcome(self, y: object, outside: str = "raise") -> float:

@@ -65,6 +65,8 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArra
         raise ValueError(
             f"expected a state file of format {VERSION} or older, got {version} (a newer orcast wrote it): {path}"
         )
+    if len(data) >= len(MAGIC) + 8 and version < 1:
+        raise ValueError(f"expected a state file of format 1 or newer, got {version}: {path}")
     if len(data) != start + text_size + body_size:
         raise ValueError(
             f"expected a state file of {start + text_size + body_size} bytes, got {len(data)} (truncated?): {path}"

@@ -57,6 +57,11 @@ BASIS = 8
 LOSS_KEEP = 0.998
 WEIGHT_RATE = 2.0
 MAX_TILT = 6.0
+# Delay, by the number n of outstanding outcomes.  Losses are kept apart for n = 0, n < STALE and more; what was learnt
+# must prove itself against the expert, with prior odds (1 + n)^-DOUBT; the last layer's temperature rises by
+# (1 + n)^SOFTEN, because its correction is applied once for each outstanding round before any effect is seen.
+STALE, HORIZONS = 16.0, 3
+DOUBT, SOFTEN = 0.5, 0.75
 # This much of the prior is always in the mix, so that no cell is ever without mass.
 PRIOR_SHARE = 1e-4
 # Prior mass of the atom at each bound, without an expert.
@@ -124,6 +129,14 @@ class Round(NamedTuple):
 
 
 @njit(cache=True, error_model="numpy")
+def horizon(pending):
+    """Which account of losses a round belongs to: what helps while outcomes are fresh may harm once they are stale."""
+    if pending < 1.0:
+        return 0
+    return 1 if pending < STALE else 2
+
+
+@njit(cache=True, error_model="numpy")
 def even_cells(low, high, n, rows, slots):
     """Equal cells with equal masses and an atom of little mass at each bound: the prior when there is no expert."""
     count = n - 2
@@ -156,11 +169,11 @@ def basis_of(rules, n, slots, prior, out):
 
 
 @njit(cache=True, error_model="numpy")
-def mix_members(rules, memory, n, rnd, mix):
+def mix_members(rules, memory, n, doubt, rnd, mix):
     """Each member's masses, and their mix with the corrected expert and the expert."""
     rows = rnd.cells
     count = rules.members.shape[0]
-    loss = memory.member_loss
+    loss = memory.member_loss[horizon(rnd.info[PENDING])]
     best = loss[0]
     for m in range(1, count + 2):
         best = min(best, loss[m])
@@ -185,14 +198,14 @@ def mix_members(rules, memory, n, rnd, mix):
                 tilt += theta[j] * phi[k, j]
             p[k] = rows[PRIOR, k] * math.exp(min(max(tilt, -MAX_TILT), MAX_TILT))
             mass += p[k]
-        weight = math.exp(-WEIGHT_RATE * (loss[m] - best))
+        weight = doubt * math.exp(-WEIGHT_RATE * (loss[m] - best))
         total += weight
         for k in range(n):
             p[k] /= mass
             mix[k] += weight * p[k]
             for j in range(BASIS):
                 rnd.means[m, j] += p[k] * phi[k, j]
-    own = math.exp(-WEIGHT_RATE * (loss[count] - best))
+    own = doubt * math.exp(-WEIGHT_RATE * (loss[count] - best))
     raw = math.exp(-WEIGHT_RATE * (loss[count + 1] - best))
     total += own + raw
     for k in range(n):
@@ -201,10 +214,15 @@ def mix_members(rules, memory, n, rnd, mix):
 
 
 @njit(cache=True, error_model="numpy")
-def regret_scales(rules, memory, n, rows, mix, info):
-    """Predictable units of the regrets: the expert's usual loss, or the most that this round could count if larger."""
+def regret_scales(rules, memory, n, rows, p, info):
+    """Units of the regrets of p, known before the outcome: the expert's usual loss, or the most that can come if larger.
+
+    So no regret counts more than 1 in a round.
+    """
     info[CRPS_SCALE] = 0.0
     info[MSE_SCALE] = 0.0
+    if rules.weights[CRPS] == 0.0 and rules.weights[MSE] == 0.0:
+        return
     span = rules.high - rules.low
     seen = memory.tally[_tracker.LOSS_COUNT]
     left, right, expert = rows[LEFT], rows[RIGHT], rows[EXPERT]
@@ -215,7 +233,7 @@ def regret_scales(rules, memory, n, rows, mix, info):
         F = 0.0
         G = 0.0
         for k in range(n):
-            F1 = F + mix[k]
+            F1 = F + p[k]
             G1 = G + expert[k]
             width = right[k] - left[k]
             squares = (F * F + F * F1 + F1 * F1 - G * G - G * G1 - G1 * G1) / 3.0
@@ -225,14 +243,17 @@ def regret_scales(rules, memory, n, rows, mix, info):
         most = abs(gap)
         F = 0.0
         for k in range(n):
-            # F - G rises linearly within the cell
-            F1 = F + mix[k] - expert[k]
-            gap += (right[k] - left[k]) * (F + F1)
+            # the slope of the difference is 2 (F - G), linear within the cell
+            F1 = F + p[k] - expert[k]
+            width = right[k] - left[k]
+            if F * F1 < 0.0:
+                most = max(most, abs(gap + width * F * F / (F - F1)))
+            gap += width * (F + F1)
             most = max(most, abs(gap))
             F = F1
         info[CRPS_SCALE] = 1.0 / max(usual, most)
     if rules.weights[MSE] != 0.0:
-        mean_p = (mean_of(n, left, right, mix) - rules.low) / span
+        mean_p = (mean_of(n, left, right, p) - rules.low) / span
         mean_x = (mean_of(n, left, right, expert) - rules.low) / span
         variance = 0.0
         for k in range(n):
@@ -289,8 +310,11 @@ def prepare(rules, total, temperature, eager, n, rows, log_prior, scales, s, kno
 
 
 @njit(cache=True, error_model="numpy")
-def judge(rules, memory, n, rows, p, scales, reserved, square, knots, slopes, out, note):
+def judge(rules, memory, n, rnd, p, reserved, square, knots, slopes, out):
     """The certificate of p; returns how far it is from holding (at most 0: it holds)."""
+    rows = rnd.cells
+    note = rnd.note
+    regret_scales(rules, memory, n, rows, p, rnd.info)
     certify(
         n,
         rows[LEFT],
@@ -305,7 +329,7 @@ def judge(rules, memory, n, rows, p, scales, reserved, square, knots, slopes, ou
         slopes,
         rules.orders,
         rules.weights,
-        scales,
+        rnd.info[CRPS_SCALE : MSE_SCALE + 1],
         out,
     )
     note_certificate(memory.account, square, reserved, out[0], out[1], out[2], rules.bound, note)
@@ -318,7 +342,8 @@ def play(rules, memory, n, mix, pending, reserved, rnd):
 
     If the certificate does not hold at the usual temperature, lower it by continuation, each solve started from
     the last and the ratio brought closer to 1 where a solve fails.  A branch of equilibria may end; then other priors,
-    whose branches are others, are tried.  Last, for quantiles alone, the exact two-cell oracle.
+    whose branches are others, are tried.  Last comes the two-cell oracle, exact for quantiles alone (and while no
+    regret is owed); what holds, or comes closest, is played.
     """
     rows = rnd.cells
     count = rules.levels.shape[0]
@@ -345,9 +370,9 @@ def play(rules, memory, n, mix, pending, reserved, rnd):
         width[k] = rows[RIGHT, k] - rows[LEFT, k]
         middle[k] = (0.5 * (rows[LEFT, k] + rows[RIGHT, k]) - rules.low) / span
     square = squared_norm(memory.total, rules.one_sided)
-    usual = rules.temperature * (1.0 + pending)
+    usual = rules.temperature * (1.0 + pending) ** SOFTEN
     crps_pull, mse_pull = prepare(
-        rules, memory.total, usual, 1.0 + pending, n, rows, log_prior, scales, s, knots, slopes, base
+        rules, memory.total, usual, (1.0 + pending) ** SOFTEN, n, rows, log_prior, scales, s, knots, slopes, base
     )
     for i in range(rnd.slots.shape[0]):
         lp[rnd.slots[i]] = log_prior[rnd.slots[i]] + memory.warm[i]
@@ -379,7 +404,7 @@ def play(rules, memory, n, mix, pending, reserved, rnd):
         rows[TILT, k] = lp[k] - log_mix[k]
         good[k] = lp[k]
     rnd.info[TEMPERATURE] = usual
-    missing = judge(rules, memory, n, rows, p, scales, reserved, square, owed_knots, owed_slopes, out, rnd.note)
+    missing = judge(rules, memory, n, rnd, p, reserved, square, owed_knots, owed_slopes, out)
     if missing <= 0.0:
         return
     best = p[:n].copy()
@@ -421,7 +446,7 @@ def play(rules, memory, n, mix, pending, reserved, rnd):
             )
             for k in range(n):
                 p[k] = math.exp(lp[k])
-            now = judge(rules, memory, n, rows, p, scales, reserved, square, owed_knots, owed_slopes, out, rnd.note)
+            now = judge(rules, memory, n, rnd, p, reserved, square, owed_knots, owed_slopes, out)
             if now < missing:
                 missing = now
                 for k in range(n):
@@ -438,13 +463,14 @@ def play(rules, memory, n, mix, pending, reserved, rnd):
                 good[k] = lp[k]
             if temperature < LOWEST * rules.temperature:
                 break
-    if rules.orders == 0 and rules.weights[CRPS] == 0.0 and rules.weights[MSE] == 0.0:
-        two_cells(n, rules.levels, owed_knots, owed_slopes, p)
+    two_cells(n, rules.levels, owed_knots, owed_slopes, p)
+    now = judge(rules, memory, n, rnd, p, reserved, square, owed_knots, owed_slopes, out)
+    if now < missing:
         rnd.info[TEMPERATURE] = 0.0
-    else:
-        for k in range(n):
-            p[k] = best[k]
-    judge(rules, memory, n, rows, p, scales, reserved, square, owed_knots, owed_slopes, out, rnd.note)
+        return
+    for k in range(n):
+        p[k] = best[k]
+    judge(rules, memory, n, rnd, p, reserved, square, owed_knots, owed_slopes, out)
 
 
 @njit(cache=True, error_model="numpy")
@@ -457,6 +483,7 @@ def predict(rules, memory, expert, pending, reserved, rnd):
     info[PENDING] = pending
     info[LAST_CONTEXT] = 2.0 * memory.tally[_tracker.LAST_PIT] - 1.0
     low, high = rules.low, rules.high
+    doubt = (1.0 + pending) ** -DOUBT
     if has_expert:
         for j in range(expert.shape[0]):
             rnd.expert[j] = min(max(expert[j], low), high)
@@ -475,7 +502,18 @@ def predict(rules, memory, expert, pending, reserved, rnd):
                 rnd.slots,
             )
             shifted = np.empty(expert.shape[0])
-            _tracker.track(rnd.expert, rules.scores, low, high, rules.learners, memory, rnd.record, shifted)
+            _tracker.track(
+                rnd.expert,
+                rules.scores,
+                low,
+                high,
+                rules.learners,
+                memory.track_loss[horizon(pending)],
+                doubt,
+                memory,
+                rnd.record,
+                shifted,
+            )
             n = build_cells(
                 shifted,
                 low,
@@ -507,7 +545,7 @@ def predict(rules, memory, expert, pending, reserved, rnd):
     info[CELLS] = n
     mix = np.empty(n)
     if has_expert and rules.members.shape[0] > 0:
-        mix_members(rules, memory, n, rnd, mix)
+        mix_members(rules, memory, n, doubt, rnd, mix)
     else:
         for k in range(n):
             mix[k] = rows[PRIOR, k]
@@ -555,7 +593,9 @@ def update(rules, memory, rnd, reserved, y):
     weight = 1.0 / math.sqrt(1.0 + info[PENDING])
     unit = max(tally[_tracker.LOSS_SUM] / tally[_tracker.LOSS_COUNT], 1e-12 * span)
     count = rules.members.shape[0]
+    account = horizon(info[PENDING])
     if count > 0:
+        losses = memory.member_loss[account]
         fade = 1.0 - (1.0 - LOSS_KEEP) * weight
         below = 0.0
         for j in range(k):
@@ -575,10 +615,10 @@ def update(rules, memory, rnd, reserved, y):
                     memory.shape[m, 1, j] += 3.0 * info[LAST_CONTEXT] * change
         for m in range(count):
             own = crps(y, k, n, left, right, rows[MEMBERS + m])
-            memory.member_loss[m] = fade * memory.member_loss[m] + weight * own / unit
+            losses[m] = fade * losses[m] + weight * own / unit
         own = crps(y, k, n, left, right, rows[PRIOR])
-        memory.member_loss[count] = fade * memory.member_loss[count] + weight * own / unit
-        memory.member_loss[count + 1] = fade * memory.member_loss[count + 1] + weight * loss / unit
+        losses[count] = fade * losses[count] + weight * own / unit
+        losses[count + 1] = fade * losses[count + 1] + weight * loss / unit
     if rules.learners.shape[0] > 0:
         _tracker.learn(
             y,
@@ -588,6 +628,7 @@ def update(rules, memory, rnd, reserved, y):
             rules.low,
             rules.high,
             rules.learners,
+            memory.track_loss[account],
             LOSS_KEEP,
             0.5 * unit,
             weight,

@@ -166,7 +166,7 @@ def least_squares(theta, P, x, count, error, keep, weight, cap, gain):
 
 
 @njit(cache=True, error_model="numpy")
-def track(q, z, low, high, learners, memory, record, out):
+def track(q, z, low, high, learners, loss, doubt, memory, record, out):
     """Fill `record` with what each learner says and `out` with the quantiles of the corrected expert."""
     tally = memory.tally
     span = high - low
@@ -191,7 +191,6 @@ def track(q, z, low, high, learners, memory, record, out):
     record[SLOPE_HIGH] = slope_high
     record[RHO_THEN] = rho
     record[MEDIAN] = q[middle]
-    loss = memory.track_loss
     best = loss[0]
     for c in range(1, loss.shape[0]):
         best = min(best, loss[c])
@@ -221,7 +220,7 @@ def track(q, z, low, high, learners, memory, record, out):
         b = slow * math.exp(min(max(stretch, -1.5), 1.5))
         record[at] = a * rho
         record[at + 1] = b * rho
-        weight = math.exp(-WEIGHT_RATE * (loss[c + 1] - best))
+        weight = doubt * math.exp(-WEIGHT_RATE * (loss[c + 1] - best))
         location += weight * record[at]
         spread += weight * record[at + 1]
         total += weight
@@ -229,7 +228,7 @@ def track(q, z, low, high, learners, memory, record, out):
 
 
 @njit(cache=True, error_model="numpy")
-def learn(y, q, z, levels, low, high, learners, loss_keep, loss_unit, weight, memory, record):
+def learn(y, q, z, levels, low, high, learners, loss, loss_keep, loss_unit, weight, memory, record):
     """Teach every learner the outcome of a round, from what it saw when the forecast was made."""
     tally = memory.tally
     slope_low = record[SLOPE_LOW]
@@ -253,7 +252,7 @@ def learn(y, q, z, levels, low, high, learners, loss_keep, loss_unit, weight, me
         else:
             corrected(record[at], record[at + 1], q, z, slope_low, slope_high, low, high, quantiles)
             own = pinball(quantiles, y, levels)
-        memory.track_loss[c + 1] = fade * memory.track_loss[c + 1] + weight * own / loss_unit
+        loss[c + 1] = fade * loss[c + 1] + weight * own / loss_unit
         if c < 0:
             continue
         count = int(learners[c, FEATURES])

@@ -102,9 +102,9 @@ class Engine:
             spread=np.ones((learners, 2)),
             fit=np.zeros((learners, spread)),
             fit_cov=np.tile(_tracker.SPREAD_START * np.eye(spread), (learners, 1, 1)),
-            track_loss=np.zeros(learners + 1),
+            track_loss=np.zeros((_rounds.HORIZONS, learners + 1)),
             shape=np.zeros((members, 2, _rounds.BASIS)),
-            member_loss=np.zeros(members + 2),
+            member_loss=np.zeros((_rounds.HORIZONS, members + 2)),
             warm=np.zeros(self.space.cells),
         )
 
