@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -49,21 +50,61 @@ def _numbers(values: object, what: str) -> Array:
     return array
 
 
-def _along_scores(z: Array, known_z: Array, values: Array) -> Array:
-    """Quantiles at the scores z: linear in the normal score between known ones, and beyond them.
+class _Plan(NamedTuple):
+    """How to read quantiles at some scores off those at known scores, for one row or for many."""
+
+    left: NDArray[np.intp]  # the known score left of each wanted one
+    share: Array  # how far towards the next
+    low: NDArray[np.intp]  # wanted scores below all known ones ...
+    below: Array  # ... and by how much, in units of the distance from the middle to the outermost known score
+    high: NDArray[np.intp]
+    above: Array
+    centre: int  # the middle, from which tails continue
+    centre_share: float
+
+
+@lru_cache(maxsize=64)
+def _plan(known: bytes, wanted: bytes) -> _Plan:
+    k, z = np.frombuffer(known), np.frombuffer(wanted)
+    middle = 0.0 if k[0] <= 0.0 <= k[-1] else 0.5 * (k[0] + k[-1])
+
+    def between(x: Array) -> tuple[NDArray[np.intp], Array]:
+        left = np.clip(np.searchsorted(k, x, side="right") - 1, 0, k.size - 2)
+        return left, np.clip((x - k[left]) / (k[left + 1] - k[left]), 0.0, 1.0)
+
+    left, share = between(z)
+    centre, centre_share = between(np.array([middle]))
+    low, high = np.flatnonzero(z < k[0]), np.flatnonzero(z > k[-1])
+    return _Plan(
+        left,
+        share,
+        low,
+        (z[low] - k[0]) / (k[0] - middle),
+        high,
+        (z[high] - k[-1]) / (k[-1] - middle),
+        int(centre[0]),
+        float(centre_share[0]),
+    )
+
+
+def _along_scores(z: Array, known: Array, values: Array) -> Array:
+    """Quantiles at the scores z, of one row of values or of many: linear in the score between known ones and beyond.
 
     Beyond the outermost level the slope is that of its half of the distribution, as a Gaussian continues; if the two
     outermost values are equal, they are an atom and it stays flat.
     """
-    out: Array = np.interp(z, known_z, values)
-    if known_z.size < 2:
-        return out
-    middle_z = 0.5 * (known_z[0] + known_z[-1]) if known_z[0] > 0.0 or known_z[-1] < 0.0 else 0.0
-    middle = np.interp(middle_z, known_z, values)
-    for end, neighbour, outside in ((0, 1, z < known_z[0]), (-1, -2, z > known_z[-1])):
-        if outside.any() and values[end] != values[neighbour]:
-            slope = (values[end] - middle) / (known_z[end] - middle_z)
-            out[outside] = values[end] + (z[outside] - known_z[end]) * slope
+    if known.size < 2:
+        return np.broadcast_to(values, (*values.shape[:-1], z.size)).copy()
+    plan = _plan(known.tobytes(), np.ascontiguousarray(z).tobytes())
+    here, there = values[..., plan.left], values[..., plan.left + 1]
+    out: Array = here + (there - here) * plan.share
+    if plan.low.size or plan.high.size:
+        near, far = values[..., plan.centre], values[..., plan.centre + 1]
+        middle = near + (far - near) * plan.centre_share
+        for end, neighbour, at, distance in ((0, 1, plan.low, plan.below), (-1, -2, plan.high, plan.above)):
+            tail = values[..., end] - middle
+            tail = np.where(values[..., end] == values[..., neighbour], 0.0, tail)
+            out[..., at] = values[..., end, None] + tail[..., None] * distance
     return out
 
 
@@ -204,7 +245,7 @@ def expert_quantiles(forecast: object, space: Interval) -> tuple[Array, bool]:
         cdf = forecast.cdf  # type: ignore[attr-defined]
         q = _invert(lambda y: _called(cdf, y, "cdf"), space.levels, space.low, space.high)
     else:
-        raise TypeError(f"expected {ACCEPTED}, got {_short(forecast)}")
+        raise TypeError(f"expected {ACCEPTED}, got {forecast!r}")
     if np.isnan(q).any():
         raise ValueError("expected a forecast with quantiles that are numbers, got nan")
     # An infinite quantile only says "beyond the bound".
@@ -213,6 +254,26 @@ def expert_quantiles(forecast: object, space: Interval) -> tuple[Array, bool]:
         q = np.sort(q)
         crossed = True
     return np.ascontiguousarray(q, dtype=np.float64), crossed
+
+
+def expert_table(levels: ArrayLike, table: ArrayLike, space: Interval) -> tuple[Array, bool]:
+    """The same for a table with a row of quantiles a round, all rows at once."""
+    first = Quantiles(levels, np.arange(np.size(levels)))
+    try:
+        rows = np.array(table, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"expected a table of numbers as forecasts, got {type(table).__name__}") from None
+    if rows.ndim != 2 or rows.shape[1] != first.levels.size:
+        raise ValueError(f"expected a row of {first.levels.size} quantiles a round, got shape {rows.shape}")
+    bad = ~np.isfinite(rows).all(axis=1)
+    if bad.any():
+        raise ValueError(f"expected finite quantiles, got others in row {int(np.flatnonzero(bad)[0])}")
+    rows = rows[:, first.values.astype(np.intp)]
+    crossed = bool((np.diff(rows, axis=1) < 0.0).any())
+    if crossed:
+        rows = np.sort(rows, axis=1)
+    q = _along_scores(space.scores, normal_scores(first.levels), rows)
+    return np.maximum.accumulate(np.clip(q, space.low, space.high), axis=1), crossed
 
 
 def _from_mapping(forecast: Mapping[Any, Any]) -> Quantiles:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from orcast import ledger as _ledger
 from orcast import storage
-from orcast.adapters import Quantiles, expert_quantiles
+from orcast.adapters import expert_quantiles, expert_table
 from orcast.forecasts import PERCENTS, Forecast, as_levels
 from orcast.ledger import Guarantee
 from orcast.oracles import Equilibrium, Oracle, oracle_from_plain
@@ -135,10 +135,13 @@ class Forecaster:
 
     def _expert(self, forecast: object) -> Array:
         quantiles, crossed = expert_quantiles(forecast, self.space)
+        self._say_crossed(crossed)
+        return quantiles
+
+    def _say_crossed(self, crossed: bool) -> None:
         if crossed and not self._said_crossed:
             self._said_crossed = True
             _say("crossing quantiles were sorted (said once)", UserWarning)
-        return quantiles
 
     def _known(self, id: Hashable) -> Hashable:
         try:
@@ -181,12 +184,13 @@ class Forecaster:
             raise ValueError(f"expected increasing levels, got {at!r}")
         values = np.array([self.space.outcome(y, self.outside) for y in _each(outcomes, "outcomes")], dtype=np.float64)
         if levels is not None:
-            known = as_levels(levels)
-            forecasts = [Quantiles(known, row) for row in _each(forecasts, "rows of quantiles")]
-        rows = [self._expert(forecast) for forecast in _each(forecasts, "forecasts")]
-        if len(rows) != len(values):
-            raise ValueError(f"expected as many outcomes as forecasts, got {len(values)} and {len(rows)}")
-        experts = np.array(rows).reshape(len(rows), len(self.space.levels))
+            experts, crossed = expert_table(levels, forecasts, self.space)
+            self._say_crossed(crossed)
+        else:
+            rows = [self._expert(forecast) for forecast in _each(forecasts, "forecasts")]
+            experts = np.array(rows).reshape(len(rows), len(self.space.levels))
+        if len(experts) != len(values):
+            raise ValueError(f"expected as many outcomes as forecasts, got {len(values)} and {len(experts)}")
         quantiles, _ = self._engine.run(experts, values, np.ascontiguousarray(wanted))
         self._issued += len(values)
         for _ in values:

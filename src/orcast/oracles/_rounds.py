@@ -215,7 +215,7 @@ def mix_members(rules, memory, n, doubt, rnd, mix):
 
 @njit(cache=True, error_model="numpy")
 def regret_scales(rules, memory, n, rows, p, info):
-    """Units of the regrets of p, known before the outcome: the expert's usual loss, or the most that can come if larger.
+    """Units of the regrets of p, known before the outcome: the expert's usual loss, or the most that can come.
 
     So no regret counts more than 1 in a round.
     """

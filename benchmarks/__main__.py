@@ -1,0 +1,51 @@
+"""``python -m benchmarks [section ...]``: each target with what was measured, in one run."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+from benchmarks import adversary, memory, quality, results, speed, yardstick
+
+SECTIONS = {
+    "quality": quality,
+    "yardstick": yardstick,
+    "guarantee": adversary,
+    "speed": speed,
+    "memory": memory,
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("sections", nargs="*", metavar="section", help=f"any of {', '.join(SECTIONS)}; none: all")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds and repetitions")
+    parser.add_argument("--out", metavar="FILE", help="write the numbers too, as JSON or, if it ends in .md, as tables")
+    parser.add_argument("--strict", action="store_true", help="exit with 1 if a target is missed")
+    options = parser.parse_args(arguments)
+    unknown = [name for name in options.sections if name not in SECTIONS]
+    if unknown:
+        parser.error(f"expected sections among {', '.join(SECTIONS)}, got {', '.join(unknown)}")
+    chosen = [name for name in SECTIONS if not options.sections or name in options.sections]
+    seen: dict[str, list[results.Line | results.Remark]] = {}
+    start = time.perf_counter()
+    for name in chosen:
+        module = SECTIONS[name]
+        print(f"{'' if name == chosen[0] else chr(10)}{module.TITLE}", flush=True)
+        begin = time.perf_counter()
+        seen[module.TITLE] = []
+        for line in module.measure(options.quick):
+            seen[module.TITLE].append(line)
+            print(results.as_text(line), flush=True)
+        print(f"  ({name}: {time.perf_counter() - begin:.1f} s)", flush=True)
+    verdicts = [line.verdict for lines in seen.values() for line in lines if isinstance(line, results.Line)]
+    missed, reached = verdicts.count("MISSED"), verdicts.count("ok")
+    print(f"\n{reached} targets ok, {missed} MISSED, in {time.perf_counter() - start:.0f} s")
+    if options.out:
+        results.write(options.out, seen)
+    return 1 if missed and options.strict else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,170 @@
+"""The guarantee against Nature at her worst: she sees each forecast and picks the outcome that hurts most."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+import orcast as oc
+from benchmarks.results import Line, Remark
+from benchmarks.streams import BATCH, LATE, batches
+from orcast import ledger
+from orcast.metrics import LEVELS, qce
+from orcast.oracles import _rounds
+from orcast.oracles._cells import locate
+from orcast.oracles._rounds import payoff
+
+TITLE = "Guarantee: a greedy adversary that sees the forecast"
+ROUNDS, QUICK_ROUNDS = 5000, 500
+LEFT, RIGHT, EXPERT, PLAYED = _rounds.LEFT, _rounds.RIGHT, _rounds.EXPERT, _rounds.PLAYED
+CELLS, SCALES = _rounds.CELLS, slice(_rounds.CRPS_SCALE, _rounds.MSE_SCALE + 1)
+ROUNDING = 1e-9
+
+EXPERTS: dict[str, Callable[[int], oc.Normal]] = {
+    "good": lambda t: oc.Normal(0.5 + 0.3 * np.sin(t / 20.0), 0.1),
+    "very narrow": lambda t: oc.Normal(0.5 + 0.3 * np.sin(t / 20.0), 1e-5),
+    "edge": lambda t: oc.Normal(0.0, 0.02),
+}
+PAYOFFS: dict[str, Callable[[], Any]] = {"quantile": oc.QuantileCalibration, "default": lambda: None}
+
+
+# Not cached on disk: the cache of a compiled function does not notice when a function that it calls has changed.
+@njit(error_model="numpy")
+def worst_outcome(low, high, levels, orders, weights, one_sided, total, n, left, right, played, expert, scales):
+    """The outcome with the largest ||S + payoff||_+^2, over both ends and the middle of every cell, and that square."""
+    trial = np.empty(total.shape[0])
+    worst = -1.0
+    at = low
+    for k in range(n):
+        for place in range(3):
+            if place == 0:
+                y = left[k]  # an edge belongs to the cell on its left, unless it is an atom
+            elif place == 1:
+                y = 0.5 * (left[k] + right[k])
+            else:
+                y = right[k]
+            j = locate(y, left, right, n)
+            payoff(y, j, n, left, right, played, expert, low, high, levels, orders, weights, scales, trial)
+            square = 0.0
+            for i in range(total.shape[0]):
+                s = total[i] + trial[i]
+                if i < one_sided or s > 0.0:
+                    square += s * s
+            if square > worst:
+                worst = square
+                at = y
+    return at, worst
+
+
+@dataclass
+class Duel:
+    """What happened in a game against the adversary."""
+
+    ratio: float = 0.0  # the largest miscalibration / promised after any round, excess not forgiven
+    violations: int = 0  # rounds after which it was above 1
+    uncertified: int = 0  # rounds in which an outcome was worse than the certificate's worst_next
+    largest: float = 0.0  # the largest B_t
+    qce: float = np.nan
+    seconds: float = 0.0  # of predict and update alone
+    guarantee: oc.Guarantee | None = None
+    worst_case: float = 0.0  # the promise with every B_t at its largest by the theory, sqrt(B (T + 2 sum d)) / T
+
+
+def duel(expert: Callable[[int], oc.Normal], payoff: Any, rounds: int, *, late: bool) -> Duel:
+    """Play the game; with delay, she picks each outcome when it is revealed, knowing all forecasts until then."""
+    recal = oc.Recalibrator(oc.Interval(0.0, 1.0), payoff)
+    game = recal._game
+    engine = game._engine
+    rules, memory = engine.rules, engine.memory
+    reveal = batches(rounds) if late else np.arange(1, rounds + 1)
+    waiting: deque[int] = deque()
+    result = Duel()
+    played, outcomes = np.empty((rounds, LEVELS.size)), np.empty(rounds)
+
+    def settle(t: int) -> None:
+        page = game._waiting[t].page
+        outcomes[t], worst = worst_outcome(
+            rules.low,
+            rules.high,
+            rules.levels,
+            rules.orders,
+            rules.weights,
+            rules.one_sided,
+            memory.total,
+            int(page.info[CELLS]),
+            page.cells[LEFT],
+            page.cells[RIGHT],
+            page.cells[PLAYED],
+            page.cells[EXPERT],
+            page.info[SCALES],
+        )
+        if not late and worst > page.note[ledger.WORST] * (1.0 + ROUNDING) + ROUNDING:
+            result.uncertified += 1
+        result.largest = max(result.largest, float(page.note[ledger.BOUND]))
+        begin = time.perf_counter()
+        recal.update(outcomes[t], id=t)
+        result.seconds += time.perf_counter() - begin
+        # the ledger adds what a broken certificate cost to its promise: here it is not forgiven
+        account = memory.account
+        square = float(_rounds.squared_norm(memory.total, rules.one_sided))
+        ratio = np.sqrt(square / max(account[ledger.BUDGET] - account[ledger.EXCESS], 1e-300))
+        result.ratio = max(result.ratio, float(ratio))
+        result.violations += bool(ratio > 1.0 + ROUNDING)
+
+    for t in range(rounds):
+        while waiting and reveal[waiting[0]] <= t:
+            settle(waiting.popleft())
+        forecast = expert(t)
+        begin = time.perf_counter()
+        p = recal.predict(forecast, id=t)
+        result.seconds += time.perf_counter() - begin
+        played[t] = p.quantile(LEVELS)
+        waiting.append(t)
+    while waiting:
+        settle(waiting.popleft())
+    result.guarantee = recal.guarantee
+    result.qce = qce(played, outcomes, low=0.0, high=1.0)
+    parts = sum(part.weight**2 * (part.bound if part.one_sided else 1.0) for part in recal.payoff)
+    delay = float(memory.account[ledger.DELAY])
+    result.worst_case = float(np.sqrt(parts * (rounds + 2.0 * delay))) / rounds
+    return result
+
+
+def measure(quick: bool = False) -> Iterator[Line | Remark]:
+    rounds = QUICK_ROUNDS if quick else ROUNDS
+    yield Remark(f"{rounds:,} rounds; she picks among both ends and the middle of every cell")
+    yield Remark(
+        "miscalibration / promised: the largest after any round; what a broken certificate cost is not forgiven"
+    )
+    for payoff_of in PAYOFFS.values():
+        duel(EXPERTS["good"], payoff_of(), 5, late=False)  # compiles, if it has to
+    for late in (False, True):
+        if late:
+            yield Remark(f"outcomes in batches of {BATCH}, {LATE} batches late, each picked when it is revealed:")
+        for payoff_name, payoff_of in PAYOFFS.items():
+            for expert_name, expert in EXPERTS.items():
+                yield from lines(
+                    f"{payoff_name}, {expert_name} expert{', late' if late else ''}",
+                    duel(expert, payoff_of(), rounds, late=late),
+                    rounds,
+                )
+
+
+def lines(name: str, result: Duel, rounds: int) -> Iterator[Line]:
+    guarantee = result.guarantee
+    assert guarantee is not None
+    note = (
+        f"{guarantee.miscalibration:.4f} of {guarantee.promised:.4f} at the end; {result.violations} violations; "
+        f"QCE of hard indicators {result.qce:.4f}; {1e6 * result.seconds / rounds:.0f} us a round"
+    )
+    yield Line(name, "miscalibration / promised", result.ratio, 1.0 + ROUNDING, form=".3f", note=note)
+    note = f"{result.uncertified} outcomes worse than certified" if result.uncertified else ""
+    yield Line(name, "held", guarantee.held, 1.0, "=", form=".2%", note=note)
+    note = f"sqrt(B (T + 2 sum of delays)) / T = {result.worst_case:.4f}; largest B_t {result.largest:.3g}"
+    yield Line(name, "promised / worst-case promise", guarantee.promised / result.worst_case, form=".3f", note=note)

@@ -1,0 +1,334 @@
+"""The certificate against brute force, and the ledger's bookkeeping against the promise it makes."""
+
+import json
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis.extra.numpy import arrays
+
+import orcast as oc
+from helpers import Vector, default_payoff, engine_of, fast_payoff, full_payoff, on_cells, page_of, page_with
+from helpers import positive_square as square
+from orcast import ledger
+from orcast.ledger import Ledger
+from orcast.oracles import _ordered, _rounds
+from orcast.oracles.engine import Engine
+from orcast.payoffs import Payoff
+
+SMALL = oc.Interval(-2, 7, cells=12, tail_cells=2)
+POINTS = np.linspace(0.0, 1.0, 9)
+
+PAYOFFS = {
+    "quantile": oc.QuantileCalibration(),
+    "three levels": oc.QuantileCalibration([0.25, 0.5, 0.75], weight=2.0),
+    "moment": oc.MomentMatching(3),
+    "regret": oc.NoRegret(oc.CRPS(), oc.MSE()),
+    "default": default_payoff(),
+    "full": full_payoff(),
+}
+
+
+def certified(engine: Engine, page: _rounds.Round) -> tuple[float, float, float]:
+    """worst ||S + payoff||_+^2, worst 2 <S_+, payoff> + ||payoff||^2, worst ||payoff||^2, from the kernel."""
+    rules, rows, total = engine.rules, page.cells, engine.memory.total
+    count = rules.levels.size
+    knots, slopes, out = np.empty(count + 1), np.empty(count + 1), np.empty(4)
+    _ordered.field_tables(total, rules.levels, knots, slopes)
+    _ordered.certify(
+        int(page.info[_rounds.CELLS]),
+        rows[_rounds.LEFT],
+        rows[_rounds.RIGHT],
+        rows[_rounds.PLAYED],
+        rows[_rounds.EXPERT],
+        total,
+        rules.low,
+        rules.high,
+        rules.levels,
+        knots,
+        slopes,
+        rules.orders,
+        rules.weights,
+        page.info[_rounds.CRPS_SCALE : _rounds.MSE_SCALE + 1],
+        out,
+    )
+    return float(out[0]), float(out[1]), float(out[2])
+
+
+def brute_force(engine: Engine, page: _rounds.Round) -> tuple[float, float, float]:
+    """The same three, over a grid of points in every cell."""
+    total, one_sided = engine.memory.total, engine.rules.one_sided
+    pull = total.copy()
+    pull[one_sided:] = np.maximum(pull[one_sided:], 0.0)
+    worst, linear, norm = -np.inf, -np.inf, -np.inf
+    for k in range(int(page.info[_rounds.CELLS])):
+        left, right = page.cells[_rounds.LEFT, k], page.cells[_rounds.RIGHT, k]
+        for y in left + (right - left) * (POINTS if right > left else np.zeros(1)):
+            owed = fast_payoff(engine, page, y, k)
+            worst = max(worst, square(total + owed, one_sided))
+            linear = max(linear, float(2.0 * pull @ owed + owed @ owed))
+            norm = max(norm, float(owed @ owed))
+    return worst, linear, norm
+
+
+@st.composite
+def positions(draw: st.DrawFn, payoff: Payoff) -> tuple[Engine, _rounds.Round]:
+    """Any ledger and any forecast."""
+    engine = oc.Equilibrium().bind(SMALL, payoff)
+    sizes = st.floats(-1, 1, allow_subnormal=False) | st.integers(-1, 1).map(float)
+    total = draw(arrays(np.float64, engine.memory.total.size, elements=sizes))
+    engine.memory.total[:] = draw(st.sampled_from([0.0, 0.1, 1.0, 30.0])) * total
+    p, expert = draw(on_cells(SMALL))
+    return engine, page_with(engine, p, expert)
+
+
+@pytest.mark.parametrize("name", PAYOFFS)
+@given(data=st.data())
+def test_no_outcome_is_worse_than_the_certificate_says(name: str, data: st.DataObject) -> None:
+    engine, page = data.draw(positions(PAYOFFS[name]))
+    for claimed, found in zip(certified(engine, page), brute_force(engine, page), strict=True):
+        assert claimed >= found - 1e-9 * (1.0 + abs(found))
+        if name in ("quantile", "three levels"):
+            assert claimed == pytest.approx(found, rel=1e-9, abs=1e-9)
+
+
+@given(st.data())
+def test_the_linear_claim_covers_the_square(data: st.DataObject) -> None:
+    """||S + payoff||_+^2 <= ||S||_+^2 + 2 <S_+, payoff> + ||payoff||^2: what the slack rule rests on under delay."""
+    engine, page = data.draw(positions(PAYOFFS["full"]))
+    worst, linear, _ = certified(engine, page)
+    assert worst <= square(engine.memory.total, engine.rules.one_sided) + linear + 1e-9 * (1.0 + abs(linear))
+
+
+@pytest.mark.parametrize("mass", [0.0, 1e-13, 0.5 * _ordered.TINY_MASS, 3 * _ordered.TINY_MASS])
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_a_level_inside_an_almost_empty_cell(mass: float, share: float) -> None:
+    """Which side of the level the outcome counts on must be the same in the claim and in the books."""
+    levels = np.array([0.25, 0.5])
+    engine = oc.Equilibrium().bind(SMALL, oc.QuantileCalibration(levels))
+    below = 0.25 - share * mass
+    p = oc.Forecast([-2, 0, 3], [0, 3, 7], [below, mass, 1.0 - below - mass])
+    for total in ([-3.0, 3.0], [3.0, -3.0], [0.0, 0.0]):
+        engine.memory.total[:] = total
+        page = page_with(engine, p, p.mass)
+        assert certified(engine, page) == pytest.approx(brute_force(engine, page), rel=1e-6)
+
+
+@pytest.mark.parametrize("oracle", [oc.Committee(), oc.Equilibrium(temperature=2)], ids=str)
+@pytest.mark.parametrize("payoff", [oc.QuantileCalibration(), default_payoff(), full_payoff()], ids=str)
+def test_the_certificate_issued_is_the_one_of_the_forecast_played(payoff: Payoff, oracle: oc.Committee) -> None:
+    game = oc.Recalibrator(oc.Interval(0, 1), payoff, oracle=oracle)
+    engine, rng = engine_of(game), np.random.default_rng(1)
+    for t in range(25):
+        p = game.predict(oc.Normal(0.3 + 0.1 * np.sin(t), 0.02))
+        worst, linear, bound = certified(engine, page_of(game))
+        found = brute_force(engine, page_of(game))
+        assert p.certificate is not None
+        assert p.certificate.worst_next == pytest.approx(worst, rel=1e-12)
+        assert p.certificate.bound == pytest.approx(bound, rel=1e-12)
+        assert p.certificate.worst_next >= found[0] * (1 - 1e-9)
+        if p.certificate.holds:
+            # no outcome breaks the rule
+            assert found[0] <= p.certificate.allowed * (1 + 1e-6)
+            assert square(engine.memory.total, engine.rules.one_sided) + linear <= p.certificate.allowed * (1 + 1e-6)
+        game.update(rng.random())
+
+
+# --- the ledger ---
+
+notes = st.tuples(st.floats(0, 5), st.floats(-5, 9), st.floats(1e-6, 4), st.floats(0, 4), st.floats(0, 3))
+vectors = arrays(np.float64, 4, elements=st.floats(-3, 3, allow_subnormal=False))
+
+
+@given(st.lists(st.tuples(notes, vectors), min_size=1, max_size=12), st.integers(0, 4))
+def test_the_compiled_ledger_is_the_one_that_is_written(
+    rounds: list[tuple[tuple[float, ...], Vector]], one_sided: int
+) -> None:
+    book = Ledger(4, one_sided, credit=1.5)
+    total, account = book.total.copy(), book.account.copy()
+    for (worst, linear, bound, general, reserved), payoff in rounds:
+        note = book.certify(worst=worst, linear=linear, bound=bound, general=general, reserved=reserved)
+        fast = np.zeros(ledger.NOTE_SIZE)
+        size = _rounds.squared_norm(total, one_sided)
+        assert size == pytest.approx(square(total, one_sided), abs=1e-12)
+        _rounds.note_certificate(account, size, reserved, worst, linear, bound, general, fast)
+        assert fast.tolist() == note.tolist()
+        book.book(payoff, note, reserved=reserved)
+        _rounds.settle(account, total, one_sided, reserved, payoff, fast)
+        assert account.tolist() == book.account.tolist()
+        assert total.tolist() == book.total.tolist()
+
+
+@given(st.lists(st.tuples(notes, vectors), max_size=8), st.integers(0, 4))
+def test_plain_data_and_back(rounds: list[tuple[tuple[float, ...], Vector]], one_sided: int) -> None:
+    book = Ledger(4, one_sided, credit=0.25)
+    for (worst, linear, bound, general, reserved), payoff in rounds:
+        book.book(payoff, book.certify(worst=worst, linear=linear, bound=bound, general=general), reserved=reserved)
+    twin = Ledger.from_plain(json.loads(json.dumps(book.to_plain())))
+    assert twin.to_plain() == book.to_plain()
+    assert (twin.miscalibration, twin.promised, twin.held) == (book.miscalibration, book.promised, book.held)
+
+
+def test_an_empty_ledger_owes_nothing() -> None:
+    book = Ledger(3)
+    assert (book.rounds, book.miscalibration, book.promised, book.held) == (0, 0.0, 0.0, 1.0)
+
+
+def test_one_sided_coordinates_count_through_their_positive_part() -> None:
+    book = Ledger(3, one_sided=1)
+    book.book(np.array([-3.0, -5.0, 4.0]), book.certify(worst=25.0, linear=25.0, bound=25.0))
+    assert book.miscalibration == pytest.approx(5.0)
+    book.book(np.array([0.0, 9.0, -4.0]), book.certify(worst=25.0, linear=0.0, bound=97.0))
+    assert book.miscalibration == pytest.approx(5.0 / 2)
+
+
+def test_a_round_may_use_the_slack_that_is_left_and_no_more() -> None:
+    book = Ledger(1, credit=2.0)
+    assert book.certify(worst=0.0, linear=3.0, bound=1.0)[ledger.HOLDS] == 1.0
+    assert book.certify(worst=0.0, linear=3.1, bound=1.0)[ledger.HOLDS] == 0.0
+    assert book.certify(worst=0.0, linear=3.0, bound=1.0, reserved=0.1)[ledger.HOLDS] == 0.0
+    note = book.certify(worst=9.0, linear=2.5, bound=1.0)
+    assert ledger.certificate(note) == oc.Certificate(holds=True, worst_next=9.0, allowed=3.0, bound=1.0)
+    assert note[ledger.OVERDRAFT] == pytest.approx(1.5)
+
+
+def test_a_broken_rule_raises_the_promise_by_the_measured_excess() -> None:
+    book = Ledger(1)
+    for _ in range(3):
+        note = book.certify(worst=9e9, linear=9e9, bound=1.0)
+        assert note[ledger.HOLDS] == 0.0
+        book.book(np.array([1.0]), note)
+        assert book.miscalibration <= book.promised
+    # squares 1, 4, 9 against 1, 1 + 3, ...: what was missing was added, and no more
+    assert book.account[ledger.BUDGET] == pytest.approx(9.0)
+    assert book.account[ledger.EXCESS] == pytest.approx(6.0)
+    assert book.held == 0.0
+
+
+def test_delay_is_paid_for_by_the_cross_term() -> None:
+    """Ten rounds forecast at S = 0, all with payoff +1: the square is 100, and so is the budget, to the last bit."""
+    book = Ledger(1)
+    pages = [book.certify(worst=1.0, linear=1.0, bound=1.0) for _ in range(10)]
+    for note in pages:
+        book.book(np.array([1.0]), note)
+    assert book.account[ledger.DELAY] == 45
+    assert book.account[ledger.BUDGET] == pytest.approx(10 + 2 * 45)
+    assert book.miscalibration == pytest.approx(book.promised) == 1.0
+    assert book.account[ledger.EXCESS] == 0.0
+    assert book.held == 1.0
+
+
+def test_without_delay_there_is_no_cross_term() -> None:
+    book = Ledger(1)
+    for sign in (1.0, -1.0, 1.0):
+        book.book(np.array([sign]), book.certify(worst=1.0, linear=1.0, bound=1.0, general=4.0))
+    assert book.account[ledger.BUDGET] == pytest.approx(3.0)
+    assert book.account[ledger.DELAY] == 0
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 6), st.integers(1, 3))
+def test_whatever_waits_the_promise_is_never_broken(seed: int, queue: int, size: int) -> None:
+    """Unit payoffs against an adversary, booked in any order: certificates that hold need no excess."""
+    rng = np.random.default_rng(seed)
+    book = Ledger(size, one_sided=size - 1, credit=1.0)
+    waiting: list[tuple[Vector, Vector]] = []
+    for _ in range(60):
+        # two outcomes, the worse of which is against us now
+        pull = book.total.copy()
+        pull[-1] = max(pull[-1], 0.0)
+        ways = rng.normal(size=(2, size))
+        ways /= np.linalg.norm(ways, axis=1, keepdims=True)
+        linear = float((2.0 * ways @ pull + 1.0).max())
+        reserved = sum(float(note[ledger.OVERDRAFT]) for note, _ in waiting)
+        note = book.certify(worst=0.0, linear=linear, bound=1.0, general=1.0, reserved=reserved)
+        if note[ledger.HOLDS]:
+            waiting.append((note, ways))
+        while len(waiting) > queue:
+            note, ways = waiting.pop(int(rng.integers(len(waiting))))
+            reserved = sum(float(other[ledger.OVERDRAFT]) for other, _ in waiting)
+            k = int(np.argmax([square(book.total + way, size - 1) for way in ways]))
+            book.book(ways[k], note, reserved=reserved)
+            assert book.account[ledger.EXCESS] <= 1e-9 * book.account[ledger.BUDGET]
+            assert book.miscalibration <= book.promised * (1 + 1e-9)
+    rounds, delays = book.account[ledger.ROUNDS], book.account[ledger.DELAY]
+    assert book.account[ledger.BUDGET] == pytest.approx(1.0 + rounds + 2.0 * delays)
+
+
+# --- in a game ---
+
+
+def overdrafts(game: oc.Recalibrator) -> float:
+    return sum(float(w.page.note[ledger.OVERDRAFT]) for w in game._game._waiting.values())
+
+
+def test_waiting_rounds_reserve_their_slack_and_give_it_back() -> None:
+    game = oc.Recalibrator(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=oc.Equilibrium(temperature=1000))
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        game.predict(oc.Normal(0.5, 0.2))
+        game.update(float(np.clip(rng.normal(0.5, 0.2), 0, 1)))
+    seen = 0.0
+    for t in range(12):
+        game.predict(oc.Normal(0.5, 0.2), id=t)
+        assert game._game._reserved == pytest.approx(overdrafts(game))
+        seen = max(seen, game._game._reserved)
+    assert seen > 0.0
+    game.drop(3)
+    game.update(0.9, id=7)
+    assert game._game._reserved == pytest.approx(overdrafts(game))
+    for t in game.pending:
+        game.drop(t)
+    assert game._game._reserved == 0.0
+
+
+def test_what_is_reserved_is_not_promised_twice() -> None:
+    """With half of the slack reserved by others the same forecast is allowed so much less."""
+    game = oc.Recalibrator(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=oc.Equilibrium(temperature=1000))
+    engine = engine_of(game)
+    free, taken = engine.predict(None), engine.predict(None, reserved=0.5)
+    gap = free.note[ledger.ALLOWED] - taken.note[ledger.ALLOWED]
+    assert gap == pytest.approx(0.5 + free.note[ledger.BOUND] - taken.note[ledger.BOUND])
+
+
+def test_the_promise_is_the_sum_of_the_bounds_issued() -> None:
+    game = oc.Recalibrator(oc.Interval(0, 1))
+    credit = engine_of(game).memory.account[ledger.BUDGET]
+    assert credit == ledger.CREDIT * engine_of(game).rules.bound
+    rng, bounds = np.random.default_rng(0), 0.0
+    for t in range(1, 60):
+        p = game.predict(oc.Normal(0.5, 0.1))
+        assert p.certificate is not None
+        bounds += p.certificate.bound
+        game.update(rng.beta(4, 4))
+        assert game.guarantee.rounds == t
+        assert game.guarantee.promised == pytest.approx(np.sqrt(credit + bounds) / t)
+        assert game.guarantee.held == 1.0
+
+
+def test_the_promise_follows_the_rate_of_the_theorem() -> None:
+    """At most sqrt(B (T + credit)) / T with B = 1 for each normalised part."""
+    game = oc.Recalibrator(oc.Interval(0, 1), oc.QuantileCalibration() + oc.MomentMatching(2))
+    assert engine_of(game).rules.bound == pytest.approx(2.0)
+    rng = np.random.default_rng(0)
+    for t in range(1, 200):
+        game.predict(oc.Normal(0.5, 0.1))
+        game.update(rng.random())
+        assert game.guarantee.promised <= np.sqrt(2.0 * (t + ledger.CREDIT)) / t + 1e-12
+
+
+def test_parts_are_in_their_own_units() -> None:
+    game = oc.Recalibrator(oc.Interval(-2, 7), full_payoff())
+    rng, sums = np.random.default_rng(0), {"quantile": np.zeros(99), "moment": np.zeros(2)}
+    for t in range(1, 40):
+        p = game.predict(oc.Normal(2, 1))
+        y = float(np.clip(rng.normal(2.5, 1), -2, 7))
+        for part in game.payoff:
+            if part.name in sums:
+                sums[part.name] += part.evaluate(game.space, p, y)
+        game.update(y)
+        parts = game.guarantee.parts
+        assert set(parts) == {"quantile", "moment", "regret crps", "regret mse"}
+        assert parts["quantile"] == pytest.approx(np.linalg.norm(sums["quantile"] / t), abs=1e-9)
+        assert parts["moment"] == pytest.approx(np.abs(sums["moment"] / t).max(), abs=1e-9)
+    assert "quantile" in str(game.guarantee)

@@ -1,0 +1,456 @@
+"""The contract of Forecaster and Recalibrator: what every one of them must do, in the style of river's checks."""
+
+import copy
+import pickle
+import sys
+import warnings
+from collections.abc import Callable, Hashable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import orcast as oc
+from helpers import SENTENCE, engine_of, inner, one_by_one
+from orcast.oracles import _rounds
+
+SPACE = oc.Interval(0, 1)
+Game = oc.Forecaster | oc.Recalibrator
+
+
+class Alone(oc.Forecaster):
+    """A game that has no expert, whatever it is told."""
+
+    def predict(self, forecast: object = None, *, id: Hashable = None) -> oc.Forecast:
+        return super().predict(id=id)
+
+
+GAMES: dict[str, Callable[..., Game]] = {
+    "recalibrator": lambda **o: oc.Recalibrator(SPACE, **o),
+    "recalibrator, equilibrium": lambda **o: oc.Recalibrator(SPACE, oracle=oc.Equilibrium(), **o),
+    "recalibrator, quantiles": lambda **o: oc.Recalibrator(SPACE, oc.QuantileCalibration([0.1, 0.5, 0.9]), **o),
+    "forecaster": lambda **o: oc.Forecaster(SPACE, **o),
+    "forecaster, committee": lambda **o: oc.Forecaster(SPACE, oracle=oc.Committee(), **o),
+    "forecaster, alone": lambda **o: Alone(SPACE, **o),
+    "forecaster, committee alone": lambda **o: Alone(SPACE, oc.MomentMatching(2), oracle=oc.Committee(), **o),
+}
+WITH_EXPERT = [name for name in GAMES if "alone" not in name]
+
+
+@pytest.fixture(params=GAMES)
+def make(request: pytest.FixtureRequest) -> Callable[..., Game]:
+    return GAMES[request.param]
+
+
+def expert(t: int) -> oc.Normal:
+    return oc.Normal(0.5 + 0.3 * np.sin(t / 5), 0.05 + 0.03 * np.cos(t / 11))
+
+
+def outcome(t: int) -> float:
+    return float(np.clip(np.random.default_rng(t).normal(0.5 + 0.3 * np.sin(t / 5 + 0.2), 0.1), 0, 1))
+
+
+def played(game: Game, first: int, last: int) -> Game:
+    for t in range(first, last):
+        game.predict(expert(t))
+        game.update(outcome(t))
+    return game
+
+
+def memory(game: Game) -> dict[str, bytes]:
+    return {name: array.tobytes() for name, array in engine_of(game).arrays().items()}
+
+
+def state(game: Game, folder: Path) -> bytes:
+    """All that a game is, waiting rounds included, as the bytes it saves."""
+    game.save(folder / "state")
+    return (folder / "state").read_bytes()
+
+
+def same(p: oc.Forecast, q: oc.Forecast) -> bool:
+    return p.to_plain() == q.to_plain() and p.certificate == q.certificate
+
+
+# --- predict ---
+
+
+def test_predict_changes_nothing_but_the_waiting_rounds(make: Callable[..., Game]) -> None:
+    game = played(make(), 0, 25)
+    before, promise = memory(game), game.guarantee
+    first = game.predict(expert(25))
+    for t in range(5):
+        game.predict(expert(99), id=t)
+    assert memory(game) == before
+    assert game.guarantee == promise
+    assert game.pending == (None, 0, 1, 2, 3, 4)
+    for t in range(5):
+        game.drop(t)
+    assert same(game.predict(expert(25)), first)
+    game.drop()
+    assert memory(game) == before
+
+
+def test_a_forecast_does_not_change_once_it_is_issued(make: Callable[..., Game]) -> None:
+    game = played(make(), 0, 10)
+    p = game.predict(expert(10))
+    before = p.to_plain()
+    game.update(outcome(10))
+    played(game, 11, 20)
+    assert p.to_plain() == before
+
+
+def test_it_works_before_any_outcome(make: Callable[..., Game]) -> None:
+    game = make()
+    g = game.guarantee
+    assert (g.rounds, g.miscalibration, g.held) == (0, 0.0, 1.0)
+    p = game.predict(expert(0))
+    assert p.certificate is not None
+    assert p.certificate.holds
+    assert p.mass.sum() == pytest.approx(1.0)
+    assert game.guarantee == g
+    # nothing is known against the expert yet
+    assert p.mean() == pytest.approx(0.5, abs=0.02)
+
+
+def test_a_second_unnamed_forecast_replaces_the_first(make: Callable[..., Game], tmp_path: Path) -> None:
+    once, twice = played(make(), 0, 5), played(make(), 0, 5)
+    twice.predict(expert(77))
+    for game in (once, twice):
+        game.predict(expert(5))
+        game.update(outcome(5))
+    assert memory(once) == memory(twice)
+    assert twice.pending == ()
+
+
+# --- ids ---
+
+
+def test_named_rounds_are_settled_late_in_any_order_or_never(make: Callable[..., Game]) -> None:
+    game = make()
+    for t in range(6):
+        game.predict(expert(t), id=f"round {t}")
+    game.predict(expert(6))
+    assert game.pending == (*(f"round {t}" for t in range(6)), None)
+    game.update(outcome(4), id="round 4")
+    game.update(outcome(6))
+    game.drop("round 0")
+    game.update(outcome(1), id="round 1")
+    assert game.pending == ("round 2", "round 3", "round 5")
+    assert game.guarantee.rounds == 3
+    # the name is free again
+    game.predict(expert(7), id="round 4")
+    assert game.pending[-1] == "round 4"
+
+
+@pytest.mark.parametrize("id", ["14:00", 3, 2.5, ("station", 7), np.int64(4)], ids=repr)
+def test_anything_that_can_be_a_key_is_an_id(id: object) -> None:
+    game = oc.Recalibrator(SPACE)
+    game.predict(expert(0), id=id)
+    game.update(0.5, id=id)
+    assert game.guarantee.rounds == 1
+
+
+BAD_IDS: dict[str, Callable[[Game], object]] = {
+    "update before predict": lambda game: game.update(0.5),
+    "drop before predict": lambda game: game.drop(),
+    "unknown": lambda game: game.update(0.5, id="nobody"),
+    "drop unknown": lambda game: game.drop("nobody"),
+    "settled": lambda game: game.update(0.5, id="settled"),
+    "dropped": lambda game: game.update(0.5, id="dropped"),
+    "repeated": lambda game: game.predict(expert(3), id="waiting"),
+    "no key": lambda game: game.predict(expert(3), id=["list"]),  # type: ignore[arg-type]
+    "update no key": lambda game: game.update(0.5, id=["list"]),  # type: ignore[arg-type]
+    "drop no key": lambda game: game.drop({}),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("bad", BAD_IDS.values(), ids=BAD_IDS)
+def test_bad_ids_are_refused_and_change_nothing(
+    make: Callable[..., Game], bad: Callable[[Game], object], tmp_path: Path
+) -> None:
+    game = make()
+    for id in ("settled", "dropped", "waiting"):
+        game.predict(expert(1), id=id)
+    game.update(0.4, id="settled")
+    game.drop("dropped")
+    before = state(game, tmp_path)
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        bad(game)
+    assert state(game, tmp_path) == before
+    game.update(0.6, id="waiting")
+    assert game.guarantee.rounds == 2
+
+
+def test_when_too_many_wait_the_oldest_is_dropped_and_said(make: Callable[..., Game]) -> None:
+    game = make(max_pending=3)
+    for t in range(3):
+        game.predict(expert(t), id=t)
+    with pytest.warns(RuntimeWarning, match="the oldest, 0, is dropped") as caught:
+        game.predict(expert(3), id=3)
+    assert caught[0].filename == __file__
+    assert game.pending == (1, 2, 3)
+    with pytest.warns(RuntimeWarning, match="the oldest, 1, is dropped"):
+        game.predict(expert(4))
+    assert game.pending == (2, 3, None)
+    # replacing the unnamed one needs no room
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        game.predict(expert(5))
+    assert game.pending == (2, 3, None)
+
+
+# --- bad input ---
+
+BAD_OUTCOMES = [float("nan"), float("inf"), -float("inf"), "much", None, -0.1, 1.1, np.array([0.5, 0.6]), [0.5], 3j]
+
+
+@pytest.mark.parametrize("y", BAD_OUTCOMES, ids=repr)
+def test_a_bad_outcome_changes_nothing(make: Callable[..., Game], y: object, tmp_path: Path) -> None:
+    game = played(make(), 0, 3)
+    game.predict(expert(3))
+    game.predict(expert(4), id="late")
+    before = state(game, tmp_path)
+    for id in (None, "late"):
+        with pytest.raises((TypeError, ValueError), match=SENTENCE):
+            game.update(y, id=id)  # type: ignore[arg-type]
+        assert state(game, tmp_path) == before
+    game.update(0.5)
+    game.update(0.5, id="late")
+    assert game.guarantee.rounds == 5
+
+
+@pytest.mark.parametrize("forecast", [{}, {0.5: 1}, oc.Forecast, "text", (1, -1), {0.1: np.nan, 0.9: 1}], ids=repr)
+@pytest.mark.parametrize("name", WITH_EXPERT)
+def test_a_bad_forecast_changes_nothing(name: str, forecast: object, tmp_path: Path) -> None:
+    game = played(GAMES[name](), 0, 3)
+    game.predict(expert(3))
+    before = state(game, tmp_path)
+    for id in (None, "new"):
+        with pytest.raises((TypeError, ValueError), match=SENTENCE):
+            game.predict(forecast, id=id)
+        assert state(game, tmp_path) == before
+    game.update(0.5)
+    assert game.guarantee.rounds == 4
+
+
+def test_outcomes_outside_may_be_clipped(make: Callable[..., Game]) -> None:
+    clipping, plain = make(outside="clip"), make()
+    for beyond, y in ((-3.0, 0.0), (1.5, 1.0), (0.25, 0.25)):
+        for game, value in ((clipping, beyond), (plain, y)):
+            game.predict(expert(0))
+            game.update(value)
+    assert memory(clipping) == memory(plain)
+    with pytest.raises(ValueError, match=SENTENCE):
+        clipping.update(float("nan"))
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: oc.Recalibrator((0, 1)),  # type: ignore[arg-type]
+        lambda: oc.Recalibrator(SPACE, "quantiles"),  # type: ignore[arg-type]
+        lambda: oc.Recalibrator(SPACE, oracle="committee"),  # type: ignore[arg-type]
+        lambda: oc.Recalibrator(SPACE, outside="ignore"),
+        lambda: oc.Recalibrator(SPACE, max_pending=0),
+        lambda: oc.Recalibrator(SPACE, max_pending=2.5),  # type: ignore[arg-type]
+        lambda: oc.Recalibrator(SPACE, max_pending=True),
+        lambda: oc.Recalibrator(SPACE).predict(None),
+        lambda: oc.Equilibrium(temperature=0),
+        lambda: oc.Equilibrium(temperature="hot"),  # type: ignore[arg-type]
+        lambda: oc.Committee(temperature=float("inf")),
+    ],
+)
+def test_bad_options_are_refused_in_a_sentence(build: Callable[[], object]) -> None:
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        build()
+
+
+# --- memory ---
+
+
+def deep_size(thing: object, seen: set[int]) -> int:
+    """Bytes of an object and all that hangs on it."""
+    if id(thing) in seen or isinstance(thing, (type, type(sys))):
+        return 0
+    seen.add(id(thing))
+    if isinstance(thing, np.ndarray):
+        return sys.getsizeof(thing) if thing.base is None else deep_size(thing.base, seen)
+    size = sys.getsizeof(thing)
+    if isinstance(thing, dict):
+        size += sum(deep_size(part, seen) for pair in thing.items() for part in pair)
+    elif isinstance(thing, (list, tuple, set)):
+        size += sum(deep_size(part, seen) for part in thing)
+    size += deep_size(getattr(thing, "__dict__", None), seen)
+    return size
+
+
+def test_memory_does_not_grow(make: Callable[..., Game], tmp_path: Path) -> None:
+    game = played(make(), 0, 100)
+    saved, deep = len(state(game, tmp_path)), deep_size(game, set())
+    played(game, 100, 3000)
+    assert game.guarantee.rounds == 3000
+    # a few more digits in the header
+    assert len(state(game, tmp_path)) <= saved + 64
+    assert deep_size(game, set()) <= deep + 64
+    assert saved <= 32 * 1024
+    assert deep <= 64 * 1024
+
+
+def test_what_waited_is_forgotten(make: Callable[..., Game]) -> None:
+    game = played(make(), 0, 10)
+    before = deep_size(game, set())
+    for t in range(50):
+        game.predict(expert(t), id=t)
+    assert deep_size(game, set()) > before + 50 * 1000
+    for t in range(50):
+        if t % 2:
+            game.update(0.5, id=t)
+        else:
+            game.drop(t)
+    assert deep_size(game, set()) <= before + 2048
+
+
+# --- copies ---
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda game: pickle.loads(pickle.dumps(game))])
+def test_copies_go_on_as_the_original_does(
+    make: Callable[..., Game], copied: Callable[[Game], Game], tmp_path: Path
+) -> None:
+    game = played(make(), 0, 20)
+    game.predict(expert(20), id="late")
+    twin = copied(game)
+    assert state(twin, tmp_path) == state(game, tmp_path)
+    for one in (game, twin):
+        played(one, 21, 40)
+        one.update(outcome(20), id="late")
+    assert state(twin, tmp_path) == state(game, tmp_path)
+    assert twin.guarantee == game.guarantee
+    # and they share nothing
+    before = state(game, tmp_path)
+    played(twin, 40, 45)
+    assert state(game, tmp_path) == before
+
+
+# --- many rounds at once ---
+
+
+@pytest.mark.parametrize("name", WITH_EXPERT)
+def test_run_is_predict_and_update_bit_for_bit(name: str, tmp_path: Path) -> None:
+    slow, fast = GAMES[name](), GAMES[name]()
+    experts, outcomes = [expert(t) for t in range(200)], [outcome(t) for t in range(200)]
+    experts[50] = oc.Normal(0.3, 0.0)  # atoms on the way
+    experts[120] = oc.Normal(0.0, 0.0)
+    levels = [0.05, 0.5, 0.95]
+    forecasts = one_by_one(slow, experts, outcomes)
+    quantiles = fast.run(experts, outcomes, at=levels)
+    assert quantiles.shape == (200, 3)
+    assert quantiles == pytest.approx(np.array([p.quantile(levels) for p in forecasts]), abs=1e-12)
+    assert state(fast, tmp_path) == state(slow, tmp_path)
+    # and what comes next is the same too, late outcomes included
+    for game in (slow, fast):
+        for t in range(200, 210):
+            game.predict(expert(t), id=t)
+    assert state(fast, tmp_path) == state(slow, tmp_path)
+
+
+def test_run_in_two_parts_is_run_in_one(tmp_path: Path) -> None:
+    one, two = oc.Recalibrator(SPACE), oc.Recalibrator(SPACE)
+    experts, outcomes = [expert(t) for t in range(100)], [outcome(t) for t in range(100)]
+    whole = one.run(experts, outcomes)
+    parts = [two.run(experts[:37], outcomes[:37]), two.run(experts[37:37], []), two.run(experts[37:], outcomes[37:])]
+    assert (whole == np.concatenate(parts)).all()
+    assert whole.shape == (100, 99)
+    assert state(one, tmp_path) == state(two, tmp_path)
+
+
+def test_run_takes_rows_of_quantiles(tmp_path: Path) -> None:
+    levels = np.array([0.1, 0.5, 0.9])
+    rows = np.array([expert(t).quantile(levels) for t in range(50)])
+    outcomes = np.array([outcome(t) for t in range(50)])
+    one, two = oc.Recalibrator(SPACE), oc.Recalibrator(SPACE)
+    a = one.run(rows, outcomes, levels=levels)
+    b = two.run([dict(zip(levels, row, strict=True)) for row in rows], outcomes)
+    assert (a == b).all()
+    assert state(one, tmp_path) == state(two, tmp_path)
+
+
+def test_replay_warms_up_as_if_it_had_happened(tmp_path: Path) -> None:
+    history = [(expert(t), outcome(t)) for t in range(60)]
+    lived, replayed = oc.Recalibrator(SPACE), oc.Recalibrator(SPACE)
+    one_by_one(lived, *zip(*history, strict=True))
+    replayed.replay(iter(history))
+    assert state(replayed, tmp_path) == state(lived, tmp_path)
+
+
+def test_run_clips_if_told_to() -> None:
+    a, b = oc.Recalibrator(SPACE, outside="clip"), oc.Recalibrator(SPACE)
+    a.run([expert(0), expert(1)], [7.0, -2.0])
+    b.run([expert(0), expert(1)], [1.0, 0.0])
+    assert memory(a) == memory(b)
+
+
+BAD_RUNS: dict[str, Callable[[oc.Recalibrator], object]] = {
+    "uneven": lambda game: game.run([expert(0)], [0.5, 0.6]),
+    "bad outcome": lambda game: game.run([expert(0), expert(1)], [0.5, float("nan")]),
+    "outside": lambda game: game.run([expert(0), expert(1)], [0.5, 2.0]),
+    "bad forecast": lambda game: game.run([expert(0), {}], [0.5, 0.5]),
+    "bad levels": lambda game: game.run([expert(0)], [0.5], at=[0.5, 0.4]),
+    "levels beyond": lambda game: game.run([expert(0)], [0.5], at=[0.5, 1.4]),
+    "bad row": lambda game: game.run([[1.0, 2.0]], [0.5], levels=[0.1, 0.5, 0.9]),
+    "text levels": lambda game: game.run([[1.0, 2.0]], [0.5], levels=["a", "b"]),
+    "no forecasts": lambda game: game.run(None, [0.5]),
+    "no outcomes": lambda game: game.run([expert(0)], None),
+    "no pairs": lambda game: game.replay([expert(0)]),
+    "bad pair": lambda game: game.replay([(expert(0), "text")]),
+    "triples": lambda game: game.replay([(expert(0), 0.5, 0.6)]),  # type: ignore[list-item]
+}
+
+
+@pytest.mark.parametrize("bad", BAD_RUNS.values(), ids=BAD_RUNS)
+def test_a_bad_run_changes_nothing(bad: Callable[[oc.Recalibrator], object], tmp_path: Path) -> None:
+    game = oc.Recalibrator(SPACE)
+    game.run([expert(0)], [0.5])
+    before = state(game, tmp_path)
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        bad(game)
+    assert state(game, tmp_path) == before
+    game.run([expert(0)], [0.5])
+    assert game.guarantee.rounds == 2
+
+
+def test_run_wants_no_waiting_rounds() -> None:
+    game = oc.Recalibrator(SPACE)
+    game.predict(expert(0), id="late")
+    with pytest.raises(ValueError, match=SENTENCE):
+        game.run([expert(1)], [0.5])
+    with pytest.raises(ValueError, match=SENTENCE):
+        game.replay([(expert(1), 0.5)])
+    assert game.pending == ("late",)
+
+
+# --- late outcomes change how bold the next forecasts are, and only then ---
+
+
+def test_rounds_that_are_lost_do_not_count_as_late() -> None:
+    game = oc.Recalibrator(SPACE)
+    for t in range(60):
+        game.predict(expert(t), id=f"lost {t}")
+        game.predict(expert(t))
+        game.update(outcome(t))
+    assert len(game.pending) == 60
+    assert inner(game)._outstanding() < 10
+
+
+def test_waiting_rounds_raise_the_temperature() -> None:
+    game = oc.Recalibrator(SPACE)
+    for t in range(10):
+        game.predict(expert(t), id=t)
+    temperatures = [w.page.info[_rounds.TEMPERATURE] for w in inner(game)._waiting.values()]
+    assert (np.diff(temperatures) > 0).all()
+
+
+def test_repr_says_what_it_is() -> None:
+    text = repr(played(oc.Recalibrator(SPACE), 0, 3))
+    assert text.startswith("Recalibrator(Interval(low=0.0, high=1.0")
+    assert "3 rounds" in text

@@ -1,0 +1,175 @@
+"""The lines that the architecture promises, and that what runs behind them is the compiled path."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numba.core.dispatcher import Dispatcher
+
+import orcast as oc
+from orcast.oracles import _cells, _ordered, _rounds, _tracker
+
+# From design/architecture.md, as it stands there: what concerns an Interval and the default payoff.
+LINES = """\
+import numpy as np, scipy.stats
+import orcast as oc
+
+space = oc.Interval(0, 36_000)                              # MW
+recal = oc.Recalibrator(space)                              # quantile + moment calibration + no-regret in CRPS; no knobs
+
+p = recal.predict({0.1: 8_100, 0.5: 9_000, 0.9: 10_400})    # quantiles by level
+low, high = p.interval(0.9)
+p.mean(), p.std(), p.cdf(9_500), p.quantile([0.05, 0.95]), p.sample(100, rng=np.random.default_rng(0))
+p.certificate.holds, p.certificate.worst_next               # known before the outcome
+recal.update(9_240)
+
+recal.predict(oc.Normal(9_000, 800));                recal.update(9_100)
+recal.predict(scipy.stats.gamma(9, scale=1_000));    recal.update(8_700)     # anything with cdf or ppf
+recal.predict(oc.Ensemble([8_800, 9_000, 9_300]));   recal.update(9_400)     # members or samples
+
+recal.predict(oc.Normal(9_000, 800), id="14:00")            # outcomes may come late, out of order, or never
+recal.predict(oc.Normal(9_200, 900), id="15:00")
+recal.update(9_300, id="15:00"); recal.drop("14:00")
+
+g = recal.guarantee            # rounds, miscalibration <= promised, held (share of rounds whose certificate held), parts by name
+recal.save("wind.orcast"); recal = oc.Recalibrator.load("wind.orcast")      # no pickle; refuses what it can't read
+"""  # noqa: E501
+
+
+def test_the_public_face_runs_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    exec(LINES, names)
+    assert 7_000 < names["low"] < 8_100 < 10_400 < names["high"] < 12_000  # type: ignore[operator]
+    p, g, recal = names["p"], names["g"], names["recal"]
+    assert isinstance(p, oc.Forecast)
+    assert p.certificate is not None
+    assert p.certificate.holds
+    assert isinstance(g, oc.Guarantee)
+    assert g.rounds == 5
+    assert g.miscalibration <= g.promised
+    assert g.held == 1.0
+    assert set(g.parts) == {"quantile", "moment", "regret crps"}
+    assert isinstance(recal, oc.Recalibrator)
+    assert recal.guarantee == g
+    assert [path.name for path in tmp_path.iterdir()] == ["wind.orcast"]
+
+
+def test_a_payoff_can_be_put_together() -> None:
+    payoff = oc.QuantileCalibration() + oc.MomentMatching(2) + oc.NoRegret(oc.CRPS())
+    recal = oc.Recalibrator(oc.Interval(0, 36_000), payoff)
+    recal.predict(oc.Normal(9_000, 800))
+    recal.update(9_100)
+    assert recal.payoff.to_plain() == oc.Recalibrator(oc.Interval(0, 1)).payoff.to_plain()
+
+
+def test_a_game_without_an_expert() -> None:
+    game = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration())
+    p = game.predict()
+    assert p.quantile([0.25, 0.75]) == pytest.approx([0.25, 0.75], abs=0.01)
+    game.update(0.3)
+    assert game.guarantee.rounds == 1
+
+
+# --- imports ---
+
+
+def fresh(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
+    return done.stdout.strip()
+
+
+def test_every_name_can_be_imported() -> None:
+    assert fresh("from orcast import *; import orcast; print(sorted(set(orcast.__all__) - set(dir())))") == "[]"
+
+
+def test_import_is_quick_and_light() -> None:
+    code = (
+        "import sys, time; start = time.perf_counter(); import orcast; print(time.perf_counter() - start); "
+        "print(sorted({'numba', 'scipy', 'numpy'} & sys.modules.keys()))"
+    )
+    answers = [fresh(code).splitlines() for _ in range(3)]
+    assert {modules for _, modules in answers} == {"[]"}
+    assert min(float(seconds) for seconds, _ in answers) < 0.3
+
+
+def test_spaces_and_forecasts_do_not_need_numba() -> None:
+    code = "import sys, orcast; orcast.Forecast([0], [1], [1]), orcast.Interval(0, 1), orcast.Normal(0, 1)"
+    assert fresh(f"{code}; print('numba' in sys.modules)") == "False"
+
+
+# --- the compiled path is the one that runs ---
+
+
+def kernels() -> dict[str, Dispatcher]:
+    return {
+        f"{module.__name__.rpartition('.')[2]}.{name}": value
+        for module in (_cells, _ordered, _tracker, _rounds)
+        for name, value in vars(module).items()
+        if isinstance(value, Dispatcher)
+    }
+
+
+def test_rounds_are_compiled_without_objects() -> None:
+    recal = oc.Recalibrator(oc.Interval(0, 1))
+    recal.predict(oc.Normal(0.5, 0.1))
+    recal.update(0.5)
+    recal.run([oc.Normal(0.5, 0.1)], [0.5])
+    assert len(kernels()) > 20
+    for name, kernel in kernels().items():
+        assert len(kernel.nopython_signatures) == len(kernel.signatures), name
+    for kernel in (_rounds.predict, _rounds.update, _rounds.run):
+        assert isinstance(kernel, Dispatcher)
+        assert kernel.signatures
+
+
+def test_no_function_of_the_kernels_is_left_uncompiled() -> None:
+    for module in (_cells, _ordered, _tracker, _rounds):
+        for name, value in vars(module).items():
+            own = getattr(value, "__module__", None) == module.__name__
+            assert not (own and type(value).__name__ == "function"), f"{module.__name__}.{name}"
+
+
+def test_a_new_kind_of_expert_needs_no_new_compilation() -> None:
+    recal = oc.Recalibrator(oc.Interval(0, 1))
+    recal.predict(oc.Normal(0.5, 0.1))
+    recal.update(0.5)
+    before = {name: len(kernel.signatures) for name, kernel in kernels().items()}
+    other = oc.Recalibrator(
+        oc.Interval(-3, 5, cells=20, tail_cells=2), oc.QuantileCalibration([0.5]) + oc.MomentMatching()
+    )
+    for forecast in ({0.1: 0, 0.9: 1}, (0, 1), oc.Ensemble([0, 0, 1]), oc.Forecast([0], [1], [1])):
+        other.predict(forecast)
+        other.update(1)
+        other.predict(forecast, id="late")
+        other.update(np.float32(0.5), id="late")
+    assert {name: len(kernel.signatures) for name, kernel in kernels().items()} == before
+
+
+@pytest.mark.parametrize("oracle", [oc.Committee(), oc.Equilibrium()], ids=str)
+def test_a_recalibrator_calls_the_kernels(oracle: oc.Committee, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = {"predict": 0, "update": 0, "run": 0}
+
+    def counted(name: str):  # type: ignore[no-untyped-def]
+        kernel = getattr(_rounds, name)
+
+        def call(*args: object) -> None:
+            calls[name] += 1
+            kernel(*args)
+
+        return call
+
+    for name in calls:
+        monkeypatch.setattr(_rounds, name, counted(name))
+    recal = oc.Recalibrator(oc.Interval(0, 1), oracle=oracle)
+    for _ in range(3):
+        recal.predict(oc.Normal(0.5, 0.1))
+    recal.update(0.5)
+    assert calls == {"predict": 3, "update": 1, "run": 0}
+    # a whole history is one call
+    recal.run([oc.Normal(0.5, 0.1)] * 50, [0.5] * 50)
+    recal.replay([(oc.Normal(0.5, 0.1), 0.5)] * 50)
+    assert calls == {"predict": 3, "update": 1, "run": 2}
