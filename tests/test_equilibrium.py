@@ -247,6 +247,8 @@ def cell_means(game: oc.Recalibrator) -> tuple[Vector, Vector, Vector]:
     total[engine.rules.one_sided :] = np.maximum(total[engine.rules.one_sided :], 0.0)
     n = int(page.info[_rounds.CELLS])
     left, right = page.cells[_rounds.LEFT, :n], page.cells[_rounds.RIGHT, :n]
+    # the equation is solved in the units of regret that belong to its prior
+    _rounds.regret_scales(engine.rules, engine.memory, n, page.cells, page.cells[_rounds.PRIOR], page.info)
     field = np.zeros(n)
     for k in range(n):
         for node, weight in zip(NODES, WEIGHTS, strict=True):

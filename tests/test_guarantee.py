@@ -218,12 +218,40 @@ def test_outcomes_in_any_order_or_never(payoff: str) -> None:
 # --- when no forecast holds ---
 
 
+def hopeless() -> Game:
+    """A ledger that no forecast can answer: the regret forbids to leave the expert, the moments forbid to stay."""
+    game = Game(SPACE, default_payoff())
+    engine = engine_of(game)
+    count = engine.rules.levels.size
+    engine.memory.total[count:] = [-50.0, 50.0, 1000.0]
+    engine.memory.account[ledger.BUDGET] = positive_square(engine.memory.total, engine.rules.one_sided)
+    return game
+
+
 def test_the_promise_grows_by_the_measured_excess_and_stays_true() -> None:
-    """So hot an oracle cannot correct; `attack` checks the promise against books that add the excess."""
-    game = Game(SPACE, default_payoff(), oracle=oc.Equilibrium(temperature=1e15))
-    held = attack(game, EXPERTS["narrow"], NATURE["greedy"], 150)
-    assert held < 1.0
-    assert engine_of(game).memory.account[ledger.EXCESS] > 0.0
+    game = hopeless()
+    account = engine_of(game).memory.account
+    book = Book(game)
+    book.total, book.budget = engine_of(game).memory.total.copy(), float(account[ledger.BUDGET])
+    excess, held = 0.0, 0
+    for t in range(1, 41):
+        certificate = game.predict(oc.Normal(0.9, 0.01)).certificate
+        assert certificate is not None
+        assert certificate.holds or certificate.worst_next > certificate.allowed * (1 - 1e-9)
+        held += certificate.holds
+        y = greedy(game)[0]
+        book.add(game, y, certificate.bound)
+        missing = max(book.square - book.budget, 0.0)
+        assert missing <= 1e-6 * book.budget or not certificate.holds
+        excess += missing
+        book.budget += missing
+        game.update(y)
+        assert game.guarantee.miscalibration <= game.guarantee.promised
+        assert game.guarantee.promised == pytest.approx(np.sqrt(book.budget) / t)
+        assert account[ledger.EXCESS] == pytest.approx(excess, rel=1e-6)
+        assert game.guarantee.held == pytest.approx(held / t)
+    assert excess > 0.0
+    assert held < 40
 
 
 @pytest.mark.parametrize("expert", EXPERTS)

@@ -61,7 +61,7 @@ MAX_TILT = 6.0
 # must prove itself against the expert, with prior odds (1 + n)^-DOUBT; the last layer's temperature rises by
 # (1 + n)^SOFTEN, because its correction is applied once for each outstanding round before any effect is seen.
 STALE, HORIZONS = 16.0, 3
-DOUBT, SOFTEN = 0.5, 0.75
+DOUBT, SOFTEN = 0.5, 0.85
 # This much of the prior is always in the mix, so that no cell is ever without mass.
 PRIOR_SHARE = 1e-4
 # Prior mass of the atom at each bound, without an expert.

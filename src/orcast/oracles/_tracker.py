@@ -179,13 +179,11 @@ def track(q, z, low, high, learners, loss, doubt, memory, record, out):
     for i in range(1, N_LOCATION):
         record[i] = 0.0
     if tally[SEEN] > 0.0:
-        unit = 1.0 / (scale * rho)
-        record[1] = tally[ERROR_1] * unit
-        record[2] = tally[ERROR_2] * unit
-        record[3] = tally[ERROR_3] * unit
-        record[4] = (tally[LAST_Y] - q[middle]) * unit
+        # scores under today's expert, so that a learnt shift means the same on both sides of a skewed one
         for i in range(1, N_LOCATION):
-            record[i] = min(max(record[i], -8.0), 8.0)
+            value = tally[LAST_Y] if i == N_LOCATION - 1 else q[middle] + tally[ERROR_1 + i - 1]
+            then, _ = normal_score(value, q, z, slope_low, slope_high)
+            record[i] = min(max(then / rho, -8.0), 8.0)
     record[SCALE] = scale
     record[SLOPE_LOW] = slope_low
     record[SLOPE_HIGH] = slope_high

@@ -29,7 +29,7 @@ class Committee:
     3. The mix is the prior of an :class:`Equilibrium` on the ledger of what is really played.
 
     Only the last step touches the guarantee, so the first two may be as bold as they like.  Outcomes that come late
-    count less in 1 and 2 (by the root of the number outstanding) and raise the temperature in 3 (by that number).
+    count less in 1 and 2, must prove more against the expert, and raise the temperature in 3 (see docs/theory.md).
 
     >>> import orcast as oc
     >>> recal = oc.Recalibrator(oc.Interval(0, 1), oracle=oc.Committee())
@@ -37,7 +37,7 @@ class Committee:
     True
     """
 
-    temperature: float = 10.0
+    temperature: float = 8.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "temperature", checked_temperature(self.temperature))

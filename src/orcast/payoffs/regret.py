@@ -22,8 +22,8 @@ class NoRegret(Payoff):
 
     payoff_i = c_i (score_i(p, y) - score_i(expert, y)), one-sided: only a positive sum counts.  In units of the
     interval scores are tiny and would never count, so c_i is one over the expert's usual score, or over the most that
-    this round could count if that is more: known before the outcome, so the payoff stays consistent, and its size is
-    about 1 at most.  The expert is the one represented on the cells.
+    p could count in this round if that is more: known before the outcome, so the payoff stays consistent, and its
+    size is at most 1.  The expert is the one represented on the cells.
 
     >>> import orcast as oc
     >>> oc.NoRegret(oc.CRPS(), oc.MSE()).size
@@ -50,7 +50,7 @@ class NoRegret(Payoff):
 
     @property
     def bound(self) -> float:
-        """About one a score, by the choice of the scale."""
+        """One a score, by the choice of the scale."""
         return float(self.size)
 
     def evaluate(self, space: Interval, forecast: Forecast, y: float, expert: Forecast | None = None) -> Array:
