@@ -28,6 +28,10 @@ def _short(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
+# How far beyond the bounds an expert's quantiles are told apart, in lengths of the interval.
+REACH = 10.0
+
+
 def _number(value: object, what: str) -> float:
     try:
         number = float(value)  # type: ignore[arg-type]
@@ -248,8 +252,7 @@ def expert_quantiles(forecast: object, space: Interval) -> tuple[Array, bool]:
         raise TypeError(f"expected {ACCEPTED}, got {forecast!r}")
     if np.isnan(q).any():
         raise ValueError("expected a forecast with quantiles that are numbers, got nan")
-    # An infinite quantile only says "beyond the bound".
-    q = np.clip(q, space.low, space.high)
+    q = _within_reach(q, space)
     if (q[1:] < q[:-1]).any():
         q = np.sort(q)
         crossed = True
@@ -273,7 +276,13 @@ def expert_table(levels: ArrayLike, table: ArrayLike, space: Interval) -> tuple[
     if crossed:
         rows = np.sort(rows, axis=1)
     q = _along_scores(space.scores, normal_scores(first.levels), rows)
-    return np.maximum.accumulate(np.clip(q, space.low, space.high), axis=1), crossed
+    return np.maximum.accumulate(_within_reach(q, space), axis=1), crossed
+
+
+def _within_reach(q: Array, space: Interval) -> Array:
+    """What lies beyond the bounds still tells of shape and scale, but not to infinity."""
+    reach = REACH * (space.high - space.low)
+    return np.clip(q, space.low - reach, space.high + reach)
 
 
 def _from_mapping(forecast: Mapping[Any, Any]) -> Quantiles:

@@ -58,7 +58,7 @@ class Interval:
             raise TypeError(f"expected two numbers as bounds, got {self.low!r} and {self.high!r}") from None
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
             raise ValueError(f"expected finite bounds with low < high, got {low!r} and {high!r}")
-        if not math.isfinite(high - low) or high - low < 1e-300:
+        if not 1e-300 < high - low < 1e300:
             raise ValueError(f"expected bounds whose distance is a usable number, got {high - low!r}")
         for name in ("cells", "tail_cells"):
             value = getattr(self, name)

@@ -485,13 +485,15 @@ def predict(rules, memory, expert, pending, reserved, rnd):
     low, high = rules.low, rules.high
     doubt = (1.0 + pending) ** -DOUBT
     if has_expert:
+        clipped = np.empty(expert.shape[0])
         for j in range(expert.shape[0]):
-            rnd.expert[j] = min(max(expert[j], low), high)
+            rnd.expert[j] = expert[j]
+            clipped[j] = min(max(expert[j], low), high)
         if rules.learners.shape[0] > 0:
             total = rnd.slots.shape[0]
             scratch = np.empty((3, total))
             n_raw = build_cells(
-                rnd.expert,
+                clipped,
                 low,
                 high,
                 rules.tail_cells,
@@ -528,7 +530,7 @@ def predict(rules, memory, expert, pending, reserved, rnd):
             rebin(n_raw, scratch[0], scratch[1], scratch[2], n, rows[LEFT], rows[RIGHT], rows[EXPERT])
         else:
             n = build_cells(
-                rnd.expert,
+                clipped,
                 low,
                 high,
                 rules.tail_cells,

@@ -110,7 +110,7 @@ def corrected(location, spread, q, z, slope_low, slope_high, low, high, out):
 
 @njit(cache=True, error_model="numpy")
 def normal_score(y, q, z, slope_low, slope_high):
-    """Mean and variance of the normal score of y: the variance is zero unless y sits on an atom of the expert."""
+    """Mean and variance of the normal score of a value; the variance is zero unless it is an atom of the expert."""
     last = q.shape[0] - 1
     if y < q[0]:
         return z[0] + (y - q[0]) / slope_low, 0.0
@@ -123,8 +123,23 @@ def normal_score(y, q, z, slope_low, slope_high):
     if i == j:
         return z[i], 0.0
     # On an atom: a standard normal cut to the atom's share of the levels.
-    a = z[i] if i > 0 else -8.0
-    b = z[j] if j < last else 8.0
+    return cut_normal(z[i] if i > 0 else -8.0, z[j] if j < last else 8.0)
+
+
+@njit(cache=True, error_model="numpy")
+def outcome_score(y, q, z, slope_low, slope_high, low, high):
+    """The same for an outcome: at a bound it stands for all that the expert puts beyond."""
+    score, blur = normal_score(y, q, z, slope_low, slope_high)
+    if y <= low and score > -6.0:
+        return cut_normal(-8.0, score if blur == 0.0 else z[np.searchsorted(q, y, side="right") - 1])
+    if y >= high and score < 6.0:
+        return cut_normal(score if blur == 0.0 else z[np.searchsorted(q, y)], 8.0)
+    return score, blur
+
+
+@njit(cache=True, error_model="numpy")
+def cut_normal(a, b):
+    """Mean and variance of a standard normal cut to [a, b]."""
     share = 0.5 * (math.erf(b / math.sqrt(2.0)) - math.erf(a / math.sqrt(2.0)))
     density_a = math.exp(-0.5 * a * a) / math.sqrt(2.0 * math.pi)
     density_b = math.exp(-0.5 * b * b) / math.sqrt(2.0 * math.pi)
@@ -231,7 +246,7 @@ def learn(y, q, z, levels, low, high, learners, loss, loss_keep, loss_unit, weig
     tally = memory.tally
     slope_low = record[SLOPE_LOW]
     slope_high = record[SLOPE_HIGH]
-    score, blur = normal_score(y, q, z, slope_low, slope_high)
+    score, blur = outcome_score(y, q, z, slope_low, slope_high, low, high)
     rho = tally[RHO]
     aged = record[RHO_THEN] / rho
     features = np.empty(N_LOCATION)
@@ -245,11 +260,10 @@ def learn(y, q, z, levels, low, high, learners, loss, loss_keep, loss_unit, weig
     fade = 1.0 - (1.0 - loss_keep) * weight
     for c in range(-1, learners.shape[0]):
         at = LEARNERS_AT + c * PER_LEARNER
-        if c < 0:
-            own = pinball(q, y, levels)
-        else:
-            corrected(record[at], record[at + 1], q, z, slope_low, slope_high, low, high, quantiles)
-            own = pinball(quantiles, y, levels)
+        location = record[at] if c >= 0 else 0.0
+        spread = record[at + 1] if c >= 0 else 1.0
+        corrected(location, spread, q, z, slope_low, slope_high, low, high, quantiles)
+        own = pinball(quantiles, y, levels)
         loss[c + 1] = fade * loss[c + 1] + weight * own / loss_unit
         if c < 0:
             continue
