@@ -13,7 +13,7 @@ from hypothesis import given
 
 import orcast as oc
 from helpers import SENTENCE, cells_around, forecasts
-from orcast.adapters import expert_quantiles
+from orcast.adapters import expert_quantiles, expert_table
 
 SPACE = oc.Interval(0, 100)
 Z = scipy.stats.norm.ppf(SPACE.levels)
@@ -221,6 +221,49 @@ def test_another_recalibrators_forecast_is_an_expert() -> None:
 def test_a_quantile_grid_goes_round() -> None:
     p = oc.Forecast([0, 20, 30], [20, 30, 70], [0.3, 0.4, 0.3])
     assert quantiles(p.to_quantiles()) == pytest.approx(quantiles(p), abs=0.35)
+
+
+# --- tables ---
+
+
+@given(st.sets(st.integers(1, 99), min_size=2, max_size=6), st.integers(1, 4), st.randoms(use_true_random=False))
+def test_a_table_is_its_rows(percents: set[int], rounds: int, random) -> None:  # type: ignore[no-untyped-def]
+    levels = [percent / 100 for percent in percents]
+    random.shuffle(levels)
+    table = [[float(random.randint(-20, 120)) for _ in levels] for _ in range(rounds)]
+    rows = [expert_quantiles(oc.Quantiles(levels, row), SPACE) for row in table]
+    together, crossed = expert_table(levels, table, SPACE)
+    assert together.tolist() == [row.tolist() for row, _ in rows]
+    assert crossed == any(crossed for _, crossed in rows)
+
+
+@pytest.mark.parametrize(
+    ("levels", "table"),
+    [
+        ([0.1, 0.9], [[1.0, 2.0, 3.0]]),
+        ([0.1, 0.9], [1.0, 2.0]),
+        ([0.1, 0.9], [[1.0, 2.0], [1.0]]),
+        ([0.1, 0.9], [[1.0, 2.0], [1.0, float("nan")]]),
+        ([0.1, 0.9], [[1.0, 2.0], [1.0, "x"]]),
+        ([0.1, 0.9], None),
+        ([0.1, 0.1], [[1.0, 2.0]]),
+        ([0.5], [[1.0]]),
+        ([0.5, 1.0], [[1.0, 2.0]]),
+        (["a", "b"], [[1.0, 2.0]]),
+        (0.5, [[1.0, 2.0]]),
+    ],
+)
+def test_what_is_no_table_is_refused_in_a_sentence(levels: object, table: object) -> None:
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        expert_table(levels, table, SPACE)  # type: ignore[arg-type]
+
+
+def test_crossing_rows_are_said_once() -> None:
+    recal = oc.Recalibrator(SPACE)
+    with pytest.warns(UserWarning, match="crossing") as caught:
+        recal.run([[2.0, 1.0], [4.0, 3.0]], [1.0, 2.0], levels=[0.1, 0.9])
+    assert [warning.filename for warning in caught] == [__file__]
+    recal.run([[2.0, 1.0]], [1.0], levels=[0.1, 0.9])
 
 
 # --- what is refused ---

@@ -249,7 +249,7 @@ def expert_quantiles(forecast: object, space: Interval) -> tuple[Array, bool]:
         cdf = forecast.cdf  # type: ignore[attr-defined]
         q = _invert(lambda y: _called(cdf, y, "cdf"), space.levels, space.low, space.high)
     else:
-        raise TypeError(f"expected {ACCEPTED}, got {forecast!r}")
+        raise TypeError(f"expected {ACCEPTED}, got {_short(forecast)}")
     if np.isnan(q).any():
         raise ValueError("expected a forecast with quantiles that are numbers, got nan")
     q = _within_reach(q, space)
@@ -264,7 +264,7 @@ def expert_table(levels: ArrayLike, table: ArrayLike, space: Interval) -> tuple[
     first = Quantiles(levels, np.arange(np.size(levels)))
     try:
         rows = np.array(table, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise TypeError(f"expected a table of numbers as forecasts, got {type(table).__name__}") from None
     if rows.ndim != 2 or rows.shape[1] != first.levels.size:
         raise ValueError(f"expected a row of {first.levels.size} quantiles a round, got shape {rows.shape}")
