@@ -16,14 +16,14 @@ from benchmarks.results import Line, Remark
 from benchmarks.streams import BATCH, LATE, batches
 from orcast import ledger
 from orcast.metrics import LEVELS, qce
-from orcast.oracles import _rounds
+from orcast.oracles import _play, _state
 from orcast.oracles._cells import locate
-from orcast.oracles._rounds import payoff
+from orcast.oracles._ordered import payoff
 
 TITLE = "Guarantee: a greedy adversary that sees the forecast"
 ROUNDS, QUICK_ROUNDS = 5000, 500
-LEFT, RIGHT, EXPERT, PLAYED = _rounds.LEFT, _rounds.RIGHT, _rounds.EXPERT, _rounds.PLAYED
-CELLS, SCALES = _rounds.CELLS, slice(_rounds.CRPS_SCALE, _rounds.MSE_SCALE + 1)
+LEFT, RIGHT, EXPERT, PLAYED = _state.LEFT, _state.RIGHT, _state.EXPERT, _state.PLAYED
+CELLS, SCALES = _state.CELLS, slice(_state.CRPS_SCALE, _state.MSE_SCALE + 1)
 ROUNDING = 1e-9
 
 EXPERTS: dict[str, Callable[[int], oc.Normal]] = {
@@ -112,7 +112,7 @@ def duel(expert: Callable[[int], oc.Normal], payoff: Any, rounds: int, *, late: 
         result.seconds += time.perf_counter() - begin
         # the ledger adds what a broken certificate cost to its promise: here it is not forgiven
         account = memory.account
-        square = float(_rounds.squared_norm(memory.total, rules.one_sided))
+        square = float(_play.squared_norm(memory.total, rules.one_sided))
         ratio = np.sqrt(square / max(account[ledger.BUDGET] - account[ledger.EXCESS], 1e-300))
         result.ratio = max(result.ratio, float(ratio))
         result.violations += bool(ratio > 1.0 + ROUNDING)

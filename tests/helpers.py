@@ -8,7 +8,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 import orcast as oc
-from orcast.oracles import _cells, _ordered, _rounds
+from orcast.oracles import _cells, _ordered, _state
 from orcast.oracles.engine import Engine
 from orcast.payoffs import Payoff
 from orcast.spaces import TAIL_MASS
@@ -73,11 +73,11 @@ def on_cells(draw: st.DrawFn, space: oc.Interval, empty: bool = True) -> tuple[o
     return oc.Forecast(left, right, mass / mass.sum()), other / other.sum()
 
 
-def cells_around(space: oc.Interval, q: Vector) -> tuple[Vector, Vector, Vector, NDArray[np.int64]]:
-    """What build_cells makes of an expert's quantiles: left, right, masses, slots."""
+def cells_around(space: oc.Interval, q: Vector, usual: float = 0.0) -> tuple[Vector, Vector, Vector, NDArray[np.int64]]:
+    """What build_cells makes of an expert's quantiles and its usual loss: left, right, masses, slots."""
     left, right, mass = np.empty((3, space.cells))
     slots = np.empty(space.cells, dtype=np.int64)
-    n = _cells.build_cells(q, space.low, space.high, space.tail_cells, TAIL_MASS, left, right, mass, slots)
+    n = _cells.build_cells(q, space.low, space.high, space.tail_cells, TAIL_MASS, usual, left, right, mass, slots)
     return left[:n].copy(), right[:n].copy(), mass[:n].copy(), slots
 
 
@@ -96,40 +96,38 @@ def within(p: oc.Forecast) -> Iterator[tuple[float, float]]:
 
 
 def slow_locate(y: float, left: Vector, right: Vector) -> int:
-    """An atom at y, else the cell whose half-open interval (left, right] holds it; the lowest for the lower bound."""
+    """An atom at y, else the cell whose half-open interval (left, right] holds it, else the first or the last."""
     for k in range(left.size):
         if left[k] == y == right[k]:
             return k
     for k in range(left.size):
         if left[k] < y <= right[k]:
             return k
-    return 0
+    return 0 if y <= left[0] else left.size - 1
 
 
-def page_with(
-    engine: Engine, p: oc.Forecast, expert: Vector, scales: tuple[float, float] = (2.0, 3.0)
-) -> _rounds.Round:
+def page_with(engine: Engine, p: oc.Forecast, expert: Vector, scales: tuple[float, float] = (2.0, 3.0)) -> _state.Round:
     """A round that played p, whatever the oracle would have done; the expert's masses are on the same cells."""
     page = engine.new_round()
     n = p.mass.size
-    page.info[_rounds.CELLS] = n
-    page.info[_rounds.CRPS_SCALE], page.info[_rounds.MSE_SCALE] = 2.0, 3.0
+    page.info[_state.CELLS] = n
+    page.info[_state.CRPS_SCALE], page.info[_state.MSE_SCALE] = 2.0, 3.0
     for row, values in zip(
-        (_rounds.LEFT, _rounds.RIGHT, _rounds.PLAYED, _rounds.EXPERT), (p.left, p.right, p.mass, expert), strict=True
+        (_state.LEFT, _state.RIGHT, _state.PLAYED, _state.EXPERT), (p.left, p.right, p.mass, expert), strict=True
     ):
         page.cells[row, :n] = values
     return page
 
 
-def slow_payoff(engine: Engine, page: _rounds.Round, y: float) -> Vector:
+def slow_payoff(engine: Engine, page: _state.Round, y: float) -> Vector:
     """The whole weighted payoff of a round from the parts' own `evaluate`."""
-    n = int(page.info[_rounds.CELLS])
-    left, right = page.cells[_rounds.LEFT, :n], page.cells[_rounds.RIGHT, :n]
-    p = oc.Forecast(left, right, page.cells[_rounds.PLAYED, :n])
-    expert = oc.Forecast(left, right, page.cells[_rounds.EXPERT, :n])
+    n = int(page.info[_state.CELLS])
+    left, right = page.cells[_state.LEFT, :n], page.cells[_state.RIGHT, :n]
+    p = oc.Forecast(left, right, page.cells[_state.PLAYED, :n])
+    expert = oc.Forecast(left, right, page.cells[_state.EXPERT, :n])
     span = engine.space.high - engine.space.low
     # squared errors are booked in units of the interval
-    units_of = {"crps": page.info[_rounds.CRPS_SCALE], "mse": page.info[_rounds.MSE_SCALE] / span**2}
+    units_of = {"crps": page.info[_state.CRPS_SCALE], "mse": page.info[_state.MSE_SCALE] / span**2}
     coordinates = []
     for part, _, _ in engine.parts:
         value = part.evaluate(engine.space, p, y, expert)
@@ -141,25 +139,25 @@ def slow_payoff(engine: Engine, page: _rounds.Round, y: float) -> Vector:
     return np.concatenate(coordinates)
 
 
-def fast_payoff(engine: Engine, page: _rounds.Round, y: float, k: int | None = None) -> Vector:
+def fast_payoff(engine: Engine, page: _state.Round, y: float, k: int | None = None) -> Vector:
     """The same from the compiled kernel; y is taken to be in cell k if that is given."""
     rules, rows = engine.rules, page.cells
-    n = int(page.info[_rounds.CELLS])
+    n = int(page.info[_state.CELLS])
     out = np.empty(engine.memory.total.size)
     _ordered.payoff(
         y,
-        _cells.locate(y, rows[_rounds.LEFT], rows[_rounds.RIGHT], n) if k is None else k,
+        _cells.locate(y, rows[_state.LEFT], rows[_state.RIGHT], n) if k is None else k,
         n,
-        rows[_rounds.LEFT],
-        rows[_rounds.RIGHT],
-        rows[_rounds.PLAYED],
-        rows[_rounds.EXPERT],
+        rows[_state.LEFT],
+        rows[_state.RIGHT],
+        rows[_state.PLAYED],
+        rows[_state.EXPERT],
         rules.low,
         rules.high,
         rules.levels,
         rules.orders,
         rules.weights,
-        page.info[_rounds.CRPS_SCALE : _rounds.MSE_SCALE + 1],
+        page.info[_state.CRPS_SCALE : _state.MSE_SCALE + 1],
         out,
     )
     return out
@@ -181,7 +179,7 @@ def inner(game: oc.Forecaster | oc.Recalibrator) -> oc.Forecaster:
     return game._game if isinstance(game, oc.Recalibrator) else game
 
 
-def page_of(game: oc.Forecaster | oc.Recalibrator, id: object = None) -> _rounds.Round:
+def page_of(game: oc.Forecaster | oc.Recalibrator, id: object = None) -> _state.Round:
     return inner(game)._waiting[id].page
 
 
@@ -189,8 +187,8 @@ def page_of(game: oc.Forecaster | oc.Recalibrator, id: object = None) -> _rounds
 def worst_point(rules, total, rnd, points):  # type: ignore[no-untyped-def]
     """The outcome that makes ||S + payoff||_+^2 largest, over `points` places in every cell, and that square."""
     rows = rnd.cells
-    n = int(rnd.info[_rounds.CELLS])
-    left, right = rows[_rounds.LEFT], rows[_rounds.RIGHT]
+    n = int(rnd.info[_state.CELLS])
+    left, right = rows[_state.LEFT], rows[_state.RIGHT]
     owed = np.empty(total.shape[0])
     best = -1.0
     at = left[0]
@@ -205,14 +203,14 @@ def worst_point(rules, total, rnd, points):  # type: ignore[no-untyped-def]
                 n,
                 left,
                 right,
-                rows[_rounds.PLAYED],
-                rows[_rounds.EXPERT],
+                rows[_state.PLAYED],
+                rows[_state.EXPERT],
                 rules.low,
                 rules.high,
                 rules.levels,
                 rules.orders,
                 rules.weights,
-                rnd.info[_rounds.CRPS_SCALE : _rounds.MSE_SCALE + 1],
+                rnd.info[_state.CRPS_SCALE : _state.MSE_SCALE + 1],
                 owed,
             )
             square = 0.0

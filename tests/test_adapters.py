@@ -63,6 +63,12 @@ def test_given_quantiles_are_met_at_their_levels(percents: set[int], data: st.Da
     quantiles(forecast)
 
 
+@pytest.mark.parametrize("levels", [(0.5, 0.9), (0.1, 0.5), (0.5, 0.51), (0.2, 0.4), (0.7, 0.9)])
+def test_the_levels_need_not_lie_on_both_sides(levels: tuple[float, float]) -> None:
+    gauss = NormalDist(50, 4)
+    assert quantiles({a: gauss.inv_cdf(a) for a in levels}) == pytest.approx((50 + 4 * Z).tolist(), abs=1e-9)
+
+
 def test_two_equal_outer_quantiles_are_an_atom_and_stay_one() -> None:
     forecast = oc.Quantiles([0.1, 0.2, 0.5, 0.9], [3.0, 3.0, 5.0, 9.0])
     assert forecast.quantile([0.001, 0.05]).tolist() == [3.0, 3.0]
@@ -79,6 +85,16 @@ def test_crossing_quantiles_are_sorted() -> None:
     values, crossed = expert_quantiles({0.1: 20.0, 0.5: 10.0, 0.9: 30.0}, SPACE)
     assert crossed
     assert np.clip(values, 0, 100).tolist() == quantiles(straight)
+
+
+@given(
+    st.sets(st.integers(1, 99), min_size=2, max_size=9),
+    st.lists(st.floats(0, 100), min_size=9, max_size=9),
+)
+def test_rounding_is_not_crossing(percents: set[int], values: list[float]) -> None:
+    levels = np.sort([percent / 100 for percent in percents])
+    for space in (SPACE, oc.Interval(-1e9, 1e9)):
+        assert not expert_quantiles(oc.Quantiles(levels, np.sort(values[: levels.size])), space)[1]
 
 
 def test_crossing_is_said_once_for_each_recalibrator(tmp_path) -> None:  # type: ignore[no-untyped-def]

@@ -8,8 +8,7 @@ from hypothesis import given
 import orcast as oc
 from helpers import Vector, cells_around, forecasts, quantile_rows, slow_locate, units, within
 from orcast.forecasts import PERCENTS
-from orcast.oracles import _cells, _rounds
-from orcast.oracles.engine import slot_masses
+from orcast.oracles import _cells, _rounds, _state
 from orcast.spaces import TAIL_MASS
 
 SPACE = oc.Interval(0, 1)
@@ -30,10 +29,10 @@ def normal_row(space: oc.Interval, mean: float, sd: float) -> Vector:
 # --- building ---
 
 
-@given(experts())
-def test_cells_cover_the_interval_without_gaps(expert: tuple[oc.Interval, Vector]) -> None:
+@given(experts(), st.sampled_from([0.0, 1e-6, 0.1, 0.9]))
+def test_cells_cover_the_interval_without_gaps(expert: tuple[oc.Interval, Vector], usual: float) -> None:
     space, q = expert
-    left, right, mass, slots = cells_around(space, q)
+    left, right, mass, slots = cells_around(space, q, usual * (space.high - space.low))
     slack = _cells.ATOM * (space.high - space.low)
     assert left[0] == space.low
     assert space.high - slack <= right[-1] <= space.high
@@ -46,9 +45,12 @@ def test_cells_cover_the_interval_without_gaps(expert: tuple[oc.Interval, Vector
     assert atom[0]
     assert atom[-1]
     assert not (atom[1:] & atom[:-1]).any()
-    # masses went where the slots say
-    assert np.bincount(slots, weights=slot_masses(space)) == pytest.approx(mass, abs=1e-12)
-    assert (np.diff(slots) >= 0).all()
+    # the slots say where each unmerged cell went, in order and without a hole
+    assert (slots[0], slots[-1]) == (0, left.size - 1)
+    assert set(np.diff(slots)) <= {0, 1}
+    inner = slots[space.tail_cells + 1 : -space.tail_cells - 1]
+    share = (1 - 2 * TAIL_MASS) / inner.size
+    assert (np.bincount(inner, minlength=left.size) * share <= mass + 1e-12).all()
 
 
 @given(experts())
@@ -65,20 +67,26 @@ def test_without_ties_no_cell_is_merged() -> None:
     left, right, mass, slots = cells_around(SPACE, normal_row(SPACE, 0.5, 0.05))
     assert left.size == SPACE.cells
     assert slots.tolist() == list(range(SPACE.cells))
-    assert mass == pytest.approx(slot_masses(SPACE), abs=1e-15)
     side = SPACE.tail_cells + 1
+    assert mass[side:-side] == pytest.approx((1 - 2 * TAIL_MASS) / (SPACE.cells - 2 * side))
     assert right[side - 1 : -side] == pytest.approx(normal_row(SPACE, 0.5, 0.05), abs=1e-15)
     assert mass[:side].sum() == pytest.approx(TAIL_MASS)
     assert mass[-side:].sum() == pytest.approx(TAIL_MASS)
 
 
-def test_tails_widen_and_lose_mass_outwards() -> None:
-    left, right, mass, _ = cells_around(SPACE, normal_row(SPACE, 0.5, 0.01))
+@pytest.mark.parametrize("mean", [0.3, 0.5, 0.9])
+@pytest.mark.parametrize("sd", [1e-4, 0.01, 0.03])
+def test_tails_widen_and_lose_mass_outwards(mean: float, sd: float) -> None:
+    left, right, mass, _ = cells_around(SPACE, normal_row(SPACE, mean, sd))
     outer = slice(-SPACE.tail_cells - 1, -1)
-    widths = (right - left)[outer]
-    assert (widths[1:] > widths[:-1]).all()
-    assert widths[1:] / widths[:-1] == pytest.approx(widths[1] / widths[0], rel=1e-6)
-    assert mass[outer][1:] == pytest.approx(_cells.TAIL_FALL * mass[outer][:-1])
+    for widths, masses in (
+        ((right - left)[outer], mass[outer]),
+        ((right - left)[::-1][outer], mass[::-1][outer]),
+    ):
+        assert widths[1:] / widths[:-1] == pytest.approx(widths[1] / widths[0], rel=1e-6)
+        assert widths[1] >= widths[0] * (1 - 1e-9)
+        assert (masses[1:] < masses[:-1]).all()
+        assert (masses > 0.0).all()
 
 
 @given(st.floats(1e-9, 1e9), st.floats(1e-4, 2.0), st.integers(1, 40))
@@ -132,11 +140,20 @@ def test_values_a_rounding_error_apart_are_one_atom() -> None:
     assert left[k] == right[k] == 0.3
 
 
+@pytest.mark.parametrize("bound", [0.0, 1.0])
+def test_quantiles_a_rounding_error_inside_a_bound_sit_on_it(bound: float) -> None:
+    """Else an outcome on the bound is in no cell."""
+    left, right, mass, _ = cells_around(SPACE, np.full(SPACE.levels.size, np.nextafter(bound, 0.5)))
+    assert (left[0], right[-1]) == (0.0, 1.0)
+    k = int(mass.argmax())
+    assert left[k] == right[k] == bound
+
+
 def test_even_cells_without_an_expert() -> None:
-    rows = np.empty((_rounds.MEMBERS, ODD.cells))
+    rows = np.empty((_state.MEMBERS, ODD.cells))
     slots = np.empty(ODD.cells, dtype=np.int64)
     n = _rounds.even_cells(ODD.low, ODD.high, ODD.cells, rows, slots)
-    left, right, mass = rows[_rounds.LEFT], rows[_rounds.RIGHT], rows[_rounds.PRIOR]
+    left, right, mass = rows[_state.LEFT], rows[_state.RIGHT], rows[_state.PRIOR]
     assert n == ODD.cells
     assert (left[0], right[-1]) == (ODD.low, ODD.high)
     assert (left[1:] == right[:-1]).all()

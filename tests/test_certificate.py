@@ -13,7 +13,7 @@ from helpers import Vector, default_payoff, engine_of, fast_payoff, full_payoff,
 from helpers import positive_square as square
 from orcast import ledger
 from orcast.ledger import Ledger
-from orcast.oracles import _ordered, _rounds
+from orcast.oracles import _ordered, _play, _rounds, _state
 from orcast.oracles.engine import Engine
 from orcast.payoffs import Payoff
 
@@ -30,18 +30,18 @@ PAYOFFS = {
 }
 
 
-def certified(engine: Engine, page: _rounds.Round) -> tuple[float, float, float]:
+def certified(engine: Engine, page: _state.Round) -> tuple[float, float, float]:
     """worst ||S + payoff||_+^2, worst 2 <S_+, payoff> + ||payoff||^2, worst ||payoff||^2, from the kernel."""
     rules, rows, total = engine.rules, page.cells, engine.memory.total
     count = rules.levels.size
     knots, slopes, out = np.empty(count + 1), np.empty(count + 1), np.empty(4)
     _ordered.field_tables(total, rules.levels, knots, slopes)
     _ordered.certify(
-        int(page.info[_rounds.CELLS]),
-        rows[_rounds.LEFT],
-        rows[_rounds.RIGHT],
-        rows[_rounds.PLAYED],
-        rows[_rounds.EXPERT],
+        int(page.info[_state.CELLS]),
+        rows[_state.LEFT],
+        rows[_state.RIGHT],
+        rows[_state.PLAYED],
+        rows[_state.EXPERT],
         total,
         rules.low,
         rules.high,
@@ -50,20 +50,20 @@ def certified(engine: Engine, page: _rounds.Round) -> tuple[float, float, float]
         slopes,
         rules.orders,
         rules.weights,
-        page.info[_rounds.CRPS_SCALE : _rounds.MSE_SCALE + 1],
+        page.info[_state.CRPS_SCALE : _state.MSE_SCALE + 1],
         out,
     )
     return float(out[0]), float(out[1]), float(out[2])
 
 
-def brute_force(engine: Engine, page: _rounds.Round) -> tuple[float, float, float]:
+def brute_force(engine: Engine, page: _state.Round) -> tuple[float, float, float]:
     """The same three, over a grid of points in every cell."""
     total, one_sided = engine.memory.total, engine.rules.one_sided
     pull = total.copy()
     pull[one_sided:] = np.maximum(pull[one_sided:], 0.0)
     worst, linear, norm = -np.inf, -np.inf, -np.inf
-    for k in range(int(page.info[_rounds.CELLS])):
-        left, right = page.cells[_rounds.LEFT, k], page.cells[_rounds.RIGHT, k]
+    for k in range(int(page.info[_state.CELLS])):
+        left, right = page.cells[_state.LEFT, k], page.cells[_state.RIGHT, k]
         for y in left + (right - left) * (POINTS if right > left else np.zeros(1)):
             owed = fast_payoff(engine, page, y, k)
             worst = max(worst, square(total + owed, one_sided))
@@ -73,7 +73,7 @@ def brute_force(engine: Engine, page: _rounds.Round) -> tuple[float, float, floa
 
 
 @st.composite
-def positions(draw: st.DrawFn, payoff: Payoff) -> tuple[Engine, _rounds.Round]:
+def positions(draw: st.DrawFn, payoff: Payoff) -> tuple[Engine, _state.Round]:
     """Any ledger and any forecast."""
     engine = oc.Equilibrium().bind(SMALL, payoff)
     sizes = st.floats(-1, 1, allow_subnormal=False) | st.integers(-1, 1).map(float)
@@ -150,9 +150,9 @@ def test_the_compiled_ledger_is_the_one_that_is_written(
     for (worst, linear, bound, general, reserved), payoff in rounds:
         note = book.certify(worst=worst, linear=linear, bound=bound, general=general, reserved=reserved)
         fast = np.zeros(ledger.NOTE_SIZE)
-        size = _rounds.squared_norm(total, one_sided)
+        size = _play.squared_norm(total, one_sided)
         assert size == pytest.approx(square(total, one_sided), abs=1e-12)
-        _rounds.note_certificate(account, size, reserved, worst, linear, bound, general, fast)
+        _play.note_certificate(account, size, reserved, worst, linear, bound, general, fast)
         assert fast.tolist() == note.tolist()
         book.book(payoff, note, reserved=reserved)
         _rounds.settle(account, total, one_sided, reserved, payoff, fast)

@@ -12,7 +12,7 @@ from scipy.optimize import root
 import orcast as oc
 from helpers import NODES, WEIGHTS, Vector, cells_around, engine_of, fast_payoff, full_payoff, page_of
 from orcast import ledger
-from orcast.oracles import _ordered, _rounds
+from orcast.oracles import _ordered, _play, _state
 
 SMALL = oc.Interval(0, 1, cells=14, tail_cells=2)
 LARGE = oc.Interval(0, 1)
@@ -180,8 +180,8 @@ def test_the_error_it_returns_is_honest(parts: str, seed: int) -> None:
 @pytest.mark.parametrize("parts", PARTS)
 def test_newton_gets_there_in_few_steps(parts: str) -> None:
     for seed in range(40):
-        _, error = solved(case(seed, parts, large=True, rounds=20), _rounds.STRICT, _rounds.STRICT_STEPS)
-        assert error <= _rounds.STRICT
+        _, error = solved(case(seed, parts, large=True, rounds=20), _play.STRICT, _play.STRICT_STEPS)
+        assert error <= _play.STRICT
 
 
 @pytest.mark.parametrize("parts", PARTS)
@@ -245,16 +245,16 @@ def cell_means(game: oc.Recalibrator) -> tuple[Vector, Vector, Vector]:
     engine, page = engine_of(game), page_of(game)
     total = engine.memory.total.copy()
     total[engine.rules.one_sided :] = np.maximum(total[engine.rules.one_sided :], 0.0)
-    n = int(page.info[_rounds.CELLS])
-    left, right = page.cells[_rounds.LEFT, :n], page.cells[_rounds.RIGHT, :n]
+    n = int(page.info[_state.CELLS])
+    left, right = page.cells[_state.LEFT, :n], page.cells[_state.RIGHT, :n]
     # the equation is solved in the units of regret that belong to its prior
-    _rounds.regret_scales(engine.rules, engine.memory, n, page.cells, page.cells[_rounds.PRIOR], page.info)
+    _play.regret_scales(engine.rules, engine.memory, n, page.cells, page.cells[_state.PRIOR], page.info)
     field = np.zeros(n)
     for k in range(n):
         for node, weight in zip(NODES, WEIGHTS, strict=True):
             y = left[k] + node * (right[k] - left[k])
             field[k] += weight * (total @ fast_payoff(engine, page, y, k))
-    return np.log(page.cells[_rounds.PRIOR, :n]), np.log(page.cells[_rounds.PLAYED, :n]), field
+    return np.log(page.cells[_state.PRIOR, :n]), np.log(page.cells[_state.PLAYED, :n]), field
 
 
 @pytest.mark.parametrize("payoff", [oc.QuantileCalibration(), full_payoff(), oc.MomentMatching(3)], ids=str)
@@ -265,7 +265,7 @@ def test_the_oracle_plays_the_equilibrium_of_the_whole_payoff(payoff: object, te
         game.predict(oc.Normal(0.45, 0.15))
         log_prior, log_played, field = cell_means(game)
         r = log_played - log_prior - field / temperature
-        assert r.max() - r.min() <= 20.0 * _rounds.EASY
+        assert r.max() - r.min() <= 20.0 * _play.EASY
         # so no outcome can gain more than the temperature allows (method, section 2)
         tilt = log_played - log_prior
         played = np.exp(log_played)
@@ -284,7 +284,7 @@ def test_the_tilt_of_moments_is_explicit() -> None:
     unit = [oc.Forecast([a], [b], [1.0]) for a, b in zip(p.left, p.right, strict=True)]
     tilt = -np.array([pull[0] * cell.moment(1) + pull[1] * cell.moment(2) for cell in unit])
     rest = log_played - log_prior - tilt
-    assert rest == pytest.approx(rest[0], abs=2 * _rounds.EASY)
+    assert rest == pytest.approx(rest[0], abs=2 * _play.EASY)
 
 
 @pytest.mark.parametrize("payoff", [oc.QuantileCalibration(), full_payoff()], ids=str)
@@ -308,7 +308,7 @@ def test_an_empty_ledger_leaves_the_expert_alone() -> None:
 
 def test_a_late_outcome_raises_the_temperature() -> None:
     page = engine_of(random_game(1, oc.QuantileCalibration(), 2.0)).predict(None, pending=3.0)
-    assert page.info[_rounds.TEMPERATURE] > 2.0
+    assert page.info[_state.TEMPERATURE] > 2.0
 
 
 # --- two cells ---

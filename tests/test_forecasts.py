@@ -168,6 +168,8 @@ def test_draws_follow_the_forecast_and_the_generator() -> None:
 def test_sample_wants_a_generator() -> None:
     with pytest.raises(TypeError, match="rng"):
         oc.Forecast([0], [1], [1]).sample(3)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=SENTENCE):
+        oc.Forecast([0], [1], [1]).sample(3, rng=7)  # type: ignore[arg-type]
 
 
 # --- as scipy does ---
@@ -187,6 +189,24 @@ def test_it_answers_like_a_scipy_distribution() -> None:
         assert getattr(p, name)() == pytest.approx(getattr(reference, name)(), abs=1e-9)
     assert p.moment(3) == pytest.approx(reference.moment(3))
     assert p.interval(0.9) == pytest.approx(reference.interval(0.9))
+    assert p.sf(y) == pytest.approx(reference.sf(y), abs=1e-12)
+    assert p.isf(a) == pytest.approx(reference.isf(a), abs=1e-12)
+    inside = np.array([0.1, 0.6, 1.9, 3.3, -1.0, 9.0])
+    assert p.pdf(inside) == pytest.approx(reference.pdf(inside), abs=1e-12)
+    assert p.support() == reference.support()
+    assert p.expect(lambda y: y**3) == pytest.approx(reference.moment(3))
+
+
+@given(forecasts())
+def test_the_rest_follows_from_the_cdf(p: oc.Forecast) -> None:
+    atoms = p.mass[p.left == p.right].sum()
+    breaks = np.unique([*p.left, *p.right])
+    z = breaks[:-1, None] + np.diff(breaks)[:, None] * NODES
+    assert (np.diff(breaks)[:, None] * WEIGHTS * p.pdf(z)).sum() == pytest.approx(1.0 - atoms, abs=1e-9)
+    assert p.expect(np.ones_like) == pytest.approx(1.0)
+    assert p.expect(lambda y: y) == pytest.approx(p.mean(), abs=1e-9)
+    assert p.sf(0.5) == pytest.approx(1.0 - p.cdf(0.5))
+    assert p.isf(0.25) == p.quantile(0.75)
 
 
 def test_rvs_is_called_as_scipy_does() -> None:
@@ -196,6 +216,7 @@ def test_rvs_is_called_as_scipy_does() -> None:
     assert (draws == p.sample(5000, rng=np.random.default_rng(7))).all()
     assert draws.mean() == pytest.approx(reference.mean(), abs=0.08)
     assert p.rvs(size=(2, 3), random_state=np.random.default_rng(0)).shape == (2, 3)
+    assert type(p.rvs(random_state=7)) is type(reference.rvs(random_state=7)) is float
 
 
 # --- export ---

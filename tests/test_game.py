@@ -12,7 +12,7 @@ import pytest
 
 import orcast as oc
 from helpers import SENTENCE, engine_of, inner, one_by_one
-from orcast.oracles import _rounds
+from orcast.oracles import _state
 
 SPACE = oc.Interval(0, 1)
 Game = oc.Forecaster | oc.Recalibrator
@@ -185,11 +185,11 @@ def test_when_too_many_wait_the_oldest_is_dropped_and_said(make: Callable[..., G
     game = make(max_pending=3)
     for t in range(3):
         game.predict(expert(t), id=t)
-    with pytest.warns(RuntimeWarning, match="the oldest, 0, is dropped") as caught:
+    with pytest.warns(RuntimeWarning, match="the oldest, 0, was dropped") as caught:
         game.predict(expert(3), id=3)
     assert caught[0].filename == __file__
     assert game.pending == (1, 2, 3)
-    with pytest.warns(RuntimeWarning, match="the oldest, 1, is dropped"):
+    with pytest.warns(RuntimeWarning, match="the oldest, 1, was dropped"):
         game.predict(expert(4))
     assert game.pending == (2, 3, None)
     # replacing the unnamed one needs no room
@@ -197,6 +197,15 @@ def test_when_too_many_wait_the_oldest_is_dropped_and_said(make: Callable[..., G
         warnings.simplefilter("error")
         game.predict(expert(5))
     assert game.pending == (2, 3, None)
+
+
+def test_an_unnamed_round_that_is_dropped_is_said_too(make: Callable[..., Game]) -> None:
+    game = make(max_pending=2)
+    game.predict(expert(0))
+    game.predict(expert(1), id=1)
+    with pytest.warns(RuntimeWarning, match="the oldest, None, was dropped"):
+        game.predict(expert(2), id=2)
+    assert game.pending == (1, 2)
 
 
 # --- bad input ---
@@ -446,7 +455,7 @@ def test_waiting_rounds_raise_the_temperature() -> None:
     game = oc.Recalibrator(SPACE)
     for t in range(10):
         game.predict(expert(t), id=t)
-    temperatures = [w.page.info[_rounds.TEMPERATURE] for w in inner(game)._waiting.values()]
+    temperatures = [w.page.info[_state.TEMPERATURE] for w in inner(game)._waiting.values()]
     assert (np.diff(temperatures) > 0).all()
 
 

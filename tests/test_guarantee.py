@@ -8,7 +8,7 @@ import pytest
 import orcast as oc
 from helpers import default_payoff, engine_of, fast_payoff, full_payoff, greedy, page_of, positive_square
 from orcast import ledger
-from orcast.oracles import _rounds
+from orcast.oracles import _state
 from orcast.payoffs import Payoff
 
 SPACE = oc.Interval(0, 1)
@@ -39,17 +39,17 @@ HOPELESS = {"edge", "zero width", "at a bound", "elsewhere"}
 def outer(game: Game, id: object, t: int) -> float:
     """Always in the outermost cell that is not an atom."""
     page = page_of(game, id)
-    n = int(page.info[_rounds.CELLS])
-    k = int(np.flatnonzero(page.cells[_rounds.RIGHT, :n] > page.cells[_rounds.LEFT, :n])[-1])
-    return float(0.5 * (page.cells[_rounds.LEFT, k] + page.cells[_rounds.RIGHT, k]))
+    n = int(page.info[_state.CELLS])
+    k = int(np.flatnonzero(page.cells[_state.RIGHT, :n] > page.cells[_state.LEFT, :n])[-1])
+    return float(0.5 * (page.cells[_state.LEFT, k] + page.cells[_state.RIGHT, k]))
 
 
 def far(game: Game, id: object, t: int) -> float:
     """On the bound that is further from the median."""
     page = page_of(game, id)
-    n = int(page.info[_rounds.CELLS])
-    below = np.cumsum(page.cells[_rounds.PLAYED, :n])
-    median = page.cells[_rounds.LEFT, int(np.searchsorted(below, 0.5))]
+    n = int(page.info[_state.CELLS])
+    below = np.cumsum(page.cells[_state.PLAYED, :n])
+    median = page.cells[_state.LEFT, int(np.searchsorted(below, 0.5))]
     return 0.0 if median > 0.5 else 1.0
 
 

@@ -78,8 +78,10 @@ def __getattr__(name: str) -> object:
         value: object = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
         globals()[name] = value  # the next look-up no longer comes here
         return value
+    if name == "metrics":
+        return import_module(f"{__name__}.metrics")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*__all__, "metrics", "__version__", "__doc__"})

@@ -30,6 +30,8 @@ def _short(value: object) -> str:
 
 # How far beyond the bounds an expert's quantiles are told apart, in lengths of the interval.
 REACH = 10.0
+# Quantiles that cross by less are rounded, not crossed.
+ROUNDING = 1e-9
 
 
 def _number(value: object, what: str) -> float:
@@ -70,7 +72,7 @@ class _Plan(NamedTuple):
 @lru_cache(maxsize=64)
 def _plan(known: bytes, wanted: bytes) -> _Plan:
     k, z = np.frombuffer(known), np.frombuffer(wanted)
-    middle = 0.0 if k[0] <= 0.0 <= k[-1] else 0.5 * (k[0] + k[-1])
+    middle = 0.0 if k[0] < 0.0 < k[-1] else 0.5 * (k[0] + k[-1])
 
     def between(x: Array) -> tuple[NDArray[np.intp], Array]:
         left = np.clip(np.searchsorted(k, x, side="right") - 1, 0, k.size - 2)
@@ -234,6 +236,8 @@ def _invert(cdf: Callable[[Array], Array], levels: Array, low: float, high: floa
 def expert_quantiles(forecast: object, space: Interval) -> tuple[Array, bool]:
     """Quantiles of a user's forecast at the levels of the space, increasing, and whether they had to be sorted."""
     crossed = False
+    if hasattr(forecast, "to_dict") and hasattr(forecast, "index"):
+        forecast = forecast.to_dict()  # a pandas Series of quantiles with their levels as index
     if isinstance(forecast, Mapping):
         forecast = _from_mapping(forecast)
     elif isinstance(forecast, tuple) and len(forecast) == 2:
@@ -253,15 +257,28 @@ def expert_quantiles(forecast: object, space: Interval) -> tuple[Array, bool]:
     if np.isnan(q).any():
         raise ValueError("expected a forecast with quantiles that are numbers, got nan")
     q = _within_reach(q, space)
-    if (q[1:] < q[:-1]).any():
+    if (q[:-1] - q[1:]).max() > ROUNDING * (space.high - space.low):
         q = np.sort(q)
         crossed = True
-    return np.ascontiguousarray(q, dtype=np.float64), crossed
+    return np.maximum.accumulate(q), crossed
+
+
+def quantiles_at(forecast: object, levels: Array) -> Array:
+    """Quantiles at any levels of anything that a recalibrator takes, as the forecast itself says them."""
+    if isinstance(forecast, Mapping):
+        forecast = _from_mapping(forecast)
+    elif isinstance(forecast, tuple) and len(forecast) == 2:
+        forecast = Normal(*forecast)
+    for name in ("quantile", "ppf"):
+        read = getattr(forecast, name, None)
+        if callable(read):
+            return _called(read, levels, name)
+    raise TypeError(f"expected a forecast with quantile or ppf, got {_short(forecast)}")
 
 
 def expert_table(levels: ArrayLike, table: ArrayLike, space: Interval) -> tuple[Array, bool]:
     """The same for a table with a row of quantiles a round, all rows at once."""
-    first = Quantiles(levels, np.arange(np.size(levels)))
+    first = Quantiles(levels, np.zeros(np.size(levels)))
     try:
         rows = np.array(table, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
@@ -271,7 +288,7 @@ def expert_table(levels: ArrayLike, table: ArrayLike, space: Interval) -> tuple[
     bad = ~np.isfinite(rows).all(axis=1)
     if bad.any():
         raise ValueError(f"expected finite quantiles, got others in row {int(np.flatnonzero(bad)[0])}")
-    rows = rows[:, first.values.astype(np.intp)]
+    rows = rows[:, np.argsort(np.asarray(levels, dtype=np.float64), kind="stable")]
     crossed = bool((np.diff(rows, axis=1) < 0.0).any())
     if crossed:
         rows = np.sort(rows, axis=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,8 +31,9 @@ def as_levels(levels: ArrayLike) -> Array:
 class Forecast:
     """A distribution as masses on consecutive cells, even within each; a cell of zero width is an atom.
 
-    It has the methods of a frozen scipy distribution (``cdf``, ``ppf``, ``rvs``, ``mean``, ``std``, ...), so it goes
-    wherever one goes, and a ``certificate`` if a game issued it.
+    It has the methods of a frozen scipy distribution that make sense for one with atoms: ``cdf``, ``sf``, ``ppf``,
+    ``isf``, ``pdf`` (the density off the atoms), ``rvs``, ``mean``, ``var``, ``std``, ``median``, ``interval``,
+    ``support``, ``expect``; and a ``certificate`` if a game issued it.
 
     >>> p = Forecast([0.0, 1.0, 1.0], [1.0, 1.0, 3.0], [0.25, 0.5, 0.25])     # half the mass on 1
     >>> p.mean(), p.cdf(0.5), p.cdf(1.0), p.quantile([0.5, 0.875]).tolist(), p.interval(0.5)
@@ -126,6 +127,38 @@ class Forecast:
 
     ppf = quantile
 
+    def sf(self, y: ArrayLike) -> Any:
+        """P(outcome > y), the probability of exceeding y."""
+        return 1.0 - self.cdf(y)
+
+    def isf(self, levels: ArrayLike) -> Any:
+        """The value exceeded with the given probability."""
+        return self.quantile(1.0 - as_levels(levels))
+
+    def pdf(self, y: ArrayLike) -> Any:
+        """The density at y; the mass of atoms is not in it."""
+        at = np.asarray(y, dtype=np.float64)
+        width = self.right - self.left
+        density = np.divide(self.mass, width, out=np.zeros_like(width), where=width > 0.0)
+        wide = np.flatnonzero(width > 0.0)
+        if wide.size == 0:
+            value = np.zeros(at.shape)
+        else:
+            k = wide[np.minimum(np.searchsorted(self.right[wide], at, side="left"), wide.size - 1)]
+            value = np.where((at >= self.left[k]) & (at <= self.right[k]), density[k], 0.0)
+        return float(value) if value.ndim == 0 else value
+
+    def support(self) -> tuple[float, float]:
+        """The lowest and the highest value that can come."""
+        return float(self.left[0]), float(self.right[-1])
+
+    def expect(self, function: Callable[[Array], ArrayLike]) -> float:
+        """E[function(y)] for a function of an array, by five-point Gauss quadrature in each cell."""
+        nodes, weights = np.polynomial.legendre.leggauss(5)
+        middle, half = 0.5 * (self.left + self.right), 0.5 * (self.right - self.left)
+        values = np.asarray(function((middle[:, None] + half[:, None] * nodes).ravel()), dtype=np.float64)
+        return float(self.mass @ (values.reshape(self.mass.size, nodes.size) @ weights)) * 0.5
+
     def median(self) -> float:
         """The 50% quantile."""
         return float(self.quantile(0.5))
@@ -149,12 +182,17 @@ class Forecast:
 
     def sample(self, size: int | tuple[int, ...] = 1, *, rng: np.random.Generator) -> Array:
         """Independent draws; the random generator is yours to give."""
+        if not isinstance(rng, np.random.Generator):
+            raise TypeError(f"expected rng=numpy.random.default_rng(...), got {rng!r}")
         values: Array = self.quantile(rng.random(size))
         return values
 
-    def rvs(self, size: int | tuple[int, ...] = 1, random_state: int | np.random.Generator | None = None) -> Array:
-        """Independent draws, called as scipy does."""
-        return self.sample(size, rng=np.random.default_rng(random_state))
+    def rvs(
+        self, size: int | tuple[int, ...] | None = None, random_state: int | np.random.Generator | None = None
+    ) -> Any:
+        """Independent draws, called as scipy does: a float without a size, else an array."""
+        values = self.sample(1 if size is None else size, rng=np.random.default_rng(random_state))
+        return float(values[0]) if size is None else values
 
     def crps(self, y: float) -> float:
         """Exact continuous ranked probability score: the integral of (F(z) - 1{z >= y})^2."""
@@ -174,9 +212,9 @@ class Forecast:
         return float((lower + upper).sum()) / 3.0 + float(gaps.sum()) + float(beyond)
 
     # --- export
-    def to_quantiles(self, levels: Iterable[float] = PERCENTS) -> dict[float, float]:
-        """A quantile grid, by level."""
-        grid = [float(a) for a in levels]
+    def to_quantiles(self, levels: Iterable[float] | None = None) -> dict[float, float]:
+        """A quantile grid, by level; at 0.01, 0.02, ..., 0.99 unless told otherwise."""
+        grid = [float(a) for a in (PERCENTS if levels is None else levels)]
         return dict(zip(grid, (float(q) for q in self.quantile(grid)), strict=True))
 
     def to_plain(self) -> dict[str, list[float]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 import os
 import sys
@@ -19,7 +20,7 @@ from orcast.adapters import expert_quantiles, expert_table
 from orcast.forecasts import PERCENTS, Forecast, as_levels
 from orcast.ledger import Guarantee
 from orcast.oracles import Equilibrium, Oracle, oracle_from_plain
-from orcast.oracles._rounds import Round
+from orcast.oracles._state import Round
 from orcast.oracles.engine import forecast_of
 from orcast.payoffs import MomentMatching, NoRegret, Payoff, QuantileCalibration, payoff_from_plain
 from orcast.scores import CRPS
@@ -87,26 +88,24 @@ class Forecaster:
     def predict(self, forecast: object = None, *, id: Hashable = None) -> Forecast:
         """A calibrated forecast for the next outcome, around the expert's forecast if there is one."""
         expert = None if forecast is None else self._expert(forecast)
-        if id is not None:
-            try:
-                known = id in self._waiting
-            except TypeError:
-                raise TypeError(f"expected an id that can be a key, got {id!r}") from None
-            if known:
-                raise ValueError(f"expected a new id, got {id!r}, which already waits for its outcome")
-        elif None in self._waiting:
+        plain_id(id)
+        if id is not None and id in self._waiting:
+            raise ValueError(f"expected a new id, got {id!r}, which already waits for its outcome")
+        if id is None and None in self._waiting:
             self._take(None)
-        while len(self._waiting) >= self.max_pending:
-            oldest = next(iter(self._waiting))
-            self._take(oldest)
-            _say(
-                f"{self.max_pending} rounds wait for their outcome (max_pending); the oldest, {oldest!r}, is dropped",
-                RuntimeWarning,
-            )
+        dropped = None
+        if len(self._waiting) >= self.max_pending:
+            dropped = next(iter(self._waiting))
+            self._take(dropped)
         page = self._engine.predict(expert, pending=self._outstanding(), reserved=self._reserved)
         self._reserved += float(page.note[_ledger.OVERDRAFT])
         self._issued += 1
         self._waiting[id] = _Waiting(page, self._issued)
+        if dropped is not None:
+            _say(
+                f"{self.max_pending} rounds wait for their outcome (max_pending); the oldest, {dropped!r}, was dropped",
+                RuntimeWarning,
+            )
         return forecast_of(page)
 
     def update(self, y: float, *, id: Hashable = None) -> None:
@@ -143,6 +142,12 @@ class Forecaster:
             self._said_crossed = True
             _say("crossing quantiles were sorted (said once)", UserWarning)
 
+    def _outcome(self, y: object, row: int) -> float:
+        try:
+            return self.space.outcome(y, self.outside)
+        except (TypeError, ValueError) as reason:
+            raise type(reason)(f"{reason} in row {row}") from None
+
     def _known(self, id: Hashable) -> Hashable:
         try:
             known = id in self._waiting
@@ -150,7 +155,8 @@ class Forecaster:
             raise TypeError(f"expected an id that can be a key, got {id!r}") from None
         if not known:
             if id is None:
-                raise ValueError("expected a forecast that waits for its outcome, got none: call predict first")
+                named = f" ({len(self._waiting)} named ones wait)" if self._waiting else ""
+                raise ValueError(f"expected an unnamed round that waits for its outcome, got none{named}")
             raise ValueError(f"expected the id of a waiting round, got {id!r}")
         return id
 
@@ -170,19 +176,21 @@ class Forecaster:
         return waiting if self._usual_lag is None else min(waiting, 2.0 * self._usual_lag + 2.0)
 
     # --- many rounds at once
-    def run(self, forecasts: Any, outcomes: Any, *, levels: ArrayLike | None = None, at: ArrayLike = PERCENTS) -> Array:
-        """Play a whole history in one compiled loop; returns the quantiles played at the levels ``at``, a row a round.
+    def run(
+        self, forecasts: Any, outcomes: Any, *, levels: ArrayLike | None = None, at: ArrayLike | None = None
+    ) -> Array:
+        """Play a whole history in one compiled loop; returns the quantiles played, a row a round.
 
         ``forecasts`` is a sequence of anything that ``predict`` takes, or, with ``levels``, an array with a row of
         quantiles a round.  Each outcome is known before the next forecast; no round may be waiting.  All input is
-        checked before anything changes.
+        checked before anything changes.  The quantiles are those at the levels ``at``: 0.01, ..., 0.99 by default.
         """
         if self._waiting:
             raise ValueError(f"expected no waiting rounds, got {len(self._waiting)}: update or drop them first")
-        wanted = np.atleast_1d(as_levels(at))
+        wanted = np.atleast_1d(as_levels(PERCENTS if at is None else at))
         if wanted.ndim != 1 or (np.diff(wanted) <= 0.0).any():
             raise ValueError(f"expected increasing levels, got {at!r}")
-        values = np.array([self.space.outcome(y, self.outside) for y in _each(outcomes, "outcomes")], dtype=np.float64)
+        values = np.array([self._outcome(y, row) for row, y in enumerate(_each(outcomes, "outcomes"))])
         if levels is not None:
             experts, crossed = expert_table(levels, forecasts, self.space)
             self._say_crossed(crossed)
@@ -196,6 +204,9 @@ class Forecaster:
         for _ in values:
             self._learn_lag(0.0)
         return quantiles
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.space}, {self.guarantee})"
 
     # --- state
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -223,15 +234,40 @@ def _say(message: str, kind: type[Warning]) -> None:
     warnings.warn(message, kind, stacklevel=depth + 1)
 
 
+def plain_id(id: object) -> Any:
+    """An id as plain data, so that a waiting round can be saved, or one clear sentence."""
+    if id is None or isinstance(id, (str, bool, int)) or (isinstance(id, float) and math.isfinite(id)):
+        return id
+    if isinstance(id, np.integer):
+        return int(id)
+    if isinstance(id, tuple):
+        return {"tuple": [plain_id(part) for part in id]}
+    if isinstance(id, np.datetime64) and not np.isnat(id):
+        return {"datetime64": str(id), "unit": np.datetime_data(id.dtype)[0]}
+    if isinstance(id, datetime.date) and id == id:
+        return {"datetime" if isinstance(id, datetime.datetime) else "date": id.isoformat()}
+    raise TypeError(f"expected an id of text, whole or finite numbers, dates, or tuples of these, got {id!r}")
+
+
+def id_from_plain(data: Any) -> Hashable:
+    """The inverse of :func:`plain_id`."""
+    if not isinstance(data, dict):
+        return data  # type: ignore[no-any-return]
+    if "tuple" in data:
+        return tuple(id_from_plain(part) for part in data["tuple"])
+    if "datetime64" in data:
+        return np.datetime64(data["datetime64"], data["unit"])
+    if "datetime" in data:
+        return datetime.datetime.fromisoformat(data["datetime"])
+    return datetime.date.fromisoformat(data["date"])
+
+
 def write_state(game: Forecaster, path: str | os.PathLike[str], owner: str) -> None:
     """Write a game's state under the name of the class that owns it."""
     ids = []
     arrays: dict[str, NDArray[Any]] = {f"memory/{name}": a for name, a in game._engine.arrays().items()}
     for number, (id, waiting) in enumerate(game._waiting.items()):
-        plain = int(id) if isinstance(id, np.integer) else id
-        if not (plain is None or isinstance(plain, (str, int)) or (isinstance(plain, float) and math.isfinite(plain))):
-            raise TypeError(f"expected ids that are text or finite numbers to save them, got {id!r}")
-        ids.append([plain, waiting.issued])
+        ids.append([plain_id(id), waiting.issued])
         for name, array in waiting.page._asdict().items():
             arrays[f"page/{number}/{name}"] = array
     header = {
@@ -275,7 +311,7 @@ def read_state(path: str | os.PathLike[str], owner: str) -> Forecaster:
                 if theirs.shape != page.shape:
                     raise ValueError(f"{name} of shape {theirs.shape} instead of {page.shape}")
                 page[...] = theirs
-            game._waiting[id] = _Waiting(blank, int(issued))
+            game._waiting[id_from_plain(id)] = _Waiting(blank, int(issued))
     except (AttributeError, KeyError, TypeError, ValueError) as reason:
         raise ValueError(
             f"expected a state that this version can use, got one that it cannot ({reason}): {path}"

@@ -1,16 +1,18 @@
 """How good a sequence of forecasts was: streaming metrics (update / get) and their vectorised twins.
 
-Every class takes a forecast, that is anything with ``quantile(levels)`` and ``mean()``, by
+Every class takes a forecast, that is anything with ``quantile`` or ``ppf``, or quantiles by level, by
 ``update(forecast, y)``, or bare quantiles at its own ``levels`` by ``update_quantiles(q, y)``. Before the
 first outcome ``get()`` is nan.
 """
 
 from abc import ABC, abstractmethod
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
+
+from orcast.adapters import quantiles_at
 
 __all__ = [
     "LEVELS",
@@ -39,12 +41,6 @@ LEVELS: Vector = np.arange(1, 100) / 100
 LEVELS.flags.writeable = False
 
 
-class _Forecast(Protocol):
-    def quantile(self, levels: Any, /) -> ArrayLike: ...
-
-    def mean(self) -> float: ...
-
-
 @runtime_checkable
 class Metric(Protocol):
     """What all metrics have in common.
@@ -54,7 +50,7 @@ class Metric(Protocol):
         True
     """
 
-    def update(self, forecast: _Forecast, y: float) -> None:
+    def update(self, forecast: object, y: float) -> None:
         """Book one forecast with its outcome."""
 
     def update_quantiles(self, q: ArrayLike, y: float) -> None:
@@ -353,9 +349,9 @@ class _OnQuantiles(ABC):
         self.levels = _levels(levels)
         self.rounds = 0
 
-    def update(self, forecast: _Forecast, y: float) -> None:
+    def update(self, forecast: object, y: float) -> None:
         """Book one forecast with its outcome."""
-        self.update_quantiles(forecast.quantile(self.levels), y)
+        self.update_quantiles(quantiles_at(forecast, self.levels), y)
 
     def update_quantiles(self, q: ArrayLike, y: float) -> None:
         """Book the forecast's quantiles at ``self.levels`` with the outcome."""
@@ -554,11 +550,11 @@ class MeanCRPS:
         self.rounds = 0
         self._total = 0.0
 
-    def update(self, forecast: _Forecast, y: float) -> None:
+    def update(self, forecast: object, y: float) -> None:
         """Book one forecast with its outcome."""
         own = getattr(forecast, "crps", None)
         if own is None:
-            self.update_quantiles(forecast.quantile(self.levels), y)
+            self.update_quantiles(quantiles_at(forecast, self.levels), y)
         else:
             self._book(_number(own(_number(y, "the outcome")), "the forecast's CRPS"))
 
@@ -597,9 +593,11 @@ class SMAPE:
         self.rounds = 0
         self._total = 0.0
 
-    def update(self, forecast: _Forecast, y: float) -> None:
+    def update(self, forecast: object, y: float) -> None:
         """Book one forecast with its outcome."""
-        self._book(_number(forecast.mean(), "the forecast's mean"), _number(y, "the outcome"))
+        mean = getattr(forecast, "mean", None)
+        value = mean() if callable(mean) else quantiles_at(forecast, self.levels).mean() if mean is None else mean
+        self._book(_number(value, "the forecast's mean"), _number(y, "the outcome"))
 
     def update_quantiles(self, q: ArrayLike, y: float) -> None:
         """Book the forecast's quantiles at ``self.levels`` with the outcome."""

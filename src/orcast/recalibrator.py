@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from orcast.forecasts import PERCENTS, Forecast
+from orcast.forecasts import Forecast
 from orcast.game import Forecaster, read_state, write_state
 from orcast.ledger import Guarantee
 from orcast.oracles import Committee, Oracle
@@ -69,7 +69,10 @@ class Recalibrator:
         return self._game.oracle
 
     def predict(self, forecast: object, *, id: Hashable = None) -> Forecast:
-        """Recalibrate one forecast; the round then waits for its outcome."""
+        """Recalibrate one forecast; the round then waits for its outcome.
+
+        Without ``id`` it replaces an unnamed round that still waits, so name rounds whose outcomes may come late.
+        """
         if forecast is None:
             raise TypeError("expected a forecast, got None (a game without an expert is a Forecaster)")
         return self._game.predict(forecast, id=id)
@@ -92,11 +95,13 @@ class Recalibrator:
         """What was promised and what was kept, so far."""
         return self._game.guarantee
 
-    def run(self, forecasts: Any, outcomes: Any, *, levels: ArrayLike | None = None, at: ArrayLike = PERCENTS) -> Array:
-        """Recalibrate a whole history in one compiled loop; returns quantiles at the levels ``at``, a row a round.
+    def run(
+        self, forecasts: Any, outcomes: Any, *, levels: ArrayLike | None = None, at: ArrayLike | None = None
+    ) -> Array:
+        """Recalibrate a whole history in one compiled loop; returns quantiles, a row a round.
 
         ``forecasts`` is a sequence of anything that ``predict`` takes, or, with ``levels``, an array with a row of
-        quantiles a round.
+        quantiles a round.  ``at`` are the levels wanted: 0.01, ..., 0.99 by default.
 
         >>> import numpy as np, orcast as oc
         >>> recal = oc.Recalibrator(oc.Interval(0, 1))

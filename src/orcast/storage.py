@@ -32,6 +32,8 @@ def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str
         number.to_bytes(8, "little") for number in (VERSION, len(text), len(body), zlib.crc32(content))
     )
     target = Path(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"expected a folder that exists, got {target.parent}")
     handle, beside = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     try:
         with os.fdopen(handle, "wb") as file:

@@ -10,26 +10,32 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from orcast.oracles._compile import kernel
 
 # Widths below this share of the interval are atoms: the expert says "exactly this value".
 ATOM = 1e-12
-# Each tail cell holds this share of the mass of its inner neighbour ...
-TAIL_FALL = 0.5
-# ... and the innermost is this wide, in units of the expert's 98% spread (but at least this share of the tail).
-TAIL_START = 0.08
-TAIL_START_MIN = 1e-4
+# The innermost tail cell is this wide in units of the expert's 98% spread; or of its usual loss, where it claims next
+# to no spread ("exactly this value"); but at least this share of the tail.
+TAIL_SPREAD, TAIL_LOSS, TAIL_LEAST = 0.18, 0.3, 1e-4
+NO_SPREAD = 0.05
+# Outwards each cell holds this share of its neighbour's mass, or less where the widths grow fast, growth^-TAIL_POWER:
+# so generous bounds do not leak into the mean and the variance.  No tail cell has less than TAIL_FLOOR.
+TAIL_FALL, TAIL_POWER, TAIL_FLOOR = 0.6, 2.5, 1e-12
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def tail_edges(distance, first, out):
-    """Distances of ``len(out)`` edges from the outer quantile: widths grow geometrically from ``first`` to fill."""
+    """Distances of ``len(out)`` edges from the outer quantile: widths grow geometrically from ``first`` to fill.
+
+    Returns the growth.
+    """
     m = out.shape[0]
     share = first / distance
     if m == 1 or share >= 1.0 / m:
         for i in range(m):
             out[i] = distance * (i + 1) / m
-        return
+        return 1.0
     # The growth r solves share * (r^m - 1) = r - 1; start right of the root, where Newton descends to it.
     r = share ** (-1.0 / (m - 1))
     for _ in range(30):
@@ -44,14 +50,15 @@ def tail_edges(distance, first, out):
         edge *= r
         out[i] = scale * (edge - 1.0)
     out[m - 1] = distance
+    return r
 
 
-@njit(cache=True, error_model="numpy")
-def build_cells(q, low, high, tail_cells, tail_mass, left, right, mass, slots):
+@kernel
+def build_cells(q, low, high, tail_cells, tail_mass, usual, left, right, mass, slots):
     """Cells at the expert's quantiles ``q``, geometric tails, an atom at each bound; returns how many there are.
 
-    ``q`` holds the quantiles at even steps between ``tail_mass`` and ``1 - tail_mass``.  Equal quantiles merge into one
-    atom; ``slots[i]`` says in which cell the i-th unmerged cell ended up.
+    ``q`` holds the quantiles at even steps between ``tail_mass`` and ``1 - tail_mass``, ``usual`` is the usual loss of
+    the expert.  Equal quantiles merge into one atom; ``slots[i]`` says in which cell the i-th unmerged cell ended up.
     """
     inner = q.shape[0] - 1
     side = tail_cells + 1
@@ -59,10 +66,14 @@ def build_cells(q, low, high, tail_cells, tail_mass, left, right, mass, slots):
     atom = ATOM * (high - low)
     edges = np.empty(total + 1)
     tail = np.empty(tail_cells)
-    first = TAIL_START * (q[inner] - q[0])
+    spread = q[inner] - q[0]
+    first = TAIL_SPREAD * spread if spread > NO_SPREAD * usual else TAIL_LOSS * usual
+    fall_down = TAIL_FALL
+    fall_up = TAIL_FALL
     down = q[0] - low
     if down > atom:
-        tail_edges(down, max(first, TAIL_START_MIN * down), tail)
+        growth = tail_edges(down, max(first, TAIL_LEAST * down), tail)
+        fall_down = min(TAIL_FALL, growth**-TAIL_POWER)
         for i in range(tail_cells):
             edges[tail_cells - i] = q[0] - tail[i]
     else:
@@ -72,7 +83,8 @@ def build_cells(q, low, high, tail_cells, tail_mass, left, right, mass, slots):
         edges[side + j] = q[j]
     up = high - q[inner]
     if up > atom:
-        tail_edges(up, max(first, TAIL_START_MIN * up), tail)
+        growth = tail_edges(up, max(first, TAIL_LEAST * up), tail)
+        fall_up = min(TAIL_FALL, growth**-TAIL_POWER)
         for i in range(tail_cells):
             edges[side + inner + 1 + i] = q[inner] + tail[i]
     else:
@@ -82,18 +94,20 @@ def build_cells(q, low, high, tail_cells, tail_mass, left, right, mass, slots):
     edges[1] = low
     edges[total - 1] = high
     edges[total] = high
-    innermost = tail_mass * (1.0 - TAIL_FALL) / (1.0 - TAIL_FALL**side)
+    floor = TAIL_FLOOR * side
+    innermost_down = (tail_mass - floor) * (1.0 - fall_down) / (1.0 - fall_down**side)
+    innermost_up = (tail_mass - floor) * (1.0 - fall_up) / (1.0 - fall_up**side)
     inner_mass = (1.0 - 2.0 * tail_mass) / inner
     n = 0
     last_was_atom = False
     end = low
     for k in range(total):
         if k < side:
-            m = innermost * TAIL_FALL ** (side - 1 - k)
+            m = TAIL_FLOOR + innermost_down * fall_down ** (side - 1 - k)
         elif k < side + inner:
             m = inner_mass
         else:
-            m = innermost * TAIL_FALL ** (k - side - inner)
+            m = TAIL_FLOOR + innermost_up * fall_up ** (k - side - inner)
         if edges[k + 1] - end <= atom:
             if last_was_atom:
                 mass[n - 1] += m
@@ -114,7 +128,7 @@ def build_cells(q, low, high, tail_cells, tail_mass, left, right, mass, slots):
     return n
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def locate(y, left, right, n):
     """The cell of an outcome: on an edge the left one, at an atom the atom."""
     a = 0
@@ -130,14 +144,14 @@ def locate(y, left, right, n):
     return a
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def place(y, k, left, right):
     """Where in its cell the outcome lies, from 0 to 1 (an atom counts as the middle)."""
     width = right[k] - left[k]
     return min(max((y - left[k]) / width, 0.0), 1.0) if width > 0.0 else 0.5
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def rebin(n_from, left_from, right_from, mass_from, n, left, right, out):
     """Masses of one set of cells carried over to another on the same interval, evenly within each source cell."""
     for k in range(n):
@@ -165,7 +179,7 @@ def rebin(n_from, left_from, right_from, mass_from, n, left, right, out):
         k = i
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def read_quantiles(n, left, right, mass, levels, out):
     """Quantiles at increasing levels, linear within cells."""
     k = 0
@@ -178,7 +192,7 @@ def read_quantiles(n, left, right, mass, levels, out):
         out[i] = left[k] + min(max(share, 0.0), 1.0) * (right[k] - left[k])
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def crps(y, k, n, left, right, mass):
     """Exact continuous ranked probability score of the cell forecast, for an outcome in cell k."""
     below = 0.0
@@ -203,7 +217,7 @@ def crps(y, k, n, left, right, mass):
     return total / 3.0
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def expected_crps(n, left, right, mass):
     """What the forecast itself expects its CRPS to be: the integral of F (1 - F)."""
     below = 0.0
@@ -216,7 +230,7 @@ def expected_crps(n, left, right, mass):
     return total
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def mean_of(n, left, right, mass):
     """Mean of the cell forecast."""
     total = 0.0
@@ -225,7 +239,7 @@ def mean_of(n, left, right, mass):
     return total
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def power_mean(a, b, order):
     """Mean of y^order for y uniform on [a, b]."""
     if order == 1:
@@ -238,7 +252,7 @@ def power_mean(a, b, order):
     return total / (order + 1)
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def log_masses(n, mass, out):
     """Logarithms of the masses, guarded against zero."""
     for k in range(n):

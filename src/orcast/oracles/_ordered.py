@@ -13,9 +13,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from orcast.oracles._cells import power_mean
+from orcast.oracles._compile import kernel
 
 # Indices into `weights`.
 QUANTILE, MOMENT, CRPS, MSE = 0, 1, 2, 3
@@ -27,7 +27,7 @@ MIN_SLOPE = 0.1
 MAX_STEP, SHRINK, TRIES = 2.0, 0.4, 6
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def field_tables(s, levels, knots, slopes):
     """H at the knots 0, a_1, ..., a_L and its slope h right of each, for the ledger s."""
     count = levels.shape[0]
@@ -48,7 +48,7 @@ def field_tables(s, levels, knots, slopes):
     slopes[count] = above - centre
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def residual(n, lp, base, levels, knots, slopes, crps_pull, width, mse_pull, middle, F, p, v, h, r):
     """Normalise lp; fill masses, F, field, slopes at the edges and the centred residual; return its largest size."""
     top = lp[0]
@@ -98,7 +98,7 @@ def residual(n, lp, base, levels, knots, slopes, crps_pull, width, mse_pull, mid
     return worst
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def solve(n, lp, base, levels, knots, slopes, crps_pull, width, mse_pull, middle, tolerance, steps, work):
     """Logit equilibrium log p = base + field(p) + const by damped Newton from lp, in place; returns the residual.
 
@@ -177,7 +177,7 @@ def solve(n, lp, base, levels, knots, slopes, crps_pull, width, mse_pull, middle
     return size
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def quantile_payoff(k, p, levels, out):
     """clip((a - F_{k-1}) / p_k, 0, 1) - a for each level a: the indicator {y <= q_a}, averaged over cell k."""
     before = 0.0
@@ -194,7 +194,7 @@ def quantile_payoff(k, p, levels, out):
             out[i] = (a - before) / mass - a
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def payoff(y, k, n, left, right, p, expert, low, high, levels, orders, weights, scales, out):
     """The whole weighted payoff of playing p when y, in cell k, comes true."""
     count = levels.shape[0]
@@ -222,7 +222,7 @@ def payoff(y, k, n, left, right, p, expert, low, high, levels, orders, weights, 
         out[at] = weights[MSE] * scales[1] * (mean_p - mean_x) * (mean_p + mean_x - 2.0 * t)
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def crps_difference(y, k, n, left, right, p, expert):
     """CRPS(p, y) - CRPS(expert, y) for an outcome in cell k, both on the same cells."""
     F = 0.0
@@ -249,7 +249,7 @@ def crps_difference(y, k, n, left, right, p, expert):
     return total
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def certify(n, left, right, p, expert, S, low, high, levels, knots, slopes, orders, weights, scales, out):
     """What the worst outcome could do, over every point of every cell; `knots`, `slopes` are the tables of S.
 
@@ -379,7 +379,7 @@ def certify(n, left, right, p, expert, S, low, high, levels, knots, slopes, orde
         height = next_height
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def two_cells(n, levels, knots, slopes, p):
     """The exact half-space oracle for quantiles alone: mass u in the bottom cell and 1 - u in the top one.
 

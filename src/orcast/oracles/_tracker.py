@@ -18,7 +18,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from orcast.oracles._compile import kernel
 
 # What a learner is made of, one row each: location features used, memory of the slow spread.
 FEATURES, SLOW = 0, 1
@@ -60,7 +61,7 @@ LEARNERS_AT = 10
 PER_LEARNER = 2 + N_SPREAD
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def outer_slopes(q, z, smallest):
     """Slopes of Q beyond the outer levels: those of each half, kept comparable and positive."""
     last = q.shape[0] - 1
@@ -71,7 +72,7 @@ def outer_slopes(q, z, smallest):
     return max(low, least), max(high, least)
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def quantile_at(score, q, z, slope_low, slope_high):
     """Q at a normal score."""
     last = q.shape[0] - 1
@@ -90,7 +91,7 @@ def quantile_at(score, q, z, slope_low, slope_high):
     return q[a] + (q[b] - q[a]) * (score - z[a]) / (z[b] - z[a])
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def corrected(location, spread, q, z, slope_low, slope_high, low, high, out):
     """The quantiles Q(location + spread z) at the grid, within the bounds; one walk along the grid."""
     last = q.shape[0] - 1
@@ -108,7 +109,7 @@ def corrected(location, spread, q, z, slope_low, slope_high, low, high, out):
         out[i] = min(max(value, low), high)
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def normal_score(y, q, z, slope_low, slope_high):
     """Mean and variance of the normal score of a value; the variance is zero unless it is an atom of the expert."""
     last = q.shape[0] - 1
@@ -126,7 +127,7 @@ def normal_score(y, q, z, slope_low, slope_high):
     return cut_normal(z[i] if i > 0 else -8.0, z[j] if j < last else 8.0)
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def outcome_score(y, q, z, slope_low, slope_high, low, high):
     """The same for an outcome: at a bound it stands for all that the expert puts beyond."""
     score, blur = normal_score(y, q, z, slope_low, slope_high)
@@ -137,7 +138,7 @@ def outcome_score(y, q, z, slope_low, slope_high, low, high):
     return score, blur
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def cut_normal(a, b):
     """Mean and variance of a standard normal cut to [a, b]."""
     share = 0.5 * (math.erf(b / math.sqrt(2.0)) - math.erf(a / math.sqrt(2.0)))
@@ -147,7 +148,7 @@ def cut_normal(a, b):
     return mean, max(1.0 + (a * density_a - b * density_b) / share - mean * mean, 0.0)
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def pinball(q, y, levels):
     """Mean pinball loss of quantiles."""
     total = 0.0
@@ -157,7 +158,7 @@ def pinball(q, y, levels):
     return total / q.shape[0]
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def least_squares(theta, P, x, count, error, keep, weight, cap, gain):
     """One step of recursive least squares with forgetting; P stops growing at `cap` where nothing excites it."""
     scale = keep / weight
@@ -180,7 +181,7 @@ def least_squares(theta, P, x, count, error, keep, weight, cap, gain):
                 P[i, j] *= keep
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def track(q, z, low, high, learners, loss, doubt, memory, record, out):
     """Fill `record` with what each learner says and `out` with the quantiles of the corrected expert."""
     tally = memory.tally
@@ -240,7 +241,7 @@ def track(q, z, low, high, learners, loss, doubt, memory, record, out):
     corrected(location / total, spread / total, q, z, slope_low, slope_high, low, high, out)
 
 
-@njit(cache=True, error_model="numpy")
+@kernel
 def learn(y, q, z, levels, low, high, learners, loss, loss_keep, loss_unit, weight, memory, record):
     """Teach every learner the outcome of a round, from what it saw when the forecast was made."""
     tally = memory.tally

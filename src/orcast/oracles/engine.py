@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from orcast import ledger as _ledger
 from orcast.forecasts import Forecast
 from orcast.ledger import Guarantee, Ledger
-from orcast.oracles import _cells, _rounds, _tracker
-from orcast.oracles._rounds import Memory, Round, Rules
+from orcast.oracles import _cells, _rounds, _state, _tracker
+from orcast.oracles._state import Memory, Round, Rules
 from orcast.payoffs import MomentMatching, NoRegret, Payoff, QuantileCalibration
 from orcast.spaces import TAIL_MASS, Interval
 
@@ -32,7 +32,7 @@ def slot_masses(space: Interval) -> Array:
 def cosine_means(masses: Array) -> Array:
     """Mean of sqrt(2) cos(pi j u) over each cell's share of [0, 1]."""
     edges = np.concatenate(([0.0], np.cumsum(masses)))
-    w = np.pi * np.arange(1, _rounds.BASIS + 1)
+    w = np.pi * np.arange(1, _state.BASIS + 1)
     rise = np.sin(np.outer(edges[1:], w)) - np.sin(np.outer(edges[:-1], w))
     means: Array = np.sqrt(2.0) * rise / (w * masses[:, None])
     return means
@@ -102,9 +102,9 @@ class Engine:
             spread=np.ones((learners, 2)),
             fit=np.zeros((learners, spread)),
             fit_cov=np.tile(_tracker.SPREAD_START * np.eye(spread), (learners, 1, 1)),
-            track_loss=np.zeros((_rounds.HORIZONS, learners + 1)),
-            shape=np.zeros((members, 2, _rounds.BASIS)),
-            member_loss=np.zeros((_rounds.HORIZONS, members + 2)),
+            track_loss=np.zeros((_state.HORIZONS, learners + 1)),
+            shape=np.zeros((members, 2, _state.BASIS)),
+            member_loss=np.zeros((_state.HORIZONS, members + 2)),
             warm=np.zeros(self.space.cells),
         )
 
@@ -112,12 +112,12 @@ class Engine:
         """Empty pages for one round."""
         learners, members, cells = len(self.rules.learners), len(self.rules.members), self.space.cells
         return Round(
-            cells=np.zeros((_rounds.MEMBERS + members, cells)),
+            cells=np.zeros((_state.MEMBERS + members, cells)),
             slots=np.zeros(cells, dtype=np.int64),
-            info=np.zeros(_rounds.INFO_SIZE),
+            info=np.zeros(_state.INFO_SIZE),
             note=np.zeros(_ledger.NOTE_SIZE),
             record=np.zeros(_tracker.LEARNERS_AT + learners * _tracker.PER_LEARNER),
-            means=np.zeros((members, _rounds.BASIS)),
+            means=np.zeros((members, _state.BASIS)),
             expert=np.zeros(len(self.rules.grid)),
         )
 
@@ -171,12 +171,12 @@ class Engine:
 
 def forecast_of(page: Round) -> Forecast:
     """The forecast that a round played, with its certificate."""
-    n = int(page.info[_rounds.CELLS])
+    n = int(page.info[_state.CELLS])
     cells = page.cells
     return Forecast._trusted(
-        cells[_rounds.LEFT, :n],
-        cells[_rounds.RIGHT, :n],
-        cells[_rounds.PLAYED, :n],
+        cells[_state.LEFT, :n],
+        cells[_state.RIGHT, :n],
+        cells[_state.PLAYED, :n],
         _ledger.certificate(page.note),
     )
 

@@ -1,0 +1,320 @@
+"""Compiled kernels of the last layer: the equilibrium on the ledger of what is played, and its certificate."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from orcast import ledger as _ledger
+from orcast.oracles import _tracker
+from orcast.oracles._cells import expected_crps, log_masses, mean_of, power_mean
+from orcast.oracles._compile import kernel
+from orcast.oracles._members import MAX_TILT
+from orcast.oracles._ordered import CRPS, MOMENT, MSE, QUANTILE, certify, field_tables, solve, two_cells
+from orcast.oracles._state import (
+    CRPS_SCALE,
+    EXPERT,
+    LEFT,
+    MSE_SCALE,
+    PLAYED,
+    PRIOR,
+    RIGHT,
+    TEMPERATURE,
+    TILT,
+    Array,
+)
+
+squared_norm = kernel(_ledger.squared_norm)
+note_certificate = kernel(_ledger.note_certificate)
+
+# With n outcomes outstanding the temperature rises by (1 + n)^SOFTEN: the same correction is applied once for each
+# outstanding round before any effect is seen.
+SOFTEN = 0.85
+# The expert's own expectation counts as this many observations of its loss.
+OWN_WORD = 5.0
+# The equilibrium: when it is good enough at first, and when the certificate asks for more.
+EASY, EASY_STEPS = 0.01, 8
+STRICT, STRICT_STEPS, TRUSTED = 1e-7, 30, 1e-3
+CONTINUATION, LOWEST = 60, 1e-5
+
+
+class Desk(NamedTuple):
+    """Scratch of one round: the tables of the ledger, and what solving an equilibrium needs."""
+
+    owed_knots: Array
+    owed_slopes: Array
+    s: Array
+    knots: Array
+    slopes: Array
+    base: Array
+    width: Array
+    middle: Array
+    work: Array
+    verdict: Array
+
+
+@kernel
+def new_desk(rules, memory, n, rows):
+    """A desk for n cells."""
+    count = rules.levels.shape[0]
+    desk = Desk(
+        np.empty(count + 1),
+        np.empty(count + 1),
+        np.empty(count),
+        np.empty(count + 1),
+        np.empty(count + 1),
+        np.empty(n),
+        np.empty(n),
+        np.empty(n),
+        np.empty((9, n + 2)),
+        np.empty(4),
+    )
+    field_tables(memory.total, rules.levels, desk.owed_knots, desk.owed_slopes)
+    for k in range(n):
+        desk.width[k] = rows[RIGHT, k] - rows[LEFT, k]
+        desk.middle[k] = (0.5 * (rows[LEFT, k] + rows[RIGHT, k]) - rules.low) / (rules.high - rules.low)
+    return desk
+
+
+@kernel
+def regret_scales(rules, memory, n, rows, p, info):
+    """Units of the regrets of p, known before the outcome: the expert's usual loss, or the most that can come.
+
+    So no regret counts more than 1 in a round.
+    """
+    info[CRPS_SCALE] = 0.0
+    info[MSE_SCALE] = 0.0
+    if rules.weights[CRPS] == 0.0 and rules.weights[MSE] == 0.0:
+        return
+    span = rules.high - rules.low
+    seen = memory.tally[_tracker.LOSS_COUNT]
+    left, right, expert = rows[LEFT], rows[RIGHT], rows[EXPERT]
+    if rules.weights[CRPS] != 0.0:
+        usual = OWN_WORD * expected_crps(n, left, right, expert) + memory.tally[_tracker.LOSS_SUM]
+        usual = max(usual / (OWN_WORD + seen), 1e-9 * span)
+        gap = 0.0
+        F = 0.0
+        G = 0.0
+        for k in range(n):
+            F1 = F + p[k]
+            G1 = G + expert[k]
+            width = right[k] - left[k]
+            squares = (F * F + F * F1 + F1 * F1 - G * G - G * G1 - G1 * G1) / 3.0
+            gap += width * (squares - (F + F1 - G - G1))
+            F = F1
+            G = G1
+        most = abs(gap)
+        F = 0.0
+        for k in range(n):
+            # the slope of the difference is 2 (F - G), linear within the cell
+            F1 = F + p[k] - expert[k]
+            width = right[k] - left[k]
+            if F * F1 < 0.0:
+                most = max(most, abs(gap + width * F * F / (F - F1)))
+            gap += width * (F + F1)
+            most = max(most, abs(gap))
+            F = F1
+        info[CRPS_SCALE] = 1.0 / max(usual, most)
+    if rules.weights[MSE] != 0.0:
+        mean_p = (mean_of(n, left, right, p) - rules.low) / span
+        mean_x = (mean_of(n, left, right, expert) - rules.low) / span
+        variance = 0.0
+        for k in range(n):
+            a = (left[k] - rules.low) / span
+            b = (right[k] - rules.low) / span
+            variance += expert[k] * power_mean(a, b, 2)
+        usual = OWN_WORD * max(variance - mean_x * mean_x, 0.0) + memory.tally[_tracker.SQUARE_SUM]
+        usual = max(usual / (OWN_WORD + seen), 1e-12)
+        most = abs(mean_p - mean_x) * max(mean_p + mean_x, 2.0 - mean_p - mean_x)
+        info[MSE_SCALE] = 1.0 / max(usual, most)
+
+
+@kernel
+def prepare(rules, total, temperature, eager, n, rnd, log_prior, desk):
+    """Everything of the equilibrium equation that does not depend on p; returns the two pulls of the regrets.
+
+    `eager` multiplies these: the pull back to the expert cannot overshoot, so delay need not soften it.
+    """
+    rows = rnd.cells
+    base = desk.base
+    count = rules.levels.shape[0]
+    for i in range(count):
+        desk.s[i] = total[i] * rules.weights[QUANTILE] / temperature
+    field_tables(desk.s, rules.levels, desk.knots, desk.slopes)
+    span = rules.high - rules.low
+    left, right, expert = rows[LEFT], rows[RIGHT], rows[EXPERT]
+    for k in range(n):
+        base[k] = log_prior[k]
+    for order in range(1, rules.orders + 1):
+        pull = total[count + order - 1] * rules.weights[MOMENT] / temperature
+        for k in range(n):
+            a = (left[k] - rules.low) / span
+            b = (right[k] - rules.low) / span
+            base[k] -= pull * power_mean(a, b, order)
+    at = count + rules.orders
+    crps_pull = 0.0
+    mse_pull = 0.0
+    if rules.weights[CRPS] != 0.0:
+        crps_pull = eager * max(total[at], 0.0) * rules.weights[CRPS] * rnd.info[CRPS_SCALE] / temperature
+        at += 1
+        if crps_pull > 0.0:
+            edge = 0.0
+            below = 0.0
+            for k in range(n):
+                width = right[k] - left[k]
+                base[k] -= crps_pull * (edge + width * (below + expert[k] / 3.0 - 0.5))
+                edge += width * (2.0 * below + expert[k] - 1.0)
+                below += expert[k]
+    if rules.weights[MSE] != 0.0:
+        mse_pull = eager * max(total[at], 0.0) * rules.weights[MSE] * rnd.info[MSE_SCALE] / temperature
+        if mse_pull > 0.0:
+            mean = (mean_of(n, left, right, expert) - rules.low) / span
+            for k in range(n):
+                base[k] += 2.0 * mse_pull * mean * (0.5 * (left[k] + right[k]) - rules.low) / span
+    return crps_pull, mse_pull
+
+
+@kernel
+def judge(rules, memory, n, rnd, p, reserved, square, desk):
+    """The certificate of p; returns how far it is from holding (at most 0: it holds)."""
+    rows = rnd.cells
+    note = rnd.note
+    out = desk.verdict
+    regret_scales(rules, memory, n, rows, p, rnd.info)
+    certify(
+        n,
+        rows[LEFT],
+        rows[RIGHT],
+        p,
+        rows[EXPERT],
+        memory.total,
+        rules.low,
+        rules.high,
+        rules.levels,
+        desk.owed_knots,
+        desk.owed_slopes,
+        rules.orders,
+        rules.weights,
+        rnd.info[CRPS_SCALE : MSE_SCALE + 1],
+        out,
+    )
+    note_certificate(memory.account, square, reserved, out[0], out[1], out[2], rules.bound, note)
+    return 0.0 if note[_ledger.HOLDS] > 0.0 else square + out[1] - note[_ledger.ALLOWED]
+
+
+@kernel
+def equilibrium(rules, memory, temperature, eager, n, rnd, log_prior, desk, lp, tolerance, steps):
+    """The logit equilibrium around a prior at a temperature, from lp, in place; returns the residual."""
+    crps_pull, mse_pull = prepare(rules, memory.total, temperature, eager, n, rnd, log_prior, desk)
+    return solve(
+        n,
+        lp,
+        desk.base,
+        rules.levels,
+        desk.knots,
+        desk.slopes,
+        crps_pull,
+        desk.width,
+        mse_pull,
+        desk.middle,
+        tolerance,
+        steps,
+        desk.work,
+    )
+
+
+@kernel
+def descend(rules, memory, temperature, n, rnd, log_prior, log_mix, reserved, square, desk, start, missing, best):
+    """Lower the temperature from a solution at `start` until the certificate holds; returns what is still missing.
+
+    Each solve starts from the last; where one fails, the ratio comes closer to 1.  The best forecast is kept in `best`.
+    """
+    p = rnd.cells[PLAYED]
+    lp = np.empty(n)
+    ratio = 0.5
+    for _ in range(CONTINUATION):
+        lower = temperature * ratio
+        for k in range(n):
+            lp[k] = start[k]
+        error = equilibrium(rules, memory, lower, 1.0, n, rnd, log_prior, desk, lp, STRICT, STRICT_STEPS)
+        for k in range(n):
+            p[k] = math.exp(lp[k])
+        now = judge(rules, memory, n, rnd, p, reserved, square, desk)
+        if now < missing:
+            missing = now
+            for k in range(n):
+                best[k] = p[k]
+                rnd.cells[TILT, k] = min(max(lp[k] - log_mix[k], -MAX_TILT), MAX_TILT)
+            rnd.info[TEMPERATURE] = lower
+        if missing <= 0.0:
+            break
+        if error > TRUSTED and ratio < 0.98:
+            ratio = math.sqrt(ratio)
+            continue
+        temperature = lower
+        for k in range(n):
+            start[k] = lp[k]
+        if temperature < LOWEST * rules.temperature:
+            break
+    return missing
+
+
+@kernel
+def play(rules, memory, n, mix, pending, reserved, rnd):
+    """The equilibrium around the mix on the ledger of what is played, as gentle as the slack rule lets it be.
+
+    If the certificate does not hold at the usual temperature, it is lowered by continuation.  A branch of equilibria
+    may end; then other priors, whose branches are others, are tried.  Last comes the two-cell oracle, exact for
+    quantiles alone (and while no regret is owed).  What holds, or comes closest, is played.
+    """
+    rows = rnd.cells
+    p = rows[PLAYED]
+    desk = new_desk(rules, memory, n, rows)
+    square = squared_norm(memory.total, rules.one_sided)
+    soft = (1.0 + pending) ** SOFTEN
+    usual = rules.temperature * soft
+    log_mix = np.empty(n)
+    log_masses(n, mix, log_mix)
+    lp = np.empty(n)
+    for i in range(rnd.slots.shape[0]):
+        lp[rnd.slots[i]] = log_mix[rnd.slots[i]] + memory.warm[i]
+    error = equilibrium(rules, memory, usual, soft, n, rnd, log_mix, desk, lp, EASY, EASY_STEPS)
+    if error > 10.0 * EASY:
+        cold = log_mix.copy()
+        if equilibrium(rules, memory, usual, soft, n, rnd, log_mix, desk, cold, EASY, STRICT_STEPS) < error:
+            lp = cold
+    for k in range(n):
+        p[k] = math.exp(lp[k])
+        rows[TILT, k] = lp[k] - log_mix[k]
+    rnd.info[TEMPERATURE] = usual
+    missing = judge(rules, memory, n, rnd, p, reserved, square, desk)
+    if missing <= 0.0:
+        return
+    best = p[:n].copy()
+    missing = descend(rules, memory, usual, n, rnd, log_mix, log_mix, reserved, square, desk, lp, missing, best)
+    log_prior = np.empty(n)
+    for attempt in range(3):
+        if missing <= 0.0:
+            return
+        for k in range(n):
+            if attempt == 0:
+                log_prior[k] = math.log(rows[PRIOR, k])
+            elif attempt == 1:
+                log_prior[k] = math.log(max(rows[EXPERT, k], 1e-12))
+            else:
+                log_prior[k] = -math.log(n)
+            lp[k] = log_prior[k]
+        # from a temperature so high that the prior itself is almost the solution
+        hot = 1e3 * usual
+        missing = descend(rules, memory, hot, n, rnd, log_prior, log_mix, reserved, square, desk, lp, missing, best)
+    if missing <= 0.0:
+        return
+    two_cells(n, rules.levels, desk.owed_knots, desk.owed_slopes, p)
+    if judge(rules, memory, n, rnd, p, reserved, square, desk) < missing:
+        rnd.info[TEMPERATURE] = 0.0
+        return
+    for k in range(n):
+        p[k] = best[k]
+    judge(rules, memory, n, rnd, p, reserved, square, desk)
