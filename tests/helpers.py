@@ -163,6 +163,32 @@ def fast_payoff(engine: Engine, page: _state.Round, y: float, k: int | None = No
     return out
 
 
+def certified(engine: Engine, page: _state.Round) -> tuple[float, float, float]:
+    """worst ||S + payoff||_+^2, worst 2 <S_+, payoff> + ||payoff||^2, worst ||payoff||^2, from the kernel."""
+    rules, rows, total = engine.rules, page.cells, engine.memory.total
+    count = rules.levels.size
+    knots, slopes, out = np.empty(count + 1), np.empty(count + 1), np.empty(4)
+    _ordered.field_tables(total, rules.levels, knots, slopes)
+    _ordered.certify(
+        int(page.info[_state.CELLS]),
+        rows[_state.LEFT],
+        rows[_state.RIGHT],
+        rows[_state.PLAYED],
+        rows[_state.EXPERT],
+        total,
+        rules.low,
+        rules.high,
+        rules.levels,
+        knots,
+        slopes,
+        rules.orders,
+        rules.weights,
+        page.info[_state.CRPS_SCALE : _state.MSE_SCALE + 1],
+        out,
+    )
+    return float(out[0]), float(out[1]), float(out[2])
+
+
 def positive_square(total: Vector, one_sided: int) -> float:
     """||S||_+^2, as written."""
     return float(np.sum(total[:one_sided] ** 2) + np.sum(np.maximum(total[one_sided:], 0.0) ** 2))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis.extra.numpy import arrays
 
 import orcast as oc
-from helpers import Vector, default_payoff, engine_of, fast_payoff, full_payoff, on_cells, page_of, page_with
+from helpers import Vector, certified, default_payoff, engine_of, fast_payoff, full_payoff, on_cells, page_of, page_with
 from helpers import positive_square as square
 from orcast import ledger
 from orcast.ledger import Ledger
@@ -28,32 +28,6 @@ PAYOFFS = {
     "default": default_payoff(),
     "full": full_payoff(),
 }
-
-
-def certified(engine: Engine, page: _state.Round) -> tuple[float, float, float]:
-    """worst ||S + payoff||_+^2, worst 2 <S_+, payoff> + ||payoff||^2, worst ||payoff||^2, from the kernel."""
-    rules, rows, total = engine.rules, page.cells, engine.memory.total
-    count = rules.levels.size
-    knots, slopes, out = np.empty(count + 1), np.empty(count + 1), np.empty(4)
-    _ordered.field_tables(total, rules.levels, knots, slopes)
-    _ordered.certify(
-        int(page.info[_state.CELLS]),
-        rows[_state.LEFT],
-        rows[_state.RIGHT],
-        rows[_state.PLAYED],
-        rows[_state.EXPERT],
-        total,
-        rules.low,
-        rules.high,
-        rules.levels,
-        knots,
-        slopes,
-        rules.orders,
-        rules.weights,
-        page.info[_state.CRPS_SCALE : _state.MSE_SCALE + 1],
-        out,
-    )
-    return float(out[0]), float(out[1]), float(out[2])
 
 
 def brute_force(engine: Engine, page: _state.Round) -> tuple[float, float, float]:

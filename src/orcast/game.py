@@ -93,17 +93,17 @@ class Forecaster:
             raise ValueError(f"expected a new id, got {id!r}, which already waits for its outcome")
         if id is None and None in self._waiting:
             self._take(None)
-        dropped = None
+        dropped: list[Hashable] = []
         if len(self._waiting) >= self.max_pending:
-            dropped = next(iter(self._waiting))
-            self._take(dropped)
+            dropped = [next(iter(self._waiting))]
+            self._take(dropped[0])
         page = self._engine.predict(expert, pending=self._outstanding(), reserved=self._reserved)
         self._reserved += float(page.note[_ledger.OVERDRAFT])
         self._issued += 1
         self._waiting[id] = _Waiting(page, self._issued)
-        if dropped is not None:
+        for oldest in dropped:
             _say(
-                f"{self.max_pending} rounds wait for their outcome (max_pending); the oldest, {dropped!r}, was dropped",
+                f"{self.max_pending} rounds wait for their outcome (max_pending); the oldest, {oldest!r}, is dropped",
                 RuntimeWarning,
             )
         return forecast_of(page)

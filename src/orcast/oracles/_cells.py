@@ -80,7 +80,8 @@ def build_cells(q, low, high, tail_cells, tail_mass, usual, left, right, mass, s
         for i in range(tail_cells):
             edges[tail_cells - i] = low
     for j in range(inner + 1):
-        edges[side + j] = q[j]
+        # a rounding error inside a bound is on it: else an outcome on the bound would be in no cell
+        edges[side + j] = low if q[j] - low <= atom else high if high - q[j] <= atom else q[j]
     up = high - q[inner]
     if up > atom:
         growth = tail_edges(up, max(first, TAIL_LEAST * up), tail)

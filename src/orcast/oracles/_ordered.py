@@ -186,12 +186,11 @@ def quantile_payoff(k, p, levels, out):
     mass = p[k]
     for i in range(levels.shape[0]):
         a = levels[i]
-        if a <= before:
-            out[i] = -a if mass > TINY_MASS or a < before else 1.0 - a
-        elif a >= before + mass:
-            out[i] = 1.0 - a
+        if mass <= TINY_MASS:
+            # the limit of an empty cell
+            out[i] = -a if a < before else 1.0 - a
         else:
-            out[i] = (a - before) / mass - a
+            out[i] = min(max((a - before) / mass, 0.0), 1.0) - a
 
 
 @kernel
