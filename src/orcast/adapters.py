@@ -160,12 +160,13 @@ class Quantiles:
         if a.size < 2:
             raise ValueError(f"expected quantiles at 2 levels or more, got {a.size}")
         if not (a.min() > 0.0 and a.max() < 1.0):
-            raise ValueError(f"expected levels strictly between 0 and 1, got {a[(a <= 0) | (a >= 1)][0]!r}")
+            raise ValueError(f"expected levels strictly between 0 and 1, got {float(a[(a <= 0) | (a >= 1)][0])!r}")
         if (np.diff(a) <= 0.0).any():
             order = np.argsort(a, kind="stable")
             a, v = a[order], v[order]
-            if (np.diff(a) == 0.0).any():
-                raise ValueError(f"expected different levels, got {float(a[:-1][np.diff(a) == 0.0][0])!r} twice")
+        close = np.diff(a) < 1e-12
+        if close.any():
+            raise ValueError(f"expected different levels, got {float(a[:-1][close][0])!r} twice")
         self.crossed = bool((np.diff(v) < 0.0).any())
         if self.crossed:
             v = np.sort(v)
@@ -244,7 +245,8 @@ def expert_quantiles(forecast: object, space: Interval) -> tuple[Array, bool]:
         forecast = Normal(_number(forecast[0], "point"), _number(forecast[1], "scale"))
     if isinstance(forecast, (Normal, Quantiles, Ensemble)):
         crossed = isinstance(forecast, Quantiles) and forecast.crossed
-        q = forecast.at_scores(space.scores)
+        with np.errstate(over="ignore"):  # beyond any bound is beyond
+            q = forecast.at_scores(space.scores)
     elif isinstance(forecast, Forecast):
         q = forecast.quantile(space.levels)
     elif callable(getattr(forecast, "ppf", None)):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 PERCENTS = np.arange(1, 100) / 100.0
+PERCENTS.flags.writeable = False
 
 
 def as_levels(levels: ArrayLike) -> Array:
@@ -80,6 +81,7 @@ class Forecast:
         if self._below is None:
             below = np.concatenate(([0.0], np.cumsum(self.mass)))
             below /= below[-1]
+            below.flags.writeable = False
             self._below = below
         return self._below
 

@@ -193,12 +193,13 @@ class Forecaster:
         values = np.array([self._outcome(y, row) for row, y in enumerate(_each(outcomes, "outcomes"))])
         if levels is not None:
             experts, crossed = expert_table(levels, forecasts, self.space)
-            self._say_crossed(crossed)
         else:
-            rows = [self._expert(forecast) for forecast in _each(forecasts, "forecasts")]
-            experts = np.array(rows).reshape(len(rows), len(self.space.levels))
+            rows = [expert_quantiles(forecast, self.space) for forecast in _each(forecasts, "forecasts")]
+            experts = np.array([row for row, _ in rows]).reshape(len(rows), len(self.space.levels))
+            crossed = any(sorted_ for _, sorted_ in rows)
         if len(experts) != len(values):
             raise ValueError(f"expected as many outcomes as forecasts, got {len(values)} and {len(experts)}")
+        self._say_crossed(crossed)
         quantiles, _ = self._engine.run(experts, values, np.ascontiguousarray(wanted))
         self._issued += len(values)
         for _ in values:
@@ -301,18 +302,17 @@ def read_state(path: str | os.PathLike[str], owner: str) -> Forecaster:
         )
         game._engine.restore({name[7:]: a for name, a in arrays.items() if name.startswith("memory/")})
         game._issued = int(header["issued"])
-        game._usual_lag = header["usual_lag"]
+        lag = header["usual_lag"]
+        game._usual_lag = None if lag is None else float(lag)
         game._reserved = float(header["reserved"])
+        if not (game._reserved >= 0.0 and game._issued >= 0 and (game._usual_lag or 0.0) >= 0.0):
+            raise ValueError("a counter is negative or not a number")
         game._said_crossed = bool(header["said_crossed"])
         for number, (id, issued) in enumerate(header["waiting"]):
-            blank = game._engine.new_round()
-            for name, page in blank._asdict().items():
-                theirs = arrays[f"page/{number}/{name}"]
-                if theirs.shape != page.shape:
-                    raise ValueError(f"{name} of shape {theirs.shape} instead of {page.shape}")
-                page[...] = theirs
-            game._waiting[id_from_plain(id)] = _Waiting(blank, int(issued))
-    except (AttributeError, KeyError, TypeError, ValueError) as reason:
+            start = f"page/{number}/"
+            page = {name[len(start) :]: array for name, array in arrays.items() if name.startswith(start)}
+            game._waiting[id_from_plain(id)] = _Waiting(game._engine.restored_round(page), int(issued))
+    except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as reason:
         raise ValueError(
             f"expected a state that this version can use, got one that it cannot ({reason}): {path}"
         ) from reason

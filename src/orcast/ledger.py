@@ -34,7 +34,7 @@ ACCOUNT_SIZE = 6
 WORST, OVERDRAFT, BOUND, ALLOWED, HOLDS, ROOT, ROOTS_THEN, ROUNDS_THEN = 0, 1, 2, 3, 4, 5, 6, 7
 NOTE_SIZE = 8
 # The promise starts with the budget of this many rounds.
-CREDIT = 4.0
+CREDIT = 16.0
 # Rounding of sums of some thousand terms.
 ROUNDING = 1e-9
 
@@ -126,7 +126,8 @@ class Guarantee:
     ``miscalibration`` is the norm of the mean normalised payoff, ``held`` the share of rounds whose certificate held
     (1.0 before any), ``parts`` the size of the mean payoff of each part in its own units: the root of the QCE on cells
     for quantiles, the largest error of a mean power for moments, the mean excess score (negative: better than the
-    expert) for regret.
+    expert, as represented on the cells) for regret.  ``delay`` is the mean number of outcomes booked between a
+    forecast and its own outcome.
 
     >>> import orcast as oc
     >>> recal = oc.Recalibrator(oc.Interval(0, 1))
@@ -141,6 +142,7 @@ class Guarantee:
     promised: float
     held: float
     parts: dict[str, float] = field(default_factory=dict)
+    delay: float = 0.0
 
     def __str__(self) -> str:
         parts = ", ".join(f"{name} {value:.3g}" for name, value in self.parts.items())
@@ -188,6 +190,11 @@ class Ledger:
     def held(self) -> float:
         """Share of the booked rounds whose certificate held."""
         return float(self.account[HELD] / self.account[ROUNDS]) if self.rounds else 1.0
+
+    @property
+    def delay(self) -> float:
+        """Outcomes booked between a forecast and its own outcome, on average."""
+        return float(self.account[DELAY]) / max(self.rounds, 1)
 
     def certify(
         self, *, worst: float, linear: float, bound: float, general: float = 0.0, reserved: float = 0.0

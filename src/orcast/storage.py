@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import tempfile
 import zlib
@@ -76,14 +77,27 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArra
     content = data[start:]
     if zlib.crc32(content) != checksum:
         raise ValueError(f"expected an intact state file, got one whose checksum does not match: {path}")
-    header: dict[str, Any] = json.loads(content[:text_size])
-    arrays: dict[str, NDArray[Any]] = {}
-    at = text_size
-    for name, (kind, shape) in header.pop("arrays").items():
-        dtype = KINDS[kind]
-        count = int(np.prod(shape, dtype=np.int64))
-        arrays[name] = (
-            np.frombuffer(content, dtype=dtype, count=count, offset=at).reshape(shape).astype(dtype.newbyteorder("="))
-        )
-        at += count * dtype.itemsize
+    try:
+        header: dict[str, Any] = json.loads(content[:text_size])
+        arrays = _unpack(header.pop("arrays"), content[text_size:])
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as reason:
+        raise ValueError(f"expected a readable state file, got one that is not ({reason}): {path}") from reason
     return header, arrays
+
+
+def _unpack(described: dict[str, Any], body: bytes) -> dict[str, NDArray[Any]]:
+    arrays: dict[str, NDArray[Any]] = {}
+    at = 0
+    for name, (kind, shape) in described.items():
+        dtype = KINDS[kind]
+        if not all(isinstance(side, int) and 0 <= side <= len(body) for side in shape):
+            raise ValueError(f"{name} has the shape {shape}")
+        count = math.prod(shape)
+        if at + count * dtype.itemsize > len(body):
+            raise ValueError(f"{name} reaches beyond the end")
+        values = np.frombuffer(body, dtype=dtype, count=count, offset=at).reshape(shape)
+        arrays[name] = values.astype(dtype.newbyteorder("="))
+        at += count * dtype.itemsize
+    if at != len(body):
+        raise ValueError(f"{len(body) - at} bytes are left over")
+    return arrays

@@ -20,7 +20,7 @@ from orcast.oracles._compile import kernel
 # Indices into `weights`.
 QUANTILE, MOMENT, CRPS, MSE = 0, 1, 2, 3
 # A mass below this is treated as the limit zero.
-TINY_MASS = 1e-10
+TINY_MASS = 1e-8
 # Derivative factors are kept above this, so that the Newton matrix stays an M-matrix.
 MIN_SLOPE = 0.1
 # Largest step in log mass, and how a rejected step shrinks.
@@ -252,8 +252,8 @@ def crps_difference(y, k, n, left, right, p, expert):
 def certify(n, left, right, p, expert, S, low, high, levels, knots, slopes, orders, weights, scales, out):
     """What the worst outcome could do, over every point of every cell; `knots`, `slopes` are the tables of S.
 
-    Fills out[0] = max ||S + payoff||_+^2, out[1] = max (2 <S_+, payoff> + ||payoff||^2), out[2] = max ||payoff||^2,
-    out[3] = argmax of out[1].  Within a cell each coordinate is monotone or quadratic in y, so its extremes are known;
+    Fills out[0] = max ||S + payoff||_+^2, out[1] = max (2 <S_+, payoff> + ||payoff||^2), out[2] = max ||payoff||^2.
+    Within a cell each coordinate is monotone or quadratic in y, so its extremes are known;
     where several coordinates take theirs at different points of one cell, the sum of the maxima is an upper bound.
     """
     count = levels.shape[0]
@@ -294,7 +294,6 @@ def certify(n, left, right, p, expert, S, low, high, levels, knots, slopes, orde
     out[0] = -1.0
     out[1] = -1e300
     out[2] = 0.0
-    out[3] = 0.0
     for k in range(n):
         after = before + p[k] if k < n - 1 else 1.0
         while seg < count and levels[seg] <= after:
@@ -353,11 +352,8 @@ def certify(n, left, right, p, expert, S, low, high, levels, knots, slopes, orde
             s = S[at_crps]
             positive = max(s, 0.0)
             worst += max(s + c * top, 0.0) ** 2
-            linear += max(
-                2.0 * positive * c * top + c * c * top * top,
-                2.0 * positive * c * bottom + c * c * bottom * bottom,
-            )
-            norm += c * c * max(top * top, bottom * bottom)
+            linear += max((2.0 * positive + c * top) * (c * top), (2.0 * positive + c * bottom) * (c * bottom))
+            norm += max((c * top) ** 2, (c * bottom) ** 2)
             gap = gap_b
             before_x += expert[k]
         if weights[MSE] != 0.0:
@@ -370,9 +366,7 @@ def certify(n, left, right, p, expert, S, low, high, levels, knots, slopes, orde
             linear += max(2.0 * positive * da + da * da, 2.0 * positive * db + db * db)
             norm += max(da * da, db * db)
         out[0] = max(out[0], worst)
-        if linear > out[1]:
-            out[1] = linear
-            out[3] = k
+        out[1] = max(out[1], linear)
         out[2] = max(out[2], norm)
         before = after
         height = next_height

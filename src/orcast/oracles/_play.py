@@ -69,7 +69,7 @@ def new_desk(rules, memory, n, rows):
         np.empty(n),
         np.empty(n),
         np.empty((9, n + 2)),
-        np.empty(4),
+        np.empty(3),
     )
     field_tables(memory.total, rules.levels, desk.owed_knots, desk.owed_slopes)
     for k in range(n):
@@ -118,12 +118,14 @@ def regret_scales(rules, memory, n, rows, p, info):
             F = F1
         info[CRPS_SCALE] = 1.0 / max(usual, most)
     if rules.weights[MSE] != 0.0:
-        mean_p = (mean_of(n, left, right, p) - rules.low) / span
-        mean_x = (mean_of(n, left, right, expert) - rules.low) / span
+        mean_p = 0.0
+        mean_x = 0.0
         variance = 0.0
         for k in range(n):
             a = (left[k] - rules.low) / span
             b = (right[k] - rules.low) / span
+            mean_p += p[k] * 0.5 * (a + b)
+            mean_x += expert[k] * 0.5 * (a + b)
             variance += expert[k] * power_mean(a, b, 2)
         usual = OWN_WORD * max(variance - mean_x * mean_x, 0.0) + memory.tally[_tracker.SQUARE_SUM]
         usual = max(usual / (OWN_WORD + seen), 1e-12)
@@ -182,6 +184,13 @@ def judge(rules, memory, n, rnd, p, reserved, square, desk):
     rows = rnd.cells
     note = rnd.note
     out = desk.verdict
+    mass = 0.0
+    for k in range(n):
+        mass += p[k]
+    if not abs(mass - 1.0) < 1e-6:
+        # not a forecast (a solve ran away): nothing may be claimed for it
+        note_certificate(memory.account, square, reserved, np.inf, np.inf, 0.0, rules.bound, note)
+        return np.inf
     regret_scales(rules, memory, n, rows, p, rnd.info)
     certify(
         n,
@@ -256,7 +265,7 @@ def descend(rules, memory, temperature, n, rnd, log_prior, log_mix, reserved, sq
         temperature = lower
         for k in range(n):
             start[k] = lp[k]
-        if temperature < LOWEST * rules.temperature:
+        if temperature < LOWEST * min(rules.temperature, 1.0):
             break
     return missing
 
@@ -281,7 +290,7 @@ def play(rules, memory, n, mix, pending, reserved, rnd):
     for i in range(rnd.slots.shape[0]):
         lp[rnd.slots[i]] = log_mix[rnd.slots[i]] + memory.warm[i]
     error = equilibrium(rules, memory, usual, soft, n, rnd, log_mix, desk, lp, EASY, EASY_STEPS)
-    if error > 10.0 * EASY:
+    if not error <= 10.0 * EASY:
         cold = log_mix.copy()
         if equilibrium(rules, memory, usual, soft, n, rnd, log_mix, desk, cold, EASY, STRICT_STEPS) < error:
             lp = cold
@@ -307,7 +316,7 @@ def play(rules, memory, n, mix, pending, reserved, rnd):
                 log_prior[k] = -math.log(n)
             lp[k] = log_prior[k]
         # from a temperature so high that the prior itself is almost the solution
-        hot = 1e3 * usual
+        hot = 1e3 * min(usual, 10.0)
         missing = descend(rules, memory, hot, n, rnd, log_prior, log_mix, reserved, square, desk, lp, missing, best)
     if missing <= 0.0:
         return

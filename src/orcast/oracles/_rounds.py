@@ -16,7 +16,7 @@ from orcast.oracles import _tracker
 from orcast.oracles._cells import build_cells, crps, locate, mean_of, read_quantiles, rebin
 from orcast.oracles._compile import kernel
 from orcast.oracles._members import horizon, mix_members, teach_members
-from orcast.oracles._ordered import payoff
+from orcast.oracles._ordered import crps_difference, payoff
 from orcast.oracles._play import play, regret_scales
 from orcast.oracles._state import (
     CELLS,
@@ -177,6 +177,9 @@ def update(rules, memory, rnd, reserved, y):
     span = rules.high - rules.low
     loss = crps(y, k, n, left, right, rows[EXPERT])
     error = (y - mean_of(n, left, right, rows[EXPERT])) / span
+    played = (y - mean_of(n, left, right, rows[PLAYED])) / span
+    tally[_tracker.CRPS_EXCESS] += crps_difference(y, k, n, left, right, rows[PLAYED], rows[EXPERT])
+    tally[_tracker.MSE_EXCESS] += (played * played - error * error) * span * span
     tally[_tracker.LOSS_SUM] = LOSS_KEEP * tally[_tracker.LOSS_SUM] + loss
     tally[_tracker.SQUARE_SUM] = LOSS_KEEP * tally[_tracker.SQUARE_SUM] + error * error
     tally[_tracker.LOSS_COUNT] = LOSS_KEEP * tally[_tracker.LOSS_COUNT] + 1.0

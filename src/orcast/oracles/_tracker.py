@@ -51,8 +51,10 @@ MEAN_ABS = 0.7978845608028654
     LOSS_COUNT,
     SQUARE_SUM,  # its discounted squared error, in units of the interval
     LEARNT,  # observations, discounted for delay
-) = range(15)
-TALLY_SIZE = 15
+    CRPS_EXCESS,  # sum of the scores of what was played minus the expert's, in their own units
+    MSE_EXCESS,
+) = range(17)
+TALLY_SIZE = 17
 
 # Places in a round's record of what the tracker saw: location features, then these, then a, b and spread features
 # of each learner.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, Protocol
 
 from orcast.oracles.engine import Engine
@@ -28,6 +27,6 @@ def checked_temperature(temperature: object) -> float:
         value = float(temperature)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         raise TypeError(f"expected a positive number as temperature, got {temperature!r}") from None
-    if not (math.isfinite(value) and value > 0.0):
-        raise ValueError(f"expected a positive number as temperature, got {temperature!r}")
+    if not 1e-6 <= value <= 1e12:
+        raise ValueError(f"expected a temperature from 1e-6 to 1e12, got {temperature!r}")
     return value

@@ -10,12 +10,12 @@ import numpy as np
 from orcast.oracles.base import checked_temperature
 from orcast.oracles.engine import Engine
 from orcast.payoffs import Payoff
-from orcast.spaces import Interval
+from orcast.spaces import Interval, frozen
 
 # Location features used (5: the last errors and the last outcome; 1: a bias only), memory of the slow spread.
-LEARNERS = np.array([[5.0, 0.99], [5.0, 0.998], [1.0, 0.99], [1.0, 0.998]])
+LEARNERS = frozen(np.array([[5.0, 0.99], [5.0, 0.998], [1.0, 0.99], [1.0, 0.998]]))
 # Smallest step (its inverse is the memory), context of the last PIT or not, prior observations.
-MEMBERS = np.array([[0.002, 0.0, 50.0], [0.01, 0.0, 50.0], [0.002, 1.0, 50.0], [0.01, 1.0, 50.0]])
+MEMBERS = frozen(np.array([[0.002, 0.0, 50.0], [0.01, 0.0, 50.0], [0.002, 1.0, 50.0], [0.01, 1.0, 50.0]]))
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ class Engine:
         for part in sorted(given, key=lambda part: order.index(type(part))):
             weight = part.weight if part.one_sided else part.weight / np.sqrt(part.bound)
             if isinstance(part, QuantileCalibration):
-                levels = part.levels
+                levels = part.levels.copy()
                 weights[0] = weight
             elif isinstance(part, MomentMatching):
                 orders = part.order
@@ -71,8 +71,8 @@ class Engine:
         self.rules = Rules(
             space.low,
             space.high,
-            space.levels,
-            space.scores,
+            space.levels.copy(),
+            space.scores.copy(),
             space.tail_cells,
             levels,
             orders,
@@ -80,8 +80,8 @@ class Engine:
             two_sided,
             sum(part.weight**2 * (part.bound if part.one_sided else 1.0) for part in given),
             temperature,
-            learners,
-            members,
+            learners.copy(),
+            members.copy(),
             cosine_means(slot_masses(space)),
         )
         self.ledger = Ledger(size, two_sided, credit=_ledger.CREDIT * self.rules.bound)
@@ -148,13 +148,14 @@ class Engine:
         for part, where, weight in self.parts:
             mean = ledger.total[where] / (weight * rounds)
             if isinstance(part, NoRegret):
-                for score, value in zip(part.scores, mean, strict=True):
-                    parts[f"regret {score.name}"] = float(value)
+                excess = {"crps": _tracker.CRPS_EXCESS, "mse": _tracker.MSE_EXCESS}
+                for score in part.scores:
+                    parts[f"regret {score.name}"] = float(self.memory.tally[excess[score.name]]) / rounds
             elif isinstance(part, MomentMatching):
                 parts[part.name] = float(np.abs(mean).max())
             else:
                 parts[part.name] = float(np.sqrt(mean @ mean))
-        return Guarantee(ledger.rounds, ledger.miscalibration, ledger.promised, ledger.held, parts)
+        return Guarantee(ledger.rounds, ledger.miscalibration, ledger.promised, ledger.held, parts, ledger.delay)
 
     def arrays(self) -> dict[str, Array]:
         """Everything that is carried from round to round."""
@@ -163,10 +164,19 @@ class Engine:
     def restore(self, arrays: dict[str, Array]) -> None:
         """Take over what :meth:`arrays` of an equal engine gave."""
         for name, mine in self.memory._asdict().items():
-            theirs = arrays[name]
-            if theirs.shape != mine.shape:
-                raise ValueError(f"expected {name} of shape {mine.shape} in the state, got {theirs.shape}")
-            mine[...] = theirs
+            mine[...] = like(name, arrays[name], mine)
+        if not (self.ledger.account >= 0.0).all():
+            raise ValueError("the account is negative")
+
+    def restored_round(self, arrays: dict[str, Array]) -> Round:
+        """A waiting round from what its ``_asdict`` gave, checked so that no kernel can leave its arrays."""
+        page = self.new_round()
+        for name, mine in page._asdict().items():
+            mine[...] = like(name, arrays[name], mine)
+        n = page.info[_state.CELLS]
+        if not (n == int(n) and 1 <= n <= self.space.cells and ((page.slots >= 0) & (page.slots < n)).all()):
+            raise ValueError(f"a waiting round has {n} cells")
+        return page
 
 
 def forecast_of(page: Round) -> Forecast:
@@ -174,13 +184,17 @@ def forecast_of(page: Round) -> Forecast:
     n = int(page.info[_state.CELLS])
     cells = page.cells
     return Forecast._trusted(
-        cells[_state.LEFT, :n],
-        cells[_state.RIGHT, :n],
-        cells[_state.PLAYED, :n],
+        cells[_state.LEFT, :n].copy(),
+        cells[_state.RIGHT, :n].copy(),
+        cells[_state.PLAYED, :n].copy(),
         _ledger.certificate(page.note),
     )
 
 
-def page_arrays(page: Round) -> dict[str, NDArray[Any]]:
-    """A waiting round as arrays."""
-    return dict(page._asdict())
+def like(name: str, theirs: NDArray[Any], mine: NDArray[Any]) -> NDArray[Any]:
+    """An array of the shape and kind of ours, finite, or a reason why not."""
+    if theirs.shape != mine.shape or theirs.dtype != mine.dtype:
+        raise ValueError(f"{name} is {theirs.dtype} of shape {theirs.shape}, not {mine.dtype} of shape {mine.shape}")
+    if not np.isfinite(theirs).all():
+        raise ValueError(f"{name} is not finite")
+    return theirs

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -22,8 +21,8 @@ def checked_weight(weight: object) -> float:
         value = float(weight)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         raise TypeError(f"expected a positive number as weight, got {weight!r}") from None
-    if not (math.isfinite(value) and value > 0.0):
-        raise ValueError(f"expected a positive number as weight, got {weight!r}")
+    if not 1e-6 <= value <= 1e6:
+        raise ValueError(f"expected a weight from 1e-6 to 1e6, got {weight!r}")
     return value
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from orcast.forecasts import PERCENTS, Forecast
 from orcast.payoffs.base import Payoff, checked_weight
-from orcast.spaces import Interval
+from orcast.spaces import Interval, frozen
 
 Array = NDArray[np.float64]
 
@@ -36,7 +36,7 @@ class QuantileCalibration(Payoff):
             raise TypeError(f"expected levels strictly between 0 and 1, got {levels!r}") from None
         if a.ndim != 1 or a.size == 0 or not ((a > 0.0) & (a < 1.0)).all() or (np.diff(a) <= 0.0).any():
             raise ValueError(f"expected increasing levels strictly between 0 and 1, got {a.tolist()!r}")
-        self.levels: Array = a
+        self.levels: Array = frozen(a)
         self.weight = checked_weight(weight)
 
     @property
