@@ -236,18 +236,13 @@ def _invert(cdf: Callable[[Array], Array], levels: Array, low: float, high: floa
 
 def expert_quantiles(forecast: object, space: Interval) -> tuple[Array, bool]:
     """Quantiles of a user's forecast at the levels of the space, increasing, and whether they had to be sorted."""
-    crossed = False
-    if hasattr(forecast, "to_dict") and hasattr(forecast, "index"):
-        forecast = forecast.to_dict()  # a pandas Series of quantiles with their levels as index
-    if isinstance(forecast, Mapping):
-        forecast = _from_mapping(forecast)
-    elif isinstance(forecast, tuple) and len(forecast) == 2:
-        forecast = Normal(_number(forecast[0], "point"), _number(forecast[1], "scale"))
+    forecast = _known_kind(forecast)
     if isinstance(forecast, (Normal, Quantiles, Ensemble)):
-        crossed = isinstance(forecast, Quantiles) and forecast.crossed
         with np.errstate(over="ignore"):  # beyond any bound is beyond
             q = forecast.at_scores(space.scores)
-    elif isinstance(forecast, Forecast):
+        crossed = isinstance(forecast, Quantiles) and forecast.crossed
+        return np.maximum.accumulate(_within_reach(q, space)), crossed
+    if isinstance(forecast, Forecast):
         q = forecast.quantile(space.levels)
     elif callable(getattr(forecast, "ppf", None)):
         q = _called(forecast.ppf, space.levels, "ppf")  # type: ignore[attr-defined]
@@ -259,18 +254,26 @@ def expert_quantiles(forecast: object, space: Interval) -> tuple[Array, bool]:
     if np.isnan(q).any():
         raise ValueError("expected a forecast with quantiles that are numbers, got nan")
     q = _within_reach(q, space)
-    if (q[:-1] - q[1:]).max() > ROUNDING * (space.high - space.low):
-        q = np.sort(q)
-        crossed = True
-    return np.maximum.accumulate(q), crossed
+    crossed = bool((q[:-1] - q[1:]).max() > ROUNDING * (space.high - space.low))
+    return np.maximum.accumulate(np.sort(q) if crossed else q), crossed
+
+
+def _known_kind(forecast: object) -> object:
+    """Mappings, Series and pairs as the classes of this module; anything else as it is."""
+    if isinstance(forecast, (Normal, Quantiles, Ensemble, Forecast)):
+        return forecast
+    if hasattr(forecast, "to_dict") and hasattr(forecast, "index"):
+        forecast = forecast.to_dict()  # a pandas Series of quantiles with their levels as index
+    if isinstance(forecast, Mapping):
+        return _from_mapping(forecast)
+    if isinstance(forecast, tuple) and len(forecast) == 2:
+        return Normal(_number(forecast[0], "point"), _number(forecast[1], "scale"))
+    return forecast
 
 
 def quantiles_at(forecast: object, levels: Array) -> Array:
     """Quantiles at any levels of anything that a recalibrator takes, as the forecast itself says them."""
-    if isinstance(forecast, Mapping):
-        forecast = _from_mapping(forecast)
-    elif isinstance(forecast, tuple) and len(forecast) == 2:
-        forecast = Normal(*forecast)
+    forecast = _known_kind(forecast)
     for name in ("quantile", "ppf"):
         read = getattr(forecast, name, None)
         if callable(read):
@@ -301,7 +304,7 @@ def expert_table(levels: ArrayLike, table: ArrayLike, space: Interval) -> tuple[
 def _within_reach(q: Array, space: Interval) -> Array:
     """What lies beyond the bounds still tells of shape and scale, but not to infinity."""
     reach = REACH * (space.high - space.low)
-    return np.clip(q, space.low - reach, space.high + reach)
+    return np.minimum(np.maximum(q, space.low - reach), space.high + reach)
 
 
 def _from_mapping(forecast: Mapping[Any, Any]) -> Quantiles:

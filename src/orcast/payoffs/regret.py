@@ -18,12 +18,13 @@ SCORES: dict[str, type[CRPS] | type[MSE]] = {"crps": CRPS, "mse": MSE}
 
 
 class NoRegret(Payoff):
-    """The mean score ends no worse than the expert's, for each proper score given (paper, section 4.2).
+    """Recalibration does not cost accuracy, by each proper score given (paper, section 4.2).
 
     payoff_i = c_i (score_i(p, y) - score_i(expert, y)), one-sided: only a positive sum counts.  In units of the
     interval scores are tiny and would never count, so c_i is one over the expert's usual score, or over the most that
     p could count in this round if that is more: known before the outcome, so the payoff stays consistent, and its
-    size is at most 1.  The expert is the one represented on the cells.
+    size is at most 1.  What is kept small is this weighted regret; ``Guarantee.parts`` reports the plain mean excess
+    score.  The expert is the one represented on the cells.
 
     >>> import orcast as oc
     >>> oc.NoRegret(oc.CRPS(), oc.MSE()).size
