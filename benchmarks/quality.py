@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 import orcast as oc
 from benchmarks.results import Line, Remark, geometric_mean
 from benchmarks.streams import BATCH, LATE, Case, batches, play, score
 from orcast.experiments import data, experts
-from orcast.metrics import LEVELS
+from orcast.metrics import LEVELS, pinball
 
 TITLE = "Quality: default settings, real streams"
 QCE_LIMIT = 0.004
@@ -29,6 +31,7 @@ def measure(quick: bool = False) -> Iterator[Line | Remark]:
     cases = [as_case(experts.stream(data.load(name), expert)) for name in names for expert in experts.EXPERTS]
     yield from immediate(cases)
     yield from delayed(cases)
+    yield from perfect(5 if quick else 20)
 
 
 def immediate(cases: list[Case]) -> Iterator[Line | Remark]:
@@ -56,3 +59,19 @@ def delayed(cases: list[Case]) -> Iterator[Line | Remark]:
         )
         yield Line(case.name, "pinball / expert's, late", after.relative, DELAYED_PINBALL_LIMIT, form=".3f", note=note)
     yield Line("geometric mean", "QCE / expert's, late", geometric_mean(ratios), DELAYED_QCE_LIMIT, form=".3f")
+
+
+def perfect(seeds: int, horizons: tuple[int, ...] = (200, 1000, 5000)) -> Iterator[Line | Remark]:
+    """What the promise costs where there is nothing to correct: outcomes drawn from the expert's own forecasts."""
+    yield Remark(f"a perfect expert, outcomes drawn from its own normal forecasts, {seeds} seeds:")
+    ours, theirs = np.zeros(max(horizons)), np.zeros(max(horizons))
+    for seed in range(seeds):
+        rng = np.random.default_rng(seed)
+        mu = rng.normal(0.0, 5.0, ours.size)
+        y = mu + rng.standard_normal(ours.size)
+        expert = oc.Normal(0.0, 1.0).quantile(LEVELS) + mu[:, None]
+        ours += pinball(oc.Recalibrator(oc.Interval(-50, 50)).run(expert, y, levels=LEVELS), y)
+        theirs += pinball(expert, y)
+    for rounds in horizons:
+        ratio = float(ours[:rounds].sum() / theirs[:rounds].sum())
+        yield Line(f"first {rounds:,} rounds", "pinball / expert's", ratio, form=".4f")
