@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 import scoringrules
-from hypothesis import given
+from hypothesis import assume, given
 from scipy.stats import rv_histogram
 
 import orcast as oc
@@ -199,6 +199,8 @@ def test_it_answers_like_a_scipy_distribution() -> None:
 
 @given(forecasts())
 def test_the_rest_follows_from_the_cdf(p: oc.Forecast) -> None:
+    width = p.right - p.left
+    assume(((width == 0.0) | (width > 1e-9)).all())  # else quadrature nodes fall together
     atoms = p.mass[p.left == p.right].sum()
     breaks = np.unique([*p.left, *p.right])
     z = breaks[:-1, None] + np.diff(breaks)[:, None] * NODES

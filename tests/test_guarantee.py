@@ -29,8 +29,8 @@ EXPERTS: dict[str, Expert] = {
     "wide": lambda t: oc.Normal(0.5, 3.0),
 }
 
-# Cells around these may be too coarse for the moments of outcomes far away; then the promise grows, and says so.
-HOPELESS = {"edge", "zero width", "at a bound", "elsewhere"}
+# Cells around these may be too coarse for the moments of outcomes far away; then the promise may grow, and says so.
+COARSE = {"elsewhere", "heavy zero"}
 
 
 # --- Nature ---
@@ -132,7 +132,7 @@ def test_a_greedy_adversary_cannot_break_the_equilibrium(payoff: str, expert: st
 @pytest.mark.parametrize("oracle", ORACLES)
 def test_nor_can_any_other_sequence(oracle: str, payoff: str, expert: str, nature: str) -> None:
     held = attack(Game(SPACE, PAYOFFS[payoff](), oracle=ORACLES[oracle]), EXPERTS[expert], NATURE[nature], 100)
-    assert held == 1.0 or (payoff == "default" and (oracle == "equilibrium" or expert in HOPELESS))
+    assert held == 1.0 or (payoff == "default" and expert in COARSE and held > 0.9)
 
 
 @pytest.mark.parametrize("temperature", [0.1, 1000.0])

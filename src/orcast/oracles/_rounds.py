@@ -41,6 +41,8 @@ settle = kernel(_ledger.settle)
 DOUBT = 0.5
 # Prior mass of the atom at each bound, without an expert.
 BOUND_MASS = 1e-4
+# Even mass mixed in where even cells replace those around the expert.
+EVEN_SHARE = 0.01
 
 
 @kernel
@@ -54,6 +56,38 @@ def even_cells(low, high, n, rows, slots):
         rows[EXPERT, k] = rows[PRIOR, k]
         slots[k] = k
     return n
+
+
+@kernel
+def play_evenly(rules, memory, n, mix, pending, reserved, rnd):
+    """The same on even cells, where those around the expert are too coarse for what is owed; kept if it holds.
+
+    An outcome that shares its cell with half of the interval has any mean, so no forecast can answer for its moments.
+    """
+    rows = rnd.cells
+    old, old_info, old_note, old_slots = rows.copy(), rnd.info.copy(), rnd.note.copy(), rnd.slots.copy()
+    # not as many as there are slots: members then take their basis from the masses
+    total = rnd.slots.shape[0] - 2
+    even_cells(rules.low, rules.high, total, rows, rnd.slots)
+    rnd.slots[total:] = total - 1
+    for row in range(PRIOR, rows.shape[0]):
+        if row != TILT and row != PLAYED:
+            rebin(n, old[LEFT], old[RIGHT], old[row], total, rows[LEFT], rows[RIGHT], rows[row])
+    even_mix = np.empty(total)
+    rebin(n, old[LEFT], old[RIGHT], mix, total, rows[LEFT], rows[RIGHT], even_mix)
+    for k in range(total):
+        even_mix[k] += EVEN_SHARE * (1.0 / total - even_mix[k])
+        rows[PRIOR, k] += EVEN_SHARE * (1.0 / total - rows[PRIOR, k])
+    rnd.info[CELLS] = total
+    regret_scales(rules, memory, total, rows, even_mix, rnd.info)
+    play(rules, memory, total, even_mix, pending, reserved, rnd)
+    for k in range(total):
+        rows[TILT, k] = 0.0
+    if rnd.note[_ledger.HOLDS] == 0.0:
+        rows[:] = old
+        rnd.info[:] = old_info
+        rnd.note[:] = old_note
+        rnd.slots[:] = old_slots
 
 
 @kernel
@@ -141,6 +175,8 @@ def predict(rules, memory, expert, pending, reserved, rnd):
             mix[k] = rows[PRIOR, k]
     regret_scales(rules, memory, n, rows, mix, info)
     play(rules, memory, n, mix, pending, reserved, rnd)
+    if has_expert and rnd.note[_ledger.HOLDS] == 0.0:
+        play_evenly(rules, memory, n, mix, pending, reserved, rnd)
 
 
 @kernel
