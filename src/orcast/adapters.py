@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -11,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from orcast.checks import number, short
 from orcast.forecasts import Forecast, as_levels
 from orcast.spaces import Interval, normal_scores
 
@@ -22,33 +22,17 @@ ACCEPTED = (
 )
 
 
-def _short(value: object) -> str:
-    """What was given, on one line of a message."""
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 80 else f"{text[:77]}..."
-
-
 # How far beyond the bounds an expert's quantiles are told apart, in lengths of the interval.
 REACH = 10.0
 # Quantiles that cross by less are rounded, not crossed.
 ROUNDING = 1e-9
 
 
-def _number(value: object, what: str) -> float:
-    try:
-        number = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"expected a finite number as {what}, got {_short(value)}") from None
-    if not math.isfinite(number):
-        raise ValueError(f"expected a finite number as {what}, got {value!r}")
-    return number
-
-
 def _numbers(values: object, what: str) -> Array:
     try:
         array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"expected numbers as {what}, got {_short(values)}") from None
+        raise TypeError(f"expected numbers as {what}, got {short(values)}") from None
     if array.ndim != 1 or array.size == 0:
         raise ValueError(f"expected a sequence of at least one number as {what}, got shape {array.shape}")
     if not np.isfinite(array).all():
@@ -126,8 +110,8 @@ class Normal:
     sd: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "mean", _number(self.mean, "mean"))
-        object.__setattr__(self, "sd", _number(self.sd, "standard deviation"))
+        object.__setattr__(self, "mean", number(self.mean, "mean"))
+        object.__setattr__(self, "sd", number(self.sd, "standard deviation"))
         if self.sd < 0.0:
             raise ValueError(f"expected a standard deviation of at least 0, got {self.sd!r}")
 
@@ -250,7 +234,7 @@ def expert_quantiles(forecast: object, space: Interval) -> tuple[Array, bool]:
         cdf = forecast.cdf  # type: ignore[attr-defined]
         q = _invert(lambda y: _called(cdf, y, "cdf"), space.levels, space.low, space.high)
     else:
-        raise TypeError(f"expected {ACCEPTED}, got {_short(forecast)}")
+        raise TypeError(f"expected {ACCEPTED}, got {short(forecast)}")
     if np.isnan(q).any():
         raise ValueError("expected a forecast with quantiles that are numbers, got nan")
     q = _within_reach(q, space)
@@ -267,7 +251,7 @@ def _known_kind(forecast: object) -> object:
     if isinstance(forecast, Mapping):
         return _from_mapping(forecast)
     if isinstance(forecast, tuple) and len(forecast) == 2:
-        return Normal(_number(forecast[0], "point"), _number(forecast[1], "scale"))
+        return Normal(number(forecast[0], "point"), number(forecast[1], "scale"))
     return forecast
 
 
@@ -278,7 +262,7 @@ def quantiles_at(forecast: object, levels: Array) -> Array:
         read = getattr(forecast, name, None)
         if callable(read):
             return _called(read, levels, name)
-    raise TypeError(f"expected a forecast with quantile or ppf, got {_short(forecast)}")
+    raise TypeError(f"expected a forecast with quantile or ppf, got {short(forecast)}")
 
 
 def expert_table(levels: ArrayLike, table: ArrayLike, space: Interval) -> tuple[Array, bool]:

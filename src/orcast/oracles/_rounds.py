@@ -59,6 +59,14 @@ def even_cells(low, high, n, rows, slots):
 
 
 @kernel
+def cells_around(rules, q, usual, rows, mass, slots):
+    """The cells around an expert's quantiles and its masses on them."""
+    return build_cells(
+        q, rules.low, rules.high, rules.tail_cells, TAIL_MASS, usual, rows[LEFT], rows[RIGHT], mass, slots
+    )
+
+
+@kernel
 def play_evenly(rules, memory, n, mix, pending, reserved, rnd):
     """The same on even cells, where those around the expert are too coarse for what is owed; kept if it holds.
 
@@ -108,62 +116,19 @@ def predict(rules, memory, expert, pending, reserved, rnd):
         for j in range(expert.shape[0]):
             rnd.expert[j] = expert[j]
             clipped[j] = min(max(expert[j], low), high)
+        n = cells_around(rules, clipped, usual, rows, rows[EXPERT], rnd.slots)
         if rules.learners.shape[0] > 0:
-            total = rnd.slots.shape[0]
-            scratch = np.empty((3, total))
-            n_raw = build_cells(
-                clipped,
-                low,
-                high,
-                rules.tail_cells,
-                TAIL_MASS,
-                usual,
-                scratch[0],
-                scratch[1],
-                scratch[2],
-                rnd.slots,
-            )
+            raw = rows.copy()
             shifted = np.empty(expert.shape[0])
+            losses = memory.track_loss[horizon(pending)]
             _tracker.track(
-                rnd.expert,
-                rules.scores,
-                low,
-                high,
-                rules.learners,
-                memory.track_loss[horizon(pending)],
-                doubt,
-                memory,
-                rnd.record,
-                shifted,
+                rnd.expert, rules.scores, low, high, rules.learners, losses, doubt, memory, rnd.record, shifted
             )
-            n = build_cells(
-                shifted,
-                low,
-                high,
-                rules.tail_cells,
-                TAIL_MASS,
-                usual,
-                rows[LEFT],
-                rows[RIGHT],
-                rows[PRIOR],
-                rnd.slots,
-            )
-            rebin(n_raw, scratch[0], scratch[1], scratch[2], n, rows[LEFT], rows[RIGHT], rows[EXPERT])
+            n_raw = n
+            n = cells_around(rules, shifted, usual, rows, rows[PRIOR], rnd.slots)
+            rebin(n_raw, raw[LEFT], raw[RIGHT], raw[EXPERT], n, rows[LEFT], rows[RIGHT], rows[EXPERT])
         else:
-            n = build_cells(
-                clipped,
-                low,
-                high,
-                rules.tail_cells,
-                TAIL_MASS,
-                usual,
-                rows[LEFT],
-                rows[RIGHT],
-                rows[PRIOR],
-                rnd.slots,
-            )
-            for k in range(n):
-                rows[EXPERT, k] = rows[PRIOR, k]
+            rows[PRIOR, :n] = rows[EXPERT, :n]
     else:
         n = even_cells(low, high, rnd.slots.shape[0], rows, rnd.slots)
     info[CELLS] = n

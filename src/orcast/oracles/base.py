@@ -21,12 +21,4 @@ class Oracle(Protocol):
         ...
 
 
-def checked_temperature(temperature: object) -> float:
-    """A temperature as a positive float, or one clear sentence."""
-    try:
-        value = float(temperature)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        raise TypeError(f"expected a positive number as temperature, got {temperature!r}") from None
-    if not 1e-6 <= value <= 1e12:
-        raise ValueError(f"expected a temperature from 1e-6 to 1e12, got {temperature!r}")
-    return value
+LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE = 1e-6, 1e12

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from orcast.oracles.base import checked_temperature
+from orcast.checks import number
+from orcast.oracles.base import HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE
 from orcast.oracles.engine import Engine
 from orcast.payoffs import Payoff
 from orcast.spaces import Interval, frozen
@@ -40,7 +41,8 @@ class Committee:
     temperature: float = 8.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "temperature", checked_temperature(self.temperature))
+        value = number(self.temperature, "temperature", LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE)
+        object.__setattr__(self, "temperature", value)
 
     def bind(self, space: Interval, payoff: Payoff) -> Engine:
         """An engine with an empty ledger."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from orcast.checks import number
 from orcast.forecasts import Forecast
 from orcast.spaces import Interval
 
@@ -16,14 +17,8 @@ Array = NDArray[np.float64]
 
 
 def checked_weight(weight: object) -> float:
-    """A weight as a positive float, or one clear sentence."""
-    try:
-        value = float(weight)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        raise TypeError(f"expected a positive number as weight, got {weight!r}") from None
-    if not 1e-6 <= value <= 1e6:
-        raise ValueError(f"expected a weight from 1e-6 to 1e6, got {weight!r}")
-    return value
+    """A weight, or one clear sentence."""
+    return number(weight, "weight", 1e-6, 1e6)
 
 
 class Payoff:
