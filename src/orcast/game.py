@@ -87,10 +87,10 @@ class Forecaster:
     # --- the loop
     def predict(self, forecast: object = None, *, id: Hashable = None) -> Forecast:
         """A calibrated forecast for the next outcome, around the expert's forecast if there is one."""
-        expert = None if forecast is None else self._expert(forecast)
         plain_id(id)
         if id is not None and id in self._waiting:
             raise ValueError(f"expected a new id, got {id!r}, which already waits for its outcome")
+        expert = None if forecast is None else self._expert(forecast)
         if id is None and None in self._waiting:
             self._take(None)
         dropped: list[Hashable] = []
@@ -309,8 +309,7 @@ def read_state(path: str | os.PathLike[str], owner: str) -> Forecaster:
             raise ValueError("a counter is negative or not a number")
         game._said_crossed = bool(header["said_crossed"])
         for number, (id, issued) in enumerate(header["waiting"]):
-            start = f"page/{number}/"
-            page = {name[len(start) :]: array for name, array in arrays.items() if name.startswith(start)}
+            page = {name: arrays[f"page/{number}/{name}"] for name in Round._fields}
             game._waiting[id_from_plain(id)] = _Waiting(game._engine.restored_round(page), int(issued))
     except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as reason:
         raise ValueError(

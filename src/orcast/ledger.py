@@ -82,7 +82,7 @@ def settle(account: Array, total: Array, one_sided: int, reserved: float, payoff
     """Book the payoff of a round; `reserved` is the overdraft of the others that still wait.
 
     With d outcomes booked since its forecast, S has moved by at most d sqrt(B), and the budget grows by the cross
-    term of the squares, 2 d B; so the promise squared is at most B (T + 2 sum d) / T^2.
+    term of the squares, 2 d B; so the promise squared is at most B (T + C + 2 sum d) / T^2.
     """
     square = 0.0
     for i in range(total.shape[0]):

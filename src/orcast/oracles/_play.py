@@ -12,7 +12,17 @@ from orcast.oracles import _tracker
 from orcast.oracles._cells import expected_crps, log_masses, mean_of, power_mean
 from orcast.oracles._compile import kernel
 from orcast.oracles._members import MAX_TILT
-from orcast.oracles._ordered import CRPS, MOMENT, MSE, QUANTILE, certify, field_tables, solve, two_cells
+from orcast.oracles._ordered import (
+    CRPS,
+    MOMENT,
+    MSE,
+    QUANTILE,
+    certify,
+    crps_difference,
+    field_tables,
+    solve,
+    two_cells,
+)
 from orcast.oracles._state import (
     CRPS_SCALE,
     EXPERT,
@@ -94,17 +104,7 @@ def regret_scales(rules, memory, n, rows, p, info):
     if rules.weights[CRPS] != 0.0:
         usual = OWN_WORD * expected_crps(n, left, right, expert) + memory.tally[_tracker.LOSS_SUM]
         usual = max(usual / (OWN_WORD + seen), 1e-9 * span)
-        gap = 0.0
-        F = 0.0
-        G = 0.0
-        for k in range(n):
-            F1 = F + p[k]
-            G1 = G + expert[k]
-            width = right[k] - left[k]
-            squares = (F * F + F * F1 + F1 * F1 - G * G - G * G1 - G1 * G1) / 3.0
-            gap += width * (squares - (F + F1 - G - G1))
-            F = F1
-            G = G1
+        gap = crps_difference(left[0], 0, n, left, right, p, expert)
         most = abs(gap)
         F = 0.0
         for k in range(n):

@@ -118,7 +118,7 @@ def predict(rules, memory, expert, pending, reserved, rnd):
             clipped[j] = min(max(expert[j], low), high)
         n = cells_around(rules, clipped, usual, rows, rows[EXPERT], rnd.slots)
         if rules.learners.shape[0] > 0:
-            raw = rows.copy()
+            raw = rows[: EXPERT + 1].copy()
             shifted = np.empty(expert.shape[0])
             losses = memory.track_loss[horizon(pending)]
             _tracker.track(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from orcast import ledger as _ledger
 from orcast.forecasts import Forecast
 from orcast.ledger import Guarantee, Ledger
-from orcast.oracles import _cells, _rounds, _state, _tracker
+from orcast.oracles import _cells, _ordered, _rounds, _state, _tracker
 from orcast.oracles._state import Memory, Round, Rules
 from orcast.payoffs import MomentMatching, NoRegret, Payoff, QuantileCalibration
 from orcast.spaces import TAIL_MASS, Interval
@@ -21,7 +21,7 @@ NO_EXPERT: Array = np.empty(0)
 
 
 def slot_masses(space: Interval) -> Array:
-    """Prior masses of the cells around an expert, before atoms merge."""
+    """Masses of the cells around an expert before atoms merge; how a tail shares its own hardly matters to cosines."""
     side = space.tail_cells + 1
     fall = _cells.TAIL_FALL
     tail = TAIL_MASS * (1.0 - fall) / (1.0 - fall**side) * fall ** np.arange(side)
@@ -56,14 +56,14 @@ class Engine:
             weight = part.weight if part.one_sided else part.weight / np.sqrt(part.bound)
             if isinstance(part, QuantileCalibration):
                 levels = part.levels.copy()
-                weights[0] = weight
+                weights[_ordered.QUANTILE] = weight
             elif isinstance(part, MomentMatching):
                 orders = part.order
-                weights[1] = weight
+                weights[_ordered.MOMENT] = weight
             elif isinstance(part, NoRegret):
                 names = [score.name for score in part.scores]
-                weights[2] = weight if "crps" in names else 0.0
-                weights[3] = weight if "mse" in names else 0.0
+                weights[_ordered.CRPS] = weight if "crps" in names else 0.0
+                weights[_ordered.MSE] = weight if "mse" in names else 0.0
             self.parts.append((part, slice(size, size + part.size), float(weight)))
             size += part.size
         two_sided = levels.size + orders
