@@ -3,12 +3,15 @@
 import copy
 import json
 import pickle
+from collections.abc import Callable
+from itertools import pairwise
 
 import hypothesis.strategies as st
 import numpy as np
 import pytest
 import scoringrules
 from hypothesis import assume, given
+from scipy.integrate import quad
 from scipy.stats import rv_histogram
 
 import orcast as oc
@@ -276,6 +279,208 @@ def test_masses_that_do_not_quite_sum_to_one_are_a_distribution_all_the_same(off
     assert p.var() == pytest.approx(p.moment(2) - p.mean() ** 2, abs=1e-12)
 
 
+# --- open ends ---
+
+
+@st.composite
+def open_forecasts(draw: st.DrawFn) -> oc.Forecast:
+    """Bounded cells with one open-ended cell or two."""
+    p = draw(forecasts(low=-2.0, high=3.0))
+    first, last = draw(st.sampled_from([(True, False), (False, True), (True, True)]))
+    tails = st.sampled_from([0.0, 0.25, 1.0]) | st.floats(1e-3, 1.0)
+    left, right, mass = p.left.tolist(), p.right.tolist(), p.mass.tolist()
+    if first:
+        gap = draw(st.sampled_from([0.0, 0.5]))
+        left, right, mass = [-np.inf, *left], [left[0] - gap, *right], [draw(tails), *mass]
+    if last:
+        gap = draw(st.sampled_from([0.0, 0.5]))
+        left, right, mass = [*left, right[-1] + gap], [*right, np.inf], [*mass, draw(tails)]
+    return oc.Forecast(left, right, np.array(mass) / np.sum(mass))
+
+
+def tail_scale(p: oc.Forecast) -> float:
+    inner = np.isfinite(p.left) & np.isfinite(p.right)
+    width = (p.right[inner] - p.left[inner]).sum() / 2
+    return width if width > 0 else max(1e-9 * max(abs(p.left[inner][0]), abs(p.right[inner][-1])), 1e-12)
+
+
+def slow_cdf(p: oc.Forecast, y: float) -> float:
+    """The definition, cell by cell."""
+    total = 0.0
+    for left, right, mass in zip(p.left, p.right, p.mass, strict=True):
+        if left == -np.inf:
+            total += mass * (1.0 + max(right - y, 0.0) / tail_scale(p)) ** -3
+        elif right == np.inf:
+            total += mass * (1.0 - (1.0 + max(y - left, 0.0) / tail_scale(p)) ** -3)
+        elif y >= right:
+            total += mass
+        elif y > left:
+            total += mass * (y - left) / (right - left)
+    return float(total)
+
+
+def slow_expect(p: oc.Forecast, function: Callable[[float], float]) -> float:
+    """E[function(Y)]: quadrature of the density of each tail, nodes in the bounded cells."""
+    d, total = tail_scale(p), 0.0
+    for left, right, mass in zip(p.left, p.right, p.mass, strict=True):
+        if np.isfinite(left) and np.isfinite(right):
+            total += mass * sum(w * function(left + (right - left) * x) for x, w in zip(NODES, WEIGHTS, strict=True))
+        elif mass > 0.0:
+            edge, sign = (right, -1.0) if left == -np.inf else (left, 1.0)
+            tail = quad(lambda x: 3 * (1 + x) ** -4 * function(edge + sign * d * x), 0, np.inf, limit=200)  # noqa: B023
+            total += mass * tail[0]
+    return float(total)
+
+
+far = st.floats(-50.0, 50.0) | units | st.sampled_from([-1e9, 1e9])
+
+
+@given(open_forecasts(), far)
+def test_cdf_of_open_ends_is_its_definition(p: oc.Forecast, y: float) -> None:
+    assert p.cdf(y) == pytest.approx(slow_cdf(p, y), abs=1e-12)
+    assert p.sf(y) == pytest.approx(1.0 - slow_cdf(p, y), abs=1e-12)
+    assert p.cdf([y, y]).tolist() == pytest.approx([p.cdf(y)] * 2, abs=1e-15)
+
+
+@given(open_forecasts(), levels)
+def test_quantiles_of_open_ends_invert_the_cdf(p: oc.Forecast, level: float) -> None:
+    q = p.quantile(level)
+    assert type(q) is float
+    assert p.ppf(level) == q
+    if np.isfinite(q):
+        hair = 1e-9 * max(1.0, abs(q))
+        assert slow_cdf(p, q + hair) >= level - 1e-9
+        if level > 0.0:
+            assert slow_cdf(p, q - hair) <= level + 1e-9
+    assert p.isf(level) == p.quantile(1.0 - level)
+
+
+def test_the_ends_of_open_ends() -> None:
+    p = oc.Forecast([None, 0, 2], [0, 2, None], [0.25, 0.5, 0.25])
+    assert p.support() == (-np.inf, np.inf)
+    assert p.quantile([0.0, 1.0]).tolist() == [-np.inf, np.inf]
+    assert p.interval(1.0) == (-np.inf, np.inf)
+    assert (p.cdf(-np.inf), p.cdf(np.inf)) == (0.0, 1.0)
+    assert p.cdf([-1.0, 3.0]) == pytest.approx([0.25 / 8, 1 - 0.25 / 8])  # d = 1
+    assert p.quantile([0.25 / 8, 1 - 0.25 / 8]) == pytest.approx([-1.0, 3.0])
+    assert p.median() == 1.0
+    assert p.pit(3.0) == pytest.approx((1 - 0.25 / 8, 1 - 0.25 / 8))
+    assert np.isnan(p.cdf(np.nan))
+    assert repr(p) == "Forecast(median=1, 90%=[-0.709976, 2.70998])"
+    same = oc.Forecast([-np.inf, 0, 2], [0, 2, np.inf], [0.25, 0.5, 0.25])
+    assert same.to_plain() == p.to_plain()
+
+
+@given(open_forecasts())
+def test_moments_of_open_ends_are_integrals(p: oc.Forecast) -> None:
+    mean = slow_expect(p, lambda y: y)
+    assert p.mean() == pytest.approx(mean, abs=1e-7)
+    assert p.moment(0) == pytest.approx(1.0)
+    assert p.moment(1) == pytest.approx(mean, abs=1e-7)
+    assert p.moment(2) == pytest.approx(slow_expect(p, lambda y: y * y), rel=1e-6, abs=1e-7)
+    assert p.var() == pytest.approx(slow_expect(p, lambda y: (y - mean) ** 2), rel=1e-6, abs=1e-7)
+    assert p.std() == pytest.approx(np.sqrt(p.var()))
+
+
+def test_high_moments_of_open_ends_are_infinite() -> None:
+    right = oc.Forecast([0, 1], [1, None], [0.5, 0.5])
+    left = oc.Forecast([None, 0], [0, 1], [0.5, 0.5])
+    both = oc.Forecast([None, 0, 1], [0, 1, None], [0.25, 0.5, 0.25])
+    empty = oc.Forecast([0, 1], [1, None], [1.0, 0.0])
+    assert [right.moment(3), right.moment(4)] == [np.inf, np.inf]
+    assert [left.moment(3), left.moment(4)] == [-np.inf, np.inf]
+    assert np.isnan(both.moment(3))
+    assert both.moment(4) == np.inf
+    assert empty.moment(3) == pytest.approx(0.25)
+
+
+@given(open_forecasts())
+def test_expectations_over_open_ends_are_integrals(p: oc.Forecast) -> None:
+    assert p.expect(np.ones_like) == pytest.approx(1.0)
+    assert p.expect(lambda y: y * y) == pytest.approx(p.moment(2), rel=1e-9, abs=1e-9)
+    # smooth across a bounded cell, so that what is compared is the tails
+    assert p.expect(lambda y: np.tanh(y / 5)) == pytest.approx(slow_expect(p, lambda y: np.tanh(y / 5)), abs=1e-5)
+
+
+@given(open_forecasts())
+def test_density_of_open_ends_integrates_to_the_cdf(p: oc.Forecast) -> None:
+    assume(tail_scale(p) > 0.05)  # else it is too sharp for the quadrature
+    for start, stop in ((-9.0, -2.5), (3.5, 11.0)):
+        mass = quad(p.pdf, start, stop)[0]
+        assert mass == pytest.approx(p.cdf(stop) - p.cdf(start), abs=1e-7)
+
+
+@given(open_forecasts(), st.floats(-30, 30) | units)
+def test_crps_of_open_ends_is_its_integral(p: oc.Forecast, y: float) -> None:
+    assume(tail_scale(p) > 0.05)
+    breaks = np.unique([*p.left[np.isfinite(p.left)], *p.right[np.isfinite(p.right)], y])
+    total = 0.0
+    for start, stop in pairwise(breaks):
+        if stop - start > 1e-8:  # else nothing, and too narrow for the quadrature
+            total += quad(lambda z: (slow_cdf(p, z) - (z >= y)) ** 2, start, stop, epsabs=1e-9)[0]
+    d = tail_scale(p)
+    total += d * quad(lambda x: slow_cdf(p, breaks[0] - d * x) ** 2, 0, np.inf)[0]
+    total += d * quad(lambda x: (1.0 - slow_cdf(p, breaks[-1] + d * x)) ** 2, 0, np.inf)[0]
+    assert p.crps(y) == pytest.approx(total, abs=1e-6)
+
+
+@given(open_forecasts())
+def test_open_ends_go_to_plain_data_and_back(p: oc.Forecast) -> None:
+    data = json.loads(json.dumps(p.to_plain(), allow_nan=False))
+    for twin in (oc.Forecast(**data), copy.deepcopy(p), pickle.loads(pickle.dumps(p))):
+        for name in ("left", "right", "mass"):
+            assert (getattr(twin, name) == getattr(p, name)).all()
+        assert not twin.mass.flags.writeable
+        assert twin.crps(0.3) == p.crps(0.3)
+
+
+def test_draws_reach_into_open_ends() -> None:
+    p = oc.Forecast([None, 0, 2], [0, 2, None], [0.2, 0.5, 0.3])
+    draws = p.sample(50_000, rng=np.random.default_rng(3))
+    for y in (-3.0, -0.5, 1.0, 2.5, 6.0):
+        assert np.mean(draws <= y) == pytest.approx(p.cdf(y), abs=0.01)
+    assert draws.mean() == pytest.approx(p.mean(), abs=0.03)
+    assert np.isfinite(draws).all()
+
+
+@pytest.mark.parametrize("at", [0.0, 7.0, -1e6])
+def test_an_open_end_beside_a_single_atom(at: float) -> None:
+    p = oc.Forecast([at, at], [at, None], [0.5, 0.5])
+    d = max(1e-9 * abs(at), 1e-12)
+    assert p.cdf(at) == 0.5
+    assert p.mean() == pytest.approx(at + d / 4, rel=1e-12, abs=1e-15)
+    assert p.quantile(0.9) >= at
+    assert p.crps(at + 1.0) == pytest.approx(1.0, abs=1e-2)
+
+
+def test_extreme_open_ends_do_not_warn() -> None:
+    p = oc.Forecast([None, 0, 1e-250], [0, 1e-250, None], [0.3, 0.4, 0.3])
+    assert p.cdf([1e300, -1e300]).tolist() == pytest.approx([1.0, 0.0])
+    assert p.pdf(1e300) == 0.0
+    assert np.isfinite(p.crps(5.0))
+    assert p.mean() == pytest.approx(0.0, abs=1e-100)
+
+
+# --- explanations ---
+
+
+def test_only_a_game_explains() -> None:
+    with pytest.raises(ValueError, match=SENTENCE):
+        oc.Forecast([0], [1], [1]).explain()
+
+
+@pytest.mark.parametrize("twin_of", [copy.copy, copy.deepcopy, lambda p: pickle.loads(pickle.dumps(p))])
+def test_a_copy_knows_the_explanation_of_its_time(twin_of) -> None:  # type: ignore[no-untyped-def]
+    state = {"rounds": 3}
+    p = oc.Forecast._trusted(np.array([0.0]), np.array([1.0]), np.array([1.0]), None, why=lambda: dict(state))
+    assert p.explain() == {"rounds": 3}
+    twin = twin_of(p)
+    state["rounds"] = 4
+    assert twin.explain() == {"rounds": 3}
+    assert twin_of(twin).explain() == {"rounds": 3}
+    assert p.explain() == {"rounds": 4}
+
+
 # --- what is refused ---
 
 
@@ -285,7 +490,14 @@ def test_masses_that_do_not_quite_sum_to_one_are_a_distribution_all_the_same(off
         ([], [], []),
         ([0], [1], [0.5, 0.5]),
         ([[0]], [[1]], [[1]]),
-        ([0, 1], [1, float("inf")], [0.5, 0.5]),
+        ([-float("inf")], [float("inf")], [1]),
+        ([0], [float("inf")], [1]),
+        ([None, 0], [0, None], [0.5, 0.5]),
+        ([0, float("inf")], [1, float("inf")], [0.5, 0.5]),
+        ([-float("inf"), 0], [-float("inf"), 1], [0.5, 0.5]),
+        ([0, None], [1, 2], [0.5, 0.5]),
+        ([float("nan"), 0], [0, 1], [0.5, 0.5]),
+        ([0, 1], [float("inf"), 2], [0.5, 0.5]),
         ([0, 0.5], [1, 2], [0.5, 0.5]),
         ([1], [0], [1]),
         ([0], [1], [float("nan")]),

@@ -10,21 +10,52 @@ __version__ = "0.1.0"
 
 _HOME = {
     "Interval": "spaces",
+    "Line": "spaces",
+    "HalfLine": "spaces",
+    "Binary": "spaces",
+    "Labels": "spaces",
+    "Circle": "spaces",
+    "Box": "spaces",
+    "Points": "spaces",
     "Forecast": "forecasts",
+    "BinaryForecast": "forecasts",
+    "LabelForecast": "forecasts",
+    "CircleForecast": "forecasts",
+    "BoxForecast": "forecasts",
+    "PointsForecast": "forecasts",
     "Normal": "adapters",
     "Ensemble": "adapters",
     "Quantiles": "adapters",
+    "by": "contexts",
+    "by_expert": "contexts",
+    "by_last_error": "contexts",
     "CRPS": "scores",
     "MSE": "scores",
+    "Brier": "scores",
+    "QuantileScore": "scores",
+    "LogScore": "scores",
     "QuantileCalibration": "payoffs",
+    "IntervalCalibration": "payoffs",
     "MomentMatching": "payoffs",
+    "MarginalCalibration": "payoffs",
+    "ThresholdCalibration": "payoffs",
+    "BinaryCalibration": "payoffs",
+    "Calibeating": "payoffs",
+    "LabelCalibration": "payoffs",
+    "TopLabelCalibration": "payoffs",
+    "DistributionCalibration": "payoffs",
+    "DecisionCalibration": "payoffs",
+    "SwapRegret": "payoffs",
     "NoRegret": "payoffs",
+    "Recipe": "payoffs",
+    "Custom": "payoffs",
     "Certificate": "ledger",
     "Guarantee": "ledger",
     "Equilibrium": "oracles",
     "Committee": "oracles",
     "Forecaster": "game",
     "Recalibrator": "recalibrator",
+    "check_payoff": "testing",
     "QCE": "metrics",
     "RollingQCE": "metrics",
     "MeanCRPS": "metrics",
@@ -32,44 +63,97 @@ _HOME = {
     "Coverage": "metrics",
     "Width": "metrics",
     "SMAPE": "metrics",
+    "ECE": "metrics",
+    "BrierScore": "metrics",
 }
 
 if TYPE_CHECKING:
     from orcast.adapters import Ensemble, Normal, Quantiles
-    from orcast.forecasts import Forecast
+    from orcast.contexts import by, by_expert, by_last_error
+    from orcast.forecasts import BinaryForecast, BoxForecast, CircleForecast, Forecast, LabelForecast, PointsForecast
     from orcast.game import Forecaster
     from orcast.ledger import Certificate, Guarantee
-    from orcast.metrics import QCE, SMAPE, Coverage, MeanCRPS, Pinball, RollingQCE, Width
+    from orcast.metrics import ECE, QCE, SMAPE, BrierScore, Coverage, MeanCRPS, Pinball, RollingQCE, Width
     from orcast.oracles import Committee, Equilibrium
-    from orcast.payoffs import MomentMatching, NoRegret, QuantileCalibration
+    from orcast.payoffs import (
+        BinaryCalibration,
+        Calibeating,
+        Custom,
+        DecisionCalibration,
+        DistributionCalibration,
+        IntervalCalibration,
+        LabelCalibration,
+        MarginalCalibration,
+        MomentMatching,
+        NoRegret,
+        QuantileCalibration,
+        Recipe,
+        SwapRegret,
+        ThresholdCalibration,
+        TopLabelCalibration,
+    )
     from orcast.recalibrator import Recalibrator
-    from orcast.scores import CRPS, MSE
-    from orcast.spaces import Interval
+    from orcast.scores import CRPS, MSE, Brier, LogScore, QuantileScore
+    from orcast.spaces import Binary, Box, Circle, HalfLine, Interval, Labels, Line, Points
+    from orcast.testing import check_payoff
 
 __all__ = [
     "CRPS",
+    "ECE",
     "MSE",
     "QCE",
     "SMAPE",
+    "Binary",
+    "BinaryCalibration",
+    "BinaryForecast",
+    "Box",
+    "BoxForecast",
+    "Brier",
+    "BrierScore",
+    "Calibeating",
     "Certificate",
+    "Circle",
+    "CircleForecast",
     "Committee",
     "Coverage",
+    "Custom",
+    "DecisionCalibration",
+    "DistributionCalibration",
     "Ensemble",
     "Equilibrium",
     "Forecast",
     "Forecaster",
     "Guarantee",
+    "HalfLine",
     "Interval",
+    "IntervalCalibration",
+    "LabelCalibration",
+    "LabelForecast",
+    "Labels",
+    "Line",
+    "LogScore",
+    "MarginalCalibration",
     "MeanCRPS",
     "MomentMatching",
     "NoRegret",
     "Normal",
     "Pinball",
+    "Points",
+    "PointsForecast",
     "QuantileCalibration",
+    "QuantileScore",
     "Quantiles",
     "Recalibrator",
+    "Recipe",
     "RollingQCE",
+    "SwapRegret",
+    "ThresholdCalibration",
+    "TopLabelCalibration",
     "Width",
+    "by",
+    "by_expert",
+    "by_last_error",
+    "check_payoff",
 ]
 
 
@@ -78,10 +162,10 @@ def __getattr__(name: str) -> object:
         value: object = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
         globals()[name] = value  # the next look-up no longer comes here
         return value
-    if name == "metrics":
-        return import_module(f"{__name__}.metrics")
+    if name in ("metrics", "testing"):
+        return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, "metrics", "__version__", "__doc__"})
+    return sorted({*__all__, "metrics", "testing", "__version__", "__doc__"})

@@ -1,8 +1,9 @@
-"""Whatever forecast a user holds, as the quantiles that the cells are built from."""
+"""Whatever forecast a user holds, as what a game starts from: quantiles of a quantity, masses of finite cells."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -11,8 +12,25 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from orcast.checks import number, short
-from orcast.forecasts import Forecast, as_levels
-from orcast.spaces import Interval, normal_scores
+from orcast.forecasts import (
+    BinaryForecast,
+    FiniteForecast,
+    Forecast,
+    LabelForecast,
+    as_levels,
+    as_masses,
+)
+from orcast.spaces import (
+    Binary,
+    Box,
+    Circle,
+    FiniteSpace,
+    Labels,
+    OrderedSpace,
+    Points,
+    Space,
+    normal_scores,
+)
 
 Array = NDArray[np.float64]
 
@@ -26,6 +44,8 @@ ACCEPTED = (
 REACH = 10.0
 # Quantiles that cross by less are rounded, not crossed.
 ROUNDING = 1e-9
+# Quantiles of a quantity without bounds are not told apart beyond this.
+LARGEST = 1e100
 
 
 def _numbers(values: object, what: str) -> Array:
@@ -172,16 +192,21 @@ class Quantiles:
 
 
 class Ensemble:
-    """Members or samples; the k-th of n stands at the level (k - 1/2) / n, equal members make an atom.
+    """Members or samples; of numbers, the k-th of n stands at the level (k - 1/2) / n, equal members make an atom.
+
+    Members may be vectors too, a row each, for a `Box` or for `Points`.
 
     >>> Ensemble([9.0, 8.0, 10.0]).quantile([0.5]).tolist()
     [9.0]
+    >>> Ensemble([[0.1, 2.0], [0.3, 1.0]]).members.shape
+    (2, 2)
     """
 
     __slots__ = ("_known", "members")
 
     def __init__(self, members: ArrayLike) -> None:
-        self.members = np.sort(_numbers(members, "members"))
+        rows = np.ndim(members) == 2 if isinstance(members, np.ndarray) else _has_rows(members)
+        self.members = _vectors(members) if rows else np.sort(_numbers(members, "members"))
         self._known: Array | None = None
 
     def quantile(self, levels: ArrayLike) -> Array:
@@ -190,6 +215,8 @@ class Ensemble:
 
     def at_scores(self, z: Array) -> Array:
         """Quantiles at normal scores."""
+        if self.members.ndim != 1:
+            raise TypeError(f"expected an ensemble of numbers, got one of vectors of length {self.members.shape[1]}")
         if self._known is None:
             n = self.members.size
             self._known = normal_scores((np.arange(n) + 0.5) / n)
@@ -197,6 +224,22 @@ class Ensemble:
 
     def __repr__(self) -> str:
         return f"Ensemble({self.members.tolist()})"
+
+
+def _has_rows(members: object) -> bool:
+    return isinstance(members, Sequence) and len(members) > 0 and isinstance(members[0], (Sequence, np.ndarray))
+
+
+def _vectors(members: object) -> Array:
+    try:
+        rows = np.array(members, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"expected vectors of one length as members, got {short(members)}") from None
+    if rows.ndim != 2 or rows.size == 0:
+        raise ValueError(f"expected a row of numbers a member, got shape {rows.shape}")
+    if not np.isfinite(rows).all():
+        raise ValueError(f"expected finite numbers as members, got {rows[~np.isfinite(rows)][0]!r}")
+    return rows
 
 
 def _invert(cdf: Callable[[Array], Array], levels: Array, low: float, high: float) -> Array:
@@ -207,7 +250,7 @@ def _invert(cdf: Callable[[Array], Array], levels: Array, low: float, high: floa
     a = np.full(levels.shape, low)
     b = np.full(levels.shape, high)
     b = np.where(cdf(a) >= levels, low, b)
-    for _ in range(200):
+    for _ in range(300):
         middle = 0.5 * (a + b)
         open_ = (a < middle) & (middle < b)
         if not open_.any():
@@ -218,7 +261,18 @@ def _invert(cdf: Callable[[Array], Array], levels: Array, low: float, high: floa
     return b
 
 
-def expert_quantiles(forecast: object, space: Interval) -> tuple[Array, bool]:
+def _bracket(cdf: Callable[[Array], Array], levels: Array) -> float:
+    """How far out the quantiles at the levels lie: a power of 2, and the same on both sides, so that 0 is met."""
+    size = 1.0
+    while size <= LARGEST:
+        low, high = cdf(np.array([-size, size]))
+        if low < levels[0] and high >= levels[-1]:
+            return size
+        size *= 16.0
+    raise ValueError("expected a cdf that rises from 0 to 1, got one that does not within 1e100 of 0")
+
+
+def expert_quantiles(forecast: object, space: OrderedSpace) -> tuple[Array, bool]:
     """Quantiles of a user's forecast at the levels of the space, increasing, and whether they had to be sorted."""
     forecast = _known_kind(forecast)
     if isinstance(forecast, (Normal, Quantiles, Ensemble)):
@@ -231,15 +285,28 @@ def expert_quantiles(forecast: object, space: Interval) -> tuple[Array, bool]:
     elif callable(getattr(forecast, "ppf", None)):
         q = _called(forecast.ppf, space.levels, "ppf")  # type: ignore[attr-defined]
     elif callable(getattr(forecast, "cdf", None)):
-        cdf = forecast.cdf  # type: ignore[attr-defined]
-        q = _invert(lambda y: _called(cdf, y, "cdf"), space.levels, space.low, space.high)
+        q = _from_cdf(forecast.cdf, space)  # type: ignore[attr-defined]
     else:
         raise TypeError(f"expected {ACCEPTED}, got {short(forecast)}")
     if np.isnan(q).any():
         raise ValueError("expected a forecast with quantiles that are numbers, got nan")
     q = _within_reach(q, space)
-    crossed = bool((q[:-1] - q[1:]).max() > ROUNDING * (space.high - space.low))
+    size = space.high - space.low
+    if not math.isfinite(size):
+        size = float(q.max() - q.min())
+    crossed = bool((q[:-1] - q[1:]).max() > ROUNDING * size)
     return np.maximum.accumulate(np.sort(q) if crossed else q), crossed
+
+
+def _from_cdf(cdf: Callable[[Any], Any], space: OrderedSpace) -> Array:
+    def at(y: Array) -> Array:
+        return _called(cdf, y, "cdf")
+
+    if math.isfinite(space.low) and math.isfinite(space.high):
+        return _invert(at, space.levels, space.low, space.high)
+    # of a half-line too: what lies below its bound still tells of the shape
+    size = _bracket(at, space.levels)
+    return _invert(at, space.levels, -size, size)
 
 
 def _known_kind(forecast: object) -> object:
@@ -265,7 +332,7 @@ def quantiles_at(forecast: object, levels: Array) -> Array:
     raise TypeError(f"expected a forecast with quantile or ppf, got {short(forecast)}")
 
 
-def expert_table(levels: ArrayLike, table: ArrayLike, space: Interval) -> tuple[Array, bool]:
+def expert_table(levels: ArrayLike, table: ArrayLike, space: OrderedSpace) -> tuple[Array, bool]:
     """The same for a table with a row of quantiles a round, all rows at once."""
     first = Quantiles(levels, np.zeros(np.size(levels)))
     try:
@@ -285,10 +352,12 @@ def expert_table(levels: ArrayLike, table: ArrayLike, space: Interval) -> tuple[
     return np.maximum.accumulate(_within_reach(q, space), axis=1), crossed
 
 
-def _within_reach(q: Array, space: Interval) -> Array:
+def _within_reach(q: Array, space: OrderedSpace) -> Array:
     """What lies beyond the bounds still tells of shape and scale, but not to infinity."""
-    reach = REACH * (space.high - space.low)
-    return np.minimum(np.maximum(q, space.low - reach), space.high + reach)
+    size = space.high - space.low
+    if not math.isfinite(size):
+        return np.minimum(np.maximum(q, -LARGEST), LARGEST)
+    return np.minimum(np.maximum(q, space.low - REACH * size), space.high + REACH * size)
 
 
 def _from_mapping(forecast: Mapping[Any, Any]) -> Quantiles:
@@ -314,3 +383,247 @@ def _called(function: Callable[[Any], Any], argument: Array, name: str) -> Array
     if np.isnan(values).any():
         raise ValueError(f"expected {name} to return numbers, got nan")
     return values
+
+
+# --- finitely many cells ---
+
+
+def expert_row(forecast: object, space: Space) -> tuple[Array, bool]:
+    """What a game on a space takes from a user's forecast, and whether quantiles had to be sorted.
+
+    Quantiles at the levels of an ordered space, masses on the cells of a finite one.
+
+    >>> expert_row({"draw": 0.25, "home": 0.75}, Labels(["home", "draw", "away"]))[0].tolist()
+    [0.75, 0.25, 0.0]
+    >>> expert_row(0.75, Binary())[0].tolist()
+    [0.25, 0.75]
+    """
+    if isinstance(space, OrderedSpace):
+        return expert_quantiles(forecast, space)
+    if isinstance(space, Binary):
+        p = binary_probability(forecast)
+        return np.array([1.0 - p, p]), False
+    read: Callable[[object, Any], Array] = _READERS[type(space)]
+    if isinstance(forecast, FiniteForecast):
+        return _own_masses(forecast, space), False
+    return read(forecast, space), False
+
+
+def binary_probability(forecast: object) -> float:
+    """The probability of a yes, from anything that says one.
+
+    >>> binary_probability(0.75), binary_probability([0.25, 0.75]), binary_probability({1: 0.75})
+    (0.75, 0.75, 0.75)
+    """
+    if type(forecast) is float and 0.0 <= forecast <= 1.0:
+        return forecast
+    if isinstance(forecast, BinaryForecast):
+        return float(forecast)
+    if isinstance(forecast, Mapping) or _is_series(forecast):
+        return _binary_mapping(_as_mapping(forecast))
+    if isinstance(forecast, (list, tuple)) or (isinstance(forecast, np.ndarray) and forecast.ndim > 0):
+        return as_masses(forecast, 2).item(1)
+    said = getattr(forecast, "probability", forecast)
+    try:
+        said = said() if callable(said) else said
+        if isinstance(said, (str, bytes)):
+            raise TypeError
+        p = float(said)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(
+            "expected a probability between 0 and 1, a pair [no, yes], {1: probability}, or an object with "
+            f"probability, got {short(forecast)}"
+        ) from None
+    if not 0.0 <= p <= 1.0:
+        raise ValueError(f"expected a probability between 0 and 1, got {p!r}")
+    return p
+
+
+def _binary_mapping(given: Mapping[Any, Any]) -> float:
+    masses = {Binary().outcome(key): number(value, "probability") for key, value in given.items()}
+    if not masses:
+        raise ValueError("expected the probability of 1, got an empty mapping")
+    no, yes = masses.get(0), masses.get(1)
+    if yes is None:
+        yes = 1.0 - masses[0]
+    return as_masses([1.0 - yes if no is None else no, yes], 2).item(1)
+
+
+def _is_series(forecast: object) -> bool:
+    return hasattr(forecast, "to_dict") and hasattr(forecast, "index")
+
+
+def _as_mapping(forecast: Any) -> Mapping[Any, Any]:
+    mapping: Mapping[Any, Any] = forecast if isinstance(forecast, Mapping) else forecast.to_dict()
+    return mapping
+
+
+def _own_masses(forecast: FiniteForecast, space: Space) -> Array:
+    """The masses of another game's forecast on the same space."""
+    if isinstance(forecast, LabelForecast) and isinstance(space, Labels):
+        return _label_masses(forecast.to_dict(), space)
+    if forecast.space != space:
+        raise ValueError(f"expected a forecast on {short(space)}, got one on {short(forecast.space)}")
+    return as_masses(forecast.mass, forecast.mass.size)
+
+
+def _label_masses(forecast: object, space: Labels) -> Array:
+    if not (isinstance(forecast, Mapping) or _is_series(forecast)):
+        return _plain_masses(forecast, space, "probabilities in the order of the labels, or by label")
+    masses = [0.0] * space.cells
+    for label, value in _as_mapping(forecast).items():
+        masses[space.outcome(label)] += number(value, "probability")
+    return as_masses(masses, space.cells)
+
+
+def _plain_masses(forecast: object, space: FiniteSpace, accepted: str) -> Array:
+    if isinstance(forecast, (Sequence, np.ndarray)) and not isinstance(forecast, (str, bytes)):
+        return as_masses(forecast, space.cells)
+    if hasattr(forecast, "__array__"):
+        return as_masses(np.asarray(forecast), space.cells)
+    raise TypeError(f"expected {accepted}, got {short(forecast)}")
+
+
+def _circle_masses(forecast: object, space: Circle) -> Array:
+    if isinstance(forecast, tuple) and len(forecast) == 2:
+        forecast = Normal(number(forecast[0], "direction"), number(forecast[1], "spread"))
+    if isinstance(forecast, Normal):
+        return _wrapped(np.array([forecast.mean]), forecast.sd, space)
+    if isinstance(forecast, Ensemble):
+        if forecast.members.ndim != 1:
+            raise TypeError(f"expected an ensemble of directions, got vectors of length {forecast.members.shape[1]}")
+        return _wrapped(forecast.members, space.period / space.cells, space)
+    if callable(getattr(forecast, "pdf", None)):
+        return _by_density(forecast, space)
+    return _plain_masses(
+        forecast,
+        space,
+        f"{space.cells} masses, a (direction, spread) pair, an Ensemble of directions, or an object with pdf",
+    )
+
+
+def _wrapped(centres: Array, spread: float, space: Circle) -> Array:
+    """Masses of normal distributions wound round the circle, averaged."""
+    from scipy.special import ndtr  # late: it takes longer to import than a first forecast should
+
+    centres = np.array([space.outcome(centre) for centre in centres.tolist()])
+    if spread == 0.0:
+        return np.bincount([space.cell(centre) for centre in centres.tolist()], minlength=space.cells) / centres.size
+    if spread > 2.0 * space.period:
+        return np.full(space.cells, 1.0 / space.cells)  # but for exp(-78)
+    turns = math.ceil(10.0 * spread / space.period) + 1
+    edges = np.linspace(0.0, space.period, space.cells + 1)
+    below = np.zeros((centres.size, edges.size))
+    for turn in range(-turns, turns + 1):
+        below += ndtr((edges + turn * space.period - centres[:, None]) / spread)
+    return _normalised(np.maximum(np.diff(below, axis=1), 0.0).mean(axis=0))
+
+
+def _normalised(weights: Array) -> Array:
+    masses: Array = weights / weights.sum()
+    return masses
+
+
+def _by_density(forecast: Any, space: FiniteSpace) -> Array:
+    """Masses in proportion to a density at the centres of the cells."""
+    name = "logpdf" if callable(getattr(forecast, "logpdf", None)) else "pdf"
+    try:
+        values = np.asarray(getattr(forecast, name)(space.points), dtype=np.float64).reshape(-1)
+    except (TypeError, ValueError) as reason:
+        raise TypeError(f"expected {name} to take the centres of the cells, got {reason}") from reason
+    if values.size != space.cells:
+        raise ValueError(f"expected {name} to return a number for each of {space.cells} cells, got {values.size}")
+    if np.isnan(values).any() or values.max() == np.inf:
+        raise ValueError(f"expected {name} to return finite numbers, got nan or inf")
+    if name == "logpdf":
+        if values.max() == -np.inf:
+            raise ValueError("expected a density somewhere on the space, got none")
+        values = np.exp(values - values.max())
+    if values.min() < 0.0 or values.max() <= 0.0:
+        raise ValueError("expected a density that is positive somewhere and negative nowhere, got another")
+    return _normalised(values / values.max())
+
+
+def _box_masses(forecast: object, space: Box) -> Array:
+    d = len(space.bounds)
+    if isinstance(forecast, Ensemble):
+        members = forecast.members if forecast.members.ndim == 2 else forecast.members[:, None]
+        if members.shape[1] != d:
+            raise ValueError(f"expected an ensemble of vectors of length {d}, got {members.shape[1]}")
+        return _counted([space.cell(space.outcome(member, "clip")) for member in members], space)
+    grid = _on_grid(forecast, space)
+    if grid is not None:
+        return as_masses(grid, space.cells)
+    if isinstance(forecast, (list, tuple)) and len(forecast) == d:
+        product = np.ones(1)
+        for part, edges in zip(forecast, space.edges, strict=True):
+            product = np.multiply.outer(product, _side_masses(part, edges)).reshape(-1)
+        return _normalised(product)
+    if callable(getattr(forecast, "logpdf", None)) or callable(getattr(forecast, "pdf", None)):
+        return _by_density(forecast, space)
+    return _plain_masses(
+        forecast,
+        space,
+        f"masses on the grid, {d} forecasts of one component each, an Ensemble of vectors, or an object with pdf",
+    )
+
+
+def _on_grid(forecast: object, space: Box) -> Array | None:
+    """Masses in the shape of the grid, flat; pairs are not masses but points with a scale."""
+    nested = isinstance(forecast, (list, tuple)) and not any(isinstance(part, tuple) for part in forecast)
+    if not (isinstance(forecast, np.ndarray) or nested):
+        return None
+    try:
+        grid = np.asarray(forecast, dtype=np.float64)
+    except (TypeError, ValueError):
+        return None
+    return grid.reshape(-1) if grid.shape == space.shape else None
+
+
+def _counted(cells: list[int], space: FiniteSpace) -> Array:
+    """Frequencies of cells, with one more member that is anywhere: what did not come yet is not impossible."""
+    counts = np.bincount(cells, minlength=space.cells).astype(np.float64)
+    return _normalised(counts + 1.0 / space.cells)
+
+
+# Levels at which a forecast without a cdf is read off.
+_FINE = (np.arange(2000) + 0.5) / 2000
+
+
+def _side_masses(forecast: object, edges: Array) -> Array:
+    """Masses of one component on the cells of its side; what lies outside is moved to the bounds."""
+    known = _known_kind(forecast)
+    if isinstance(known, Normal) and known.sd > 0.0:
+        from scipy.special import ndtr
+
+        below = ndtr((edges[1:-1] - known.mean) / known.sd)
+    elif callable(getattr(known, "cdf", None)):
+        below = _called(known.cdf, edges[1:-1], "cdf")  # type: ignore[attr-defined]
+    elif isinstance(known, (Normal, Quantiles, Ensemble)) or callable(getattr(known, "ppf", None)):
+        read = known.quantile if isinstance(known, (Normal, Quantiles, Ensemble)) else known.ppf  # type: ignore[attr-defined]
+        values = np.maximum.accumulate(_called(read, _FINE, "ppf"))
+        below = np.searchsorted(values, edges[1:-1], side="right") / _FINE.size
+    else:
+        raise TypeError(f"expected {ACCEPTED} for each component, got {short(forecast)}")
+    below = np.maximum.accumulate(np.clip(below, 0.0, 1.0))
+    return np.diff(np.concatenate(([0.0], below, [1.0])))
+
+
+def _point_masses(forecast: object, space: Points) -> Array:
+    if isinstance(forecast, Ensemble):
+        return _counted([space.outcome(member, "clip") for member in forecast.members], space)
+    if isinstance(forecast, (list, tuple, np.ndarray)) and any(not _is_number(member) for member in forecast):
+        return _counted([space.outcome(member, "clip") for member in forecast], space)
+    return _plain_masses(forecast, space, f"{space.cells} masses, a sequence of points, or an Ensemble of vectors")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float, np.number))
+
+
+_READERS: dict[type, Callable[[object, Any], Array]] = {
+    Labels: _label_masses,
+    Circle: _circle_masses,
+    Box: _box_masses,
+    Points: _point_masses,
+}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import datetime
+import json
 import math
 import os
 import sys
 import warnings
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,25 +17,37 @@ from numpy.typing import ArrayLike, NDArray
 
 from orcast import ledger as _ledger
 from orcast import storage
-from orcast.adapters import expert_quantiles, expert_table
-from orcast.forecasts import PERCENTS, Forecast, as_levels
+from orcast.adapters import expert_quantiles, expert_row, expert_table
+from orcast.checks import number, short
+from orcast.forecasts import PERCENTS, as_levels
 from orcast.ledger import Guarantee
-from orcast.oracles import Equilibrium, Oracle, oracle_from_plain
-from orcast.oracles._state import Round
-from orcast.oracles.engine import forecast_of
-from orcast.payoffs import MomentMatching, NoRegret, Payoff, QuantileCalibration, payoff_from_plain
-from orcast.scores import CRPS
-from orcast.spaces import Interval, space_from_plain
+from orcast.oracles import Engine, Equilibrium, Oracle, oracle_from_plain
+from orcast.oracles.terms import Terms
+from orcast.payoffs import (
+    BinaryCalibration,
+    Calibeating,
+    DistributionCalibration,
+    LabelCalibration,
+    MomentMatching,
+    NoRegret,
+    Payoff,
+    QuantileCalibration,
+    payoff_from_plain,
+)
+from orcast.scores import CRPS, Brier
+from orcast.spaces import Binary, Labels, Line, OrderedSpace, Points, Space, space_from_plain
 
 Array = NDArray[np.float64]
 
 # How fast the usual lag is learnt.
 LAG_RATE = 0.05
+# The name of an expert that comes alone.
+ALONE = "expert"
 
 
-@dataclass
+@dataclass(slots=True)
 class _Waiting:
-    page: Round
+    page: Any
     issued: int
 
 
@@ -46,6 +59,9 @@ class Forecaster:
     dropped; at most ``max_pending`` wait, then the oldest is dropped with a warning.  ``predict`` changes nothing but
     the waiting rounds.
 
+    With ``memory`` (in rounds) the past is forgotten at that rate, and the promise is about the discounted mean: squared
+    it is at most B (1 - g)(1 + g^T) / ((1 + g)(1 - g^T)) with g = 1 - 1/memory, about B / (2 memory) in the long run.
+
     >>> import orcast as oc
     >>> game = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration())
     >>> p = game.predict(); game.update(0.3)
@@ -55,14 +71,15 @@ class Forecaster:
 
     def __init__(
         self,
-        space: Interval,
+        space: Space | None = None,
         payoff: Payoff | None = None,
         *,
         oracle: Oracle | None = None,
+        memory: float | None = None,
         outside: str = "raise",
         max_pending: int = 1000,
     ) -> None:
-        if not isinstance(space, Interval):
+        if space is not None and not isinstance(space, Space):
             raise TypeError(f"expected a space such as Interval(low, high), got {space!r}")
         if payoff is not None and not isinstance(payoff, Payoff):
             raise TypeError(f"expected a payoff such as QuantileCalibration(), got {payoff!r}")
@@ -72,48 +89,79 @@ class Forecaster:
             raise ValueError(f"expected outside='raise' or 'clip', got {outside!r}")
         if not isinstance(max_pending, (int, np.integer)) or isinstance(max_pending, bool) or max_pending < 1:
             raise ValueError(f"expected max_pending of at least 1, got {max_pending!r}")
-        self.space = space
-        self.payoff = default_payoff() if payoff is None else payoff
+        self.space: Space = Line() if space is None else space
+        self.payoff = default_payoff(self.space) if payoff is None else payoff
         self.oracle: Oracle = Equilibrium() if oracle is None else oracle
+        self.memory = None if memory is None else number(memory, "memory (in rounds)", 2.0, 1e12)
         self.outside = outside
         self.max_pending = int(max_pending)
-        self._engine = self.oracle.bind(space, self.payoff)
+        self._bind((ALONE,))
         self._waiting: dict[Hashable, _Waiting] = {}
         self._reserved = 0.0
         self._issued = 0
         self._usual_lag: float | None = None
         self._said_crossed = False
 
+    def _bind(self, experts: tuple[str, ...], sizes: Sequence[int] | None = None) -> None:
+        terms = Terms(self.space, self.payoff, experts, self.memory)
+        self._engine: Engine = self.oracle.bind(terms, sizes)
+        self._experts = experts
+
     # --- the loop
-    def predict(self, forecast: object = None, *, id: Hashable = None) -> Forecast:
-        """A calibrated forecast for the next outcome, around the expert's forecast if there is one."""
-        plain_id(id)
-        if id is not None and id in self._waiting:
-            raise ValueError(f"expected a new id, got {id!r}, which already waits for its outcome")
-        expert = None if forecast is None else self._expert(forecast)
-        if id is None and None in self._waiting:
-            self._take(None)
-        dropped: list[Hashable] = []
-        if len(self._waiting) >= self.max_pending:
-            dropped = [next(iter(self._waiting))]
-            self._take(dropped[0])
-        page = self._engine.predict(expert, pending=self._outstanding(), reserved=self._reserved)
+    def predict(
+        self,
+        forecast: object = None,
+        *,
+        experts: Mapping[str, object] | None = None,
+        x: Any = None,
+        id: Hashable = None,
+    ) -> Any:
+        """A calibrated forecast for the next outcome, around the expert's forecast if there is one.
+
+        Several experts come by name in ``experts``; those of the first round are all there will be, and one that is
+        None or left out in a round does not count in it.  ``x`` are the features that contexts and utilities look at.
+        """
+        if id is not None:
+            plain_id(id)
+            if id in self._waiting:
+                raise ValueError(f"expected a new id, got {id!r}, which already waits for its outcome")
+        rows = self._rows(forecast, experts)
+        features = None if x is None else plain_features(x)
+        waiting = self._waiting
+        pending, reserved = self._outstanding(), self._reserved
+        replaced = waiting.get(None) if id is None else None
+        oldest: Hashable = None
+        if replaced is not None:
+            gone: _Waiting | None = replaced
+        elif len(waiting) >= self.max_pending:
+            oldest = next(iter(waiting))
+            gone = waiting[oldest]
+        else:
+            gone = None
+        if gone is not None:
+            pending = min(pending, float(len(waiting) - 1))
+            reserved = max(reserved - float(gone.page.note[_ledger.OVERDRAFT]), 0.0) if len(waiting) > 1 else 0.0
+        page = self._engine.predict(rows, features, pending=pending, reserved=reserved)
+        if gone is not None:
+            self._take(None if replaced is not None else oldest)
         self._reserved += float(page.note[_ledger.OVERDRAFT])
         self._issued += 1
-        self._waiting[id] = _Waiting(page, self._issued)
-        for oldest in dropped:
+        waiting[id] = _Waiting(page, self._issued)
+        if gone is not None and replaced is None:
             _say(
                 f"{self.max_pending} rounds wait for their outcome (max_pending); the oldest, {oldest!r}, is dropped",
                 RuntimeWarning,
             )
-        return forecast_of(page)
+        return self._engine.forecast(page)
 
-    def update(self, y: float, *, id: Hashable = None) -> None:
+    def update(self, y: Any, *, id: Hashable = None) -> None:
         """Book the outcome of the unnamed round, or of a named one."""
         value = self.space.outcome(y, self.outside)
-        waiting = self._take(self._known(id))
+        waiting = self._waiting[self._known(id)]
+        others = self._reserved - float(waiting.page.note[_ledger.OVERDRAFT]) if len(self._waiting) > 1 else 0.0
+        self._engine.update(waiting.page, value, reserved=max(others, 0.0))
+        self._take(id)
         self._learn_lag(float(self._issued - waiting.issued))
-        self._engine.update(waiting.page, value, reserved=self._reserved)
 
     def drop(self, id: Hashable = None) -> None:
         """Forget a round whose outcome will never come.
@@ -132,17 +180,46 @@ class Forecaster:
         """What was promised and what was kept, so far."""
         return self._engine.guarantee()
 
-    def _expert(self, forecast: object) -> Array:
-        quantiles, crossed = expert_quantiles(forecast, self.space)
-        self._say_crossed(crossed)
-        return quantiles
+    def _rows(self, forecast: object, experts: Mapping[str, object] | None) -> Array | None:
+        """The experts' forecasts, a row each, in the order of their names; nan for one that is missing."""
+        if experts is None:
+            if forecast is None:
+                return None
+            row, crossed = expert_row(forecast, self.space)
+            if crossed:
+                self._say_crossed(True)
+            if self._experts != (ALONE,):
+                self._rename((ALONE,), "a single forecast")
+            return row[None, :]
+        if forecast is not None:
+            raise TypeError("expected a forecast or experts=, got both")
+        if not isinstance(experts, Mapping) or not all(isinstance(name, str) for name in experts):
+            raise TypeError(f"expected experts= as forecasts by name, got {short(experts)}")
+        there = {name: expert_row(given, self.space) for name, given in experts.items() if given is not None}
+        if not there:
+            raise ValueError("expected at least one expert in a round, got none")
+        self._say_crossed(any(crossed for _, crossed in there.values()))
+        if not set(experts) <= set(self._experts):
+            self._rename(tuple(experts), short(sorted(set(experts) - set(self._experts))))
+        rows = np.full((len(self._experts), next(iter(there.values()))[0].size), np.nan)
+        for i, name in enumerate(self._experts):
+            if name in there:
+                rows[i] = there[name][0]
+        return rows
+
+    def _rename(self, experts: tuple[str, ...], got: str) -> None:
+        """Other experts, which only a game that has not begun can have."""
+        if self._waiting or self._engine.guarantee().rounds:
+            known = ", ".join(map(repr, self._experts))
+            raise ValueError(f"expected experts among those of the first round, {known}, got {got}")
+        self._bind(experts)
 
     def _say_crossed(self, crossed: bool) -> None:
         if crossed and not self._said_crossed:
             self._said_crossed = True
             _say("crossing quantiles were sorted (said once)", UserWarning)
 
-    def _outcome(self, y: object, row: int) -> float:
+    def _outcome(self, y: object, row: int) -> Any:
         try:
             return self.space.outcome(y, self.outside)
         except (TypeError, ValueError) as reason:
@@ -177,34 +254,75 @@ class Forecaster:
 
     # --- many rounds at once
     def run(
-        self, forecasts: Any, outcomes: Any, *, levels: ArrayLike | None = None, at: ArrayLike | None = None
+        self,
+        forecasts: Any,
+        outcomes: Any,
+        *,
+        x: Any = None,
+        levels: ArrayLike | None = None,
+        at: ArrayLike | None = None,
     ) -> Array:
-        """Play a whole history in one compiled loop; returns the quantiles played, a row a round.
+        """Play a whole history, in one compiled loop where there is one; returns what was played, a row a round.
 
         ``forecasts`` is a sequence of anything that ``predict`` takes, or, with ``levels``, an array with a row of
-        quantiles a round.  Each outcome is known before the next forecast; no round may be waiting.  All input is
-        checked before anything changes.  The quantiles are those at the levels ``at``: 0.01, ..., 0.99 by default.
+        quantiles a round; ``x`` is a sequence of features.  Each outcome is known before the next forecast; no round
+        may be waiting.  If any input is refused, nothing has changed.  A row is the quantiles at the levels ``at``,
+        0.01, ..., 0.99 by default; on finite spaces the probability of each cell, of the outcome 1 on ``Binary``.
         """
         if self._waiting:
             raise ValueError(f"expected no waiting rounds, got {len(self._waiting)}: update or drop them first")
         wanted = np.atleast_1d(as_levels(PERCENTS if at is None else at))
         if wanted.ndim != 1 or (np.diff(wanted) <= 0.0).any():
             raise ValueError(f"expected increasing levels, got {at!r}")
-        values = np.array([self._outcome(y, row) for row, y in enumerate(_each(outcomes, "outcomes"))])
-        if levels is not None:
-            experts, crossed = expert_table(levels, forecasts, self.space)
-        else:
-            rows = [expert_quantiles(forecast, self.space) for forecast in _each(forecasts, "forecasts")]
-            experts = np.array([row for row, _ in rows]).reshape(len(rows), len(self.space.levels))
-            crossed = any(sorted_ for _, sorted_ in rows)
+        values = [self._outcome(y, row) for row, y in enumerate(_each(outcomes, "outcomes"))]
+        experts, crossed = self._history(forecasts, levels)
         if len(experts) != len(values):
             raise ValueError(f"expected as many outcomes as forecasts, got {len(values)} and {len(experts)}")
+        features = None if x is None else [plain_features(each) for each in _each(x, "features")]
+        if features is not None and len(features) != len(values):
+            raise ValueError(f"expected as many features as outcomes, got {len(features)} and {len(values)}")
+        if self._experts != (ALONE,):
+            self._rename((ALONE,), "a single forecast")
         self._say_crossed(crossed)
-        quantiles, _ = self._engine.run(experts, values, np.ascontiguousarray(wanted))
+        if self._engine.runs:
+            engine: Any = self._engine
+            played, _ = engine.run(experts[:, None, :], features, np.array(values), np.ascontiguousarray(wanted))
+        else:
+            played = self._run_slowly(experts, features, values, wanted)
         self._issued += len(values)
         for _ in values:
             self._learn_lag(0.0)
-        return quantiles
+        return played
+
+    def _history(self, forecasts: Any, levels: ArrayLike | None) -> tuple[Array, bool]:
+        if isinstance(self.space, OrderedSpace) and levels is not None:
+            return expert_table(levels, forecasts, self.space)
+        if levels is not None:
+            raise TypeError(f"expected levels= only on ordered spaces, got them on {self.space!r}")
+        read = expert_quantiles if isinstance(self.space, OrderedSpace) else expert_row
+        rows = [read(forecast, self.space) for forecast in _each(forecasts, "forecasts")]  # type: ignore[operator]
+        width = len(self.space.levels) if isinstance(self.space, OrderedSpace) else self.space.cells
+        return np.array([row for row, _ in rows]).reshape(len(rows), width), any(sorted_ for _, sorted_ in rows)
+
+    def _run_slowly(self, experts: Array, features: list[Any] | None, values: list[Any], wanted: Array) -> Array:
+        before = {name: array.copy() for name, array in self._engine.arrays().items()}
+        played = []
+        try:
+            for t, y in enumerate(values):
+                page = self._engine.predict(experts[t : t + 1], None if features is None else features[t])
+                p = self._engine.forecast(page)
+                if isinstance(self.space, OrderedSpace):
+                    played.append(p.quantile(wanted))
+                else:
+                    played.append(p.mass[1:] if isinstance(self.space, Binary) else p.mass)
+                self._engine.update(page, y)
+        except BaseException:
+            self._bind(self._experts, getattr(self._engine, "sizes", None))
+            if before:
+                self._engine.restore({name: before.get(name, array) for name, array in self._engine.arrays().items()})
+            raise
+        width = len(wanted) if isinstance(self.space, OrderedSpace) else self.space.cells
+        return np.array(played).reshape(len(values), -1 if played else width)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.space}, {self.guarantee})"
@@ -215,9 +333,15 @@ class Forecaster:
         write_state(self, path, "Forecaster")
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Forecaster:
-        """Continue from a file, bit for bit; refuses what it cannot read, in one sentence."""
-        return read_state(path, "Forecaster")
+    def load(
+        cls, path: str | os.PathLike[str], *, payoff: Payoff | None = None, space: Space | None = None
+    ) -> Forecaster:
+        """Continue from a file, bit for bit; refuses what it cannot read, in one sentence.
+
+        Functions are not saved: a payoff (or a space of points with a distance) that has them is given again, and must
+        be configured as the saved one was.
+        """
+        return read_state(path, "Forecaster", payoff=payoff, space=space)
 
 
 def _each(values: Any, what: str) -> list[Any]:
@@ -233,6 +357,62 @@ def _say(message: str, kind: type[Warning]) -> None:
     while sys._getframe(depth).f_globals.get("__name__", "").startswith("orcast."):
         depth += 1
     warnings.warn(message, kind, stacklevel=depth + 1)
+
+
+def plain_features(x: Any) -> Any:
+    """Features that a waiting round can be saved with: names and values, or a row of values; or one clear sentence."""
+    if hasattr(x, "to_dict") and hasattr(x, "index"):
+        x = x.to_dict()  # a row of a data frame
+    if isinstance(x, Mapping):
+        for key, value in x.items():
+            if not isinstance(key, str) or not _is_plain(value):
+                raise TypeError(f"expected features as plain values by name, got {short(key)}: {short(value)}")
+        return dict(x)
+    if _is_plain(x):
+        return x
+    raise TypeError(f"expected features as plain values by name, got {short(x)}")
+
+
+def _is_plain(value: Any) -> bool:
+    if value is None or isinstance(value, (str, bool, int, float, np.number, np.bool_)):
+        return True
+    if isinstance(value, (datetime.date, np.datetime64)):
+        return True
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind in "fiub"
+    return isinstance(value, (list, tuple)) and all(map(_is_plain, value))
+
+
+def _to_json(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {"features": {key: _to_json(each) for key, each in value.items()}}
+    if isinstance(value, np.generic) and not isinstance(value, np.datetime64):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": repr(value)}
+    if isinstance(value, np.ndarray):
+        return {"array": [_to_json(each) for each in value.ravel().tolist()], "shape": list(value.shape)}
+    if isinstance(value, tuple):
+        return {"tuple": [_to_json(each) for each in value]}
+    if isinstance(value, list):
+        return [_to_json(each) for each in value]
+    return plain_id(value) if isinstance(value, (datetime.date, np.datetime64)) else value
+
+
+def _from_json(data: Any) -> Any:
+    if isinstance(data, list):
+        return [_from_json(each) for each in data]
+    if not isinstance(data, dict):
+        return data
+    if "features" in data:
+        return {key: _from_json(each) for key, each in data["features"].items()}
+    if "float" in data:
+        return float(data["float"])
+    if "array" in data:
+        return np.array([_from_json(each) for each in data["array"]]).reshape(data["shape"])
+    if "tuple" in data:
+        return tuple(_from_json(each) for each in data["tuple"])
+    return id_from_plain(data)
 
 
 def plain_id(id: object) -> Any:
@@ -265,41 +445,50 @@ def id_from_plain(data: Any) -> Hashable:
 
 def write_state(game: Forecaster, path: str | os.PathLike[str], owner: str) -> None:
     """Write a game's state under the name of the class that owns it."""
-    ids = []
+    waiting_rounds = []
     arrays: dict[str, NDArray[Any]] = {f"memory/{name}": a for name, a in game._engine.arrays().items()}
-    for number, (id, waiting) in enumerate(game._waiting.items()):
-        ids.append([plain_id(id), waiting.issued])
-        for name, array in waiting.page._asdict().items():
-            arrays[f"page/{number}/{name}"] = array
+    for number_, (id, waiting) in enumerate(game._waiting.items()):
+        features = getattr(waiting.page, "features", None)
+        waiting_rounds.append([plain_id(id), waiting.issued, _to_json(features)])
+        for name, array in waiting.page.arrays().items():
+            # nan stands for a missing expert
+            arrays[f"page/{number_}/{name}"] = array
     header = {
         "class": owner,
         "space": game.space.to_plain(),
         "payoff": game.payoff.to_plain(),
         "oracle": game.oracle.to_plain(),
+        "memory": game.memory,
+        "experts": list(game._experts),
+        "sizes": getattr(game._engine, "sizes", None),
         "outside": game.outside,
         "max_pending": game.max_pending,
         "issued": game._issued,
         "usual_lag": game._usual_lag,
         "reserved": game._reserved,
         "said_crossed": game._said_crossed,
-        "waiting": ids,
+        "waiting": waiting_rounds,
     }
     storage.write(path, header, arrays)
 
 
-def read_state(path: str | os.PathLike[str], owner: str) -> Forecaster:
+def read_state(
+    path: str | os.PathLike[str], owner: str, *, payoff: Payoff | None = None, space: Space | None = None
+) -> Forecaster:
     """Read a game's state that was written under the name of the class that owns it."""
     header, arrays = storage.read(path)
     if header.get("class") != owner:
         raise ValueError(f"expected the state of a {owner}, got that of a {header.get('class')}: {path}")
     try:
         game = Forecaster(
-            space_from_plain(header["space"]),
-            payoff_from_plain(header["payoff"]),
+            _given(space, header["space"], space_from_plain, "space"),
+            _given(payoff, header["payoff"], payoff_from_plain, "payoff"),
             oracle=oracle_from_plain(header["oracle"]),
+            memory=header["memory"],
             outside=header["outside"],
             max_pending=header["max_pending"],
         )
+        game._bind(tuple(header["experts"]), header["sizes"])
         game._engine.restore({name[7:]: a for name, a in arrays.items() if name.startswith("memory/")})
         game._issued = int(header["issued"])
         lag = header["usual_lag"]
@@ -308,16 +497,45 @@ def read_state(path: str | os.PathLike[str], owner: str) -> Forecaster:
         if not (game._reserved >= 0.0 and game._issued >= 0 and (game._usual_lag or 0.0) >= 0.0):
             raise ValueError("a counter is negative or not a number")
         game._said_crossed = bool(header["said_crossed"])
-        for number, (id, issued) in enumerate(header["waiting"]):
-            page = {name: arrays[f"page/{number}/{name}"] for name in Round._fields}
-            game._waiting[id_from_plain(id)] = _Waiting(game._engine.restored_round(page), int(issued))
+        pages: dict[int, dict[str, NDArray[Any]]] = {}
+        for name, array in arrays.items():
+            if name.startswith("page/"):
+                _, number_, field = name.split("/", 2)
+                pages.setdefault(int(number_), {})[field] = array
+        for number_, (id, issued, features) in enumerate(header["waiting"]):
+            page = game._engine.restored_page(pages[number_], _from_json(features))
+            game._waiting[id_from_plain(id)] = _Waiting(page, int(issued))
     except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as reason:
+        if str(reason).startswith("expected the same") or " payoff= " in str(reason) or " space= " in str(reason):
+            raise
         raise ValueError(
             f"expected a state that this version can use, got one that it cannot ({reason}): {path}"
         ) from reason
     return game
 
 
-def default_payoff() -> Payoff:
-    """Quantiles, two moments, and no regret in CRPS."""
-    return QuantileCalibration() + MomentMatching(2) + NoRegret(CRPS())
+def _given(given: Any, saved: dict[str, Any], read: Any, what: str) -> Any:
+    """What was saved; or what is given again, if it is configured alike."""
+    if given is None:
+        return read(saved)
+    if json.loads(json.dumps(given.to_plain())) != saved:
+        raise ValueError(f"expected the same {what} as was saved, {short(saved)}, got {short(given.to_plain())}")
+    return given
+
+
+def default_payoff(space: Space) -> Payoff:
+    """What is asked for on a space unless told otherwise.
+
+    Quantities: quantiles, two moments, no regret in CRPS.  Binary outcomes and labels: calibrated probabilities, also
+    given what the expert said, no regret in Brier score.  Other spaces: two moments (distribution calibration where
+    there are none) and no regret in energy score.
+    """
+    if isinstance(space, OrderedSpace):
+        return QuantileCalibration() + MomentMatching(2) + NoRegret(CRPS())
+    if isinstance(space, Binary):
+        return BinaryCalibration() + Calibeating(weight=0.5) + NoRegret(Brier())
+    if isinstance(space, Labels):
+        return LabelCalibration() + NoRegret(Brier())
+    if isinstance(space, Points) and not isinstance(space.points, np.ndarray):
+        return DistributionCalibration() + NoRegret(Brier())
+    return MomentMatching(2) + NoRegret(CRPS())

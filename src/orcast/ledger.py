@@ -9,12 +9,22 @@ so that the miscalibration ||S_T||_+ / T is at most sqrt(C B + B_1 + ... + B_T) 
 sequence (paper, theorem 4.1, where C = 0; the half-space condition of its proposition 4.2 is sufficient for the rule,
 not necessary).  The credit of C rounds is ours: without it the bound is so tight after one or two outcomes that only
 absurd forecasts keep it; it costs a factor sqrt(1 + C / T).
+
+**Parts and groups.**  The payoff is a direct sum of parts; part i has a context c_i (a vector known before the outcome,
+(1,) if it is calibrated over all rounds alike) and books the matrix c_i (x) payoff_i.  The oracle only ever sees
+c_i^T S_i.  Each group of a part keeps an account of its own, B times its own rounds, so that no group can spend the
+slack of the others.
+
+**Forgetting.**  With a memory of M rounds, S <- g S + payoff and the budget b <- g^2 b + B_t, where g = 1 - 1/M.  The
+miscalibration is the norm of the discounted mean, and squared it is at most
+B (1 - g)(1 + g^T) / ((1 + g)(1 - g^T)), plus what is left of the credit.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +38,16 @@ HELD = 2  # of these, rounds whose certificate held
 EXCESS = 3  # what was added to the budget because a certificate did not hold
 ROOTS = 4  # sum of the sizes that the booked payoffs may have
 DELAY = 5  # for each booked round, the outcomes booked between its forecast and its own outcome; summed
-ACCOUNT_SIZE = 6
+WEIGHT = 6  # the rounds, discounted as the payoffs are
+ACCOUNT_SIZE = 7
+
+# Places in the account of a group of a part; GROUP_COUNT is the discounted sum of its contexts.
+GROUP_BUDGET, GROUP_COUNT, GROUP_EXCESS = 0, 1, 2
+GROUP_SIZE = 3
+
+# Columns of a layout: where the part starts in S (group by group), its coordinates, its groups, where its places in
+# the core start, where its context starts, and whether it is one-sided.
+START, SIZE, GROUPS, PLACES, CONTEXT, ONE_SIDED = 0, 1, 2, 3, 4, 5
 
 # Places in the note that a round keeps of its certificate.
 WORST, OVERDRAFT, BOUND, ALLOWED, HOLDS, ROOT, ROOTS_THEN, ROUNDS_THEN = 0, 1, 2, 3, 4, 5, 6, 7
@@ -39,38 +58,145 @@ CREDIT = 16.0
 ROUNDING = 1e-9
 
 
-def squared_norm(total: Array, one_sided: int) -> float:
-    """||S||_+^2; the coordinates from `one_sided` on count through their positive part."""
+class Layout(NamedTuple):
+    """How the parts of a payoff lie in the ledger, and how they share the core: the payoff before contexts and weights.
+
+    Two parts may share coordinates of the core, as the same quantiles given different contexts do.
+    """
+
+    parts: NDArray[np.int64]  # a row a part
+    places: NDArray[np.int64]  # for each coordinate of each part, its place in the core
+    scale: Array  # weight of each part, over the root of its bound where it is two-sided
+    bounds: Array  # squared bound of each part, weight included, for a context of norm one
+    sides: Array  # for each coordinate of the ledger: 1 if it is one-sided
+    general: float  # squared bound of the whole
+
+
+class Shape(NamedTuple):
+    """What a layout needs to know of a part."""
+
+    places: Sequence[int]
+    groups: int
+    one_sided: bool
+    scale: float
+    bound: float
+    reach: float = 1.0  # squared bound of the context
+
+
+def layout_of(shapes: Sequence[Shape]) -> Layout:
+    """The layout of parts in a row."""
+    parts, places, sides = [], [], []
+    start = context = 0
+    for shape in shapes:
+        size = len(shape.places)
+        parts.append([start, size, shape.groups, len(places), context, int(shape.one_sided)])
+        places.extend(shape.places)
+        sides.extend([float(shape.one_sided)] * (size * shape.groups))
+        start += size * shape.groups
+        context += shape.groups
+    return Layout(
+        np.array(parts, dtype=np.int64).reshape(-1, 6),
+        np.array(places, dtype=np.int64),
+        np.array([shape.scale for shape in shapes], dtype=np.float64),
+        np.array([shape.bound for shape in shapes], dtype=np.float64),
+        np.array(sides, dtype=np.float64),
+        float(sum(shape.bound * shape.reach for shape in shapes)),
+    )
+
+
+def squared_norm(sides: Array, total: Array) -> float:
+    """||S||_+^2; one-sided coordinates count through their positive part."""
     square = 0.0
     for i in range(total.shape[0]):
         s = total[i]
-        if i < one_sided or s > 0.0:
+        if sides[i] == 0.0 or s > 0.0:
             square += s * s
     return square
 
 
-def note_certificate(
+def combine(layout: Layout, total: Array, context: Array, keep: float, owed: Array, factors: Array) -> None:
+    """What the oracle sees of the ledger: owed = sum of scale c^T S_+ in the core, and what multiplies its squares.
+
+    For a core payoff d the whole payoff has <S_+, payoff> = <owed, d> and ||payoff||^2 = sum of factors d^2.
+    """
+    for i in range(owed.shape[0]):
+        owed[i] = 0.0
+        factors[i] = 0.0
+    for part in range(layout.parts.shape[0]):
+        start, size, groups, places, at, one_sided = layout.parts[part]
+        scale = layout.scale[part]
+        norm = 0.0
+        for group in range(groups):
+            c = context[at + group]
+            if c == 0.0:
+                continue
+            norm += c * c
+            first = start + group * size
+            for i in range(size):
+                s = total[first + i]
+                if one_sided == 0 or s > 0.0:
+                    owed[layout.places[places + i]] += keep * scale * c * s
+        for i in range(size):
+            factors[layout.places[places + i]] += scale * scale * norm
+
+
+def room(
+    layout: Layout,
     account: Array,
+    groups: Array,
+    total: Array,
     square: float,
+    context: Array,
+    keep: float,
     reserved: float,
-    worst: float,
-    linear: float,
-    bound: float,
-    general: float,
-    note: Array,
+) -> float:
+    """The slack that a round may use beyond its own B_t.
+
+    That is what the whole has left and no waiting round has `reserved`; and with groups, what the groups that the
+    round belongs to have left.  A part without groups lends in proportion to the rounds of the rarest of them.
+    """
+    free = keep * keep * (account[BUDGET] - square) - reserved
+    grouped = False
+    rarest = account[ROUNDS]
+    row = 0
+    for part in range(layout.parts.shape[0]):
+        count, at = layout.parts[part, GROUPS], layout.parts[part, CONTEXT]
+        for group in range(count):
+            if count > 1 and context[at + group] != 0.0:
+                grouped = True
+                rarest = min(rarest, groups[row, GROUP_COUNT])
+            row += 1
+    if grouped and free > 0.0:
+        share = min((max(rarest, 0.0) + 1.0) / (account[ROUNDS] + 1.0), 1.0)
+        own = -share * reserved
+        row = 0
+        for part in range(layout.parts.shape[0]):
+            start, size, count, _, at, one_sided = layout.parts[part]
+            for group in range(count):
+                if context[at + group] != 0.0:
+                    left = groups[row, GROUP_BUDGET]
+                    for i in range(start + group * size, start + (group + 1) * size):
+                        if one_sided == 0 or total[i] > 0.0:
+                            left -= total[i] * total[i]
+                    own += keep * keep * left * (1.0 if count > 1 else share)
+                row += 1
+        free = min(free, own)
+    return max(free, 0.0)
+
+
+def note_certificate(
+    account: Array, keep: float, square: float, free: float, linear: float, bound: float, general: float, note: Array
 ) -> None:
     """Judge a forecast before its outcome: `linear` is the largest 2 <S_+, payoff> + ||payoff||^2.
 
-    `bound` is B_t, the largest squared payoff of this round, and `general` the bound B of any round.
-
-    What it may use beyond its own B_t (its overdraft) comes out of the slack that is not `reserved`: the overdrafts of
-    the rounds which still wait for their outcome.
+    `bound` is B_t, the largest squared payoff of this round, and `general` the bound B of any round.  What it may use
+    beyond its own B_t (its overdraft) comes out of the slack that is `free`.
     """
     overdraft = max(linear - bound, 0.0)
-    free = max(account[BUDGET] - reserved - square, 0.0)
-    note[WORST] = worst
+    carried = keep * keep * square
+    note[WORST] = carried + linear
     note[BOUND] = bound
-    note[ALLOWED] = account[BUDGET] - reserved + bound
+    note[ALLOWED] = carried + free + bound
     note[HOLDS] = 1.0 if overdraft <= free + ROUNDING * (account[BUDGET] + bound) else 0.0
     note[OVERDRAFT] = min(overdraft, free)
     note[ROOT] = max(bound, general) ** 0.5
@@ -78,22 +204,57 @@ def note_certificate(
     note[ROUNDS_THEN] = account[ROUNDS]
 
 
-def settle(account: Array, total: Array, one_sided: int, reserved: float, payoff: Array, note: Array) -> None:
-    """Book the payoff of a round; `reserved` is the overdraft of the others that still wait.
+def settle(
+    layout: Layout,
+    account: Array,
+    groups: Array,
+    total: Array,
+    context: Array,
+    keep: float,
+    reserved: float,
+    payoff: Array,
+    note: Array,
+) -> None:
+    """Book the core payoff of a round; `reserved` is the overdraft of the others that still wait.
 
     With d outcomes booked since its forecast, S has moved by at most d sqrt(B), and the budget grows by the cross
     term of the squares, 2 d B; so the promise squared is at most B (T + C + 2 sum d) / T^2.
     """
-    square = 0.0
-    for i in range(total.shape[0]):
-        total[i] += payoff[i]
-        if i < one_sided or total[i] > 0.0:
-            square += total[i] * total[i]
+    if keep < 1.0:
+        for i in range(total.shape[0]):
+            total[i] *= keep
+        for i in range(groups.shape[0]):
+            groups[i, GROUP_BUDGET] *= keep * keep
+            groups[i, GROUP_COUNT] *= keep
+        account[BUDGET] *= keep * keep
+        account[WEIGHT] *= keep
     account[BUDGET] += note[BOUND] + 2.0 * note[ROOT] * (account[ROOTS] - note[ROOTS_THEN])
     account[DELAY] += account[ROUNDS] - note[ROUNDS_THEN]
     account[ROOTS] += note[ROOT]
     account[ROUNDS] += 1.0
+    account[WEIGHT] += 1.0
     account[HELD] += note[HOLDS]
+    row = 0
+    square = 0.0
+    for part in range(layout.parts.shape[0]):
+        start, size, count, places, at, one_sided = layout.parts[part]
+        for group in range(count):
+            c = context[at + group]
+            own = 0.0
+            for i in range(size):
+                j = start + group * size + i
+                if c != 0.0:
+                    total[j] += layout.scale[part] * c * payoff[layout.places[places + i]]
+                if one_sided == 0 or total[j] > 0.0:
+                    own += total[j] * total[j]
+            square += own
+            groups[row, GROUP_BUDGET] += c * c * layout.bounds[part]
+            groups[row, GROUP_COUNT] += abs(c)
+            excess = own - groups[row, GROUP_BUDGET]
+            if excess > 0.0:
+                groups[row, GROUP_BUDGET] += excess
+                groups[row, GROUP_EXCESS] += excess
+            row += 1
     excess = square - (account[BUDGET] - reserved)
     if excess > 0.0:
         account[BUDGET] += excess
@@ -104,8 +265,8 @@ def settle(account: Array, total: Array, one_sided: int, reserved: float, payoff
 class Certificate:
     """What is known of a forecast before its outcome: `holds` if no outcome can break the promise.
 
-    ``worst_next`` is the largest ||S + payoff||_+^2 that any outcome can cause and ``allowed`` what the promise allows;
-    ``bound`` is B_t, the largest squared payoff of this round.
+    ``worst_next`` bounds ||S + payoff||_+^2 over all outcomes and ``allowed`` is what the promise allows; ``bound`` is
+    B_t, the largest squared payoff of this round.
 
     >>> import orcast as oc
     >>> p = oc.Recalibrator(oc.Interval(0, 1)).predict(oc.Normal(0.5, 0.1))
@@ -120,6 +281,19 @@ class Certificate:
 
 
 @dataclass(frozen=True)
+class Group:
+    """How one group of a part fares: the norm of its mean normalised payoff and the bound on it.
+
+    The bound is kept by the oracle where the groups are disjoint.  Where groups overlap, or other parts pull against
+    them, only the sum is promised, and the bound of a group includes what it went beyond its own.
+    """
+
+    rounds: float
+    miscalibration: float
+    promised: float
+
+
+@dataclass(frozen=True)
 class Guarantee:
     """What was promised and what was kept: ``miscalibration <= promised`` after every round.
 
@@ -127,7 +301,7 @@ class Guarantee:
     (1.0 before any), ``parts`` the size of the mean payoff of each part in its own units: the root of the QCE on cells
     for quantiles, the largest error of a mean power for moments, the mean excess score (negative: better than the
     expert, as represented on the cells) for regret.  ``delay`` is the mean number of outcomes booked between a
-    forecast and its own outcome.
+    forecast and its own outcome, ``groups`` the accounts of the groups of parts that have a context.
 
     >>> import orcast as oc
     >>> recal = oc.Recalibrator(oc.Interval(0, 1))
@@ -143,6 +317,7 @@ class Guarantee:
     held: float
     parts: dict[str, float] = field(default_factory=dict)
     delay: float = 0.0
+    groups: dict[str, dict[str, Group]] = field(default_factory=dict)
 
     def __str__(self) -> str:
         parts = ", ".join(f"{name} {value:.3g}" for name, value in self.parts.items())
@@ -153,22 +328,25 @@ class Guarantee:
 
 
 class Ledger:
-    """The sum of the payoffs and its account, of constant size.
+    """The sum of the payoffs and its accounts, of constant size.
 
-    The coordinates from ``one_sided`` on (regret) count through their positive part.
-
-    >>> ledger = Ledger(2, one_sided=1)
-    >>> note = ledger.certify(worst=1.0, linear=1.0, bound=1.0)
-    >>> ledger.book(np.array([0.6, -0.8]), note)
+    >>> ledger = Ledger(layout_of([Shape([0], 1, False, 1.0, 1.0), Shape([1], 1, True, 1.0, 1.0)]), credit=0.0)
+    >>> note = ledger.certify(np.ones(2), linear=1.0, bound=1.0)
+    >>> ledger.book(np.array([0.6, -0.8]), np.ones(2), note)
     >>> round(ledger.miscalibration, 3), ledger.promised
     (0.6, 1.0)
     """
 
-    def __init__(self, size: int, one_sided: int | None = None, *, credit: float = 0.0) -> None:
-        self.total: Array = np.zeros(size)
+    def __init__(self, layout: Layout, *, credit: float = CREDIT, keep: float = 1.0) -> None:
+        self.layout = layout
+        self.keep = keep
+        self.bound = layout.general
+        self.total: Array = np.zeros(layout.sides.size)
         self.account: Array = np.zeros(ACCOUNT_SIZE)
-        self.account[BUDGET] = credit
-        self.one_sided = size if one_sided is None else one_sided
+        self.account[BUDGET] = credit * self.bound
+        counts = layout.parts[:, GROUPS]
+        self.groups: Array = np.zeros((int(counts.sum()), GROUP_SIZE))
+        self.groups[:, GROUP_BUDGET] = credit * np.repeat(layout.bounds, counts)
 
     @property
     def rounds(self) -> int:
@@ -176,15 +354,19 @@ class Ledger:
         return int(self.account[ROUNDS])
 
     @property
+    def square(self) -> float:
+        """||S||_+^2."""
+        return float(squared_norm(self.layout.sides, self.total))
+
+    @property
     def miscalibration(self) -> float:
         """||S_T||_+ / T, zero before any outcome."""
-        square = float(squared_norm(self.total, self.one_sided))
-        return float(np.sqrt(square)) / max(self.rounds, 1)
+        return float(np.sqrt(self.square)) / max(float(self.account[WEIGHT]), 1.0)
 
     @property
     def promised(self) -> float:
         """The bound on the miscalibration that was known before each outcome."""
-        return float(np.sqrt(self.account[BUDGET])) / max(self.rounds, 1)
+        return float(np.sqrt(self.account[BUDGET])) / max(float(self.account[WEIGHT]), 1.0)
 
     @property
     def held(self) -> float:
@@ -196,30 +378,39 @@ class Ledger:
         """Outcomes booked between a forecast and its own outcome, on average."""
         return float(self.account[DELAY]) / max(self.rounds, 1)
 
-    def certify(
-        self, *, worst: float, linear: float, bound: float, general: float = 0.0, reserved: float = 0.0
-    ) -> Array:
+    def part(self, number: int) -> Array:
+        """The sums of one part, in its own units: a row a group."""
+        start, size, groups = self.layout.parts[number, :3]
+        return self.total[start : start + size * groups].reshape(groups, size) / self.layout.scale[number]
+
+    def group_guarantees(self, number: int) -> list[Group]:
+        """How each group of a part fares."""
+        first = int(self.layout.parts[:number, GROUPS].sum())
+        found = []
+        for row, sums in enumerate(self.part(number) * self.layout.scale[number], start=first):
+            one_sided = self.layout.parts[number, ONE_SIDED]
+            norm = float(np.linalg.norm(np.maximum(sums, 0.0) if one_sided else sums))
+            count = float(self.groups[row, GROUP_COUNT])
+            found.append(
+                Group(count, norm / max(count, 1.0), float(np.sqrt(self.groups[row, GROUP_BUDGET])) / max(count, 1.0))
+            )
+        return found
+
+    def certify(self, context: Array, *, linear: float, bound: float, reserved: float = 0.0) -> Array:
         """The note of a certificate: what the worst outcome could do against what is allowed."""
         note = np.zeros(NOTE_SIZE)
-        square = squared_norm(self.total, self.one_sided)
-        note_certificate(self.account, square, reserved, worst, linear, bound, general, note)
+        square = self.square
+        free = room(self.layout, self.account, self.groups, self.total, square, context, self.keep, reserved)
+        note_certificate(self.account, self.keep, square, free, linear, bound, self.bound, note)
         return note
 
-    def book(self, payoff: Array, note: Array, *, reserved: float = 0.0) -> None:
-        """Add the payoff of a round; `reserved` is the overdraft of the rounds that still wait."""
-        settle(self.account, self.total, self.one_sided, reserved, payoff, note)
+    def book(self, payoff: Array, context: Array, note: Array, *, reserved: float = 0.0) -> None:
+        """Add the core payoff of a round; `reserved` is the overdraft of the rounds that still wait."""
+        settle(self.layout, self.account, self.groups, self.total, context, self.keep, reserved, payoff, note)
 
-    def to_plain(self) -> dict[str, Any]:
-        """Plain data, exact."""
-        return {"total": self.total.tolist(), "account": self.account.tolist(), "one_sided": self.one_sided}
-
-    @classmethod
-    def from_plain(cls, data: dict[str, Any]) -> Ledger:
-        """The inverse of :meth:`to_plain`."""
-        ledger = cls(len(data["total"]), int(data["one_sided"]))
-        ledger.total[:] = data["total"]
-        ledger.account[:] = data["account"]
-        return ledger
+    def arrays(self) -> dict[str, Array]:
+        """Everything that changes."""
+        return {"total": self.total, "account": self.account, "groups": self.groups}
 
 
 def certificate(note: Array) -> Certificate:

@@ -2,7 +2,7 @@
 
 Every class takes a forecast, that is anything with ``quantile`` or ``ppf``, or quantiles by level, by
 ``update(forecast, y)``, or bare quantiles at its own ``levels`` by ``update_quantiles(q, y)``. Before the
-first outcome ``get()`` is nan.
+first outcome ``get()`` is nan. `ECE` and `BrierScore` take probabilities instead, and have no ``update_quantiles``.
 """
 
 from abc import ABC, abstractmethod
@@ -12,21 +12,27 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
-from orcast.adapters import quantiles_at
+from orcast.adapters import binary_probability, quantiles_at
+from orcast.forecasts import LabelForecast
+from orcast.spaces import Binary
 
 __all__ = [
+    "ECE",
     "LEVELS",
     "QCE",
     "SMAPE",
+    "BrierScore",
     "Coverage",
     "MeanCRPS",
     "Metric",
     "Pinball",
     "RollingQCE",
     "Width",
+    "brier",
     "crps_ensemble",
     "crps_normal",
     "crps_quantiles",
+    "ece",
     "fair_indicators",
     "pinball",
     "qce",
@@ -610,3 +616,151 @@ class SMAPE:
     def _book(self, mean: float, y: float) -> None:
         self._total += float(_smape(np.asarray(mean), np.asarray(y)))
         self.rounds += 1
+
+
+# --- probabilities --------------------------------------------------------------------------------
+
+
+_BINARY = Binary()
+
+
+def _bins(bins: int) -> int:
+    if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or bins < 1:
+        raise ValueError(f"expected at least 1 bin, got {bins!r}")
+    return int(bins)
+
+
+def _binary_rounds(p: ArrayLike, y: ArrayLike) -> tuple[Vector, Vector]:
+    """Probabilities and outcomes 0 or 1 of one length, checked against one another."""
+    said, outcomes = _numbers(p, "probabilities"), _numbers(y, "outcomes")
+    if said.ndim != 1 or said.shape != outcomes.shape:
+        raise ValueError(f"expected one probability for each outcome, got shapes {said.shape} and {outcomes.shape}")
+    if not ((said >= 0.0) & (said <= 1.0)).all():
+        raise ValueError(f"expected probabilities between 0 and 1, got {float(said[(said < 0) | (said > 1)][0])!r}")
+    if not ((outcomes == 0.0) | (outcomes == 1.0)).all():
+        raise ValueError(f"expected outcomes 0 or 1, got {float(outcomes[(outcomes != 0) & (outcomes != 1)][0])!r}")
+    return said, outcomes
+
+
+def ece(p: ArrayLike, y: ArrayLike, bins: int = 15) -> float:
+    """Expected calibration error of probabilities, over equal-width bins.
+
+        ECE = 1/T sum_b | sum_{t in b} (y_t - p_t) |
+
+    Bin b of B holds the probabilities in [b/B, (b+1)/B), the last one also 1.
+
+    Reference: Naeini, Cooper and Hauskrecht (2015), "Obtaining well calibrated probabilities using Bayesian
+    binning", AAAI.
+
+    Examples:
+        >>> ece([0.25, 0.25, 0.75, 0.75], [0, 1, 1, 1], bins=2)
+        0.25
+    """
+    said, outcomes = _binary_rounds(p, y)
+    count = _bins(bins)
+    if outcomes.size == 0:
+        return float("nan")
+    places = np.minimum((said * count).astype(np.intp), count - 1)
+    return float(np.abs(np.bincount(places, outcomes - said, minlength=count)).sum()) / outcomes.size
+
+
+def brier(p: ArrayLike, y: ArrayLike) -> Vector:
+    """Brier score, one number for each outcome: of a probability each, or of a row of probabilities of labels each.
+
+        (p - y)^2    and    sum_k (p_k - 1{k = y})^2
+
+    With rows, y holds the places of the labels. Two labels score twice as much as the probability of one of them.
+
+    Reference: Brier (1950), "Verification of forecasts expressed in terms of probability", Monthly Weather Review 78.
+
+    Examples:
+        >>> brier([0.5, 0.75], [0, 1])
+        array([0.25  , 0.0625])
+        >>> brier([[0.5, 0.25, 0.25]], [0])
+        array([0.375])
+    """
+    said = _numbers(p, "probabilities")
+    if said.ndim != 2:
+        said, outcomes = _binary_rounds(said, y)
+        return np.asarray((said - outcomes) ** 2)
+    outcomes = _numbers(y, "outcomes")
+    if outcomes.shape != said.shape[:1]:
+        raise ValueError(f"expected one row for each outcome, got shapes {said.shape} and {outcomes.shape}")
+    if not ((said >= 0.0).all() and (np.abs(said.sum(axis=1) - 1.0) <= 1e-6).all()):
+        raise ValueError("expected rows of probabilities that are not negative and sum to 1, got others")
+    places = outcomes.astype(np.intp)
+    if not ((places == outcomes) & (places >= 0) & (places < said.shape[1])).all():
+        raise ValueError(f"expected places from 0 to {said.shape[1] - 1} as outcomes, got others")
+    return _brier(said, places)
+
+
+def _brier(p: Vector, k: NDArray[np.intp]) -> Vector:
+    return np.asarray((p**2).sum(axis=-1) - 2.0 * np.take_along_axis(p, k[..., None], -1)[..., 0] + 1.0)
+
+
+class ECE:
+    """Expected calibration error of probabilities, over equal-width bins.
+
+        ECE = 1/T sum_b | sum_{t in b} (y_t - p_t) |
+
+    A forecast is a probability, a `BinaryForecast`, or anything else that a recalibrator on `Binary` takes.
+
+    Reference: Naeini, Cooper and Hauskrecht (2015), "Obtaining well calibrated probabilities using Bayesian
+    binning", AAAI.
+
+    Examples:
+        >>> metric = ECE(bins=2)
+        >>> for p, y in ((0.25, 0), (0.25, 1), (0.75, 1), (0.75, 1)):
+        ...     metric.update(p, y)
+        >>> metric.get()
+        0.25
+    """
+
+    def __init__(self, bins: int = 15) -> None:
+        self.bins = _bins(bins)
+        self.rounds = 0
+        self._gaps = [0.0] * self.bins
+
+    def update(self, forecast: object, y: object) -> None:
+        """Book one forecast with its outcome, 0 or 1."""
+        p, outcome = binary_probability(forecast), _BINARY.outcome(y)
+        self._gaps[min(int(p * self.bins), self.bins - 1)] += outcome - p
+        self.rounds += 1
+
+    def get(self) -> float:
+        """The error over all rounds so far; nan before the first."""
+        return sum(abs(gap) for gap in self._gaps) / self.rounds if self.rounds else float("nan")
+
+
+class BrierScore:
+    """Brier score of probabilities, averaged over the rounds.
+
+        mean_t (p - y)^2    for yes or no,    mean_t sum_k (p_k - 1{k = y})^2    for labels
+
+    A forecast is a `LabelForecast`, or whatever a recalibrator on `Binary` takes.
+
+    Reference: Brier (1950), "Verification of forecasts expressed in terms of probability", Monthly Weather Review 78.
+
+    Examples:
+        >>> metric = BrierScore()
+        >>> metric.update(0.75, 1)
+        >>> metric.get()
+        0.0625
+    """
+
+    def __init__(self) -> None:
+        self.rounds = 0
+        self._total = 0.0
+
+    def update(self, forecast: object, y: object) -> None:
+        """Book one forecast with its outcome: 0 or 1, or a label."""
+        if isinstance(forecast, LabelForecast):
+            score = float(_brier(forecast.mass, np.asarray(forecast.space.outcome(y))))
+        else:
+            score = (binary_probability(forecast) - _BINARY.outcome(y)) ** 2
+        self._total += score
+        self.rounds += 1
+
+    def get(self) -> float:
+        """The mean score so far; nan before the first round."""
+        return self._total / self.rounds if self.rounds else float("nan")

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from orcast.forecasts import Forecast
 from orcast.game import Forecaster, read_state, write_state
 from orcast.ledger import Guarantee
 from orcast.oracles import Committee, Oracle
 from orcast.payoffs import Payoff
-from orcast.spaces import Interval
+from orcast.spaces import Space
 
 Array = NDArray[np.float64]
 
@@ -23,9 +22,11 @@ class Recalibrator:
     """Calibrated, and usually more accurate, forecasts from someone else's, on any sequence of outcomes.
 
     By default: quantile and moment calibration and no regret in CRPS, played by :class:`Committee`; nothing to tune.
+    Without a space: any number, :class:`Line`.  On :class:`Binary` and :class:`Labels` probabilities are calibrated.
     ``forecast`` may be quantiles by level, :class:`Normal`, :class:`Ensemble`, a (point, scale) pair, or anything with
-    ``ppf`` or ``cdf``.  ``outside="clip"`` clips outcomes beyond the bounds instead of refusing them.  What ``id``,
-    ``drop`` and ``max_pending`` mean is said at :class:`Forecaster`, the game that this class wraps.
+    ``ppf`` or ``cdf``; a probability, or one for each label.  ``outside="clip"`` clips outcomes beyond the bounds
+    instead of refusing them.  What ``id``, ``drop``, ``memory`` and ``max_pending`` mean is said at
+    :class:`Forecaster`, the game that this class wraps.
 
     >>> import orcast as oc
     >>> recal = oc.Recalibrator(oc.Interval(0, 36_000))
@@ -38,10 +39,11 @@ class Recalibrator:
 
     def __init__(
         self,
-        space: Interval,
+        space: Space | None = None,
         payoff: Payoff | None = None,
         *,
         oracle: Oracle | None = None,
+        memory: float | None = None,
         outside: str = "raise",
         max_pending: int = 1000,
     ) -> None:
@@ -49,12 +51,13 @@ class Recalibrator:
             space,
             payoff,
             oracle=Committee() if oracle is None else oracle,
+            memory=memory,
             outside=outside,
             max_pending=max_pending,
         )
 
     @property
-    def space(self) -> Interval:
+    def space(self) -> Space:
         """Where the outcomes lie."""
         return self._game.space
 
@@ -68,16 +71,29 @@ class Recalibrator:
         """How it is played."""
         return self._game.oracle
 
-    def predict(self, forecast: object, *, id: Hashable = None) -> Forecast:
-        """Recalibrate one forecast; the round then waits for its outcome.
+    def predict(
+        self,
+        forecast: object = None,
+        *,
+        experts: Mapping[str, object] | None = None,
+        x: Any = None,
+        id: Hashable = None,
+    ) -> Any:
+        """Recalibrate one forecast, or several experts' by name; the round then waits for its outcome.
 
-        Without ``id`` it replaces an unnamed round that still waits, so name rounds whose outcomes may come late.
+        ``x`` are the features that contexts and utilities look at.  An expert that is None, or left out, does not
+        count in this round.  Without ``id`` it replaces an unnamed round that still waits, so name rounds whose
+        outcomes may come late.
+
+        >>> import orcast as oc
+        >>> recal = oc.Recalibrator(oc.Interval(0, 10), oc.QuantileCalibration(context=oc.by("day", values="MT")))
+        >>> p = recal.predict(experts={"tree": oc.Normal(4, 1), "net": None}, x={"day": "M"}); recal.update(5)
         """
-        if forecast is None:
+        if forecast is None and experts is None:
             raise TypeError("expected a forecast, got None (a game without an expert is a Forecaster)")
-        return self._game.predict(forecast, id=id)
+        return self._game.predict(forecast, experts=experts, x=x, id=id)
 
-    def update(self, y: float, *, id: Hashable = None) -> None:
+    def update(self, y: Any, *, id: Hashable = None) -> None:
         """Book the outcome of the unnamed round, or of a named one."""
         self._game.update(y, id=id)
 
@@ -96,21 +112,28 @@ class Recalibrator:
         return self._game.guarantee
 
     def run(
-        self, forecasts: Any, outcomes: Any, *, levels: ArrayLike | None = None, at: ArrayLike | None = None
+        self,
+        forecasts: Any,
+        outcomes: Any,
+        *,
+        x: Any = None,
+        levels: ArrayLike | None = None,
+        at: ArrayLike | None = None,
     ) -> Array:
-        """Recalibrate a whole history in one compiled loop; returns quantiles, a row a round.
+        """Recalibrate a whole history, in one compiled loop where there is one; a row a round.
 
         ``forecasts`` is a sequence of anything that ``predict`` takes, or, with ``levels``, an array with a row of
-        quantiles a round.  ``at`` are the levels wanted: 0.01, ..., 0.99 by default.
+        quantiles a round; ``x`` is a sequence of features.  The rows are quantiles at the levels ``at`` (0.01, ...,
+        0.99 by default), or probabilities on finite spaces.
 
         >>> import numpy as np, orcast as oc
         >>> recal = oc.Recalibrator(oc.Interval(0, 1))
         >>> recal.run([[0.4, 0.5, 0.6], [0.3, 0.5, 0.7]], [0.45, 0.7], levels=[0.1, 0.5, 0.9], at=[0.05, 0.95]).shape
         (2, 2)
         """
-        return self._game.run(forecasts, outcomes, levels=levels, at=at)
+        return self._game.run(forecasts, outcomes, x=x, levels=levels, at=at)
 
-    def replay(self, history: Iterable[tuple[object, float]]) -> None:
+    def replay(self, history: Iterable[tuple[object, Any]]) -> None:
         """Warm up from past (forecast, outcome) pairs, as if they had come one by one.
 
         >>> import orcast as oc
@@ -130,10 +153,15 @@ class Recalibrator:
         write_state(self._game, path, "Recalibrator")
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Recalibrator:
-        """Continue from a file, bit for bit; refuses what it cannot read, in one sentence."""
+    def load(
+        cls, path: str | os.PathLike[str], *, payoff: Payoff | None = None, space: Space | None = None
+    ) -> Recalibrator:
+        """Continue from a file, bit for bit; refuses what it cannot read, in one sentence.
+
+        Functions are not saved: a payoff that has them is given again, and must be configured as the saved one was.
+        """
         self = cls.__new__(cls)
-        self._game = read_state(path, "Recalibrator")
+        self._game = read_state(path, "Recalibrator", payoff=payoff, space=space)
         return self
 
     def __repr__(self) -> str:

@@ -2,14 +2,61 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
-from orcast.forecasts import Forecast
+import numpy as np
+from numpy.typing import NDArray
+
+from orcast.checks import number, short
+from orcast.forecasts import PERCENTS, Forecast
+from orcast.spaces import Binary, FiniteSpace, OrderedSpace, Points, Space, frozen
+
+Array = NDArray[np.float64]
+
+
+class Score:
+    """A proper scoring rule: called with a forecast and an outcome."""
+
+    name: str
+
+    def __call__(self, forecast: Any, y: Any) -> float:
+        """The score of one forecast."""
+        raise AttributeError(f"{type(self).__name__} has no value")
+
+    def check(self, space: Space) -> None:
+        """Nothing, or one clear sentence why the score makes no sense on a space."""
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"kind": type(self).__name__}
+
+
+def _ordered(score: Score, space: Space) -> None:
+    if not isinstance(space, OrderedSpace):
+        raise TypeError(f"expected an ordered space such as Interval(low, high) for {score!r}, got {space!r}")
+
+
+def _finite(score: Score, forecast: Any) -> Array:
+    if isinstance(forecast, Forecast):
+        raise TypeError(f"expected a forecast on a finite space for {score!r}, got {forecast!r}")
+    mass: Array = np.asarray(forecast.mass)
+    return mass
+
+
+def _cell(forecast: Any, y: Any) -> int:
+    space = forecast.space
+    return int(space.cell(space.outcome(y)))
 
 
 @dataclass(frozen=True)
-class CRPS:
+class CRPS(Score):
     """Continuous ranked probability score, the integral of (F(z) - 1{z >= y})^2 (Gneiting and Raftery 2007).
+
+    On a finite space it is the energy score E d(Y, y) - E d(Y, Y') / 2 with the space's own distance: arcs on a circle,
+    Euclidean in a box; on labels half the Brier score.
 
     >>> import orcast as oc
     >>> oc.CRPS()(oc.Forecast([0.0], [1.0], [1.0]), 0.5)
@@ -18,13 +65,24 @@ class CRPS:
 
     name = "crps"
 
-    def __call__(self, forecast: Forecast, y: float) -> float:
+    def __call__(self, forecast: Any, y: Any) -> float:
         """The score of one forecast."""
-        return forecast.crps(y)
+        if isinstance(forecast, Forecast):
+            return forecast.crps(y)
+        away = forecast.space.distances @ forecast.mass
+        return float(away[_cell(forecast, y)] - 0.5 * forecast.mass @ away)
+
+    def check(self, space: Space) -> None:
+        """The distances must be of negative type, or the score is not proper."""
+        if isinstance(space, Points):
+            d = space.distances
+            centred = d - d.mean(axis=0) - d.mean(axis=1)[:, None] + d.mean()
+            if float(np.linalg.eigvalsh(centred).max()) > 1e-8 * max(float(d.max()), 1e-300) * len(d):
+                raise ValueError("expected distances of negative type for CRPS (an energy score), got others")
 
 
 @dataclass(frozen=True)
-class MSE:
+class MSE(Score):
     """Squared error of the mean, (E[y'] - y)^2.
 
     >>> import orcast as oc
@@ -34,6 +92,128 @@ class MSE:
 
     name = "mse"
 
-    def __call__(self, forecast: Forecast, y: float) -> float:
+    def __call__(self, forecast: Any, y: Any) -> float:
         """The score of one forecast."""
-        return (forecast.mean() - y) ** 2
+        return float((forecast.mean() - y) ** 2)
+
+    def check(self, space: Space) -> None:
+        """Only where a mean and a difference make sense."""
+        if not isinstance(space, (OrderedSpace, Binary)):
+            raise TypeError(f"expected an ordered space or Binary() for {self!r}, got {space!r}")
+
+
+@dataclass(frozen=True)
+class Brier(Score):
+    """Brier score (Brier 1950): (p - y)^2 for a binary outcome, sum_j (p_j - 1{y = j})^2 for labels and other cells.
+
+    >>> import orcast as oc
+    >>> round(oc.Brier()(oc.BinaryForecast(0.7), 1), 3)
+    0.09
+    """
+
+    name = "brier"
+
+    def __call__(self, forecast: Any, y: Any) -> float:
+        """The score of one forecast."""
+        mass = _finite(self, forecast)
+        k = _cell(forecast, y)
+        if mass.size == 2 and isinstance(forecast.space, Binary):
+            return float((mass[1] - k) ** 2)
+        return float(mass @ mass - 2.0 * mass[k] + 1.0)
+
+    def check(self, space: Space) -> None:
+        """Only on finite spaces."""
+        if not isinstance(space, FiniteSpace):
+            raise TypeError(f"expected a finite space such as Binary() or Labels([...]) for {self!r}, got {space!r}")
+
+
+@dataclass(frozen=True)
+class QuantileScore(Score):
+    """Mean pinball loss of quantiles, (1{y <= q_a} - a)(q_a - y) (Koenker and Bassett 1978).
+
+    >>> import orcast as oc
+    >>> oc.QuantileScore([0.5])(oc.Forecast([0.0], [1.0], [1.0]), 1.0)
+    0.25
+    """
+
+    levels: Iterable[float] = tuple(PERCENTS.tolist())
+
+    def __post_init__(self) -> None:
+        a = np.array(list(self.levels), dtype=np.float64)
+        if a.ndim != 1 or a.size == 0 or not ((a > 0.0) & (a < 1.0)).all() or (np.diff(a) <= 0.0).any():
+            raise ValueError(f"expected increasing levels strictly between 0 and 1, got {short(a.tolist())}")
+        object.__setattr__(self, "levels", tuple(a.tolist()))
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """With the level, if there is one."""
+        levels = tuple(self.levels)
+        return f"pinball {levels[0]:g}" if len(levels) == 1 else "pinball"
+
+    @property
+    def grid(self) -> Array:
+        """The levels as an array."""
+        return frozen(np.array(self.levels))
+
+    def __call__(self, forecast: Any, y: Any) -> float:
+        """The score of one forecast."""
+        error = y - np.asarray(forecast.quantile(self.grid))
+        return float(np.where(error > 0.0, self.grid * error, (self.grid - 1.0) * error).mean())
+
+    def check(self, space: Space) -> None:
+        """Only where quantiles make sense."""
+        _ordered(self, space)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"kind": "QuantileScore", "levels": list(self.levels)}
+
+    def __repr__(self) -> str:
+        return f"QuantileScore({len(tuple(self.levels))} levels)"
+
+
+@dataclass(frozen=True)
+class LogScore(Score):
+    """Logarithmic score of the outcome's cell, bounded but still proper: -log max(p_k, clip) + sum_j max(p_j, clip) - 1.
+
+    The last terms are what clipping costs (zero where no mass is below ``clip``): without them a forecaster would gain
+    by claiming exactly zero.  On ordered spaces the cells are those of the round.
+
+    >>> import orcast as oc
+    >>> round(oc.LogScore()(oc.BinaryForecast(0.5), 1), 4)
+    0.6931
+    """
+
+    clip: float = 1e-3
+
+    name = "log"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "clip", number(self.clip, "clip", 1e-12, 0.5))
+
+    def __call__(self, forecast: Any, y: Any) -> float:
+        """The score of one forecast."""
+        if isinstance(forecast, Forecast):
+            from orcast.payoffs.calibration import cell_of
+
+            k = cell_of(forecast, y)
+        else:
+            k = _cell(forecast, y)
+        kept = np.maximum(forecast.mass, self.clip)
+        return float(-math.log(kept[k]) + kept.sum() - 1.0)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"kind": "LogScore", "clip": self.clip}
+
+
+SCORES: dict[str, type[Score]] = {kind.__name__: kind for kind in (CRPS, MSE, Brier, QuantileScore, LogScore)}
+
+
+def score_from_plain(data: dict[str, Any]) -> Score:
+    """A score from its plain form."""
+    options = dict(data)
+    kind = options.pop("kind", None)
+    if kind not in SCORES:
+        raise ValueError(f"expected a known score in the state, got {kind!r}")
+    return SCORES[kind](**options)

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from orcast.oracles.base import Oracle
+from orcast.oracles.base import Engine, Oracle
 from orcast.oracles.committee import Committee
 from orcast.oracles.equilibrium import Equilibrium
 
-__all__ = ["Committee", "Equilibrium", "Oracle", "oracle_from_plain"]
+__all__ = ["Committee", "Engine", "Equilibrium", "Oracle", "oracle_from_plain"]
 
 
 def oracle_from_plain(data: dict[str, Any]) -> Oracle:

@@ -153,6 +153,31 @@ def place(y, k, left, right):
 
 
 @kernel
+def cut_cells(places, n, left, right, mass, slots):
+    """Cut the cells at given places, each part with its share of the mass; returns how many there are now."""
+    for i in range(places.shape[0]):
+        y = places[i]
+        k = locate(y, left, right, n)
+        if not left[k] < y < right[k]:
+            continue
+        share = (y - left[k]) / (right[k] - left[k])
+        for j in range(n, k + 1, -1):
+            left[j] = left[j - 1]
+            right[j] = right[j - 1]
+            mass[j] = mass[j - 1]
+        left[k + 1] = y
+        right[k + 1] = right[k]
+        right[k] = y
+        mass[k + 1] = mass[k] * (1.0 - share)
+        mass[k] *= share
+        for j in range(slots.shape[0]):
+            if slots[j] > k:
+                slots[j] += 1
+        n += 1
+    return n
+
+
+@kernel
 def rebin(n_from, left_from, right_from, mass_from, n, left, right, out):
     """Masses of one set of cells carried over to another on the same interval, evenly within each source cell."""
     for k in range(n):

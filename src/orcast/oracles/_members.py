@@ -26,6 +26,7 @@ from orcast.oracles._state import (
     MEMBERS,
     PENDING,
     PRIOR,
+    REGULAR,
     RIGHT,
     START,
     STEP,
@@ -55,15 +56,14 @@ def cosine_mean(j, below, above):
 
 
 @kernel
-def basis_of(rules, n, slots, prior, out):
-    """Mean of each phi_j over each cell; merged cells average theirs."""
-    total = slots.shape[0]
-    if n == total:
+def basis_of(rules, n, regular, prior, out):
+    """Mean of each phi_j over each cell."""
+    if regular > 0.0:
         for k in range(n):
             for j in range(BASIS):
                 out[k, j] = rules.basis[k, j]
         return
-    # Exact means from the cumulated masses where atoms merged.
+    # From the cumulated masses where cells were merged or cut.
     below = 0.0
     for k in range(n):
         above = below + prior[k]
@@ -83,7 +83,7 @@ def mix_members(rules, memory, n, doubt, rnd, mix):
         best = min(best, loss[m])
     context = rnd.info[LAST_CONTEXT]
     phi = np.empty((n, BASIS))
-    basis_of(rules, n, rnd.slots, rows[PRIOR], phi)
+    basis_of(rules, n, rnd.info[REGULAR], rows[PRIOR], phi)
     theta = np.empty(BASIS)
     total = 0.0
     for k in range(n):
@@ -132,7 +132,7 @@ def teach_members(rules, memory, rnd, y, k, expert_loss, unit, weight):
     tally[_tracker.LAST_PIT] = below + place(y, k, left, right) * rows[PRIOR, k]
     tally[_tracker.LEARNT] += weight
     for j in range(BASIS):
-        phi = rules.basis[k, j] if n == rnd.slots.shape[0] else cosine_mean(j, below, above)
+        phi = rules.basis[k, j] if rnd.info[REGULAR] > 0.0 else cosine_mean(j, below, above)
         for m in range(count):
             step = weight * max(rules.members[m, STEP], 1.0 / (tally[_tracker.LEARNT] + rules.members[m, START]))
             change = step * (phi - rnd.means[m, j])

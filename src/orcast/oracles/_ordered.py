@@ -1,8 +1,8 @@
 """Compiled kernels of the game on ordered cells: the logit equilibrium by Newton in O(K), and the certificate.
 
-The payoff is a direct sum, in this order: quantile calibration (one coordinate a level), moments (one an order), regret
-in CRPS, regret in squared error.  ``weights`` holds a factor for each of the four; a factor of zero means absent.
-Symbols follow the theory page: S the ledger, F the cumulated masses, v the field <S, payoff> over the temperature.
+The core of the payoff has, in this order, a coordinate for each level, interval, witness, rival's CRPS and rival's
+squared error.  ``owed`` is what the ledger owes on it, ``factors`` what multiplies its squares (see ledger.combine).
+Symbols follow the theory page: F the cumulated masses, v the field <owed, payoff> over the temperature.
 
 With H(u) = sum_a s_a (min(u, a) - a u) the quantile field is v_k = (H(F_k) - H(F_{k-1})) / p_k: the mean of
 h = H' over the cell's share of [0, 1].
@@ -16,9 +16,20 @@ import numpy as np
 
 from orcast.oracles._cells import power_mean
 from orcast.oracles._compile import kernel
+from orcast.oracles._state import (
+    CELLS,
+    CRPS,
+    HIGH,
+    LARGEST,
+    LEAST,
+    LEFT,
+    LOW,
+    MEAN,
+    MSE,
+    PLAYED,
+    RIGHT,
+)
 
-# Indices into `weights`.
-QUANTILE, MOMENT, CRPS, MSE = 0, 1, 2, 3
 # A mass below this is treated as the limit zero.
 TINY_MASS = 1e-8
 # Derivative factors are kept above this, so that the Newton matrix stays an M-matrix.
@@ -178,47 +189,66 @@ def solve(n, lp, base, levels, knots, slopes, crps_pull, width, mse_pull, middle
 
 
 @kernel
-def quantile_payoff(k, p, levels, out):
-    """clip((a - F_{k-1}) / p_k, 0, 1) - a for each level a: the indicator {y <= q_a}, averaged over cell k."""
-    before = 0.0
-    for j in range(k):
-        before += p[j]
-    mass = p[k]
-    for i in range(levels.shape[0]):
-        a = levels[i]
-        if mass <= TINY_MASS:
-            # the limit of an empty cell
-            out[i] = -a if a < before else 1.0 - a
-        else:
-            out[i] = min(max((a - before) / mass, 0.0), 1.0) - a
+def level_share(a, before, mass):
+    """The indicator {y <= q_a}, averaged over a cell."""
+    if mass <= TINY_MASS:
+        # the limit of an empty cell
+        return 1.0 if a >= before else 0.0
+    return min(max((a - before) / mass, 0.0), 1.0)
 
 
 @kernel
-def payoff(y, k, n, left, right, p, expert, low, high, levels, orders, weights, scales, out):
-    """The whole weighted payoff of playing p when y, in cell k, comes true."""
-    count = levels.shape[0]
-    quantile_payoff(k, p, levels, out)
-    for i in range(count):
-        out[i] *= weights[QUANTILE]
+def power_table(rules, low, high, n, left, right, witness):
+    """Powers of the outcome in units of the window: the first witnesses."""
     span = high - low
-    t = (y - low) / span
-    for order in range(1, orders + 1):
-        mean = 0.0
-        for j in range(n):
-            mean += p[j] * power_mean((left[j] - low) / span, (right[j] - low) / span, order)
-        out[count + order - 1] = weights[MOMENT] * (mean - t**order)
-    at = count + orders
-    if weights[CRPS] != 0.0:
-        out[at] = weights[CRPS] * scales[0] * crps_difference(y, k, n, left, right, p, expert)
-        at += 1
-    if weights[MSE] != 0.0:
-        mean_p = 0.0
-        mean_x = 0.0
-        for j in range(n):
-            middle = (0.5 * (left[j] + right[j]) - low) / span
-            mean_p += p[j] * middle
-            mean_x += expert[j] * middle
-        out[at] = weights[MSE] * scales[1] * (mean_p - mean_x) * (mean_p + mean_x - 2.0 * t)
+    for order in range(1, rules.orders + 1):
+        for k in range(n):
+            a = (left[k] - low) / span
+            b = (right[k] - low) / span
+            witness[MEAN, order - 1, k] = power_mean(a, b, order)
+            witness[LEAST, order - 1, k] = a**order
+            witness[LARGEST, order - 1, k] = b**order
+
+
+@kernel
+def payoff(rules, rnd, y, k, at, out):
+    """The core payoff of what was played when y, in cell k, comes true; `at` holds the witnesses there."""
+    rows = rnd.cells
+    n = int(rnd.info[CELLS])
+    low, high = rnd.info[LOW], rnd.info[HIGH]
+    left, right, p = rows[LEFT], rows[RIGHT], rows[PLAYED]
+    before = 0.0
+    for j in range(k):
+        before += p[j]
+    count = rules.levels.shape[0]
+    for i in range(count):
+        out[i] = level_share(rules.levels[i], before, p[k]) - rules.levels[i]
+    core = count
+    for i in range(rules.intervals.shape[0]):
+        out[core] = out[rules.intervals[i, 1]] - out[rules.intervals[i, 0]]
+        core += 1
+    t = (y - low) / (high - low)
+    for i in range(rules.witnesses):
+        out[core] = rnd.expected[i] - (t ** (i + 1) if i < rules.orders else at[i])
+        core += 1
+    experts = rnd.rivals.shape[0]
+    if rules.crps:
+        for e in range(experts):
+            unit = rnd.units[CRPS, e]
+            out[core] = unit * crps_difference(y, k, n, left, right, p, rnd.rivals[e]) if unit > 0.0 else 0.0
+            core += 1
+    if rules.mse:
+        for e in range(experts):
+            out[core] = 0.0
+            if rnd.units[MSE, e] > 0.0:
+                mean_p = 0.0
+                mean_x = 0.0
+                for j in range(n):
+                    middle = (0.5 * (left[j] + right[j]) - low) / (high - low)
+                    mean_p += p[j] * middle
+                    mean_x += rnd.rivals[e, j] * middle
+                out[core] = rnd.units[MSE, e] * (mean_p - mean_x) * (mean_p + mean_x - 2.0 * t)
+            core += 1
 
 
 @kernel
@@ -249,127 +279,127 @@ def crps_difference(y, k, n, left, right, p, expert):
 
 
 @kernel
-def certify(n, left, right, p, expert, S, low, high, levels, knots, slopes, orders, weights, scales, out):
-    """What the worst outcome could do, over every point of every cell; `knots`, `slopes` are the tables of S.
+def certify(rules, n, rnd, p, desk, out):
+    """What the worst outcome could do, over every point of every cell.
 
-    Fills out[0] = max ||S + payoff||_+^2, out[1] = max (2 <S_+, payoff> + ||payoff||^2), out[2] = max ||payoff||^2.
-    Within a cell each coordinate is monotone or quadratic in y, so its extremes are known;
-    where several coordinates take theirs at different points of one cell, the sum of the maxima is an upper bound.
+    Fills out[0] = max (2 <owed, payoff> + ||payoff||^2), out[1] = max ||payoff||^2.  Within a cell each coordinate is
+    monotone or quadratic in y, so its extremes are known; where several take theirs at different points of one cell,
+    the sum of the maxima is an upper bound.
     """
+    rows = rnd.cells
+    left, right = rows[LEFT], rows[RIGHT]
+    low, span = rnd.info[LOW], rnd.info[HIGH] - rnd.info[LOW]
+    levels, owed, factors, witness = rules.levels, desk.owed, desk.factors, desk.witness
     count = levels.shape[0]
-    span = high - low
-    wq = weights[QUANTILE]
-    wm = weights[MOMENT]
-    # Norms of S, part by part.
-    s_quantile = 0.0
-    for i in range(count):
-        s_quantile += S[i] * S[i]
-    means = np.zeros(orders)
-    for order in range(1, orders + 1):
-        for j in range(n):
-            means[order - 1] += p[j] * power_mean((left[j] - low) / span, (right[j] - low) / span, order)
-    at_crps = count + orders
-    at_mse = at_crps + (1 if weights[CRPS] != 0.0 else 0)
+    at_witness = count + rules.intervals.shape[0]
+    at_crps = at_witness + rules.witnesses
+    experts = rnd.rivals.shape[0]
+    at_mse = at_crps + (experts if rules.crps else 0)
+    expected = np.zeros(rules.witnesses)
+    for i in range(rules.witnesses):
+        for k in range(n):
+            expected[i] += p[k] * witness[MEAN, i, k]
     mean_p = 0.0
-    mean_x = 0.0
-    if weights[MSE] != 0.0:
-        for j in range(n):
-            middle = (0.5 * (left[j] + right[j]) - low) / span
-            mean_p += p[j] * middle
-            mean_x += expert[j] * middle
+    mean_x = np.zeros(experts)
+    if rules.mse:
+        for k in range(n):
+            middle = (0.5 * (left[k] + right[k]) - low) / span
+            mean_p += p[k] * middle
+            for e in range(experts):
+                mean_x[e] += rnd.rivals[e, k] * middle
     # CRPS difference at the lowest outcome: every cell lies above it.
-    gap = 0.0
-    if weights[CRPS] != 0.0:
-        gap = crps_difference(left[0], 0, n, left, right, p, expert)
+    gap = np.zeros(experts)
+    before_x = np.zeros(experts)
+    if rules.crps:
+        for e in range(experts):
+            gap[e] = crps_difference(left[0], 0, n, left, right, p, rnd.rivals[e])
     # Quantile part: prefix of a^2 below, suffix of (1-a)^2 above, a short walk in between.
     suffix = 0.0
     for i in range(count):
-        suffix += (1.0 - levels[i]) ** 2
+        suffix += factors[i] * (1.0 - levels[i]) ** 2
     prefix = 0.0
     first = 0
     seg = 0
     before = 0.0
-    before_x = 0.0
     height = 0.0
-    out[0] = -1.0
-    out[1] = -1e300
-    out[2] = 0.0
+    out[0] = -1e300
+    out[1] = 0.0
     for k in range(n):
         after = before + p[k] if k < n - 1 else 1.0
         while seg < count and levels[seg] <= after:
             seg += 1
-        next_height = knots[seg] + slopes[seg] * (after - (levels[seg - 1] if seg > 0 else 0.0))
+        next_height = desk.owed_knots[seg] + desk.owed_slopes[seg] * (after - (levels[seg - 1] if seg > 0 else 0.0))
         square = prefix
         i = first
-        rest = suffix
         if p[k] > TINY_MASS:
             v = (next_height - height) / p[k]
             while i < count and levels[i] < after:
                 a = levels[i]
                 z = (a - before) / p[k] - a if a > before else -a
-                square += z * z
-                rest -= (1.0 - a) ** 2
-                prefix += a * a
+                square += factors[i] * z * z
+                suffix -= factors[i] * (1.0 - a) ** 2
+                prefix += factors[i] * a * a
                 i += 1
-            first = i
-            suffix = rest
         else:
-            # The limit: levels at or above F count as 1 - a, as in quantile_payoff.
+            # The limit: levels at or above F count as 1 - a, as in level_share.
             while i < count and levels[i] < before:
-                rest -= (1.0 - levels[i]) ** 2
-                prefix += levels[i] ** 2
+                suffix -= factors[i] * (1.0 - levels[i]) ** 2
+                prefix += factors[i] * levels[i] ** 2
                 i += 1
-            first = i
-            suffix = rest
             square = prefix
-            v = slopes[i]
-        square += rest
-        cross = 2.0 * wq * v
-        norm = wq * wq * square
-        worst = s_quantile + cross + norm
-        linear = cross + norm
-        ta = (left[k] - low) / span
-        tb = (right[k] - low) / span
-        for order in range(1, orders + 1):
-            da = wm * (means[order - 1] - ta**order)
-            db = wm * (means[order - 1] - tb**order)
-            s = S[count + order - 1]
-            worst += max((s + da) ** 2, (s + db) ** 2)
-            linear += max(2.0 * s * da + da * da, 2.0 * s * db + db * db)
-            norm += max(da * da, db * db)
-        if weights[CRPS] != 0.0:
-            c = weights[CRPS] * scales[0]
+            v = desk.owed_slopes[i]
+        first = i
+        norm = square + suffix
+        for i in range(rules.intervals.shape[0]):
+            a, b = levels[rules.intervals[i, 0]], levels[rules.intervals[i, 1]]
+            z = level_share(b, before, p[k]) - level_share(a, before, p[k]) - (b - a)
+            norm += factors[count + i] * z * z
+        linear = 2.0 * v + norm
+        for i in range(rules.witnesses):
+            da = expected[i] - witness[LARGEST, i, k]
+            db = expected[i] - witness[LEAST, i, k]
+            s = 2.0 * owed[at_witness + i]
+            f = factors[at_witness + i]
+            linear += max(s * da + f * da * da, s * db + f * db * db)
+            norm += f * max(da * da, db * db)
+        if rules.crps:
             width = right[k] - left[k]
-            slope_a = 2.0 * (before - before_x)
-            slope_b = slope_a + 2.0 * (p[k] - expert[k])
-            gap_b = gap + 0.5 * width * (slope_a + slope_b)
-            top = max(gap, gap_b)
-            bottom = min(gap, gap_b)
-            if slope_a * slope_b < 0.0:
-                vertex = gap + 0.5 * width * slope_a * slope_a / (slope_a - slope_b)
-                top = max(top, vertex)
-                bottom = min(bottom, vertex)
-            s = S[at_crps]
-            positive = max(s, 0.0)
-            worst += max(s + c * top, 0.0) ** 2
-            linear += max((2.0 * positive + c * top) * (c * top), (2.0 * positive + c * bottom) * (c * bottom))
-            norm += max((c * top) ** 2, (c * bottom) ** 2)
-            gap = gap_b
-            before_x += expert[k]
-        if weights[MSE] != 0.0:
-            c = weights[MSE] * scales[1]
-            da = c * (mean_p - mean_x) * (mean_p + mean_x - 2.0 * ta)
-            db = c * (mean_p - mean_x) * (mean_p + mean_x - 2.0 * tb)
-            s = S[at_mse]
-            positive = max(s, 0.0)
-            worst += max(s + max(da, db), 0.0) ** 2
-            linear += max(2.0 * positive * da + da * da, 2.0 * positive * db + db * db)
-            norm += max(da * da, db * db)
-        out[0] = max(out[0], worst)
-        out[1] = max(out[1], linear)
-        out[2] = max(out[2], norm)
+            for e in range(experts):
+                c = rnd.units[CRPS, e]
+                slope_a = 2.0 * (before - before_x[e])
+                slope_b = slope_a + 2.0 * (p[k] - rnd.rivals[e, k])
+                gap_b = gap[e] + 0.5 * width * (slope_a + slope_b)
+                top = max(gap[e], gap_b)
+                bottom = min(gap[e], gap_b)
+                if slope_a * slope_b < 0.0:
+                    vertex = gap[e] + 0.5 * width * slope_a * slope_a / (slope_a - slope_b)
+                    top = max(top, vertex)
+                    bottom = min(bottom, vertex)
+                top *= c
+                bottom *= c
+                s = 2.0 * owed[at_crps + e]
+                f = factors[at_crps + e]
+                linear += max((s + f * top) * top, (s + f * bottom) * bottom)
+                norm += f * max(top * top, bottom * bottom)
+                gap[e] = gap_b
+                before_x[e] += rnd.rivals[e, k]
+        if rules.mse:
+            ta = (left[k] - low) / span
+            tb = (right[k] - low) / span
+            for e in range(experts):
+                c = rnd.units[MSE, e] * (mean_p - mean_x[e])
+                da = c * (mean_p + mean_x[e] - 2.0 * ta)
+                db = c * (mean_p + mean_x[e] - 2.0 * tb)
+                s = 2.0 * owed[at_mse + e]
+                f = factors[at_mse + e]
+                linear += max((s + f * da) * da, (s + f * db) * db)
+                norm += f * max(da * da, db * db)
+        out[0] = max(out[0], linear)
+        out[1] = max(out[1], norm)
         before = after
         height = next_height
+    for i in range(rules.witnesses):
+        rnd.expected[i] = expected[i]
 
 
 @kernel

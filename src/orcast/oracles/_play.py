@@ -8,35 +8,32 @@ from typing import NamedTuple
 import numpy as np
 
 from orcast import ledger as _ledger
-from orcast.oracles import _tracker
 from orcast.oracles._cells import expected_crps, log_masses, mean_of, power_mean
 from orcast.oracles._compile import kernel
 from orcast.oracles._members import MAX_TILT
-from orcast.oracles._ordered import (
-    CRPS,
-    MOMENT,
-    MSE,
-    QUANTILE,
-    certify,
-    crps_difference,
-    field_tables,
-    solve,
-    two_cells,
-)
+from orcast.oracles._ordered import certify, crps_difference, field_tables, power_table, solve, two_cells
 from orcast.oracles._state import (
-    CRPS_SCALE,
+    COUNT,
+    CRPS,
     EXPERT,
+    HIGH,
     LEFT,
-    MSE_SCALE,
+    LOSS,
+    LOW,
+    MEAN,
+    MSE,
     PLAYED,
     PRIOR,
     RIGHT,
+    SQUARE,
     TEMPERATURE,
     TILT,
     Array,
 )
 
 squared_norm = kernel(_ledger.squared_norm)
+combine = kernel(_ledger.combine)
+room = kernel(_ledger.room)
 note_certificate = kernel(_ledger.note_certificate)
 
 # With n outcomes outstanding the temperature rises by (1 + n)^SOFTEN: the same correction is applied once for each
@@ -51,10 +48,13 @@ CONTINUATION, LOWEST = 60, 1e-5
 
 
 class Desk(NamedTuple):
-    """Scratch of one round: the tables of the ledger, and what solving an equilibrium needs."""
+    """Scratch of one round: what the ledger owes and its tables, and what solving an equilibrium needs."""
 
+    owed: Array
+    factors: Array
     owed_knots: Array
     owed_slopes: Array
+    witness: Array
     s: Array
     knots: Array
     slopes: Array
@@ -66,12 +66,34 @@ class Desk(NamedTuple):
 
 
 @kernel
-def new_desk(rules, memory, n, rows):
-    """A desk for n cells."""
+def level_ledger(rules, owed, scale, out):
+    """What is owed on each level, by the quantiles and by the intervals that end there."""
     count = rules.levels.shape[0]
+    for i in range(count):
+        out[i] = owed[i] * scale
+    for i in range(rules.intervals.shape[0]):
+        out[rules.intervals[i, 0]] -= owed[count + i] * scale
+        out[rules.intervals[i, 1]] += owed[count + i] * scale
+
+
+@kernel
+def core_size(rules, rivals):
+    """Coordinates of the payoff before contexts."""
+    return rules.levels.shape[0] + rules.intervals.shape[0] + rules.witnesses + rivals * (rules.crps + rules.mse)
+
+
+@kernel
+def new_desk(rules, memory, n, rnd, witness):
+    """A desk for n cells."""
+    rows = rnd.cells
+    count = rules.levels.shape[0]
+    size = core_size(rules, rnd.rivals.shape[0])
     desk = Desk(
+        np.empty(size),
+        np.empty(size),
         np.empty(count + 1),
         np.empty(count + 1),
+        witness,
         np.empty(count),
         np.empty(count + 1),
         np.empty(count + 1),
@@ -79,109 +101,122 @@ def new_desk(rules, memory, n, rows):
         np.empty(n),
         np.empty(n),
         np.empty((9, n + 2)),
-        np.empty(3),
+        np.empty(2),
     )
-    field_tables(memory.total, rules.levels, desk.owed_knots, desk.owed_slopes)
+    low, high = rnd.info[LOW], rnd.info[HIGH]
+    combine(rules.layout, memory.total, rnd.context, rules.keep, desk.owed, desk.factors)
+    level_ledger(rules, desk.owed, 1.0, desk.s)
+    field_tables(desk.s, rules.levels, desk.owed_knots, desk.owed_slopes)
+    power_table(rules, low, high, n, rows[LEFT], rows[RIGHT], witness)
     for k in range(n):
         desk.width[k] = rows[RIGHT, k] - rows[LEFT, k]
-        desk.middle[k] = (0.5 * (rows[LEFT, k] + rows[RIGHT, k]) - rules.low) / (rules.high - rules.low)
+        desk.middle[k] = (0.5 * (rows[LEFT, k] + rows[RIGHT, k]) - low) / (high - low)
     return desk
 
 
 @kernel
-def regret_scales(rules, memory, n, rows, p, info):
+def regret_units(rules, memory, n, rnd, p):
     """Units of the regrets of p, known before the outcome: the expert's usual loss, or the most that can come.
 
-    So no regret counts more than 1 in a round.
+    So no regret counts more than 1 in a round.  An expert that is missing has the unit zero.
     """
-    info[CRPS_SCALE] = 0.0
-    info[MSE_SCALE] = 0.0
-    if rules.weights[CRPS] == 0.0 and rules.weights[MSE] == 0.0:
+    if rules.crps == 0 and rules.mse == 0:
         return
-    span = rules.high - rules.low
-    seen = memory.tally[_tracker.LOSS_COUNT]
-    left, right, expert = rows[LEFT], rows[RIGHT], rows[EXPERT]
-    if rules.weights[CRPS] != 0.0:
-        usual = OWN_WORD * expected_crps(n, left, right, expert) + memory.tally[_tracker.LOSS_SUM]
-        usual = max(usual / (OWN_WORD + seen), 1e-9 * span)
-        gap = crps_difference(left[0], 0, n, left, right, p, expert)
-        most = abs(gap)
-        F = 0.0
-        for k in range(n):
-            # the slope of the difference is 2 (F - G), linear within the cell
-            F1 = F + p[k] - expert[k]
-            width = right[k] - left[k]
-            if F * F1 < 0.0:
-                most = max(most, abs(gap + width * F * F / (F - F1)))
-            gap += width * (F + F1)
-            most = max(most, abs(gap))
-            F = F1
-        info[CRPS_SCALE] = 1.0 / max(usual, most)
-    if rules.weights[MSE] != 0.0:
-        mean_p = 0.0
-        mean_x = 0.0
-        variance = 0.0
-        for k in range(n):
-            a = (left[k] - rules.low) / span
-            b = (right[k] - rules.low) / span
-            mean_p += p[k] * 0.5 * (a + b)
-            mean_x += expert[k] * 0.5 * (a + b)
-            variance += expert[k] * power_mean(a, b, 2)
-        usual = OWN_WORD * max(variance - mean_x * mean_x, 0.0) + memory.tally[_tracker.SQUARE_SUM]
-        usual = max(usual / (OWN_WORD + seen), 1e-12)
-        most = abs(mean_p - mean_x) * max(mean_p + mean_x, 2.0 - mean_p - mean_x)
-        info[MSE_SCALE] = 1.0 / max(usual, most)
+    rows = rnd.cells
+    left, right = rows[LEFT], rows[RIGHT]
+    low, span = rnd.info[LOW], rnd.info[HIGH] - rnd.info[LOW]
+    several = rnd.rivals.shape[0] > 1
+    for e in range(rnd.rivals.shape[0]):
+        rnd.units[CRPS, e] = 0.0
+        rnd.units[MSE, e] = 0.0
+        if several and np.isnan(rnd.experts[e + 1, 0]):
+            continue
+        expert = rnd.rivals[e]
+        seen = memory.rivals[e, COUNT]
+        if rules.crps:
+            usual = OWN_WORD * expected_crps(n, left, right, expert) + memory.rivals[e, LOSS]
+            usual = max(usual / (OWN_WORD + seen), 1e-9 * span)
+            gap = crps_difference(left[0], 0, n, left, right, p, expert)
+            most = abs(gap)
+            F = 0.0
+            for k in range(n):
+                # the slope of the difference is 2 (F - G), linear within the cell
+                F1 = F + p[k] - expert[k]
+                width = right[k] - left[k]
+                if F * F1 < 0.0:
+                    most = max(most, abs(gap + width * F * F / (F - F1)))
+                gap += width * (F + F1)
+                most = max(most, abs(gap))
+                F = F1
+            rnd.units[CRPS, e] = 1.0 / max(usual, most)
+        if rules.mse:
+            mean_p = 0.0
+            mean_x = 0.0
+            variance = 0.0
+            for k in range(n):
+                a = (left[k] - low) / span
+                b = (right[k] - low) / span
+                mean_p += p[k] * 0.5 * (a + b)
+                mean_x += expert[k] * 0.5 * (a + b)
+                variance += expert[k] * power_mean(a, b, 2)
+            usual = OWN_WORD * max(variance - mean_x * mean_x, 0.0) + memory.rivals[e, SQUARE]
+            usual = max(usual / (OWN_WORD + seen), 1e-12)
+            most = abs(mean_p - mean_x) * max(mean_p + mean_x, 2.0 - mean_p - mean_x)
+            rnd.units[MSE, e] = 1.0 / max(usual, most)
 
 
 @kernel
-def prepare(rules, total, temperature, eager, n, rnd, log_prior, desk):
+def prepare(rules, temperature, eager, n, rnd, log_prior, desk):
     """Everything of the equilibrium equation that does not depend on p; returns the two pulls of the regrets.
 
     `eager` multiplies these: the pull back to the expert cannot overshoot, so delay need not soften it.
     """
     rows = rnd.cells
     base = desk.base
-    count = rules.levels.shape[0]
-    for i in range(count):
-        desk.s[i] = total[i] * rules.weights[QUANTILE] / temperature
+    level_ledger(rules, desk.owed, 1.0 / temperature, desk.s)
     field_tables(desk.s, rules.levels, desk.knots, desk.slopes)
-    span = rules.high - rules.low
-    left, right, expert = rows[LEFT], rows[RIGHT], rows[EXPERT]
+    low, span = rnd.info[LOW], rnd.info[HIGH] - rnd.info[LOW]
+    left, right = rows[LEFT], rows[RIGHT]
     for k in range(n):
         base[k] = log_prior[k]
-    for order in range(1, rules.orders + 1):
-        pull = total[count + order - 1] * rules.weights[MOMENT] / temperature
-        for k in range(n):
-            a = (left[k] - rules.low) / span
-            b = (right[k] - rules.low) / span
-            base[k] -= pull * power_mean(a, b, order)
-    at = count + rules.orders
+    core = rules.levels.shape[0] + rules.intervals.shape[0]
+    for i in range(rules.witnesses):
+        pull = desk.owed[core] / temperature
+        core += 1
+        if pull != 0.0:
+            for k in range(n):
+                base[k] -= pull * desk.witness[MEAN, i, k]
     crps_pull = 0.0
     mse_pull = 0.0
-    if rules.weights[CRPS] != 0.0:
-        crps_pull = eager * max(total[at], 0.0) * rules.weights[CRPS] * rnd.info[CRPS_SCALE] / temperature
-        at += 1
-        if crps_pull > 0.0:
-            edge = 0.0
-            below = 0.0
-            for k in range(n):
-                width = right[k] - left[k]
-                base[k] -= crps_pull * (edge + width * (below + expert[k] / 3.0 - 0.5))
-                edge += width * (2.0 * below + expert[k] - 1.0)
-                below += expert[k]
-    if rules.weights[MSE] != 0.0:
-        mse_pull = eager * max(total[at], 0.0) * rules.weights[MSE] * rnd.info[MSE_SCALE] / temperature
-        if mse_pull > 0.0:
-            mean = (mean_of(n, left, right, expert) - rules.low) / span
-            for k in range(n):
-                base[k] += 2.0 * mse_pull * mean * (0.5 * (left[k] + right[k]) - rules.low) / span
+    if rules.crps:
+        for e in range(rnd.rivals.shape[0]):
+            pull = eager * desk.owed[core] * rnd.units[CRPS, e] / temperature
+            core += 1
+            if pull > 0.0:
+                crps_pull += pull
+                edge = 0.0
+                below = 0.0
+                for k in range(n):
+                    width = right[k] - left[k]
+                    mass = rnd.rivals[e, k]
+                    base[k] -= pull * (edge + width * (below + mass / 3.0 - 0.5))
+                    edge += width * (2.0 * below + mass - 1.0)
+                    below += mass
+    if rules.mse:
+        for e in range(rnd.rivals.shape[0]):
+            pull = eager * desk.owed[core] * rnd.units[MSE, e] / temperature
+            core += 1
+            if pull > 0.0:
+                mse_pull += pull
+                mean = (mean_of(n, left, right, rnd.rivals[e]) - low) / span
+                for k in range(n):
+                    base[k] += 2.0 * pull * mean * desk.middle[k]
     return crps_pull, mse_pull
 
 
 @kernel
-def judge(rules, memory, n, rnd, p, reserved, square, desk):
+def judge(rules, memory, n, rnd, p, free, square, desk):
     """The certificate of p; returns how far it is from holding (at most 0: it holds)."""
-    rows = rnd.cells
     note = rnd.note
     out = desk.verdict
     mass = 0.0
@@ -189,34 +224,18 @@ def judge(rules, memory, n, rnd, p, reserved, square, desk):
         mass += p[k]
     if not abs(mass - 1.0) < 1e-6:
         # not a forecast (a solve ran away): nothing may be claimed for it
-        note_certificate(memory.account, square, reserved, np.inf, np.inf, 0.0, rules.bound, note)
+        note_certificate(memory.account, rules.keep, square, free, np.inf, 0.0, rules.bound, note)
         return np.inf
-    regret_scales(rules, memory, n, rows, p, rnd.info)
-    certify(
-        n,
-        rows[LEFT],
-        rows[RIGHT],
-        p,
-        rows[EXPERT],
-        memory.total,
-        rules.low,
-        rules.high,
-        rules.levels,
-        desk.owed_knots,
-        desk.owed_slopes,
-        rules.orders,
-        rules.weights,
-        rnd.info[CRPS_SCALE : MSE_SCALE + 1],
-        out,
-    )
-    note_certificate(memory.account, square, reserved, out[0], out[1], out[2], rules.bound, note)
-    return 0.0 if note[_ledger.HOLDS] > 0.0 else square + out[1] - note[_ledger.ALLOWED]
+    regret_units(rules, memory, n, rnd, p)
+    certify(rules, n, rnd, p, desk, out)
+    note_certificate(memory.account, rules.keep, square, free, out[0], out[1], rules.bound, note)
+    return 0.0 if note[_ledger.HOLDS] > 0.0 else note[_ledger.WORST] - note[_ledger.ALLOWED]
 
 
 @kernel
-def equilibrium(rules, memory, temperature, eager, n, rnd, log_prior, desk, lp, tolerance, steps):
+def equilibrium(rules, temperature, eager, n, rnd, log_prior, desk, lp, tolerance, steps):
     """The logit equilibrium around a prior at a temperature, from lp, in place; returns the residual."""
-    crps_pull, mse_pull = prepare(rules, memory.total, temperature, eager, n, rnd, log_prior, desk)
+    crps_pull, mse_pull = prepare(rules, temperature, eager, n, rnd, log_prior, desk)
     return solve(
         n,
         lp,
@@ -235,7 +254,7 @@ def equilibrium(rules, memory, temperature, eager, n, rnd, log_prior, desk, lp, 
 
 
 @kernel
-def descend(rules, memory, temperature, n, rnd, log_prior, log_mix, reserved, square, desk, start, missing, best):
+def descend(rules, memory, temperature, n, rnd, log_prior, log_mix, free, square, desk, start, missing, best):
     """Lower the temperature from a solution at `start` until the certificate holds; returns what is still missing.
 
     Each solve starts from the last; where one fails, the ratio comes closer to 1.  The best forecast is kept in `best`.
@@ -247,10 +266,10 @@ def descend(rules, memory, temperature, n, rnd, log_prior, log_mix, reserved, sq
         lower = temperature * ratio
         for k in range(n):
             lp[k] = start[k]
-        error = equilibrium(rules, memory, lower, 1.0, n, rnd, log_prior, desk, lp, STRICT, STRICT_STEPS)
+        error = equilibrium(rules, lower, 1.0, n, rnd, log_prior, desk, lp, STRICT, STRICT_STEPS)
         for k in range(n):
             p[k] = math.exp(lp[k])
-        now = judge(rules, memory, n, rnd, p, reserved, square, desk)
+        now = judge(rules, memory, n, rnd, p, free, square, desk)
         if now < missing:
             missing = now
             for k in range(n):
@@ -271,7 +290,7 @@ def descend(rules, memory, temperature, n, rnd, log_prior, log_mix, reserved, sq
 
 
 @kernel
-def play(rules, memory, n, mix, pending, reserved, rnd):
+def play(rules, memory, n, mix, pending, reserved, rnd, witness):
     """The equilibrium around the mix on the ledger of what is played, as gentle as the slack rule lets it be.
 
     If the certificate does not hold at the usual temperature, it is lowered by continuation.  A branch of equilibria
@@ -280,29 +299,31 @@ def play(rules, memory, n, mix, pending, reserved, rnd):
     """
     rows = rnd.cells
     p = rows[PLAYED]
-    desk = new_desk(rules, memory, n, rows)
-    square = squared_norm(memory.total, rules.one_sided)
+    regret_units(rules, memory, n, rnd, mix)
+    desk = new_desk(rules, memory, n, rnd, witness)
+    square = squared_norm(rules.layout.sides, memory.total)
+    free = room(rules.layout, memory.account, memory.groups, memory.total, square, rnd.context, rules.keep, reserved)
     soft = (1.0 + pending) ** SOFTEN
     usual = rules.temperature * soft
     log_mix = np.empty(n)
     log_masses(n, mix, log_mix)
-    lp = np.empty(n)
+    lp = log_mix.copy()
     for i in range(rnd.slots.shape[0]):
         lp[rnd.slots[i]] = log_mix[rnd.slots[i]] + memory.warm[i]
-    error = equilibrium(rules, memory, usual, soft, n, rnd, log_mix, desk, lp, EASY, EASY_STEPS)
+    error = equilibrium(rules, usual, soft, n, rnd, log_mix, desk, lp, EASY, EASY_STEPS)
     if not error <= 10.0 * EASY:
         cold = log_mix.copy()
-        if equilibrium(rules, memory, usual, soft, n, rnd, log_mix, desk, cold, EASY, STRICT_STEPS) < error:
+        if equilibrium(rules, usual, soft, n, rnd, log_mix, desk, cold, EASY, STRICT_STEPS) < error:
             lp = cold
     for k in range(n):
         p[k] = math.exp(lp[k])
         rows[TILT, k] = lp[k] - log_mix[k]
     rnd.info[TEMPERATURE] = usual
-    missing = judge(rules, memory, n, rnd, p, reserved, square, desk)
+    missing = judge(rules, memory, n, rnd, p, free, square, desk)
     if missing <= 0.0:
         return
     best = p[:n].copy()
-    missing = descend(rules, memory, usual, n, rnd, log_mix, log_mix, reserved, square, desk, lp, missing, best)
+    missing = descend(rules, memory, usual, n, rnd, log_mix, log_mix, free, square, desk, lp, missing, best)
     log_prior = np.empty(n)
     for attempt in range(3):
         if missing <= 0.0:
@@ -317,13 +338,13 @@ def play(rules, memory, n, mix, pending, reserved, rnd):
             lp[k] = log_prior[k]
         # from a temperature so high that the prior itself is almost the solution
         hot = 1e3 * min(usual, 10.0)
-        missing = descend(rules, memory, hot, n, rnd, log_prior, log_mix, reserved, square, desk, lp, missing, best)
+        missing = descend(rules, memory, hot, n, rnd, log_prior, log_mix, free, square, desk, lp, missing, best)
     if missing <= 0.0:
         return
     two_cells(n, rules.levels, desk.owed_knots, desk.owed_slopes, p)
-    if judge(rules, memory, n, rnd, p, reserved, square, desk) < missing:
+    if judge(rules, memory, n, rnd, p, free, square, desk) < missing:
         rnd.info[TEMPERATURE] = 0.0
         return
     for k in range(n):
         p[k] = best[k]
-    judge(rules, memory, n, rnd, p, reserved, square, desk)
+    judge(rules, memory, n, rnd, p, free, square, desk)

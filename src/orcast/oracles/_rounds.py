@@ -1,6 +1,6 @@
-"""Compiled kernels of a round on an interval: predict, update, and many rounds in one go.
+"""Compiled kernels of a round on ordered cells: predict, update, and many rounds in one go.
 
-    expert --tracker--> corrected expert --cells--> prior --members--> mix --last equilibrium--> forecast
+    experts --pool, tracker--> corrected expert --cells--> prior --members--> mix --last equilibrium--> forecast
 
 Only the last equilibrium touches the ledger and its guarantee; see docs/theory.md.
 """
@@ -13,24 +13,31 @@ import numpy as np
 
 from orcast import ledger as _ledger
 from orcast.oracles import _tracker
-from orcast.oracles._cells import build_cells, crps, locate, mean_of, read_quantiles, rebin
+from orcast.oracles._cells import build_cells, crps, cut_cells, locate, mean_of, read_quantiles, rebin
 from orcast.oracles._compile import kernel
 from orcast.oracles._members import horizon, mix_members, teach_members
 from orcast.oracles._ordered import crps_difference, payoff
-from orcast.oracles._play import play, regret_scales
+from orcast.oracles._play import core_size, play
 from orcast.oracles._state import (
     CELLS,
-    CRPS_SCALE,
+    COUNT,
+    CRPS_EXCESS,
     EXPERT,
     HAS_EXPERT,
+    HIGH,
     LAST_CONTEXT,
     LEFT,
+    LOSS,
     LOSS_KEEP,
-    MSE_SCALE,
+    LOW,
+    MSE_EXCESS,
     PENDING,
     PLAYED,
     PRIOR,
+    REGULAR,
     RIGHT,
+    SEEN,
+    SQUARE,
     TILT,
 )
 from orcast.spaces import TAIL_MASS
@@ -43,6 +50,52 @@ DOUBT = 0.5
 BOUND_MASS = 1e-4
 # Even mass mixed in where even cells replace those around the expert.
 EVEN_SHARE = 0.01
+# Without bounds, cells reach this far beyond the expert's outer quantiles, in units of its spread, or of USUAL times its
+# usual loss if that is more; and at least LEAST of its size.
+WINDOW, USUAL, LEAST = 12.0, 3.0, 1e-3
+# Experts are weighed by their discounted loss at this rate.
+POOL_RATE = 2.0
+
+
+@kernel
+def pool_experts(memory, experts, out):
+    """Quantiles averaged over the experts that are there, weighed by how well they did."""
+    count = experts.shape[0]
+    best = np.inf
+    for e in range(count):
+        if not np.isnan(experts[e, 0]):
+            best = min(best, memory.pool[e])
+    total = 0.0
+    for j in range(out.shape[0]):
+        out[j] = 0.0
+    for e in range(count):
+        if np.isnan(experts[e, 0]):
+            continue
+        weight = math.exp(-POOL_RATE * (memory.pool[e] - best))
+        total += weight
+        for j in range(out.shape[0]):
+            out[j] += weight * experts[e, j]
+    for j in range(out.shape[0]):
+        out[j] /= total
+
+
+@kernel
+def set_window(rules, q, shifted, usual, info):
+    """The window that outcomes are clipped to: the bounds, or what an expert says and has missed by, and far beyond."""
+    info[LOW] = rules.low
+    info[HIGH] = rules.high
+    if rules.low > -np.inf and rules.high < np.inf:
+        return
+    last = q.shape[0] - 1
+    reach = max(q[last] - q[0], shifted[last] - shifted[0], USUAL * usual)
+    size = max(abs(q[0]), abs(q[last]))
+    reach = WINDOW * max(reach, LEAST * size * 1e-3, 1e-12 * size + 1e-100)
+    if reach <= WINDOW * 1e-5 * size and q[last] <= q[0]:
+        reach = LEAST * size
+    if rules.low == -np.inf:
+        info[LOW] = min(q[0], shifted[0]) - reach
+    if rules.high == np.inf:
+        info[HIGH] = max(q[last], shifted[last], info[LOW]) + reach
 
 
 @kernel
@@ -53,145 +106,244 @@ def even_cells(low, high, n, rows, slots):
         rows[LEFT, k] = low + (high - low) * max(k - 1, 0) / count if k < n - 1 else high
         rows[RIGHT, k] = low + (high - low) * k / count if k < n - 2 else high
         rows[PRIOR, k] = (1.0 - 2.0 * BOUND_MASS) / count if 0 < k < n - 1 else BOUND_MASS
-        rows[EXPERT, k] = rows[PRIOR, k]
         slots[k] = k
     return n
 
 
 @kernel
-def cells_around(rules, q, usual, rows, mass, slots):
-    """The cells around an expert's quantiles and its masses on them."""
+def cells_around(rules, q, usual, info, rows, mass, slots):
+    """The cells around quantiles and the masses on them."""
     return build_cells(
-        q, rules.low, rules.high, rules.tail_cells, TAIL_MASS, usual, rows[LEFT], rows[RIGHT], mass, slots
+        q, info[LOW], info[HIGH], rules.tail_cells, TAIL_MASS, usual, rows[LEFT], rows[RIGHT], mass, slots
     )
 
 
 @kernel
-def play_evenly(rules, memory, n, mix, pending, reserved, rnd):
-    """The same on even cells, where those around the expert are too coarse for what is owed; kept if it holds.
+def put_on_cells(rules, q, usual, n, rnd, out):
+    """Masses of an expert's quantiles on the cells of the round."""
+    inner = np.empty(q.shape[0])
+    for j in range(q.shape[0]):
+        inner[j] = min(max(q[j], rnd.info[LOW]), rnd.info[HIGH])
+    own = np.empty((EXPERT, rnd.slots.shape[0]))
+    mass = np.empty(rnd.slots.shape[0])
+    slots = np.empty(rnd.slots.shape[0], dtype=np.int64)
+    count = cells_around(rules, inner, usual, rnd.info, own, mass, slots)
+    rebin(count, own[LEFT], own[RIGHT], mass, n, rnd.cells[LEFT], rnd.cells[RIGHT], out)
+
+
+@kernel
+def open_round(rules, memory, experts, pending, rnd, mix):
+    """Fill the round up to the prior of the last layer, in `mix`; the memory is only read."""
+    rows = rnd.cells
+    info = rnd.info
+    has_expert = experts.shape[0] > 0
+    info[HAS_EXPERT] = 1.0 if has_expert else 0.0
+    info[PENDING] = pending
+    info[LAST_CONTEXT] = 2.0 * memory.tally[_tracker.LAST_PIT] - 1.0
+    doubt = (1.0 + pending) ** -DOUBT
+    slots = rnd.slots.shape[0]
+    if has_expert:
+        seen = memory.tally[_tracker.LOSS_COUNT]
+        usual = memory.tally[_tracker.LOSS_SUM] / seen if seen > 0.0 else 0.0
+        pool = rnd.experts[0]
+        if experts.shape[0] == 1:
+            pool[:] = experts[0]
+        else:
+            pool_experts(memory, experts, pool)
+            rnd.experts[1:] = experts
+        size = pool.shape[0]
+        shifted = np.empty(size)
+        learners = rules.learners.shape[0] > 0
+        if learners:
+            smallest = 1e-7 * (rules.high - rules.low)
+            if smallest == np.inf:
+                smallest = 1e-9 * (pool[size - 1] - pool[0] + usual + LEAST * abs(pool[size // 2])) + 1e-100
+            losses = memory.track_loss[horizon(pending)]
+            _tracker.track(
+                pool,
+                rules.scores,
+                rules.low,
+                rules.high,
+                smallest,
+                rules.learners,
+                losses,
+                doubt,
+                memory,
+                rnd.record,
+                shifted,
+            )
+        else:
+            for j in range(size):
+                shifted[j] = min(max(pool[j], rules.low), rules.high)
+        set_window(rules, pool, shifted, usual, info)
+        n = cells_around(rules, shifted, usual, info, rows, rows[PRIOR], rnd.slots)
+        info[REGULAR] = 1.0 if n == slots and rules.jumps.shape[0] == 0 else 0.0
+        n = cut_cells(rules.jumps, n, rows[LEFT], rows[RIGHT], rows[PRIOR], rnd.slots)
+        if learners:
+            put_on_cells(rules, pool, usual, n, rnd, rows[EXPERT])
+        else:
+            rows[EXPERT, :n] = rows[PRIOR, :n]
+    else:
+        info[LOW] = rules.low
+        info[HIGH] = rules.high
+        n = even_cells(rules.low, rules.high, slots, rows, rnd.slots)
+        n = cut_cells(rules.jumps, n, rows[LEFT], rows[RIGHT], rows[PRIOR], rnd.slots)
+        rows[EXPERT, :n] = rows[PRIOR, :n]
+        info[REGULAR] = 0.0
+    info[CELLS] = n
+    place_rivals(rules, memory, n, rnd)
+    if has_expert and rules.members.shape[0] > 0:
+        mix_members(rules, memory, n, doubt, rnd, mix)
+    else:
+        for k in range(n):
+            mix[k] = rows[PRIOR, k]
+
+
+@kernel
+def place_rivals(rules, memory, n, rnd):
+    """Masses of each expert on the cells of the round; of one that is missing, those of the pool."""
+    count = rnd.rivals.shape[0]
+    seen = memory.tally[_tracker.LOSS_COUNT]
+    usual = memory.tally[_tracker.LOSS_SUM] / seen if seen > 0.0 else 0.0
+    for e in range(count):
+        if count > 1 and not np.isnan(rnd.experts[e + 1, 0]):
+            put_on_cells(rules, rnd.experts[e + 1], usual, n, rnd, rnd.rivals[e])
+        else:
+            for k in range(n):
+                rnd.rivals[e, k] = rnd.cells[EXPERT, k]
+
+
+@kernel
+def recell(rules, memory, rnd, mix):
+    """Even cells instead of those around the expert, where these are too coarse for what is owed.
 
     An outcome that shares its cell with half of the interval has any mean, so no forecast can answer for its moments.
     """
     rows = rnd.cells
-    old, old_info, old_note, old_slots = rows.copy(), rnd.info.copy(), rnd.note.copy(), rnd.slots.copy()
-    # not as many as there are slots: members then take their basis from the masses
+    n = int(rnd.info[CELLS])
+    old = rows.copy()
     total = rnd.slots.shape[0] - 2
-    even_cells(rules.low, rules.high, total, rows, rnd.slots)
-    rnd.slots[total:] = total - 1
+    even_cells(rnd.info[LOW], rnd.info[HIGH], total, rows, rnd.slots)
+    total = cut_cells(rules.jumps, total, rows[LEFT], rows[RIGHT], rows[PRIOR], rnd.slots)
+    last = rnd.slots.shape[0] - 2
+    rnd.slots[last:] = total - 1
     for row in range(PRIOR, rows.shape[0]):
         if row != TILT and row != PLAYED:
             rebin(n, old[LEFT], old[RIGHT], old[row], total, rows[LEFT], rows[RIGHT], rows[row])
     even_mix = np.empty(total)
     rebin(n, old[LEFT], old[RIGHT], mix, total, rows[LEFT], rows[RIGHT], even_mix)
     for k in range(total):
-        even_mix[k] += EVEN_SHARE * (1.0 / total - even_mix[k])
+        mix[k] = even_mix[k] + EVEN_SHARE * (1.0 / total - even_mix[k])
         rows[PRIOR, k] += EVEN_SHARE * (1.0 / total - rows[PRIOR, k])
     rnd.info[CELLS] = total
-    regret_scales(rules, memory, total, rows, even_mix, rnd.info)
-    play(rules, memory, total, even_mix, pending, reserved, rnd)
-    for k in range(total):
-        rows[TILT, k] = 0.0
+    rnd.info[REGULAR] = 0.0
+    place_rivals(rules, memory, total, rnd)
+
+
+@kernel
+def play_evenly(rules, memory, mix, pending, reserved, rnd, witness):
+    """The same on even cells; kept if it holds there."""
+    old, old_info, old_note, old_slots = rnd.cells.copy(), rnd.info.copy(), rnd.note.copy(), rnd.slots.copy()
+    old_rivals, old_units, old_expected = rnd.rivals.copy(), rnd.units.copy(), rnd.expected.copy()
+    recell(rules, memory, rnd, mix)
+    n = int(rnd.info[CELLS])
+    play(rules, memory, n, mix[:n], pending, reserved, rnd, witness)
+    for k in range(n):
+        rnd.cells[TILT, k] = 0.0
     if rnd.note[_ledger.HOLDS] == 0.0:
-        rows[:] = old
+        rnd.cells[:] = old
         rnd.info[:] = old_info
         rnd.note[:] = old_note
         rnd.slots[:] = old_slots
+        rnd.rivals[:] = old_rivals
+        rnd.units[:] = old_units
+        rnd.expected[:] = old_expected
 
 
 @kernel
-def predict(rules, memory, expert, pending, reserved, rnd):
+def predict(rules, memory, experts, pending, reserved, rnd):
     """Fill the round: cells, prior, members, the forecast to play and its certificate.  The memory is only read."""
-    rows = rnd.cells
-    info = rnd.info
-    has_expert = expert.shape[0] > 0
-    info[HAS_EXPERT] = 1.0 if has_expert else 0.0
-    info[PENDING] = pending
-    info[LAST_CONTEXT] = 2.0 * memory.tally[_tracker.LAST_PIT] - 1.0
-    low, high = rules.low, rules.high
-    doubt = (1.0 + pending) ** -DOUBT
-    if has_expert:
-        seen = memory.tally[_tracker.LOSS_COUNT]
-        usual = memory.tally[_tracker.LOSS_SUM] / seen if seen > 0.0 else 0.0
-        clipped = np.empty(expert.shape[0])
-        for j in range(expert.shape[0]):
-            rnd.expert[j] = expert[j]
-            clipped[j] = min(max(expert[j], low), high)
-        n = cells_around(rules, clipped, usual, rows, rows[EXPERT], rnd.slots)
-        if rules.learners.shape[0] > 0:
-            raw = rows[: EXPERT + 1].copy()
-            shifted = np.empty(expert.shape[0])
-            losses = memory.track_loss[horizon(pending)]
-            _tracker.track(
-                rnd.expert, rules.scores, low, high, rules.learners, losses, doubt, memory, rnd.record, shifted
-            )
-            n_raw = n
-            n = cells_around(rules, shifted, usual, rows, rows[PRIOR], rnd.slots)
-            rebin(n_raw, raw[LEFT], raw[RIGHT], raw[EXPERT], n, rows[LEFT], rows[RIGHT], rows[EXPERT])
-        else:
-            rows[PRIOR, :n] = rows[EXPERT, :n]
-    else:
-        n = even_cells(low, high, rnd.slots.shape[0], rows, rnd.slots)
-    info[CELLS] = n
-    mix = np.empty(n)
-    if has_expert and rules.members.shape[0] > 0:
-        mix_members(rules, memory, n, doubt, rnd, mix)
-    else:
-        for k in range(n):
-            mix[k] = rows[PRIOR, k]
-    regret_scales(rules, memory, n, rows, mix, info)
-    play(rules, memory, n, mix, pending, reserved, rnd)
-    if has_expert and rnd.note[_ledger.HOLDS] == 0.0:
-        play_evenly(rules, memory, n, mix, pending, reserved, rnd)
+    capacity = rnd.cells.shape[1]
+    mix = np.empty(capacity)
+    witness = np.empty((3, rules.witnesses, capacity))
+    open_round(rules, memory, experts, pending, rnd, mix)
+    n = int(rnd.info[CELLS])
+    play(rules, memory, n, mix[:n], pending, reserved, rnd, witness)
+    if rnd.info[HAS_EXPERT] > 0.0 and rnd.note[_ledger.HOLDS] == 0.0:
+        play_evenly(rules, memory, mix, pending, reserved, rnd, witness)
 
 
 @kernel
-def update(rules, memory, rnd, reserved, y):
-    """Book the outcome of a round and teach the learners and members."""
+def book(rules, memory, rnd, reserved, y, at):
+    """Book the payoff of an outcome; `at` holds the witnesses there, powers aside."""
+    info = rnd.info
+    near = min(max(y, info[LOW]), info[HIGH])
+    k = locate(near, rnd.cells[LEFT], rnd.cells[RIGHT], int(info[CELLS]))
+    owed = np.empty(core_size(rules, rnd.rivals.shape[0]))
+    payoff(rules, rnd, near, k, at, owed)
+    settle(
+        rules.layout,
+        memory.account,
+        memory.groups,
+        memory.total,
+        rnd.context,
+        rules.keep,
+        reserved,
+        owed,
+        rnd.note,
+    )
+
+
+@kernel
+def teach(rules, memory, rnd, y):
+    """Teach the learners and members the outcome of a round."""
     rows = rnd.cells
     info = rnd.info
     n = int(info[CELLS])
     left, right = rows[LEFT], rows[RIGHT]
-    k = locate(y, left, right, n)
-    owed = np.empty(memory.total.shape[0])
-    payoff(
-        y,
-        k,
-        n,
-        left,
-        right,
-        rows[PLAYED],
-        rows[EXPERT],
-        rules.low,
-        rules.high,
-        rules.levels,
-        rules.orders,
-        rules.weights,
-        info[CRPS_SCALE : MSE_SCALE + 1],
-        owed,
-    )
-    settle(memory.account, memory.total, rules.one_sided, reserved, owed, rnd.note)
+    span = info[HIGH] - info[LOW]
+    near = min(max(y, info[LOW]), info[HIGH])
+    k = locate(near, left, right, n)
+    tally = memory.tally
     for i in range(rnd.slots.shape[0]):
         memory.warm[i] = rows[TILT, rnd.slots[i]]
+    median = np.empty(1)
+    read_quantiles(n, left, right, rows[PLAYED], np.array([0.5]), median)
+    tally[_tracker.LAST_ERROR] = y - median[0]
+    step = max(0.002, 1.0 / (memory.account[_ledger.ROUNDS] + 1.0))
+    change = near - tally[_tracker.LEVEL_MEAN]
+    tally[_tracker.LEVEL_MEAN] += step * change
+    tally[_tracker.LEVEL_VAR] = (1.0 - step) * (tally[_tracker.LEVEL_VAR] + step * change * change)
     if info[HAS_EXPERT] == 0.0:
         return
-    tally = memory.tally
-    span = rules.high - rules.low
-    loss = crps(y, k, n, left, right, rows[EXPERT])
-    error = (y - mean_of(n, left, right, rows[EXPERT])) / span
-    played = (y - mean_of(n, left, right, rows[PLAYED])) / span
-    tally[_tracker.CRPS_EXCESS] += crps_difference(y, k, n, left, right, rows[PLAYED], rows[EXPERT])
-    tally[_tracker.MSE_EXCESS] += (played * played - error * error) * span * span
+    loss = crps(near, k, n, left, right, rows[EXPERT])
     tally[_tracker.LOSS_SUM] = LOSS_KEEP * tally[_tracker.LOSS_SUM] + loss
-    tally[_tracker.SQUARE_SUM] = LOSS_KEEP * tally[_tracker.SQUARE_SUM] + error * error
     tally[_tracker.LOSS_COUNT] = LOSS_KEEP * tally[_tracker.LOSS_COUNT] + 1.0
     unit = max(tally[_tracker.LOSS_SUM] / tally[_tracker.LOSS_COUNT], 1e-12 * span)
     weight = 1.0 / math.sqrt(1.0 + info[PENDING])
+    count = rnd.rivals.shape[0]
+    mean = mean_of(n, left, right, rows[PLAYED])
+    for e in range(count):
+        missing = count > 1 and np.isnan(rnd.experts[e + 1, 0])
+        own = loss if count == 1 or missing else crps(near, k, n, left, right, rnd.rivals[e])
+        memory.pool[e] = (1.0 - (1.0 - LOSS_KEEP) * weight) * memory.pool[e] + weight * own / unit
+        if missing:
+            continue
+        rival = memory.rivals[e]
+        error = near - mean_of(n, left, right, rnd.rivals[e])
+        rival[LOSS] = LOSS_KEEP * rival[LOSS] + own
+        rival[SQUARE] = LOSS_KEEP * rival[SQUARE] + (error / span) ** 2
+        rival[COUNT] = LOSS_KEEP * rival[COUNT] + 1.0
+        rival[CRPS_EXCESS] += crps_difference(near, k, n, left, right, rows[PLAYED], rnd.rivals[e])
+        rival[MSE_EXCESS] += (near - mean) ** 2 - error * error
+        rival[SEEN] += 1.0
     if rules.members.shape[0] > 0:
-        teach_members(rules, memory, rnd, y, k, loss, unit, weight)
+        teach_members(rules, memory, rnd, near, k, loss, unit, weight)
     if rules.learners.shape[0] > 0:
         _tracker.learn(
             y,
-            rnd.expert,
+            near,
+            rnd.experts[0],
             rules.scores,
             rules.grid,
             rules.low,
@@ -207,11 +359,20 @@ def update(rules, memory, rnd, reserved, y):
 
 
 @kernel
-def run(rules, memory, experts, outcomes, levels, rnd, quantiles, held):
+def update(rules, memory, rnd, reserved, y, at):
+    """Book the outcome of a round and teach the learners and members."""
+    book(rules, memory, rnd, reserved, y, at)
+    teach(rules, memory, rnd, y)
+
+
+@kernel
+def run(rules, memory, experts, contexts, outcomes, levels, rnd, quantiles, held):
     """Many rounds in one go, each outcome known before the next forecast; reads the quantiles at `levels` of each."""
+    nothing = np.empty(0)
     for t in range(outcomes.shape[0]):
-        predict(rules, memory, experts[t], 0, 0.0, rnd)
+        rnd.context[:] = contexts[t]
+        predict(rules, memory, experts[t], 0.0, 0.0, rnd)
         n = int(rnd.info[CELLS])
         read_quantiles(n, rnd.cells[LEFT], rnd.cells[RIGHT], rnd.cells[PLAYED], levels, quantiles[t])
         held[t] = rnd.note[_ledger.HOLDS]
-        update(rules, memory, rnd, 0.0, outcomes[t])
+        update(rules, memory, rnd, 0.0, outcomes[t], nothing)

@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from orcast.ledger import Layout
+
 Array = NDArray[np.float64]
 
 # Columns of a member: smallest step, whether it has the context of the last PIT, prior observations.
@@ -20,24 +22,42 @@ LOSS_KEEP = 0.998
 
 # Rows of a round's cells.
 LEFT, RIGHT, PRIOR, EXPERT, PLAYED, TILT, MEMBERS = 0, 1, 2, 3, 4, 5, 6
-# Places in a round's info.
-CELLS, LAST_CONTEXT, PENDING, CRPS_SCALE, MSE_SCALE, HAS_EXPERT, TEMPERATURE = 0, 1, 2, 3, 4, 5, 6
-INFO_SIZE = 7
+# Places in a round's info; LOW and HIGH are the ends of the window to which outcomes are clipped, REGULAR says that no
+# cells were merged or cut.
+CELLS, LAST_CONTEXT, PENDING, HAS_EXPERT, TEMPERATURE, LOW, HIGH, REGULAR = 0, 1, 2, 3, 4, 5, 6, 7
+INFO_SIZE = 8
+# Rows of a round's units.
+CRPS, MSE = 0, 1
+# Columns of what is remembered of a rival: discounted CRPS and squared error and their count, and the sums of the
+# scores of what was played minus the rival's, over so many rounds.
+LOSS, SQUARE, COUNT, CRPS_EXCESS, MSE_EXCESS, SEEN = 0, 1, 2, 3, 4, 5
+RIVAL_SIZE = 6
+# Rows of a table of witnesses: mean, least and largest value in each cell.
+MEAN, LEAST, LARGEST = 0, 1, 2
 
 
 class Rules(NamedTuple):
-    """What does not change from round to round."""
+    """What does not change from round to round.
+
+    The core of the payoff is, in this order: a coordinate a level, an interval, a witness (powers first), a rival's
+    CRPS, a rival's squared error.
+    """
 
     low: float
     high: float
     grid: Array  # levels of the inner edges
     scores: Array  # their normal scores
     tail_cells: int
+    jumps: Array  # places that must be edges of cells
     levels: Array
-    orders: int
-    weights: Array
-    one_sided: int
+    intervals: NDArray[np.int64]  # the two levels of each
+    orders: int  # powers among the witnesses
+    witnesses: int
+    crps: int  # 1 if there is a regret in CRPS
+    mse: int
+    layout: Layout
     bound: float  # on the squared norm of the whole payoff
+    keep: float  # what is kept of the ledger from round to round
     temperature: float
     learners: Array
     members: Array
@@ -49,6 +69,7 @@ class Memory(NamedTuple):
 
     total: Array
     account: Array
+    groups: Array
     tally: Array
     location: Array
     location_cov: Array
@@ -59,6 +80,8 @@ class Memory(NamedTuple):
     shape: Array
     member_loss: Array
     warm: Array
+    pool: Array  # discounted loss of each expert
+    rivals: Array
 
 
 class Round(NamedTuple):
@@ -70,4 +93,8 @@ class Round(NamedTuple):
     note: Array
     record: Array
     means: Array
-    expert: Array
+    experts: Array  # quantiles of the pool of experts, then of each if there are several; nan where missing
+    rivals: Array  # masses of each expert
+    units: Array  # of the regrets, by score and rival
+    context: Array
+    expected: Array  # of each witness, under what is played

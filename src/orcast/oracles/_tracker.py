@@ -47,12 +47,12 @@ MEAN_ABS = 0.7978845608028654
     LOG_SCALE_MEAN,
     DISTANCE_MEAN,
     LAST_PIT,  # of the corrected expert
-    LOSS_SUM,  # discounted CRPS of the expert
+    LOSS_SUM,  # discounted CRPS of the expert, or of the pool of experts
     LOSS_COUNT,
-    SQUARE_SUM,  # its discounted squared error, in units of the interval
     LEARNT,  # observations, discounted for delay
-    CRPS_EXCESS,  # sum of the scores of what was played minus the expert's, in their own units
-    MSE_EXCESS,
+    LAST_ERROR,  # outcome minus the median that was played
+    LEVEL_MEAN,  # of the outcomes, where there is no expert
+    LEVEL_VAR,
 ) = range(17)
 TALLY_SIZE = 17
 
@@ -184,12 +184,11 @@ def least_squares(theta, P, x, count, error, keep, weight, cap, gain):
 
 
 @kernel
-def track(q, z, low, high, learners, loss, doubt, memory, record, out):
+def track(q, z, low, high, smallest, learners, loss, doubt, memory, record, out):
     """Fill `record` with what each learner says and `out` with the quantiles of the corrected expert."""
     tally = memory.tally
-    span = high - low
     middle = q.shape[0] // 2
-    slope_low, slope_high = outer_slopes(q, z, 1e-7 * span)
+    slope_low, slope_high = outer_slopes(q, z, smallest)
     scale = 0.5 * (quantile_at(1.0, q, z, slope_low, slope_high) - quantile_at(-1.0, q, z, slope_low, slope_high))
     scale = max(scale, 0.1 * (slope_low + slope_high))
     rho = tally[RHO]
@@ -244,8 +243,11 @@ def track(q, z, low, high, learners, loss, doubt, memory, record, out):
 
 
 @kernel
-def learn(y, q, z, levels, low, high, learners, loss, loss_keep, loss_unit, weight, memory, record):
-    """Teach every learner the outcome of a round, from what it saw when the forecast was made."""
+def learn(y, near, q, z, levels, low, high, learners, loss, loss_keep, loss_unit, weight, memory, record):
+    """Teach every learner the outcome of a round, from what it saw when the forecast was made.
+
+    `near` is the outcome clipped to the round's window: no single one may decide the weights for good.
+    """
     tally = memory.tally
     slope_low = record[SLOPE_LOW]
     slope_high = record[SLOPE_HIGH]
@@ -266,7 +268,7 @@ def learn(y, q, z, levels, low, high, learners, loss, loss_keep, loss_unit, weig
         location = record[at] if c >= 0 else 0.0
         spread = record[at + 1] if c >= 0 else 1.0
         corrected(location, spread, q, z, slope_low, slope_high, low, high, quantiles)
-        own = pinball(quantiles, y, levels)
+        own = pinball(quantiles, near, levels)
         loss[c + 1] = fade * loss[c + 1] + weight * own / loss_unit
         if c < 0:
             continue

@@ -2,23 +2,63 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
-from orcast.oracles.engine import Engine
-from orcast.payoffs import Payoff
-from orcast.spaces import Interval
+import numpy as np
+from numpy.typing import NDArray
+
+from orcast.ledger import Guarantee
+from orcast.oracles.terms import Terms
+
+Array = NDArray[np.float64]
+
+LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE = 1e-6, 1e12
+
+
+class Engine(Protocol):
+    """A ledger and its learners, which play rounds; a page is what a round must remember until its outcome comes."""
+
+    runs: bool
+
+    def predict(
+        self, experts: Array | None, features: Any = None, *, pending: float = 0.0, reserved: float = 0.0
+    ) -> Any:
+        """Play a round around the experts' rows; changes nothing that an outcome would change."""
+        ...
+
+    def update(self, page: Any, y: Any, *, reserved: float = 0.0) -> None:
+        """Book the outcome of a round."""
+        ...
+
+    def forecast(self, page: Any) -> Any:
+        """What users see of a round."""
+        ...
+
+    def guarantee(self) -> Guarantee:
+        """What was promised and what was kept."""
+        ...
+
+    def arrays(self) -> dict[str, Array]:
+        """Everything that is carried from round to round."""
+        ...
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        """Take over what :meth:`arrays` of an equal engine gave."""
+        ...
+
+    def restored_page(self, arrays: dict[str, NDArray[Any]], features: Any) -> Any:
+        """A waiting round from its arrays."""
+        ...
 
 
 class Oracle(Protocol):
     """Options of a way to play; immutable, and saved as plain data."""
 
-    def bind(self, space: Interval, payoff: Payoff) -> Engine:
-        """An engine with an empty ledger."""
+    def bind(self, terms: Terms, sizes: Sequence[int] | None = None) -> Engine:
+        """An engine with an empty ledger; `sizes` are those of the parts, where a saved state knows them."""
         ...
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data."""
         ...
-
-
-LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE = 1e-6, 1e12

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from orcast.checks import number
-from orcast.oracles.base import HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE
-from orcast.oracles.engine import Engine
-from orcast.payoffs import Payoff
-from orcast.spaces import Interval, frozen
+from orcast.oracles.base import HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE, Engine
+from orcast.oracles.engine import engine_for
+from orcast.oracles.terms import Terms
+from orcast.spaces import frozen
 
 # Location features used (5: the last errors and the last outcome; 1: a bias only), memory of the slow spread.
 LEARNERS = frozen(np.array([[5.0, 0.99], [5.0, 0.998], [1.0, 0.99], [1.0, 0.998]]))
 # Smallest step (its inverse is the memory), context of the last PIT or not, prior observations.
 MEMBERS = frozen(np.array([[0.002, 0.0, 50.0], [0.01, 0.0, 50.0], [0.002, 1.0, 50.0], [0.01, 1.0, 50.0]]))
+# On finite spaces: memory, whether it shifts, prior observations.
+FINITE = frozen(np.array([[0.998, 0.0, 5.0], [0.998, 1.0, 20.0], [0.99, 1.0, 20.0]]))
 
 
 @dataclass(frozen=True)
@@ -44,9 +47,16 @@ class Committee:
         value = number(self.temperature, "temperature", LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE)
         object.__setattr__(self, "temperature", value)
 
-    def bind(self, space: Interval, payoff: Payoff) -> Engine:
+    def bind(self, terms: Terms, sizes: Sequence[int] | None = None) -> Engine:
         """An engine with an empty ledger."""
-        return Engine(space, payoff, temperature=self.temperature, learners=LEARNERS, members=MEMBERS)
+        return engine_for(
+            terms,
+            temperature=self.temperature,
+            learners=LEARNERS,
+            members=MEMBERS,
+            finite=FINITE,
+            sizes=sizes,
+        )
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data."""

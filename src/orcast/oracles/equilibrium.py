@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from orcast.checks import number
-from orcast.oracles.base import HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE
-from orcast.oracles.engine import Engine
-from orcast.payoffs import Payoff
-from orcast.spaces import Interval
+from orcast.oracles.base import HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE, Engine
+from orcast.oracles.engine import engine_for
+from orcast.oracles.terms import Terms
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,16 @@ class Equilibrium:
         value = number(self.temperature, "temperature", LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE)
         object.__setattr__(self, "temperature", value)
 
-    def bind(self, space: Interval, payoff: Payoff) -> Engine:
+    def bind(self, terms: Terms, sizes: Sequence[int] | None = None) -> Engine:
         """An engine with an empty ledger."""
-        return Engine(space, payoff, temperature=self.temperature, learners=np.empty((0, 2)), members=np.empty((0, 3)))
+        return engine_for(
+            terms,
+            temperature=self.temperature,
+            learners=np.empty((0, 2)),
+            members=np.empty((0, 3)),
+            finite=np.empty((0, 3)),
+            sizes=sizes,
+        )
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data."""

@@ -1,23 +1,83 @@
 """Notions of calibration as vector payoffs of a game; ``+`` is the direct sum."""
 
+from collections.abc import Callable
 from typing import Any
 
-from orcast.payoffs.base import Payoff, Sum
-from orcast.payoffs.calibration import MomentMatching, QuantileCalibration
-from orcast.payoffs.regret import SCORES, NoRegret
+from orcast.contexts import context_from_plain
+from orcast.payoffs.base import Board, Core, Part, Payoff, Sum, part_names
+from orcast.payoffs.calibration import (
+    IntervalCalibration,
+    MarginalCalibration,
+    MomentMatching,
+    QuantileCalibration,
+    ThresholdCalibration,
+)
+from orcast.payoffs.decisions import DecisionCalibration, SwapRegret
+from orcast.payoffs.probabilities import (
+    BinaryCalibration,
+    Calibeating,
+    DistributionCalibration,
+    LabelCalibration,
+    TopLabelCalibration,
+)
+from orcast.payoffs.recipe import Custom, Recipe
+from orcast.payoffs.regret import NoRegret
+from orcast.scores import score_from_plain
 
-__all__ = ["MomentMatching", "NoRegret", "Payoff", "QuantileCalibration", "Sum", "payoff_from_plain"]
+__all__ = [
+    "BinaryCalibration",
+    "Board",
+    "Calibeating",
+    "Core",
+    "Custom",
+    "DecisionCalibration",
+    "DistributionCalibration",
+    "IntervalCalibration",
+    "LabelCalibration",
+    "MarginalCalibration",
+    "MomentMatching",
+    "NoRegret",
+    "Part",
+    "Payoff",
+    "QuantileCalibration",
+    "Recipe",
+    "Sum",
+    "SwapRegret",
+    "ThresholdCalibration",
+    "TopLabelCalibration",
+    "part_names",
+    "payoff_from_plain",
+]
+
+_READERS: dict[str, Callable[..., Payoff]] = {
+    kind.__name__: kind
+    for kind in (
+        BinaryCalibration,
+        Calibeating,
+        DistributionCalibration,
+        IntervalCalibration,
+        LabelCalibration,
+        MarginalCalibration,
+        MomentMatching,
+        QuantileCalibration,
+        ThresholdCalibration,
+        TopLabelCalibration,
+    )
+}
+_WITH_FUNCTIONS = ("Custom", "DecisionCalibration", "Recipe", "SwapRegret")
 
 
 def payoff_from_plain(data: dict[str, Any]) -> Payoff:
-    """A payoff from its plain form."""
-    kind = data.get("kind")
+    """A payoff from its plain form; one with functions must be given again."""
+    options = dict(data)
+    kind = options.pop("kind", None)
     if kind == "Sum":
-        return Sum(tuple(payoff_from_plain(part) for part in data["parts"]))
-    if kind == "QuantileCalibration":
-        return QuantileCalibration(data["levels"], weight=data["weight"])
-    if kind == "MomentMatching":
-        return MomentMatching(data["order"], weight=data["weight"])
+        return Sum(tuple(payoff_from_plain(part) for part in options["parts"]))
+    if kind in _WITH_FUNCTIONS or isinstance(options.get("anchors"), str):
+        raise ValueError(f"expected payoff= for a {kind}, whose functions or anchors are not saved, got none")
+    options["context"] = context_from_plain(options["context"])
     if kind == "NoRegret":
-        return NoRegret(*(SCORES[name]() for name in data["scores"]), weight=data["weight"])
-    raise ValueError(f"expected a known payoff in the state, got {kind!r}")
+        return NoRegret(*(score_from_plain(score) for score in options.pop("scores")), **options)
+    if kind not in _READERS:
+        raise ValueError(f"expected a known payoff in the state, got {kind!r}")
+    return _READERS[kind](**options)

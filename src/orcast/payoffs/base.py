@@ -1,19 +1,23 @@
-"""What a payoff is, and the direct sum of payoffs."""
+"""What a payoff is, the direct sum of payoffs, and how a payoff looks from the cells of a round."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from orcast.checks import number
-from orcast.forecasts import Forecast
-from orcast.spaces import Interval
+from orcast.contexts import EVERYONE, Context, as_context
+from orcast.spaces import Space, frozen
 
 Array = NDArray[np.float64]
+
+NOTHING: Array = frozen(np.empty(0))
+# The size of a part that only its first round can tell.
+UNKNOWN = -1
 
 
 def checked_weight(weight: object) -> float:
@@ -21,34 +25,139 @@ def checked_weight(weight: object) -> float:
     return number(weight, "weight", 1e-6, 1e6)
 
 
+class Board(NamedTuple):
+    """The cells of a round, as a payoff sees them.
+
+    On ordered spaces cell k reaches from ``left[k]`` to ``right[k]``, and outcomes are clipped to [``low``, ``high``],
+    the space itself where it is bounded.  On finite spaces there is a value for each cell.
+    """
+
+    space: Space
+    cells: int
+    left: Array = NOTHING
+    right: Array = NOTHING
+    low: float = 0.0
+    high: float = 1.0
+    expert: Array = NOTHING  # the masses of the expert, or of the pool of experts
+    experts: Array = frozen(np.empty((0, 0)))  # a row for each
+    features: Any = None
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the cells are consecutive pieces of a line."""
+        return self.left.size > 0
+
+    @property
+    def values(self) -> list[Any]:
+        """What users' functions see of each cell of a finite space."""
+        return [self.space.value(k) for k in range(self.cells)]
+
+    def forecast(self, mass: Array) -> Any:
+        """Masses as the forecast that users' functions see."""
+        from orcast.forecasts import Forecast, forecast_on
+
+        if not self.ordered:
+            return forecast_on(self.space, mass, None)
+        return Forecast._trusted(self.left, self.right, mass, None)
+
+
+class Core:
+    """A payoff on the cells of a round, before its context and weight; s is what the ledger owes, p the masses."""
+
+    size: int
+
+    def table(self, p: Array) -> Array:
+        """The payoff for an outcome in each cell, on average over the cell: a column a cell."""
+        raise AttributeError(f"{type(self).__name__} has no table")
+
+    def spans(self, p: Array) -> tuple[Array, Array]:
+        """The least and the largest value of each coordinate within each cell."""
+        table = self.table(p)
+        return table, table
+
+    def booked(self, p: Array, k: int, y: Any) -> Array:
+        """The payoff of an outcome y in cell k."""
+        return self.table(p)[:, k]
+
+    def field(self, s: Array, p: Array) -> Array:
+        """<s, payoff> for an outcome in each cell, up to a constant."""
+        value: Array = s @ self.table(p)
+        return value
+
+    def jacobian(self, s: Array, p: Array) -> Array | None:
+        """Derivative of the field by the masses, up to a constant in each column; None: not known, or none."""
+        return None
+
+    def assess(self, s: Array, factor: float, p: Array) -> tuple[Array, Array]:
+        """For each cell the largest 2 <s, payoff> + factor ||payoff||^2 within it, and the largest factor ||payoff||^2."""
+        low, high = self.spans(p)
+        if low is high:
+            square = factor * np.einsum("ik,ik->k", low, low)
+            return 2.0 * (s @ low) + square, square
+        a, b = factor * low * low, factor * high * high
+        twice = 2.0 * s[:, None]
+        return np.maximum(twice * low + a, twice * high + b).sum(axis=0), np.maximum(a, b).sum(axis=0)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A payoff bound to a space: how many coordinates it has, its squared bound, and how it is played.
+
+    ``kind`` is "quantile", "interval", "moment", "explicit" (its field does not depend on p, so the tilt is explicit),
+    "regret" or "general".  ``jumps`` are the places where its witness jumps, which become edges of cells.
+    ``state`` makes what the part itself remembers, ``learn`` changes that once the outcome is booked.
+    """
+
+    payoff: Payoff
+    size: int
+    bound: float
+    kind: str
+    core: Callable[[Board, dict[str, Array]], Core]
+    jumps: Array = field(default_factory=lambda: NOTHING)
+    state: Callable[[], dict[str, Array]] = dict
+    learn: Callable[[Board, dict[str, Array]], None] | None = None
+
+    @property
+    def context(self) -> Context:
+        """The payoff's context."""
+        return self.payoff.context
+
+
 class Payoff:
     """A vector that measures how a forecast p fared with an outcome y (paper, section 3).
 
-    Its mean under p itself is zero (consistency), or at most zero where it is ``one_sided``; its squared norm is at
-    most ``bound``.  In a game it is divided by sqrt(bound) and multiplied by ``weight``.
+    Its mean under p itself is zero (consistency), or at most zero where it is ``one_sided``; its squared norm is
+    bounded.  In a game it is divided by the root of its bound and multiplied by ``weight``; with a ``context`` it is
+    kept small on each group by itself.
     """
 
     name: str
     weight: float
+    context: Context
     one_sided: bool = False
 
-    @property
-    def bound(self) -> float:
-        """A bound on the squared norm of the payoff."""
-        raise AttributeError(f"{type(self).__name__} has no bound")
+    def _settings(self, context: Context | None, weight: object) -> None:
+        self.context = as_context(context)
+        self.weight = checked_weight(weight)
 
-    @property
-    def size(self) -> int:
-        """Number of coordinates."""
-        raise AttributeError(f"{type(self).__name__} has no size")
+    def on(self, space: Space, experts: int = 1) -> Part:
+        """The payoff on a space, or one clear sentence why it makes no sense there."""
+        raise AttributeError(f"{type(self).__name__} cannot be put on a space")
 
-    def evaluate(self, space: Interval, forecast: Forecast, y: float, expert: Forecast | None = None) -> Array:
-        """The payoff in its own units, written for reading: the slow twin of the compiled one."""
+    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
+        """The payoff in its own units, written for reading: the slow twin of what is played."""
         raise AttributeError(f"{type(self).__name__} has no evaluate")
 
+    def summary(self, mean: Array) -> float:
+        """The size of a mean payoff, in its own units."""
+        return float(np.linalg.norm(mean))
+
     def to_plain(self) -> dict[str, Any]:
-        """Plain data."""
-        raise AttributeError(f"{type(self).__name__} has no plain form")
+        """Plain data; functions are left out, and must be given again."""
+        return {"kind": type(self).__name__, "context": self.context.to_plain(), "weight": self.weight, **self._plain()}
+
+    def _plain(self) -> dict[str, Any]:
+        return {}
 
     def __iter__(self) -> Iterator[Payoff]:
         yield self
@@ -58,8 +167,16 @@ class Payoff:
             return NotImplemented
         return Sum((*self, *other))
 
+    def __repr__(self) -> str:
+        settings = [f"{key}={value}" for key, value in self._plain().items() if np.size(value) <= 4]
+        if self.context is not EVERYONE:
+            settings.append(f"context={self.context!r}")
+        if self.weight != 1.0:
+            settings.append(f"weight={self.weight:g}")
+        return f"{type(self).__name__}({', '.join(settings)})"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Sum(Payoff):
     """The direct sum of payoffs: all are kept small together (paper, proposition 4.4).
 
@@ -76,15 +193,27 @@ class Sum(Payoff):
 
     name = "sum"
 
-    def __post_init__(self) -> None:
-        names = [part.name for part in self.parts]
-        for name in names:
-            if names.count(name) > 1:
-                raise ValueError(f"expected each kind of payoff once in a sum, got {name!r} {names.count(name)} times")
-
     def __iter__(self) -> Iterator[Payoff]:
         return iter(self.parts)
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data."""
         return {"kind": "Sum", "parts": [part.to_plain() for part in self.parts]}
+
+    def __repr__(self) -> str:
+        return " + ".join(map(repr, self.parts))
+
+
+def part_names(payoffs: Sequence[Payoff]) -> list[str]:
+    """A name for each part, none twice: its kind, what it is conditional on, and a number if need be."""
+    names: list[str] = []
+    for payoff in payoffs:
+        name = payoff.name if payoff.context is EVERYONE else f"{payoff.name} by {payoff.context.name}"
+        count = sum(other == name or other.startswith(f"{name} (") for other in names)
+        names.append(name if count == 0 else f"{name} ({count + 1})")
+    return names
+
+
+def wrong_space(payoff: Payoff, expected: str, space: Space) -> TypeError:
+    """The sentence for a payoff that makes no sense on a space."""
+    return TypeError(f"expected {expected} for {type(payoff).__name__}, got {space!r}")

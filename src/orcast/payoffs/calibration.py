@@ -1,19 +1,136 @@
-"""Calibration of quantiles and of moments."""
+"""Calibration of quantities: quantiles, intervals, moments, the distribution function at thresholds."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from functools import cached_property
+from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.forecasts import PERCENTS, Forecast
-from orcast.payoffs.base import Payoff, checked_weight
-from orcast.spaces import Interval, frozen
+from orcast.checks import short
+from orcast.contexts import Context
+from orcast.forecasts import PERCENTS
+from orcast.payoffs.base import Board, Core, Part, Payoff, wrong_space
+from orcast.payoffs.cores import EventCore, ExplicitCore, Witness
+from orcast.spaces import Binary, Box, Circle, Interval, OrderedSpace, Points, Space, frozen
 
 Array = NDArray[np.float64]
+
+# A mass below this is treated as the limit zero.
+TINY_MASS = 1e-8
+# Derivative factors are kept away from zero by this much, so that Newton's matrix stays regular.
+LEAST_SLOPE = 0.1
+# Hat functions sit on this many vertices unless told otherwise.
+GRID = 21
+MOST_MONOMIALS = 500
+
+
+def increasing(values: Iterable[float], what: str, low: float, high: float) -> Array:
+    """Increasing numbers strictly between low and high, or one clear sentence."""
+    try:
+        a = np.array(list(np.atleast_1d(values)), dtype=np.float64)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise TypeError(f"expected {what}, got {short(values)}") from None
+    if a.ndim != 1 or a.size == 0 or not ((a > low) & (a < high)).all() or (np.diff(a) <= 0.0).any():
+        raise ValueError(f"expected increasing {what}, got {short(a.tolist())}")
+    return frozen(a)
+
+
+def closed(forecast: Any) -> tuple[Array, Array]:
+    """Left and right ends of the cells, with open-ended ones shrunk to their inner end."""
+    left, right = forecast.left.copy(), forecast.right.copy()
+    if np.isinf(left[0]):
+        left[0] = right[0]
+    if np.isinf(right[-1]):
+        right[-1] = left[-1]
+    return left, right
+
+
+def cell_of(forecast: Any, y: float) -> int:
+    """The cell of an outcome: on an edge the left one, at an atom the atom."""
+    k = min(int(np.searchsorted(forecast.right, y, side="left")), forecast.mass.size - 1)
+    if k + 1 < forecast.mass.size and forecast.left[k + 1] == y == forecast.right[k + 1]:
+        k += 1
+    return k
+
+
+def shares(levels: Array, before: Array, mass: Array) -> Array:
+    """The indicators {y <= q_a}, averaged over each cell: clip((a - F_{k-1}) / p_k, 0, 1), a row a level."""
+    tiny = mass <= TINY_MASS
+    inside = (levels[:, None] - before) / np.where(tiny, 1.0, mass)
+    return np.where(tiny, levels[:, None] >= before, np.minimum(np.maximum(inside, 0.0), 1.0))
+
+
+class QuantileCore(Core):
+    """Quantile payoffs on consecutive cells; `bins` says in which of them each cell of a product grid lies."""
+
+    def __init__(self, levels: Array, bins: NDArray[np.intp] | None = None, count: int = 0) -> None:
+        self.levels, self.bins, self.count = levels, bins, count
+        self.size = levels.size
+
+    def _masses(self, p: Array) -> Array:
+        return p if self.bins is None else np.bincount(self.bins, weights=p, minlength=self.count)
+
+    def _table(self, mass: Array) -> Array:
+        before = np.concatenate(([0.0], np.cumsum(mass)[:-1]))
+        return shares(self.levels, before, mass) - self.levels[:, None]
+
+    def table(self, p: Array) -> Array:
+        """clip((a - F_{k-1}) / p_k, 0, 1) - a."""
+        table = self._table(self._masses(p))
+        return table if self.bins is None else table[:, self.bins]
+
+    def booked(self, p: Array, k: int, y: Any) -> Array:
+        """On average over the cell of the outcome."""
+        mass = self._masses(p)
+        bin_ = k if self.bins is None else int(self.bins[k])
+        before = np.array([mass[:bin_].sum()])
+        value: Array = shares(self.levels, before, mass[bin_ : bin_ + 1])[:, 0] - self.levels
+        return value
+
+    def jacobian(self, s: Array, p: Array) -> Array:
+        """v_k = (H(F_k) - H(F_{k-1})) / p_k; its two derivatives, clipped so that Newton's matrix stays regular."""
+        mass = self._masses(p)
+        after = np.cumsum(mass)
+        centre = float(s @ self.levels)
+        # h right of each edge, as the sum of s over the levels above
+        above = np.concatenate((np.cumsum(s[::-1])[::-1], [0.0]))
+        edges = np.searchsorted(self.levels, np.concatenate(([0.0], after)), side="right")
+        h = above[edges] - centre
+        v = s @ self._table(mass)
+        safe = np.maximum(mass, TINY_MASS)
+        upper = np.minimum(h[1:] - v, 1.0 - LEAST_SLOPE) / safe
+        lower = np.maximum(v - h[:-1], LEAST_SLOPE - 1.0) / safe
+        n = mass.size
+        value: Array = np.tril(np.ones((n, n))) * upper[:, None] + np.tril(np.ones((n, n)), -1) * lower[:, None]
+        return value if self.bins is None else value[np.ix_(self.bins, self.bins)]
+
+
+class StackedCore(Core):
+    """Several cores, one after the other."""
+
+    def __init__(self, cores: list[Core]) -> None:
+        self.cores = cores
+        self.size = sum(core.size for core in cores)
+        self._cuts = np.cumsum([core.size for core in cores])[:-1]
+
+    def table(self, p: Array) -> Array:
+        """All rows."""
+        return np.vstack([core.table(p) for core in self.cores])
+
+    def booked(self, p: Array, k: int, y: Any) -> Array:
+        """All of them."""
+        return np.concatenate([core.booked(p, k, y) for core in self.cores])
+
+    def jacobian(self, s: Array, p: Array) -> Array | None:
+        """Their sum."""
+        found = [core.jacobian(t, p) for core, t in zip(self.cores, np.split(s, self._cuts), strict=True)]
+        known = [j for j in found if j is not None]
+        return sum(known[1:], known[0]) if known else None
 
 
 class QuantileCalibration(Payoff):
@@ -21,55 +138,143 @@ class QuantileCalibration(Payoff):
 
     payoff_a = clip((a - F_{k-1}) / (F_k - F_{k-1}), 0, 1) - a for an outcome in cell k: the indicator {y <= q_a},
     averaged over the cell, minus a.  Squared bound: the largest sum of (1{j} - a_j)^2, with 99 levels sum a^2 = 32.8.
+    A single level is the coverage of one quantile.  On a :class:`Box` each output is calibrated by itself, and the
+    bound is that times the outputs.
 
     >>> payoff = QuantileCalibration()
-    >>> payoff.size, round(payoff.bound, 3)
-    (99, 32.835)
+    >>> payoff.levels.size, round(payoff.bound, 3), QuantileCalibration([0.9]).levels.tolist()
+    (99, 32.835, [0.9])
     """
 
     name = "quantile"
 
-    def __init__(self, levels: Iterable[float] = PERCENTS, *, weight: float = 1.0) -> None:
-        try:
-            a = np.array(list(levels), dtype=np.float64)
-        except (TypeError, ValueError):
-            raise TypeError(f"expected levels strictly between 0 and 1, got {levels!r}") from None
-        if a.ndim != 1 or a.size == 0 or not ((a > 0.0) & (a < 1.0)).all() or (np.diff(a) <= 0.0).any():
-            raise ValueError(f"expected increasing levels strictly between 0 and 1, got {a.tolist()!r}")
-        self.levels: Array = frozen(a)
-        self.weight = checked_weight(weight)
-
-    @property
-    def size(self) -> int:
-        """One coordinate a level."""
-        return int(self.levels.size)
+    def __init__(
+        self, levels: Iterable[float] = PERCENTS, *, context: Context | None = None, weight: float = 1.0
+    ) -> None:
+        self.levels = increasing(levels, "levels strictly between 0 and 1", 0.0, 1.0)
+        self._settings(context, weight)
 
     @cached_property
     def bound(self) -> float:
-        """The largest squared norm: some levels below the outcome, the others above."""
+        """The largest squared norm on one quantity: some levels below the outcome, the others above."""
         below = np.concatenate(([0.0], np.cumsum(self.levels**2)))
         above = np.concatenate((np.cumsum((1.0 - self.levels[::-1]) ** 2)[::-1], [0.0]))
         return float((below + above).max())
 
-    def evaluate(self, space: Interval, forecast: Forecast, y: float, expert: Forecast | None = None) -> Array:
+    def on(self, space: Space, experts: int = 1) -> Part:
+        """On ordered spaces; on a box, for each output."""
+        if isinstance(space, Box):
+            bins = [np.unravel_index(np.arange(space.cells), space.shape)[i] for i in range(len(space.shape))]
+
+            def stacked(board: Board, state: dict[str, Array]) -> Core:
+                return StackedCore([QuantileCore(self.levels, b, n) for b, n in zip(bins, space.shape, strict=True)])
+
+            sides = len(space.shape)
+            return Part(self, sides * self.levels.size, sides * self.bound, "general", stacked)
+        if not isinstance(space, OrderedSpace):
+            raise wrong_space(self, "an ordered space such as Interval(low, high), or a Box", space)
+        return Part(self, self.levels.size, self.bound, "quantile", lambda board, state: QuantileCore(self.levels))
+
+    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
         """The indicators averaged over the outcome's cell, minus the levels."""
-        k = int(np.searchsorted(forecast.right, y, side="left"))
-        if k + 1 < forecast.mass.size and forecast.left[k + 1] == y == forecast.right[k + 1]:
-            k += 1
+        if isinstance(space, Box):
+            parts = [self.evaluate(Interval(0, 1), forecast.marginal(i), y[i]) for i in range(len(space.shape))]
+            return np.concatenate(parts)
+        k = cell_of(forecast, y)
         low, high = forecast.below[k], forecast.below[k + 1]
-        if high <= low:
+        if high - low <= TINY_MASS:
             share = (self.levels >= low).astype(np.float64)
         else:
             share = np.clip((self.levels - low) / (high - low), 0.0, 1.0)
         payoff: Array = share - self.levels
         return payoff
 
-    def to_plain(self) -> dict[str, Any]:
-        """Plain data."""
-        return {"kind": "QuantileCalibration", "levels": self.levels.tolist(), "weight": self.weight}
+    def _plain(self) -> dict[str, Any]:
+        return {"levels": self.levels.tolist()}
 
-    def __repr__(self) -> str:
-        return f"QuantileCalibration({self.size} levels, weight={self.weight:g})"
+
+class IntervalCore(Core):
+    """Differences of quantile payoffs."""
+
+    def __init__(self, quantiles: QuantileCore, ends: NDArray[np.intp]) -> None:
+        self.quantiles, self.ends = quantiles, ends
+        self.size = len(ends)
+
+    def _differ(self, rows: Array) -> Array:
+        value: Array = rows[self.ends[:, 1]] - rows[self.ends[:, 0]]
+        return value
+
+    def table(self, p: Array) -> Array:
+        """Upper minus lower."""
+        return self._differ(self.quantiles.table(p))
+
+    def booked(self, p: Array, k: int, y: Any) -> Array:
+        """On average over the cell of the outcome."""
+        return self._differ(self.quantiles.booked(p, k, y))
+
+    def jacobian(self, s: Array, p: Array) -> Array | None:
+        """That of the quantiles."""
+        owed = np.zeros(self.quantiles.size)
+        np.add.at(owed, self.ends[:, 1], s)
+        np.subtract.at(owed, self.ends[:, 0], s)
+        return self.quantiles.jacobian(owed, p)
+
+
+class IntervalCalibration(Payoff):
+    """The central interval at each confidence covers that share of the outcomes, and nothing is asked of its ends.
+
+    payoff_c = 1{q_{(1-c)/2} < y <= q_{(1+c)/2}} - c, on average over the outcome's cell: a difference of two payoffs of
+    :class:`QuantileCalibration`.  Squared bound: the sum of max(c, 1 - c)^2.
+
+    >>> round(IntervalCalibration(0.9).bound, 3), IntervalCalibration([0.5, 0.9]).levels.round(3).tolist()
+    (0.81, [0.05, 0.25, 0.75, 0.95])
+    """
+
+    name = "interval"
+
+    def __init__(
+        self, confidence: float | Iterable[float] = 0.9, *, context: Context | None = None, weight: float = 1.0
+    ) -> None:
+        self.confidence = increasing(
+            [confidence] if np.ndim(confidence) == 0 else confidence,  # type: ignore[list-item, arg-type]
+            "confidences strictly between 0 and 1",
+            0.0,
+            1.0,
+        )
+        low, high = 0.5 - 0.5 * self.confidence, 0.5 + 0.5 * self.confidence
+        self.levels = frozen(np.concatenate((low[::-1], high)))
+        n = self.confidence.size
+        self.ends = np.column_stack((np.arange(n - 1, -1, -1), np.arange(n, 2 * n)))
+        self._settings(context, weight)
+
+    @property
+    def bound(self) -> float:
+        """Each payoff is between -c and 1 - c."""
+        return float((np.maximum(self.confidence, 1.0 - self.confidence) ** 2).sum())
+
+    def on(self, space: Space, experts: int = 1) -> Part:
+        """On ordered spaces."""
+        if not isinstance(space, OrderedSpace):
+            raise wrong_space(self, "an ordered space such as Interval(low, high)", space)
+        return Part(
+            self,
+            self.confidence.size,
+            self.bound,
+            "interval",
+            lambda board, state: IntervalCore(QuantileCore(self.levels), self.ends),
+        )
+
+    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
+        """Upper minus lower quantile payoff."""
+        rows = QuantileCalibration(self.levels).evaluate(space, forecast, y)
+        return np.array([rows[b] - rows[a] for a, b in self.ends])
+
+    def summary(self, mean: Array) -> float:
+        """The largest error of a coverage."""
+        return float(np.abs(mean).max())
+
+    def _plain(self) -> dict[str, Any]:
+        return {"confidence": self.confidence.tolist()}
 
 
 class MomentMatching(Payoff):
@@ -78,38 +283,211 @@ class MomentMatching(Payoff):
     payoff_j = E_p[t^j] - t^j, j = 1, ..., order, with t = (y - low) / (high - low), so that each is at most 1 in size.
     Booked at the outcome itself.  Squared bound: the order.
 
-    >>> MomentMatching(2).bound
-    2.0
+    On a :class:`Line` or :class:`HalfLine` low and high are the ends of the round's window, to which y is clipped.  On
+    a :class:`Circle` the moments are trigonometric, cos(j theta) and sin(j theta), with the bound 4 times the order; on
+    a :class:`Box` or :class:`Points` of vectors they are all monomials of that degree in the outputs, each scaled to
+    [0, 1], and the bound is their number; on :class:`Binary` there is one, the mean.
+
+    >>> import orcast as oc
+    >>> [MomentMatching(2).on(space).bound for space in (oc.Interval(0, 9), oc.Circle(24), oc.Box([(0, 1), (0, 5)]))]
+    [2.0, 8.0, 5.0]
     """
 
     name = "moment"
 
-    def __init__(self, order: int = 2, *, weight: float = 1.0) -> None:
+    def __init__(self, order: int = 2, *, context: Context | None = None, weight: float = 1.0) -> None:
         if not isinstance(order, (int, np.integer)) or isinstance(order, bool) or not 1 <= order <= 12:
             raise ValueError(f"expected a whole order from 1 to 12, got {order!r}")
         self.order = int(order)
-        self.weight = checked_weight(weight)
+        self._settings(context, weight)
 
-    @property
-    def size(self) -> int:
-        """One coordinate an order."""
-        return self.order
+    def _values(self, space: Space) -> Array:
+        """The moments of each point of a finite space, a column a point."""
+        if isinstance(space, Binary):
+            return np.array([[0.0, 1.0]])
+        if isinstance(space, Circle):
+            angles = 2.0 * math.pi * np.asarray(space.points) / space.period
+            steps = np.arange(1, self.order + 1)[:, None]
+            return np.vstack((np.cos(steps * angles), np.sin(steps * angles)))
+        if isinstance(space, Box) or (isinstance(space, Points) and isinstance(space.points, np.ndarray)):
+            points = np.asarray(space.points, dtype=np.float64)
+            points = points.reshape(len(points), -1)
+            low = np.array([a for a, _ in space.bounds]) if isinstance(space, Box) else points.min(axis=0)
+            high = np.array([b for _, b in space.bounds]) if isinstance(space, Box) else points.max(axis=0)
+            t = (points - low) / np.where(high > low, high - low, 1.0)
+            sides = range(t.shape[1])
+            terms = [c for j in range(1, self.order + 1) for c in combinations_with_replacement(sides, j)]
+            if len(terms) > MOST_MONOMIALS:
+                raise ValueError(f"expected at most {MOST_MONOMIALS} monomials, got {len(terms)}: lower the order")
+            return np.array([t[:, list(term)].prod(axis=1) for term in terms])
+        raise wrong_space(self, "a space of numbers", space)
 
-    @property
-    def bound(self) -> float:
-        """Each power is between 0 and 1."""
-        return float(self.order)
+    def on(self, space: Space, experts: int = 1) -> Part:
+        """On any space of numbers."""
+        if isinstance(space, OrderedSpace):
+            return Part(self, self.order, float(self.order), "moment", self._ordered_core)
+        values = self._values(space)
+        bound = 4.0 * self.order if isinstance(space, Circle) else float(len(values))
+        witness = Witness(values, values, values, lambda y, k: values[:, k])
+        return Part(self, len(values), bound, "explicit", lambda board, state: ExplicitCore(witness))
 
-    def evaluate(self, space: Interval, forecast: Forecast, y: float, expert: Forecast | None = None) -> Array:
+    def _ordered_core(self, board: Board, state: dict[str, Array]) -> Core:
+        span = board.high - board.low
+        a, b = (board.left - board.low) / span, (board.right - board.low) / span
+        steps = np.arange(1, self.order + 1)[:, None]
+        mean = np.array([sum(a**i * b ** (j - i) for i in range(j + 1)) / (j + 1) for j in range(1, self.order + 1)])
+
+        def point(y: Any, k: int) -> Array:
+            t = min(max((y - board.low) / span, 0.0), 1.0)
+            value: Array = t ** np.arange(1, self.order + 1)
+            return value
+
+        return ExplicitCore(Witness(mean, a**steps, b**steps, point))
+
+    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
         """Mean powers of the forecast minus those of the outcome, in units of the interval."""
-        span = space.high - space.low
-        unit = Forecast((forecast.left - space.low) / span, (forecast.right - space.low) / span, forecast.mass)
-        t = (y - space.low) / span
-        return np.array([unit.moment(j) - t**j for j in range(1, self.order + 1)])
+        if not isinstance(space, OrderedSpace):
+            values = self._values(space)
+            return values @ forecast.mass - values[:, space.cell(space.outcome(y))]  # type: ignore[attr-defined, no-any-return]
+        left, right = closed(forecast)
+        low, high = left[0], right[-1]
+        payoff = []
+        for j in range(1, self.order + 1):
+            a, b = (left - low) / (high - low), (right - low) / (high - low)
+            mean = sum(a**i * b ** (j - i) for i in range(j + 1)) / (j + 1)
+            payoff.append(float(forecast.mass @ mean) - ((np.clip(y, low, high) - low) / (high - low)) ** j)
+        return np.array(payoff)
 
-    def to_plain(self) -> dict[str, Any]:
-        """Plain data."""
-        return {"kind": "MomentMatching", "order": self.order, "weight": self.weight}
+    def summary(self, mean: Array) -> float:
+        """The largest error of a mean power."""
+        return float(np.abs(mean).max())
 
-    def __repr__(self) -> str:
-        return f"MomentMatching({self.order}, weight={self.weight:g})"
+    def _plain(self) -> dict[str, Any]:
+        return {"order": self.order}
+
+
+class _AtThresholds(Payoff):
+    thresholds: Array
+
+    def _thresholds(self, thresholds: Iterable[float]) -> None:
+        self.thresholds = increasing(thresholds, "finite thresholds", -math.inf, math.inf)
+
+    def _check(self, space: Space) -> None:
+        if not isinstance(space, OrderedSpace):
+            raise wrong_space(self, "an ordered space such as Interval(low, high)", space)
+        inside = (self.thresholds >= space.low) & (self.thresholds < space.high)
+        if not inside.all():
+            raise ValueError(
+                f"expected thresholds in [{space.low:g}, {space.high:g}), got {float(self.thresholds[~inside][0])!r}"
+            )
+
+    def _witness(self, board: Board) -> Witness:
+        """Exact: the thresholds within the window are edges of cells, and those beyond it see all or nothing."""
+        below = (board.right[None, :] <= self.thresholds[:, None]).astype(np.float64)
+        # an open-ended cell is booked at its inner end
+        return Witness(below, below, below, lambda y, k: below[:, k])
+
+    def _indicators(self, forecast: Any, y: float) -> tuple[Array, Array]:
+        left, right = closed(forecast)
+        at = float(np.clip(y, left[0], right[-1]))
+        chances = np.array([float(forecast.mass[right <= z].sum()) for z in self.thresholds])
+        return chances, (at <= self.thresholds).astype(np.float64)
+
+    def _plain(self) -> dict[str, Any]:
+        return {"thresholds": self.thresholds.tolist()}
+
+
+class MarginalCalibration(_AtThresholds):
+    """The mean forecast distribution function is the empirical one, at given thresholds (Gneiting et al. 2007).
+
+    payoff_z = P_p(y <= z) - 1{y <= z}: the witness {y <= z} of the paper's general recipe.  Thresholds become edges of
+    cells, so it is exact.  Squared bound: the number of thresholds.
+
+    >>> MarginalCalibration([10, 20]).on(__import__("orcast").Interval(0, 30)).bound
+    2.0
+    """
+
+    name = "marginal"
+
+    def __init__(self, thresholds: Iterable[float], *, context: Context | None = None, weight: float = 1.0) -> None:
+        self._thresholds(thresholds)
+        self._settings(context, weight)
+
+    def on(self, space: Space, experts: int = 1) -> Part:
+        """On ordered spaces."""
+        self._check(space)
+        return Part(
+            self,
+            self.thresholds.size,
+            float(self.thresholds.size),
+            "explicit",
+            lambda board, state: ExplicitCore(self._witness(board)),
+            self.thresholds,
+        )
+
+    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
+        """Chances minus indicators."""
+        chances, happened = self._indicators(forecast, y)
+        return chances - happened
+
+    def summary(self, mean: Array) -> float:
+        """The largest error of the distribution function."""
+        return float(np.abs(mean).max())
+
+
+class ThresholdCalibration(_AtThresholds):
+    """The chance of staying below each threshold is a calibrated probability (Sahoo et al. 2021).
+
+    payoff_{v,z} = hat_v(F_p(z)) (F_p(z) - 1{y <= z}) with hat functions on an even grid of [0, 1]: binary calibration
+    of every threshold event, continuous in p.  Thresholds become edges of cells.  Squared bound: their number.
+
+    >>> ThresholdCalibration([10, 20], grid=11).on(__import__("orcast").Interval(0, 30)).size
+    22
+    """
+
+    name = "threshold"
+
+    def __init__(
+        self,
+        thresholds: Iterable[float],
+        *,
+        grid: int = GRID,
+        context: Context | None = None,
+        weight: float = 1.0,
+    ) -> None:
+        self._thresholds(thresholds)
+        self.grid = checked_grid(grid)
+        self._settings(context, weight)
+
+    def on(self, space: Space, experts: int = 1) -> Part:
+        """On ordered spaces."""
+        self._check(space)
+        return Part(
+            self,
+            self.grid * self.thresholds.size,
+            float(self.thresholds.size),
+            "general",
+            lambda board, state: EventCore(self._witness(board), self.grid),
+            self.thresholds,
+        )
+
+    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
+        """Hats of the chances, times chances minus indicators."""
+        chances, happened = self._indicators(forecast, y)
+        return np.concatenate([hats(v, self.grid, chances) * (chances - happened) for v in range(self.grid)])
+
+    def _plain(self) -> dict[str, Any]:
+        return {**super()._plain(), "grid": self.grid}
+
+
+def checked_grid(grid: object) -> int:
+    """A number of vertices, or one clear sentence."""
+    if not isinstance(grid, (int, np.integer)) or isinstance(grid, bool) or not 2 <= grid <= 1001:
+        raise ValueError(f"expected a grid of 2 to 1001 vertices, got {short(grid)}")
+    return int(grid)
+
+
+def hats(v: int, grid: int, q: Array) -> Array:
+    """The hat function of vertex v of an even grid of [0, 1]."""
+    value: Array = np.maximum(1.0 - np.abs(q * (grid - 1) - v), 0.0)
+    return value

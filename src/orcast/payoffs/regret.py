@@ -1,68 +1,347 @@
-"""No regret against the expert: recalibration must not cost accuracy."""
+"""No regret against the experts: recalibration must not cost accuracy."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.forecasts import Forecast
-from orcast.payoffs.base import Payoff, checked_weight
-from orcast.scores import CRPS, MSE
-from orcast.spaces import Interval
+from orcast.contexts import Context
+from orcast.payoffs.base import Board, Core, Part, Payoff
+from orcast.payoffs.cores import MEAN_WEIGHTS, NODES
+from orcast.scores import CRPS, MSE, LogScore, QuantileScore, Score
+from orcast.spaces import Binary, OrderedSpace, Space
 
 Array = NDArray[np.float64]
 
-SCORES: dict[str, type[CRPS] | type[MSE]] = {"crps": CRPS, "mse": MSE}
+# An expert's own expectation counts as this many observations of its loss.
+OWN_WORD = 5.0
+# Losses are discounted by this, a round.
+LOSS_KEEP = 0.998
+
+
+def crps_gap(board: Board, p: Array, x: Array) -> tuple[Array, Array, Array]:
+    """CRPS(p, y) - CRPS(x, y) in each cell: mean, least, largest.  Its slope is 2 (F - G), linear within a cell."""
+    width = board.right - board.left
+    F0, G0 = np.cumsum(p) - p, np.cumsum(x) - x
+    F1, G1 = F0 + p, G0 + x
+    # at the lowest outcome: the integral of (1 - F)^2 - (1 - G)^2
+    squares = (F0 * F0 + F0 * F1 + F1 * F1 - G0 * G0 - G0 * G1 - G1 * G1) / 3.0
+    start = float(width @ (squares - (F0 + F1 - G0 - G1)))
+    rise = width * (F0 - G0 + F1 - G1)
+    a = start + np.cumsum(rise) - rise
+    b = a + rise
+    low, high = np.minimum(a, b), np.maximum(a, b)
+    turn = (F0 - G0) * (F1 - G1) < 0.0
+    step = np.where(turn, F0 - G0 - F1 + G1, 1.0)
+    vertex = np.where(turn, a + width * (F0 - G0) ** 2 / step, a)
+    return a + width * (F0 - G0 + (p - x) / 3.0), np.minimum(low, vertex), np.maximum(high, vertex)
+
+
+def pinball_at(levels: Array, q: Array, y: Array) -> Array:
+    """Mean pinball loss of quantiles at each y."""
+    error = y[:, None] - q
+    value: Array = np.where(error > 0.0, levels * error, (levels - 1.0) * error).mean(axis=1)
+    return value
+
+
+def read_quantiles(board: Board, p: Array, levels: Array) -> Array:
+    """Quantiles of masses on ordered cells."""
+    below = np.concatenate(([0.0], np.cumsum(p)))
+    k = np.clip(np.searchsorted(below[1:], levels, side="left"), 0, p.size - 1)
+    share = np.clip((levels - below[k]) / np.where(p[k] > 0.0, p[k], 1.0), 0.0, 1.0)
+    value: Array = board.left[k] + share * (board.right[k] - board.left[k])
+    return value
+
+
+def quantile_gap(board: Board, levels: Array, p: Array, x: Array) -> tuple[Array, Array, Array]:
+    """The same for pinball loss: piecewise linear, with kinks at the quantiles."""
+    mine, theirs = read_quantiles(board, p, levels), read_quantiles(board, x, levels)
+
+    def gap(y: Array) -> Array:
+        return pinball_at(levels, mine, y) - pinball_at(levels, theirs, y)
+
+    width = board.right - board.left
+    nodes = gap((board.left[:, None] + NODES * width[:, None]).ravel()).reshape(board.cells, NODES.size)
+    low, high = nodes.min(axis=1), nodes.max(axis=1)
+    ends = gap(board.left)
+    low, high = np.minimum(low, ends), np.maximum(high, ends)
+    kinks = np.concatenate((mine, theirs))
+    where = np.clip(np.searchsorted(board.right, kinks, side="left"), 0, board.cells - 1)
+    values = gap(kinks)
+    np.minimum.at(low, where, values)
+    np.maximum.at(high, where, values)
+    return nodes @ MEAN_WEIGHTS, low, high
+
+
+def finite_score(score: Score, board: Board, p: Array) -> Array:
+    """The score of masses on a finite space for an outcome in each cell."""
+    if isinstance(score, CRPS):
+        away = board.space.distances @ p  # type: ignore[attr-defined]
+        value: Array = away - 0.5 * (p @ away)
+        return value
+    if isinstance(score, LogScore):
+        kept = np.maximum(p, score.clip)
+        return -np.log(kept) + kept.sum() - 1.0
+    if isinstance(board.space, Binary):
+        return np.array([p[1] ** 2, (1.0 - p[1]) ** 2])
+    return p @ p - 2.0 * p + 1.0
+
+
+def score_gap(score: Score, board: Board, p: Array, x: Array) -> tuple[Array, Array, Array]:
+    """score(p, y) - score(x, y) in each cell: mean, least, largest."""
+    if not board.ordered:
+        gap = finite_score(score, board, p) - finite_score(score, board, x)
+        return gap, gap, gap
+    if isinstance(score, CRPS):
+        return crps_gap(board, p, x)
+    if isinstance(score, QuantileScore):
+        return quantile_gap(board, score.grid, p, x)
+    if isinstance(score, LogScore):
+        mine, theirs = np.maximum(p, score.clip), np.maximum(x, score.clip)
+        gap = np.log(theirs / mine) + mine.sum() - theirs.sum()
+        return gap, gap, gap
+    middle = 0.5 * (board.left + board.right)
+    mean, other = float(p @ middle), float(x @ middle)
+    ends = [(mean - other) * (mean + other - 2.0 * y) for y in (board.left, board.right)]
+    return (mean - other) * (mean + other - 2.0 * middle), np.minimum(*ends), np.maximum(*ends)
+
+
+def gap_at(score: Score, board: Board, p: Array, x: Array, k: int, y: Any) -> float:
+    """The same for one outcome."""
+    if not board.ordered or isinstance(score, LogScore):
+        return float(score_gap(score, board, p, x)[0][k])
+    at = min(max(float(y), board.low), board.high)
+    if isinstance(score, QuantileScore):
+        levels, point = score.grid, np.array([at])
+        mine = pinball_at(levels, read_quantiles(board, p, levels), point)
+        return float((mine - pinball_at(levels, read_quantiles(board, x, levels), point))[0])
+    if isinstance(score, CRPS):
+        # the mean of a cell of no width is its value: cut the cell at the outcome
+        left = np.insert(board.left, k + 1, at)
+        right = np.insert(board.right, k, at)
+        width = board.right[k] - board.left[k]
+        share = (at - board.left[k]) / width if width > 0.0 else 1.0
+        cut = board._replace(left=left, right=right, cells=board.cells + 1)
+        parts = [np.insert(m, k + 1, m[k] * (1.0 - share)) for m in (p, x)]
+        for m in parts:
+            m[k] *= share
+        mean, _low, _high = crps_gap(cut, parts[0], parts[1])
+        width_0 = right[k] - left[k]
+        F0, G0 = float(parts[0][:k].sum()), float(parts[1][:k].sum())
+        start = mean[k] - width_0 * (F0 - G0 + (parts[0][k] - parts[1][k]) / 3.0)
+        return float(start + width_0 * (2.0 * (F0 - G0) + parts[0][k] - parts[1][k]))
+    middle = 0.5 * (board.left + board.right)
+    mean, other = float(p @ middle), float(x @ middle)
+    return (mean - other) * (mean + other - 2.0 * at)
+
+
+def loss_at(score: Score, board: Board, x: Array, k: int, y: Any) -> float:
+    """The score of an expert's masses for one outcome."""
+    if not board.ordered:
+        return float(finite_score(score, board, x)[k])
+    if isinstance(score, LogScore):
+        kept = np.maximum(x, score.clip)
+        return float(-math.log(kept[k]) + kept.sum() - 1.0)
+    at = min(max(float(y), board.low), board.high)
+    if isinstance(score, QuantileScore):
+        return float(pinball_at(score.grid, read_quantiles(board, x, score.grid), np.array([at]))[0])
+    if isinstance(score, CRPS):
+        from orcast.forecasts import Forecast
+
+        return Forecast._trusted(board.left, board.right, x, None).crps(at)
+    return (float(x @ (0.5 * (board.left + board.right))) - at) ** 2
+
+
+def score_jacobian(score: Score, board: Board, p: Array) -> Array | None:
+    """Derivative of the score in each cell by the masses, up to a constant in each column."""
+    n = board.cells
+    if not board.ordered:
+        if isinstance(score, CRPS):
+            away: Array = board.space.distances  # type: ignore[attr-defined]
+            return away
+        if isinstance(score, LogScore):
+            return np.diag(np.where(p > score.clip, -1.0 / np.maximum(p, score.clip), 0.0))
+        if isinstance(board.space, Binary):
+            return np.array([[0.0, 2.0 * p[1]], [0.0, 2.0 * (p[1] - 1.0)]])
+        return -2.0 * np.eye(n)
+    if isinstance(score, CRPS):
+        width = board.right - board.left
+        offset = board.left
+        between = offset[:, None] - board.right[None, :]
+        lower = 2.0 * between + width[None, :] + width[:, None]
+        return np.where(np.tri(n, k=-1) > 0.0, lower, 0.0) + np.diag(width / 3.0)
+    if isinstance(score, MSE):
+        middle = 0.5 * (board.left + board.right)
+        return -2.0 * np.outer(middle, middle)
+    if isinstance(score, LogScore):
+        return np.diag(np.where(p > score.clip, -1.0 / np.maximum(p, score.clip), 0.0))
+    return None
+
+
+class RegretCore(Core):
+    """Excess scores over each expert, in units known before the outcome; an expert that is missing counts nothing."""
+
+    def __init__(self, board: Board, scores: tuple[Score, ...], state: dict[str, Array]) -> None:
+        self.board, self.scores = board, scores
+        self.experts = len(board.experts)
+        self.size = len(scores) * self.experts
+        self.present = np.isfinite(board.experts).all(axis=1) if self.experts else np.zeros(0, dtype=bool)
+        self.usual = np.zeros((len(scores), self.experts))
+        self.units = np.zeros((len(scores), self.experts))
+        for i, score in enumerate(scores):
+            for e in np.flatnonzero(self.present):
+                own = own_expectation(score, board, board.experts[e])
+                seen = float(state["count"][e])
+                usual = (OWN_WORD * own + float(state["loss"][i, e])) / (OWN_WORD + seen)
+                self.usual[i, e] = max(usual, 1e-300)
+
+    def _gaps(self, p: Array) -> list[tuple[Array, Array, Array] | None]:
+        return [
+            score_gap(score, self.board, p, self.board.experts[e]) if self.present[e] else None
+            for score in self.scores
+            for e in range(self.experts)
+        ]
+
+    def rescale(self, p: Array) -> None:
+        """Units for p: the expert's usual score, or the most that could come, so that nothing counts more than 1."""
+        self.units = self._units(p)
+
+    def _units(self, p: Array) -> Array:
+        units = np.zeros(self.size)
+        usual = self.usual.ravel()
+        for i, gap in enumerate(self._gaps(p)):
+            if gap is not None:
+                units[i] = 1.0 / max(usual[i], float(np.abs(gap[1]).max()), float(np.abs(gap[2]).max()))
+        return units.reshape(self.usual.shape)
+
+    def table(self, p: Array) -> Array:
+        """Units times mean gaps."""
+        units = self._units(p).ravel()
+        rows = [np.zeros(self.board.cells) if gap is None else gap[0] for gap in self._gaps(p)]
+        return units[:, None] * np.array(rows).reshape(self.size, self.board.cells)
+
+    def spans(self, p: Array) -> tuple[Array, Array]:
+        """Units times the ends of the gaps."""
+        units = self._units(p).ravel()[:, None]
+        none = np.zeros(self.board.cells)
+        gaps = self._gaps(p)
+        shape = (self.size, self.board.cells)
+        low = np.array([none if gap is None else gap[1] for gap in gaps]).reshape(shape)
+        high = np.array([none if gap is None else gap[2] for gap in gaps]).reshape(shape)
+        return units * low, units * high
+
+    def booked(self, p: Array, k: int, y: Any) -> Array:
+        """At the outcome itself."""
+        return self._units(p).ravel() * self.excess(p, k, y).ravel()
+
+    def excess(self, p: Array, k: int, y: Any) -> Array:
+        """Score minus each expert's, in the units of the scores."""
+        out = np.zeros((len(self.scores), self.experts))
+        for i, score in enumerate(self.scores):
+            for e in np.flatnonzero(self.present):
+                out[i, e] = gap_at(score, self.board, p, self.board.experts[e], k, y)
+        return out
+
+    def field(self, s: Array, p: Array) -> Array:
+        """With the units that `rescale` fixed: while the equation is solved they do not move."""
+        pulls = s * self.units.ravel()
+        value = np.zeros(self.board.cells)
+        if pulls.any():
+            for pull, gap in zip(pulls, self._gaps(p), strict=True):
+                if gap is not None and pull != 0.0:
+                    value += pull * gap[0]
+        return value
+
+    def jacobian(self, s: Array, p: Array) -> Array | None:
+        """The experts do not depend on p."""
+        pulls = (s * self.units.ravel()).reshape(self.units.shape).sum(axis=1)
+        total: Array | None = None
+        for pull, score in zip(pulls, self.scores, strict=True):
+            part = score_jacobian(score, self.board, p) if pull != 0.0 else None
+            if part is not None:
+                total = pull * part if total is None else total + pull * part
+        return total
+
+
+def own_expectation(score: Score, board: Board, x: Array) -> float:
+    """The score that a forecast expects of itself."""
+    if not board.ordered:
+        return float(x @ finite_score(score, board, x))
+    if isinstance(score, CRPS):
+        F0 = np.cumsum(x) - x
+        F1 = F0 + x
+        squares = (F0 * F0 + F0 * F1 + F1 * F1) / 3.0
+        return float((board.right - board.left) @ (0.5 * (F0 + F1) - squares))
+    if isinstance(score, LogScore):
+        kept = np.maximum(x, score.clip)
+        return float(-(x @ np.log(kept)) + kept.sum() - 1.0)
+    middle = 0.5 * (board.left + board.right)
+    if isinstance(score, QuantileScore):
+        return float(x @ pinball_at(score.grid, read_quantiles(board, x, score.grid), middle))
+    a, b = board.left, board.right
+    return max(float(x @ (a * a + a * b + b * b)) / 3.0 - float(x @ middle) ** 2, 0.0)
 
 
 class NoRegret(Payoff):
     """Recalibration does not cost accuracy, by each proper score given (paper, section 4.2).
 
-    payoff_i = c_i (score_i(p, y) - score_i(expert, y)), one-sided: only a positive sum counts.  In units of the
-    interval scores are tiny and would never count, so c_i is one over the expert's usual score, or over the most that
-    p could count in this round if that is more: known before the outcome, so the payoff stays consistent, and its
-    size is at most 1.  What is kept small is this weighted regret; ``Guarantee.parts`` reports the plain mean excess
-    score.  The expert is the one represented on the cells.
+    payoff_{i,e} = c_{i,e} (score_i(p, y) - score_i(expert e, y)), one-sided: only a positive sum counts.  In units of the
+    outcome scores are tiny and would never count, so c is one over the expert's usual score, or over the most that p
+    could count in this round if that is more: known before the outcome, so the payoff stays semi-consistent
+    (condition A.1 of the paper), and its size is at most 1.  Squared bound: one for each score and expert.  What is kept
+    small is this weighted regret; ``Guarantee.parts`` reports the plain mean excess score.  The experts are those
+    represented on the cells; one that is missing in a round counts nothing in it.
 
     >>> import orcast as oc
-    >>> oc.NoRegret(oc.CRPS(), oc.MSE()).size
-    2
+    >>> oc.NoRegret(oc.CRPS(), oc.MSE()).on(oc.Interval(0, 1), experts=3).size
+    6
     """
 
     name = "regret"
     one_sided = True
 
-    def __init__(self, *scores: CRPS | MSE, weight: float = 1.0) -> None:
+    def __init__(self, *scores: Score, context: Context | None = None, weight: float = 1.0) -> None:
         for score in scores:
-            if not isinstance(score, (CRPS, MSE)):
-                raise TypeError(f"expected CRPS() or MSE() as score, got {score!r}")
-        if not scores or len({score.name for score in scores}) < len(scores):
+            if not isinstance(score, Score):
+                raise TypeError(f"expected scores such as CRPS() or Brier(), got {score!r}")
+        if not scores or len({repr(score.to_plain()) for score in scores}) < len(scores):
             raise ValueError(f"expected one or more different scores, got {list(scores)!r}")
         # one order, whatever the order of the arguments: the ledger has one layout
-        self.scores: tuple[CRPS | MSE, ...] = tuple(sorted(scores, key=lambda score: score.name))
-        self.weight = checked_weight(weight)
+        self.scores: tuple[Score, ...] = tuple(sorted(scores, key=lambda score: score.name))
+        self._settings(context, weight)
+        if self.context.signed:
+            raise ValueError("expected a context of groups for NoRegret, got a function, whose values may be negative")
 
-    @property
-    def size(self) -> int:
-        """One coordinate a score."""
-        return len(self.scores)
+    def on(self, space: Space, experts: int = 1) -> Part:
+        """Where the scores make sense."""
+        for score in self.scores:
+            score.check(space)
+        count = len(self.scores)
+        fast = isinstance(space, OrderedSpace) and all(isinstance(score, (CRPS, MSE)) for score in self.scores)
+        return Part(
+            self,
+            count * experts,
+            float(count * experts),
+            "regret" if fast else "general",
+            lambda board, state: RegretCore(board, self.scores, state),
+            state=lambda: {
+                "loss": np.zeros((count, experts)),
+                "count": np.zeros(experts),
+                "excess": np.zeros((count, experts)),
+                "rounds": np.zeros(experts),
+            },
+        )
 
-    @property
-    def bound(self) -> float:
-        """One a score, by the choice of the scale."""
-        return float(self.size)
-
-    def evaluate(self, space: Interval, forecast: Forecast, y: float, expert: Forecast | None = None) -> Array:
+    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
         """Excess scores over the expert, in the units of the scores."""
         if expert is None:
             raise ValueError("expected the expert's forecast as expert=, got None")
+        if isinstance(space, OrderedSpace) and not math.isfinite(space.high - space.low):
+            raise ValueError("expected a bounded space: elsewhere scores are taken of outcomes clipped to a window")
         return np.array([score(forecast, y) - score(expert, y) for score in self.scores])
 
-    def to_plain(self) -> dict[str, Any]:
-        """Plain data."""
-        return {"kind": "NoRegret", "scores": [score.name for score in self.scores], "weight": self.weight}
-
-    def __repr__(self) -> str:
-        return f"NoRegret({', '.join(score.name for score in self.scores)}, weight={self.weight:g})"
+    def _plain(self) -> dict[str, Any]:
+        return {"scores": [score.to_plain() for score in self.scores]}

@@ -1,0 +1,361 @@
+"""Contexts: which rounds a payoff should be small on, known before the outcome.
+
+A context is a vector c, usually the indicator of the group that a round belongs to; a payoff with a context books
+c (x) payoff, so that it is kept small on each group by itself (multicalibration for a finite set of groups).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orcast.checks import number, short
+
+Array = NDArray[np.float64]
+
+# A context may have this many groups, and so the state a size that one can keep.
+MOST_GROUPS = 10_000
+# A bin's edges are softened over this share of the narrowest bin, unless told otherwise.
+SOFT = 0.1
+
+
+class Known(NamedTuple):
+    """What is known of a round before its outcome."""
+
+    features: Any = None
+    level: float = math.nan  # the expert's median, or its probability
+    spread: float = math.nan  # from its 10% to its 90% quantile
+    last_error: float = math.nan  # the last outcome minus the median that was forecast
+
+
+class Context:
+    """A vector known before the outcome; ``a * b`` has a group for each pair, ``a | b`` those of both."""
+
+    name: str
+    labels: tuple[str, ...]
+    bound: float = 1.0  # on the squared norm
+    signed: bool = False  # whether an entry may be negative
+
+    @property
+    def size(self) -> int:
+        """Number of groups."""
+        return len(self.labels)
+
+    def __call__(self, known: Known) -> Array:
+        """The vector of a round, or one clear sentence."""
+        raise AttributeError(f"{type(self).__name__} has no vector")
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data; functions are left out, and must be given again."""
+        raise AttributeError(f"{type(self).__name__} has no plain form")
+
+    def __mul__(self, other: Context) -> Context:
+        return Product(self, other) if isinstance(other, Context) else NotImplemented
+
+    def __or__(self, other: Context) -> Context:
+        return Union(self, other) if isinstance(other, Context) else NotImplemented
+
+    def __repr__(self) -> str:
+        return f"by {self.name}: {self.size} groups"
+
+
+class Everyone(Context):
+    """All rounds alike: what a payoff without a context has."""
+
+    name = "all"
+    labels = ("all",)
+
+    def __call__(self, known: Known) -> Array:
+        """One."""
+        return np.ones(1)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"kind": "Everyone"}
+
+
+class Values(Context):
+    """A group for each value of a feature."""
+
+    def __init__(self, key: str, values: Iterable[Hashable], other: bool = False) -> None:
+        try:
+            known = [_plain(value) for value in values]
+            self._index = {value: i for i, value in enumerate(known)}
+        except TypeError:
+            raise TypeError(f"expected a sequence of values that can be compared, got {short(values)}") from None
+        if len(self._index) < len(known) or not known:
+            raise ValueError(f"expected one or more different values, got {short(known)}")
+        self.key, self.values, self.other = key, tuple(known), bool(other)
+        self.name = key
+        self.labels = _labels(tuple(f"{key}={v}" for v in known) + ((f"{key}: other",) if other else ()))
+
+    def __call__(self, known: Known) -> Array:
+        """The indicator of the feature's value."""
+        value = _plain(_feature(known, self.key))
+        c = np.zeros(len(self.labels))
+        try:
+            at = self._index.get(value)
+        except TypeError:
+            at = None
+        if at is None:
+            if not self.other:
+                raise ValueError(
+                    f"expected one of the values {short(list(self.values))} of {self.key!r}, got {short(value)} "
+                    "(other=True gives the rest a group of their own)"
+                )
+            at = len(self.values)
+        c[at] = 1.0
+        return c
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"kind": "Values", "key": self.key, "values": list(self.values), "other": self.other}
+
+
+class Bins(Context):
+    """A group for each bin of a number: a feature, or the expert's own level or spread; edges are soft.
+
+    Near an edge a round belongs to both bins, in shares that add up to one.
+    """
+
+    def __init__(self, key: str, edges: Iterable[float], source: str = "feature", soft: float | None = None) -> None:
+        try:
+            e = np.array([float(edge) for edge in edges])
+        except (TypeError, ValueError):
+            raise TypeError(f"expected numbers as edges, got {short(edges)}") from None
+        if e.size == 0 or not np.isfinite(e).all() or (np.diff(e) <= 0.0).any():
+            raise ValueError(f"expected one or more finite, increasing edges, got {short(e.tolist())}")
+        narrowest = float(np.diff(e).min()) if e.size > 1 else math.inf
+        if soft is None:
+            soft = SOFT * narrowest if e.size > 1 else 0.0
+        self.key, self.edges, self.source = key, e, source
+        self.soft = number(soft, "soft (the width over which an edge is softened)", 0.0, narrowest)
+        self.name = key
+        ends = ["-inf", *(f"{edge:g}" for edge in e), "inf"]
+        self.labels = _labels(tuple(f"{key} in ({a}, {b}]" for a, b in itertools.pairwise(ends)))
+
+    def __call__(self, known: Known) -> Array:
+        """Shares of the bins."""
+        if self.source == "feature":
+            value = number(_feature(known, self.key), f"feature {self.key!r}")
+        else:
+            value = known.level if self.source == "level" else known.spread
+            if math.isnan(value):
+                raise ValueError(f"expected an expert whose {self.source} is a number, got none")
+        if self.soft > 0.0:
+            above = np.clip((value - self.edges) / self.soft + 0.5, 0.0, 1.0)
+        else:
+            above = (value > self.edges).astype(np.float64)
+        c: Array = -np.diff(np.concatenate(([1.0], above, [0.0])))
+        return c
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "kind": "Bins",
+            "key": self.key,
+            "edges": self.edges.tolist(),
+            "source": self.source,
+            "soft": self.soft,
+        }
+
+
+class LastError(Context):
+    """Two groups: after an outcome above the forecast's median (or probability), and after one at or below it.
+
+    Before the first outcome a round belongs to neither.
+    """
+
+    name = "last error"
+    labels = ("last error > 0", "last error <= 0")
+
+    def __call__(self, known: Known) -> Array:
+        """The indicator of the sign."""
+        if math.isnan(known.last_error):
+            return np.zeros(2)
+        above = float(known.last_error > 0.0)
+        return np.array([above, 1.0 - above])
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"kind": "LastError"}
+
+
+class FunctionOf(Context):
+    """Any function of the features, with a vector of a given size as value."""
+
+    def __init__(self, function: Callable[[Any], Any], size: int, bound: float = 1.0) -> None:
+        if not isinstance(size, (int, np.integer)) or isinstance(size, bool) or not 1 <= size <= MOST_GROUPS:
+            raise ValueError(f"expected size= from 1 to {MOST_GROUPS}, the length of the vector, got {size!r}")
+        self.function = function
+        self.bound = number(bound, "bound", 1e-12, 1e12)
+        self.signed = True
+        self.name = getattr(function, "__name__", type(function).__name__).replace("<lambda>", "function")
+        self.labels = tuple(f"{self.name}[{i}]" for i in range(size))
+
+    def __call__(self, known: Known) -> Array:
+        """The function's value, checked."""
+        value = self.function(known.features)
+        try:
+            c = np.atleast_1d(np.asarray(value, dtype=np.float64))
+        except (TypeError, ValueError):
+            raise TypeError(f"expected {self.size} numbers as context, got {short(value)}") from None
+        if c.shape != (self.size,):
+            raise ValueError(f"expected {self.size} numbers as context, got shape {c.shape}")
+        if not np.isfinite(c).all():
+            raise ValueError(f"expected finite numbers as context, got {short(c.tolist())}")
+        square = float(c @ c)
+        if square > self.bound * (1.0 + 1e-9):
+            raise ValueError(f"expected a context with a squared norm of at most bound={self.bound:g}, got {square:g}")
+        return c
+
+    def to_plain(self) -> dict[str, Any]:
+        """The configuration without the function."""
+        return {"kind": "FunctionOf", "size": self.size, "bound": self.bound, "name": self.name}
+
+
+class Product(Context):
+    """A group for each pair of groups."""
+
+    def __init__(self, first: Context, second: Context) -> None:
+        self.first, self.second = first, second
+        self.name = f"{first.name} and {second.name}"
+        self.labels = _labels(tuple(f"{a}, {b}" for a in first.labels for b in second.labels))
+        self.bound = first.bound * second.bound
+        self.signed = first.signed or second.signed
+
+    def __call__(self, known: Known) -> Array:
+        """The outer product."""
+        return np.outer(self.first(known), self.second(known)).ravel()
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"kind": "Product", "first": self.first.to_plain(), "second": self.second.to_plain()}
+
+
+class Union(Context):
+    """The groups of both, which may overlap."""
+
+    def __init__(self, first: Context, second: Context) -> None:
+        self.first, self.second = first, second
+        self.name = f"{first.name} or {second.name}"
+        self.labels = _labels(first.labels + second.labels)
+        self.bound = first.bound + second.bound
+        self.signed = first.signed or second.signed
+
+    def __call__(self, known: Known) -> Array:
+        """One vector after the other."""
+        return np.concatenate((self.first(known), self.second(known)))
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"kind": "Union", "first": self.first.to_plain(), "second": self.second.to_plain()}
+
+
+def by(
+    key: str | Callable[[Any], Any],
+    *,
+    values: Iterable[Hashable] | None = None,
+    edges: Iterable[float] | None = None,
+    size: int | None = None,
+    other: bool = False,
+    soft: float | None = None,
+    bound: float = 1.0,
+) -> Context:
+    """The context of a payoff: calibrated for each value or bin of a feature, or for any function of the features.
+
+    - ``by("hour", values=range(24))``: a group a value; an unknown one raises, or with ``other=True`` has a group.
+    - ``by("wind", edges=[5, 10])``: a group a bin, (-inf, 5], (5, 10], (10, inf); the edges are softened over ``soft``
+      (a tenth of the narrowest bin), so that a small change of the feature is a small change of the forecast.
+    - ``by(function, size=3)``: any vector with a squared norm of at most ``bound``; groups may overlap.
+
+    ``a * b`` has a group for each pair of groups, ``a | b`` the groups of both.
+
+    >>> context = by("hour", values=range(24)) | by("wind", edges=[5, 10])
+    >>> context.size, context(Known({"hour": 3, "wind": 7.0})).nonzero()[0].tolist()
+    (27, [3, 25])
+    """
+    if callable(key):
+        if size is None or values is not None or edges is not None:
+            raise TypeError("expected by(function, size=...), got a function with other options")
+        return FunctionOf(key, size, bound)
+    if not isinstance(key, str):
+        raise TypeError(f"expected the name of a feature or a function of the features, got {short(key)}")
+    if (values is None) == (edges is None) or size is not None:
+        raise TypeError(f"expected by({key!r}, values=...) or by({key!r}, edges=...), got neither or both")
+    return Values(key, values, other) if values is not None else Bins(key, edges, soft=soft)  # type: ignore[arg-type]
+
+
+def by_expert(what: str, *, edges: Iterable[float], soft: float | None = None) -> Context:
+    """Bins of what the expert says, ``"level"`` (its median or probability) or ``"spread"`` (from 10% to 90%).
+
+    >>> by_expert("spread", edges=[1.0]).labels
+    ('spread in (-inf, 1]', 'spread in (1, inf]')
+    """
+    if what not in ("level", "spread"):
+        raise ValueError(f"expected 'level' or 'spread', got {short(what)}")
+    return Bins(what, edges, source=what, soft=soft)
+
+
+def by_last_error() -> Context:
+    """Whether the last outcome was above or below what was forecast, so that errors do not follow each other.
+
+    >>> by_last_error()(Known(last_error=2.0)).tolist()
+    [1.0, 0.0]
+    """
+    return LastError()
+
+
+EVERYONE = Everyone()
+
+
+def as_context(context: Context | None) -> Context:
+    """The context given, or all rounds alike."""
+    if context is None:
+        return EVERYONE
+    if not isinstance(context, Context):
+        raise TypeError(f"expected a context such as by('hour', values=range(24)), got {short(context)}")
+    return context
+
+
+def context_from_plain(data: Mapping[str, Any]) -> Context:
+    """A context from its plain form, if no function is in it."""
+    options = dict(data)
+    kind = options.pop("kind", None)
+    if kind == "Everyone":
+        return EVERYONE
+    if kind == "Values":
+        return Values(**options)
+    if kind == "Bins":
+        return Bins(**options)
+    if kind == "LastError":
+        return LastError()
+    if kind == "Product":
+        return Product(context_from_plain(options["first"]), context_from_plain(options["second"]))
+    if kind == "Union":
+        return Union(context_from_plain(options["first"]), context_from_plain(options["second"]))
+    raise ValueError(f"expected a context that can be saved, got {kind!r}, a function")
+
+
+def _labels(labels: tuple[str, ...]) -> tuple[str, ...]:
+    if len(labels) > MOST_GROUPS:
+        raise ValueError(f"expected at most {MOST_GROUPS} groups, got {len(labels)}")
+    return labels
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _feature(known: Known, key: str) -> Any:
+    if not isinstance(known.features, Mapping):
+        raise ValueError(f"expected the feature {key!r} in x=, got {short(known.features)}")
+    try:
+        return known.features[key]
+    except KeyError:
+        raise ValueError(f"expected the feature {key!r} in x=, got {short(sorted(map(str, known.features)))}") from None

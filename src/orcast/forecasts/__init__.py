@@ -1,0 +1,27 @@
+"""Forecasts: masses on cells, with everything one asks of a distribution."""
+
+from orcast.forecasts.finite import (
+    BinaryForecast,
+    BoxForecast,
+    CircleForecast,
+    FiniteForecast,
+    LabelForecast,
+    PointsForecast,
+    as_masses,
+    forecast_on,
+)
+from orcast.forecasts.ordered import PERCENTS, Forecast, as_levels
+
+__all__ = [
+    "PERCENTS",
+    "BinaryForecast",
+    "BoxForecast",
+    "CircleForecast",
+    "FiniteForecast",
+    "Forecast",
+    "LabelForecast",
+    "PointsForecast",
+    "as_levels",
+    "as_masses",
+    "forecast_on",
+]

@@ -1,0 +1,62 @@
+"""What all forecasts have in common: a certificate and an explanation if a game issued them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from orcast.ledger import Certificate
+
+Why = Callable[[], Any]
+
+
+class Issued:
+    """A forecast that a game may have issued."""
+
+    __slots__ = ("_why", "certificate")
+
+    certificate: Certificate | None
+    _why: Why | None
+
+    def explain(self) -> Any:
+        """Why the game issued this forecast and no other."""
+        if self._why is None:
+            raise ValueError("expected a forecast issued by a game, got one made by hand")
+        return self._why()
+
+    def _told(self) -> Told | None:
+        """The explanation as a copy carries it: told now, because the game does not come along."""
+        return None if self._why is None else Told(self._why())
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An explanation that has been given."""
+
+    explanation: Any
+
+    def __call__(self) -> Any:
+        """Tell it again."""
+        return self.explanation
+
+
+def generator(rng: object) -> np.random.Generator:
+    """The random generator itself, or one clear sentence."""
+    if not isinstance(rng, np.random.Generator):
+        raise TypeError(f"expected rng=numpy.random.default_rng(...), got {rng!r}")
+    return rng
+
+
+def as_share(confidence: object) -> float:
+    """A share between 0 and 1, or one clear sentence."""
+    try:
+        share = float(confidence)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise TypeError(f"expected a share between 0 and 1, got {confidence!r}") from None
+    if not 0.0 <= share <= 1.0:
+        raise ValueError(f"expected a share between 0 and 1, got {confidence!r}")
+    return share

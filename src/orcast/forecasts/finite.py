@@ -1,0 +1,526 @@
+"""Forecasts on spaces of finitely many cells: yes or no, labels, directions, vectors, points."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from orcast.checks import short
+from orcast.forecasts.base import Issued, Told, Why, as_share, generator
+from orcast.forecasts.ordered import Forecast
+from orcast.spaces import Binary, Box, Circle, FiniteSpace, Labels, Points, frozen, space_from_plain
+
+if TYPE_CHECKING:
+    from orcast.ledger import Certificate
+
+Array = NDArray[np.float64]
+
+# Masses may miss a sum of 1 by this much, and are then divided by their sum.
+TOLERANCE = 1e-6
+# Cumulated masses closer than this are equal but for rounding.
+HAIR = 1e-12
+
+_ORDERED_ONLY = frozenset(name for name, value in vars(Forecast).items() if name[0] != "_" and callable(value))
+_BINARY = Binary()
+
+
+class _NotOnThisSpace(TypeError, AttributeError):
+    """A question that makes no sense on a space; also an AttributeError, so that hasattr says no."""
+
+
+def as_masses(mass: object, cells: int) -> Array:
+    """As many masses as there are cells, not negative, with a sum of 1, or one clear sentence.
+
+    >>> as_masses([0.25, 0.75], 2).tolist()
+    [0.25, 0.75]
+    """
+    try:
+        given = np.asarray(mass)
+        if given.dtype.kind not in "biufO":
+            raise TypeError
+        m = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"expected {cells} masses, got {short(mass)}") from None
+    if m.shape != (cells,):
+        raise ValueError(f"expected {cells} masses, one for each cell, got shape {m.shape}")
+    total = float(m.sum())
+    if not ((m >= 0.0).all() and abs(total - 1.0) <= TOLERANCE):
+        what = f"a mass of {float(m[~(m >= 0.0)][0])!r}" if not (m >= 0.0).all() else f"a sum of {total!r}"
+        raise ValueError(f"expected masses that are not negative and sum to 1, got {what}")
+    # no division where there is only rounding, so that plain data comes back as it was
+    return m / total if abs(total - 1.0) > 1e-12 else m
+
+
+class FiniteForecast(Issued):
+    """Masses on the cells of a finite space, with what such forecasts have in common."""
+
+    __slots__ = ("mass", "space")
+
+    mass: Array
+    space: Any
+    # what the space is, and what can be asked instead of what it does not have
+    _lacks: ClassVar[str]
+    _instead: ClassVar[str]
+
+    @classmethod
+    def _trusted(cls, space: FiniteSpace, mass: Array, certificate: Certificate | None, why: Why | None = None) -> Self:
+        """From masses that a kernel made: no checks, no copies."""
+        self = cls.__new__(cls)
+        mass.flags.writeable = False
+        self.space, self.mass, self.certificate, self._why = space, mass, certificate, why
+        return self
+
+    @abstractmethod
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data, exact; the class brings it back from ``**data``."""
+
+    def mode(self) -> Any:
+        """The value with the most mass, the first of several."""
+        return self.space.value(int(self.mass.argmax()))
+
+    def probability(self, value: Any) -> float:
+        """The mass of a value, that is of its cell."""
+        return float(self.mass[self.space.cell(self.space.outcome(value))])
+
+    def entropy(self) -> float:
+        """The entropy of the masses in nats: - sum_k m_k log m_k."""
+        some = self.mass[self.mass > 0.0]
+        return abs(float(some @ np.log(some)))
+
+    def expect(self, function: Callable[[Any], float]) -> float:
+        """E[function(y)] for a function of one value, called for each cell that holds mass."""
+        cells = np.flatnonzero(self.mass > 0.0).tolist()
+        try:
+            values = np.array([float(function(self.space.value(k))) for k in cells])
+        except (TypeError, ValueError) as reason:
+            raise TypeError(f"expected a function of one value that returns a number, got {reason}") from reason
+        return float(self.mass[cells] @ values)
+
+    def sample(self, size: int | tuple[int, ...] = 1, *, rng: np.random.Generator) -> Any:
+        """Independent draws, even within a cell; the random generator is yours to give."""
+        return self._drawn(_drawn_cells(self.mass, size, generator(rng)), rng)
+
+    def _drawn(self, cells: NDArray[np.intp], rng: np.random.Generator) -> Any:
+        return self.space.points[cells]
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _ORDERED_ONLY:
+            raise _NotOnThisSpace(
+                f"expected a forecast of a quantity for {name}, got one of {self._lacks}: use {self._instead}"
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_restored, (type(self), self.space, self.mass, self.certificate, self._told()))
+
+
+def _restored(
+    cls: type[FiniteForecast], space: FiniteSpace, mass: Array, certificate: Certificate | None, why: Told | None
+) -> FiniteForecast:
+    # not by the constructor: the masses have been checked
+    return cls._trusted(space, mass, certificate, why)
+
+
+def _drawn_cells(mass: Array, size: int | tuple[int, ...], rng: np.random.Generator) -> NDArray[np.intp]:
+    below = np.cumsum(mass)
+    cells = np.searchsorted(below, rng.random(size) * below[-1], side="right")
+    # rounding must not lead past the last cell that holds mass
+    return np.asarray(np.minimum(cells, int(np.flatnonzero(mass)[-1])))
+
+
+def _own_space(space: object, kind: type[FiniteSpace]) -> Any:
+    """The space, also from its plain form."""
+    own = space_from_plain(space) if isinstance(space, Mapping) else space
+    if not isinstance(own, kind):
+        raise TypeError(f"expected a {kind.__name__} space, got {short(space)}")
+    return own
+
+
+class BinaryForecast(FiniteForecast):
+    """The probability of a yes.
+
+    >>> p = BinaryForecast(0.75)
+    >>> p.probability(), p.probability(0), float(p), p.mode(), p.var()
+    (0.75, 0.25, 0.75, 1, 0.1875)
+    """
+
+    __slots__ = ("_mass",)
+
+    _mass: Array | float
+    _lacks = "yes or no"
+    _instead = "probability(), mean() or mode()"
+
+    def __init__(self, probability: float, certificate: Certificate | None = None) -> None:
+        p = _as_probability(probability)
+        self._mass, self.certificate, self._why = p, certificate, None
+
+    @classmethod
+    def _trusted(
+        cls, space: FiniteSpace, mass: Array | float, certificate: Certificate | None, why: Why | None = None
+    ) -> Self:
+        """From two masses, or from the probability of a yes: no checks, no copies."""
+        self = cls.__new__(cls)
+        self._mass, self.certificate, self._why = mass, certificate, why
+        return self
+
+    @property
+    def space(self) -> Binary:
+        """The space."""
+        return _BINARY
+
+    @property
+    def mass(self) -> Array:  # type: ignore[override]
+        """The masses of no and yes."""
+        if isinstance(self._mass, float):
+            self._mass = np.array([1.0 - self._mass, self._mass])
+        return frozen(self._mass)
+
+    def probability(self, value: object = True) -> float:
+        """The probability of a yes, or of the value given."""
+        p = self.__float__()
+        return p if value is True or _BINARY.outcome(value) else 1.0 - p
+
+    def mean(self) -> float:
+        """Expected value: the probability of a yes."""
+        return self.__float__()
+
+    def var(self) -> float:
+        """Variance: p (1 - p)."""
+        p = self.__float__()
+        return p * (1.0 - p)
+
+    def std(self) -> float:
+        """Standard deviation."""
+        return math.sqrt(self.var())
+
+    def to_plain(self) -> dict[str, float]:
+        """Plain data, exact; ``BinaryForecast(**data)`` brings it back."""
+        return {"probability": self.__float__()}
+
+    def _drawn(self, cells: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.intp]:
+        return cells
+
+    def __float__(self) -> float:
+        return self._mass if isinstance(self._mass, float) else self._mass.item(1)
+
+    def __repr__(self) -> str:
+        return f"BinaryForecast({self.__float__():.6g})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_restored, (BinaryForecast, _BINARY, self._mass, self.certificate, self._told()))
+
+
+def _as_probability(value: object) -> float:
+    try:
+        if isinstance(value, (str, bytes)):
+            raise TypeError
+        p = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"expected a probability between 0 and 1, got {short(value)}") from None
+    if not 0.0 <= p <= 1.0:
+        raise ValueError(f"expected a probability between 0 and 1, got {short(value)}")
+    return p
+
+
+class LabelForecast(FiniteForecast):
+    """The probability of each label.
+
+    >>> p = LabelForecast(["home", "draw", "away"], [0.5, 0.25, 0.25])
+    >>> p.mode(), p.probability("draw"), p.top(2)
+    ('home', 0.25, [('home', 0.5), ('draw', 0.25)])
+    """
+
+    __slots__ = ()
+
+    space: Labels
+    _lacks = "labels, which have no order"
+    _instead = "probability(label), mode(), top(n) or to_dict()"
+
+    def __init__(self, labels: Labels | Iterable[Any], mass: ArrayLike, certificate: Certificate | None = None) -> None:
+        self.space = labels if isinstance(labels, Labels) else Labels(labels)
+        self.mass = frozen(as_masses(mass, self.space.cells))
+        self.certificate, self._why = certificate, None
+
+    def to_dict(self) -> dict[Any, float]:
+        """Probabilities by label."""
+        return dict(zip(self.space.labels, self.mass.tolist(), strict=True))
+
+    def top(self, n: int = 1) -> list[tuple[Any, float]]:
+        """The n most probable labels with their probabilities, the most probable first."""
+        if not isinstance(n, (int, np.integer)) or isinstance(n, bool) or n < 1:
+            raise ValueError(f"expected a whole number of labels of at least 1, got {n!r}")
+        order = np.argsort(-self.mass, kind="stable")[:n].tolist()
+        return [(self.space.labels[k], self.mass.item(k)) for k in order]
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data, exact; ``LabelForecast(**data)`` brings it back."""
+        return {"labels": list(self.space.labels), "mass": self.mass.tolist()}
+
+    def _drawn(self, cells: NDArray[np.intp], rng: np.random.Generator) -> Any:
+        return _as_objects(self.space.labels)[cells]
+
+    def __repr__(self) -> str:
+        more = ", ..." if self.space.cells > 3 else ""
+        return f"LabelForecast({', '.join(f'{label!r}: {p:.4g}' for label, p in self.top(3))}{more})"
+
+
+def _as_objects(values: Iterable[Any]) -> NDArray[Any]:
+    """An array that holds the very objects: numpy must not look into them."""
+    own = list(values)
+    if len({type(value) for value in own}) == 1 and isinstance(own[0], (str, bool, int, float)):
+        return np.array(own)
+    array = np.empty(len(own), dtype=object)
+    for k, value in enumerate(own):
+        array[k] = value
+    return array
+
+
+class CircleForecast(FiniteForecast):
+    """A distribution of directions: masses on the cells of a circle, even within each.
+
+    >>> space = Circle(360, cells=4)
+    >>> p = CircleForecast(space, [0.5, 0.0, 0.0, 0.5])
+    >>> p.probability(-45, 45), p.arc(0.5), round(p.resultant(), 4)
+    (0.5, (0.0, 90.0), 0.6366)
+    """
+
+    __slots__ = ()
+
+    space: Circle
+    _lacks = "directions, which have no lowest and no highest"
+    _instead = "mean(), std(), mode(), arc(confidence) or probability(start, stop)"
+
+    def __init__(
+        self, space: Circle | Mapping[str, Any], mass: ArrayLike, certificate: Certificate | None = None
+    ) -> None:
+        self.space = _own_space(space, Circle)
+        self.mass = frozen(as_masses(mass, self.space.cells))
+        self.certificate, self._why = certificate, None
+
+    def _vector(self) -> complex:
+        """E[exp(2 pi i y / period)]: the centres' mean, shortened as much as an even cell shortens it."""
+        angles = 2j * np.pi * (np.arange(self.space.cells) + 0.5) / self.space.cells
+        return complex(self.mass @ np.exp(angles)) * float(np.sinc(1.0 / self.space.cells))
+
+    def mean(self) -> float:
+        """The circular mean: the direction of the mean vector; nan if that has no length."""
+        mean = self._vector()
+        if abs(mean) < 1e-12:
+            return math.nan
+        return self.space.outcome(math.atan2(mean.imag, mean.real) / (2.0 * math.pi) * self.space.period)
+
+    def resultant(self) -> float:
+        """The length of the mean vector: 1 if all mass is in one direction, 0 if none prevails."""
+        return min(abs(self._vector()), 1.0)
+
+    def std(self) -> float:
+        """The circular standard deviation: sqrt(-2 log R) / (2 pi) periods, R the resultant length."""
+        length = self.resultant()
+        if length < 1e-12:
+            return math.inf
+        return math.sqrt(-2.0 * math.log(length)) / (2.0 * math.pi) * self.space.period
+
+    def probability(self, start: float, stop: float | None = None) -> float:
+        """The mass of the arc that runs upwards from start to stop, or of the cell of a single direction."""
+        first = self.space.outcome(start)
+        if stop is None:
+            return float(self.mass[self.space.cell(first)])
+        self.space.outcome(stop)
+        length = float(stop) - float(start)
+        if length < 0.0:
+            length %= self.space.period
+        if length >= self.space.period:
+            return 1.0
+        edges, below = self._unrolled()
+        low, high = np.interp([first, first + length], edges, below)
+        return float(min(max(high - low, 0.0), 1.0))
+
+    def arc(self, confidence: float) -> tuple[float, float]:
+        """The shortest arc that holds the given share of the mass, from start to stop.
+
+        ``start`` is in [0, period); ``stop - start`` is the length, so ``stop`` may lie beyond the period.
+        """
+        share = as_share(confidence)
+        if share == 0.0:
+            return self.mode(), self.mode()
+        edges, below = self._unrolled()
+        turn = self.space.cells
+        # the length is piecewise linear in the start, so where it is least the start or the stop is on an edge
+        stops = _reached(np.minimum(below[:turn] + share, 2.0) - HAIR, edges, below, "left")
+        starts = _reached(np.maximum(below[turn:] - share, 0.0) + HAIR, edges, below, "right")
+        starts, stops = np.concatenate((edges[:turn], starts)), np.concatenate((stops, edges[turn:]))
+        best = int((stops - starts <= (stops - starts).min() + HAIR * self.space.period).argmax())
+        first = self.space.outcome(starts[best])
+        return first, first + min(float(stops[best] - starts[best]), self.space.period)
+
+    def _unrolled(self) -> tuple[Array, Array]:
+        """Edges and cumulated mass of two turns."""
+        below = np.concatenate(([0.0], np.cumsum(self.mass)))
+        below /= below[-1]
+        edges = np.linspace(0.0, 2.0 * self.space.period, 2 * self.space.cells + 1)
+        return edges, np.concatenate((below, 1.0 + below[1:]))
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data, exact; ``CircleForecast(**data)`` brings it back."""
+        return {"space": self.space.to_plain(), "mass": self.mass.tolist()}
+
+    def _drawn(self, cells: NDArray[np.intp], rng: np.random.Generator) -> Array:
+        return np.asarray((cells + rng.random(cells.shape)) * (self.space.period / self.space.cells))
+
+    def __repr__(self) -> str:
+        return f"CircleForecast(mean={self.mean():.6g}, std={self.std():.6g}, period={self.space.period:g})"
+
+
+def _reached(levels: Array, edges: Array, below: Array, side: Literal["left", "right"]) -> Array:
+    """Where levels are reached: the first such points (left) or the last (right), on an edge if next to one."""
+    k = np.clip(np.searchsorted(below, levels, side=side), 1, below.size - 1)
+    share = np.clip((levels - below[k - 1]) / np.maximum(below[k] - below[k - 1], 1e-300), 0.0, 1.0)
+    points = edges[k - 1] + share * (edges[k] - edges[k - 1])
+    nearest = edges[k - 1 + (share > 0.5)]
+    return np.where(np.abs(points - nearest) <= 1e3 * HAIR * edges[-1], nearest, points)
+
+
+class BoxForecast(FiniteForecast):
+    """A distribution of vectors: masses on the cells of a grid, even within each.
+
+    >>> space = Box([(0, 1), (0, 10)], cells=2)
+    >>> p = BoxForecast(space, [0.5, 0.0, 0.0, 0.5])
+    >>> p.mean().tolist(), p.marginal(1).median(), p.probability([(0, 0.5), (0, 2.5)])
+    ([0.5, 5.0], 5.0, 0.25)
+    """
+
+    __slots__ = ()
+
+    space: Box
+    _lacks = "vectors, which have no order"
+    _instead = "mean(), cov(), std(), probability(bounds), mode(), or marginal(i), which has it for one component"
+
+    def __init__(self, space: Box | Mapping[str, Any], mass: ArrayLike, certificate: Certificate | None = None) -> None:
+        self.space = _own_space(space, Box)
+        self.mass = frozen(as_masses(mass, self.space.cells))
+        self.certificate, self._why = certificate, None
+
+    def mean(self) -> Array:
+        """The mean vector."""
+        return np.asarray(self.mass @ self.space.points)
+
+    def cov(self) -> Array:
+        """The covariance matrix."""
+        away = self.space.points - self.mean()
+        within = np.array([(high - low) / count for (low, high), count in self._sides()]) ** 2 / 12.0
+        return np.asarray((away * self.mass[:, None]).T @ away + np.diag(within))
+
+    def var(self) -> Array:
+        """The variance of each component."""
+        return np.diag(self.cov()).copy()
+
+    def std(self) -> Array:
+        """The standard deviation of each component."""
+        return np.sqrt(self.var())
+
+    def marginal(self, i: int) -> Forecast:
+        """The forecast of component i alone."""
+        d = len(self.space.shape)
+        if not isinstance(i, (int, np.integer)) or isinstance(i, bool) or not -d <= i < d:
+            raise ValueError(f"expected a component from 0 to {d - 1}, got {i!r}")
+        side = int(i) % d
+        edges = self.space.edges[side]
+        others = tuple(j for j in range(d) if j != side)
+        return Forecast(edges[:-1], edges[1:], self.mass.reshape(self.space.shape).sum(axis=others))
+
+    def probability(self, value: ArrayLike) -> float:
+        """The mass of a box inside, given by its bounds [(low, high), ...], or of the cell of a single vector."""
+        d = len(self.space.shape)
+        try:
+            given = np.array(value, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError):
+            raise TypeError(f"expected a vector or bounds for {d} components, got {short(value)}") from None
+        if given.shape != (d, 2):
+            return float(self.mass[self.space.cell(self.space.outcome(value))])
+        if not (given[:, 0] <= given[:, 1]).all():
+            raise ValueError(f"expected bounds with low <= high, got {short(value)}")
+        held = self.mass.reshape(self.space.shape)
+        for (low, high), edges in zip(reversed(given), reversed(self.space.edges), strict=True):
+            inside = np.minimum(edges[1:], high) - np.maximum(edges[:-1], low)
+            held = held @ (np.maximum(inside, 0.0) / np.diff(edges))
+        return min(float(held), 1.0)
+
+    def _sides(self) -> zip[tuple[tuple[float, float], int]]:
+        return zip(self.space.bounds, self.space.shape, strict=True)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data, exact; ``BoxForecast(**data)`` brings it back."""
+        return {"space": self.space.to_plain(), "mass": self.mass.tolist()}
+
+    def _drawn(self, cells: NDArray[np.intp], rng: np.random.Generator) -> Array:
+        width = np.array([(high - low) / count for (low, high), count in self._sides()])
+        return np.asarray(self.space.points[cells] + (rng.random((*cells.shape, width.size)) - 0.5) * width)
+
+    def __repr__(self) -> str:
+        mean, std = (", ".join(f"{value:.6g}" for value in values) for values in (self.mean(), self.std()))
+        return f"BoxForecast(mean=[{mean}], std=[{std}])"
+
+
+class PointsForecast(FiniteForecast):
+    """Masses on the points of a net; every value stands for the nearest of them.
+
+    >>> space = Points([[0, 0], [0, 1], [1, 0]])
+    >>> p = PointsForecast(space, [0.5, 0.25, 0.25])
+    >>> p.mode().tolist(), p.probability([0.1, 0.9]), p.mean().tolist()
+    ([0.0, 0.0], 0.25, [0.25, 0.25])
+    """
+
+    __slots__ = ()
+
+    space: Points
+    _lacks = "points, which have no order"
+    _instead = "probability(point), mode(), expect(function) or sample(size)"
+
+    def __init__(
+        self, space: Points | Mapping[str, Any], mass: ArrayLike, certificate: Certificate | None = None
+    ) -> None:
+        self.space = _own_space(space, Points)
+        self.mass = frozen(as_masses(mass, self.space.cells))
+        self.certificate, self._why = certificate, None
+
+    def mean(self) -> Array:
+        """The mean vector; only points given as an array have one."""
+        if not isinstance(self.space.points, np.ndarray):
+            raise TypeError("expected points given as an array for mean, got other objects: use mode() or expect()")
+        return np.asarray(self.mass @ self.space.points)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data, exact; ``PointsForecast(**data)`` brings it back, or PointsForecast(space, data["mass"])."""
+        return {"space": self.space.to_plain(), "mass": self.mass.tolist()}
+
+    def _drawn(self, cells: NDArray[np.intp], rng: np.random.Generator) -> Any:
+        points = self.space.points
+        return points[cells] if isinstance(points, np.ndarray) else _as_objects(points)[cells]
+
+    def __repr__(self) -> str:
+        return f"PointsForecast(mode={short(self.mode())}, probability={float(self.mass.max()):.4g})"
+
+
+_CLASSES: dict[type, type[FiniteForecast]] = {
+    Binary: BinaryForecast,
+    Labels: LabelForecast,
+    Circle: CircleForecast,
+    Box: BoxForecast,
+    Points: PointsForecast,
+}
+
+
+def forecast_on(
+    space: FiniteSpace, mass: Array, certificate: Certificate | None = None, why: Why | None = None
+) -> FiniteForecast:
+    """The forecast with these masses on a finite space; they are trusted and not copied.
+
+    >>> forecast_on(Labels(["no", "yes"]), np.array([0.25, 0.75]))
+    LabelForecast('yes': 0.75, 'no': 0.25)
+    """
+    return _CLASSES[type(space)]._trusted(space, mass, certificate, why)

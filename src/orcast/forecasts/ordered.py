@@ -1,0 +1,358 @@
+"""Forecast of a quantity: masses on cells, with everything one asks of a distribution."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from orcast.forecasts.base import Issued, Told, Why, as_share, generator
+
+if TYPE_CHECKING:
+    from orcast.ledger import Certificate
+
+Array = NDArray[np.float64]
+
+PERCENTS = np.arange(1, 100) / 100.0
+PERCENTS.flags.writeable = False
+
+# Quadrature nodes in a bounded cell, and in an open-ended one, whose function may bend more.
+NODES, OPEN_NODES = 5, 40
+
+
+def as_levels(levels: ArrayLike) -> Array:
+    """Levels as an array strictly between 0 and 1 or on the ends, or one clear sentence."""
+    try:
+        a = np.asarray(levels, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"expected levels between 0 and 1, got {levels!r}") from None
+    if not (np.all(a >= 0.0) and np.all(a <= 1.0)):
+        raise ValueError(f"expected levels between 0 and 1, got {levels!r}")
+    return a
+
+
+class _Cells(NamedTuple):
+    """Ends of the cells, where an open-ended one is as narrow as its edge."""
+
+    left: Array
+    right: Array
+    sides: tuple[tuple[int, float, float], ...]  # of each open-ended cell: place, edge, and 1 or -1: where it opens
+    scale: float  # d of the tails
+
+
+def _open_cells(p: Forecast) -> _Cells:
+    left, right = p.left.copy(), p.right.copy()
+    sides = []
+    if left[0] == -math.inf:
+        left[0] = right[0]
+        sides.append((0, left.item(0), -1.0))
+    if right[-1] == math.inf:
+        right[-1] = left[-1]
+        sides.append((right.size - 1, right.item(-1), 1.0))
+    half = 0.5 * float((right - left).sum())
+    edge = max(abs(left.item(0)), abs(right.item(-1)))
+    # far below any width that is meant, far above where an excess divided by it would overflow
+    return _Cells(left, right, tuple(sides), max(half, 1e-200) if half > 0.0 else max(1e-9 * edge, 1e-12))
+
+
+def _beyond(at: Array, edge: float, sign: float, scale: float) -> Array:
+    """Share of an open-ended cell's mass that lies farther out than a point."""
+    with np.errstate(over="ignore"):
+        return np.asarray((1.0 + np.maximum(sign * (at - edge), 0.0) / scale) ** -3.0)
+
+
+class Forecast(Issued):
+    """A distribution as masses on consecutive cells, even within each; a cell of zero width is an atom.
+
+    The first cell may begin at -inf and the last may end at inf, beside at least one bounded cell.  The tail of such
+    an open-ended cell is a Pareto of index 3 that begins at its edge,
+
+        P(excess > e | the cell) = (1 + e / d)^-3,    d half the total width of the bounded cells
+
+    with mean excess d / 2.  It has a mean and a variance; higher moments are infinite.
+
+    It has the methods of a frozen scipy distribution that make sense for one with atoms: ``cdf``, ``sf``, ``ppf``,
+    ``isf``, ``pdf`` (the density off the atoms), ``rvs``, ``mean``, ``var``, ``std``, ``median``, ``interval``,
+    ``support``, ``expect``; and a ``certificate`` if a game issued it.
+
+    >>> p = Forecast([0.0, 1.0, 1.0], [1.0, 1.0, 3.0], [0.25, 0.5, 0.25])     # half the mass on 1
+    >>> p.mean(), p.cdf(0.5), p.cdf(1.0), p.quantile([0.5, 0.875]).tolist(), p.interval(0.5)
+    (1.125, 0.125, 0.75, [1.0, 2.0], (1.0, 1.0))
+    >>> p = Forecast([0.0, 2.0], [2.0, None], [0.5, 0.5])     # half the mass beyond 2
+    >>> p.support(), p.cdf(3.0), p.mean()
+    ((0.0, inf), 0.9375, 1.75)
+    """
+
+    __slots__ = ("_below", "_bounded", "left", "mass", "right")
+
+    def __init__(
+        self,
+        left: ArrayLike | Iterable[float | None],
+        right: ArrayLike | Iterable[float | None],
+        mass: ArrayLike,
+        certificate: Certificate | None = None,
+    ) -> None:
+        if isinstance(left, (list, tuple)) and left and left[0] is None:
+            left = [-math.inf, *left[1:]]
+        if isinstance(right, (list, tuple)) and right and right[-1] is None:
+            right = [*right[:-1], math.inf]
+        try:
+            a, b, m = (np.array(v, dtype=np.float64) for v in (left, right, mass))
+        except (TypeError, ValueError):
+            raise TypeError(f"expected numbers as left, right and mass, got {left!r}, {right!r}, {mass!r}") from None
+        if not (a.ndim == 1 and a.size and a.shape == b.shape == m.shape):
+            raise ValueError(
+                f"expected three sequences of one length as left, right and mass, got {a.shape}, {b.shape}, {m.shape}"
+            )
+        first, last = int(a[0] == -math.inf), a.size - int(b[-1] == math.inf)
+        if first >= last:
+            raise ValueError("expected at least one bounded cell, got open-ended ones only")
+        finite = np.isfinite(a[first:]).all() and np.isfinite(b[:last]).all()
+        if not (finite and (b >= a).all() and (a[1:] >= b[:-1]).all()):
+            raise ValueError(
+                "expected cells in increasing order, bounded but for the outermost ends, "
+                "got cells that overlap, turn back or have no end"
+            )
+        if not ((m >= 0.0).all() and abs(m.sum() - 1.0) < 1e-6):
+            raise ValueError(f"expected masses that are not negative and sum to 1, got a sum of {m.sum()!r}")
+        if abs(m.sum() - 1.0) > 1e-12:
+            m /= m.sum()
+        self._set(a, b, m, certificate, None)
+
+    def _set(self, left: Array, right: Array, mass: Array, certificate: Certificate | None, why: Why | None) -> None:
+        for values in (left, right, mass):
+            values.flags.writeable = False
+        self.left, self.right, self.mass, self.certificate = left, right, mass, certificate
+        self._why = why
+        self._below: Array | None = None
+        self._bounded: _Cells | None = None
+
+    @classmethod
+    def _trusted(
+        cls, left: Array, right: Array, mass: Array, certificate: Certificate | None, why: Why | None = None
+    ) -> Forecast:
+        """From arrays that a kernel made: no checks, no copies."""
+        self = cls.__new__(cls)
+        self._set(left, right, mass, certificate, why)
+        return self
+
+    @property
+    def below(self) -> Array:
+        """Cumulated mass at the left end of each cell, and 1."""
+        if self._below is None:
+            below = np.concatenate(([0.0], np.cumsum(self.mass)))
+            below /= below[-1]
+            below.flags.writeable = False
+            self._below = below
+        return self._below
+
+    @property
+    def _cells(self) -> _Cells:
+        """The cells with bounded ends, and what is open about them."""
+        if self._bounded is None:
+            first, last = self.left.item(0) == -math.inf, self.right.item(-1) == math.inf
+            self._bounded = _open_cells(self) if first or last else _Cells(self.left, self.right, (), 0.0)
+        return self._bounded
+
+    # --- moments
+    def mean(self) -> float:
+        """Expected value."""
+        left, right, sides, scale = self._cells
+        twice = left + right
+        for k, _, sign in sides:
+            twice[k] += sign * scale
+        return float(self.mass @ twice) * 0.5 / float(self.mass.sum())
+
+    def var(self) -> float:
+        """Variance."""
+        mean = self.mean()
+        left, right, sides, scale = self._cells
+        a, b = left - mean, right - mean
+        squares = a * a + a * b + b * b
+        for k, _, sign in sides:
+            squares[k] += 3.0 * scale * (sign * a[k] + scale)
+        return float(self.mass @ squares) / 3.0
+
+    def std(self) -> float:
+        """Standard deviation."""
+        return math.sqrt(self.var())
+
+    def moment(self, order: int) -> float:
+        """E[y^order], exactly; of an order above 2 infinite where an open-ended cell holds mass.
+
+        An odd moment with mass in both tails is nan.
+        """
+        left, right, sides, scale = self._cells
+        powers = np.asarray(sum(left**i * right ** (order - i) for i in range(order + 1))) / (order + 1)
+        tails = [(k, edge, sign) for k, edge, sign in sides if self.mass[k] > 0.0]
+        if order > 2 and tails:
+            return sum(sign**order * math.inf for _, _, sign in tails)
+        for k, edge, sign in tails:
+            powers[k] = (1.0, edge + 0.5 * sign * scale, edge * edge + scale * (sign * edge + scale))[order]
+        return float(self.mass @ powers)
+
+    # --- distribution
+    def cdf(self, y: ArrayLike) -> Any:
+        """P(outcome <= y), a float for a number and an array for an array."""
+        at = np.asarray(y, dtype=np.float64)
+        k = np.searchsorted(self.right, at, side="right")
+        inside = np.minimum(k, self.mass.size - 1)
+        left, right, sides, scale = self._cells
+        width = right[inside] - left[inside]
+        share = np.clip((at - left[inside]) / np.where(width > 0.0, width, 1.0), 0.0, 1.0)
+        share = np.where(width > 0.0, share, at >= left[inside])
+        for cell, edge, sign in sides:
+            beyond = _beyond(at, edge, sign, scale)
+            share = np.where(inside == cell, 1.0 - beyond if sign > 0.0 else beyond, share)
+        value = np.where(k >= self.mass.size, 1.0, self.below[k] + share * self.mass[inside])
+        value = np.where(np.isnan(at), np.nan, np.minimum(value, 1.0))
+        return float(value) if value.ndim == 0 else value
+
+    def quantile(self, levels: ArrayLike) -> Any:
+        """The smallest y with P(outcome <= y) >= level, a float for a number and an array for an array."""
+        a = as_levels(levels)
+        k = np.clip(np.searchsorted(self.below[1:], a, side="left"), 0, self.mass.size - 1)
+        mass = self.below[k + 1] - self.below[k]
+        share = np.clip((a - self.below[k]) / np.where(mass > 0.0, mass, 1.0), 0.0, 1.0)
+        left, right, sides, scale = self._cells
+        value = left[k] + share * (right[k] - left[k])
+        for cell, edge, sign in sides:
+            with np.errstate(divide="ignore"):
+                excess = scale * ((1.0 - share if sign > 0.0 else share) ** (-1.0 / 3.0) - 1.0)
+            value = np.where(k == cell, edge + sign * excess, value)
+        return float(value) if value.ndim == 0 else value
+
+    ppf = quantile
+
+    def sf(self, y: ArrayLike) -> Any:
+        """P(outcome > y), the probability of exceeding y."""
+        return 1.0 - self.cdf(y)
+
+    def isf(self, levels: ArrayLike) -> Any:
+        """The value exceeded with the given probability."""
+        return self.quantile(1.0 - as_levels(levels))
+
+    def pdf(self, y: ArrayLike) -> Any:
+        """The density at y; the mass of atoms is not in it."""
+        at = np.asarray(y, dtype=np.float64)
+        left, right, sides, scale = self._cells
+        width = right - left
+        density = np.divide(self.mass, width, out=np.zeros_like(width), where=width > 0.0)
+        wide = np.flatnonzero(width > 0.0)
+        if wide.size == 0:
+            value = np.zeros(at.shape)
+        else:
+            k = wide[np.minimum(np.searchsorted(right[wide], at, side="left"), wide.size - 1)]
+            value = np.where((at >= left[k]) & (at <= right[k]), density[k], 0.0)
+        for cell, edge, sign in sides:
+            tail = 3.0 / scale * self.mass[cell] * _beyond(at, edge, sign, scale) ** (4.0 / 3.0)
+            value = np.where(sign * (at - edge) > 0.0, tail, value)
+        return float(value) if value.ndim == 0 else value
+
+    def support(self) -> tuple[float, float]:
+        """The lowest and the highest value that can come."""
+        return float(self.left[0]), float(self.right[-1])
+
+    def expect(self, function: Callable[[Array], ArrayLike]) -> float:
+        """E[function(y)] for a function of an array, by five-point Gauss quadrature in each cell.
+
+        In an open-ended cell the points are even in the cube root s of the level beyond them, y = edge + d (1/s - 1),
+        which is exact for squares.
+        """
+        nodes, weights = np.polynomial.legendre.leggauss(NODES)
+        left, right, sides, scale = self._cells
+        middle, half = 0.5 * (left + right), 0.5 * (right - left)
+        points = (middle[:, None] + half[:, None] * nodes).ravel()
+        shares = (0.5 * self.mass[:, None] * weights).ravel()
+        for k, edge, sign in sides:
+            nodes, weights = np.polynomial.legendre.leggauss(OPEN_NODES)
+            root = 0.5 * (1.0 + nodes)
+            shares[k * NODES : (k + 1) * NODES] = 0.0
+            points = np.concatenate((points, edge + sign * scale * (1.0 / root - 1.0)))
+            shares = np.concatenate((shares, 1.5 * self.mass[k] * weights * root**2))
+        values = np.asarray(function(points), dtype=np.float64)
+        return float(shares @ values.reshape(points.shape))
+
+    def median(self) -> float:
+        """The 50% quantile."""
+        return float(self.quantile(0.5))
+
+    def interval(self, confidence: float) -> tuple[float, float]:
+        """The central interval that holds the given share of the mass."""
+        share = as_share(confidence)
+        low, high = self.quantile([0.5 - share / 2.0, 0.5 + share / 2.0])
+        return float(low), float(high)
+
+    def pit(self, y: float) -> tuple[float, float]:
+        """The probability integral transform of y: the two ends of the jump there, equal where there is no atom."""
+        high = float(self.cdf(y))
+        atoms = np.flatnonzero((self.left == y) & (self.right == y))
+        return (float(self.below[atoms[0]]) if atoms.size else high), high
+
+    def sample(self, size: int | tuple[int, ...] = 1, *, rng: np.random.Generator) -> Array:
+        """Independent draws; the random generator is yours to give."""
+        values: Array = self.quantile(generator(rng).random(size))
+        return values
+
+    def rvs(
+        self, size: int | tuple[int, ...] | None = None, random_state: int | np.random.Generator | None = None
+    ) -> Any:
+        """Independent draws, called as scipy does: a float without a size, else an array."""
+        values = self.sample(1 if size is None else size, rng=np.random.default_rng(random_state))
+        return float(values[0]) if size is None else values
+
+    def crps(self, y: float) -> float:
+        """Exact continuous ranked probability score: the integral of (F(z) - 1{z >= y})^2.
+
+        An open-ended cell of mass m, which y exceeds by e, adds e - m d (1 - (1 + e/d)^-2) + m^2 d / 5.
+        """
+        f0, f1 = self.below[:-1], self.below[1:]
+        left, right, sides, scale = self._cells
+        cut = np.clip(y, left, right)
+        width = right - left
+        share = np.divide(cut - left, width, out=np.zeros_like(width), where=width > 0.0)
+        here = f0 + share * (f1 - f0)
+        lower = (cut - left) * (f0 * f0 + f0 * here + here * here)
+        g0, g1 = 1.0 - here, 1.0 - f1
+        upper = (right - cut) * (g0 * g0 + g0 * g1 + g1 * g1)
+        opens = {sign for _, _, sign in sides}
+        beyond = 0.0 if -1.0 in opens else max(left[0] - y, 0.0)
+        beyond += 0.0 if 1.0 in opens else max(y - right[-1], 0.0)
+        for k, edge, sign in sides:
+            excess, mass = max(sign * (y - edge), 0.0), f1[k] - f0[k]
+            beyond += excess - mass * scale * (1.0 - (1.0 + excess / scale) ** -2.0) + mass * mass * scale / 5.0
+        # where there is no cell F is flat
+        start, stop, flat = right[:-1], left[1:], f1[:-1]
+        cut = np.clip(y, start, stop)
+        gaps = (cut - start) * flat * flat + (stop - cut) * (1.0 - flat) ** 2
+        return float((lower + upper).sum()) / 3.0 + float(gaps.sum()) + float(beyond)
+
+    # --- export
+    def to_quantiles(self, levels: Iterable[float] | None = None) -> dict[float, float]:
+        """A quantile grid, by level; at 0.01, 0.02, ..., 0.99 unless told otherwise."""
+        grid = [float(a) for a in (PERCENTS if levels is None else levels)]
+        return dict(zip(grid, (float(q) for q in self.quantile(grid)), strict=True))
+
+    def to_plain(self) -> dict[str, list[Any]]:
+        """Plain data, exact, with None for an open end; ``Forecast(**data)`` brings it back."""
+        left, right = self.left.tolist(), self.right.tolist()
+        if left[0] == -math.inf:
+            left[0] = None
+        if right[-1] == math.inf:
+            right[-1] = None
+        return {"left": left, "right": right, "mass": self.mass.tolist()}
+
+    def __repr__(self) -> str:
+        low, high = self.interval(0.9)
+        return f"Forecast(median={self.median():.6g}, 90%=[{low:.6g}, {high:.6g}])"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_restored, (self.left, self.right, self.mass, self.certificate, self._told()))
+
+
+def _restored(left: Array, right: Array, mass: Array, certificate: Certificate | None, why: Told | None) -> Forecast:
+    # not by the constructor: the cells have been checked
+    return Forecast._trusted(left, right, mass, certificate, why)

@@ -1,0 +1,560 @@
+"""The dense engine: any payoff on any space, by the dense solver, under the same ledger and slack rule.
+
+On ordered spaces the compiled committee supplies cells and prior, on finite ones a smaller committee the prior.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orcast import ledger as _ledger
+from orcast.contexts import Known
+from orcast.forecasts import forecast_on
+from orcast.ledger import Guarantee, Ledger
+from orcast.oracles import _cells, _dense, _finite, _play, _rounds, _state
+from orcast.oracles._finite import FiniteMemory, FiniteRound
+from orcast.oracles._state import Round
+from orcast.oracles.explain import Piece, explanation
+from orcast.oracles.ordered import OrderedEngine, board_of, like
+from orcast.oracles.terms import Terms
+from orcast.payoffs import Board, Core, NoRegret, Sum
+from orcast.payoffs.base import UNKNOWN
+from orcast.payoffs.regret import LOSS_KEEP, RegretCore, loss_at
+from orcast.spaces import Binary, FiniteSpace, OrderedSpace
+
+Array = NDArray[np.float64]
+
+EASY, EASY_STEPS = 1e-3, 12
+STRICT, STRICT_STEPS, TRUSTED = 1e-8, 40, 1e-3
+CONTINUATION, LOWEST = 40, 1e-5
+# Uniform mass mixed into the last prior that is tried.
+COLD = 1e-3
+
+
+@dataclass(slots=True)
+class DensePage:
+    """A round that waits: the arrays of its prior, its own, the features it had, and its cores (remade after a load)."""
+
+    round: Any
+    context: Array
+    note: Array
+    features: Any = None
+    cores: list[Core] | None = None
+    temperature: float = 0.0
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Everything of it but the features."""
+        own = {f"round/{name}": array for name, array in self.round._asdict().items()}
+        return {**own, "context": self.context, "note": self.note, "temperature": np.array([self.temperature])}
+
+
+class OrderedPrior:
+    """Cells and prior on ordered spaces: the compiled committee, without a payoff of its own."""
+
+    def __init__(self, terms: Terms, temperature: float, learners: Array, members: Array) -> None:
+        bare = Terms(terms.space, Sum(()), terms.experts, None)
+        jumps = [part.jumps for part in terms.parts if part.jumps.size]
+        self.engine = OrderedEngine(bare, temperature=temperature, learners=learners, members=members)
+        if jumps:
+            edges = np.unique(np.concatenate(jumps))
+            self.engine.rules = self.engine.rules._replace(jumps=edges)
+        self.space = self.engine.space
+
+    def open(self, experts: Array | None, pending: float) -> tuple[Round, Array]:
+        """A round with its cells, and the prior on them."""
+        rnd = self.engine.new_round()
+        mix = np.empty(self.engine.capacity)
+        _rounds.open_round(
+            self.engine.rules, self.engine.memory, self.engine.experts_or_own(experts), pending, rnd, mix
+        )
+        return rnd, mix[: int(rnd.info[_state.CELLS])].copy()
+
+    def recell(self, rnd: Round, mix: Array) -> tuple[Round, Array]:
+        """The same on even cells."""
+        even = Round(*(array.copy() for array in rnd))
+        room = np.empty(self.engine.capacity)
+        room[: mix.size] = mix
+        _rounds.recell(self.engine.rules, self.engine.memory, even, room)
+        return even, room[: int(even.info[_state.CELLS])].copy()
+
+    def board(self, rnd: Round, features: Any) -> Board:
+        """The cells as payoffs see them."""
+        return board_of(self.space, rnd, features)
+
+    def warm(self, rnd: Round, log_mix: Array) -> Array:
+        """Where to start."""
+        start = log_mix.copy()
+        start[rnd.slots] = log_mix[rnd.slots] + self.engine.memory.warm
+        return start
+
+    def played(self, rnd: Round) -> Array:
+        """The masses played, to be written or read."""
+        return rnd.cells[_state.PLAYED, : int(rnd.info[_state.CELLS])]
+
+    def keep(self, rnd: Round, p: Array, mix: Array, cold: bool) -> None:
+        """Remember what is played, and how it differs from the prior."""
+        n = p.size
+        rnd.cells[_state.PLAYED, :n] = p
+        tilt = np.log(np.maximum(p, 1e-300)) - np.log(np.maximum(mix, 1e-300))
+        rnd.cells[_state.TILT, :n] = 0.0 if cold else np.clip(tilt, -6.0, 6.0)
+
+    def place(self, rnd: Round, y: float) -> int:
+        """The cell of an outcome."""
+        near = min(max(y, float(rnd.info[_state.LOW])), float(rnd.info[_state.HIGH]))
+        n = int(rnd.info[_state.CELLS])
+        return int(_cells.locate(near, rnd.cells[_state.LEFT], rnd.cells[_state.RIGHT], n))
+
+    def teach(self, rnd: Round, y: float, k: int) -> None:
+        """Learn from an outcome."""
+        memory = self.engine.memory
+        memory.account[_ledger.ROUNDS] += 1.0
+        _rounds.teach(self.engine.rules, memory, rnd, y)
+
+    def known(self, terms: Terms, experts: Array | None, features: Any, rounds: int) -> Known:
+        """What contexts may look at."""
+        return self.engine.known(experts, features, terms, rounds)
+
+    def forecast(self, rnd: Round, certificate: Any, why: Any) -> Any:
+        """What users see."""
+        from orcast.forecasts import Forecast
+
+        n = int(rnd.info[_state.CELLS])
+        left, right = rnd.cells[_state.LEFT, :n].copy(), rnd.cells[_state.RIGHT, :n].copy()
+        if self.space.low == -math.inf:
+            left[0] = -math.inf
+        if self.space.high == math.inf:
+            right[-1] = math.inf
+        return Forecast._trusted(left, right, self.played(rnd).copy(), certificate, why)
+
+    def memory(self) -> dict[str, Array]:
+        """Everything that is carried from round to round."""
+        return self.engine.arrays()
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        """Take it over."""
+        self.engine.restore(arrays)
+
+    def restored(self, arrays: dict[str, NDArray[Any]]) -> Round:
+        """A waiting round."""
+        return self.engine.restored_page(arrays, None).round
+
+
+class FinitePrior:
+    """The prior on finite spaces: learners that temper and shift the expert's log masses, and the expert."""
+
+    def __init__(self, terms: Terms, members: Array) -> None:
+        assert isinstance(terms.space, FiniteSpace)
+        self.space, self.members = terms.space, members
+        self.experts = len(terms.experts)
+        count, cells = len(members), self.space.cells
+        self._memory = FiniteMemory(
+            np.zeros(count),
+            np.zeros(count),
+            np.zeros((count, cells)),
+            np.zeros((count, cells)),
+            np.zeros(count + 1),
+            np.zeros(self.experts),
+            np.zeros(cells),
+        )
+        self._last_error = np.zeros(1)
+        self._none = np.empty((0, cells))
+
+    def _new_round(self) -> FiniteRound:
+        cells = self.space.cells
+        return FiniteRound(
+            np.full((self.experts, cells), np.nan),
+            np.zeros(cells),
+            np.zeros((len(self.members), cells)),
+            np.zeros(cells),
+            np.zeros(cells),
+            np.zeros(_finite.INFO_SIZE),
+        )
+
+    def open(self, experts: Array | None, pending: float) -> tuple[FiniteRound, Array]:
+        """A round, and its prior."""
+        rnd = self._new_round()
+        _finite.open_round(self.members, self._memory, self._none if experts is None else experts, pending, rnd)
+        return rnd, rnd.mix.copy()
+
+    def board(self, rnd: FiniteRound, features: Any) -> Board:
+        """The cells as payoffs see them."""
+        return Board(self.space, self.space.cells, expert=rnd.pool, experts=rnd.experts, features=features)
+
+    def warm(self, rnd: FiniteRound, log_mix: Array) -> Array:
+        """Where to start."""
+        value: Array = log_mix + self._memory.warm
+        return value
+
+    def played(self, rnd: FiniteRound) -> Array:
+        """The masses played."""
+        return rnd.played
+
+    def keep(self, rnd: FiniteRound, p: Array, mix: Array, cold: bool) -> None:
+        """Remember what is played."""
+        rnd.played[:] = p
+
+    def place(self, rnd: FiniteRound, y: Any) -> int:
+        """The cell of an outcome."""
+        return self.space.cell(y)
+
+    def teach(self, rnd: FiniteRound, y: Any, k: int) -> None:
+        """Learn from an outcome."""
+        if isinstance(self.space, Binary):
+            self._last_error[0] = k - rnd.played[1]
+        _finite.teach(self.members, self._memory, rnd, k)
+
+    def known(self, terms: Terms, experts: Array | None, features: Any, rounds: int) -> Known:
+        """What contexts may look at."""
+        if terms.plain:
+            return Known(features)
+        level = math.nan
+        if experts is not None and terms.needs_expert:
+            mean = np.nanmean(experts, axis=0)
+            level = float(mean[1] if isinstance(self.space, Binary) else mean.max())
+        last = float(self._last_error[0]) if rounds and isinstance(self.space, Binary) else math.nan
+        if terms.needs_last and not isinstance(self.space, Binary):
+            raise TypeError(f"expected a space of numbers for by_last_error(), got {self.space!r}")
+        return Known(features, level, math.nan, last)
+
+    def forecast(self, rnd: FiniteRound, certificate: Any, why: Any) -> Any:
+        """What users see."""
+        return forecast_on(self.space, rnd.played.copy(), certificate, why)
+
+    def memory(self) -> dict[str, Array]:
+        """Everything that is carried from round to round."""
+        return {**self._memory._asdict(), "last_error": self._last_error}
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        """Take it over."""
+        for name, mine in self.memory().items():
+            mine[...] = like(name, arrays[name], mine)
+
+    def restored(self, arrays: dict[str, NDArray[Any]]) -> FiniteRound:
+        """A waiting round."""
+        rnd = self._new_round()
+        for name, mine in rnd._asdict().items():
+            mine[...] = like(name, arrays[name], mine, missing=name == "experts")
+        return rnd
+
+
+class DenseEngine:
+    """Plays rounds of any payoff on any space."""
+
+    def __init__(
+        self,
+        terms: Terms,
+        *,
+        temperature: float,
+        learners: Array,
+        members: Array,
+        finite: Array,
+        sizes: Sequence[int] | None = None,
+    ) -> None:
+        self.terms, self.space, self.temperature = terms, terms.space, temperature
+        self.prior: Any
+        if isinstance(terms.space, OrderedSpace):
+            self.prior = OrderedPrior(terms, temperature, learners, members)
+        else:
+            self.prior = FinitePrior(terms, finite)
+        self.states = [part.state() for part in terms.parts]
+        self._ledger: Ledger | None = None
+        known = [part.size for part in terms.parts] if sizes is None else list(sizes)
+        if UNKNOWN not in known:
+            self._make_ledger(known)
+
+    def _make_ledger(self, sizes: Sequence[int]) -> None:
+        self.sizes = [int(size) for size in sizes]
+        self.cuts = np.concatenate(([0], np.cumsum(self.sizes)))
+        places = [range(a, b) for a, b in zip(self.cuts[:-1], self.cuts[1:], strict=True)]
+        self._ledger = Ledger(self.terms.layout(places), keep=self.terms.keep)
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger, once the sizes of all parts are known."""
+        if self._ledger is None:
+            raise ValueError("expected a first round, got none")
+        return self._ledger
+
+    # --- the round
+    def predict(
+        self, experts: Array | None, features: Any = None, *, pending: float = 0.0, reserved: float = 0.0
+    ) -> DensePage:
+        """Play one round around the experts (or without any); nothing is remembered but the sizes of the parts."""
+        rounds = 0 if self._ledger is None else self._ledger.rounds
+        context = self.terms.context(self.prior.known(self.terms, experts, features, rounds))
+        rnd, mix = self.prior.open(experts, float(pending))
+        cores = self._cores(rnd, features)
+        page = DensePage(rnd, np.array(context), np.zeros(_ledger.NOTE_SIZE), features, cores)
+        self._play(page, mix, pending, reserved)
+        if page.note[_ledger.HOLDS] == 0.0 and isinstance(self.prior, OrderedPrior):
+            even, even_mix = self.prior.recell(rnd, mix)
+            other = DensePage(even, page.context, page.note.copy(), features, self._cores(even, features))
+            self._play(other, even_mix, pending, reserved)
+            if other.note[_ledger.HOLDS] > 0.0:
+                even.cells[_state.TILT] = 0.0
+                return other
+        return page
+
+    def _cores(self, rnd: Any, features: Any) -> list[Core]:
+        board = self.prior.board(rnd, features)
+        cores = [part.core(board, state) for part, state in zip(self.terms.parts, self.states, strict=True)]
+        if self._ledger is None:
+            self._make_ledger([core.size for core in cores])
+        for core, size, name in zip(cores, self.sizes, self.terms.names, strict=True):
+            if core.size != size:
+                raise ValueError(f"expected {size} coordinates of the payoff {name!r} in every round, got {core.size}")
+        return cores
+
+    def _play(self, page: DensePage, mix: Array, pending: float, reserved: float) -> None:
+        """The equilibrium around the mix, as gentle as the slack rule lets it be; see _play.play for the compiled one."""
+        ledger = self.ledger
+        size = int(self.cuts[-1])
+        owed, factors = np.empty(size), np.empty(size)
+        _play.combine(ledger.layout, ledger.total, page.context, ledger.keep, owed, factors)
+        square = ledger.square
+        free = float(
+            _play.room(
+                ledger.layout,
+                ledger.account,
+                ledger.groups,
+                ledger.total,
+                square,
+                page.context,
+                ledger.keep,
+                reserved,
+            )
+        )
+        hand = Hand(self, page, owed, factors, square, free)
+        soft = (1.0 + pending) ** _play.SOFTEN
+        usual = self.temperature * soft
+        log_mix = np.log(np.maximum(mix, 1e-300))
+        hand.rescale(mix)
+        lp, error = hand.equilibrium(usual, log_mix, self.prior.warm(page.round, log_mix), EASY, EASY_STEPS, soft)
+        if error > 10.0 * EASY:
+            cold, cold_error = hand.equilibrium(usual, log_mix, log_mix, EASY, STRICT_STEPS, soft)
+            if cold_error < error:
+                lp = cold
+        hand.consider(lp, usual)
+        if hand.missing > 0.0:
+            hand.descend(usual, log_mix, lp)
+        board = self.prior.board(page.round, None)
+        even = np.full(mix.size, -math.log(mix.size))
+        expert = np.log(np.maximum(board.expert, 1e-12)) if board.expert.size else even
+        for log_prior in (expert, even, np.log((1.0 - COLD) * np.exp(hand.best) + COLD / mix.size)):
+            if hand.missing <= 0.0:
+                break
+            hand.descend(1e3 * min(usual, 10.0), log_prior, log_prior)
+        hand.settle_on(mix)
+
+    def update(self, page: DensePage, y: Any, *, reserved: float = 0.0) -> None:
+        """Book the outcome of a round."""
+        cores = page.cores or self._cores(page.round, page.features)
+        p = self.prior.played(page.round)
+        k = self.prior.place(page.round, y)
+        payoff = np.concatenate([core.booked(p, k, y) for core in cores])
+        ledger = self.ledger
+        _rounds.settle(
+            ledger.layout,
+            ledger.account,
+            ledger.groups,
+            ledger.total,
+            page.context,
+            ledger.keep,
+            reserved,
+            payoff,
+            page.note,
+        )
+        board = self.prior.board(page.round, page.features)
+        for part, core, state in zip(self.terms.parts, cores, self.states, strict=True):
+            if isinstance(core, RegretCore):
+                _learn_losses(core, state, p, k, y)
+            if part.learn is not None:
+                part.learn(board, state)
+        self.prior.teach(page.round, y, k)
+
+    runs = False
+
+    # --- what users see
+    def forecast(self, page: DensePage) -> Any:
+        """The forecast that a round played, with its certificate."""
+        total = self.ledger.total.copy()
+        return self.prior.forecast(
+            page.round,
+            _ledger.certificate(page.note),
+            lambda: explanation(
+                self.space,
+                (self.prior.board(page.round, page.features), self.prior.played(page.round)),
+                self._pieces(page, total),
+            ),
+        )
+
+    def _pieces(self, page: DensePage, total: Array) -> Iterator[Piece]:
+        if page.temperature <= 0.0:
+            return
+        layout = self.ledger.layout
+        p = self.prior.played(page.round)
+        cores = page.cores or self._cores(page.round, page.features)
+        for number, (core, name) in enumerate(zip(cores, self.terms.names, strict=True)):
+            start, size, groups, _, at, one_sided = (int(v) for v in layout.parts[number])
+            for group in range(groups):
+                c = float(page.context[at + group])
+                if c != 0.0:
+                    s = total[start + group * size : start + (group + 1) * size]
+                    s = np.maximum(s, 0.0) if one_sided else s
+                    s = layout.scale[number] * c * self.ledger.keep * s / page.temperature
+                    labels = self.terms.parts[number].context.labels
+                    yield Piece(name, labels[group] if groups > 1 else "", core.field(s, p))
+
+    def guarantee(self) -> Guarantee:
+        """What was promised and what was kept."""
+        if self._ledger is None:
+            return Guarantee(0, 0.0, math.inf, 1.0)
+        regrets: dict[int, dict[str, float]] = {}
+        for number, (payoff, state) in enumerate(zip(self.terms.payoffs, self.states, strict=True)):
+            if isinstance(payoff, NoRegret):
+                values = state["excess"] / np.maximum(state["rounds"], 1.0)
+                names = self.terms.regret_names(payoff)
+                regrets[number] = dict(zip(names, map(float, values.ravel()), strict=True))
+        return self.terms.guarantee(self._ledger, regrets)
+
+    # --- state
+    def arrays(self) -> dict[str, Array]:
+        """Everything that is carried from round to round."""
+        found = {f"prior/{name}": array for name, array in self.prior.memory().items()}
+        for i, state in enumerate(self.states):
+            found.update({f"part/{i}/{name}": array for name, array in state.items()})
+        if self._ledger is not None:
+            found.update({f"ledger/{name}": array for name, array in self._ledger.arrays().items()})
+        return found
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        """Take over what :meth:`arrays` of an equal engine gave."""
+        self.prior.restore({name[6:]: a for name, a in arrays.items() if name.startswith("prior/")})
+        for i, state in enumerate(self.states):
+            for name, mine in state.items():
+                mine[...] = like(name, arrays[f"part/{i}/{name}"], mine)
+        if self._ledger is not None:
+            for name, mine in self._ledger.arrays().items():
+                mine[...] = like(name, arrays[f"ledger/{name}"], mine)
+            if not (self._ledger.account >= 0.0).all():
+                raise ValueError("the account is negative")
+
+    def restored_page(self, arrays: dict[str, NDArray[Any]], features: Any) -> DensePage:
+        """A waiting round from its arrays."""
+        rnd = self.prior.restored({name[6:]: a for name, a in arrays.items() if name.startswith("round/")})
+        context = np.ones(int(self.ledger.layout.parts[:, _ledger.GROUPS].sum()))
+        note, temperature = np.zeros(_ledger.NOTE_SIZE), np.zeros(1)
+        for name, mine in (("context", context), ("note", note), ("temperature", temperature)):
+            mine[...] = like(name, arrays[name], mine)
+        return DensePage(rnd, context, note, features, None, float(temperature[0]))
+
+
+def _learn_losses(core: RegretCore, state: dict[str, Array], p: Array, k: int, y: Any) -> None:
+    """What the experts usually lose, and how what was played compares."""
+    state["excess"] += core.excess(p, k, y)
+    state["rounds"] += core.present
+    for e in np.flatnonzero(core.present):
+        for i, score in enumerate(core.scores):
+            own = loss_at(score, core.board, core.board.experts[e], k, y)
+            state["loss"][i, e] = LOSS_KEEP * state["loss"][i, e] + own
+        state["count"][e] = LOSS_KEEP * state["count"][e] + 1.0
+
+
+class Hand:
+    """One round of the dense solver: what is owed, and the best forecast so far."""
+
+    def __init__(
+        self, engine: DenseEngine, page: DensePage, owed: Array, factors: Array, square: float, free: float
+    ) -> None:
+        assert page.cores is not None
+        self.engine, self.page, self.cores = engine, page, page.cores
+        self.square, self.free = square, free
+        cuts = engine.cuts
+        self.owed = [owed[a:b] for a, b in itertools.pairwise(cuts)]
+        self.factors = [float(factors[a]) if b > a else 0.0 for a, b in itertools.pairwise(cuts)]
+        self.missing = math.inf
+        self.best: Array = np.empty(0)
+        self.temperature = 0.0
+
+    def rescale(self, p: Array) -> None:
+        """Fix the units of the regrets while an equation is solved."""
+        for core in self.cores:
+            if isinstance(core, RegretCore):
+                core.rescale(p)
+
+    def equilibrium(
+        self, temperature: float, log_prior: Array, start: Array, tolerance: float, steps: int, eager: float = 1.0
+    ) -> tuple[Array, float]:
+        """The logit equilibrium around a prior; the pull back to the experts need not be softened by delay."""
+        pairs = [
+            (core, s * ((eager if isinstance(core, RegretCore) else 1.0) / temperature))
+            for core, s in zip(self.cores, self.owed, strict=True)
+            if s.any()
+        ]
+
+        def field(p: Array) -> Array:
+            v = np.zeros(p.size)
+            for core, s in pairs:
+                v += core.field(s, p)
+            return v
+
+        def jacobian(p: Array) -> Array | None:
+            total: Array | None = None
+            for core, s in pairs:
+                part = core.jacobian(s, p)
+                if part is not None:
+                    total = part if total is None else total + part
+            return total
+
+        return _dense.solve(log_prior, field, jacobian, start, tolerance, steps)
+
+    def consider(self, lp: Array, temperature: float) -> float:
+        """The certificate of a forecast; it is kept if it is the best so far.  Returns what it misses."""
+        p = np.exp(lp)
+        p /= p.sum()
+        linear, norm = np.zeros(p.size), np.zeros(p.size)
+        for core, s, factor in zip(self.cores, self.owed, self.factors, strict=True):
+            a, b = core.assess(s, factor, p)
+            linear += a
+            norm += b
+        note = np.zeros(_ledger.NOTE_SIZE)
+        ledger = self.engine.ledger
+        worst, bound = float(linear.max()), float(norm.max())
+        _ledger.note_certificate(ledger.account, ledger.keep, self.square, self.free, worst, bound, ledger.bound, note)
+        missing = 0.0 if note[_ledger.HOLDS] else float(note[_ledger.WORST] - note[_ledger.ALLOWED])
+        if missing < self.missing:
+            self.missing, self.best, self.temperature = missing, np.log(np.maximum(p, 1e-300)), temperature
+            self.page.note[:] = note
+        return missing
+
+    def descend(self, temperature: float, log_prior: Array, start: Array) -> None:
+        """Lower the temperature from a solution at `start` until the certificate holds."""
+        ratio = 0.5
+        lowest = LOWEST * min(self.engine.temperature, 1.0)
+        for _ in range(CONTINUATION):
+            lower = temperature * ratio
+            lp, error = self.equilibrium(lower, log_prior, start, STRICT, STRICT_STEPS)
+            self.consider(lp, lower)
+            if self.missing <= 0.0:
+                return
+            if error > TRUSTED and ratio < 0.95:
+                ratio = math.sqrt(ratio)
+                continue
+            self.rescale(np.exp(lp))
+            temperature, start = lower, lp
+            if temperature < lowest:
+                return
+
+    def settle_on(self, mix: Array) -> None:
+        """Play the best."""
+        p = np.exp(self.best)
+        p /= p.sum()
+        self.page.temperature = self.temperature
+        self.engine.prior.keep(self.page.round, p, mix, False)

@@ -1,0 +1,412 @@
+"""The engine on ordered spaces: a thin coat over the compiled rounds.
+
+It plays direct sums of quantile, interval, moment and regret payoffs and of everything whose tilt is explicit, given
+contexts that do not depend on the forecast.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orcast import ledger as _ledger
+from orcast.contexts import Known
+from orcast.forecasts import Forecast
+from orcast.ledger import Guarantee, Ledger
+from orcast.oracles import _cells, _play, _rounds, _state, _tracker
+from orcast.oracles._state import Memory, Round, Rules
+from orcast.oracles.explain import Piece, explanation
+from orcast.oracles.terms import Terms
+from orcast.payoffs import Board, NoRegret
+from orcast.payoffs.cores import ExplicitCore
+from orcast.spaces import TAIL_MASS, OrderedSpace
+
+Array = NDArray[np.float64]
+
+NOTHING: Array = np.empty(0)
+
+
+def slot_masses(space: OrderedSpace) -> Array:
+    """Masses of the cells around an expert before atoms merge; how a tail shares its own hardly matters to cosines."""
+    side = space.tail_cells + 1
+    fall = _cells.TAIL_FALL
+    tail = TAIL_MASS * (1.0 - fall) / (1.0 - fall**side) * fall ** np.arange(side)
+    inner = space.cells - 2 * side
+    return np.concatenate((tail[::-1], np.full(inner, (1.0 - 2.0 * TAIL_MASS) / inner), tail))
+
+
+def cosine_means(masses: Array) -> Array:
+    """Mean of sqrt(2) cos(pi j u) over each cell's share of [0, 1]."""
+    edges = np.concatenate(([0.0], np.cumsum(masses)))
+    w = np.pi * np.arange(1, _state.BASIS + 1)
+    rise = np.sin(np.outer(edges[1:], w)) - np.sin(np.outer(edges[:-1], w))
+    means: Array = np.sqrt(2.0) * rise / (w * masses[:, None])
+    return means
+
+
+@dataclass(slots=True)
+class Page:
+    """A round that waits: its arrays, the features it had, and what its witnesses are (remade after a load)."""
+
+    round: Round
+    features: Any = None
+    cores: list[ExplicitCore] | None = None
+
+    @property
+    def note(self) -> Array:
+        """The note of its certificate."""
+        return self.round.note
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Everything of it but the features."""
+        return self.round._asdict()
+
+
+class OrderedEngine:
+    """Plays rounds of an explicit or quantile-like payoff on an ordered space."""
+
+    def __init__(self, terms: Terms, *, temperature: float, learners: Array, members: Array) -> None:
+        space = terms.space
+        assert isinstance(space, OrderedSpace)
+        self.space, self.terms = space, terms
+        kinds = {kind: [p for p in terms.parts if p.kind == kind] for kind in ("quantile", "interval", "moment")}
+        grids = [p.payoff.levels for p in kinds["quantile"] + kinds["interval"]]  # type: ignore[attr-defined]
+        levels = np.unique(np.concatenate(grids)) if grids else NOTHING
+        intervals: list[tuple[int, int]] = []
+        for part in kinds["interval"]:
+            at = np.searchsorted(levels, part.payoff.levels)  # type: ignore[attr-defined]
+            intervals.extend((int(at[a]), int(at[b])) for a, b in part.payoff.ends)  # type: ignore[attr-defined]
+        orders = max((p.size for p in kinds["moment"]), default=0)
+        self.explicit = [p for p in terms.parts if p.kind == "explicit"]
+        regrets = [p.payoff for p in terms.parts if p.kind == "regret"]
+        scores = {score.name for payoff in regrets for score in payoff.scores}  # type: ignore[attr-defined]
+        count = len(terms.experts)
+        witnesses = orders + sum(p.size for p in self.explicit)
+        at_witness = levels.size + len(intervals)
+        at_regret = {"crps": at_witness + witnesses, "mse": at_witness + witnesses + ("crps" in scores) * count}
+        places: list[list[int]] = []
+        next_interval, next_witness = levels.size, at_witness + orders
+        for part in terms.parts:
+            if part.kind == "quantile":
+                places.append(np.searchsorted(levels, part.payoff.levels).tolist())  # type: ignore[attr-defined]
+            elif part.kind == "interval":
+                places.append(list(range(next_interval, next_interval + part.size)))
+                next_interval += part.size
+            elif part.kind == "moment":
+                places.append(list(range(at_witness, at_witness + part.size)))
+            elif part.kind == "explicit":
+                places.append(list(range(next_witness, next_witness + part.size)))
+                next_witness += part.size
+            else:
+                own = part.payoff.scores  # type: ignore[attr-defined]
+                places.append([at_regret[score.name] + e for score in own for e in range(count)])
+        layout = terms.layout(places)
+        jumps = [part.jumps for part in terms.parts if part.jumps.size]
+        self.ledger = Ledger(layout, keep=terms.keep)
+        self.rules = Rules(
+            space.low,
+            space.high,
+            space.levels.copy(),
+            space.scores.copy(),
+            int(space.tail_cells),
+            np.unique(np.concatenate(jumps)) if jumps else NOTHING,
+            levels.copy(),
+            np.array(intervals, dtype=np.int64).reshape(-1, 2),
+            orders,
+            witnesses,
+            int("crps" in scores),
+            int("mse" in scores),
+            layout,
+            self.ledger.bound,
+            terms.keep,
+            temperature,
+            learners.copy(),
+            members.copy(),
+            cosine_means(slot_masses(space)),
+        )
+        self.memory = self._new_memory()
+        self._none = np.empty((0, space.levels.size))
+
+    @property
+    def capacity(self) -> int:
+        """Cells that a round has room for."""
+        return self.space.cells + self.rules.jumps.size
+
+    def _new_memory(self) -> Memory:
+        learners, members = len(self.rules.learners), len(self.rules.members)
+        experts = len(self.terms.experts)
+        tally = np.zeros(_tracker.TALLY_SIZE)
+        tally[_tracker.RHO] = 1.0
+        tally[_tracker.LAST_PIT] = 0.5
+        tally[_tracker.LEVEL_VAR] = 1.0
+        location, spread = _tracker.N_LOCATION, _tracker.N_SPREAD
+        return Memory(
+            total=self.ledger.total,
+            account=self.ledger.account,
+            groups=self.ledger.groups,
+            tally=tally,
+            location=np.zeros((learners, location)),
+            location_cov=np.tile(_tracker.LOCATION_START * np.eye(location), (learners, 1, 1)),
+            spread=np.ones((learners, 2)),
+            fit=np.zeros((learners, spread)),
+            fit_cov=np.tile(_tracker.SPREAD_START * np.eye(spread), (learners, 1, 1)),
+            track_loss=np.zeros((_state.HORIZONS, learners + 1)),
+            shape=np.zeros((members, 2, _state.BASIS)),
+            member_loss=np.zeros((_state.HORIZONS, members + 2)),
+            warm=np.zeros(self.space.cells),
+            pool=np.zeros(experts),
+            rivals=np.zeros((experts, _state.RIVAL_SIZE)),
+        )
+
+    def new_round(self) -> Round:
+        """Empty pages for one round."""
+        learners, members, cells = len(self.rules.learners), len(self.rules.members), self.capacity
+        experts = len(self.terms.experts)
+        return Round(
+            cells=np.zeros((_state.MEMBERS + members, cells)),
+            slots=np.zeros(self.space.cells, dtype=np.int64),
+            info=np.zeros(_state.INFO_SIZE),
+            note=np.zeros(_ledger.NOTE_SIZE),
+            record=np.zeros(_tracker.LEARNERS_AT + learners * _tracker.PER_LEARNER),
+            means=np.zeros((members, _state.BASIS)),
+            experts=np.zeros((1 if experts == 1 else 1 + experts, len(self.rules.grid))),
+            rivals=np.zeros((experts, cells)),
+            units=np.zeros((2, experts)),
+            context=np.ones(int(self.ledger.layout.parts[:, _ledger.GROUPS].sum())),
+            expected=np.zeros(self.rules.witnesses),
+        )
+
+    # --- what is known before the outcome
+    def known(self, experts: Array | None, features: Any, terms: Terms, rounds: int) -> Known:
+        """What the contexts of some terms may look at."""
+        if terms.plain:
+            return Known(features)
+        level = spread = math.nan
+        if experts is not None and terms.needs_expert:
+            pool = experts[0]
+            if len(experts) > 1:
+                pool = np.empty(experts.shape[1])
+                _rounds.pool_experts(self.memory, experts, pool)
+            level = float(pool[pool.size // 2])
+            low, high = np.interp([0.1, 0.9], self.space.levels, pool)
+            spread = float(high - low)
+        last = float(self.memory.tally[_tracker.LAST_ERROR]) if rounds else math.nan
+        return Known(features, level, spread, last)
+
+    def experts_or_own(self, experts: Array | None) -> Array:
+        """The experts; without any on an unbounded space, a Gaussian around the past outcomes."""
+        if experts is not None:
+            return experts
+        if math.isfinite(self.space.high - self.space.low):
+            return self._none
+        tally = self.memory.tally
+        spread = math.sqrt(tally[_tracker.LEVEL_VAR])
+        own: Array = tally[_tracker.LEVEL_MEAN] + 2.0 * spread * self.space.scores
+        return np.tile(own, (len(self.terms.experts), 1))
+
+    # --- the round
+    def predict(
+        self, experts: Array | None, features: Any = None, *, pending: float = 0.0, reserved: float = 0.0
+    ) -> Page:
+        """Play one round around the experts' quantiles (or without any); the memory does not change."""
+        rnd = self.new_round()
+        rnd.context[:] = self.terms.context(self.known(experts, features, self.terms, self.ledger.rounds))
+        rows = self.experts_or_own(experts)
+        if not self.explicit:
+            _rounds.predict(self.rules, self.memory, rows, float(pending), reserved, rnd)
+            return Page(rnd)
+        mix = np.empty(self.capacity)
+        _rounds.open_round(self.rules, self.memory, rows, float(pending), rnd, mix)
+        cores = self._play(rnd, mix, pending, reserved, features)
+        page = Page(rnd, features, cores)
+        if rnd.note[_ledger.HOLDS] == 0.0 and len(rows):
+            even = Round(*(array.copy() for array in rnd))
+            _rounds.recell(self.rules, self.memory, even, mix)
+            cores = self._play(even, mix, pending, reserved, features)
+            even.cells[_state.TILT] = 0.0
+            if even.note[_ledger.HOLDS] > 0.0:
+                return Page(even, features, cores)
+        return page
+
+    def _play(self, rnd: Round, mix: Array, pending: float, reserved: float, features: Any) -> list[ExplicitCore]:
+        n = int(rnd.info[_state.CELLS])
+        cores = self._cores(rnd, features)
+        witness = np.zeros((3, self.rules.witnesses, self.capacity))
+        at = self.rules.orders
+        for core in cores:
+            rows = (core.witness.mean, core.witness.low, core.witness.high)
+            for row, values in enumerate(rows):
+                witness[row, at : at + core.size, :n] = values
+            at += core.size
+        _play.play(self.rules, self.memory, n, mix[:n], float(pending), reserved, rnd, witness)
+        return cores
+
+    def _cores(self, rnd: Round, features: Any) -> list[ExplicitCore]:
+        board = board_of(self.space, rnd, features)
+        return [part.core(board, {}) for part in self.explicit]  # type: ignore[misc]
+
+    def update(self, page: Page, y: float, *, reserved: float = 0.0) -> None:
+        """Book the outcome of a round."""
+        at = NOTHING
+        rnd = page.round
+        if self.explicit:
+            cores = page.cores or self._cores(rnd, page.features)
+            n = int(rnd.info[_state.CELLS])
+            near = min(max(y, float(rnd.info[_state.LOW])), float(rnd.info[_state.HIGH]))
+            k = int(_cells.locate(near, rnd.cells[_state.LEFT], rnd.cells[_state.RIGHT], n))
+            at = np.concatenate([np.zeros(self.rules.orders), *(core.witness.point(near, k) for core in cores)])
+        _rounds.update(self.rules, self.memory, rnd, reserved, y, at)
+
+    @property
+    def runs(self) -> bool:
+        """Whether whole histories can be played in one compiled loop."""
+        return not self.explicit and not self.terms.needs_last
+
+    def run(
+        self, experts: Array, features: list[Any] | None, outcomes: Array, levels: Array
+    ) -> tuple[Array, NDArray[np.bool_]]:
+        """Many rounds in one compiled loop: the quantiles played, and whether each certificate held."""
+        quantiles = np.empty((outcomes.size, levels.size))
+        held = np.empty(outcomes.size)
+        contexts = np.ones((outcomes.size, self.new_round().context.size))
+        if not self.terms.plain:
+            for t in range(outcomes.size):
+                x = None if features is None else features[t]
+                contexts[t] = self.terms.context(self.known(experts[t], x, self.terms, 0))
+        _rounds.run(self.rules, self.memory, experts, contexts, outcomes, levels, self.new_round(), quantiles, held)
+        return quantiles, held > 0.0
+
+    # --- what users see
+    def forecast(self, page: Page) -> Forecast:
+        """The forecast that a round played, with its certificate."""
+        rnd = page.round
+        n = int(rnd.info[_state.CELLS])
+        left, right = rnd.cells[_state.LEFT, :n].copy(), rnd.cells[_state.RIGHT, :n].copy()
+        if self.space.low == -math.inf:
+            left[0] = -math.inf
+        if self.space.high == math.inf:
+            right[-1] = math.inf
+        total = self.memory.total.copy()
+        return Forecast._trusted(
+            left,
+            right,
+            rnd.cells[_state.PLAYED, :n].copy(),
+            _ledger.certificate(rnd.note),
+            lambda: explanation(self.space, self._board(page), self._pieces(page, total)),
+        )
+
+    def _board(self, page: Page) -> tuple[Board, Array]:
+        rnd = page.round
+        return board_of(self.space, rnd, page.features), rnd.cells[_state.PLAYED, : int(rnd.info[_state.CELLS])]
+
+    def _pieces(self, page: Page, total: Array) -> Iterator[Piece]:
+        """The tilt of each part and group, whose sum is log(played / prior of the last layer)."""
+        rnd = page.round
+        n = int(rnd.info[_state.CELLS])
+        board, p = self._board(page)
+        temperature = float(rnd.info[_state.TEMPERATURE])
+        if temperature <= 0.0:
+            return
+        soft = (1.0 + float(rnd.info[_state.PENDING])) ** _play.SOFTEN
+        usual = temperature == self.rules.temperature * soft
+        layout = self.ledger.layout
+        for number, (part, name) in enumerate(zip(self.terms.parts, self.terms.names, strict=True)):
+            start, size, groups, _, at, one_sided = (int(v) for v in layout.parts[number])
+            core: Any = None
+            if part.kind != "regret":
+                core = part.core(board, {})
+            for group in range(groups):
+                c = float(rnd.context[at + group])
+                if c == 0.0:
+                    continue
+                s = total[start + group * size : start + (group + 1) * size]
+                s = layout.scale[number] * c * self.rules.keep * (np.maximum(s, 0.0) if one_sided else s) / temperature
+                if core is not None:
+                    tilt = core.field(s, p)
+                else:
+                    tilt = self._regret_field(part.payoff, rnd, board, s * (soft if usual else 1.0), p)
+                yield Piece(name, part.context.labels[group] if groups > 1 else "", tilt[:n])
+
+    def _regret_field(self, payoff: Any, rnd: Round, board: Board, s: Array, p: Array) -> Array:
+        from orcast.payoffs.regret import score_gap
+
+        field = np.zeros(p.size)
+        span = board.high - board.low
+        rows = {"crps": (_state.CRPS, 1.0), "mse": (_state.MSE, span * span)}
+        i = 0
+        for score in payoff.scores:
+            row, unit = rows[score.name]
+            for e in range(len(rnd.rivals)):
+                if s[i] > 0.0 and rnd.units[row, e] > 0.0:
+                    gap = score_gap(score, board, p, rnd.rivals[e, : p.size])[0]
+                    field += s[i] * rnd.units[row, e] * gap / unit
+                i += 1
+        return field
+
+    def guarantee(self) -> Guarantee:
+        """What was promised and what was kept."""
+        regrets: dict[int, dict[str, float]] = {}
+        columns = {"crps": _state.CRPS_EXCESS, "mse": _state.MSE_EXCESS}
+        seen = np.maximum(self.memory.rivals[:, _state.SEEN], 1.0)
+        for number, payoff in enumerate(self.terms.payoffs):
+            if isinstance(payoff, NoRegret):
+                values = [self.memory.rivals[:, columns[score.name]] / seen for score in payoff.scores]
+                names = self.terms.regret_names(payoff)
+                regrets[number] = dict(zip(names, map(float, np.concatenate(values)), strict=True))
+        return self.terms.guarantee(self.ledger, regrets)
+
+    # --- state
+    def arrays(self) -> dict[str, Array]:
+        """Everything that is carried from round to round."""
+        return dict(self.memory._asdict())
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        """Take over what :meth:`arrays` of an equal engine gave."""
+        for name, mine in self.memory._asdict().items():
+            mine[...] = like(name, arrays[name], mine)
+        if not (self.ledger.account >= 0.0).all():
+            raise ValueError("the account is negative")
+
+    def restored_page(self, arrays: dict[str, NDArray[Any]], features: Any) -> Page:
+        """A waiting round from its arrays, checked so that no kernel can leave its arrays."""
+        rnd = self.new_round()
+        for name, mine in rnd._asdict().items():
+            mine[...] = like(name, arrays[name], mine, missing=name == "experts")
+        n = rnd.info[_state.CELLS]
+        if not (n == int(n) and 1 <= n <= self.capacity and ((rnd.slots >= 0) & (rnd.slots < n)).all()):
+            raise ValueError(f"a waiting round has {n} cells")
+        return Page(rnd, features)
+
+
+def board_of(space: OrderedSpace, rnd: Round, features: Any) -> Board:
+    """The cells of a round as payoffs see them."""
+    n = int(rnd.info[_state.CELLS])
+    several = len(rnd.rivals) > 1
+    experts = rnd.rivals[:, :n].copy()
+    if several:
+        experts[np.isnan(rnd.experts[1:, 0])] = np.nan
+    return Board(
+        space,
+        n,
+        rnd.cells[_state.LEFT, :n],
+        rnd.cells[_state.RIGHT, :n],
+        float(rnd.info[_state.LOW]),
+        float(rnd.info[_state.HIGH]),
+        rnd.cells[_state.EXPERT, :n],
+        experts,
+        features,
+    )
+
+
+def like(name: str, theirs: NDArray[Any], mine: NDArray[Any], *, missing: bool = False) -> NDArray[Any]:
+    """An array of the shape and kind of ours, finite (nan may stand for what is missing), or a reason why not."""
+    if theirs.shape != mine.shape or theirs.dtype != mine.dtype:
+        raise ValueError(f"{name} is {theirs.dtype} of shape {theirs.shape}, not {mine.dtype} of shape {mine.shape}")
+    if not (np.isfinite(theirs) | (missing & np.isnan(theirs))).all():
+        raise ValueError(f"{name} is not finite")
+    return theirs

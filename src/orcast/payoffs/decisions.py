@@ -1,0 +1,209 @@
+"""Calibration for decisions: the forecast tells what each action is worth."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orcast.checks import number, short
+from orcast.contexts import Context
+from orcast.payoffs.base import Board, Core, Part, Payoff
+from orcast.payoffs.calibration import closed
+from orcast.payoffs.cores import MEAN_WEIGHTS, NODES, ContextCore, ExplicitCore, Witness, softmax, witness_on
+from orcast.spaces import FiniteSpace, Interval, Space
+
+Array = NDArray[np.float64]
+
+# The weights of the best action are softmax(SHARPNESS * expected utility / range).
+SHARPNESS = 50.0
+
+
+class _WithUtility(Payoff):
+    """Actions, and what each is worth given the outcome and perhaps the features."""
+
+    def _decide(self, actions: Iterable[Hashable], utility: Callable[..., float], utility_range: float | None) -> None:
+        try:
+            self.actions = tuple(actions)
+        except TypeError:
+            raise TypeError(f"expected a sequence of actions, got {short(actions)}") from None
+        if not 1 <= len(self.actions) <= 100:
+            raise ValueError(f"expected 1 to 100 actions, got {len(self.actions)}")
+        if not callable(utility):
+            raise TypeError(f"expected utility(action, outcome) or utility(action, outcome, x), got {short(utility)}")
+        self.utility = utility
+        self.utility_range = None if utility_range is None else number(utility_range, "utility_range", 1e-300, 1e300)
+        self._takes_features = _arguments(utility) >= 3
+
+    def _worth(self, y: Any, x: Any) -> Array:
+        """What each action is worth when y comes."""
+        worth = np.empty(len(self.actions))
+        for i, action in enumerate(self.actions):
+            value = self.utility(action, y, x) if self._takes_features else self.utility(action, y)
+            if np.ndim(value) != 0:
+                raise ValueError(f"expected one number as utility of {action!r}, got shape {np.shape(value)}")
+            worth[i] = number(value, f"utility of {action!r}")
+        return worth
+
+    def _range_on(self, space: Space) -> float:
+        """The difference between the best and the worst that can happen, measured where it can be."""
+        if self.utility_range is not None:
+            return self.utility_range
+        if self._takes_features or not isinstance(space, (Interval, FiniteSpace)):
+            why = "the utility depends on features" if self._takes_features else "the space has no bounds"
+            raise ValueError(f"expected utility_range= (the largest minus the least utility), got none, and {why}")
+        if isinstance(space, FiniteSpace):
+            values = [space.value(k) for k in range(space.cells)]
+        else:
+            values = np.linspace(space.low, space.high, 513).tolist()
+        table = np.array([self._worth(y, None) for y in values])
+        return max(float(table.max() - table.min()), 1e-300)
+
+    def _witness(self, board: Board, unit: float) -> Witness:
+        witness = witness_on(board, lambda y: self._worth(y, board.features) / unit, len(self.actions), "utility")
+        least, most = float(witness.low.min()), float(witness.high.max())
+        if most - least > 1.0 + 1e-6:
+            raise ValueError(
+                f"expected utilities within a range of {unit:g}, got {(most - least) * unit:g} (utility_range= widens it)"
+            )
+        return witness
+
+    def _errors(self, space: Space, forecast: Any, y: Any, x: Any) -> tuple[Array, Array]:
+        """Expected utilities, and those minus the real ones, as written."""
+        if isinstance(space, FiniteSpace):
+            table = np.array([self._worth(space.value(k), x) for k in range(space.cells)])
+            expected = forecast.mass @ table
+            return expected, expected - table[space.cell(space.outcome(y))]
+        left, right = closed(forecast)
+        expected = np.zeros(len(self.actions))
+        for a, b, mass in zip(left, right, forecast.mass, strict=True):
+            nodes = [float(a + share * (b - a)) for share in NODES]
+            expected += mass * (MEAN_WEIGHTS @ np.array([self._worth(node, x) for node in nodes]))
+        return expected, expected - self._worth(float(np.clip(y, left[0], right[-1])), x)
+
+    def _plain(self) -> dict[str, Any]:
+        return {"actions": [str(action) for action in self.actions], "utility_range": self.utility_range}
+
+
+class DecisionCalibration(_WithUtility):
+    """On average each action is worth what the forecasts say it is (paper, section 3).
+
+    payoff_a = E_p[u(a, y', x)] - u(a, y, x), in units of ``utility_range``, the largest minus the least utility (measured
+    on a bounded space if u does not depend on features).  The tilt is explicit.  Squared bound: the number of actions.
+
+    >>> import orcast as oc
+    >>> umbrella = oc.DecisionCalibration(["take", "leave"], lambda a, y: -0.2 if a == "take" else -1.0 * y)
+    >>> umbrella.on(oc.Binary()).bound
+    2.0
+    """
+
+    name = "decision"
+
+    def __init__(
+        self,
+        actions: Iterable[Hashable],
+        utility: Callable[..., float],
+        *,
+        utility_range: float | None = None,
+        context: Context | None = None,
+        weight: float = 1.0,
+    ) -> None:
+        self._decide(actions, utility, utility_range)
+        self._settings(context, weight)
+
+    def on(self, space: Space, experts: int = 1) -> Part:
+        """On any space."""
+        unit = self._range_on(space)
+        size = len(self.actions)
+        return Part(
+            self,
+            size,
+            float(size),
+            "explicit",
+            lambda board, state: ExplicitCore(self._witness(board, unit)),
+        )
+
+    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
+        """Expected minus real utilities, in units of their range."""
+        return self._errors(space, forecast, y, x)[1] / self._range_on(space)
+
+    def summary(self, mean: Array) -> float:
+        """The largest error of a mean utility, in units of their range."""
+        return float(np.abs(mean).max())
+
+
+class SwapRegret(_WithUtility):
+    """In the rounds where an action looked best, no other would have been better (paper, section 3, swap regret).
+
+    payoff_{a',a} = best_{a'}(p, x) (E_p[u(a, y', x)] - u(a, y, x)) in units of ``utility_range``, where the paper's
+    indicator of the best action is smoothed to best = softmax(sharpness E_p[u] / range).  Where all of these vanish,
+    the forecasts value every action rightly in the very rounds in which a' is taken, so swapping a' for a gains
+    nothing beyond what actions within about range / sharpness of the best one lose.  Squared bound: the number of
+    actions.
+
+    >>> import orcast as oc
+    >>> oc.SwapRegret(["take", "leave"], lambda a, y: -0.2 if a == "take" else -1.0 * y).on(oc.Binary()).size
+    4
+    """
+
+    name = "swap regret"
+
+    def __init__(
+        self,
+        actions: Iterable[Hashable],
+        utility: Callable[..., float],
+        *,
+        utility_range: float | None = None,
+        sharpness: float = SHARPNESS,
+        context: Context | None = None,
+        weight: float = 1.0,
+    ) -> None:
+        self._decide(actions, utility, utility_range)
+        self.sharpness = number(sharpness, "sharpness", 1.0, 1e4)
+        self._settings(context, weight)
+
+    def on(self, space: Space, experts: int = 1) -> Part:
+        """On any space."""
+        unit = self._range_on(space)
+        size = len(self.actions)
+
+        def core(board: Board, state: dict[str, Array]) -> Core:
+            witness = self._witness(board, unit)
+
+            def best(p: Array) -> Array:
+                return softmax(self.sharpness * (witness.mean @ p))
+
+            def derivative(p: Array) -> Array:
+                c = best(p)
+                value: Array = self.sharpness * c[:, None] * (witness.mean - c @ witness.mean)
+                return value
+
+            return ContextCore(witness, best, size, derivative)
+
+        return Part(self, size * size, float(size), "general", core)
+
+    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
+        """Weights of the best action, times expected minus real utilities in units of their range."""
+        unit = self._range_on(space)
+        expected, errors = self._errors(space, forecast, y, x)
+        weights = np.exp(self.sharpness * (expected - expected.max()) / unit)
+        weights /= weights.sum()
+        return np.outer(weights, errors / unit).ravel()
+
+    def _plain(self) -> dict[str, Any]:
+        return {**super()._plain(), "sharpness": self.sharpness}
+
+
+def _arguments(function: Callable[..., Any]) -> int:
+    """How many arguments a function takes by position."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return 2
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    if any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in parameters):
+        return 3
+    return sum(parameter.kind in kinds and parameter.default is inspect.Parameter.empty for parameter in parameters)

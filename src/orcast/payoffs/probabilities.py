@@ -1,0 +1,359 @@
+"""Calibration of probabilities: binary outcomes, labels, whole distributions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orcast.checks import number, short
+from orcast.contexts import Context
+from orcast.payoffs.base import Board, Core, Part, Payoff, wrong_space
+from orcast.payoffs.calibration import GRID, checked_grid, closed, hats
+from orcast.payoffs.cores import ContextCore, EventCore, GivenCore, Witness, hat_weights, softmax
+from orcast.spaces import Binary, FiniteSpace, Interval, Labels, Space
+
+Array = NDArray[np.float64]
+
+# How sharply the top label is told from the runner-up: the weights are softmax(TOP * p).
+TOP = 50.0
+
+
+def events_on(space: FiniteSpace) -> Witness:
+    """The events that probabilities are about: the outcome 1, or each label."""
+    table = np.eye(space.cells)[1:] if isinstance(space, Binary) else np.eye(space.cells)
+    return Witness(table, table, table, lambda y, k: table[:, k])
+
+
+def _chances(space: Space, forecast: Any, y: Any) -> tuple[Array, Array]:
+    """Probabilities of the events and which of them happened, as written."""
+    first = 1 if isinstance(space, Binary) else 0
+    mass = np.asarray(forecast.mass)
+    happened = np.zeros(mass.size)
+    happened[space.cell(space.outcome(y))] = 1.0  # type: ignore[attr-defined]
+    return mass[first:], happened[first:]
+
+
+class _OnEvents(Payoff):
+    """Hat functions of a probability times its error, for each event."""
+
+    spaces: tuple[type[FiniteSpace], ...]
+    wanted: str
+
+    def __init__(self, grid: int = GRID, *, context: Context | None = None, weight: float = 1.0) -> None:
+        self.grid = checked_grid(grid)
+        self._settings(context, weight)
+
+    def _make(self, board: Board, witness: Witness) -> Core:
+        return EventCore(witness, self.grid)
+
+    def on(self, space: Space, experts: int = 1) -> Part:
+        """On the spaces it is about."""
+        if not isinstance(space, self.spaces):
+            raise wrong_space(self, self.wanted, space)
+        witness = events_on(space)
+        events = witness.mean.shape[0]
+        # all errors p - e_k together: |p - e_k|^2 <= 2, and 1 with a single event
+        bound = 1.0 if events == 1 else 2.0
+        return Part(self, self.grid * events, bound, "general", lambda board, state: self._make(board, witness))
+
+    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
+        """Hats of the probabilities, times probabilities minus indicators."""
+        chances, happened = _chances(space, forecast, y)
+        return np.concatenate([hats(v, self.grid, chances) * (chances - happened) for v in range(self.grid)])
+
+    def _plain(self) -> dict[str, Any]:
+        return {"grid": self.grid}
+
+
+class BinaryCalibration(_OnEvents):
+    """When the forecast is about p, the event comes with frequency about p (paper, section 3).
+
+    payoff_v = hat_v(p) (p - y) with hat functions on an even grid of [0, 1]: the paper's 1{p ~ v}, made continuous, so
+    that there are no bins with edges.  Squared bound: 1.
+
+    >>> import orcast as oc
+    >>> rain = oc.Recalibrator(oc.Binary(), oc.BinaryCalibration(grid=11))
+    >>> rain.predict(0.7).certificate.holds
+    True
+    """
+
+    name = "binary"
+    spaces = (Binary,)
+    wanted = "Binary()"
+
+
+class LabelCalibration(_OnEvents):
+    """When a label's probability is about p, it comes with frequency about p, for every label (class-wise calibration).
+
+    payoff_{v,j} = hat_v(p_j) (p_j - 1{y = j}).  Squared bound: 2, because ||p - e_y||^2 is at most 2.
+
+    >>> import orcast as oc
+    >>> LabelCalibration(grid=11).on(oc.Labels(["home", "draw", "away"])).size
+    33
+    """
+
+    name = "label"
+    spaces = (Labels,)
+    wanted = "Labels([...])"
+
+
+class Calibeating(_OnEvents):
+    """When the *expert* said about x, the forecasts are right on average (calibeating, Foster and Hart 2023).
+
+    payoff_{v,j} = hat_v(x_j) (p_j - 1{y = j}) for the outcome 1 of :class:`Binary`, or every label of :class:`Labels`;
+    the context is the expert's word, so the tilt is explicit.  With several experts it is their pool's.  Squared bound:
+    1, or 2 for labels.
+
+    >>> import orcast as oc
+    >>> payoff = oc.BinaryCalibration() + oc.Calibeating()
+    >>> [part.name for part in payoff]
+    ['binary', 'calibeating']
+    """
+
+    name = "calibeating"
+    spaces = (Binary, Labels)
+    wanted = "Binary() or Labels([...])"
+
+    def _make(self, board: Board, witness: Witness) -> Core:
+        return GivenCore(witness, self.grid, board.expert)
+
+    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
+        """Hats of the expert's probabilities, times probabilities minus indicators."""
+        if expert is None:
+            raise ValueError("expected the expert's forecast as expert=, got None")
+        chances, happened = _chances(space, forecast, y)
+        said, _ = _chances(space, expert, y)
+        return np.concatenate([hats(v, self.grid, said) * (chances - happened) for v in range(self.grid)])
+
+
+class TopLabelCore(Core):
+    """sum_j top_j(p) hat_v(p_j) (p_j - 1{k = j})."""
+
+    def __init__(self, labels: int, grid: int, sharpness: float) -> None:
+        self.labels, self.grid, self.sharpness = labels, grid, sharpness
+        self.size = grid
+
+    def _matrix(self, p: Array) -> Array:
+        """top_j(p) hat_v(p_j), a row a vertex."""
+        left, share = hat_weights(self.grid, p)
+        top = softmax(self.sharpness * p)
+        out = np.zeros((self.grid, self.labels))
+        columns = np.arange(self.labels)
+        out[left, columns] = (1.0 - share) * top
+        out[left + 1, columns] = share * top
+        return out
+
+    def table(self, p: Array) -> Array:
+        """One column a label."""
+        return self._matrix(p) @ (p[:, None] - np.eye(self.labels))
+
+    def jacobian(self, s: Array, p: Array) -> Array:
+        """Through the weights of the top label and through the hats."""
+        left, share = hat_weights(self.grid, p)
+        below, above = s[left], s[left + 1]
+        top = softmax(self.sharpness * p)
+        at = below + share * (above - below)
+        pulls = np.diag(top * (above - below) * (self.grid - 1))
+        pulls += self.sharpness * (np.diag(at * top) - np.outer(at * top, top))
+        value: Array = (p[:, None] - np.eye(self.labels)).T @ pulls
+        return value
+
+
+class TopLabelCalibration(Payoff):
+    """When the most probable label has a probability of about p, it comes with frequency about p (Gupta et al. 2022).
+
+    payoff_v = sum_j top_j(p) hat_v(p_j) (p_j - 1{y = j}) with top = softmax(sharpness p): a continuous stand-in for the
+    arg max, so that two labels that are almost tied share the weight.  Squared bound: 1.
+
+    >>> import orcast as oc
+    >>> TopLabelCalibration().on(oc.Labels("abc")).bound
+    1.0
+    """
+
+    name = "top label"
+
+    def __init__(
+        self, grid: int = GRID, *, sharpness: float = TOP, context: Context | None = None, weight: float = 1.0
+    ) -> None:
+        self.grid = checked_grid(grid)
+        self.sharpness = number(sharpness, "sharpness", 1.0, 1e4)
+        self._settings(context, weight)
+
+    def on(self, space: Space, experts: int = 1) -> Part:
+        """On labels."""
+        if not isinstance(space, Labels):
+            raise wrong_space(self, "Labels([...])", space)
+        return Part(
+            self, self.grid, 1.0, "general", lambda board, state: TopLabelCore(space.cells, self.grid, self.sharpness)
+        )
+
+    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
+        """Label by label."""
+        chances, happened = _chances(space, forecast, y)
+        weights = np.exp(self.sharpness * (chances - chances.max()))
+        weights /= weights.sum()
+        return np.array(
+            [(weights * hats(v, self.grid, chances) * (chances - happened)).sum() for v in range(self.grid)]
+        )
+
+    def _plain(self) -> dict[str, Any]:
+        return {"grid": self.grid, "sharpness": self.sharpness}
+
+
+class DistributionCalibration(Payoff):
+    """When the forecast is about a distribution q, the outcomes are distributed like q (paper, appendix B).
+
+    payoff_{q,z} = c_q(p) (F_p(z) - 1{y <= z}) for each anchor q, with smooth weights c(p) = softmax(-d(p, q)^2 /
+    width^2) instead of the indicator of p ~ q.  On an :class:`Interval` z runs over ``thresholds`` even points and
+    d^2 is the mean of (F_p - F_q)^2 over them; on finite spaces the witness is the indicator of each cell and
+    d^2 = sum (p - q)^2 / 2.  Squared bound: the number of thresholds, or 2.
+
+    ``anchors`` are forecasts (anything the space takes), or how many to learn: the expert's own forecasts, each one
+    that is further than ``width`` from all before it, until there are so many.
+
+    >>> import orcast as oc
+    >>> payoff = DistributionCalibration([oc.Normal(0.3, 0.1), oc.Normal(0.7, 0.1)])
+    >>> payoff.on(oc.Interval(0, 1)).size
+    38
+    """
+
+    name = "distribution"
+
+    def __init__(
+        self,
+        anchors: int | Iterable[Any] = 8,
+        *,
+        width: float = 0.1,
+        thresholds: int = 19,
+        context: Context | None = None,
+        weight: float = 1.0,
+    ) -> None:
+        self.anchors: int | tuple[Any, ...]
+        if isinstance(anchors, (int, np.integer)) and not isinstance(anchors, bool):
+            if not 1 <= anchors <= 256:
+                raise ValueError(f"expected 1 to 256 anchors, got {anchors}")
+            self.anchors = int(anchors)
+        else:
+            try:
+                self.anchors = tuple(anchors)  # type: ignore[arg-type]
+            except TypeError:
+                raise TypeError(f"expected forecasts as anchors, or their number, got {short(anchors)}") from None
+            if not 1 <= len(self.anchors) <= 256:
+                raise ValueError(f"expected 1 to 256 anchors, got {len(self.anchors)}")
+        if not isinstance(thresholds, (int, np.integer)) or not 1 <= thresholds <= 200:
+            raise ValueError(f"expected 1 to 200 thresholds, got {short(thresholds)}")
+        self.width = number(width, "width", 1e-3, 1e3)
+        self.thresholds = int(thresholds)
+        self._settings(context, weight)
+
+    @property
+    def count(self) -> int:
+        """How many anchors there are, or will be."""
+        return self.anchors if isinstance(self.anchors, int) else len(self.anchors)
+
+    def _points(self, space: Interval) -> Array:
+        return np.linspace(space.low, space.high, self.thresholds + 2)[1:-1]
+
+    def _rows(self, space: Space, forecasts: Sequence[Any]) -> Array:
+        """What the witness expects under each forecast."""
+        from orcast.adapters import expert_row, quantiles_at
+
+        if not isinstance(space, Interval):
+            return np.array([expert_row(forecast, space)[0] for forecast in forecasts])
+        levels = np.linspace(0.0005, 0.9995, 1000)
+        return np.array(
+            [np.searchsorted(quantiles_at(f, levels), self._points(space), side="right") / 1000.0 for f in forecasts]
+        )
+
+    def on(self, space: Space, experts: int = 1) -> Part:
+        """On an interval or any finite space."""
+        if not isinstance(space, (Interval, FiniteSpace)):
+            raise wrong_space(self, "an Interval or a finite space", space)
+        interval = isinstance(space, Interval)
+        size = self.thresholds if interval else space.cells
+        fixed = None if isinstance(self.anchors, int) else self._rows(space, self.anchors)
+        flat = np.eye(size) if not interval else None
+
+        def witness_of(board: Board) -> Witness:
+            if flat is not None:
+                return Witness(flat, flat, flat, lambda y, k: flat[:, k])
+            below = (board.right[None, :] <= self._points(space)[:, None]).astype(np.float64)  # type: ignore[arg-type]
+            return Witness(below, below, below, lambda y, k: below[:, k])
+
+        def core(board: Board, state: dict[str, Array]) -> Core:
+            witness = witness_of(board)
+            anchors = state["anchors"] if fixed is None else fixed
+            known = self.count if fixed is not None else int(state["known"][0])
+            scale = (1.0 / size if interval else 0.5) / self.width**2
+
+            def weights(p: Array) -> Array:
+                c = np.zeros(self.count)
+                if known == 0:
+                    c[0] = 1.0
+                    return c
+                away = anchors[:known] - witness.mean @ p
+                c[:known] = softmax(-scale * np.einsum("ij,ij->i", away, away))
+                return c
+
+            def derivative(p: Array) -> Array:
+                d = np.zeros((self.count, board.cells))
+                if known > 1:
+                    away = anchors[:known] - witness.mean @ p
+                    c = weights(p)[:known]
+                    slopes = 2.0 * scale * (away @ witness.mean)
+                    d[:known] = c[:, None] * (slopes - c @ slopes)
+                return d
+
+            return ContextCore(witness, weights, self.count, derivative)
+
+        def learn(board: Board, state: dict[str, Array]) -> None:
+            known = int(state["known"][0])
+            if known >= self.count or not board.expert.size:
+                return
+            row = witness_of(board).mean @ board.expert
+            away = state["anchors"][:known] - row
+            distances = np.einsum("ij,ij->i", away, away) * (1.0 / size if interval else 0.5)
+            if known == 0 or distances.min() > self.width**2:
+                state["anchors"][known] = row
+                state["known"][0] += 1.0
+
+        return Part(
+            self,
+            self.count * size,
+            float(size) if interval else 2.0,
+            "general",
+            core,
+            self._points(space) if interval else np.empty(0),  # type: ignore[arg-type]
+            (lambda: {"anchors": np.zeros((self.count, size)), "known": np.zeros(1)}) if fixed is None else dict,
+            learn if fixed is None else None,
+        )
+
+    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
+        """With given anchors, as written."""
+        if isinstance(self.anchors, int):
+            raise ValueError("expected given anchors to evaluate, got a number of anchors to be learnt")
+        anchors = self._rows(space, self.anchors)
+        if isinstance(space, Interval):
+            points = self._points(space)
+            _, right = closed(forecast)
+            mine = np.array([float(forecast.mass[right <= z].sum()) for z in points])
+            happened = (y <= points).astype(np.float64)
+            squares = ((anchors - mine) ** 2).mean(axis=1)
+        else:
+            mine = np.asarray(forecast.mass)
+            happened = np.zeros(mine.size)
+            happened[space.cell(space.outcome(y))] = 1.0  # type: ignore[attr-defined]
+            squares = 0.5 * ((anchors - mine) ** 2).sum(axis=1)
+        weights = np.exp(-(squares - squares.min()) / self.width**2)
+        weights /= weights.sum()
+        return np.concatenate([weight * (mine - happened) for weight in weights])
+
+    def _plain(self) -> dict[str, Any]:
+        return {
+            "anchors": self.anchors if isinstance(self.anchors, int) else f"{self.count} given",
+            "width": self.width,
+            "thresholds": self.thresholds,
+        }

@@ -1,0 +1,289 @@
+"""The paper's general recipe, any payoff of your own, and a check that it may be played."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orcast.checks import number, short
+from orcast.contexts import Context
+from orcast.payoffs.base import NOTHING, UNKNOWN, Board, Core, Part, Payoff
+from orcast.payoffs.calibration import closed, increasing
+from orcast.payoffs.cores import MEAN_WEIGHTS, NODES, ContextCore, ExplicitCore, vector, witness_on
+from orcast.spaces import FiniteSpace, Interval, OrderedSpace, Space
+
+Array = NDArray[np.float64]
+
+# Where jumps of a witness are looked for.
+SCAN = 2049
+
+
+def _within(square: float, bound: float, what: str) -> None:
+    if square > bound * (1.0 + 1e-9) + 1e-12:
+        raise ValueError(f"expected a {what} with a squared norm of at most bound={bound:g}, got {square:.6g}")
+
+
+def _takes(function: Callable[..., Any], count: int) -> bool:
+    """Whether a function can be called with so many arguments."""
+    try:
+        inspect.signature(function).bind(*[None] * count)
+    except TypeError:
+        return False
+    except ValueError:
+        return True
+    return True
+
+
+def find_jumps(function: Callable[[float], Array], low: float, high: float) -> Array:
+    """Places where a function of a number jumps: seen on a grid, found by bisection."""
+    points = np.linspace(low, high, SCAN)
+    values = [function(float(y)) for y in points]
+    steps = np.array([float(np.abs(b - a).max()) for a, b in itertools.pairwise(values)])
+    typical = max(float(np.median(steps)), 1e-12)
+    found = []
+    for i in np.flatnonzero(steps > 8.0 * typical):
+        a, b, at_a, at_b = float(points[i]), float(points[i + 1]), values[i], values[i + 1]
+        while True:
+            middle = 0.5 * (a + b)
+            if not a < middle < b:
+                break
+            value = function(middle)
+            if float(np.abs(value - at_a).max()) >= float(np.abs(at_b - value).max()):
+                b, at_b = middle, value
+            else:
+                a, at_a = middle, value
+        if float(np.abs(at_b - at_a).max()) > 0.5 * steps[i] and low < a < high:
+            found.append(a)
+    return np.unique(np.array(found))
+
+
+class Recipe(Payoff):
+    """The paper's general recipe: c(x, p) (x) (E_p[w(y')] - w(y)) (paper, section 3).
+
+    The ``witness`` w(y) says what should agree on average between forecasts and outcomes, the ``context`` c(x, p) when.
+    c must be continuous in p (smooth an indicator of p a little), w need not be continuous in y: its jumps become
+    edges of cells (they are looked for on an :class:`Interval`; elsewhere, or to be sure, name them as ``jumps``).
+    ``bound`` bounds the squared norm of the payoff, and is checked in every round, over all outcomes.  A witness
+    of (y, x) may use the features; the context may also be :func:`by`, or left out for (1,).
+
+    >>> import orcast as oc
+    >>> peak = oc.Recipe(witness=lambda y: [y > 30_000], context=lambda x, p: [x["hour"] < 6, x["hour"] >= 6], bound=1.0)
+    >>> recal = oc.Recalibrator(oc.Interval(0, 36_000), oc.QuantileCalibration() + peak)
+    >>> p = recal.predict(oc.Normal(28_000, 3_000), x={"hour": 14}); recal.update(31_000)
+    """
+
+    name = "recipe"
+
+    def __init__(
+        self,
+        witness: Callable[..., Any],
+        context: Callable[[Any, Any], Any] | Context | None = None,
+        *,
+        bound: float,
+        jumps: Iterable[float] | None = None,
+        weight: float = 1.0,
+    ) -> None:
+        if not callable(witness):
+            raise TypeError(f"expected a function of the outcome as witness, got {short(witness)}")
+        if context is not None and not isinstance(context, Context) and not _takes(context, 2):
+            raise TypeError(f"expected a function of (x, p) as context, or by(...), got {short(context)}")
+        self.witness = witness
+        self.moment = None if isinstance(context, Context) else context
+        self.limit = number(bound, "bound", 1e-12, 1e12)
+        self.jumps = None if jumps is None else increasing(jumps, "finite jumps", -np.inf, np.inf)
+        self._with_features = not _takes(witness, 1)
+        self._settings(context if isinstance(context, Context) else None, weight)
+
+    def _at(self, y: Any, x: Any) -> Array:
+        arguments = (y, x) if self._with_features else (y,)
+        return vector(self.witness, *arguments, what="witness")
+
+    def on(self, space: Space, experts: int = 1) -> Part:
+        """On any space; a size that depends on the features is learnt from the first round."""
+        if self.moment is not None or self._with_features:
+            return Part(self, UNKNOWN, self.limit, "general", self._core, self._jumps_on(space))
+        probe = space.value(0) if isinstance(space, FiniteSpace) else space.outcome(max(space.low, 0.0), "clip")
+        size = self._at(probe, None).size
+        return Part(self, size, self.limit, "explicit", self._core, self._jumps_on(space))
+
+    def _jumps_on(self, space: Space) -> Array:
+        if not isinstance(space, OrderedSpace):
+            return NOTHING
+        if self.jumps is not None:
+            return self.jumps[(self.jumps > space.low) & (self.jumps < space.high)]
+        if isinstance(space, Interval) and not self._with_features:
+            return find_jumps(lambda y: self._at(y, None), space.low, space.high)
+        return NOTHING
+
+    def _core(self, board: Board, state: dict[str, Array]) -> Core:
+        probe = board.space.value(0) if isinstance(board.space, FiniteSpace) else float(board.left[0])
+        size = self._at(probe, board.features).size
+        witness = witness_on(board, lambda y: self._at(y, board.features), size, "witness")
+        if self.moment is None:
+            return _Bounded(ExplicitCore(witness), self.limit)
+        moment = self.moment
+
+        def context(p: Array) -> Array:
+            return vector(moment, board.features, board.forecast(p), what="context")
+
+        groups = context(board.expert if board.expert.size else np.full(board.cells, 1.0 / board.cells)).size
+        return _Bounded(ContextCore(witness, context, groups), self.limit)
+
+    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
+        """The outer product, as written."""
+        if isinstance(space, FiniteSpace):
+            canonical = space.outcome(y)
+            expected = sum(m * self._at(space.value(k), x) for k, m in enumerate(forecast.mass))
+            real = self._at(space.value(space.cell(canonical)), x)
+        else:
+            left, right = closed(forecast)
+            expected = 0.0
+            for a, b, mass in zip(left, right, forecast.mass, strict=True):
+                values = np.array([self._at(float(a + share * (b - a)), x) for share in NODES])
+                expected = expected + mass * (MEAN_WEIGHTS @ values)
+            real = self._at(float(np.clip(y, left[0], right[-1])), x)
+        c = np.ones(1) if self.moment is None else vector(self.moment, x, forecast, what="context")
+        return np.outer(c, expected - real).ravel()
+
+    def _plain(self) -> dict[str, Any]:
+        return {"bound": self.limit}
+
+
+class _Bounded(Core):
+    """A core whose squared norm is checked wherever it is assessed or booked."""
+
+    def __init__(self, core: Core, limit: float) -> None:
+        self.core, self.limit, self.size = core, limit, core.size
+        self.table, self.spans = core.table, core.spans  # type: ignore[method-assign]
+        self.field, self.jacobian = core.field, core.jacobian  # type: ignore[method-assign]
+
+    def booked(self, p: Array, k: int, y: Any) -> Array:
+        """Checked."""
+        value = self.core.booked(p, k, y)
+        _within(float(value @ value), self.limit, "payoff")
+        return value
+
+    def assess(self, s: Array, factor: float, p: Array) -> tuple[Array, Array]:
+        """Checked over all cells."""
+        linear, square = self.core.assess(s, factor, p)
+        if factor > 0.0:
+            _within(float(square.max()) / factor, self.limit, "payoff")
+        return linear, square
+
+
+class CustomCore(Core):
+    """A function of (x, p, y) at every cell."""
+
+    def __init__(self, function: Callable[..., Any], board: Board, limit: float) -> None:
+        self.function, self.board, self.limit = function, board, limit
+        if board.ordered:
+            # as many places in a cell as a witness is looked at, so that its mean and ends are known
+            width = board.right - board.left
+            self.nodes = (board.left[:, None] + NODES * width[:, None]).tolist()
+        else:
+            self.nodes = [[value] for value in board.values]
+        start = board.expert if board.expert.size else np.full(board.cells, 1.0 / board.cells)
+        self.size = self._at(board.forecast(start), self.nodes[0][0]).size
+        self._last: tuple[bytes, Array] | None = None
+
+    def _at(self, forecast: Any, y: Any) -> Array:
+        return vector(self.function, self.board.features, forecast, y, what="payoff")
+
+    def _values(self, p: Array) -> Array:
+        """Coordinates x cells x nodes; those of the last p are remembered."""
+        key = p.tobytes()
+        if self._last is None or self._last[0] != key:
+            forecast = self.board.forecast(p)
+            rows = [[self._at(forecast, y) for y in nodes] for nodes in self.nodes]
+            sizes = {value.size for nodes in rows for value in nodes}
+            if sizes != {self.size}:
+                raise ValueError(f"expected {self.size} numbers from the payoff every time, got {sorted(sizes)}")
+            self._last = key, np.moveaxis(np.array(rows), 2, 0)
+        return self._last[1]
+
+    def table(self, p: Array) -> Array:
+        """On average over each cell."""
+        values = self._values(p)
+        table: Array = values @ MEAN_WEIGHTS if self.board.ordered else values[:, :, 0]
+        return table
+
+    def spans(self, p: Array) -> tuple[Array, Array]:
+        """As seen at the nodes."""
+        values = self._values(p)
+        if not self.board.ordered:
+            table = values[:, :, 0]
+            return table, table
+        return values.min(axis=2), values.max(axis=2)
+
+    def booked(self, p: Array, k: int, y: Any) -> Array:
+        """At the outcome itself."""
+        at = float(np.clip(y, self.board.low, self.board.high)) if self.board.ordered else self.board.space.value(k)  # type: ignore[attr-defined]
+        value = self._at(self.board.forecast(p), at)
+        _within(float(value @ value), self.limit, "payoff")
+        return value
+
+    def assess(self, s: Array, factor: float, p: Array) -> tuple[Array, Array]:
+        """Checked over all cells."""
+        linear, square = super().assess(s, factor, p)
+        if factor > 0.0:
+            _within(float(square.max()) / factor, self.limit, "payoff")
+        return linear, square
+
+
+class Custom(Payoff):
+    """Any payoff of your own: a function of (x, p, y) with a vector as value (paper, section 4).
+
+    It must be bounded (``bound`` on its squared norm, checked in every round), continuous in p, and consistent: its mean
+    under p itself must be zero, or at most zero if ``one_sided``.  :func:`check_payoff` tells whether it is.
+
+    >>> import orcast as oc
+    >>> skew = oc.Custom(lambda x, p, y: [(y - p.mean()) / 10], bound=1.0)
+    >>> oc.check_payoff(skew, oc.Interval(0, 10))
+    >>> p = oc.Recalibrator(oc.Interval(0, 10), skew).predict(oc.Normal(4, 1))
+    """
+
+    name = "custom"
+
+    def __init__(
+        self,
+        function: Callable[[Any, Any, Any], Any],
+        *,
+        bound: float,
+        one_sided: bool = False,
+        jumps: Iterable[float] | None = None,
+        context: Context | None = None,
+        weight: float = 1.0,
+    ) -> None:
+        if not callable(function):
+            raise TypeError(f"expected a function of (x, p, y), got {short(function)}")
+        self.function = function
+        self.limit = number(bound, "bound", 1e-12, 1e12)
+        self.one_sided = bool(one_sided)
+        self.jumps = NOTHING if jumps is None else increasing(jumps, "finite jumps", -np.inf, np.inf)
+        self._settings(context, weight)
+
+    def on(self, space: Space, experts: int = 1) -> Part:
+        """On any space."""
+        jumps = NOTHING
+        if isinstance(space, OrderedSpace):
+            jumps = self.jumps[(self.jumps > space.low) & (self.jumps < space.high)]
+        return Part(
+            self,
+            UNKNOWN,
+            self.limit,
+            "general",
+            lambda board, state: CustomCore(self.function, board, self.limit),
+            jumps,
+        )
+
+    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
+        """The function."""
+        return vector(self.function, x, forecast, y, what="payoff")
+
+    def _plain(self) -> dict[str, Any]:
+        return {"bound": self.limit, "one_sided": self.one_sided}

@@ -1,0 +1,59 @@
+"""Outcome spaces, seen as cells: where a forecast puts its masses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from orcast.checks import short
+from orcast.spaces.base import Array, FiniteSpace, OrderedSpace, Space, frozen
+from orcast.spaces.finite import Binary, Box, Circle, Labels, Points
+from orcast.spaces.ordered import TAIL_MASS, HalfLine, Interval, Line, normal_scores
+
+__all__ = [
+    "TAIL_MASS",
+    "Array",
+    "Binary",
+    "Box",
+    "Circle",
+    "FiniteSpace",
+    "HalfLine",
+    "Interval",
+    "Labels",
+    "Line",
+    "OrderedSpace",
+    "Points",
+    "Space",
+    "frozen",
+    "normal_scores",
+    "space_from_plain",
+]
+
+_READERS: dict[str, Callable[..., Space]] = {
+    "Interval": Interval,
+    "Line": Line,
+    "HalfLine": HalfLine,
+    "Binary": Binary,
+    "Labels": Labels,
+    "Circle": Circle,
+    "Box": Box,
+    "Points": Points.from_net,
+}
+
+
+def space_from_plain(data: Mapping[str, Any]) -> Space:
+    """A space from its plain form.
+
+    >>> space_from_plain(Circle(24, cells=48).to_plain())
+    Circle(period=24.0, cells=48)
+    """
+    options = dict(data)
+    kind = options.pop("kind", None)
+    if not isinstance(kind, str) or kind not in _READERS:
+        raise ValueError(f"expected a known space in the state, got {short(data)}")
+    try:
+        return _READERS[kind](**options)
+    except TypeError as reason:
+        if str(reason).startswith("expected "):
+            raise
+        raise ValueError(f"expected a known space in the state, got {short(data)}") from None

@@ -1,0 +1,121 @@
+"""What all outcome spaces have in common."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import fields
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orcast.checks import short
+
+Array = NDArray[np.float64]
+
+# Larger numbers are refused: their squares must still be floats.
+LARGEST = 1e100
+
+
+def frozen(values: Array) -> Array:
+    """The array, no longer to be written to: it is shared."""
+    values.flags.writeable = False
+    return values
+
+
+class Space(ABC):
+    """A set of possible outcomes, seen as at most ``cells`` cells; a value: frozen, hashable, plain data and back."""
+
+    ordered: ClassVar[bool]
+    cells: int
+
+    @abstractmethod
+    def outcome(self, y: Any, outside: str = "raise") -> Any:
+        """The outcome in its canonical form, or one clear sentence."""
+
+    @abstractmethod
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data; `space_from_plain` brings it back."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        # without what is cached: a table of distances may be large, and would come back writeable
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+
+class OrderedSpace(Space):
+    """Numbers from ``low`` to ``high``, whose cells are built around an expert's quantiles at ``levels``."""
+
+    ordered = True
+    low: float
+    high: float
+    tail_cells: int
+
+    @cached_property
+    @abstractmethod
+    def levels(self) -> Array:
+        """Levels of the expert's quantiles that become edges of inner cells."""
+
+    @cached_property
+    @abstractmethod
+    def scores(self) -> Array:
+        """Their normal scores, exactly antisymmetric."""
+
+
+class FiniteSpace(Space):
+    """Finitely many cells, each with a value of its own.
+
+    ``points`` are the values users see, an array with a row a cell or a tuple; ``distances`` (cells, cells) says how
+    far they are from one another.
+    """
+
+    ordered = False
+    points: Any
+    distances: Any
+
+    @abstractmethod
+    def cell(self, canonical: Any) -> int:
+        """The cell of a canonical outcome."""
+
+    @abstractmethod
+    def value(self, k: int) -> Any:
+        """The value of cell k, as users' functions see it."""
+
+
+# --- what is let in ---
+
+
+def single(y: object, what: str = "outcome") -> float:
+    """A finite number that is not text, as a float."""
+    try:
+        if isinstance(y, (str, bytes)):
+            raise TypeError
+        value = float(y)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"expected a number as {what}, got {short(y)}") from None
+    if not math.isfinite(value):
+        raise ValueError(f"expected a finite number as {what}, got {value!r}")
+    return value
+
+
+def whole(value: object, what: str, low: int, high: int) -> int:
+    """A whole number from low to high."""
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
+        raise TypeError(f"expected a whole number of {what}, got {short(value)}")
+    if not low <= value <= high:
+        raise ValueError(f"expected {low} to {high} {what}, got {value}")
+    return int(value)
+
+
+def span(low: object, high: object) -> tuple[float, float]:
+    """Two finite bounds in order, neither too close nor too far apart."""
+    try:
+        a, b = float(low), float(high)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"expected two numbers as bounds, got {low!r} and {high!r}") from None
+    if not (math.isfinite(a) and math.isfinite(b) and a < b):
+        raise ValueError(f"expected finite bounds with low < high, got {a!r} and {b!r}")
+    if not 1e-100 < b - a < LARGEST:
+        raise ValueError(f"expected bounds with a distance between 1e-100 and 1e100, got {b - a!r}")
+    return a, b

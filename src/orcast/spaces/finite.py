@@ -1,0 +1,514 @@
+"""Spaces of finitely many cells: yes or no, labels, directions, vectors, points of any compact metric space."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence, Set
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from orcast.checks import short
+from orcast.spaces.base import LARGEST, Array, FiniteSpace, frozen, single, span, whole
+
+Label = str | int | bool | float
+
+# A table of distances of this many cells still fits a small machine.
+MOST_CELLS = 4096
+# Distances that exceed a radius by less are rounded, not larger.
+ROUNDING = 1e-9
+
+
+def _discrete(cells: int) -> Array:
+    return frozen(1.0 - np.eye(cells))
+
+
+@dataclass(frozen=True)
+class Binary(FiniteSpace):
+    """Yes or no: outcomes 1 and 0, also as booleans.
+
+    >>> space = Binary()
+    >>> space.outcome(True), space.outcome(0.0), space.cells
+    (1, 0, 2)
+    """
+
+    cells: int = field(default=2, init=False, repr=False, compare=False)
+
+    def outcome(self, y: object, outside: str = "raise") -> int:
+        """0 or 1, or one clear sentence."""
+        if y is True or y is False:
+            return int(y)
+        try:
+            value = single(y)
+        except (TypeError, ValueError):
+            raise TypeError(f"expected 0 or 1 as outcome, got {short(y)}") from None
+        if value != 0.0 and value != 1.0:
+            raise ValueError(f"expected 0 or 1 as outcome, got {short(y)}")
+        return int(value)
+
+    def cell(self, canonical: int) -> int:
+        """The cell of an outcome: itself."""
+        return canonical
+
+    def value(self, k: int) -> int:
+        """0 or 1."""
+        return int(k)
+
+    @cached_property
+    def points(self) -> Array:
+        """The outcomes 0 and 1."""
+        return frozen(np.array([0.0, 1.0]))
+
+    @cached_property
+    def distances(self) -> Array:
+        """1 between different outcomes."""
+        return _discrete(2)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"kind": "Binary"}
+
+
+@dataclass(frozen=True)
+class Labels(FiniteSpace):
+    """One of several labels (text or numbers) in no particular order.
+
+    >>> space = Labels(["home", "draw", "away"])
+    >>> space.outcome("draw"), space.value(1), space.cells
+    (1, 'draw', 3)
+    """
+
+    labels: tuple[Label, ...]
+
+    def __init__(self, labels: Iterable[Label]) -> None:
+        if isinstance(labels, (str, bytes, Set)) or not isinstance(labels, Iterable):
+            raise TypeError(f"expected a sequence of labels such as ['home', 'draw', 'away'], got {short(labels)}")
+        own = tuple(_plain_label(label) for label in labels)
+        if len(own) < 2:
+            raise ValueError(f"expected at least 2 labels, got {len(own)}")
+        seen: set[Label] = set()
+        for label in own:
+            if label in seen:
+                raise ValueError(f"expected different labels, got {label!r} twice")
+            seen.add(label)
+        object.__setattr__(self, "labels", own)
+
+    @property
+    def cells(self) -> int:  # type: ignore[override]
+        """How many labels there are."""
+        return len(self.labels)
+
+    @cached_property
+    def _index(self) -> dict[Label, int]:
+        return {label: k for k, label in enumerate(self.labels)}
+
+    def outcome(self, y: object, outside: str = "raise") -> int:
+        """The place of the label, or one clear sentence."""
+        try:
+            return self._index[y.item() if isinstance(y, np.ndarray) and y.ndim == 0 else y]  # type: ignore[index]
+        except (KeyError, TypeError):
+            known = ", ".join(repr(label) for label in self.labels[:5])
+            more = f", ... ({self.cells} labels)" if self.cells > 5 else ""
+            kind = TypeError if getattr(y, "__hash__", None) is None else ValueError
+            raise kind(f"expected one of the labels {known}{more}, got {short(y)}") from None
+
+    def cell(self, canonical: int) -> int:
+        """The cell of an outcome: its place."""
+        return canonical
+
+    def value(self, k: int) -> Label:
+        """The label of cell k."""
+        return self.labels[k]
+
+    @property
+    def points(self) -> tuple[Label, ...]:
+        """The labels."""
+        return self.labels
+
+    @cached_property
+    def distances(self) -> Array:
+        """1 between different labels."""
+        return _discrete(self.cells)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"kind": "Labels", "labels": list(self.labels)}
+
+
+def _plain_label(label: object) -> Label:
+    value = label.item() if isinstance(label, np.generic) else label
+    if not isinstance(value, (str, int, float)):
+        raise TypeError(f"expected text or numbers as labels, got {short(label)}")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"expected finite numbers as labels, got {value!r}")
+    return value
+
+
+@dataclass(frozen=True)
+class Circle(FiniteSpace):
+    """A direction, a time of day, or anything else that comes round after one ``period``.
+
+    Outcomes are numbers, taken modulo the period.  The ``cells`` cells are even, each with its start and without its
+    end; the distance of two points is the length of the shorter arc between them.
+
+    >>> space = Circle(360, cells=72)
+    >>> space.outcome(-10), space.cell(350.0), space.value(70), space.radius
+    (350.0, 70, 352.5, 2.5)
+    """
+
+    period: float = 360.0
+    cells: int = 72
+
+    def __post_init__(self) -> None:
+        period = single(self.period, "period")
+        if not 1e-100 < period < LARGEST:
+            raise ValueError(f"expected a period between 1e-100 and 1e100, got {period!r}")
+        object.__setattr__(self, "period", period)
+        object.__setattr__(self, "cells", whole(self.cells, "cells", 2, MOST_CELLS))
+
+    def outcome(self, y: object, outside: str = "raise") -> float:
+        """The outcome as a float in [0, period), or one clear sentence."""
+        value = single(y) % self.period
+        # a tiny negative number rounds to the period itself
+        return value if value < self.period else 0.0
+
+    def cell(self, canonical: float) -> int:
+        """The cell of a canonical outcome."""
+        return min(int(canonical / self.period * self.cells), self.cells - 1)
+
+    def value(self, k: int) -> float:
+        """The centre of cell k."""
+        return float(self.points[k])
+
+    @property
+    def radius(self) -> float:
+        """How far an outcome can be from its cell's centre: half a cell."""
+        return 0.5 * self.period / self.cells
+
+    @cached_property
+    def points(self) -> Array:
+        """The centres of the cells."""
+        return frozen((np.arange(self.cells, dtype=np.float64) + 0.5) * (self.period / self.cells))
+
+    @cached_property
+    def distances(self) -> Array:
+        """The length of the shorter arc between two centres."""
+        steps = np.abs(np.subtract.outer(np.arange(self.cells), np.arange(self.cells)))
+        arcs: Array = np.minimum(steps, self.cells - steps) * np.float64(self.period / self.cells)
+        return frozen(arcs)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"kind": "Circle", "period": self.period, "cells": self.cells}
+
+
+@dataclass(frozen=True, repr=False)
+class Box(FiniteSpace):
+    """A vector with a lower and an upper bound for each component.
+
+    The cells are a grid: ``cells`` a side, or one number for each side; cell numbers run through the last side
+    first.  An outcome on an edge belongs to the cell below it.  Distances are Euclidean, with each side's length as
+    the unit of its component.
+
+    >>> space = Box([(0, 1), (-5, 5)], cells=(4, 10))
+    >>> space.cells, space.outcome([0.3, 2.2]).tolist(), space.cell([0.3, 2.2]), space.value(17).tolist()
+    (40, [0.3, 2.2], 17, [0.375, 2.5])
+    """
+
+    bounds: tuple[tuple[float, float], ...]
+    shape: tuple[int, ...]
+
+    def __init__(self, bounds: Iterable[tuple[float, float]], cells: int | Sequence[int] = 12) -> None:
+        try:
+            pairs = [(low, high) for low, high in bounds]
+        except (TypeError, ValueError):
+            raise TypeError(f"expected bounds such as [(0, 1), (-5, 5)], got {short(bounds)}") from None
+        if not pairs:
+            raise ValueError("expected bounds for at least one side, got none")
+        sides = tuple(span(low, high) for low, high in pairs)
+        some = [cells] * len(sides) if np.ndim(cells) == 0 else list(cells)  # type: ignore[arg-type]
+        shape = tuple(whole(count, "cells a side", 2, MOST_CELLS) for count in some)
+        if len(shape) != len(sides):
+            raise ValueError(f"expected a number of cells for each of the {len(sides)} sides, got {len(shape)}")
+        if math.prod(shape) > MOST_CELLS:
+            raise ValueError(f"expected at most {MOST_CELLS} cells in all, got {math.prod(shape)}")
+        object.__setattr__(self, "bounds", sides)
+        object.__setattr__(self, "shape", shape)
+
+    @property
+    def cells(self) -> int:  # type: ignore[override]
+        """How many cells there are in all."""
+        return math.prod(self.shape)
+
+    def outcome(self, y: ArrayLike, outside: str = "raise") -> Array:
+        """The outcome as an array within the bounds, or one clear sentence."""
+        value = _vector(y, len(self.bounds))
+        low, high = self._ends
+        if ((value < low) | (value > high)).any():
+            if outside == "clip":
+                return np.minimum(np.maximum(value, low), high)
+            i = int(np.flatnonzero((value < low) | (value > high))[0])
+            raise ValueError(
+                f"expected component {i} of the outcome in [{low[i]:g}, {high[i]:g}], got {float(value[i])!r} "
+                "(outside='clip' clips it)"
+            )
+        return value
+
+    def cell(self, canonical: ArrayLike) -> int:
+        """The cell of a canonical outcome."""
+        k = 0
+        for y, edges, count in zip(np.asarray(canonical).tolist(), self._steps, self.shape, strict=True):
+            k = k * count + min(max(bisect_left(edges, y) - 1, 0), count - 1)
+        return k
+
+    def value(self, k: int) -> Array:
+        """The centre of cell k."""
+        centre: Array = self.points[k]
+        return centre
+
+    @property
+    def radius(self) -> float:
+        """How far an outcome can be from its cell's centre: half the diagonal of a cell."""
+        return 0.5 * math.sqrt(sum(1.0 / count**2 for count in self.shape))
+
+    @cached_property
+    def edges(self) -> tuple[Array, ...]:
+        """The edges of the cells along each side."""
+        return tuple(
+            frozen(np.linspace(low, high, count + 1))
+            for (low, high), count in zip(self.bounds, self.shape, strict=True)
+        )
+
+    @cached_property
+    def points(self) -> Array:
+        """The centres of the cells, a row each."""
+        grid = np.meshgrid(*(0.5 * (edges[1:] + edges[:-1]) for edges in self.edges), indexing="ij")
+        return frozen(np.stack([side.ravel() for side in grid], axis=1))
+
+    @cached_property
+    def distances(self) -> Array:
+        """Euclidean distances of the centres, in units of the sides."""
+        low, high = self._ends
+        return frozen(_euclidean((self.points - low) / (high - low)))
+
+    @cached_property
+    def _ends(self) -> tuple[Array, Array]:
+        low, high = np.array(self.bounds).T
+        return low, high
+
+    @cached_property
+    def _steps(self) -> tuple[list[float], ...]:
+        return tuple(edges.tolist() for edges in self.edges)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"kind": "Box", "bounds": [list(side) for side in self.bounds], "cells": list(self.shape)}
+
+    def __repr__(self) -> str:
+        return f"Box({list(self.bounds)}, cells={self.shape})"
+
+
+def _vector(y: object, size: int) -> Array:
+    try:
+        given = np.asarray(y)
+        if given.dtype.kind not in "biufO":
+            raise TypeError
+        value = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"expected {size} numbers as outcome, got {short(y)}") from None
+    if size == 1 and value.ndim == 0:
+        value = value[None]
+    if value.shape != (size,):
+        raise ValueError(f"expected {size} numbers as outcome, got shape {value.shape}")
+    if not (np.abs(value) <= LARGEST).all():
+        raise ValueError(f"expected {size} finite numbers as outcome, got {short(y)}")
+    return value
+
+
+def _euclidean(points: Array) -> Array:
+    squares = np.zeros((len(points), len(points)))
+    for side in points.T:
+        squares += np.subtract.outer(side, side) ** 2
+    return np.sqrt(squares)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Points(FiniteSpace):
+    """Points of any compact metric space: what is promised is promised up to a ``radius``.
+
+    ``points`` is an array with a row a point, with Euclidean distance, or a sequence of any objects with a function
+    ``distance(a, b)``.  Of more than ``cells`` points a net of that many is kept, the farthest first; it keeps the
+    order of the points.  Every outcome goes to the nearest point of the net.  The radius is the largest distance of a
+    given point from the net, and at least half the largest distance of neighbours in it.
+
+    >>> space = Points([[0, 0], [0, 1], [1, 0], [1, 1]])
+    >>> space.outcome([0.9, 0.2]), space.value(2).tolist(), space.radius
+    (2, [1.0, 0.0], 0.5)
+    >>> words = Points(["ab", "abcd", "abcdefgh"], distance=lambda a, b: abs(len(a) - len(b)))
+    >>> words.value(words.outcome("xyz")), words.radius
+    ('ab', 2.0)
+    """
+
+    points: Any
+    distance: Callable[[Any, Any], float] | None
+    radius: float
+
+    def __init__(
+        self,
+        points: ArrayLike | Sequence[Any],
+        distance: Callable[[Any, Any], float] | None = None,
+        cells: int = 256,
+    ) -> None:
+        capacity = whole(cells, "cells", 2, MOST_CELLS)
+        if distance is not None and not callable(distance):
+            raise TypeError(f"expected a function distance(a, b) or None, got {short(distance)}")
+        given = _objects(points) if distance is not None else _rows(points)
+        if len(given) < 2:
+            raise ValueError(f"expected at least 2 points, got {len(given)}")
+        net, reach = (list(range(len(given))), 0.0)
+        if len(given) > capacity:
+            net, reach = _farthest_first(given, distance, capacity)
+        chosen = given[net] if isinstance(given, np.ndarray) else tuple(given[i] for i in net)
+        if isinstance(chosen, np.ndarray):
+            frozen(chosen)
+        object.__setattr__(self, "points", chosen)
+        object.__setattr__(self, "distance", distance)
+        if len(net) < 2:
+            raise ValueError("expected at least 2 different points, got one")
+        gaps = self.distances + np.diag(np.full(len(net), np.inf))
+        if gaps.min() <= 0.0:
+            i, j = np.unravel_index(int(gaps.argmin()), gaps.shape)
+            raise ValueError(f"expected different points, got points {int(i)} and {int(j)} at a distance of 0")
+        object.__setattr__(self, "radius", max(reach, 0.5 * float(gaps.min(axis=1).max())))
+
+    @classmethod
+    def from_net(cls, points: Any = None, radius: Any = None, distance: object = None) -> Points:
+        """From its plain form; a distance function has no plain form."""
+        if distance is not None:
+            raise ValueError(
+                "expected the space to be given again, got Points with a distance function, which cannot be stored"
+            )
+        rows = _rows(points)
+        if len(rows) > MOST_CELLS:
+            raise ValueError(f"expected at most {MOST_CELLS} points, got {len(rows)}")
+        self = cls(rows, cells=MOST_CELLS)
+        object.__setattr__(self, "radius", max(self.radius, single(radius, "radius")))
+        return self
+
+    @property
+    def cells(self) -> int:  # type: ignore[override]
+        """How many points the net has."""
+        return len(self.points)
+
+    def outcome(self, y: object, outside: str = "raise") -> int:
+        """The place of the nearest point of the net, or one clear sentence."""
+        if self.distance is None:
+            away = _away(self.points, _vector(y, self.points.shape[1]))
+        else:
+            away = np.array([_measured(self.distance, point, y) for point in self.points])
+        k = int(away.argmin())
+        if outside != "clip" and away[k] > self.radius * (1.0 + ROUNDING):
+            raise ValueError(
+                f"expected an outcome within {self.radius:g} of a point, got one at a distance of {away[k]:g} "
+                "(outside='clip' takes the nearest point)"
+            )
+        return k
+
+    def cell(self, canonical: int) -> int:
+        """The cell of an outcome: the place of its point."""
+        return canonical
+
+    def value(self, k: int) -> Any:
+        """Point k."""
+        return self.points[k]
+
+    @cached_property
+    def distances(self) -> Array:
+        """Distances of the points of the net."""
+        if self.distance is None:
+            return frozen(_euclidean(self.points))
+        table = np.zeros((self.cells, self.cells))
+        for i in range(self.cells):
+            for j in range(i):
+                table[i, j] = table[j, i] = _measured(self.distance, self.points[i], self.points[j])
+        return frozen(table)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data; with a distance function only a marker, and the space must be given again."""
+        if self.distance is not None:
+            return {"kind": "Points", "distance": "function", "radius": self.radius}
+        return {"kind": "Points", "points": self.points.tolist(), "radius": self.radius}
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Points):
+            return NotImplemented
+        if (self.radius, self.distance, self.cells) != (other.radius, other.distance, other.cells):
+            return False
+        if isinstance(self.points, np.ndarray) or isinstance(other.points, np.ndarray):
+            return np.array_equal(self.points, other.points)
+        return all(bool(np.all(a == b)) for a, b in zip(self.points, other.points, strict=True))
+
+    def __hash__(self) -> int:
+        # the points may have no hash; those that differ rarely share a radius
+        return hash((self.cells, self.radius, self.distance))
+
+    def __repr__(self) -> str:
+        return f"Points({self.cells} points, radius={self.radius:g})"
+
+
+def _rows(points: object) -> Array:
+    try:
+        rows = np.array(points, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(
+            f"expected an array with a row a point, or a distance(a, b) for other objects, got {short(points)}"
+        ) from None
+    if rows.ndim == 1:
+        rows = rows[:, None]
+    if rows.ndim != 2 or rows.shape[1] == 0:
+        raise ValueError(f"expected an array with a row a point, got shape {rows.shape}")
+    if not (np.abs(rows) <= LARGEST).all():
+        raise ValueError("expected finite numbers as points, got others")
+    return rows
+
+
+def _objects(points: object) -> Any:
+    if isinstance(points, np.ndarray) and points.ndim > 0:
+        return points.copy()
+    if isinstance(points, (str, bytes, Set)) or not isinstance(points, Iterable):
+        raise TypeError(f"expected a sequence of points, got {short(points)}")
+    return tuple(points)
+
+
+def _measured(distance: Callable[[Any, Any], float], a: object, b: object) -> float:
+    try:
+        value = float(distance(a, b))
+    except (TypeError, ValueError, OverflowError) as reason:
+        raise TypeError(f"expected distance(a, b) to return a number, got {reason}") from reason
+    if not 0.0 <= value < math.inf:
+        raise ValueError(f"expected distance(a, b) to return a finite number of at least 0, got {value!r}")
+    return value
+
+
+def _away(points: Array, y: Array) -> Array:
+    return np.asarray(np.sqrt(((points - y) ** 2).sum(axis=1)))
+
+
+def _farthest_first(points: Any, distance: Callable[[Any, Any], float] | None, count: int) -> tuple[list[int], float]:
+    """Places of a net of points (Gonzalez 1985), in increasing order, and the largest distance from it."""
+
+    def away(i: int) -> Array:
+        if distance is None:
+            return _away(points, points[i])
+        return np.array([_measured(distance, point, points[i]) for point in points])
+
+    net = [0]
+    nearest = away(0)
+    while len(net) < count and nearest.max() > 0.0:
+        net.append(int(nearest.argmax()))
+        nearest = np.minimum(nearest, away(net[-1]))
+    return sorted(net), float(nearest.max())

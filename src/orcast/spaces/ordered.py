@@ -1,0 +1,182 @@
+"""Quantities: bounded, bounded below, or not bounded at all."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from orcast.spaces.base import LARGEST, Array, OrderedSpace, frozen, single, span
+
+# Expected mass outside the outermost quantiles that become cell edges, on each side.
+TAIL_MASS = 0.01
+
+
+def normal_scores(levels: Array) -> Array:
+    """The standard normal quantiles of levels from 0 to 1; those of the same levels are remembered."""
+    return _normal_scores(levels.tobytes()).reshape(levels.shape)
+
+
+@lru_cache(maxsize=64)
+def _normal_scores(levels: bytes) -> Array:
+    # the standard library's, because importing scipy.special takes longer than a first forecast should
+    inverse = NormalDist().inv_cdf
+    ends = {0.0: -math.inf, 1.0: math.inf}
+    return frozen(np.array([ends[a] if a in ends else inverse(a) for a in np.frombuffer(levels).tolist()]))
+
+
+class _Quantity(OrderedSpace):
+    """The levels and scores that all quantities share."""
+
+    @cached_property
+    def levels(self) -> Array:
+        """Levels of the expert's quantiles that become edges of inner cells."""
+        return frozen(np.linspace(TAIL_MASS, 1.0 - TAIL_MASS, self.cells - 2 * (self.tail_cells + 1) + 1))
+
+    @cached_property
+    def scores(self) -> Array:
+        """Their normal scores, exactly antisymmetric."""
+        z = normal_scores(self.levels)
+        return frozen(0.5 * (z - z[::-1]))
+
+    def _check_cells(self) -> None:
+        for name in ("cells", "tail_cells"):
+            value = getattr(self, name)
+            if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
+                raise TypeError(f"expected a whole number of {name}, got {value!r}")
+        if not 1 <= self.tail_cells <= 100:
+            raise ValueError(f"expected 1 to 100 tail_cells, got {self.tail_cells}")
+        if self.cells % 2 or not 2 * self.tail_cells + 6 <= self.cells <= 1024:
+            raise ValueError(
+                f"expected an even number of cells from {2 * self.tail_cells + 6} (2 * tail_cells + 6) to 1024, "
+                f"got {self.cells}"
+            )
+
+
+@dataclass(frozen=True)
+class Interval(_Quantity):
+    """A bounded quantity: outcomes in [low, high].
+
+    Around an expert the ``cells`` cells are: an atom at each bound; ``tail_cells`` cells a side whose widths grow
+    geometrically from the expert's 1% and 99% quantiles to the bounds, with falling mass; between them cells of
+    equal mass at the expert's own quantiles.  Without an expert they are even.  The cells are the resolution of the
+    promise.
+
+    >>> space = Interval(0, 36_000)
+    >>> space.cells, len(space.levels), float(space.levels[0])
+    (64, 47, 0.01)
+    """
+
+    low: float
+    high: float
+    cells: int = 64
+    tail_cells: int = 8
+
+    def __post_init__(self) -> None:
+        low, high = span(self.low, self.high)
+        self._check_cells()
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
+
+    def outcome(self, y: object, outside: str = "raise") -> float:
+        """The outcome as a float within the bounds, or one clear sentence."""
+        value = single(y)
+        if not self.low <= value <= self.high:
+            if outside == "clip":
+                return min(max(value, self.low), self.high)
+            raise ValueError(
+                f"expected an outcome in [{self.low:g}, {self.high:g}], got {value!r} (outside='clip' clips it)"
+            )
+        return value
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "kind": "Interval",
+            "low": self.low,
+            "high": self.high,
+            "cells": int(self.cells),
+            "tail_cells": int(self.tail_cells),
+        }
+
+
+@dataclass(frozen=True)
+class Line(_Quantity):
+    """A quantity without bounds: any number.
+
+    Around an expert the ``cells`` cells are: cells of equal mass at the expert's own quantiles, from 1% to 99%;
+    ``tail_cells`` cells a side whose widths grow geometrically to the ends of a window around the expert; and beyond
+    each end one open-ended cell, whose tail is a Pareto of index 3.  The window reaches 12 times the larger of the
+    expert's 98% spread and three times its usual loss beyond its outer quantiles, so it is known before the outcome.
+    Quantile payoffs need no bounds on the outcome.  Moments and scores are taken of the outcome clipped to that
+    window: a bounded, monotone transform.
+
+    >>> space = Line()
+    >>> space.low, space.high, space.cells, space.outcome(61.3)
+    (-inf, inf, 64, 61.3)
+    """
+
+    cells: int = 64
+    tail_cells: int = 8
+    low: float = field(default=-math.inf, init=False, repr=False, compare=False)
+    high: float = field(default=math.inf, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self._check_cells()
+
+    def outcome(self, y: object, outside: str = "raise") -> float:
+        """The outcome as a float, at most 1e100 in size, or one clear sentence."""
+        return _unbounded(single(y), -LARGEST, outside)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"kind": "Line", "cells": int(self.cells), "tail_cells": int(self.tail_cells)}
+
+
+@dataclass(frozen=True)
+class HalfLine(_Quantity):
+    """A quantity with a lower bound only: outcomes in [low, infinity), such as waiting times, prices, or rain.
+
+    Around an expert the ``cells`` cells are: an atom at ``low``; cells of equal mass at the expert's own quantiles,
+    from 1% to 99%; ``tail_cells`` cells a side whose widths grow geometrically, downwards to ``low`` and upwards to
+    the end of a window around the expert; and beyond it one open-ended cell, whose tail is a Pareto of index 3.  The
+    window reaches 12 times the larger of the expert's 98% spread and three times its usual loss beyond its outer
+    quantiles, so it is known before the outcome.  Quantile payoffs need no bounds on the outcome.  Moments and scores
+    are taken of the outcome clipped to that window: a bounded, monotone transform.
+
+    >>> space = HalfLine()
+    >>> space.low, space.high, space.outcome(-0.1, outside="clip")
+    (0.0, inf, 0.0)
+    """
+
+    low: float = 0.0
+    cells: int = 64
+    tail_cells: int = 8
+    high: float = field(default=math.inf, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        low = single(self.low, "lower bound")
+        if abs(low) > LARGEST:
+            raise ValueError(f"expected a lower bound of at most 1e100 in size, got {low!r}")
+        self._check_cells()
+        object.__setattr__(self, "low", low)
+
+    def outcome(self, y: object, outside: str = "raise") -> float:
+        """The outcome as a float from the lower bound to 1e100, or one clear sentence."""
+        return _unbounded(single(y), self.low, outside)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"kind": "HalfLine", "low": self.low, "cells": int(self.cells), "tail_cells": int(self.tail_cells)}
+
+
+def _unbounded(value: float, low: float, outside: str) -> float:
+    if not low <= value <= LARGEST:
+        if outside == "clip":
+            return min(max(value, low), LARGEST)
+        raise ValueError(f"expected an outcome from {low:g} to 1e+100, got {value!r} (outside='clip' clips it)")
+    return value

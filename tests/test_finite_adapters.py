@@ -1,0 +1,528 @@
+"""Whatever forecast a user holds, as masses on a finite space or as quantiles on an unbounded one."""
+
+from collections.abc import Callable
+from types import SimpleNamespace
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+import scipy.stats
+from hypothesis import given
+from numpy.typing import NDArray
+
+from helpers import SENTENCE
+from orcast.adapters import Ensemble, Normal, Quantiles, binary_probability, expert_quantiles, expert_row, expert_table
+from orcast.forecasts import (
+    BinaryForecast,
+    BoxForecast,
+    CircleForecast,
+    Forecast,
+    LabelForecast,
+    PointsForecast,
+)
+from orcast.spaces import Binary, Box, Circle, HalfLine, Interval, Labels, Line, OrderedSpace, Points, Space
+
+Vector = NDArray[np.float64]
+
+LABELS = Labels(["home", "draw", "away"])
+CIRCLE = Circle(360, cells=36)
+BOX = Box([(0, 1), (-5, 5)], cells=(4, 10))
+POINTS = Points([[0, 0], [0, 1], [1, 0], [1, 1]])
+WORDS = Points(("a", "bbb", "cccccc"), distance=lambda a, b: abs(len(a) - len(b)))
+
+
+class Series:
+    """What the adapters look for in a pandas Series."""
+
+    def __init__(self, data: dict[object, float]) -> None:
+        self.data = data
+        self.index = list(data)
+
+    def to_dict(self) -> dict[object, float]:
+        return self.data
+
+
+def masses(forecast: object, space: Space) -> list[float]:
+    row, crossed = expert_row(forecast, space)
+    assert not crossed
+    assert row.dtype == np.float64
+    assert row.shape == (space.cells,)
+    assert (row >= 0.0).all()
+    assert row.sum() == pytest.approx(1.0, abs=1e-12)
+    return row.tolist()
+
+
+# --- Binary ---
+
+
+@pytest.mark.parametrize(
+    "forecast",
+    [
+        0.75,
+        np.float64(0.75),
+        np.float32(0.75),
+        np.array(0.75),
+        [0.25, 0.75],
+        (0.25, 0.75),
+        np.array([0.25, 0.75]),
+        {1: 0.75},
+        {True: 0.75},
+        {0: 0.25},
+        {0: 0.25, 1: 0.75},
+        {np.int64(1): 0.75},
+        Series({0: 0.25, 1: 0.75}),
+        BinaryForecast(0.75),
+        SimpleNamespace(probability=0.75),
+        SimpleNamespace(probability=lambda: 0.75),
+    ],
+    ids=lambda v: type(v).__name__ + repr(v)[:20],
+)
+def test_every_way_to_say_a_probability(forecast: object) -> None:
+    assert binary_probability(forecast) == 0.75
+    assert masses(forecast, Binary()) == [0.25, 0.75]
+
+
+@pytest.mark.parametrize("p", [0, 1, 0.0, 1.0])
+def test_certainty_is_a_probability(p: float) -> None:
+    assert binary_probability(p) == p
+
+
+@given(st.floats(0, 1))
+def test_a_plain_float_is_passed_on_as_it_is(p: float) -> None:
+    assert binary_probability(p) is p
+
+
+@pytest.mark.parametrize(
+    "forecast",
+    [
+        -0.1,
+        1.1,
+        float("nan"),
+        float("inf"),
+        "0.5",
+        b"1",
+        None,
+        [0.5],
+        [0.5, 0.4],
+        [0.25, 0.5, 0.25],
+        [[0.5, 0.5]],
+        [-0.5, 1.5],
+        ["a", "b"],
+        {},
+        {1: 1.5},
+        {2: 0.5},
+        {"yes": 0.5},
+        {1: "a"},
+        {0: 0.5, 1: 0.4},
+        {1: float("nan")},
+        object(),
+        SimpleNamespace(probability=2.0),
+        SimpleNamespace(probability="x"),
+        SimpleNamespace(probability=lambda: None),
+        LabelForecast(["a", "b"], [0.5, 0.5]),
+        Normal(0.5, 0.1),
+        Ensemble([0.2, 0.3]),
+        1j,
+    ],
+    ids=lambda v: repr(v)[:30],
+)
+def test_no_probability_of_a_yes(forecast: object) -> None:
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        expert_row(forecast, Binary())
+
+
+# --- Labels ---
+
+
+@pytest.mark.parametrize(
+    "forecast",
+    [
+        [0.5, 0.5, 0.0],
+        (0.5, 0.5, 0.0),
+        np.array([0.5, 0.5, 0.0], dtype=np.float32),
+        {"draw": 0.5, "home": 0.5},
+        {"draw": 0.5, "home": np.float32(0.5), "away": 0},
+        {np.str_("draw"): 0.5, "home": 0.5},
+        Series({"draw": 0.5, "home": 0.5}),
+        LabelForecast(["home", "draw", "away"], [0.5, 0.5, 0.0]),
+        LabelForecast(["draw", "home"], [0.5, 0.5]),
+    ],
+    ids=lambda v: type(v).__name__ + repr(v)[:20],
+)
+def test_every_way_to_say_probabilities_of_labels(forecast: object) -> None:
+    assert masses(forecast, LABELS) == [0.5, 0.5, 0.0]
+
+
+@given(st.lists(st.floats(0.01, 1), min_size=3, max_size=3))
+def test_rounded_probabilities_are_divided_by_their_sum(weights: list[float]) -> None:
+    rounded = np.round(np.array(weights) / np.sum(weights), 7)
+    assert masses(rounded, LABELS) == pytest.approx(rounded.tolist(), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "forecast",
+    [
+        [0.5, 0.5],
+        [0.5, 0.3, 0.1],
+        [0.5, 0.6, -0.1],
+        [float("nan"), 0.5, 0.5],
+        {"home": 0.5, "lost": 0.5},
+        {"home": 0.5},
+        {},
+        {"home": "x", "draw": 0.5},
+        {"home": float("nan"), "draw": 0.5},
+        {"home": -0.5, "draw": 1.5},
+        "home",
+        0.5,
+        None,
+        object(),
+        LabelForecast(["home", "lost"], [0.5, 0.5]),
+        BinaryForecast(0.5),
+        Normal(0, 1),
+        Ensemble([0.5, 0.5, 0.0]),
+        ["0.5", "0.5", "0"],
+        {"home", "draw"},
+    ],
+    ids=lambda v: repr(v)[:30],
+)
+def test_no_probabilities_of_labels(forecast: object) -> None:
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        expert_row(forecast, LABELS)
+
+
+def test_an_unknown_label_is_named() -> None:
+    with pytest.raises(ValueError, match=r"'home', 'draw', 'away', got 'lost'"):
+        expert_row({"home": 0.5, "lost": 0.5}, LABELS)
+
+
+# --- Circle ---
+
+
+@given(st.floats(-720, 720), st.floats(0.5, 500))
+def test_a_direction_and_a_spread_are_a_wrapped_normal(direction: float, spread: float) -> None:
+    row = np.array(masses((direction, spread), CIRCLE))
+    edges = np.linspace(0, 360, 37)
+    turns = np.arange(-20, 21)[:, None] * 360
+    expected = np.diff(scipy.stats.norm.cdf(edges + turns, direction % 360, spread), axis=1).sum(axis=0)
+    assert row == pytest.approx(expected, abs=1e-9)
+    assert masses(Normal(direction, spread), CIRCLE) == row.tolist()
+
+
+def test_a_huge_spread_is_even_and_none_is_one_cell() -> None:
+    assert masses((10, 1e9), CIRCLE) == pytest.approx([1 / 36] * 36)
+    assert masses((725, 0), CIRCLE)[0] == 1.0
+
+
+@given(st.lists(st.floats(-720, 720), min_size=1, max_size=9))
+def test_directions_are_counted_with_a_kernel_of_one_cell(members: list[float]) -> None:
+    row = np.array(masses(Ensemble(members), CIRCLE))
+    expected = np.mean([masses((member, 10.0), CIRCLE) for member in members], axis=0)
+    assert row == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_density_is_read_at_the_centres() -> None:
+    space = Circle(2 * np.pi, cells=48)
+    truth = scipy.stats.vonmises(2.0, loc=1.0)
+    row = np.array(masses(truth, space))
+    assert row == pytest.approx(truth.pdf(space.points) / truth.pdf(space.points).sum())
+    assert masses(SimpleNamespace(pdf=truth.pdf), space) == pytest.approx(row.tolist())
+
+
+def test_masses_of_cells_are_masses() -> None:
+    mass = np.arange(36) / np.arange(36).sum()
+    for forecast in (mass, mass.tolist(), tuple(mass.tolist()), CircleForecast(CIRCLE, mass)):
+        assert masses(forecast, CIRCLE) == pytest.approx(mass.tolist(), abs=1e-15)
+
+
+NOT_ON_A_CIRCLE = [
+    [0.5, 0.5],
+    (10, -1),
+    (float("nan"), 1),
+    ("north", 1),
+    (1, 2, 3),
+    np.full(36, 0.5),
+    "north",
+    None,
+    10.0,
+    object(),
+    Ensemble([[1, 2], [3, 4]]),
+    Quantiles([0.1, 0.9], [1, 2]),
+    {0.1: 3, 0.9: 4},
+    BinaryForecast(0.5),
+    CircleForecast(Circle(360, cells=4), [0.25] * 4),
+    SimpleNamespace(pdf=lambda y: np.full_like(y, np.nan)),
+    SimpleNamespace(pdf=lambda y: np.zeros_like(y)),
+    SimpleNamespace(pdf=lambda y: -np.ones_like(y)),
+    SimpleNamespace(pdf=lambda y: np.full_like(y, np.inf)),
+    SimpleNamespace(pdf=lambda y: "x"),
+    SimpleNamespace(pdf=lambda y: [1.0, 2.0]),
+]
+
+
+@pytest.mark.parametrize("forecast", NOT_ON_A_CIRCLE, ids=lambda v: repr(v)[:30])
+def test_no_forecast_of_a_direction(forecast: object) -> None:
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        expert_row(forecast, CIRCLE)
+
+
+# --- Box ---
+
+
+def test_masses_on_a_grid() -> None:
+    mass = np.arange(40) / np.arange(40).sum()
+    grid = mass.reshape(4, 10)
+    for forecast in (mass, mass.tolist(), grid, grid.tolist(), BoxForecast(BOX, mass)):
+        assert masses(forecast, BOX) == pytest.approx(mass.tolist(), abs=1e-15)
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        Normal(1, 2),
+        (1, 2),
+        scipy.stats.norm(1, 2),
+        SimpleNamespace(ppf=scipy.stats.norm(1, 2).ppf),
+        SimpleNamespace(cdf=scipy.stats.norm(1, 2).cdf),
+        {a / 100: float(scipy.stats.norm.ppf(a / 100, 1, 2)) for a in range(1, 100)},
+        Ensemble(scipy.stats.norm.ppf((np.arange(4000) + 0.5) / 4000, 1, 2)),
+    ],
+    ids=lambda v: type(v).__name__,
+)
+@pytest.mark.parametrize("make", [list, tuple])
+def test_forecasts_of_the_components_make_a_product(second: object, make: Callable[[list[object]], object]) -> None:
+    first = Forecast([0.0, 0.5], [0.5, 1.0], [0.75, 0.25])
+    row = np.array(masses(make([first, second]), BOX)).reshape(4, 10)
+    edges = BOX.edges[1]
+    side = np.diff(np.concatenate(([0.0], scipy.stats.norm.cdf(edges[1:-1], 1, 2), [1.0])))
+    assert row == pytest.approx(np.multiply.outer([0.375, 0.375, 0.125, 0.125], side), abs=1e-3)
+
+
+def test_a_component_without_spread_is_in_one_cell() -> None:
+    row = np.array(masses([(0.3, 0), Ensemble([2.5])], BOX)).reshape(4, 10)
+    assert np.argwhere(row == 1.0).tolist() == [[1, 7]]
+    # on an edge it is in the cell below, where the outcome would be
+    row = np.array(masses([(0.25, 0), SimpleNamespace(ppf=lambda a: np.full_like(a, 99.0))], BOX))
+    assert row.argmax() == BOX.cell([0.25, 5.0])
+    assert row.max() == 1.0
+
+
+@given(st.lists(st.tuples(st.floats(-0.5, 1.5), st.floats(-8, 8)), min_size=1, max_size=20))
+def test_vectors_are_counted_and_one_more_is_anywhere(members: list[tuple[float, float]]) -> None:
+    row = np.array(masses(Ensemble(members), BOX))
+    counts = np.zeros(40)
+    for a, b in members:
+        counts[BOX.cell([min(max(a, 0), 1), min(max(b, -5), 5)])] += 1
+    assert row == pytest.approx((counts + 1 / 40) / (len(members) + 1), abs=1e-12)
+    assert row.min() > 0.0
+
+
+def test_a_density_of_vectors_is_read_at_the_centres() -> None:
+    truth = scipy.stats.multivariate_normal([0.4, 1.0], [[0.05, 0.1], [0.1, 4.0]])
+    row = np.array(masses(truth, BOX))
+    expected = truth.pdf(BOX.points)
+    assert row == pytest.approx(expected / expected.sum())
+    assert masses(SimpleNamespace(pdf=truth.pdf), BOX) == pytest.approx(row.tolist())
+    far = scipy.stats.multivariate_normal([40, 1.0], [[0.05, 0.1], [0.1, 4.0]])
+    assert np.isfinite(masses(far, BOX)).all()  # where its density is below any float
+    assert masses(scipy.stats.norm(0.5, 0.2), Box([(0, 1)])) == pytest.approx(
+        (lambda v: v / v.sum())(scipy.stats.norm(0.5, 0.2).pdf(Box([(0, 1)]).points[:, 0])).tolist()
+    )
+
+
+@pytest.mark.parametrize(
+    "forecast",
+    [
+        np.full(40, 1.0),
+        np.full(39, 1 / 39),
+        np.full((10, 4), 1 / 40),
+        [Normal(0, 1)],
+        [Normal(0, 1)] * 3,
+        [Normal(0, 1), 3.0],
+        [Normal(0, 1), None],
+        [0.5, 0.5],
+        [{0.5: 1.0}, Normal(0, 1)],
+        [Normal(0, 1), SimpleNamespace(ppf=lambda a: np.full_like(a, np.nan))],
+        [Normal(0, 1), Ensemble([[1, 2]])],
+        Ensemble([1, 2, 3]),
+        Ensemble([[1, 2, 3]]),
+        Normal(0, 1),
+        "box",
+        None,
+        0.5,
+        object(),
+        {0.1: 3, 0.9: 4},
+        LabelForecast(["a", "b"], [0.5, 0.5]),
+        BoxForecast(Box([(0, 1), (-5, 5)], cells=2), [0.25] * 4),
+        SimpleNamespace(logpdf=lambda y: np.full(len(y), -np.inf)),
+        SimpleNamespace(logpdf=lambda y: np.full(len(y), np.nan)),
+        SimpleNamespace(pdf=lambda y: 1.0),
+        scipy.stats.multivariate_normal([0, 0, 0]),
+    ],
+    ids=lambda v: repr(v)[:30],
+)
+def test_no_forecast_of_a_vector(forecast: object) -> None:
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        expert_row(forecast, BOX)
+
+
+# --- Points ---
+
+
+def test_masses_of_points_and_points_counted() -> None:
+    mass = [0.1, 0.2, 0.3, 0.4]
+    for forecast in (mass, tuple(mass), np.array(mass), PointsForecast(POINTS, mass)):
+        assert masses(forecast, POINTS) == pytest.approx(mass, abs=1e-15)
+    members = [[0.1, 0.1], [0.9, 0.1], [5.0, -3.0]]
+    expected = (np.array([1, 0, 2, 0]) + 0.25) / 4
+    for forecast in (Ensemble(members), members, np.array(members), [np.array(m) for m in members]):
+        assert masses(forecast, POINTS) == pytest.approx(expected.tolist())
+    assert masses(["a", "bb", "ccccccc"], WORDS) == pytest.approx(((np.array([2, 0, 1]) + 1 / 3) / 4).tolist())
+    line = Points([0.0, 1.0, 2.0])
+    assert masses(Ensemble([0.1, 1.9, 2.0]), line) == pytest.approx(((np.array([1, 0, 2]) + 1 / 3) / 4).tolist())
+
+
+@pytest.mark.parametrize(
+    "forecast",
+    [
+        [0.5, 0.5],
+        [0.5, 0.5, 0.5, 0.5],
+        [],
+        [[0.5, 0.5, 0.5]],
+        [[0.5, float("nan")]],
+        ["a", "b"],
+        Ensemble([[1, 2, 3]]),
+        Ensemble([1, 2, 3]),
+        Normal(0, 1),
+        "points",
+        None,
+        0.5,
+        object(),
+        PointsForecast(Points([[0.0], [1.0]]), [0.5, 0.5]),
+        BinaryForecast(0.5),
+        {0.1: 3},
+    ],
+    ids=lambda v: repr(v)[:30],
+)
+def test_no_forecast_of_a_point(forecast: object) -> None:
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        expert_row(forecast, POINTS)
+
+
+# --- Ensemble of vectors on the wrong space ---
+
+
+@pytest.mark.parametrize(
+    "members",
+    [[[]], [[1, 2], [3]], [[1, float("nan")]], [["a", "b"]], np.zeros((2, 2, 2)), np.zeros((0, 2)), [[[1]]], [[1], 2]],
+    ids=lambda v: repr(v)[:30],
+)
+def test_what_is_no_ensemble(members: object) -> None:
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        Ensemble(members)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("space", [Interval(0, 1), Line(), HalfLine(), CIRCLE, LABELS, Binary()], ids=repr)
+def test_vectors_are_no_forecast_of_a_number(space: Space) -> None:
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        expert_row(Ensemble([[1, 2], [3, 4]]), space)
+
+
+# --- unbounded quantities ---
+
+Z = scipy.stats.norm.ppf(Line().levels)
+UNBOUNDED = [Line(), HalfLine(), HalfLine(-1e6)]
+
+
+def quantiles(forecast: object, space: OrderedSpace) -> list[float]:
+    row, crossed = expert_row(forecast, space)
+    assert not crossed
+    assert row.shape == space.levels.shape
+    assert np.isfinite(row).all()
+    assert (np.diff(row) >= 0.0).all()
+    return row.tolist()
+
+
+@pytest.mark.parametrize("space", UNBOUNDED, ids=repr)
+@given(st.floats(-1e6, 1e6), st.floats(1e-6, 1e6))
+def test_nothing_holds_the_quantiles_of_an_unbounded_quantity(space: OrderedSpace, mean: float, sd: float) -> None:
+    expected = pytest.approx((mean + sd * Z).tolist(), rel=1e-9, abs=1e-9 * sd)
+    truth = scipy.stats.norm(mean, sd)
+    assert quantiles(Normal(mean, sd), space) == expected
+    assert quantiles({0.1: mean - sd * 1.2815515655446004, 0.5: mean, 0.9: mean + sd * 1.2815515655446004}, space) == (
+        pytest.approx((mean + sd * Z).tolist(), rel=1e-6, abs=1e-6 * sd)
+    )
+    assert quantiles(SimpleNamespace(ppf=truth.ppf), space) == expected
+
+
+@pytest.mark.parametrize("space", UNBOUNDED, ids=repr)
+@pytest.mark.parametrize(
+    "truth",
+    [
+        scipy.stats.norm(3, 5),
+        scipy.stats.norm(-1e7, 1e-3),
+        scipy.stats.norm(0, 1e-40),
+        scipy.stats.norm(1e30, 1e28),
+        scipy.stats.cauchy(2, 1),
+        scipy.stats.gamma(2, scale=100),
+        scipy.stats.poisson(1.5),
+        scipy.stats.binom(10, 0.3),
+        scipy.stats.uniform(5, 0.25),
+    ],
+    ids=lambda d: d.dist.name + str(d.args),
+)
+def test_a_cdf_alone_is_inverted_wherever_it_rises(space: OrderedSpace, truth) -> None:  # type: ignore[no-untyped-def]
+    expected = truth.ppf(space.levels)
+    got = quantiles(SimpleNamespace(cdf=truth.cdf), space)
+    assert got == pytest.approx(expected.tolist(), rel=1e-9, abs=1e-9 * (expected[-1] - expected[0]))
+    if truth.dist.name in ("poisson", "binom"):
+        assert got == expected.tolist()  # atoms are met exactly
+
+
+@pytest.mark.parametrize("space", UNBOUNDED, ids=repr)
+def test_magnitudes_are_limited(space: OrderedSpace) -> None:
+    assert set(quantiles(Normal(1e300, 1), space)) == {1e100}
+    assert set(quantiles(Normal(-1e300, 1), space)) == {-1e100}
+    assert set(quantiles(SimpleNamespace(ppf=lambda a: np.full_like(a, np.inf)), space)) == {1e100}
+    p = Forecast([None, 0, 2], [0, 2, None], [0.25, 0.5, 0.25])
+    assert quantiles(p, space) == p.quantile(space.levels).tolist()
+
+
+@pytest.mark.parametrize("space", UNBOUNDED, ids=repr)
+def test_crossing_on_an_unbounded_quantity_is_seen_and_rounding_is_not(space: OrderedSpace) -> None:
+    wild = SimpleNamespace(ppf=lambda a: np.where(a < 0.5, a, 1.0 - a))
+    row, crossed = expert_quantiles(wild, space)
+    assert crossed
+    assert (np.diff(row) >= 0.0).all()
+    shaky = SimpleNamespace(ppf=lambda a: 1e6 * a + 1e-6 * np.sin(1e9 * a))
+    assert not expert_quantiles(shaky, space)[1]
+
+
+@pytest.mark.parametrize("space", UNBOUNDED, ids=repr)
+def test_a_table_is_its_rows(space: OrderedSpace) -> None:
+    levels, table = [0.1, 0.5, 0.9], [[1.0, 2.0, 4.0], [-5.0, 300.0, 1e7]]
+    together, crossed = expert_table(levels, table, space)
+    assert together.tolist() == [quantiles(Quantiles(levels, row), space) for row in table]
+    assert not crossed
+
+
+@pytest.mark.parametrize(
+    "forecast",
+    [
+        0.5,
+        "line",
+        None,
+        [1, 2, 3],
+        {0.5: 1.0},
+        BinaryForecast(0.5),
+        LabelForecast(["a", "b"], [0.5, 0.5]),
+        CircleForecast(CIRCLE, np.full(36, 1 / 36)),
+        SimpleNamespace(cdf=lambda y: np.full_like(y, 0.5)),
+        SimpleNamespace(cdf=lambda y: np.zeros_like(y)),
+        SimpleNamespace(cdf=lambda y: np.full_like(y, np.nan)),
+        SimpleNamespace(ppf=lambda a: np.full_like(a, np.nan)),
+    ],
+    ids=lambda v: repr(v)[:30],
+)
+def test_no_forecast_of_an_unbounded_quantity(forecast: object) -> None:
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        expert_row(forecast, Line())
