@@ -40,6 +40,16 @@ def test_ece_streams(said: list[tuple[float, int]], bins: int) -> None:
     assert metric.rounds == len(said)
 
 
+def test_gaps_of_neighbouring_bins_do_not_cancel() -> None:
+    metric = metrics.ECE(bins=10)
+    p, y = (np.arange(10) + 0.5) / 10, np.arange(10) % 2
+    for said, outcome in zip(p.tolist(), y.tolist(), strict=True):
+        metric.update(said, outcome)
+    assert metric.get() == pytest.approx(np.abs(y - p).mean())
+    assert metrics.ece(p, y, bins=10) == pytest.approx(np.abs(y - p).mean())
+    assert metrics.ece(p, y, bins=5) < metric.get()
+
+
 @given(rounds)
 def test_brier_streams(said: list[tuple[float, int]]) -> None:
     metric = metrics.BrierScore()

@@ -322,6 +322,8 @@ def test_a_density_of_vectors_is_read_at_the_centres() -> None:
     expected = truth.pdf(BOX.points)
     assert row == pytest.approx(expected / expected.sum())
     assert masses(SimpleNamespace(pdf=truth.pdf), BOX) == pytest.approx(row.tolist())
+    kernels = scipy.stats.gaussian_kde(truth.rvs(4000, random_state=1).T)
+    assert masses(kernels, BOX) == pytest.approx(row.tolist(), abs=0.02)
     far = scipy.stats.multivariate_normal([40, 1.0], [[0.05, 0.1], [0.1, 4.0]])
     assert np.isfinite(masses(far, BOX)).all()  # where its density is below any float
     assert masses(scipy.stats.norm(0.5, 0.2), Box([(0, 1)])) == pytest.approx(

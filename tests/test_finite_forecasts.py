@@ -267,6 +267,7 @@ def test_a_probability(p: float) -> None:
     same = BinaryForecast._trusted(Binary(), np.array([1.0 - p, p]), None)
     assert same.probability() == p
     assert same.to_plain() == forecast.to_plain()
+    assert type(float(BinaryForecast._trusted(Binary(), np.float64(p), None))) is float
 
 
 @pytest.mark.parametrize("p", [-0.1, 1.1, float("nan"), None, "half", "0.5", [0.5], 1j])

@@ -184,6 +184,8 @@ def test_every_space_is_a_value(make: Callable[[], Space]) -> None:
     for other in (copy.deepcopy(space), pickle.loads(pickle.dumps(space))):
         assert other == space
         assert hash(other) == hash(space)
+        if isinstance(other, FiniteSpace) and isinstance(other.points, np.ndarray):
+            assert not other.points.flags.writeable
 
 
 @pytest.mark.parametrize("name", SPACES)
@@ -380,6 +382,12 @@ def test_just_below_zero_is_zero_and_not_the_period() -> None:
     assert space.outcome(-1e-20) == 0.0
     assert space.outcome(360) == 0.0
     assert space.cell(np.nextafter(360, 0)) == 71
+
+
+@pytest.mark.parametrize(("period", "cells"), [(360, 72), (24, 48), (1, 10), (7, 7)])
+def test_a_cell_has_its_start(period: int, cells: int) -> None:
+    space = Circle(period, cells)
+    assert [space.cell(k * period / cells) for k in range(cells)] == list(range(cells))
 
 
 def test_distances_go_the_shorter_way_round() -> None:

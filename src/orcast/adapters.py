@@ -527,10 +527,15 @@ def _normalised(weights: Array) -> Array:
 def _by_density(forecast: Any, space: FiniteSpace) -> Array:
     """Masses in proportion to a density at the centres of the cells."""
     name = "logpdf" if callable(getattr(forecast, "logpdf", None)) else "pdf"
+    density = getattr(forecast, name)
     try:
-        values = np.asarray(getattr(forecast, name)(space.points), dtype=np.float64).reshape(-1)
+        try:
+            values = np.asarray(density(space.points), dtype=np.float64).reshape(-1)
+        except (TypeError, ValueError):
+            values = np.asarray(density(space.points.T), dtype=np.float64).reshape(-1)  # scipy's gaussian_kde
     except (TypeError, ValueError) as reason:
-        raise TypeError(f"expected {name} to take the centres of the cells, got {reason}") from reason
+        text = " ".join(str(reason).split())
+        raise TypeError(f"expected {name} to take the centres of the cells, got {text}") from reason
     if values.size != space.cells:
         raise ValueError(f"expected {name} to return a number for each of {space.cells} cells, got {values.size}")
     if np.isnan(values).any() or values.max() == np.inf:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -56,7 +56,7 @@ def as_masses(mass: object, cells: int) -> Array:
     return m / total if abs(total - 1.0) > 1e-12 else m
 
 
-class FiniteForecast(Issued):
+class FiniteForecast(Issued, ABC):
     """Masses on the cells of a finite space, with what such forecasts have in common."""
 
     __slots__ = ("mass", "space")
@@ -206,7 +206,8 @@ class BinaryForecast(FiniteForecast):
         return cells
 
     def __float__(self) -> float:
-        return self._mass if isinstance(self._mass, float) else self._mass.item(1)
+        # numpy's floats are floats too, but not to be returned here
+        return float(self._mass) if isinstance(self._mass, float) else self._mass.item(1)
 
     def __repr__(self) -> str:
         return f"BinaryForecast({self.__float__():.6g})"
@@ -370,7 +371,8 @@ class CircleForecast(FiniteForecast):
         return {"space": self.space.to_plain(), "mass": self.mass.tolist()}
 
     def _drawn(self, cells: NDArray[np.intp], rng: np.random.Generator) -> Array:
-        return np.asarray((cells + rng.random(cells.shape)) * (self.space.period / self.space.cells))
+        draws = (cells + rng.random(cells.shape)) * (self.space.period / self.space.cells)
+        return np.where(draws < self.space.period, draws, 0.0)
 
     def __repr__(self) -> str:
         return f"CircleForecast(mean={self.mean():.6g}, std={self.std():.6g}, period={self.space.period:g})"
@@ -412,7 +414,8 @@ class BoxForecast(FiniteForecast):
     def cov(self) -> Array:
         """The covariance matrix."""
         away = self.space.points - self.mean()
-        within = np.array([(high - low) / count for (low, high), count in self._sides()]) ** 2 / 12.0
+        low, high = np.array(self.space.bounds).T
+        within = ((high - low) / self.space.shape) ** 2 / 12.0
         return np.asarray((away * self.mass[:, None]).T @ away + np.diag(within))
 
     def var(self) -> Array:
@@ -450,16 +453,15 @@ class BoxForecast(FiniteForecast):
             held = held @ (np.maximum(inside, 0.0) / np.diff(edges))
         return min(float(held), 1.0)
 
-    def _sides(self) -> zip[tuple[tuple[float, float], int]]:
-        return zip(self.space.bounds, self.space.shape, strict=True)
-
     def to_plain(self) -> dict[str, Any]:
         """Plain data, exact; ``BoxForecast(**data)`` brings it back."""
         return {"space": self.space.to_plain(), "mass": self.mass.tolist()}
 
     def _drawn(self, cells: NDArray[np.intp], rng: np.random.Generator) -> Array:
-        width = np.array([(high - low) / count for (low, high), count in self._sides()])
-        return np.asarray(self.space.points[cells] + (rng.random((*cells.shape, width.size)) - 0.5) * width)
+        low, high = np.array(self.space.bounds).T
+        width = (high - low) / self.space.shape
+        draws = self.space.points[cells] + (rng.random((*cells.shape, width.size)) - 0.5) * width
+        return np.asarray(np.clip(draws, low, high))
 
     def __repr__(self) -> str:
         mean, std = (", ".join(f"{value:.6g}" for value in values) for values in (self.mean(), self.std()))

@@ -29,10 +29,13 @@ from orcast.oracles._members import horizon
 
 Array = NDArray[np.float64]
 
-# Defaults of the last layer: vertices of the grids, weights of the payoffs, the temperature and its growth.
+# Defaults of the last layer: vertices of the grids, weights of the payoffs, the temperature and when it begins to grow.
 VERTICES = 16
 CALIBRATION, CALIBEATING, BIAS, REGRET = 1.0, 0.5, 0.25, 1.0
 KAPPA, SETTLING = 6.0, 500.0
+# The shape of the hats: how far the outer vertices are from 0 and 1, in spacings, and how steeply one gives way to the
+# next.  (0, 1) is linear interpolation between 0 and 1; (0.5, 2) are soft bins of equal width.
+MARGIN, STEEPNESS = 0.0, 1.0
 # Regret counts in units of this part of the expert's usual loss, or of the most that can come if that is larger.
 REGRET_PART = 0.5
 OWN_WORD = 5.0
@@ -245,13 +248,12 @@ def step(memory, i, record, y, weight, f, gain):
             total += spread[j * count + k] * f[k]
         gain[j] = total
         variance += total * f[j]
-    # The error after the step, so that no step overshoots.
+    # The error after the step, so that no step overshoots: two Newton steps from the error before it.
     reach = weight * variance
     p = sigmoid(z)
     error = (y - p) / (1.0 + reach * p * (1.0 - p))
-    for _ in range(2):
-        p = sigmoid(z + reach * error)
-        error -= (error - (y - p)) / (1.0 + reach * p * (1.0 - p))
+    p = sigmoid(z + reach * error)
+    error -= (error - (y - p)) / (1.0 + reach * p * (1.0 - p))
     curvature = weight * max(p * (1.0 - p), LEAST_CURVATURE)
     shrink = curvature / (1.0 + curvature * variance)
     keep = KEEP[i]
@@ -312,15 +314,15 @@ def temperature(rounds):
 
 @kernel
 def hat(at, vertices):
-    """The vertex below a point of [0, 1] and the weight of the next: the hat weights there are 1 - share and share."""
-    place = at * (vertices - 1)
-    k = min(int(place), vertices - 2)
-    return k, place - k
+    """A vertex and a share: the hat weights of a point of [0, 1] are 1 - share there and share at the next vertex."""
+    place = at * (vertices - 1 + 2.0 * MARGIN) - MARGIN
+    k = min(max(math.floor(place), 0), vertices - 2)
+    return k, min(max(0.5 + STEEPNESS * (place - k - 0.5), 0.0), 1.0)
 
 
 @kernel
 def interpolate(table, at):
-    """A function given at the vertices, linear between them."""
+    """A function given at the vertices, taken between them."""
     k, share = hat(at, table.shape[0])
     return (1.0 - share) * table[k] + share * table[k + 1]
 
@@ -344,9 +346,11 @@ def advantage(p, owed_p, fixed, owed_r, xs, cs, eager):
 @kernel
 def slope(p, owed_p, owed_r, xs, cs, eager):
     """Derivative of the advantage, that of the regret scales left out."""
-    last = owed_p.shape[0] - 1
-    k = min(int(p * last), last - 1)
-    total = -(owed_p[k + 1] - owed_p[k]) * last
+    vertices = owed_p.shape[0]
+    k, share = hat(p, vertices)
+    total = 0.0
+    if 0.0 < share < 1.0:
+        total -= (owed_p[k + 1] - owed_p[k]) * (vertices - 1 + 2.0 * MARGIN) * STEEPNESS
     for e in range(xs.shape[0]):
         if owed_r[e] > 0.0:
             total -= 2.0 * eager * owed_r[e] * regret_scale(p, xs[e], cs[e])
@@ -356,15 +360,17 @@ def slope(p, owed_p, owed_r, xs, cs, eager):
 @kernel
 def bracket(m, towards, prior_logit, kappa, owed_p, fixed, owed_r, xs, cs, eager):
     """The first stretch between vertices, from the prior m on in the direction of the pull, that holds a root."""
-    last = owed_p.shape[0] - 1
+    vertices = owed_p.shape[0]
+    spacings = vertices - 1 + 2.0 * MARGIN
     near = m
-    k = int(m * last)
     if towards > 0.0:
-        k += 1
-    elif k >= m * last:
-        k -= 1
-    while 0 < k < last:
-        far = k / last
+        k = math.floor(m * spacings - MARGIN) + 1
+    else:
+        k = math.ceil(m * spacings - MARGIN) - 1
+    while 0 <= k < vertices:
+        far = (k + MARGIN) / spacings
+        if not 0.0 < far < 1.0:
+            break
         value = advantage(far, owed_p, fixed, owed_r, xs, cs, eager)
         if kappa > 0.0:
             value -= kappa * (math.log(far / (1.0 - far)) - prior_logit)

@@ -50,9 +50,11 @@ DOUBT = 0.5
 BOUND_MASS = 1e-4
 # Even mass mixed in where even cells replace those around the expert.
 EVEN_SHARE = 0.01
-# Without bounds, cells reach this far beyond the expert's outer quantiles, in units of its spread, or of USUAL times its
-# usual loss if that is more; and at least LEAST of its size.
-WINDOW, USUAL, LEAST = 12.0, 3.0, 1e-3
+# Without bounds, cells reach this far beyond the expert's outer quantiles, in units of its 98% spread, or of USUAL times
+# its usual loss if that is more; or, if it claims to know exactly, a share LEAST of its size.
+WINDOW, USUAL, LEAST = 12.0, 4.0, 1e-3
+# No number grows beyond this, whatever an adversary does.
+FARTHEST = 1e110
 # Experts are weighed by their discounted loss at this rate.
 POOL_RATE = 2.0
 
@@ -87,11 +89,12 @@ def set_window(rules, q, shifted, usual, info):
     if rules.low > -np.inf and rules.high < np.inf:
         return
     last = q.shape[0] - 1
-    reach = max(q[last] - q[0], shifted[last] - shifted[0], USUAL * usual)
     size = max(abs(q[0]), abs(q[last]))
-    reach = WINDOW * max(reach, LEAST * size * 1e-3, 1e-12 * size + 1e-100)
-    if reach <= WINDOW * 1e-5 * size and q[last] <= q[0]:
+    reach = max(WINDOW * max(q[last] - q[0], shifted[last] - shifted[0]), USUAL * usual)
+    if reach <= 1e-9 * size:
         reach = LEAST * size
+    if reach == 0.0:
+        reach = 1.0
     if rules.low == -np.inf:
         info[LOW] = min(q[0], shifted[0]) - reach
     if rules.high == np.inf:
@@ -162,8 +165,8 @@ def open_round(rules, memory, experts, pending, rnd, mix):
             _tracker.track(
                 pool,
                 rules.scores,
-                rules.low,
-                rules.high,
+                max(rules.low, -FARTHEST),
+                min(rules.high, FARTHEST),
                 smallest,
                 rules.learners,
                 losses,
@@ -346,8 +349,8 @@ def teach(rules, memory, rnd, y):
             rnd.experts[0],
             rules.scores,
             rules.grid,
-            rules.low,
-            rules.high,
+            max(rules.low, -FARTHEST),
+            min(rules.high, FARTHEST),
             rules.learners,
             memory.track_loss[horizon(info[PENDING])],
             LOSS_KEEP,

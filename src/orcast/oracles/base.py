@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.ledger import Guarantee
+from orcast.ledger import Guarantee, Ledger
 from orcast.oracles.terms import Terms
 
 Array = NDArray[np.float64]
@@ -20,6 +20,12 @@ class Engine(Protocol):
     """A ledger and its learners, which play rounds; a page is what a round must remember until its outcome comes."""
 
     runs: bool
+    terms: Terms
+
+    @property
+    def ledger(self) -> Ledger:
+        """What is owed so far."""
+        ...
 
     def predict(
         self, experts: Array | None, features: Any = None, *, pending: float = 0.0, reserved: float = 0.0
@@ -29,6 +35,10 @@ class Engine(Protocol):
 
     def update(self, page: Any, y: Any, *, reserved: float = 0.0) -> None:
         """Book the outcome of a round."""
+        ...
+
+    def payoff(self, page: Any, y: Any) -> Array:
+        """The core payoff that an outcome would book."""
         ...
 
     def forecast(self, page: Any) -> Any:

@@ -105,9 +105,13 @@ class OrderedPrior:
         tilt = np.log(np.maximum(p, 1e-300)) - np.log(np.maximum(mix, 1e-300))
         rnd.cells[_state.TILT, :n] = 0.0 if cold else np.clip(tilt, -6.0, 6.0)
 
+    def near(self, rnd: Round, y: float) -> float:
+        """The outcome clipped to the window of the round."""
+        return min(max(y, float(rnd.info[_state.LOW])), float(rnd.info[_state.HIGH]))
+
     def place(self, rnd: Round, y: float) -> int:
         """The cell of an outcome."""
-        near = min(max(y, float(rnd.info[_state.LOW])), float(rnd.info[_state.HIGH]))
+        near = self.near(rnd, y)
         n = int(rnd.info[_state.CELLS])
         return int(_cells.locate(near, rnd.cells[_state.LEFT], rnd.cells[_state.RIGHT], n))
 
@@ -199,6 +203,10 @@ class FinitePrior:
     def keep(self, rnd: FiniteRound, p: Array, mix: Array, cold: bool) -> None:
         """Remember what is played."""
         rnd.played[:] = p
+
+    def near(self, rnd: FiniteRound, y: Any) -> Any:
+        """The outcome as it is."""
+        return y
 
     def place(self, rnd: FiniteRound, y: Any) -> int:
         """The cell of an outcome."""
@@ -353,12 +361,21 @@ class DenseEngine:
             hand.descend(1e3 * min(usual, 10.0), log_prior, log_prior)
         hand.settle_on(mix)
 
+    def payoff(self, page: DensePage, y: Any) -> Array:
+        """The core payoff that an outcome would book."""
+        if page.cores is None:
+            page.cores = self._cores(page.round, page.features)
+        p = self.prior.played(page.round)
+        k, near = self.prior.place(page.round, y), self.prior.near(page.round, y)
+        return np.concatenate([core.booked(p, k, near) for core in page.cores])
+
     def update(self, page: DensePage, y: Any, *, reserved: float = 0.0) -> None:
         """Book the outcome of a round."""
-        cores = page.cores or self._cores(page.round, page.features)
+        payoff = self.payoff(page, y)
         p = self.prior.played(page.round)
         k = self.prior.place(page.round, y)
-        payoff = np.concatenate([core.booked(p, k, y) for core in cores])
+        assert page.cores is not None
+        cores = page.cores
         ledger = self.ledger
         _rounds.settle(
             ledger.layout,

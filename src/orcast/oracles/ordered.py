@@ -18,12 +18,13 @@ from orcast import ledger as _ledger
 from orcast.contexts import Known
 from orcast.forecasts import Forecast
 from orcast.ledger import Guarantee, Ledger
-from orcast.oracles import _cells, _play, _rounds, _state, _tracker
+from orcast.oracles import _cells, _ordered, _play, _rounds, _state, _tracker
 from orcast.oracles._state import Memory, Round, Rules
 from orcast.oracles.explain import Piece, explanation
 from orcast.oracles.terms import Terms
 from orcast.payoffs import Board, NoRegret
 from orcast.payoffs.cores import ExplicitCore
+from orcast.payoffs.recipe import BoundedCore
 from orcast.spaces import TAIL_MASS, OrderedSpace
 
 Array = NDArray[np.float64]
@@ -244,23 +245,44 @@ class OrderedEngine:
                 witness[row, at : at + core.size, :n] = values
             at += core.size
         _play.play(self.rules, self.memory, n, mix[:n], float(pending), reserved, rnd, witness)
+        for core in cores:
+            if isinstance(core, BoundedCore):
+                core.assess(np.zeros(core.size), 1.0, rnd.cells[_state.PLAYED, :n])
         return cores
 
     def _cores(self, rnd: Round, features: Any) -> list[ExplicitCore]:
         board = board_of(self.space, rnd, features)
         return [part.core(board, {}) for part in self.explicit]  # type: ignore[misc]
 
+    def payoff(self, page: Page, y: float) -> Array:
+        """The core payoff that an outcome would book."""
+        rnd = page.round
+        out = np.empty(int(_play.core_size(self.rules, len(rnd.rivals))))
+        near = min(max(y, float(rnd.info[_state.LOW])), float(rnd.info[_state.HIGH]))
+        k = self._cell(rnd, near)
+        _ordered.payoff(self.rules, rnd, near, k, self._witnesses(page, near, k), out)
+        return out
+
     def update(self, page: Page, y: float, *, reserved: float = 0.0) -> None:
         """Book the outcome of a round."""
-        at = NOTHING
         rnd = page.round
+        at = NOTHING
         if self.explicit:
-            cores = page.cores or self._cores(rnd, page.features)
-            n = int(rnd.info[_state.CELLS])
             near = min(max(y, float(rnd.info[_state.LOW])), float(rnd.info[_state.HIGH]))
-            k = int(_cells.locate(near, rnd.cells[_state.LEFT], rnd.cells[_state.RIGHT], n))
-            at = np.concatenate([np.zeros(self.rules.orders), *(core.witness.point(near, k) for core in cores)])
+            at = self._witnesses(page, near, self._cell(rnd, near))
         _rounds.update(self.rules, self.memory, rnd, reserved, y, at)
+
+    def _cell(self, rnd: Round, near: float) -> int:
+        n = int(rnd.info[_state.CELLS])
+        return int(_cells.locate(near, rnd.cells[_state.LEFT], rnd.cells[_state.RIGHT], n))
+
+    def _witnesses(self, page: Page, near: float, k: int) -> Array:
+        """The witnesses of an outcome; powers are the kernels' business."""
+        if not self.explicit:
+            return NOTHING
+        if page.cores is None:
+            page.cores = self._cores(page.round, page.features)
+        return np.concatenate([np.zeros(self.rules.orders), *(core.witness.point(near, k) for core in page.cores)])
 
     @property
     def runs(self) -> bool:

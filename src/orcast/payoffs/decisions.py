@@ -14,7 +14,7 @@ from orcast.contexts import Context
 from orcast.payoffs.base import Board, Core, Part, Payoff
 from orcast.payoffs.calibration import closed
 from orcast.payoffs.cores import MEAN_WEIGHTS, NODES, ContextCore, ExplicitCore, Witness, softmax, witness_on
-from orcast.spaces import FiniteSpace, Interval, Space
+from orcast.spaces import FiniteSpace, Interval, OrderedSpace, Space
 
 Array = NDArray[np.float64]
 
@@ -49,7 +49,7 @@ class _WithUtility(Payoff):
         return worth
 
     def _range_on(self, space: Space) -> float:
-        """The difference between the best and the worst that can happen, measured where it can be."""
+        """The most that the worth of an action can change, measured where it can be."""
         if self.utility_range is not None:
             return self.utility_range
         if self._takes_features or not isinstance(space, (Interval, FiniteSpace)):
@@ -60,29 +60,44 @@ class _WithUtility(Payoff):
         else:
             values = np.linspace(space.low, space.high, 513).tolist()
         table = np.array([self._worth(y, None) for y in values])
-        return max(float(table.max() - table.min()), 1e-300)
+        return max(float((table.max(axis=0) - table.min(axis=0)).max()), 1e-300)
 
     def _witness(self, board: Board, unit: float) -> Witness:
-        witness = witness_on(board, lambda y: self._worth(y, board.features) / unit, len(self.actions), "utility")
-        least, most = float(witness.low.min()), float(witness.high.max())
-        if most - least > 1.0 + 1e-6:
+        least, most = self._limits(board.space, board.forecast(board.expert), board.features, unit)
+
+        def worth(y: Any) -> Array:
+            return np.clip(self._worth(y, board.features), least, most) / unit
+
+        witness = witness_on(board, worth, len(self.actions), "utility")
+        spread = float((witness.high.max(axis=1) - witness.low.min(axis=1)).max())
+        if spread > 1.0 + 1e-6 and np.isinf(most).all():
             raise ValueError(
-                f"expected utilities within a range of {unit:g}, got {(most - least) * unit:g} (utility_range= widens it)"
+                f"expected utilities of an action within a range of {unit:g}, got {spread * unit:g} "
+                "(utility_range= widens it)"
             )
         return witness
 
-    def _errors(self, space: Space, forecast: Any, y: Any, x: Any) -> tuple[Array, Array]:
+    def _limits(self, space: Space, expert: Any, x: Any, unit: float) -> tuple[Any, Any]:
+        """Where utilities are cut off: nowhere on a bounded space, else half the range around the expert's median."""
+        if not isinstance(space, OrderedSpace) or np.isfinite(space.high - space.low):
+            return -np.inf, np.inf
+        centre = self._worth(expert.median(), x)
+        return centre - 0.5 * unit, centre + 0.5 * unit
+
+    def _errors(self, space: Space, forecast: Any, y: Any, expert: Any, x: Any) -> tuple[Array, Array]:
         """Expected utilities, and those minus the real ones, as written."""
         if isinstance(space, FiniteSpace):
             table = np.array([self._worth(space.value(k), x) for k in range(space.cells)])
             expected = forecast.mass @ table
             return expected, expected - table[space.cell(space.outcome(y))]
+        least, most = self._limits(space, expert, x, self._range_on(space))
         left, right = closed(forecast)
         expected = np.zeros(len(self.actions))
         for a, b, mass in zip(left, right, forecast.mass, strict=True):
             nodes = [float(a + share * (b - a)) for share in NODES]
-            expected += mass * (MEAN_WEIGHTS @ np.array([self._worth(node, x) for node in nodes]))
-        return expected, expected - self._worth(float(np.clip(y, left[0], right[-1])), x)
+            expected += mass * (MEAN_WEIGHTS @ np.array([np.clip(self._worth(node, x), least, most) for node in nodes]))
+        real = np.clip(self._worth(float(np.clip(y, left[0], right[-1])), x), least, most)
+        return expected, expected - real
 
     def _plain(self) -> dict[str, Any]:
         return {"actions": [str(action) for action in self.actions], "utility_range": self.utility_range}
@@ -91,8 +106,10 @@ class _WithUtility(Payoff):
 class DecisionCalibration(_WithUtility):
     """On average each action is worth what the forecasts say it is (paper, section 3).
 
-    payoff_a = E_p[u(a, y', x)] - u(a, y, x), in units of ``utility_range``, the largest minus the least utility (measured
-    on a bounded space if u does not depend on features).  The tilt is explicit.  Squared bound: the number of actions.
+    payoff_a = E_p[u(a, y', x)] - u(a, y, x), in units of ``utility_range``, the largest minus the least utility of an
+    action (measured on a bounded space if u does not depend on features).  On a space without bounds utilities are cut
+    off at half that range from what they are at the expert's median.  The tilt is explicit.  Squared bound: the number
+    of actions.
 
     >>> import orcast as oc
     >>> umbrella = oc.DecisionCalibration(["take", "leave"], lambda a, y: -0.2 if a == "take" else -1.0 * y)
@@ -128,7 +145,7 @@ class DecisionCalibration(_WithUtility):
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
         """Expected minus real utilities, in units of their range."""
-        return self._errors(space, forecast, y, x)[1] / self._range_on(space)
+        return self._errors(space, forecast, y, expert, x)[1] / self._range_on(space)
 
     def summary(self, mean: Array) -> float:
         """The largest error of a mean utility, in units of their range."""
@@ -188,7 +205,7 @@ class SwapRegret(_WithUtility):
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
         """Weights of the best action, times expected minus real utilities in units of their range."""
         unit = self._range_on(space)
-        expected, errors = self._errors(space, forecast, y, x)
+        expected, errors = self._errors(space, forecast, y, expert, x)
         weights = np.exp(self.sharpness * (expected - expected.max()) / unit)
         weights /= weights.sum()
         return np.outer(weights, errors / unit).ravel()

@@ -169,7 +169,7 @@ class TopLabelCalibration(Payoff):
     arg max, so that two labels that are almost tied share the weight.  Squared bound: 1.
 
     >>> import orcast as oc
-    >>> TopLabelCalibration().on(oc.Labels("abc")).bound
+    >>> TopLabelCalibration().on(oc.Labels(["a", "b", "c"])).bound
     1.0
     """
 

@@ -14,7 +14,7 @@ from orcast.checks import number, short
 from orcast.contexts import Context
 from orcast.payoffs.base import NOTHING, UNKNOWN, Board, Core, Part, Payoff
 from orcast.payoffs.calibration import closed, increasing
-from orcast.payoffs.cores import MEAN_WEIGHTS, NODES, ContextCore, ExplicitCore, vector, witness_on
+from orcast.payoffs.cores import MEAN_WEIGHTS, NODES, ContextCore, ExplicitCore, Witness, vector, witness_on
 from orcast.spaces import FiniteSpace, Interval, OrderedSpace, Space
 
 Array = NDArray[np.float64]
@@ -125,14 +125,14 @@ class Recipe(Payoff):
         size = self._at(probe, board.features).size
         witness = witness_on(board, lambda y: self._at(y, board.features), size, "witness")
         if self.moment is None:
-            return _Bounded(ExplicitCore(witness), self.limit)
+            return BoundedCore(ExplicitCore(witness), self.limit)
         moment = self.moment
 
         def context(p: Array) -> Array:
             return vector(moment, board.features, board.forecast(p), what="context")
 
         groups = context(board.expert if board.expert.size else np.full(board.cells, 1.0 / board.cells)).size
-        return _Bounded(ContextCore(witness, context, groups), self.limit)
+        return BoundedCore(ContextCore(witness, context, groups), self.limit)
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
         """The outer product, as written."""
@@ -154,13 +154,19 @@ class Recipe(Payoff):
         return {"bound": self.limit}
 
 
-class _Bounded(Core):
+class BoundedCore(Core):
     """A core whose squared norm is checked wherever it is assessed or booked."""
 
     def __init__(self, core: Core, limit: float) -> None:
         self.core, self.limit, self.size = core, limit, core.size
         self.table, self.spans = core.table, core.spans  # type: ignore[method-assign]
         self.field, self.jacobian = core.field, core.jacobian  # type: ignore[method-assign]
+
+    @property
+    def witness(self) -> Witness:
+        """Of a core whose tilt is explicit."""
+        found: Witness = self.core.witness  # type: ignore[attr-defined]
+        return found
 
     def booked(self, p: Array, k: int, y: Any) -> Array:
         """Checked."""

@@ -178,7 +178,7 @@ class Circle(FiniteSpace):
 
     def cell(self, canonical: float) -> int:
         """The cell of a canonical outcome."""
-        return min(int(canonical / self.period * self.cells), self.cells - 1)
+        return min(int(canonical * self.cells / self.period), self.cells - 1)
 
     def value(self, k: int) -> float:
         """The centre of cell k."""

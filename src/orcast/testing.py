@@ -1,0 +1,383 @@
+"""Checks of a payoff, of ours or of your own: may it be played, and is its promise kept against the worst?
+
+Each check returns nothing, or raises :class:`PayoffError` with one sentence that names what is wrong.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orcast.forecasts import Forecast
+from orcast.game import Forecaster, plain_features
+from orcast.ledger import BUDGET, EXCESS, HOLDS, WORST, Ledger
+from orcast.oracles import Committee, Oracle
+from orcast.oracles.dense import DenseEngine
+from orcast.oracles.terms import Terms
+from orcast.payoffs import Core, NoRegret, Part, Payoff
+from orcast.payoffs.regret import RegretCore
+from orcast.spaces import FiniteSpace, OrderedSpace, Space
+
+Array = NDArray[np.float64]
+Features = Callable[[np.random.Generator], Any]
+
+ROUNDING = 1e-9
+
+
+class PayoffError(ValueError):
+    """A payoff that may not be played as it is."""
+
+
+def check_payoff(payoff: Payoff, space: Space, *, x: Any = None, trials: int = 12, seed: int = 0) -> None:
+    """Is a payoff bounded, consistent and continuous (conditions 1 to 3 of the paper, or A.1 if one-sided)?
+
+    Tried numerically, on random forecasts and along paths between them; ``x`` are features, or a function of a random
+    generator that makes them.
+
+    >>> import orcast as oc
+    >>> oc.check_payoff(oc.QuantileCalibration(), oc.Interval(0, 1))
+    >>> oc.check_payoff(oc.Custom(lambda x, p, y: [y - 0.5], bound=1.0), oc.Interval(0, 1))
+    Traceback (most recent call last):
+    orcast.testing.PayoffError: expected a consistent payoff (its mean under the forecast is zero), got a mean of ...
+    """
+    rng = np.random.default_rng(seed)
+    for _ in range(max(trials // 4, 1)):
+        for part, core, board_cells in cores_of(payoff, space, rng, x):
+            for _ in range(4):
+                p, other = random_masses(board_cells, rng), random_masses(board_cells, rng)
+                _check_bounded(part, core, p)
+                _check_consistent(part, core, p)
+                _check_continuous(part, core, p, other)
+
+
+def check_table(payoff: Payoff, space: Space, *, x: Any = None, trials: int = 12, seed: int = 0) -> None:
+    """Is what is played the payoff as its definition says, for every outcome tried?"""
+    rng = np.random.default_rng(seed)
+    for _ in range(trials):
+        features = _features(x, rng)
+        engine, page, board = _open(payoff, space, rng, features)
+        for part, core, state in zip(engine.terms.parts, engine._cores(page, features), engine.states, strict=True):
+            if state and not isinstance(part.payoff, NoRegret):
+                continue  # what is learnt on the way has no definition beforehand
+            p = random_masses(board.cells, rng)
+            forecast, expert = board.forecast(p), board.forecast(board.expert)
+            if isinstance(core, RegretCore) and isinstance(space, OrderedSpace) and not np.isfinite(space.high):
+                continue  # scores are taken of the outcome clipped to the window
+            for y in outcomes_of(space, board, rng):
+                k = engine.prior.place(page, y)
+                fast = core.booked(p, k, y)
+                slow = part.payoff.evaluate(space, forecast, _value(space, y), expert, features)
+                if isinstance(core, RegretCore):
+                    fast = core.excess(p, k, y).ravel()
+                if fast.shape != slow.shape or not np.allclose(fast, slow, rtol=1e-6, atol=1e-8):
+                    raise PayoffError(
+                        f"expected what {part.payoff!r} evaluates to for the outcome {y!r}, got another payoff, "
+                        f"off by {_apart(fast, slow)}"
+                    )
+                _check_within_spans(part, core, p, k, core.booked(p, k, y))
+
+
+def check_jacobian(payoff: Payoff, space: Space, *, x: Any = None, trials: int = 6, seed: int = 0) -> None:
+    """Is each part's derivative of its field that of finite differences (up to a constant in each column)?"""
+    rng = np.random.default_rng(seed)
+    for _ in range(trials):
+        for part, core, cells in cores_of(payoff, space, rng, x):
+            p = random_masses(cells, rng)
+            p = 0.5 * p + 0.5 / cells
+            # small, because large derivatives are clipped on purpose
+            s = 1e-3 * rng.standard_normal(core.size)
+            if isinstance(core, RegretCore):
+                core.rescale(p)
+            analytic = core.jacobian(s, p)
+            if analytic is None:
+                continue
+            wrong = 0
+            for j in rng.integers(0, cells, 8):
+                step = 1e-7
+                up, down = p.copy(), p.copy()
+                up[j] += step
+                down[j] -= step
+                # masses are moved one at a time, so the sums over them are not one; a kink may lie in between
+                numeric = (core.field(s, up) - core.field(s, down)) / (2.0 * step)
+                gap = numeric - analytic[:, j]
+                gap -= gap.mean()
+                wrong += float(np.abs(gap).max()) > 1e-4 * max(float(np.abs(analytic).max()), 1e-3)
+            if wrong > 2:
+                raise PayoffError(f"expected the derivative of the field of {part.payoff!r}, got another")
+
+
+def check_guarantee(
+    payoff: Payoff,
+    space: Space,
+    *,
+    x: Any = None,
+    experts: Callable[[int], Any] | None = None,
+    rounds: int = 200,
+    held: float = 0.99,
+    oracle: Oracle | None = None,
+    memory: float | None = None,
+    seed: int = 0,
+) -> float:
+    """Play against a Nature that sees each forecast and picks the outcome that hurts most; returns the share held.
+
+    After every round the miscalibration is at most what was promised, without what a broken certificate added, no
+    outcome is worse than certified, and certificates hold in at least the share ``held`` of the rounds.
+    """
+    rng = np.random.default_rng(seed)
+    game = Forecaster(space, payoff, oracle=Committee() if oracle is None else oracle, memory=memory)
+    for t in range(rounds):
+        expert = some_expert(space, rng) if experts is None else experts(t)
+        game.predict(expert, x=_features(x, rng))
+        note = game._waiting[None].page.note.copy()
+        y, square = worst_outcome(game, rng=rng)
+        ledger: Ledger = game._engine.ledger
+        if square > note[WORST] * (1.0 + ROUNDING) + ROUNDING:
+            raise PayoffError(
+                f"expected no outcome worse than certified ({note[WORST]:.6g}), got {square:.6g} by {y!r} in round {t}"
+            )
+        excess = float(ledger.account[EXCESS])
+        game.update(y)
+        allowed = float(ledger.account[BUDGET] - ledger.account[EXCESS])
+        if note[HOLDS] and excess == 0.0 and ledger.square > allowed * (1.0 + ROUNDING) + ROUNDING:
+            raise PayoffError(
+                f"expected a squared sum of at most {allowed:.6g} after round {t}, got {ledger.square:.6g}"
+            )
+    share = game.guarantee.held
+    if share < held:
+        raise PayoffError(f"expected certificates that hold in {held:.1%} of the rounds, got {share:.1%}")
+    return share
+
+
+def check_state(payoff: Payoff, space: Space, *, x: Any = None, rounds: int = 6, seed: int = 0) -> None:
+    """Does a saved game continue bit for bit, with a round waiting?"""
+    rng = np.random.default_rng(seed)
+    game = Forecaster(space, payoff, oracle=Committee())
+    for _ in range(rounds):
+        game.predict(some_expert(space, rng), x=_features(x, rng))
+        game.update(some_outcome(space, rng))
+    features, expert = _features(x, rng), some_expert(space, rng)
+    game.predict(expert, x=features, id="waiting")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "state.orcast"
+        game.save(path)
+        twin = Forecaster.load(path, payoff=payoff, space=space)
+    y = some_outcome(space, rng)
+    masses = []
+    for each in (game, twin):
+        each.update(y, id="waiting")
+        masses.append(each.predict(expert, x=features).mass)
+    if not np.array_equal(*masses) or game.guarantee != twin.guarantee:
+        raise PayoffError(f"expected a game with {payoff!r} that continues bit for bit after a load, got another")
+
+
+def check_all(payoff: Payoff, space: Space, *, x: Any = None, rounds: int = 100, held: float = 0.99) -> None:
+    """All of the above.
+
+    >>> import orcast as oc
+    >>> from orcast.testing import check_all
+    >>> check_all(oc.MomentMatching(1), oc.Labels(["home", "away"]))
+    Traceback (most recent call last):
+    TypeError: expected a space of numbers for MomentMatching, got Labels(['home', 'away'])
+    >>> check_all(oc.LabelCalibration(grid=6), oc.Labels(["home", "away"]), rounds=20)
+    """
+    check_payoff(payoff, space, x=x)
+    check_table(payoff, space, x=x)
+    check_jacobian(payoff, space, x=x)
+    check_guarantee(payoff, space, x=x, rounds=rounds, held=held)
+    check_state(payoff, space, x=x)
+
+
+# --- what the checks are made of
+def _features(x: Any, rng: np.random.Generator) -> Any:
+    features = x(rng) if callable(x) else x
+    return None if features is None else plain_features(features)
+
+
+def some_expert(space: Space, rng: np.random.Generator) -> Any:
+    """A random forecast of an expert."""
+    if isinstance(space, OrderedSpace):
+        from orcast.adapters import Normal
+
+        low = space.low if np.isfinite(space.low) else 0.0
+        span = space.high - low if np.isfinite(space.high) else 10.0
+        return Normal(low + span * rng.random(), span * 10.0 ** rng.uniform(-3, -0.5))
+    return random_masses(space.cells, rng)
+
+
+def some_outcome(space: Space, rng: np.random.Generator) -> Any:
+    """A random outcome."""
+    if isinstance(space, OrderedSpace):
+        low = space.low if np.isfinite(space.low) else -5.0
+        high = space.high if np.isfinite(space.high) else low + 20.0
+        return float(rng.uniform(low, high))
+    assert isinstance(space, FiniteSpace)
+    return space.value(int(rng.integers(space.cells)))
+
+
+def random_masses(cells: int, rng: np.random.Generator) -> Array:
+    """Random masses, spread out or concentrated, none of them zero."""
+    p = rng.dirichlet(np.full(cells, 10.0 ** rng.uniform(-1.0, 1.0)))
+    p = 0.999 * p + 0.001 / cells
+    value: Array = p / p.sum()
+    return value
+
+
+def _open(payoff: Payoff, space: Space, rng: np.random.Generator, features: Any) -> tuple[DenseEngine, Any, Any]:
+    from orcast.adapters import expert_row
+
+    oracle = Committee()
+    terms = Terms(space, payoff, ("expert",), None)
+    engine = dense_engine(oracle, terms)
+    row, _ = expert_row(some_expert(space, rng), space)
+    page, _ = engine.prior.open(row[None, :], 0.0)
+    return engine, page, engine.prior.board(page, features)
+
+
+def dense_engine(oracle: Committee, terms: Terms) -> DenseEngine:
+    """The dense engine for any terms, even those that a compiled one would play."""
+    from orcast.oracles.committee import FINITE, LEARNERS, MEMBERS
+
+    return DenseEngine(terms, temperature=oracle.temperature, learners=LEARNERS, members=MEMBERS, finite=FINITE)
+
+
+def cores_of(payoff: Payoff, space: Space, rng: np.random.Generator, x: Any) -> list[tuple[Part, Core, int]]:
+    """Each part of a payoff on the cells of a random round, and how many there are."""
+    features = _features(x, rng)
+    engine, page, board = _open(payoff, space, rng, features)
+    return [
+        (part, core, board.cells) for part, core in zip(engine.terms.parts, engine._cores(page, features), strict=True)
+    ]
+
+
+def outcomes_of(space: Space, board: Any, rng: np.random.Generator) -> Sequence[Any]:
+    """Some outcomes in canonical form, ends of cells among them."""
+    if not isinstance(space, OrderedSpace):
+        assert isinstance(space, FiniteSpace)
+        return [space.outcome(space.value(int(k))) for k in rng.integers(0, space.cells, 6)]
+    ks = rng.integers(0, board.cells, 6)
+    return [float(board.left[k] + (board.right[k] - board.left[k]) * s) for k, s in zip(ks, rng.random(6), strict=True)]
+
+
+def _value(space: Space, y: Any) -> Any:
+    if isinstance(space, OrderedSpace):
+        return y
+    assert isinstance(space, FiniteSpace)
+    return space.value(space.cell(y))
+
+
+def _apart(fast: Array, slow: Array) -> str:
+    return f"{np.abs(fast - slow).max():.3g}" if fast.shape == slow.shape else f"shapes {fast.shape} and {slow.shape}"
+
+
+def _check_within_spans(part: Part, core: Core, p: Array, k: int, booked: Array) -> None:
+    low, high = core.spans(p)
+    room = 1e-6 * np.sqrt(part.bound)
+    if (booked < low[:, k] - room).any() or (booked > high[:, k] + room).any():
+        raise PayoffError(f"expected a payoff of {part.payoff!r} within the ends of its cell, got one beyond")
+
+
+def _check_bounded(part: Part, core: Core, p: Array) -> None:
+    low, high = core.spans(p)
+    largest = float((np.minimum(low * low, high * high)).sum(axis=0).max()) if low is not high else None
+    square = float((low * low).sum(axis=0).max()) if largest is None else largest
+    if not square <= part.bound * (1.0 + 1e-9):
+        raise PayoffError(
+            f"expected a bounded payoff (a squared norm of at most {part.bound:g}), got {square:.6g} of {part.payoff!r}"
+        )
+
+
+def _check_consistent(part: Part, core: Core, p: Array) -> None:
+    mean = core.table(p) @ p
+    off = np.maximum(mean, 0.0) if part.payoff.one_sided else np.abs(mean)
+    if float(off.max()) > 1e-4 * np.sqrt(part.bound):
+        at_most = "at most zero" if part.payoff.one_sided else "zero"
+        raise PayoffError(
+            f"expected a consistent payoff (its mean under the forecast is {at_most}), got a mean of "
+            f"{mean[int(off.argmax())]:.3g} in coordinate {int(off.argmax())} of {part.payoff!r}"
+        )
+
+
+def _check_continuous(part: Part, core: Core, p: Array, other: Array) -> None:
+    """Find the largest step on the way from p to another forecast, and halve it until it is a jump or gone."""
+    shares = np.linspace(0.0, 1.0, 17)
+    tables = [core.table((1.0 - s) * p + s * other) for s in shares]
+    steps = [float(np.abs(b - a).max()) for a, b in zip(tables[:-1], tables[1:], strict=True)]
+    i = int(np.argmax(steps))
+    a, b, low, high = shares[i], shares[i + 1], tables[i], tables[i + 1]
+    for _ in range(34):
+        middle = 0.5 * (a + b)
+        table = core.table((1.0 - middle) * p + middle * other)
+        if float(np.abs(table - low).max()) >= float(np.abs(high - table).max()):
+            b, high = middle, table
+        else:
+            a, low = middle, table
+    jump = float(np.abs(high - low).max())
+    if jump > 1e-3 * np.sqrt(part.bound):
+        raise PayoffError(
+            f"expected a payoff that is continuous in the forecast, got a jump of {jump:.3g} in {part.payoff!r} "
+            "(smooth it over a small range)"
+        )
+
+
+def candidates(game: Forecaster, id: Any = None, points: int = 3) -> list[Any]:
+    """Outcomes, in canonical form, that a clever Nature would look at: every cell, and on a line several points of it."""
+    space = game.space
+    if not isinstance(space, OrderedSpace):
+        assert isinstance(space, FiniteSpace)
+        return [space.outcome(space.value(k)) for k in range(space.cells)]
+    p: Forecast = game._engine.forecast(game._waiting[id].page)
+    left, right = p.left.copy(), p.right.copy()
+    if np.isinf(left[0]):
+        left[0] = right[0] - (right[-2] - left[1])
+    if np.isinf(right[-1]):
+        right[-1] = left[-1] + (right[-2] - right[0])
+    found = {float(left[0]), float(right[-1])}
+    for a, b in zip(left, right, strict=True):
+        found.update(float(a + (b - a) * i / (points - 1)) for i in range(points))
+    return sorted(y for y in found if space.low <= y <= space.high)
+
+
+def worst_outcome(
+    game: Forecaster, id: Any = None, *, points: int = 3, rng: np.random.Generator | None = None
+) -> tuple[Any, float]:
+    """The outcome after which ||S||_+^2 is largest, as users would give it, and that square."""
+    engine = game._engine
+    page = game._waiting[id].page
+    context = page.context if hasattr(page, "context") else page.round.context
+    ledger = engine.ledger
+    best, at = -np.inf, None
+    for y in candidates(game, id, points):
+        square = _square_after(ledger, context, engine.payoff(page, y))
+        if square > best:
+            best, at = square, y
+    return (at if isinstance(game.space, OrderedSpace) else _value(game.space, at)), float(best)
+
+
+def _square_after(ledger: Ledger, context: Array, core: Array) -> float:
+    """||g S + c (x) payoff||_+^2, as written."""
+    square = 0.0
+    for number, (start, size, groups, places, at, one_sided) in enumerate(ledger.layout.parts):
+        own = core[ledger.layout.places[places : places + size]] * ledger.layout.scale[number]
+        sums = ledger.keep * ledger.total[start : start + size * groups].reshape(groups, size)
+        sums = sums + np.outer(context[at : at + groups], own)
+        if one_sided:
+            sums = np.maximum(sums, 0.0)
+        square += float((sums * sums).sum())
+    return square
+
+
+__all__ = [
+    "PayoffError",
+    "check_all",
+    "check_guarantee",
+    "check_jacobian",
+    "check_payoff",
+    "check_state",
+    "check_table",
+    "worst_outcome",
+]
