@@ -6,12 +6,14 @@ import argparse
 import sys
 import time
 
-from benchmarks import adversary, memory, quality, results, speed, yardstick
+from benchmarks import adversary, groups, memory, notions, quality, results, speed, yardstick
 
 SECTIONS = {
     "quality": quality,
     "yardstick": yardstick,
     "guarantee": adversary,
+    "calibration": notions,
+    "groups": groups,
     "speed": speed,
     "memory": memory,
 }

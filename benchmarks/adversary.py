@@ -9,22 +9,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 import orcast as oc
+from benchmarks.nature import ROUNDING, unforgiven, worst_outcome
 from benchmarks.results import Line, Remark
 from benchmarks.streams import BATCH, LATE, batches
 from orcast import ledger
 from orcast.metrics import LEVELS, qce
-from orcast.oracles import _play, _state
-from orcast.oracles._cells import locate
-from orcast.oracles._ordered import payoff
 
 TITLE = "Guarantee: a greedy adversary that sees the forecast"
 ROUNDS, QUICK_ROUNDS = 5000, 500
-LEFT, RIGHT, EXPERT, PLAYED = _state.LEFT, _state.RIGHT, _state.EXPERT, _state.PLAYED
-CELLS, SCALES = _state.CELLS, slice(_state.CRPS_SCALE, _state.MSE_SCALE + 1)
-ROUNDING = 1e-9
 
 EXPERTS: dict[str, Callable[[int], oc.Normal]] = {
     "good": lambda t: oc.Normal(0.5 + 0.3 * np.sin(t / 20.0), 0.1),
@@ -32,34 +26,6 @@ EXPERTS: dict[str, Callable[[int], oc.Normal]] = {
     "edge": lambda t: oc.Normal(0.0, 0.02),
 }
 PAYOFFS: dict[str, Callable[[], Any]] = {"quantile": oc.QuantileCalibration, "default": lambda: None}
-
-
-# Not cached on disk: the cache of a compiled function does not notice when a function that it calls has changed.
-@njit(error_model="numpy")
-def worst_outcome(low, high, levels, orders, weights, one_sided, total, n, left, right, played, expert, scales):
-    """The outcome with the largest ||S + payoff||_+^2, over both ends and the middle of every cell, and that square."""
-    trial = np.empty(total.shape[0])
-    worst = -1.0
-    at = low
-    for k in range(n):
-        for place in range(3):
-            if place == 0:
-                y = left[k]  # an edge belongs to the cell on its left, unless it is an atom
-            elif place == 1:
-                y = 0.5 * (left[k] + right[k])
-            else:
-                y = right[k]
-            j = locate(y, left, right, n)
-            payoff(y, j, n, left, right, played, expert, low, high, levels, orders, weights, scales, trial)
-            square = 0.0
-            for i in range(total.shape[0]):
-                s = total[i] + trial[i]
-                if i < one_sided or s > 0.0:
-                    square += s * s
-            if square > worst:
-                worst = square
-                at = y
-    return at, worst
 
 
 @dataclass
@@ -80,42 +46,24 @@ def duel(expert: Callable[[int], oc.Normal], payoff: Any, rounds: int, *, late: 
     """Play the game; with delay, she picks each outcome when it is revealed, knowing all forecasts until then."""
     recal = oc.Recalibrator(oc.Interval(0.0, 1.0), payoff)
     game = recal._game
-    engine = game._engine
-    rules, memory = engine.rules, engine.memory
+    book = game._engine.ledger
     reveal = batches(rounds) if late else np.arange(1, rounds + 1)
     waiting: deque[int] = deque()
     result = Duel()
     played, outcomes = np.empty((rounds, LEVELS.size)), np.empty(rounds)
 
     def settle(t: int) -> None:
-        page = game._waiting[t].page
-        outcomes[t], worst = worst_outcome(
-            rules.low,
-            rules.high,
-            rules.levels,
-            rules.orders,
-            rules.weights,
-            rules.one_sided,
-            memory.total,
-            int(page.info[CELLS]),
-            page.cells[LEFT],
-            page.cells[RIGHT],
-            page.cells[PLAYED],
-            page.cells[EXPERT],
-            page.info[SCALES],
-        )
-        if not late and worst > page.note[ledger.WORST] * (1.0 + ROUNDING) + ROUNDING:
+        note = game._waiting[t].page.note
+        outcomes[t], worst = worst_outcome(game, t)
+        if not late and worst > note[ledger.WORST] * (1.0 + ROUNDING) + ROUNDING:
             result.uncertified += 1
-        result.largest = max(result.largest, float(page.note[ledger.BOUND]))
+        result.largest = max(result.largest, float(note[ledger.BOUND]))
         begin = time.perf_counter()
         recal.update(outcomes[t], id=t)
         result.seconds += time.perf_counter() - begin
-        # the ledger adds what a broken certificate cost to its promise: here it is not forgiven
-        account = memory.account
-        square = float(_play.squared_norm(memory.total, rules.one_sided))
-        ratio = np.sqrt(square / max(account[ledger.BUDGET] - account[ledger.EXCESS], 1e-300))
-        result.ratio = max(result.ratio, float(ratio))
-        result.violations += bool(ratio > 1.0 + ROUNDING)
+        ratio = unforgiven(book)
+        result.ratio = max(result.ratio, ratio)
+        result.violations += ratio > 1.0 + ROUNDING
 
     for t in range(rounds):
         while waiting and reveal[waiting[0]] <= t:
@@ -130,9 +78,8 @@ def duel(expert: Callable[[int], oc.Normal], payoff: Any, rounds: int, *, late: 
         settle(waiting.popleft())
     result.guarantee = recal.guarantee
     result.qce = qce(played, outcomes, low=0.0, high=1.0)
-    parts = sum(part.weight**2 * (part.bound if part.one_sided else 1.0) for part in recal.payoff)
-    delay = float(memory.account[ledger.DELAY])
-    result.worst_case = float(np.sqrt(parts * (rounds + 2.0 * delay))) / rounds
+    delay = float(book.account[ledger.DELAY])
+    result.worst_case = float(np.sqrt(book.bound * (rounds + 2.0 * delay))) / rounds
     return result
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 import tempfile
 from collections.abc import Iterator
@@ -18,6 +19,14 @@ LIMIT = 32 * 1024
 EARLY, LATER, CONTINUED = 100, 5000, 50
 # Numbers in the file's header have more digits later.
 DIGITS = 64
+
+
+def pickled(recal: oc.Recalibrator) -> float:
+    """Bytes; nan if it cannot be pickled."""
+    try:
+        return float(len(pickle.dumps(recal)))
+    except (AttributeError, TypeError, pickle.PicklingError):
+        return math.nan
 
 
 def measure(quick: bool = False) -> Iterator[Line | Remark]:
@@ -40,13 +49,13 @@ def measure(quick: bool = False) -> Iterator[Line | Remark]:
             play(recal, first, last)
             recal.save(path)
             arrays = sum(array.nbytes for array in recal._game._engine.arrays().values())
-            sizes[last] = (path.stat().st_size, arrays, len(pickle.dumps(recal)))
+            sizes[last] = (path.stat().st_size, arrays, pickled(recal))
             for what, size in zip(("saved", "arrays in memory"), sizes[last], strict=False):
                 yield Line(f"after {last:,} rounds", f"{what}, bytes", size, LIMIT, form=",.0f")
         growth = [later - early for early, later in zip(sizes[EARLY], sizes[LATER], strict=True)]
         yield Line("growth", "saved, bytes", growth[0], DIGITS, form=",.0f", note="digits of counters")
         yield Line("growth", "arrays in memory, bytes", growth[1], 0, "=", form=",.0f")
-        yield Line("pickled, with its configuration", "bytes", sizes[LATER][2], form=",.0f", note=f"growth {growth[2]}")
+        yield Line("pickled, with its configuration", "bytes", sizes[LATER][2], form=",.0f", note=f"growth {growth[2]:.0f}")
         page = recal._game._engine.new_round()
         yield Line("each waiting round", "bytes", sum(array.nbytes for array in page), form=",.0f")
         again = oc.Recalibrator.load(path)

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from statistics import median
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,7 @@ import orcast as oc
 from benchmarks.results import Line, Remark
 from orcast.experiments import data, experts
 from orcast.metrics import LEVELS
+from orcast.oracles.terms import Terms
 
 TITLE = "Speed"
 DEFAULT_LIMIT, SINGLE_LIMIT, BATCH_LIMIT, IMPORT_LIMIT, FIRST_LIMIT = 4.0, 1.5, 80.0, 0.3, 1.0
@@ -83,13 +85,13 @@ def ratios(stream: experts.Stream, repetitions: int) -> Iterator[Line | Remark]:
 
 def batch(stream: experts.Stream, repetitions: int) -> Iterator[Line | Remark]:
     space = oc.Interval(stream.low, stream.high)
-    experts_on_grid = stream.quantile(space.levels)
+    experts_on_grid = stream.quantile(space.levels)[:, None, :]
     at_percents = stream.quantile(LEVELS)
     compiled, whole = [], []
     for _ in range(repetitions + 1):
-        engine = oc.Committee().bind(space, oc.Recalibrator(space).payoff)
+        engine: Any = oc.Committee().bind(Terms(space, oc.Recalibrator(space).payoff, ("expert",), None))
         begin = perf_counter()
-        engine.run(experts_on_grid, stream.y, np.ascontiguousarray(LEVELS))
+        engine.run(experts_on_grid, None, stream.y, np.ascontiguousarray(LEVELS))
         compiled.append(perf_counter() - begin)
         recal = oc.Recalibrator(space)
         begin = perf_counter()

@@ -8,10 +8,12 @@ from numba import njit
 from numpy.typing import NDArray
 
 import orcast as oc
-from orcast.oracles import _cells, _ordered, _state
-from orcast.oracles.engine import Engine
+from orcast.ledger import Layout
+from orcast.oracles import Oracle, _cells, _ordered, _play, _state
+from orcast.oracles.ordered import OrderedEngine
+from orcast.oracles.terms import Terms
 from orcast.payoffs import Payoff
-from orcast.spaces import TAIL_MASS
+from orcast.spaces import TAIL_MASS, OrderedSpace, Space
 
 Vector = NDArray[np.float64]
 
@@ -51,7 +53,7 @@ def forecasts(draw: st.DrawFn, low: float = 0.0, high: float = 1.0, most: int = 
 
 
 @st.composite
-def quantile_rows(draw: st.DrawFn, space: oc.Interval) -> Vector:
+def quantile_rows(draw: st.DrawFn, space: OrderedSpace) -> Vector:
     """An expert's quantiles at the levels of a space: spread, tied, at a bound, or all on one value."""
     some = draw(st.lists(units, min_size=1, max_size=6))
     at = np.sort(draw(st.lists(units, min_size=len(some), max_size=len(some))))
@@ -62,9 +64,11 @@ def quantile_rows(draw: st.DrawFn, space: oc.Interval) -> Vector:
 
 
 @st.composite
-def on_cells(draw: st.DrawFn, space: oc.Interval, empty: bool = True) -> tuple[oc.Forecast, Vector]:
-    """Any masses on the cells around an expert, and other masses on the same cells."""
-    left, right, _, _ = cells_around(space, draw(quantile_rows(space)))
+def on_cells(
+    draw: st.DrawFn, space: oc.Interval, empty: bool = True, jumps: Iterable[float] = ()
+) -> tuple[oc.Forecast, Vector]:
+    """Any masses on the cells around an expert, which have an edge at each jump, and other masses on the same cells."""
+    left, right, _, _ = cells_around(space, draw(quantile_rows(space)), jumps=jumps)
     some = st.floats(1e-4, 1.0) | st.sampled_from([1e-3, 1.0] + [0.0] * empty)
     mass = np.array(draw(st.lists(some, min_size=left.size, max_size=left.size)))
     other = np.array(draw(st.lists(some, min_size=left.size, max_size=left.size)))
@@ -73,11 +77,15 @@ def on_cells(draw: st.DrawFn, space: oc.Interval, empty: bool = True) -> tuple[o
     return oc.Forecast(left, right, mass / mass.sum()), other / other.sum()
 
 
-def cells_around(space: oc.Interval, q: Vector, usual: float = 0.0) -> tuple[Vector, Vector, Vector, NDArray[np.int64]]:
+def cells_around(
+    space: OrderedSpace, q: Vector, usual: float = 0.0, jumps: Iterable[float] = ()
+) -> tuple[Vector, Vector, Vector, NDArray[np.int64]]:
     """What build_cells makes of an expert's quantiles and its usual loss: left, right, masses, slots."""
-    left, right, mass = np.empty((3, space.cells))
+    edges = np.array(list(jumps), dtype=np.float64)
+    left, right, mass = np.empty((3, space.cells + edges.size))
     slots = np.empty(space.cells, dtype=np.int64)
     n = _cells.build_cells(q, space.low, space.high, space.tail_cells, TAIL_MASS, usual, left, right, mass, slots)
+    n = _cells.cut_cells(edges, n, left, right, mass, slots)
     return left[:n].copy(), right[:n].copy(), mass[:n].copy(), slots
 
 
@@ -106,98 +114,117 @@ def slow_locate(y: float, left: Vector, right: Vector) -> int:
     return 0 if y <= left[0] else left.size - 1
 
 
-def page_with(engine: Engine, p: oc.Forecast, expert: Vector, scales: tuple[float, float] = (2.0, 3.0)) -> _state.Round:
+def bound_to(space: Space, payoff: Payoff, oracle: Oracle | None = None, experts: tuple[str, ...] = ("expert",)):  # type: ignore[no-untyped-def]
+    """The engine of a payoff on a space."""
+    return (oc.Equilibrium() if oracle is None else oracle).bind(Terms(space, payoff, experts, None))
+
+
+def page_with(engine: OrderedEngine, p: oc.Forecast, expert: Vector) -> _state.Round:
     """A round that played p, whatever the oracle would have done; the expert's masses are on the same cells."""
-    page = engine.new_round()
+    rnd = engine.new_round()
     n = p.mass.size
-    page.info[_state.CELLS] = n
-    page.info[_state.CRPS_SCALE], page.info[_state.MSE_SCALE] = 2.0, 3.0
+    rnd.info[_state.CELLS] = n
+    rnd.info[_state.LOW], rnd.info[_state.HIGH] = engine.space.low, engine.space.high
+    rnd.units[_state.CRPS], rnd.units[_state.MSE] = 2.0, 3.0
     for row, values in zip(
         (_state.LEFT, _state.RIGHT, _state.PLAYED, _state.EXPERT), (p.left, p.right, p.mass, expert), strict=True
     ):
-        page.cells[row, :n] = values
-    return page
+        rnd.cells[row, :n] = values
+    rnd.rivals[:, :n] = expert
+    rnd.expected[:] = witnesses(engine, rnd)[_state.MEAN, :, :n] @ p.mass
+    return rnd
 
 
-def slow_payoff(engine: Engine, page: _state.Round, y: float) -> Vector:
-    """The whole weighted payoff of a round from the parts' own `evaluate`."""
-    n = int(page.info[_state.CELLS])
-    left, right = page.cells[_state.LEFT, :n], page.cells[_state.RIGHT, :n]
-    p = oc.Forecast(left, right, page.cells[_state.PLAYED, :n])
-    expert = oc.Forecast(left, right, page.cells[_state.EXPERT, :n])
+def witnesses(engine: OrderedEngine, rnd: _state.Round, features: object = None) -> NDArray[np.float64]:
+    """What the kernels see of the witnesses: powers first, then whatever else is explicit."""
+    rules = engine.rules
+    n = int(rnd.info[_state.CELLS])
+    table = np.zeros((3, rules.witnesses, engine.capacity))
+    low, high = rnd.info[_state.LOW], rnd.info[_state.HIGH]
+    a = (rnd.cells[_state.LEFT, :n] - low) / (high - low)
+    b = (rnd.cells[_state.RIGHT, :n] - low) / (high - low)
+    for order in range(1, rules.orders + 1):
+        unit = [oc.Forecast([u], [v], [1.0]).moment(order) for u, v in zip(a, b, strict=True)]
+        table[:, order - 1, :n] = unit, a**order, b**order
+    at = rules.orders
+    for core in engine._cores(rnd, features):
+        table[:, at : at + core.size, :n] = core.witness.mean, core.witness.low, core.witness.high
+        at += core.size
+    return table
+
+
+def whole(layout: Layout, core: Vector, context: Vector) -> Vector:
+    """The payoff as the ledger holds it: scale times context (x) the part's share of the core, part after part."""
+    parts = []
+    for number, (_, size, groups, places, at, _) in enumerate(layout.parts):
+        own = core[layout.places[places : places + size]]
+        parts.append(layout.scale[number] * np.outer(context[at : at + groups], own).ravel())
+    return np.concatenate(parts) if parts else np.empty(0)
+
+
+def slow_payoff(engine: OrderedEngine, rnd: _state.Round, y: float, features: object = None) -> Vector:
+    """The whole weighted payoff of a round with one expert, from the parts' own `evaluate`."""
+    n = int(rnd.info[_state.CELLS])
+    left, right = rnd.cells[_state.LEFT, :n], rnd.cells[_state.RIGHT, :n]
+    p = oc.Forecast(left, right, rnd.cells[_state.PLAYED, :n])
+    expert = oc.Forecast(left, right, rnd.rivals[0, :n])
     span = engine.space.high - engine.space.low
     # squared errors are booked in units of the interval
-    units_of = {"crps": page.info[_state.CRPS_SCALE], "mse": page.info[_state.MSE_SCALE] / span**2}
-    coordinates = []
-    for part, _, _ in engine.parts:
-        value = part.evaluate(engine.space, p, y, expert)
-        if isinstance(part, oc.NoRegret):
-            value = value * [units_of[score.name] for score in part.scores]
+    units_of = {"crps": rnd.units[_state.CRPS, 0], "mse": rnd.units[_state.MSE, 0] / span**2}
+    coordinates, at = [], 0
+    for part in engine.terms.parts:
+        payoff = part.payoff
+        value = payoff.evaluate(engine.space, p, y, expert, features)
+        if isinstance(payoff, oc.NoRegret):
+            value = value * [units_of[score.name] for score in payoff.scores]
         else:
-            value = value / np.sqrt(part.bound)
-        coordinates.append(part.weight * value)
+            value = value / np.sqrt(part.bound * payoff.context.bound)
+        groups = payoff.context.size
+        coordinates.append(payoff.weight * np.outer(rnd.context[at : at + groups], value).ravel())
+        at += groups
     return np.concatenate(coordinates)
 
 
-def fast_payoff(engine: Engine, page: _state.Round, y: float, k: int | None = None) -> Vector:
+def fast_payoff(
+    engine: OrderedEngine, rnd: _state.Round, y: float, k: int | None = None, features: object = None
+) -> Vector:
     """The same from the compiled kernel; y is taken to be in cell k if that is given."""
-    rules, rows = engine.rules, page.cells
-    n = int(page.info[_state.CELLS])
-    out = np.empty(engine.memory.total.size)
-    _ordered.payoff(
-        y,
-        _cells.locate(y, rows[_state.LEFT], rows[_state.RIGHT], n) if k is None else k,
-        n,
-        rows[_state.LEFT],
-        rows[_state.RIGHT],
-        rows[_state.PLAYED],
-        rows[_state.EXPERT],
-        rules.low,
-        rules.high,
-        rules.levels,
-        rules.orders,
-        rules.weights,
-        page.info[_state.CRPS_SCALE : _state.MSE_SCALE + 1],
-        out,
-    )
-    return out
+    n = int(rnd.info[_state.CELLS])
+    if k is None:
+        k = int(_cells.locate(y, rnd.cells[_state.LEFT], rnd.cells[_state.RIGHT], n))
+    at = np.zeros(engine.rules.witnesses)
+    if engine.explicit:
+        at[engine.rules.orders :] = np.concatenate([c.witness.point(y, k) for c in engine._cores(rnd, features)])
+    core = np.empty(int(_play.core_size(engine.rules, len(rnd.rivals))))
+    _ordered.payoff(engine.rules, rnd, y, k, at, core)
+    return whole(engine.ledger.layout, core, rnd.context)
 
 
-def certified(engine: Engine, page: _state.Round) -> tuple[float, float, float]:
-    """worst ||S + payoff||_+^2, worst 2 <S_+, payoff> + ||payoff||^2, worst ||payoff||^2, from the kernel."""
-    rules, rows, total = engine.rules, page.cells, engine.memory.total
-    count = rules.levels.size
-    knots, slopes, out = np.empty(count + 1), np.empty(count + 1), np.empty(4)
-    _ordered.field_tables(total, rules.levels, knots, slopes)
-    _ordered.certify(
-        int(page.info[_state.CELLS]),
-        rows[_state.LEFT],
-        rows[_state.RIGHT],
-        rows[_state.PLAYED],
-        rows[_state.EXPERT],
-        total,
-        rules.low,
-        rules.high,
-        rules.levels,
-        knots,
-        slopes,
-        rules.orders,
-        rules.weights,
-        page.info[_state.CRPS_SCALE : _state.MSE_SCALE + 1],
-        out,
-    )
-    return float(out[0]), float(out[1]), float(out[2])
+def certified(engine: OrderedEngine, rnd: _state.Round, features: object = None) -> tuple[float, float, float]:
+    """Bounds on ||S + payoff||_+^2, 2 <S_+, payoff> + ||payoff||^2 and ||payoff||^2, from the kernel."""
+    n = int(rnd.info[_state.CELLS])
+    rnd = _state.Round(*(array.copy() for array in rnd))
+    desk = _play.new_desk(engine.rules, engine.memory, n, rnd, witnesses(engine, rnd, features))
+    out = np.empty(2)
+    _ordered.certify(engine.rules, n, rnd, rnd.cells[_state.PLAYED], desk, out)
+    carried = engine.rules.keep**2 * positive_square(engine.memory.total, engine.ledger.layout.sides)
+    return carried + float(out[0]), float(out[0]), float(out[1])
 
 
-def positive_square(total: Vector, one_sided: int) -> float:
+def positive(total: Vector, sides: Vector) -> Vector:
+    """One-sided coordinates through their positive part."""
+    return np.where((sides > 0.0) & (total < 0.0), 0.0, total)
+
+
+def positive_square(total: Vector, sides: Vector) -> float:
     """||S||_+^2, as written."""
-    return float(np.sum(total[:one_sided] ** 2) + np.sum(np.maximum(total[one_sided:], 0.0) ** 2))
+    return float(np.sum(positive(total, sides) ** 2))
 
 
 # --- players ---
 
 
-def engine_of(game: oc.Forecaster | oc.Recalibrator) -> Engine:
+def engine_of(game: oc.Forecaster | oc.Recalibrator) -> OrderedEngine:
     return inner(game)._engine
 
 
@@ -206,16 +233,18 @@ def inner(game: oc.Forecaster | oc.Recalibrator) -> oc.Forecaster:
 
 
 def page_of(game: oc.Forecaster | oc.Recalibrator, id: object = None) -> _state.Round:
-    return inner(game)._waiting[id].page
+    return inner(game)._waiting[id].page.round
 
 
 @njit
 def worst_point(rules, total, rnd, points):  # type: ignore[no-untyped-def]
-    """The outcome that makes ||S + payoff||_+^2 largest, over `points` places in every cell, and that square."""
+    """The outcome that makes ||g S + payoff||_+^2 largest, over `points` places in every cell, and that square."""
     rows = rnd.cells
     n = int(rnd.info[_state.CELLS])
     left, right = rows[_state.LEFT], rows[_state.RIGHT]
-    owed = np.empty(total.shape[0])
+    layout = rules.layout
+    core = np.empty(_play.core_size(rules, rnd.rivals.shape[0]))
+    none = np.empty(0)
     best = -1.0
     at = left[0]
     for k in range(n):
@@ -223,27 +252,16 @@ def worst_point(rules, total, rnd, points):  # type: ignore[no-untyped-def]
             y = left[k] + (right[k] - left[k]) * i / points
             if _cells.locate(y, left, right, n) != k:
                 continue
-            _ordered.payoff(
-                y,
-                k,
-                n,
-                left,
-                right,
-                rows[_state.PLAYED],
-                rows[_state.EXPERT],
-                rules.low,
-                rules.high,
-                rules.levels,
-                rules.orders,
-                rules.weights,
-                rnd.info[_state.CRPS_SCALE : _state.MSE_SCALE + 1],
-                owed,
-            )
+            _ordered.payoff(rules, rnd, y, k, none, core)
             square = 0.0
-            for j in range(owed.shape[0]):
-                s = total[j] + owed[j]
-                if j < rules.one_sided or s > 0.0:
-                    square += s * s
+            for part in range(layout.parts.shape[0]):
+                start, size, groups, places, where, one_sided = layout.parts[part]
+                for group in range(groups):
+                    c = layout.scale[part] * rnd.context[where + group]
+                    for j in range(size):
+                        s = rules.keep * total[start + group * size + j] + c * core[layout.places[places + j]]
+                        if one_sided == 0 or s > 0.0:
+                            square += s * s
             if square > best:
                 best = square
                 at = y
@@ -251,9 +269,14 @@ def worst_point(rules, total, rnd, points):  # type: ignore[no-untyped-def]
 
 
 def greedy(game: oc.Forecaster | oc.Recalibrator, id: object = None, points: int = 4) -> tuple[float, float]:
-    """Nature that sees the forecast: the outcome that hurts most, and the square it leads to."""
+    """Nature that sees the forecast: the outcome that hurts most, and the square it leads to.
+
+    For payoffs that only have powers as witnesses; `orcast.testing.worst_outcome` is for all, and slower.
+    """
     engine = engine_of(game)
-    return worst_point(engine.rules, engine.memory.total, page_of(game, id), points)
+    assert not engine.explicit
+    y, square = worst_point(engine.rules, engine.memory.total, page_of(game, id), points)
+    return min(max(y, engine.space.low), engine.space.high), square
 
 
 def one_by_one(game: oc.Recalibrator, experts: Iterable[object], outcomes: Iterable[float]) -> list[oc.Forecast]:

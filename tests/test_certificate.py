@@ -1,7 +1,5 @@
 """The certificate against brute force, and the ledger's bookkeeping against the promise it makes."""
 
-import json
-
 import hypothesis.strategies as st
 import numpy as np
 import pytest
@@ -9,12 +7,24 @@ from hypothesis import given
 from hypothesis.extra.numpy import arrays
 
 import orcast as oc
-from helpers import Vector, certified, default_payoff, engine_of, fast_payoff, full_payoff, on_cells, page_of, page_with
+from helpers import (
+    Vector,
+    bound_to,
+    certified,
+    default_payoff,
+    engine_of,
+    fast_payoff,
+    full_payoff,
+    on_cells,
+    page_of,
+    page_with,
+    positive,
+)
 from helpers import positive_square as square
 from orcast import ledger
-from orcast.ledger import Ledger
-from orcast.oracles import _ordered, _play, _rounds, _state
-from orcast.oracles.engine import Engine
+from orcast.ledger import Layout, Ledger, Shape, layout_of
+from orcast.oracles import _ordered, _state
+from orcast.oracles.ordered import OrderedEngine
 from orcast.payoffs import Payoff
 
 SMALL = oc.Interval(-2, 7, cells=12, tail_cells=2)
@@ -27,33 +37,41 @@ PAYOFFS = {
     "regret": oc.NoRegret(oc.CRPS(), oc.MSE()),
     "default": default_payoff(),
     "full": full_payoff(),
+    "interval": oc.IntervalCalibration([0.5, 0.9]),
+    "everything": oc.QuantileCalibration([0.2, 0.8])
+    + oc.IntervalCalibration(0.5, weight=2.0)
+    + oc.MomentMatching(1)
+    + oc.MarginalCalibration([0.0, 3.0])
+    + oc.DecisionCalibration(["a", "b"], lambda a, y: abs(y) if a == "a" else y * y * y)
+    + oc.NoRegret(oc.CRPS(), oc.MSE()),
 }
+# What is constant within a cell: there the claim is exact.
+EXACT = {"quantile", "three levels", "interval"}
 
 
-def brute_force(engine: Engine, page: _state.Round) -> tuple[float, float, float]:
+def brute_force(engine: OrderedEngine, page: _state.Round) -> tuple[float, float, float]:
     """The same three, over a grid of points in every cell."""
-    total, one_sided = engine.memory.total, engine.rules.one_sided
-    pull = total.copy()
-    pull[one_sided:] = np.maximum(pull[one_sided:], 0.0)
+    total, sides = engine.memory.total, engine.ledger.layout.sides
+    pull = positive(total, sides)
     worst, linear, norm = -np.inf, -np.inf, -np.inf
     for k in range(int(page.info[_state.CELLS])):
         left, right = page.cells[_state.LEFT, k], page.cells[_state.RIGHT, k]
         for y in left + (right - left) * (POINTS if right > left else np.zeros(1)):
             owed = fast_payoff(engine, page, y, k)
-            worst = max(worst, square(total + owed, one_sided))
+            worst = max(worst, square(total + owed, sides))
             linear = max(linear, float(2.0 * pull @ owed + owed @ owed))
             norm = max(norm, float(owed @ owed))
     return worst, linear, norm
 
 
 @st.composite
-def positions(draw: st.DrawFn, payoff: Payoff) -> tuple[Engine, _state.Round]:
+def positions(draw: st.DrawFn, payoff: Payoff) -> tuple[OrderedEngine, _state.Round]:
     """Any ledger and any forecast."""
-    engine = oc.Equilibrium().bind(SMALL, payoff)
+    engine = bound_to(SMALL, payoff)
     sizes = st.floats(-1, 1, allow_subnormal=False) | st.integers(-1, 1).map(float)
     total = draw(arrays(np.float64, engine.memory.total.size, elements=sizes))
     engine.memory.total[:] = draw(st.sampled_from([0.0, 0.1, 1.0, 30.0])) * total
-    p, expert = draw(on_cells(SMALL))
+    p, expert = draw(on_cells(SMALL, jumps=engine.rules.jumps))
     return engine, page_with(engine, p, expert)
 
 
@@ -63,7 +81,7 @@ def test_no_outcome_is_worse_than_the_certificate_says(name: str, data: st.DataO
     engine, page = data.draw(positions(PAYOFFS[name]))
     for claimed, found in zip(certified(engine, page), brute_force(engine, page), strict=True):
         assert claimed >= found - 1e-9 * (1.0 + abs(found))
-        if name in ("quantile", "three levels"):
+        if name in EXACT:
             assert claimed == pytest.approx(found, rel=1e-9, abs=1e-9)
 
 
@@ -71,8 +89,9 @@ def test_no_outcome_is_worse_than_the_certificate_says(name: str, data: st.DataO
 def test_the_linear_claim_covers_the_square(data: st.DataObject) -> None:
     """||S + payoff||_+^2 <= ||S||_+^2 + 2 <S_+, payoff> + ||payoff||^2: what the slack rule rests on under delay."""
     engine, page = data.draw(positions(PAYOFFS["full"]))
-    worst, linear, _ = certified(engine, page)
-    assert worst <= square(engine.memory.total, engine.rules.one_sided) + linear + 1e-9 * (1.0 + abs(linear))
+    worst, linear, _ = brute_force(engine, page)
+    carried = square(engine.memory.total, engine.ledger.layout.sides)
+    assert worst <= carried + linear + 1e-9 * (1.0 + abs(linear))
 
 
 @pytest.mark.parametrize("mass", [0.0, 1e-13, 0.5 * _ordered.TINY_MASS, 3 * _ordered.TINY_MASS])
@@ -80,7 +99,7 @@ def test_the_linear_claim_covers_the_square(data: st.DataObject) -> None:
 def test_a_level_inside_an_almost_empty_cell(mass: float, share: float) -> None:
     """Which side of the level the outcome counts on must be the same in the claim and in the books."""
     levels = np.array([0.25, 0.5])
-    engine = oc.Equilibrium().bind(SMALL, oc.QuantileCalibration(levels))
+    engine = bound_to(SMALL, oc.QuantileCalibration(levels))
     below = 0.25 - share * mass
     p = oc.Forecast([-2, 0, 3], [0, 3, 7], [below, mass, 1.0 - below - mass])
     for total in ([-3.0, 3.0], [3.0, -3.0], [0.0, 0.0]):
@@ -105,74 +124,66 @@ def test_the_certificate_issued_is_the_one_of_the_forecast_played(payoff: Payoff
         if p.certificate.holds:
             # no outcome breaks the rule
             assert found[0] <= p.certificate.allowed * (1 + 1e-6)
-            assert square(engine.memory.total, engine.rules.one_sided) + linear <= p.certificate.allowed * (1 + 1e-6)
+            assert square(engine.memory.total, engine.ledger.layout.sides) + linear <= p.certificate.allowed * (
+                1 + 1e-6
+            )
         game.update(rng.random())
 
 
 # --- the ledger ---
 
-notes = st.tuples(st.floats(0, 5), st.floats(-5, 9), st.floats(1e-6, 4), st.floats(0, 4), st.floats(0, 3))
-vectors = arrays(np.float64, 4, elements=st.floats(-3, 3, allow_subnormal=False))
+
+def plain_ledger(size: int, one_sided: int | None = None, *, credit: float = 0.0) -> Ledger:
+    """Two parts without contexts: the first coordinates are two-sided, the rest one-sided; B = 1."""
+    first = size if one_sided is None else one_sided
+    shapes = [
+        Shape(range(first), 1, False, 1.0, 1.0 if first == size else 0.5),
+        Shape(range(first, size), 1, True, 1.0, 0.0 if first == size else 0.5),
+    ]
+    return Ledger(layout_of(shapes), credit=credit)
 
 
-@given(st.lists(st.tuples(notes, vectors), min_size=1, max_size=12), st.integers(0, 4))
-def test_the_compiled_ledger_is_the_one_that_is_written(
-    rounds: list[tuple[tuple[float, ...], Vector]], one_sided: int
-) -> None:
-    book = Ledger(4, one_sided, credit=1.5)
-    total, account = book.total.copy(), book.account.copy()
-    for (worst, linear, bound, general, reserved), payoff in rounds:
-        note = book.certify(worst=worst, linear=linear, bound=bound, general=general, reserved=reserved)
-        fast = np.zeros(ledger.NOTE_SIZE)
-        size = _play.squared_norm(total, one_sided)
-        assert size == pytest.approx(square(total, one_sided), abs=1e-12)
-        _play.note_certificate(account, size, reserved, worst, linear, bound, general, fast)
-        assert fast.tolist() == note.tolist()
-        book.book(payoff, note, reserved=reserved)
-        _rounds.settle(account, total, one_sided, reserved, payoff, fast)
-        assert account.tolist() == book.account.tolist()
-        assert total.tolist() == book.total.tolist()
-
-
-@given(st.lists(st.tuples(notes, vectors), max_size=8), st.integers(0, 4))
-def test_plain_data_and_back(rounds: list[tuple[tuple[float, ...], Vector]], one_sided: int) -> None:
-    book = Ledger(4, one_sided, credit=0.25)
-    for (worst, linear, bound, general, reserved), payoff in rounds:
-        book.book(payoff, book.certify(worst=worst, linear=linear, bound=bound, general=general), reserved=reserved)
-    twin = Ledger.from_plain(json.loads(json.dumps(book.to_plain())))
-    assert twin.to_plain() == book.to_plain()
-    assert (twin.miscalibration, twin.promised, twin.held) == (book.miscalibration, book.promised, book.held)
+ONES = np.ones(2)
 
 
 def test_an_empty_ledger_owes_nothing() -> None:
-    book = Ledger(3)
+    book = plain_ledger(3)
     assert (book.rounds, book.miscalibration, book.promised, book.held) == (0, 0.0, 0.0, 1.0)
 
 
 def test_one_sided_coordinates_count_through_their_positive_part() -> None:
-    book = Ledger(3, one_sided=1)
-    book.book(np.array([-3.0, -5.0, 4.0]), book.certify(worst=25.0, linear=25.0, bound=25.0))
+    book = plain_ledger(3, one_sided=1)
+    book.book(np.array([-3.0, -5.0, 4.0]), ONES, book.certify(ONES, linear=25.0, bound=25.0))
     assert book.miscalibration == pytest.approx(5.0)
-    book.book(np.array([0.0, 9.0, -4.0]), book.certify(worst=25.0, linear=0.0, bound=97.0))
+    book.book(np.array([0.0, 9.0, -4.0]), ONES, book.certify(ONES, linear=0.0, bound=97.0))
     assert book.miscalibration == pytest.approx(5.0 / 2)
 
 
 def test_a_round_may_use_the_slack_that_is_left_and_no_more() -> None:
-    book = Ledger(1, credit=2.0)
-    assert book.certify(worst=0.0, linear=3.0, bound=1.0)[ledger.HOLDS] == 1.0
-    assert book.certify(worst=0.0, linear=3.1, bound=1.0)[ledger.HOLDS] == 0.0
-    assert book.certify(worst=0.0, linear=3.0, bound=1.0, reserved=0.1)[ledger.HOLDS] == 0.0
-    note = book.certify(worst=9.0, linear=2.5, bound=1.0)
-    assert ledger.certificate(note) == oc.Certificate(holds=True, worst_next=9.0, allowed=3.0, bound=1.0)
+    book = plain_ledger(1, credit=2.0)
+    assert book.certify(ONES, linear=3.0, bound=1.0)[ledger.HOLDS] == 1.0
+    assert book.certify(ONES, linear=3.1, bound=1.0)[ledger.HOLDS] == 0.0
+    assert book.certify(ONES, linear=3.0, bound=1.0, reserved=0.1)[ledger.HOLDS] == 0.0
+    note = book.certify(ONES, linear=2.5, bound=1.0)
+    # an upper bound on the square after the worst outcome: what is carried plus the linear claim
+    assert ledger.certificate(note) == oc.Certificate(holds=True, worst_next=2.5, allowed=3.0, bound=1.0)
     assert note[ledger.OVERDRAFT] == pytest.approx(1.5)
 
 
+def test_the_worst_next_square_is_what_is_carried_plus_the_linear_claim() -> None:
+    book = plain_ledger(1, credit=9.0)
+    book.book(np.array([2.0]), ONES, book.certify(ONES, linear=4.0, bound=4.0))
+    note = book.certify(ONES, linear=5.0, bound=1.0)
+    assert note[ledger.WORST] == pytest.approx(4.0 + 5.0)
+    assert note[ledger.ALLOWED] == pytest.approx(9.0 + 4.0 + 1.0)
+
+
 def test_a_broken_rule_raises_the_promise_by_the_measured_excess() -> None:
-    book = Ledger(1)
+    book = plain_ledger(1)
     for _ in range(3):
-        note = book.certify(worst=9e9, linear=9e9, bound=1.0)
+        note = book.certify(ONES, linear=9e9, bound=1.0)
         assert note[ledger.HOLDS] == 0.0
-        book.book(np.array([1.0]), note)
+        book.book(np.array([1.0]), ONES, note)
         assert book.miscalibration <= book.promised
     # squares 1, 4, 9 against 1, 1 + 3, ...: what was missing was added, and no more
     assert book.account[ledger.BUDGET] == pytest.approx(9.0)
@@ -182,11 +193,12 @@ def test_a_broken_rule_raises_the_promise_by_the_measured_excess() -> None:
 
 def test_delay_is_paid_for_by_the_cross_term() -> None:
     """Ten rounds forecast at S = 0, all with payoff +1: the square is 100, and so is the budget, to the last bit."""
-    book = Ledger(1)
-    pages = [book.certify(worst=1.0, linear=1.0, bound=1.0) for _ in range(10)]
+    book = plain_ledger(1)
+    pages = [book.certify(ONES, linear=1.0, bound=1.0) for _ in range(10)]
     for note in pages:
-        book.book(np.array([1.0]), note)
+        book.book(np.array([1.0]), ONES, note)
     assert book.account[ledger.DELAY] == 45
+    assert book.delay == 4.5
     assert book.account[ledger.BUDGET] == pytest.approx(10 + 2 * 45)
     assert book.miscalibration == pytest.approx(book.promised) == 1.0
     assert book.account[ledger.EXCESS] == 0.0
@@ -194,9 +206,10 @@ def test_delay_is_paid_for_by_the_cross_term() -> None:
 
 
 def test_without_delay_there_is_no_cross_term() -> None:
-    book = Ledger(1)
+    book = plain_ledger(1)
+    book.bound = 4.0
     for sign in (1.0, -1.0, 1.0):
-        book.book(np.array([sign]), book.certify(worst=1.0, linear=1.0, bound=1.0, general=4.0))
+        book.book(np.array([sign]), ONES, book.certify(ONES, linear=1.0, bound=1.0))
     assert book.account[ledger.BUDGET] == pytest.approx(3.0)
     assert book.account[ledger.DELAY] == 0
 
@@ -205,28 +218,45 @@ def test_without_delay_there_is_no_cross_term() -> None:
 def test_whatever_waits_the_promise_is_never_broken(seed: int, queue: int, size: int) -> None:
     """Unit payoffs against an adversary, booked in any order: certificates that hold need no excess."""
     rng = np.random.default_rng(seed)
-    book = Ledger(size, one_sided=size - 1, credit=1.0)
+    book = plain_ledger(size, one_sided=size - 1, credit=1.0)
+    sides = book.layout.sides
+    credit = book.account[ledger.BUDGET]
+    book.bound = 1.0
     waiting: list[tuple[Vector, Vector]] = []
     for _ in range(60):
         # two outcomes, the worse of which is against us now
-        pull = book.total.copy()
-        pull[-1] = max(pull[-1], 0.0)
+        pull = positive(book.total, sides)
         ways = rng.normal(size=(2, size))
         ways /= np.linalg.norm(ways, axis=1, keepdims=True)
         linear = float((2.0 * ways @ pull + 1.0).max())
         reserved = sum(float(note[ledger.OVERDRAFT]) for note, _ in waiting)
-        note = book.certify(worst=0.0, linear=linear, bound=1.0, general=1.0, reserved=reserved)
+        note = book.certify(ONES, linear=linear, bound=1.0, reserved=reserved)
         if note[ledger.HOLDS]:
             waiting.append((note, ways))
         while len(waiting) > queue:
             note, ways = waiting.pop(int(rng.integers(len(waiting))))
             reserved = sum(float(other[ledger.OVERDRAFT]) for other, _ in waiting)
-            k = int(np.argmax([square(book.total + way, size - 1) for way in ways]))
-            book.book(ways[k], note, reserved=reserved)
+            k = int(np.argmax([square(book.total + way, sides) for way in ways]))
+            book.book(ways[k], ONES, note, reserved=reserved)
             assert book.account[ledger.EXCESS] <= 1e-9 * book.account[ledger.BUDGET]
             assert book.miscalibration <= book.promised * (1 + 1e-9)
     rounds, delays = book.account[ledger.ROUNDS], book.account[ledger.DELAY]
-    assert book.account[ledger.BUDGET] == pytest.approx(1.0 + rounds + 2.0 * delays)
+    assert book.account[ledger.BUDGET] == pytest.approx(credit + rounds + 2.0 * delays)
+
+
+def test_a_layout_says_where_things_are() -> None:
+    layout = layout_of(
+        [
+            Shape([0, 1], 3, False, 2.0, 1.0, reach=4.0),
+            Shape([1], 1, True, 0.5, 0.25),
+            Shape([2, 0], 2, False, 1.0, 1.0),
+        ]
+    )
+    assert isinstance(layout, Layout)
+    assert layout.parts.tolist() == [[0, 2, 3, 0, 0, 0], [6, 1, 1, 2, 3, 1], [7, 2, 2, 3, 4, 0]]
+    assert layout.places.tolist() == [0, 1, 1, 2, 0]
+    assert layout.sides.tolist() == [0.0] * 6 + [1.0] + [0.0] * 4
+    assert layout.general == pytest.approx(4.0 + 0.25 + 1.0)
 
 
 # --- in a game ---

@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.optimize import root
 
 import orcast as oc
-from helpers import NODES, WEIGHTS, Vector, cells_around, engine_of, fast_payoff, full_payoff, page_of
+from helpers import NODES, WEIGHTS, Vector, cells_around, engine_of, fast_payoff, full_payoff, page_of, positive
 from orcast import ledger
 from orcast.oracles import _ordered, _play, _state
 
@@ -244,12 +244,11 @@ def random_game(seed: int, payoff: object, temperature: float) -> oc.Recalibrato
 def cell_means(game: oc.Recalibrator) -> tuple[Vector, Vector, Vector]:
     """Of the round that waits: log prior, log of what was played, and <S_+, payoff> averaged over each cell."""
     engine, page = engine_of(game), page_of(game)
-    total = engine.memory.total.copy()
-    total[engine.rules.one_sided :] = np.maximum(total[engine.rules.one_sided :], 0.0)
+    total = positive(engine.memory.total, engine.ledger.layout.sides)
     n = int(page.info[_state.CELLS])
     left, right = page.cells[_state.LEFT, :n], page.cells[_state.RIGHT, :n]
     # the equation is solved in the units of regret that belong to its prior
-    _play.regret_scales(engine.rules, engine.memory, n, page.cells, page.cells[_state.PRIOR], page.info)
+    _play.regret_units(engine.rules, engine.memory, n, page, page.cells[_state.PRIOR])
     field = np.zeros(n)
     for k in range(n):
         for node, weight in zip(NODES, WEIGHTS, strict=True):
@@ -309,10 +308,16 @@ def test_an_empty_ledger_leaves_the_expert_alone() -> None:
 
 def test_a_late_outcome_raises_the_temperature() -> None:
     page = engine_of(random_game(1, oc.QuantileCalibration(), 2.0)).predict(None, pending=3.0)
-    assert page.info[_state.TEMPERATURE] > 2.0
+    assert page.round.info[_state.TEMPERATURE] > 2.0
 
 
 # --- two cells ---
+
+
+def quantile_payoff(k: int, p: Vector, levels: Vector, out: Vector) -> None:
+    """Of an outcome in cell k."""
+    before = float(p[:k].sum())
+    out[:] = [_ordered.level_share(a, before, p[k]) - a for a in levels]
 
 
 def half_space(s: Vector, levels: Vector, p: Vector) -> float:
@@ -320,7 +325,7 @@ def half_space(s: Vector, levels: Vector, p: Vector) -> float:
     out = np.empty(levels.size)
     worst = -np.inf
     for k in range(p.size):
-        _ordered.quantile_payoff(k, p, levels, out)
+        quantile_payoff(k, p, levels, out)
         worst = max(worst, float(s @ out))
     return worst
 
@@ -345,7 +350,7 @@ def test_two_cells_win_on_ledgers_grown_by_an_adversary(levels: Vector) -> None:
         p = np.empty(n)
         _ordered.two_cells(n, levels, *tables(levels, s), p)
         for k in range(n):
-            _ordered.quantile_payoff(k, p, levels, payoffs[k])
+            quantile_payoff(k, p, levels, payoffs[k])
         assert (payoffs @ s).max() <= 1e-9 * (1.0 + np.abs(s).sum())
         squares = ((s + payoffs) ** 2).sum(axis=1)
         k = int(squares.argmax()) if rng.random() < 0.8 else int(rng.integers(n))

@@ -290,6 +290,7 @@ def deep_size(thing: object, seen: set[int]) -> int:
     elif isinstance(thing, (list, tuple, set)):
         size += sum(deep_size(part, seen) for part in thing)
     size += deep_size(getattr(thing, "__dict__", None), seen)
+    size += sum(deep_size(getattr(thing, name, None), seen) for name in getattr(type(thing), "__slots__", ()))
     return size
 
 
@@ -455,7 +456,7 @@ def test_waiting_rounds_raise_the_temperature() -> None:
     game = oc.Recalibrator(SPACE)
     for t in range(10):
         game.predict(expert(t), id=t)
-    temperatures = [w.page.info[_state.TEMPERATURE] for w in inner(game)._waiting.values()]
+    temperatures = [w.page.round.info[_state.TEMPERATURE] for w in inner(game)._waiting.values()]
     assert (np.diff(temperatures) > 0).all()
 
 

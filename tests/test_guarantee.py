@@ -6,7 +6,17 @@ import numpy as np
 import pytest
 
 import orcast as oc
-from helpers import certified, default_payoff, engine_of, fast_payoff, full_payoff, greedy, page_of, positive_square
+from helpers import (
+    certified,
+    default_payoff,
+    engine_of,
+    fast_payoff,
+    full_payoff,
+    greedy,
+    page_of,
+    positive_square,
+    witnesses,
+)
 from orcast import ledger
 from orcast.oracles import _state
 from orcast.payoffs import Payoff
@@ -71,14 +81,14 @@ class Book:
 
     def __init__(self, game: Game) -> None:
         engine = engine_of(game)
-        self.one_sided = engine.rules.one_sided
+        self.sides = engine.ledger.layout.sides
         self.total = np.zeros(engine.memory.total.size)
         self.budget = ledger.CREDIT * engine.rules.bound
         self.rounds = 0
 
     @property
     def square(self) -> float:
-        return positive_square(self.total, self.one_sided)
+        return positive_square(self.total, self.sides)
 
     def add(self, game: Game, y: float, bound: float) -> None:
         self.total += fast_payoff(engine_of(game), page_of(game), y)
@@ -233,8 +243,10 @@ def test_the_promise_grows_by_the_measured_excess_and_stays_true() -> None:
         game.predict(EXPERTS["good"](t))
         page = page_of(game)
         page.cells[_state.PLAYED] = page.cells[_state.PRIOR]
-        worst, linear, bound = certified(engine, page)
-        ledger.note_certificate(account, book.square, 0.0, worst, linear, bound, engine.rules.bound, page.note)
+        page.expected[:] = witnesses(engine, page)[_state.MEAN] @ page.cells[_state.PLAYED]
+        _, linear, bound = certified(engine, page)
+        free = max(book.budget - book.square, 0.0)
+        ledger.note_certificate(account, 1.0, book.square, free, linear, bound, engine.rules.bound, page.note)
         holds = bool(page.note[ledger.HOLDS])
         held += holds
         y = greedy(game)[0]

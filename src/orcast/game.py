@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from orcast import ledger as _ledger
 from orcast import storage
-from orcast.adapters import expert_quantiles, expert_row, expert_table
+from orcast.adapters import expert_row, expert_table
 from orcast.checks import number, short
 from orcast.forecasts import PERCENTS, as_levels
 from orcast.ledger import Guarantee
@@ -59,8 +59,9 @@ class Forecaster:
     dropped; at most ``max_pending`` wait, then the oldest is dropped with a warning.  ``predict`` changes nothing but
     the waiting rounds.
 
-    With ``memory`` (in rounds) the past is forgotten at that rate, and the promise is about the discounted mean: squared
-    it is at most B (1 - g)(1 + g^T) / ((1 + g)(1 - g^T)) with g = 1 - 1/memory, about B / (2 memory) in the long run.
+    With ``memory`` (in rounds) the past is forgotten at that rate, and the promise is about the discounted mean:
+    squared it is at most B (1 - g)(1 + g^T) / ((1 + g)(1 - g^T)) with g = 1 - 1/memory, plus what is left of the
+    credit; about B / (2 memory) in the long run.
 
     >>> import orcast as oc
     >>> game = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration())
@@ -292,15 +293,14 @@ class Forecaster:
         self._issued += len(values)
         for _ in values:
             self._learn_lag(0.0)
-        return played
+        return np.asarray(played, dtype=np.float64)
 
     def _history(self, forecasts: Any, levels: ArrayLike | None) -> tuple[Array, bool]:
         if isinstance(self.space, OrderedSpace) and levels is not None:
             return expert_table(levels, forecasts, self.space)
         if levels is not None:
             raise TypeError(f"expected levels= only on ordered spaces, got them on {self.space!r}")
-        read = expert_quantiles if isinstance(self.space, OrderedSpace) else expert_row
-        rows = [read(forecast, self.space) for forecast in _each(forecasts, "forecasts")]  # type: ignore[operator]
+        rows = [expert_row(forecast, self.space) for forecast in _each(forecasts, "forecasts")]
         width = len(self.space.levels) if isinstance(self.space, OrderedSpace) else self.space.cells
         return np.array([row for row, _ in rows]).reshape(len(rows), width), any(sorted_ for _, sorted_ in rows)
 
@@ -500,8 +500,8 @@ def read_state(
         pages: dict[int, dict[str, NDArray[Any]]] = {}
         for name, array in arrays.items():
             if name.startswith("page/"):
-                _, number_, field = name.split("/", 2)
-                pages.setdefault(int(number_), {})[field] = array
+                _, place, field = name.split("/", 2)
+                pages.setdefault(int(place), {})[field] = array
         for number_, (id, issued, features) in enumerate(header["waiting"]):
             page = game._engine.restored_page(pages[number_], _from_json(features))
             game._waiting[id_from_plain(id)] = _Waiting(page, int(issued))
@@ -533,7 +533,7 @@ def default_payoff(space: Space) -> Payoff:
     if isinstance(space, OrderedSpace):
         return QuantileCalibration() + MomentMatching(2) + NoRegret(CRPS())
     if isinstance(space, Binary):
-        return BinaryCalibration() + Calibeating(weight=0.5) + NoRegret(Brier())
+        return BinaryCalibration() + Calibeating(weight=0.5) + MomentMatching(1, weight=0.25) + NoRegret(Brier())
     if isinstance(space, Labels):
         return LabelCalibration() + NoRegret(Brier())
     if isinstance(space, Points) and not isinstance(space.points, np.ndarray):

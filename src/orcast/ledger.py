@@ -85,7 +85,9 @@ class Shape(NamedTuple):
 
 def layout_of(shapes: Sequence[Shape]) -> Layout:
     """The layout of parts in a row."""
-    parts, places, sides = [], [], []
+    parts: list[list[int]] = []
+    places: list[int] = []
+    sides: list[float] = []
     start = context = 0
     for shape in shapes:
         size = len(shape.places)
@@ -181,7 +183,7 @@ def room(
                     own += keep * keep * left * (1.0 if count > 1 else share)
                 row += 1
         free = min(free, own)
-    return max(free, 0.0)
+    return float(max(free, 0.0))
 
 
 def note_certificate(
@@ -381,7 +383,8 @@ class Ledger:
     def part(self, number: int) -> Array:
         """The sums of one part, in its own units: a row a group."""
         start, size, groups = self.layout.parts[number, :3]
-        return self.total[start : start + size * groups].reshape(groups, size) / self.layout.scale[number]
+        sums: Array = self.total[start : start + size * groups].reshape(groups, size) / self.layout.scale[number]
+        return sums
 
     def group_guarantees(self, number: int) -> list[Group]:
         """How each group of a part fares."""

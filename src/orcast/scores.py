@@ -174,7 +174,7 @@ class QuantileScore(Score):
 
 @dataclass(frozen=True)
 class LogScore(Score):
-    """Logarithmic score of the outcome's cell, bounded but still proper: -log max(p_k, clip) + sum_j max(p_j, clip) - 1.
+    """Log score of the outcome's cell, bounded and still proper: -log max(p_k, clip) + sum_j max(p_j, clip) - 1.
 
     The last terms are what clipping costs (zero where no mass is below ``clip``): without them a forecaster would gain
     by claiming exactly zero.  On ordered spaces the cells are those of the round.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -306,7 +307,7 @@ def _check_continuous(part: Part, core: Core, p: Array, other: Array) -> None:
     """Find the largest step on the way from p to another forecast, and halve it until it is a jump or gone."""
     shares = np.linspace(0.0, 1.0, 17)
     tables = [core.table((1.0 - s) * p + s * other) for s in shares]
-    steps = [float(np.abs(b - a).max()) for a, b in zip(tables[:-1], tables[1:], strict=True)]
+    steps = [float(np.abs(b - a).max()) for a, b in pairwise(tables)]
     i = int(np.argmax(steps))
     a, b, low, high = shares[i], shares[i + 1], tables[i], tables[i + 1]
     for _ in range(34):
@@ -325,7 +326,7 @@ def _check_continuous(part: Part, core: Core, p: Array, other: Array) -> None:
 
 
 def candidates(game: Forecaster, id: Any = None, points: int = 3) -> list[Any]:
-    """Outcomes, in canonical form, that a clever Nature would look at: every cell, and on a line several points of it."""
+    """Outcomes, in canonical form, that a clever Nature would look at: every cell, and several points of it."""
     space = game.space
     if not isinstance(space, OrderedSpace):
         assert isinstance(space, FiniteSpace)
@@ -348,7 +349,7 @@ def worst_outcome(
     """The outcome after which ||S||_+^2 is largest, as users would give it, and that square."""
     engine = game._engine
     page = game._waiting[id].page
-    context = page.context if hasattr(page, "context") else page.round.context
+    context = engine.context_of(page)
     ledger = engine.ledger
     best, at = -np.inf, None
     for y in candidates(game, id, points):

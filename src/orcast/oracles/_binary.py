@@ -26,16 +26,14 @@ from numpy.typing import NDArray
 from orcast.ledger import ROUNDING
 from orcast.oracles._compile import kernel
 from orcast.oracles._members import horizon
+from orcast.payoffs.cores import STEEPNESS
 
 Array = NDArray[np.float64]
 
 # Defaults of the last layer: vertices of the grids, weights of the payoffs, the temperature and when it begins to grow.
-VERTICES = 16
+VERTICES = 15
 CALIBRATION, CALIBEATING, BIAS, REGRET = 1.0, 0.5, 0.25, 1.0
 KAPPA, SETTLING = 6.0, 500.0
-# The shape of the hats: how far the outer vertices are from 0 and 1, in spacings, and how steeply one gives way to the
-# next.  (0, 1) is linear interpolation between 0 and 1; (0.5, 2) are soft bins of equal width.
-MARGIN, STEEPNESS = 0.0, 1.0
 # Regret counts in units of this part of the expert's usual loss, or of the most that can come if that is larger.
 REGRET_PART = 0.5
 OWN_WORD = 5.0
@@ -315,7 +313,7 @@ def temperature(rounds):
 @kernel
 def hat(at, vertices):
     """A vertex and a share: the hat weights of a point of [0, 1] are 1 - share there and share at the next vertex."""
-    place = at * (vertices - 1 + 2.0 * MARGIN) - MARGIN
+    place = at * vertices - 0.5
     k = min(max(math.floor(place), 0), vertices - 2)
     return k, min(max(0.5 + STEEPNESS * (place - k - 0.5), 0.0), 1.0)
 
@@ -350,7 +348,7 @@ def slope(p, owed_p, owed_r, xs, cs, eager):
     k, share = hat(p, vertices)
     total = 0.0
     if 0.0 < share < 1.0:
-        total -= (owed_p[k + 1] - owed_p[k]) * (vertices - 1 + 2.0 * MARGIN) * STEEPNESS
+        total -= (owed_p[k + 1] - owed_p[k]) * vertices * STEEPNESS
     for e in range(xs.shape[0]):
         if owed_r[e] > 0.0:
             total -= 2.0 * eager * owed_r[e] * regret_scale(p, xs[e], cs[e])
@@ -361,14 +359,13 @@ def slope(p, owed_p, owed_r, xs, cs, eager):
 def bracket(m, towards, prior_logit, kappa, owed_p, fixed, owed_r, xs, cs, eager):
     """The first stretch between vertices, from the prior m on in the direction of the pull, that holds a root."""
     vertices = owed_p.shape[0]
-    spacings = vertices - 1 + 2.0 * MARGIN
     near = m
     if towards > 0.0:
-        k = math.floor(m * spacings - MARGIN) + 1
+        k = math.floor(m * vertices - 0.5) + 1
     else:
-        k = math.ceil(m * spacings - MARGIN) - 1
+        k = math.ceil(m * vertices - 0.5) - 1
     while 0 <= k < vertices:
-        far = (k + MARGIN) / spacings
+        far = (k + 0.5) / vertices
         if not 0.0 < far < 1.0:
             break
         value = advantage(far, owed_p, fixed, owed_r, xs, cs, eager)

@@ -1,8 +1,8 @@
 """Compiled kernels of the committee on finite spaces: learners that temper and shift the expert's log masses.
 
-Member m says p_k ~ x_k^(1 + a) exp(b_k) and takes Newton-like steps on its log score: a has the curvature Var_p(log x), b_k
-the curvature p_k (1 - p_k), both summed with forgetting, so that early steps are bold and late ones small.  The mix weighs
-them and the expert by discounted log score; so does the pool of experts.
+Member m says p_k ~ x_k^(1 + a) exp(b_k) and takes Newton-like steps on its log score: a has the curvature
+Var_p(log x), b_k the curvature p_k (1 - p_k), both summed with forgetting, so that early steps are bold and late ones
+small.  The mix weighs them and the expert by discounted log score; so does the pool of experts.
 """
 
 from __future__ import annotations

@@ -50,8 +50,8 @@ DOUBT = 0.5
 BOUND_MASS = 1e-4
 # Even mass mixed in where even cells replace those around the expert.
 EVEN_SHARE = 0.01
-# Without bounds, cells reach this far beyond the expert's outer quantiles, in units of its 98% spread, or of USUAL times
-# its usual loss if that is more; or, if it claims to know exactly, a share LEAST of its size.
+# Without bounds, cells reach this far beyond the expert's outer quantiles, in units of its 98% spread; or USUAL times
+# its usual loss, if that is more; or, if it claims to know exactly, a share LEAST of its size.
 WINDOW, USUAL, LEAST = 12.0, 4.0, 1e-3
 # No number grows beyond this, whatever an adversary does.
 FARTHEST = 1e110

@@ -47,7 +47,10 @@ class Rules(NamedTuple):
     high: float
     grid: Array  # levels of the inner edges
     scores: Array  # their normal scores
+    cells: int
     tail_cells: int
+    experts: int
+    groups: int  # of all parts together
     jumps: Array  # places that must be edges of cells
     levels: Array
     intervals: NDArray[np.int64]  # the two levels of each

@@ -19,8 +19,12 @@ LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE = 1e-6, 1e12
 class Engine(Protocol):
     """A ledger and its learners, which play rounds; a page is what a round must remember until its outcome comes."""
 
-    runs: bool
     terms: Terms
+
+    @property
+    def runs(self) -> bool:
+        """Whether whole histories can be played in one compiled loop."""
+        ...
 
     @property
     def ledger(self) -> Ledger:
@@ -39,6 +43,10 @@ class Engine(Protocol):
 
     def payoff(self, page: Any, y: Any) -> Array:
         """The core payoff that an outcome would book."""
+        ...
+
+    def context_of(self, page: Any) -> Array:
+        """The context that a round has."""
         ...
 
     def forecast(self, page: Any) -> Any:

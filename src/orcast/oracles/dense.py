@@ -40,7 +40,7 @@ COLD = 1e-3
 
 @dataclass(slots=True)
 class DensePage:
-    """A round that waits: the arrays of its prior, its own, the features it had, and its cores (remade after a load)."""
+    """A round that waits: its prior's arrays, its own, its features, and its cores (remade after a load)."""
 
     round: Any
     context: Array
@@ -63,13 +63,12 @@ class OrderedPrior:
         jumps = [part.jumps for part in terms.parts if part.jumps.size]
         self.engine = OrderedEngine(bare, temperature=temperature, learners=learners, members=members)
         if jumps:
-            edges = np.unique(np.concatenate(jumps))
-            self.engine.rules = self.engine.rules._replace(jumps=edges)
+            self.engine.cut_at(np.unique(np.concatenate(jumps)))
         self.space = self.engine.space
 
     def open(self, experts: Array | None, pending: float) -> tuple[Round, Array]:
         """A round with its cells, and the prior on them."""
-        rnd = self.engine.new_round()
+        rnd = self.engine.new_page().round
         mix = np.empty(self.engine.capacity)
         _rounds.open_round(
             self.engine.rules, self.engine.memory, self.engine.experts_or_own(experts), pending, rnd, mix
@@ -78,7 +77,7 @@ class OrderedPrior:
 
     def recell(self, rnd: Round, mix: Array) -> tuple[Round, Array]:
         """The same on even cells."""
-        even = Round(*(array.copy() for array in rnd))
+        even = Round(**{name: array.copy() for name, array in rnd._asdict().items()})
         room = np.empty(self.engine.capacity)
         room[: mix.size] = mix
         _rounds.recell(self.engine.rules, self.engine.memory, even, room)
@@ -147,7 +146,13 @@ class OrderedPrior:
 
     def restored(self, arrays: dict[str, NDArray[Any]]) -> Round:
         """A waiting round."""
-        return self.engine.restored_page(arrays, None).round
+        rnd = self.engine.new_page().round
+        for name, mine in rnd._asdict().items():
+            mine[...] = like(name, arrays[name], mine, missing=name == "experts")
+        n = rnd.info[_state.CELLS]
+        if not (n == int(n) and 1 <= n <= self.engine.capacity and ((rnd.slots >= 0) & (rnd.slots < n)).all()):
+            raise ValueError(f"a waiting round has {n} cells")
+        return rnd
 
 
 class FinitePrior:
@@ -321,7 +326,7 @@ class DenseEngine:
         return cores
 
     def _play(self, page: DensePage, mix: Array, pending: float, reserved: float) -> None:
-        """The equilibrium around the mix, as gentle as the slack rule lets it be; see _play.play for the compiled one."""
+        """The equilibrium around the mix, as gentle as the slack rule lets it be; _play.play is the compiled one."""
         ledger = self.ledger
         size = int(self.cuts[-1])
         owed, factors = np.empty(size), np.empty(size)
@@ -396,7 +401,14 @@ class DenseEngine:
                 part.learn(board, state)
         self.prior.teach(page.round, y, k)
 
-    runs = False
+    def context_of(self, page: DensePage) -> Array:
+        """The context that a round has."""
+        return page.context
+
+    @property
+    def runs(self) -> bool:
+        """There is no compiled loop."""
+        return False
 
     # --- what users see
     def forecast(self, page: DensePage) -> Any:

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from orcast.oracles._binary import KAPPA
 from orcast.oracles.base import Engine
+from orcast.oracles.binary import BinaryEngine, plays
 from orcast.oracles.dense import DenseEngine
 from orcast.oracles.ordered import OrderedEngine
 from orcast.oracles.terms import Terms
@@ -28,6 +30,10 @@ def engine_for(
     sizes: Sequence[int] | None = None,
 ) -> Engine:
     """The fastest engine that can play the terms."""
+    if plays(terms):
+        # the binary root has a temperature of its own, six where the others have eight
+        usual = temperature if not len(members) else temperature * KAPPA / 8.0
+        return BinaryEngine(terms, temperature=usual, learns=len(members) > 0)
     if isinstance(terms.space, OrderedSpace) and all(part.kind in FAST for part in terms.parts):
         return OrderedEngine(terms, temperature=temperature, learners=learners, members=members)
     return DenseEngine(terms, temperature=temperature, learners=learners, members=members, finite=finite, sizes=sizes)

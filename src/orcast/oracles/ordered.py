@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,8 @@ from orcast import ledger as _ledger
 from orcast.contexts import Known
 from orcast.forecasts import Forecast
 from orcast.ledger import Guarantee, Ledger
-from orcast.oracles import _cells, _ordered, _play, _rounds, _state, _tracker
+from orcast.oracles import _cells, _ordered, _pack, _play, _rounds, _state, _tracker
+from orcast.oracles._pack import Shapes, length, memory_shapes, round_shapes, views
 from orcast.oracles._state import Memory, Round, Rules
 from orcast.oracles.explain import Piece, explanation
 from orcast.oracles.terms import Terms
@@ -50,22 +50,24 @@ def cosine_means(masses: Array) -> Array:
     return means
 
 
-@dataclass(slots=True)
 class Page:
-    """A round that waits: its arrays, the features it had, and what its witnesses are (remade after a load)."""
+    """A round that waits: its row of numbers, the features it had, and its witnesses (remade after a load)."""
 
-    round: Round
-    features: Any = None
-    cores: list[ExplicitCore] | None = None
+    __slots__ = ("_shapes", "cores", "features", "note", "row", "slots")
+
+    def __init__(self, shapes: Shapes, row: Array, slots: NDArray[np.int64], note: Array) -> None:
+        self._shapes, self.row, self.slots, self.note = shapes, row, slots, note
+        self.features: Any = None
+        self.cores: list[ExplicitCore] | None = None
 
     @property
-    def note(self) -> Array:
-        """The note of its certificate."""
-        return self.round.note
+    def round(self) -> Round:
+        """The round's arrays, views of its row."""
+        return Round(slots=self.slots, **views(self._shapes, self.row))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Everything of it but the features."""
-        return self.round._asdict()
+        return {"row": self.row, "slots": self.slots}
 
 
 class OrderedEngine:
@@ -114,7 +116,10 @@ class OrderedEngine:
             space.high,
             space.levels.copy(),
             space.scores.copy(),
+            space.cells,
             int(space.tail_cells),
+            count,
+            int(layout.parts[:, _ledger.GROUPS].sum()),
             np.unique(np.concatenate(jumps)) if jumps else NOTHING,
             levels.copy(),
             np.array(intervals, dtype=np.int64).reshape(-1, 2),
@@ -130,57 +135,48 @@ class OrderedEngine:
             members.copy(),
             cosine_means(slot_masses(space)),
         )
-        self.memory = self._new_memory()
         self._none = np.empty((0, space.levels.size))
+        self._start()
+
+    def _start(self) -> None:
+        """An empty memory, and where a round's fields lie."""
+        shapes = memory_shapes(self.rules)
+        self._memory = np.zeros(length(shapes))
+        self.memory = memory = Memory(**views(shapes, self._memory))
+        for name, array in self.ledger.arrays().items():
+            getattr(memory, name)[...] = array
+        self.ledger.total, self.ledger.account, self.ledger.groups = memory.total, memory.account, memory.groups
+        memory.tally[_tracker.RHO] = 1.0
+        memory.tally[_tracker.LAST_PIT] = 0.5
+        memory.tally[_tracker.LEVEL_VAR] = 1.0
+        memory.location_cov[:] = _tracker.LOCATION_START * np.eye(_tracker.N_LOCATION)
+        memory.spread[:] = 1.0
+        memory.fit_cov[:] = _tracker.SPREAD_START * np.eye(_tracker.N_SPREAD)
+        self._shapes = round_shapes(self.rules)
+        self._length = length(self._shapes)
+        before = {}
+        at = 0
+        for name, shape in self._shapes.items():
+            before[name] = at
+            at += math.prod(shape)
+        self._info = slice(before["info"], before["info"] + _state.INFO_SIZE)
+        self._note = slice(before["note"], before["note"] + _ledger.NOTE_SIZE)
+        self._context = slice(before["context"], before["context"] + self.rules.groups)
+
+    def cut_at(self, places: Array) -> None:
+        """Make given places edges of cells, before any round is played."""
+        self.rules = self.rules._replace(jumps=places)
+        self._start()
 
     @property
     def capacity(self) -> int:
         """Cells that a round has room for."""
         return self.space.cells + self.rules.jumps.size
 
-    def _new_memory(self) -> Memory:
-        learners, members = len(self.rules.learners), len(self.rules.members)
-        experts = len(self.terms.experts)
-        tally = np.zeros(_tracker.TALLY_SIZE)
-        tally[_tracker.RHO] = 1.0
-        tally[_tracker.LAST_PIT] = 0.5
-        tally[_tracker.LEVEL_VAR] = 1.0
-        location, spread = _tracker.N_LOCATION, _tracker.N_SPREAD
-        return Memory(
-            total=self.ledger.total,
-            account=self.ledger.account,
-            groups=self.ledger.groups,
-            tally=tally,
-            location=np.zeros((learners, location)),
-            location_cov=np.tile(_tracker.LOCATION_START * np.eye(location), (learners, 1, 1)),
-            spread=np.ones((learners, 2)),
-            fit=np.zeros((learners, spread)),
-            fit_cov=np.tile(_tracker.SPREAD_START * np.eye(spread), (learners, 1, 1)),
-            track_loss=np.zeros((_state.HORIZONS, learners + 1)),
-            shape=np.zeros((members, 2, _state.BASIS)),
-            member_loss=np.zeros((_state.HORIZONS, members + 2)),
-            warm=np.zeros(self.space.cells),
-            pool=np.zeros(experts),
-            rivals=np.zeros((experts, _state.RIVAL_SIZE)),
-        )
-
-    def new_round(self) -> Round:
-        """Empty pages for one round."""
-        learners, members, cells = len(self.rules.learners), len(self.rules.members), self.capacity
-        experts = len(self.terms.experts)
-        return Round(
-            cells=np.zeros((_state.MEMBERS + members, cells)),
-            slots=np.zeros(self.space.cells, dtype=np.int64),
-            info=np.zeros(_state.INFO_SIZE),
-            note=np.zeros(_ledger.NOTE_SIZE),
-            record=np.zeros(_tracker.LEARNERS_AT + learners * _tracker.PER_LEARNER),
-            means=np.zeros((members, _state.BASIS)),
-            experts=np.zeros((1 if experts == 1 else 1 + experts, len(self.rules.grid))),
-            rivals=np.zeros((experts, cells)),
-            units=np.zeros((2, experts)),
-            context=np.ones(int(self.ledger.layout.parts[:, _ledger.GROUPS].sum())),
-            expected=np.zeros(self.rules.witnesses),
-        )
+    def new_page(self) -> Page:
+        """An empty round."""
+        row = np.zeros(self._length)
+        return Page(self._shapes, row, np.zeros(self.space.cells, dtype=np.int64), row[self._note])
 
     # --- what is known before the outcome
     def known(self, experts: Array | None, features: Any, terms: Terms, rounds: int) -> Known:
@@ -215,24 +211,32 @@ class OrderedEngine:
         self, experts: Array | None, features: Any = None, *, pending: float = 0.0, reserved: float = 0.0
     ) -> Page:
         """Play one round around the experts' quantiles (or without any); the memory does not change."""
-        rnd = self.new_round()
-        rnd.context[:] = self.terms.context(self.known(experts, features, self.terms, self.ledger.rounds))
+        page = self.new_page()
+        page.row[self._context] = self.terms.context(self.known(experts, features, self.terms, self.ledger.rounds))
         rows = self.experts_or_own(experts)
         if not self.explicit:
-            _rounds.predict(self.rules, self.memory, rows, float(pending), reserved, rnd)
-            return Page(rnd)
+            _pack.predict(self.rules, self._memory, rows, float(pending), reserved, page.row, page.slots)
+            return page
         mix = np.empty(self.capacity)
+        rnd = page.round
         _rounds.open_round(self.rules, self.memory, rows, float(pending), rnd, mix)
-        cores = self._play(rnd, mix, pending, reserved, features)
-        page = Page(rnd, features, cores)
-        if rnd.note[_ledger.HOLDS] == 0.0 and len(rows):
-            even = Round(*(array.copy() for array in rnd))
+        page.features, page.cores = features, self._play(rnd, mix, pending, reserved, features)
+        if page.note[_ledger.HOLDS] == 0.0 and len(rows):
+            other = self.copied(page)
+            even = other.round
             _rounds.recell(self.rules, self.memory, even, mix)
-            cores = self._play(even, mix, pending, reserved, features)
+            other.cores = self._play(even, mix, pending, reserved, features)
             even.cells[_state.TILT] = 0.0
-            if even.note[_ledger.HOLDS] > 0.0:
-                return Page(even, features, cores)
+            if other.note[_ledger.HOLDS] > 0.0:
+                return other
         return page
+
+    def copied(self, page: Page) -> Page:
+        """The same round in arrays of its own."""
+        row = page.row.copy()
+        other = Page(self._shapes, row, page.slots.copy(), row[self._note])
+        other.features, other.cores = page.features, page.cores
+        return other
 
     def _play(self, rnd: Round, mix: Array, pending: float, reserved: float, features: Any) -> list[ExplicitCore]:
         n = int(rnd.info[_state.CELLS])
@@ -265,11 +269,12 @@ class OrderedEngine:
 
     def update(self, page: Page, y: float, *, reserved: float = 0.0) -> None:
         """Book the outcome of a round."""
+        if not self.explicit:
+            _pack.update(self.rules, self._memory, page.row, page.slots, reserved, y)
+            return
         rnd = page.round
-        at = NOTHING
-        if self.explicit:
-            near = min(max(y, float(rnd.info[_state.LOW])), float(rnd.info[_state.HIGH]))
-            at = self._witnesses(page, near, self._cell(rnd, near))
+        near = min(max(y, float(rnd.info[_state.LOW])), float(rnd.info[_state.HIGH]))
+        at = self._witnesses(page, near, self._cell(rnd, near))
         _rounds.update(self.rules, self.memory, rnd, reserved, y, at)
 
     def _cell(self, rnd: Round, near: float) -> int:
@@ -284,6 +289,10 @@ class OrderedEngine:
             page.cores = self._cores(page.round, page.features)
         return np.concatenate([np.zeros(self.rules.orders), *(core.witness.point(near, k) for core in page.cores)])
 
+    def context_of(self, page: Page) -> Array:
+        """The context that a round has."""
+        return page.row[self._context]
+
     @property
     def runs(self) -> bool:
         """Whether whole histories can be played in one compiled loop."""
@@ -295,20 +304,23 @@ class OrderedEngine:
         """Many rounds in one compiled loop: the quantiles played, and whether each certificate held."""
         quantiles = np.empty((outcomes.size, levels.size))
         held = np.empty(outcomes.size)
-        contexts = np.ones((outcomes.size, self.new_round().context.size))
+        contexts = np.ones((outcomes.size, self.rules.groups))
         if not self.terms.plain:
             for t in range(outcomes.size):
                 x = None if features is None else features[t]
                 contexts[t] = self.terms.context(self.known(experts[t], x, self.terms, 0))
-        _rounds.run(self.rules, self.memory, experts, contexts, outcomes, levels, self.new_round(), quantiles, held)
+        _rounds.run(
+            self.rules, self.memory, experts, contexts, outcomes, levels, self.new_page().round, quantiles, held
+        )
         return quantiles, held > 0.0
 
     # --- what users see
     def forecast(self, page: Page) -> Forecast:
         """The forecast that a round played, with its certificate."""
-        rnd = page.round
-        n = int(rnd.info[_state.CELLS])
-        left, right = rnd.cells[_state.LEFT, :n].copy(), rnd.cells[_state.RIGHT, :n].copy()
+        n = int(page.row[self._info][_state.CELLS])
+        # the cells come first in the row
+        cells = page.row[: (_state.PLAYED + 1) * self.capacity].reshape(-1, self.capacity)
+        left, right = cells[_state.LEFT, :n].copy(), cells[_state.RIGHT, :n].copy()
         if self.space.low == -math.inf:
             left[0] = -math.inf
         if self.space.high == math.inf:
@@ -317,8 +329,8 @@ class OrderedEngine:
         return Forecast._trusted(
             left,
             right,
-            rnd.cells[_state.PLAYED, :n].copy(),
-            _ledger.certificate(rnd.note),
+            cells[_state.PLAYED, :n].copy(),
+            _ledger.certificate(page.note),
             lambda: explanation(self.space, self._board(page), self._pieces(page, total)),
         )
 
@@ -396,13 +408,18 @@ class OrderedEngine:
 
     def restored_page(self, arrays: dict[str, NDArray[Any]], features: Any) -> Page:
         """A waiting round from its arrays, checked so that no kernel can leave its arrays."""
-        rnd = self.new_round()
-        for name, mine in rnd._asdict().items():
-            mine[...] = like(name, arrays[name], mine, missing=name == "experts")
+        page = self.new_page()
+        rnd = page.round
+        lies = {name: mine for name, mine in rnd._asdict().items() if name != "slots"}
+        theirs = views(self._shapes, like("row", arrays["row"], page.row, missing=True))
+        for name, mine in lies.items():
+            mine[...] = like(name, theirs[name], mine, missing=name == "experts")
+        page.slots[...] = like("slots", arrays["slots"], page.slots)
         n = rnd.info[_state.CELLS]
-        if not (n == int(n) and 1 <= n <= self.capacity and ((rnd.slots >= 0) & (rnd.slots < n)).all()):
+        if not (n == int(n) and 1 <= n <= self.capacity and ((page.slots >= 0) & (page.slots < n)).all()):
             raise ValueError(f"a waiting round has {n} cells")
-        return Page(rnd, features)
+        page.features = features
+        return page
 
 
 def board_of(space: OrderedSpace, rnd: Round, features: Any) -> Board:

@@ -60,7 +60,7 @@ class Terms:
         return layout_of(shapes)
 
     def guarantee(self, ledger: Ledger, regrets: dict[int, dict[str, float]]) -> Guarantee:
-        """What was promised and what was kept; the regrets of a part come from elsewhere, in the units of the scores."""
+        """What was promised and what was kept; regrets come from elsewhere, in the units of the scores."""
         parts: dict[str, float] = {}
         groups = {}
         rounds = max(float(ledger.account[WEIGHT]), 1.0)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from orcast.checks import number
 from orcast.contexts import EVERYONE, Context, as_context
-from orcast.spaces import Space, frozen
+from orcast.spaces import FiniteSpace, Space, frozen
 
 Array = NDArray[np.float64]
 
@@ -50,13 +50,14 @@ class Board(NamedTuple):
     @property
     def values(self) -> list[Any]:
         """What users' functions see of each cell of a finite space."""
+        assert isinstance(self.space, FiniteSpace)
         return [self.space.value(k) for k in range(self.cells)]
 
     def forecast(self, mass: Array) -> Any:
         """Masses as the forecast that users' functions see."""
         from orcast.forecasts import Forecast, forecast_on
 
-        if not self.ordered:
+        if isinstance(self.space, FiniteSpace):
             return forecast_on(self.space, mass, None)
         return Forecast._trusted(self.left, self.right, mass, None)
 
@@ -89,7 +90,7 @@ class Core:
         return None
 
     def assess(self, s: Array, factor: float, p: Array) -> tuple[Array, Array]:
-        """For each cell the largest 2 <s, payoff> + factor ||payoff||^2 within it, and the largest factor ||payoff||^2."""
+        """The largest 2 <s, payoff> + factor ||payoff||^2 within each cell, and the largest factor ||payoff||^2."""
         low, high = self.spans(p)
         if low is high:
             square = factor * np.einsum("ik,ik->k", low, low)

@@ -15,8 +15,8 @@ from orcast.checks import short
 from orcast.contexts import Context
 from orcast.forecasts import PERCENTS
 from orcast.payoffs.base import Board, Core, Part, Payoff, wrong_space
-from orcast.payoffs.cores import EventCore, ExplicitCore, Witness
-from orcast.spaces import Binary, Box, Circle, Interval, OrderedSpace, Points, Space, frozen
+from orcast.payoffs.cores import STEEPNESS, EventCore, ExplicitCore, Witness
+from orcast.spaces import Binary, Box, Circle, FiniteSpace, Interval, OrderedSpace, Points, Space, frozen
 
 Array = NDArray[np.float64]
 
@@ -24,15 +24,15 @@ Array = NDArray[np.float64]
 TINY_MASS = 1e-8
 # Derivative factors are kept away from zero by this much, so that Newton's matrix stays regular.
 LEAST_SLOPE = 0.1
-# Hat functions sit on this many vertices unless told otherwise.
-GRID = 21
+# There are this many hat functions unless told otherwise.
+GRID = 15
 MOST_MONOMIALS = 500
 
 
 def increasing(values: Iterable[float], what: str, low: float, high: float) -> Array:
     """Increasing numbers strictly between low and high, or one clear sentence."""
     try:
-        a = np.array(list(np.atleast_1d(values)), dtype=np.float64)  # type: ignore[arg-type]
+        a = np.array(list(values), dtype=np.float64)
     except (TypeError, ValueError):
         raise TypeError(f"expected {what}, got {short(values)}") from None
     if a.ndim != 1 or a.size == 0 or not ((a > low) & (a < high)).all() or (np.diff(a) <= 0.0).any():
@@ -55,14 +55,16 @@ def cell_of(forecast: Any, y: float) -> int:
     k = min(int(np.searchsorted(forecast.right, y, side="left")), forecast.mass.size - 1)
     if k + 1 < forecast.mass.size and forecast.left[k + 1] == y == forecast.right[k + 1]:
         k += 1
-    return k
+    return int(k)
 
 
 def shares(levels: Array, before: Array, mass: Array) -> Array:
     """The indicators {y <= q_a}, averaged over each cell: clip((a - F_{k-1}) / p_k, 0, 1), a row a level."""
     tiny = mass <= TINY_MASS
     inside = (levels[:, None] - before) / np.where(tiny, 1.0, mass)
-    return np.where(tiny, levels[:, None] >= before, np.minimum(np.maximum(inside, 0.0), 1.0))
+    limit = (levels[:, None] >= before).astype(np.float64)
+    value: Array = np.where(tiny, limit, np.minimum(np.maximum(inside, 0.0), 1.0))
+    return value
 
 
 class QuantileCore(Core):
@@ -73,7 +75,10 @@ class QuantileCore(Core):
         self.size = levels.size
 
     def _masses(self, p: Array) -> Array:
-        return p if self.bins is None else np.bincount(self.bins, weights=p, minlength=self.count)
+        if self.bins is None:
+            return p
+        masses: Array = np.bincount(self.bins, weights=p, minlength=self.count).astype(np.float64)
+        return masses
 
     def _table(self, mass: Array) -> Array:
         before = np.concatenate(([0.0], np.cumsum(mass)[:-1]))
@@ -348,7 +353,9 @@ class MomentMatching(Payoff):
         """Mean powers of the forecast minus those of the outcome, in units of the interval."""
         if not isinstance(space, OrderedSpace):
             values = self._values(space)
-            return values @ forecast.mass - values[:, space.cell(space.outcome(y))]  # type: ignore[attr-defined, no-any-return]
+            assert isinstance(space, FiniteSpace)
+            real: Array = values @ forecast.mass - values[:, space.cell(space.outcome(y))]
+            return real
         left, right = closed(forecast)
         low, high = left[0], right[-1]
         payoff = []
@@ -438,7 +445,7 @@ class MarginalCalibration(_AtThresholds):
 class ThresholdCalibration(_AtThresholds):
     """The chance of staying below each threshold is a calibrated probability (Sahoo et al. 2021).
 
-    payoff_{v,z} = hat_v(F_p(z)) (F_p(z) - 1{y <= z}) with hat functions on an even grid of [0, 1]: binary calibration
+    payoff_{v,z} = hat_v(F_p(z)) (F_p(z) - 1{y <= z}) with continuous hat functions on [0, 1]: binary calibration
     of every threshold event, continuous in p.  Thresholds become edges of cells.  Squared bound: their number.
 
     >>> ThresholdCalibration([10, 20], grid=11).on(__import__("orcast").Interval(0, 30)).size
@@ -481,13 +488,16 @@ class ThresholdCalibration(_AtThresholds):
 
 
 def checked_grid(grid: object) -> int:
-    """A number of vertices, or one clear sentence."""
+    """A number of hat functions, or one clear sentence."""
     if not isinstance(grid, (int, np.integer)) or isinstance(grid, bool) or not 2 <= grid <= 1001:
-        raise ValueError(f"expected a grid of 2 to 1001 vertices, got {short(grid)}")
+        raise ValueError(f"expected a grid of 2 to 1001 hat functions, got {short(grid)}")
     return int(grid)
 
 
 def hats(v: int, grid: int, q: Array) -> Array:
-    """The hat function of vertex v of an even grid of [0, 1]."""
-    value: Array = np.maximum(1.0 - np.abs(q * (grid - 1) - v), 0.0)
+    """Hat function v, as written: 1 around its middle, 0 beyond its soft edges; the outer two go on to the ends."""
+    place = q * grid - 0.5 - v
+    up = np.ones_like(q) if v == 0 else np.clip(0.5 + STEEPNESS * (place + 0.5), 0.0, 1.0)
+    down = np.ones_like(q) if v == grid - 1 else np.clip(0.5 - STEEPNESS * (place - 0.5), 0.0, 1.0)
+    value: Array = np.minimum(up, down)
     return value

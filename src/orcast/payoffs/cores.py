@@ -27,6 +27,11 @@ _GAUSS, _GAUSS_WEIGHTS = np.polynomial.legendre.leggauss(5)
 NODES = frozen(np.concatenate(([1e-9], 0.5 + 0.5 * _GAUSS, [1.0])))
 MEAN_WEIGHTS = frozen(np.concatenate(([0.0], 0.5 * _GAUSS_WEIGHTS, [0.0])))
 
+# How steeply one hat function gives way to the next: 1 is linear interpolation between their middles, larger values
+# have flatter tops.  (Hats that only touch their middle leave the rest of a bin to its neighbours: what is kept small
+# would not be what a reliability diagram shows.)
+STEEPNESS = 2.0
+
 
 class Witness:
     """A function w of the outcome on the cells: its mean, least and largest value in each, and its value at a point."""
@@ -109,14 +114,18 @@ class ExplicitCore(Core):
 
 
 def hat_weights(grid: int, q: Array) -> tuple[NDArray[np.intp], Array]:
-    """For each q in [0, 1] the vertex on its left of an even grid, and the share of the next one."""
-    u = np.minimum(np.maximum(q, 0.0), 1.0) * (grid - 1)
-    left = np.minimum(u.astype(np.intp), grid - 2)
-    return left, u - left
+    """For each q in [0, 1] the hat that it has (partly) left, and the share of the next one.
+
+    Hat v has the middle (v + 1/2) / grid.  Hats have flat tops and add up to one: from one middle to the next, the
+    share goes from 0 to 1 over the inner part 1 / STEEPNESS of the way, as it would at the soft edge of a bin.
+    """
+    place = np.minimum(np.maximum(q, 0.0), 1.0) * grid - 0.5
+    left = np.minimum(np.maximum(np.floor(place), 0.0), grid - 2.0).astype(np.intp)
+    return left, np.minimum(np.maximum(0.5 + STEEPNESS * (place - left - 0.5), 0.0), 1.0)
 
 
 class EventCore(Core):
-    """Calibrated probabilities: hat_v(q_j) (q_j - 1{event j}) with q_j = P(event j), for hats on an even grid.
+    """Calibrated probabilities: hat_v(q_j) (q_j - 1{event j}) with q_j = P(event j), for hats of even width.
 
     The coordinates are grid x events, all events of a vertex together.
     """
@@ -159,7 +168,8 @@ class EventCore(Core):
         ledgers = s.reshape(self.grid, self.events)
         left, share = hat_weights(self.grid, q)
         below, above = ledgers[left, self._columns], ledgers[left + 1, self._columns]
-        return below + share * (above - below), (above - below) * (self.grid - 1), share
+        inside = (share > 0.0) & (share < 1.0)
+        return below + share * (above - below), inside * (above - below) * (self.grid * STEEPNESS), share
 
     def field(self, s: Array, p: Array) -> Array:
         """sum_j s_j(q_j) (q_j - w_jk)."""

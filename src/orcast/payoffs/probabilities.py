@@ -12,7 +12,7 @@ from orcast.checks import number, short
 from orcast.contexts import Context
 from orcast.payoffs.base import Board, Core, Part, Payoff, wrong_space
 from orcast.payoffs.calibration import GRID, checked_grid, closed, hats
-from orcast.payoffs.cores import ContextCore, EventCore, GivenCore, Witness, hat_weights, softmax
+from orcast.payoffs.cores import STEEPNESS, ContextCore, EventCore, GivenCore, Witness, hat_weights, softmax
 from orcast.spaces import Binary, FiniteSpace, Interval, Labels, Space
 
 Array = NDArray[np.float64]
@@ -71,8 +71,8 @@ class _OnEvents(Payoff):
 class BinaryCalibration(_OnEvents):
     """When the forecast is about p, the event comes with frequency about p (paper, section 3).
 
-    payoff_v = hat_v(p) (p - y) with hat functions on an even grid of [0, 1]: the paper's 1{p ~ v}, made continuous, so
-    that there are no bins with edges.  Squared bound: 1.
+    payoff_v = hat_v(p) (p - y) with ``grid`` hat functions on [0, 1], which have flat tops and add up to one: the
+    paper's 1{p ~ v}, made continuous, so that there are no bins with edges.  Squared bound: 1.
 
     >>> import orcast as oc
     >>> rain = oc.Recalibrator(oc.Binary(), oc.BinaryCalibration(grid=11))
@@ -156,7 +156,8 @@ class TopLabelCore(Core):
         below, above = s[left], s[left + 1]
         top = softmax(self.sharpness * p)
         at = below + share * (above - below)
-        pulls = np.diag(top * (above - below) * (self.grid - 1))
+        inside = (share > 0.0) & (share < 1.0)
+        pulls = np.diag(top * inside * (above - below) * (self.grid * STEEPNESS))
         pulls += self.sharpness * (np.diag(at * top) - np.outer(at * top, top))
         value: Array = (p[:, None] - np.eye(self.labels)).T @ pulls
         return value

@@ -72,7 +72,8 @@ class Recipe(Payoff):
     of (y, x) may use the features; the context may also be :func:`by`, or left out for (1,).
 
     >>> import orcast as oc
-    >>> peak = oc.Recipe(witness=lambda y: [y > 30_000], context=lambda x, p: [x["hour"] < 6, x["hour"] >= 6], bound=1.0)
+    >>> night = lambda x, p: [x["hour"] < 6, x["hour"] >= 6]
+    >>> peak = oc.Recipe(witness=lambda y: [y > 30_000], context=night, bound=1.0)
     >>> recal = oc.Recalibrator(oc.Interval(0, 36_000), oc.QuantileCalibration() + peak)
     >>> p = recal.predict(oc.Normal(28_000, 3_000), x={"hour": 14}); recal.update(31_000)
     """
@@ -107,7 +108,7 @@ class Recipe(Payoff):
         """On any space; a size that depends on the features is learnt from the first round."""
         if self.moment is not None or self._with_features:
             return Part(self, UNKNOWN, self.limit, "general", self._core, self._jumps_on(space))
-        probe = space.value(0) if isinstance(space, FiniteSpace) else space.outcome(max(space.low, 0.0), "clip")
+        probe = space.value(0) if isinstance(space, FiniteSpace) else space.outcome(0.0, "clip")
         size = self._at(probe, None).size
         return Part(self, size, self.limit, "explicit", self._core, self._jumps_on(space))
 
@@ -244,8 +245,8 @@ class CustomCore(Core):
 class Custom(Payoff):
     """Any payoff of your own: a function of (x, p, y) with a vector as value (paper, section 4).
 
-    It must be bounded (``bound`` on its squared norm, checked in every round), continuous in p, and consistent: its mean
-    under p itself must be zero, or at most zero if ``one_sided``.  :func:`check_payoff` tells whether it is.
+    It must be bounded (``bound`` on its squared norm, checked in every round), continuous in p, and consistent: its
+    mean under p itself must be zero, or at most zero if ``one_sided``.  :func:`check_payoff` tells whether it is.
 
     >>> import orcast as oc
     >>> skew = oc.Custom(lambda x, p, y: [(y - p.mean()) / 10], bound=1.0)

@@ -12,7 +12,7 @@ from orcast.contexts import Context
 from orcast.payoffs.base import Board, Core, Part, Payoff
 from orcast.payoffs.cores import MEAN_WEIGHTS, NODES
 from orcast.scores import CRPS, MSE, LogScore, QuantileScore, Score
-from orcast.spaces import Binary, OrderedSpace, Space
+from orcast.spaces import Binary, FiniteSpace, OrderedSpace, Space
 
 Array = NDArray[np.float64]
 
@@ -79,15 +79,17 @@ def quantile_gap(board: Board, levels: Array, p: Array, x: Array) -> tuple[Array
 def finite_score(score: Score, board: Board, p: Array) -> Array:
     """The score of masses on a finite space for an outcome in each cell."""
     if isinstance(score, CRPS):
-        away = board.space.distances @ p  # type: ignore[attr-defined]
-        value: Array = away - 0.5 * (p @ away)
-        return value
+        assert isinstance(board.space, FiniteSpace)
+        away: Array = board.space.distances @ p
+        return away - 0.5 * (p @ away)
     if isinstance(score, LogScore):
         kept = np.maximum(p, score.clip)
-        return -np.log(kept) + kept.sum() - 1.0
+        value: Array = -np.log(kept) + kept.sum() - 1.0
+        return value
     if isinstance(board.space, Binary):
         return np.array([p[1] ** 2, (1.0 - p[1]) ** 2])
-    return p @ p - 2.0 * p + 1.0
+    brier: Array = p @ p - 2.0 * p + 1.0
+    return brier
 
 
 def score_gap(score: Score, board: Board, p: Array, x: Array) -> tuple[Array, Array, Array]:
@@ -128,10 +130,10 @@ def gap_at(score: Score, board: Board, p: Array, x: Array, k: int, y: Any) -> fl
         parts = [np.insert(m, k + 1, m[k] * (1.0 - share)) for m in (p, x)]
         for m in parts:
             m[k] *= share
-        mean, _low, _high = crps_gap(cut, parts[0], parts[1])
+        means, _, _ = crps_gap(cut, parts[0], parts[1])
         width_0 = right[k] - left[k]
         F0, G0 = float(parts[0][:k].sum()), float(parts[1][:k].sum())
-        start = mean[k] - width_0 * (F0 - G0 + (parts[0][k] - parts[1][k]) / 3.0)
+        start = means[k] - width_0 * (F0 - G0 + (parts[0][k] - parts[1][k]) / 3.0)
         return float(start + width_0 * (2.0 * (F0 - G0) + parts[0][k] - parts[1][k]))
     middle = 0.5 * (board.left + board.right)
     mean, other = float(p @ middle), float(x @ middle)
@@ -188,7 +190,7 @@ class RegretCore(Core):
         self.board, self.scores = board, scores
         self.experts = len(board.experts)
         self.size = len(scores) * self.experts
-        self.present = np.isfinite(board.experts).all(axis=1) if self.experts else np.zeros(0, dtype=bool)
+        self.present: NDArray[np.bool_] = np.isfinite(board.experts).all(axis=1).reshape(self.experts)
         self.usual = np.zeros((len(scores), self.experts))
         self.units = np.zeros((len(scores), self.experts))
         for i, score in enumerate(scores):
@@ -288,12 +290,12 @@ def own_expectation(score: Score, board: Board, x: Array) -> float:
 class NoRegret(Payoff):
     """Recalibration does not cost accuracy, by each proper score given (paper, section 4.2).
 
-    payoff_{i,e} = c_{i,e} (score_i(p, y) - score_i(expert e, y)), one-sided: only a positive sum counts.  In units of the
-    outcome scores are tiny and would never count, so c is one over the expert's usual score, or over the most that p
-    could count in this round if that is more: known before the outcome, so the payoff stays semi-consistent
-    (condition A.1 of the paper), and its size is at most 1.  Squared bound: one for each score and expert.  What is kept
-    small is this weighted regret; ``Guarantee.parts`` reports the plain mean excess score.  The experts are those
-    represented on the cells; one that is missing in a round counts nothing in it.
+    payoff_{i,e} = c_{i,e} (score_i(p, y) - score_i(expert e, y)), one-sided: only a positive sum counts.  In units of
+    the outcome scores are tiny and would never count, so c is one over the expert's usual score, or over the most that
+    p could count in this round if that is more: known before the outcome, so the payoff stays semi-consistent (the
+    paper's condition for one-sided payoffs, appendix A), and its size is at most 1.  Squared bound: one for each score
+    and expert.  What is kept small is this weighted regret; ``Guarantee.parts`` reports the plain mean excess score.
+    The experts are those represented on the cells; one that is missing in a round counts nothing in it.
 
     >>> import orcast as oc
     >>> oc.NoRegret(oc.CRPS(), oc.MSE()).on(oc.Interval(0, 1), experts=3).size

@@ -110,8 +110,8 @@ class Line(_Quantity):
 
     Around an expert the ``cells`` cells are: cells of equal mass at the expert's own quantiles, from 1% to 99%;
     ``tail_cells`` cells a side whose widths grow geometrically to the ends of a window around the expert; and beyond
-    each end one open-ended cell, whose tail is a Pareto of index 3.  The window reaches 12 times the larger of the
-    expert's 98% spread and three times its usual loss beyond its outer quantiles, so it is known before the outcome.
+    each end one open-ended cell, whose tail is a Pareto of index 3.  The window reaches 12 times the expert's 98%
+    spread, or four times its usual loss if that is more, beyond its outer quantiles: it is known before the outcome.
     Quantile payoffs need no bounds on the outcome.  Moments and scores are taken of the outcome clipped to that
     window: a bounded, monotone transform.
 
@@ -144,8 +144,8 @@ class HalfLine(_Quantity):
     Around an expert the ``cells`` cells are: an atom at ``low``; cells of equal mass at the expert's own quantiles,
     from 1% to 99%; ``tail_cells`` cells a side whose widths grow geometrically, downwards to ``low`` and upwards to
     the end of a window around the expert; and beyond it one open-ended cell, whose tail is a Pareto of index 3.  The
-    window reaches 12 times the larger of the expert's 98% spread and three times its usual loss beyond its outer
-    quantiles, so it is known before the outcome.  Quantile payoffs need no bounds on the outcome.  Moments and scores
+    window reaches 12 times the expert's 98% spread, or four times its usual loss if that is more, beyond its outer
+    quantiles: it is known before the outcome.  Quantile payoffs need no bounds on the outcome.  Moments and scores
     are taken of the outcome clipped to that window: a bounded, monotone transform.
 
     >>> space = HalfLine()

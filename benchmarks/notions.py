@@ -1,0 +1,350 @@
+"""Every payoff on every space, and random sums with contexts, against a Nature that sees each forecast."""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import orcast as oc
+from benchmarks.nature import ROUNDING, unforgiven, worst_outcome
+from benchmarks.results import Line, Remark
+from orcast import ledger
+from orcast.contexts import Context
+from orcast.payoffs import Payoff, part_names
+from orcast.spaces import FiniteSpace, OrderedSpace, Space
+from orcast.testing import random_masses, some_expert
+
+TITLE = "Calibration: every payoff on every space, against the greedy adversary"
+ROUNDS, SLOW_ROUNDS, QUICK_ROUNDS, WORKERS = 2000, 500, 100, 2
+SUMS = 10
+# Every so many rounds she looks at every cell, whatever its certificate says.
+THOROUGH = 25
+STRICT_HELD, HELD = 1.0, 0.99
+STRICT = (
+    oc.QuantileCalibration,
+    oc.IntervalCalibration,
+    oc.MomentMatching,
+    oc.MarginalCalibration,
+    oc.DecisionCalibration,
+    oc.Calibeating,
+    oc.BinaryCalibration,
+)
+PERIOD = 24.0
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+SPACES: dict[str, Callable[[], Space]] = {
+    "Interval": lambda: oc.Interval(0.0, 1.0),
+    "Line": oc.Line,
+    "HalfLine": oc.HalfLine,
+    "Binary": oc.Binary,
+    "Labels": lambda: oc.Labels(["a", "b", "c", "d"]),
+    "Circle": lambda: oc.Circle(PERIOD, cells=24),
+    "Box": lambda: oc.Box([(0.0, 1.0), (0.0, 1.0)], cells=6),
+    "Points": lambda: oc.Points(np.random.default_rng(0).random((30, 2))),
+}
+ORDERED = ("Interval", "Line", "HalfLine")
+UNIT = {"Interval": 1.0, "Line": 10.0, "HalfLine": 10.0}
+
+
+# --- what is asked for
+def utility(name: str) -> tuple[list[Any], Callable[[Any, Any], float], float | None]:
+    """Five actions, what each is worth, and how much that can vary where the space does not tell."""
+    if name in ORDERED:
+        unit = UNIT[name]
+        actions = [unit * share for share in (0.1, 0.3, 0.5, 0.7, 0.9)]
+        return actions, lambda a, y: -max(2.0 * (a - y), y - a) / unit, None if name == "Interval" else 3.0
+    if name == "Binary":
+        return [0.1, 0.3, 0.5, 0.7, 0.9], lambda a, y: -((a - y) ** 2), None
+    if name == "Labels":
+        worth = np.random.default_rng(5).random((5, 4))
+        return [0, 1, 2, 3, 4], lambda a, y: float(worth[a, "abcd".index(y)]), None
+    if name == "Circle":
+        return [0.0, 5.0, 10.0, 15.0, 20.0], lambda a, y: math.cos(2.0 * math.pi * (y - a) / PERIOD), None
+    centres = [(0.5, 0.5), (0.2, 0.2), (0.8, 0.2), (0.2, 0.8), (0.8, 0.8)]
+    return centres, lambda a, y: -math.hypot(y[0] - a[0], y[1] - a[1]), None
+
+
+def witness(name: str) -> Callable[[Any], list[float]]:
+    """Two numbers from -1 to 1 that depend on the outcome, one with a jump."""
+    if name in ORDERED:
+        unit = UNIT[name]
+        return lambda y: [math.tanh(3.0 * (y / unit - 0.5)), float(y > 0.625 * unit)]
+    if name in ("Binary", "Labels"):
+        return lambda y: [float(y in (1, "a")), float(y in (0, "c", "d"))]
+    if name == "Circle":
+        return lambda y: [math.sin(4.0 * math.pi * y / PERIOD), float(y < 8.0)]
+    return lambda y: [math.tanh(3.0 * (y[0] - 0.5)), float(y[1] > 0.5)]
+
+
+def certainty(name: str) -> Callable[[Any, Any], list[float]]:
+    """A context that depends on the forecast: how high it is, or how sure, smoothed."""
+
+    def context(x: Any, p: Any) -> list[float]:
+        if name in ORDERED:
+            share = 1.0 / (1.0 + math.exp(-10.0 * (float(p.median()) / UNIT[name] - 0.5)))
+        else:
+            share = float(p.mass @ p.mass)
+        return [share, 1.0 - share]
+
+    return context
+
+
+def custom(name: str) -> Payoff:
+    """Written by a user who knows nothing of cells: the chance of an event minus whether it happened, and a product."""
+    if name in ORDERED:
+        at = 0.5 * UNIT[name]
+
+        def below(x: Any, p: Any, y: float) -> list[float]:
+            error = float(p.cdf(at)) - float(y <= at)
+            return [0.7 * error, 0.7 * error * float(p.cdf(at))]
+
+        return oc.Custom(below, bound=1.0, jumps=[at])
+    space = SPACES[name]()
+    assert isinstance(space, FiniteSpace)
+
+    def first_half(x: Any, p: Any, y: Any) -> list[float]:
+        half = space.cells // 2
+        chance = float(p.mass[:half].sum())
+        error = chance - float(space.cell(space.outcome(y)) < half)
+        return [0.7 * error, 0.7 * error * chance]
+
+    return oc.Custom(first_half, bound=1.0)
+
+
+def payoffs_on(name: str) -> dict[str, Callable[..., Payoff]]:
+    """By name, each payoff that makes sense on a space; a context and a weight may be given."""
+    found: dict[str, Callable[..., Payoff]] = {}
+    actions, worth, span = utility(name)
+    if name in ORDERED:
+        unit = UNIT[name]
+        thresholds = [0.2 * unit, 0.5 * unit, 0.8 * unit]
+        found["quantiles"] = lambda **k: oc.QuantileCalibration(**k)
+        found["intervals"] = lambda **k: oc.IntervalCalibration([0.5, 0.8, 0.95], **k)
+        found["moments"] = lambda **k: oc.MomentMatching(3, **k)
+        found["marginal"] = lambda **k: oc.MarginalCalibration(thresholds, **k)
+        found["threshold"] = lambda **k: oc.ThresholdCalibration(thresholds, **k)
+        found["regret CRPS, MSE"] = lambda **k: oc.NoRegret(oc.CRPS(), oc.MSE(), **k)
+        found["regret pinball"] = lambda **k: oc.NoRegret(oc.QuantileScore(np.arange(1, 20) / 20), **k)
+        found["regret log"] = lambda **k: oc.NoRegret(oc.LogScore(), **k)
+    if name == "Binary":
+        found["binary"] = lambda **k: oc.BinaryCalibration(**k)
+        found["regret Brier, MSE, log"] = lambda **k: oc.NoRegret(oc.Brier(), oc.MSE(), oc.LogScore(), **k)
+    if name == "Labels":
+        found["label"] = lambda **k: oc.LabelCalibration(**k)
+        found["top label"] = lambda **k: oc.TopLabelCalibration(**k)
+    if name in ("Binary", "Labels"):
+        found["calibeating"] = lambda **k: oc.Calibeating(**k)
+    if name == "Box":
+        found["quantiles"] = lambda **k: oc.QuantileCalibration(**k)
+    if name in ("Binary", "Circle", "Box", "Points"):
+        found["moments"] = lambda **k: oc.MomentMatching(2, **k)
+    if name not in (*ORDERED, "Binary"):
+        found["regret CRPS"] = lambda **k: oc.NoRegret(oc.CRPS(), **k)
+        found["regret Brier, log"] = lambda **k: oc.NoRegret(oc.Brier(), oc.LogScore(), **k)
+    if name not in ("Line", "HalfLine"):
+        found["distribution"] = lambda **k: oc.DistributionCalibration(4, **k)
+    found["decision"] = lambda **k: oc.DecisionCalibration(actions, worth, utility_range=span, **k)
+    found["swap regret"] = lambda **k: oc.SwapRegret(actions, worth, utility_range=span, **k)
+    jumps = {"jumps": [0.625 * UNIT[name]]} if name in ORDERED else {}
+    found["recipe"] = lambda **k: oc.Recipe(witness(name), bound=8.0, **jumps, **k)
+    found["recipe given p"] = lambda **k: oc.Recipe(witness(name), certainty(name), bound=8.0, **jumps, **k)
+    found["custom"] = lambda **k: custom(name)
+    return found
+
+
+def contexts(name: str, rng: np.random.Generator) -> list[tuple[str, Context]]:
+    """Contexts to choose from."""
+    day = oc.by("day", values="MTW")
+    wind = oc.by("wind", edges=[0.3, 0.7])
+    expert = oc.by_expert("level", edges=[0.5 * UNIT.get(name, 1.0)])
+    found = [("values", day), ("bins", wind), ("product", day * wind), ("union", day | wind), ("expert", expert)]
+
+    def overlapping(x: Any) -> list[float]:
+        return [float(x["wind"] > 0.2), float(x["wind"] < 0.8), float(x["day"] == "M")]
+
+    found.append(("overlapping", oc.by(overlapping, size=3, bound=3.0)))
+    if name in (*ORDERED, "Binary"):
+        found += [("last error", oc.by_last_error()), ("last error by day", oc.by_last_error() * day)]
+    return found
+
+
+def random_sum(number: int) -> tuple[str, Payoff]:
+    """A direct sum of two to four payoffs, some with contexts, on one of the spaces."""
+    rng = np.random.default_rng(100 + number)
+    name = list(SPACES)[number % len(SPACES)]
+    makers = payoffs_on(name)
+    for slow in ("custom", "recipe given p"):
+        makers.pop(slow)  # they have lines of their own
+    chosen = rng.choice(list(makers), size=int(rng.integers(2, 5)), replace=False)
+    total: Payoff | None = None
+    for i, kind in enumerate(chosen):
+        given: dict[str, Any] = {"weight": float(rng.choice([0.5, 1.0, 2.0]))}
+        if i == 0 or rng.random() < 0.6:
+            some = [c for _, c in contexts(name, rng) if not (kind.startswith("regret") and c.signed)]
+            given["context"] = some[int(rng.integers(len(some)))]
+        part = makers[kind](**given)
+        total = part if total is None else total + part
+    assert total is not None
+    return name, total
+
+
+# --- the games
+@dataclass(frozen=True)
+class Case:
+    """A game; it is made in the process that plays it, because functions do not travel."""
+
+    space: str
+    what: str  # a name in payoffs_on, "default", or the number of a random sum
+
+    @property
+    def name(self) -> str:
+        return f"{self.space}, {self.what}" if not self.what.isdigit() else f"sum {self.what} on {self.space}"
+
+    def payoff(self) -> Payoff:
+        if self.what == "default":
+            return oc.Forecaster(SPACES[self.space]()).payoff
+        if self.what.isdigit():
+            return random_sum(int(self.what))[1]
+        return payoffs_on(self.space)[self.what]()
+
+    def rounds(self, quick: bool) -> int:
+        if quick:
+            return QUICK_ROUNDS
+        return SLOW_ROUNDS if self.slow else ROUNDS
+
+    @property
+    def slow(self) -> bool:
+        if self.what in ("custom", "recipe given p", "regret pinball", "threshold"):
+            return True
+        return self.what.isdigit() and any(
+            type(part) in (oc.ThresholdCalibration, oc.SwapRegret, oc.DistributionCalibration, oc.NoRegret)
+            for part in self.payoff()
+        )
+
+
+@dataclass(frozen=True)
+class Result:
+    """What happened."""
+
+    rounds: int
+    ratio: float  # the largest miscalibration / promised after any round, excess not forgiven
+    violations: int
+    uncertified: int  # outcomes worse than the certificate's worst_next
+    overlooked: int  # times that a look at every cell found a worse outcome
+    held: float
+    strict: bool
+    seconds: float  # of predict and update alone
+    miscalibration: float
+    promised: float
+    parts: str
+    failure: str = ""
+
+
+def all_cases() -> list[Case]:
+    cases = [Case(name, what) for name in SPACES for what in (*payoffs_on(name), "default")]
+    return cases + [Case(random_sum(number)[0], str(number)) for number in range(1, SUMS + 1)]
+
+
+def expert_of(space: Space, t: int, rng: np.random.Generator, steady: bool) -> Any:
+    """Two rounds of three a slowly moving forecast, else a random one, perhaps absurdly sure."""
+    if t % 3 == 2 and not steady:
+        return some_expert(space, rng)
+    if isinstance(space, OrderedSpace):
+        unit = 1.0 if isinstance(space, oc.Interval) else 10.0
+        return oc.Normal(unit * (0.5 + 0.3 * math.sin(t / 20.0)), 0.1 * unit)
+    k = np.arange(space.cells)
+    mass = np.exp(1.5 * np.cos(2.0 * np.pi * (k / space.cells - t / 60.0))) + 0.02 * random_masses(space.cells, rng)
+    return mass / mass.sum()
+
+
+def features_of(rng: np.random.Generator) -> dict[str, Any]:
+    return {"day": str(rng.choice(list("MTW"))), "wind": float(rng.random())}
+
+
+def play(case: Case, rounds: int) -> Result:
+    """The game, outcomes at once."""
+    rng = np.random.default_rng(0)
+    space, payoff = SPACES[case.space](), case.payoff()
+    # on a line a custom payoff is exact only where its threshold lies within the window
+    steady = case.what == "custom" and case.space in ("Line", "HalfLine")
+    game = oc.Forecaster(space, payoff, oracle=oc.Committee())
+    ratio, violations, uncertified, overlooked, seconds = 0.0, 0, 0, 0, 0.0
+    for t in range(rounds):
+        expert, x = expert_of(space, t, rng, steady), features_of(rng)
+        begin = time.perf_counter()
+        game.predict(expert, x=x)
+        seconds += time.perf_counter() - begin
+        note = game._waiting[None].page.note.copy()
+        y, square = worst_outcome(game)
+        if t % THOROUGH == THOROUGH - 1:
+            other, more = worst_outcome(game, thorough=True)
+            if more > square * (1.0 + ROUNDING) + ROUNDING:
+                overlooked += 1
+                y, square = other, more
+        uncertified += square > note[ledger.WORST] * (1.0 + ROUNDING) + ROUNDING
+        begin = time.perf_counter()
+        game.update(y)
+        seconds += time.perf_counter() - begin
+        now = unforgiven(game._engine.ledger)
+        ratio = max(ratio, now)
+        violations += now > 1.0 + ROUNDING
+    strict = all(type(part) in STRICT or part.on(space).kind == "explicit" for part in payoff)
+    g = game.guarantee
+    parts = " + ".join(part_names(list(payoff)))
+    return Result(
+        rounds, ratio, violations, uncertified, overlooked, g.held, strict, seconds, g.miscalibration, g.promised, parts
+    )
+
+
+def attempt(case: Case, rounds: int) -> Result:
+    """The game, or why it broke off."""
+    try:
+        return play(case, rounds)
+    except Exception as reason:
+        nan = math.nan
+        return Result(rounds, nan, 0, 0, 0, nan, False, nan, nan, nan, "", f"{type(reason).__name__}: {reason}")
+
+
+def measure(quick: bool = False) -> Iterator[Line | Remark]:
+    yield Remark(f"{QUICK_ROUNDS if quick else ROUNDS:,} rounds unless it says otherwise; the largest after any round,")
+    yield Remark("what a broken certificate cost is not forgiven; ms of predict + update alone")
+    cases = all_cases()
+    before = {name: os.environ.get(name) for name in THREADS}
+    os.environ.update(dict.fromkeys(THREADS, "1"))  # a process a core
+    try:
+        with ProcessPoolExecutor(WORKERS, mp_context=multiprocessing.get_context("spawn")) as pool:
+            results = [pool.submit(attempt, case, case.rounds(quick)) for case in cases]
+            for case, result in zip(cases, results, strict=True):
+                yield from lines(case, result.result(), quick)
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def lines(case: Case, result: Result, quick: bool) -> Iterator[Line]:
+    note = result.failure or (
+        f"{result.miscalibration:.4f} of {result.promised:.4f} at the end; {1e3 * result.seconds / result.rounds:.2f} ms"
+    )
+    if result.violations:
+        note += f"; {result.violations} violations"
+    if result.rounds < (QUICK_ROUNDS if quick else ROUNDS):
+        note += f"; {result.rounds} rounds"
+    yield Line(case.name, "miscalibration / promised", result.ratio, 1.0 + ROUNDING, form=".3f", note=note)
+    notes = [result.parts] if case.what.isdigit() else []
+    if result.uncertified:
+        notes.append(f"{result.uncertified} outcomes worse than certified")
+    if result.overlooked:
+        notes.append(f"{result.overlooked} worse outcomes found by looking everywhere")
+    goal, sense = (STRICT_HELD, "=") if result.strict else (HELD, ">=")
+    yield Line(case.name, "held", result.held, goal, sense, form=".2%", note="; ".join(notes))
