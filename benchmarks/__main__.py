@@ -6,14 +6,16 @@ import argparse
 import sys
 import time
 
-from benchmarks import adversary, groups, memory, notions, quality, results, speed, yardstick
+from benchmarks import adversary, binary, groups, memory, notions, quality, results, speed, unbounded, yardstick
 
 SECTIONS = {
     "quality": quality,
     "yardstick": yardstick,
+    "unbounded": unbounded,
+    "binary": binary,
+    "groups": groups,
     "guarantee": adversary,
     "calibration": notions,
-    "groups": groups,
     "speed": speed,
     "memory": memory,
 }

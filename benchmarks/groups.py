@@ -73,7 +73,9 @@ def measure(quick: bool = False) -> Iterator[Line | Remark]:
     everyone = oc.by(lambda features: [1.0], size=1)
     rest = oc.MomentMatching(2) + oc.NoRegret(oc.CRPS())
     by_chance, largest_by_chance = chance(days)
-    yield Remark(f"{HOURS} groups of {days:,} rounds; a perfect forecaster by chance (median of {DRAWS} draws):")
+    yield Remark(
+        f"{HOURS} groups of {days:,} rounds, batch path; a perfect forecaster by chance (median of {DRAWS} draws):"
+    )
     yield Line("chance", "geometric mean of group QCEs", by_chance, form=".5f", note=f"largest {largest_by_chance:.4f}")
     perfect = float(pinball(scene.truth, scene.y).mean())
 
@@ -100,5 +102,7 @@ def measure(quick: bool = False) -> Iterator[Line | Remark]:
         quantiles = recal.run(scene.expert, scene.y, x=x, levels=LEVELS)
         each = 1e6 * (perf_counter() - begin) / scene.y.size
         promise = recal.guarantee
-        note = f"; {promise.miscalibration:.4f} of {promise.promised:.4f}, held {promise.held:.1%}; {each:.0f} us a round"
+        note = (
+            f"; {promise.miscalibration:.4f} of {promise.promised:.4f}, held {promise.held:.1%}; {each:.0f} us a round"
+        )
         yield from lines(name, quantiles, note, target=target)

@@ -55,7 +55,9 @@ def measure(quick: bool = False) -> Iterator[Line | Remark]:
         growth = [later - early for early, later in zip(sizes[EARLY], sizes[LATER], strict=True)]
         yield Line("growth", "saved, bytes", growth[0], DIGITS, form=",.0f", note="digits of counters")
         yield Line("growth", "arrays in memory, bytes", growth[1], 0, "=", form=",.0f")
-        yield Line("pickled, with its configuration", "bytes", sizes[LATER][2], form=",.0f", note=f"growth {growth[2]:.0f}")
+        yield Line(
+            "pickled, with its configuration", "bytes", sizes[LATER][2], form=",.0f", note=f"growth {growth[2]:.0f}"
+        )
         page = recal._game._engine.new_round()
         yield Line("each waiting round", "bytes", sum(array.nbytes for array in page), form=",.0f")
         again = oc.Recalibrator.load(path)

@@ -28,6 +28,7 @@ class Line:
         if not math.isfinite(self.value):
             return "MISSED"
         reached = {
+            "<": self.value < self.target,
             "<=": self.value <= self.target,
             ">=": self.value >= self.target,
             "=": self.value == self.target,

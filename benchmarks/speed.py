@@ -20,7 +20,8 @@ from orcast.oracles.terms import Terms
 
 TITLE = "Speed"
 DEFAULT_LIMIT, SINGLE_LIMIT, BATCH_LIMIT, IMPORT_LIMIT, FIRST_LIMIT = 4.0, 1.5, 80.0, 0.3, 1.0
-BLOCK = 20
+BINARY_LIMIT, LABELS_LIMIT, LABELS = 0.5, 20.0, 10
+BLOCK, SLOW_BLOCK, WARM_UP = 20, 2, 10
 IMPORT = "from time import perf_counter as c; t = c(); import orcast; print(c() - t)"
 FIRST = (
     "from time import perf_counter as c; t = c(); import orcast as oc; "
@@ -40,47 +41,129 @@ def measure(quick: bool = False) -> Iterator[Line | Remark]:
     yield Line("first forecast, new process", "seconds", child(FIRST, count), FIRST_LIMIT, form=".3f", note=note)
 
 
-def ratios(stream: experts.Stream, repetitions: int) -> Iterator[Line | Remark]:
+Work = Callable[[int], None]
+
+
+def norm_ppf(stream: experts.Stream) -> Work:
     from scipy.stats import norm
 
-    space = oc.Interval(stream.low, stream.high)
-    default, single = oc.Recalibrator(space), oc.Recalibrator(space, oracle=oc.Equilibrium())
-    mu, sd, y = (values.tolist() for values in (stream.mu, stream.sd, stream.y))
+    mu, sd = stream.mu.tolist(), stream.sd.tolist()
 
     def ppf(t: int) -> None:
         norm.ppf(LEVELS, mu[t], sd[t])
 
-    def round_of(recal: oc.Recalibrator) -> Callable[[int], None]:
-        def play(t: int) -> None:
-            recal.predict(oc.Normal(mu[t], sd[t]))
-            recal.update(y[t])
+    return ppf
 
-        return play
 
-    works = {"ppf": ppf, "default": round_of(default), "single": round_of(single)}
-    times: dict[str, list[float]] = {name: [] for name in works}
+def quantity(stream: experts.Stream, recal: oc.Recalibrator) -> Work:
+    """A round with a Gaussian expert."""
+    mu, sd, y = (values.tolist() for values in (stream.mu, stream.sd, stream.y))
+
+    def play(t: int) -> None:
+        recal.predict(oc.Normal(mu[t], sd[t]))
+        recal.update(y[t])
+
+    return play
+
+
+def by_hour(stream: experts.Stream, recal: oc.Recalibrator) -> Work:
+    mu, sd, y = (values.tolist() for values in (stream.mu, stream.sd, stream.y))
+
+    def play(t: int) -> None:
+        recal.predict(oc.Normal(mu[t], sd[t]), x={"hour": t % 24})
+        recal.update(y[t])
+
+    return play
+
+
+def two_experts(stream: experts.Stream, recal: oc.Recalibrator) -> Work:
+    mu, sd, y = (values.tolist() for values in (stream.mu, stream.sd, stream.y))
+
+    def play(t: int) -> None:
+        recal.predict(experts={"one": oc.Normal(mu[t], sd[t]), "other": oc.Normal(mu[t] + 1.0, 2.0 * sd[t])})
+        recal.update(y[t])
+
+    return play
+
+
+def finite(forecasts: list[Any], outcomes: list[Any], recal: oc.Recalibrator) -> Work:
+    def play(t: int) -> None:
+        recal.predict(forecasts[t])
+        recal.update(outcomes[t])
+
+    return play
+
+
+def binary_round(stream: experts.Stream) -> Work:
+    rng = np.random.default_rng(0)
+    p = rng.beta(1.5, 2.0, len(stream))
+    y = (rng.random(p.size) < p**1.5).astype(int)
+    return finite(p.tolist(), y.tolist(), oc.Recalibrator(oc.Binary()))
+
+
+def labels_round(stream: experts.Stream) -> Work:
+    rng = np.random.default_rng(0)
+    rows = rng.dirichlet(np.full(LABELS, 0.5), len(stream))
+    y = [int(rng.choice(LABELS, p=0.8 * row + 0.2 / LABELS)) for row in rows]
+    return finite(list(rows), y, oc.Recalibrator(oc.Labels(range(LABELS))))
+
+
+def ratios(stream: experts.Stream, repetitions: int) -> Iterator[Line | Remark]:
+    space = oc.Interval(stream.low, stream.high)
+    low, span = stream.low, stream.high - stream.low
+    hours = oc.by("hour", values=range(24))
+    rest = oc.MomentMatching(2) + oc.NoRegret(oc.CRPS())
+    actions = [low + span * share for share in (0.1, 0.3, 0.5, 0.7, 0.9)]
+    swap = oc.SwapRegret(actions, lambda a, y: -abs(a - y), utility_range=span)
+    threshold = oc.ThresholdCalibration([low + span * share for share in (0.25, 0.5, 0.75)])
+    works: dict[str, tuple[Work, float | None]] = {
+        "default predict + update": (quantity(stream, oc.Recalibrator(space)), DEFAULT_LIMIT),
+        "Equilibrium predict + update": (
+            quantity(stream, oc.Recalibrator(space, oracle=oc.Equilibrium())),
+            SINGLE_LIMIT,
+        ),
+        "Binary default": (binary_round(stream), BINARY_LIMIT),
+        f"Labels default, {LABELS} labels": (labels_round(stream), LABELS_LIMIT),
+        "by hour, moments, no regret": (
+            by_hour(stream, oc.Recalibrator(space, oc.QuantileCalibration(context=hours) + rest)),
+            None,
+        ),
+        "two experts": (two_experts(stream, oc.Recalibrator(space)), None),
+        "Line default": (quantity(stream, oc.Recalibrator(oc.Line())), None),
+    }
+    yield from interleaved(stream, works, repetitions, BLOCK)
+    slow: dict[str, tuple[Work, float | None]] = {
+        "SwapRegret, 5 actions": (quantity(stream, oc.Recalibrator(space, swap)), None),
+        "ThresholdCalibration, 3 thresholds": (quantity(stream, oc.Recalibrator(space, threshold)), None),
+    }
+    yield from interleaved(stream, slow, repetitions, SLOW_BLOCK)
+
+
+def interleaved(
+    stream: experts.Stream, works: dict[str, tuple[Work, float | None]], repetitions: int, size: int
+) -> Iterator[Line | Remark]:
+    """Blocks of rounds in turn, each beside a block of norm.ppf."""
+    everyone: dict[str, Work] = {"": norm_ppf(stream)} | {name: work for name, (work, _) in works.items()}
+    times: dict[str, list[float]] = {name: [] for name in everyone}
     gc.collect()
     gc.disable()
     try:
-        for block in range(repetitions + 10):  # the first ten warm up
-            rounds = range(block * BLOCK, (block + 1) * BLOCK)
-            for name, work in works.items():
+        for block in range(repetitions + WARM_UP):
+            rounds = range(block * size, (block + 1) * size)
+            for name, work in everyone.items():
                 begin = perf_counter()
                 for t in rounds:
                     work(t % len(stream))
-                if block >= 10:
-                    times[name].append((perf_counter() - begin) / BLOCK)
+                if block >= WARM_UP:
+                    times[name].append((perf_counter() - begin) / size)
     finally:
         gc.enable()
-    unit = 1e6 * median(times["ppf"])
+    unit = 1e6 * median(times[""])
     yield Remark(f"one scipy.stats.norm.ppf with 99 levels: {unit:.0f} us, median of {repetitions} interleaved blocks")
-    for name, words, limit in (
-        ("default", "default predict + update", DEFAULT_LIMIT),
-        ("single", "Equilibrium predict + update", SINGLE_LIMIT),
-    ):
+    for name, (_, limit) in works.items():
         each = 1e6 * median(times[name])
-        ratio = median(a / b for a, b in zip(times[name], times["ppf"], strict=True))
-        yield Line(words, "times one norm.ppf", ratio, limit, form=".2f", note=f"{each:.0f} us")
+        ratio = median(a / b for a, b in zip(times[name], times[""], strict=True))
+        yield Line(name, "times one norm.ppf", ratio, limit, form=".2f", note=f"{each:.0f} us")
 
 
 def batch(stream: experts.Stream, repetitions: int) -> Iterator[Line | Remark]:

@@ -24,6 +24,7 @@ TITLE = "Yardstick: streams with other methods' scores"
 VARIABLE = "ORCAST_YARDSTICK"
 QCE_LIMIT, WORST_LIMIT, PINBALL_LIMIT, MARGIN = 0.0014, 0.16, 0.830, 0.010
 OURS = ("orcast", "ideal")
+BINARY = "bin_"
 
 
 def measure(quick: bool = False) -> Iterator[Line | Remark]:
@@ -32,12 +33,11 @@ def measure(quick: bool = False) -> Iterator[Line | Remark]:
         yield Remark(f"skipped: {VARIABLE} names no folder")
         return
     folder = Path(place)
-    files = sorted((folder / "streams").glob("*.npz")) or sorted(folder.glob("*.npz"))
-    cases = [read(file) for file in files if not file.name.startswith("bin_")]
+    cases = [read(file) for file in stream_files(folder) if not file.name.startswith(BINARY)]
     if not cases:
         yield Remark(f"skipped: no streams in the folder that {VARIABLE} names")
         return
-    best = best_pinball(folder / "results.csv")
+    best = best_of(folder / "results.csv", "reg", "pinball")
     scores = []
     for case in cases:
         before = score(case, case.quantiles)
@@ -58,6 +58,10 @@ def measure(quick: bool = False) -> Iterator[Line | Remark]:
     yield from delayed([case for case in cases if case.reveal is None])
 
 
+def stream_files(folder: Path) -> list[Path]:
+    return sorted((folder / "streams").glob("*.npz")) or sorted(folder.glob("*.npz"))
+
+
 def read(file: Path) -> Case:
     """A stream; its own feedback times are kept if outcomes are not simply known before the next forecast."""
     with np.load(file, allow_pickle=False) as arrays:
@@ -74,16 +78,16 @@ def read(file: Path) -> Case:
     return Case(file.stem, [oc.Quantiles(LEVELS, row) for row in q], q, y, low, high, late)
 
 
-def best_pinball(file: Path) -> dict[str, tuple[str, float]]:
-    """For each stream the other method with the least pinball loss, and that loss."""
+def best_of(file: Path, kind: str, column: str) -> dict[str, tuple[str, float]]:
+    """For each stream of a kind the other method with the least value in a column, and that value."""
     if not file.is_file():
         return {}
     best: dict[str, tuple[str, float]] = {}
     with file.open(newline="", encoding="utf-8") as lines:
         for row in csv.DictReader(lines):
-            if row.get("kind") != "reg" or row["method"] in OURS or not row.get("pinball"):
+            if row.get("kind") != kind or row["method"] in OURS or not row.get(column):
                 continue
-            loss = float(row["pinball"])
-            if row["stream"] not in best or loss < best[row["stream"]][1]:
-                best[row["stream"]] = (row["method"], loss)
+            value = float(row[column])
+            if row["stream"] not in best or value < best[row["stream"]][1]:
+                best[row["stream"]] = (row["method"], value)
     return best

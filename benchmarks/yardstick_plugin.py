@@ -1,4 +1,4 @@
-"""The default recalibrator as a plug-in of the yardstick: ``python harness.py --plugin yardstick_plugin.py``."""
+"""The default recalibrators as plug-ins of the yardstick: ``python harness.py --plugin yardstick_plugin.py``."""
 
 from __future__ import annotations
 
@@ -29,4 +29,22 @@ class Plugin:
         self.recal.update(y, id=self.cache)
 
 
+class BinaryPlugin:
+    """The same for probabilities of an event."""
+
+    def __init__(self) -> None:
+        self.recal = oc.Recalibrator(oc.Binary(), max_pending=1_000_000)
+        self.cache = -1
+        self.rounds = 0
+
+    def predict(self, p: float) -> float:
+        self.rounds += 1
+        self.cache = self.rounds
+        return float(self.recal.predict(float(p), id=self.cache))
+
+    def update(self, y: float) -> None:
+        self.recal.update(y, id=self.cache)
+
+
 METHODS = {"orcast": Plugin}
+BINARY = {"orcast": BinaryPlugin}

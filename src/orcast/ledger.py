@@ -358,7 +358,8 @@ class Ledger:
     @property
     def square(self) -> float:
         """||S||_+^2."""
-        return float(squared_norm(self.layout.sides, self.total))
+        counted = np.where((self.layout.sides == 0.0) | (self.total > 0.0), self.total, 0.0)
+        return float(counted @ counted)
 
     @property
     def miscalibration(self) -> float:

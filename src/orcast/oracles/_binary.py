@@ -23,10 +23,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from orcast.compiled import kernel
 from orcast.ledger import ROUNDING
-from orcast.oracles._compile import kernel
 from orcast.oracles._members import horizon
-from orcast.payoffs.cores import STEEPNESS
+from orcast.payoffs._hats import STEEPNESS, hat
 
 Array = NDArray[np.float64]
 
@@ -308,14 +308,6 @@ def regret_unit(memory, x):
 def temperature(rounds):
     """The usual temperature after so many booked rounds: what is owed by chance alone grows with their root."""
     return KAPPA * math.sqrt(1.0 + rounds / SETTLING)
-
-
-@kernel
-def hat(at, vertices):
-    """A vertex and a share: the hat weights of a point of [0, 1] are 1 - share there and share at the next vertex."""
-    place = at * vertices - 0.5
-    k = min(max(math.floor(place), 0), vertices - 2)
-    return k, min(max(0.5 + STEEPNESS * (place - k - 0.5), 0.0), 1.0)
 
 
 @kernel

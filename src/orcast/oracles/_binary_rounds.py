@@ -12,12 +12,13 @@ from typing import NamedTuple
 import numpy as np
 
 from orcast import ledger as _ledger
+from orcast.compiled import kernel
 from orcast.ledger import Layout
 from orcast.oracles import _binary
-from orcast.oracles._binary import BinaryMemory, committee, hat, log_odds, play, regret_scale, teach
-from orcast.oracles._compile import kernel
+from orcast.oracles._binary import BinaryMemory, committee, log_odds, play, regret_scale, teach
 from orcast.oracles._play import combine, note_certificate, room, squared_norm
 from orcast.oracles._state import Array
+from orcast.payoffs._hats import hat
 
 settle = kernel(_ledger.settle)
 

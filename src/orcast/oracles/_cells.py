@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from orcast.oracles._compile import kernel
+from orcast.compiled import kernel
 
 # Widths below this share of the interval are atoms: the expert says "exactly this value".
 ATOM = 1e-12

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from orcast.oracles._compile import kernel
+from orcast.compiled import kernel
 from orcast.oracles._state import Array
 
 # What a member is: its memory, whether it shifts, prior observations of its curvatures.

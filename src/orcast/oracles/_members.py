@@ -12,9 +12,9 @@ import math
 
 import numpy as np
 
+from orcast.compiled import kernel
 from orcast.oracles import _tracker
 from orcast.oracles._cells import crps, place
-from orcast.oracles._compile import kernel
 from orcast.oracles._state import (
     BASIS,
     CELLS,

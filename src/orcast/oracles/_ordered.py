@@ -14,8 +14,8 @@ import math
 
 import numpy as np
 
+from orcast.compiled import kernel
 from orcast.oracles._cells import power_mean
-from orcast.oracles._compile import kernel
 from orcast.oracles._state import (
     CELLS,
     CRPS,

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from orcast.compiled import kernel
 from orcast.ledger import ACCOUNT_SIZE, GROUP_SIZE, NOTE_SIZE
 from orcast.oracles import _binary, _binary_rounds, _state, _tracker
 from orcast.oracles._binary import BinaryMemory
 from orcast.oracles._binary_rounds import BinaryState
 from orcast.oracles._binary_rounds import predict as _predict_binary
 from orcast.oracles._binary_rounds import update as _update_binary
-from orcast.oracles._compile import kernel
 from orcast.oracles._rounds import predict as _predict
 from orcast.oracles._rounds import update as _update
 from orcast.oracles._state import Memory, Round

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from orcast import ledger as _ledger
+from orcast.compiled import kernel
 from orcast.oracles._cells import expected_crps, log_masses, mean_of, power_mean
-from orcast.oracles._compile import kernel
 from orcast.oracles._members import MAX_TILT
 from orcast.oracles._ordered import certify, crps_difference, field_tables, power_table, solve, two_cells
 from orcast.oracles._state import (

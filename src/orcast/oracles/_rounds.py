@@ -12,9 +12,9 @@ import math
 import numpy as np
 
 from orcast import ledger as _ledger
+from orcast.compiled import kernel
 from orcast.oracles import _tracker
 from orcast.oracles._cells import build_cells, crps, cut_cells, locate, mean_of, read_quantiles, rebin
-from orcast.oracles._compile import kernel
 from orcast.oracles._members import horizon, mix_members, teach_members
 from orcast.oracles._ordered import crps_difference, payoff
 from orcast.oracles._play import core_size, play

@@ -19,7 +19,7 @@ import math
 
 import numpy as np
 
-from orcast.oracles._compile import kernel
+from orcast.compiled import kernel
 
 # What a learner is made of, one row each: location features used, memory of the slow spread.
 FEATURES, SLOW = 0, 1

@@ -31,7 +31,7 @@ from orcast.spaces import Binary, FiniteSpace, OrderedSpace
 
 Array = NDArray[np.float64]
 
-EASY, EASY_STEPS = 1e-3, 12
+EASY, EASY_STEPS = 0.01, 8
 STRICT, STRICT_STEPS, TRUSTED = 1e-8, 40, 1e-3
 CONTINUATION, LOWEST = 40, 1e-5
 # Uniform mass mixed into the last prior that is tried.

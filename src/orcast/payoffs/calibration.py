@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from orcast.checks import short
 from orcast.contexts import Context
 from orcast.forecasts import PERCENTS
+from orcast.payoffs._hats import STEEPNESS
 from orcast.payoffs.base import Board, Core, Part, Payoff, wrong_space
-from orcast.payoffs.cores import STEEPNESS, EventCore, ExplicitCore, Witness
+from orcast.payoffs.cores import EventCore, ExplicitCore, Witness
 from orcast.spaces import Binary, Box, Circle, FiniteSpace, Interval, OrderedSpace, Points, Space, frozen
 
 Array = NDArray[np.float64]

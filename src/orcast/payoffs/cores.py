@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.checks import short
+from orcast.payoffs import _hats
+from orcast.payoffs._hats import STEEPNESS
 from orcast.payoffs.base import Board, Core
 from orcast.spaces import frozen
 
@@ -26,11 +28,6 @@ _GAUSS, _GAUSS_WEIGHTS = np.polynomial.legendre.leggauss(5)
 # and the nodes of Gauss quadrature, by which its mean is taken.
 NODES = frozen(np.concatenate(([1e-9], 0.5 + 0.5 * _GAUSS, [1.0])))
 MEAN_WEIGHTS = frozen(np.concatenate(([0.0], 0.5 * _GAUSS_WEIGHTS, [0.0])))
-
-# How steeply one hat function gives way to the next: 1 is linear interpolation between their middles, larger values
-# have flatter tops.  (Hats that only touch their middle leave the rest of a bin to its neighbours: what is kept small
-# would not be what a reliability diagram shows.)
-STEEPNESS = 2.0
 
 
 class Witness:
@@ -114,11 +111,7 @@ class ExplicitCore(Core):
 
 
 def hat_weights(grid: int, q: Array) -> tuple[NDArray[np.intp], Array]:
-    """For each q in [0, 1] the hat that it has (partly) left, and the share of the next one.
-
-    Hat v has the middle (v + 1/2) / grid.  Hats have flat tops and add up to one: from one middle to the next, the
-    share goes from 0 to 1 over the inner part 1 / STEEPNESS of the way, as it would at the soft edge of a bin.
-    """
+    """For each q in [0, 1] the hat that it has (partly) left, and the share of the next one; see _hats.hat."""
     place = np.minimum(np.maximum(q, 0.0), 1.0) * grid - 0.5
     left = np.minimum(np.maximum(np.floor(place), 0.0), grid - 2.0).astype(np.intp)
     return left, np.minimum(np.maximum(0.5 + STEEPNESS * (place - left - 0.5), 0.0), 1.0)
@@ -163,38 +156,22 @@ class EventCore(Core):
         q = self.witness.mean @ p
         return self._spread(q, q - self.witness.point(y, k))
 
-    def _pull(self, s: Array, q: Array) -> tuple[Array, Array, Array]:
-        """The interpolated ledgers at q, their slopes, and the shares."""
-        ledgers = s.reshape(self.grid, self.events)
-        left, share = hat_weights(self.grid, q)
-        below, above = ledgers[left, self._columns], ledgers[left + 1, self._columns]
-        inside = (share > 0.0) & (share < 1.0)
-        return below + share * (above - below), inside * (above - below) * (self.grid * STEEPNESS), share
-
     def field(self, s: Array, p: Array) -> Array:
         """sum_j s_j(q_j) (q_j - w_jk)."""
-        q = self.witness.mean @ p
-        pull, _, _ = self._pull(s, q)
-        value: Array = pull @ q - pull @ self.witness.mean
+        value: Array = _hats.event_field(s.reshape(self.grid, self.events), self.witness.mean, p)
         return value
 
     def jacobian(self, s: Array, p: Array) -> Array:
         """Through the interpolated ledgers."""
-        q = self.witness.mean @ p
-        _, slope, _ = self._pull(s, q)
-        error = q[:, None] - self.witness.mean
-        value: Array = error.T @ (slope[:, None] * self.witness.mean)
+        value: Array = _hats.event_jacobian(s.reshape(self.grid, self.events), self.witness.mean, p)
         return value
 
     def assess(self, s: Array, factor: float, p: Array) -> tuple[Array, Array]:
         """Two hats touch each event."""
         if not self.witness.flat:
             return super().assess(s, factor, p)
-        q = self.witness.mean @ p
-        pull, _, share = self._pull(s, q)
-        error = q[:, None] - self.witness.mean
-        square = factor * (((1.0 - share) ** 2 + share**2) @ (error * error))
-        return 2.0 * (pull @ error) + square, square
+        linear, square = _hats.event_assess(s.reshape(self.grid, self.events), factor, self.witness.mean, p)
+        return linear, square
 
 
 class GivenCore(Core):

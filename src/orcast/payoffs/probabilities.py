@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from orcast.checks import number, short
 from orcast.contexts import Context
+from orcast.payoffs._hats import STEEPNESS
 from orcast.payoffs.base import Board, Core, Part, Payoff, wrong_space
 from orcast.payoffs.calibration import GRID, checked_grid, closed, hats
-from orcast.payoffs.cores import STEEPNESS, ContextCore, EventCore, GivenCore, Witness, hat_weights, softmax
+from orcast.payoffs.cores import ContextCore, EventCore, GivenCore, Witness, hat_weights, softmax
 from orcast.spaces import Binary, FiniteSpace, Interval, Labels, Space
 
 Array = NDArray[np.float64]

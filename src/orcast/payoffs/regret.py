@@ -199,41 +199,63 @@ class RegretCore(Core):
                 seen = float(state["count"][e])
                 usual = (OWN_WORD * own + float(state["loss"][i, e])) / (OWN_WORD + seen)
                 self.usual[i, e] = max(usual, 1e-300)
+        # on finite spaces the experts' scores are the same whatever p
+        self._theirs: list[list[Array]] | None = None
+        if not board.ordered:
+            self._theirs = [[finite_score(score, board, x) for x in board.experts] for score in scores]
 
     def _gaps(self, p: Array) -> list[tuple[Array, Array, Array] | None]:
-        return [
-            score_gap(score, self.board, p, self.board.experts[e]) if self.present[e] else None
-            for score in self.scores
-            for e in range(self.experts)
-        ]
+        if self._theirs is None:
+            return [
+                score_gap(score, self.board, p, self.board.experts[e]) if self.present[e] else None
+                for score in self.scores
+                for e in range(self.experts)
+            ]
+        found: list[tuple[Array, Array, Array] | None] = []
+        for score, theirs in zip(self.scores, self._theirs, strict=True):
+            mine = finite_score(score, self.board, p)
+            for present, other in zip(self.present, theirs, strict=True):
+                gap = mine - other
+                found.append((gap, gap, gap) if present else None)
+        return found
 
     def rescale(self, p: Array) -> None:
         """Units for p: the expert's usual score, or the most that could come, so that nothing counts more than 1."""
         self.units = self._units(p)
 
-    def _units(self, p: Array) -> Array:
+    def _units(self, p: Array, gaps: list[tuple[Array, Array, Array] | None] | None = None) -> Array:
         units = np.zeros(self.size)
         usual = self.usual.ravel()
-        for i, gap in enumerate(self._gaps(p)):
+        for i, gap in enumerate(self._gaps(p) if gaps is None else gaps):
             if gap is not None:
-                units[i] = 1.0 / max(usual[i], float(np.abs(gap[1]).max()), float(np.abs(gap[2]).max()))
+                most = float(np.abs(gap[1]).max())
+                if gap[2] is not gap[1]:
+                    most = max(most, float(np.abs(gap[2]).max()))
+                units[i] = 1.0 / max(usual[i], most)
         return units.reshape(self.usual.shape)
+
+    def _scaled(self, p: Array, *columns: int) -> list[Array]:
+        """Units times means (0), least (1) or largest gaps (2)."""
+        gaps = self._gaps(p)
+        units = self._units(p, gaps).reshape(-1, 1)
+        none = np.zeros(self.board.cells)
+        shape = (self.size, self.board.cells)
+        return [
+            units * np.array([none if gap is None else gap[column] for gap in gaps]).reshape(shape)
+            for column in columns
+        ]
 
     def table(self, p: Array) -> Array:
         """Units times mean gaps."""
-        units = self._units(p).ravel()
-        rows = [np.zeros(self.board.cells) if gap is None else gap[0] for gap in self._gaps(p)]
-        return units[:, None] * np.array(rows).reshape(self.size, self.board.cells)
+        return self._scaled(p, 0)[0]
 
     def spans(self, p: Array) -> tuple[Array, Array]:
         """Units times the ends of the gaps."""
-        units = self._units(p).ravel()[:, None]
-        none = np.zeros(self.board.cells)
-        gaps = self._gaps(p)
-        shape = (self.size, self.board.cells)
-        low = np.array([none if gap is None else gap[1] for gap in gaps]).reshape(shape)
-        high = np.array([none if gap is None else gap[2] for gap in gaps]).reshape(shape)
-        return units * low, units * high
+        if self._theirs is not None:
+            table = self.table(p)
+            return table, table
+        low, high = self._scaled(p, 1, 2)
+        return low, high
 
     def booked(self, p: Array, k: int, y: Any) -> Array:
         """At the outcome itself."""
@@ -242,6 +264,9 @@ class RegretCore(Core):
     def excess(self, p: Array, k: int, y: Any) -> Array:
         """Score minus each expert's, in the units of the scores."""
         out = np.zeros((len(self.scores), self.experts))
+        if self._theirs is not None:
+            flat = [0.0 if gap is None else float(gap[0][k]) for gap in self._gaps(p)]
+            return np.array(flat).reshape(out.shape)
         for i, score in enumerate(self.scores):
             for e in np.flatnonzero(self.present):
                 out[i, e] = gap_at(score, self.board, p, self.board.experts[e], k, y)
