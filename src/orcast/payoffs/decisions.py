@@ -38,11 +38,14 @@ class _WithUtility(Payoff):
         self.utility_range = None if utility_range is None else number(utility_range, "utility_range", 1e-300, 1e300)
         self._takes_features = _arguments(utility) >= 3
 
+    def _called(self, action: Hashable, y: Any, x: Any) -> Any:
+        return self.utility(action, y, x) if self._takes_features else self.utility(action, y)
+
     def _worth(self, y: Any, x: Any) -> Array:
         """What each action is worth when y comes."""
         worth = np.empty(len(self.actions))
         for i, action in enumerate(self.actions):
-            value = self.utility(action, y, x) if self._takes_features else self.utility(action, y)
+            value = self._called(action, y, x)
             if np.ndim(value) != 0:
                 raise ValueError(f"expected one number as utility of {action!r}, got shape {np.shape(value)}")
             worth[i] = number(value, f"utility of {action!r}")
@@ -68,7 +71,13 @@ class _WithUtility(Payoff):
         def worth(y: Any) -> Array:
             return np.clip(self._worth(y, board.features), least, most) / unit
 
-        witness = witness_on(board, worth, len(self.actions), "utility")
+        def worths(ys: Array) -> Array:
+            # an action may be worth the same whatever comes
+            rows = [np.broadcast_to(self._called(action, ys, board.features), ys.shape) for action in self.actions]
+            value: Array = np.clip(np.array(rows).T, least, most).T / unit
+            return value
+
+        witness = witness_on(board, worth, len(self.actions), "utility", worths)
         spread = float((witness.high.max(axis=1) - witness.low.min(axis=1)).max())
         if spread > 1.0 + 1e-6 and np.isinf(most).all():
             raise ValueError(

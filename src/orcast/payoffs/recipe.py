@@ -124,7 +124,10 @@ class Recipe(Payoff):
     def _core(self, board: Board, state: dict[str, Array]) -> Core:
         probe = board.space.value(0) if isinstance(board.space, FiniteSpace) else float(board.left[0])
         size = self._at(probe, board.features).size
-        witness = witness_on(board, lambda y: self._at(y, board.features), size, "witness")
+        rest = (board.features,) if self._with_features else ()
+        witness = witness_on(
+            board, lambda y: self._at(y, board.features), size, "witness", lambda ys: self.witness(ys, *rest)
+        )
         if self.moment is None:
             return BoundedCore(ExplicitCore(witness), self.limit)
         moment = self.moment

@@ -1,0 +1,399 @@
+"""Contexts: groups known before the outcome, each with a promise of its own."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given
+
+import orcast as oc
+from helpers import SENTENCE, engine_of, greedy, page_of
+from orcast import ledger
+from orcast.contexts import EVERYONE, Context, Known, as_context, context_from_plain
+from orcast.testing import worst_outcome
+
+SPACE = oc.Interval(0, 1, cells=24, tail_cells=3)
+
+
+def at(context: Context, **features: Any) -> list[float]:
+    return context(Known(features)).tolist()
+
+
+# --- the vectors ---
+
+
+def test_values_have_a_group_each() -> None:
+    context = oc.by("day", values=["Mo", "Tu", "We"])
+    assert context.size == 3
+    assert context.labels == ("day=Mo", "day=Tu", "day=We")
+    assert at(context, day="Tu") == [0.0, 1.0, 0.0]
+    assert at(oc.by("hour", values=range(3)), hour=np.int64(2)) == [0.0, 0.0, 1.0]
+    assert at(oc.by("hour", values=np.arange(3)), hour=1) == [0.0, 1.0, 0.0]
+
+
+def test_an_unknown_value_raises_or_has_a_group_of_its_own() -> None:
+    strict, open_ = oc.by("hour", values=range(2)), oc.by("hour", values=range(2), other=True)
+    for value in (7, "x", None, [1], float("nan")):
+        with pytest.raises(ValueError, match=SENTENCE):
+            at(strict, hour=value)
+        assert at(open_, hour=value) == [0.0, 0.0, 1.0]
+    assert open_.labels[-1] == "hour: other"
+
+
+@pytest.mark.parametrize("features", [None, {}, {"wind": 3}, 7.0, [1, 2]], ids=repr)
+@pytest.mark.parametrize("context", [oc.by("hour", values=range(3)), oc.by("hour", edges=[1.0])], ids=repr)
+def test_a_missing_feature_is_named(features: object, context: Context) -> None:
+    with pytest.raises(ValueError, match=SENTENCE) as caught:
+        context(Known(features))
+    assert "'hour'" in str(caught.value)
+
+
+bins = st.lists(st.floats(-50, 50, allow_subnormal=False), min_size=1, max_size=6, unique=True).map(sorted)
+
+
+@given(bins, st.floats(-60, 60), st.floats(0, 1))
+def test_bins_are_a_partition_of_unity(edges: list[float], value: float, soft: float) -> None:
+    narrowest = min(np.diff(edges), default=5.0)
+    if narrowest < 1e-6:
+        return
+    context = oc.by("wind", edges=edges, soft=soft * narrowest)
+    c = np.array(at(context, wind=value))
+    assert c.size == len(edges) + 1
+    assert c.sum() == pytest.approx(1.0)
+    assert (c >= 0.0).all()
+    assert c @ c <= context.bound + 1e-12
+    # neighbours at most, and the bin of the value has the largest share
+    assert (c > 0.0).sum() <= 2
+    assert c[int(np.searchsorted(edges, value))] >= 0.5 - 1e-9
+
+
+@given(bins, st.floats(-60, 60))
+def test_soft_edges_move_gently(edges: list[float], value: float) -> None:
+    narrowest = min(np.diff(edges), default=1.0)
+    if narrowest < 1e-3:
+        return
+    soft = 0.1 * narrowest
+    context = oc.by("wind", edges=edges, soft=soft)
+    step = 0.01 * soft
+    a, b = np.array(at(context, wind=value)), np.array(at(context, wind=value + step))
+    assert np.abs(a - b).max() <= 0.01 + 1e-6
+
+
+def test_hard_edges_belong_to_the_left_bin() -> None:
+    context = oc.by("wind", edges=[5, 10], soft=0)
+    assert [at(context, wind=w).index(1.0) for w in (4, 5, 5.001, 10, 11)] == [0, 0, 1, 1, 2]
+    assert context.labels == ("wind in (-inf, 5]", "wind in (5, 10]", "wind in (10, inf]")
+
+
+def test_the_default_softness_is_a_tenth_of_the_narrowest_bin() -> None:
+    assert oc.by("wind", edges=[0, 10, 12]).soft == pytest.approx(0.2)
+    assert at(oc.by("wind", edges=[0, 10, 12]), wind=10.0) == pytest.approx([0, 0.5, 0.5, 0])
+
+
+def test_a_function_is_any_vector() -> None:
+    context = oc.by(lambda x: [0.6, -0.8 * x["up"]], size=2)
+    assert at(context, up=1) == [0.6, -0.8]
+    assert context.signed
+    assert context.labels == ("function[0]", "function[1]")
+
+
+BAD_VECTORS: dict[str, Callable[[Any], Any]] = {
+    "nan": lambda x: [np.nan, 0.0],
+    "infinite": lambda x: [np.inf, 0.0],
+    "too long": lambda x: [0.1, 0.1, 0.1],
+    "too short": lambda x: [0.1],
+    "a number": lambda x: 0.5,
+    "text": lambda x: ["a", "b"],
+    "nothing": lambda x: None,
+    "too large": lambda x: [1.0, 0.1],
+    "nested": lambda x: [[0.1, 0.1]],
+}
+
+
+@pytest.mark.parametrize("name", BAD_VECTORS)
+def test_a_bad_vector_is_refused_and_changes_nothing(name: str) -> None:
+    bad = []
+    context = oc.by(lambda x: BAD_VECTORS[name](x) if bad else [0.5, 0.5], size=2)
+    game = oc.Forecaster(SPACE, oc.QuantileCalibration([0.5], context=context))
+    game.predict(oc.Normal(0.5, 0.1), x={})
+    game.update(0.7)
+    before = {key: array.copy() for key, array in engine_of(game).arrays().items()}
+    bad.append(True)
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        game.predict(oc.Normal(0.5, 0.1), x={}, id="new")
+    assert game.pending == ()
+    for key, array in engine_of(game).arrays().items():
+        assert array.tobytes() == before[key].tobytes()
+
+
+def test_the_last_error_is_known() -> None:
+    context = oc.by_last_error()
+    assert context(Known()).tolist() == [0.0, 0.0]
+    assert context(Known(last_error=0.1)).tolist() == [1.0, 0.0]
+    assert context(Known(last_error=0.0)).tolist() == [0.0, 1.0]
+
+
+def test_products_and_unions() -> None:
+    a, b = oc.by("hour", values=range(2)), oc.by("wind", edges=[5], soft=0)
+    product, union = a * b, a | b
+    assert product.labels == tuple(f"hour={h}, wind in {w}" for h in (0, 1) for w in ("(-inf, 5]", "(5, inf]"))
+    assert at(product, hour=1, wind=3) == [0, 0, 1, 0]
+    assert at(union, hour=1, wind=9) == [0, 1, 0, 1]
+    assert (product.bound, union.bound) == (1.0, 2.0)
+    three = a * b * a | b
+    assert three.size == 8 + 2
+    assert at(three, hour=0, wind=9) == [0, 0, 1, 0, 0, 0, 0, 0, 0, 1]
+    for other in (3, "hour", None):
+        with pytest.raises(TypeError, match="unsupported operand"):
+            a * other
+        with pytest.raises(TypeError, match="unsupported operand"):
+            a | other
+
+
+PLAIN = {
+    "values": oc.by("day", values=["Mo", 2, 3.5, True], other=True),
+    "bins": oc.by("wind", edges=[5, 10], soft=0.3),
+    "level": oc.by_expert("level", edges=[0.5]),
+    "last error": oc.by_last_error(),
+    "product": oc.by("a", values=[1, 2]) * oc.by("b", edges=[0]),
+    "union": oc.by("a", values=[1, 2]) | oc.by_last_error() * oc.by_expert("spread", edges=[1, 2]),
+    "everyone": EVERYONE,
+}
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_plain_data_and_back(name: str) -> None:
+    context = PLAIN[name]
+    plain = json.loads(json.dumps(context.to_plain()))
+    twin = context_from_plain(plain)
+    assert twin.to_plain() == context.to_plain()
+    assert (twin.labels, twin.bound, twin.signed) == (context.labels, context.bound, context.signed)
+
+
+@pytest.mark.parametrize("context", [oc.by(len, size=2), oc.by(len, size=2) * PLAIN["bins"]], ids=repr)
+def test_a_function_does_not_come_back(context: Context) -> None:
+    with pytest.raises(ValueError, match=SENTENCE):
+        context_from_plain(context.to_plain())
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: oc.by("hour"),
+        lambda: oc.by("hour", values=[1], edges=[1]),
+        lambda: oc.by("hour", values=[1], size=2),
+        lambda: oc.by(7, values=[1]),
+        lambda: oc.by(len),
+        lambda: oc.by(len, size=0),
+        lambda: oc.by(len, size=2.5),
+        lambda: oc.by(len, size=True),
+        lambda: oc.by(len, size=10**9),
+        lambda: oc.by(len, size=2, values=[1]),
+        lambda: oc.by(len, size=2, bound=0.0),
+        lambda: oc.by("hour", values=[]),
+        lambda: oc.by("hour", values=[1, 1]),
+        lambda: oc.by("hour", values=7),
+        lambda: oc.by("hour", values=[[1], [2]]),
+        lambda: oc.by("hour", values=range(20_000)),
+        lambda: oc.by("wind", edges=[]),
+        lambda: oc.by("wind", edges=[2, 1]),
+        lambda: oc.by("wind", edges=[1, float("nan")]),
+        lambda: oc.by("wind", edges=["a"]),
+        lambda: oc.by("wind", edges=[1, 2], soft=3.0),
+        lambda: oc.by("wind", edges=[1, 2], soft=-1.0),
+        lambda: oc.by_expert("mood", edges=[1]),
+        lambda: oc.by("a", values=range(200)) * oc.by("b", values=range(200)),
+        lambda: as_context("hour"),
+        lambda: oc.QuantileCalibration(context=lambda x: [1]),
+        lambda: oc.MomentMatching(1, context=["hour"]),
+        lambda: oc.NoRegret(oc.CRPS(), context=oc.by(len, size=2)),
+    ],
+)
+def test_bad_arguments_are_refused_in_a_sentence(make: Callable[[], object]) -> None:
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        make()
+
+
+# --- in a game ---
+
+
+def test_the_experts_level_and_spread_are_what_it_said() -> None:
+    payoff = oc.QuantileCalibration([0.5], context=oc.by_expert("level", edges=[0.5], soft=0))
+    payoff += oc.QuantileCalibration([0.5], context=oc.by_expert("spread", edges=[0.2], soft=0))
+    game = oc.Recalibrator(SPACE, payoff)
+    for mean, sd, groups in ((0.4, 0.05, [1, 0, 1, 0]), (0.6, 0.05, [0, 1, 1, 0]), (0.6, 0.1, [0, 1, 0, 1])):
+        game.predict(oc.Normal(mean, sd))
+        # from 10% to 90% is 2.56 sd
+        assert page_of(game).context.tolist() == groups
+        game.update(0.5)
+    with pytest.raises(ValueError, match=SENTENCE):
+        oc.Forecaster(SPACE, payoff).predict()
+
+
+def test_on_binary_the_level_is_the_probability() -> None:
+    context = oc.by_expert("level", edges=[0.5], soft=0)
+    game = oc.Recalibrator(oc.Binary(), oc.BinaryCalibration(grid=5, context=context))
+    for q, y in ((0.2, 0), (0.9, 1), (0.95, 1)):
+        game.predict(q)
+        game.update(y)
+    groups = game.guarantee.groups["binary by level"]
+    assert [group.rounds for group in groups.values()] == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("space", [SPACE, oc.Binary()], ids=str)
+def test_the_last_error_is_that_of_what_was_played(space: Any) -> None:
+    own = oc.QuantileCalibration([0.5], context=oc.by_last_error())
+    if isinstance(space, oc.Binary):
+        own = oc.BinaryCalibration(grid=5, context=oc.by_last_error())
+    game = oc.Recalibrator(space, own)
+    expected = [0.0, 0.0]
+    for t in range(12):
+        p = game.predict(0.5 if isinstance(space, oc.Binary) else oc.Normal(0.5, 0.1))
+        y = [0, 1, 1][t % 3]
+        centre = p.mean() if isinstance(space, oc.Binary) else p.median()
+        game.update(y)
+        if t < 11:
+            expected[0 if y > centre else 1] += 1
+    (groups,) = game.guarantee.groups.values()
+    # the first round belongs to neither
+    assert [group.rounds for group in groups.values()] == expected
+
+
+def test_the_last_error_makes_no_sense_for_labels() -> None:
+    game = oc.Recalibrator(oc.Labels("abc"), oc.LabelCalibration(grid=5, context=oc.by_last_error()))
+    with pytest.raises(TypeError, match=SENTENCE):
+        game.predict([0.2, 0.3, 0.5])
+
+
+def test_groups_are_told_by_name() -> None:
+    payoff = oc.QuantileCalibration([0.5], context=oc.by("hour", values=range(3))) + oc.MomentMatching(1)
+    payoff += oc.QuantileCalibration([0.1], context=oc.by("hour", values=range(3)))
+    game = oc.Recalibrator(SPACE, payoff)
+    for t in range(30):
+        game.predict(oc.Normal(0.5, 0.1), x={"hour": t % 2})
+        game.update(0.9 if t % 2 else 0.4)
+    g = game.guarantee
+    assert set(g.parts) == {"quantile by hour", "moment", "quantile by hour (2)"}
+    assert set(g.groups) == {"quantile by hour", "quantile by hour (2)"}
+    groups = g.groups["quantile by hour"]
+    assert list(groups) == ["hour=0", "hour=1", "hour=2"]
+    assert [group.rounds for group in groups.values()] == [15.0, 15.0, 0.0]
+    assert groups["hour=2"].miscalibration == 0.0
+    assert all(group.miscalibration <= group.promised for group in groups.values())
+
+
+# --- each group keeps its own promise ---
+
+
+def group_excess(game: Any) -> float:
+    return float(engine_of(game).ledger.groups[:, ledger.GROUP_EXCESS].max())
+
+
+DISJOINT: dict[str, Callable[[], Any]] = {
+    "quantile": lambda: oc.QuantileCalibration(context=oc.by("hour", values=range(3))),
+    "interval": lambda: oc.IntervalCalibration([0.5, 0.9], context=oc.by("hour", values=range(3))),
+    "moment": lambda: oc.MomentMatching(2, context=oc.by("hour", values=range(3))),
+    "product": lambda: oc.QuantileCalibration(
+        [0.1, 0.5, 0.9], context=oc.by("hour", values=range(3)) * oc.by_expert("level", edges=[0.5], soft=0)
+    ),
+    "both": lambda: (
+        oc.QuantileCalibration(context=oc.by("hour", values=range(3)))
+        + oc.MomentMatching(2, context=oc.by("hour", values=range(3)))
+    ),
+}
+# With two parts in a group, only their sum is promised.
+SINGLE = {name for name in DISJOINT if name != "both"}
+
+
+@pytest.mark.parametrize("name", DISJOINT)
+@pytest.mark.parametrize("oracle", [oc.Committee(), oc.Equilibrium()], ids=str)
+def test_each_disjoint_group_keeps_its_own_promise(name: str, oracle: Any) -> None:
+    """Against Nature who looks at the whole; one group is rare."""
+    game = oc.Recalibrator(SPACE, DISJOINT[name](), oracle=oracle)
+    rng = np.random.default_rng(0)
+    for t in range(250):
+        hour = 2 if t % 25 == 24 else t % 2
+        game.predict(oc.Normal(rng.uniform(0.2, 0.8), 0.1), x={"hour": hour})
+        game.update(greedy(game)[0])
+        for groups in game.guarantee.groups.values():
+            for group in groups.values():
+                assert group.miscalibration <= group.promised * (1 + 1e-9)
+    assert game.guarantee.held == 1.0
+    if name in SINGLE:
+        assert group_excess(game) == 0.0
+    size = len(engine_of(game).ledger.groups)
+    budgets = engine_of(game).ledger.groups[:, ledger.GROUP_BUDGET] - engine_of(game).ledger.groups[:, 2]
+    rounds = engine_of(game).ledger.groups[:, ledger.GROUP_COUNT]
+    bounds = np.repeat(engine_of(game).ledger.layout.bounds, size // len(engine_of(game).ledger.layout.bounds))
+    # what was promised to a group is B times its own rounds, and the credit
+    assert budgets == pytest.approx(bounds * (rounds + ledger.CREDIT))
+
+
+def test_without_contexts_a_rare_group_may_be_anything_and_with_them_it_may_not() -> None:
+    """Every tenth round is always high: calibrated overall is easy, calibrated on the group is not."""
+
+    def played(context: Any) -> float:
+        game = oc.Recalibrator(SPACE, oc.QuantileCalibration([0.5], context=context), oracle=oc.Equilibrium(2.0))
+        rng, high = np.random.default_rng(0), []
+        for t in range(800):
+            rare = t % 10 == 9
+            p = game.predict(oc.Normal(0.5, 0.1), x={"rare": rare})
+            y = 0.95 if rare else float(np.clip(rng.normal(0.45, 0.1), 0, 1))
+            if rare and t > 300:
+                high.append(p.cdf(y))
+            game.update(y)
+        return float(np.mean(high))
+
+    without, given_ = played(None), played(oc.by("rare", values=[False, True]))
+    assert without > 0.97
+    assert given_ < 0.8
+
+
+@pytest.mark.parametrize("overlap", [0.0, 0.5, 1.0])
+def test_overlapping_groups_keep_the_sum(overlap: float) -> None:
+    """All rounds, and some of them again: the whole is promised, and the groups say what they went beyond."""
+    context = oc.by("hour", values=range(2)) | oc.by("wind", edges=[0.5], soft=0.2)
+    game = oc.Recalibrator(SPACE, oc.QuantileCalibration([0.1, 0.5, 0.9], context=context))
+    rng = np.random.default_rng(1)
+    for t in range(200):
+        wind = overlap * (t % 2) + (1 - overlap) * rng.random()
+        game.predict(oc.Normal(0.5, 0.1), x={"hour": t % 2, "wind": wind})
+        game.update(greedy(game)[0])
+        g = game.guarantee
+        assert g.miscalibration <= g.promised
+        for group in g.groups["quantile by hour or wind"].values():
+            assert group.miscalibration <= group.promised * (1 + 1e-9)
+    assert g.held == 1.0
+
+
+def test_a_function_with_signs_keeps_its_promise() -> None:
+    """A linear context: errors are uncorrelated with a feature."""
+    context = oc.by(lambda x: [0.8, 0.6 * x["tilt"]], size=2)
+    game = oc.Recalibrator(SPACE, oc.MomentMatching(1, context=context))
+    rng = np.random.default_rng(1)
+    for _ in range(200):
+        game.predict(oc.Normal(0.5, 0.1), x={"tilt": rng.uniform(-1, 1)})
+        game.update(greedy(game)[0])
+        assert game.guarantee.miscalibration <= game.guarantee.promised
+    assert game.guarantee.held == 1.0
+
+
+def test_groups_of_probabilities_on_binary() -> None:
+    context = oc.by("hour", values=range(2))
+    game = oc.Recalibrator(oc.Binary(), oc.BinaryCalibration(grid=11, context=context))
+    for t in range(200):
+        game.predict(0.3, x={"hour": t % 2})
+        game.update(worst_outcome(game._game)[0])
+        for group in game.guarantee.groups["binary by hour"].values():
+            assert group.miscalibration <= group.promised * (1 + 1e-9)
+    assert game.guarantee.held == 1.0
+    # two opposite truths behind the same word are told apart
+    told = oc.Recalibrator(oc.Binary(), oc.BinaryCalibration(grid=11, context=context))
+    for t in range(600):
+        told.predict(0.5, x={"hour": t % 2})
+        told.update(t % 2)
+    for t in range(2):
+        assert abs(told.predict(0.5, x={"hour": t}).mean() - t) < 0.35

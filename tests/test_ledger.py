@@ -1,0 +1,273 @@
+"""The ledger with parts, groups and forgetting: what is compiled against what is written, and against numpy twins."""
+
+from typing import NamedTuple
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis.extra.numpy import arrays
+
+from helpers import Vector, positive_square, whole
+from orcast import ledger
+from orcast.ledger import Layout, Ledger, Shape, layout_of
+from orcast.oracles import _play, _rounds
+
+numbers = st.floats(-3, 3, allow_subnormal=False) | st.integers(-1, 1).map(float)
+contexts = st.sampled_from([0.0, 0.0, 1.0, 0.5, -0.7])
+
+
+class Game(NamedTuple):
+    """A ledger in the middle of things, and a round of it."""
+
+    book: Ledger
+    context: Vector
+    core: Vector
+    reserved: float
+
+
+@st.composite
+def shapes(draw: st.DrawFn) -> tuple[list[Shape], int]:
+    """One to three parts, some of which share places of the core."""
+    size = draw(st.integers(1, 4))
+    found = []
+    for _ in range(draw(st.integers(1, 3))):
+        places = draw(st.lists(st.integers(0, size - 1), min_size=1, max_size=size, unique=True))
+        one_sided = draw(st.booleans())
+        scale, bound = draw(st.floats(0.1, 3.0)), draw(st.floats(0.1, 3.0))
+        found.append(Shape(places, draw(st.integers(1, 3)), one_sided, scale, bound, draw(st.floats(1.0, 2.0))))
+    return found, size
+
+
+@st.composite
+def games(draw: st.DrawFn) -> Game:
+    found, size = draw(shapes())
+    keep = draw(st.sampled_from([1.0, 0.9, 0.5]))
+    book = Ledger(layout_of(found), credit=draw(st.sampled_from([0.0, 1.0, 16.0])), keep=keep)
+    book.total[:] = draw(arrays(np.float64, book.total.size, elements=numbers))
+    book.account[ledger.ROUNDS] = draw(st.integers(0, 50))
+    book.account[ledger.WEIGHT] = book.account[ledger.ROUNDS]
+    book.account[ledger.ROOTS] = draw(st.floats(0, 9))
+    book.account[ledger.BUDGET] += draw(st.floats(0, 99))
+    book.groups[:, ledger.GROUP_BUDGET] += draw(arrays(np.float64, len(book.groups), elements=st.floats(0, 50)))
+    book.groups[:, ledger.GROUP_COUNT] += draw(arrays(np.float64, len(book.groups), elements=st.floats(0, 50)))
+    context = draw(arrays(np.float64, len(book.groups), elements=contexts))
+    return Game(
+        book, context, draw(arrays(np.float64, size, elements=numbers)), draw(st.sampled_from([0.0, 0.0, 0.5, 20.0]))
+    )
+
+
+# --- slow twins ---
+
+
+def blocks(layout: Layout, total: Vector) -> list[Vector]:
+    """The sums of each part, one-sided ones through their positive part: a row a group."""
+    found = []
+    for start, size, groups, _, _, one_sided in layout.parts:
+        sums = total[start : start + size * groups].reshape(groups, size)
+        found.append(np.maximum(sums, 0.0) if one_sided else sums)
+    return found
+
+
+def shares(layout: Layout, context: Vector) -> list[Vector]:
+    return [context[at : at + groups] for _, _, groups, _, at, _ in layout.parts]
+
+
+def slow_combine(game: Game) -> tuple[Vector, Vector]:
+    layout = game.book.layout
+    owed, factors = np.zeros((2, game.core.size))
+    for i, (sums, c) in enumerate(zip(blocks(layout, game.book.total), shares(layout, game.context), strict=True)):
+        _, size, _, places, _, _ = layout.parts[i]
+        at = layout.places[places : places + size]
+        owed[at] += game.book.keep * layout.scale[i] * (c @ sums)
+        factors[at] += layout.scale[i] ** 2 * (c @ c)
+    return owed, factors
+
+
+def slow_room(game: Game) -> float:
+    """What the whole has left; with groups also what those of the round have left, single ones lending their share."""
+    book, context = game.book, game.context
+    keep = book.keep**2
+    whole_left = keep * (book.account[ledger.BUDGET] - positive_square(book.total, book.layout.sides)) - game.reserved
+    rows = np.split(book.groups, np.cumsum(book.layout.parts[:, ledger.GROUPS])[:-1])
+    there = list(zip(blocks(book.layout, book.total), shares(book.layout, context), rows, strict=True))
+    counts = [row[c != 0.0, ledger.GROUP_COUNT] for _, c, row in there if c.size > 1]
+    counts = np.concatenate(counts) if counts else np.empty(0)
+    if counts.size == 0 or whole_left <= 0.0:
+        return max(whole_left, 0.0)
+    rounds = book.account[ledger.ROUNDS]
+    share = min((max(min(counts.min(), rounds), 0.0) + 1.0) / (rounds + 1.0), 1.0)
+    own = -share * game.reserved
+    for sums, c, row in there:
+        left = row[:, ledger.GROUP_BUDGET] - (sums**2).sum(axis=1)
+        own += keep * left[c != 0.0].sum() * (1.0 if c.size > 1 else share)
+    return max(min(whole_left, own), 0.0)
+
+
+def scratch(book: Ledger) -> tuple[Vector, Vector, Vector]:
+    return book.account.copy(), book.groups.copy(), book.total.copy()
+
+
+@given(games())
+def test_combine_is_its_definition(game: Game) -> None:
+    book = game.book
+    expected = slow_combine(game)
+    for combine in (ledger.combine, _play.combine):
+        owed, factors = np.empty((2, game.core.size))
+        combine(book.layout, book.total, game.context, book.keep, owed, factors)
+        assert owed == pytest.approx(expected[0], abs=1e-9)
+        assert factors == pytest.approx(expected[1], abs=1e-9)
+
+
+@given(games())
+def test_what_is_combined_is_all_that_the_oracle_needs(game: Game) -> None:
+    """<g S_+, payoff> = <owed, core> and ||payoff||^2 = sum of factors core^2."""
+    layout, total = game.book.layout, game.book.total
+    owed, factors = slow_combine(game)
+    payoff = whole(layout, game.core, game.context)
+    pull = np.concatenate([sums.ravel() for sums in blocks(layout, total)])
+    assert game.book.keep * pull @ payoff == pytest.approx(owed @ game.core, abs=1e-9)
+    assert payoff @ payoff == pytest.approx(factors @ game.core**2, abs=1e-9)
+
+
+@given(games())
+def test_room_is_its_definition(game: Game) -> None:
+    book = game.book
+    square = positive_square(book.total, book.layout.sides)
+    expected = slow_room(game)
+    for room in (ledger.room, _play.room):
+        found = room(book.layout, book.account, book.groups, book.total, square, game.context, book.keep, game.reserved)
+        assert found == pytest.approx(expected, abs=1e-9)
+    assert ledger.squared_norm(book.layout.sides, book.total) == pytest.approx(square, abs=1e-9)
+    assert _play.squared_norm(book.layout.sides, book.total) == pytest.approx(square, abs=1e-9)
+
+
+def slow_settle(game: Game, note: Vector) -> tuple[Vector, Vector, Vector]:
+    book, layout, c = game.book, game.book.layout, game.context
+    keep = book.keep
+    account, groups, total = scratch(book)
+    total = keep * total + whole(layout, game.core, c)
+    account[ledger.BUDGET] = keep**2 * account[ledger.BUDGET] + note[ledger.BOUND]
+    account[ledger.BUDGET] += 2.0 * note[ledger.ROOT] * (account[ledger.ROOTS] - note[ledger.ROOTS_THEN])
+    account[ledger.DELAY] += account[ledger.ROUNDS] - note[ledger.ROUNDS_THEN]
+    account[ledger.ROOTS] += note[ledger.ROOT]
+    account[ledger.ROUNDS] += 1.0
+    account[ledger.WEIGHT] = keep * account[ledger.WEIGHT] + 1.0
+    account[ledger.HELD] += note[ledger.HOLDS]
+    bounds = np.repeat(layout.bounds, layout.parts[:, ledger.GROUPS])
+    groups[:, ledger.GROUP_BUDGET] = keep**2 * groups[:, ledger.GROUP_BUDGET] + c**2 * bounds
+    groups[:, ledger.GROUP_COUNT] = keep * groups[:, ledger.GROUP_COUNT] + np.abs(c)
+    squares = np.concatenate([(sums**2).sum(axis=1) for sums in blocks(layout, total)])
+    over = np.maximum(squares - groups[:, ledger.GROUP_BUDGET], 0.0)
+    groups[:, ledger.GROUP_BUDGET] += over
+    groups[:, ledger.GROUP_EXCESS] += over
+    excess = max(squares.sum() - (account[ledger.BUDGET] - game.reserved), 0.0)
+    account[ledger.BUDGET] += excess
+    account[ledger.EXCESS] += excess
+    return account, groups, total
+
+
+@given(games(), st.floats(-5, 9), st.floats(1e-6, 4))
+def test_settle_is_its_definition(game: Game, linear: float, bound: float) -> None:
+    book = game.book
+    note = book.certify(game.context, linear=linear, bound=bound, reserved=game.reserved)
+    note[ledger.ROOTS_THEN] *= 0.5
+    note[ledger.ROUNDS_THEN] = max(note[ledger.ROUNDS_THEN] - 2.0, 0.0)
+    expected = slow_settle(game, note)
+    account, groups, total = scratch(book)
+    _rounds.settle(book.layout, account, groups, total, game.context, book.keep, game.reserved, game.core, note)
+    book.book(game.core, game.context, note, reserved=game.reserved)
+    for fast, written, slow in zip((account, groups, total), scratch(book), expected, strict=True):
+        assert fast.tolist() == written.tolist()
+        assert fast == pytest.approx(slow, abs=1e-9)
+
+
+@given(games(), st.floats(-5, 9), st.floats(1e-6, 4))
+def test_the_compiled_note_is_the_one_that_is_written(game: Game, linear: float, bound: float) -> None:
+    book = game.book
+    note = book.certify(game.context, linear=linear, bound=bound, reserved=game.reserved)
+    free, square = slow_room(game), positive_square(book.total, book.layout.sides)
+    fast = np.zeros(ledger.NOTE_SIZE)
+    _play.note_certificate(book.account, book.keep, square, free, linear, bound, book.bound, fast)
+    assert fast == pytest.approx(note, abs=1e-9)
+    carried = book.keep**2 * square
+    assert note[ledger.WORST] == pytest.approx(carried + linear, abs=1e-9)
+    assert note[ledger.ALLOWED] == pytest.approx(carried + free + bound, abs=1e-9)
+    if abs(note[ledger.WORST] - note[ledger.ALLOWED]) > 1e-6 and linear > bound + 1e-6:
+        assert bool(note[ledger.HOLDS]) == (note[ledger.WORST] < note[ledger.ALLOWED])
+    assert note[ledger.ROOT] == pytest.approx(np.sqrt(max(bound, book.bound)))
+
+
+@given(games())
+def test_a_round_is_never_allowed_more_than_the_whole_has_left(game: Game) -> None:
+    book = game.book
+    left = book.keep**2 * (book.account[ledger.BUDGET] - book.square) - game.reserved
+    assert slow_room(game) <= max(left, 0.0) + 1e-9
+
+
+# --- groups of their own ---
+
+
+def test_no_group_can_spend_the_slack_of_another() -> None:
+    """A group that was never visited leaves its credit alone, and one that is used up has none left."""
+    book = Ledger(layout_of([Shape([0], 2, False, 1.0, 1.0)]), credit=2.0)
+    first, second = np.array([1.0, 0.0]), np.array([0.0, 1.0])
+    for _ in range(40):
+        note = book.certify(first, linear=1.0, bound=1.0)
+        book.book(np.array([0.0]), first, note)
+    # forty rounds without a payoff left much slack to the first, nothing to the second
+    used = book.certify(second, linear=1e9, bound=1.0)
+    assert used[ledger.ALLOWED] - 1.0 == pytest.approx(2.0)
+    plenty = book.certify(first, linear=1e9, bound=1.0)
+    assert plenty[ledger.ALLOWED] - 1.0 == pytest.approx(42.0)
+
+
+def test_the_accounts_of_groups_are_told() -> None:
+    book = Ledger(layout_of([Shape([0, 1], 2, False, 0.5, 1.0)]), credit=4.0)
+    first, second = np.array([1.0, 0.0]), np.array([0.0, 1.0])
+    for context, core in ((first, [1.0, 0.0]), (first, [0.0, 1.0]), (second, [-1.0, 1.0])):
+        book.book(np.array(core), context, book.certify(context, linear=1.0, bound=1.0))
+    a, b = book.group_guarantees(0)
+    assert (a.rounds, b.rounds) == (2.0, 1.0)
+    assert a.miscalibration == pytest.approx(0.5 * np.sqrt(2.0) / 2)
+    assert b.miscalibration == pytest.approx(0.5 * np.sqrt(2.0))
+    assert a.promised == pytest.approx(np.sqrt(4.0 + 2.0) / 2)
+    assert b.promised == pytest.approx(np.sqrt(4.0 + 1.0))
+    assert book.part(0) == pytest.approx(np.array([[1.0, 1.0], [-1.0, 1.0]]))
+
+
+# --- forgetting ---
+
+
+def test_forgetting_discounts_sums_counts_and_budget_alike() -> None:
+    g = 0.5
+    book = Ledger(layout_of([Shape([0], 1, False, 1.0, 1.0)]), credit=0.0, keep=g)
+    one = np.ones(1)
+    for _ in range(3):
+        book.book(np.array([1.0]), one, book.certify(one, linear=9e9, bound=1.0))
+    assert book.total[0] == pytest.approx(1 + g + g**2)
+    assert book.account[ledger.WEIGHT] == pytest.approx(1 + g + g**2)
+    assert book.rounds == 3
+    assert book.miscalibration == pytest.approx(1.0)
+    assert book.miscalibration <= book.promised + 1e-12
+
+
+@given(st.floats(0.05, 0.99), st.integers(1, 60))
+def test_the_stated_bound_is_the_discounted_budget(g: float, rounds: int) -> None:
+    """sum g^(2 (T - t)) / (sum g^(T - t))^2 = (1 - g)(1 + g^T) / ((1 + g)(1 - g^T))."""
+    book = Ledger(layout_of([Shape([0], 1, False, 1.0, 1.0)]), credit=0.0, keep=g)
+    one = np.ones(1)
+    for _ in range(rounds):
+        book.book(np.array([0.0]), one, book.certify(one, linear=1.0, bound=1.0))
+    stated = (1 - g) * (1 + g**rounds) / ((1 + g) * (1 - g**rounds))
+    assert book.promised**2 == pytest.approx(stated, rel=1e-9)
+
+
+def test_what_is_restored_is_all_there_is() -> None:
+    book = Ledger(layout_of([Shape([0], 2, True, 1.0, 1.0)]))
+    assert {name: array.shape for name, array in book.arrays().items()} == {
+        "total": (2,),
+        "account": (ledger.ACCOUNT_SIZE,),
+        "groups": (2, ledger.GROUP_SIZE),
+    }
+    assert book.arrays()["total"] is book.total
