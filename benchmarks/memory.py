@@ -58,8 +58,10 @@ def measure(quick: bool = False) -> Iterator[Line | Remark]:
         yield Line(
             "pickled, with its configuration", "bytes", sizes[LATER][2], form=",.0f", note=f"growth {growth[2]:.0f}"
         )
-        page = recal._game._engine.new_round()
-        yield Line("each waiting round", "bytes", sum(array.nbytes for array in page), form=",.0f")
+        other = oc.Recalibrator(recal.space)
+        other.predict(forecasts[0])
+        page = other._game._waiting[None].page
+        yield Line("each waiting round", "bytes", sum(a.nbytes for a in page.arrays().values()), form=",.0f")
         again = oc.Recalibrator.load(path)
         same = np.array_equal(play(recal, LATER, LATER + CONTINUED), play(again, LATER, LATER + CONTINUED))
     yield Line("saved and reloaded", f"{CONTINUED} rounds equal bit for bit", float(same), 1.0, "=", form=".0f")

@@ -69,7 +69,7 @@ def worst_outcome(game: oc.Forecaster, id: Any = None, *, thorough: bool = False
     engine: Any = game._engine
     page = game._waiting[id].page
     space = game.space
-    context = page.context if hasattr(page, "context") else page.round.context
+    context = engine.context_of(page)
     if isinstance(engine, OrderedEngine):
         rnd = page.round
         n = int(rnd.info[CELLS])
