@@ -121,8 +121,9 @@ def bound_to(space: Space, payoff: Payoff, oracle: Oracle | None = None, experts
 
 def page_with(engine: OrderedEngine, p: oc.Forecast, expert: Vector) -> _state.Round:
     """A round that played p, whatever the oracle would have done; the expert's masses are on the same cells."""
-    rnd = engine.new_round()
+    rnd = engine.new_page().round
     n = p.mass.size
+    rnd.context[:] = 1.0
     rnd.info[_state.CELLS] = n
     rnd.info[_state.LOW], rnd.info[_state.HIGH] = engine.space.low, engine.space.high
     rnd.units[_state.CRPS], rnd.units[_state.MSE] = 2.0, 3.0
@@ -203,7 +204,7 @@ def fast_payoff(
 def certified(engine: OrderedEngine, rnd: _state.Round, features: object = None) -> tuple[float, float, float]:
     """Bounds on ||S + payoff||_+^2, 2 <S_+, payoff> + ||payoff||^2 and ||payoff||^2, from the kernel."""
     n = int(rnd.info[_state.CELLS])
-    rnd = _state.Round(*(array.copy() for array in rnd))
+    rnd = rnd._replace(**{name: array.copy() for name, array in rnd._asdict().items()})
     desk = _play.new_desk(engine.rules, engine.memory, n, rnd, witnesses(engine, rnd, features))
     out = np.empty(2)
     _ordered.certify(engine.rules, n, rnd, rnd.cells[_state.PLAYED], desk, out)

@@ -327,6 +327,26 @@ class Forecaster:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.space}, {self.guarantee})"
 
+    def __getstate__(self) -> dict[str, Any]:
+        # an engine is made anew from its terms and takes over the arrays: its parts are closures
+        state = {name: value for name, value in self.__dict__.items() if name not in ("_engine", "_waiting")}
+        pages = [
+            (id, w.issued, {name: a.copy() for name, a in w.page.arrays().items()}, getattr(w.page, "features", None))
+            for id, w in self._waiting.items()
+        ]
+        arrays = {name: array.copy() for name, array in self._engine.arrays().items()}
+        return {**state, "_engine": (arrays, getattr(self._engine, "sizes", None)), "_waiting": pages}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        rest = dict(state)
+        (arrays, sizes), pages = rest.pop("_engine"), rest.pop("_waiting")
+        self.__dict__.update(rest)
+        self._bind(self._experts, sizes)
+        self._engine.restore(arrays)
+        self._waiting = {
+            id: _Waiting(self._engine.restored_page(page, features), issued) for id, issued, page, features in pages
+        }
+
     # --- state
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a file, without pickle; a crash leaves the old file or the new one, never a part."""

@@ -183,7 +183,7 @@ def check_all(payoff: Payoff, space: Space, *, x: Any = None, rounds: int = 100,
     >>> from orcast.testing import check_all
     >>> check_all(oc.MomentMatching(1), oc.Labels(["home", "away"]))
     Traceback (most recent call last):
-    TypeError: expected a space of numbers for MomentMatching, got Labels(['home', 'away'])
+    TypeError: expected a space of numbers for MomentMatching, got Labels(...)
     >>> check_all(oc.LabelCalibration(grid=6), oc.Labels(["home", "away"]), rounds=20)
     """
     check_payoff(payoff, space, x=x)

@@ -140,6 +140,11 @@ class Payoff:
     def _settings(self, context: Context | None, weight: object) -> None:
         self.context = as_context(context)
         self.weight = checked_weight(weight)
+        if self.one_sided and self.context.signed:
+            raise ValueError(
+                f"expected a context of groups for a one-sided {type(self).__name__}, got a function, whose values may "
+                "be negative"
+            )
 
     def on(self, space: Space, experts: int = 1) -> Part:
         """The payoff on a space, or one clear sentence why it makes no sense there."""

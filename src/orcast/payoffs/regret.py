@@ -339,8 +339,6 @@ class NoRegret(Payoff):
         # one order, whatever the order of the arguments: the ledger has one layout
         self.scores: tuple[Score, ...] = tuple(sorted(scores, key=lambda score: score.name))
         self._settings(context, weight)
-        if self.context.signed:
-            raise ValueError("expected a context of groups for NoRegret, got a function, whose values may be negative")
 
     def on(self, space: Space, experts: int = 1) -> Part:
         """Where the scores make sense."""
