@@ -256,9 +256,10 @@ class Forecaster:
     # --- many rounds at once
     def run(
         self,
-        forecasts: Any,
-        outcomes: Any,
+        forecasts: Any = None,
+        outcomes: Any = (),
         *,
+        experts: Mapping[str, Any] | None = None,
         x: Any = None,
         levels: ArrayLike | None = None,
         at: ArrayLike | None = None,
@@ -266,9 +267,10 @@ class Forecaster:
         """Play a whole history, in one compiled loop where there is one; returns what was played, a row a round.
 
         ``forecasts`` is a sequence of anything that ``predict`` takes, or, with ``levels``, an array with a row of
-        quantiles a round; ``x`` is a sequence of features.  Each outcome is known before the next forecast; no round
-        may be waiting.  If any input is refused, nothing has changed.  A row is the quantiles at the levels ``at``,
-        0.01, ..., 0.99 by default; on finite spaces the probability of each cell, of the outcome 1 on ``Binary``.
+        quantiles a round; ``experts`` are several of these by name, with None (or a row of nan) where one is missing.
+        ``x`` is a sequence of features.  Each outcome is known before the next forecast; no round may be waiting.  If
+        any input is refused, nothing has changed.  A row is the quantiles at the levels ``at``, 0.01, ..., 0.99 by
+        default; on finite spaces the probability of each cell, of the outcome 1 on ``Binary``.
         """
         if self._waiting:
             raise ValueError(f"expected no waiting rounds, got {len(self._waiting)}: update or drop them first")
@@ -276,40 +278,82 @@ class Forecaster:
         if wanted.ndim != 1 or (np.diff(wanted) <= 0.0).any():
             raise ValueError(f"expected increasing levels, got {at!r}")
         values = [self._outcome(y, row) for row, y in enumerate(_each(outcomes, "outcomes"))]
-        experts, crossed = self._history(forecasts, levels)
-        if len(experts) != len(values):
-            raise ValueError(f"expected as many outcomes as forecasts, got {len(values)} and {len(experts)}")
+        names, rows, crossed = self._history(forecasts, experts, levels)
+        if len(rows) != len(values):
+            raise ValueError(f"expected as many outcomes as forecasts, got {len(values)} and {len(rows)}")
         features = None if x is None else [plain_features(each) for each in _each(x, "features")]
         if features is not None and len(features) != len(values):
             raise ValueError(f"expected as many features as outcomes, got {len(features)} and {len(values)}")
-        if self._experts != (ALONE,):
-            self._rename((ALONE,), "a single forecast")
+        if self._experts != names:
+            self._rename(names, "a single forecast" if experts is None else short(list(names)))
         self._say_crossed(crossed)
         if self._engine.runs:
             engine: Any = self._engine
-            played, _ = engine.run(experts[:, None, :], features, np.array(values), np.ascontiguousarray(wanted))
+            played, _ = engine.run(rows, features, np.array(values), np.ascontiguousarray(wanted))
         else:
-            played = self._run_slowly(experts, features, values, wanted)
+            played = self._run_slowly(rows, features, values, wanted)
         self._issued += len(values)
         for _ in values:
             self._learn_lag(0.0)
         return np.asarray(played, dtype=np.float64)
 
-    def _history(self, forecasts: Any, levels: ArrayLike | None) -> tuple[Array, bool]:
-        if isinstance(self.space, OrderedSpace) and levels is not None:
-            return expert_table(levels, forecasts, self.space)
-        if levels is not None:
-            raise TypeError(f"expected levels= only on ordered spaces, got them on {self.space!r}")
-        rows = [expert_row(forecast, self.space) for forecast in _each(forecasts, "forecasts")]
-        width = len(self.space.levels) if isinstance(self.space, OrderedSpace) else self.space.cells
-        return np.array([row for row, _ in rows]).reshape(len(rows), width), any(sorted_ for _, sorted_ in rows)
+    def _history(
+        self, forecasts: Any, experts: Mapping[str, Any] | None, levels: ArrayLike | None
+    ) -> tuple[tuple[str, ...], Array, bool]:
+        """Names, rows (round, expert, number; nan where one is missing) and whether any quantiles crossed."""
+        if experts is None:
+            rows, crossed = self._read(forecasts, levels)
+            if np.isnan(rows).any():
+                raise ValueError("expected a forecast in every round, got None or nan")
+            return (ALONE,), rows[:, None, :], crossed
+        if forecasts is not None:
+            raise TypeError("expected forecasts or experts=, got both")
+        if not isinstance(experts, Mapping) or not experts or not all(isinstance(name, str) for name in experts):
+            raise TypeError(f"expected experts= as sequences of forecasts by name, got {short(experts)}")
+        read = {name: self._read(each, levels) for name, each in experts.items()}
+        lengths = {name: len(rows) for name, (rows, _) in read.items()}
+        if len(set(lengths.values())) > 1:
+            raise ValueError(f"expected as many forecasts of each expert, got {lengths}")
+        names = self._experts if set(experts) <= set(self._experts) else tuple(experts)
+        shape = next(iter(read.values()))[0].shape
+        table = np.full((shape[0], len(names), shape[1]), np.nan)
+        for i, name in enumerate(names):
+            if name in read:
+                table[:, i] = read[name][0]
+        empty = np.isnan(table[:, :, 0]).all(axis=1)
+        if empty.any():
+            raise ValueError(f"expected at least one expert in a round, got none in row {int(empty.argmax())}")
+        return names, table, any(crossed for _, crossed in read.values())
 
-    def _run_slowly(self, experts: Array, features: list[Any] | None, values: list[Any], wanted: Array) -> Array:
+    def _read(self, forecasts: Any, levels: ArrayLike | None) -> tuple[Array, bool]:
+        """One expert's forecasts, a row a round; nan where there is none."""
+        width = len(self.space.levels) if isinstance(self.space, OrderedSpace) else self.space.cells
+        if levels is not None:
+            if not isinstance(self.space, OrderedSpace):
+                raise TypeError(f"expected levels= only on ordered spaces, got them on {self.space!r}")
+            try:
+                table = np.array(forecasts, dtype=np.float64)
+            except (TypeError, ValueError):
+                return expert_table(levels, forecasts, self.space)  # says what is wrong
+            there = ~np.isnan(table).all(axis=-1) if table.ndim == 2 else np.ones(len(table), dtype=bool)
+            rows = np.full((len(table), width), np.nan)
+            rows[there], crossed = expert_table(levels, table[there], self.space)
+            return rows, crossed
+        each = _each(forecasts, "forecasts")
+        rows = np.full((len(each), width), np.nan)
+        any_crossed = False
+        for i, forecast in enumerate(each):
+            if forecast is not None:
+                rows[i], crossed = expert_row(forecast, self.space)
+                any_crossed |= crossed
+        return rows, any_crossed
+
+    def _run_slowly(self, rows: Array, features: list[Any] | None, values: list[Any], wanted: Array) -> Array:
         before = {name: array.copy() for name, array in self._engine.arrays().items()}
         played = []
         try:
             for t, y in enumerate(values):
-                page = self._engine.predict(experts[t : t + 1], None if features is None else features[t])
+                page = self._engine.predict(rows[t], None if features is None else features[t])
                 p = self._engine.forecast(page)
                 if isinstance(self.space, OrderedSpace):
                     played.append(p.quantile(wanted))

@@ -113,9 +113,10 @@ class Recalibrator:
 
     def run(
         self,
-        forecasts: Any,
-        outcomes: Any,
+        forecasts: Any = None,
+        outcomes: Any = (),
         *,
+        experts: Mapping[str, Any] | None = None,
         x: Any = None,
         levels: ArrayLike | None = None,
         at: ArrayLike | None = None,
@@ -123,18 +124,18 @@ class Recalibrator:
         """Recalibrate a whole history, in one compiled loop where there is one; a row a round.
 
         ``forecasts`` is a sequence of anything that ``predict`` takes, or, with ``levels``, an array with a row of
-        quantiles a round; ``x`` is a sequence of features.  The rows are quantiles at the levels ``at`` (0.01, ...,
-        0.99 by default), or probabilities on finite spaces.
+        quantiles a round; ``experts`` are several of these by name.  ``x`` is a sequence of features.  The rows are
+        quantiles at the levels ``at`` (0.01, ..., 0.99 by default), or probabilities on finite spaces.
 
         >>> import numpy as np, orcast as oc
         >>> recal = oc.Recalibrator(oc.Interval(0, 1))
         >>> recal.run([[0.4, 0.5, 0.6], [0.3, 0.5, 0.7]], [0.45, 0.7], levels=[0.1, 0.5, 0.9], at=[0.05, 0.95]).shape
         (2, 2)
         """
-        return self._game.run(forecasts, outcomes, x=x, levels=levels, at=at)
+        return self._game.run(forecasts, outcomes, experts=experts, x=x, levels=levels, at=at)
 
     def replay(self, history: Iterable[tuple[object, Any]]) -> None:
-        """Warm up from past (forecast, outcome) pairs, as if they had come one by one.
+        """Warm up from past (forecast, outcome) pairs, as if they had come one by one; :meth:`run` also takes features.
 
         >>> import orcast as oc
         >>> recal = oc.Recalibrator(oc.Interval(0, 1))

@@ -302,8 +302,8 @@ class MomentMatching(Payoff):
     name = "moment"
 
     def __init__(self, order: int = 2, *, context: Context | None = None, weight: float = 1.0) -> None:
-        if not isinstance(order, (int, np.integer)) or isinstance(order, bool) or not 1 <= order <= 12:
-            raise ValueError(f"expected a whole order from 1 to 12, got {order!r}")
+        if not isinstance(order, (int, np.integer)) or isinstance(order, bool) or not 1 <= order <= 100:
+            raise ValueError(f"expected a whole order from 1 to 100, got {order!r}")
         self.order = int(order)
         self._settings(context, weight)
 

@@ -1,0 +1,297 @@
+"""The dense engine and its solver; the compiled engine against it, and which of them plays what."""
+
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given
+from scipy.optimize import brentq
+
+import orcast as oc
+from helpers import NODES, WEIGHTS, Vector, bound_to, certified, fast_payoff, positive, whole
+from orcast import ledger
+from orcast.oracles import _dense, _state
+from orcast.oracles.dense import DenseEngine, DensePage, Hand
+from orcast.oracles.ordered import OrderedEngine
+from orcast.oracles.terms import Terms
+from orcast.payoffs import Payoff
+from orcast.testing import cores_of, dense_engine, random_masses
+
+SPACE = oc.Interval(-2, 10, cells=24, tail_cells=3)
+LINE = oc.Line(cells=24, tail_cells=3)
+HOURS = oc.by("hour", values=range(3))
+
+
+def worth(action: str, y: float) -> float:
+    return float(np.arctan(y)) if action == "go" else 0.1
+
+
+FAST: dict[str, Payoff] = {
+    "quantile": oc.QuantileCalibration(),
+    "interval": oc.IntervalCalibration([0.5, 0.9]),
+    "moment": oc.MomentMatching(3),
+    "marginal": oc.MarginalCalibration([0.0, 3.0]),
+    "decision": oc.DecisionCalibration(["go", "stay"], worth, utility_range=4.0),
+    "crps": oc.NoRegret(oc.CRPS()),
+    "crps and mse": oc.NoRegret(oc.CRPS(), oc.MSE()),
+    "default": oc.QuantileCalibration() + oc.MomentMatching(2) + oc.NoRegret(oc.CRPS()),
+    "contexts": oc.QuantileCalibration([0.1, 0.5, 0.9], context=HOURS)
+    + oc.QuantileCalibration([0.5])
+    + oc.MomentMatching(1, context=oc.by("wind", edges=[0.5]) | HOURS)
+    + oc.NoRegret(oc.MSE(), context=HOURS),
+    "everything": oc.QuantileCalibration([0.1, 0.5, 0.9])
+    + oc.IntervalCalibration(0.6)
+    + oc.MomentMatching(2, weight=2.0)
+    + oc.MarginalCalibration([3.0])
+    + oc.DecisionCalibration(["go", "stay"], worth, utility_range=4.0)
+    + oc.Recipe(lambda y: [np.tanh(y)], bound=4.0)
+    + oc.NoRegret(oc.CRPS(), oc.MSE()),
+}
+SLOW: dict[str, Payoff] = {
+    "threshold": oc.ThresholdCalibration([0.0, 3.0]),
+    "swap regret": oc.SwapRegret(["go", "stay"], worth, utility_range=4.0),
+    "distribution": oc.DistributionCalibration(2),
+    "custom": oc.Custom(lambda x, p, y: [0.0], bound=1.0),
+    "recipe of p": oc.Recipe(lambda y: [np.tanh(y)], lambda x, p: [p.mass[0]], bound=4.0),
+    "log score": oc.NoRegret(oc.LogScore()),
+    "pinball": oc.NoRegret(oc.QuantileScore([0.5])),
+    "one of them": oc.QuantileCalibration() + oc.ThresholdCalibration([0.0, 3.0]),
+}
+
+
+# --- who plays ---
+
+
+@pytest.mark.parametrize("name", FAST)
+@pytest.mark.parametrize("space", [SPACE, LINE, oc.HalfLine(-1)], ids=str)
+def test_the_compiled_engine_is_the_one_taken(name: str, space: Any) -> None:
+    for game in (oc.Recalibrator(space, FAST[name])._game, oc.Forecaster(space, FAST[name])):
+        assert type(game._engine) is OrderedEngine
+
+
+@pytest.mark.parametrize("name", SLOW)
+def test_the_dense_engine_plays_the_rest(name: str) -> None:
+    assert type(oc.Recalibrator(SPACE, SLOW[name])._game._engine) is DenseEngine
+
+
+@pytest.mark.parametrize("space", [oc.Labels(["a", "b", "c"]), oc.Circle(24), oc.Box([(0, 1), (0, 1)])], ids=str)
+def test_so_it_does_on_finite_spaces(space: Any) -> None:
+    assert type(oc.Recalibrator(space)._game._engine) is DenseEngine
+
+
+# --- the fast path against its slow twin ---
+
+
+def a_round(space: Any, payoff: Payoff, seed: int) -> tuple[OrderedEngine, _state.Round, DenseEngine, DensePage, Any]:
+    """The same masses on the same cells, with the same debts, in both engines."""
+    rng = np.random.default_rng(seed)
+    terms = Terms(space, payoff, ("expert",), None)
+    fast = bound_to(space, payoff)
+    slow = dense_engine(oc.Equilibrium(), terms)  # type: ignore[arg-type]
+    features = {"hour": int(rng.integers(3)), "wind": float(rng.random())}
+    scale = 3.0 * rng.random()
+    fast.memory.total[:] = scale * rng.normal(size=fast.memory.total.size)
+    fast.memory.account[ledger.BUDGET] = 1e6
+    fast.memory.groups[:, ledger.GROUP_BUDGET] = 1e6
+    slow.ledger.total[:] = fast.memory.total
+    slow.ledger.account[:] = fast.memory.account
+    slow.ledger.groups[:] = fast.memory.groups
+    row, _ = oc.adapters.expert_row(oc.Normal(rng.uniform(-1, 6), 10.0 ** rng.uniform(-1, 0.5)), space)
+    page = fast.predict(row[None, :], features)
+    other, _ = slow.prior.open(row[None, :], 0.0)
+    n = int(page.round.info[_state.CELLS])
+    assert n == int(other.info[_state.CELLS])
+    other.cells[: _state.PLAYED + 1, :n] = page.round.cells[: _state.PLAYED + 1, :n]
+    dense = DensePage(
+        other, page.round.context.copy(), np.zeros(ledger.NOTE_SIZE), features, slow._cores(other, features)
+    )
+    return fast, page, slow, dense, features
+
+
+@pytest.mark.parametrize("name", FAST)
+@pytest.mark.parametrize("space", [SPACE, LINE], ids=["interval", "line"])
+def test_both_book_the_same_payoffs(name: str, space: Any) -> None:
+    for seed in range(4):
+        fast, page, slow, dense, features = a_round(space, FAST[name], seed)
+        info = page.round.info
+        for y in np.linspace(info[_state.LOW], info[_state.HIGH], 31):
+            mine = fast_payoff(fast, page.round, float(y), features=features)
+            theirs = whole(slow.ledger.layout, slow.payoff(dense, float(y)), dense.context)
+            assert mine == pytest.approx(theirs, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", FAST)
+@pytest.mark.parametrize("space", [SPACE, LINE], ids=["interval", "line"])
+def test_both_issue_the_same_certificate(name: str, space: Any) -> None:
+    for seed in range(4):
+        fast, page, slow, dense, features = a_round(space, FAST[name], seed)
+        worst, _, bound = certified(fast, page.round, features)
+        size = int(slow.cuts[-1])
+        owed, factors = np.empty((2, size))
+        ledger.combine(slow.ledger.layout, slow.ledger.total, dense.context, 1.0, owed, factors)
+        hand = Hand(slow, dense, owed, factors, slow.ledger.square, 1e6)
+        n = int(page.round.info[_state.CELLS])
+        hand.consider(np.log(np.maximum(page.round.cells[_state.PLAYED, :n], 1e-300)), 1.0)
+        assert dense.note[ledger.WORST] == pytest.approx(worst, rel=1e-6, abs=1e-6)
+        assert dense.note[ledger.BOUND] == pytest.approx(bound, rel=1e-6, abs=1e-6)
+        assert page.note[ledger.WORST] == pytest.approx(worst, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", FAST)
+def test_both_feel_the_same_pull(name: str) -> None:
+    """The dense field, up to a constant, is <S_+, payoff> averaged over each cell."""
+    for seed in range(3):
+        fast, page, slow, dense, features = a_round(SPACE, FAST[name], seed)
+        rnd = page.round
+        n = int(rnd.info[_state.CELLS])
+        p = rnd.cells[_state.PLAYED, :n]
+        pull = positive(fast.memory.total, fast.ledger.layout.sides)
+        left, right = rnd.cells[_state.LEFT, :n], rnd.cells[_state.RIGHT, :n]
+        mean = np.zeros(n)
+        for k in range(n):
+            for node, weight in zip(NODES, WEIGHTS, strict=True):
+                y = float(left[k] + node * (right[k] - left[k]))
+                mean[k] += weight * (pull @ fast_payoff(fast, rnd, y, k, features))
+        owed, factors = np.empty((2, int(slow.cuts[-1])))
+        ledger.combine(slow.ledger.layout, slow.ledger.total, dense.context, 1.0, owed, factors)
+        hand = Hand(slow, dense, owed, factors, 0.0, 0.0)
+        hand.rescale(p)
+        field = np.zeros(n)
+        for core, s in zip(hand.cores, hand.owed, strict=True):
+            field += core.field(s, p)
+        gap = field - mean
+        assert gap == pytest.approx(gap[0], abs=1e-4 * (1.0 + float(np.abs(mean).max())))
+
+
+@pytest.mark.parametrize("name", FAST)
+def test_a_whole_game_is_about_the_same(name: str) -> None:
+    """Alike but for when an equation is called solved."""
+    fast = oc.Forecaster(SPACE, FAST[name])
+    slow = oc.Forecaster(SPACE, FAST[name])
+    slow._engine = dense_engine(oc.Equilibrium(), Terms(SPACE, FAST[name], ("expert",), None))  # type: ignore[arg-type]
+    slow._engine.prior.engine.rules = slow._engine.prior.engine.rules._replace(
+        learners=fast._engine.rules.learners, members=fast._engine.rules.members
+    )
+    slow._engine.prior.engine._start()
+    rng = np.random.default_rng(0)
+    apart = []
+    for t in range(25):
+        x = {"hour": t % 3, "wind": rng.random()}
+        expert = oc.Normal(3 + 2 * np.sin(t), 1.0)
+        p, q = fast.predict(expert, x=x), slow.predict(expert, x=x)
+        apart.append(0.5 * float(np.abs(p.mass - q.mass).sum()))
+        y = float(np.clip(rng.normal(4, 2), -2, 10))
+        fast.update(y)
+        slow.update(y)
+    assert max(apart) < 0.03
+    assert fast.guarantee.miscalibration == pytest.approx(slow.guarantee.miscalibration, rel=0.1, abs=0.01)
+
+
+# --- the solver ---
+
+
+def random_problem(seed: int, cells: int, size: float) -> tuple[Vector, Any, Any]:
+    """The field of calibrated labels with a random debt: it bends and has kinks."""
+    rng = np.random.default_rng(seed)
+    space = oc.Labels(range(cells))
+    ((_, core, _),) = cores_of(oc.LabelCalibration(grid=11), space, rng, None)
+    s = size * rng.normal(size=core.size)
+    log_prior = np.log(random_masses(cells, rng))
+    return log_prior, lambda p: core.field(s, p), lambda p: core.jacobian(s, p)
+
+
+@pytest.mark.parametrize("cells", [3, 4, 10])
+def test_the_residual_is_small_at_the_usual_temperature(cells: int) -> None:
+    solved = 0
+    for seed in range(40):
+        # debts of a few hundred rounds, over the temperature
+        log_prior, field, jacobian = random_problem(seed, cells, 5.0 / 8.0)
+        lp, error = _dense.solve(log_prior, field, jacobian, log_prior, 1e-6, 40)
+        r, _ = _dense.residual(lp, log_prior, field)
+        assert error == pytest.approx(float(np.abs(r).max()), abs=1e-12)
+        assert np.exp(lp).sum() == pytest.approx(1.0)
+        solved += error <= 1e-3
+    assert solved >= 39
+
+
+@pytest.mark.parametrize("cells", [3, 6])
+def test_newton_and_anderson_find_the_same(cells: int) -> None:
+    """Where the debts are small there is one equilibrium."""
+    for seed in range(20):
+        log_prior, field, jacobian = random_problem(seed, cells, 0.1)
+        newton, error = _dense.solve(log_prior, field, jacobian, log_prior, 1e-10, 60)
+        lp = _dense.normalised(log_prior)
+        for _ in range(5):
+            lp, _, _, other = _dense.anderson(lp, _dense.residual(lp, log_prior, field)[0], log_prior, field)
+        assert error <= 1e-6
+        assert other <= 1e-6
+        assert lp == pytest.approx(newton, abs=1e-4)
+
+
+@pytest.mark.parametrize("cells", [3, 6])
+def test_without_a_derivative_it_gets_there_too(cells: int) -> None:
+    for seed in range(20):
+        log_prior, field, _ = random_problem(seed, cells, 0.1)
+        lp, error = _dense.solve(log_prior, field, lambda p: None, log_prior, 1e-8, 60)
+        assert error <= 1e-6
+        assert _dense.residual(lp, log_prior, field)[0] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_newton_is_quick() -> None:
+    """A dozen steps do where the field is smooth."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        space = oc.Labels(range(5))
+        payoff = oc.SwapRegret(["a", "b"], lambda a, y: float(y == 1) if a == "a" else 0.3, sharpness=5.0)
+        ((_, core, _),) = cores_of(payoff, space, rng, None)
+        s = rng.normal(size=core.size)
+        log_prior = np.log(random_masses(5, rng))
+        _, error = _dense.solve(
+            log_prior,
+            lambda p, s=s, c=core: c.field(s, p),
+            lambda p, s=s, c=core: c.jacobian(s, p),
+            log_prior,
+            1e-9,
+            12,
+        )
+        assert error <= 1e-9
+
+
+@given(st.integers(0, 10**6), st.floats(0.001, 0.999), st.floats(0.01, 20.0))
+def test_two_cells_always_have_a_root(seed: int, start: float, size: float) -> None:
+    """Bisection finds it however much is owed, and without a kink it is brentq's."""
+    rng = np.random.default_rng(seed)
+    ((_, core, _),) = cores_of(oc.Calibeating(grid=5), oc.Binary(), rng, None)
+    s = size * rng.normal(size=core.size)
+    log_prior = np.log(random_masses(2, rng))
+
+    def gap(p: float) -> float:
+        v = core.field(s, np.array([1.0 - p, p]))
+        return float(np.log(p / (1 - p)) - (log_prior[1] - log_prior[0]) - (v[1] - v[0]))
+
+    lp, width = _dense.two_cells(log_prior, lambda p: core.field(s, p), np.log([1 - start, start]))
+    assert width < 1e-9
+    p = float(np.exp(lp[1]))
+    assert np.exp(lp).sum() == pytest.approx(1.0)
+    if gap(1e-9) < 0.0 < gap(1 - 1e-9):
+        assert p == pytest.approx(brentq(gap, 1e-9, 1 - 1e-9, xtol=1e-14), abs=1e-6)
+
+
+@given(st.integers(0, 10**6), st.floats(0.001, 0.999), st.floats(0.01, 20.0))
+def test_two_cells_with_kinks_find_a_root_near_the_start(seed: int, start: float, size: float) -> None:
+    rng = np.random.default_rng(seed)
+    ((_, core, _),) = cores_of(oc.BinaryCalibration(grid=5), oc.Binary(), rng, None)
+    s = size * rng.normal(size=core.size)
+    log_prior = np.log(random_masses(2, rng))
+    field = lambda p: core.field(s, p)  # noqa: E731
+    lp, width = _dense.solve(log_prior, field, lambda p: None, np.log([1 - start, start]), 1e-9, 10)
+    p = float(np.exp(lp[1]))
+    if 1e-9 < p < 1 - 1e-9:
+        v = field(np.array([1 - p, p]))
+        assert np.log(p / (1 - p)) == pytest.approx(log_prior[1] - log_prior[0] + v[1] - v[0], abs=1e-3)
+
+
+def test_log_masses_are_normalised() -> None:
+    for values in ([0.0, 0.0], [-1e3, 0.0, 1e3], [5.0, 5.0, 5.0]):
+        assert np.exp(_dense.normalised(np.array(values))).sum() == pytest.approx(1.0)
