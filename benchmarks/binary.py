@@ -45,6 +45,7 @@ def measure(quick: bool = False) -> Iterator[Line | Remark]:
         f"{rounds:,} rounds, {seeds} seeds; ECE over 15 bins, relative to a perfect forecaster's, same outcomes"
     )
     seen: dict[str, list[tuple[float, ...]]] = {}
+    oc.Recalibrator(oc.Binary()).run([0.5, 0.5], [0, 1])  # compiles, if it has to
     begin, played = perf_counter(), 0
     for seed in range(seeds):
         rng = np.random.default_rng(seed)

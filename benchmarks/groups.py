@@ -86,7 +86,8 @@ def measure(quick: bool = False) -> Iterator[Line | Remark]:
         note = f"over all {overall:.5f}; pinball / perfect's {relative:.4f}{note}"
         limit = by_chance if target else None
         yield Line(name, "geometric mean of group QCEs", geometric_mean(groups), limit, form=".5f", note=note)
-        yield Line(name, "largest group QCE", float(groups.max()), LARGEST_LIMIT if target else None)
+        limit = LARGEST_LIMIT if target and not quick else None  # fewer rounds show more by chance
+        yield Line(name, "largest group QCE", float(groups.max()), limit)
 
     yield from lines("expert", scene.expert, "")
     yield from lines("perfect forecaster", scene.truth, "")
@@ -97,7 +98,9 @@ def measure(quick: bool = False) -> Iterator[Line | Remark]:
         ("everyone | by hour", oc.QuantileCalibration(context=everyone | hours), False),
         ("everyone | by hour, and the rest", oc.QuantileCalibration(context=everyone | hours) + rest, False),
     ):
-        recal = oc.Recalibrator(oc.Interval(LOW, HIGH), payoff)
+        space = oc.Interval(LOW, HIGH)
+        oc.Recalibrator(space, payoff).run(scene.expert[:2], scene.y[:2], x=x[:2], levels=LEVELS)  # compiles
+        recal = oc.Recalibrator(space, payoff)
         begin = perf_counter()
         quantiles = recal.run(scene.expert, scene.y, x=x, levels=LEVELS)
         each = 1e6 * (perf_counter() - begin) / scene.y.size

@@ -125,6 +125,12 @@ def beyond(space: Any, y: float, low: float, high: float) -> float:
 
 
 def unforgiven(ledger: Ledger) -> float:
-    """Miscalibration / promised; the ledger adds what a broken certificate cost to its promise, here it is not."""
+    """Miscalibration / promised, where the promise is at most sqrt(B (T + C + 2 sum of delays)) / T.
+
+    The ledger adds what a broken certificate cost to its promise, and so it would a payoff beyond its own bound: here
+    neither is forgiven.
+    """
     account = ledger.account
-    return float(np.sqrt(ledger.square / max(float(account[_ledger.BUDGET] - account[_ledger.EXCESS]), 1e-300)))
+    allowed = float(account[_ledger.BUDGET] - account[_ledger.EXCESS])
+    most = ledger.bound * float(account[_ledger.ROUNDS] + _ledger.CREDIT + 2.0 * account[_ledger.DELAY])
+    return float(np.sqrt(ledger.square / max(min(allowed, most), 1e-300)))

@@ -28,6 +28,8 @@ SUMS = 10
 # Every so many rounds she looks at every cell, whatever its certificate says.
 THOROUGH = 25
 STRICT_HELD, HELD = 1.0, 0.99
+# A ratio above this is printed as infinite.
+BEYOND = 1e6
 STRICT = (
     oc.QuantileCalibration,
     oc.IntervalCalibration,
@@ -345,12 +347,13 @@ def measure(quick: bool = False) -> Iterator[Line | Remark]:
 
 def lines(case: Case, result: Result, quick: bool) -> Iterator[Line]:
     each = 1e3 * result.seconds / result.rounds
-    note = result.failure or f"{result.miscalibration:.4f} of {result.promised:.4f} at the end; {each:.2f} ms a round"
+    note = result.failure or f"{result.miscalibration:.4g} of {result.promised:.4g} at the end; {each:.2f} ms a round"
     if result.violations:
         note += f"; {result.violations} violations"
     if result.rounds < (QUICK_ROUNDS if quick else ROUNDS):
         note += f"; {result.rounds} rounds"
-    yield Line(case.name, "miscalibration / promised", result.ratio, 1.0 + ROUNDING, form=".3f", note=note)
+    ratio = result.ratio if result.ratio < BEYOND else math.inf
+    yield Line(case.name, "miscalibration / promised", ratio, 1.0 + ROUNDING, form=".3f", note=note)
     notes = [result.parts] if case.what.isdigit() else []
     if result.uncertified:
         notes.append(f"{result.uncertified} outcomes worse than certified")

@@ -1,5 +1,6 @@
 """The dense engine and its solver; the compiled engine against it, and which of them plays what."""
 
+from functools import partial
 from typing import Any
 
 import hypothesis.strategies as st
@@ -9,13 +10,14 @@ from hypothesis import given
 from scipy.optimize import brentq
 
 import orcast as oc
-from helpers import NODES, WEIGHTS, Vector, bound_to, certified, fast_payoff, positive, whole
+from helpers import Vector, bound_to, certified, fast_payoff, positive, whole
 from orcast import ledger
 from orcast.oracles import _dense, _state
 from orcast.oracles.dense import DenseEngine, DensePage, Hand
 from orcast.oracles.ordered import OrderedEngine
 from orcast.oracles.terms import Terms
 from orcast.payoffs import Payoff
+from orcast.payoffs.cores import MEAN_WEIGHTS, NODES
 from orcast.testing import cores_of, dense_engine, random_masses
 
 SPACE = oc.Interval(-2, 10, cells=24, tail_cells=3)
@@ -112,7 +114,7 @@ def a_round(space: Any, payoff: Payoff, seed: int) -> tuple[OrderedEngine, _stat
 @pytest.mark.parametrize("name", FAST)
 @pytest.mark.parametrize("space", [SPACE, LINE], ids=["interval", "line"])
 def test_both_book_the_same_payoffs(name: str, space: Any) -> None:
-    for seed in range(4):
+    for seed in range(2 if name == "everything" else 4):
         fast, page, slow, dense, features = a_round(space, FAST[name], seed)
         info = page.round.info
         for y in np.linspace(info[_state.LOW], info[_state.HIGH], 31):
@@ -124,7 +126,7 @@ def test_both_book_the_same_payoffs(name: str, space: Any) -> None:
 @pytest.mark.parametrize("name", FAST)
 @pytest.mark.parametrize("space", [SPACE, LINE], ids=["interval", "line"])
 def test_both_issue_the_same_certificate(name: str, space: Any) -> None:
-    for seed in range(4):
+    for seed in range(2 if name == "everything" else 4):
         fast, page, slow, dense, features = a_round(space, FAST[name], seed)
         worst, _, bound = certified(fast, page.round, features)
         size = int(slow.cuts[-1])
@@ -141,7 +143,7 @@ def test_both_issue_the_same_certificate(name: str, space: Any) -> None:
 @pytest.mark.parametrize("name", FAST)
 def test_both_feel_the_same_pull(name: str) -> None:
     """The dense field, up to a constant, is <S_+, payoff> averaged over each cell."""
-    for seed in range(3):
+    for seed in range(1 if name == "everything" else 3):
         fast, page, slow, dense, features = a_round(SPACE, FAST[name], seed)
         rnd = page.round
         n = int(rnd.info[_state.CELLS])
@@ -150,7 +152,7 @@ def test_both_feel_the_same_pull(name: str) -> None:
         left, right = rnd.cells[_state.LEFT, :n], rnd.cells[_state.RIGHT, :n]
         mean = np.zeros(n)
         for k in range(n):
-            for node, weight in zip(NODES, WEIGHTS, strict=True):
+            for node, weight in zip(NODES, MEAN_WEIGHTS, strict=True):
                 y = float(left[k] + node * (right[k] - left[k]))
                 mean[k] += weight * (pull @ fast_payoff(fast, rnd, y, k, features))
         owed, factors = np.empty((2, int(slow.cuts[-1])))
@@ -175,17 +177,24 @@ def test_a_whole_game_is_about_the_same(name: str) -> None:
     )
     slow._engine.prior.engine._start()
     rng = np.random.default_rng(0)
-    apart = []
+    usual = oc.Equilibrium().temperature
+    compared = 0
     for t in range(25):
         x = {"hour": t % 3, "wind": rng.random()}
         expert = oc.Normal(3 + 2 * np.sin(t), 1.0)
         p, q = fast.predict(expert, x=x), slow.predict(expert, x=x)
-        apart.append(0.5 * float(np.abs(p.mass - q.mass).sum()))
+        lowered = fast._waiting[None].page.round.info[_state.TEMPERATURE], slow._waiting[None].page.temperature
+        if lowered != (usual, usual):
+            break  # from here on they may go different ways
+        compared += 1
+        assert 0.5 * float(np.abs(p.mass - q.mass).sum()) < 0.03
         y = float(np.clip(rng.normal(4, 2), -2, 10))
         fast.update(y)
         slow.update(y)
-    assert max(apart) < 0.03
-    assert fast.guarantee.miscalibration == pytest.approx(slow.guarantee.miscalibration, rel=0.1, abs=0.01)
+        assert fast.guarantee.miscalibration == pytest.approx(slow.guarantee.miscalibration, rel=0.1, abs=0.01)
+        assert fast.guarantee.promised == pytest.approx(slow.guarantee.promised, rel=0.02)
+        assert fast.guarantee.parts == pytest.approx(slow.guarantee.parts, rel=0.1, abs=0.01)
+    assert compared >= 10
 
 
 # --- the solver ---
@@ -202,40 +211,66 @@ def random_problem(seed: int, cells: int, size: float) -> tuple[Vector, Any, Any
 
 
 @pytest.mark.parametrize("cells", [3, 4, 10])
-def test_the_residual_is_small_at_the_usual_temperature(cells: int) -> None:
-    solved = 0
+def test_the_residual_is_small_on_random_debts(cells: int) -> None:
+    """And what it says of it is true, also where it is stuck at a kink."""
+    errors = []
     for seed in range(40):
-        # debts of a few hundred rounds, over the temperature
-        log_prior, field, jacobian = random_problem(seed, cells, 5.0 / 8.0)
+        log_prior, field, jacobian = random_problem(seed, cells, 0.1)
         lp, error = _dense.solve(log_prior, field, jacobian, log_prior, 1e-6, 40)
         r, _ = _dense.residual(lp, log_prior, field)
         assert error == pytest.approx(float(np.abs(r).max()), abs=1e-12)
         assert np.exp(lp).sum() == pytest.approx(1.0)
-        solved += error <= 1e-3
-    assert solved >= 39
+        errors.append(error)
+    assert np.mean(np.array(errors) <= 1e-4) >= 0.9
+    assert max(errors) <= 0.1
+
+
+@pytest.mark.parametrize("space", [oc.Labels(["a", "b", "c", "d"]), oc.Circle(24, cells=12)], ids=str)
+def test_the_residual_is_small_at_the_usual_temperature(space: Any) -> None:
+    """What a game plays is the equilibrium of what it owes, unless the certificate asked for another."""
+    payoff = oc.LabelCalibration() if isinstance(space, oc.Labels) else oc.DistributionCalibration(4)
+    game = oc.Forecaster(space, payoff)
+    engine, rng = game._engine, np.random.default_rng(0)
+    truth = random_masses(space.cells, rng)
+    errors = []
+    for _ in range(120):
+        game.predict(random_masses(space.cells, rng))
+        page = game._waiting[None].page
+        if page.temperature == engine.temperature:
+            (core,) = page.cores
+            s = engine.ledger.layout.scale[0] * engine.ledger.total / page.temperature
+            r, _ = _dense.residual(np.log(page.round.played), np.log(page.round.mix), lambda p: core.field(s, p))  # noqa: B023
+            errors.append(float(np.abs(r).max()))
+        game.update(space.value(int(rng.choice(space.cells, p=truth))))
+    assert len(errors) > 60
+    assert np.mean(np.array(errors) <= 0.1) >= 0.95
 
 
 @pytest.mark.parametrize("cells", [3, 6])
 def test_newton_and_anderson_find_the_same(cells: int) -> None:
     """Where the debts are small there is one equilibrium."""
+    same = 0
     for seed in range(20):
         log_prior, field, jacobian = random_problem(seed, cells, 0.1)
         newton, error = _dense.solve(log_prior, field, jacobian, log_prior, 1e-10, 60)
         lp = _dense.normalised(log_prior)
         for _ in range(5):
             lp, _, _, other = _dense.anderson(lp, _dense.residual(lp, log_prior, field)[0], log_prior, field)
-        assert error <= 1e-6
-        assert other <= 1e-6
-        assert lp == pytest.approx(newton, abs=1e-4)
+        if max(error, other) <= 1e-6:  # neither is stuck at a kink
+            assert lp == pytest.approx(newton, abs=1e-4)
+            same += 1
+    assert same >= 17
 
 
 @pytest.mark.parametrize("cells", [3, 6])
 def test_without_a_derivative_it_gets_there_too(cells: int) -> None:
+    there = 0
     for seed in range(20):
         log_prior, field, _ = random_problem(seed, cells, 0.1)
         lp, error = _dense.solve(log_prior, field, lambda p: None, log_prior, 1e-8, 60)
-        assert error <= 1e-6
-        assert _dense.residual(lp, log_prior, field)[0] == pytest.approx(0.0, abs=1e-6)
+        assert _dense.residual(lp, log_prior, field)[0] == pytest.approx(0.0, abs=error + 1e-12)
+        there += error <= 1e-6
+    assert there >= 17
 
 
 def test_newton_is_quick() -> None:
@@ -284,8 +319,8 @@ def test_two_cells_with_kinks_find_a_root_near_the_start(seed: int, start: float
     ((_, core, _),) = cores_of(oc.BinaryCalibration(grid=5), oc.Binary(), rng, None)
     s = size * rng.normal(size=core.size)
     log_prior = np.log(random_masses(2, rng))
-    field = lambda p: core.field(s, p)  # noqa: E731
-    lp, width = _dense.solve(log_prior, field, lambda p: None, np.log([1 - start, start]), 1e-9, 10)
+    field = partial(core.field, s)
+    lp, _ = _dense.solve(log_prior, field, lambda p: None, np.log([1 - start, start]), 1e-9, 10)
     p = float(np.exp(lp[1]))
     if 1e-9 < p < 1 - 1e-9:
         v = field(np.array([1 - p, p]))

@@ -48,7 +48,7 @@ def games(draw: st.DrawFn) -> Game:
     book.account[ledger.ROUNDS] = draw(st.integers(0, 50))
     book.account[ledger.WEIGHT] = book.account[ledger.ROUNDS]
     book.account[ledger.ROOTS] = draw(st.floats(0, 9))
-    book.account[ledger.BUDGET] += draw(st.floats(0, 99))
+    book.account[ledger.BUDGET] += draw(st.floats(0, 99) | st.just(1e4))
     book.groups[:, ledger.GROUP_BUDGET] += draw(arrays(np.float64, len(book.groups), elements=st.floats(0, 50)))
     book.groups[:, ledger.GROUP_COUNT] += draw(arrays(np.float64, len(book.groups), elements=st.floats(0, 50)))
     context = draw(arrays(np.float64, len(book.groups), elements=contexts))
@@ -220,6 +220,18 @@ def test_no_group_can_spend_the_slack_of_another() -> None:
     assert used[ledger.ALLOWED] - 1.0 == pytest.approx(2.0)
     plenty = book.certify(first, linear=1e9, bound=1.0)
     assert plenty[ledger.ALLOWED] - 1.0 == pytest.approx(42.0)
+
+
+def test_a_part_without_groups_lends_as_much_as_the_rarest_group_had_rounds() -> None:
+    """Nine rounds, one of them in this group: a fifth, (1 + 1) / (9 + 1), of what the part for all has left."""
+    book = Ledger(layout_of([Shape([0], 2, False, 1.0, 1.0), Shape([1], 1, False, 1.0, 1.0)]), credit=0.0)
+    book.account[ledger.BUDGET], book.account[ledger.ROUNDS] = 1000.0, 9.0
+    book.groups[:, ledger.GROUP_BUDGET] = 3.0, 30.0, 20.0
+    book.groups[:, ledger.GROUP_COUNT] = 1.0, 8.0, 9.0
+    note = book.certify(np.array([1.0, 0.0, 1.0]), linear=1e9, bound=1.0)
+    assert note[ledger.ALLOWED] - 1.0 == pytest.approx(3.0 + 0.2 * 20.0)
+    note = book.certify(np.array([1.0, 0.0, 1.0]), linear=1e9, bound=1.0, reserved=10.0)
+    assert note[ledger.ALLOWED] - 1.0 == pytest.approx(3.0 + 0.2 * 20.0 - 0.2 * 10.0)
 
 
 def test_the_accounts_of_groups_are_told() -> None:

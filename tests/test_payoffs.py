@@ -256,7 +256,7 @@ def test_plain_data_and_back(payoff: Payoff) -> None:
         lambda: oc.QuantileCalibration(weight=0.0),
         lambda: oc.QuantileCalibration(weight=-1.0),
         lambda: oc.MomentMatching(0),
-        lambda: oc.MomentMatching(13),
+        lambda: oc.MomentMatching(101),
         lambda: oc.MomentMatching(2.0),
         lambda: oc.MomentMatching(True),
         lambda: oc.MomentMatching("two"),

@@ -4,13 +4,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from numba.core.dispatcher import Dispatcher
 
 import orcast as oc
-from orcast.oracles import _cells, _ordered, _rounds, _tracker
+from orcast.oracles import _cells, _ordered, _pack, _play, _rounds, _tracker
 
 # From design/architecture.md, as it stands there: what concerns an Interval and the default payoff.
 LINES = """\
@@ -56,6 +57,55 @@ def test_the_public_face_runs_as_it_stands(tmp_path: Path, monkeypatch: pytest.M
     assert isinstance(recal, oc.Recalibrator)
     assert recal.guarantee == g
     assert [path.name for path in tmp_path.iterdir()] == ["wind.orcast"]
+
+
+# More lines from there: contexts, several experts, features, other spaces.
+MORE = """\
+payoff = oc.QuantileCalibration(context=oc.by("hour", values=range(24))) + oc.MomentMatching(2) + oc.NoRegret(oc.CRPS())
+recal = oc.Recalibrator(space, payoff)
+recal.predict(experts={"tree": oc.Normal(9_000, 800), "net": oc.Normal(9_300, 500)}, x={"hour": 14}); recal.update(9_100)
+
+peak = oc.Recipe(witness=lambda y: [y > 30_000], context=lambda x, p: [x["hour"] < 6, x["hour"] >= 6], bound=1.0)
+rain = oc.Recalibrator(oc.Binary());  rain.predict(0.7);  rain.update(1)
+cls = oc.Recalibrator(oc.Labels(["home", "draw", "away"])); cls.predict([0.5, 0.3, 0.2]); cls.update("draw")
+price = oc.Recalibrator();  price.predict(oc.Normal(42.0, 5.0));  price.update(61.3)      # no bounds known: the whole line
+"""  # noqa: E501
+
+
+def test_more_of_the_public_face_runs_as_it_stands() -> None:
+    names: dict[str, Any] = {"oc": oc, "space": oc.Interval(0, 36_000)}
+    exec(MORE, names)
+    g = names["recal"].guarantee
+    assert set(g.parts) == {"quantile by hour", "moment", "regret crps against tree", "regret crps against net"}
+    assert g.groups["quantile by hour"]["hour=14"].rounds == 1.0
+    assert g.groups["quantile by hour"]["hour=15"].rounds == 0.0
+    for name in ("recal", "rain", "cls", "price"):
+        g = names[name].guarantee
+        assert (g.rounds, g.held) == (1, 1.0)
+        assert g.miscalibration <= g.promised
+    assert isinstance(names["price"].space, oc.Line)
+    assert isinstance(names["rain"].predict(0.7), oc.BinaryForecast)
+    assert set(names["cls"].predict({"home": 0.5, "draw": 0.3, "away": 0.2}).to_dict()) == {"home", "draw", "away"}
+
+
+def test_the_peak_of_the_public_face_is_calibrated_by_night_and_day() -> None:
+    peak = oc.Recipe(witness=lambda y: [y > 30_000], context=lambda x, p: [x["hour"] < 6, x["hour"] >= 6], bound=1.0)
+    recal = oc.Recalibrator(oc.Interval(0, 36_000), oc.QuantileCalibration() + peak)
+    oc.check_payoff(peak, recal.space, x={"hour": 3})
+    rng = np.random.default_rng(0)
+    said: dict[bool, list[float]] = {True: [], False: []}
+    for t in range(300):
+        hour = t % 24
+        p = recal.predict(oc.Normal(28_000, 2_000), x={"hour": hour})
+        y = float(np.clip(rng.normal(31_000 if hour >= 6 else 26_000, 2_000), 0, 36_000))
+        said[hour >= 6].append(1 - p.cdf(30_000) - (y > 30_000))
+        recal.update(y)
+    for errors in said.values():
+        assert abs(np.mean(errors)) < 0.2
+    assert recal.guarantee.parts["recipe"] == pytest.approx(
+        np.hypot(*(np.sum(errors) / 300 for errors in said.values())), abs=1e-6
+    )
+    assert recal.guarantee.held == 1.0
 
 
 def test_a_payoff_can_be_put_together() -> None:
@@ -107,7 +157,7 @@ def test_spaces_and_forecasts_do_not_need_numba() -> None:
 def kernels() -> dict[str, Dispatcher]:
     return {
         f"{module.__name__.rpartition('.')[2]}.{name}": value
-        for module in (_cells, _ordered, _tracker, _rounds)
+        for module in (_cells, _ordered, _play, _tracker, _rounds, _pack)
         for name, value in vars(module).items()
         if isinstance(value, Dispatcher)
     }
@@ -121,7 +171,7 @@ def test_rounds_are_compiled_without_objects() -> None:
     assert len(kernels()) > 20
     for name, kernel in kernels().items():
         assert len(kernel.nopython_signatures) == len(kernel.signatures), name
-    for kernel in (_rounds.predict, _rounds.update, _rounds.run):
+    for kernel in (_pack.predict, _pack.update, _rounds.run):
         assert isinstance(kernel, Dispatcher)
         assert kernel.signatures
 
@@ -152,9 +202,10 @@ def test_a_new_kind_of_expert_needs_no_new_compilation() -> None:
 @pytest.mark.parametrize("oracle", [oc.Committee(), oc.Equilibrium()], ids=str)
 def test_a_recalibrator_calls_the_kernels(oracle: oc.Committee, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = {"predict": 0, "update": 0, "run": 0}
+    homes = {"predict": _pack, "update": _pack, "run": _rounds}
 
     def counted(name: str):  # type: ignore[no-untyped-def]
-        kernel = getattr(_rounds, name)
+        kernel = getattr(homes[name], name)
 
         def call(*args: object) -> None:
             calls[name] += 1
@@ -163,7 +214,7 @@ def test_a_recalibrator_calls_the_kernels(oracle: oc.Committee, monkeypatch: pyt
         return call
 
     for name in calls:
-        monkeypatch.setattr(_rounds, name, counted(name))
+        monkeypatch.setattr(homes[name], name, counted(name))
     recal = oc.Recalibrator(oc.Interval(0, 1), oracle=oracle)
     for _ in range(3):
         recal.predict(oc.Normal(0.5, 0.1))

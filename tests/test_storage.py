@@ -199,9 +199,15 @@ def rewritten(path: Path, change: Callable[[dict, dict], None]) -> None:  # type
         lambda header, arrays: header.update(waiting=[["late"]]),
         lambda header, arrays: header.update(issued="many"),
         lambda header, arrays: arrays.pop("memory/total"),
-        lambda header, arrays: arrays.pop("page/0/cells"),
+        lambda header, arrays: arrays.pop("page/0/row"),
+        lambda header, arrays: arrays.pop("page/0/slots"),
+        lambda header, arrays: arrays.update({"page/0/row": np.full_like(arrays["page/0/row"], np.inf)}),
+        lambda header, arrays: arrays.update({"page/0/slots": arrays["page/0/slots"] + 1000}),
+        lambda header, arrays: arrays.update({"memory/account": -1.0 - arrays["memory/account"]}),
+        lambda header, arrays: header.update(reserved=-1.0),
+        lambda header, arrays: header.update(experts=["a", "b"]),
         lambda header, arrays: arrays.update({"memory/total": np.zeros(3)}),
-        lambda header, arrays: arrays.update({"page/0/cells": np.zeros((2, 2))}),
+        lambda header, arrays: arrays.update({"page/0/row": np.zeros(2)}),
     ],
 )
 def test_a_state_that_does_not_fit(change: Callable[[dict, dict], None], tmp_path: Path) -> None:  # type: ignore[type-arg]
@@ -277,3 +283,145 @@ def test_a_file_keeps_its_permissions(tmp_path: Path) -> None:
     path.chmod(0o640)
     game.save(path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+# --- payoffs and spaces with functions ---
+
+
+def rise(y: float) -> list[float]:
+    return [float(np.tanh(y))]
+
+
+def steep(x: dict[str, float], p: oc.Forecast) -> list[float]:
+    return [0.5 * x["hour"] / 24, 0.5]
+
+
+def worth(action: str, y: float) -> float:
+    return y if action == "go" else 0.0
+
+
+def gap(a: str, b: str) -> float:
+    return float(a != b) * (1.0 + 0.1 * abs(len(a) - len(b)))
+
+
+WITH_FUNCTIONS: dict[str, Callable[[], object]] = {
+    "recipe": lambda: oc.Recipe(rise, bound=4.0),
+    "recipe of x and p": lambda: oc.QuantileCalibration([0.5]) + oc.Recipe(rise, steep, bound=4.0),
+    "custom": lambda: oc.Custom(lambda x, p, y: [0.1 * (p.mean() - y)], bound=1.0),
+    "decision": lambda: oc.DecisionCalibration(["go", "stay"], worth),
+    "swap regret": lambda: oc.SwapRegret(["go", "stay"], worth) + oc.MomentMatching(1),
+    "context": lambda: oc.QuantileCalibration([0.5], context=oc.by(lambda x: [0.5, x["hour"] / 48], size=2)),
+    "anchors": lambda: oc.DistributionCalibration([oc.Normal(0, 1), oc.Normal(2, 1)]),
+}
+ANOTHER: dict[str, object] = {
+    "recipe": oc.Recipe(rise, bound=3.0),
+    "recipe of x and p": oc.QuantileCalibration([0.6]) + oc.Recipe(rise, steep, bound=4.0),
+    "custom": oc.Custom(lambda x, p, y: [0.0], bound=1.0, one_sided=True),
+    "decision": oc.DecisionCalibration(["go", "stay", "wait"], worth),
+    "swap regret": oc.SwapRegret(["go", "stay"], worth, sharpness=7.0) + oc.MomentMatching(1),
+    "context": oc.QuantileCalibration([0.5], context=oc.by(lambda x: [0.5, 0.0, 0.0], size=3)),
+    "anchors": oc.DistributionCalibration([oc.Normal(0, 1)]),
+}
+
+
+@pytest.mark.parametrize("name", WITH_FUNCTIONS)
+def test_functions_are_given_again(name: str, tmp_path: Path) -> None:
+    payoff = WITH_FUNCTIONS[name]()
+    game = oc.Recalibrator(SPACE, payoff)  # type: ignore[arg-type]
+    for t in range(6):
+        game.predict(expert(t), x={"hour": t})
+        game.update(outcome(t))
+    game.predict(expert(6), x={"hour": 6}, id="late")
+    path = tmp_path / "state"
+    game.save(path)
+    twin = oc.Recalibrator.load(path, payoff=WITH_FUNCTIONS[name]())  # type: ignore[arg-type]
+    for one in (game, twin):
+        # the waiting round books with the features it had
+        one.update(outcome(6), id="late")
+        for t in range(7, 10):
+            one.predict(expert(t), x={"hour": t})
+            one.update(outcome(t))
+    game.save(tmp_path / "a")
+    twin.save(tmp_path / "b")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    with pytest.raises(ValueError, match=SENTENCE) as caught:
+        oc.Recalibrator.load(path)
+    # the sentence says what is missing
+    assert "payoff=" in str(caught.value)
+    with pytest.raises(ValueError, match=SENTENCE) as caught:
+        oc.Recalibrator.load(path, payoff=ANOTHER[name])  # type: ignore[arg-type]
+    assert "the same payoff" in str(caught.value)
+
+
+def test_a_payoff_that_was_saved_may_be_given_again_too(tmp_path: Path) -> None:
+    game = played(oc.Recalibrator(SPACE), 0, 3)
+    game.save(tmp_path / "state")
+    oc.Recalibrator.load(tmp_path / "state", payoff=game.payoff, space=SPACE)
+    with pytest.raises(ValueError, match=SENTENCE):
+        oc.Recalibrator.load(tmp_path / "state", payoff=oc.QuantileCalibration())
+    with pytest.raises(ValueError, match=SENTENCE):
+        oc.Recalibrator.load(tmp_path / "state", space=oc.Interval(-1, 4, cells=32, tail_cells=4))
+
+
+def test_a_space_with_a_distance_is_given_again(tmp_path: Path) -> None:
+    space = oc.Points(["cat", "dog", "bird"], distance=gap)
+    game = oc.Recalibrator(space, oc.DistributionCalibration(2))
+    game.predict([0.2, 0.3, 0.5])
+    game.update("dog")
+    game.save(tmp_path / "state")
+    with pytest.raises(ValueError, match=SENTENCE) as caught:
+        oc.Recalibrator.load(tmp_path / "state")
+    assert "space=" in str(caught.value)
+    with pytest.raises(ValueError, match=SENTENCE):
+        oc.Recalibrator.load(tmp_path / "state", space=oc.Points(["cat", "dog"], distance=gap))
+    twin = oc.Recalibrator.load(tmp_path / "state", space=oc.Points(["cat", "dog", "bird"], distance=gap))
+    assert twin.predict([0.2, 0.3, 0.5]).mass.tolist() == game.predict([0.2, 0.3, 0.5]).mass.tolist()
+
+
+FEATURES = [
+    {"hour": 14, "wind": 3.5, "name": "north", "on": True, "gone": None},
+    {"row": [1, 2.5, "x"], "pair": (1, "a"), "nested": [[1, 2], [3]]},
+    {"array": np.array([[1.0, 2.0]]), "number": np.float32(1.5), "whole": np.int64(7), "odd": float("nan")},
+    {"day": dt.date(2024, 2, 29), "time": dt.datetime(2024, 2, 29, 7, 30), "hour": np.datetime64("2024-02-29T07")},
+    [1.0, 2.0],
+    7.5,
+    "word",
+]
+
+
+@pytest.mark.parametrize("x", FEATURES, ids=lambda x: str(x)[:30])
+def test_the_features_of_waiting_rounds_survive(x: object, tmp_path: Path) -> None:
+    seen: list[object] = []
+
+    def witness(y: float, x: object) -> list[float]:
+        seen.append(x)
+        return [0.1 * y]
+
+    payoff = oc.Recipe(witness, bound=1.0)
+    game = oc.Recalibrator(SPACE, payoff)
+    game.predict(expert(0), x=x, id="late")
+    game.save(tmp_path / "state")
+    twin = oc.Recalibrator.load(tmp_path / "state", payoff=payoff)
+    before = seen[-1]
+    seen.clear()
+    twin.update(0.5, id="late")
+    assert seen
+    assert repr(seen[-1]) == repr(before) or isinstance(x, dict)
+    if isinstance(x, dict):
+        assert isinstance(seen[-1], dict)
+        for key, value in x.items():
+            mine = seen[-1][key]
+            if isinstance(value, np.ndarray):
+                assert np.array_equal(mine, value)
+                assert mine.shape == value.shape
+            else:
+                assert mine == value or (mine != mine and value != value)
+                assert isinstance(mine, tuple) == isinstance(value, tuple)
+
+
+@pytest.mark.parametrize("x", [{1: 2}, {"a": object()}, {"a": {"b": 1}}, object(), {"a": {1, 2}}], ids=str)
+def test_features_that_could_not_be_saved_are_refused(x: object) -> None:
+    game = oc.Recalibrator(SPACE)
+    with pytest.raises(TypeError, match=SENTENCE):
+        game.predict(expert(0), x=x)
+    assert game.pending == ()

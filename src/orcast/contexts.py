@@ -288,7 +288,11 @@ def by(
         raise TypeError(f"expected the name of a feature or a function of the features, got {short(key)}")
     if (values is None) == (edges is None) or size is not None:
         raise TypeError(f"expected by({key!r}, values=...) or by({key!r}, edges=...), got neither or both")
-    return Values(key, values, other) if values is not None else Bins(key, edges, soft=soft)  # type: ignore[arg-type]
+    if edges is not None:
+        if other:
+            raise TypeError("expected other= only with values=, got it with edges=, whose bins leave nothing out")
+        return Bins(key, edges, soft=soft)
+    return Values(key, values or (), other)
 
 
 def by_expert(what: str, *, edges: Iterable[float], soft: float | None = None) -> Context:

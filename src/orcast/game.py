@@ -270,7 +270,7 @@ class Forecaster:
         quantiles a round; ``experts`` are several of these by name, with None (or a row of nan) where one is missing.
         ``x`` is a sequence of features.  Each outcome is known before the next forecast; no round may be waiting.  If
         any input is refused, nothing has changed.  A row is the quantiles at the levels ``at``, 0.01, ..., 0.99 by
-        default; on finite spaces the probability of each cell, of the outcome 1 on ``Binary``.
+        default; on finite spaces the probability of each cell; on ``Binary`` one number, the probability of 1.
         """
         if self._waiting:
             raise ValueError(f"expected no waiting rounds, got {len(self._waiting)}: update or drop them first")
@@ -358,15 +358,17 @@ class Forecaster:
                 if isinstance(self.space, OrderedSpace):
                     played.append(p.quantile(wanted))
                 else:
-                    played.append(p.mass[1:] if isinstance(self.space, Binary) else p.mass)
+                    played.append(p.probability() if isinstance(self.space, Binary) else p.mass)
                 self._engine.update(page, y)
         except BaseException:
             self._bind(self._experts, getattr(self._engine, "sizes", None))
             if before:
                 self._engine.restore({name: before.get(name, array) for name, array in self._engine.arrays().items()})
             raise
+        if isinstance(self.space, Binary):
+            return np.array(played)
         width = len(wanted) if isinstance(self.space, OrderedSpace) else self.space.cells
-        return np.array(played).reshape(len(values), -1 if played else width)
+        return np.array(played).reshape(len(values), width)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.space}, {self.guarantee})"
@@ -582,9 +584,24 @@ def _given(given: Any, saved: dict[str, Any], read: Any, what: str) -> Any:
     """What was saved; or what is given again, if it is configured alike."""
     if given is None:
         return read(saved)
-    if json.loads(json.dumps(given.to_plain())) != saved:
-        raise ValueError(f"expected the same {what} as was saved, {short(saved)}, got {short(given.to_plain())}")
+    other = json.loads(json.dumps(given.to_plain()))
+    if other != saved:
+        where, theirs, ours = _difference(saved, other, what)
+        raise ValueError(f"expected the same {what} as was saved: {where} was {short(theirs)}, got {short(ours)}")
     return given
+
+
+def _difference(saved: Any, given: Any, where: str) -> tuple[str, Any, Any]:
+    """Where two plain forms first differ, and what is there."""
+    if isinstance(saved, dict) and isinstance(given, dict):
+        for key in [*saved, *given]:
+            if saved.get(key) != given.get(key):
+                return _difference(saved.get(key), given.get(key), f"{where}.{key}")
+    if isinstance(saved, list) and isinstance(given, list) and len(saved) == len(given):
+        for i, (a, b) in enumerate(zip(saved, given, strict=True)):
+            if a != b:
+                return _difference(a, b, f"{where}[{i}]")
+    return where, saved, given
 
 
 def default_payoff(space: Space) -> Payoff:

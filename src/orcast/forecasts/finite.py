@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 # Masses may miss a sum of 1 by this much, and are then divided by their sum.
-TOLERANCE = 1e-6
+TOLERANCE = 0.01
 # Cumulated masses closer than this are equal but for rounding.
 HAIR = 1e-12
 
@@ -45,13 +45,13 @@ def as_masses(mass: object, cells: int) -> Array:
             raise TypeError
         m = np.array(given, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"expected {cells} masses, got {short(mass)}") from None
+        raise TypeError(f"expected {cells} probabilities, got {short(mass)}") from None
     if m.shape != (cells,):
-        raise ValueError(f"expected {cells} masses, one for each cell, got shape {m.shape}")
+        raise ValueError(f"expected {cells} probabilities, one for each cell, got shape {m.shape}")
     total = float(m.sum())
     if not ((m >= 0.0).all() and abs(total - 1.0) <= TOLERANCE):
-        what = f"a mass of {float(m[~(m >= 0.0)][0])!r}" if not (m >= 0.0).all() else f"a sum of {total!r}"
-        raise ValueError(f"expected masses that are not negative and sum to 1, got {what}")
+        what = f"one of {float(m[~(m >= 0.0)][0])!r}" if not (m >= 0.0).all() else f"a sum of {total!r}"
+        raise ValueError(f"expected probabilities that are not negative and sum to 1 (up to 1%), got {what}")
     # no division where there is only rounding, so that plain data comes back as it was
     return m / total if abs(total - 1.0) > 1e-12 else m
 

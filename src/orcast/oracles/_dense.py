@@ -20,7 +20,7 @@ Jacobian = Callable[[Array], Array | None]
 
 MAX_STEP, SHRINK, TRIES = 2.0, 0.4, 5
 # Beyond so many cells a Newton step costs more than it gains.
-MOST_CELLS = 600
+MOST_CELLS = 100
 DEPTH, DAMPING = 5, 0.5
 # Masses that a root on two cells may come to.
 LEAST_MASS = 1e-12

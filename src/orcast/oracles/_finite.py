@@ -1,6 +1,7 @@
 """Compiled kernels of the committee on finite spaces: learners that temper and shift the expert's log masses.
 
-Member m says p_k ~ x_k^(1 + a) exp(b_k) and takes Newton-like steps on its log score: a has the curvature
+Where the space has axes, the expert x is first shifted and stretched along them (see _axes).  Member m says
+p_k ~ x_k^(1 + a) exp(b_k) and takes Newton-like steps on its log score: a has the curvature
 Var_p(log x), b_k the curvature p_k (1 - p_k), both summed with forgetting, so that early steps are bold and late ones
 small.  The mix weighs them and the expert by discounted log score; so does the pool of experts.
 """
@@ -46,6 +47,8 @@ class FiniteRound(NamedTuple):
 
     experts: Array  # a row each, nan where missing
     pool: Array
+    moved: Array  # the pool as the learners of each axis move it, a row each
+    base: Array  # what the members start from
     members: Array
     mix: Array
     played: Array
@@ -57,14 +60,15 @@ INFO_SIZE = 3
 
 
 @kernel
-def open_round(members, memory, experts, pending, rnd):
-    """Fill the pool of the experts, the members' masses and their mix; the memory is only read."""
-    count, n = members.shape[0], rnd.pool.shape[0]
+def pool_experts(memory, experts, pending, rnd):
+    """Fill the pool of the experts; the memory is only read."""
+    n = rnd.pool.shape[0]
     rnd.info[PENDING] = pending
     rnd.info[HAS_EXPERT] = 1.0 if experts.shape[0] > 0 else 0.0
     if experts.shape[0] == 0:
         for k in range(n):
             rnd.pool[k] = 1.0 / n
+            rnd.base[k] = 1.0 / n
             rnd.mix[k] = 1.0 / n
         return
     rnd.experts[:] = experts
@@ -83,18 +87,27 @@ def open_round(members, memory, experts, pending, rnd):
                 rnd.pool[k] += weight * experts[e, k]
     for k in range(n):
         rnd.pool[k] /= total
+        rnd.base[k] = rnd.pool[k]
+
+
+@kernel
+def mix_members(members, memory, pending, rnd):
+    """Fill the members' masses and their mix; the memory is only read."""
+    count, n = members.shape[0], rnd.pool.shape[0]
+    if rnd.info[HAS_EXPERT] == 0.0:
+        return
     best = memory.loss[count]
     for m in range(count):
         best = min(best, memory.loss[m])
     own = math.exp(-RATE * (memory.loss[count] - best))
     doubt = (1.0 + pending) ** -DOUBT
     for k in range(n):
-        rnd.mix[k] = own * rnd.pool[k]
+        rnd.mix[k] = own * rnd.base[k]
     total = own
     for m in range(count):
         top = -np.inf
         for k in range(n):
-            value = (1.0 + memory.scale[m]) * math.log(max(rnd.pool[k], FLOOR)) + memory.shift[m, k]
+            value = (1.0 + memory.scale[m]) * math.log(max(rnd.base[k], FLOOR)) + memory.shift[m, k]
             rnd.members[m, k] = value
             top = max(top, value)
         mass = 0.0
@@ -131,7 +144,7 @@ def teach(members, memory, rnd, k):
     for e in range(rnd.experts.shape[0]):
         own = pooled if np.isnan(rnd.experts[e, 0]) else loss_of(rnd.experts[e, k])
         memory.pool[e] = fade * memory.pool[e] + weight * own
-    memory.loss[count] = fade * memory.loss[count] + weight * pooled
+    memory.loss[count] = fade * memory.loss[count] + weight * loss_of(rnd.base[k])
     for m in range(count):
         p = rnd.members[m]
         memory.loss[m] = fade * memory.loss[m] + weight * loss_of(p[k])
@@ -139,11 +152,11 @@ def teach(members, memory, rnd, k):
         mean = 0.0
         square = 0.0
         for j in range(n):
-            log_x = math.log(max(rnd.pool[j], FLOOR))
+            log_x = math.log(max(rnd.base[j], FLOOR))
             mean += p[j] * log_x
             square += p[j] * log_x * log_x
         memory.scale_sum[m] = keep * memory.scale_sum[m] + weight * max(square - mean * mean, 0.0)
-        error = math.log(max(rnd.pool[k], FLOOR)) - mean
+        error = math.log(max(rnd.base[k], FLOOR)) - mean
         step = weight * error / (memory.scale_sum[m] + members[m, START])
         memory.scale[m] = min(max(memory.scale[m] + step, LOW_SCALE), HIGH_SCALE)
         if members[m, SHIFTS] == 0.0:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from orcast.compiled import kernel
 from orcast.ledger import ACCOUNT_SIZE, GROUP_SIZE, NOTE_SIZE
-from orcast.oracles import _binary, _binary_rounds, _state, _tracker
+from orcast.oracles import _binary, _binary_rounds, _groups, _state, _tracker
 from orcast.oracles._binary import BinaryMemory
 from orcast.oracles._binary_rounds import BinaryState
 from orcast.oracles._binary_rounds import predict as _predict_binary
@@ -62,6 +62,8 @@ def memory_shapes(rules: Any) -> Shapes:
         "warm": (rules.cells,),
         "pool": (rules.experts,),
         "rivals": (rules.experts, _state.RIVAL_SIZE),
+        "by_group": (rules.group_count, _groups.GROUP_SIZE),
+        "group_loss": (2,),
     }
 
 
@@ -75,6 +77,7 @@ def round_shapes(rules: Any) -> Shapes:
         "record": (_tracker.LEARNERS_AT + learners * _tracker.PER_LEARNER,),
         "means": (members, _state.BASIS),
         "experts": (1 if rules.experts == 1 else 1 + rules.experts, len(rules.grid)),
+        "raw": (len(rules.grid),),
         "rivals": (rules.experts, capacity),
         "units": (2, rules.experts),
         "context": (rules.groups,),
@@ -108,6 +111,8 @@ def memory_of(rules, row):
     warm, at = cut(row, at, rules.cells)
     pool, at = cut(row, at, rules.experts)
     rivals, at = cut(row, at, rules.experts * _state.RIVAL_SIZE)
+    by_group, at = cut(row, at, rules.group_count * _groups.GROUP_SIZE)
+    group_loss, at = cut(row, at, 2)
     return Memory(
         total,
         account,
@@ -124,6 +129,8 @@ def memory_of(rules, row):
         warm,
         pool,
         rivals.reshape(rules.experts, _state.RIVAL_SIZE),
+        by_group.reshape(rules.group_count, _groups.GROUP_SIZE),
+        group_loss,
     )
 
 
@@ -141,6 +148,7 @@ def round_of(rules, row, slots):
     record, at = cut(row, at, _tracker.LEARNERS_AT + learners * _tracker.PER_LEARNER)
     means, at = cut(row, at, members * _state.BASIS)
     experts, at = cut(row, at, quoted * levels)
+    raw, at = cut(row, at, levels)
     rivals, at = cut(row, at, rules.experts * capacity)
     units, at = cut(row, at, 2 * rules.experts)
     context, at = cut(row, at, rules.groups)
@@ -153,6 +161,7 @@ def round_of(rules, row, slots):
         record,
         means.reshape(members, _state.BASIS),
         experts.reshape(quoted, levels),
+        raw,
         rivals.reshape(rules.experts, capacity),
         units.reshape(2, rules.experts),
         context,

@@ -1,6 +1,6 @@
 """Compiled kernels of a round on ordered cells: predict, update, and many rounds in one go.
 
-    experts --pool, tracker--> corrected expert --cells--> prior --members--> mix --last equilibrium--> forecast
+    experts --pool, groups, tracker--> corrected expert --cells--> prior --members--> mix --last equilibrium--> forecast
 
 Only the last equilibrium touches the ledger and its guarantee; see docs/theory.md.
 """
@@ -13,7 +13,7 @@ import numpy as np
 
 from orcast import ledger as _ledger
 from orcast.compiled import kernel
-from orcast.oracles import _tracker
+from orcast.oracles import _groups, _tracker
 from orcast.oracles._cells import build_cells, crps, cut_cells, locate, mean_of, read_quantiles, rebin
 from orcast.oracles._members import horizon, mix_members, teach_members
 from orcast.oracles._ordered import crps_difference, payoff
@@ -37,8 +37,10 @@ from orcast.oracles._state import (
     REGULAR,
     RIGHT,
     SEEN,
+    SMALLEST,
     SQUARE,
     TILT,
+    WORD,
 )
 from orcast.spaces import TAIL_MASS
 
@@ -155,12 +157,27 @@ def open_round(rules, memory, experts, pending, rnd, mix):
             pool_experts(memory, experts, pool)
             rnd.experts[1:] = experts
         size = pool.shape[0]
+        rnd.raw[:] = pool
         shifted = np.empty(size)
         learners = rules.learners.shape[0] > 0
         if learners:
             smallest = 1e-7 * (rules.high - rules.low)
             if smallest == np.inf:
                 smallest = 1e-9 * (pool[size - 1] - pool[0] + usual + LEAST * abs(pool[size // 2])) + 1e-100
+            info[SMALLEST] = smallest
+            if rules.group_count > 0:
+                _groups.correct(
+                    rules,
+                    memory,
+                    rnd.raw,
+                    smallest,
+                    max(rules.low, -FARTHEST),
+                    min(rules.high, FARTHEST),
+                    rnd.context,
+                    doubt,
+                    info[WORD : WORD + 2],
+                    pool,
+                )
             losses = memory.track_loss[horizon(pending)]
             _tracker.track(
                 pool,
@@ -178,12 +195,12 @@ def open_round(rules, memory, experts, pending, rnd, mix):
         else:
             for j in range(size):
                 shifted[j] = min(max(pool[j], rules.low), rules.high)
-        set_window(rules, pool, shifted, usual, info)
+        set_window(rules, rnd.raw, shifted, usual, info)
         n = cells_around(rules, shifted, usual, info, rows, rows[PRIOR], rnd.slots)
         info[REGULAR] = 1.0 if n == slots and rules.jumps.shape[0] == 0 else 0.0
         n = cut_cells(rules.jumps, n, rows[LEFT], rows[RIGHT], rows[PRIOR], rnd.slots)
         if learners:
-            put_on_cells(rules, pool, usual, n, rnd, rows[EXPERT])
+            put_on_cells(rules, rnd.raw, usual, n, rnd, rows[EXPERT])
         else:
             rows[EXPERT, :n] = rows[PRIOR, :n]
     else:
@@ -342,6 +359,22 @@ def teach(rules, memory, rnd, y):
         rival[SEEN] += 1.0
     if rules.members.shape[0] > 0:
         teach_members(rules, memory, rnd, near, k, loss, unit, weight)
+    if rules.group_count > 0 and rules.learners.shape[0] > 0:
+        _groups.learn(
+            rules,
+            memory,
+            rnd.raw,
+            info[SMALLEST],
+            y,
+            near,
+            max(rules.low, -FARTHEST),
+            min(rules.high, FARTHEST),
+            rnd.context,
+            info[WORD : WORD + 2],
+            LOSS_KEEP,
+            0.5 * unit,
+            weight,
+        )
     if rules.learners.shape[0] > 0:
         _tracker.learn(
             y,

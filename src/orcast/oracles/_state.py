@@ -25,7 +25,9 @@ LEFT, RIGHT, PRIOR, EXPERT, PLAYED, TILT, MEMBERS = 0, 1, 2, 3, 4, 5, 6
 # Places in a round's info; LOW and HIGH are the ends of the window to which outcomes are clipped, REGULAR says that no
 # cells were merged or cut.
 CELLS, LAST_CONTEXT, PENDING, HAS_EXPERT, TEMPERATURE, LOW, HIGH, REGULAR = 0, 1, 2, 3, 4, 5, 6, 7
-INFO_SIZE = 8
+# What the groups of the round asked for, location and spread; the smallest slope of the expert's quantiles.
+WORD, SMALLEST = 8, 10
+INFO_SIZE = 11
 # Rows of a round's units.
 CRPS, MSE = 0, 1
 # Columns of what is remembered of a rival: discounted CRPS and squared error and their count, and the sums of the
@@ -51,6 +53,8 @@ class Rules(NamedTuple):
     tail_cells: int
     experts: int
     groups: int  # of all parts together
+    group_at: int  # where in the context the groups begin that the learners look at
+    group_count: int  # how many; 0 if there are none
     jumps: Array  # places that must be edges of cells
     levels: Array
     intervals: NDArray[np.int64]  # the two levels of each
@@ -85,6 +89,8 @@ class Memory(NamedTuple):
     warm: Array
     pool: Array  # discounted loss of each expert
     rivals: Array
+    by_group: Array
+    group_loss: Array  # of the expert, and as corrected for its groups
 
 
 class Round(NamedTuple):
@@ -97,6 +103,7 @@ class Round(NamedTuple):
     record: Array
     means: Array
     experts: Array  # quantiles of the pool of experts, then of each if there are several; nan where missing
+    raw: Array  # quantiles of the pool before the correction for groups
     rivals: Array  # masses of each expert
     units: Array  # of the regrets, by score and rival
     context: Array

@@ -168,7 +168,7 @@ class BinaryEngine:
             played,
             held,
         )
-        return played[:, None], held > 0.0
+        return played, held > 0.0
 
     # --- what users see
     def forecast(self, page: BinaryPage) -> BinaryForecast:

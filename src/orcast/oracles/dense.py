@@ -18,7 +18,7 @@ from orcast import ledger as _ledger
 from orcast.contexts import Known
 from orcast.forecasts import forecast_on
 from orcast.ledger import Guarantee, Ledger
-from orcast.oracles import _cells, _dense, _finite, _play, _rounds, _state
+from orcast.oracles import _axes, _cells, _dense, _finite, _play, _rounds, _state
 from orcast.oracles._finite import FiniteMemory, FiniteRound
 from orcast.oracles._state import Round
 from orcast.oracles.explain import Piece, explanation
@@ -26,6 +26,7 @@ from orcast.oracles.ordered import OrderedEngine, board_of, like
 from orcast.oracles.terms import Terms
 from orcast.payoffs import Board, Core, NoRegret, Sum
 from orcast.payoffs.base import UNKNOWN
+from orcast.payoffs.recipe import CustomCore
 from orcast.payoffs.regret import LOSS_KEEP, RegretCore, loss_at
 from orcast.spaces import Binary, FiniteSpace, OrderedSpace
 
@@ -172,6 +173,7 @@ class FinitePrior:
             np.zeros(self.experts),
             np.zeros(cells),
         )
+        self._axes = _axes.new_memory(_axes.axes_of(self.space) if count else 0)
         self._last_error = np.zeros(1)
         self._none = np.empty((0, cells))
 
@@ -179,6 +181,8 @@ class FinitePrior:
         cells = self.space.cells
         return FiniteRound(
             np.full((self.experts, cells), np.nan),
+            np.zeros(cells),
+            np.zeros((len(_axes.KEEPS) if self._axes.last.size else 0, cells)),
             np.zeros(cells),
             np.zeros((len(self.members), cells)),
             np.zeros(cells),
@@ -189,7 +193,11 @@ class FinitePrior:
     def open(self, experts: Array | None, pending: float) -> tuple[FiniteRound, Array]:
         """A round, and its prior."""
         rnd = self._new_round()
-        _finite.open_round(self.members, self._memory, self._none if experts is None else experts, pending, rnd)
+        _finite.pool_experts(self._memory, self._none if experts is None else experts, pending, rnd)
+        if experts is not None and len(rnd.moved):
+            rnd.moved[:] = _axes.corrected(self.space, self._axes, rnd.pool)
+            rnd.base[:] = _axes.mixed(self._axes, rnd.moved, rnd.pool, pending)
+        _finite.mix_members(self.members, self._memory, pending, rnd)
         return rnd, rnd.mix.copy()
 
     def board(self, rnd: FiniteRound, features: Any) -> Board:
@@ -221,6 +229,9 @@ class FinitePrior:
         """Learn from an outcome."""
         if isinstance(self.space, Binary):
             self._last_error[0] = k - rnd.played[1]
+        if rnd.info[_finite.HAS_EXPERT] and len(rnd.moved):
+            pending = float(rnd.info[_finite.PENDING])
+            _axes.learn(self.space, self._axes, rnd.moved, rnd.pool, np.asarray(y), k, pending)
         _finite.teach(self.members, self._memory, rnd, k)
 
     def known(self, terms: Terms, experts: Array | None, features: Any, rounds: int) -> Known:
@@ -242,7 +253,8 @@ class FinitePrior:
 
     def memory(self) -> dict[str, Array]:
         """Everything that is carried from round to round."""
-        return {**self._memory._asdict(), "last_error": self._last_error}
+        axes = {f"axes_{name}": array for name, array in self._axes._asdict().items()}
+        return {**self._memory._asdict(), **axes, "last_error": self._last_error}
 
     def restore(self, arrays: dict[str, Array]) -> None:
         """Take it over."""
@@ -585,5 +597,8 @@ class Hand:
         """Play the best."""
         p = np.exp(self.best)
         p /= p.sum()
+        for core in self.cores:
+            if isinstance(core, CustomCore):
+                core.check(p)
         self.page.temperature = self.temperature
         self.engine.prior.keep(self.page.round, p, mix, False)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.payoffs import Board
-from orcast.spaces import Binary, Labels, OrderedSpace, Space
+from orcast.spaces import Binary, Box, Circle, Labels, OrderedSpace, Space
 
 Array = NDArray[np.float64]
 
@@ -28,7 +28,8 @@ class Reason:
     """One payoff's (or group's) share in a forecast.
 
     ``moved`` says how things would differ without it: on quantities ``mean`` and ``spread`` (from the 10% to the 90%
-    quantile), for labels the probability of each.  ``strength`` is half the sum of |change in mass|, from 0 to 1.
+    quantile), on circles and boxes ``mean`` and ``std``, for labels the probability of each.  ``strength`` is half the
+    sum of |change in mass|, from 0 to 1.
     """
 
     part: str
@@ -108,5 +109,13 @@ def _difference(space: Space, board: Board, p: Array, without: Array) -> dict[An
         return {"probability": float(p[1] - without[1])}
     if isinstance(space, Labels):
         return {label: float(change) for label, change in zip(space.points, p - without, strict=True)}
+    if isinstance(space, (Circle, Box)):
+        a, b = board.forecast(p), board.forecast(without)
+        if isinstance(space, Circle):
+            half = 0.5 * space.period
+            turn = (a.mean() - b.mean() + half) % space.period - half
+            return {"mean": float(turn), "std": float(a.std() - b.std())}
+        moved = {f"mean[{i}]": float(change) for i, change in enumerate(a.mean() - b.mean())}
+        return moved | {f"std[{i}]": float(change) for i, change in enumerate(a.std() - b.std())}
     k = int(np.abs(p - without).argmax())
     return {str(space.value(k)): float((p - without)[k])}  # type: ignore[attr-defined]

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from orcast import ledger as _ledger
 from orcast.contexts import Known
 from orcast.forecasts import Forecast
-from orcast.ledger import Guarantee, Ledger
-from orcast.oracles import _cells, _ordered, _pack, _play, _rounds, _state, _tracker
+from orcast.ledger import Guarantee, Layout, Ledger
+from orcast.oracles import _cells, _groups, _ordered, _pack, _play, _rounds, _state, _tracker
 from orcast.oracles._pack import Shapes, length, memory_shapes, round_shapes, views
 from orcast.oracles._state import Memory, Round, Rules
 from orcast.oracles.explain import Piece, explanation
@@ -120,6 +120,7 @@ class OrderedEngine:
             int(space.tail_cells),
             count,
             int(layout.parts[:, _ledger.GROUPS].sum()),
+            *groups_of(layout),
             np.unique(np.concatenate(jumps)) if jumps else NOTHING,
             levels.copy(),
             np.array(intervals, dtype=np.int64).reshape(-1, 2),
@@ -152,6 +153,7 @@ class OrderedEngine:
         memory.location_cov[:] = _tracker.LOCATION_START * np.eye(_tracker.N_LOCATION)
         memory.spread[:] = 1.0
         memory.fit_cov[:] = _tracker.SPREAD_START * np.eye(_tracker.N_SPREAD)
+        memory.by_group[:, _groups.VARIANCE] = 1.0
         self._shapes = round_shapes(self.rules)
         self._length = length(self._shapes)
         before = {}
@@ -420,6 +422,15 @@ class OrderedEngine:
             raise ValueError(f"a waiting round has {n} cells")
         page.features = features
         return page
+
+
+def groups_of(layout: Layout) -> tuple[int, int]:
+    """The groups that the learners look at: those of the part that has most, if any has several."""
+    counts = layout.parts[:, _ledger.GROUPS]
+    if not (counts > 1).any():
+        return 0, 0
+    most = int(counts.argmax())
+    return int(layout.parts[most, _ledger.CONTEXT]), int(counts[most])
 
 
 def board_of(space: OrderedSpace, rnd: Round, features: Any) -> Board:

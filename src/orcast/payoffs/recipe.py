@@ -14,13 +14,18 @@ from orcast.checks import number, short
 from orcast.contexts import Context
 from orcast.payoffs.base import NOTHING, UNKNOWN, Board, Core, Part, Payoff
 from orcast.payoffs.calibration import closed, increasing
-from orcast.payoffs.cores import MEAN_WEIGHTS, NODES, ContextCore, ExplicitCore, Witness, vector, witness_on
-from orcast.spaces import FiniteSpace, Interval, OrderedSpace, Space
+from orcast.payoffs.cores import MEAN_WEIGHTS, NODES, ContextCore, ExplicitCore, Witness, at_once, vector, witness_on
+from orcast.spaces import FiniteSpace, Interval, OrderedSpace, Space, frozen
 
 Array = NDArray[np.float64]
 
 # Where jumps of a witness are looked for.
 SCAN = 2049
+# Where a payoff of one's own is looked at within a cell, and the weights of its mean there.
+PLACES = frozen(np.array([1e-9, 0.5, 1.0]))
+SIMPSON = frozen(np.array([1.0, 4.0, 1.0]) / 6.0)
+# A mean under the forecast of more than this share of the root of the bound is not a rounding error.
+INCONSISTENT = 0.05
 
 
 def _within(square: float, bound: float, what: str) -> None:
@@ -189,12 +194,12 @@ class BoundedCore(Core):
 class CustomCore(Core):
     """A function of (x, p, y) at every cell."""
 
-    def __init__(self, function: Callable[..., Any], board: Board, limit: float) -> None:
-        self.function, self.board, self.limit = function, board, limit
+    def __init__(self, function: Callable[..., Any], board: Board, limit: float, one_sided: bool) -> None:
+        self.function, self.board, self.limit, self.one_sided = function, board, limit, one_sided
         if board.ordered:
-            # as many places in a cell as a witness is looked at, so that its mean and ends are known
-            width = board.right - board.left
-            self.nodes = (board.left[:, None] + NODES * width[:, None]).tolist()
+            # both ends and the middle of each cell, so that its mean (by Simpson's rule) and ends are known
+            self.points = (board.left[:, None] + PLACES * (board.right - board.left)[:, None]).ravel()
+            self.nodes = self.points.reshape(board.cells, PLACES.size).tolist()
         else:
             self.nodes = [[value] for value in board.values]
         start = board.expert if board.expert.size else np.full(board.cells, 1.0 / board.cells)
@@ -209,6 +214,16 @@ class CustomCore(Core):
         key = p.tobytes()
         if self._last is None or self._last[0] != key:
             forecast = self.board.forecast(p)
+            if self.board.ordered:
+                many = at_once(
+                    lambda ys: self.function(self.board.features, forecast, ys),
+                    lambda y: self._at(forecast, y),
+                    self.points,
+                    self.size,
+                )
+                if many is not None:
+                    self._last = key, many.reshape(self.size, self.board.cells, PLACES.size)
+                    return self._last[1]
             rows = [[self._at(forecast, y) for y in nodes] for nodes in self.nodes]
             sizes = {value.size for nodes in rows for value in nodes}
             if sizes != {self.size}:
@@ -219,7 +234,7 @@ class CustomCore(Core):
     def table(self, p: Array) -> Array:
         """On average over each cell."""
         values = self._values(p)
-        table: Array = values @ MEAN_WEIGHTS if self.board.ordered else values[:, :, 0]
+        table: Array = values @ SIMPSON if self.board.ordered else values[:, :, 0]
         return table
 
     def spans(self, p: Array) -> tuple[Array, Array]:
@@ -229,6 +244,16 @@ class CustomCore(Core):
             table = values[:, :, 0]
             return table, table
         return values.min(axis=2), values.max(axis=2)
+
+    def check(self, p: Array) -> None:
+        """Nothing, or one clear sentence if the mean under the forecast itself is not zero."""
+        mean = self.table(p) @ p
+        off = np.maximum(mean, 0.0) if self.one_sided else np.abs(mean)
+        if float(off.max()) > INCONSISTENT * self.limit**0.5:
+            raise ValueError(
+                f"expected a payoff whose mean under the forecast is {'at most ' if self.one_sided else ''}zero, "
+                f"got {float(mean[int(off.argmax())]):.3g} (check_payoff says more)"
+            )
 
     def booked(self, p: Array, k: int, y: Any) -> Array:
         """At the outcome itself."""
@@ -287,7 +312,7 @@ class Custom(Payoff):
             UNKNOWN,
             self.limit,
             "general",
-            lambda board, state: CustomCore(self.function, board, self.limit),
+            lambda board, state: CustomCore(self.function, board, self.limit, self.one_sided),
             jumps,
         )
 
