@@ -78,6 +78,10 @@ class Everyone(Context):
         """Plain data."""
         return {"kind": "Everyone"}
 
+    def __reduce__(self) -> str:
+        # there is one, copies included
+        return "EVERYONE"
+
 
 class Values(Context):
     """A group for each value of a feature."""
@@ -343,7 +347,7 @@ def context_from_plain(data: Mapping[str, Any]) -> Context:
         return Product(context_from_plain(options["first"]), context_from_plain(options["second"]))
     if kind == "Union":
         return Union(context_from_plain(options["first"]), context_from_plain(options["second"]))
-    raise ValueError(f"expected a context that can be saved, got {kind!r}, a function")
+    raise ValueError(f"expected payoff= for a context of the kind {kind!r}, whose function is not saved, got none")
 
 
 def _labels(labels: tuple[str, ...]) -> tuple[str, ...]:

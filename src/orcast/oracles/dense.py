@@ -290,13 +290,14 @@ class DenseEngine:
             self.prior = FinitePrior(terms, finite)
         self.states = [part.state() for part in terms.parts]
         self._ledger: Ledger | None = None
+        self.sizes: list[int] | None = None
         known = [part.size for part in terms.parts] if sizes is None else list(sizes)
         if UNKNOWN not in known:
             self._make_ledger(known)
 
     def _make_ledger(self, sizes: Sequence[int]) -> None:
         self.sizes = [int(size) for size in sizes]
-        self.cuts = np.concatenate(([0], np.cumsum(self.sizes)))
+        self.cuts = np.concatenate(([0], np.cumsum(sizes)))
         places = [range(a, b) for a, b in zip(self.cuts[:-1], self.cuts[1:], strict=True)]
         self._ledger = Ledger(self.terms.layout(places), keep=self.terms.keep)
 
@@ -312,6 +313,16 @@ class DenseEngine:
         self, experts: Array | None, features: Any = None, *, pending: float = 0.0, reserved: float = 0.0
     ) -> DensePage:
         """Play one round around the experts (or without any); nothing is remembered but the sizes of the parts."""
+        if self._ledger is not None:
+            return self._predict(experts, features, pending, reserved)
+        try:
+            return self._predict(experts, features, pending, reserved)
+        except BaseException:
+            # what a refused round said of the sizes does not count
+            self._ledger, self.sizes = None, None
+            raise
+
+    def _predict(self, experts: Array | None, features: Any, pending: float, reserved: float) -> DensePage:
         rounds = 0 if self._ledger is None else self._ledger.rounds
         context = self.terms.context(self.prior.known(self.terms, experts, features, rounds))
         rnd, mix = self.prior.open(experts, float(pending))
@@ -330,8 +341,9 @@ class DenseEngine:
     def _cores(self, rnd: Any, features: Any) -> list[Core]:
         board = self.prior.board(rnd, features)
         cores = [part.core(board, state) for part, state in zip(self.terms.parts, self.states, strict=True)]
-        if self._ledger is None:
+        if self.sizes is None:
             self._make_ledger([core.size for core in cores])
+        assert self.sizes is not None
         for core, size, name in zip(cores, self.sizes, self.terms.names, strict=True):
             if core.size != size:
                 raise ValueError(f"expected {size} coordinates of the payoff {name!r} in every round, got {core.size}")

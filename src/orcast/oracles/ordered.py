@@ -258,7 +258,11 @@ class OrderedEngine:
 
     def _cores(self, rnd: Round, features: Any) -> list[ExplicitCore]:
         board = board_of(self.space, rnd, features)
-        return [part.core(board, {}) for part in self.explicit]  # type: ignore[misc]
+        cores: list[Any] = [part.core(board, {}) for part in self.explicit]
+        for core, part in zip(cores, self.explicit, strict=True):
+            if core.size != part.size:
+                raise ValueError(f"expected {part.size} numbers from {part.payoff!r} every time, got {core.size}")
+        return cores
 
     def payoff(self, page: Page, y: float) -> Array:
         """The core payoff that an outcome would book."""

@@ -75,9 +75,9 @@ def payoff_from_plain(data: dict[str, Any]) -> Payoff:
         return Sum(tuple(payoff_from_plain(part) for part in options["parts"]))
     if kind in _WITH_FUNCTIONS or isinstance(options.get("anchors"), str):
         raise ValueError(f"expected payoff= for a {kind}, whose functions or anchors are not saved, got none")
+    if kind not in _READERS and kind != "NoRegret":
+        raise ValueError(f"expected a known payoff in the state, got {kind!r}")
     options["context"] = context_from_plain(options["context"])
     if kind == "NoRegret":
         return NoRegret(*(score_from_plain(score) for score in options.pop("scores")), **options)
-    if kind not in _READERS:
-        raise ValueError(f"expected a known payoff in the state, got {kind!r}")
     return _READERS[kind](**options)

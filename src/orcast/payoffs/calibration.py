@@ -358,7 +358,9 @@ class MomentMatching(Payoff):
             real: Array = values @ forecast.mass - values[:, space.cell(space.outcome(y))]
             return real
         left, right = closed(forecast)
-        low, high = left[0], right[-1]
+        # without bounds the window is what the bounded cells cover
+        low = space.low if math.isfinite(space.low) else left[0]
+        high = space.high if math.isfinite(space.high) else right[-1]
         payoff = []
         for j in range(1, self.order + 1):
             a, b = (left - low) / (high - low), (right - low) / (high - low)
