@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from orcast.compiled import kernel
 from orcast.ledger import ROUNDING
 from orcast.oracles._members import horizon
-from orcast.payoffs._hats import STEEPNESS, hat
+from orcast.payoffs._hats import hat, hat_slope
 
 Array = NDArray[np.float64]
 
@@ -337,10 +337,8 @@ def advantage(p, owed_p, fixed, owed_r, xs, cs, eager):
 def slope(p, owed_p, owed_r, xs, cs, eager):
     """Derivative of the advantage, that of the regret scales left out."""
     vertices = owed_p.shape[0]
-    k, share = hat(p, vertices)
-    total = 0.0
-    if 0.0 < share < 1.0:
-        total -= (owed_p[k + 1] - owed_p[k]) * vertices * STEEPNESS
+    k, _ = hat(p, vertices)
+    total = -(owed_p[k + 1] - owed_p[k]) * hat_slope(p, vertices)
     for e in range(xs.shape[0]):
         if owed_r[e] > 0.0:
             total -= 2.0 * eager * owed_r[e] * regret_scale(p, xs[e], cs[e])

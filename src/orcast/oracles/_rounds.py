@@ -14,7 +14,7 @@ import numpy as np
 from orcast import ledger as _ledger
 from orcast.compiled import kernel
 from orcast.oracles import _groups, _tracker
-from orcast.oracles._cells import build_cells, crps, cut_cells, locate, mean_of, read_quantiles, rebin
+from orcast.oracles._cells import build_cells, crps, cut_cells, expected_crps, locate, mean_of, read_quantiles, rebin
 from orcast.oracles._members import horizon, mix_members, teach_members
 from orcast.oracles._ordered import crps_difference, payoff
 from orcast.oracles._play import core_size, play
@@ -55,6 +55,10 @@ EVEN_SHARE = 0.01
 # Without bounds, cells reach this far beyond the expert's outer quantiles, in units of its 98% spread; or USUAL times
 # its usual loss, if that is more; or, if it claims to know exactly, a share LEAST of its size.
 WINDOW, USUAL, LEAST = 12.0, 4.0, 1e-3
+# A loss counts in the usual one, from which the window is taken, as at most so many times that.
+REACH_STEP = 4.0
+# The most that a score counts, in units of the usual one: with bounds or early on, and later without.
+BOLD, CAREFUL, EARLY = 6.0, 3.0, 100.0
 # Without an expert, an outcome counts as at most so many standard deviations from the past ones.
 LEVEL_STEP = 6.0
 # No number grows beyond this, whatever an adversary does.
@@ -86,7 +90,7 @@ def pool_experts(memory, experts, out):
 
 
 @kernel
-def set_window(rules, q, shifted, usual, info):
+def set_window(rules, q, shifted, tally, info):
     """The window that outcomes are clipped to: the bounds, or what an expert says and has missed by, and far beyond."""
     info[LOW] = rules.low
     info[HIGH] = rules.high
@@ -94,7 +98,7 @@ def set_window(rules, q, shifted, usual, info):
         return
     last = q.shape[0] - 1
     size = max(abs(q[0]), abs(q[last]))
-    reach = max(WINDOW * max(q[last] - q[0], shifted[last] - shifted[0]), USUAL * usual)
+    reach = max(WINDOW * max(q[last] - q[0], shifted[last] - shifted[0]), USUAL * tally[_tracker.REACH])
     if reach <= 1e-9 * size:
         reach = LEAST * size
     if reach == 0.0:
@@ -197,7 +201,7 @@ def open_round(rules, memory, experts, pending, rnd, mix):
         else:
             for j in range(size):
                 shifted[j] = min(max(pool[j], rules.low), rules.high)
-        set_window(rules, rnd.raw, shifted, usual, info)
+        set_window(rules, rnd.raw, shifted, memory.tally, info)
         n = cells_around(rules, shifted, usual, info, rows, rows[PRIOR], rnd.slots)
         info[REGULAR] = 1.0 if n == slots and rules.jumps.shape[0] == 0 else 0.0
         n = cut_cells(rules.jumps, n, rows[LEFT], rows[RIGHT], rows[PRIOR], rnd.slots)
@@ -353,6 +357,10 @@ def teach(rules, memory, rnd, y):
     tally[_tracker.LOSS_SUM] = LOSS_KEEP * tally[_tracker.LOSS_SUM] + loss
     tally[_tracker.LOSS_COUNT] = LOSS_KEEP * tally[_tracker.LOSS_COUNT] + 1.0
     unit = max(tally[_tracker.LOSS_SUM] / tally[_tracker.LOSS_COUNT], 1e-12 * span)
+    own = expected_crps(n, left, right, rows[EXPERT])
+    usual = max(tally[_tracker.REACH], own, 1e-3 * (rnd.raw[rnd.raw.shape[0] - 1] - rnd.raw[0]), 1e-6 * abs(near))
+    step = max(0.002, 1.0 / (tally[_tracker.SEEN] + 2.0))
+    tally[_tracker.REACH] += step * (min(loss, REACH_STEP * usual) - tally[_tracker.REACH])
     weight = 1.0 / math.sqrt(1.0 + info[PENDING])
     count = rnd.rivals.shape[0]
     mean = mean_of(n, left, right, rows[PLAYED])
@@ -372,6 +380,7 @@ def teach(rules, memory, rnd, y):
         rival[SEEN] += 1.0
     if rules.members.shape[0] > 0:
         teach_members(rules, memory, rnd, near, k, loss, unit, weight)
+    bounded = rules.high - rules.low < np.inf
     if rules.group_count > 0 and rules.learners.shape[0] > 0:
         _groups.learn(
             rules,
@@ -392,6 +401,7 @@ def teach(rules, memory, rnd, y):
         _tracker.learn(
             y,
             near,
+            BOLD if bounded or tally[_tracker.SEEN] < EARLY else CAREFUL,
             rnd.experts[0],
             rules.scores,
             rules.grid,

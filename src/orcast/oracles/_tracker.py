@@ -53,8 +53,9 @@ MEAN_ABS = 0.7978845608028654
     LAST_ERROR,  # outcome minus the median that was played
     LEVEL_MEAN,  # of the outcomes, where there is no expert
     LEVEL_VAR,
-) = range(17)
-TALLY_SIZE = 17
+    REACH,  # the usual loss of the expert, in which no single outcome counts much: for the window
+) = range(18)
+TALLY_SIZE = 18
 
 # Places in a round's record of what the tracker saw: location features, then these, then a, b and spread features
 # of each learner.
@@ -243,10 +244,11 @@ def track(q, z, low, high, smallest, learners, loss, doubt, memory, record, out)
 
 
 @kernel
-def learn(y, near, q, z, levels, low, high, learners, loss, loss_keep, loss_unit, weight, memory, record):
+def learn(y, near, most, q, z, levels, low, high, learners, loss, loss_keep, loss_unit, weight, memory, record):
     """Teach every learner the outcome of a round, from what it saw when the forecast was made.
 
-    `near` is the outcome clipped to the round's window: no single one may decide the weights for good.
+    `near` is the outcome clipped to the round's window: no single one may decide the weights for good.  A score
+    counts as at most `most` times the usual one.
     """
     tally = memory.tally
     slope_low = record[SLOPE_LOW]
@@ -258,7 +260,7 @@ def learn(y, near, q, z, levels, low, high, learners, loss, loss_keep, loss_unit
     features[0] = 1.0
     for i in range(1, N_LOCATION):
         features[i] = record[i] * aged
-    target = min(max(score / rho, -6.0), 6.0)
+    target = min(max(score / rho, -most), most)
     gain = np.empty(max(N_LOCATION, N_SPREAD))
     quantiles = np.empty(q.shape[0])
     keep = 1.0 - (1.0 - KEEP) * weight
@@ -305,9 +307,11 @@ def learn(y, near, q, z, levels, low, high, learners, loss, loss_keep, loss_unit
         rate = (1.0 - FAST) * weight
         memory.spread[c, 1] = (1.0 - rate) * memory.spread[c, 1] + rate * min(size, 6.0 * slow)
         rate = (1.0 - learners[c, SLOW]) * weight
-        memory.spread[c, 0] = max((1.0 - rate) * slow + rate * size, 1e-3)
+        # with bounds (6) the targets are bound enough; without, an adversary would run away with the spread
+        counted = size if most >= 6.0 else min(size, most * slow)
+        memory.spread[c, 0] = max((1.0 - rate) * slow + rate * counted, 1e-3)
     rate = (1.0 - RHO_KEEP) * weight
-    square = min(score * score + blur, 36.0 * rho * rho)
+    square = min(score * score + blur, most * most * rho * rho)
     new_rho = max(math.sqrt((1.0 - rate) * rho * rho + rate * square), 1e-3)
     for c in range(learners.shape[0]):
         memory.location[c, 0] *= rho / new_rho

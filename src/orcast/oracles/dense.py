@@ -5,7 +5,6 @@ On ordered spaces the compiled committee supplies cells and prior, on finite one
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from orcast.oracles import _axes, _cells, _dense, _finite, _play, _rounds, _stat
 from orcast.oracles._finite import FiniteMemory, FiniteRound
 from orcast.oracles._state import Round
 from orcast.oracles.explain import Piece, explanation
+from orcast.oracles.hand import STRICT_STEPS, Hand
 from orcast.oracles.ordered import OrderedEngine, board_of, like
 from orcast.oracles.terms import Terms
 from orcast.payoffs import Board, Core, NoRegret, Sum
@@ -33,10 +33,6 @@ from orcast.spaces import Binary, FiniteSpace, OrderedSpace
 Array = NDArray[np.float64]
 
 EASY, EASY_STEPS = 0.01, 8
-STRICT, STRICT_STEPS, TRUSTED = 1e-8, 40, 1e-3
-CONTINUATION, LOWEST = 40, 1e-5
-# Uniform mass mixed into the last prior that is tried.
-COLD = 1e-3
 
 
 @dataclass(slots=True)
@@ -351,24 +347,8 @@ class DenseEngine:
 
     def _play(self, page: DensePage, mix: Array, pending: float, reserved: float) -> None:
         """The equilibrium around the mix, as gentle as the slack rule lets it be; _play.play is the compiled one."""
-        ledger = self.ledger
-        size = int(self.cuts[-1])
-        owed, factors = np.empty(size), np.empty(size)
-        _play.combine(ledger.layout, ledger.total, page.context, ledger.keep, owed, factors)
-        square = ledger.square
-        free = float(
-            _play.room(
-                ledger.layout,
-                ledger.account,
-                ledger.groups,
-                ledger.total,
-                square,
-                page.context,
-                ledger.keep,
-                reserved,
-            )
-        )
-        hand = Hand(self, page, owed, factors, square, free)
+        assert page.cores is not None
+        hand = Hand(self.ledger, self.ledger.layout, page.cores, page.context, reserved, self.temperature)
         soft = (1.0 + pending) ** _play.SOFTEN
         usual = self.temperature * soft
         log_mix = np.log(np.maximum(mix, 1e-300))
@@ -384,11 +364,19 @@ class DenseEngine:
         board = self.prior.board(page.round, None)
         even = np.full(mix.size, -math.log(mix.size))
         expert = np.log(np.maximum(board.expert, 1e-12)) if board.expert.size else even
-        for log_prior in (expert, even, np.log((1.0 - COLD) * np.exp(hand.best) + COLD / mix.size)):
-            if hand.missing <= 0.0:
-                break
-            hand.descend(1e3 * min(usual, 10.0), log_prior, log_prior)
-        hand.settle_on(mix)
+        for log_prior in (log_mix, even, expert):
+            if hand.missing > 0.0 and mix.size <= _dense.MOST_CELLS:
+                hand.follow(10.0 * usual, log_prior)
+            if hand.missing > 0.0 and log_prior is not log_mix:
+                hand.descend(1e3 * min(usual, 10.0), log_prior, log_prior)
+        p = np.exp(hand.best)
+        p /= p.sum()
+        for core in page.cores:
+            if isinstance(core, CustomCore):
+                core.check(p)
+        page.temperature = hand.temperature
+        page.note[:] = hand.note
+        self.prior.keep(page.round, p, mix, False)
 
     def payoff(self, page: DensePage, y: Any) -> Array:
         """The core payoff that an outcome would book."""
@@ -518,99 +506,3 @@ def _learn_losses(core: RegretCore, state: dict[str, Array], p: Array, k: int, y
             own = loss_at(score, core.board, core.board.experts[e], k, y)
             state["loss"][i, e] = LOSS_KEEP * state["loss"][i, e] + own
         state["count"][e] = LOSS_KEEP * state["count"][e] + 1.0
-
-
-class Hand:
-    """One round of the dense solver: what is owed, and the best forecast so far."""
-
-    def __init__(
-        self, engine: DenseEngine, page: DensePage, owed: Array, factors: Array, square: float, free: float
-    ) -> None:
-        assert page.cores is not None
-        self.engine, self.page, self.cores = engine, page, page.cores
-        self.square, self.free = square, free
-        cuts = engine.cuts
-        self.owed = [owed[a:b] for a, b in itertools.pairwise(cuts)]
-        self.factors = [float(factors[a]) if b > a else 0.0 for a, b in itertools.pairwise(cuts)]
-        self.missing = math.inf
-        self.best: Array = np.empty(0)
-        self.temperature = 0.0
-
-    def rescale(self, p: Array) -> None:
-        """Fix the units of the regrets while an equation is solved."""
-        for core in self.cores:
-            if isinstance(core, RegretCore):
-                core.rescale(p)
-
-    def equilibrium(
-        self, temperature: float, log_prior: Array, start: Array, tolerance: float, steps: int, eager: float = 1.0
-    ) -> tuple[Array, float]:
-        """The logit equilibrium around a prior; the pull back to the experts need not be softened by delay."""
-        pairs = [
-            (core, s * ((eager if isinstance(core, RegretCore) else 1.0) / temperature))
-            for core, s in zip(self.cores, self.owed, strict=True)
-            if s.any()
-        ]
-
-        def field(p: Array) -> Array:
-            v = np.zeros(p.size)
-            for core, s in pairs:
-                v += core.field(s, p)
-            return v
-
-        def jacobian(p: Array) -> Array | None:
-            total: Array | None = None
-            for core, s in pairs:
-                part = core.jacobian(s, p)
-                if part is not None:
-                    total = part if total is None else total + part
-            return total
-
-        return _dense.solve(log_prior, field, jacobian, start, tolerance, steps)
-
-    def consider(self, lp: Array, temperature: float) -> float:
-        """The certificate of a forecast; it is kept if it is the best so far.  Returns what it misses."""
-        p = np.exp(lp)
-        p /= p.sum()
-        linear, norm = np.zeros(p.size), np.zeros(p.size)
-        for core, s, factor in zip(self.cores, self.owed, self.factors, strict=True):
-            a, b = core.assess(s, factor, p)
-            linear += a
-            norm += b
-        note = np.zeros(_ledger.NOTE_SIZE)
-        ledger = self.engine.ledger
-        worst, bound = float(linear.max()), float(norm.max())
-        _ledger.note_certificate(ledger.account, ledger.keep, self.square, self.free, worst, bound, ledger.bound, note)
-        missing = 0.0 if note[_ledger.HOLDS] else float(note[_ledger.WORST] - note[_ledger.ALLOWED])
-        if missing < self.missing:
-            self.missing, self.best, self.temperature = missing, np.log(np.maximum(p, 1e-300)), temperature
-            self.page.note[:] = note
-        return missing
-
-    def descend(self, temperature: float, log_prior: Array, start: Array) -> None:
-        """Lower the temperature from a solution at `start` until the certificate holds."""
-        ratio = 0.5
-        lowest = LOWEST * min(self.engine.temperature, 1.0)
-        for _ in range(CONTINUATION):
-            lower = temperature * ratio
-            lp, error = self.equilibrium(lower, log_prior, start, STRICT, STRICT_STEPS)
-            self.consider(lp, lower)
-            if self.missing <= 0.0:
-                return
-            if error > TRUSTED and ratio < 0.95:
-                ratio = math.sqrt(ratio)
-                continue
-            self.rescale(np.exp(lp))
-            temperature, start = lower, lp
-            if temperature < lowest:
-                return
-
-    def settle_on(self, mix: Array) -> None:
-        """Play the best."""
-        p = np.exp(self.best)
-        p /= p.sum()
-        for core in self.cores:
-            if isinstance(core, CustomCore):
-                core.check(p)
-        self.page.temperature = self.temperature
-        self.engine.prior.keep(self.page.round, p, mix, False)

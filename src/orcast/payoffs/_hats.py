@@ -17,11 +17,22 @@ def hat(at, grid):
     """The hat that a point of [0, 1] has (partly) left, and the share of the next one.
 
     Hat v has the middle (v + 1/2) / grid.  Hats have flat tops and add up to one: from one middle to the next, the
-    share goes from 0 to 1 over the inner part 1 / STEEPNESS of the way, as it would at the soft edge of a bin.
+    share goes from 0 to 1 over the inner part 1 / STEEPNESS of the way, as it would at the soft edge of a bin; as
+    3 u^2 - 2 u^3, so that Newton's method meets no kinks.
     """
     place = min(max(at, 0.0), 1.0) * grid - 0.5
     k = min(max(int(np.floor(place)), 0), grid - 2)
-    return k, min(max(0.5 + STEEPNESS * (place - k - 0.5), 0.0), 1.0)
+    u = min(max(0.5 + STEEPNESS * (place - k - 0.5), 0.0), 1.0)
+    return k, u * u * (3.0 - 2.0 * u)
+
+
+@kernel
+def hat_slope(at, grid):
+    """The derivative of that share."""
+    place = min(max(at, 0.0), 1.0) * grid - 0.5
+    k = min(max(int(np.floor(place)), 0), grid - 2)
+    u = min(max(0.5 + STEEPNESS * (place - k - 0.5), 0.0), 1.0)
+    return 6.0 * u * (1.0 - u) * STEEPNESS * grid
 
 
 @kernel
@@ -57,10 +68,10 @@ def event_jacobian(s, witness, p):
     chances(witness, p, q)
     out = np.zeros((cells, cells))
     for j in range(events):
-        left, share = hat(q[j], s.shape[0])
-        if not 0.0 < share < 1.0:
+        left, _ = hat(q[j], s.shape[0])
+        slope = (s[left + 1, j] - s[left, j]) * hat_slope(q[j], s.shape[0])
+        if slope == 0.0:
             continue
-        slope = (s[left + 1, j] - s[left, j]) * s.shape[0] * STEEPNESS
         for k in range(cells):
             pull = slope * (q[j] - witness[j, k])
             for i in range(cells):

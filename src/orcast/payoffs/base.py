@@ -89,6 +89,10 @@ class Core:
         """Derivative of the field by the masses, up to a constant in each column; None: not known, or none."""
         return None
 
+    def exact_jacobian(self, s: Array, p: Array) -> Array | None:
+        """The same where :meth:`jacobian` is bent to keep Newton's matrix regular."""
+        return self.jacobian(s, p)
+
     def assess(self, s: Array, factor: float, p: Array) -> tuple[Array, Array]:
         """The largest 2 <s, payoff> + factor ||payoff||^2 within each cell, and the largest factor ||payoff||^2."""
         low, high = self.spans(p)

@@ -100,6 +100,13 @@ class QuantileCore(Core):
 
     def jacobian(self, s: Array, p: Array) -> Array:
         """v_k = (H(F_k) - H(F_{k-1})) / p_k; its two derivatives, clipped so that Newton's matrix stays regular."""
+        return self._derivatives(s, p, 1.0 - LEAST_SLOPE)
+
+    def exact_jacobian(self, s: Array, p: Array) -> Array:
+        """The same, not clipped."""
+        return self._derivatives(s, p, math.inf)
+
+    def _derivatives(self, s: Array, p: Array, most: float) -> Array:
         mass = self._masses(p)
         after = np.cumsum(mass)
         centre = float(s @ self.levels)
@@ -109,8 +116,8 @@ class QuantileCore(Core):
         h = above[edges] - centre
         v = s @ self._table(mass)
         safe = np.maximum(mass, TINY_MASS)
-        upper = np.minimum(h[1:] - v, 1.0 - LEAST_SLOPE) / safe
-        lower = np.maximum(v - h[:-1], LEAST_SLOPE - 1.0) / safe
+        upper = np.minimum(h[1:] - v, most) / safe
+        lower = np.maximum(v - h[:-1], -most) / safe
         n = mass.size
         value: Array = np.tril(np.ones((n, n))) * upper[:, None] + np.tril(np.ones((n, n)), -1) * lower[:, None]
         return value if self.bins is None else value[np.ix_(self.bins, self.bins)]
@@ -224,6 +231,13 @@ class IntervalCore(Core):
         np.add.at(owed, self.ends[:, 1], s)
         np.subtract.at(owed, self.ends[:, 0], s)
         return self.quantiles.jacobian(owed, p)
+
+    def exact_jacobian(self, s: Array, p: Array) -> Array | None:
+        """That of the quantiles."""
+        owed = np.zeros(self.quantiles.size)
+        np.add.at(owed, self.ends[:, 1], s)
+        np.subtract.at(owed, self.ends[:, 0], s)
+        return self.quantiles.exact_jacobian(owed, p)
 
 
 class IntervalCalibration(Payoff):
@@ -502,5 +516,6 @@ def hats(v: int, grid: int, q: Array) -> Array:
     place = q * grid - 0.5 - v
     up = np.ones_like(q) if v == 0 else np.clip(0.5 + STEEPNESS * (place + 0.5), 0.0, 1.0)
     down = np.ones_like(q) if v == grid - 1 else np.clip(0.5 - STEEPNESS * (place - 0.5), 0.0, 1.0)
-    value: Array = np.minimum(up, down)
+    u = np.minimum(up, down)
+    value: Array = 3.0 * u**2 - 2.0 * u**3
     return value

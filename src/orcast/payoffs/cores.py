@@ -132,7 +132,17 @@ def hat_weights(grid: int, q: Array) -> tuple[NDArray[np.intp], Array]:
     """For each q in [0, 1] the hat that it has (partly) left, and the share of the next one; see _hats.hat."""
     place = np.minimum(np.maximum(q, 0.0), 1.0) * grid - 0.5
     left = np.minimum(np.maximum(np.floor(place), 0.0), grid - 2.0).astype(np.intp)
-    return left, np.minimum(np.maximum(0.5 + STEEPNESS * (place - left - 0.5), 0.0), 1.0)
+    u = np.minimum(np.maximum(0.5 + STEEPNESS * (place - left - 0.5), 0.0), 1.0)
+    return left, u * u * (3.0 - 2.0 * u)
+
+
+def hat_slopes(grid: int, q: Array) -> Array:
+    """The derivatives of these shares."""
+    place = np.minimum(np.maximum(q, 0.0), 1.0) * grid - 0.5
+    left = np.minimum(np.maximum(np.floor(place), 0.0), grid - 2.0)
+    u = np.minimum(np.maximum(0.5 + STEEPNESS * (place - left - 0.5), 0.0), 1.0)
+    value: Array = 6.0 * u * (1.0 - u) * (STEEPNESS * grid)
+    return value
 
 
 class EventCore(Core):

@@ -63,7 +63,8 @@ class _WithUtility(Payoff):
         else:
             values = np.linspace(space.low, space.high, 513).tolist()
         table = np.array([self._worth(y, None) for y in values])
-        return max(float((table.max(axis=0) - table.min(axis=0)).max()), 1e-300)
+        # a little more: a kink between the points that were looked at may reach further
+        return 1.05 * max(float((table.max(axis=0) - table.min(axis=0)).max()), 1e-300)
 
     def _witness(self, board: Board, unit: float) -> Witness:
         least, most = self._limits(board.space, board.forecast(board.expert), board.features, unit)

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from orcast.checks import number, short
 from orcast.contexts import Context
-from orcast.payoffs._hats import STEEPNESS
 from orcast.payoffs.base import Board, Core, Part, Payoff, wrong_space
 from orcast.payoffs.calibration import GRID, checked_grid, closed, hats
-from orcast.payoffs.cores import ContextCore, EventCore, GivenCore, Witness, hat_weights, softmax
+from orcast.payoffs.cores import ContextCore, EventCore, GivenCore, Witness, hat_slopes, hat_weights, softmax
 from orcast.spaces import Binary, FiniteSpace, Interval, Labels, Space
 
 Array = NDArray[np.float64]
@@ -157,8 +156,7 @@ class TopLabelCore(Core):
         below, above = s[left], s[left + 1]
         top = softmax(self.sharpness * p)
         at = below + share * (above - below)
-        inside = (share > 0.0) & (share < 1.0)
-        pulls = np.diag(top * inside * (above - below) * (self.grid * STEEPNESS))
+        pulls = np.diag(top * (above - below) * hat_slopes(self.grid, p))
         pulls += self.sharpness * (np.diag(at * top) - np.outer(at * top, top))
         value: Array = (p[:, None] - np.eye(self.labels)).T @ pulls
         return value

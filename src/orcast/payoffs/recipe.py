@@ -170,6 +170,7 @@ class BoundedCore(Core):
         self.core, self.limit, self.size = core, limit, core.size
         self.table, self.spans = core.table, core.spans  # type: ignore[method-assign]
         self.field, self.jacobian = core.field, core.jacobian  # type: ignore[method-assign]
+        self.exact_jacobian = core.exact_jacobian  # type: ignore[method-assign]
 
     @property
     def witness(self) -> Witness:
