@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import datetime
 import json
 import math
@@ -126,8 +127,9 @@ class Forecaster:
             plain_id(id)
             if id in self._waiting:
                 raise ValueError(f"expected a new id, got {id!r}, which already waits for its outcome")
-        rows = self._rows(forecast, experts)
         features = None if x is None else plain_features(x)
+        was = self._engine, self._experts
+        rows = self._rows(forecast, experts)
         waiting = self._waiting
         pending, reserved = self._outstanding(), self._reserved
         replaced = waiting.get(None) if id is None else None
@@ -142,17 +144,21 @@ class Forecaster:
         if gone is not None:
             pending = min(pending, float(len(waiting) - 1))
             reserved = max(reserved - float(gone.page.note[_ledger.OVERDRAFT]), 0.0) if len(waiting) > 1 else 0.0
-        page = self._engine.predict(rows, features, pending=pending, reserved=reserved)
-        if gone is not None:
-            self._take(None if replaced is not None else oldest)
-        self._reserved += float(page.note[_ledger.OVERDRAFT])
-        self._issued += 1
-        waiting[id] = _Waiting(page, self._issued)
+        try:
+            page = self._engine.predict(rows, features, pending=pending, reserved=reserved)
+        except BaseException:
+            self._engine, self._experts = was
+            raise
         if gone is not None and replaced is None:
             _say(
                 f"{self.max_pending} rounds wait for their outcome (max_pending); the oldest, {oldest!r}, is dropped",
                 RuntimeWarning,
             )
+        if gone is not None:
+            self._take(None if replaced is not None else oldest)
+        self._reserved += float(page.note[_ledger.OVERDRAFT])
+        self._issued += 1
+        waiting[id] = _Waiting(page, self._issued)
         return self._engine.forecast(page)
 
     def update(self, y: Any, *, id: Hashable = None) -> None:
@@ -362,13 +368,20 @@ class Forecaster:
                     played.append(p.probability() if isinstance(self.space, Binary) else p.mass)
                 self._engine.update(page, y)
         except BaseException:
-            self._bind(self._experts, sizes)
-            self._engine.restore(before)
+            self._roll_back(before, sizes)
             raise
         if isinstance(self.space, Binary):
             return np.array(played)
         width = len(wanted) if isinstance(self.space, OrderedSpace) else self.space.cells
         return np.array(played).reshape(len(values), width)
+
+    def _roll_back(self, before: dict[str, Array], sizes: Sequence[int] | None) -> None:
+        """As things were; no function of the user's is called for it."""
+        for name, array in self._engine.arrays().items():
+            if name in before:
+                array[...] = before[name]
+        if sizes is None and hasattr(self._engine, "forget_sizes"):
+            self._engine.forget_sizes()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.space}, {self.guarantee})"
@@ -433,14 +446,14 @@ def plain_features(x: Any) -> Any:
         for key, value in x.items():
             if not isinstance(key, str) or not _is_plain(value):
                 raise TypeError(f"expected features as plain values by name, got {short(key)}: {short(value)}")
-        return dict(x)
+        return copy.deepcopy(dict(x))
     if _is_plain(x):
-        return x
+        return copy.deepcopy(x)
     raise TypeError(f"expected features as plain values by name, got {short(x)}")
 
 
 def _is_plain(value: Any) -> bool:
-    if value is None or isinstance(value, (str, bool, int, float, np.number, np.bool_)):
+    if value is None or isinstance(value, (str, bool, int, float, np.floating, np.integer, np.bool_)):
         return True
     if isinstance(value, (datetime.date, np.datetime64)):
         return True

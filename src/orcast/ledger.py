@@ -250,7 +250,9 @@ def settle(
                 if one_sided == 0 or total[j] > 0.0:
                     own += total[j] * total[j]
             square += own
-            groups[row, GROUP_BUDGET] += c * c * layout.bounds[part]
+            # with d outcomes booked since the forecast, the group's own sum has moved by at most d roots of its bound
+            late = account[ROUNDS] - 1.0 - note[ROUNDS_THEN]
+            groups[row, GROUP_BUDGET] += (c * c + 2.0 * abs(c) * late) * layout.bounds[part]
             groups[row, GROUP_COUNT] += abs(c)
             excess = own - groups[row, GROUP_BUDGET]
             if excess > 0.0:

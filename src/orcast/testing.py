@@ -51,6 +51,9 @@ def check_payoff(payoff: Payoff, space: Space, *, x: Any = None, trials: int = 1
         for part, core, board_cells in cores_of(payoff, space, rng, x):
             for turn in range(4):
                 p, other = random_masses(board_cells, rng), random_masses(board_cells, rng)
+                if turn == 2:
+                    p = 1e-7 * p
+                    p[int(rng.integers(board_cells))] += 1.0 - p.sum()
                 if turn % 2:
                     # from one end of the space to the other, past every threshold that a context may have
                     p, other = leaning(p, -1.0), leaning(other, 1.0)
@@ -295,8 +298,7 @@ def _check_within_spans(part: Part, core: Core, p: Array, k: int, booked: Array)
 
 def _check_bounded(part: Part, core: Core, p: Array) -> None:
     low, high = core.spans(p)
-    largest = float((np.minimum(low * low, high * high)).sum(axis=0).max()) if low is not high else None
-    square = float((low * low).sum(axis=0).max()) if largest is None else largest
+    square = float(np.maximum(low * low, high * high).sum(axis=0).max())
     if not square <= part.bound * (1.0 + 1e-9):
         raise PayoffError(
             f"expected a bounded payoff (a squared norm of at most {part.bound:g}), got {square:.6g} of {part.payoff!r}"
@@ -352,7 +354,7 @@ def candidates(game: Forecaster, id: Any = None, points: int = 3) -> list[Any]:
     found = {float(left[0]), float(right[-1])}
     for a, b in zip(left, right, strict=True):
         found.update(float(a + (b - a) * i / (points - 1)) for i in range(points))
-    return sorted(y for y in found if space.low <= y <= space.high)
+    return sorted(y for y in found if max(space.low, -1e100) <= y <= min(space.high, 1e100))
 
 
 def worst_outcome(

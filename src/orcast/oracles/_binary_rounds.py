@@ -32,6 +32,7 @@ POOL, LOSS, COUNT, EXCESS, SEEN = 0, 1, 2, 3, 4
 RIVAL_SIZE = 5
 # The rate at which rivals are weighed, and the most that one round can cost.
 POOL_RATE, MOST_LOSS = 1.0, 8.0
+MISSING = -1.0
 
 
 class BinaryRules(NamedTuple):
@@ -106,7 +107,8 @@ def predict(rules, state, words, pending, reserved, rnd):
     rnd[WORD] = x
     for e in range(rivals):
         units[e] = 0.0
-        xs[e] = 0.5
+        # without a regret nothing else tells that an expert is missing
+        xs[e] = 0.5 if rules.regret else MISSING
         if words.shape[0] > 0 and not np.isnan(words[e]):
             xs[e] = words[e]
             if rules.regret:
@@ -206,7 +208,7 @@ def update(rules, state, rnd, reserved, y):
     weight = 1.0 / math.sqrt(1.0 + rnd[PENDING])
     fade = 1.0 - (1.0 - _binary.LOSS_KEEP) * weight
     for e in range(rivals):
-        present = rnd[RIVALS_AT + rivals + e] > 0.0 or not rules.regret
+        present = rnd[RIVALS_AT + rivals + e] > 0.0 if rules.regret else rnd[RIVALS_AT + e] != MISSING
         x = rnd[RIVALS_AT + e] if present else rnd[WORD]
         rival = state.rivals[e]
         own = min(-math.log(max(x if y > 0.5 else 1.0 - x, 1e-300)), MOST_LOSS)

@@ -348,3 +348,12 @@ def play(rules, memory, n, mix, pending, reserved, rnd, witness):
     for k in range(n):
         p[k] = best[k]
     judge(rules, memory, n, rnd, p, free, square, desk)
+
+
+@kernel
+def rejudge(rules, memory, n, rnd, reserved, witness):
+    """The certificate of what a round plays, however it was found; returns how far it is from holding."""
+    desk = new_desk(rules, memory, n, rnd, witness)
+    square = squared_norm(rules.layout.sides, memory.total)
+    free = room(rules.layout, memory.account, memory.groups, memory.total, square, rnd.context, rules.keep, reserved)
+    return judge(rules, memory, n, rnd, rnd.cells[PLAYED], free, square, desk)

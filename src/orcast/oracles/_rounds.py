@@ -425,13 +425,19 @@ def update(rules, memory, rnd, reserved, y, at):
 
 
 @kernel
-def run(rules, memory, experts, contexts, outcomes, levels, rnd, quantiles, held):
-    """Many rounds in one go, each outcome known before the next forecast; reads the quantiles at `levels` of each."""
+def run(rules, memory, experts, contexts, outcomes, levels, start, rnd, quantiles, held):
+    """Many rounds in one go, each outcome known before the next forecast; reads the quantiles at `levels` of each.
+
+    Stops before the outcome of a round whose certificate does not hold, and returns which that is.
+    """
     nothing = np.empty(0)
-    for t in range(outcomes.shape[0]):
+    for t in range(start, outcomes.shape[0]):
         rnd.context[:] = contexts[t]
         predict(rules, memory, experts[t], 0.0, 0.0, rnd)
+        if rnd.note[_ledger.HOLDS] == 0.0:
+            return t
         n = int(rnd.info[CELLS])
         read_quantiles(n, rnd.cells[LEFT], rnd.cells[RIGHT], rnd.cells[PLAYED], levels, quantiles[t])
-        held[t] = rnd.note[_ledger.HOLDS]
+        held[t] = 1.0
         update(rules, memory, rnd, 0.0, outcomes[t], nothing)
+    return outcomes.shape[0]

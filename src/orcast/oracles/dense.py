@@ -45,10 +45,13 @@ class DensePage:
     features: Any = None
     cores: list[Core] | None = None
     temperature: float = 0.0
+    states: list[dict[str, Array]] | None = None  # what the parts remembered then: their cores depend on it
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Everything of it but the features."""
         own = {f"round/{name}": array for name, array in self.round._asdict().items()}
+        for i, state in enumerate(self.states or []):
+            own.update({f"part/{i}/{name}": array for name, array in state.items()})
         return {**own, "context": self.context, "note": self.note, "temperature": np.array([self.temperature])}
 
 
@@ -315,28 +318,36 @@ class DenseEngine:
             return self._predict(experts, features, pending, reserved)
         except BaseException:
             # what a refused round said of the sizes does not count
-            self._ledger, self.sizes = None, None
+            self.forget_sizes()
             raise
+
+    def forget_sizes(self) -> None:
+        """As before the first round, where its sizes were not known."""
+        if UNKNOWN in [part.size for part in self.terms.parts]:
+            self._ledger, self.sizes = None, None
 
     def _predict(self, experts: Array | None, features: Any, pending: float, reserved: float) -> DensePage:
         rounds = 0 if self._ledger is None else self._ledger.rounds
         context = self.terms.context(self.prior.known(self.terms, experts, features, rounds))
         rnd, mix = self.prior.open(experts, float(pending))
         cores = self._cores(rnd, features)
-        page = DensePage(rnd, np.array(context), np.zeros(_ledger.NOTE_SIZE), features, cores)
+        states = [{name: array.copy() for name, array in state.items()} for state in self.states]
+        page = DensePage(rnd, np.array(context), np.zeros(_ledger.NOTE_SIZE), features, cores, 0.0, states)
         self._play(page, mix, pending, reserved)
         if page.note[_ledger.HOLDS] == 0.0 and isinstance(self.prior, OrderedPrior):
             even, even_mix = self.prior.recell(rnd, mix)
-            other = DensePage(even, page.context, page.note.copy(), features, self._cores(even, features))
+            own = self._cores(even, features)
+            other = DensePage(even, page.context, page.note.copy(), features, own, 0.0, states)
             self._play(other, even_mix, pending, reserved)
             if other.note[_ledger.HOLDS] > 0.0:
                 even.cells[_state.TILT] = 0.0
                 return other
         return page
 
-    def _cores(self, rnd: Any, features: Any) -> list[Core]:
+    def _cores(self, rnd: Any, features: Any, states: list[dict[str, Array]] | None = None) -> list[Core]:
         board = self.prior.board(rnd, features)
-        cores = [part.core(board, state) for part, state in zip(self.terms.parts, self.states, strict=True)]
+        known = self.states if states is None else states
+        cores = [part.core(board, state) for part, state in zip(self.terms.parts, known, strict=True)]
         if self.sizes is None:
             self._make_ledger([core.size for core in cores])
         assert self.sizes is not None
@@ -381,7 +392,7 @@ class DenseEngine:
     def payoff(self, page: DensePage, y: Any) -> Array:
         """The core payoff that an outcome would book."""
         if page.cores is None:
-            page.cores = self._cores(page.round, page.features)
+            page.cores = self._cores(page.round, page.features, page.states)
         p = self.prior.played(page.round)
         k, near = self.prior.place(page.round, y), self.prior.near(page.round, y)
         return np.concatenate([core.booked(p, k, near) for core in page.cores])
@@ -441,7 +452,7 @@ class DenseEngine:
             return
         layout = self.ledger.layout
         p = self.prior.played(page.round)
-        cores = page.cores or self._cores(page.round, page.features)
+        cores = page.cores or self._cores(page.round, page.features, page.states)
         for number, (core, name) in enumerate(zip(cores, self.terms.names, strict=True)):
             start, size, groups, _, at, one_sided = (int(v) for v in layout.parts[number])
             for group in range(groups):
@@ -494,7 +505,11 @@ class DenseEngine:
         note, temperature = np.zeros(_ledger.NOTE_SIZE), np.zeros(1)
         for name, mine in (("context", context), ("note", note), ("temperature", temperature)):
             mine[...] = like(name, arrays[name], mine)
-        return DensePage(rnd, context, note, features, None, float(temperature[0]))
+        states = [part.state() for part in self.terms.parts]
+        for i, state in enumerate(states):
+            for name, mine in state.items():
+                mine[...] = like(name, arrays[f"part/{i}/{name}"], mine)
+        return DensePage(rnd, context, note, features, None, float(temperature[0]), states)
 
 
 def _learn_losses(core: RegretCore, state: dict[str, Array], p: Array, k: int, y: Any) -> None:

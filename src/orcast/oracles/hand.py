@@ -25,9 +25,9 @@ Array = NDArray[np.float64]
 STRICT, STRICT_STEPS, TRUSTED = 1e-8, 40, 1e-3
 CONTINUATION, LOWEST = 40, 1e-5
 # Along a branch: first and largest step, when it is given up, how many steps, and how exact they are.
-FIRST_STEP, LARGEST_STEP, LEAST_STEP, ARC_STEPS, CORRECTIONS, ON_BRANCH = 0.1, 0.5, 1e-5, 600, 6, 1e-7
+FIRST_STEP, LARGEST_STEP, LEAST_STEP, ARC_STEPS, CORRECTIONS, ON_BRANCH = 0.1, 0.5, 1e-5, 1000, 6, 1e-7
 # A step that turns further than this has lost the branch.
-LEAST_COSINE = 0.8
+LEAST_COSINE, CORNER = 0.8, 2e-3
 
 
 class Hand:
@@ -60,6 +60,7 @@ class Hand:
         self.missing = math.inf
         self.best: Array = np.empty(0)
         self.temperature = 0.0
+        self._side = 0.0
 
     def rescale(self, p: Array) -> None:
         """Fix the units of the regrets while an equation is solved."""
@@ -131,6 +132,7 @@ class Hand:
         here = np.append(lp, math.log(temperature))
         lowest = math.log(LOWEST * min(self.usual, 1.0))
         top = here[-1] + 1.0
+        self._side = 0.0
         down = np.zeros(n + 1)
         down[-1] = -1.0
         tangent = self._tangent(self._on_branch(here, log_prior)[1], down, scale)
@@ -142,8 +144,8 @@ class Hand:
             turned = None
             if there is not None:
                 turned = self._tangent(self._on_branch(there, log_prior)[1], tangent, scale)
-            if there is None or turned is None or _along(turned, tangent, scale) < LEAST_COSINE:
-                # too far: on no branch, or on another one
+            if there is None or turned is None or (step > CORNER and _along(turned, tangent, scale) < LEAST_COSINE):
+                # too far: on no branch, or on another one (fields have kinks, so a short step may turn sharply)
                 step *= 0.4
                 if step < LEAST_STEP:
                     return
@@ -187,7 +189,13 @@ class Hand:
         except np.linalg.LinAlgError:
             return None
         size = math.sqrt(float((weights * tangent) @ tangent))
-        return tangent / size if math.isfinite(size) and size > 0.0 else None
+        if not math.isfinite(size) or size == 0.0:
+            return None
+        # a corner may turn the branch by more than a right angle; the sign of this determinant does not change on it
+        side = float(np.linalg.slogdet(np.vstack((matrix, tangent * weights)))[0])
+        if self._side == 0.0:
+            self._side = side
+        return tangent / size if side == self._side else -tangent / size
 
     def _corrected(
         self, guess: Array, here: Array, tangent: Array, step: float, log_prior: Array, scale: float

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,13 @@ from orcast.contexts import Known
 from orcast.forecasts import Forecast
 from orcast.ledger import Guarantee, Layout, Ledger
 from orcast.oracles import _cells, _groups, _ordered, _pack, _play, _rounds, _state, _tracker
+from orcast.oracles._dense import MOST_CELLS
 from orcast.oracles._pack import Shapes, length, memory_shapes, round_shapes, views
 from orcast.oracles._state import Memory, Round, Rules
 from orcast.oracles.explain import Piece, explanation
+from orcast.oracles.hand import Hand
 from orcast.oracles.terms import Terms
-from orcast.payoffs import Board, NoRegret
+from orcast.payoffs import Board, NoRegret, Part
 from orcast.payoffs.cores import ExplicitCore
 from orcast.payoffs.recipe import BoundedCore
 from orcast.spaces import TAIL_MASS, OrderedSpace
@@ -109,6 +112,8 @@ class OrderedEngine:
                 own = part.payoff.scores  # type: ignore[attr-defined]
                 places.append([at_regret[score.name] + e for score in own for e in range(count)])
         layout = terms.layout(places)
+        cuts = np.concatenate(([0], np.cumsum([part.size for part in terms.parts]))).astype(int)
+        self._apart = terms.layout([range(a, b) for a, b in pairwise(cuts)])
         jumps = [part.jumps for part in terms.parts if part.jumps.size]
         self.ledger = Ledger(layout, keep=terms.keep)
         self.rules = Rules(
@@ -218,6 +223,8 @@ class OrderedEngine:
         rows = self.experts_or_own(experts)
         if not self.explicit:
             _pack.predict(self.rules, self._memory, rows, float(pending), reserved, page.row, page.slots)
+            if page.note[_ledger.HOLDS] == 0.0:
+                self._rescue(page, reserved)
             return page
         mix = np.empty(self.capacity)
         rnd = page.round
@@ -231,7 +238,53 @@ class OrderedEngine:
             even.cells[_state.TILT] = 0.0
             if other.note[_ledger.HOLDS] > 0.0:
                 return other
+            self._rescue(page, reserved)
         return page
+
+    def _rescue(self, page: Page, reserved: float) -> None:
+        """Where the compiled search lost the branch of equilibria, follow it around its folds; kept if that holds."""
+        rnd = page.round
+        n = int(rnd.info[_state.CELLS])
+        if not self.terms.parts or n > MOST_CELLS:
+            return
+        board = board_of(self.space, rnd, page.features)
+        cores = [part.core(board, self._losses(part, board)) for part in self.terms.parts]
+        hand = Hand(self.ledger, self._apart, cores, rnd.context, reserved, self.rules.temperature)
+        for prior in (rnd.cells[_state.PRIOR, :n], np.full(n, 1.0 / n)):
+            if hand.missing > 0.0:
+                hand.follow(10.0 * self.rules.temperature, np.log(np.maximum(prior, 1e-12)))
+        if hand.missing > 0.0:
+            return
+        before = page.row.copy()
+        p = np.exp(hand.best)
+        rnd.cells[_state.PLAYED, :n] = p / p.sum()
+        rnd.cells[_state.TILT, :n] = 0.0
+        rnd.info[_state.TEMPERATURE] = hand.temperature
+        witness = self._witness_table(page.cores or [], n)
+        if _play.rejudge(self.rules, self.memory, n, rnd, reserved, witness) > 0.0:
+            page.row[:] = before
+
+    def _losses(self, part: Part, board: Board) -> dict[str, Array]:
+        """What the dense form of a regret wants to know of its rivals."""
+        if not isinstance(part.payoff, NoRegret):
+            return {}
+        rivals = self.memory.rivals
+        square = (board.high - board.low) ** 2
+        sums = {"crps": rivals[:, _state.LOSS], "mse": rivals[:, _state.SQUARE] * square}
+        return {
+            "loss": np.array([sums[score.name] for score in part.payoff.scores]),
+            "count": rivals[:, _state.COUNT],
+        }
+
+    def _witness_table(self, cores: list[ExplicitCore], n: int) -> Array:
+        """Mean, least and largest value of each witness in each cell; powers are the kernels' business."""
+        witness = np.zeros((3, self.rules.witnesses, self.capacity))
+        at = self.rules.orders
+        for core in cores:
+            for row, values in enumerate((core.witness.mean, core.witness.low, core.witness.high)):
+                witness[row, at : at + core.size, :n] = values
+            at += core.size
+        return witness
 
     def copied(self, page: Page) -> Page:
         """The same round in arrays of its own."""
@@ -243,13 +296,7 @@ class OrderedEngine:
     def _play(self, rnd: Round, mix: Array, pending: float, reserved: float, features: Any) -> list[ExplicitCore]:
         n = int(rnd.info[_state.CELLS])
         cores = self._cores(rnd, features)
-        witness = np.zeros((3, self.rules.witnesses, self.capacity))
-        at = self.rules.orders
-        for core in cores:
-            rows = (core.witness.mean, core.witness.low, core.witness.high)
-            for row, values in enumerate(rows):
-                witness[row, at : at + core.size, :n] = values
-            at += core.size
+        witness = self._witness_table(cores, n)
         _play.play(self.rules, self.memory, n, mix[:n], float(pending), reserved, rnd, witness)
         for core in cores:
             if isinstance(core, BoundedCore):
@@ -280,7 +327,11 @@ class OrderedEngine:
             return
         rnd = page.round
         near = min(max(y, float(rnd.info[_state.LOW])), float(rnd.info[_state.HIGH]))
-        at = self._witnesses(page, near, self._cell(rnd, near))
+        k = self._cell(rnd, near)
+        at = self._witnesses(page, near, k)
+        for core in page.cores or []:
+            if isinstance(core, BoundedCore):
+                core.booked(rnd.cells[_state.PLAYED, : int(rnd.info[_state.CELLS])], k, near)
         _rounds.update(self.rules, self.memory, rnd, reserved, y, at)
 
     def _cell(self, rnd: Round, near: float) -> int:
@@ -302,7 +353,9 @@ class OrderedEngine:
     @property
     def runs(self) -> bool:
         """Whether whole histories can be played in one compiled loop."""
-        return not self.explicit and not self.terms.needs_last
+        return (
+            not self.explicit and not self.terms.needs_last and not (self.terms.needs_expert and self.rules.experts > 1)
+        )
 
     def run(
         self, experts: Array, features: list[Any] | None, outcomes: Array, levels: Array
@@ -315,9 +368,23 @@ class OrderedEngine:
             for t in range(outcomes.size):
                 x = None if features is None else features[t]
                 contexts[t] = self.terms.context(self.known(experts[t], x, self.terms, 0))
-        _rounds.run(
-            self.rules, self.memory, experts, contexts, outcomes, levels, self.new_page().round, quantiles, held
-        )
+        page = self.new_page()
+        rnd = page.round
+        t = 0
+        while True:
+            t = int(_rounds.run(self.rules, self.memory, experts, contexts, outcomes, levels, t, rnd, quantiles, held))
+            if t == outcomes.size:
+                break
+            # a round for Python, as in predict and update
+            self._rescue(page, 0.0)
+            n = int(rnd.info[_state.CELLS])
+            cells = rnd.cells
+            _cells.read_quantiles(
+                n, cells[_state.LEFT], cells[_state.RIGHT], cells[_state.PLAYED], levels, quantiles[t]
+            )
+            held[t] = page.note[_ledger.HOLDS]
+            _pack.update(self.rules, self._memory, page.row, page.slots, 0.0, outcomes[t])
+            t += 1
         return quantiles, held > 0.0
 
     # --- what users see

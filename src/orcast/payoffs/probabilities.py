@@ -353,7 +353,7 @@ class DistributionCalibration(Payoff):
 
     def _plain(self) -> dict[str, Any]:
         return {
-            "anchors": self.anchors if isinstance(self.anchors, int) else f"{self.count} given",
+            "anchors": self.anchors if isinstance(self.anchors, int) else f"given: {list(self.anchors)!r}",
             "width": self.width,
             "thresholds": self.thresholds,
         }

@@ -160,7 +160,7 @@ class Recipe(Payoff):
         return np.outer(c, expected - real).ravel()
 
     def _plain(self) -> dict[str, Any]:
-        return {"bound": self.limit}
+        return {"bound": self.limit, "jumps": None if self.jumps is None else self.jumps.tolist()}
 
 
 class BoundedCore(Core):
@@ -322,4 +322,4 @@ class Custom(Payoff):
         return vector(self.function, x, forecast, y, what="payoff")
 
     def _plain(self) -> dict[str, Any]:
-        return {"bound": self.limit, "one_sided": self.one_sided}
+        return {"bound": self.limit, "one_sided": self.one_sided, "jumps": self.jumps.tolist()}
