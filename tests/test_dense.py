@@ -13,7 +13,8 @@ import orcast as oc
 from helpers import Vector, bound_to, certified, fast_payoff, positive, whole
 from orcast import ledger
 from orcast.oracles import _dense, _state
-from orcast.oracles.dense import DenseEngine, DensePage, Hand
+from orcast.oracles.dense import DenseEngine, DensePage
+from orcast.oracles.hand import Hand
 from orcast.oracles.ordered import OrderedEngine
 from orcast.oracles.terms import Terms
 from orcast.payoffs import Payoff
@@ -129,14 +130,11 @@ def test_both_issue_the_same_certificate(name: str, space: Any) -> None:
     for seed in range(2 if name == "everything" else 4):
         fast, page, slow, dense, features = a_round(space, FAST[name], seed)
         worst, _, bound = certified(fast, page.round, features)
-        size = int(slow.cuts[-1])
-        owed, factors = np.empty((2, size))
-        ledger.combine(slow.ledger.layout, slow.ledger.total, dense.context, 1.0, owed, factors)
-        hand = Hand(slow, dense, owed, factors, slow.ledger.square, 1e6)
+        hand = Hand(slow.ledger, slow.ledger.layout, dense.cores, dense.context, 0.0, 8.0)
         n = int(page.round.info[_state.CELLS])
         hand.consider(np.log(np.maximum(page.round.cells[_state.PLAYED, :n], 1e-300)), 1.0)
-        assert dense.note[ledger.WORST] == pytest.approx(worst, rel=1e-6, abs=1e-6)
-        assert dense.note[ledger.BOUND] == pytest.approx(bound, rel=1e-6, abs=1e-6)
+        assert hand.note[ledger.WORST] == pytest.approx(worst, rel=1e-6, abs=1e-6)
+        assert hand.note[ledger.BOUND] == pytest.approx(bound, rel=1e-6, abs=1e-6)
         assert page.note[ledger.WORST] == pytest.approx(worst, rel=1e-6)
 
 
@@ -155,9 +153,7 @@ def test_both_feel_the_same_pull(name: str) -> None:
             for node, weight in zip(NODES, MEAN_WEIGHTS, strict=True):
                 y = float(left[k] + node * (right[k] - left[k]))
                 mean[k] += weight * (pull @ fast_payoff(fast, rnd, y, k, features))
-        owed, factors = np.empty((2, int(slow.cuts[-1])))
-        ledger.combine(slow.ledger.layout, slow.ledger.total, dense.context, 1.0, owed, factors)
-        hand = Hand(slow, dense, owed, factors, 0.0, 0.0)
+        hand = Hand(slow.ledger, slow.ledger.layout, dense.cores, dense.context, 0.0, 8.0)
         hand.rescale(p)
         field = np.zeros(n)
         for core, s in zip(hand.cores, hand.owed, strict=True):

@@ -155,7 +155,9 @@ def slow_settle(game: Game, note: Vector) -> tuple[Vector, Vector, Vector]:
     account[ledger.WEIGHT] = keep * account[ledger.WEIGHT] + 1.0
     account[ledger.HELD] += note[ledger.HOLDS]
     bounds = np.repeat(layout.bounds, layout.parts[:, ledger.GROUPS])
-    groups[:, ledger.GROUP_BUDGET] = keep**2 * groups[:, ledger.GROUP_BUDGET] + c**2 * bounds
+    late = account[ledger.ROUNDS] - 1.0 - note[ledger.ROUNDS_THEN]
+    groups[:, ledger.GROUP_BUDGET] *= keep**2
+    groups[:, ledger.GROUP_BUDGET] += (c**2 + 2.0 * np.abs(c) * late) * bounds
     groups[:, ledger.GROUP_COUNT] = keep * groups[:, ledger.GROUP_COUNT] + np.abs(c)
     squares = np.concatenate([(sums**2).sum(axis=1) for sums in blocks(layout, total)])
     over = np.maximum(squares - groups[:, ledger.GROUP_BUDGET], 0.0)

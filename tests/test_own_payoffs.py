@@ -95,8 +95,8 @@ def test_mended_they_pass() -> None:
 
 
 def test_an_inconsistent_payoff_loses_against_nature() -> None:
-    """That is why it is checked: no forecast can keep its promise."""
-    with pytest.raises(PayoffError, match=SENTENCE):
+    """No forecast can keep its promise, so it is refused in its first round."""
+    with pytest.raises(ValueError, match=SENTENCE):
         check_guarantee(oc.Custom(lambda x, p, y: [1.0 - 0.1 * (y == "a")], bound=1.0), LABELS, rounds=25)
 
 
@@ -170,13 +170,13 @@ def broken_witness(bad: Fails) -> Any:
 
 
 def broken_custom(bad: Fails) -> Any:
-    return oc.Custom(lambda x, p, y: bad(y), bound=1.0)
+    return oc.Custom(lambda x, p, y: bad(y, p), bound=1.0)
 
 
 @pytest.mark.parametrize("wrong", WRONG)
 @pytest.mark.parametrize("make", [broken_context, broken_witness, broken_custom])
 def test_a_function_that_goes_wrong_changes_nothing(make: Callable[[Fails], Any], wrong: str) -> None:
-    bad = Fails(lambda *_: [0.5], WRONG[wrong])
+    bad = Fails(lambda *a: [a[0] - a[1].mean()] if make is broken_custom else [0.5], WRONG[wrong])
     game = oc.Forecaster(SPACE, make(bad))
     game.predict(oc.Normal(0.5, 0.1), x={})
     game.update(0.5)

@@ -139,6 +139,8 @@ class Bins(Context):
             soft = SOFT * narrowest if e.size > 1 else 0.0
         self.key, self.edges, self.source = key, e, source
         self.soft = number(soft, "soft (the width over which an edge is softened)", 0.0, narrowest)
+        if self.soft < 1e-100:
+            self.soft = 0.0
         self.name = key
         ends = ["-inf", *(f"{edge:g}" for edge in e), "inf"]
         self.labels = _labels(tuple(f"{key} in ({a}, {b}]" for a, b in itertools.pairwise(ends)))
@@ -296,7 +298,7 @@ def by(
         if other:
             raise TypeError("expected other= only with values=, got it with edges=, whose bins leave nothing out")
         return Bins(key, edges, soft=soft)
-    return Values(key, values or (), other)
+    return Values(key, () if values is None else values, other)
 
 
 def by_expert(what: str, *, edges: Iterable[float], soft: float | None = None) -> Context:

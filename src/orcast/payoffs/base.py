@@ -179,9 +179,9 @@ class Payoff:
 
     def __repr__(self) -> str:
         settings = [f"{key}={value}" for key, value in self._plain().items() if np.size(value) <= 4]
-        if self.context is not EVERYONE:
+        if getattr(self, "context", EVERYONE) is not EVERYONE:
             settings.append(f"context={self.context!r}")
-        if self.weight != 1.0:
+        if getattr(self, "weight", 1.0) != 1.0:
             settings.append(f"weight={self.weight:g}")
         return f"{type(self).__name__}({', '.join(settings)})"
 

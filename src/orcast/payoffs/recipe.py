@@ -197,15 +197,32 @@ class CustomCore(Core):
 
     def __init__(self, function: Callable[..., Any], board: Board, limit: float, one_sided: bool) -> None:
         self.function, self.board, self.limit, self.one_sided = function, board, limit, one_sided
-        if board.ordered:
-            # both ends and the middle of each cell, so that its mean (by Simpson's rule) and ends are known
-            self.points = (board.left[:, None] + PLACES * (board.right - board.left)[:, None]).ravel()
-            self.nodes = self.points.reshape(board.cells, PLACES.size).tolist()
-        else:
-            self.nodes = [[value] for value in board.values]
-        start = board.expert if board.expert.size else np.full(board.cells, 1.0 / board.cells)
-        self.size = self._at(board.forecast(start), self.nodes[0][0]).size
+        start = board.forecast(board.expert if board.expert.size else np.full(board.cells, 1.0 / board.cells))
+        self.size = self._at(start, float(board.left[0]) if board.ordered else board.space.value(0)).size  # type: ignore[attr-defined]
         self._last: tuple[bytes, Array] | None = None
+        if not board.ordered:
+            self.nodes = [[value] for value in board.values]
+            return
+        # a function of arrays can be asked often; one of a number at both ends and the middle of each cell
+        self.shares, self.weights = NODES, MEAN_WEIGHTS
+        self._lay_out()
+        self.at_once = self._many(start) is not None
+        if not self.at_once:
+            self.shares, self.weights = PLACES, SIMPSON
+            self._lay_out()
+
+    def _lay_out(self) -> None:
+        left, right = self.board.left, self.board.right
+        self.points = (left[:, None] + self.shares * (right - left)[:, None]).ravel()
+        self.nodes = self.points.reshape(self.board.cells, self.shares.size).tolist()
+
+    def _many(self, forecast: Any) -> Array | None:
+        return at_once(
+            lambda ys: self.function(self.board.features, forecast, ys),
+            lambda y: self._at(forecast, y),
+            self.points,
+            self.size,
+        )
 
     def _at(self, forecast: Any, y: Any) -> Array:
         return vector(self.function, self.board.features, forecast, y, what="payoff")
@@ -215,15 +232,10 @@ class CustomCore(Core):
         key = p.tobytes()
         if self._last is None or self._last[0] != key:
             forecast = self.board.forecast(p)
-            if self.board.ordered:
-                many = at_once(
-                    lambda ys: self.function(self.board.features, forecast, ys),
-                    lambda y: self._at(forecast, y),
-                    self.points,
-                    self.size,
-                )
+            if self.board.ordered and self.at_once:
+                many = self._many(forecast)
                 if many is not None:
-                    self._last = key, many.reshape(self.size, self.board.cells, PLACES.size)
+                    self._last = key, many.reshape(self.size, self.board.cells, self.shares.size)
                     return self._last[1]
             rows = [[self._at(forecast, y) for y in nodes] for nodes in self.nodes]
             sizes = {value.size for nodes in rows for value in nodes}
@@ -235,7 +247,7 @@ class CustomCore(Core):
     def table(self, p: Array) -> Array:
         """On average over each cell."""
         values = self._values(p)
-        table: Array = values @ SIMPSON if self.board.ordered else values[:, :, 0]
+        table: Array = values @ self.weights if self.board.ordered else values[:, :, 0]
         return table
 
     def spans(self, p: Array) -> tuple[Array, Array]:

@@ -390,7 +390,7 @@ class Points(FiniteSpace):
         """From its plain form; a distance function has no plain form."""
         if distance is not None:
             raise ValueError(
-                "expected the space to be given again, got Points with a distance function, which cannot be stored"
+                "expected space= to be given again for Points with a distance function, which is not saved, got none"
             )
         rows = _rows(points)
         if len(rows) > MOST_CELLS:
