@@ -15,15 +15,12 @@ from orcast.contexts import Context
 from orcast.payoffs.base import NOTHING, UNKNOWN, Board, Core, Part, Payoff
 from orcast.payoffs.calibration import closed, increasing
 from orcast.payoffs.cores import MEAN_WEIGHTS, NODES, ContextCore, ExplicitCore, Witness, at_once, vector, witness_on
-from orcast.spaces import FiniteSpace, Interval, OrderedSpace, Space, frozen
+from orcast.spaces import FiniteSpace, Interval, OrderedSpace, Space
 
 Array = NDArray[np.float64]
 
 # Where jumps of a witness are looked for.
 SCAN = 2049
-# Where a payoff of one's own is looked at within a cell, and the weights of its mean there.
-PLACES = frozen(np.array([1e-9, 0.5, 1.0]))
-SIMPSON = frozen(np.array([1.0, 4.0, 1.0]) / 6.0)
 # A mean under the forecast of more than this share of the root of the bound is not a rounding error.
 INCONSISTENT = 0.05
 
@@ -203,18 +200,9 @@ class CustomCore(Core):
         if not board.ordered:
             self.nodes = [[value] for value in board.values]
             return
-        # a function of arrays can be asked often; one of a number at both ends and the middle of each cell
-        self.shares, self.weights = NODES, MEAN_WEIGHTS
-        self._lay_out()
+        self.points = (board.left[:, None] + NODES * (board.right - board.left)[:, None]).ravel()
+        self.nodes = self.points.reshape(board.cells, NODES.size).tolist()
         self.at_once = self._many(start) is not None
-        if not self.at_once:
-            self.shares, self.weights = PLACES, SIMPSON
-            self._lay_out()
-
-    def _lay_out(self) -> None:
-        left, right = self.board.left, self.board.right
-        self.points = (left[:, None] + self.shares * (right - left)[:, None]).ravel()
-        self.nodes = self.points.reshape(self.board.cells, self.shares.size).tolist()
 
     def _many(self, forecast: Any) -> Array | None:
         return at_once(
@@ -235,7 +223,7 @@ class CustomCore(Core):
             if self.board.ordered and self.at_once:
                 many = self._many(forecast)
                 if many is not None:
-                    self._last = key, many.reshape(self.size, self.board.cells, self.shares.size)
+                    self._last = key, many.reshape(self.size, self.board.cells, NODES.size)
                     return self._last[1]
             rows = [[self._at(forecast, y) for y in nodes] for nodes in self.nodes]
             sizes = {value.size for nodes in rows for value in nodes}
@@ -247,7 +235,7 @@ class CustomCore(Core):
     def table(self, p: Array) -> Array:
         """On average over each cell."""
         values = self._values(p)
-        table: Array = values @ self.weights if self.board.ordered else values[:, :, 0]
+        table: Array = values @ MEAN_WEIGHTS if self.board.ordered else values[:, :, 0]
         return table
 
     def spans(self, p: Array) -> tuple[Array, Array]:
