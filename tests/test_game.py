@@ -563,3 +563,41 @@ def test_a_bad_run_on_binary_changes_nothing(bad: Callable[[oc.Recalibrator], ob
     with pytest.raises((TypeError, ValueError), match=SENTENCE):
         bad(game)
     assert state(game, tmp_path) == before
+
+
+def test_a_refused_first_round_does_not_name_the_experts() -> None:
+    game = oc.Recalibrator(oc.Interval(0, 1), oc.QuantileCalibration(context=oc.by("hour", values=range(3))))
+    with pytest.raises(ValueError, match="expected one of the values"):
+        game.predict(experts={"a": oc.Normal(0.5, 0.1), "b": oc.Normal(0.4, 0.1)}, x={"hour": 7})
+    game.predict(oc.Normal(0.5, 0.1), x={"hour": 1})
+    game.update(0.5)
+    assert game.guarantee.rounds == 1
+
+
+def test_features_are_those_of_the_forecast_not_of_the_update() -> None:
+    buffer = np.array([0.5])
+    payoff = oc.Recipe(lambda y, x: [x["scale"][0] * y], bound=1.0)
+    game = oc.Recalibrator(oc.Interval(0, 1), payoff)
+    game.predict(oc.Normal(0.5, 0.1), x={"scale": buffer})
+    buffer[0] = 100.0
+    game.update(0.9)
+    assert game.guarantee.rounds == 1
+
+
+def test_a_run_whose_function_keeps_failing_leaves_nothing_behind() -> None:
+    fails = {"after": 10**9, "calls": 0}
+
+    def witness(y: float) -> list[float]:
+        fails["calls"] += 1
+        if fails["calls"] > fails["after"]:
+            raise RuntimeError("no more")
+        return [0.5 if y > 0.5 else 0.0]
+
+    game = oc.Recalibrator(oc.Interval(0, 1), oc.Recipe(witness, bound=1.0, jumps=[0.5]))
+    before = {name: array.copy() for name, array in game._game._engine.arrays().items()}
+    fails["after"] = fails["calls"] + 1500
+    with pytest.raises(RuntimeError, match="no more"):
+        game.run([oc.Normal(0.5, 0.1)] * 50, [0.5] * 50)
+    after = game._game._engine.arrays()
+    assert all(np.array_equal(before[name], after[name]) for name in before)
+    assert game.guarantee.rounds == 0

@@ -1,11 +1,13 @@
 """State files: a stream goes on bit for bit, anything else is refused in a sentence, and a crash leaves no part."""
 
+import copy
 import datetime as dt
 import os
 import pickle
 import stat
 from collections.abc import Callable, Hashable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -425,3 +427,31 @@ def test_features_that_could_not_be_saved_are_refused(x: object) -> None:
     with pytest.raises(TypeError, match=SENTENCE):
         game.predict(expert(0), x=x)
     assert game.pending == ()
+
+
+@pytest.mark.parametrize(
+    ("space", "payoff", "expert", "y"),
+    [
+        (oc.Labels(["a", "b", "c"]), oc.DistributionCalibration(4, width=0.02), [0.2, 0.3, 0.5], "b"),
+        (oc.Labels(["a", "b", "c"]), None, [0.2, 0.3, 0.5], "b"),
+        (oc.Circle(24, cells=12), None, (3.0, 2.0), 5.0),
+    ],
+    ids=["distribution", "labels", "circle"],
+)
+def test_a_round_that_waits_while_others_are_booked_continues(
+    space: Any, payoff: Any, expert: Any, y: Any, tmp_path: Path
+) -> None:
+    """What its payoff took from the past belongs to the round, not to the state at the time of saving."""
+    game = oc.Forecaster(space, payoff, oracle=oc.Committee())
+    rng = np.random.default_rng(0)
+    for t in range(6):
+        game.predict(expert if isinstance(expert, tuple) else rng.dirichlet(np.ones(3)), id=t)
+    for t in range(5):
+        game.update(y, id=t)
+    game.save(tmp_path / "state")
+    twins = [game, oc.Forecaster.load(tmp_path / "state"), copy.deepcopy(game)]
+    for twin in twins:
+        twin.update(y, id=5)
+    masses = [twin.predict(expert).mass.tolist() for twin in twins]
+    assert masses[0] == masses[1] == masses[2]
+    assert twins[0].guarantee == twins[1].guarantee == twins[2].guarantee

@@ -33,6 +33,8 @@ from orcast.spaces import Binary, FiniteSpace, OrderedSpace
 Array = NDArray[np.float64]
 
 EASY, EASY_STEPS = 0.01, 8
+# Labels may be alike, cells of a line are not.
+UNLIKE = 0.02
 
 
 @dataclass(slots=True)
@@ -377,7 +379,7 @@ class DenseEngine:
         expert = np.log(np.maximum(board.expert, 1e-12)) if board.expert.size else even
         for log_prior in (log_mix, even, expert):
             if hand.missing > 0.0 and mix.size <= _dense.MOST_CELLS:
-                hand.follow(10.0 * usual, log_prior)
+                hand.follow(10.0 * usual, log_prior, 0.0 if board.ordered else UNLIKE)
             if hand.missing > 0.0 and log_prior is not log_mix:
                 hand.descend(1e3 * min(usual, 10.0), log_prior, log_prior)
         p = np.exp(hand.best)

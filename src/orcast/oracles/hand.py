@@ -28,7 +28,6 @@ CONTINUATION, LOWEST = 40, 1e-5
 FIRST_STEP, LARGEST_STEP, LEAST_STEP, ARC_STEPS, CORRECTIONS, ON_BRANCH = 0.1, 0.5, 1e-5, 1000, 6, 1e-7
 # A step that turns further than this has lost the branch.
 LEAST_COSINE, CORNER = 0.8, 2e-3
-UNLIKE = 0.02
 
 
 class Hand:
@@ -122,10 +121,13 @@ class Hand:
             if temperature < lowest:
                 return
 
-    def follow(self, temperature: float, log_prior: Array) -> None:
-        """Follow the branch that starts at the prior, folds included, until a certificate holds."""
-        # where cells are alike, branches cross; a hair's difference parts them
-        log_prior = _dense.normalised(log_prior + UNLIKE * np.cos(1.7 * np.arange(log_prior.size) ** 1.5))
+    def follow(self, temperature: float, log_prior: Array, unlike: float = 0.0) -> None:
+        """Follow the branch that starts at the prior, folds included, until a certificate holds.
+
+        Where cells are alike, branches cross: `unlike` parts them by that difference in the prior.
+        """
+        if unlike > 0.0:
+            log_prior = _dense.normalised(log_prior + unlike * np.cos(1.7 * np.arange(log_prior.size) ** 1.5))
         self.rescale(np.exp(log_prior))
         lp, error = self.equilibrium(temperature, log_prior, log_prior, STRICT, STRICT_STEPS)
         if error > TRUSTED:
