@@ -26,6 +26,8 @@ TITLE = "Calibration: every payoff on every space, against the greedy adversary"
 ROUNDS, SLOW_ROUNDS, QUICK_ROUNDS, WORKERS = 2000, 500, 100, 2
 SUMS = 10
 # Every so many rounds she looks at every cell, whatever its certificate says.
+# A game is broken off after this long; the line then says how many rounds were played.
+MOST_SECONDS = 12.0
 THOROUGH = 25
 STRICT_HELD, HELD = 1.0, 0.99
 # A ratio above this is printed as infinite.
@@ -289,7 +291,11 @@ def play(case: Case, rounds: int) -> Result:
         game.update(worst_outcome(game)[0])
     game = oc.Forecaster(space, payoff, oracle=oc.Committee())
     ratio, violations, uncertified, overlooked, seconds = 0.0, 0, 0, 0, 0.0
+    start = time.perf_counter()
     for t in range(rounds):
+        if time.perf_counter() - start > MOST_SECONDS:
+            rounds = t
+            break
         expert, x = expert_of(space, t, rng, steady), features_of(rng)
         begin = time.perf_counter()
         game.predict(expert, x=x)

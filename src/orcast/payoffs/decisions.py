@@ -67,32 +67,31 @@ class _WithUtility(Payoff):
         return 1.05 * max(float((table.max(axis=0) - table.min(axis=0)).max()), 1e-300)
 
     def _witness(self, board: Board, unit: float) -> Witness:
-        least, most = self._limits(board.space, board.forecast(board.expert), board.features, unit)
+        centre, half = self._limits(board.space, board.forecast(board.expert), board.features, unit)
 
         def worth(y: Any) -> Array:
-            return np.clip(self._worth(y, board.features), least, most) / unit
+            return np.clip(self._worth(y, board.features) - centre, -half, half) / unit
 
         def worths(ys: Array) -> Array:
             # an action may be worth the same whatever comes
             rows = [np.broadcast_to(self._called(action, ys, board.features), ys.shape) for action in self.actions]
-            value: Array = np.clip(np.array(rows).T, least, most).T / unit
+            value: Array = np.clip(np.array(rows).T - centre, -half, half).T / unit
             return value
 
         witness = witness_on(board, worth, len(self.actions), "utility", worths)
         spread = float((witness.high.max(axis=1) - witness.low.min(axis=1)).max())
-        if spread > 1.0 + 1e-6 and np.isinf(most).all():
+        if spread > 1.0 + 1e-6 and np.isinf(half):
             raise ValueError(
                 f"expected utilities of an action within a range of {unit:g}, got {spread * unit:g} "
                 "(utility_range= widens it)"
             )
         return witness
 
-    def _limits(self, space: Space, expert: Any, x: Any, unit: float) -> tuple[Any, Any]:
-        """Where utilities are cut off: nowhere on a bounded space, else half the range around the expert's median."""
+    def _limits(self, space: Space, expert: Any, x: Any, unit: float) -> tuple[Array, float]:
+        """Around what, and how far from it, utilities are cut off: nowhere on a bounded space, else half the range."""
         if not isinstance(space, OrderedSpace) or np.isfinite(space.high - space.low):
-            return -np.inf, np.inf
-        centre = self._worth(expert.median(), x)
-        return centre - 0.5 * unit, centre + 0.5 * unit
+            return np.zeros(len(self.actions)), np.inf
+        return self._worth(expert.median(), x), 0.5 * unit
 
     def _errors(self, space: Space, forecast: Any, y: Any, expert: Any, x: Any) -> tuple[Array, Array]:
         """Expected utilities, and those minus the real ones, as written."""
@@ -100,14 +99,15 @@ class _WithUtility(Payoff):
             table = np.array([self._worth(space.value(k), x) for k in range(space.cells)])
             expected = forecast.mass @ table
             return expected, expected - table[space.cell(space.outcome(y))]
-        least, most = self._limits(space, expert, x, self._range_on(space))
+        centre, half = self._limits(space, expert, x, self._range_on(space))
         left, right = closed(forecast)
         expected = np.zeros(len(self.actions))
         for a, b, mass in zip(left, right, forecast.mass, strict=True):
             nodes = [float(a + share * (b - a)) for share in NODES]
-            expected += mass * (MEAN_WEIGHTS @ np.array([np.clip(self._worth(node, x), least, most) for node in nodes]))
-        real = np.clip(self._worth(float(np.clip(y, left[0], right[-1])), x), least, most)
-        return expected, expected - real
+            worths = [np.clip(self._worth(node, x) - centre, -half, half) for node in nodes]
+            expected += mass * (MEAN_WEIGHTS @ np.array(worths))
+        real = np.clip(self._worth(float(np.clip(y, left[0], right[-1])), x) - centre, -half, half)
+        return expected + centre, expected - real
 
     def _plain(self) -> dict[str, Any]:
         return {"actions": [str(action) for action in self.actions], "utility_range": self.utility_range}
@@ -199,9 +199,10 @@ class SwapRegret(_WithUtility):
 
         def core(board: Board, state: dict[str, Array]) -> Core:
             witness = self._witness(board, unit)
+            centre, _ = self._limits(space, board.forecast(board.expert), board.features, unit)
 
             def best(p: Array) -> Array:
-                return softmax(self.sharpness * (witness.mean @ p))
+                return softmax(self.sharpness * (witness.mean @ p + centre / unit))
 
             def derivative(p: Array) -> Array:
                 c = best(p)
