@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from orcast.oracles._finite import FiniteMemory, FiniteRound
 from orcast.oracles._state import Round
 from orcast.oracles.explain import Piece, explanation
 from orcast.oracles.hand import STRICT_STEPS, Hand
-from orcast.oracles.ordered import OrderedEngine, board_of, like
+from orcast.oracles.ordered import OrderedEngine, board_of, forecast_of, like
 from orcast.oracles.terms import Terms
 from orcast.payoffs import Board, Core, NoRegret, Sum
 from orcast.payoffs.base import UNKNOWN
@@ -99,12 +100,12 @@ class OrderedPrior:
         """The masses played, to be written or read."""
         return rnd.cells[_state.PLAYED, : int(rnd.info[_state.CELLS])]
 
-    def keep(self, rnd: Round, p: Array, mix: Array, cold: bool) -> None:
+    def keep(self, rnd: Round, p: Array, mix: Array) -> None:
         """Remember what is played, and how it differs from the prior."""
         n = p.size
         rnd.cells[_state.PLAYED, :n] = p
         tilt = np.log(np.maximum(p, 1e-300)) - np.log(np.maximum(mix, 1e-300))
-        rnd.cells[_state.TILT, :n] = 0.0 if cold else np.clip(tilt, -6.0, 6.0)
+        rnd.cells[_state.TILT, :n] = np.clip(tilt, -6.0, 6.0)
 
     def near(self, rnd: Round, y: float) -> float:
         """The outcome clipped to the window of the round."""
@@ -128,15 +129,7 @@ class OrderedPrior:
 
     def forecast(self, rnd: Round, certificate: Any, why: Any) -> Any:
         """What users see."""
-        from orcast.forecasts import Forecast
-
-        n = int(rnd.info[_state.CELLS])
-        left, right = rnd.cells[_state.LEFT, :n].copy(), rnd.cells[_state.RIGHT, :n].copy()
-        if self.space.low == -math.inf:
-            left[0] = -math.inf
-        if self.space.high == math.inf:
-            right[-1] = math.inf
-        return Forecast._trusted(left, right, self.played(rnd).copy(), certificate, why)
+        return forecast_of(self.space, rnd.cells, int(rnd.info[_state.CELLS]), certificate, why)
 
     def memory(self) -> dict[str, Array]:
         """Everything that is carried from round to round."""
@@ -214,7 +207,7 @@ class FinitePrior:
         """The masses played."""
         return rnd.played
 
-    def keep(self, rnd: FiniteRound, p: Array, mix: Array, cold: bool) -> None:
+    def keep(self, rnd: FiniteRound, p: Array, mix: Array) -> None:
         """Remember what is played."""
         rnd.played[:] = p
 
@@ -299,7 +292,7 @@ class DenseEngine:
     def _make_ledger(self, sizes: Sequence[int]) -> None:
         self.sizes = [int(size) for size in sizes]
         self.cuts = np.concatenate(([0], np.cumsum(sizes)))
-        places = [range(a, b) for a, b in zip(self.cuts[:-1], self.cuts[1:], strict=True)]
+        places = [range(a, b) for a, b in pairwise(self.cuts)]
         self._ledger = Ledger(self.terms.layout(places), keep=self.terms.keep)
 
     @property
@@ -389,7 +382,7 @@ class DenseEngine:
                 core.check(p)
         page.temperature = hand.temperature
         page.note[:] = hand.note
-        self.prior.keep(page.round, p, mix, False)
+        self.prior.keep(page.round, p, mix)
 
     def payoff(self, page: DensePage, y: Any) -> Array:
         """The core payoff that an outcome would book."""

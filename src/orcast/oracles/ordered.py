@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from orcast import ledger as _ledger
 from orcast.contexts import Known
 from orcast.forecasts import Forecast
-from orcast.ledger import Guarantee, Layout, Ledger
+from orcast.ledger import Certificate, Guarantee, Layout, Ledger
 from orcast.oracles import _cells, _groups, _ordered, _pack, _play, _rounds, _state, _tracker
 from orcast.oracles._dense import MOST_CELLS
 from orcast.oracles._pack import Shapes, length, memory_shapes, round_shapes, views
@@ -393,16 +393,11 @@ class OrderedEngine:
         n = int(page.row[self._info][_state.CELLS])
         # the cells come first in the row
         cells = page.row[: (_state.PLAYED + 1) * self.capacity].reshape(-1, self.capacity)
-        left, right = cells[_state.LEFT, :n].copy(), cells[_state.RIGHT, :n].copy()
-        if self.space.low == -math.inf:
-            left[0] = -math.inf
-        if self.space.high == math.inf:
-            right[-1] = math.inf
         total = self.memory.total.copy()
-        return Forecast._trusted(
-            left,
-            right,
-            cells[_state.PLAYED, :n].copy(),
+        return forecast_of(
+            self.space,
+            cells,
+            n,
             _ledger.certificate(page.note),
             lambda: explanation(self.space, self._board(page), self._pieces(page, total)),
         )
@@ -502,6 +497,16 @@ def groups_of(layout: Layout) -> tuple[int, int]:
         return 0, 0
     most = int(counts.argmax())
     return int(layout.parts[most, _ledger.CONTEXT]), int(counts[most])
+
+
+def forecast_of(space: OrderedSpace, cells: Array, n: int, certificate: Certificate, why: Any) -> Forecast:
+    """What users see of a round's cells; where the space has no bound, the outer cell is open."""
+    left, right = cells[_state.LEFT, :n].copy(), cells[_state.RIGHT, :n].copy()
+    if space.low == -math.inf:
+        left[0] = -math.inf
+    if space.high == math.inf:
+        right[-1] = math.inf
+    return Forecast._trusted(left, right, cells[_state.PLAYED, :n].copy(), certificate, why)
 
 
 def board_of(space: OrderedSpace, rnd: Round, features: Any) -> Board:

@@ -227,17 +227,18 @@ class IntervalCore(Core):
 
     def jacobian(self, s: Array, p: Array) -> Array | None:
         """That of the quantiles."""
-        owed = np.zeros(self.quantiles.size)
-        np.add.at(owed, self.ends[:, 1], s)
-        np.subtract.at(owed, self.ends[:, 0], s)
-        return self.quantiles.jacobian(owed, p)
+        return self.quantiles.jacobian(self._on_levels(s), p)
 
     def exact_jacobian(self, s: Array, p: Array) -> Array | None:
         """That of the quantiles."""
+        return self.quantiles.exact_jacobian(self._on_levels(s), p)
+
+    def _on_levels(self, s: Array) -> Array:
+        """What is owed on intervals, as owed on the levels at their ends."""
         owed = np.zeros(self.quantiles.size)
         np.add.at(owed, self.ends[:, 1], s)
         np.subtract.at(owed, self.ends[:, 0], s)
-        return self.quantiles.exact_jacobian(owed, p)
+        return owed
 
 
 class IntervalCalibration(Payoff):

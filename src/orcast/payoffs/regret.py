@@ -121,23 +121,15 @@ def gap_at(score: Score, board: Board, p: Array, x: Array, k: int, y: Any) -> fl
         mine = pinball_at(levels, read_quantiles(board, p, levels), point)
         return float((mine - pinball_at(levels, read_quantiles(board, x, levels), point))[0])
     if isinstance(score, CRPS):
-        # the mean of a cell of no width is its value: cut the cell at the outcome
-        left = np.insert(board.left, k + 1, at)
-        right = np.insert(board.right, k, at)
-        width = board.right[k] - board.left[k]
-        share = (at - board.left[k]) / width if width > 0.0 else 1.0
-        cut = board._replace(left=left, right=right, cells=board.cells + 1)
-        parts = [np.insert(m, k + 1, m[k] * (1.0 - share)) for m in (p, x)]
-        for m in parts:
-            m[k] *= share
-        means, _, _ = crps_gap(cut, parts[0], parts[1])
-        width_0 = right[k] - left[k]
-        F0, G0 = float(parts[0][:k].sum()), float(parts[1][:k].sum())
-        start = means[k] - width_0 * (F0 - G0 + (parts[0][k] - parts[1][k]) / 3.0)
-        return float(start + width_0 * (2.0 * (F0 - G0) + parts[0][k] - parts[1][k]))
+        means, _, _ = crps_gap(board, p, x)
+        ahead, change = float(p[:k].sum() - x[:k].sum()), float(p[k] - x[k])
+        width = float(board.right[k] - board.left[k])
+        share = (at - float(board.left[k])) / width if width > 0.0 else 0.0
+        start = float(means[k]) - width * (ahead + change / 3.0)
+        return start + width * share * (2.0 * ahead + share * change)
     middle = 0.5 * (board.left + board.right)
-    mean, other = float(p @ middle), float(x @ middle)
-    return (mean - other) * (mean + other - 2.0 * at)
+    mine, other = float(p @ middle), float(x @ middle)
+    return (mine - other) * (mine + other - 2.0 * at)
 
 
 def loss_at(score: Score, board: Board, x: Array, k: int, y: Any) -> float:
