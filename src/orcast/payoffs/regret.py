@@ -128,8 +128,8 @@ def gap_at(score: Score, board: Board, p: Array, x: Array, k: int, y: Any) -> fl
         start = float(means[k]) - width * (ahead + change / 3.0)
         return start + width * share * (2.0 * ahead + share * change)
     middle = 0.5 * (board.left + board.right)
-    mine, other = float(p @ middle), float(x @ middle)
-    return (mine - other) * (mine + other - 2.0 * at)
+    mean, other = float(p @ middle), float(x @ middle)
+    return (mean - other) * (mean + other - 2.0 * at)
 
 
 def loss_at(score: Score, board: Board, x: Array, k: int, y: Any) -> float:
