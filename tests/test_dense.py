@@ -232,7 +232,7 @@ def test_the_residual_is_small_at_the_usual_temperature(space: Any) -> None:
     for _ in range(120):
         game.predict(random_masses(space.cells, rng))
         page = game._waiting[None].page
-        if page.temperature == engine.temperature:
+        if page.temperature == engine.player.temperature:
             (core,) = page.cores
             s = engine.ledger.layout.scale[0] * engine.ledger.total / page.temperature
             r, _ = _dense.residual(np.log(page.round.played), np.log(page.round.mix), lambda p: core.field(s, p))  # noqa: B023

@@ -272,6 +272,9 @@ class Certificate:
     ``worst_next`` bounds ||S + payoff||_+^2 over all outcomes and ``allowed`` is what the promise allows; ``bound`` is
     B_t, the largest squared payoff of this round.
 
+    The paper's own oracles also say ``half_space``, the largest <mean payoff, payoff> that they saw over Nature's
+    choices (at most 0 is what they aim at), and ``approximation``, by how much the true one may exceed it.
+
     >>> import orcast as oc
     >>> p = oc.Recalibrator(oc.Interval(0, 1)).predict(oc.Normal(0.5, 0.1))
     >>> p.certificate.holds, p.certificate.worst_next <= p.certificate.allowed
@@ -282,6 +285,8 @@ class Certificate:
     worst_next: float
     allowed: float
     bound: float
+    half_space: float | None = None
+    approximation: float | None = None
 
 
 @dataclass(frozen=True)
@@ -422,6 +427,13 @@ class Ledger:
         return {"total": self.total, "account": self.account, "groups": self.groups}
 
 
-def certificate(note: Array) -> Certificate:
-    """The public form of a note."""
-    return Certificate(bool(note[HOLDS] > 0.0), float(note[WORST]), float(note[ALLOWED]), float(note[BOUND]))
+def certificate(note: Array, half_space: float | None = None, approximation: float | None = None) -> Certificate:
+    """The public form of a note, and what a search says of its forecast."""
+    return Certificate(
+        bool(note[HOLDS] > 0.0),
+        float(note[WORST]),
+        float(note[ALLOWED]),
+        float(note[BOUND]),
+        None if half_space is None else float(half_space),
+        None if approximation is None else float(approximation),
+    )

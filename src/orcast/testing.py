@@ -257,8 +257,11 @@ def _open(payoff: Payoff, space: Space, rng: np.random.Generator, features: Any)
 def dense_engine(oracle: Committee, terms: Terms) -> DenseEngine:
     """The dense engine for any terms, even those that a compiled one would play."""
     from orcast.oracles.committee import FINITE, LEARNERS, MEMBERS
+    from orcast.oracles.engine import prior_for
+    from orcast.oracles.player import LogitPlayer
 
-    return DenseEngine(terms, temperature=oracle.temperature, learners=LEARNERS, members=MEMBERS, finite=FINITE)
+    prior = prior_for(terms, oracle.temperature, LEARNERS, MEMBERS, FINITE)
+    return DenseEngine(terms, prior, LogitPlayer(oracle.temperature))
 
 
 def cores_of(payoff: Payoff, space: Space, rng: np.random.Generator, x: Any) -> list[tuple[Part, Core, int]]:

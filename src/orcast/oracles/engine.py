@@ -12,6 +12,8 @@ from orcast.oracles.base import Engine
 from orcast.oracles.binary import BinaryEngine, plays
 from orcast.oracles.dense import DenseEngine
 from orcast.oracles.ordered import OrderedEngine
+from orcast.oracles.player import LogitPlayer
+from orcast.oracles.priors import FinitePrior, OrderedPrior, Prior
 from orcast.oracles.terms import Terms
 from orcast.spaces import OrderedSpace
 
@@ -36,4 +38,11 @@ def engine_for(
         return BinaryEngine(terms, temperature=usual, learns=len(members) > 0)
     if isinstance(terms.space, OrderedSpace) and all(part.kind in FAST for part in terms.parts):
         return OrderedEngine(terms, temperature=temperature, learners=learners, members=members)
-    return DenseEngine(terms, temperature=temperature, learners=learners, members=members, finite=finite, sizes=sizes)
+    return DenseEngine(terms, prior_for(terms, temperature, learners, members, finite), LogitPlayer(temperature), sizes)
+
+
+def prior_for(terms: Terms, temperature: float, learners: Array, members: Array, finite: Array) -> Prior:
+    """The committee's prior on the terms' space."""
+    if isinstance(terms.space, OrderedSpace):
+        return OrderedPrior(terms, temperature, learners, members)
+    return FinitePrior(terms, finite)

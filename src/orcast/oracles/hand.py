@@ -60,6 +60,7 @@ class Hand:
         self.missing = math.inf
         self.best: Array = np.empty(0)
         self.temperature = 0.0
+        self.said = np.zeros(3)  # what a search says of its forecast, see dense.SAYS
         self._side = 0.0
 
     def rescale(self, p: Array) -> None:
