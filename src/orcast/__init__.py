@@ -53,6 +53,11 @@ _HOME = {
     "Guarantee": "ledger",
     "Equilibrium": "oracles",
     "Committee": "oracles",
+    "Orca": "oracles",
+    "Softmax": "oracles",
+    "GaussianMixture": "oracles",
+    "MonteCarlo": "oracles",
+    "Adam": "oracles",
     "Forecaster": "game",
     "Recalibrator": "recalibrator",
     "check_payoff": "testing",
@@ -74,7 +79,7 @@ if TYPE_CHECKING:
     from orcast.game import Forecaster
     from orcast.ledger import Certificate, Guarantee
     from orcast.metrics import ECE, QCE, SMAPE, BrierScore, Coverage, MeanCRPS, Pinball, RollingQCE, Width
-    from orcast.oracles import Committee, Equilibrium
+    from orcast.oracles import Adam, Committee, Equilibrium, GaussianMixture, MonteCarlo, Orca, Softmax
     from orcast.payoffs import (
         BinaryCalibration,
         Calibeating,
@@ -103,6 +108,7 @@ __all__ = [
     "MSE",
     "QCE",
     "SMAPE",
+    "Adam",
     "Binary",
     "BinaryCalibration",
     "BinaryForecast",
@@ -123,6 +129,7 @@ __all__ = [
     "Equilibrium",
     "Forecast",
     "Forecaster",
+    "GaussianMixture",
     "Guarantee",
     "HalfLine",
     "Interval",
@@ -135,8 +142,10 @@ __all__ = [
     "MarginalCalibration",
     "MeanCRPS",
     "MomentMatching",
+    "MonteCarlo",
     "NoRegret",
     "Normal",
+    "Orca",
     "Pinball",
     "Points",
     "PointsForecast",
@@ -146,6 +155,7 @@ __all__ = [
     "Recalibrator",
     "Recipe",
     "RollingQCE",
+    "Softmax",
     "SwapRegret",
     "ThresholdCalibration",
     "TopLabelCalibration",

@@ -5,14 +5,30 @@ from typing import Any
 from orcast.oracles.base import Engine, Oracle
 from orcast.oracles.committee import Committee
 from orcast.oracles.equilibrium import Equilibrium
+from orcast.oracles.families import Family, GaussianMixture, Softmax
+from orcast.oracles.orca import Adam, MonteCarlo, Orca
 
-__all__ = ["Committee", "Engine", "Equilibrium", "Oracle", "oracle_from_plain"]
+__all__ = [
+    "Adam",
+    "Committee",
+    "Engine",
+    "Equilibrium",
+    "Family",
+    "GaussianMixture",
+    "MonteCarlo",
+    "Oracle",
+    "Orca",
+    "Softmax",
+    "oracle_from_plain",
+]
 
 
 def oracle_from_plain(data: dict[str, Any]) -> Oracle:
     """An oracle from its plain form."""
     options = dict(data)
     kind = options.pop("kind", None)
+    if kind == "Orca":
+        return Orca.from_plain(options)
     for known in (Committee, Equilibrium):
         if kind == known.__name__:
             return known(**options)

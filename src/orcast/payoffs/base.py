@@ -66,6 +66,7 @@ class Core:
     """A payoff on the cells of a round, before its context and weight; s is what the ledger owes, p the masses."""
 
     size: int
+    explicit = False  # whether the field depends on p only by a constant
 
     def table(self, p: Array) -> Array:
         """The payoff for an outcome in each cell, on average over the cell: a column a cell."""
@@ -92,6 +93,33 @@ class Core:
     def exact_jacobian(self, s: Array, p: Array) -> Array | None:
         """The same where :meth:`jacobian` is bent to keep Newton's matrix regular."""
         return self.jacobian(s, p)
+
+    def slopes(self, s: Array, p: Array, weights: Array) -> Array:
+        """Derivative of sum_k weights_k <s, payoff(p, k)> by the masses, constants included, for weights that add to 1.
+
+        :meth:`jacobian` leaves out a number for each mass; consistency, sum_k p_k <s, payoff(p, k)> = 0, gives it back.
+        Where no derivative is known, differences.
+        """
+        jacobian = None if self.explicit else self.exact_jacobian(s, p)
+        if jacobian is None and not self.explicit:
+            return self._differences(s, p, weights)
+        value: Array = -(s @ self.table(p))
+        return value if jacobian is None else value + (weights - p) @ jacobian
+
+    def smooth_slopes(self, s: Array, p: Array, weights: Array) -> Array:
+        """The same for a search by gradients, smoothed where the true one vanishes on whole pieces."""
+        return self.slopes(s, p, weights)
+
+    def _differences(self, s: Array, p: Array, weights: Array) -> Array:
+        step = 1e-6
+        out = np.empty(p.size)
+        for j in range(p.size):
+            here = (1.0 - step) * p
+            here[j] += step
+            there = (1.0 + step) * p
+            there[j] = max(there[j] - step, 0.0)
+            out[j] = float((s @ (self.table(here) - self.table(there / there.sum()))) @ weights) / (2.0 * step)
+        return out
 
     def assess(self, s: Array, factor: float, p: Array) -> tuple[Array, Array]:
         """The largest 2 <s, payoff> + factor ||payoff||^2 within each cell, and the largest factor ||payoff||^2."""

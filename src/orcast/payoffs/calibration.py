@@ -122,6 +122,31 @@ class QuantileCore(Core):
         value: Array = np.tril(np.ones((n, n))) * upper[:, None] + np.tril(np.ones((n, n)), -1) * lower[:, None]
         return value if self.bins is None else value[np.ix_(self.bins, self.bins)]
 
+    def smooth_slopes(self, s: Array, p: Array, weights: Array) -> Array:
+        """With each level smeared towards its neighbours; _orca.smear is the compiled one.
+
+        Where the worst cell's share of [0, 1] holds no level the payoff is constant, and its slope vanishes.
+        """
+        mass, weight = self._masses(p), self._masses(weights)
+        gaps = np.diff(self.levels, prepend=-self.levels[0], append=2.0 - self.levels[-1])
+        reach = 0.5 * np.minimum(gaps[:-1], gaps[1:])
+        above = np.concatenate((np.cumsum(s[::-1])[::-1], [0.0])) - float(s @ self.levels)
+        places = np.concatenate(([0.0], np.column_stack((self.levels - reach, self.levels + reach)).ravel(), [1.0]))
+        values = np.concatenate((above[:1], np.column_stack((above[:-1], above[1:])).ravel(), above[-1:]))
+        heights = np.concatenate(([0.0], np.cumsum(0.5 * (values[1:] + values[:-1]) * np.diff(places))))
+        edges = np.concatenate(([0.0], np.cumsum(mass)))
+        h = np.interp(edges, places, values)
+        i = np.clip(np.searchsorted(places, edges, side="left") - 1, 0, places.size - 2)
+        height = heights[i] + 0.5 * (edges - places[i]) * (values[i] + h)
+        # within one piece the mean is that of the ends: differences of heights over a tiny mass are rounding errors
+        safe = np.maximum(mass, TINY_MASS)
+        v = np.where((mass <= TINY_MASS) | (np.diff(i) == 0), 0.5 * (h[1:] + h[:-1]), np.diff(height) / safe)
+        by_edge = weight * (h[1:] - v) / safe
+        by_edge[:-1] += (weight * (v - h[:-1]) / safe)[1:]
+        by_edge[-1] = 0.0
+        value: Array = np.cumsum(by_edge[::-1])[::-1]
+        return value if self.bins is None else value[self.bins]
+
 
 class StackedCore(Core):
     """Several cores, one after the other."""
@@ -142,6 +167,18 @@ class StackedCore(Core):
     def jacobian(self, s: Array, p: Array) -> Array | None:
         """Their sum."""
         found = [core.jacobian(t, p) for core, t in zip(self.cores, np.split(s, self._cuts), strict=True)]
+        known = [j for j in found if j is not None]
+        return sum(known[1:], known[0]) if known else None
+
+    def smooth_slopes(self, s: Array, p: Array, weights: Array) -> Array:
+        """Their sum."""
+        pairs = zip(self.cores, np.split(s, self._cuts), strict=True)
+        value: Array = np.sum([core.smooth_slopes(t, p, weights) for core, t in pairs], axis=0)
+        return value
+
+    def exact_jacobian(self, s: Array, p: Array) -> Array | None:
+        """Their sum."""
+        found = [core.exact_jacobian(t, p) for core, t in zip(self.cores, np.split(s, self._cuts), strict=True)]
         known = [j for j in found if j is not None]
         return sum(known[1:], known[0]) if known else None
 
@@ -232,6 +269,10 @@ class IntervalCore(Core):
     def exact_jacobian(self, s: Array, p: Array) -> Array | None:
         """That of the quantiles."""
         return self.quantiles.exact_jacobian(self._on_levels(s), p)
+
+    def smooth_slopes(self, s: Array, p: Array, weights: Array) -> Array:
+        """That of the quantiles."""
+        return self.quantiles.smooth_slopes(self._on_levels(s), p, weights)
 
     def _on_levels(self, s: Array) -> Array:
         """What is owed on intervals, as owed on the levels at their ends."""

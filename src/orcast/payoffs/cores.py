@@ -102,6 +102,8 @@ def at_once(many: Callable[[Array], Any], one: Callable[[Any], Array], points: A
 class ExplicitCore(Core):
     """E_p[w] - w_k: nothing but the mean depends on p, so the tilt is explicit."""
 
+    explicit = True
+
     def __init__(self, witness: Witness) -> None:
         self.witness = witness
         self.size = witness.mean.shape[0]
@@ -204,6 +206,8 @@ class EventCore(Core):
 
 class GivenCore(Core):
     """The same given what the expert said: hat_v(x_j) (q_j - 1{event j}); the hats do not depend on p."""
+
+    explicit = True
 
     def __init__(self, witness: Witness, grid: int, expert: Array) -> None:
         self.plain = ExplicitCore(witness)

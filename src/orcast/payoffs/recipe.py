@@ -168,6 +168,7 @@ class BoundedCore(Core):
         self.table, self.spans = core.table, core.spans  # type: ignore[method-assign]
         self.field, self.jacobian = core.field, core.jacobian  # type: ignore[method-assign]
         self.exact_jacobian = core.exact_jacobian  # type: ignore[method-assign]
+        self.explicit = core.explicit
 
     @property
     def witness(self) -> Witness:

@@ -175,6 +175,32 @@ def score_jacobian(score: Score, board: Board, p: Array) -> Array | None:
     return None
 
 
+def full_jacobian(score: Score, board: Board, p: Array) -> Array:
+    """The same for every score; through the quantiles of p for pinball loss."""
+    known = score_jacobian(score, board, p)
+    if known is not None:
+        return known
+    assert isinstance(score, QuantileScore)
+    levels = score.grid
+    below = np.cumsum(p)
+    k = np.clip(np.searchsorted(below, levels, side="left"), 0, p.size - 1)
+    mass, width = np.maximum(p[k], 1e-12), (board.right - board.left)[k]
+    share = np.clip((levels - (below[k] - p[k])) / mass, 0.0, 1.0)
+    # a quantile moves down when mass is added below it: all of it below its cell, its share within
+    cells = np.arange(p.size)
+    moved = (cells < k[:, None]) + (cells == k[:, None]) * share[:, None]
+    by_mass = -(width / mass)[:, None] * moved
+    quantiles = board.left[k] + share * width
+    wide = board.right - board.left
+    passed = np.where(
+        wide > 0.0,
+        np.clip((quantiles[:, None] - board.left) / np.where(wide > 0.0, wide, 1.0), 0.0, 1.0),
+        (quantiles[:, None] > board.left).astype(np.float64),
+    )
+    value: Array = ((passed - levels[:, None]) / levels.size).T @ by_mass
+    return value
+
+
 class RegretCore(Core):
     """Excess scores over each expert, in units known before the outcome; an expert that is missing counts nothing."""
 
@@ -273,6 +299,18 @@ class RegretCore(Core):
                 if gap is not None and pull != 0.0:
                     value += pull * gap[0]
         return value
+
+    def slopes(self, s: Array, p: Array, weights: Array) -> Array:
+        """With the fixed units.
+
+        A proper score is least at the truth: that gives back the constants that :meth:`jacobian` leaves out.
+        """
+        pulls = (s * self.units.ravel()).reshape(self.units.shape).sum(axis=1)
+        total = np.zeros(p.size)
+        for pull, score in zip(pulls, self.scores, strict=True):
+            if pull != 0.0:
+                total += pull * ((weights - p) @ full_jacobian(score, self.board, p))
+        return total
 
     def jacobian(self, s: Array, p: Array) -> Array | None:
         """The experts do not depend on p."""

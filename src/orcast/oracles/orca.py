@@ -1,0 +1,380 @@
+"""ORCA, the paper's own oracle (section 5, algorithm 2): gradient descent on the worst case."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from dataclasses import field as option
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orcast.adapters import expert_row, quantiles_at
+from orcast.checks import number, short
+from orcast.oracles import _orca, _ordered
+from orcast.oracles.base import Engine
+from orcast.oracles.dense import DenseEngine
+from orcast.oracles.families import Family, GaussianMixture, Softmax
+from orcast.oracles.hand import Hand
+from orcast.oracles.player import Deal
+from orcast.oracles.priors import FinitePrior, GridPrior
+from orcast.oracles.terms import Terms
+from orcast.payoffs import Board, Core
+from orcast.payoffs.calibration import IntervalCore, QuantileCore
+from orcast.payoffs.recipe import BoundedCore
+from orcast.payoffs.regret import RegretCore
+from orcast.scores import CRPS, MSE
+from orcast.spaces import FiniteSpace
+
+Array = NDArray[np.float64]
+
+NOTHING: Array = np.empty(0)
+STARTS = ("expert", "last", "even")
+
+
+@dataclass(frozen=True)
+class Adam:
+    """Adam (Kingma and Ba 2015): steps of about ``rate`` in each parameter, by running means of gradients and squares.
+
+    >>> Adam(rate=0.1)
+    Adam(rate=0.1, first=0.9, second=0.999)
+    """
+
+    rate: float = 0.03
+    first: float = 0.9
+    second: float = 0.999
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rate", number(self.rate, "rate", 1e-12, 1e3))
+        for name in ("first", "second"):
+            object.__setattr__(self, name, number(getattr(self, name), name, 0.0, 1.0 - 1e-12))
+
+    @property
+    def numbers(self) -> Array:
+        """As the kernel wants them."""
+        return np.array([self.rate, self.first, self.second, 1e-12])
+
+
+@dataclass(frozen=True)
+class MonteCarlo:
+    """Nature as a mixture of any distributions: what each does to a cell is estimated from draws.
+
+    ``components`` are anything that a recalibrator takes as a forecast.  Draws count by their cell, within which
+    payoffs are averaged.  The support should come close to every outcome, or the worst case is underestimated.
+
+    >>> import orcast as oc
+    >>> nature = oc.MonteCarlo([oc.Normal(m / 10, 0.05) for m in range(11)], draws=500)
+    >>> p = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=oc.Orca(adversary=nature)).predict()
+    """
+
+    components: tuple[Any, ...]
+    draws: int = 1000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        try:
+            object.__setattr__(self, "components", tuple(self.components))
+        except TypeError:
+            raise TypeError(f"expected a sequence of distributions, got {short(self.components)}") from None
+        if not self.components:
+            raise ValueError("expected at least one component, got none")
+        for name, least in (("draws", 1), ("seed", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or not least <= value <= 10**7:
+                raise ValueError(f"expected a whole number of {name} from {least} to 10000000, got {value!r}")
+
+    def on(self, board: Board) -> tuple[Array, float, float]:
+        """Masses of each component on the cells, the widest support, and how far an outcome may be from all of them."""
+        if isinstance(board.space, FiniteSpace):
+            rows = np.array([expert_row(component, board.space)[0] for component in self.components])
+            return rows, 0.0, 0.0
+        rng = np.random.default_rng(self.seed)
+        rows = np.zeros((len(self.components), board.cells))
+        seen, widest = [], 0.0
+        for row, component in zip(rows, self.components, strict=True):
+            drawn = np.clip(quantiles_at(component, rng.random(self.draws)), board.low, board.high)
+            cells = np.clip(np.searchsorted(board.right, drawn, side="left"), 0, board.cells - 1)
+            row[:] = np.bincount(cells, minlength=board.cells) / self.draws
+            seen.append(drawn)
+            widest = max(widest, float(np.ptp(drawn)))
+        points = np.unique(np.concatenate(seen))
+        ends = max(float(points[0] - board.low), float(board.high - points[-1]))
+        return rows, widest, max(ends, 0.5 * float(np.diff(points).max(initial=0.0)))
+
+
+@dataclass(frozen=True)
+class Orca:
+    """ORCA (paper, section 5, algorithm 2): Adam on the worst case of a parametrised forecast, the best iterate kept.
+
+        minimise over the parameters   max_k  E_{y ~ q_k} <S, payoff(p, y)>
+
+    The forecast is a ``family`` on ``cells`` even cells (:class:`Softmax`, :class:`GaussianMixture`, or your own); q_k
+    are Nature's components: ``adversary="uniform"`` on each cell or ``"dirac"`` at its middle, both exact, or
+    :class:`MonteCarlo`.  The inner linear program over mixtures of components is a maximum over them.  The search
+    starts at the expert (``start="expert"``), at the last settled forecast (``"last"``) or at even masses (``"even"``),
+    and ends when the worst case is at most zero or after so many ``steps``.  ``jitter`` adds that much noise to the
+    start.  Payoffs bring their own derivatives; on ordered spaces sums of quantiles, intervals, moments, decisions and
+    regret in CRPS and squared error run compiled.  ``soft`` > 0 replaces the maximum by a softmax at that temperature,
+    in units of the norm of the ledger.
+
+    There is no guarantee that the worst case becomes zero: look at ``certificate.holds`` (the slack rule, exact over
+    all outcomes), ``certificate.half_space`` (what Nature can reach with her components, over the rounds) and
+    ``certificate.approximation`` (by how much the true maximum may exceed that).  The latter is computed from the
+    cells; with a ``lipschitz`` constant L of the normalised payoff in y it is the paper's (d + eps) L ||mean payoff||,
+    where d is the widest support of a component and eps the largest distance of an outcome from all of them.
+
+    >>> import orcast as oc
+    >>> game = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=oc.Orca(steps=400))
+    >>> p = game.predict(); game.update(0.3)
+    >>> game.predict().certificate.holds
+    True
+    """
+
+    steps: int = 400
+    family: Family = option(default_factory=Softmax)
+    adversary: str | MonteCarlo = "uniform"
+    optimizer: Adam = option(default_factory=Adam)
+    cells: int = 50
+    start: str = "expert"
+    soft: float = 0.0
+    smooth: bool = True
+    lipschitz: float | None = None
+    jitter: float = 0.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, most in (("steps", 10**6), ("cells", 1000)):
+            value = getattr(self, name)
+            if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or not 1 <= value <= most:
+                raise ValueError(f"expected a whole number of {name} from 1 to {most}, got {value!r}")
+            object.__setattr__(self, name, int(value))
+        if not isinstance(self.family, Family):
+            raise TypeError(f"expected a family such as Softmax() or GaussianMixture(3), got {short(self.family)}")
+        if self.adversary not in ("uniform", "dirac") and not isinstance(self.adversary, MonteCarlo):
+            raise ValueError(
+                f"expected 'uniform', 'dirac' or MonteCarlo(...) as adversary, got {short(self.adversary)}"
+            )
+        if not isinstance(self.optimizer, Adam):
+            raise TypeError(f"expected Adam(...) as optimizer, got {short(self.optimizer)}")
+        if self.start not in STARTS:
+            raise ValueError(f"expected start='expert', 'last' or 'even', got {self.start!r}")
+        object.__setattr__(self, "soft", number(self.soft, "soft", 0.0, 1e6))
+        object.__setattr__(self, "jitter", number(self.jitter, "jitter", 0.0, 10.0))
+        if self.lipschitz is not None:
+            object.__setattr__(self, "lipschitz", number(self.lipschitz, "lipschitz", 0.0, 1e300))
+
+    def bind(self, terms: Terms, sizes: Sequence[int] | None = None) -> Engine:
+        """An engine with an empty ledger."""
+        if isinstance(terms.space, FiniteSpace):
+            if isinstance(self.family, GaussianMixture):
+                raise TypeError(f"expected an ordered space for GaussianMixture, got {terms.space!r}")
+            return DenseEngine(terms, FinitePrior(terms, np.empty((0, 3))), OrcaPlayer(self), sizes)
+        return DenseEngine(terms, GridPrior(terms, self.cells), OrcaPlayer(self), sizes)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data; a family or components of your own must be given again."""
+        nature: Any = self.adversary
+        if isinstance(nature, MonteCarlo):
+            components = list(map(repr, nature.components))
+            nature = {"kind": "MonteCarlo", "components": components, "draws": nature.draws, "seed": nature.seed}
+        adam = self.optimizer
+        return {
+            "kind": "Orca",
+            "steps": self.steps,
+            "family": self.family.to_plain(),
+            "adversary": nature,
+            "optimizer": {"kind": "Adam", "rate": adam.rate, "first": adam.first, "second": adam.second},
+            "cells": self.cells,
+            "start": self.start,
+            "soft": self.soft,
+            "smooth": self.smooth,
+            "lipschitz": self.lipschitz,
+            "jitter": self.jitter,
+            "seed": self.seed,
+        }
+
+    @classmethod
+    def from_plain(cls, data: dict[str, Any]) -> Orca:
+        """The inverse, where there is one."""
+        options = dict(data)
+        family, adam = dict(options.pop("family")), dict(options.pop("optimizer"))
+        if isinstance(options["adversary"], dict):
+            raise ValueError("expected the oracle again as oracle= (components are not saved), got none")
+        adam.pop("kind")
+        known = {"Softmax": Softmax, "GaussianMixture": GaussianMixture}
+        kind = family.pop("kind")
+        if kind not in known:
+            raise ValueError(f"expected the oracle again as oracle= (the family {kind} is not saved), got none")
+        return cls(family=known[kind](**family), optimizer=Adam(**adam), **options)
+
+
+class OrcaPlayer:
+    """Plays a round by the search that its options describe."""
+
+    temperature = 1.0
+
+    def __init__(self, options: Orca) -> None:
+        self.options = options
+        self.remembers = options.start == "last"
+        self._nature: tuple[bytes, tuple[Array, float, float]] | None = None
+
+    def play(self, hand: Hand, deal: Deal) -> None:
+        """Search, then let the ledger judge what was found."""
+        options, board = self.options, deal.board
+        first = deal.prior
+        if options.start == "last" and deal.last.size:
+            first = deal.last[: board.cells]
+        elif options.start == "even":
+            first = np.full(board.cells, 1.0 / board.cells)
+        parameters = options.family.start(board, first)
+        if options.jitter > 0.0:
+            rng = np.random.default_rng([options.seed, deal.rounds])
+            parameters = parameters + options.jitter * rng.standard_normal(parameters.size)
+        hand.rescale(first)
+        nature, wide, far = self._components(board)
+        soft = options.soft * math.sqrt(sum(float(s @ s) for s in hand.owed))
+        if isinstance(options.family, Softmax) and board.ordered and all(map(fast, hand.cores)):
+            p = self._compiled(hand, board, parameters, nature, soft)
+        else:
+            p = self._search(hand, board, parameters, nature, soft)
+        hand.consider(np.log(np.maximum(p, 1e-300)), 0.0)
+        self._say(hand, deal, p, nature, (wide + far) if options.lipschitz is not None else None)
+
+    def _components(self, board: Board) -> tuple[Array, float, float]:
+        """Nature's components on the cells (none: the cells themselves), the widest support, the largest distance."""
+        if isinstance(self.options.adversary, MonteCarlo):
+            key = board.left.tobytes() + board.right.tobytes()
+            if self._nature is None or self._nature[0] != key:
+                self._nature = key, self.options.adversary.on(board)
+            return self._nature[1]
+        widest = float((board.right - board.left).max()) if board.ordered else 0.0
+        none = np.empty((0, board.cells))
+        return (none, widest, 0.0) if self.options.adversary == "uniform" else (none, 0.0, 0.5 * widest)
+
+    def _say(self, hand: Hand, deal: Deal, p: Array, nature: Array, reach: float | None) -> None:
+        """What Nature can reach with her components, and by how much the truth may exceed it."""
+        rounds = max(deal.rounds, 1)
+        hand.rescale(p)
+        field = self._field(hand, deal.board, p)
+        value = float((nature @ field if nature.size else field).max()) / rounds
+        if reach is not None:
+            assert self.options.lipschitz is not None
+            hand.said[:] = 1.0, value, reach * self.options.lipschitz * hand.ledger.miscalibration
+            return
+        top = sum(core.assess(s, 0.0, p)[0] for core, s in zip(hand.cores, hand.owed, strict=True))
+        exact = 0.5 * float(np.max(top)) / rounds
+        hand.said[:] = 1.0, value, max(exact - value, 0.0)
+
+    # --- the search, for any payoff and family
+    def _field(self, hand: Hand, board: Board, p: Array) -> Array:
+        """<S, payoff> for each cell, as Nature's components see it."""
+        centre = board.ordered and self.options.adversary == "dirac"
+        v = np.zeros(p.size)
+        for core, s in zip(hand.cores, hand.owed, strict=True):
+            if not s.any():
+                continue
+            if centre and not isinstance(core, (QuantileCore, IntervalCore)):
+                middle = 0.5 * (board.left + board.right)
+                v += [float(s @ core.booked(p, k, y)) for k, y in enumerate(middle.tolist())]
+            elif isinstance(core, RegretCore):
+                v += core.field(s, p)
+            else:
+                v += s @ core.table(p)
+        return v
+
+    def _search(self, hand: Hand, board: Board, parameters: Array, nature: Array, soft: float) -> Array:
+        """The slow twin of _orca.descend, for any family and payoff."""
+        family, adam = self.options.family, self.options.optimizer
+        first, second = np.zeros(parameters.size), np.zeros(parameters.size)
+        best, found = parameters, math.inf
+        pairs = [(core, s) for core, s in zip(hand.cores, hand.owed, strict=True) if s.any()]
+        for step in range(self.options.steps + 1):
+            p = family.masses(board, parameters)
+            v = self._field(hand, board, p)
+            reach = nature @ v if nature.size else v
+            if reach.max() < found:
+                best, found = parameters, float(reach.max())
+            if found <= 0.0 or step == self.options.steps:
+                break
+            weights = np.zeros(reach.size)
+            _orca.weigh(reach.size, reach, soft, weights)
+            cells = weights @ nature if nature.size else weights
+            slopes = [
+                core.smooth_slopes(s, p, cells) if self.options.smooth else core.slopes(s, p, cells)
+                for core, s in pairs
+            ]
+            gradient = family.pull(board, parameters, np.sum(slopes, axis=0))
+            first = adam.first * first + (1.0 - adam.first) * gradient
+            second = adam.second * second + (1.0 - adam.second) * gradient**2
+            size = np.sqrt(second / (1.0 - adam.second ** (step + 1))) + 1e-12
+            parameters = parameters - adam.rate * (first / (1.0 - adam.first ** (step + 1))) / size
+        return family.masses(board, best)
+
+    # --- the same in one compiled call
+    def _compiled(self, hand: Hand, board: Board, parameters: Array, nature: Array, soft: float) -> Array:
+        centre = self.options.adversary == "dirac"
+        n = board.cells
+        width, middle = board.right - board.left, 0.5 * (board.left + board.right)
+        grids: list[tuple[Array, Array]] = []
+        pull, taken, rival, other = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(2)
+        crps_pull = mse_pull = 0.0
+        means = np.empty(n)
+        for core, s in zip(hand.cores, hand.owed, strict=True):
+            if isinstance(core, QuantileCore):
+                grids.append((core.levels, s))
+            elif isinstance(core, IntervalCore):
+                grids.append((core.quantiles.levels, core._on_levels(s)))
+            elif isinstance(core, RegretCore):
+                pulls = (s * core.units.ravel()).reshape(core.units.shape)
+                for score, row in zip(core.scores, pulls, strict=True):
+                    for one, x in zip(row, board.experts, strict=True):
+                        if one == 0.0:
+                            continue
+                        if isinstance(score, CRPS):
+                            (_orca.crps_centres if centre else _orca.crps_means)(n, width, x, means)
+                            crps_pull += one
+                            rival += one * means
+                        else:
+                            mean = float(x @ middle)
+                            mse_pull += one
+                            other += one * mean, one * mean * mean
+            else:
+                witness = core.witness  # type: ignore[attr-defined]
+                pull += s @ witness.mean
+                if centre and not witness.flat:
+                    taken += [float(s @ witness.point(y, k)) for k, y in enumerate(middle.tolist())]
+                else:
+                    taken += s @ witness.mean
+        levels, owed = joined(grids)
+        knots, slopes = np.empty(levels.size + 1), np.empty(levels.size + 1)
+        _ordered.field_tables(owed, levels, knots, slopes)
+        best = np.empty(n)
+        _orca.descend(
+            n, parameters.copy(), levels, knots, slopes, pull, taken, crps_pull, width, rival, centre, mse_pull, middle,
+            other, nature, soft, self.options.smooth, self.options.optimizer.numbers, self.options.steps, best,
+        )  # fmt: skip
+        return best
+
+
+def fast(core: Core) -> bool:
+    """Whether the compiled search knows a core."""
+    if isinstance(core, RegretCore):
+        return all(isinstance(score, (CRPS, MSE)) for score in core.scores)
+    if isinstance(core, QuantileCore):
+        return core.bins is None
+    inner = core.core if isinstance(core, BoundedCore) else core
+    return isinstance(core, IntervalCore) or (inner.explicit and hasattr(inner, "witness"))
+
+
+def joined(grids: Iterable[tuple[Array, Array]]) -> tuple[Array, Array]:
+    """All levels once, and what is owed on them."""
+    pairs = list(grids)
+    if not pairs:
+        return NOTHING, NOTHING
+    levels = np.unique(np.concatenate([grid for grid, _ in pairs]))
+    owed = np.zeros(levels.size)
+    for grid, s in pairs:
+        owed[np.searchsorted(levels, grid)] += s
+    return levels, owed
