@@ -42,6 +42,8 @@ Array = NDArray[np.float64]
 
 # How fast the usual lag is learnt.
 LAG_RATE = 0.05
+# What may have to be given again, because it has functions, which are not saved.
+GIVEN = ("payoff", "space", "oracle")
 # The name of an expert that comes alone.
 ALONE = "expert"
 
@@ -413,14 +415,19 @@ class Forecaster:
 
     @classmethod
     def load(
-        cls, path: str | os.PathLike[str], *, payoff: Payoff | None = None, space: Space | None = None
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        payoff: Payoff | None = None,
+        space: Space | None = None,
+        oracle: Oracle | None = None,
     ) -> Forecaster:
         """Continue from a file, bit for bit; refuses what it cannot read, in one sentence.
 
-        Functions are not saved: a payoff (or a space of points with a distance) that has them is given again, and must
-        be configured as the saved one was.
+        Functions are not saved: a payoff, space or oracle that has them is given again, and must be configured as the
+        saved one was.
         """
-        return read_state(path, "Forecaster", payoff=payoff, space=space)
+        return read_state(path, "Forecaster", payoff=payoff, space=space, oracle=oracle)
 
 
 def _each(values: Any, what: str) -> list[Any]:
@@ -552,7 +559,12 @@ def write_state(game: Forecaster, path: str | os.PathLike[str], owner: str) -> N
 
 
 def read_state(
-    path: str | os.PathLike[str], owner: str, *, payoff: Payoff | None = None, space: Space | None = None
+    path: str | os.PathLike[str],
+    owner: str,
+    *,
+    payoff: Payoff | None = None,
+    space: Space | None = None,
+    oracle: Oracle | None = None,
 ) -> Forecaster:
     """Read a game's state that was written under the name of the class that owns it."""
     header, arrays = storage.read(path)
@@ -562,7 +574,7 @@ def read_state(
         game = Forecaster(
             _given(space, header["space"], space_from_plain, "space"),
             _given(payoff, header["payoff"], payoff_from_plain, "payoff"),
-            oracle=oracle_from_plain(header["oracle"]),
+            oracle=_given(oracle, header["oracle"], oracle_from_plain, "oracle"),
             memory=header["memory"],
             outside=header["outside"],
             max_pending=header["max_pending"],
@@ -585,7 +597,7 @@ def read_state(
             page = game._engine.restored_page(pages[number_], _from_json(features))
             game._waiting[id_from_plain(id)] = _Waiting(page, int(issued))
     except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as reason:
-        if str(reason).startswith("expected the same") or " payoff= " in str(reason) or " space= " in str(reason):
+        if str(reason).startswith("expected the same") or any(f" {name}= " in str(reason) for name in GIVEN):
             raise
         raise ValueError(
             f"expected a state that this version can use, got one that it cannot ({reason}): {path}"

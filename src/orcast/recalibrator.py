@@ -155,14 +155,20 @@ class Recalibrator:
 
     @classmethod
     def load(
-        cls, path: str | os.PathLike[str], *, payoff: Payoff | None = None, space: Space | None = None
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        payoff: Payoff | None = None,
+        space: Space | None = None,
+        oracle: Oracle | None = None,
     ) -> Recalibrator:
         """Continue from a file, bit for bit; refuses what it cannot read, in one sentence.
 
-        Functions are not saved: a payoff that has them is given again, and must be configured as the saved one was.
+        Functions are not saved: a payoff, space or oracle that has them is given again, and must be configured as the
+        saved one was.
         """
         self = cls.__new__(cls)
-        self._game = read_state(path, "Recalibrator", payoff=payoff, space=space)
+        self._game = read_state(path, "Recalibrator", payoff=payoff, space=space, oracle=oracle)
         return self
 
     def __repr__(self) -> str:
