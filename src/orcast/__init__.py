@@ -60,6 +60,14 @@ _HOME = {
     "Adam": "oracles",
     "Forecaster": "game",
     "Recalibrator": "recalibrator",
+    "ConformalLevel": "conformal",
+    "GibbsCandesLevel": "conformal",
+    "Decision": "decisions",
+    "ValueBound": "decisions",
+    "ValueCheck": "decisions",
+    "best_action": "decisions",
+    "commitment": "decisions",
+    "value_bound": "decisions",
     "check_payoff": "testing",
     "QCE": "metrics",
     "RollingQCE": "metrics",
@@ -74,7 +82,9 @@ _HOME = {
 
 if TYPE_CHECKING:
     from orcast.adapters import Ensemble, Normal, Quantiles
+    from orcast.conformal import ConformalLevel, GibbsCandesLevel
     from orcast.contexts import by, by_expert, by_last_error
+    from orcast.decisions import Decision, ValueBound, ValueCheck, best_action, commitment, value_bound
     from orcast.forecasts import BinaryForecast, BoxForecast, CircleForecast, Forecast, LabelForecast, PointsForecast
     from orcast.game import Forecaster
     from orcast.ledger import Certificate, Guarantee
@@ -121,8 +131,10 @@ __all__ = [
     "Circle",
     "CircleForecast",
     "Committee",
+    "ConformalLevel",
     "Coverage",
     "Custom",
+    "Decision",
     "DecisionCalibration",
     "DistributionCalibration",
     "Ensemble",
@@ -130,6 +142,7 @@ __all__ = [
     "Forecast",
     "Forecaster",
     "GaussianMixture",
+    "GibbsCandesLevel",
     "Guarantee",
     "HalfLine",
     "Interval",
@@ -159,11 +172,16 @@ __all__ = [
     "SwapRegret",
     "ThresholdCalibration",
     "TopLabelCalibration",
+    "ValueBound",
+    "ValueCheck",
     "Width",
+    "best_action",
     "by",
     "by_expert",
     "by_last_error",
     "check_payoff",
+    "commitment",
+    "value_bound",
 ]
 
 

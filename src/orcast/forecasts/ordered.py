@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,12 @@ PERCENTS.flags.writeable = False
 
 # Quadrature nodes in a bounded cell, and in an open-ended one, whose function may bend more.
 NODES, OPEN_NODES = 5, 40
+
+
+@cache
+def _gauss(count: int) -> tuple[Array, Array]:
+    nodes, weights = np.polynomial.legendre.leggauss(count)
+    return nodes, weights
 
 
 def as_levels(levels: ArrayLike) -> Array:
@@ -262,13 +269,13 @@ class Forecast(Issued):
         In an open-ended cell the points are even in the cube root s of the level beyond them, y = edge + d (1/s - 1),
         which is exact for squares.
         """
-        nodes, weights = np.polynomial.legendre.leggauss(NODES)
+        nodes, weights = _gauss(NODES)
         left, right, sides, scale = self._cells
         middle, half = 0.5 * (left + right), 0.5 * (right - left)
         points = (middle[:, None] + half[:, None] * nodes).ravel()
         shares = (0.5 * self.mass[:, None] * weights).ravel()
         for k, edge, sign in sides:
-            nodes, weights = np.polynomial.legendre.leggauss(OPEN_NODES)
+            nodes, weights = _gauss(OPEN_NODES)
             root = 0.5 * (1.0 + nodes)
             shares[k * NODES : (k + 1) * NODES] = 0.0
             points = np.concatenate((points, edge + sign * scale * (1.0 / root - 1.0)))

@@ -36,7 +36,7 @@ class _WithUtility(Payoff):
             raise TypeError(f"expected utility(action, outcome) or utility(action, outcome, x), got {short(utility)}")
         self.utility = utility
         self.utility_range = None if utility_range is None else number(utility_range, "utility_range", 1e-300, 1e300)
-        self._takes_features = _arguments(utility) >= 3
+        self._takes_features = takes_features(utility)
 
     def _called(self, action: Hashable, y: Any, x: Any) -> Any:
         return self.utility(action, y, x) if self._takes_features else self.utility(action, y)
@@ -225,13 +225,13 @@ class SwapRegret(_WithUtility):
         return {**super()._plain(), "sharpness": self.sharpness}
 
 
-def _arguments(function: Callable[..., Any]) -> int:
-    """How many arguments a function takes by position."""
+def takes_features(utility: Callable[..., Any]) -> bool:
+    """Whether a utility is one of (action, outcome, features), and not of (action, outcome) alone."""
     try:
-        parameters = inspect.signature(function).parameters.values()
+        parameters = inspect.signature(utility).parameters.values()
     except (TypeError, ValueError):
-        return 2
+        return False
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     if any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in parameters):
-        return 3
-    return sum(parameter.kind in kinds and parameter.default is inspect.Parameter.empty for parameter in parameters)
+        return True
+    return sum(each.kind in kinds and each.default is inspect.Parameter.empty for each in parameters) >= 3

@@ -1,0 +1,419 @@
+"""Decisions: against brute force, the value bound by attack, and the slips of the paper's appendix E."""
+
+import dataclasses
+import math
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import assume, given
+
+import orcast as oc
+from helpers import SENTENCE, forecasts, units, within
+from orcast.decisions import ValueCheck, best_action, commitment, value_bound
+
+UNIT = oc.Forecast([0.0], [1.0], [1.0])
+OPEN = oc.Forecast([None, 0.0, 1.0], [0.0, 1.0, None], [0.1, 0.7, 0.2])
+
+
+# --- the best action ---
+
+
+def shortfall(action: float, y: float) -> float:
+    """A utility that knows one outcome at a time only."""
+    return -3.0 * (y - action) if y > action else -1.0 * (action - y)
+
+
+@given(forecasts(), st.lists(st.floats(-1, 2), min_size=1, max_size=6))
+def test_best_action_on_quantities(p: oc.Forecast, actions: list[float]) -> None:
+    found = best_action(p, actions, shortfall)
+    # kinks inside a cell are where quadratures differ
+    exact = [sum(mass * shortfall(a, y) for y, mass in within(p)) for a in actions]
+    assert found.expectations == pytest.approx(exact, abs=0.1)
+    assert found.expected == max(found.expectations)
+    assert found.action == actions[found.expectations.index(found.expected)]
+
+
+def test_expectations_are_exact_for_squares() -> None:
+    p = oc.Forecast([0.0, 1.0, 1.0], [1.0, 1.0, 3.0], [0.25, 0.5, 0.25])
+    found = best_action(p, [0.0, 1.0, 2.0], lambda a, y: -((y - a) ** 2))
+    assert found.expectations == pytest.approx([-(p.var() + (p.mean() - a) ** 2) for a in (0, 1, 2)])
+    assert found.action == 1.0
+    assert best_action(OPEN, [0, 1], lambda a, y: a * y**2).expected == pytest.approx(OPEN.moment(2))
+
+
+def circle_distance(a: float, y: float) -> float:
+    return min(abs(a - y), 360 - abs(a - y))
+
+
+CIRCLE, BOX = oc.Circle(360, cells=36), oc.Box([(0, 1), (0, 2)], cells=4)
+NET, WORDS = oc.Points([[0, 0], [0, 1], [1, 0]]), oc.Points(["a", "bbb"], distance=lambda a, b: abs(len(a) - len(b)))
+FINITE: dict[str, tuple[Any, list[Any], Callable[[Any, Any], float]]] = {
+    "binary": (oc.BinaryForecast(0.3), ["take", "leave"], lambda a, y: -0.2 if a == "take" else -1.0 * y),
+    "labels": (
+        oc.LabelForecast(["home", "draw", "away"], [0.5, 0.2, 0.3]),
+        ["home", "draw", "away"],
+        lambda a, y: {"home": 1.5, "draw": 4.0, "away": 2.0}[a] if a == y else 0.0,
+    ),
+    "circle": (
+        oc.CircleForecast(CIRCLE, np.roll(np.eye(36)[0] * 0.6 + 0.4 / 36, -2)),
+        [0.0, 90.0, 350.0],
+        lambda a, y: -circle_distance(a, y),
+    ),
+    "box": (
+        oc.BoxForecast(BOX, np.arange(16) / 120),
+        [(0.0, 0.0), (1.0, 2.0)],
+        lambda a, y: -float(np.abs(np.array(a) - y).sum()),
+    ),
+    "points": (oc.PointsForecast(NET, [0.2, 0.5, 0.3]), [0, 1], lambda a, y: float(y[a])),
+    "words": (oc.PointsForecast(WORDS, [0.75, 0.25]), ["a", "b"], lambda a, y: float(a in y)),
+}
+
+
+@pytest.mark.parametrize("kind", FINITE)
+def test_best_action_on_finite_spaces(kind: str) -> None:
+    p, actions, utility = FINITE[kind]
+    exact = [sum(m * utility(a, p.space.value(k)) for k, m in enumerate(p.mass) if m > 0) for a in actions]
+    found = best_action(p, actions, utility)
+    assert found.expectations == pytest.approx(exact)
+    assert found.action == actions[int(np.argmax(exact))]
+    assert found.actions == tuple(actions)
+    # not simply the first
+    assert best_action(p, actions[::-1], utility).action == found.action
+
+
+def test_the_features_are_passed_on() -> None:
+    def utility(action: str, y: float, x: dict[str, float]) -> float:
+        return y if action == "sell" else x["price"]
+
+    assert best_action(UNIT, ["sell", "keep"], utility, {"price": 0.4}).action == "sell"
+    assert best_action(UNIT, ["sell", "keep"], utility, x={"price": 0.6}).action == "keep"
+
+
+def test_ties_go_to_the_first() -> None:
+    assert best_action(UNIT, ["b", "a"], lambda a, y: 1.0).action == "b"
+    # 0.2 summed in two ways
+    one_third = oc.LabelForecast(["x", "y", "z"], [1 / 3, 1 / 3, 1 / 3])
+    for order in (["constant", "sum"], ["sum", "constant"]):
+        found = best_action(one_third, order, lambda a, y: 0.2 if a == "constant" else 0.6 * (y == "x"))
+        assert found.action == order[0]
+    assert best_action(UNIT, [0.5, 0.5 + 1e-6], lambda a, y: a).action == 0.5 + 1e-6
+
+
+def test_the_decision_is_frozen() -> None:
+    found = best_action(UNIT, ["a"], lambda a, y: 1)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        found.action = "b"  # type: ignore[misc]
+    assert pickle.loads(pickle.dumps(found)) == found
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: best_action(0.3, ["a"], lambda a, y: 1.0),  # type: ignore[arg-type]
+        lambda: best_action(UNIT, 3, lambda a, y: 1.0),  # type: ignore[arg-type]
+        lambda: best_action(UNIT, [], lambda a, y: 1.0),
+        lambda: best_action(UNIT, ["a"], "profit"),  # type: ignore[arg-type]
+        lambda: best_action(UNIT, ["a"], lambda a, y: math.nan),
+        lambda: best_action(UNIT, ["a"], lambda a, y: [1.0, 2.0]),
+        lambda: best_action(UNIT, ["a"], lambda a, y: "much"),
+        lambda: best_action(UNIT, ["a"], lambda a, y: None),
+        lambda: best_action(oc.BinaryForecast(0.5), ["a"], lambda a, y: None),
+        lambda: commitment(oc.BinaryForecast(0.5), 1, 1),  # type: ignore[arg-type]
+        lambda: commitment(UNIT, -1, 1),
+        lambda: commitment(UNIT, 0, 0),
+        lambda: commitment(UNIT, math.inf, 1),
+        lambda: commitment(UNIT, "a", 1),  # type: ignore[arg-type]
+        lambda: commitment(OPEN, 1, 0),
+        lambda: commitment(OPEN, 0, 1),
+    ],
+)
+def test_bad_decisions(call: Callable[[], Any]) -> None:
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        call()
+
+
+# --- commitments ---
+
+
+def expected_cost(p: oc.Forecast, a: float, under: float, over: float) -> float:
+    """Exactly, cell by cell: the mean of a piecewise linear function over an interval."""
+    total = 0.0
+    for left, right, mass in zip(p.left.tolist(), p.right.tolist(), p.mass.tolist(), strict=True):
+        cut = min(max(a, left), right)
+        share = (right - cut) / (right - left) if right > left else float(left > a)
+        above, below = share * ((right + cut) / 2 - a), (1 - share) * (a - (left + cut) / 2)
+        total += mass * (under * above + over * below)
+    return total
+
+
+@given(forecasts(), st.floats(0.01, 10), st.floats(0.01, 10), units)
+def test_no_other_commitment_is_better(p: oc.Forecast, under: float, over: float, other: float) -> None:
+    a = commitment(p, under, over)
+    best = expected_cost(p, a, under, over)
+    for b in (other, a - 1e-3, a + 1e-3, p.median(), p.mean()):
+        assert best <= expected_cost(p, b, under, over) + 1e-9
+
+
+def test_commitments_of_the_wind_farm() -> None:
+    p = oc.Forecast([0, 10], [10, 40], [0.5, 0.5])
+    rng = np.random.default_rng(0)
+    y = p.sample(20_000, rng=rng)
+    for lam in (-0.5, 0.0, 0.6):
+        a = commitment(p, under=1 + lam, over=1 - lam)
+        assert a == p.quantile((1 + lam) / 2)
+        grid = np.linspace(0, 40, 81)
+        losses = [np.mean((1 + lam) * np.maximum(y - b, 0) + (1 - lam) * np.maximum(b - y, 0)) for b in grid]
+        assert abs(grid[int(np.argmin(losses))] - a) < 1.5
+
+
+def test_costs_on_one_side_only() -> None:
+    assert commitment(UNIT, 1, 0) == 1.0
+    assert commitment(UNIT, 0, 1) == 0.0
+    assert commitment(OPEN, 1, 1) == OPEN.median()
+
+
+# --- the value bound ---
+
+
+def test_expected_values_and_thresholds() -> None:
+    several = [UNIT, oc.Forecast([0, 2], [2, 4], [0.5, 0.5]), OPEN]
+    bound = value_bound(several, lambda y: max(y, 0.0), 2)
+    assert bound.expected[:2] == pytest.approx([0.5, 2.0])
+    # the tail beyond 1 begins there, with mean excess d/2 = 1/4
+    assert bound.expected[2] == pytest.approx(0.7 * 0.5 + 0.2 * 1.25)
+    assert bound.thresholds == pytest.approx(2 * bound.expected)
+    assert bound.bound == 0.5
+    assert bound.increasing
+    falling = value_bound(several[:2], lambda y: 10 - y, 2)
+    assert falling.expected == pytest.approx([9.5, 8.0])
+    assert not falling.increasing
+    with pytest.raises(ValueError, match="read-only"):
+        bound.expected[0] = 1.0
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        bound.bound = 1.0  # type: ignore[misc]
+    assert value_bound([], lambda y: y, 2).expected.size == 0
+
+
+def wobbly(y: float) -> float:
+    """Constant but for rounding."""
+    return (y + 0.1) - y
+
+
+def test_what_is_not_monotone_or_negative_is_refused() -> None:
+    check = ValueCheck(lambda y: abs(y - 0.5), 2)
+    before = dict(vars(check))
+    for call in (
+        lambda: value_bound([UNIT], lambda y: abs(y - 0.5), 2),
+        lambda: value_bound([UNIT], lambda y: math.sin(7 * y) + 1, 2),
+        lambda: check.update(UNIT, 0.3),
+    ):
+        with pytest.raises(ValueError, match=r"expected a value that never falls or never rises .* got"):
+            call()
+    assert vars(check) == before
+    with pytest.raises(ValueError, match="expected a value that is not negative, got"):
+        value_bound([UNIT], lambda y: y - 0.1, 2)
+    with pytest.raises(ValueError, match=r"expected a value that never falls or never rises .* did otherwise before"):
+        # on each forecast alone it is monotone
+        value_bound([UNIT, oc.Forecast([1], [2], [1])], lambda y: 1 - abs(y - 1), 2)
+    # the outcome, too, may show it
+    check = ValueCheck(lambda y: y if y >= 0 else 100.0, 2)
+    check.update(UNIT, 0.5)
+    before = dict(vars(check))
+    with pytest.raises(ValueError, match="expected a value that never falls"):
+        check.update(UNIT, -1.0)
+    assert vars(check) == before
+    # rounding is not a fall
+    steps = np.diff([wobbly(y) for y in np.linspace(0, 1, 50).tolist()])
+    assert steps.min() < 0 < steps.max()
+    assert value_bound([UNIT], wobbly, 2).bound == 0.5
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: ValueCheck("cost", 2),  # type: ignore[arg-type]
+        lambda: ValueCheck(abs, 1),
+        lambda: ValueCheck(abs, 0.5),
+        lambda: ValueCheck(abs, math.nan),
+        lambda: ValueCheck(abs, 1e300),
+        lambda: ValueCheck(abs, "r"),  # type: ignore[arg-type]
+        lambda: value_bound(UNIT, abs, 2),  # type: ignore[arg-type]
+        lambda: value_bound([oc.BinaryForecast(0.5)], abs, 2),  # type: ignore[list-item]
+        lambda: value_bound([UNIT], lambda y: math.nan, 2),
+        lambda: value_bound([UNIT], lambda y: [y], 2),  # type: ignore[arg-type, return-value]
+        lambda: value_bound([OPEN], lambda y: math.exp(10 * y), 2),
+        lambda: ValueCheck(abs, 2).update(oc.BinaryForecast(0.5), 1),  # type: ignore[arg-type]
+        lambda: ValueCheck(abs, 2).update(UNIT, math.nan),
+        lambda: ValueCheck(abs, 2).update(UNIT, "y"),  # type: ignore[arg-type]
+    ],
+)
+def test_bad_values(call: Callable[[], Any]) -> None:
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        call()
+
+
+def test_the_inequality_must_be_strict() -> None:
+    # the paper counts v(y) >= r E v: with v = 0 that is every round, for calibrated forecasts too
+    rng = np.random.default_rng(1)
+    check = ValueCheck(lambda y: 0.0, 4)
+    counted_by_the_paper = 0
+    for y in rng.random(200):
+        bound = value_bound([UNIT], lambda y: 0.0, 4)
+        counted_by_the_paper += bound.thresholds[0] <= 0.0
+        check.update(UNIT, y)
+    assert counted_by_the_paper == 200
+    assert check.share == 0.0
+    assert check.holds
+
+
+def test_an_error_of_o_of_t_says_nothing() -> None:
+    # the frequency beyond the quantile is 1/r + e_T.  Here e_T = 1 - 1/r in every round: that is o(T), as the paper
+    # asks, but not o(1), and the bound fails for ever
+    check = ValueCheck(lambda y: y, 1.5)
+    for _ in range(500):
+        check.update(UNIT, 1.0)
+        assert check.calibration_error == pytest.approx(1 - 1 / 1.5)
+        assert check.share == 1.0 > check.bound
+    assert check.calibration_error / check.rounds < 0.001
+    assert not check.holds
+    assert check.share <= check.allowed
+
+
+def step(at: float) -> Callable[[float], float]:
+    return lambda y: float(y > at)
+
+
+def step_down(at: float) -> Callable[[float], float]:
+    return lambda y: float(y <= at)
+
+
+STEPS = [0.0, 0.2, 0.5, 0.78, 0.9, 1.0]
+VALUES: dict[str, Callable[[float], float]] = {
+    "itself": lambda y: y + 2.0,
+    "falling": lambda y: 3.0 - y,
+    "constant": lambda y: 1.0,
+    "zero": lambda y: 0.0,
+    "exponential": lambda y: math.exp(5 * y),
+    "fading": lambda y: math.exp(-9 * y),
+    **{f"step at {c}": step(c) for c in STEPS},
+    **{f"step down at {c}": step_down(c) for c in STEPS},
+    "stairs": lambda y: float(math.floor(4 * y)) + 8.0,
+}
+
+
+@given(
+    st.sampled_from(sorted(VALUES)),
+    st.lists(st.tuples(forecasts(), units | st.floats(-2, 3)), min_size=1, max_size=8),
+    st.sampled_from([1.25, 2.0, 3.0, 5.0]) | st.floats(1.01, 50),
+)
+def test_the_finite_bound_always_holds(name: str, rounds: list[tuple[oc.Forecast, float]], r: float) -> None:
+    value = VALUES[name]
+    assume(all(value(y) >= 0 for _, y in rounds))
+    check = ValueCheck(value, r)
+    exceeded = 0
+    for p, y in rounds:
+        check.update(p, y)
+        bound = value_bound([p], value, r)
+        exceeded += value(y) > bound.thresholds[0] * (1 + 1e-12)
+        assert bound.thresholds[0] == pytest.approx(r * bound.expected[0])
+        assert check.share <= check.allowed
+    assert check.rounds == len(rounds)
+    assert check.exceeded == exceeded
+    assert check.share == exceeded / len(rounds)
+    assert check.allowed == pytest.approx(check.bound + check.calibration_error)
+    assert check.holds == (check.share <= check.bound)
+    above = sum(y > p.quantile(1 - 1 / r) for p, y in rounds)
+    below = sum(y < p.quantile(1 / r) for p, y in rounds)
+    assert check.allowed * len(rounds) in (pytest.approx(above), pytest.approx(below))
+
+
+def test_a_quadrature_that_misses_a_step_does_not_break_the_bound() -> None:
+    # the expectation is 0.22, the quadrature gives 0.12: by it alone 0.79, below the 80% quantile, would exceed
+    value = VALUES["step at 0.78"]
+    naive = UNIT.expect(lambda ys: [value(y) for y in ys])
+    assert 5 * naive < 1.0 < 5 * 0.22
+    assert value_bound([UNIT], value, 5).expected[0] == pytest.approx(0.2)
+    for value, y in ((step(0.78), 0.79), (step_down(0.22), 0.21)):
+        check = ValueCheck(value, 5)
+        check.update(UNIT, y)
+        assert (check.exceeded, check.allowed) == (0, 0.0)
+
+
+def test_both_directions_count_the_right_tail() -> None:
+    rising, falling = ValueCheck(lambda y: y, 1.25), ValueCheck(lambda y: 1 - y, 1.25)
+    for y in (0.95, 0.9, 0.85, 0.3):
+        rising.update(UNIT, y)
+        falling.update(UNIT, 1 - y)
+    for check in (rising, falling):
+        assert (check.exceeded, check.share, check.allowed) == (3, 0.75, 1.0)
+    assert rising.holds
+    rising.update(UNIT, 0.99)
+    rising.update(UNIT, 0.99)
+    assert not rising.holds
+
+
+def test_a_value_that_was_constant_on_the_cells() -> None:
+    check = ValueCheck(lambda y: 1.0 if y <= 1 else 9.0, 2)
+    check.update(UNIT, 0.1)
+    check.update(UNIT, 2.0)
+    assert (check.exceeded, check.share, check.allowed) == (1, 0.5, 0.5)
+    check = ValueCheck(lambda y: 1.0 if y >= 0 else 9.0, 2)
+    check.update(UNIT, 0.7)
+    check.update(UNIT, -1.0)
+    assert (check.exceeded, check.share, check.allowed) == (1, 0.5, 0.5)
+
+
+def test_before_any_round_and_after() -> None:
+    check = ValueCheck(lambda y: y, 2)
+    assert math.isnan(check.share)
+    assert math.isnan(check.allowed)
+    assert check.holds
+    assert repr(check) == "ValueCheck(r=2, bound 0.5, no rounds yet)"
+    check.update(UNIT, 0.1)
+    assert repr(check) == "ValueCheck(r=2, bound 0.5, share 0 of 1 rounds)"
+
+
+def test_recalibrated_forecasts_keep_the_bound_and_the_raw_ones_do_not() -> None:
+    # costs with a heavy tail, and an expert who sees the small ones only
+    rng = np.random.default_rng(3)
+    raw, kept = ValueCheck(lambda y: y, 2), ValueCheck(lambda y: y, 2)
+    recal, expert = oc.Recalibrator(oc.HalfLine(0)), oc.Normal(1.0, 0.3)
+    before = oc.Forecaster(oc.HalfLine(0), oc.QuantileCalibration()).predict(expert)
+    worst = 0.0
+    for t in range(1200):
+        y = 1.5 + 0.5 * math.sin(t / 40) + rng.pareto(2.5) + rng.random()
+        p = recal.predict(expert)
+        raw.update(before, y)
+        kept.update(p, y)
+        recal.update(y)
+        if t >= 200:
+            worst = max(worst, kept.share)
+        assert raw.share <= raw.allowed
+        assert kept.share <= kept.allowed
+    assert raw.share > 0.6 > raw.bound
+    assert not raw.holds
+    assert kept.holds
+    assert worst <= kept.bound
+    assert abs(kept.calibration_error) < 0.05 < 0.3 < raw.calibration_error
+
+
+def test_open_ended_forecasts_of_a_recalibrator() -> None:
+    rng = np.random.default_rng(4)
+    recal = oc.Recalibrator()
+    rising, falling = ValueCheck(lambda y: max(y, 0.0) ** 2, 3), ValueCheck(lambda y: max(-y, 0.0), 3)
+    opened = 0
+    for _ in range(150):
+        p = recal.predict(oc.Normal(0, 1))
+        y = float(rng.standard_t(2))
+        opened += p.support() == (-math.inf, math.inf)
+        for check in (rising, falling):
+            check.update(p, y)
+            assert check.share <= check.allowed
+        recal.update(y)
+    assert opened == 150
+    assert 0 < rising.share < 1 / 3
+    assert 0 < falling.share < 1 / 3
