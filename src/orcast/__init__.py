@@ -44,6 +44,7 @@ _HOME = {
     "LabelCalibration": "payoffs",
     "TopLabelCalibration": "payoffs",
     "DistributionCalibration": "payoffs",
+    "LevelCalibration": "payoffs",
     "DecisionCalibration": "payoffs",
     "SwapRegret": "payoffs",
     "NoRegret": "payoffs",
@@ -53,6 +54,8 @@ _HOME = {
     "Guarantee": "ledger",
     "Equilibrium": "oracles",
     "Committee": "oracles",
+    "BinaryRoot": "oracles",
+    "TwoCells": "oracles",
     "Orca": "oracles",
     "Softmax": "oracles",
     "GaussianMixture": "oracles",
@@ -89,7 +92,17 @@ if TYPE_CHECKING:
     from orcast.game import Forecaster
     from orcast.ledger import Certificate, Guarantee
     from orcast.metrics import ECE, QCE, SMAPE, BrierScore, Coverage, MeanCRPS, Pinball, RollingQCE, Width
-    from orcast.oracles import Adam, Committee, Equilibrium, GaussianMixture, MonteCarlo, Orca, Softmax
+    from orcast.oracles import (
+        Adam,
+        BinaryRoot,
+        Committee,
+        Equilibrium,
+        GaussianMixture,
+        MonteCarlo,
+        Orca,
+        Softmax,
+        TwoCells,
+    )
     from orcast.payoffs import (
         BinaryCalibration,
         Calibeating,
@@ -98,6 +111,7 @@ if TYPE_CHECKING:
         DistributionCalibration,
         IntervalCalibration,
         LabelCalibration,
+        LevelCalibration,
         MarginalCalibration,
         MomentMatching,
         NoRegret,
@@ -122,6 +136,7 @@ __all__ = [
     "Binary",
     "BinaryCalibration",
     "BinaryForecast",
+    "BinaryRoot",
     "Box",
     "BoxForecast",
     "Brier",
@@ -150,6 +165,7 @@ __all__ = [
     "LabelCalibration",
     "LabelForecast",
     "Labels",
+    "LevelCalibration",
     "Line",
     "LogScore",
     "MarginalCalibration",
@@ -172,6 +188,7 @@ __all__ = [
     "SwapRegret",
     "ThresholdCalibration",
     "TopLabelCalibration",
+    "TwoCells",
     "ValueBound",
     "ValueCheck",
     "Width",

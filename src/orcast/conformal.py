@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from orcast import storage
 from orcast.checks import number, short
 from orcast.spaces.base import whole
+
+if TYPE_CHECKING:
+    from orcast.oracles.base import Engine
+    from orcast.oracles.terms import Terms
 
 # More accounts than this would only be slow to save.
 FINEST = 100_000
@@ -67,6 +72,17 @@ class ConformalLevel:
     ...     aci.update(y <= quantile)
     >>> round(aci.coverage, 2), aci.miscalibration <= aci.promised, abs(aci.coverage - 0.9) <= aci.coverage_bound
     (0.9, True, True)
+
+    **In a game** it is the exact oracle of :class:`LevelCalibration`: the forecast is the expert's, bent so that its
+    beta-quantile is where the ledger wants it.
+
+    >>> import orcast as oc
+    >>> game = oc.Forecaster(oc.Interval(0, 10), oc.LevelCalibration(0.9), oracle=oc.ConformalLevel(0.9))
+    >>> for y in (9, 2, 4):
+    ...     p = game.predict(oc.Normal(4, 1))
+    ...     game.update(y)
+    >>> p.certificate.holds, bool(p.quantile(0.9) > oc.Normal(4, 1).mean + 1.2816)
+    (True, True)
     """
 
     def __init__(
@@ -86,6 +102,22 @@ class ConformalLevel:
         self._start = (cell, min(self.beta * self.grid - cell, 1.0))
         self._sums = [0.0] * (self.grid + 1)
         self._head = _head(self.beta, self.grid, self.head_start, *self._start)
+
+    # --- as an oracle
+    def bind(self, terms: Terms, sizes: Sequence[int] | None = None) -> Engine:
+        """An engine that plays :class:`LevelCalibration` of this level, with an empty ledger; this object stays as is.
+
+        There the expert is the quantile function.  The payoff has its own grid, and there is no head start.
+        """
+        from orcast.oracles.exact.level import level_engine
+
+        if self.randomised:
+            raise ValueError("expected randomised=False of a ConformalLevel as oracle, got True")
+        return level_engine(terms, self.beta, sizes)
+
+    def to_plain(self) -> dict[str, Any]:
+        """The options, as plain data."""
+        return {"kind": "ConformalLevel", "beta": self.beta, "grid": self.grid, "head_start": self.head_start}
 
     # --- the loop
     def predict(self) -> float:

@@ -2,14 +2,17 @@
 
 from typing import Any
 
+from orcast.conformal import ConformalLevel
 from orcast.oracles.base import Engine, Oracle
 from orcast.oracles.committee import Committee
 from orcast.oracles.equilibrium import Equilibrium
+from orcast.oracles.exact import BinaryRoot, TwoCells
 from orcast.oracles.families import Family, GaussianMixture, Softmax
 from orcast.oracles.orca import Adam, MonteCarlo, Orca
 
 __all__ = [
     "Adam",
+    "BinaryRoot",
     "Committee",
     "Engine",
     "Equilibrium",
@@ -19,6 +22,7 @@ __all__ = [
     "Oracle",
     "Orca",
     "Softmax",
+    "TwoCells",
     "oracle_from_plain",
 ]
 
@@ -29,7 +33,9 @@ def oracle_from_plain(data: dict[str, Any]) -> Oracle:
     kind = options.pop("kind", None)
     if kind == "Orca":
         return Orca.from_plain(options)
-    for known in (Committee, Equilibrium):
+    if kind == "ConformalLevel":
+        return ConformalLevel(**options)
+    for known in (BinaryRoot, Committee, Equilibrium, TwoCells):
         if kind == known.__name__:
             return known(**options)
     raise ValueError(f"expected a known oracle in the state, got {kind!r}")

@@ -13,6 +13,7 @@ from orcast.payoffs.calibration import (
     ThresholdCalibration,
 )
 from orcast.payoffs.decisions import DecisionCalibration, SwapRegret
+from orcast.payoffs.levels import LevelCalibration
 from orcast.payoffs.probabilities import (
     BinaryCalibration,
     Calibeating,
@@ -34,6 +35,7 @@ __all__ = [
     "DistributionCalibration",
     "IntervalCalibration",
     "LabelCalibration",
+    "LevelCalibration",
     "MarginalCalibration",
     "MomentMatching",
     "NoRegret",
@@ -57,6 +59,7 @@ _READERS: dict[str, Callable[..., Payoff]] = {
         DistributionCalibration,
         IntervalCalibration,
         LabelCalibration,
+        LevelCalibration,
         MarginalCalibration,
         MomentMatching,
         QuantileCalibration,
