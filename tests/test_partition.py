@@ -18,7 +18,9 @@ import orcast as oc
 from helpers import SENTENCE, cells_around
 from orcast import storage
 from orcast.adapters import expert_row
-from orcast.partition import PartitionedRecalibrator, _Bins, _Compositions, _Rule
+from orcast.partition import PartitionedRecalibrator
+from orcast.partition.cells import Bins, Compositions
+from orcast.partition.scores import Rule
 from orcast.payoffs.calibration import hats
 from orcast.payoffs.cores import hat_weights
 from orcast.scores import Score
@@ -136,7 +138,7 @@ class Twin:
 
     def bounds(self, score: Score) -> tuple[float, float]:
         """Both bounds, from the rounds and what the forecasters of the cells promise."""
-        grid, rule = self.game.grid, _Rule(score, self.name == "binary")
+        grid, rule = self.game.grid, Rule(score, self.name == "binary")
         g_hat = rule.heights(grid)
         promises = {
             tuple(self.game._table.cells.middle(key)): cell.game.guarantee  # type: ignore[union-attr]
@@ -210,7 +212,7 @@ class Nature:
         elif self.kind == "regret":
             k = int(np.argmax([BRIER_OF(p, e) - BRIER_OF(said, e) for e in eye]))
         elif self.kind == "log regret":
-            rule = _Rule(LOG, self.name == "binary")
+            rule = Rule(LOG, self.name == "binary")
             k = int(np.argmax(rule.losses(p) - rule.losses(said)))
         elif self.kind == "calibration":
             after = []
@@ -449,7 +451,7 @@ def test_lemma_1_on_hats() -> None:
         ys.append(int(rng.random() < 0.7))
         game.update(ys[-1])
     p, y = np.array(ps), np.array(ys)
-    rule = _Rule(BRIER, True)
+    rule = Rule(BRIER, True)
     heights = rule.heights(6)
     gained = []
     for v, q in itertools.product(range(6), np.linspace(0, 1, 21)):
@@ -485,7 +487,7 @@ def test_regret_is_an_error_of_calibration(m: list[float], data: st.DataObject, 
     shares = st.lists(st.floats(0.1, 1), min_size=p.size, max_size=p.size)
     x = np.array(data.draw(st.permutations(m))) * np.array(data.draw(shares))
     x /= x.sum()
-    rule = _Rule.of(score, oc.Labels(range(p.size)))
+    rule = Rule.of(score, oc.Labels(range(p.size)))
     assert rule is not None
     for k in range(p.size):
         mine, theirs = (score(oc.LabelForecast(range(p.size), each), k) for each in (p, x))
@@ -509,7 +511,7 @@ def test_what_is_known_before_the_outcome_covers_every_outcome(name: str, data: 
     w = np.array([hats(v, game.grid, p[pick]) for v in range(game.grid)])
     q = table.cells.middle(key)[pick]
     for i, score in enumerate((BRIER, LOG)):
-        rule = _Rule(score, name == "binary")
+        rule = Rule(score, name == "binary")
         excess = rule.losses(p) - rule.losses(x)
         assert known[3 + i] == excess.max()
         for k, e in enumerate(np.eye(size)):
@@ -521,7 +523,7 @@ def test_what_is_known_before_the_outcome_covers_every_outcome(name: str, data: 
 
 @given(st.floats(0, 1), st.floats(0, 1), st.sampled_from([*RULES, oc.MSE()]))
 def test_the_same_for_yes_or_no(p: float, x: float, score: Score) -> None:
-    rule = _Rule.of(score, oc.Binary())
+    rule = Rule.of(score, oc.Binary())
     assert rule is not None
     for y in (0, 1):
         mine, theirs = (score(oc.BinaryForecast(each), y) for each in (p, x))
@@ -533,7 +535,7 @@ def test_the_same_for_yes_or_no(p: float, x: float, score: Score) -> None:
 @pytest.mark.parametrize("grid", [2, 3, 5, 15, 40])
 def test_constants_of_the_brier_score(grid: int) -> None:
     """c_j <= 2.1 sqrt(grid / 3), and what the hats leave is at most 1 / grid, or 2 / grid for labels."""
-    heights = _Rule(BRIER, True).heights(grid)
+    heights = Rule(BRIER, True).heights(grid)
     p = np.linspace(0, 1, 2001)
     left, share = hat_weights(grid, p)
     rest = 2 * p - (heights[left] + share * (heights[left + 1] - heights[left]))
@@ -553,7 +555,7 @@ def test_constants_of_the_brier_score(grid: int) -> None:
 @given(masses, st.integers(1, 6))
 def test_the_cell_of_a_vector_is_its_nearest_composition(m: list[float], resolution: int) -> None:
     x = np.array(m) / sum(m)
-    cells = _Compositions(x.size, resolution)
+    cells = Compositions(x.size, resolution)
     key = cells.cell(x)
     assert cells.has(key)
     middle = cells.middle(key)
@@ -568,7 +570,7 @@ def test_the_cell_of_a_vector_is_its_nearest_composition(m: list[float], resolut
 
 @given(st.floats(0, 1), st.integers(1, 50))
 def test_the_cell_of_a_probability_is_its_bin(x: float, count: int) -> None:
-    cells = _Bins(count)
+    cells = Bins(count)
     key = cells.cell(np.array([1 - x, x]))
     assert cells.has(key)
     assert abs(cells.middle(key)[1] - x) <= 0.5 / count + 1e-12
@@ -576,7 +578,7 @@ def test_the_cell_of_a_probability_is_its_bin(x: float, count: int) -> None:
 
 def test_the_radius_is_reached() -> None:
     for K in (2, 3, 4, 5):
-        cells = _Compositions(K, 3)
+        cells = Compositions(K, 3)
         up = K // 2
         # every remainder is up / K, so half of them go up and half down
         x = np.full(K, up / K / 3)

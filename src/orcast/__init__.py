@@ -63,6 +63,7 @@ _HOME = {
     "Adam": "oracles",
     "Forecaster": "game",
     "Recalibrator": "recalibrator",
+    "PartitionedRecalibrator": "partition",
     "ConformalLevel": "conformal",
     "GibbsCandesLevel": "conformal",
     "Decision": "decisions",
@@ -103,6 +104,7 @@ if TYPE_CHECKING:
         Softmax,
         TwoCells,
     )
+    from orcast.partition import PartitionedRecalibrator
     from orcast.payoffs import (
         BinaryCalibration,
         Calibeating,
@@ -175,6 +177,7 @@ __all__ = [
     "NoRegret",
     "Normal",
     "Orca",
+    "PartitionedRecalibrator",
     "Pinball",
     "Points",
     "PointsForecast",

@@ -37,21 +37,19 @@ from orcast.oracles import Equilibrium, Oracle, oracle_from_plain
 from orcast.oracles._cells import build_cells, cut_cells
 from orcast.oracles._rounds import LEAST, WINDOW
 from orcast.oracles.ordered import like
+from orcast.partition.cells import FINEST, MOST_CELLS, Bins, Compositions, Key, compositions
+from orcast.partition.scores import Followed
 from orcast.payoffs import BinaryCalibration, LabelCalibration, Payoff
-from orcast.payoffs._hats import STEEPNESS
 from orcast.payoffs.calibration import GRID, checked_grid
 from orcast.payoffs.cores import hat_weights
-from orcast.scores import CRPS, MSE, Brier, LogScore, Score, score_from_plain
+from orcast.scores import CRPS, Brier, LogScore, Score, score_from_plain
 from orcast.spaces import TAIL_MASS, Binary, Labels, OrderedSpace, Space, frozen, space_from_plain
 from orcast.spaces.base import whole
 
 Array = NDArray[np.float64]
-Key = tuple[int, ...]
 
-# More cells than this are refused, and unless told otherwise a grid on the simplex is as fine as this many allow.
-MOST_CELLS, USUAL_CELLS = 10_000, 100
-# The finest grid unless told otherwise, and the bins of a quantity.
-FINEST, BINS = 10, 4
+# The bins of a quantity, unless told otherwise.
+BINS = 4
 # The forecasters know nothing but the outcomes of their cell, so they are to listen to these.
 TEMPERATURE = 2.0
 # No bin is without any mass of the expert's.
@@ -60,159 +58,6 @@ LEAST_MASS = 1e-200
 ROUNDING = 1e-12
 # What a file that is not a state of this kind leads to.
 UNREADABLE = (AssertionError, AttributeError, LookupError, OverflowError, RecursionError, TypeError, ValueError)
-
-
-# --- the cells of what an expert may say ---
-
-
-@dataclass(frozen=True)
-class _Bins:
-    """Equal bins of [0, 1], for the probability of a yes: within a half bin of their middle."""
-
-    count: int
-
-    @property
-    def total(self) -> int:
-        return self.count
-
-    @property
-    def radius(self) -> float:
-        return 1.0 / self.count
-
-    def cell(self, x: Array) -> Key:
-        return (min(int(x[1] * self.count), self.count - 1),)
-
-    def middle(self, key: Key) -> Array:
-        p = (key[0] + 0.5) / self.count
-        return np.array([1.0 - p, p])
-
-    def start(self, key: Key) -> Array:
-        return self.middle(key)
-
-    def has(self, key: Key) -> bool:
-        return len(key) == 1 and 0 <= key[0] < self.count
-
-    def name(self, key: Key) -> Any:
-        return float(self.middle(key)[1])
-
-
-@dataclass(frozen=True)
-class _Compositions:
-    """Vectors of whole numbers that sum to ``resolution``: the nearest one, divided by it, is the middle of a cell.
-
-    Largest remainders find it.  With r roundings upwards of K the distance is at most 2 r (K - r) / (K resolution) in
-    l1, and the root of r (K - r) / K over the resolution in l2.
-    """
-
-    labels: int
-    resolution: int
-
-    @property
-    def total(self) -> int:
-        return math.comb(self.resolution + self.labels - 1, self.labels - 1)
-
-    @property
-    def radius(self) -> float:
-        half = self.labels // 2
-        return 2.0 * half * (self.labels - half) / self.labels / self.resolution
-
-    def cell(self, x: Array) -> Key:
-        places = self.resolution * x
-        whole = np.floor(places)
-        up = self.resolution - int(whole.sum())
-        whole[np.argsort(whole - places, kind="stable")[:up]] += 1.0
-        return tuple(int(n) for n in whole)
-
-    def middle(self, key: Key) -> Array:
-        return np.array(key) / self.resolution
-
-    def start(self, key: Key) -> Array:
-        # a prior of zero could never be left
-        return (np.array(key) + 1.0 / self.labels) / (self.resolution + 1.0)
-
-    def has(self, key: Key) -> bool:
-        return len(key) == self.labels and min(key) >= 0 and sum(key) == self.resolution
-
-    def name(self, key: Key) -> Any:
-        return tuple(self.middle(key).tolist())
-
-
-def _finest(labels: int) -> int:
-    """The resolution unless told otherwise."""
-    fits = [n for n in range(1, FINEST + 1) if _Compositions(labels, n).total <= USUAL_CELLS]
-    return max(fits, default=1)
-
-
-def _compositions(labels: int, resolution: int | None) -> _Compositions:
-    cells = _Compositions(labels, _finest(labels) if resolution is None else resolution)
-    if cells.total > MOST_CELLS:
-        fits = max((n for n in range(1, cells.resolution) if _Compositions(labels, n).total <= MOST_CELLS), default=0)
-        hint = f" (cells={fits} would do)" if fits else ""
-        raise ValueError(
-            f"expected a grid of at most {MOST_CELLS:,} cells, got {cells.total:,} for {labels} probabilities at "
-            f"cells={cells.resolution}{hint}"
-        )
-    return cells
-
-
-# --- scores, as sums over the probabilities of the outcomes ---
-
-
-@dataclass(frozen=True)
-class _Rule:
-    """A score of probabilities that is a sum over them: its value for each outcome, and its g."""
-
-    score: Score
-    binary: bool
-
-    @staticmethod
-    def of(score: Score, events: Space) -> _Rule | None:
-        """For Brier and log scores, and what equals them; None for a score of another kind."""
-        same = (Brier, LogScore, CRPS, MSE) if isinstance(events, Binary) else (Brier, LogScore, CRPS)
-        known = isinstance(events, (Binary, Labels)) and isinstance(score, same)
-        return _Rule(score, isinstance(events, Binary)) if known else None
-
-    def losses(self, mass: Array) -> Array:
-        """The score for each outcome."""
-        if isinstance(self.score, LogScore):
-            kept = np.maximum(mass, self.score.clip)
-            value: Array = kept.sum() - 1.0 - np.log(kept)
-        elif self.binary:
-            value = mass[::-1] ** 2
-        else:
-            value = (0.5 if isinstance(self.score, CRPS) else 1.0) * (mass @ mass - 2.0 * mass + 1.0)
-        return value
-
-    def slope(self, q: Array) -> Array:
-        """g: minus the slope of the expected score, at the probability of each event."""
-        if isinstance(self.score, LogScore):
-            value: Array = np.log(np.maximum(q, self.score.clip))
-            if self.binary:
-                value = value - np.log(np.maximum(1.0 - q, self.score.clip))
-        else:
-            value = (1.0 if isinstance(self.score, CRPS) and not self.binary else 2.0) * q
-        return value
-
-    def heights(self, grid: int) -> Array:
-        """A g_v for each hat, such that (g(p) - g_v) (p - y) is small at worst where the hat is not zero."""
-        heights = np.empty(grid)
-        soft = 0.5 / STEEPNESS
-        for v in range(grid):
-            p = np.linspace(max(v - soft, 0.0), min(v + 1.0 + soft, grid), 65) / grid
-            g = self.slope(p)
-            tried = np.linspace(g.min(), g.max(), 201)[:, None]
-            worst = np.maximum((g - tried) * p, (tried - g) * (1.0 - p)).max(axis=1)
-            heights[v] = tried[worst.argmin(), 0]
-        return heights
-
-
-class _Followed:
-    """A score whose regret is followed, with a bound where it is a sum over the probabilities."""
-
-    def __init__(self, score: Score, events: Space, grid: int) -> None:
-        self.score = score
-        self.rule = _Rule.of(score, events)
-        self.heights = np.zeros(grid) if self.rule is None else self.rule.heights(grid)
 
 
 # --- what is remembered ---
@@ -271,7 +116,7 @@ class _Table:
     """
 
     events: Binary | Labels
-    cells: _Bins | _Compositions
+    cells: Bins | Compositions
     edges: Array | None
 
     @property
@@ -400,7 +245,7 @@ class PartitionedRecalibrator:
             if isinstance(self._bins, np.ndarray):
                 self._table = self._cut(self._bins)
             elif self._bins is not None:
-                _compositions(self._bins, cells)
+                compositions(self._bins, cells)
             kinds: tuple[Score, ...] = (Brier(), LogScore(), CRPS())
         else:
             self._table = self._uncut()
@@ -421,12 +266,12 @@ class PartitionedRecalibrator:
     # --- what is played at
     def _uncut(self) -> _Table:
         if isinstance(self.space, Binary):
-            return _Table(self.space, _Bins(FINEST if self._resolution is None else self._resolution), None)
+            return _Table(self.space, Bins(FINEST if self._resolution is None else self._resolution), None)
         assert isinstance(self.space, Labels)
-        return _Table(self.space, _compositions(self.space.cells, self._resolution), None)
+        return _Table(self.space, compositions(self.space.cells, self._resolution), None)
 
     def _cut(self, edges: Array) -> _Table:
-        return _Table(Labels(range(edges.size + 1)), _compositions(edges.size + 1, self._resolution), edges)
+        return _Table(Labels(range(edges.size + 1)), compositions(edges.size + 1, self._resolution), edges)
 
     def _cut_around(self, row: Array) -> _Table:
         """Bins at the quantiles of a first forecast."""
@@ -453,14 +298,14 @@ class PartitionedRecalibrator:
         known = np.zeros(1 + 2 * len(self._followed))
         return _Cell(self._new_game(table.events), self._no_sums(table), known)
 
-    def _follow(self, score: object) -> _Followed:
+    def _follow(self, score: object) -> Followed:
         if not isinstance(score, Score):
             raise TypeError(f"expected scores such as Brier() or LogScore(), got {short(score)}")
         if isinstance(self.space, OrderedSpace) and isinstance(score, (Brier, LogScore)):
-            return _Followed(score, Labels([0, 1]), self.grid)
+            return Followed(score, Labels([0, 1]), self.grid)
         score.check(self.space)
         # of a quantity itself, not of its bins
-        return _Followed(score, self.space, self.grid)
+        return Followed(score, self.space, self.grid)
 
     # --- the loop
     def predict(self, forecast: object, *, id: Hashable = None) -> Any:
@@ -702,7 +547,7 @@ class PartitionedRecalibrator:
         """How the rounds are spread over the cells."""
         if self._table is None:
             assert isinstance(self._bins, int)
-            cells: _Bins | _Compositions = _compositions(self._bins, self._resolution)
+            cells: Bins | Compositions = compositions(self._bins, self._resolution)
         else:
             cells = self._table.cells
         rounds = {cells.name(key): cell.game.guarantee.rounds for key, cell in self._cells.items()}
