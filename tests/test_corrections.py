@@ -15,7 +15,7 @@ from orcast.ledger import Ledger, Shape, layout_of
 
 
 def paper_bound(payoffs: list[float], bound: float) -> float:
-    """The right-hand side of proposition 4.2's last line: B / T + (2 / T) sum <mean_{t-1}, payoff_t>."""
+    """The right-hand side of proposition 1's last line: B / T + (2 / T) sum <mean_{t-1}, payoff_t>."""
     means = [0.0, *(float(np.mean(payoffs[: t + 1])) for t in range(len(payoffs)))]
     return bound / len(payoffs) + 2.0 / len(payoffs) * sum(m * p for m, p in zip(means, payoffs, strict=False))
 
@@ -27,7 +27,7 @@ def our_bound(payoffs: list[float], bound: float) -> float:
     return bound / total + 2.0 / total**2 * sum(t * m * p for t, (m, p) in enumerate(zip(means, payoffs, strict=False)))
 
 
-def test_proposition_4_2_is_wrong_where_inner_products_are_negative() -> None:
+def test_proposition_1_is_wrong_where_inner_products_are_negative() -> None:
     assert paper_bound([1.0, -1.0], 1.0) == pytest.approx(-0.5)  # a bound on a square
 
 
@@ -76,7 +76,7 @@ def test_with_positive_parts_the_game_goes_on() -> None:
 
 
 def test_sums_are_divided_by_roots_of_bounds() -> None:
-    """The proof of proposition 4.4 divides by B_i, a bound on the squared norm: a norm of 1/2 then becomes 2."""
+    """The proof of proposition 3 divides by B_i, a bound on the squared norm: a norm of 1/2 then becomes 2."""
     bound = 0.25
     payoff = np.array([0.3, -0.4])
     assert payoff @ payoff == pytest.approx(bound)

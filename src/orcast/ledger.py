@@ -6,7 +6,7 @@ norm that the payoff of round t could have.  A forecast holds when the worst out
     ||S_{t-1} + payoff||_+^2  <=  C B + B_1 + ... + B_t                                   (the slack rule)
 
 so that the miscalibration ||S_T||_+ / T is at most sqrt(C B + B_1 + ... + B_T) / T <= sqrt(B (T + C)) / T on any
-sequence (paper, theorem 4.1, where C = 0; the half-space condition of its proposition 4.2 is sufficient for the rule,
+sequence (paper, theorem 4.1, where C = 0; the half-space condition of its proposition 2 is sufficient for the rule,
 not necessary).  The credit of C rounds is ours: without it the bound is so tight after one or two outcomes that only
 absurd forecasts keep it; it costs a factor sqrt(1 + C / T).
 

@@ -216,7 +216,7 @@ class Payoff:
 
 @dataclass(frozen=True, repr=False)
 class Sum(Payoff):
-    """The direct sum of payoffs: all are kept small together (paper, proposition 4.4).
+    """The direct sum of payoffs: all are kept small together (paper, proposition 3).
 
     Normalised by the roots of their bounds B_i (the proposition divides by B_i; with B_i a bound on the squared norm it
     must be the root), each of n parts ends with ||mean payoff_i||^2 <= n B_i / T.
