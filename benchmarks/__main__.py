@@ -6,7 +6,20 @@ import argparse
 import sys
 import time
 
-from benchmarks import adversary, binary, groups, memory, notions, quality, results, speed, unbounded, yardstick
+from benchmarks import (
+    adversary,
+    binary,
+    exact,
+    groups,
+    memory,
+    notions,
+    orca,
+    quality,
+    results,
+    speed,
+    unbounded,
+    yardstick,
+)
 
 SECTIONS = {
     "quality": quality,
@@ -16,6 +29,8 @@ SECTIONS = {
     "groups": groups,
     "guarantee": adversary,
     "calibration": notions,
+    "orca": orca,
+    "exact": exact,
     "speed": speed,
     "memory": memory,
 }
