@@ -102,6 +102,9 @@ PAYOFFS = {
     "top label": Entry(lambda: oc.TopLabelCalibration(grid=6), labels),
     "calibeating": Entry(lambda: oc.Calibeating(grid=6), labels | {"binary"}),
     "distribution": Entry(lambda: oc.DistributionCalibration(3, thresholds=5), finite | {"interval"}),
+    "level": Entry(lambda: oc.LevelCalibration(0.9, grid=6), ordered),
+    "moments given moments": Entry(lambda: oc.MomentCalibration(4), {"interval"}, rounds=25),
+    "simplex": Entry(lambda: oc.SimplexCalibration(2), {"binary", "points", "words"} | labels, rounds=25),
     "recipe": Entry(lambda: oc.Recipe(lambda y: [bounded(y)], bound=1.0), everywhere, plain=False, rounds=20),
     "recipe of p": Entry(
         lambda: oc.Recipe(lambda y: [bounded(y)], lambda x, p: [1.0 - p.mass[0], p.mass[0]], bound=1.0),

@@ -23,6 +23,7 @@ from orcast.payoffs.probabilities import (
 )
 from orcast.payoffs.recipe import Custom, Recipe
 from orcast.payoffs.regret import NoRegret
+from orcast.payoffs.triangulated import MomentCalibration, SimplexCalibration
 from orcast.scores import score_from_plain
 
 __all__ = [
@@ -37,12 +38,14 @@ __all__ = [
     "LabelCalibration",
     "LevelCalibration",
     "MarginalCalibration",
+    "MomentCalibration",
     "MomentMatching",
     "NoRegret",
     "Part",
     "Payoff",
     "QuantileCalibration",
     "Recipe",
+    "SimplexCalibration",
     "Sum",
     "SwapRegret",
     "ThresholdCalibration",
@@ -61,8 +64,10 @@ _READERS: dict[str, Callable[..., Payoff]] = {
         LabelCalibration,
         LevelCalibration,
         MarginalCalibration,
+        MomentCalibration,
         MomentMatching,
         QuantileCalibration,
+        SimplexCalibration,
         ThresholdCalibration,
         TopLabelCalibration,
     )

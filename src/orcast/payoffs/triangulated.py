@@ -1,0 +1,406 @@
+"""Calibration given the forecast itself, made continuous by a triangulation (paper, appendix C.2).
+
+The event "the forecast is about v" becomes the barycentric weight of v, for the vertices v of a triangulation:
+
+    payoff_v = lambda_v(f) (f - w(y)),        f = E_p[w]
+
+The weights are continuous, not negative and add up to one, and at most one more than the dimension differ from zero.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orcast.contexts import Context
+from orcast.payoffs.base import Board, Core, Part, Payoff, wrong_space
+from orcast.payoffs.calibration import closed
+from orcast.payoffs.cores import Witness
+from orcast.spaces import Binary, FiniteSpace, Interval, Labels, Points, Space, frozen
+from orcast.spaces.base import whole
+
+Array = NDArray[np.float64]
+Places = NDArray[np.intp]
+
+MOST_TICKS, MOST_COORDINATES = 64, 200_000
+# A leading coefficient below this share of the others does not move a root by more than rounding does.
+NEGLIGIBLE = 1e-12
+
+
+class Local(NamedTuple):
+    """Where a point lies in a triangulation: the corners of its simplex, their weights, and how those change."""
+
+    corners: Places
+    weights: Array
+    slopes: Array  # a row a corner, a column a coordinate of the point
+
+
+class MomentMesh:
+    """The polygon with the corners (i/M, (i/M)^2), triangulated: the possible (mean, mean square) of t in [0, 1].
+
+    There is a column of points at each mean i/M, from the parabola up to the chord, about 1/M apart; neighbouring
+    columns are joined by a zigzag.  A point below the polygon (between a chord and the parabola) has the weights of
+    the point above it on the chord, so the weights are continuous there too.
+    """
+
+    def __init__(self, grid: int) -> None:
+        self.grid = grid
+        points: list[tuple[float, float]] = []
+        self.columns: list[list[int]] = []  # places of the points of each column, the lowest first
+        for i in range(grid + 1):
+            mean = i / grid
+            steps = math.ceil(grid * (mean - mean * mean) - 1e-9)
+            heights = np.linspace(mean * mean, mean, steps + 1) if steps else np.array([mean])
+            self.columns.append(list(range(len(points), len(points) + heights.size)))
+            points.extend((mean, float(height)) for height in heights)
+        self.points = frozen(np.array(points))
+        triangles: list[tuple[int, int, int]] = []
+        for left, right in zip(self.columns[:-1], self.columns[1:], strict=True):
+            i = j = 0
+            while i + 1 < len(left) or j + 1 < len(right):
+                # go up on the side that is behind
+                if i + 1 < len(left) and (i + 1) * (len(right) - 1) <= (j + 1) * (len(left) - 1):
+                    triangles.append((left[i], right[j], left[i + 1]))
+                    i += 1
+                else:
+                    triangles.append((left[i], right[j], right[j + 1]))
+                    j += 1
+        self.triangles: Places = np.array(triangles, dtype=np.intp)
+        self.triangles.flags.writeable = False
+        corners = self.points[self.triangles]
+        # weights = inverse @ (1, mean, mean square)
+        self._inverse = np.linalg.inv(
+            np.concatenate((np.ones((*corners.shape[:2], 1)), corners), axis=2).swapaxes(1, 2)
+        )
+
+    def chord(self, mean: float) -> tuple[float, float]:
+        """The least mean square within the polygon, and its slope."""
+        a = min(max(math.floor(mean * self.grid), 0), self.grid - 1) / self.grid
+        b = a + 1.0 / self.grid
+        return (a + b) * mean - a * b, a + b
+
+    def locate(self, f: Array) -> Local:
+        """The triangle of a point, or of the nearest one above or below it."""
+        mean = min(max(float(f[0]), 0.0), 1.0)
+        lowest, slope = self.chord(mean)
+        square = float(f[1])
+        weights = self._inverse @ np.array([1.0, mean, min(max(square, lowest), mean)])
+        at = int(weights.min(axis=1).argmax())
+        own = np.maximum(weights[at], 0.0)
+        slopes = self._inverse[at, :, 1:].copy()
+        if square < lowest:
+            slopes[:, 0] += slope * slopes[:, 1]
+            slopes[:, 1] = 0.0
+        elif square > mean:
+            slopes[:, 0] += slopes[:, 1]
+            slopes[:, 1] = 0.0
+        return Local(self.triangles[at], own / own.sum(), slopes)
+
+
+class SimplexMesh:
+    """The probabilities of K labels, triangulated with the vertices k/N by Freudenthal and Kuhn.
+
+    In the coordinates x_j = N (p_j + ... + p_{K-1}), j = 1, ..., K - 1, which decrease from at most N to at least 0,
+    the simplices are those of the unit cubes, each cut along the orders of the fractional parts of x.
+    """
+
+    def __init__(self, labels: int, grid: int) -> None:
+        self.labels, self.grid = labels, grid
+        self.size = math.comb(grid + labels - 1, labels - 1)
+        # the place of a decreasing row x in the list of all of them: the sum over j of ways[j, x_j]
+        d = labels - 1
+        self._ways = np.array(
+            [[math.comb(x + d - 1 - j, d - j) for x in range(grid + 1)] for j in range(d)], dtype=np.intp
+        ).reshape(d, grid + 1)
+        self._columns = np.arange(d)
+        # how x changes with the probabilities
+        self._tails = grid * np.triu(np.ones((d, labels)), 1)
+
+    def places(self, x: Places) -> Places:
+        """The place of each vertex among all, given its x in the last axis."""
+        value: Places = self._ways[self._columns, x].sum(axis=-1)
+        return value
+
+    @cached_property
+    def points(self) -> Array:
+        """All vertices, a row each."""
+        found = [()] if self.labels == 1 else _decreasing(self.labels - 1, self.grid)
+        x = np.array(found, dtype=np.intp).reshape(-1, self.labels - 1)
+        out = np.empty((self.size, self.labels))
+        out[self.places(x)] = probabilities(x, self.grid)
+        return frozen(out)
+
+    def locate(self, p: Array) -> Local:
+        """The simplex of some probabilities."""
+        x = self.grid * np.maximum(np.cumsum(p[:0:-1])[::-1], 0.0)
+        base = np.minimum(np.floor(x), self.grid - 1.0)
+        share = np.minimum(x - base, 1.0)
+        # of equal shares the first goes first, so that x keeps decreasing
+        order = np.argsort(-share, kind="stable")
+        d = order.size
+        steps = np.zeros((d + 1, d), dtype=np.intp)
+        steps[np.arange(1, d + 1), order] = 1
+        corners = self.places(base.astype(np.intp) + np.cumsum(steps, axis=0))
+        ends = np.concatenate(([1.0], share[order], [0.0]))
+        slopes = np.zeros((d + 1, self.labels))
+        slopes[1:] = self._tails[order]
+        slopes[:-1] -= self._tails[order]
+        return Local(corners, ends[:-1] - ends[1:], slopes)
+
+
+def _decreasing(length: int, most: int) -> list[tuple[int, ...]]:
+    """All decreasing rows of whole numbers from `most` to 0."""
+    rows: list[tuple[int, ...]] = [()]
+    for _ in range(length):
+        rows = [(*row, x) for row in rows for x in range((row[-1] if row else most) + 1)]
+    return rows
+
+
+def probabilities(x: NDArray[Any], grid: int) -> Array:
+    """The probabilities that tails x, in units of 1/grid, belong to."""
+    ends = np.concatenate((np.full((*x.shape[:-1], 1), grid), x, np.zeros((*x.shape[:-1], 1))), axis=-1)
+    value: Array = (ends[..., :-1] - ends[..., 1:]) / grid
+    return value
+
+
+@lru_cache(maxsize=32)
+def moment_mesh(grid: int) -> MomentMesh:
+    """The mesh of a grid, made once."""
+    return MomentMesh(grid)
+
+
+@lru_cache(maxsize=32)
+def simplex_mesh(labels: int, grid: int) -> SimplexMesh:
+    """The mesh of a grid, made once."""
+    return SimplexMesh(labels, grid)
+
+
+class MeshCore(Core):
+    """lambda_v(f) (f - w_k), all coordinates of a vertex together; only the corners of one simplex are touched."""
+
+    def __init__(self, witness: Witness, vertices: int, locate: Callable[[Array], Local]) -> None:
+        self.witness, self.vertices, self.locate = witness, vertices, locate
+        self.dimension = witness.mean.shape[0]
+        self.size = vertices * self.dimension
+
+    def mean(self, p: Array) -> Array:
+        """f, what the forecast says of the witness."""
+        value: Array = self.witness.mean @ p
+        return value
+
+    def rows(self, s: Array) -> Array:
+        """What is owed, a row a vertex."""
+        return s.reshape(self.vertices, self.dimension)
+
+    def _wide(self, local: Local, errors: Array) -> Array:
+        out = np.zeros((self.vertices, *errors.shape))
+        out[local.corners] = local.weights.reshape(-1, *(1,) * errors.ndim) * errors
+        return out.reshape(self.size, *errors.shape[1:])
+
+    def table(self, p: Array) -> Array:
+        """Weights times errors."""
+        f = self.mean(p)
+        return self._wide(self.locate(f), f[:, None] - self.witness.mean)
+
+    def spans(self, p: Array) -> tuple[Array, Array]:
+        """Weights are not negative."""
+        if self.witness.flat:
+            table = self.table(p)
+            return table, table
+        f = self.mean(p)
+        local = self.locate(f)
+        return self._wide(local, f[:, None] - self.witness.high), self._wide(local, f[:, None] - self.witness.low)
+
+    def booked(self, p: Array, k: int, y: Any) -> Array:
+        """At the outcome itself."""
+        f = self.mean(p)
+        return self._wide(self.locate(f), f - self.witness.point(y, k))
+
+    def pull(self, s: Array, f: Array) -> tuple[Array, Local]:
+        """c(f) = sum_v lambda_v(f) s_v, and where f lies."""
+        local = self.locate(f)
+        value: Array = local.weights @ self.rows(s)[local.corners]
+        return value, local
+
+    def field(self, s: Array, p: Array) -> Array:
+        """<c(f), f - w_k>."""
+        f = self.mean(p)
+        c, _ = self.pull(s, f)
+        value: Array = c @ (f[:, None] - self.witness.mean)
+        return value
+
+    def jacobian(self, s: Array, p: Array) -> Array:
+        """Through the weights."""
+        f = self.mean(p)
+        local = self.locate(f)
+        by_mean = self.rows(s)[local.corners].T @ local.slopes
+        value: Array = (f[:, None] - self.witness.mean).T @ (by_mean @ self.witness.mean)
+        return value
+
+    def assess(self, s: Array, factor: float, p: Array) -> tuple[Array, Array]:
+        """Exact where the witness is constant in each cell."""
+        f = self.mean(p)
+        c, local = self.pull(s, f)
+        errors = f[:, None] - self.witness.mean
+        square = factor * float(local.weights @ local.weights) * np.einsum("ik,ik->k", errors, errors)
+        return 2.0 * (c @ errors) + square, square
+
+
+class MomentCore(MeshCore):
+    """The same for w = (t, t^2), booked at the outcome itself; cell k is t in [start[k], end[k]]."""
+
+    def __init__(self, board: Board, mesh: MomentMesh) -> None:
+        low, span = board.low, board.high - board.low
+        self.start, self.end = np.clip((np.stack((board.left, board.right)) - low) / span, 0.0, 1.0)
+        a, b = self.start, self.end
+        mean = np.stack((0.5 * (a + b), (a * a + a * b + b * b) / 3.0))
+
+        def point(y: Any, k: int) -> Array:
+            t = min(max((y - low) / span, 0.0), 1.0)
+            return np.array([t, t * t])
+
+        witness = Witness(mean, np.stack((a, a * a)), np.stack((b, b * b)), point)
+        super().__init__(witness, len(mesh.points), mesh.locate)
+
+    def assess(self, s: Array, factor: float, p: Array) -> tuple[Array, Array]:
+        """Exact: a quartic in t is largest at an end of the cell or where its derivative vanishes."""
+        f = self.mean(p)
+        c, local = self.pull(s, f)
+        scale = factor * float(local.weights @ local.weights)
+        return self._largest(c, scale, f), self._largest(np.zeros(2), scale, f)
+
+    def _largest(self, c: Array, scale: float, f: Array) -> Array:
+        turns = [np.clip(t, self.start, self.end) for t in turning_points(c, scale, f)]
+        t = np.stack((self.start, self.end, *turns))
+        first, second = f[0] - t, f[1] - t * t
+        value: Array = (2.0 * (c[0] * first + c[1] * second) + scale * (first**2 + second**2)).max(axis=0)
+        return value
+
+
+def turning_points(c: Array, scale: float, f: Array) -> list[float]:
+    """Where 2 <c, f - (t, t^2)> + scale ||f - (t, t^2)||^2 has a flat tangent: the real roots of a cubic."""
+    lead, slope = 2.0 * scale, scale * (1.0 - 2.0 * float(f[1])) - 2.0 * float(c[1])
+    rest = -(float(c[0]) + scale * float(f[0]))
+    largest = max(lead, abs(slope), abs(rest))
+    if lead <= NEGLIGIBLE * largest:
+        return [-rest / slope] if abs(slope) > NEGLIGIBLE * largest else []
+    p, q = slope / lead, rest / lead
+    inner = 0.25 * q * q + p**3 / 27.0
+    if inner > 0.0:
+        root = math.sqrt(inner)
+        return [math.cbrt(-0.5 * q + root) + math.cbrt(-0.5 * q - root)]
+    if p == 0.0:
+        return [0.0]
+    radius = 2.0 * math.sqrt(-p / 3.0)
+    angle = math.acos(min(max(3.0 * q / (p * radius), -1.0), 1.0)) / 3.0
+    return [radius * math.cos(angle - 2.0 * math.pi * i / 3.0) for i in range(3)]
+
+
+class MomentCalibration(Payoff):
+    """When the forecast's mean and mean square are about (m, q), so are the outcomes' (paper, appendix C.2).
+
+    payoff_v = lambda_v(f) (f - (t, t^2)) with t = (y - low) / (high - low), f = E_p[(t, t^2)], and lambda the
+    barycentric weights of f in a triangulation of the polygon with the corners (i/M, (i/M)^2), M = ``grid``.  The paper
+    takes a grid on a box, but no distribution has the moments of five sixths of the unit box.  Booked at the outcome
+    itself.  Squared bound: 2, because ||lambda|| <= 1, and t and t^2 lie in [0, 1].
+
+    >>> import orcast as oc
+    >>> part = MomentCalibration(grid=8).on(oc.Interval(0, 36_000))
+    >>> part.size, part.bound
+    (42, 2.0)
+    """
+
+    name = "moment calibration"
+
+    def __init__(self, grid: int = 8, *, context: Context | None = None, weight: float = 1.0) -> None:
+        self.grid = whole(grid, "ticks of the grid", 2, MOST_TICKS)
+        self._settings(context, weight)
+
+    def on(self, space: Space, experts: int = 1) -> Part:
+        """On a bounded quantity."""
+        if not isinstance(space, Interval):
+            raise wrong_space(self, "Interval(low, high)", space)
+        mesh = moment_mesh(self.grid)
+        return Part(self, 2 * len(mesh.points), 2.0, "general", lambda board, state: MomentCore(board, mesh))
+
+    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
+        """Triangle by triangle."""
+        assert isinstance(space, Interval)
+        span = space.high - space.low
+        a, b = (np.clip((end - space.low) / span, 0.0, 1.0) for end in closed(forecast))
+        f = np.array([forecast.mass @ (a + b) / 2.0, forecast.mass @ (a * a + a * b + b * b) / 3.0])
+        mesh = moment_mesh(self.grid)
+        ticks = np.arange(self.grid + 1) / self.grid
+        inside = np.array([f[0], np.clip(f[1], np.interp(f[0], ticks, ticks**2), f[0])])
+        best = np.array([-np.inf])
+        for triangle in mesh.triangles:
+            corners = mesh.points[triangle]
+            weights = np.linalg.solve(np.vstack((np.ones(3), corners.T)), np.append(1.0, inside))
+            if weights.min() > best.min():
+                best, at = weights, triangle
+        t = (np.clip(y, space.low, space.high) - space.low) / span
+        out = np.zeros((len(mesh.points), 2))
+        out[at] = np.outer(best, f - np.array([t, t * t]))
+        return out.ravel()
+
+    def _plain(self) -> dict[str, Any]:
+        return {"grid": self.grid}
+
+
+class SimplexCalibration(Payoff):
+    """When the forecast is about a distribution q, the outcomes are distributed like q (paper, appendix C.2).
+
+    payoff_v = lambda_v(p) (p - e_y) for the distributions v whose probabilities are multiples of 1/N, N = ``grid``,
+    with the barycentric weights of p among them.  In units of 1/N and in tails of p and v (see x in
+    :class:`SimplexMesh`), lambda_v = max(0, 1 - largest excess of p over v - largest excess of v over p).  The number
+    of coordinates grows fast, binomial(N + K - 1, K - 1) K for K labels: :class:`LabelCalibration` asks for less.
+    Squared bound: 2, because ||lambda|| <= 1 and ||p - e_y||^2 <= 2.
+
+    >>> import orcast as oc
+    >>> part = SimplexCalibration(grid=4).on(oc.Labels(["home", "draw", "away"]))
+    >>> part.size, part.bound
+    (45, 2.0)
+    """
+
+    name = "simplex"
+
+    def __init__(self, grid: int = 4, *, context: Context | None = None, weight: float = 1.0) -> None:
+        self.grid = whole(grid, "ticks of the grid", 1, MOST_TICKS)
+        self._settings(context, weight)
+
+    def on(self, space: Space, experts: int = 1) -> Part:
+        """On labels, binary outcomes, or a few points."""
+        if not isinstance(space, (Binary, Labels, Points)):
+            raise wrong_space(self, "Labels([...]), Binary() or Points(...)", space)
+        labels = space.cells
+        size = math.comb(self.grid + labels - 1, labels - 1) * labels
+        if size > MOST_COORDINATES:
+            raise ValueError(
+                f"expected at most {MOST_COORDINATES:,} coordinates for SimplexCalibration, got {labels} outcomes with "
+                f"a grid of {self.grid}: {size:.1e} coordinates (use LabelCalibration or DistributionCalibration)"
+            )
+        mesh = simplex_mesh(labels, self.grid)
+        table = np.eye(labels)
+        witness = Witness(table, table, table, lambda y, k: table[:, k])
+        return Part(self, size, 2.0, "general", lambda board, state: MeshCore(witness, mesh.size, mesh.locate))
+
+    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
+        """Vertex by vertex."""
+        assert isinstance(space, FiniteSpace)
+        mass = np.asarray(forecast.mass)
+        happened = np.zeros(mass.size)
+        happened[space.cell(space.outcome(y))] = 1.0
+        out = []
+        for vertex in simplex_mesh(mass.size, self.grid).points:
+            beyond = self.grid * np.cumsum((mass - vertex)[::-1])[:-1]
+            weight = max(0.0, 1.0 - max(beyond.max(), 0.0) - max(-beyond.min(), 0.0))
+            out.append(weight * (mass - happened))
+        return np.concatenate(out)
+
+    def _plain(self) -> dict[str, Any]:
+        return {"grid": self.grid}
