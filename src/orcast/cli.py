@@ -1,0 +1,120 @@
+"""The command ``orcast``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+EXPERIMENTS = ("recalibration", "adversarial", "windfarm")
+NEEDED = ("matplotlib", "rich", "river", "sklearn")
+
+EXAMPLES = """examples:
+  orcast reproduce recalibration --data FOLDER     the paper's table, beside the strongest alternatives
+  orcast reproduce all --quick                     everything, small, in half a minute
+  orcast demo                                      recalibrate a real stream: table and picture
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command and its parts."""
+    from orcast import __version__
+
+    command = argparse.ArgumentParser(
+        prog="orcast",
+        description="Keeps probabilistic forecasts calibrated on any sequence of outcomes.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_argument("--version", action="version", version=f"orcast {__version__}")
+    parts = command.add_subparsers(dest="part", required=True, metavar="command")
+    reproduce = parts.add_parser(
+        "reproduce",
+        help="run the paper's experiments: tables, CSV files and figures",
+        description="Run an experiment of the paper (section 6), or all three.",
+    )
+    reproduce.add_argument("experiment", choices=(*EXPERIMENTS, "all"))
+    reproduce.add_argument("--data", metavar="FOLDER", help="where the series are; else ORCAST_DATA, else a stand-in")
+    reproduce.add_argument("--out", metavar="FOLDER", default="results", help="where files go (default: results)")
+    reproduce.add_argument("--quick", action="store_true", help="fewer settings, rounds and runs")
+    reproduce.add_argument("--seed", type=int, default=0, help="of everything random (default: 0)")
+    reproduce.add_argument(
+        "--workers", type=int, default=os.cpu_count() or 1, help="processes (default: as many as cores)"
+    )
+    parts.add_parser("demo", help="recalibrate a real stream: table and picture", add_help=False)
+    return command
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; returns its exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] == ["demo"]:
+        from orcast import demo
+
+        return demo.main(given[1:])
+    options = parser().parse_args(given)
+    try:
+        return reproduce(options)
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return 130
+    except (OSError, ValueError, ImportError) as reason:
+        print(f"orcast: {reason}", file=sys.stderr)
+        return 2
+
+
+def reproduce(options: argparse.Namespace) -> int:
+    """Run experiments: a progress bar, tables, files."""
+    missing = [name for name in NEEDED if find_spec(name) is None]
+    if missing:
+        raise ImportError(f"expected the extra orcast[experiments] to be installed, got no {', '.join(missing)}")
+    if options.workers < 1:
+        raise ValueError(f"expected at least 1 worker, got {options.workers}")
+    from rich.console import Console
+
+    console = Console()
+    chosen = EXPERIMENTS if options.experiment == "all" else (options.experiment,)
+    begin = time.perf_counter()
+    for name in chosen:
+        result = _run(console, name, options)
+        console.print(f"[bold]{result.title}[/bold]")
+        for note in result.notes:
+            console.print(note, highlight=False)
+        for table in result.tables:
+            console.print(table.rich())
+        paths = result.write(Path(options.out))
+        console.print(f"written: {', '.join(str(path) for path in paths)}", soft_wrap=True, highlight=False)
+        console.print()
+    console.print(f"{time.perf_counter() - begin:.0f} s", highlight=False)
+    return 0
+
+
+def _run(console: Any, name: str, options: argparse.Namespace) -> Any:
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    module = import_module(f"orcast.experiments.{name}")
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:3.0f}%"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(name, total=1.0)
+
+        def progress(what: str, share: float) -> None:
+            bar.update(task, description=what, completed=share)
+
+        return module.run(
+            folder=options.data, quick=options.quick, seed=options.seed, workers=options.workers, progress=progress
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
