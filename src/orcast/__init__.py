@@ -69,6 +69,8 @@ _HOME = {
     "Forecaster": "game",
     "Recalibrator": "recalibrator",
     "PartitionedRecalibrator": "partition",
+    "Differentiable": "jaxed",
+    "JaxFamily": "jaxed",
     "ConformalLevel": "conformal",
     "GibbsCandesLevel": "conformal",
     "Decision": "decisions",
@@ -96,6 +98,7 @@ if TYPE_CHECKING:
     from orcast.decisions import Decision, ValueBound, ValueCheck, best_action, commitment, value_bound
     from orcast.forecasts import BinaryForecast, BoxForecast, CircleForecast, Forecast, LabelForecast, PointsForecast
     from orcast.game import Forecaster
+    from orcast.jaxed import Differentiable, JaxFamily
     from orcast.ledger import Certificate, Guarantee
     from orcast.metrics import ECE, QCE, SMAPE, BrierScore, Coverage, MeanCRPS, Pinball, RollingQCE, Width
     from orcast.oracles import (
@@ -164,6 +167,7 @@ __all__ = [
     "Decision",
     "DecisionCalibration",
     "DecisionGame",
+    "Differentiable",
     "DistributionCalibration",
     "Ensemble",
     "Equilibrium",
@@ -175,6 +179,7 @@ __all__ = [
     "HalfLine",
     "Interval",
     "IntervalCalibration",
+    "JaxFamily",
     "LabelCalibration",
     "LabelForecast",
     "Labels",

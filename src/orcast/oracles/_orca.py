@@ -22,26 +22,17 @@ RATE, FIRST, SECOND, SAFE = 0, 1, 2, 3
 
 @kernel
 def smear(levels, slopes, places, values, heights):
-    """The slope h of H with each level smeared towards its neighbours: linear between `places`, and its integral.
+    """The slope h of H, each level smeared from half way to the one below to half way to the one above, or to the end.
 
-    Where the worst cell's share of [0, 1] holds no level, h is constant and its gradient vanishes.
+    Linear between `places`, and its integral.  Where the worst cell's share of [0, 1] holds no level, h itself is
+    constant and its gradient vanishes.
     """
     count = levels.shape[0]
-    places[0] = 0.0
-    values[0] = slopes[0]
-    for i in range(count):
-        below = 0.5 * (levels[i] - levels[i - 1]) if i > 0 else levels[i]
-        above = 0.5 * (levels[i + 1] - levels[i]) if i < count - 1 else 1.0 - levels[i]
-        reach = min(below, above)
-        places[2 * i + 1] = levels[i] - reach
-        values[2 * i + 1] = slopes[i]
-        places[2 * i + 2] = levels[i] + reach
-        values[2 * i + 2] = slopes[i + 1]
-    last = 2 * count + 1
-    places[last] = 1.0
-    values[last] = slopes[count]
+    for i in range(count + 1):
+        places[i] = 0.0 if i == 0 else (1.0 if i == count else 0.5 * (levels[i - 1] + levels[i]))
+        values[i] = slopes[i]
     heights[0] = 0.0
-    for i in range(last):
+    for i in range(count):
         heights[i + 1] = heights[i] + 0.5 * (values[i] + values[i + 1]) * (places[i + 1] - places[i])
 
 
@@ -72,26 +63,52 @@ def crps_centres(n, width, mass, out):
 
 
 @kernel
+def largest_gap(n, width, mass, other):
+    """The largest difference in size between the CRPS of masses and of others, over all outcomes."""
+    gap = 0.0
+    before = 0.0
+    theirs = 0.0
+    for k in range(n):
+        a, b = 1.0 - before, 1.0 - before - mass[k]
+        c, d = 1.0 - theirs, 1.0 - theirs - other[k]
+        gap += width[k] * (a * a + a * b + b * b - c * c - c * d - d * d) / 3.0
+        before += mass[k]
+        theirs += other[k]
+    most = abs(gap)
+    ahead = 0.0
+    for k in range(n):
+        after = ahead + mass[k] - other[k]
+        if ahead * after < 0.0:
+            most = max(most, abs(gap + width[k] * ahead * ahead / (ahead - after)))
+        gap += width[k] * (ahead + after)
+        most = max(most, abs(gap))
+        ahead = after
+    return most
+
+
+@kernel
 def descend(
-    n, theta, levels, knots, slopes, pull, taken, crps_pull, width, rival, at_centre, mse_pull, middle, other, nature,
-    soft, smooth, optimizer, steps, best,
+    n, theta, levels, knots, slopes, places, values, heights, pull, taken, rivals, scores, owed, usual, width,
+    at_centre, middle, ends, nature, soft, smooth, optimizer, steps, best,
 ):  # fmt: skip
     """Adam from theta (log masses) on the worst case; leaves the best masses in `best`, returns their value.
 
     `pull` is W on average over each cell and `taken` W where Nature is (the same, or in its middle).
-    `rival` is crps_pull times the experts' own CRPS in each cell, `other` the mse_pull-weighted mean of the experts'
-    means and of their squares.  `soft` > 0 takes a softmax of Nature's choices at that temperature instead of the
+    `rivals` are the masses of the experts, `scores` their own CRPS in each cell; `owed` what is owed to each in CRPS
+    and in squared error, and `usual` what each usually loses in them.  `places`, `values` and `heights` are the smeared
+    slope of H and its integral.  `soft` > 0 takes a softmax of Nature's choices at that temperature instead of the
     maximum, `smooth` says whether levels are smeared.  Stops as soon as the worst case is at most zero.
     """
     count = levels.shape[0]
-    nodes = 2 * count + 2
-    places, values, heights = np.empty(nodes), np.empty(nodes), np.empty(nodes)
-    smear(levels, slopes, places, values, heights)
+    nodes = places.shape[0]
     p, v, phi = np.empty(n), np.empty(n), np.empty(n)
     h, by_edge, score, part = np.empty(n + 1), np.empty(n + 1), np.empty(n), np.empty(n)
     m1, m2 = np.zeros(n), np.zeros(n)
     components = nature.shape[0]
     reach = np.empty(max(components, 1))
+    rival, other = np.zeros(n), np.zeros(2)
+    crps_pull = 0.0
+    mse_pull = 0.0
     found = np.inf
     memory1 = 1.0
     memory2 = 1.0
@@ -110,6 +127,27 @@ def descend(
             p[k] *= scale
             expected += p[k] * pull[k]
             mean += p[k] * middle[k]
+        # regrets count in the units of this very forecast
+        crps_pull = 0.0
+        mse_pull = 0.0
+        rival[:] = 0.0
+        other[:] = 0.0
+        for e in range(rivals.shape[0]):
+            if owed[0, e] != 0.0:
+                one = owed[0, e] / max(usual[0, e], largest_gap(n, width, p, rivals[e]))
+                crps_pull += one
+                for k in range(n):
+                    rival[k] += one * scores[e, k]
+            if owed[1, e] != 0.0:
+                theirs = 0.0
+                for k in range(n):
+                    theirs += rivals[e, k] * middle[k]
+                low = abs((mean - theirs) * (mean + theirs - 2.0 * ends[0]))
+                high = abs((mean - theirs) * (mean + theirs - 2.0 * ends[1]))
+                one = owed[1, e] / max(usual[1, e], low, high)
+                mse_pull += one
+                other[0] += one * theirs
+                other[1] += one * theirs * theirs
         if crps_pull != 0.0:
             if at_centre:
                 crps_centres(n, width, p, score)

@@ -103,13 +103,14 @@ class GaussianMixture:
     def start(self, board: Board, masses: Array) -> Array:
         """Each component covers an equal share of the masses."""
         a, b = self._edges(board)
-        below = np.concatenate(([0.0], np.cumsum(masses)))
-        cuts = np.interp(np.linspace(0.0, 1.0, 2 * self.n + 1), below / below[-1], np.concatenate((a[:1], b)))
-        middle, mean = 0.5 * (a + b), cuts[1::2].copy()
-        spread = 0.5 * np.diff(cuts[::2])
-        if self.n == 1:
-            mean[0] = masses @ middle
-            spread[0] = math.sqrt(max(float(masses @ (middle - mean[0]) ** 2), 0.0))
+        below = np.concatenate(([0.0], np.cumsum(masses) / masses.sum()))
+        cuts = np.linspace(0.0, 1.0, self.n + 1)
+        # the masses of each cell that lie in each share
+        shared = np.minimum(below[1:], cuts[1:, None]) - np.maximum(below[:-1], cuts[:-1, None])
+        shared = self.n * np.maximum(shared, 0.0)
+        middle = 0.5 * (a + b)
+        mean = shared @ middle
+        spread = np.sqrt(np.maximum(shared @ middle**2 - mean**2, 0.0))
         sizes = np.log(np.maximum(spread, 10.0 * NARROWEST))
         return np.concatenate((mean, sizes, np.zeros(self.n)))
 
@@ -118,6 +119,7 @@ class GaussianMixture:
 
         a, b = self._edges(board)
         mean, size, weight = np.split(parameters, 3)
+        mean = np.clip(mean, 0.0, 1.0)  # a component beyond an end counts as one at the end
         deviation = NARROWEST + np.exp(np.minimum(size, 5.0))
         za, zb = (a - mean[:, None]) / deviation[:, None], (b - mean[:, None]) / deviation[:, None]
         share = Softmax().masses(None, weight)

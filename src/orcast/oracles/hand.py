@@ -63,6 +63,11 @@ class Hand:
         self.said = np.zeros(3)  # what a search says of its forecast, see dense.SAYS
         self._side = 0.0
 
+    @property
+    def weight(self) -> float:
+        """The rounds that the sums are over, discounted as they are; at least 1."""
+        return max(float(self.ledger.account[_ledger.WEIGHT]), 1.0)
+
     def rescale(self, p: Array) -> None:
         """Fix the units of the regrets while an equation is solved."""
         for core in self.cores:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from orcast import jaxed
 from orcast.adapters import expert_row, quantiles_at
 from orcast.checks import number, short
 from orcast.oracles import _orca, _ordered
@@ -26,7 +27,7 @@ from orcast.payoffs.calibration import IntervalCore, QuantileCore
 from orcast.payoffs.recipe import BoundedCore
 from orcast.payoffs.regret import RegretCore
 from orcast.scores import CRPS, MSE
-from orcast.spaces import FiniteSpace
+from orcast.spaces import FiniteSpace, OrderedSpace
 
 Array = NDArray[np.float64]
 
@@ -84,24 +85,28 @@ class MonteCarlo:
             value = getattr(self, name)
             if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or not least <= value <= 10**7:
                 raise ValueError(f"expected a whole number of {name} from {least} to 10000000, got {value!r}")
+            object.__setattr__(self, name, int(value))
 
     def on(self, board: Board) -> tuple[Array, float, float]:
         """Masses of each component on the cells, the widest support, and how far an outcome may be from all of them."""
         if isinstance(board.space, FiniteSpace):
             rows = np.array([expert_row(component, board.space)[0] for component in self.components])
-            return rows, 0.0, 0.0
+            away, there = board.space.distances, rows > 0.0
+            widest = max(float(away[np.ix_(row, row)].max()) for row in there)
+            return rows, widest, float(away[there.any(axis=0)].min(axis=0).max())
         rng = np.random.default_rng(self.seed)
         rows = np.zeros((len(self.components), board.cells))
-        seen, widest = [], 0.0
+        widest = 0.0
         for row, component in zip(rows, self.components, strict=True):
             drawn = np.clip(quantiles_at(component, rng.random(self.draws)), board.low, board.high)
             cells = np.clip(np.searchsorted(board.right, drawn, side="left"), 0, board.cells - 1)
             row[:] = np.bincount(cells, minlength=board.cells) / self.draws
-            seen.append(drawn)
-            widest = max(widest, float(np.ptp(drawn)))
-        points = np.unique(np.concatenate(seen))
-        ends = max(float(points[0] - board.low), float(board.high - points[-1]))
-        return rows, widest, max(ends, 0.5 * float(np.diff(points).max(initial=0.0)))
+            # within a cell payoffs are averaged, so a component is as wide as the cells that it is in
+            widest = max(widest, float(board.right[cells.max()] - board.left[cells.min()]))
+        hit = np.flatnonzero(rows.any(axis=0))
+        ends = max(float(board.left[hit[0]] - board.low), float(board.high - board.right[hit[-1]]))
+        between = 0.5 * (board.left[hit[1:]] - board.right[hit[:-1]])
+        return rows, widest, max(ends, float(between.max(initial=0.0)))
 
 
 @dataclass(frozen=True)
@@ -118,6 +123,10 @@ class Orca:
     start.  Payoffs bring their own derivatives; on ordered spaces sums of quantiles, intervals, moments, decisions and
     regret in CRPS and squared error run compiled.  ``soft`` > 0 replaces the maximum by a softmax at that temperature,
     in units of the norm of the ledger.
+
+    With ``"dirac"`` the gradient of payoffs whose context depends on p, and of pinball loss, is that of a mean over the
+    cell.  On a space without bounds the cells divide the round's window, and the last forecast is carried over cell by
+    cell.
 
     There is no guarantee that the worst case becomes zero: look at ``certificate.holds`` (the slack rule, exact over
     all outcomes), ``certificate.half_space`` (what Nature can reach with her components, over the rounds) and
@@ -145,21 +154,25 @@ class Orca:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name, most in (("steps", 10**6), ("cells", 1000)):
+        for name, least, most in (("steps", 1, 10**6), ("cells", 1, 1000), ("seed", 0, 10**9)):
             value = getattr(self, name)
-            if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or not 1 <= value <= most:
-                raise ValueError(f"expected a whole number of {name} from 1 to {most}, got {value!r}")
+            if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or not least <= value <= most:
+                raise ValueError(f"expected a whole number of {name} from {least} to {most}, got {short(value)}")
             object.__setattr__(self, name, int(value))
-        if not isinstance(self.family, Family):
+        if isinstance(self.family, type) or not isinstance(self.family, Family):
             raise TypeError(f"expected a family such as Softmax() or GaussianMixture(3), got {short(self.family)}")
-        if self.adversary not in ("uniform", "dirac") and not isinstance(self.adversary, MonteCarlo):
+        named = isinstance(self.adversary, str) and self.adversary in ("uniform", "dirac")
+        if not named and not isinstance(self.adversary, MonteCarlo):
             raise ValueError(
                 f"expected 'uniform', 'dirac' or MonteCarlo(...) as adversary, got {short(self.adversary)}"
             )
         if not isinstance(self.optimizer, Adam):
             raise TypeError(f"expected Adam(...) as optimizer, got {short(self.optimizer)}")
-        if self.start not in STARTS:
-            raise ValueError(f"expected start='expert', 'last' or 'even', got {self.start!r}")
+        if not isinstance(self.start, str) or self.start not in STARTS:
+            raise ValueError(f"expected start='expert', 'last' or 'even', got {short(self.start)}")
+        if not isinstance(self.smooth, (bool, np.bool_)):
+            raise TypeError(f"expected smooth=True or False, got {short(self.smooth)}")
+        object.__setattr__(self, "smooth", bool(self.smooth))
         object.__setattr__(self, "soft", number(self.soft, "soft", 0.0, 1e6))
         object.__setattr__(self, "jitter", number(self.jitter, "jitter", 0.0, 10.0))
         if self.lipschitz is not None:
@@ -171,6 +184,10 @@ class Orca:
             if isinstance(self.family, GaussianMixture):
                 raise TypeError(f"expected an ordered space for GaussianMixture, got {terms.space!r}")
             return DenseEngine(terms, FinitePrior(terms, np.empty((0, 3))), OrcaPlayer(self), sizes)
+        space = terms.space
+        assert isinstance(space, OrderedSpace)
+        if self.cells > space.cells and not math.isfinite(space.high - space.low):
+            raise ValueError(f"expected at most the {space.cells} cells of {space!r} for Orca, got {self.cells}")
         return DenseEngine(terms, GridPrior(terms, self.cells), OrcaPlayer(self), sizes)
 
     def to_plain(self) -> dict[str, Any]:
@@ -198,7 +215,7 @@ class Orca:
     @classmethod
     def from_plain(cls, data: dict[str, Any]) -> Orca:
         """The inverse, where there is one."""
-        options = dict(data)
+        options = {name: value for name, value in data.items() if name != "kind"}
         family, adam = dict(options.pop("family")), dict(options.pop("optimizer"))
         if isinstance(options["adversary"], dict):
             raise ValueError("expected the oracle again as oracle= (components are not saved), got none")
@@ -229,14 +246,21 @@ class OrcaPlayer:
         elif options.start == "even":
             first = np.full(board.cells, 1.0 / board.cells)
         parameters = options.family.start(board, first)
+        masses = np.asarray(options.family.masses(board, parameters), dtype=np.float64)
+        if masses.shape != (board.cells,) or not (masses >= 0.0).all() or abs(masses.sum() - 1.0) > 1e-6:
+            raise ValueError(
+                f"expected masses on {board.cells} cells that add up to 1 from the family, got {short(masses.tolist())}"
+            )
         if options.jitter > 0.0:
             rng = np.random.default_rng([options.seed, deal.rounds])
             parameters = parameters + options.jitter * rng.standard_normal(parameters.size)
         hand.rescale(first)
         nature, wide, far = self._components(board)
         soft = options.soft * math.sqrt(sum(float(s @ s) for s in hand.owed))
-        if isinstance(options.family, Softmax) and board.ordered and all(map(fast, hand.cores)):
+        if type(options.family) is Softmax and board.ordered and all(map(fast, hand.cores)):
             p = self._compiled(hand, board, parameters, nature, soft)
+        elif jaxed.plays(options.family, hand.cores):
+            p = jaxed.descend(options, hand.cores, hand.owed, board, parameters, nature, soft)
         else:
             p = self._search(hand, board, parameters, nature, soft)
         hand.consider(np.log(np.maximum(p, 1e-300)), 0.0)
@@ -255,7 +279,7 @@ class OrcaPlayer:
 
     def _say(self, hand: Hand, deal: Deal, p: Array, nature: Array, reach: float | None) -> None:
         """What Nature can reach with her components, and by how much the truth may exceed it."""
-        rounds = max(deal.rounds, 1)
+        rounds = hand.weight
         hand.rescale(p)
         field = self._field(hand, deal.board, p)
         value = float((nature @ field if nature.size else field).max()) / rounds
@@ -275,7 +299,13 @@ class OrcaPlayer:
         for core, s in zip(hand.cores, hand.owed, strict=True):
             if not s.any():
                 continue
-            if centre and not isinstance(core, (QuantileCore, IntervalCore)):
+            if centre and isinstance(core, RegretCore):
+                pulls = s * core.units.ravel()
+                middle = 0.5 * (board.left + board.right)
+                v += [float(pulls @ core.excess(p, k, y).ravel()) for k, y in enumerate(middle.tolist())]
+            elif centre and isinstance(core, jaxed.DifferentiableCore):
+                v += s @ core.centres(p)
+            elif centre and not isinstance(core, (QuantileCore, IntervalCore)):
                 middle = 0.5 * (board.left + board.right)
                 v += [float(s @ core.booked(p, k, y)) for k, y in enumerate(middle.tolist())]
             elif isinstance(core, RegretCore):
@@ -292,6 +322,7 @@ class OrcaPlayer:
         pairs = [(core, s) for core, s in zip(hand.cores, hand.owed, strict=True) if s.any()]
         for step in range(self.options.steps + 1):
             p = family.masses(board, parameters)
+            hand.rescale(p)
             v = self._field(hand, board, p)
             reach = nature @ v if nature.size else v
             if reach.max() < found:
@@ -305,6 +336,8 @@ class OrcaPlayer:
                 core.smooth_slopes(s, p, cells) if self.options.smooth else core.slopes(s, p, cells)
                 for core, s in pairs
             ]
+            if board.ordered and self.options.adversary == "dirac":
+                slopes += [core.centring(s, p, cells) for core, s in pairs if isinstance(core, RegretCore)]
             gradient = family.pull(board, parameters, np.sum(slopes, axis=0))
             first = adam.first * first + (1.0 - adam.first) * gradient
             second = adam.second * second + (1.0 - adam.second) * gradient**2
@@ -318,28 +351,21 @@ class OrcaPlayer:
         n = board.cells
         width, middle = board.right - board.left, 0.5 * (board.left + board.right)
         grids: list[tuple[Array, Array]] = []
-        pull, taken, rival, other = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(2)
-        crps_pull = mse_pull = 0.0
-        means = np.empty(n)
+        pull, taken = np.zeros(n), np.zeros(n)
+        rows: list[tuple[Array, Array, Array]] = []
         for core, s in zip(hand.cores, hand.owed, strict=True):
             if isinstance(core, QuantileCore):
                 grids.append((core.levels, s))
             elif isinstance(core, IntervalCore):
                 grids.append((core.quantiles.levels, core._on_levels(s)))
             elif isinstance(core, RegretCore):
-                pulls = (s * core.units.ravel()).reshape(core.units.shape)
-                for score, row in zip(core.scores, pulls, strict=True):
-                    for one, x in zip(row, board.experts, strict=True):
-                        if one == 0.0:
-                            continue
-                        if isinstance(score, CRPS):
-                            (_orca.crps_centres if centre else _orca.crps_means)(n, width, x, means)
-                            crps_pull += one
-                            rival += one * means
-                        else:
-                            mean = float(x @ middle)
-                            mse_pull += one
-                            other += one * mean, one * mean * mean
+                for e in np.flatnonzero(core.present):
+                    due, loss = np.zeros(2), np.ones(2)
+                    for i, score in enumerate(core.scores):
+                        row = 0 if isinstance(score, CRPS) else 1
+                        due[row], loss[row] = s.reshape(core.usual.shape)[i, e], core.usual[i, e]
+                    if due.any():
+                        rows.append((np.ascontiguousarray(board.experts[e]), due, loss))
             else:
                 witness = core.witness  # type: ignore[attr-defined]
                 pull += s @ witness.mean
@@ -348,12 +374,19 @@ class OrcaPlayer:
                 else:
                     taken += s @ witness.mean
         levels, owed = joined(grids)
+        places, values, heights = smeared(grids)
         knots, slopes = np.empty(levels.size + 1), np.empty(levels.size + 1)
         _ordered.field_tables(owed, levels, knots, slopes)
         best = np.empty(n)
+        rivals = np.array([x for x, _, _ in rows]).reshape(len(rows), n)
+        scores = np.empty((len(rows), n))
+        for x, theirs in zip(rivals, scores, strict=True):
+            (_orca.crps_centres if centre else _orca.crps_means)(n, width, x, theirs)
+        debts, usual = (np.array([row[i] for row in rows]).reshape(len(rows), 2).T.copy() for i in (1, 2))
         _orca.descend(
-            n, parameters.copy(), levels, knots, slopes, pull, taken, crps_pull, width, rival, centre, mse_pull, middle,
-            other, nature, soft, self.options.smooth, self.options.optimizer.numbers, self.options.steps, best,
+            n, parameters.copy(), levels, knots, slopes, places, values, heights, pull, taken, rivals, scores, debts,
+            usual, width, centre, middle, np.array([board.left[0], board.right[-1]]), nature, soft,
+            self.options.smooth, self.options.optimizer.numbers, self.options.steps, best,
         )  # fmt: skip
         return best
 
@@ -366,6 +399,23 @@ def fast(core: Core) -> bool:
         return core.bins is None
     inner = core.core if isinstance(core, BoundedCore) else core
     return isinstance(core, IntervalCore) or (inner.explicit and hasattr(inner, "witness"))
+
+
+def smeared(grids: Sequence[tuple[Array, Array]]) -> tuple[Array, Array, Array]:
+    """Each grid of levels smeared by itself: places, the sum of their slopes there, and its integral."""
+    lines = []
+    for levels, s in grids:
+        knots, slopes, heights = (np.empty(levels.size + 1) for _ in range(3))
+        _ordered.field_tables(s, levels, knots, slopes)
+        places, values = np.empty(levels.size + 1), np.empty(levels.size + 1)
+        _orca.smear(levels, slopes, places, values, heights)
+        lines.append((places, values))
+    if not lines:
+        return NOTHING, NOTHING, NOTHING
+    places = np.unique(np.concatenate([line[0] for line in lines]))
+    values = np.sum([np.interp(places, *line) for line in lines], axis=0)
+    rise = 0.5 * (values[1:] + values[:-1]) * np.diff(places)
+    return places, values, np.concatenate(([0.0], np.cumsum(rise)))
 
 
 def joined(grids: Iterable[tuple[Array, Array]]) -> tuple[Array, Array]:

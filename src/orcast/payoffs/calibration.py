@@ -128,11 +128,8 @@ class QuantileCore(Core):
         Where the worst cell's share of [0, 1] holds no level the payoff is constant, and its slope vanishes.
         """
         mass, weight = self._masses(p), self._masses(weights)
-        gaps = np.diff(self.levels, prepend=-self.levels[0], append=2.0 - self.levels[-1])
-        reach = 0.5 * np.minimum(gaps[:-1], gaps[1:])
-        above = np.concatenate((np.cumsum(s[::-1])[::-1], [0.0])) - float(s @ self.levels)
-        places = np.concatenate(([0.0], np.column_stack((self.levels - reach, self.levels + reach)).ravel(), [1.0]))
-        values = np.concatenate((above[:1], np.column_stack((above[:-1], above[1:])).ravel(), above[-1:]))
+        values = np.concatenate((np.cumsum(s[::-1])[::-1], [0.0])) - float(s @ self.levels)
+        places = np.concatenate(([0.0], 0.5 * (self.levels[:-1] + self.levels[1:]), [1.0]))
         heights = np.concatenate(([0.0], np.cumsum(0.5 * (values[1:] + values[:-1]) * np.diff(places))))
         edges = np.concatenate(([0.0], np.cumsum(mass)))
         h = np.interp(edges, places, values)

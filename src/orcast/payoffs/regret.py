@@ -312,6 +312,16 @@ class RegretCore(Core):
                 total += pull * ((weights - p) @ full_jacobian(score, self.board, p))
         return total
 
+    def centring(self, s: Array, p: Array, weights: Array) -> Array:
+        """What is added to :meth:`slopes` for outcomes in the middle of cells."""
+        pulls = (s * self.units.ravel()).reshape(self.units.shape).sum(axis=1)
+        total = np.zeros(p.size)
+        width = self.board.right - self.board.left
+        for pull, score in zip(pulls, self.scores, strict=True):
+            if isinstance(score, CRPS):
+                total -= pull * weights * width / 12.0
+        return total
+
     def jacobian(self, s: Array, p: Array) -> Array | None:
         """The experts do not depend on p."""
         pulls = (s * self.units.ravel()).reshape(self.units.shape).sum(axis=1)

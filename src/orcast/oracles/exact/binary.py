@@ -98,7 +98,7 @@ class RootPlayer:
         values = [worst_value(hand, lp) for lp in found]
         best = int(np.argmin(values))
         hand.consider(found[best], 0.0)
-        hand.said[:] = 1.0, values[best] / max(deal.rounds, 1), 0.0
+        hand.said[:] = 1.0, values[best] / hand.weight, 0.0
 
 
 def log_masses(q: float) -> Array:

@@ -245,7 +245,7 @@ class DecisionPlayer:
                 pull, witness = core.context(p) @ owed.reshape(core.groups, core.plain.size), core.plain.witness
             away = np.maximum(pull[:, None] * -witness.low, pull[:, None] * -witness.high).sum(axis=0)
             reach += pull @ (witness.mean @ p) + away
-        rounds = max(deal.rounds, 1)
+        rounds = hand.weight
         hand.said[:] = 1.0, value / rounds, max(float(reach.max()) - value, 0.0) / rounds
 
 

@@ -85,7 +85,7 @@ class LevelPlayer:
         p = bent(x, level, alpha, low, high)
         lp = np.log(np.maximum(p, 1e-300))
         hand.consider(lp, 0.0)
-        hand.said[:] = 1.0, worst_value(hand, lp) / max(deal.rounds, 1), 0.0
+        hand.said[:] = 1.0, worst_value(hand, lp) / hand.weight, 0.0
 
 
 def root_towards(vertices: Array, c: Array, start: float, low: float, high: float) -> float:

@@ -130,7 +130,7 @@ class HullPlayer:
         hand.consider(np.log(np.maximum(masses, 1e-300)), 0.0)
         f = core.mean(masses)
         value, second = self._value(owed, f, core, found)
-        rounds = max(deal.rounds, 1)
+        rounds = hand.weight
         hand.said[:] = 1.0, value / rounds, max(second, 0.0) / (4.0 * self.grid**2) / rounds
 
     def _value(self, owed: Array, f: Array, core: MomentCore, found: Found | None) -> tuple[float, float]:

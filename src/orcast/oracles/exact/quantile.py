@@ -117,7 +117,7 @@ class EndsPlayer:
         u = downward_zero(self.levels, self.knots, self.slopes)
         lp = np.log(np.maximum(np.array([u, 0.0, 1.0 - u]), 1e-300))
         hand.consider(lp, 0.0)
-        hand.said[:] = 1.0, worst_value(hand, lp) / max(deal.rounds, 1), 0.0
+        hand.said[:] = 1.0, worst_value(hand, lp) / hand.weight, 0.0
 
 
 def downward_zero(levels: Array, knots: Array, slopes: Array) -> float:

@@ -122,4 +122,4 @@ class GridPlayer:
                 c, _ = core.pull(owed, masses)
                 value = float(c @ masses - c.min())
         hand.consider(np.log(np.maximum(masses, 1e-300)), 0.0)
-        hand.said[:] = 1.0, value / max(deal.rounds, 1), 0.0
+        hand.said[:] = 1.0, value / hand.weight, 0.0
