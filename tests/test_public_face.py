@@ -88,6 +88,21 @@ def test_more_of_the_public_face_runs_as_it_stands() -> None:
     assert set(names["cls"].predict({"home": 0.5, "draw": 0.3, "away": 0.2}).to_dict()) == {"home", "draw", "away"}
 
 
+# And of the paper's own algorithms.
+ORCA = """\
+game = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=oc.Orca(steps=400))   # no expert, the paper's ORCA
+p = game.predict(); game.update(0.3)
+"""  # noqa: E501
+
+
+def test_the_papers_orca_runs_as_it_stands() -> None:
+    names: dict[str, Any] = {"oc": oc}
+    exec(ORCA, names)
+    assert names["p"].certificate.holds
+    assert names["p"].certificate.half_space == 0.0
+    assert names["game"].guarantee.rounds == 1
+
+
 def test_the_peak_of_the_public_face_is_calibrated_by_night_and_day() -> None:
     peak = oc.Recipe(witness=lambda y: [y > 30_000], context=lambda x, p: [x["hour"] < 6, x["hour"] >= 6], bound=1.0)
     recal = oc.Recalibrator(oc.Interval(0, 36_000), oc.QuantileCalibration() + peak)
