@@ -437,8 +437,7 @@ class Differentiable(Payoff):
 
     >>> import jax.numpy as jnp
     >>> import orcast as oc
-    >>> from orcast.jaxed import Differentiable
-    >>> spread = Differentiable(lambda x, p, y: [jnp.tanh(p.std()) * (y - p.mean())], bound=1.0)
+    >>> spread = oc.Differentiable(lambda x, p, y: [jnp.tanh(p.std()) * (y - p.mean())], bound=1.0)
     >>> oc.check_payoff(spread, oc.Interval(0, 1))
     >>> p = oc.Forecaster(oc.Interval(0, 1), spread, oracle=oc.Orca()).predict()
     """
@@ -518,9 +517,8 @@ class JaxFamily:
 
     >>> import jax.numpy as jnp
     >>> import orcast as oc
-    >>> from orcast.jaxed import JaxFamily
     >>> logistic = lambda a, left, right: jnp.diff(1 / (1 + jnp.exp(-(jnp.append(left, 1.0) - a[0]) / jnp.exp(a[1]))))
-    >>> oracle = oc.Orca(family=JaxFamily(logistic, [0.5, -2.0], name="logistic"))
+    >>> oracle = oc.Orca(family=oc.JaxFamily(logistic, [0.5, -2.0], name="logistic"))
     >>> p = oc.Forecaster(oc.Interval(0, 1), oc.MomentMatching(1), oracle=oracle).predict()
     """
 
@@ -605,7 +603,7 @@ def plays(family: Any, cores: Sequence[Core]) -> bool:
     """Whether a search can be compiled as a whole."""
     from orcast.oracles.families import Softmax
 
-    known = isinstance(family, (JaxFamily, Softmax))
+    known = isinstance(family, JaxFamily) or type(family) is Softmax
     return known and len(cores) > 0 and all(isinstance(core, DifferentiableCore) for core in cores)
 
 
