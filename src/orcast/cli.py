@@ -42,6 +42,11 @@ def parser() -> argparse.ArgumentParser:
     reproduce.add_argument("experiment", choices=(*EXPERIMENTS, "all"))
     reproduce.add_argument("--data", metavar="FOLDER", help="where the series are; else ORCAST_DATA, else a stand-in")
     reproduce.add_argument("--out", metavar="FOLDER", default="results", help="where files go (default: results)")
+    reproduce.add_argument(
+        "--page",
+        metavar="FILE",
+        help="also as a page in Markdown: what follows its line '<!-- produced -->' is replaced",
+    )
     reproduce.add_argument("--quick", action="store_true", help="fewer settings, rounds and runs")
     reproduce.add_argument("--seed", type=int, default=0, help="of everything random (default: 0)")
     reproduce.add_argument(
@@ -81,6 +86,7 @@ def reproduce(options: argparse.Namespace) -> int:
     console = Console()
     chosen = EXPERIMENTS if options.experiment == "all" else (options.experiment,)
     begin = time.perf_counter()
+    parts = []
     for name in chosen:
         result = _run(console, name, options)
         console.print(f"[bold]{result.title}[/bold]")
@@ -91,8 +97,44 @@ def reproduce(options: argparse.Namespace) -> int:
         paths = result.write(Path(options.out))
         console.print(f"written: {', '.join(str(path) for path in paths)}", soft_wrap=True, highlight=False)
         console.print()
+        parts.append(result.markdown(pictures=_seen_from(options.page, options.out)))
+    if options.page:
+        write_page(Path(options.page), parts, time.perf_counter() - begin)
+        console.print(f"page: {options.page}", highlight=False)
     console.print(f"{time.perf_counter() - begin:.0f} s", highlight=False)
     return 0
+
+
+MARK = "<!-- produced -->"
+
+
+def write_page(path: Path, parts: Sequence[str], seconds: float) -> None:
+    """Put results into a page, below its mark; what was written above it stays."""
+    import platform
+
+    from orcast import __version__
+
+    above = path.read_text(encoding="utf-8").split(MARK)[0] if path.exists() else "# Experiments\n\n"
+    versions = ", ".join(f"{name} {_version(name)}" for name in ("numpy", "numba", "river", "scikit-learn"))
+    made = (
+        f"Produced by `orcast reproduce` in {seconds:.0f} s on {os.cpu_count()} cores ({platform.machine()}, "
+        f"{platform.system()}), Python {platform.python_version()}, orcast {__version__}, {versions}."
+    )
+    path.write_text("\n".join([f"{above}{MARK}\n\n{made}\n", *parts]), encoding="utf-8")
+
+
+def _version(name: str) -> str:
+    from importlib.metadata import version
+
+    return version(name)
+
+
+def _seen_from(page: str | None, folder: str) -> str:
+    """Where a folder is, seen from a page."""
+    if page is None:
+        return ""
+    away = os.path.relpath(Path(folder).absolute(), Path(page).absolute().parent)
+    return f"{Path(away).as_posix()}/"
 
 
 def _run(console: Any, name: str, options: argparse.Namespace) -> Any:

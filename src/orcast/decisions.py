@@ -56,6 +56,8 @@ def best_action(
         raise TypeError(f"expected a forecast such as predict returns, got {short(forecast)}")
     if not callable(utility):
         raise TypeError(f"expected utility(action, outcome) or utility(action, outcome, x), got {short(utility)}")
+    if isinstance(actions, str):
+        raise TypeError(f"expected a sequence of actions, got {short(actions)}")
     try:
         several = tuple(actions)
     except TypeError:
@@ -298,4 +300,4 @@ def _single(value: Any, what: str) -> float:
 
 def _quantity(forecast: object) -> None:
     if not isinstance(forecast, Forecast):
-        raise TypeError(f"expected a forecast of a quantity, got {short(forecast)}")
+        raise TypeError(f"expected a forecast of a quantity such as predict returns, got {short(forecast)}")

@@ -87,7 +87,7 @@ class Forecaster:
             raise TypeError(f"expected a space such as Interval(low, high), got {space!r}")
         if payoff is not None and (not isinstance(payoff, Payoff) or type(payoff) is Payoff):
             raise TypeError(f"expected a payoff such as QuantileCalibration(), got {payoff!r}")
-        if oracle is not None and not hasattr(oracle, "bind"):
+        if oracle is not None and (not hasattr(oracle, "bind") or isinstance(oracle, type)):
             raise TypeError(f"expected an oracle such as Committee() or Equilibrium(), got {oracle!r}")
         if outside not in ("raise", "clip"):
             raise ValueError(f"expected outside='raise' or 'clip', got {outside!r}")
@@ -99,7 +99,12 @@ class Forecaster:
         self.memory = None if memory is None else number(memory, "memory (in rounds)", 2.0, 1e12)
         self.outside = outside
         self.max_pending = int(max_pending)
-        self._bind((ALONE,))
+        try:
+            self._bind((ALONE,))
+        except (TypeError, ValueError) as reason:
+            if payoff is None and oracle is not None:
+                raise type(reason)(f"{reason} (the default payoff of the space; give another as payoff)") from None
+            raise
         self._waiting: dict[Hashable, _Waiting] = {}
         self._reserved = 0.0
         self._issued = 0

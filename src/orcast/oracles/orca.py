@@ -124,6 +124,9 @@ class Orca:
     regret in CRPS and squared error run compiled.  ``soft`` > 0 replaces the maximum by a softmax at that temperature,
     in units of the norm of the ledger.
 
+    The paper's cells have no atoms: where outcomes sit on a bound (zeros, clipped values), quantiles are right on
+    average over the outer cell, not on the bound itself; ``atoms=True`` adds an atom at each.
+
     With ``"dirac"`` the gradient of payoffs whose context depends on p, and of pinball loss, is that of a mean over the
     cell.  On a space without bounds the cells divide the round's window, and the last forecast is carried over cell by
     cell.
@@ -150,6 +153,7 @@ class Orca:
     soft: float = 0.0
     smooth: bool = True
     lipschitz: float | None = None
+    atoms: bool = False
     jitter: float = 0.0
     seed: int = 0
 
@@ -173,6 +177,9 @@ class Orca:
         if not isinstance(self.smooth, (bool, np.bool_)):
             raise TypeError(f"expected smooth=True or False, got {short(self.smooth)}")
         object.__setattr__(self, "smooth", bool(self.smooth))
+        if not isinstance(self.atoms, (bool, np.bool_)):
+            raise TypeError(f"expected atoms=True or False, got {short(self.atoms)}")
+        object.__setattr__(self, "atoms", bool(self.atoms))
         object.__setattr__(self, "soft", number(self.soft, "soft", 0.0, 1e6))
         object.__setattr__(self, "jitter", number(self.jitter, "jitter", 0.0, 10.0))
         if self.lipschitz is not None:
@@ -188,7 +195,10 @@ class Orca:
         assert isinstance(space, OrderedSpace)
         if self.cells > space.cells and not math.isfinite(space.high - space.low):
             raise ValueError(f"expected at most the {space.cells} cells of {space!r} for Orca, got {self.cells}")
-        return DenseEngine(terms, GridPrior(terms, self.cells), OrcaPlayer(self), sizes)
+        edges = None
+        if self.atoms and math.isfinite(space.high - space.low):
+            edges = np.concatenate(([space.low], np.linspace(space.low, space.high, self.cells + 1), [space.high]))
+        return DenseEngine(terms, GridPrior(terms, self.cells, edges), OrcaPlayer(self), sizes)
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data; a family or components of your own must be given again."""
@@ -208,6 +218,7 @@ class Orca:
             "soft": self.soft,
             "smooth": self.smooth,
             "lipschitz": self.lipschitz,
+            "atoms": self.atoms,
             "jitter": self.jitter,
             "seed": self.seed,
         }

@@ -222,7 +222,7 @@ class PartitionedRecalibrator:
         cells: int | None = None,
         bins: int | Iterable[float] | None = None,
         grid: int = GRID,
-        scores: Iterable[Score] | None = None,
+        scores: Score | Iterable[Score] | None = None,
         oracle: Oracle | None = None,
         outside: str = "raise",
         max_pending: int = 1000,
@@ -250,7 +250,8 @@ class PartitionedRecalibrator:
         else:
             self._table = self._uncut()
             kinds = (Brier(), LogScore())
-        self._followed = [self._follow(score) for score in (kinds if scores is None else scores)]
+        asked = kinds if scores is None else (scores,) if isinstance(scores, Score) else scores
+        self._followed = [self._follow(score) for score in asked]
         some = Binary() if isinstance(space, Binary) else Labels([0, 1])
         self._payoff: Payoff = BinaryCalibration(self.grid) if some == Binary() else LabelCalibration(self.grid)
         self._root = math.sqrt(self._payoff.on(some).bound)

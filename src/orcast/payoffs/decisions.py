@@ -26,12 +26,16 @@ class _WithUtility(Payoff):
     """Actions, and what each is worth given the outcome and perhaps the features."""
 
     def _decide(self, actions: Iterable[Hashable], utility: Callable[..., float], utility_range: float | None) -> None:
+        if isinstance(actions, str):
+            raise TypeError(f"expected a sequence of actions, got {short(actions)}")
         try:
             self.actions = tuple(actions)
         except TypeError:
             raise TypeError(f"expected a sequence of actions, got {short(actions)}") from None
         if not 1 <= len(self.actions) <= 100:
             raise ValueError(f"expected 1 to 100 actions, got {len(self.actions)}")
+        if len(set(self.actions)) < len(self.actions):
+            raise ValueError(f"expected different actions, got {short(self.actions)}")
         if not callable(utility):
             raise TypeError(f"expected utility(action, outcome) or utility(action, outcome, x), got {short(utility)}")
         self.utility = utility

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from orcast.checks import short
 from orcast.oracles.base import Engine
 from orcast.oracles.dense import DenseEngine
 from orcast.oracles.exact.triangles import drawn, simplex_faces, simplex_pieces, solve
@@ -68,8 +69,10 @@ class SimplexGrid:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        if not isinstance(self.randomised, (bool, np.bool_)):
+            raise TypeError(f"expected randomised=True or False, got {short(self.randomised)}")
         object.__setattr__(self, "randomised", bool(self.randomised))
-        object.__setattr__(self, "seed", whole(self.seed, "seed", 0, 2**63 - 1))
+        object.__setattr__(self, "seed", whole(self.seed, "as seed", 0, 2**63 - 1))
 
     def bind(self, terms: Terms, sizes: Sequence[int] | None = None) -> Engine:
         """An engine with an empty ledger, if the pieces can be enumerated."""
