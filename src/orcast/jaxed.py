@@ -433,7 +433,7 @@ class Differentiable(Payoff):
     to nothing may follow the last one, so that there are always as many.
 
     The equilibrium gets Newton's method from the derivatives, and :class:`Orca` runs its whole search compiled if all
-    payoffs of a sum are of this kind.
+    payoffs of a sum are of this kind and its family is :class:`Softmax` or :class:`JaxFamily`.
 
     >>> import jax.numpy as jnp
     >>> import orcast as oc

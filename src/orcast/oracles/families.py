@@ -77,7 +77,7 @@ class GaussianMixture:
     """A mixture of n Gaussians cut off at the ends of the space: means, log standard deviations, log weights.
 
     On ordered spaces.  Smoother than a histogram and with fewer parameters, so it can answer fewer ledgers: the
-    certificate says how well it did.  With ``start="last"`` it is fitted to what it said before, and may end up far from
+    certificate says how well it did.  With ``start="last"`` it is fitted to what it said before, and may drift far from
     the expert: start at the expert.
 
     >>> import orcast as oc
