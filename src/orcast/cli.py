@@ -45,7 +45,7 @@ def parser() -> argparse.ArgumentParser:
     reproduce.add_argument(
         "--page",
         metavar="FILE",
-        help="also as a page in Markdown: what follows its line '<!-- produced -->' is replaced",
+        help="also as a page in Markdown, below its mark '<!-- produced -->'",
     )
     reproduce.add_argument("--quick", action="store_true", help="fewer settings, rounds and runs")
     reproduce.add_argument("--seed", type=int, default=0, help="of everything random (default: 0)")
