@@ -704,3 +704,10 @@ def test_load_refuses_a_state_that_cannot_be(tmp_path: Path, spoilt: dict[str, A
     storage.write(path, header, {})
     with pytest.raises(ValueError, match=SENTENCE):
         ConformalLevel.load(path)
+
+
+def test_the_bound_of_the_coverage_is_not_missed_by_rounding() -> None:
+    aci = ConformalLevel(0.9, grid=100, head_start=0.0)
+    for _ in range(9):
+        aci.update(aci.predict() >= 1.0)
+        assert abs(aci.coverage - 0.9) <= aci.coverage_bound

@@ -417,3 +417,8 @@ def test_open_ended_forecasts_of_a_recalibrator() -> None:
     assert opened == 150
     assert 0 < rising.share < 1 / 3
     assert 0 < falling.share < 1 / 3
+
+
+def test_a_ruinous_action_does_not_make_the_others_equal() -> None:
+    worth = {"a": 0.0, "b": 100.0, "never": -1e15}
+    assert best_action(oc.BinaryForecast(0.5), list(worth), lambda a, y: worth[a]).action == "b"

@@ -1445,3 +1445,54 @@ def test_an_oracle_does_not_change() -> None:
         assert copy.deepcopy(kind) == kind
         with pytest.raises(AttributeError):
             kind.steps = 3
+
+
+def test_an_interval_too_narrow_for_the_cells_is_refused() -> None:
+    with pytest.raises(ValueError, match=SENTENCE):
+        oc.Forecaster(oc.Interval(1e9, 1e9 + 1e-6), oracle=oc.Orca(cells=200))
+
+
+def test_components_without_a_name_of_their_own_can_be_given_again(tmp_path: Path) -> None:
+    from scipy.stats import norm
+
+    def oracle() -> oc.Orca:
+        return oc.Orca(steps=5, adversary=oc.MonteCarlo([norm(0.2, 0.1), norm(0.7, 0.1)]))
+
+    game = oc.Forecaster(UNIT, oracle=oracle())
+    game.predict(oc.Normal(0.3, 0.1))
+    game.update(0.4)
+    game.save(tmp_path / "state")
+    again = oc.Forecaster.load(tmp_path / "state", oracle=oracle())
+    assert np.array_equal(again.predict(oc.Normal(0.3, 0.1)).mass, game.predict(oc.Normal(0.3, 0.1)).mass)
+
+
+@dataclass(frozen=True)
+class Falling(oc.Softmax):
+    """Its masses become negative once the parameters have moved."""
+
+    def masses(self, board: Any, parameters: Vector) -> Vector:
+        p = super().masses(board, parameters)
+        return p if np.ptp(parameters) < 1e-9 else p - 2.0 * p.max() / p.size + (2.0 * p.max() * (p == p[0]))
+
+
+def test_a_family_that_leaves_the_masses_on_the_way_is_refused() -> None:
+    game = oc.Forecaster(UNIT, oc.MomentMatching(2), oracle=oc.Orca(steps=5, cells=10, family=Falling()))
+    game.predict()
+    game.update(0.9)
+    with pytest.raises(ValueError, match=SENTENCE):
+        game.predict()
+
+
+def test_a_round_that_the_outcome_proved_wrong_did_not_hold() -> None:
+    """A utility with a peak between the places at which a cell is looked at."""
+
+    def worth(action: int, y: float) -> float:
+        return action * max(0.0, 1.0 - abs(y - 0.4321) / 0.002)
+
+    payoff = oc.DecisionCalibration([0, 1], worth, utility_range=1.0)
+    game = oc.Forecaster(UNIT, payoff, oracle=oc.Orca(steps=5, cells=10))
+    for _ in range(60):
+        game.predict(oc.Normal(0.5, 0.3))
+        game.update(0.4321)
+    assert game.guarantee.held < 0.7
+    assert game.guarantee.miscalibration <= game.guarantee.promised

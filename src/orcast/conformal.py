@@ -202,7 +202,9 @@ class ConformalLevel:
             return math.inf
         used, head = self._used()
         b = 0.5 * used * abs(1.0 - 2.0 * self.beta) + math.sqrt(used) * head
-        return (b + math.sqrt(b * b + used * self.rounds * self.beta * (1.0 - self.beta))) / self.rounds
+        bound = (b + math.sqrt(b * b + used * self.rounds * self.beta * (1.0 - self.beta))) / self.rounds
+        now = abs(self.coverage - self.beta)
+        return now if bound < now <= bound * (1.0 + 1e-12) else bound
 
     def _used(self) -> tuple[int, float]:
         """How many accounts are in use, and the norm of their head start; all of them if it is left to chance."""

@@ -76,8 +76,8 @@ def best_action(
         return _expect(forecast, worth)
 
     expectations = tuple(map(worth_of, several))
-    least = max(expectations) - HAIR * max(map(abs, expectations))
-    best = next(i for i, expected in enumerate(expectations) if expected >= least)
+    most = max(expectations)
+    best = next(i for i, each in enumerate(expectations) if most - each <= HAIR * max(abs(most), abs(each)))
     return Decision(several[best], expectations[best], several, expectations)
 
 

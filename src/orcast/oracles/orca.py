@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from dataclasses import field as option
@@ -131,11 +132,12 @@ class Orca:
     cell.  On a space without bounds the cells divide the round's window, and the last forecast is carried over cell by
     cell.
 
-    There is no guarantee that the worst case becomes zero: look at ``certificate.holds`` (the slack rule, exact over
-    all outcomes), ``certificate.half_space`` (what Nature can reach with her components, over the rounds) and
-    ``certificate.approximation`` (by how much the true maximum may exceed that).  The latter is computed from the
-    cells; with a ``lipschitz`` constant L of the normalised payoff in y it is the paper's (d + eps) L ||mean payoff||,
-    where d is the widest support of a component and eps the largest distance of an outcome from all of them.
+    There is no guarantee that the worst case becomes zero: look at ``certificate.holds`` (the slack rule, exact
+    over all outcomes; functions of yours are seen at seven places of each cell), ``certificate.half_space`` (what
+    Nature can reach with her components, over the rounds) and ``certificate.approximation`` (by how much the true
+    maximum may exceed that).  The latter is computed from the cells; with a ``lipschitz`` constant L of the
+    normalised payoff in y it is the paper's (d + eps) L ||mean payoff||, where d is the widest support of a
+    component and eps the largest distance of an outcome from all of them.
 
     >>> import orcast as oc
     >>> game = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=oc.Orca(steps=400))
@@ -204,7 +206,8 @@ class Orca:
         """Plain data; a family or components of your own must be given again."""
         nature: Any = self.adversary
         if isinstance(nature, MonteCarlo):
-            components = list(map(repr, nature.components))
+            # an address is not part of what a component is
+            components = [re.sub(" at 0x[0-9a-fA-F]+", "", repr(component)) for component in nature.components]
             nature = {"kind": "MonteCarlo", "components": components, "draws": nature.draws, "seed": nature.seed}
         adam = self.optimizer
         return {
@@ -257,11 +260,6 @@ class OrcaPlayer:
         elif options.start == "even":
             first = np.full(board.cells, 1.0 / board.cells)
         parameters = options.family.start(board, first)
-        masses = np.asarray(options.family.masses(board, parameters), dtype=np.float64)
-        if masses.shape != (board.cells,) or not (masses >= 0.0).all() or abs(masses.sum() - 1.0) > 1e-6:
-            raise ValueError(
-                f"expected masses on {board.cells} cells that add up to 1 from the family, got {short(masses.tolist())}"
-            )
         if options.jitter > 0.0:
             rng = np.random.default_rng([options.seed, deal.rounds])
             parameters = parameters + options.jitter * rng.standard_normal(parameters.size)
@@ -325,6 +323,15 @@ class OrcaPlayer:
                 v += s @ core.table(p)
         return v
 
+    def _masses(self, board: Board, parameters: Array) -> Array:
+        """What the family says, or one clear sentence if these are no masses."""
+        p = np.asarray(self.options.family.masses(board, parameters), dtype=np.float64)
+        if p.shape != (board.cells,) or not (p >= 0.0).all() or abs(p.sum() - 1.0) > 1e-6:
+            raise ValueError(
+                f"expected masses on {board.cells} cells that add up to 1 from the family, got {short(p.tolist())}"
+            )
+        return p
+
     def _search(self, hand: Hand, board: Board, parameters: Array, nature: Array, soft: float) -> Array:
         """The slow twin of _orca.descend, for any family and payoff."""
         family, adam = self.options.family, self.options.optimizer
@@ -332,7 +339,7 @@ class OrcaPlayer:
         best, found = parameters, math.inf
         pairs = [(core, s) for core, s in zip(hand.cores, hand.owed, strict=True) if s.any()]
         for step in range(self.options.steps + 1):
-            p = family.masses(board, parameters)
+            p = self._masses(board, parameters)
             hand.rescale(p)
             v = self._field(hand, board, p)
             reach = nature @ v if nature.size else v
@@ -354,7 +361,7 @@ class OrcaPlayer:
             second = adam.second * second + (1.0 - adam.second) * gradient**2
             size = np.sqrt(second / (1.0 - adam.second ** (step + 1))) + 1e-12
             parameters = parameters - adam.rate * (first / (1.0 - adam.first ** (step + 1))) / size
-        return family.masses(board, best)
+        return self._masses(board, best)
 
     # --- the same in one compiled call
     def _compiled(self, hand: Hand, board: Board, parameters: Array, nature: Array, soft: float) -> Array:

@@ -207,6 +207,9 @@ class GridPrior:
             # cells around the expert are cut at the same places, so that nothing is smeared when they are joined
             engine.cut_at(np.unique(self.edges[1:-1]))
             count = self.edges.size - 1
+            even_steps = edges is None and not (np.diff(even) > 0.0).all()
+            if even_steps or count > engine.capacity:
+                raise ValueError(f"expected an interval wide enough for {count} cells, got {engine.space!r}")
         self.count = min(count, engine.space.cells)
         self.cells = count if self.edges is not None else self.count
 

@@ -72,15 +72,15 @@ class DecisionGame:
     tracing procedure of Harsanyi and Selten, with the expert as prior, for one side of the game).  Each step is a
     linear system in the cells with mass, not more than there are actions.
 
-    *What is guaranteed.*  That such a forecast exists, for every ledger.  That the path leads to it, for all ledgers
-    but a null set; prices are moved by 1e-8 of their size (1e-10 times the largest exponent of the softmax, if that is
-    more) to be outside of it.  That rounding does not lose the path, no theorem says; it was not lost in 20,000 random
-    ledgers, nor in 1,800 grown by an adversary.  (Newton's method from the forecast of Lemke and Howson wins in 68 to
-    96 percent of the random ones.)  If it is lost with shorter steps, too, that forecast and the dense equilibrium are
-    tried.  Whatever is played, ``half_space`` in its certificate is the largest value over all cells, as measured (if
-    the oracle won, no more than prices are moved by), and ``approximation`` bounds what utilities that vary within a
-    cell add to it: zero on finite spaces.  On an interval there is an atom at each edge of a cell, so that outcomes
-    there can be forecast exactly.
+    *What is guaranteed.* That such a forecast exists, for every ledger.  That the path leads to it, for all ledgers
+    but a null set; prices are moved by 1e-8 of their size (1e-10 times the largest exponent of the softmax, if that
+    is more) to be outside of it.  That rounding does not lose the path, no theorem says; it was not lost in 20,000
+    random ledgers, nor in 1,800 grown by an adversary.  (Newton's method from the forecast of Lemke and Howson wins
+    in 68 to 96 percent of the random ones.) If it is lost with shorter steps, too, that forecast and the dense
+    equilibrium are tried.  Whatever is played, ``half_space`` in its certificate is the largest value over all
+    cells, as measured (if the oracle won, no more than prices are moved by), and ``approximation`` is what
+    utilities that vary within a cell add to it, seen at seven places of each: zero on finite spaces.  On an
+    interval there is an atom at each edge of a cell, so that outcomes there can be forecast exactly.
 
     The paper (appendix C.2) claims such an oracle and constructs none.  The forecasts have mass on few cells: they show
     that the promise can be kept, and :class:`Equilibrium` keeps it with forecasts of use.

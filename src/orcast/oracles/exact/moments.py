@@ -48,7 +48,8 @@ class MomentHull:
     the two atoms around f_1 and the two at the ends.
 
     *Tolerance.*  The true hull sticks out below each side of the polygon, by at most 1 / (4 M^2) in the second
-    coordinate, so <S, payoff> <= max(c_2(f), 0) / (4 M^2) for every outcome, plus 1e-9 of the largest |S|.  The
+    coordinate, so <S, payoff> <= max(c_2(f), 0) / (4 M^2) for every outcome, plus 1e-9 of the largest |S|, and
+    the rounding of the ticks where the interval is narrow and far from zero.  The
     certificate says the largest value over the polygon as ``half_space``, and the former as ``approximation``.
 
     *Randomised.*  A corner v of the triangle of f is played instead, with probability lambda_v(f); the draw is a
