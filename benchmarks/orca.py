@@ -14,7 +14,7 @@ import orcast as oc
 from benchmarks.nature import ROUNDING, unforgiven
 from benchmarks.results import Line, Remark
 from orcast.experiments import data, experts
-from orcast.metrics import LEVELS
+from orcast.metrics import LEVELS, fair_indicators
 
 TITLE = "ORCA: the paper's oracle beside ours"
 COMPILED_LIMIT, JAX_LIMIT = 2.0, 30.0  # milliseconds a forecast
@@ -123,7 +123,7 @@ def duel(oracle: Any, rounds: int, seed: int) -> tuple[dict[int, float], float, 
         after = ledger.total + ledger.layout.scale[0] * payoffs
         k = int(np.einsum("ka,ka->k", after, after).argmax())
         y = float(p.left[k] + rng.random() * (p.right[k] - p.left[k]))
-        below += y <= p.quantile(LEVELS)
+        below += fair_indicators(p.quantile(LEVELS), y, low=0.0, high=1.0)
         game.update(y)
         ratio = max(ratio, unforgiven(ledger))
         if t in AT:
