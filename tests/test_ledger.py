@@ -164,6 +164,8 @@ def slow_settle(game: Game, note: Vector) -> tuple[Vector, Vector, Vector]:
     groups[:, ledger.GROUP_BUDGET] += over
     groups[:, ledger.GROUP_EXCESS] += over
     excess = max(squares.sum() - (account[ledger.BUDGET] - game.reserved), 0.0)
+    if excess > ledger.ROUNDING * account[ledger.BUDGET] and late == 0.0:
+        account[ledger.HELD] -= note[ledger.HOLDS]  # the outcome proved it wrong
     account[ledger.BUDGET] += excess
     account[ledger.EXCESS] += excess
     return account, groups, total
