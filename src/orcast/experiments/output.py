@@ -105,12 +105,18 @@ class Result:
         place = Path(folder)
         place.mkdir(parents=True, exist_ok=True)
         paths = [table.write(place) for table in self.tables]
-        for name, figure in self.figures.items():
-            for kind in ("png", "svg"):
-                path = place / f"{name}.{kind}"
-                # no date in the file, so that equal results are equal files
-                figure.savefig(path, dpi=150, bbox_inches="tight", metadata={"Date": None} if kind == "svg" else None)
-                paths.append(path)
+        if not self.figures:
+            return paths
+        from matplotlib import rc_context
+
+        # no date and no random names in the file, so that equal results are equal files
+        with rc_context({"svg.hashsalt": "orcast"}):
+            for name, figure in self.figures.items():
+                for kind in ("png", "svg"):
+                    path = place / f"{name}.{kind}"
+                    undated = {"Date": None} if kind == "svg" else None
+                    figure.savefig(path, dpi=150, bbox_inches="tight", metadata=undated)
+                    paths.append(path)
         return paths
 
     def markdown(self, pictures: str = "") -> str:
