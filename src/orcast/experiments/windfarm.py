@@ -25,12 +25,12 @@ hour; the first 60 days are its warm-up.  Every method starts from nothing on th
   ``context=by("hour", values=range(24))``.
 - isotonic recalibration and conformal PID, one for each hour, as people use them (`orcast.baselines`).
 
-Tried besides, without a difference that matters: ORCA on the stream of all hours, with quantiles and decisions alone, and
-with decisions and regret alone (it did worse); ours by parts of the day, by the expert's level, by hour and last error,
-with decision calibration, with forgetting, and at other temperatures.  With regret in the five losses themselves ours by
-hour did better by one to two points up to lambda = 0.8, but not because of them: such a payoff is played by the dense
-engine, whose prior does not correct the expert by groups.  At lambda = 0.9 the upper end of the interval of ours, by
-hour, lies near zero, with other seeds of the trees on either side of it.
+Tried besides, without a difference that matters: ORCA on the stream of all hours, with quantiles and decisions alone,
+and with decisions and regret alone (it did worse); ours by parts of the day, by the expert's level, by hour and last
+error, with decision calibration, with forgetting, and at other temperatures. With regret in the five losses
+themselves ours by hour did better by one to two points up to lambda = 0.8, but not because of them: such a payoff is
+played by the dense engine, whose prior does not correct the expert by groups. At lambda = 0.9 the upper end of the
+interval of ours, by hour, lies near zero, with other seeds of the trees on either side of it.
 
 **What is measured.** The mean loss of a day, and its difference to the expert's in percent of the expert's mean loss.
 Its 95% interval is over days, paired, by a bootstrap of blocks: days follow each other, so they are drawn in weeks
