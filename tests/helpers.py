@@ -1,6 +1,6 @@
 """What several tests share: strategies for hypothesis, slow twins, an adversary, and late outcomes."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import hypothesis.strategies as st
 import numpy as np
@@ -300,3 +300,28 @@ def in_batches(
                 game.update(outcomes[s], id=s)
         rows.append(game.predict(expert, id=t).quantile(levels))
     return np.array(rows)
+
+
+def random_ledgers(
+    size: int, count: int, seed: int, more: dict[int, Callable[[Vector, np.random.Generator], Vector]]
+) -> Iterator[Vector]:
+    """Like real ones, and much larger and smaller; with zeros, with one coordinate, all alike; and ``more`` kinds."""
+    rng = np.random.default_rng(seed)
+    for i in range(count):
+        s = rng.normal(size=size) * 10.0 ** rng.uniform(-2, 2)
+        kind = i % 10
+        if kind == 0:
+            s *= 0.0 if i == 0 else 10.0 ** rng.uniform(2, 8)
+        elif kind == 1:
+            s *= 10.0 ** rng.uniform(-12, -4)
+        elif kind == 2:
+            s[rng.random(size) < 0.7] = 0.0
+        elif kind == 3:
+            s = np.where(np.arange(size) == rng.integers(size), s, 0.0)
+        elif kind == 4:
+            s[:] = s[0]
+        elif kind == 5:
+            s = np.round(s)
+        elif kind in more:
+            s = more[kind](s, rng)
+        yield s

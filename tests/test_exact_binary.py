@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 
 import orcast as oc
-from helpers import SENTENCE, Vector, positive, whole
+from helpers import SENTENCE, Vector, positive, random_ledgers, whole
 from orcast import game as game_module
 from orcast.oracles.dense import DenseEngine
 from orcast.oracles.exact.binary import STEP, BinaryRoot, nearest_root
@@ -53,25 +53,7 @@ def bind(payoff: Payoff, **options: float) -> DenseEngine:
 
 def ledgers(size: int, count: int, seed: int) -> Iterator[Vector]:
     """Like real ones, and much larger and smaller; with zeros, with one coordinate, all alike."""
-    rng = np.random.default_rng(seed)
-    for i in range(count):
-        s = rng.normal(size=size) * 10.0 ** rng.uniform(-2, 2)
-        kind = i % 10
-        if kind == 0:
-            s *= 0.0 if i == 0 else 10.0 ** rng.uniform(2, 8)
-        elif kind == 1:
-            s *= 10.0 ** rng.uniform(-12, -4)
-        elif kind == 2:
-            s[rng.random(size) < 0.7] = 0.0
-        elif kind == 3:
-            s = np.where(np.arange(size) == rng.integers(size), s, 0.0)
-        elif kind == 4:
-            s[:] = s[0]
-        elif kind == 5:
-            s = np.round(s)
-        elif kind == 6:
-            s = np.cumsum(s)
-        yield s
+    return random_ledgers(size, count, seed, {6: lambda s, rng: np.cumsum(s)})
 
 
 def inner_products(engine: DenseEngine, page: Any) -> list[float]:

@@ -14,7 +14,7 @@ from hypothesis import given
 from scipy.optimize import linprog
 
 import orcast as oc
-from helpers import SENTENCE, Vector, positive, whole
+from helpers import SENTENCE, Vector, positive, random_ledgers, whole
 from orcast.adapters import expert_row
 from orcast.contexts import context_from_plain
 from orcast.oracles import _state
@@ -164,25 +164,7 @@ def test_its_plain_form_says_it_all() -> None:
 
 def ledgers(size: int, count: int, seed: int) -> Iterator[Vector]:
     """Like real ones, and much larger and smaller; with zeros, with one coordinate, all alike, increasing."""
-    rng = np.random.default_rng(seed)
-    for i in range(count):
-        s = rng.normal(size=size) * 10.0 ** rng.uniform(-2, 2)
-        kind = i % 10
-        if kind == 0:
-            s *= 0.0 if i == 0 else 10.0 ** rng.uniform(2, 8)
-        elif kind == 1:
-            s *= 10.0 ** rng.uniform(-12, -4)
-        elif kind == 2:
-            s[rng.random(size) < 0.7] = 0.0
-        elif kind == 3:
-            s = np.where(np.arange(size) == rng.integers(size), s, 0.0)
-        elif kind == 4:
-            s[:] = s[0]
-        elif kind == 5:
-            s = np.round(s)
-        elif kind in (6, 7):
-            s = np.sort(s)
-        yield s
+    return random_ledgers(size, count, seed, {6: lambda s, rng: np.sort(s), 7: lambda s, rng: np.sort(s)})
 
 
 def bind(space: Space, payoff: Payoff) -> DenseEngine:

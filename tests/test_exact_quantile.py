@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 
 import orcast as oc
-from helpers import SENTENCE, Vector, positive, whole
+from helpers import SENTENCE, Vector, positive, random_ledgers, whole
 from orcast import game as game_module
 from orcast.oracles import _ordered
 from orcast.oracles.dense import DenseEngine
@@ -49,27 +49,16 @@ def bind(payoff: Payoff) -> DenseEngine:
 
 def ledgers(size: int, count: int, seed: int) -> Iterator[Vector]:
     """Like real ones, and much larger and smaller; with zeros, with one coordinate, all alike, as walks."""
-    rng = np.random.default_rng(seed)
-    for i in range(count):
-        s = rng.normal(size=size) * 10.0 ** rng.uniform(-2, 2)
-        kind = i % 10
-        if kind == 0:
-            s *= 0.0 if i == 0 else 10.0 ** rng.uniform(2, 8)
-        elif kind == 1:
-            s *= 10.0 ** rng.uniform(-12, -4)
-        elif kind == 2:
-            s[rng.random(size) < 0.7] = 0.0
-        elif kind == 3:
-            s = np.where(np.arange(size) == rng.integers(size), s, 0.0)
-        elif kind == 4:
-            s[:] = s[0]
-        elif kind == 5:
-            s = np.round(s)
-        elif kind in (6, 7):
-            s = np.cumsum(s)
-        elif kind == 8:
-            s = np.sin(np.linspace(0.0, rng.uniform(1.0, 9.0), size) * np.pi) * s[0]
-        yield s
+    return random_ledgers(
+        size,
+        count,
+        seed,
+        {
+            6: lambda s, rng: np.cumsum(s),
+            7: lambda s, rng: np.cumsum(s),
+            8: lambda s, rng: np.sin(np.linspace(0.0, rng.uniform(1.0, 9.0), size) * np.pi) * s[0],
+        },
+    )
 
 
 def inner_products(engine: DenseEngine, page: Any) -> list[float]:

@@ -263,7 +263,6 @@ class OrcaPlayer:
         if options.jitter > 0.0:
             rng = np.random.default_rng([options.seed, deal.rounds])
             parameters = parameters + options.jitter * rng.standard_normal(parameters.size)
-        hand.rescale(first)
         nature, wide, far = self._components(board)
         soft = options.soft * math.sqrt(sum(float(s @ s) for s in hand.owed))
         if type(options.family) is Softmax and board.ordered and all(map(fast, hand.cores)):

@@ -9,18 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.checks import short
 from orcast.oracles._dense import normalised
 from orcast.oracles.base import Engine
 from orcast.oracles.dense import DenseEngine
-from orcast.oracles.exact.triangles import Found, drawn, moment_faces, solve
+from orcast.oracles.exact.triangles import Found, check_draws, drawn, moment_faces, one_grid, solve
 from orcast.oracles.hand import Hand
 from orcast.oracles.player import Deal
 from orcast.oracles.priors import GridPrior
 from orcast.oracles.terms import Terms
 from orcast.payoffs.triangulated import MomentCalibration, MomentCore, moment_mesh
 from orcast.spaces import Interval
-from orcast.spaces.base import whole
 
 Array = NDArray[np.float64]
 
@@ -76,18 +74,11 @@ class MomentHull:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.randomised, (bool, np.bool_)):
-            raise TypeError(f"expected randomised=True or False, got {short(self.randomised)}")
-        object.__setattr__(self, "randomised", bool(self.randomised))
-        object.__setattr__(self, "seed", whole(self.seed, "as seed", 0, 2**63 - 1))
+        check_draws(self)
 
     def bind(self, terms: Terms, sizes: Sequence[int] | None = None) -> Engine:
         """An engine with an empty ledger."""
-        grids = {payoff.grid if isinstance(payoff, MomentCalibration) else 0 for payoff in terms.payoffs}
-        if len(grids) != 1 or 0 in grids:
-            got = " + ".join(map(repr, terms.payoffs))
-            raise TypeError(f"expected MomentCalibration, with one grid, for MomentHull, got {got}")
-        grid, space = grids.pop(), terms.space
+        grid, space = one_grid(terms, MomentCalibration, "MomentHull"), terms.space
         assert isinstance(space, Interval)
         if grid > space.cells:
             raise ValueError(

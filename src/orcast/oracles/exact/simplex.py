@@ -9,17 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.checks import short
 from orcast.oracles.base import Engine
 from orcast.oracles.dense import DenseEngine
-from orcast.oracles.exact.triangles import drawn, simplex_faces, simplex_pieces, solve
+from orcast.oracles.exact.triangles import check_draws, drawn, one_grid, simplex_faces, simplex_pieces, solve
 from orcast.oracles.hand import Hand
 from orcast.oracles.player import Deal
 from orcast.oracles.priors import FinitePrior
 from orcast.oracles.terms import Terms
 from orcast.payoffs.triangulated import MeshCore, SimplexCalibration
 from orcast.spaces import FiniteSpace
-from orcast.spaces.base import whole
 
 Array = NDArray[np.float64]
 
@@ -69,19 +67,13 @@ class SimplexGrid:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.randomised, (bool, np.bool_)):
-            raise TypeError(f"expected randomised=True or False, got {short(self.randomised)}")
-        object.__setattr__(self, "randomised", bool(self.randomised))
-        object.__setattr__(self, "seed", whole(self.seed, "as seed", 0, 2**63 - 1))
+        check_draws(self)
 
     def bind(self, terms: Terms, sizes: Sequence[int] | None = None) -> Engine:
         """An engine with an empty ledger, if the pieces can be enumerated."""
-        grids = {payoff.grid if isinstance(payoff, SimplexCalibration) else 0 for payoff in terms.payoffs}
-        if len(grids) != 1 or 0 in grids:
-            got = " + ".join(map(repr, terms.payoffs))
-            raise TypeError(f"expected SimplexCalibration, with one grid, for SimplexGrid, got {got}")
+        grid = one_grid(terms, SimplexCalibration, "SimplexGrid")
         assert isinstance(terms.space, FiniteSpace)
-        grid, labels = grids.pop(), terms.space.cells
+        labels = terms.space.cells
         pieces = simplex_pieces(labels, grid)
         if pieces > MOST_PIECES:
             raise ValueError(

@@ -22,12 +22,15 @@ from __future__ import annotations
 
 from functools import lru_cache
 from itertools import combinations, product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from orcast.checks import short
+from orcast.oracles.terms import Terms
 from orcast.payoffs.triangulated import moment_mesh, probabilities, simplex_mesh
+from orcast.spaces.base import whole
 
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
@@ -213,3 +216,20 @@ def drawn(found: Found, seed: int, rounds: int) -> int:
     u = np.random.default_rng((seed, rounds)).random()
     i = int(np.searchsorted(np.cumsum(found.weights), u, side="right"))
     return int(found.corners[min(i, found.corners.size - 1)])
+
+
+def check_draws(options: Any) -> None:
+    """Options ``randomised`` and ``seed`` as they should be, or one clear sentence."""
+    if not isinstance(options.randomised, (bool, np.bool_)):
+        raise TypeError(f"expected randomised=True or False, got {short(options.randomised)}")
+    object.__setattr__(options, "randomised", bool(options.randomised))
+    object.__setattr__(options, "seed", whole(options.seed, "as seed", 0, 2**63 - 1))
+
+
+def one_grid(terms: Terms, kind: type[Any], oracle: str) -> int:
+    """The grid that all payoffs of a game have, which must be of one kind."""
+    grids = {payoff.grid if isinstance(payoff, kind) else 0 for payoff in terms.payoffs}
+    if len(grids) != 1 or 0 in grids:
+        got = " + ".join(map(repr, terms.payoffs))
+        raise TypeError(f"expected {kind.__name__}, with one grid, for {oracle}, got {got}")
+    return int(grids.pop())
