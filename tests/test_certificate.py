@@ -166,7 +166,7 @@ def test_a_round_may_use_the_slack_that_is_left_and_no_more() -> None:
     assert book.certify(ONES, linear=3.0, bound=1.0, reserved=0.1)[ledger.HOLDS] == 0.0
     note = book.certify(ONES, linear=2.5, bound=1.0)
     # an upper bound on the square after the worst outcome: what is carried plus the linear claim
-    assert ledger.certificate(note) == oc.Certificate(holds=True, worst_next=2.5, allowed=3.0, bound=1.0)
+    assert ledger.certificate(note) == oc.Certificate(True, worst_next=2.5, allowed=3.0, bound=1.0, promised=3.0**0.5)
     assert note[ledger.OVERDRAFT] == pytest.approx(1.5)
 
 

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import copy
-import datetime
-import json
-import math
 import os
 import sys
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from orcast import ledger as _ledger
-from orcast import storage
 from orcast.adapters import expert_row, expert_table
 from orcast.checks import number, short
 from orcast.forecasts import PERCENTS, as_levels
 from orcast.ledger import Guarantee
-from orcast.oracles import Engine, Equilibrium, Oracle, oracle_from_plain
+from orcast.oracles import Engine, Equilibrium, Oracle
 from orcast.oracles.terms import Terms
 from orcast.payoffs import (
     BinaryCalibration,
@@ -33,25 +28,59 @@ from orcast.payoffs import (
     NoRegret,
     Payoff,
     QuantileCalibration,
-    payoff_from_plain,
 )
+from orcast.plain import plain_features, plain_id
 from orcast.scores import CRPS, Brier
-from orcast.spaces import Binary, Labels, Line, OrderedSpace, Points, Space, space_from_plain
+from orcast.spaces import Binary, Labels, Line, OrderedSpace, Points, Space
 
 Array = NDArray[np.float64]
 
 # How fast the usual lag is learnt.
 LAG_RATE = 0.05
-# What may have to be given again, because it has functions, which are not saved.
-GIVEN = ("payoff", "space", "oracle")
 # The name of an expert that comes alone.
 ALONE = "expert"
 
 
 @dataclass(slots=True)
-class _Waiting:
+class Waiting:
+    """A round that waits for its outcome, and how many had been issued when it was."""
+
     page: Any
     issued: int
+
+
+class Played(NamedTuple):
+    """A history that was played, an entry a round.
+
+    ``rows`` are quantiles, or probabilities; ``mean`` and ``std`` those of the forecasts (nan on spaces that have
+    none).  ``holds`` says whether each certificate held and ``promised`` bounds the miscalibration after the round:
+    both were known before its outcome.  ``miscalibration`` is what it was after it.
+
+    >>> import orcast as oc
+    >>> recal = oc.Recalibrator(oc.Interval(0, 1))
+    >>> played = recal.play([oc.Normal(0.5, 0.1)] * 20, [0.6] * 20)
+    >>> played.rows.shape, bool((played.miscalibration <= played.promised).all())
+    ((20, 99), True)
+    """
+
+    rows: Array
+    mean: Array
+    std: Array
+    holds: NDArray[np.bool_]
+    promised: Array
+    miscalibration: Array
+
+    @classmethod
+    def of(cls, rows: Array, tales: Array) -> Played:
+        """From what an engine tells of its rounds."""
+        return cls(
+            rows,
+            tales[:, _ledger.TOLD_MEAN].copy(),
+            tales[:, _ledger.TOLD_STD].copy(),
+            tales[:, _ledger.TOLD_HOLDS] > 0.0,
+            tales[:, _ledger.TOLD_PROMISED].copy(),
+            tales[:, _ledger.TOLD_MISCALIBRATION].copy(),
+        )
 
 
 class Forecaster:
@@ -105,7 +134,7 @@ class Forecaster:
             if payoff is None and oracle is not None:
                 raise type(reason)(f"{reason} (the default payoff of the space; give another as payoff)") from None
             raise
-        self._waiting: dict[Hashable, _Waiting] = {}
+        self._waiting: dict[Hashable, Waiting] = {}
         self._reserved = 0.0
         self._issued = 0
         self._usual_lag: float | None = None
@@ -142,7 +171,7 @@ class Forecaster:
         replaced = waiting.get(None) if id is None else None
         oldest: Hashable = None
         if replaced is not None:
-            gone: _Waiting | None = replaced
+            gone: Waiting | None = replaced
         elif len(waiting) >= self.max_pending:
             oldest = next(iter(waiting))
             gone = waiting[oldest]
@@ -165,7 +194,7 @@ class Forecaster:
             self._take(None if replaced is not None else oldest)
         self._reserved += float(page.note[_ledger.OVERDRAFT])
         self._issued += 1
-        waiting[id] = _Waiting(page, self._issued)
+        waiting[id] = Waiting(page, self._issued)
         return self._engine.forecast(page)
 
     def update(self, y: Any, *, id: Hashable = None) -> None:
@@ -251,7 +280,7 @@ class Forecaster:
             raise ValueError(f"expected the id of a waiting round, got {id!r}")
         return id
 
-    def _take(self, id: Hashable) -> _Waiting:
+    def _take(self, id: Hashable) -> Waiting:
         waiting = self._waiting.pop(id)
         self._reserved = max(self._reserved - float(waiting.page.note[_ledger.OVERDRAFT]), 0.0)
         if not self._waiting:
@@ -277,7 +306,20 @@ class Forecaster:
         levels: ArrayLike | None = None,
         at: ArrayLike | None = None,
     ) -> Array:
-        """Play a whole history, in one compiled loop where there is one; returns what was played, a row a round.
+        """Play a whole history, as :meth:`play` does; returns its ``rows`` alone."""
+        return self.play(forecasts, outcomes, experts=experts, x=x, levels=levels, at=at).rows
+
+    def play(
+        self,
+        forecasts: Any = None,
+        outcomes: Any = (),
+        *,
+        experts: Mapping[str, Any] | None = None,
+        x: Any = None,
+        levels: ArrayLike | None = None,
+        at: ArrayLike | None = None,
+    ) -> Played:
+        """Play a whole history, in one compiled loop where there is one; returns what was played and promised.
 
         ``forecasts`` is a sequence of anything that ``predict`` takes, or, with ``levels``, an array with a row of
         quantiles a round; ``experts`` are several of these by name, with None (or a row of nan) where one is missing.
@@ -302,13 +344,13 @@ class Forecaster:
         self._say_crossed(crossed)
         if self._engine.runs:
             engine: Any = self._engine
-            played, _ = engine.run(rows, features, np.array(values), np.ascontiguousarray(wanted))
+            played, tales = engine.run(rows, features, np.array(values), np.ascontiguousarray(wanted))
         else:
-            played = self._run_slowly(rows, features, values, wanted)
+            played, tales = self._play_slowly(rows, features, values, wanted)
         self._issued += len(values)
         for _ in values:
             self._learn_lag(0.0)
-        return np.asarray(played, dtype=np.float64)
+        return Played.of(np.asarray(played, dtype=np.float64), tales)
 
     def _history(
         self, forecasts: Any, experts: Mapping[str, Any] | None, levels: ArrayLike | None
@@ -361,26 +403,35 @@ class Forecaster:
                 any_crossed |= crossed
         return rows, any_crossed
 
-    def _run_slowly(self, rows: Array, features: list[Any] | None, values: list[Any], wanted: Array) -> Array:
-        before = {name: array.copy() for name, array in self._engine.arrays().items()}
-        sizes = getattr(self._engine, "sizes", None)
+    def _play_slowly(
+        self, rows: Array, features: list[Any] | None, values: list[Any], wanted: Array
+    ) -> tuple[Array, Array]:
+        engine: Any = self._engine
+        before = {name: array.copy() for name, array in engine.arrays().items()}
+        sizes = getattr(engine, "sizes", None)
         played = []
+        tales = np.full((len(values), _ledger.TALE_SIZE), np.nan)
+        ordered = isinstance(self.space, OrderedSpace)
         try:
             for t, y in enumerate(values):
-                page = self._engine.predict(rows[t], None if features is None else features[t])
-                p = self._engine.forecast(page)
-                if isinstance(self.space, OrderedSpace):
+                page = engine.predict(rows[t], None if features is None else features[t])
+                p = engine.forecast(page)
+                tales[t, _ledger.TOLD_HOLDS] = page.note[_ledger.HOLDS]
+                tales[t, _ledger.TOLD_PROMISED] = page.note[_ledger.PROMISED]
+                if ordered:
                     played.append(p.quantile(wanted))
+                    tales[t, _ledger.TOLD_MEAN], tales[t, _ledger.TOLD_STD] = p.mean(), p.std()
                 else:
                     played.append(p.probability() if isinstance(self.space, Binary) else p.mass)
-                self._engine.update(page, y)
+                engine.update(page, y)
+                tales[t, _ledger.TOLD_MISCALIBRATION] = engine.ledger.miscalibration
         except BaseException:
             self._roll_back(before, sizes)
             raise
         if isinstance(self.space, Binary):
-            return np.array(played)
-        width = len(wanted) if isinstance(self.space, OrderedSpace) else self.space.cells
-        return np.array(played).reshape(len(values), width)
+            return np.array(played), tales
+        width = len(wanted) if ordered else self.space.cells
+        return np.array(played).reshape(len(values), width), tales
 
     def _roll_back(self, before: dict[str, Array], sizes: Sequence[int] | None) -> None:
         """As things were; no function of the user's is called for it."""
@@ -410,12 +461,14 @@ class Forecaster:
         self._bind(self._experts, sizes)
         self._engine.restore(arrays)
         self._waiting = {
-            id: _Waiting(self._engine.restored_page(page, features), issued) for id, issued, page, features in pages
+            id: Waiting(self._engine.restored_page(page, features), issued) for id, issued, page, features in pages
         }
 
     # --- state
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a file, without pickle; a crash leaves the old file or the new one, never a part."""
+        from orcast.state import write_state
+
         write_state(self, path, "Forecaster")
 
     @classmethod
@@ -432,6 +485,8 @@ class Forecaster:
         Functions are not saved: a payoff, space or oracle that has them is given again, and must be configured as the
         saved one was.
         """
+        from orcast.state import read_state
+
         return read_state(path, "Forecaster", payoff=payoff, space=space, oracle=oracle)
 
 
@@ -448,190 +503,6 @@ def _say(message: str, kind: type[Warning]) -> None:
     while sys._getframe(depth).f_globals.get("__name__", "").startswith("orcast."):
         depth += 1
     warnings.warn(message, kind, stacklevel=depth + 1)
-
-
-def plain_features(x: Any) -> Any:
-    """Features that a waiting round can be saved with: names and values, or a row of values; or one clear sentence."""
-    if hasattr(x, "to_dict") and hasattr(x, "index"):
-        x = x.to_dict()  # a row of a data frame
-    if isinstance(x, Mapping):
-        for key, value in x.items():
-            if not isinstance(key, str) or not _is_plain(value):
-                raise TypeError(f"expected features as plain values by name, got {short(key)}: {short(value)}")
-        return copy.deepcopy(dict(x))
-    if _is_plain(x):
-        return copy.deepcopy(x)
-    raise TypeError(f"expected features as plain values by name, got {short(x)}")
-
-
-def _is_plain(value: Any) -> bool:
-    if value is None or isinstance(value, (str, bool, int, float, np.floating, np.integer, np.bool_)):
-        return True
-    if isinstance(value, (datetime.date, np.datetime64)):
-        return True
-    if isinstance(value, np.ndarray):
-        return value.dtype.kind in "fiub"
-    return isinstance(value, (list, tuple)) and all(map(_is_plain, value))
-
-
-def _to_json(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {"features": {key: _to_json(each) for key, each in value.items()}}
-    if isinstance(value, np.generic) and not isinstance(value, np.datetime64):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return {"float": repr(value)}
-    if isinstance(value, np.ndarray):
-        return {"array": [_to_json(each) for each in value.ravel().tolist()], "shape": list(value.shape)}
-    if isinstance(value, tuple):
-        return {"tuple": [_to_json(each) for each in value]}
-    if isinstance(value, list):
-        return [_to_json(each) for each in value]
-    return plain_id(value) if isinstance(value, (datetime.date, np.datetime64)) else value
-
-
-def _from_json(data: Any) -> Any:
-    if isinstance(data, list):
-        return [_from_json(each) for each in data]
-    if not isinstance(data, dict):
-        return data
-    if "features" in data:
-        return {key: _from_json(each) for key, each in data["features"].items()}
-    if "float" in data:
-        return float(data["float"])
-    if "array" in data:
-        return np.array([_from_json(each) for each in data["array"]]).reshape(data["shape"])
-    if "tuple" in data:
-        return tuple(_from_json(each) for each in data["tuple"])
-    return id_from_plain(data)
-
-
-def plain_id(id: object) -> Any:
-    """An id as plain data, so that a waiting round can be saved, or one clear sentence."""
-    if id is None or isinstance(id, (str, bool, int)) or (isinstance(id, float) and math.isfinite(id)):
-        return id
-    if isinstance(id, np.integer):
-        return int(id)
-    if isinstance(id, tuple):
-        return {"tuple": [plain_id(part) for part in id]}
-    if isinstance(id, np.datetime64) and not np.isnat(id):
-        return {"datetime64": str(id), "unit": np.datetime_data(id.dtype)[0]}
-    if isinstance(id, datetime.date) and id == id:
-        return {"datetime" if isinstance(id, datetime.datetime) else "date": id.isoformat()}
-    raise TypeError(f"expected an id of text, whole or finite numbers, dates, or tuples of these, got {id!r}")
-
-
-def id_from_plain(data: Any) -> Hashable:
-    """The inverse of :func:`plain_id`."""
-    if not isinstance(data, dict):
-        return data  # type: ignore[no-any-return]
-    if "tuple" in data:
-        return tuple(id_from_plain(part) for part in data["tuple"])
-    if "datetime64" in data:
-        return np.datetime64(data["datetime64"], data["unit"])
-    if "datetime" in data:
-        return datetime.datetime.fromisoformat(data["datetime"])
-    return datetime.date.fromisoformat(data["date"])
-
-
-def write_state(game: Forecaster, path: str | os.PathLike[str], owner: str) -> None:
-    """Write a game's state under the name of the class that owns it."""
-    waiting_rounds = []
-    arrays: dict[str, NDArray[Any]] = {f"memory/{name}": a for name, a in game._engine.arrays().items()}
-    for number_, (id, waiting) in enumerate(game._waiting.items()):
-        features = getattr(waiting.page, "features", None)
-        waiting_rounds.append([plain_id(id), waiting.issued, _to_json(features)])
-        for name, array in waiting.page.arrays().items():
-            # nan stands for a missing expert
-            arrays[f"page/{number_}/{name}"] = array
-    header = {
-        "class": owner,
-        "space": game.space.to_plain(),
-        "payoff": game.payoff.to_plain(),
-        "oracle": game.oracle.to_plain(),
-        "memory": game.memory,
-        "experts": list(game._experts),
-        "sizes": getattr(game._engine, "sizes", None),
-        "outside": game.outside,
-        "max_pending": game.max_pending,
-        "issued": game._issued,
-        "usual_lag": game._usual_lag,
-        "reserved": game._reserved,
-        "said_crossed": game._said_crossed,
-        "waiting": waiting_rounds,
-    }
-    storage.write(path, header, arrays)
-
-
-def read_state(
-    path: str | os.PathLike[str],
-    owner: str,
-    *,
-    payoff: Payoff | None = None,
-    space: Space | None = None,
-    oracle: Oracle | None = None,
-) -> Forecaster:
-    """Read a game's state that was written under the name of the class that owns it."""
-    header, arrays = storage.read(path)
-    if header.get("class") != owner:
-        raise ValueError(f"expected the state of a {owner}, got that of a {header.get('class')}: {path}")
-    try:
-        game = Forecaster(
-            _given(space, header["space"], space_from_plain, "space"),
-            _given(payoff, header["payoff"], payoff_from_plain, "payoff"),
-            oracle=_given(oracle, header["oracle"], oracle_from_plain, "oracle"),
-            memory=header["memory"],
-            outside=header["outside"],
-            max_pending=header["max_pending"],
-        )
-        game._bind(tuple(header["experts"]), header["sizes"])
-        game._engine.restore({name[7:]: a for name, a in arrays.items() if name.startswith("memory/")})
-        game._issued = int(header["issued"])
-        lag = header["usual_lag"]
-        game._usual_lag = None if lag is None else float(lag)
-        game._reserved = float(header["reserved"])
-        if not (game._reserved >= 0.0 and game._issued >= 0 and (game._usual_lag or 0.0) >= 0.0):
-            raise ValueError("a counter is negative or not a number")
-        game._said_crossed = bool(header["said_crossed"])
-        pages: dict[int, dict[str, NDArray[Any]]] = {}
-        for name, array in arrays.items():
-            if name.startswith("page/"):
-                _, place, field = name.split("/", 2)
-                pages.setdefault(int(place), {})[field] = array
-        for number_, (id, issued, features) in enumerate(header["waiting"]):
-            page = game._engine.restored_page(pages[number_], _from_json(features))
-            game._waiting[id_from_plain(id)] = _Waiting(page, int(issued))
-    except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as reason:
-        if str(reason).startswith("expected the same") or any(f" {name}= " in str(reason) for name in GIVEN):
-            raise
-        raise ValueError(
-            f"expected a state that this version can use, got one that it cannot ({reason}): {path}"
-        ) from reason
-    return game
-
-
-def _given(given: Any, saved: dict[str, Any], read: Any, what: str) -> Any:
-    """What was saved; or what is given again, if it is configured alike."""
-    if given is None:
-        return read(saved)
-    other = json.loads(json.dumps(given.to_plain()))
-    if other != saved:
-        where, theirs, ours = _difference(saved, other, what)
-        raise ValueError(f"expected the same {what} as was saved: {where} was {short(theirs)}, got {short(ours)}")
-    return given
-
-
-def _difference(saved: Any, given: Any, where: str) -> tuple[str, Any, Any]:
-    """Where two plain forms first differ, and what is there."""
-    if isinstance(saved, dict) and isinstance(given, dict):
-        for key in [*saved, *given]:
-            if saved.get(key) != given.get(key):
-                return _difference(saved.get(key), given.get(key), f"{where}.{key}")
-    if isinstance(saved, list) and isinstance(given, list) and len(saved) == len(given):
-        for i, (a, b) in enumerate(zip(saved, given, strict=True)):
-            if a != b:
-                return _difference(a, b, f"{where}[{i}]")
-    return where, saved, given
 
 
 def default_payoff(space: Space) -> Payoff:

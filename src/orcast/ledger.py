@@ -22,6 +22,7 @@ B (1 - g)(1 + g^T) / ((1 + g)(1 - g^T)), plus what is left of the credit.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -50,8 +51,12 @@ GROUP_SIZE = 3
 START, SIZE, GROUPS, PLACES, CONTEXT, ONE_SIDED = 0, 1, 2, 3, 4, 5
 
 # Places in the note that a round keeps of its certificate.
-WORST, OVERDRAFT, BOUND, ALLOWED, HOLDS, ROOT, ROOTS_THEN, ROUNDS_THEN = 0, 1, 2, 3, 4, 5, 6, 7
-NOTE_SIZE = 8
+WORST, OVERDRAFT, BOUND, ALLOWED, HOLDS, ROOT, ROOTS_THEN, ROUNDS_THEN, PROMISED = 0, 1, 2, 3, 4, 5, 6, 7, 8
+NOTE_SIZE = 9
+# What is told of a round when many are played at once: whether its certificate held, the bound on the miscalibration
+# after it that was known before its outcome, the miscalibration after it, mean and standard deviation of its forecast.
+TOLD_HOLDS, TOLD_PROMISED, TOLD_MISCALIBRATION, TOLD_MEAN, TOLD_STD = 0, 1, 2, 3, 4
+TALE_SIZE = 5
 # The promise starts with the budget of this many rounds.
 CREDIT = 16.0
 # Rounding of sums of some thousand terms.
@@ -204,6 +209,10 @@ def note_certificate(
     note[ROOT] = max(bound, general) ** 0.5
     note[ROOTS_THEN] = account[ROOTS]
     note[ROUNDS_THEN] = account[ROUNDS]
+    reach = keep * keep * account[BUDGET] + bound
+    if note[HOLDS] == 0.0:
+        reach = max(reach, note[WORST])
+    note[PROMISED] = math.sqrt(reach) / (keep * account[WEIGHT] + 1.0)
 
 
 def settle(
@@ -268,12 +277,18 @@ def settle(
         account[EXCESS] += excess
 
 
+def mean_size(square: float, account: Array) -> float:
+    """The miscalibration ||S_T||_+ / T from its square, zero before any outcome."""
+    return float(math.sqrt(square) / max(account[WEIGHT], 1.0))
+
+
 @dataclass(frozen=True)
 class Certificate:
     """What is known of a forecast before its outcome: `holds` if no outcome can break the promise.
 
     ``worst_next`` bounds ||S + payoff||_+^2 over all outcomes and ``allowed`` is what the promise allows; ``bound`` is
-    B_t, the largest squared payoff of this round.
+    B_t, the largest squared payoff of this round.  ``promised`` bounds the miscalibration after this round, if no other
+    outcome is booked before its own.
 
     The paper's own oracles also say ``half_space``, the largest <mean payoff, payoff> that they saw over Nature's
     choices (at most 0 is what they aim at), and ``approximation``, by how much the true one may exceed it.
@@ -288,6 +303,7 @@ class Certificate:
     worst_next: float
     allowed: float
     bound: float
+    promised: float
     half_space: float | None = None
     approximation: float | None = None
 
@@ -369,12 +385,13 @@ class Ledger:
     def square(self) -> float:
         """||S||_+^2."""
         counted = np.where((self.layout.sides == 0.0) | (self.total > 0.0), self.total, 0.0)
-        return float(counted @ counted)
+        # summed one by one, as the kernels do, so that both say the same to the last bit
+        return float(np.cumsum(counted * counted)[-1]) if counted.size else 0.0
 
     @property
     def miscalibration(self) -> float:
         """||S_T||_+ / T, zero before any outcome."""
-        return float(np.sqrt(self.square)) / max(float(self.account[WEIGHT]), 1.0)
+        return mean_size(self.square, self.account)
 
     @property
     def promised(self) -> float:
@@ -437,6 +454,7 @@ def certificate(note: Array, half_space: float | None = None, approximation: flo
         float(note[WORST]),
         float(note[ALLOWED]),
         float(note[BOUND]),
+        float(note[PROMISED]),
         None if half_space is None else float(half_space),
         None if approximation is None else float(approximation),
     )

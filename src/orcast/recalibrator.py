@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from orcast.game import Forecaster, read_state, write_state
+from orcast.game import Forecaster, Played
 from orcast.ledger import Guarantee
 from orcast.oracles import Committee, Oracle
 from orcast.payoffs import Payoff
 from orcast.spaces import Space
+from orcast.state import read_state, write_state
 
 Array = NDArray[np.float64]
 
@@ -134,6 +135,19 @@ class Recalibrator:
         """
         return self._game.run(forecasts, outcomes, experts=experts, x=x, levels=levels, at=at)
 
+    def play(
+        self,
+        forecasts: Any = None,
+        outcomes: Any = (),
+        *,
+        experts: Mapping[str, Any] | None = None,
+        x: Any = None,
+        levels: ArrayLike | None = None,
+        at: ArrayLike | None = None,
+    ) -> Played:
+        """As :meth:`run`, but also says mean, spread and certificate of each round: see :class:`Played`."""
+        return self._game.play(forecasts, outcomes, experts=experts, x=x, levels=levels, at=at)
+
     def replay(self, history: Iterable[tuple[object, Any]]) -> None:
         """Warm up from past (forecast, outcome) pairs, as if they had come one by one; :meth:`run` also takes features.
 
@@ -167,8 +181,13 @@ class Recalibrator:
         Functions are not saved: a payoff, space or oracle that has them is given again, and must be configured as the
         saved one was.
         """
+        return cls._of(read_state(path, "Recalibrator", payoff=payoff, space=space, oracle=oracle))
+
+    @classmethod
+    def _of(cls, game: Forecaster) -> Recalibrator:
+        """Around a game that is there."""
         self = cls.__new__(cls)
-        self._game = read_state(path, "Recalibrator", payoff=payoff, space=space, oracle=oracle)
+        self._game = game
         return self
 
     def __repr__(self) -> str:

@@ -15,13 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.forecasts import Forecast
-from orcast.game import Forecaster, plain_features
+from orcast.game import Forecaster
 from orcast.ledger import BUDGET, EXCESS, HOLDS, WORST, Ledger
 from orcast.oracles import Committee, Oracle
 from orcast.oracles.dense import DenseEngine
 from orcast.oracles.terms import Terms
 from orcast.payoffs import Core, NoRegret, Part, Payoff
 from orcast.payoffs.regret import RegretCore
+from orcast.plain import plain_features
 from orcast.spaces import FiniteSpace, OrderedSpace, Space
 
 Array = NDArray[np.float64]

@@ -165,23 +165,29 @@ class Forecast(Issued):
         return self._bounded
 
     # --- moments
+    @property
+    def _plain(self) -> tuple[int, Array, Array, Array, bool, bool]:
+        """What the kernels want to know."""
+        return (
+            self.mass.size,
+            self.left,
+            self.right,
+            self.mass,
+            self.left.item(0) == -math.inf,
+            self.right.item(-1) == math.inf,
+        )
+
     def mean(self) -> float:
         """Expected value."""
-        left, right, sides, scale = self._cells
-        twice = left + right
-        for k, _, sign in sides:
-            twice[k] += sign * scale
-        return float(self.mass @ twice) * 0.5 / float(self.mass.sum())
+        from orcast.forecasts._reading import mean_and_variance
+
+        return float(mean_and_variance(*self._plain)[0])
 
     def var(self) -> float:
         """Variance."""
-        mean = self.mean()
-        left, right, sides, scale = self._cells
-        a, b = left - mean, right - mean
-        squares = a * a + a * b + b * b
-        for k, _, sign in sides:
-            squares[k] += 3.0 * scale * (sign * a[k] + scale)
-        return float(self.mass @ squares) / 3.0
+        from orcast.forecasts._reading import mean_and_variance
+
+        return float(mean_and_variance(*self._plain)[1])
 
     def std(self) -> float:
         """Standard deviation."""
@@ -220,17 +226,13 @@ class Forecast(Issued):
 
     def quantile(self, levels: ArrayLike) -> Any:
         """The smallest y with P(outcome <= y) >= level, a float for a number and an array for an array."""
+        from orcast.forecasts._reading import read_quantiles
+
         a = as_levels(levels)
-        k = np.clip(np.searchsorted(self.below[1:], a, side="left"), 0, self.mass.size - 1)
-        mass = self.below[k + 1] - self.below[k]
-        share = np.clip((a - self.below[k]) / np.where(mass > 0.0, mass, 1.0), 0.0, 1.0)
-        left, right, sides, scale = self._cells
-        value = left[k] + share * (right[k] - left[k])
-        for cell, edge, sign in sides:
-            with np.errstate(divide="ignore"):
-                excess = scale * ((1.0 - share if sign > 0.0 else share) ** (-1.0 / 3.0) - 1.0)
-            value = np.where(k == cell, edge + sign * excess, value)
-        return float(value) if value.ndim == 0 else value
+        flat = np.ascontiguousarray(a).reshape(-1)
+        out = np.empty(flat.size)
+        read_quantiles(*self._plain, flat, out)
+        return float(out[0]) if a.ndim == 0 else out.reshape(a.shape)
 
     ppf = quantile
 

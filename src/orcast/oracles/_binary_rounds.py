@@ -21,6 +21,7 @@ from orcast.oracles._state import Array
 from orcast.payoffs._hats import hat
 
 settle = kernel(_ledger.settle)
+mean_size = kernel(_ledger.mean_size)
 
 # Places in a round: the forecast, its temperature, the outcomes outstanding, the word of the pool, whether there was an
 # expert, the prior log odds; then the note, the committee's record, the rivals' words, their units, the context.
@@ -223,12 +224,17 @@ def update(rules, state, rnd, reserved, y):
 
 
 @kernel
-def run(rules, state, words, contexts, outcomes, rnd, played, held):
-    """Many rounds in one go, each outcome known before the next forecast."""
+def run(rules, state, words, contexts, outcomes, rnd, played, tales):
+    """Many rounds in one go, each outcome known before the next forecast; writes down what came of each."""
     first = RIVALS_AT + 2 * rules.rivals
     for t in range(outcomes.shape[0]):
         rnd[first:] = contexts[t]
         predict(rules, state, words[t], 0.0, 0.0, rnd)
-        played[t] = rnd[PLAYED]
-        held[t] = rnd[NOTE_AT + _ledger.HOLDS]
+        p = rnd[PLAYED]
+        played[t] = p
+        tales[t, _ledger.TOLD_MEAN] = p
+        tales[t, _ledger.TOLD_STD] = math.sqrt(p * (1.0 - p))
+        tales[t, _ledger.TOLD_HOLDS] = rnd[NOTE_AT + _ledger.HOLDS]
+        tales[t, _ledger.TOLD_PROMISED] = rnd[NOTE_AT + _ledger.PROMISED]
         update(rules, state, rnd, 0.0, outcomes[t])
+        tales[t, _ledger.TOLD_MISCALIBRATION] = mean_size(squared_norm(rules.layout.sides, state.total), state.account)

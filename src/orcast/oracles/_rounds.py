@@ -13,11 +13,13 @@ import numpy as np
 
 from orcast import ledger as _ledger
 from orcast.compiled import kernel
+from orcast.forecasts._reading import mean_and_variance
+from orcast.forecasts._reading import read_quantiles as read_forecast
 from orcast.oracles import _groups, _tracker
 from orcast.oracles._cells import build_cells, crps, cut_cells, expected_crps, locate, mean_of, read_quantiles, rebin
 from orcast.oracles._members import horizon, mix_members, teach_members
 from orcast.oracles._ordered import crps_difference, payoff
-from orcast.oracles._play import core_size, play
+from orcast.oracles._play import core_size, play, squared_norm
 from orcast.oracles._state import (
     CELLS,
     COUNT,
@@ -45,6 +47,7 @@ from orcast.oracles._state import (
 from orcast.spaces import TAIL_MASS
 
 settle = kernel(_ledger.settle)
+mean_size = kernel(_ledger.mean_size)
 
 # With n outcomes outstanding, what was learnt has prior odds (1 + n)^-DOUBT against the expert.
 DOUBT = 0.5
@@ -425,8 +428,28 @@ def update(rules, memory, rnd, reserved, y, at):
 
 
 @kernel
-def run(rules, memory, experts, contexts, outcomes, levels, start, rnd, quantiles, held):
-    """Many rounds in one go, each outcome known before the next forecast; reads the quantiles at `levels` of each.
+def record(rules, rnd, levels, row, tale):
+    """Write down what was played and what is known of it before the outcome."""
+    cells = rnd.cells
+    n = int(rnd.info[CELLS])
+    low, high = rules.low == -np.inf, rules.high == np.inf
+    read_forecast(n, cells[LEFT], cells[RIGHT], cells[PLAYED], low, high, levels, row)
+    mean, variance = mean_and_variance(n, cells[LEFT], cells[RIGHT], cells[PLAYED], low, high)
+    tale[_ledger.TOLD_HOLDS] = rnd.note[_ledger.HOLDS]
+    tale[_ledger.TOLD_PROMISED] = rnd.note[_ledger.PROMISED]
+    tale[_ledger.TOLD_MEAN] = mean
+    tale[_ledger.TOLD_STD] = math.sqrt(variance)
+
+
+@kernel
+def miscalibration(rules, memory):
+    """The size of the mean payoff so far."""
+    return mean_size(squared_norm(rules.layout.sides, memory.total), memory.account)
+
+
+@kernel
+def run(rules, memory, experts, contexts, outcomes, levels, start, rnd, quantiles, tales):
+    """Many rounds in one go, each outcome known before the next forecast; writes down what came of each.
 
     Stops before the outcome of a round whose certificate does not hold, and returns which that is.
     """
@@ -436,8 +459,7 @@ def run(rules, memory, experts, contexts, outcomes, levels, start, rnd, quantile
         predict(rules, memory, experts[t], 0.0, 0.0, rnd)
         if rnd.note[_ledger.HOLDS] == 0.0:
             return t
-        n = int(rnd.info[CELLS])
-        read_quantiles(n, rnd.cells[LEFT], rnd.cells[RIGHT], rnd.cells[PLAYED], levels, quantiles[t])
-        held[t] = 1.0
+        record(rules, rnd, levels, quantiles[t], tales[t])
         update(rules, memory, rnd, 0.0, outcomes[t], nothing)
+        tales[t, _ledger.TOLD_MISCALIBRATION] = miscalibration(rules, memory)
     return outcomes.shape[0]

@@ -148,11 +148,9 @@ class BinaryEngine:
         """Whether whole histories can be played in one compiled loop."""
         return not self.terms.needs_last and not self.terms.needs_expert
 
-    def run(
-        self, experts: Array, features: list[Any] | None, outcomes: Array, levels: Array
-    ) -> tuple[Array, NDArray[np.bool_]]:
-        """Many rounds in one compiled loop: the probabilities played, and whether each certificate held."""
-        played, held = np.empty(len(outcomes)), np.empty(len(outcomes))
+    def run(self, experts: Array, features: list[Any] | None, outcomes: Array, levels: Array) -> tuple[Array, Array]:
+        """Many rounds in one compiled loop: the probabilities played, and what is told of each (see the ledger)."""
+        played, tales = np.empty(len(outcomes)), np.empty((len(outcomes), _ledger.TALE_SIZE))
         contexts = np.ones((len(outcomes), self._blank.size - self._first))
         words = np.ascontiguousarray(experts[:, :, 1])
         if not self.terms.plain:
@@ -166,9 +164,9 @@ class BinaryEngine:
             outcomes.astype(np.float64),
             self._blank.copy(),
             played,
-            held,
+            tales,
         )
-        return played, held > 0.0
+        return played, tales
 
     # --- what users see
     def forecast(self, page: BinaryPage) -> BinaryForecast:

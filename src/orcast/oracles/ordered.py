@@ -357,12 +357,10 @@ class OrderedEngine:
             not self.explicit and not self.terms.needs_last and not (self.terms.needs_expert and self.rules.experts > 1)
         )
 
-    def run(
-        self, experts: Array, features: list[Any] | None, outcomes: Array, levels: Array
-    ) -> tuple[Array, NDArray[np.bool_]]:
-        """Many rounds in one compiled loop: the quantiles played, and whether each certificate held."""
+    def run(self, experts: Array, features: list[Any] | None, outcomes: Array, levels: Array) -> tuple[Array, Array]:
+        """Many rounds in one compiled loop: the quantiles played, and what is told of each (see the ledger)."""
         quantiles = np.empty((outcomes.size, levels.size))
-        held = np.empty(outcomes.size)
+        tales = np.empty((outcomes.size, _ledger.TALE_SIZE))
         contexts = np.ones((outcomes.size, self.rules.groups))
         if not self.terms.plain:
             for t in range(outcomes.size):
@@ -372,20 +370,16 @@ class OrderedEngine:
         rnd = page.round
         t = 0
         while True:
-            t = int(_rounds.run(self.rules, self.memory, experts, contexts, outcomes, levels, t, rnd, quantiles, held))
+            t = int(_rounds.run(self.rules, self.memory, experts, contexts, outcomes, levels, t, rnd, quantiles, tales))
             if t == outcomes.size:
                 break
             # a round for Python, as in predict and update
             self._rescue(page, 0.0)
-            n = int(rnd.info[_state.CELLS])
-            cells = rnd.cells
-            _cells.read_quantiles(
-                n, cells[_state.LEFT], cells[_state.RIGHT], cells[_state.PLAYED], levels, quantiles[t]
-            )
-            held[t] = page.note[_ledger.HOLDS]
+            _rounds.record(self.rules, rnd, levels, quantiles[t], tales[t])
             _pack.update(self.rules, self._memory, page.row, page.slots, 0.0, outcomes[t])
+            tales[t, _ledger.TOLD_MISCALIBRATION] = self.ledger.miscalibration
             t += 1
-        return quantiles, held > 0.0
+        return quantiles, tales
 
     # --- what users see
     def forecast(self, page: Page) -> Forecast:

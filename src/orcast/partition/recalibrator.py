@@ -31,7 +31,7 @@ from orcast import storage
 from orcast.adapters import expert_row
 from orcast.checks import short
 from orcast.forecasts import Forecast
-from orcast.game import Forecaster, _say, id_from_plain, plain_id
+from orcast.game import Forecaster, _say
 from orcast.ledger import Guarantee
 from orcast.oracles import Equilibrium, Oracle, oracle_from_plain
 from orcast.oracles._cells import build_cells, cut_cells
@@ -42,6 +42,7 @@ from orcast.partition.scores import Followed
 from orcast.payoffs import BinaryCalibration, LabelCalibration, Payoff
 from orcast.payoffs.calibration import GRID, checked_grid
 from orcast.payoffs.cores import hat_weights
+from orcast.plain import id_from_plain, plain_id
 from orcast.scores import CRPS, Brier, LogScore, Score, score_from_plain
 from orcast.spaces import TAIL_MASS, Binary, Labels, OrderedSpace, Space, frozen, space_from_plain
 from orcast.spaces.base import whole
