@@ -23,7 +23,9 @@ def silent(what: str, share: float) -> None:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under columns; ``digits`` says how a column's numbers are printed ("4" significant ones unless told).
+    """Rows under columns; ``digits`` says how a column's numbers are printed.
+
+    Unless told: four significant digits, and no decimals from a thousand on.
 
     >>> table = Table("one", "A table", ("who", "QCE"), [("expert", 0.15041), ("ours", None)], {"QCE": ".4f"})
     >>> print(table.markdown())
@@ -49,7 +51,8 @@ class Table:
         if value is None:
             return ""
         if isinstance(value, float):
-            return format(value, self.digits.get(column, ".4g"))
+            usual = ",.0f" if abs(value) >= 1000.0 else ".4g"
+            return format(value, self.digits.get(column, usual))
         return str(value)
 
     @property
@@ -74,9 +77,12 @@ class Table:
         from rich.table import Table as Rich
 
         table = Rich(title=self.title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-        for column, number in zip(self.columns, self.numeric, strict=True):
-            table.add_column(column, justify="right" if number else "left")
-        for row in self.shown():
+        shown = self.shown()
+        for i, (column, number) in enumerate(zip(self.columns, self.numeric, strict=True)):
+            # no word is ever cut
+            widest = max(len(word) for text in (column, *(row[i] for row in shown)) for word in text.split() or [""])
+            table.add_column(column, justify="right" if number else "left", min_width=widest)
+        for row in shown:
             table.add_row(*row)
         return table
 

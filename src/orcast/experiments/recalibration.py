@@ -393,7 +393,7 @@ def full_table(outcomes: Sequence[Outcome], plan: Plan) -> Table:
         "CRPS / expert's", "90% holds", "90% width",
     )  # fmt: skip
     digits = dict.fromkeys(("QCE", "QCE sd", "worst QCE", "SMAPE", "SMAPE sd"), ".4f")
-    digits |= {"CRPS / expert's": ".3f", "90% holds": ".1%", "90% width": ".4g", "CRPS": ".4g"}
+    digits |= {"CRPS / expert's": ".3f", "90% holds": ".1%"}
     title = f"Every method, {plan.steps:,} rounds; worst QCE is that of any {plan.window} consecutive ones"
     return Table("recalibration", title, columns, rows, digits)
 

@@ -1,0 +1,144 @@
+"""Frames and files: many series at once on all cores, and a long file through the command."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.results import Line, Remark
+
+TITLE = "Frames and files"
+LEVELS = np.arange(1, 10) / 10
+FORECASTS_A_SECOND, MOST_BYTES = 15_000, 2e9
+FILE_ROWS, FILE_SERIES = 1_000_000, 1_000
+
+Frame = dict[str, Any]
+
+
+def panel(series: int, steps: int, seed: int = 0) -> Frame:
+    """Columns of a long frame: an expert whose bias and spread are off, differently for each series."""
+    rng = np.random.default_rng(seed)
+    rows = series * steps
+    which = np.repeat(np.arange(series), steps)
+    bias, factor = rng.normal(0.0, 0.5, series), rng.uniform(0.5, 1.6, series)
+    t = np.tile(np.arange(steps), series)
+    mu = 50.0 + 15.0 * np.sin(t / 8.0 + which)
+    y = np.clip(mu + 5.0 * rng.standard_normal(rows), 0.0, 100.0)
+    from scipy.special import ndtri
+
+    z = ndtri(LEVELS)
+    table = mu[:, None] + 5.0 * (bias[which, None] + factor[which, None] * z)
+    columns: Frame = {"unique_id": np.char.add("s", which.astype(str)), "ds": t, "y": y}
+    return columns | {f"q{level:.1f}": table[:, i] for i, level in enumerate(LEVELS)}
+
+
+def work(series: int, steps: int, workers: int, kind: str) -> dict[str, float]:
+    """Recalibrate a panel in this process and its workers; seconds and memory."""
+    import resource
+    from time import perf_counter
+
+    import orcast as oc
+
+    if kind == "polars":
+        import polars as frames
+    else:
+        import pandas as frames
+    oc.recalibrate(frames.DataFrame(panel(2, 5)), low=0, high=100, workers=1)  # compiles
+    frame = frames.DataFrame(panel(series, steps))
+    begin = perf_counter()
+    out = oc.recalibrate(frame, low=0, high=100, workers=workers)
+    seconds = perf_counter() - begin
+    assert len(out) == series * steps
+    own = 1024.0 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    most = 1024.0 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    return {"seconds": seconds, "own": own, "bytes": own + (most * workers if workers > 1 else 0.0)}
+
+
+def apart(series: int, steps: int, workers: int, kind: str) -> dict[str, float]:
+    """The same in a process of its own, whose memory is nobody else's."""
+    code = (
+        f"import json; from benchmarks.panel import work; print(json.dumps(work({series},{steps},{workers},{kind!r})))"
+    )
+    # a file, because workers start by importing the main module
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder) / "work.py"
+        script.write_text(f"if __name__ == '__main__':\n    {code}\n", encoding="utf-8")
+        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
+        done = subprocess.run(
+            [sys.executable, str(script)], capture_output=True, text=True, check=True, env=environment
+        )
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
+def command(rows: int, folder: Path) -> dict[str, float]:
+    """A CSV file through ``orcast recalibrate``; seconds, memory, and the size of the frame."""
+    import polars as pl
+
+    frame = pl.DataFrame(panel(FILE_SERIES, rows // FILE_SERIES))
+    path = folder / "long.csv"
+    frame.write_csv(path)
+    code = (
+        "import resource, sys; from orcast.cli import main; code = main(sys.argv[1:]);"
+        "own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss;"
+        "most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss;"
+        "print(own, most, file=sys.stderr); sys.exit(code)"
+    )
+    script = folder / "run.py"
+    script.write_text("if __name__ == '__main__':\n    " + code + "\n", encoding="utf-8")
+    from time import perf_counter
+
+    begin = perf_counter()
+    done = subprocess.run(
+        [
+            sys.executable,
+            str(script),
+            "recalibrate",
+            str(path),
+            "--out",
+            str(folder / "out.csv"),
+            "--low=0",
+            "--high=100",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    seconds = perf_counter() - begin
+    own, most = (1024.0 * float(part) for part in done.stderr.split()[-2:])
+    return {"seconds": seconds, "own": own, "worker": most, "frame": float(frame.estimated_size())}
+
+
+def measure(quick: bool = False) -> Iterator[Line | Remark]:
+    series, steps = (200, 200) if quick else (10_000, 200)
+    cores = os.cpu_count() or 1
+    yield Remark(
+        f"{series:,} series x {steps} steps, 9 quantiles in and out, on {cores} cores; start of processes included"
+    )
+    for kind in ("polars", "pandas"):
+        found = apart(series, steps, cores, kind)
+        rate = series * steps / found["seconds"]
+        target = None if quick else FORECASTS_A_SECOND
+        yield Line(f"oc.recalibrate, {kind}", "forecasts a second", rate, target, ">=", form=",.0f")
+        limit = None if quick else MOST_BYTES
+        yield Line(f"oc.recalibrate, {kind}", "memory of all processes, MB", found["bytes"] / 1e6,
+                   None if limit is None else limit / 1e6, form=",.0f")  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        few = command(FILE_ROWS // 50 if quick else FILE_ROWS // 5, Path(folder))
+        many = command(FILE_ROWS // 10 if quick else FILE_ROWS, Path(folder))
+    growth = (many["own"] - few["own"]) / (many["frame"] - few["frame"])
+    yield Line(
+        "orcast recalibrate FILE.csv", "seconds", many["seconds"], form=".1f",
+        note="; ".join(f"{what} {many[what] / 1e6:,.0f} MB" for what in ("frame", "own", "worker")),
+    )  # fmt: skip
+    yield Line("orcast recalibrate FILE.csv", "memory growth / frame's growth", growth, form=".2f")
+    worker = (many["worker"] - few["worker"]) / (many["frame"] - few["frame"])
+    yield Line("orcast recalibrate FILE.csv", "a worker's growth / frame's growth", worker, form=".2f")
