@@ -14,9 +14,11 @@ from benchmarks import (
     memory,
     notions,
     orca,
+    panel,
     quality,
     results,
     speed,
+    stream,
     unbounded,
     yardstick,
 )
@@ -33,6 +35,8 @@ SECTIONS = {
     "exact": exact,
     "speed": speed,
     "memory": memory,
+    "panel": panel,
+    "stream": stream,
 }
 
 

@@ -67,8 +67,12 @@ _HOME = {
     "MonteCarlo": "oracles",
     "Adam": "oracles",
     "Forecaster": "game",
+    "Played": "game",
     "Recalibrator": "recalibrator",
     "PartitionedRecalibrator": "partition",
+    "recalibrate": "panel",
+    "PanelState": "panel",
+    "Evidence": "evidence",
     "Differentiable": "jaxed",
     "JaxFamily": "jaxed",
     "ConformalLevel": "conformal",
@@ -91,13 +95,16 @@ _HOME = {
     "BrierScore": "metrics",
 }
 
+_MODULES = ("evidence", "metrics", "plots", "report", "testing")
+
 if TYPE_CHECKING:
     from orcast.adapters import Ensemble, Normal, Quantiles
     from orcast.conformal import ConformalLevel, GibbsCandesLevel
     from orcast.contexts import by, by_expert, by_last_error
     from orcast.decisions import Decision, ValueBound, ValueCheck, best_action, commitment, value_bound
+    from orcast.evidence import Evidence
     from orcast.forecasts import BinaryForecast, BoxForecast, CircleForecast, Forecast, LabelForecast, PointsForecast
-    from orcast.game import Forecaster
+    from orcast.game import Forecaster, Played
     from orcast.jaxed import Differentiable, JaxFamily
     from orcast.ledger import Certificate, Guarantee
     from orcast.metrics import ECE, QCE, SMAPE, BrierScore, Coverage, MeanCRPS, Pinball, RollingQCE, Width
@@ -115,6 +122,7 @@ if TYPE_CHECKING:
         Softmax,
         TwoCells,
     )
+    from orcast.panel import PanelState, recalibrate
     from orcast.partition import PartitionedRecalibrator
     from orcast.payoffs import (
         BinaryCalibration,
@@ -171,6 +179,7 @@ __all__ = [
     "DistributionCalibration",
     "Ensemble",
     "Equilibrium",
+    "Evidence",
     "Forecast",
     "Forecaster",
     "GaussianMixture",
@@ -195,8 +204,10 @@ __all__ = [
     "NoRegret",
     "Normal",
     "Orca",
+    "PanelState",
     "PartitionedRecalibrator",
     "Pinball",
+    "Played",
     "Points",
     "PointsForecast",
     "QuantileCalibration",
@@ -221,6 +232,7 @@ __all__ = [
     "by_last_error",
     "check_payoff",
     "commitment",
+    "recalibrate",
     "value_bound",
 ]
 
@@ -230,10 +242,10 @@ def __getattr__(name: str) -> object:
         value: object = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
         globals()[name] = value  # the next look-up no longer comes here
         return value
-    if name in ("metrics", "testing"):
+    if name in _MODULES:
         return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, "metrics", "testing", "__version__", "__doc__"})
+    return sorted({*__all__, *_MODULES, "__version__", "__doc__"})

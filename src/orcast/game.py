@@ -444,6 +444,11 @@ class Forecaster:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.space}, {self.guarantee})"
 
+    def _repr_html_(self) -> str:
+        from orcast.notebook import recalibrator_html
+
+        return recalibrator_html(self)
+
     def __getstate__(self) -> dict[str, Any]:
         # an engine is made anew from its terms and takes over the arrays: its parts are closures
         state = {name: value for name, value in self.__dict__.items() if name not in ("_engine", "_waiting")}

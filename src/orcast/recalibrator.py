@@ -192,3 +192,8 @@ class Recalibrator:
 
     def __repr__(self) -> str:
         return f"Recalibrator({self.space}, {self.guarantee})"
+
+    def _repr_html_(self) -> str:
+        from orcast.notebook import recalibrator_html
+
+        return recalibrator_html(self)

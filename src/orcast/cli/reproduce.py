@@ -1,10 +1,9 @@
-"""The command ``orcast``."""
+"""``orcast reproduce``: the paper's experiments."""
 
 from __future__ import annotations
 
 import argparse
 import os
-import sys
 import time
 from collections.abc import Sequence
 from importlib import import_module
@@ -12,69 +11,39 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from orcast.cli.common import Parts, file, part
+
 EXPERIMENTS = ("recalibration", "adversarial", "windfarm")
 NEEDED = ("matplotlib", "rich", "river", "sklearn")
 
-EXAMPLES = """examples:
-  orcast reproduce recalibration --data FOLDER     the paper's table, beside the strongest alternatives
+EXAMPLES = """  orcast reproduce recalibration --data FOLDER     the paper's table, beside the strongest alternatives
   orcast reproduce all --quick                     everything, small, in half a minute
-  orcast demo                                      recalibrate a real stream: table and picture
 """
 
 
-def parser() -> argparse.ArgumentParser:
-    """The command and its parts."""
-    from orcast import __version__
-
-    command = argparse.ArgumentParser(
-        prog="orcast",
-        description="Keeps probabilistic forecasts calibrated on any sequence of outcomes.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    command.add_argument("--version", action="version", version=f"orcast {__version__}")
-    parts = command.add_subparsers(dest="part", required=True, metavar="command")
-    reproduce = parts.add_parser(
+def add(parts: Parts) -> None:
+    """Add the part to the command."""
+    reproduce = part(
+        parts,
         "reproduce",
         help="run the paper's experiments: tables, CSV files and figures",
         description="Run an experiment of the paper (section 6), or all three.",
+        examples=EXAMPLES,
     )
     reproduce.add_argument("experiment", choices=(*EXPERIMENTS, "all"))
-    reproduce.add_argument("--data", metavar="FOLDER", help="where the series are; else ORCAST_DATA, else a stand-in")
-    reproduce.add_argument("--out", metavar="FOLDER", default="results", help="where files go (default: results)")
-    reproduce.add_argument(
-        "--page",
-        metavar="FILE",
-        help="also as a page in Markdown, below its mark '<!-- produced -->'",
-    )
+    where = "where the series are; else ORCAST_DATA, else a stand-in"
+    file(reproduce, "--data", folder=True, metavar="FOLDER", help=where)
+    file(reproduce, "--out", folder=True, metavar="FOLDER", default="results", help="where files go (default: results)")
+    file(reproduce, "--page", metavar="FILE", help="also as a page in Markdown, below its mark '<!-- produced -->'")
     reproduce.add_argument("--quick", action="store_true", help="fewer settings, rounds and runs")
     reproduce.add_argument("--seed", type=int, default=0, help="of everything random (default: 0)")
     reproduce.add_argument(
         "--workers", type=int, default=os.cpu_count() or 1, help="processes (default: as many as cores)"
     )
-    parts.add_parser("demo", help="recalibrate a real stream: table and picture", add_help=False)
-    return command
+    reproduce.set_defaults(run=run)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; returns its exit code."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    if given[:1] == ["demo"]:
-        from orcast import demo
-
-        return demo.main(given[1:])
-    options = parser().parse_args(given)
-    try:
-        return reproduce(options)
-    except KeyboardInterrupt:
-        print("stopped", file=sys.stderr)
-        return 130
-    except (OSError, ValueError, ImportError) as reason:
-        print(f"orcast: {reason}", file=sys.stderr)
-        return 2
-
-
-def reproduce(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Run experiments: a progress bar, tables, files."""
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
@@ -93,7 +62,7 @@ def reproduce(options: argparse.Namespace) -> int:
         for note in result.notes:
             console.print(note, highlight=False)
         for table in result.tables:
-            console.print(table.rich())
+            _print_table(console, table)
         paths = result.write(Path(options.out))
         console.print(f"written: {', '.join(str(path) for path in paths)}", soft_wrap=True, highlight=False)
         console.print()
@@ -103,6 +72,17 @@ def reproduce(options: argparse.Namespace) -> int:
         console.print(f"page: {options.page}", highlight=False)
     console.print(f"{time.perf_counter() - begin:.0f} s", highlight=False)
     return 0
+
+
+def _print_table(console: Any, table: Any) -> None:
+    """Print a table with all its digits: no word is cut, even in a window that is too narrow for it."""
+    from rich.console import Console
+    from rich.measure import Measurement
+
+    shown = table.rich()
+    least = Measurement.get(console, console.options.update(max_width=1000), shown).minimum
+    wide = console if least <= console.width else Console(width=least, file=console.file)
+    wide.print(shown, crop=False)
 
 
 MARK = "<!-- produced -->"
@@ -156,7 +136,3 @@ def _run(console: Any, name: str, options: argparse.Namespace) -> Any:
         return module.run(
             folder=options.data, quick=options.quick, seed=options.seed, workers=options.workers, progress=progress
         )
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,82 @@
+"""The command ``orcast``: one module for each of its parts."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from orcast.cli import bench, check, completion, recalibrate, reproduce, stream
+from orcast.cli.common import Examples, say
+from orcast.cli.reproduce import MARK, _seen_from, write_page
+
+__all__ = ["MARK", "_seen_from", "main", "parser", "write_page"]
+
+EXAMPLES = """examples:
+  orcast recalibrate forecasts.csv --report report.html    calibrated forecasts, and how much better they are
+  orcast check forecasts.parquet                           how well calibrated are these forecasts?
+  orcast stream --low 0 --state wind.orcast                JSON lines in, JSON lines out
+  orcast demo                                              recalibrate a real stream: table and picture
+  orcast reproduce all --quick                             the paper's experiments, small, in half a minute
+
+exit codes:
+  0  fine
+  1  done, but there is something to look at: it is said on stderr
+  2  the input or the command was not understood: nothing was written
+  130  stopped by Ctrl-C
+
+`orcast COMMAND --help` tells more of each.
+"""
+
+PARTS = (recalibrate, check, stream, reproduce, bench, completion)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command and its parts."""
+    from orcast import __version__
+
+    command = argparse.ArgumentParser(
+        prog="orcast",
+        description="Keeps probabilistic forecasts calibrated on any sequence of outcomes.",
+        epilog=EXAMPLES,
+        formatter_class=Examples,
+    )
+    command.add_argument("--version", action="version", version=f"orcast {__version__}")
+    parts = command.add_subparsers(dest="part", required=True, metavar="command")
+    for part in PARTS:
+        part.add(parts)
+    parts.add_parser("demo", help="recalibrate a real stream: table and picture", add_help=False)
+    return command
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; returns its exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] == ["demo"]:
+        from orcast import demo
+
+        return demo.main(given[1:])
+    command = parser()
+    options = command.parse_args(given)
+    try:
+        return int(options.run(options))
+    except KeyboardInterrupt:
+        say("stopped")
+        return 130
+    except BrokenPipeError:
+        _close_output()
+        return 0
+    except (OSError, ValueError, TypeError, ImportError) as reason:
+        say(str(reason))
+        return 2
+
+
+def _close_output() -> None:
+    """Nobody reads on: let nothing be flushed at the end, which would complain."""
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

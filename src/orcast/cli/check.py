@@ -1,0 +1,78 @@
+"""``orcast check``: how well calibrated are the forecasts in a file?"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from orcast.cli.common import Parts, file, part
+from orcast.cli.layout import add_columns, bound, names_of, text_columns, told
+
+if TYPE_CHECKING:
+    from orcast.evidence import Evidence
+
+EXAMPLES = """\
+  orcast check cv.csv                          columns are found by their names
+  orcast check cv.parquet --report cv.html     with pictures
+  orcast check wind.csv --y power --low 0 --high 36000
+  zcat old.csv.gz | orcast check -
+"""
+
+
+def add(parts: Parts) -> None:
+    """Add the part to the command."""
+    check = part(
+        parts,
+        "check",
+        help="say how well calibrated forecasts are",
+        description="Say in words how well calibrated the forecasts in a file are.  Nothing is changed.",
+        examples=EXAMPLES,
+    )
+    file(check, "file", metavar="FILE", help="a table, .csv or .parquet, with a row for each forecast; - is stdin")
+    file(check, "--report", metavar="HTML", help="write a report with pictures")
+    add_columns(check)
+    check.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Read, judge, tell."""
+    from orcast.cli import tables
+
+    if options.report:
+        tables.check_place(options.report, "--report")
+    table = tables.read(options.file, names=text_columns(options))
+    from orcast.evidence import collect
+    from orcast.panel.columns import find_in
+
+    layout = tables.located(table, lambda: find_in(table.frame, **names_of(options)))
+    low, high = bound(options.low), bound(options.high)
+    found = tables.located(table, lambda: collect(table.frame, layout, low=low, high=high, recalibrated=False))
+    print("\n".join(told(table, layout, len(found[0].names))), file=sys.stderr)
+    print("\n".join(verdicts(found)))
+    if options.report:
+        report(options.report, found, table.name)
+        print(f"written: {options.report}", file=sys.stderr)
+    return 0
+
+
+def verdicts(found: Sequence[Evidence]) -> list[str]:
+    """What the numbers say of each model, a sentence a line."""
+    from orcast.evidence import verdict
+
+    lines: list[str] = []
+    for evidence in found:
+        if len(found) > 1:
+            lines.append(f"{evidence.model or 'forecast'}:")
+        lines += [f"  {sentence}" if len(found) > 1 else sentence for sentence in verdict(evidence)]
+    return lines
+
+
+def report(path: str, found: Sequence[Evidence], source: str) -> None:
+    """Write the report, whole or not at all."""
+    from orcast import report as pages
+    from orcast.cli.tables import replacing
+
+    with replacing(path) as temporary:
+        pages.write(temporary, found, source=source)

@@ -1,0 +1,49 @@
+"""What the parts of the command share."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from importlib.util import find_spec
+from typing import Any
+
+# What a shell should complete: names of files.
+FILES = {"bash": "_shtab_compgen_files", "zsh": "_files", "tcsh": "f"}
+FOLDERS = {"bash": "_shtab_compgen_dirs", "zsh": "_files -/", "tcsh": "d"}
+
+# What argparse calls the list of parts; its own type is not public.
+Parts = Any
+
+
+class Examples(argparse.RawDescriptionHelpFormatter):
+    """Help with examples as they are written."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=28, width=100)
+
+
+def part(parts: Parts, name: str, *, help: str, description: str, examples: str) -> argparse.ArgumentParser:
+    """A part of the command with examples in its help."""
+    made: argparse.ArgumentParser = parts.add_parser(
+        name, help=help, description=description, epilog=f"examples:\n{examples}", formatter_class=Examples
+    )
+    return made
+
+
+def file(parser: Any, *names: str, folder: bool = False, **options: Any) -> None:
+    """An option or argument that names a file, which shells complete."""
+    parser.add_argument(*names, **options).complete = FOLDERS if folder else FILES
+
+
+def say(text: str) -> None:
+    """A sentence on stderr."""
+    print(f"orcast: {text}", file=sys.stderr, flush=True)
+
+
+def need(extra: str, *modules: str) -> None:
+    """One clear sentence if an optional dependency is missing."""
+    missing = [name for name in modules if find_spec(name) is None]
+    if missing:
+        raise ImportError(
+            f"expected {', '.join(missing)} to be installed, got none: pip install 'orcast[{extra}]' brings it"
+        )

@@ -1,0 +1,181 @@
+"""``orcast recalibrate``: calibrated forecasts from those in a file."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from orcast.cli.check import report, verdicts
+from orcast.cli.common import Parts, file, part, say
+from orcast.cli.layout import add_columns, bound, names_of, text_columns, told
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from orcast.evidence import Evidence
+    from orcast.panel import PanelState
+    from orcast.panel.columns import Layout
+
+DESCRIPTION = """\
+Recalibrate the forecasts in a file: the same table comes out, with a calibrated column for each
+column of forecasts and a certificate for each row.  Rows without an outcome get a forecast too.
+
+The result goes to --out; without it, beside FILE as NAME.orcast.csv (or .parquet, as FILE is), and
+to stdout if FILE is -.  What was found, and how good it was before and after, is told on stderr.
+Rows are never lost: those without a forecast pass through, and the status column says so."""
+
+EXAMPLES = """\
+  orcast recalibrate cv.csv                                 writes cv.orcast.csv
+  orcast recalibrate cv.parquet --report cv.html            with a report to open in a browser
+  orcast recalibrate wind.csv --low 0 --high 36000 --levels 0.05,0.95
+  orcast recalibrate today.csv --state wind.state           goes on where yesterday's file ended
+  cat cv.csv | orcast recalibrate - | head
+"""
+
+# Statuses of rows that somebody should look at.
+LOOK = ("outside", "corrected", "late", "lost")
+
+
+def add(parts: Parts) -> None:
+    """Add the part to the command."""
+    recalibrate = part(
+        parts,
+        "recalibrate",
+        help="calibrated forecasts from those in a file",
+        description=DESCRIPTION,
+        examples=EXAMPLES,
+    )
+    what = "a table, .csv, .csv.gz, .tsv or .parquet, with a row for each forecast; - is CSV from stdin"
+    file(recalibrate, "file", metavar="FILE", help=what)
+    file(recalibrate, "--out", metavar="FILE", help="where the result goes, by its ending; - is CSV to stdout")
+    file(recalibrate, "--report", metavar="HTML", help="write a report with pictures, before and after")
+    file(recalibrate, "--state", metavar="FILE", help="go on from this state, and keep it for the next file")
+    recalibrate.add_argument("--levels", metavar="A,B,...", help="quantiles wanted beside those that were found")
+    recalibrate.add_argument("--quiet", action="store_true", help="say only what has to be looked at")
+    add_columns(recalibrate)
+    more = recalibrate.add_argument_group("more")
+    more.add_argument(
+        "--outside",
+        choices=("report", "clip", "raise"),
+        default="report",
+        help="outcomes beyond the bounds: left out and reported (the default), moved to the bound, or an error",
+    )
+    more.add_argument(
+        "--replay", action="store_true", help="play a series anew if outcomes were corrected since the state"
+    )
+    more.add_argument(
+        "--replace", action="store_true", help="put the calibrated forecasts into the columns of the found ones"
+    )
+    more.add_argument("--workers", type=int, metavar="N", help="processes (default: as many as cores)")
+    recalibrate.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Read, play, write, tell."""
+    from orcast.cli import tables
+
+    if options.file != tables.PIPE:
+        tables.format_of(options.file)
+    out = options.out or (tables.PIPE if options.file == tables.PIPE else tables.beside(options.file))
+    for option, path in (("--out", out), ("--report", options.report), ("--state", options.state)):
+        if path and path != tables.PIPE:
+            tables.check_place(path, option)
+    format = None if out == tables.PIPE else tables.format_of(out)
+    if options.file != tables.PIPE and out != tables.PIPE and _same(options.file, out):
+        raise ValueError(f"expected a result in a file of its own, got --out {out}, which is what is read")
+    levels = _levels(options.levels)
+    table = tables.read(options.file, names=text_columns(options))
+    from orcast.evidence import collect
+    from orcast.panel import PanelState, recalibrate
+    from orcast.panel.columns import find_in
+
+    low, high = bound(options.low), bound(options.high)
+    state = None
+    if options.state is not None:
+        state = PanelState.load(options.state) if Path(options.state).exists() else PanelState()
+    layout = tables.located(table, lambda: find_in(table.frame, pending=True, **names_of(options)))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", UserWarning)
+        result: pl.DataFrame = tables.located(
+            table,
+            lambda: recalibrate(
+                table.frame,
+                **names_of(options),
+                low=low,
+                high=high,
+                levels=levels,
+                state=state,
+                replay=options.replay,
+                workers=options.workers,
+                progress=sys.stderr.isatty() and not options.quiet,
+                outside=options.outside,
+            ),
+        )
+    found: list[Evidence] = []
+    if options.report or not options.quiet:
+        low, high = _bounds(state, low, high)
+        found = collect(result, layout, low=low, high=high)
+    tables.write(
+        _replaced(result, layout) if options.replace else result,
+        out,
+        format or tables.Format("csv", table.format.separator),
+    )
+    written = [] if out == tables.PIPE else [out]
+    if options.report:
+        report(options.report, found, table.name)
+        written.append(options.report)
+    lines = [] if options.quiet else [*told(table, layout, len(found[0].names)), *verdicts(found)]
+    look = _something(result, layout)
+    # the state may be as large as these
+    del found, result
+    if state is not None:
+        # last: whoever stops before it gets the same rows again
+        state.save(options.state)
+        written.append(options.state)
+    if not options.quiet:
+        print("\n".join([*lines, *([f"written: {', '.join(written)}"] if written else [])]), file=sys.stderr)
+    for each in said:
+        say(table.spoken(str(each.message)))
+    return 1 if look else 0
+
+
+def _bounds(state: PanelState | None, low: Any, high: Any) -> tuple[Any, Any]:
+    """The bounds, which a state knows from its beginning."""
+    if state is None or state._terms is None or low is not None or high is not None:
+        return low, high
+    if state._terms.by_row:
+        return state._terms.low, state._terms.high
+    ends = ({key: pair[side] for key, pair in state._ends.items()} for side in (0, 1))
+    return tuple({key: end if math.isfinite(end) else None for key, end in each.items()} for each in ends)  # type: ignore[return-value]
+
+
+def _replaced(result: pl.DataFrame, layout: Layout) -> pl.DataFrame:
+    """What came out in the place of what was found; a row without an answer keeps what it had."""
+    import polars as pl
+
+    pairs = [(out.column, out.name) for out in layout.outputs() if out.column is not None]
+    news = [pl.coalesce(new, pl.col(old).cast(pl.Float64)).alias(old) for old, new in pairs]
+    return result.with_columns(news).drop([new for _, new in pairs])
+
+
+def _same(one: str, other: str) -> bool:
+    return Path(one).resolve() == Path(other).resolve()
+
+
+def _levels(text: str | None) -> list[float] | None:
+    if text is None:
+        return None
+    try:
+        return [float(level) for level in text.split(",")]
+    except ValueError:
+        raise ValueError(f"expected levels such as 0.05,0.5,0.95, got {text!r}") from None
+
+
+def _something(result: pl.DataFrame, layout: Layout) -> bool:
+    """Whether some rows should be looked at."""
+    statuses = [form.certificate["status"] for form in layout.forms]
+    return any(result[name].is_in(LOOK).any() for name in statuses if name in result.columns)

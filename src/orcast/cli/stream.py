@@ -1,0 +1,187 @@
+"""``orcast stream``: JSON lines in, JSON lines out."""
+
+from __future__ import annotations
+
+import argparse
+import threading
+from typing import Any
+
+from orcast.cli.common import Parts, file, part, say
+
+DESCRIPTION = """\
+Recalibrate forecasts as they come: JSON lines in, JSON lines out, each answer flushed, so that any
+language can use it as a filter.  One line in is one line out; empty lines are skipped.
+
+A forecast is answered with a calibrated one in the same form, and its certificate:
+  {"series": "a", "id": "14:00", "forecast": {"0.1": 3, "0.5": 4, "0.9": 6}}
+Its outcome is answered with the guarantee so far:
+  {"series": "a", "id": "14:00", "y": 3.2}
+
+Other forecasts are {"mean": 4, "sd": 1}, {"members": [3, 4, 6]}, {"p": 0.7} with outcomes 0 and 1, and
+{"probabilities": {"home": 0.5, "draw": 0.3, "away": 0.2}} with labels as outcomes.
+
+  "series"  text or a whole number: which game; made when it is first seen.  Left out: one series.
+  "id"      text or a number: which round.  Left out: the series has one round at a time, and a new
+            forecast takes the place of one that still waits.
+  "y"       may stand beside a forecast: it is the outcome of the earlier round "of", or of the only
+            one that waits, and is booked first.
+  "drop"    true: the outcome of this round will never come.
+  "x"       features such as {"hour": 14}, for --by.
+  "low", "high", "binary", "labels"
+            in the first line of a series: its bounds or kind, instead of the options below.
+
+A line that cannot be used is answered with {"error": "expected ..., got ...", "line": n}, changes
+nothing, and the filter goes on.  End of input, Ctrl-C, SIGTERM and a closed output end it cleanly."""
+
+STATE = """\
+With --state each line is in FILE.journal before it is answered, and a snapshot in FILE now and then
+keeps the journal short.  After a kill at any moment, start it again and send the lines that were
+not answered: nothing is lost, nothing counts twice.  A line that comes again (same series and id,
+same content) gets the same answer; another y for a settled round is refused.  Settled rounds are
+known until --remember later ones have been settled.  Without --sync this holds when the process
+dies, with --sync also when the machine does; it then waits for the disk at each line.  Options of
+an earlier start are in the state and need not be given again."""
+
+EXAMPLES = """\
+  orcast stream --low 0 --high 36000 < lines.jsonl > answers.jsonl
+  orcast stream --state wind.orcast --levels 0.05,0.5,0.95
+  echo '{"forecast": {"mean": 4, "sd": 1}}' | orcast stream
+  orcast stream --by hour=0..23      # calibrated in each hour by itself: "x": {"hour": 14}
+"""
+
+# The first round takes longer than this only if the kernels have to be compiled.
+PATIENCE = 3.0
+
+
+def add(parts: Parts) -> None:
+    """Add the part to the command."""
+    stream = part(
+        parts,
+        "stream",
+        help="recalibrate line by line: JSON lines in, JSON lines out",
+        description=DESCRIPTION,
+        examples=EXAMPLES,
+    )
+    series = stream.add_argument_group("series")
+    series.add_argument("--low", type=float, metavar="X", help="lower bound of the outcomes")
+    series.add_argument("--high", type=float, metavar="X", help="upper bound of the outcomes")
+    series.add_argument("--binary", action="store_const", const=True, help="outcomes are 0 or 1, also true or false")
+    series.add_argument("--labels", metavar="A,B,...", help="outcomes are one of these")
+    series.add_argument("--by", metavar="NAME=V,...", help="keep each value of a feature calibrated by itself")
+    series.add_argument("--memory", type=float, metavar="ROUNDS", help="forget the past at this rate (default: never)")
+    series.add_argument(
+        "--outside",
+        choices=("raise", "clip"),
+        help="outcomes beyond the bounds are refused (raise, the default) or moved to the bound",
+    )
+    series.add_argument(
+        "--max-pending",
+        type=int,
+        metavar="N",
+        help='rounds of a series that may wait; then the oldest is dropped, said as "lost" (default: 1000)',
+    )
+    told = stream.add_argument_group("answers")
+    told.add_argument("--levels", metavar="A,B,...", help="quantiles to tell (default: those of the forecast)")
+    state = stream.add_argument_group("state", description=STATE)
+    file(state, "--state", metavar="FILE", help="keep the state in FILE and go on from there")
+    state.add_argument("--sync", action="store_true", help="be safe against loss of power too")
+    state.add_argument("--remember", type=int, metavar="N", help="settled rounds to remember (default: 10000)")
+    state.add_argument(
+        "--snapshot", type=int, metavar="N", help="lines between snapshots (default: 10000; more when they are large)"
+    )
+    stream.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Answer stdin on stdout."""
+    wanted = _wanted(options)
+    if options.sync and options.state is None:
+        raise ValueError("expected --state beside --sync, got none")
+    patience = threading.Timer(PATIENCE, say, ("compiling the kernels, once (about half a minute)",))
+    patience.daemon = True
+    patience.start()
+    try:
+        desk = _desk(options, wanted)
+        _warm(desk)
+    finally:
+        patience.cancel()
+    from orcast.streaming.keeper import Keeper
+    from orcast.streaming.serve import serve
+
+    try:
+        return serve(desk, say=say)
+    finally:
+        if isinstance(desk, Keeper):
+            desk.close(save=False)
+
+
+def _wanted(options: argparse.Namespace) -> dict[str, Any]:
+    """The options that were given."""
+    wanted: dict[str, Any] = {
+        "low": options.low,
+        "high": options.high,
+        "binary": options.binary,
+        "labels": _parts(options.labels),
+        "levels": _parts(options.levels),
+        "by": _by(options.by),
+        "outside": options.outside,
+        "memory": options.memory,
+        "max_pending": options.max_pending,
+        "remember": options.remember,
+    }
+    return {name: value for name, value in wanted.items() if value is not None}
+
+
+def _parts(text: str | None) -> tuple[str, ...] | None:
+    return None if text is None else tuple(each.strip() for each in text.split(","))
+
+
+def _by(text: str | None) -> tuple[str, tuple[Any, ...]] | None:
+    """A feature and its values: numbers where they all are, and a range such as 0..23."""
+    if text is None:
+        return None
+    name, equals, values = text.partition("=")
+    if not name or not equals or not values:
+        raise ValueError(f"expected --by as NAME=VALUE,VALUE,... or NAME=0..23, got {text!r}")
+    first, dots, last = values.partition("..")
+    try:
+        if dots:
+            return name, tuple(range(int(first), int(last) + 1))
+        return name, tuple(map(int, values.split(",")))
+    except ValueError:
+        return name, tuple(each.strip() for each in values.split(","))
+
+
+def _desk(options: argparse.Namespace, wanted: dict[str, Any]) -> Any:
+    from orcast.streaming.desk import Desk, Options
+    from orcast.streaming.keeper import Keeper
+
+    if options.state is None:
+        return Desk(Options(**wanted))
+    keeper = Keeper(options.state, wanted, sync=options.sync, every=options.snapshot)
+    if keeper.recovered:
+        say(f"{keeper.recovered} lines recovered from {keeper.journal.path}")
+    return keeper
+
+
+def _warm(desk: Any) -> None:
+    """Play a round on the side while nothing is asked yet: the first answer then comes as fast as the others."""
+    from orcast.spaces import Binary, Labels, OrderedSpace
+    from orcast.streaming.desk import Options
+    from orcast.streaming.keeper import Keeper
+
+    chosen: Options = (desk.desk if isinstance(desk, Keeper) else desk).options
+    space = chosen.space("quantity", ())
+    game = chosen.game(space)
+    x = None if chosen.by is None else {chosen.by[0]: chosen.by[1][0]}
+    if isinstance(space, Binary):
+        game.predict(0.5, x=x)
+        game.update(0)
+    elif isinstance(space, Labels):
+        game.predict([1.0 / space.cells] * space.cells, x=x)
+        game.update(space.labels[0])
+    else:
+        low = max(space.low, 0.0) if isinstance(space, OrderedSpace) else 0.0
+        game.predict((low, 1.0), x=x)
+        game.update(low)
+    _ = game.guarantee

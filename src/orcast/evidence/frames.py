@@ -1,0 +1,257 @@
+"""Evidence from a data frame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orcast import metrics
+from orcast.evidence.base import Evidence, Matrix, Places, Vector
+
+if TYPE_CHECKING:
+    from orcast.panel.columns import Form, Layout
+    from orcast.panel.frame import Frame, Times
+
+# Beyond so many rows a distribution is looked at by twentieths, not by percents.
+MANY = 200_000
+
+
+def collect(
+    frame: Any, layout: Layout, *, low: Any = None, high: Any = None, recalibrated: bool = True
+) -> list[Evidence]:
+    """Evidence of each model in a frame, which may hold what came out of a recalibration too.
+
+    ``low`` and ``high`` are numbers, names of columns, or numbers by series.  Quantiles are compared at the levels that
+    both sides have.  A mean and a spread are read as a normal distribution and members as an ensemble, unless
+    quantiles came out; a point forecast as normal, with the spread of its own errors known by then.
+    ``recalibrated=False`` looks at the forecasts alone.
+
+    >>> import polars as pl
+    >>> from orcast.evidence import coverage
+    >>> from orcast.panel.columns import find_in
+    >>> frame = pl.DataFrame({"y": [1.0, 4.0, None], "q0.1": [0.0, 1.0, 1.0], "q0.9": [2.0, 3.0, 3.0]})
+    >>> evidence, = collect(frame, find_in(frame))
+    >>> evidence.rows, evidence.waiting, coverage(evidence, 0.8)
+    (2, 1, 0.5)
+    """
+    from orcast.panel.bounds import read_bounds
+    from orcast.panel.frame import INDEX, Frame
+
+    table = Frame(frame)
+    codes, keys = table.keys(layout.series)
+    dated = INDEX if table.dated else None
+    time, cutoff = (
+        None if name is None else table.times(name)
+        for name in (layout.time if layout.time is not None else dated, layout.cutoff)
+    )
+    order = np.lexsort([*(part.values for part in (cutoff, time) if part is not None), codes])
+    rows = _Rows(
+        table,
+        layout,
+        order,
+        bool((np.diff(order) == 1).all()),
+        codes[order],
+        tuple(" / ".join(map(str, key)) if isinstance(key, tuple) else "" if key is None else str(key) for key in keys),
+        None if time is None else _labels(time)[order],
+        None if cutoff is None else _labels(cutoff)[order],
+        *(end[order] for end in read_bounds(low, high, table, codes, keys).of_rows(codes)),
+    )
+    overlap = rows.overlap()
+    return [rows.evidence(form, recalibrated, overlap) for form in layout.forms]
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """What the models of a frame have in common, in the order of series and time."""
+
+    table: Frame
+    layout: Layout
+    order: Places
+    sorted: bool
+    series: Places
+    names: tuple[str, ...]
+    time: NDArray[Any] | None
+    cutoff: NDArray[Any] | None
+    low: Vector
+    high: Vector
+
+    def evidence(self, form: Form, recalibrated: bool, overlap: bool) -> Evidence:
+        y = self.outcomes(form)
+        kind = form.kind if form.kind in ("binary", "labels") else "quantiles"
+        levels, before, after = self.sides(form, y, recalibrated)
+        whole = np.ones(y.size, dtype=np.bool_)
+        for rows in (before, after):
+            if rows is not None:
+                fine = np.isfinite(rows) if kind == "quantiles" else (rows >= 0.0) & (rows <= 1.0)
+                whole &= fine.all(axis=1)
+        known = np.isfinite(y)
+        beyond = known & ((y < self.low) | (y > self.high)) & (kind == "quantiles")
+        keep: Any = whole & known & ~beyond
+        if keep.all():
+            keep = slice(None)
+        certificate = {
+            what: self.numbers(name)[keep]
+            for what, name in form.certificate.items()
+            if recalibrated and what != "status" and name in self.table.reading.columns
+        }
+        return Evidence(
+            model=form.model,
+            kind=kind,
+            levels=levels,
+            labels=("1",) if kind == "binary" else form.labels or (),
+            before=before[keep],
+            after=None if after is None else after[keep],
+            y=y[keep],
+            series=self.series[keep],
+            names=self.names,
+            time=None if self.time is None else self.time[keep],
+            low=self.low[keep],
+            high=self.high[keep],
+            holds=certificate.get("holds"),
+            promised=certificate.get("promised"),
+            miscalibration=certificate.get("miscalibration"),
+            waiting=int(np.count_nonzero(whole & ~known)),
+            missing=int(np.count_nonzero(~whole)),
+            outside=int(np.count_nonzero(whole & beyond)),
+            overlap=overlap,
+            point=form.kind == "point",
+        )
+
+    # --- columns as numbers
+    def numbers(self, column: Any) -> Vector:
+        values = self.table.numbers(column)
+        return values if self.sorted else values[self.order]
+
+    def matrix(self, columns: Sequence[Any]) -> Matrix:
+        parts = [self.numbers(column) for column in columns]
+        out = np.empty((self.order.size, len(parts)))
+        # a few rows at a time, or each number would be written to memory far from its neighbours
+        for start in range(0, self.order.size, 4096):
+            piece = slice(start, start + 4096)
+            np.stack([part[piece] for part in parts], axis=1, out=out[piece])
+        return out
+
+    def outcomes(self, form: Form) -> Vector:
+        """The outcomes of a model's forecasts, nan where there is none yet."""
+        from orcast.panel.columns import label_places
+
+        if self.layout.y is None:
+            return np.full(self.order.size, np.nan)
+        if form.labels is None:
+            return self.numbers(self.layout.y)
+        places = label_places(self.table.column(self.layout.y), form.labels)[self.order]
+        return np.where(places >= 0, places.astype(np.float64), np.nan)
+
+    # --- forecasts before and after
+    def sides(self, form: Form, y: Vector, recalibrated: bool) -> tuple[Vector, Matrix, Matrix | None]:
+        """Levels, and the forecasts at them before and after."""
+        from orcast.panel.columns import written_levels
+
+        there = self.table.reading.columns
+        names = [out.name for out in form.outputs()]
+        whole = recalibrated and all(name in there for name in names)
+        if form.kind in ("binary", "labels"):
+            return np.empty(0), self.matrix(form.columns), self.matrix(names) if whole else None
+        written = written_levels(form, there) if recalibrated else {}
+        if form.kind == "quantiles":
+            assert form.levels is not None
+            pairs = [(k, b) for k, a in enumerate(form.levels) for b in written if abs(a - b) < 1e-9]
+            if len(pairs) < 2:
+                return form.levels, self.matrix(form.columns), None
+            before, after = [form.columns[k] for k, _ in pairs], [written[b] for _, b in pairs]
+            return form.levels[[k for k, _ in pairs]], self.matrix(before), self.matrix(after)
+        if len(written) > 1:
+            levels = np.array(list(written))
+            return levels, self.read(form, form.columns, levels, y), self.matrix(list(written.values()))
+        levels = self.levels(form)
+        after_too = whole and form.kind != "point"
+        before_rows = self.read(form, form.columns, levels, y)
+        return levels, before_rows, self.read(form, names, levels, y) if after_too else None
+
+    def levels(self, form: Form) -> Vector:
+        """Levels at which a distribution is looked at; those of members are where they stand."""
+        many = self.order.size > MANY
+        if form.kind != "members":
+            return metrics.LEVELS[4::5].copy() if many else metrics.LEVELS.copy()
+        count, most = len(form.columns), 19 if many else 99
+        places = np.arange(count) if count <= most else np.unique(np.linspace(0, count - 1, most).round())
+        return np.asarray((places + 0.5) / count)
+
+    def read(self, form: Form, columns: Sequence[Any], levels: Vector, y: Vector) -> Matrix:
+        """Quantiles at levels of a normal distribution, of members, or of a point and its past errors."""
+        from scipy.special import ndtri
+
+        rows = self.matrix(columns)
+        if form.kind == "members":
+            rows.sort(axis=1)  # members that are missing come last
+            count = np.isfinite(rows).sum(axis=1)[:, None]
+            at = np.clip(levels * count - 0.5, 0.0, np.maximum(count - 1.0, 0.0))
+            left = at.astype(np.intp)
+            low, high = (np.take_along_axis(rows, np.minimum(k, np.maximum(count - 1, 0)), 1) for k in (left, left + 1))
+            return np.asarray(low + (high - low) * (at - left))
+        spread = rows[:, 1] if form.kind == "normal" else self.past_spread(y - rows[:, 0])
+        return np.asarray(rows[:, :1] + np.where(spread >= 0.0, spread, np.nan)[:, None] * ndtri(levels))
+
+    # --- what was known when
+    def past_spread(self, errors: Vector) -> Vector:
+        """Root mean square of the errors, so many steps ahead, that were known at each forecast; nan before the first.
+
+        An error is known to later rows; where there are cutoffs, once the cutoff has reached its time.
+        """
+        stream, when, since = self.streams()
+        order = np.lexsort((when, stream))
+        e, key = errors[order], stream[order]
+        known = np.isfinite(e)
+        squares = np.concatenate(([0.0], np.cumsum(np.where(known, e, 0.0) ** 2)))
+        counts = np.concatenate(([0], np.cumsum(known)))
+        first = np.searchsorted(key, key, side="left")
+        until = np.arange(e.size)
+        if since is not None:
+            size = int(max(when.max(initial=0), since.max(initial=0))) + 1
+            until = np.searchsorted(key * size + when[order], key * size + since[order], side="right")
+        until = np.maximum(until, first)
+        out = np.empty(e.size)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            total = np.maximum(squares[until] - squares[first], 0.0)
+            out[order] = np.sqrt(total / (counts[until] - counts[first]))
+        return out
+
+    def streams(self) -> tuple[Places, Places, Places | None]:
+        """Which stream each row belongs to (its series, so many steps ahead), and ranks of its time and cutoff."""
+        rows = np.arange(self.order.size)
+        if self.time is None:
+            return self.series, rows, None
+        if self.cutoff is None:
+            return self.series, np.unique(self.time, return_inverse=True)[1], None
+        both = np.unique(np.concatenate((self.time, self.cutoff)), return_inverse=True)[1]
+        when, since = both[: rows.size], both[rows.size :]
+        if self.layout.horizon is not None:
+            step = np.unique(self.numbers(self.layout.horizon), return_inverse=True)[1]
+        else:
+            order = np.lexsort((when, since, self.series))
+            group = self.series[order] * (int(both.max(initial=0)) + 1) + since[order]
+            step = np.empty_like(rows)
+            step[order] = rows - np.searchsorted(group, group, side="left")
+        return self.series * (int(step.max(initial=0)) + 1) + step, when, since
+
+    def overlap(self) -> bool:
+        """Whether a forecast was made before an outcome that comes before its own was known."""
+        if self.cutoff is None or self.time is None:
+            return False
+        _, when, since = self.streams()
+        assert since is not None
+        size = int(max(when.max(initial=0), since.max(initial=0))) + 1
+        known = np.searchsorted(self.series * size + when, self.series * size + since, side="right")
+        earlier = np.searchsorted(self.series * size + when, self.series * size + when, side="left")
+        return bool((known < earlier).any())
+
+
+def _labels(times: Times) -> NDArray[Any]:
+    """Times as labels of rows that sort: dates are dates again."""
+    if times.kind.startswith("dates"):
+        return np.asarray(times.values).view("datetime64[ns]")
+    return np.asarray(times.values).view("timedelta64[ns]") if times.kind == "durations" else times.values

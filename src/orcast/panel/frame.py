@@ -1,0 +1,281 @@
+"""Data frames at the edge: columns as arrays, whatever frame they come in, and new columns beside the old ones."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from orcast.checks import short
+from orcast.plain import plain_id
+
+Array = NDArray[np.float64]
+Codes = NDArray[np.intp]
+
+# The name under which an index of dates without a name is read.
+INDEX = "index"
+EPOCH = datetime.datetime(1970, 1, 1)
+# Microseconds from the epoch that nanoseconds in 64 bits can tell: the years 1678 to 2262.
+FARTHEST = 2**63 // 1000 - 1
+
+
+@dataclass(frozen=True)
+class Times:
+    """Times as numbers that sort: nanoseconds for dates, else the numbers themselves.
+
+    ``kind`` is "dates", "dates with a zone", "whole numbers", "numbers", "durations" or "places" (where there is no
+    column of times, the rows of a series are counted).
+    """
+
+    kind: str
+    values: NDArray[Any]
+
+    def show(self, value: Any) -> str:
+        """One of them as text."""
+        return show_time(self.kind, value)
+
+
+def show_time(kind: str, value: Any) -> str:
+    """A time as text, by the kind of its column.
+
+    >>> show_time("dates", 1_577_836_800_000_000_000), show_time("whole numbers", 7)
+    ('2020-01-01', '7')
+    """
+    if kind.startswith("dates"):
+        text = str(np.datetime64(int(value), "ns"))
+        head, _, tail = text.partition("T")
+        return head if set(tail) <= set("0:.") else f"{head} {tail.rstrip('0').rstrip('.')}"
+    if kind == "durations":
+        return str(np.timedelta64(int(value), "ns"))
+    return f"{float(value):g}" if kind == "numbers" else str(int(value))
+
+
+class Frame:
+    """A frame to be read; the levels of a pandas index that have a name count as columns."""
+
+    def __init__(self, native: Any) -> None:
+        try:
+            self.table: Any = nw.from_native(native, eager_only=True)
+        except TypeError:
+            lazy = " (collect() it first)" if type(native).__name__ == "LazyFrame" else ""
+            raise TypeError(
+                f"expected a data frame, such as one of pandas or polars, got {type(native).__name__}{lazy}"
+            ) from None
+        self.wrapped = isinstance(native, nw.DataFrame)
+        self.rows = len(self.table)
+        self.reading: Any = self.table
+        self.dated = False  # whether there is an index of dates without a name
+        if self.table.implementation.is_pandas_like():
+            self._read_index()
+
+    def _read_index(self) -> None:
+        native = self.table.to_native()
+        index, known = native.index, set(self.table.columns)
+        levels: dict[str, Any] = {}
+        for place, name in enumerate(index.names):
+            if name is not None and name not in known:
+                levels[name] = index.get_level_values(place)
+        if index.nlevels == 1 and index.names[0] is None and INDEX not in known:
+            self.dated = type(index).__name__ in ("DatetimeIndex", "PeriodIndex", "TimedeltaIndex")
+            if self.dated:
+                levels[INDEX] = index
+        if levels:
+            pandas = nw.get_native_namespace(self.table)
+            added = [pandas.Series(values, index=index, name=name) for name, values in levels.items()]
+            self.reading = self.table.with_columns(nw.from_native(each, series_only=True) for each in added)
+
+    @property
+    def searched(self) -> Any:
+        """What to look for columns in; an index without a name is not one of them."""
+        return self.reading.drop(INDEX) if self.dated else self.reading
+
+    def column(self, name: Any) -> Any:
+        """A column as a narwhals series."""
+        return self.reading.get_column(name)
+
+    # --- reading
+    def numbers(self, name: Any) -> Array:
+        """A column as floats, nan where one is missing; or one clear sentence."""
+        column = self.column(name)
+        if column.dtype.is_numeric() or column.dtype == nw.Boolean:
+            return np.asarray(column.cast(nw.Float64).to_numpy(), dtype=np.float64)
+        values = column.to_list()
+        missing = column.is_null().to_numpy()
+        out = np.full(len(values), np.nan)
+        for row in np.flatnonzero(~missing).tolist():
+            value = values[row]
+            try:
+                if isinstance(value, (str, bytes)):
+                    raise TypeError
+                out[row] = float(value)
+            except (TypeError, ValueError, OverflowError):
+                raise TypeError(f"expected numbers in column {name!r}, got {short(value)} in row {row}") from None
+        return out
+
+    def holds_numbers(self, name: Any) -> bool:
+        """Whether a column's values are numbers or booleans, also where its type does not say so."""
+        column = self.column(name)
+        if column.dtype.is_numeric() or column.dtype == nw.Boolean:
+            return True
+        if column.dtype not in (nw.Object, nw.String, nw.Unknown):
+            return False
+        kinds = set(map(type, column.to_list()))
+        return all(issubclass(kind, (bool, int, float, np.number, np.bool_, type(None))) for kind in kinds)
+
+    def values(self, name: Any) -> tuple[list[Any], NDArray[np.bool_]]:
+        """A column as Python values, and which of them are missing."""
+        column = self.column(name)
+        missing = np.asarray(column.is_null().to_numpy(), dtype=bool)
+        if column.dtype.is_float():
+            missing = missing | np.isnan(column.cast(nw.Float64).to_numpy())
+        return column.to_list(), missing
+
+    def complete(self, name: Any, what: str) -> list[Any]:
+        """A column as Python values, none of which is missing."""
+        values, missing = self.values(name)
+        if missing.any():
+            raise ValueError(f"expected a {what} in every row of {name!r}, got none in row {int(missing.argmax())}")
+        return values
+
+    def keys(self, names: Sequence[Any]) -> tuple[Codes, list[Hashable]]:
+        """Which series each row belongs to, and their keys in an order that the rows do not change.
+
+        The key is the value of the one column, a tuple of those of several, or None where there is no column.
+        """
+        if not names:
+            return np.zeros(self.rows, dtype=np.intp), [None]
+        columns = [self.complete(name, "series") for name in names]
+        values: Iterable[Any] = columns[0] if len(columns) == 1 else zip(*columns, strict=True)
+        rows = list(values)
+        found = {key: plain_id(_plain(key)) for key in dict.fromkeys(rows)}
+        order = sorted(found, key=lambda key: json.dumps(found[key]))
+        place = {key: i for i, key in enumerate(order)}
+        codes = np.fromiter(map(place.__getitem__, rows), dtype=np.intp, count=len(rows))
+        return codes, [_plain(key) for key in order]
+
+    def times(self, name: Any, what: str = "time") -> Times:
+        """A column as times that sort."""
+        column = self.column(name)
+        kind = column.dtype
+        missing = np.asarray(column.is_null().to_numpy(), dtype=bool)
+        if missing.any():
+            raise ValueError(f"expected a {what} in every row of {name!r}, got none in row {int(missing.argmax())}")
+        if kind == nw.Date:
+            return Times("dates", _nanoseconds(column.cast(nw.Datetime("us")).dt.timestamp("us").to_numpy(), name))
+        if kind == nw.Datetime:
+            zone = "dates with a zone" if kind.time_zone else "dates"
+            if kind.time_unit == "ns":
+                return Times(zone, np.asarray(column.dt.timestamp("ns").to_numpy(), dtype=np.int64))
+            return Times(zone, _nanoseconds(column.dt.timestamp("us").to_numpy(), name))
+        if kind == nw.Duration:
+            return Times("durations", np.asarray(column.dt.total_nanoseconds().to_numpy(), dtype=np.int64))
+        if kind.is_integer():
+            return Times("whole numbers", np.asarray(column.cast(nw.Int64).to_numpy(), dtype=np.int64))
+        if kind.is_numeric():
+            values = self.numbers(name)
+            bad = ~np.isfinite(values)
+            if bad.any():
+                row = int(bad.argmax())
+                raise ValueError(f"expected a finite {what} in every row of {name!r}, got {values[row]} in row {row}")
+            return Times("numbers", values + 0.0)  # there is one zero
+        return _parsed(column.to_list(), name, what)
+
+    # --- writing
+    def with_columns(self, new: Mapping[str, NDArray[Any]], *, without: Iterable[Any] = ()) -> Any:
+        """The frame as it came, less some columns, and with others in their place or at its end.
+
+        Floats are missing where they are nan, whole numbers are booleans (missing where negative), objects are text.
+        """
+        table = self.table
+        gone = [name for name in without if name in set(table.columns) and name not in new]
+        if gone:
+            table = table.drop(gone)
+        table = table.with_columns(*(self._series(name, values) for name, values in new.items()))
+        return table if self.wrapped else table.to_native()
+
+    def _series(self, name: str, values: NDArray[Any]) -> Any:
+        backend = self.table.implementation
+        if values.dtype.kind == "f":
+            return nw.new_series(name, values, nw.Float64, backend=backend).fill_nan(None)
+        if values.dtype.kind == "O":
+            return nw.new_series(name, values.tolist(), nw.String, backend=backend)
+        missing = values < 0
+        if not backend.is_pandas_like():
+            series = nw.new_series(name, values > 0, nw.Boolean, backend=backend)
+            if not missing.any():
+                return series
+            return series.to_frame().select(
+                nw.when(nw.new_series("there", ~missing, nw.Boolean, backend=backend)).then(nw.col(name)).alias(name)
+            )[name]
+        pandas = nw.get_native_namespace(self.table)
+        # plain booleans of pandas cannot be missing
+        native = pandas.Series(pandas.arrays.BooleanArray(values > 0, missing), name=name, copy=False)
+        native.index = self.table.to_native().index
+        return nw.from_native(native, series_only=True)
+
+
+def _plain(key: Any) -> Any:
+    """A key as a plain Python value, the same whatever frame it comes from."""
+    if isinstance(key, tuple):
+        return tuple(map(_plain, key))
+    if isinstance(key, np.generic):
+        key = key.item()
+    if isinstance(key, datetime.datetime) and hasattr(key, "to_pydatetime"):
+        return key.to_pydatetime(warn=False)
+    return key
+
+
+def _nanoseconds(microseconds: Any, name: Any) -> NDArray[np.int64]:
+    values = np.asarray(microseconds, dtype=np.int64)
+    far = np.abs(values) > FARTHEST
+    if far.any():
+        row = int(far.argmax())
+        raise ValueError(
+            f"expected dates from 1678 to 2262 in {name!r}, got {np.datetime64(int(values[row]), 'us')} in row {row}"
+        )
+    return values * 1000
+
+
+def _parsed(values: list[Any], name: Any, what: str) -> Times:
+    """Times from objects: dates, periods, or text as ISO 8601 has it."""
+    known: dict[Any, tuple[str, int]] = {}
+    out = np.empty(len(values), dtype=np.int64)
+    kinds: dict[str, int] = {}
+    for row, value in enumerate(values):
+        try:
+            if value not in known:
+                known[value] = _date(value)
+        except (TypeError, ValueError, OverflowError):
+            raise TypeError(
+                f"expected a {what} as dates, numbers, or text such as '2024-01-31' in {name!r}, "
+                f"got {short(value)} in row {row}"
+            ) from None
+        kind, out[row] = known[value]
+        kinds.setdefault(kind, row)
+    if len(kinds) > 1:
+        raise ValueError(f"expected dates with a zone or without in {name!r}, got both, in rows {[*kinds.values()]}")
+    return Times(next(iter(kinds), "dates"), _nanoseconds(out, name))
+
+
+def _date(value: Any) -> tuple[str, int]:
+    """What kind of date it is, and microseconds since 1970."""
+    value = getattr(value, "start_time", value)  # of a period of pandas
+    if isinstance(value, str):
+        value = datetime.datetime.fromisoformat(value.strip())
+    elif isinstance(value, np.datetime64):
+        return "dates", int(value.astype("datetime64[us]").astype(np.int64))
+    elif isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
+        value = datetime.datetime(value.year, value.month, value.day)
+    if not isinstance(value, datetime.datetime):
+        raise TypeError
+    if value.tzinfo is None:
+        since, kind = value - EPOCH, "dates"
+    else:
+        since, kind = value - EPOCH.replace(tzinfo=datetime.UTC), "dates with a zone"
+    return kind, since // datetime.timedelta(microseconds=1)

@@ -1,0 +1,227 @@
+"""Processes that play batches: started for one call and gone after it, whatever happens.
+
+They are plain interpreters that talk through pipes.  Unlike those of `multiprocessing` they do not import the user's
+script again, so that one line of Python is enough; and they are in a group of their own, so that Ctrl-C in a terminal
+reaches the caller alone, who ends them.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import IO, Any
+
+from orcast.panel.play import Batch, Table, Told, play_batch
+from orcast.payoffs import payoff_from_plain
+
+BOOT = "import sys; sys.path[:] = {path!r}; from orcast.panel.workers import serve; serve()"
+# How often a caller looks up while it waits.
+BREATH = 0.5
+
+
+def usable_cores() -> int:
+    """Cores that this process may use; one where it cannot start others."""
+    if not sys.executable or getattr(sys, "frozen", False):
+        return 1
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def play_all(
+    batches: Iterable[tuple[int, Batch]], workers: int, payoffs: dict[int, dict[str, Any] | None]
+) -> Generator[tuple[int, Told], None, None]:
+    """Play batches here, or in so many processes; what comes of each, with its number, as it is done.
+
+    ``payoffs`` are those of the models in plain form, which is how they travel.
+    """
+    if workers <= 1:
+        tables: dict[Any, Table] = {}
+        for number, batch in batches:
+            yield number, play_batch(batch, tables)
+        return
+    crew = _Crew(workers, payoffs)
+    try:
+        yield from crew.play(batches)
+    finally:
+        crew.end()
+
+
+class _Crew:
+    def __init__(self, workers: int, payoffs: dict[int, dict[str, Any] | None]) -> None:
+        self.lock = threading.Lock()
+        self.done: queue.Queue[tuple[int, Any]] = queue.Queue()
+        self.ended = False
+        self.processes: list[subprocess.Popen[bytes]] = []
+        self.errors: list[IO[bytes]] = []
+        self.threads: list[threading.Thread] = []
+        own: dict[str, Any] = {"process_group": 0} if os.name == "posix" else {"creationflags": 0x00000200}
+        try:
+            for _ in range(workers):
+                errors = tempfile.TemporaryFile()  # noqa: SIM115
+                self.errors.append(errors)
+                process = subprocess.Popen(
+                    [sys.executable, "-c", BOOT.format(path=sys.path)],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=errors,
+                    **own,
+                )
+                self.processes.append(process)
+                _send(process.stdin, payoffs)
+        except BaseException:
+            self.end()
+            raise
+
+    def play(self, batches: Iterable[tuple[int, Batch]]) -> Iterator[tuple[int, Told]]:
+        """Hand batches to whoever is free; what comes back, in the order in which it does."""
+        source = iter(batches)
+        for process, errors in zip(self.processes, self.errors, strict=True):
+            thread = threading.Thread(target=self._drive, args=(process, errors, source), daemon=True)
+            self.threads.append(thread)
+            thread.start()
+        busy = len(self.threads)
+        while busy:
+            try:
+                number, told = self.done.get(timeout=BREATH)
+            except queue.Empty:
+                continue
+            if isinstance(told, BaseException):
+                raise told
+            if told is None:
+                busy -= 1
+                continue
+            yield number, told
+
+    def _drive(self, process: subprocess.Popen[bytes], errors: IO[bytes], source: Iterator[tuple[int, Batch]]) -> None:
+        """Keep one process busy."""
+        try:
+            while not self.ended:
+                with self.lock:
+                    number, batch = next(source, (-1, None))
+                if batch is None:
+                    break
+                _send(process.stdin, batch.with_payoff(None))
+                self.done.put((number, _receive(process.stdout)))
+            self.done.put((-1, None))
+        except (OSError, EOFError):
+            if self.ended:
+                return
+            code = process.wait()
+            errors.seek(0)
+            last = errors.read().decode(errors="replace").strip().splitlines()[-1:]
+            reason = f": {last[0]}" if last else ""
+            self.done.put((-1, RuntimeError(f"expected a worker process to go on, got its end (code {code}){reason}")))
+        except BaseException as reason:  # it is raised where the user waits
+            self.done.put((-1, reason))
+
+    def end(self) -> None:
+        """No process is left."""
+        self.ended = True
+        for process in self.processes:
+            process.kill()
+        for thread in self.threads:
+            thread.join(10.0)
+        for process in self.processes:
+            process.wait()
+            for pipe in (process.stdin, process.stdout):
+                try:
+                    if pipe is not None:
+                        pipe.close()
+                except OSError:
+                    pass  # what was not sent no longer matters
+        for errors in self.errors:
+            errors.close()
+
+
+def _send(pipe: Any, thing: object) -> None:
+    data = pickle.dumps(thing, protocol=5)
+    pipe.write(len(data).to_bytes(8, "little"))
+    pipe.write(data)
+    pipe.flush()
+
+
+def _receive(pipe: Any) -> Any:
+    size = pipe.read(8)
+    if len(size) < 8:
+        raise EOFError
+    data = pipe.read(int.from_bytes(size, "little"))
+    return pickle.loads(data)
+
+
+def serve() -> None:
+    """What a worker process does until its pipe ends."""
+    channel = os.fdopen(os.dup(1), "wb")
+    # whatever prints must not come between
+    os.dup2(2, 1)
+    source = sys.stdin.buffer
+    try:
+        payoffs = {number: data and payoff_from_plain(data) for number, data in _receive(source).items()}
+        tables: dict[Any, Table] = {}
+        while True:
+            batch: Batch = _receive(source)
+            answer: Any
+            try:
+                answer = play_batch(batch.with_payoff(payoffs[batch.ask.number]), tables)
+            except Exception as reason:
+                answer = _portable(reason)
+            _send(channel, answer)
+    except (EOFError, OSError):
+        pass
+
+
+def _portable(reason: Exception) -> Exception:
+    """An exception that can be sent."""
+    try:
+        pickle.loads(pickle.dumps(reason))
+    except Exception:
+        return RuntimeError(f"{type(reason).__name__}: {reason}")
+    return reason
+
+
+# What is called with a sentence on what is being done and the share of it that is done, from 0 to 1.
+Progress = Callable[[str, float], None]
+
+
+class Bar:
+    """One bar of progress, if it is wanted: with rich if that is there, else a line on stderr."""
+
+    def __init__(self, wanted: bool | Progress, total: int) -> None:
+        self.wanted, self.total, self.count = wanted, max(total, 1), 0
+        self._rich: Any = None
+
+    def __enter__(self) -> Bar:
+        if self.wanted is True:
+            try:
+                from rich.console import Console
+                from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+                columns = (TextColumn("{task.completed:,.0f} of {task.total:,.0f} forecasts"), BarColumn())
+                self._rich = Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
+                self._rich.start()
+                self._task = self._rich.add_task("", total=self.total)
+            except ImportError:
+                pass
+        return self
+
+    def add(self, count: int) -> None:
+        """So many more are done."""
+        self.count += count
+        if self._rich is not None:
+            self._rich.update(self._task, completed=self.count)
+        elif self.wanted is True:
+            print(f"\r{self.count:,} of {self.total:,} forecasts", end="", file=sys.stderr, flush=True)
+        elif callable(self.wanted):
+            self.wanted("recalibrating", self.count / self.total)
+
+    def __exit__(self, *_: object) -> None:
+        if self._rich is not None:
+            self._rich.stop()
+        elif self.wanted is True:
+            print(file=sys.stderr, flush=True)

@@ -1,0 +1,158 @@
+"""The filter: lines in, lines out, until the input ends, a signal comes, or nobody reads on."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+from orcast.streaming import lines
+from orcast.streaming.desk import Desk
+from orcast.streaming.keeper import Keeper
+
+CHUNK = 2**16
+# Bad lines: what a line can be refused with.
+BAD = (ArithmeticError, RecursionError, TypeError, ValueError)
+
+
+class Stopped(Exception):
+    """A signal asked to end."""
+
+
+class Signals:
+    """Ctrl-C and SIGTERM: a line that is being worked on is finished first, a wait for the other side is given up."""
+
+    def __init__(self) -> None:
+        self.by: int | None = None
+        self.waiting = False
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            # a signal between two looks at it must still end a wait: it also writes to this pipe
+            self.pipe: tuple[int, int] | None = os.pipe()
+            os.set_blocking(self.pipe[1], False)
+            self._wakeup = signal.set_wakeup_fd(self.pipe[1], warn_on_full_buffer=False)
+            for number in (signal.SIGINT, signal.SIGTERM):
+                # whoever started it in the background had reasons to have Ctrl-C ignored
+                if signal.getsignal(number) is not signal.SIG_IGN:
+                    self._before[number] = signal.signal(number, self._note)
+        else:
+            self.pipe = None
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, before in self._before.items():
+            signal.signal(number, before)
+        if self.pipe is not None:
+            signal.set_wakeup_fd(self._wakeup)
+            for end in self.pipe:
+                os.close(end)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.by = number
+        if self.waiting:
+            raise Stopped
+
+    def wait(self, act: Callable[[], Any]) -> Any:
+        """Do what may wait for the other side; a signal ends it."""
+        self.waiting = True
+        try:
+            if self.by is not None:
+                raise Stopped
+            return act()
+        finally:
+            self.waiting = False
+
+
+def serve(desk: Desk | Keeper, *, source: int = 0, sink: int = 1, say: Callable[[str], None] = lambda _: None) -> int:
+    """Answer the lines of one file descriptor on another; returns what the process should exit with.
+
+    0 at the end of the input, when asked by SIGTERM, or when nobody reads the answers any more; 130 after Ctrl-C.
+    """
+    with Signals() as signals:
+        code = 0
+        try:
+            _answer_all(desk, source, sink, signals, say)
+        except Stopped:
+            code = 130 if signals.by == signal.SIGINT else 0
+        except BrokenPipeError:
+            pass
+        # once more does not hurry it: what is being written is short, and a kill is safe
+        if isinstance(desk, Keeper):
+            _save(desk, say)
+        return code
+
+
+def _answer_all(desk: Desk | Keeper, source: int, sink: int, signals: Signals, say: Callable[[str], None]) -> None:
+    for number, line in enumerate(_lines(source, signals), start=1):
+        if line is not None and not line:
+            continue
+        try:
+            if line is None:
+                raise ValueError(f"expected a line of at most {lines.LONGEST} bytes, got a longer one")
+            answer = desk.answer(line).text
+        except BAD as reason:
+            answer = lines.text({"error": " ".join(str(reason).split()), "line": number})
+        _put(sink, answer, signals)
+        if isinstance(desk, Keeper) and desk.due:
+            _save(desk, say)
+
+
+def _save(desk: Keeper, say: Callable[[str], None]) -> None:
+    try:
+        if desk.lines > desk.saved:
+            desk.snapshot()
+    except OSError as reason:
+        # nothing is lost: the journal has it all
+        desk.saved = desk.lines
+        say(f"the snapshot could not be written, the journal goes on: {reason}")
+
+
+def _lines(source: int, signals: Signals) -> Iterator[bytes | None]:
+    """Lines without their ends and outer blanks; None for one that is too long."""
+    parts: list[bytes] = []
+    size = 0
+    while chunk := signals.wait(lambda: _get(source, signals)):
+        *whole, rest = chunk.split(b"\n")
+        for end in whole:
+            size += len(end)
+            yield b"".join([*parts, end]).strip() if size <= lines.LONGEST else None
+            parts, size = [], 0
+        size += len(rest)
+        parts = [*parts, rest] if size <= lines.LONGEST else []
+    if size > lines.LONGEST:
+        yield None
+    elif last := b"".join(parts).strip():
+        yield last
+
+
+def _get(source: int, signals: Signals) -> bytes:
+    while True:
+        if signals.pipe is not None and sys.platform != "win32":
+            select.select([source, signals.pipe[0]], [], [])
+        try:
+            return os.read(source, CHUNK)
+        except BlockingIOError:
+            continue
+
+
+def _put(sink: int, text: bytes, signals: Signals) -> None:
+    left = memoryview(text)
+
+    def write() -> int:
+        try:
+            return os.write(sink, left)
+        except BlockingIOError:
+            select.select([], [sink], [])
+            return 0
+
+    while left:
+        left = left[signals.wait(write) :]

@@ -1,0 +1,166 @@
+"""A desk in a file: the states of thousands of games, packed, and what was said of their rounds."""
+
+from __future__ import annotations
+
+import glob
+import math
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orcast import storage
+from orcast.spaces import space_from_plain
+from orcast.streaming.desk import Desk, Options, Said, Series, Settled, State
+
+CLASS, FORMAT = "Stream", 1
+# What games of one kind share; the rest of a state's header is each game's own.
+SHARED = ("class", "space", "payoff", "oracle", "memory", "experts", "sizes", "outside", "max_pending")
+OWN = ("issued", "usual_lag", "reserved", "said_crossed", "waiting")
+Arrays = dict[str, NDArray[Any]]
+
+
+def write(path: str | os.PathLike[str], desk: Desk, lines: int) -> None:
+    """Write a desk that has taken so many lines; a reader sees the old file or the new one, never a part."""
+    header, arrays = pack(series.state() for series in desk.series.values())
+    told = {
+        "class": CLASS,
+        "format": FORMAT,
+        "lines": lines,
+        "options": asdict(desk.options),
+        "games": header,
+        "series": [
+            [name, [[id, said.print, said.answer.decode()] for id, said in series.waiting.items()], _over(series.last)]
+            for name, series in desk.series.items()
+        ],
+        "settled": [[*key, *_over(over)] for key, over in desk.settled.items()],
+    }
+    storage.write(path, told, arrays)
+
+
+def read(path: str | os.PathLike[str]) -> tuple[Desk, int]:
+    """The desk in a file and how many lines it had taken; refuses what it cannot read, in one sentence."""
+    header, arrays = storage.read(path)
+    if header.get("class") != CLASS:
+        raise ValueError(f"expected the state of a stream, got that of a {header.get('class')}: {path}")
+    if header.get("format") != FORMAT:
+        raise ValueError(f"expected a stream of format {FORMAT}, got {header.get('format')}: {path}")
+    try:
+        options = dict(header["options"])
+        for key in ("labels", "levels"):
+            options[key] = tuple(options[key])
+        if options["by"] is not None:
+            options["by"] = (options["by"][0], tuple(options["by"][1]))
+        desk = Desk(Options(**options))
+        states = unpack(header["games"], arrays)
+        seen: set[int] = set()
+        for (name, waiting, last), state, kind in zip(header["series"], states, header["games"]["kind"], strict=True):
+            series = Series(space_from_plain(state[0]["space"]), None, state)
+            series.waiting = {id: Said(mark, answer.encode()) for id, mark, answer in waiting}
+            series.last = None if last is None else _settled(*last)
+            desk.series[name] = series
+            if kind not in seen:
+                seen.add(kind)
+                _ = series.game  # a state that this version cannot use is found now, not at some later line
+        for name, id, *over in header["settled"]:
+            desk.settled[name, id] = _settled(*over)
+        return desk, int(header["lines"])
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as reason:
+        raise ValueError(
+            f"expected a state that this version can use, got one that it cannot ({reason}): {path}"
+        ) from None
+
+
+def tidy(path: Path) -> None:
+    """Remove the parts of snapshots that a killed process left beside the file."""
+    for beside in path.absolute().parent.glob(f".{glob.escape(path.name)}.*"):
+        if re.fullmatch(r"[a-z0-9_]{8}", beside.name[len(path.name) + 2 :]) and beside.is_file():
+            with open(beside, "rb") as file:
+                begins = file.read(len(storage.MAGIC))
+            if storage.MAGIC.startswith(begins):
+                beside.unlink()
+
+
+def _over(over: Settled | None) -> Any:
+    return None if over is None else [over.print, over.answer.decode(), over.y, over.closing.decode()]
+
+
+def _settled(mark: str, answer: str, y: Any, closing: str) -> Settled:
+    return Settled(mark, answer.encode(), y, closing.encode())
+
+
+# --- many games ---
+
+
+def pack(states: Iterable[State]) -> tuple[dict[str, Any], Arrays]:
+    """States as one header and two long arrays: what games share is written once.
+
+    >>> import orcast as oc
+    >>> from orcast.state import state_of
+    >>> games = [oc.Recalibrator(oc.Interval(0, 1))._game for _ in range(3)]
+    >>> header, arrays = pack(state_of(game, "Recalibrator") for game in games)
+    >>> len(header["kinds"]), len(header["own"]), sorted(arrays)
+    (1, 3, ['floats', 'wholes'])
+    >>> state = next(unpack(header, arrays))
+    >>> state[0] == state_of(games[0], "Recalibrator")[0]
+    True
+    """
+    kinds: dict[str, int] = {}
+    shapes: dict[tuple[Any, ...], int] = {}
+    shared: list[dict[str, Any]] = []
+    header: dict[str, Any] = {"kind": [], "own": [], "shape": []}
+    floats: list[NDArray[Any]] = []
+    wholes: list[NDArray[Any]] = []
+    for state, arrays in states:
+        kind = repr([state[key] for key in SHARED])
+        if kind not in kinds:
+            kinds[kind] = len(shared)
+            shared.append({key: state[key] for key in SHARED})
+        header["kind"].append(kinds[kind])
+        header["own"].append([state[key] for key in OWN])
+        header["shape"].append([shapes.setdefault(shape, len(shapes)) for shape in _shapes(arrays)])
+        for array in arrays.values():
+            (wholes if array.dtype.kind == "i" else floats).append(array.ravel())
+    return (
+        {**header, "kinds": shared, "shapes": [list(shape) for shape in shapes]},
+        {"floats": _joined(floats, np.float64), "wholes": _joined(wholes, np.int64)},
+    )
+
+
+def _joined(parts: list[NDArray[Any]], kind: Any) -> NDArray[Any]:
+    return np.concatenate(parts, dtype=kind) if parts else np.empty(0, dtype=kind)
+
+
+def _shapes(arrays: Arrays) -> list[tuple[Any, ...]]:
+    """Names, kinds and shapes: of the memory, and of each round that waits, whose number is left out."""
+    parts: dict[str, list[Any]] = {}
+    for name, array in arrays.items():
+        head, _, field = name.partition("/")
+        number = ""
+        if head == "page":
+            number, _, field = field.partition("/")
+        parts.setdefault(head + number, [head]).append((field, array.dtype.kind, array.shape))
+    return [tuple(part) for part in parts.values()]
+
+
+def unpack(header: dict[str, Any], arrays: Arrays) -> Iterable[State]:
+    """The inverse of :func:`pack`; the arrays of a state are parts of the long ones."""
+    at = {"f": 0, "i": 0}
+    long = {"f": arrays["floats"], "i": arrays["wholes"]}
+    for kind, own, shapes in zip(header["kind"], header["own"], header["shape"], strict=True):
+        state = {**header["kinds"][kind], **dict(zip(OWN, own, strict=True))}
+        own_arrays: Arrays = {}
+        for number, shape in enumerate(shapes):
+            head, *fields = header["shapes"][shape]
+            for field, code, sides in fields:
+                count = math.prod(sides)
+                part = long[code][at[code] : at[code] + count]
+                at[code] += count
+                name = f"memory/{field}" if head == "memory" else f"page/{number - 1}/{field}"
+                own_arrays[name] = part.reshape(sides)
+        yield state, own_arrays

@@ -1,0 +1,189 @@
+"""What tests of HTML share: a strict reader, and evidence of every kind."""
+
+import re
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+
+import numpy as np
+from scipy.stats import norm
+
+from orcast.evidence import Evidence
+
+VOID = {"meta", "link", "br", "hr", "img", "input"}
+NASTY = (
+    "<script>alert(1)</script>",
+    "\"'><img src=x onerror=alert(1)>",
+    "</title></style></svg><b>",
+    "&amp; &lt;",
+    "\x00\u202eabc\ud800",
+    "x" * 5000,
+    "😀 Ünïcode",
+    " ",
+    "",
+    "nan",
+)
+
+
+@dataclass
+class Node:
+    """A tag with its attributes, the text directly in it, and what is inside."""
+
+    tag: str
+    attrs: dict[str, str]
+    inside: list["Node"] = field(default_factory=list)
+    pieces: list[str] = field(default_factory=list)
+
+    def all(self, tag: str, style: str = "") -> list["Node"]:
+        """All tags of a name inside, in order, with a class if one is named."""
+        found = []
+        for node in self.inside:
+            if node.tag == tag and (not style or style in node.attrs.get("class", "").split()):
+                found.append(node)
+            found += node.all(tag, style)
+        return found
+
+    @property
+    def text(self) -> str:
+        """All text inside, a space for each run of white space; titles of marks are left out."""
+        return " ".join("".join(self._texts()).split())
+
+    def _texts(self) -> list[str]:
+        found: list[str] = []
+        rest = iter(self.inside)
+        for piece in self.pieces:
+            found.append(piece)
+            node = next(rest, None)
+            if node is not None and node.tag not in ("style", "title"):
+                found += [*node._texts(), "" if node.tag in ("bdi", "span", "b") else " "]
+        return found
+
+
+class Page(HTMLParser):
+    """Reads a page, and fails where a tag is not closed in its turn."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.source = text
+        self.top = Node("", {}, pieces=[""])
+        self.open = [self.top]
+        self.feed(text)
+        self.close()
+        assert self.open == [self.top], [node.tag for node in self.open]
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        node = Node(tag, {name: value or "" for name, value in attrs}, pieces=[""])
+        assert len(node.attrs) == len(attrs), (tag, attrs)
+        self.open[-1].inside.append(node)
+        self.open[-1].pieces.append("")
+        if tag not in VOID:
+            self.open.append(node)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop().tag == tag
+
+    def handle_data(self, data: str) -> None:
+        self.open[-1].pieces[-1] += data
+
+
+def tags(node: Node) -> list[Node]:
+    """Every tag inside."""
+    return [each for child in node.inside for each in (child, *tags(child))]
+
+
+def check_page(page: Page) -> None:
+    """Nothing runs, nothing is fetched, nothing is nan."""
+    words = "html head meta link title style body header main footer section figure figcaption details summary div"
+    words += " span bdi p h1 h2 h3 h4 a dl dt dd table thead tbody tr th td svg path line rect text circle"
+    allowed = set(words.split())
+    for node in tags(page.top):
+        assert node.tag in allowed, node.tag
+        assert not any(name.startswith("on") or name in ("src", "srcset", "action") for name in node.attrs), node.attrs
+        if "href" in node.attrs:
+            assert node.attrs["href"] == "data:," or re.fullmatch("#model-[0-9]+", node.attrs["href"])
+        for name in ("d", "x", "y", "x1", "x2", "y1", "y2", "cx", "width", "height"):
+            assert not re.search("nan|inf|e", node.attrs.get(name, "")), node.attrs
+    assert "url(" not in page.source
+    assert "@import" not in page.source
+
+
+def cells(table: Node) -> list[list[str]]:
+    """The rows of a table's body."""
+    return [[cell.text for cell in row.inside] for row in table.all("tbody")[0].all("tr")]
+
+
+def value(text: str) -> float:
+    """A number as it is written in the report."""
+    text = text.replace(",", "").replace("\u2212", "-").removesuffix(" points")
+    return float(text[:-1]) / 100 if text.endswith("%") else float(text)
+
+
+# --- evidence -------------------------------------------------------------------------------------
+
+LEVELS = np.array([0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95])
+
+
+def one_series(rows: int = 400, *, after: bool = True, seed: int = 0) -> Evidence:
+    """A stream whose forecasts are too narrow, with a promise that is kept."""
+    rng = np.random.default_rng(seed)
+    middle = 50.0 + np.cumsum(rng.normal(size=rows))
+    y = middle + 3.0 * rng.normal(size=rows) + 0.5
+    q = norm.ppf(LEVELS)
+    t = np.arange(1, rows + 1)
+    rest = {"promised": 5 / np.sqrt(t), "miscalibration": 1 / np.sqrt(t), "holds": np.ones(rows)} if after else {}
+    return Evidence.of(
+        middle[:, None] + 2.0 * q,
+        y,
+        after=middle[:, None] + 0.5 + 3.0 * q if after else None,
+        levels=LEVELS,
+        model="net",
+        time=np.datetime64("2024-01-01T00") + np.arange(rows) * np.timedelta64(1, "h"),
+        **rest,
+    )
+
+
+def panel(names: tuple[str, ...] = ("a", "b", "c"), rows: int = 60, *, after: bool = True, seed: int = 1) -> Evidence:
+    """Some series of one length, the later the worse."""
+    rng = np.random.default_rng(seed)
+    many = len(names)
+    scale = np.repeat(1.0 + np.arange(many) / many, rows)
+    y = scale * rng.normal(size=many * rows)
+    q = np.tile(norm.ppf(LEVELS), (many * rows, 1))
+    t = np.tile(np.arange(1, rows + 1), many)
+    rest = {"promised": 5 / np.sqrt(t), "miscalibration": 1 / np.sqrt(t), "holds": np.ones(t.size)} if after else {}
+    return Evidence(
+        model="tree",
+        kind="quantiles",
+        levels=LEVELS,
+        labels=(),
+        before=q,
+        after=q * scale[:, None] if after else None,
+        y=y,
+        series=np.repeat(np.arange(many), rows),
+        names=names,
+        time=t,
+        low=np.full(y.size, -np.inf),
+        high=np.full(y.size, np.inf),
+        **rest,
+    )
+
+
+def binary(rows: int = 500, *, after: bool = True) -> Evidence:
+    """Probabilities that are too bold."""
+    rng = np.random.default_rng(2)
+    z = rng.normal(size=rows)
+    y = (rng.random(rows) < norm.cdf(z)).astype(float)
+    return Evidence.of(norm.cdf(2 * z), y, after=norm.cdf(z) if after else None, model="rain")
+
+
+def labels(names: tuple[str, ...] = ("home", "draw", "away"), rows: int = 300) -> Evidence:
+    """Probabilities of labels."""
+    rng = np.random.default_rng(3)
+    right = rng.dirichlet(np.ones(len(names)), size=rows)
+    bold = right**2 / (right**2).sum(axis=1, keepdims=True)
+    y = np.array([rng.choice(len(names), p=p) for p in right])
+    return Evidence.of(bold, y, after=right, labels=names, model="match")
