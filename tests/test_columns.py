@@ -13,6 +13,7 @@ from hypothesis import given
 
 from helpers import SENTENCE
 from orcast.panel.columns import CERTIFICATE, Form, Layout, find, find_in, label_places, outcomes_in, written_levels
+from orcast.panel.names import level_of, member_of
 
 NIXTLA = ["unique_id", "ds", "cutoff", "y"]
 TEXT = {"unique_id", "ds", "cutoff", "item_id", "timestamp", "series", "label"}
@@ -192,6 +193,37 @@ def test_features_are_not_models() -> None:
     assert [form.model for form in layout.forms] == ["ETS"]
     layout = seek(["y", "temperature", "q0.1", "q0.9", "member_id", "sample_weight", "q0"])
     assert [shown(form)[:2] for form in layout.forms] == [("", "quantiles")]
+
+
+def test_names_that_mean_nothing() -> None:
+    assert [form.model for form in seek([*NIXTLA, "Naive", "index", "value", "h", "step"], horizon="h").forms] == [
+        "Naive"
+    ]
+    for text in (
+        "M-lo-100",
+        "M-hi-0",
+        "q0.0",
+        "q00",
+        "q100",
+        "lag_0.5",
+        "sample_weight",
+        "member_id",
+        "p_",
+        "median_x",
+    ):
+        assert level_of(text) is None
+        assert member_of(text) is None
+    form = seek(["y", "member_2", "member_total", "member_1", "member_control"]).forms[0]
+    assert form.columns == ("member_control", "member_1", "member_2")
+    both = seek([*NIXTLA, "net_q0.1", "net_q0.5", "net_q0.9", "net_q0.5-lo-90", "net_q0.5-hi-90"])
+    assert [shown(form)[3] for form in both.forms] == [[0.1, 0.5, 0.9], [0.05, 0.5, 0.95]]
+
+
+def test_a_label_may_be_called_as_we_are() -> None:
+    columns = ["label", "p_orcast", "p_other"]
+    layout = find(columns, numeric=columns[1:], y="label")
+    again = [*columns, *layout.names()]
+    assert set(layout.earlier(again)) == set(layout.names())
 
 
 def test_a_plain_column_is_the_median_or_the_mean() -> None:

@@ -608,6 +608,9 @@ def test_collect(make: Any) -> None:
     assert check.after is None
     assert check.promised is None
     assert (check.rows, check.outside) == (57, 0)
+    told = make({**data, "M_orcast_status": np.where(data["y"] > 20, "outside", "ok")})
+    (evidence,) = collect(told, find_in(told))
+    assert (evidence.rows, evidence.outside) == (56, 1)
 
 
 def test_collect_before_anything_came_out() -> None:
@@ -625,11 +628,14 @@ def test_collect_normal_distributions() -> None:
     both = frame.with_columns(orcast_mean=pl.lit(0.5), orcast_sd=pl.lit(2.0))
     (evidence,) = collect(both, find_in(both))
     np.testing.assert_allclose(evidence.after, norm.ppf(metrics.LEVELS, 0.5, 2.0)[None])
+    assert evidence.moments
+    assert "read as a normal distribution" in said(evidence)
     levels = both.with_columns(pl.lit(0.25).alias("orcast_q0.1"), pl.lit(3.0).alias("orcast_q0.9"))
     (evidence,) = collect(levels, find_in(levels))
     assert evidence.levels.tolist() == [0.1, 0.9]
     assert evidence.after is not None
     assert evidence.after.tolist() == [[0.25, 3.0]]
+    assert not evidence.moments
     np.testing.assert_allclose(evidence.before, norm.ppf([[0.1, 0.9]]))
 
 
@@ -680,14 +686,17 @@ def test_collect_points() -> None:
             key = (row["unique_id"], row["ds"], row["y"])
             expected[key] = norm.ppf(metrics.LEVELS, row["Naive"], np.sqrt(np.mean(past)))
     assert evidence.rows == len(expected)
-    assert evidence.missing == len(plain) - len(expected)
+    assert evidence.missing == 0
     assert evidence.time is not None
     for series, when, y, q in zip(evidence.series, evidence.time, evidence.y, evidence.before, strict=True):
         np.testing.assert_allclose(q, expected[evidence.names[series], when, y])
     simple = frame.filter(pl.col("ds") == pl.col("cutoff") + 1).drop("cutoff")
     (evidence,) = collect(simple, find_in(simple))
     assert not evidence.overlap
-    assert evidence.missing == 2  # the first of each series has no past
+    assert evidence.rows == simple.height - 2  # the first of each series has no past
+    gaps = simple.with_columns(pl.when(pl.col("ds") == 5).then(None).otherwise(pl.col("Naive")).alias("Naive"))
+    (evidence,) = collect(gaps, find_in(gaps))
+    assert (evidence.missing, evidence.rows) == (2, simple.height - 4)
 
 
 def test_collect_probabilities() -> None:

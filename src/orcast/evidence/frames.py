@@ -21,10 +21,11 @@ MANY = 200_000
 
 
 def collect(
-    frame: Any, layout: Layout, *, low: Any = None, high: Any = None, recalibrated: bool = True
+    frame: Any, layout: Layout | None = None, *, low: Any = None, high: Any = None, recalibrated: bool = True
 ) -> list[Evidence]:
     """Evidence of each model in a frame, which may hold what came out of a recalibration too.
 
+    ``layout`` says what the columns are; they are found by their names otherwise (`orcast.panel.columns.find_in`).
     ``low`` and ``high`` are numbers, names of columns, or numbers by series.  Quantiles are compared at the levels that
     both sides have.  A mean and a spread are read as a normal distribution and members as an ensemble, unless
     quantiles came out; a point forecast as normal, with the spread of its own errors known by then.
@@ -32,15 +33,17 @@ def collect(
 
     >>> import polars as pl
     >>> from orcast.evidence import coverage
-    >>> from orcast.panel.columns import find_in
     >>> frame = pl.DataFrame({"y": [1.0, 4.0, None], "q0.1": [0.0, 1.0, 1.0], "q0.9": [2.0, 3.0, 3.0]})
-    >>> evidence, = collect(frame, find_in(frame))
+    >>> evidence, = collect(frame)
     >>> evidence.rows, evidence.waiting, coverage(evidence, 0.8)
     (2, 1, 0.5)
     """
     from orcast.panel.bounds import read_bounds
+    from orcast.panel.columns import find_in
     from orcast.panel.frame import INDEX, Frame
 
+    if layout is None:
+        layout = find_in(frame)
     table = Frame(frame)
     codes, keys = table.keys(layout.series)
     dated = INDEX if table.dated else None
@@ -80,6 +83,8 @@ class _Rows:
     high: Vector
 
     def evidence(self, form: Form, recalibrated: bool, overlap: bool) -> Evidence:
+        from orcast.panel.columns import written_levels
+
         y = self.outcomes(form)
         kind = form.kind if form.kind in ("binary", "labels") else "quantiles"
         levels, before, after = self.sides(form, y, recalibrated)
@@ -88,8 +93,9 @@ class _Rows:
             if rows is not None:
                 fine = np.isfinite(rows) if kind == "quantiles" else (rows >= 0.0) & (rows <= 1.0)
                 whole &= fine.all(axis=1)
+        given = np.isfinite(self.matrix(form.columns)).all(axis=1) if form.kind == "point" else whole
         known = np.isfinite(y)
-        beyond = known & ((y < self.low) | (y > self.high)) & (kind == "quantiles")
+        beyond = known & self.beyond(form, y, recalibrated)
         keep: Any = whole & known & ~beyond
         if keep.all():
             keep = slice(None)
@@ -114,11 +120,14 @@ class _Rows:
             holds=certificate.get("holds"),
             promised=certificate.get("promised"),
             miscalibration=certificate.get("miscalibration"),
-            waiting=int(np.count_nonzero(whole & ~known)),
-            missing=int(np.count_nonzero(~whole)),
+            waiting=int(np.count_nonzero(given & ~known)),
+            missing=int(np.count_nonzero(~given)),
             outside=int(np.count_nonzero(whole & beyond)),
             overlap=overlap,
             point=form.kind == "point",
+            moments=form.kind == "normal"
+            and after is not None
+            and len(written_levels(form, self.table.reading.columns)) < 2,
         )
 
     # --- columns as numbers
@@ -145,6 +154,16 @@ class _Rows:
             return self.numbers(self.layout.y)
         places = label_places(self.table.column(self.layout.y), form.labels)[self.order]
         return np.where(places >= 0, places.astype(np.float64), np.nan)
+
+    def beyond(self, form: Form, y: Vector, recalibrated: bool) -> NDArray[np.bool_]:
+        """Outcomes beyond the bounds, or that the recalibration found there."""
+        if form.kind in ("binary", "labels"):
+            return np.zeros(y.size, dtype=np.bool_)
+        found = (y < self.low) | (y > self.high)
+        status = form.certificate["status"]
+        if recalibrated and status in self.table.reading.columns:
+            found |= (self.table.column(status) == "outside").fill_null(False).to_numpy()[self.order].astype(np.bool_)
+        return np.asarray(found)
 
     # --- forecasts before and after
     def sides(self, form: Form, y: Vector, recalibrated: bool) -> tuple[Vector, Matrix, Matrix | None]:

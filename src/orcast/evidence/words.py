@@ -275,7 +275,13 @@ def _on_promise(evidence: Evidence) -> list[str]:
 def _on_rest(evidence: Evidence) -> list[str]:
     lines = []
     if evidence.point and evidence.rows:
-        lines.append("A point forecast has no intervals: those before are what its own past errors gave.")
+        lines.append(
+            "A point forecast has no intervals: those before are what its own past errors gave, once there were some."
+        )
+    if evidence.moments and evidence.rows:
+        lines.append(
+            "What came out is read as a normal distribution with that mean and spread; levels= gives quantiles."
+        )
     if evidence.overlap and evidence.rows:
         lines.append("Forecasts several steps ahead overlap, so chance allows somewhat more than is said here.")
     if evidence.outside:

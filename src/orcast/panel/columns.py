@@ -40,6 +40,7 @@ from numpy.typing import ArrayLike, NDArray
 from orcast.checks import short
 from orcast.panel.names import (
     CERTIFICATE,
+    CONTROLS,
     CONVENTIONS,
     CUTOFF,
     HORIZON,
@@ -52,7 +53,6 @@ from orcast.panel.names import (
     Style,
     base_of,
     chance_of,
-    interval_models,
     is_bound,
     is_own,
     level_of,
@@ -461,19 +461,16 @@ class _Table:
     def __init__(self, labels: list[Label], numeric: set[Label], roles: _Roles, outcomes: str | None) -> None:
         self.labels, self.numeric, self.roles, self.outcomes = labels, numeric, roles, outcomes
         self.free = {str(label): label for label in labels if label not in roles.taken}
-        self.numbers = [text for text, label in self.free.items() if label in numeric]
+        self.numbers = dict.fromkeys(text for text, label in self.free.items() if label in numeric)
         self.found: dict[str, dict[str, Form]] = {}
         self.doubtful: dict[str, str] = {}
         self.troubles: dict[tuple[str, str], str] = {}
-        # a column that has intervals of its own is a model, even if its name looks like the ending of another's
-        self.whole = interval_models(self.free) & set(self.free)
-        self.endings = [text for text in self.free if text not in self.whole]
         self.words = self._words()
         self._read_quantiles()
         self._read_members()
         self._read_words()
         self._read_labels()
-        bounds = [text for text in self.endings if is_bound(text)]
+        bounds = [text for text in self.free if is_bound(text)]
         self.doubtful = dict.fromkeys(bounds, "ends of intervals without a level") | self.doubtful
 
     def _add(self, model: str, kind: str, texts: Iterable[str], **rest: Any) -> None:
@@ -482,7 +479,7 @@ class _Table:
 
     def _words(self) -> dict[str, dict[str, list[str]]]:
         found: dict[str, dict[str, list[str]]] = {}
-        for text in self.endings:
+        for text in self.free:
             whose = word_of(text) if text in self.numbers else None
             if whose is not None:
                 found.setdefault(whose[0], {}).setdefault(whose[1], []).append(text)
@@ -491,7 +488,7 @@ class _Table:
     def _read_quantiles(self) -> None:
         models: dict[str, dict[str, Level]] = {}
         percents: dict[tuple[str, str], dict[str, Level]] = {}
-        for text in self.endings:
+        for text in self.free:
             level = level_of(text)
             if level is not None and level.way == "percent":
                 percents.setdefault((level.model, level.lead), {})[text] = level
@@ -536,16 +533,16 @@ class _Table:
 
     def _read_members(self) -> None:
         groups: dict[str, dict[str, str]] = {}
-        for text in self.endings:
+        for text in self.free:
             whose = member_of(text)
             if whose is not None:
                 groups.setdefault(whose[0], {})[text] = whose[1]
         for model, group in groups.items():
-            counted = sorted(
-                (text for text, end in group.items() if end.isdecimal()), key=lambda text: int(group[text])
-            )
-            others = [text for text in group if text not in counted and text in self.numbers]
-            members = counted if len(counted) > 1 else [*counted, *others]
+            counted = [text for text, end in group.items() if end.isdecimal()]
+            words = [text for text in group if text not in counted and text in self.numbers]
+            if len(counted) > 1:
+                words = [text for text in words if group[text].lower() in CONTROLS]
+            members = [*words, *sorted(counted, key=lambda text: int(group[text]))]
             if len(members) > 1:
                 self._add(model, "members", members)
 
@@ -568,7 +565,7 @@ class _Table:
 
     def _read_labels(self) -> None:
         groups: dict[str, dict[str, str]] = {}
-        for text in self.endings:
+        for text in self.free:
             whose = chance_of(text) if text in self.numbers else None
             if whose is not None:
                 groups.setdefault(whose[0], {})[whose[1]] = text

@@ -24,7 +24,8 @@ NEVER = {*SERIES, *TIME, *CUTOFF, *HORIZON, *OUTCOME, "index", "level_0", "unnam
 MEANS = ("mean", "mu", "loc")
 SPREADS = ("sd", "std", "scale", "sigma", "stddev", "stdev")
 PROBABILITIES = ("p", "prob", "proba", "probability")
-# Endings of columns about members that are none.
+# Members without a number, beside numbered ones; and endings of columns about members that are none.
+CONTROLS = ("control", "ctrl", "cf")
 NO_MEMBERS = ("id", "count", "number", "name", "mean", "median", "spread", "sd", "std", "min", "max")
 
 # What comes out beside the forecasts, for each model.
@@ -82,15 +83,6 @@ def level_of(text: str) -> Level | None:
         lead = (m["joint"] or "_") + m["lead"]
         return Level(m["model"] or "", level, "percent", lead, m["digits"]) if level >= 0.01 else None
     return None
-
-
-def interval_models(texts: Iterable[str]) -> set[str]:
-    """Models that have intervals.
-
-    >>> interval_models(["a-lo-b", "a-lo-b-lo-90", "c_q0.5"])
-    {'a-lo-b'}
-    """
-    return {m["model"] for m in map(_INTERVAL.fullmatch, texts) if m and m["model"]}
 
 
 def member_of(text: str) -> tuple[str, str] | None:
@@ -218,7 +210,7 @@ def owner_of(text: str) -> str | None:
     >>> owner_of("ETS_orcast-lo-90"), owner_of("orcast_status"), owner_of("ETS_orcast_v2"), owner_of("ETS")
     ('ETS_orcast', 'orcast', None, None)
     """
-    for m in reversed(list(re.finditer(rf"(?:^|(?<=_)){OWN}(?=$|[-_])", text))):
+    for m in re.finditer(rf"(?:^|(?<=_)){OWN}(?=$|[-_])", text):
         if m.end() == len(text) or _is_ending(text[m.end() + 1 :]):
             return text[: m.end()]
     return None
