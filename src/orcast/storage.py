@@ -25,20 +25,25 @@ def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str
     """
     described = {name: ["i8" if array.dtype.kind == "i" else "f8", list(array.shape)] for name, array in arrays.items()}
     text = json.dumps({**header, "arrays": described}, allow_nan=False).encode()
-    body = b"".join(
-        np.ascontiguousarray(array, dtype=KINDS[str(described[name][0])]).tobytes() for name, array in arrays.items()
-    )
-    content = text + body
-    prefix = MAGIC + b"".join(
-        number.to_bytes(8, "little") for number in (VERSION, len(text), len(body), zlib.crc32(content))
-    )
+    # views, not copies: a state may be large
+    body = [
+        np.ascontiguousarray(array, dtype=KINDS[str(described[name][0])]).reshape(-1).view(np.uint8)
+        for name, array in arrays.items()
+    ]
+    checksum = zlib.crc32(text)
+    for part in body:
+        checksum = zlib.crc32(part, checksum)
+    size = sum(part.nbytes for part in body)
+    prefix = MAGIC + b"".join(number.to_bytes(8, "little") for number in (VERSION, len(text), size, checksum))
     target = Path(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(f"expected a folder that exists, got {target.parent}")
     handle, beside = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(prefix + content)
+            file.write(prefix + text)
+            for part in body:
+                file.write(part)
             file.flush()
             os.fsync(file.fileno())
         Path(beside).chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
@@ -74,18 +79,18 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArra
         raise ValueError(
             f"expected a state file of {start + text_size + body_size} bytes, got {len(data)} (truncated?): {path}"
         )
-    content = data[start:]
+    content = memoryview(data)[start:]
     if zlib.crc32(content) != checksum:
         raise ValueError(f"expected an intact state file, got one whose checksum does not match: {path}")
     try:
-        header: dict[str, Any] = json.loads(content[:text_size])
+        header: dict[str, Any] = json.loads(bytes(content[:text_size]))
         arrays = _unpack(header.pop("arrays"), content[text_size:])
     except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as reason:
         raise ValueError(f"expected a readable state file, got one that is not ({reason}): {path}") from reason
     return header, arrays
 
 
-def _unpack(described: dict[str, Any], body: bytes) -> dict[str, NDArray[Any]]:
+def _unpack(described: dict[str, Any], body: memoryview) -> dict[str, NDArray[Any]]:
     arrays: dict[str, NDArray[Any]] = {}
     at = 0
     for name, (kind, shape) in described.items():

@@ -66,7 +66,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _close_output()
         return 0
-    except (OSError, ValueError, TypeError, ImportError) as reason:
+    except (OSError, RuntimeError, ValueError, TypeError, ImportError) as reason:
+        # what does not say what was expected is a fault of ours: its trace is wanted
+        if not isinstance(reason, (OSError, ImportError)) and not str(reason).startswith("expected "):
+            raise
         say(str(reason))
         return 2
 
@@ -76,7 +79,3 @@ def _close_output() -> None:
     import os
 
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 # What a shell should complete: names of files.
@@ -38,6 +39,15 @@ def file(parser: Any, *names: str, folder: bool = False, **options: Any) -> None
 def say(text: str) -> None:
     """A sentence on stderr."""
     print(f"orcast: {text}", file=sys.stderr, flush=True)
+
+
+def say_if_compiling() -> None:
+    """Say so if the first round will take long: kernels that were never compiled are, once."""
+    from orcast.oracles import _rounds
+
+    stats = getattr(_rounds.predict, "stats", None)
+    if stats is not None and not (stats.cache_path and any(Path(stats.cache_path).glob("_rounds.predict-*.nbi"))):
+        say("compiling the kernels, once (about half a minute)")
 
 
 def need(extra: str, *modules: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orcast.cli.check import report, verdicts
-from orcast.cli.common import Parts, file, part, say
+from orcast.cli.common import Parts, file, part, say, say_if_compiling
 from orcast.cli.layout import add_columns, bound, names_of, text_columns, told
 
 if TYPE_CHECKING:
@@ -97,7 +97,10 @@ def run(options: argparse.Namespace) -> int:
     state = None
     if options.state is not None:
         state = PanelState.load(options.state) if Path(options.state).exists() else PanelState()
-    layout = tables.located(table, lambda: find_in(table.frame, pending=True, **names_of(options)))
+    # a state can go on with forecasts alone
+    begun = state is not None and len(state) > 0
+    layout = tables.located(table, lambda: find_in(table.frame, pending=begun, **names_of(options)))
+    say_if_compiling()
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", UserWarning)
         result: pl.DataFrame = tables.located(
@@ -139,7 +142,8 @@ def run(options: argparse.Namespace) -> int:
     if not options.quiet:
         print("\n".join([*lines, *([f"written: {', '.join(written)}"] if written else [])]), file=sys.stderr)
     for each in said:
-        say(table.spoken(str(each.message)))
+        if each.category is UserWarning:
+            say(table.spoken(str(each.message)))
     return 1 if look else 0
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import threading
 from typing import Any
 
-from orcast.cli.common import Parts, file, part, say
+from orcast.cli.common import Parts, file, part, say, say_if_compiling
 
 DESCRIPTION = """\
 Recalibrate forecasts as they come: JSON lines in, JSON lines out, each answer flushed, so that any
@@ -24,7 +23,7 @@ Other forecasts are {"mean": 4, "sd": 1}, {"members": [3, 4, 6]}, {"p": 0.7} wit
   "id"      text or a number: which round.  Left out: the series has one round at a time, and a new
             forecast takes the place of one that still waits.
   "y"       may stand beside a forecast: it is the outcome of the earlier round "of", or of the only
-            one that waits, and is booked first.
+            one that waits, and is booked first.  With --state such a line needs an "id".
   "drop"    true: the outcome of this round will never come.
   "x"       features such as {"hour": 14}, for --by.
   "low", "high", "binary", "labels"
@@ -48,9 +47,6 @@ EXAMPLES = """\
   echo '{"forecast": {"mean": 4, "sd": 1}}' | orcast stream
   orcast stream --by hour=0..23      # calibrated in each hour by itself: "x": {"hour": 14}
 """
-
-# The first round takes longer than this only if the kernels have to be compiled.
-PATIENCE = 3.0
 
 
 def add(parts: Parts) -> None:
@@ -97,14 +93,9 @@ def run(options: argparse.Namespace) -> int:
     wanted = _wanted(options)
     if options.sync and options.state is None:
         raise ValueError("expected --state beside --sync, got none")
-    patience = threading.Timer(PATIENCE, say, ("compiling the kernels, once (about half a minute)",))
-    patience.daemon = True
-    patience.start()
-    try:
-        desk = _desk(options, wanted)
-        _warm(desk)
-    finally:
-        patience.cancel()
+    say_if_compiling()
+    desk = _desk(options, wanted)
+    _warm(desk)
     from orcast.streaming.keeper import Keeper
     from orcast.streaming.serve import serve
 

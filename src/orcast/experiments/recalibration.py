@@ -12,8 +12,7 @@ learning rates, of which the paper states none.
 
 **Runs.** ORCA hangs on its start: it has ``tried`` runs at every rate, from starts that differ by 1e-6, and more up to
 ``runs`` at the rate whose first ones had the lowest QCE.  The network and the Hoeffding tree depend on a seed: there
-are ``experts`` of them (10 would not fit into three minutes), every method has a run on each, and ORCA goes through
-them in turn.  The gradient tree and the marginal distribution do not, so a method other than ORCA has one run on them.
+are ``experts`` of them, every method has a run on each, and ORCA goes through them in turn.  The gradient tree and the marginal distribution do not, so a method other than ORCA has one run on them.
 Figures are means over the runs; a deviation is that of single runs, with n - 1.
 
 **What is measured.** All figures of all methods, the expert included, come from the quantiles of the forecasts at
@@ -106,7 +105,7 @@ class Plan:
     """How much is done: experts, rounds, ORCA's rates, its runs at each and in all at the best, seeds of experts.
 
     >>> FULL.steps, FULL.rates, FULL.tried, FULL.runs, FULL.experts
-    (1000, (0.003, 0.01, 0.03, 0.1), 3, 10, 5)
+    (1000, (0.003, 0.01, 0.03, 0.1), 3, 10, 10)
     """
 
     learners: tuple[str, ...] = tuple(LEARNERS)
@@ -116,7 +115,7 @@ class Plan:
     rates: tuple[float, ...] = RATES
     tried: int = 3
     runs: int = 10
-    experts: int = 5
+    experts: int = 10
     perfect: int = 200  # simulated forecasters
 
     def seeds(self, learner: str) -> int:

@@ -317,13 +317,11 @@ class Desk:
 
     def _earlier(self, line: Line, series: Series) -> Id:
         """The round that an outcome beside a forecast is of."""
-        if line.of is not None:
+        if line.id is None and self.strict:
+            raise ValueError("expected an id in a line with both a forecast and an outcome y, got none: "
+                             "with --state a repeat must be told from a new line")  # fmt: skip
+        if line.id is None or line.of is not None:
             return line.of
-        if line.id is None:
-            if self.strict:
-                raise ValueError("expected an id in a line with both a forecast and an outcome y, got none: "
-                                 "with --state a repeat must be told from a new line")  # fmt: skip
-            return None
         if len(series.waiting) > 1:
             raise ValueError(f'expected "of", the id of the round that y belongs to, got none while '
                              f"{len(series.waiting)} rounds wait")  # fmt: skip

@@ -254,8 +254,23 @@ def _at(p: Any, levels: Sequence[str]) -> dict[str, Any]:
 
 
 def text(answer: dict[str, Any]) -> bytes:
-    """An answer as a line."""
+    """An answer as a line; whatever it is, it can be written.
+
+    >>> text({"series": "\\ud800", "mean": float("inf")})
+    b'{"series": "\\\\ud800", "mean": null}\\n'
+    """
     try:
-        return json.dumps(answer, ensure_ascii=False, allow_nan=False, separators=(", ", ": ")).encode() + b"\n"
+        return json.dumps(answer, ensure_ascii=False, allow_nan=False).encode() + b"\n"
     except UnicodeEncodeError:  # half a character, which JSON can write but UTF-8 cannot
-        return json.dumps(answer, allow_nan=False).encode() + b"\n"
+        return json.dumps(_finite(answer), allow_nan=False).encode() + b"\n"
+    except ValueError:
+        return text(_finite(answer))
+
+
+def _finite(value: Any) -> Any:
+    """Without numbers that JSON does not have."""
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
