@@ -27,7 +27,7 @@ def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str
     text = json.dumps({**header, "arrays": described}, allow_nan=False).encode()
     # views, not copies: a state may be large
     body = [
-        np.ascontiguousarray(array, dtype=KINDS[str(described[name][0])]).reshape(-1).view(np.uint8)
+        np.ascontiguousarray(array, dtype=KINDS[str(described[name][0])]).reshape(-1).view(np.uint8).data
         for name, array in arrays.items()
     ]
     checksum = zlib.crc32(text)
