@@ -18,7 +18,7 @@ $(READY): pyproject.toml constraints.txt
 	@touch $@
 
 # numba's cache does not see that a kernel in another file has changed
-$(KERNELS): $(wildcard src/orcast/oracles/_*.py src/orcast/payoffs/_*.py src/orcast/forecasts/_*.py) src/orcast/ledger.py src/orcast/spaces/ordered.py | $(READY)
+$(KERNELS): $(wildcard src/orcast/*/_*.py) src/orcast/ledger.py src/orcast/spaces/ordered.py | $(READY)
 	@find src -name '*.nb[ic]' -delete
 	@touch $@
 
