@@ -40,8 +40,8 @@ def panel(plan: Plan) -> pd.DataFrame:
         last = plan.steps - (int(rng.integers(0, 3)) if s else 0)
         outcomes = {t: _outcome(plan, rng) for t in range(plan.steps + plan.horizons + 1)}
         if not plan.horizons:
-            for t in range(first, last):
-                rows.append({"unique_id": f"s{s}", "ds": t, "y": outcomes[t], **_forecast(plan, rng)})
+            named = ({"unique_id": f"s{s}", "ds": t, "y": outcomes[t]} for t in range(first, last))
+            rows.extend({**row, **_forecast(plan, rng)} for row in named)
             continue
         for c in range(first, last, plan.stride):
             for h in range(1, plan.horizons + 1):

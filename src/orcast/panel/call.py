@@ -307,20 +307,13 @@ class _Call:
     def _outside(self, part: _Part) -> NDArray[np.bool_]:
         """Rows whose outcome is not one that can be."""
         y = part.y
-        if part.shape.ordered:
-            fine = (y >= self.low) & (y <= self.high) & (np.abs(y) <= LARGEST)
-        else:
-            cells = 2 if part.shape.kind == "binary" else len(part.shape.labels)
-            fine = (y >= 0.0) & (y < cells) & (y == np.floor(y))
-        wrong: NDArray[np.bool_] = ~np.isnan(y) & ~fine
-        return wrong
+        wrong: NDArray[np.bool_] = ~np.isnan(y) & ~((y >= self.low) & (y <= self.high) & (np.abs(y) <= LARGEST))
+        return wrong & part.shape.ordered
 
     def _outside_text(self, part: _Part, row: int) -> str:
         whose = _of_series(self.keys[int(self.codes[row])])
-        if part.shape.ordered:
-            low, high = max(self.low[row], -LARGEST), min(self.high[row], LARGEST)
-            return f"outcomes from {low:g} to {high:g}{whose}, got {part.y[row]:g} in row {row}"
-        return f"0 or 1 as outcome{whose}, got {part.y[row]:g} in row {row}"
+        low, high = max(self.low[row], -LARGEST), min(self.high[row], LARGEST)
+        return f"outcomes from {low:g} to {high:g}{whose}, got {part.y[row]:g} in row {row}"
 
     # --- playing
     def play(self, workers: int | None, progress: bool | Progress, replay: bool) -> None:

@@ -122,8 +122,9 @@ def _member_rows(members: Array, space: OrderedSpace) -> Array:
     return rows
 
 
-def first_spread(point: float, space: OrderedSpace) -> float:
-    """The spread of a point forecast none of whose errors is known yet."""
+def first_spreads(points: Array, scale: Array, space: OrderedSpace) -> Array:
+    """The spreads of point forecasts none of whose errors is known yet: of the size of the interval, or of theirs."""
     if isinstance(space, Interval):
-        return FIRST_SPREAD * (space.high - space.low)
-    return FIRST_SPREAD * abs(point) or 1.0
+        return np.full(len(points), FIRST_SPREAD * (space.high - space.low))
+    sizes = FIRST_SPREAD * np.abs(points)
+    return np.where(sizes > 0.0, sizes, 1.0) / np.abs(scale)

@@ -16,12 +16,26 @@ from numpy.typing import NDArray
 from orcast import storage
 from orcast.checks import short
 from orcast.panel.experts import Shape
-from orcast.panel.play import COUNTERS, SERIAL, WAIT_SERIAL, WAIT_SIZE, Stream, Y
+from orcast.panel.play import (
+    ANSWERS,
+    LOST,
+    OK,
+    OUTSIDE,
+    PENDING,
+    SERIAL,
+    STATE,
+    WAIT_SERIAL,
+    WAIT_SIZE,
+    Stream,
+    Y,
+)
 from orcast.panel.streams import Calendar
 from orcast.plain import features_from_json, features_to_json, id_from_plain, plain_id
 from orcast.spaces.base import whole
 
 OWNER = "PanelState"
+# What a row may be remembered as.
+KEPT = (OK, PENDING, OUTSIDE, LOST)
 # What stands for bounds that were given for each series.
 BY_SERIES = {"by": "series"}
 
@@ -93,8 +107,9 @@ class PanelState:
 
     def __repr__(self) -> str:
         series = {key for book in self._models.values() for key, _ in book.streams}
-        models = len(self._models)
-        return f"PanelState({models} models, {len(series)} series, {len(self)} games, {self.pending} rows pending)"
+        counts = {"model": len(self._models), "series": len(series), "game": len(self), "pending row": self.pending}
+        said = (f"{n} {what}{'' if n == 1 or what == 'series' else 's'}" for what, n in counts.items())
+        return f"PanelState({', '.join(said)})"
 
     # --- files
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -106,6 +121,7 @@ class PanelState:
             streams = [book.streams[key] for key in order]
             for part in ("game", "pages", "when", "said"):
                 _stack(arrays, f"{number}/{part}", [getattr(stream, part) for stream in streams])
+            arrays[f"{number}/rows"] = np.array([stream.rows for stream in streams], dtype=np.int64)
             rounds = list(dict.fromkeys((stream.sizes, stream.fields) for stream in streams))
             features = {
                 str(i): [features_to_json(each) for each in stream.features]
@@ -123,7 +139,7 @@ class PanelState:
                 }
             )
         _stack(arrays, "calendar", list(self._calendar.values()))
-        arrays["ends"] = np.array(list(self._ends.values()), dtype=np.float64).reshape(-1, 2)
+        arrays["ends"] = np.array(list(self._ends.values()), dtype=np.float64).ravel()
         header = {
             "class": OWNER,
             "remember": self.remember,
@@ -144,7 +160,7 @@ class PanelState:
         try:
             self = cls(remember=header["remember"])
             self._terms = None if header["terms"] is None else Terms(**header["terms"])
-            ends = arrays["ends"].tolist()
+            ends = arrays["ends"].reshape(-1, 2).tolist()
             self._ends = {id_from_plain(key): (a, b) for key, (a, b) in zip(header["series"], ends, strict=True)}
             for number, data in enumerate(header["models"]):
                 self._models[data["name"]] = _book(number, data, arrays)
@@ -184,13 +200,15 @@ def _text(key: Any) -> str:
 
 def _stack(arrays: dict[str, NDArray[Any]], name: str, parts: Sequence[NDArray[Any]]) -> None:
     """Many arrays as one, and their shapes."""
-    shapes = np.array([(*part.shape, *([1] * (2 - part.ndim))) for part in parts], dtype=np.int64).reshape(-1, 2)
-    arrays[f"{name}/shapes"] = shapes
+    # flat: a file with nothing else in it has no room for sides
+    arrays[f"{name}/shapes"] = np.array(
+        [side for part in parts for side in (*part.shape, *([1] * (2 - part.ndim)))], dtype=np.int64
+    )
     arrays[name] = np.concatenate([part.ravel() for part in parts]) if parts else np.empty(0)
 
 
 def _unstack(arrays: dict[str, NDArray[Any]], name: str, count: int) -> list[NDArray[Any]]:
-    shapes, whole_ = arrays[f"{name}/shapes"], arrays[name]
+    shapes, whole_ = arrays[f"{name}/shapes"].reshape(-1, 2), arrays[name]
     if len(shapes) != count or (shapes < 0).any() or int(shapes.prod(axis=1).sum()) != whole_.size:
         raise ValueError(f"{name} has other shapes")
     cuts = [0, *np.cumsum(shapes.prod(axis=1)).tolist()]
@@ -210,6 +228,8 @@ def _book(number: int, data: dict[str, Any], arrays: dict[str, NDArray[Any]]) ->
     )
     keys = [(id_from_plain(key), id_from_plain(horizon)) for key, horizon in data["streams"]]
     parts = {part: _unstack(arrays, f"{number}/{part}", len(keys)) for part in ("game", "pages", "when", "said")}
+    rows = arrays[f"{number}/rows"].tolist()
+    width = ANSWERS + len(book.shape.outputs)
     rounds = [
         (None if sizes is None else tuple(sizes), tuple((name, kind, tuple(shape)) for name, kind, shape in fields))
         for sizes, fields in data["rounds"]
@@ -217,12 +237,14 @@ def _book(number: int, data: dict[str, Any], arrays: dict[str, NDArray[Any]]) ->
     for i, key in enumerate(keys):
         game, pages, when, said = (parts[part][i] for part in ("game", "pages", "when", "said"))
         game = game.ravel()
-        if len(when) != len(said) or when.shape[1:] != (2,) or len(game) < COUNTERS or pages.shape[1] < WAIT_SIZE:
+        if not (len(when) == len(said) and when.shape[1] == 2 and said.shape[1] == width):
             raise ValueError(f"the stream {key!r} has other shapes")
-        if not set(pages[:, WAIT_SERIAL].tolist()) <= set(said[:, SERIAL].tolist()):
+        if len(pages) and not (pages.shape[1] > WAIT_SIZE and np.isin(pages[:, WAIT_SERIAL], said[:, SERIAL]).all()):
             raise ValueError(f"the stream {key!r} has forgotten a row that waits")
+        if not np.isin(said[:, STATE], KEPT).all():
+            raise ValueError(f"the stream {key!r} has rows in no known state")
         sizes, fields = rounds[data["round"][i]]
         features = data["features"].get(str(i))
         waiting = [None] * len(pages) if features is None else [features_from_json(each) for each in features]
-        book.streams[key] = Stream(game, pages, when, said, sizes, fields, waiting)
+        book.streams[key] = Stream(game, pages, when, said, rows[i], sizes, fields, waiting)
     return book

@@ -128,7 +128,7 @@ def _refuse_twice(order: Codes, columns: Sequence[NDArray[Any]], keys: Sequence[
     key = keys[int(columns[0][a])]
     whose = "" if key is None else f" of series {key!r}"
     more = f" (and {int(same.sum()) - 1} more such pairs)" if same.sum() > 1 else ""
-    asked = "" if len(columns) > 3 or columns[-1] is not columns[-2] else "; a column of cutoffs is named by cutoff="
+    asked = "; a column of cutoffs is named by cutoff=" if columns[-1] is columns[-2] else ""
     raise ValueError(
         f"expected one row{whose} for each time and cutoff, got rows {a} and {b} for {times.show(times.values[a])}"
         f"{more}{asked}"

@@ -17,7 +17,8 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import IO, Any
 
-from orcast.panel.play import Batch, Table, Told, play_batch
+from orcast.panel.play import Batch, Told, play_batch
+from orcast.panel.table import Table
 from orcast.payoffs import payoff_from_plain
 
 BOOT = "import sys; sys.path[:] = {path!r}; from orcast.panel.workers import serve; serve()"
