@@ -7,8 +7,10 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -40,11 +42,50 @@ def panel(series: int, steps: int, seed: int = 0) -> Frame:
     return columns | {f"q{level:.1f}": table[:, i] for i, level in enumerate(LEVELS)}
 
 
+class Memory:
+    """The most memory that a process and those it started had at a time, in bytes; looked at ten times a second.
+
+    What the system calls the maximum of a child would include what its parent had when it was started.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self.pid, self.most = pid, 0.0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Memory:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._stop.wait(0.1):
+            self.most = max(self.most, self._now())
+
+    def _now(self) -> float:
+        parents, sizes = {}, {}
+        for status in Path("/proc").glob("[0-9]*/status"):
+            try:
+                lines = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
+            except OSError:
+                continue  # it has ended
+            pid = int(status.parent.name)
+            parents[pid] = int(lines["PPid"])
+            sizes[pid] = 1024.0 * float(lines.get("VmRSS", "0 kB").split()[0])
+        total = 0.0
+        for pid, size in sizes.items():
+            above = pid
+            while above not in (0, 1, self.pid):
+                above = parents.get(above, 0)
+            total += size if above == self.pid else 0.0
+        return total
+
+
 def work(series: int, steps: int, workers: int, kind: str) -> dict[str, float]:
     """Recalibrate a panel in this process and its workers; seconds and memory."""
-    import resource
-    from time import perf_counter
-
     import orcast as oc
 
     if kind == "polars":
@@ -53,13 +94,12 @@ def work(series: int, steps: int, workers: int, kind: str) -> dict[str, float]:
         import pandas as frames
     oc.recalibrate(frames.DataFrame(panel(2, 5)), low=0, high=100, workers=1)  # compiles
     frame = frames.DataFrame(panel(series, steps))
-    begin = perf_counter()
-    out = oc.recalibrate(frame, low=0, high=100, workers=workers)
-    seconds = perf_counter() - begin
+    with Memory(os.getpid()) as memory:
+        begin = perf_counter()
+        out = oc.recalibrate(frame, low=0, high=100, workers=workers)
+        seconds = perf_counter() - begin
     assert len(out) == series * steps
-    own = 1024.0 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    most = 1024.0 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    return {"seconds": seconds, "own": own, "bytes": own + (most * workers if workers > 1 else 0.0)}
+    return {"seconds": seconds, "bytes": memory.most}
 
 
 def apart(series: int, steps: int, workers: int, kind: str) -> dict[str, float]:
@@ -86,35 +126,14 @@ def command(rows: int, folder: Path) -> dict[str, float]:
     frame = pl.DataFrame(panel(FILE_SERIES, rows // FILE_SERIES))
     path = folder / "long.csv"
     frame.write_csv(path)
-    code = (
-        "import resource, sys; from orcast.cli import main; code = main(sys.argv[1:]);"
-        "own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss;"
-        "most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss;"
-        "print(own, most, file=sys.stderr); sys.exit(code)"
-    )
-    script = folder / "run.py"
-    script.write_text("if __name__ == '__main__':\n    " + code + "\n", encoding="utf-8")
-    from time import perf_counter
-
+    size = float(frame.estimated_size())
+    del frame
+    asked = ["recalibrate", str(path), "--out", str(folder / "out.csv"), "--low=0", "--high=100", "--quiet"]
     begin = perf_counter()
-    done = subprocess.run(
-        [
-            sys.executable,
-            str(script),
-            "recalibrate",
-            str(path),
-            "--out",
-            str(folder / "out.csv"),
-            "--low=0",
-            "--high=100",
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    seconds = perf_counter() - begin
-    own, most = (1024.0 * float(part) for part in done.stderr.split()[-2:])
-    return {"seconds": seconds, "own": own, "worker": most, "frame": float(frame.estimated_size())}
+    with subprocess.Popen([sys.executable, "-m", "orcast", *asked]) as process, Memory(process.pid) as memory:
+        code = process.wait()
+    assert code == 0
+    return {"seconds": perf_counter() - begin, "bytes": memory.most, "frame": size}
 
 
 def measure(quick: bool = False) -> Iterator[Line | Remark]:
@@ -134,11 +153,12 @@ def measure(quick: bool = False) -> Iterator[Line | Remark]:
     with tempfile.TemporaryDirectory() as folder:
         few = command(FILE_ROWS // 50 if quick else FILE_ROWS // 5, Path(folder))
         many = command(FILE_ROWS // 10 if quick else FILE_ROWS, Path(folder))
-    growth = (many["own"] - few["own"]) / (many["frame"] - few["frame"])
     yield Line(
-        "orcast recalibrate FILE.csv", "seconds", many["seconds"], form=".1f",
-        note="; ".join(f"{what} {many[what] / 1e6:,.0f} MB" for what in ("frame", "own", "worker")),
-    )  # fmt: skip
+        "orcast recalibrate FILE.csv",
+        "seconds",
+        many["seconds"],
+        form=".1f",
+        note=f"frame {many['frame'] / 1e6:,.0f} MB, all processes {many['bytes'] / 1e6:,.0f} MB",
+    )
+    growth = (many["bytes"] - few["bytes"]) / (many["frame"] - few["frame"])
     yield Line("orcast recalibrate FILE.csv", "memory growth / frame's growth", growth, form=".2f")
-    worker = (many["worker"] - few["worker"]) / (many["frame"] - few["frame"])
-    yield Line("orcast recalibrate FILE.csv", "a worker's growth / frame's growth", worker, form=".2f")

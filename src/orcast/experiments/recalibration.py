@@ -12,7 +12,8 @@ learning rates, of which the paper states none.
 
 **Runs.** ORCA hangs on its start: it has ``tried`` runs at every rate, from starts that differ by 1e-6, and more up to
 ``runs`` at the rate whose first ones had the lowest QCE.  The network and the Hoeffding tree depend on a seed: there
-are ``experts`` of them, every method has a run on each, and ORCA goes through them in turn.  The gradient tree and the marginal distribution do not, so a method other than ORCA has one run on them.
+are ``experts`` of them, every method has a run on each, and ORCA goes through them in turn.  The gradient tree and the
+marginal distribution do not, so a method other than ORCA has one run on them.
 Figures are means over the runs; a deviation is that of single runs, with n - 1.
 
 **What is measured.** All figures of all methods, the expert included, come from the quantiles of the forecasts at
