@@ -455,3 +455,12 @@ def test_a_round_that_waits_while_others_are_booked_continues(
     masses = [twin.predict(expert).mass.tolist() for twin in twins]
     assert masses[0] == masses[1] == masses[2]
     assert twins[0].guarantee == twins[1].guarantee == twins[2].guarantee
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="there is no /dev/zero here")
+def test_a_device_or_a_folder_is_no_state_file(tmp_path: Path) -> None:
+    for place in ("/dev/zero", str(tmp_path)):
+        with pytest.raises(ValueError, match="expected an orcast state file, got what is not a file"):
+            storage.read(place)
+        with pytest.raises(ValueError, match="expected a place for a state file, got what is not a file"):
+            storage.write(place, {}, {})

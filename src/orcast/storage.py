@@ -36,6 +36,8 @@ def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str
     size = sum(part.nbytes for part in body)
     prefix = MAGIC + b"".join(number.to_bytes(8, "little") for number in (VERSION, len(text), size, checksum))
     target = Path(path)
+    if target.exists() and not target.is_file():
+        raise ValueError(f"expected a place for a state file, got what is not a file: {path}")
     if not target.parent.is_dir():
         raise FileNotFoundError(f"expected a folder that exists, got {target.parent}")
     handle, beside = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
@@ -61,6 +63,8 @@ def _umask() -> int:
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Read a state file, or say in one sentence why not."""
+    if Path(path).exists() and not Path(path).is_file():
+        raise ValueError(f"expected an orcast state file, got what is not a file: {path}")
     data = Path(path).read_bytes()
     start = len(MAGIC) + 32
     if not data.startswith(MAGIC):
