@@ -47,7 +47,7 @@ def test_a_history_is_told_as_its_rounds_are(name: str) -> None:
         assert p.certificate.promised == played.promised[t]
         if isinstance(p, oc.Forecast):
             assert p.quantile(AT).tolist() == played.rows[t].tolist()
-            assert (p.mean(), p.std()) == (played.mean[t], played.std[t])
+            assert p.to_normal() == (played.mean[t], played.sd[t])
         single.update(y)
         told = single.guarantee
         assert told.miscalibration == played.miscalibration[t]
@@ -102,3 +102,15 @@ def test_the_compiled_reading_is_the_obvious_one(
     # quadrature is exact for squares, in open-ended cells too
     assert p.mean() == pytest.approx(p.expect(lambda y: y), rel=1e-9)
     assert p.var() == pytest.approx(p.expect(lambda y: (y - p.mean()) ** 2), rel=1e-9)
+
+
+@pytest.mark.parametrize("space", [oc.Line(), oc.HalfLine(-100.0), oc.Interval(-1000.0, 1000.0)])
+def test_a_normal_forecast_comes_back_as_the_normal_it_was(space: Any) -> None:
+    """Tails that are made for surprises do not count in what is told as mean and deviation."""
+    p = oc.Recalibrator(space).predict(oc.Normal(4.0, 1.0))
+    assert p.to_normal() == pytest.approx((4.0, 1.0), abs=0.02)
+    assert p.std() > 1.02
+    q = p.quantile(np.arange(1, 100) / 100)
+    z = oc.Normal(0.0, 1.0).quantile(np.arange(1, 100) / 100)
+    slope, middle = np.polyfit(z, q, 1)
+    assert p.to_normal() == pytest.approx((middle, slope))

@@ -52,9 +52,10 @@ class Waiting:
 class Played(NamedTuple):
     """A history that was played, an entry a round.
 
-    ``rows`` are quantiles, or probabilities; ``mean`` and ``std`` those of the forecasts (nan on spaces that have
-    none).  ``holds`` says whether each certificate held and ``promised`` bounds the miscalibration after the round:
-    both were known before its outcome.  ``miscalibration`` is what it was after it.
+    ``rows`` are quantiles, or probabilities; ``mean`` and ``sd`` those of the normal nearest to each forecast, as in
+    `Forecast.to_normal` (nan on spaces without numbers).  ``holds`` says whether each certificate held and
+    ``promised`` bounds the miscalibration after the round: both were known before its outcome.  ``miscalibration`` is
+    what it was after it.
 
     >>> import orcast as oc
     >>> recal = oc.Recalibrator(oc.Interval(0, 1))
@@ -65,7 +66,7 @@ class Played(NamedTuple):
 
     rows: Array
     mean: Array
-    std: Array
+    sd: Array
     holds: NDArray[np.bool_]
     promised: Array
     miscalibration: Array
@@ -76,7 +77,7 @@ class Played(NamedTuple):
         return cls(
             rows,
             tales[:, _ledger.TOLD_MEAN].copy(),
-            tales[:, _ledger.TOLD_STD].copy(),
+            tales[:, _ledger.TOLD_SD].copy(),
             tales[:, _ledger.TOLD_HOLDS] > 0.0,
             tales[:, _ledger.TOLD_PROMISED].copy(),
             tales[:, _ledger.TOLD_MISCALIBRATION].copy(),
@@ -420,7 +421,7 @@ class Forecaster:
                 tales[t, _ledger.TOLD_PROMISED] = page.note[_ledger.PROMISED]
                 if ordered:
                     played.append(p.quantile(wanted))
-                    tales[t, _ledger.TOLD_MEAN], tales[t, _ledger.TOLD_STD] = p.mean(), p.std()
+                    tales[t, _ledger.TOLD_MEAN], tales[t, _ledger.TOLD_SD] = p.to_normal()
                 else:
                     played.append(p.probability() if isinstance(self.space, Binary) else p.mass)
                 engine.update(page, y)

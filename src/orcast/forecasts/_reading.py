@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import ndtri
 
 from orcast.compiled import kernel
+
+PERCENTS = np.arange(1, 100) / 100.0
+SCORES = ndtri(PERCENTS)
+SQUARES = float(SCORES @ SCORES)
 
 
 @kernel
@@ -72,3 +77,18 @@ def mean_and_variance(n, left, right, mass, open_low, open_high):
             b = right[k] - mean
             square += mass[k] * (a * a + a * b + b * b) / 3.0
     return mean, square / whole
+
+
+@kernel
+def nearest_normal(n, left, right, mass, open_low, open_high):
+    """Mean and standard deviation of the normal whose percentiles are nearest to the forecast's, by least squares."""
+    q = np.empty(PERCENTS.shape[0])
+    read_quantiles(n, left, right, mass, open_low, open_high, PERCENTS, q)
+    mean = 0.0
+    for i in range(q.shape[0]):
+        mean += q[i]
+    mean /= q.shape[0]
+    spread = 0.0
+    for i in range(q.shape[0]):
+        spread += SCORES[i] * (q[i] - mean)
+    return mean, spread / SQUARES

@@ -340,6 +340,19 @@ class Forecast(Issued):
         return float((lower + upper).sum()) / 3.0 + float(gaps.sum()) + float(beyond)
 
     # --- export
+    def to_normal(self) -> tuple[float, float]:
+        """Mean and standard deviation of the normal distribution nearest to it: least squares on the percentiles,
+
+            mean = average of q_a,    sd = sum of z_a (q_a - mean) / sum of z_a^2,    a = 0.01, ..., 0.99
+
+        so that a normal forecast that needs no correction comes back as it was.  ``mean`` and ``std`` are those of the
+        whole distribution instead, whose tails are made for surprises: far out, little mass counts much.
+        """
+        from orcast.forecasts._reading import nearest_normal
+
+        mean, sd = nearest_normal(*self._plain)
+        return float(mean), float(sd)
+
     def to_quantiles(self, levels: Iterable[float] | None = None) -> dict[float, float]:
         """A quantile grid, by level; at 0.01, 0.02, ..., 0.99 unless told otherwise."""
         grid = [float(a) for a in (PERCENTS if levels is None else levels)]

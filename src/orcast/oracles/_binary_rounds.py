@@ -233,7 +233,7 @@ def run(rules, state, words, contexts, outcomes, rnd, played, tales):
         p = rnd[PLAYED]
         played[t] = p
         tales[t, _ledger.TOLD_MEAN] = p
-        tales[t, _ledger.TOLD_STD] = math.sqrt(p * (1.0 - p))
+        tales[t, _ledger.TOLD_SD] = math.sqrt(p * (1.0 - p))
         tales[t, _ledger.TOLD_HOLDS] = rnd[NOTE_AT + _ledger.HOLDS]
         tales[t, _ledger.TOLD_PROMISED] = rnd[NOTE_AT + _ledger.PROMISED]
         update(rules, state, rnd, 0.0, outcomes[t])

@@ -13,7 +13,7 @@ import numpy as np
 
 from orcast import ledger as _ledger
 from orcast.compiled import kernel
-from orcast.forecasts._reading import mean_and_variance
+from orcast.forecasts._reading import nearest_normal
 from orcast.forecasts._reading import read_quantiles as read_forecast
 from orcast.oracles import _groups, _tracker
 from orcast.oracles._cells import build_cells, crps, cut_cells, expected_crps, locate, mean_of, read_quantiles, rebin
@@ -434,11 +434,11 @@ def record(rules, rnd, levels, row, tale):
     n = int(rnd.info[CELLS])
     low, high = rules.low == -np.inf, rules.high == np.inf
     read_forecast(n, cells[LEFT], cells[RIGHT], cells[PLAYED], low, high, levels, row)
-    mean, variance = mean_and_variance(n, cells[LEFT], cells[RIGHT], cells[PLAYED], low, high)
+    mean, spread = nearest_normal(n, cells[LEFT], cells[RIGHT], cells[PLAYED], low, high)
     tale[_ledger.TOLD_HOLDS] = rnd.note[_ledger.HOLDS]
     tale[_ledger.TOLD_PROMISED] = rnd.note[_ledger.PROMISED]
     tale[_ledger.TOLD_MEAN] = mean
-    tale[_ledger.TOLD_STD] = math.sqrt(variance)
+    tale[_ledger.TOLD_SD] = spread
 
 
 @kernel

@@ -256,7 +256,9 @@ class _Play:
         self.said[entries.at[dropped], STATE] = OUTSIDE
         self.said[entries.at[lost], STATE] = LOST
         self.entries = entries
-        self.open = np.setdiff1d(np.arange(len(entries.at)), events[events[:, 0] != PREDICT, 1])
+        still = np.ones(len(entries.at), dtype=bool)
+        still[settled] = still[dropped] = False
+        self.open = np.flatnonzero(still)
         self._look_ahead()
 
     def _entries(self) -> _Entries:
@@ -334,7 +336,7 @@ class _Play:
         if not self.shape.ordered:
             said[:, ANSWERS:] = self.seat.quantiles
             return
-        mean, std = tales[:, _ledger.TOLD_MEAN], tales[:, _ledger.TOLD_STD]
+        mean, std = tales[:, _ledger.TOLD_MEAN], tales[:, _ledger.TOLD_SD]
         for i, levels in enumerate(deal.levels):
             at = np.flatnonzero(deal.which == i)
             rows = new + at

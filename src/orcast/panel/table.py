@@ -358,7 +358,7 @@ class Slow:
         if isinstance(space, OrderedSpace):
             levels = deal.levels[deal.which[t]]
             self.quantiles[t, : len(levels)] = p.quantile(levels)
-            tale[_ledger.TOLD_MEAN], tale[_ledger.TOLD_STD] = p.mean(), p.std()
+            tale[_ledger.TOLD_MEAN], tale[_ledger.TOLD_SD] = p.to_normal()
         else:
             self.quantiles[t] = p.probability() if shape.kind == "binary" else p.mass
 

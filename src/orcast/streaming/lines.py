@@ -231,7 +231,7 @@ def told(given: Given, p: Any, levels: Sequence[str] = ()) -> dict[str, Any]:
         return {"forecast": {"p": p.probability()}}
     if given.form == "probabilities":
         return {"forecast": {"probabilities": p.to_dict()}}
-    mean, sd = p.mean(), p.std()
+    mean, sd = p.to_normal()
     also: dict[str, Any] = {}
     if given.form == "quantiles":
         form: dict[str, Any] = _at(p, levels or given.keys)
