@@ -386,7 +386,7 @@ def test_verdict_says_before_and_after() -> None:
     assert f"({found.relative_low:+.1%} to {found.relative_high:+.1%})" in lines[6].replace("95% interval ", "")
     assert lines[7:] == [
         "The promise held after every outcome: in the end the miscalibration was 0.0200, at most 0.0500 was promised.",
-        "2 outcomes were beyond the bounds and left out.",
+        "2 of 1,202 outcomes were beyond the bounds and left out.",
         "1 row has no forecast.",
         "3 forecasts wait for their outcome.",
     ]
@@ -491,6 +491,57 @@ def test_calibrated_forecasts_are_rarely_faulted() -> None:
         q, y = normal(300, seed)
         faulted += "What is wrong" in said(Evidence.of(q, y, levels=LEVELS))
     assert faulted <= 9
+
+
+def test_what_was_left_out_comes_first_if_it_is_much() -> None:
+    q, y = normal(500)
+    assert verdict(Evidence.of(q, y, levels=LEVELS, outside=150))[0] == (
+        "150 of 650 outcomes were beyond the bounds and left out."
+    )
+    assert verdict(Evidence.of(q, y, levels=LEVELS, outside=3))[0].startswith("The 90% interval")
+
+
+def test_of_many_intervals_the_one_that_people_know_is_told() -> None:
+    levels = np.arange(1, 100) / 100
+    rng = np.random.default_rng(0)
+    z = np.sort(rng.normal(size=100_000))[::1000][1:]
+    evidence = Evidence.of(np.tile(z, (800, 1)), rng.normal(size=800), levels=levels)
+    assert verdict(evidence)[0].startswith("The 90% interval")
+    assert verdict(evidence)[1].startswith("The 50% interval")
+    assert rolling(evidence).share == pytest.approx(0.9)
+    assert by_series(evidence).share == pytest.approx(0.9)
+
+
+def test_what_lies_beyond_chance_is_not_passed_over() -> None:
+    """Between what chance does in 19 of 20 cases and in 99 of 100, no fault is named, but that is said."""
+    q, y = normal(4000)
+    for stretch in np.linspace(1.0, 1.2, 81):
+        evidence = Evidence.of(q / 2, y, after=stretch * q, levels=LEVELS)
+        low, high = (float(end) for end in band(4000, 0.9))
+        beyond = not low <= coverage(evidence, 0.9, "after") <= high
+        text = said(evidence)
+        if beyond and "After, nothing" in text:
+            assert "though not all is within what chance allows" in text
+            break
+    else:
+        raise AssertionError("expected a stretch between the two bands")
+
+
+def test_the_promise_of_a_panel_is_told_too() -> None:
+    q, y = normal(1000)
+    text = said(
+        Evidence.of(
+            q,
+            y,
+            after=q,
+            levels=LEVELS,
+            series=np.repeat(np.arange(10), 100),
+            promised=np.tile(np.linspace(2.0, 0.5, 100), 10),
+            miscalibration=np.tile(np.linspace(1.0, 0.1, 100), 10),
+        )
+    )
+    assert "(the median of them) was 0.1000, at most 0.5000 was promised" in text
+    assert "So early the promise says little" in text
 
 
 def test_many_outcomes_do_not_make_trifles_faults() -> None:

@@ -30,7 +30,12 @@ def add(parts: Parts) -> None:
         description="Say in words how well calibrated the forecasts in a file are.  Nothing is changed.",
         examples=EXAMPLES,
     )
-    file(check, "file", metavar="FILE", help="a table, .csv or .parquet, with a row for each forecast; - is stdin")
+    file(
+        check,
+        "file",
+        metavar="FILE",
+        help="a table, .csv, .csv.gz, .tsv or .parquet, with a row for each forecast; - is stdin",
+    )
     file(check, "--report", metavar="HTML", help="write a report with pictures")
     add_columns(check)
     check.set_defaults(run=run)
@@ -54,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
     if options.report:
         report(options.report, found, table.name)
         print(f"written: {options.report}", file=sys.stderr)
-    return 0
+    return 1 if any(evidence.outside for evidence in found) else 0
 
 
 def verdicts(found: Sequence[Evidence]) -> list[str]:

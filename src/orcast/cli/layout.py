@@ -97,10 +97,14 @@ def told(table: Table, layout: Layout, series: int) -> list[str]:
     lines = [f"{table.name}: {rows}{whose}"]
     parts = {"outcome": layout.y, "series": ", ".join(map(str, layout.series)), "time": layout.time}
     parts |= {"cutoff": layout.cutoff, "horizon": layout.horizon}
-    lines += [f"  {what:<10}{name}" for what, name in parts.items() if name]
-    for form in layout.forms:
-        lines.append(f"  {form.model or 'forecast':<10}{described(form)}")
-    return lines
+    parts |= {form.model or "forecast": described(form) for form in layout.forms}
+    used = {layout.y, layout.time, layout.cutoff, layout.horizon, *layout.series}
+    used |= {column for form in layout.forms for column in (*form.columns, form.mean)}
+    used |= set(layout.earlier(table.frame.columns))
+    rest = [str(column) for column in table.frame.columns if column not in used]
+    parts["not used"] = ", ".join(rest) if len(rest) <= 8 else f"{', '.join(rest[:8])} and {len(rest) - 8} more"
+    wide = max(len(what) for what, name in parts.items() if name)
+    return lines + [f"  {what:<{wide}}  {name}" for what, name in parts.items() if name]
 
 
 def described(form: Form) -> str:

@@ -92,6 +92,11 @@ class Evidence:
                 what = "finite quantiles" if self.kind == "quantiles" else "probabilities between 0 and 1"
                 raise ValueError(f"expected {what} {side}, got {float(rows[~good][0])!r}")
 
+    def __repr__(self) -> str:
+        after = "" if self.after is None else ", before and after"
+        series = f" of {len(self.names):,} series" if len(self.names) > 1 else ""
+        return f"Evidence({self.model!r}: {self.rows:,} outcomes{series}, {self.kind}{after})"
+
     @classmethod
     def of(
         cls,

@@ -21,11 +21,18 @@ MANY = 200_000
 
 
 def collect(
-    frame: Any, layout: Layout | None = None, *, low: Any = None, high: Any = None, recalibrated: bool = True
+    frame: Any,
+    layout: Layout | None = None,
+    *,
+    low: Any = None,
+    high: Any = None,
+    recalibrated: bool = True,
+    **names: Any,
 ) -> list[Evidence]:
     """Evidence of each model in a frame, which may hold what came out of a recalibration too.
 
-    ``layout`` says what the columns are; they are found by their names otherwise (`orcast.panel.columns.find_in`).
+    Columns are found by their names, and by what ``y``, ``model``, ``series``, ``time``, ``cutoff`` and ``horizon`` say
+    of them, as in `orcast.recalibrate`; or ``layout`` says what they are (`orcast.panel.columns.find_in`).
     ``low`` and ``high`` are numbers, names of columns, or numbers by series.  Quantiles are compared at the levels that
     both sides have.  A mean and a spread are read as a normal distribution and members as an ensemble, unless
     quantiles came out; a point forecast as normal, with the spread of its own errors known by then.
@@ -43,7 +50,9 @@ def collect(
     from orcast.panel.frame import INDEX, Frame
 
     if layout is None:
-        layout = find_in(frame)
+        layout = find_in(frame, **names)
+    elif names:
+        raise TypeError(f"expected a layout or {', '.join(f'{name}=' for name in names)}, got both")
     table = Frame(frame)
     codes, keys = table.keys(layout.series)
     dated = INDEX if table.dated else None

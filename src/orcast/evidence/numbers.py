@@ -45,11 +45,12 @@ def ends_of(evidence: Evidence, share: float) -> tuple[int, int]:
 
 
 def picked(evidence: Evidence) -> tuple[float, ...]:
-    """The widest interval, and of the others the one nearest to a half."""
+    """The interval nearest to 90%, which people know, and of the others the one nearest to a half."""
     there = shares(evidence)
     if len(there) < 2:
         return there
-    return there[-1], min(there[:-1], key=lambda share: abs(share - 0.5))
+    main = min(there, key=lambda share: (round(abs(share - 0.9), 9), -share))
+    return main, min((share for share in there if share != main), key=lambda share: abs(share - 0.5))
 
 
 def coverage(evidence: Evidence, share: float, side: str = "before") -> float:

@@ -131,7 +131,7 @@ class Rolling:
 def rolling(evidence: Evidence, share: float | None = None, *, window: int | None = None, points: int = 400) -> Rolling:
     """Coverage of a central interval over the last ``window`` forecasts, all series together in the order of time.
 
-    The widest interval and a tenth of the rows (100 at least) if not said otherwise; at most ``points`` points.
+    The interval nearest to 90% and a tenth of the rows (100 at least) if not said otherwise; at most ``points`` points.
 
     >>> found = rolling(Evidence.of([[0.0, 1.0]] * 4, [0.5, 2.0, 0.5, 0.5], levels=[0.25, 0.75]), window=2)
     >>> found.before
@@ -141,7 +141,7 @@ def rolling(evidence: Evidence, share: float | None = None, *, window: int | Non
     there = shares(evidence)
     if share is None and not there:
         raise ValueError(f"expected quantiles at symmetric levels for an interval, got levels {short(evidence.levels)}")
-    chosen = there[-1] if share is None else share
+    chosen = picked(evidence)[0] if share is None else share
     rows = evidence.rows
     size = max(100, rows // 10) if window is None else int(number(window, "window", 1, 1e12))
     size = max(1, min(size, rows))
@@ -171,7 +171,7 @@ class SeriesTable:
     """The series of a panel, the worst first; each array has an entry a series, ``*_after`` is None in a check.
 
     ``error`` is as in `error`, ``limit`` what chance allows it (`SURE`), ``outside`` whether it is above.  ``coverage``
-    is that of the widest interval, ``share``; None for probabilities.
+    is that of the interval nearest to 90%, ``share``; None for probabilities.
     """
 
     names: tuple[str, ...]
@@ -212,15 +212,15 @@ def by_series(evidence: Evidence) -> SeriesTable:
     limits: dict[str, Vector] = {}
     covered: dict[str, Vector] = {}
     losses: dict[str, Vector] = {}
-    widest = shares(evidence)[-1] if shares(evidence) else None
+    main = picked(evidence)[0] if shares(evidence) else None
     for side in evidence.sides:
         count = rows[there]
         if evidence.kind == "quantiles":
             hits = tally(evidence, side)[there] / count[:, None]
             errors[side] = ((hits - evidence.levels) ** 2).sum(axis=1)
             limits[side] = chance_limit(evidence, count)
-            if widest is not None:
-                lower, upper = ends_of(evidence, widest)
+            if main is not None:
+                lower, upper = ends_of(evidence, main)
                 covered[side] = hits[:, upper] - hits[:, lower]
         else:
             gaps, variances, _ = (part[there].reshape(there.size, -1) for part in bins_of(evidence, side))
@@ -238,7 +238,7 @@ def by_series(evidence: Evidence) -> SeriesTable:
     return SeriesTable(
         names=tuple(evidence.names[i] for i in there[order]),
         rows=rows[there][order],
-        share=widest,
+        share=main,
         coverage_before=sort(covered, "before"),
         coverage_after=sort(covered, "after"),
         error_before=errors["before"][order],

@@ -11,6 +11,8 @@ from orcast.evidence.views import by_series
 
 # With very many outcomes everything is beyond chance.  A smaller fault of a frequency is not worth a word.
 TRIFLE = 0.005
+# Outcomes beyond the bounds are the first thing to say if there are more than this share of them.
+MANY = 0.02
 # What is called a fault is outside of what chance does in 99 of 100 cases: several are looked for.
 CLEAR, SIGMAS = 0.99, 2.576
 
@@ -25,9 +27,13 @@ def verdict(evidence: Evidence) -> list[str]:
     'The 90% interval covered 68.4% of 1,000 outcomes; after recalibration 91.4% (88.1% to 91.8% would be chance).'
     """
     if evidence.rows == 0:
-        return ["No outcome is known yet, so there is nothing to judge by.", *_on_rest(evidence)]
+        some = "No row has both a forecast and an outcome" if evidence.missing else "No outcome is known yet"
+        return [*_on_left_out(evidence), f"{some}, so there is nothing to judge by.", *_on_rest(evidence)]
     said = _on_intervals(evidence) if evidence.kind == "quantiles" else _on_averages(evidence)
+    left_out = _on_left_out(evidence)
+    many = evidence.outside > MANY * (evidence.rows + evidence.outside)
     return [
+        *(left_out if many else []),
         *said[:1],
         *_on_size(evidence),
         *said[1:],
@@ -37,6 +43,7 @@ def verdict(evidence: Evidence) -> list[str]:
         *_on_accuracy(evidence),
         *_on_series(evidence),
         *_on_promise(evidence),
+        *([] if many else left_out),
         *_on_rest(evidence),
     ]
 
@@ -105,13 +112,32 @@ def _on_faults(evidence: Evidence) -> list[str]:
     if not after:
         if found["before"]:
             return [f"What is wrong: {_and(found['before'])}."]
-        return ["Nothing is clearly wrong."]
-    if not found["before"] and not found["after"]:
+        return [
+            "Nothing is clearly wrong, though not all is within what chance allows."
+            if _strays(evidence, "before")
+            else "Nothing is clearly wrong."
+        ]
+    left = _strays(evidence, "after")
+    if not found["before"] and not found["after"] and not left:
         return ["Nothing was clearly wrong before, and nothing is after."]
     lines = [f"Before, {_and(found['before'])}."] if found["before"] else []
     if found["after"]:
         return [*lines, f"After, {_and(found['after'])}."]
+    if left:
+        return [*lines, "After, nothing is clearly wrong, though not all is within what chance allows."]
     return [*lines, "After, nothing is clearly wrong."]
+
+
+def _strays(evidence: Evidence, side: str) -> bool:
+    """Whether a number that is told lies beyond what a calibrated forecaster shows in 19 of 20 cases."""
+    trifle = TRIFLE**2 * evidence.levels.size if evidence.kind == "quantiles" else TRIFLE
+    if error(evidence, side) > max(limit_of(evidence, side), trifle):
+        return True
+    for share in picked(evidence) if evidence.kind == "quantiles" else ():
+        low, high = (float(end) for end in band(evidence.rows, share))
+        if not min(low, share - TRIFLE) <= coverage(evidence, share, side) <= max(high, share + TRIFLE):
+            return True
+    return False
 
 
 def _faults(evidence: Evidence, side: str, *, was: bool) -> list[str]:
@@ -254,9 +280,12 @@ def _on_promise(evidence: Evidence) -> list[str]:
         broken = int(np.count_nonzero(happened > promised * (1.0 + 1e-9)))
         alone = len(evidence.names) == 1 and not evidence.overlap
         if promised.size and not broken:
-            last = f": in the end the miscalibration was {happened[-1]:.4f}, at most {promised[-1]:.4f} was promised"
-            lines.append(f"The promise held after every outcome{last if alone else ''}.")
-            if alone and promised[-1] >= 0.3:
+            last = np.unique(evidence.series[there][::-1], return_index=True)[1]
+            end, reached = (float(np.median(values[::-1][last])) for values in (promised, happened))
+            which = "the miscalibration" if alone else "the miscalibration of a series (the median of them)"
+            told = f"in the end {which} was {reached:.4f}, at most {end:.4f} was promised"
+            lines.append(f"The promise held after every outcome: {told}.")
+            if end >= 0.3:
                 lines.append(
                     "So early the promise says little; it tightens with the square root of the outcomes' number."
                 )
@@ -272,6 +301,15 @@ def _on_promise(evidence: Evidence) -> list[str]:
     return lines
 
 
+def _on_left_out(evidence: Evidence) -> list[str]:
+    """Outcomes that do not count."""
+    if not evidence.outside:
+        return []
+    beyond = "was" if evidence.outside == 1 else "were"
+    whole = evidence.rows + evidence.outside
+    return [f"{evidence.outside:,} of {_outcomes(whole)} {beyond} beyond the bounds and left out."]
+
+
 def _on_rest(evidence: Evidence) -> list[str]:
     lines = []
     if evidence.point and evidence.rows:
@@ -279,14 +317,9 @@ def _on_rest(evidence: Evidence) -> list[str]:
             "A point forecast has no intervals: those before are what its own past errors gave, once there were some."
         )
     if evidence.moments and evidence.rows:
-        lines.append(
-            "What came out is read as a normal distribution with that mean and spread; levels= gives quantiles."
-        )
+        lines.append("What came out is read as a normal distribution with that mean and spread; levels give quantiles.")
     if evidence.overlap and evidence.rows:
         lines.append("Forecasts several steps ahead overlap, so chance allows somewhat more than is said here.")
-    if evidence.outside:
-        beyond = "was" if evidence.outside == 1 else "were"
-        lines.append(f"{_outcomes(evidence.outside).capitalize()} {beyond} beyond the bounds and left out.")
     if evidence.missing:
         lines.append(f"{evidence.missing:,} row{' has' if evidence.missing == 1 else 's have'} no forecast.")
     if evidence.waiting:
