@@ -54,7 +54,7 @@ START, SIZE, GROUPS, PLACES, CONTEXT, ONE_SIDED = 0, 1, 2, 3, 4, 5
 WORST, OVERDRAFT, BOUND, ALLOWED, HOLDS, ROOT, ROOTS_THEN, ROUNDS_THEN, PROMISED = 0, 1, 2, 3, 4, 5, 6, 7, 8
 NOTE_SIZE = 9
 # What is told of a round when many are played at once: whether its certificate held, the bound on the miscalibration
-# after it that was known before its outcome, the miscalibration after it, mean and deviation of the normal nearest to it.
+# after it that was known before its outcome, the miscalibration after it, mean and deviation of the nearest normal.
 TOLD_HOLDS, TOLD_PROMISED, TOLD_MISCALIBRATION, TOLD_MEAN, TOLD_SD = 0, 1, 2, 3, 4
 TALE_SIZE = 5
 # The promise starts with the budget of this many rounds.

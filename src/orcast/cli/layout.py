@@ -103,7 +103,7 @@ def told(table: Table, layout: Layout, series: int) -> list[str]:
     used |= set(layout.earlier(table.frame.columns))
     rest = [str(column) for column in table.frame.columns if column not in used]
     parts["not used"] = ", ".join(rest) if len(rest) <= 8 else f"{', '.join(rest[:8])} and {len(rest) - 8} more"
-    wide = max(len(what) for what, name in parts.items() if name)
+    wide = max(8, *(len(what) for what, name in parts.items() if name))
     return lines + [f"  {what:<{wide}}  {name}" for what, name in parts.items() if name]
 
 
