@@ -15,6 +15,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
+from itertools import islice
 from typing import IO, Any
 
 from orcast.panel.play import Batch, Told, play_batch
@@ -47,9 +48,13 @@ def play_all(
         for number, batch in batches:
             yield number, play_batch(batch, tables)
         return
+    source = iter(batches)
     crew = _Crew(workers, payoffs)
     try:
-        yield from crew.play(batches)
+        # while they start, one is played here: so kernels that were never compiled are compiled once, not in each
+        for number, batch in islice(source, 1):
+            yield number, play_batch(batch, {})
+        yield from crew.play(source)
     finally:
         crew.end()
 
