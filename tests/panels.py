@@ -163,7 +163,7 @@ def _answers(form: str, m: str, row: Any, p: Any) -> list[float]:
     if form == "quantiles":
         return p.quantile(LEVELS).tolist()
     if form == "normal":
-        return [p.mean(), p.std()]
+        return list(p.to_normal())
     if form == "members":
         members = [row[name] for name in inputs(form, m)]
         values = p.quantile((np.arange(4) + 0.5) / 4)

@@ -237,7 +237,7 @@ def test_the_mean_beside_quantiles_comes_out_too() -> None:
     recal = oc.Recalibrator()
     for _, row in out[out.unique_id == "s0"].iterrows():
         p = recal.predict({0.1: row["M0-lo-80"], 0.5: row["M0-median"], 0.9: row["M0-hi-80"]})
-        assert (row["M0_orcast"], row["M0_orcast-median"]) == (p.mean(), p.quantile(0.5))
+        assert (row["M0_orcast"], row["M0_orcast-median"]) == (p.to_normal()[0], p.quantile(0.5))
         recal.update(row["y"])
 
 
@@ -350,6 +350,17 @@ def test_an_upper_bound_alone_is_the_mirror_of_a_lower_one(form: str) -> None:
     same(high[outputs(high)], by_row[outputs(high)])
 
 
+def test_the_mirror_has_the_levels_of_the_mirror() -> None:
+    frame = panel(Plan(8, series=1, steps=12))
+    up = {"M": {0.2: "M0-lo-80", 0.5: "M0", 0.9: "M0-hi-80"}}
+    down = {"M": {0.1: "M0-hi-80", 0.5: "M0", 0.8: "M0-lo-80"}}
+    low = recalibrate(frame, low=-20, model=up)
+    names = [n for n in frame.columns if n.startswith("M0")]
+    high = recalibrate(frame.assign(y=-frame.y, **{n: -frame[n] for n in names}), high=20, model=down)
+    for a, b in ((0.2, 0.8), (0.5, 0.5), (0.9, 0.1)):
+        np.testing.assert_allclose(low[f"M_orcast_q{a}"], -high[f"M_orcast_q{b}"], rtol=1e-9)
+
+
 def test_outcomes_beyond_a_bound_are_reported_with_their_rows() -> None:
     frame = panel(Plan(1, series=2, steps=6))
     frame.loc[[2, 7], "y"] = 120.0, np.inf
@@ -441,7 +452,7 @@ def test_a_payoff_looks_at_columns() -> None:
     recal = oc.Recalibrator(oc.Interval(0, 100), payoff)
     for _, row in out.iterrows():
         p = recal.predict(oc.Normal(row["M0_mean"], row["M0_std"]), x={"day": row["day"]})
-        assert row["M0_orcast_mean"] == p.mean()
+        assert row["M0_orcast_mean"] == p.to_normal()[0]
         recal.update(row["y"])
     state = PanelState()
     recalibrate(frame[:9], payoff=payoff, low=0, high=100, state=state)
@@ -466,7 +477,7 @@ def test_a_payoff_may_have_functions(horizons: int, tmp_path: Any) -> None:
     by_hand = oc.Recalibrator(oc.Interval(0, 100), payoff)
     first = frame[(frame.unique_id == "s0")].iloc[0]
     p = by_hand.predict(oc.Normal(first["M0_mean"], first["M0_std"]), x={"wind": first["wind"]})
-    assert whole["M0_orcast_mean"][0] == p.mean()
+    assert whole["M0_orcast_mean"][0] == p.to_normal()[0]
 
 
 # --- what is refused
@@ -478,6 +489,9 @@ def test_what_is_refused_is_said_in_one_sentence() -> None:
     binary = panel(Plan(1, "binary", steps=4))
     labels = panel(Plan(1, "labels", steps=4))
     late = panel(Plan(1, steps=4, horizons=2))
+    match = panel(Plan(1, "labels", steps=4, horizons=2))
+    match["y"] = ["home", "draw", *match["y"][2:]]
+    match.loc[2, "y"] = "away"
     wrong: list[tuple[Any, dict[str, Any], str]] = [
         ([1, 2], {}, "expected a data frame"),
         (polars(quantiles).lazy(), {}, r"got LazyFrame \(collect\(\) it first\)"),
@@ -493,6 +507,8 @@ def test_what_is_refused_is_said_in_one_sentence() -> None:
             {"high": "cap"},
             "finite bound in every row of 'cap'",
         ),
+        (match, {}, "expected one outcome of series 's0' at 2, got 'draw' in row 1 and 'away' in row 2"),
+        (quantiles, {"levels": "all"}, "levels strictly between 0 and 1, got 'all'"),
         (quantiles, {"levels": [1.5]}, "levels strictly between 0 and 1"),
         (binary, {"low": 0}, "expected no bounds for probabilities, got 0"),
         (binary.assign(M0_p=1.5), {}, "a probability from 0 to 1 in 'M0_p', got 1.5 in row 0"),

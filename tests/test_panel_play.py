@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from typing import Any
 
@@ -11,7 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import orcast as oc
 from orcast.panel import recalibrate
+from orcast.panel._events import promised
 from panels import FORMS, Plan, outputs, panel, twin
 
 plans = st.builds(
@@ -71,6 +74,31 @@ def test_each_series_is_played_as_by_itself(plan: Plan) -> None:
                 if not plan.holes:
                     # no later outcome was booked before its own
                     assert row[f"{m}_orcast_miscalibration"] <= row[f"{m}_orcast_promised"] * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize("form", ["quantiles", "point", "binary"])
+@pytest.mark.parametrize("horizons", [0, 5])
+def test_many_rows_may_wait(form: str, horizons: int) -> None:
+    """Long streams with outcomes that never come: what is outstanding, usual and reserved is as in single games."""
+    plan = Plan(11, form, series=1, steps=40, horizons=horizons, holes=0.4, strays=0.1)
+    frame = panel(plan)
+    out = quietly(frame, **bounds(plan))
+    told = twin(frame, form, "M0", **bounds(plan))
+    names = [n for n in outputs(out) if not n.endswith(("holds", "promised", "miscalibration", "status"))]
+    assert out[names].to_numpy().tolist() == [told[label][0] for label in out.index]
+    assert (out["M0_orcast_status"] == "pending").sum() > 10
+
+
+def test_one_row_may_tell_the_outcome_of_another() -> None:
+    """An outcome belongs to a series and a time, whichever row it stands in."""
+    frame = panel(Plan(9, series=2, steps=10, horizons=3))
+    whole = recalibrate(frame)
+    only_last = frame.assign(y=frame.y.where(frame.ds == frame.cutoff + 1))
+    out = recalibrate(only_last)
+    told = frame.ds <= frame.groupby("unique_id")["cutoff"].transform("max") + 1
+    same(whole.loc[told, outputs(whole)], out.loc[told, outputs(out)])
+    assert (out.loc[~told, "M0_orcast_status"] == "pending").all()
+    assert only_last.y.isna().sum() > 0.5 * len(frame)
 
 
 @given(plans, st.integers(0, 2**32 - 1))
@@ -133,6 +161,35 @@ def test_each_horizon_has_a_game_of_its_own() -> None:
     for step in (1, 2, 3):
         alone = recalibrate(frame[h == step])
         same(out.loc[h == step], alone)
+
+
+@pytest.mark.parametrize(("before", "waiting"), [(0, 3), (6, 4), (150, 12)])
+def test_the_promise_holds_whichever_outcomes_come_first(before: int, waiting: int) -> None:
+    """Brute force: any of the waiting rounds may be booked before a round; the bound after it is never above."""
+    rng = np.random.default_rng(before)
+    recal = oc.Recalibrator(oc.Interval(0, 1))
+    recal.play([oc.Normal(0.5, 0.1)] * before, rng.random(before))
+    for t in range(waiting):
+        recal.predict(oc.Normal(rng.random(), 0.2), id=t)
+    game = recal._game
+    notes = np.array([each.page.note for each in game._waiting.values()])
+    p = recal.predict(oc.Normal(0.4, 0.1), id="own")
+    said = float(promised(game._engine.ledger.account, notes, game._waiting["own"].page.note))
+    after = []
+    orders = [tuple(range(k)) for k in range(waiting + 1)]
+    orders += [tuple(rng.permutation(waiting)[: rng.integers(waiting + 1)].tolist()) for _ in range(40)]
+    for some in orders:
+        copied = copy.deepcopy(recal)
+        for each in some:
+            copied.update(float(rng.integers(2)), id=each)
+        copied.update(0.0, id="own")
+        after.append(copied.guarantee.promised)
+        assert copied.guarantee.miscalibration <= said
+    assert max(after) <= said * (1.0 + 1e-12)
+    # and it is hardly larger than it must be
+    assert max(after) > 0.97 * said
+    if before == 150:
+        assert said > 1.2 * p.certificate.promised
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -11,15 +11,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import orcast as oc
 from helpers import SENTENCE
 from orcast import storage
 from orcast.panel import PanelState, recalibrate
+from orcast.panel._events import TALLY_SIZE
 from panels import FORMS, Plan, outputs, panel
 from test_panel_play import bounds, plans, quietly, same
+
+# each example plays several frames
+few = settings(max_examples=settings.default.max_examples // 2)
 
 
 def contents(state: PanelState, folder: Path) -> bytes:
@@ -41,6 +45,7 @@ def pieces(frame: pd.DataFrame, cuts: list[float], by: str) -> list[pd.DataFrame
     return [order.iloc[a:b] for a, b in pairwise(ends)]
 
 
+@few
 @given(plans, st.lists(st.floats(0.0, 1.0), min_size=1, max_size=3), st.booleans(), st.booleans())
 def test_frames_in_parts_are_the_frame(plan: Plan, cuts: list[float], by_cutoff: bool, through_a_file: bool) -> None:
     """Bit for bit, wherever it is cut; with pending rows, delays, series that begin and end, and several models."""
@@ -55,6 +60,7 @@ def test_frames_in_parts_are_the_frame(plan: Plan, cuts: list[float], by_cutoff:
     same(whole, pd.concat(parts))
 
 
+@few
 @given(plans, st.floats(0.0, 1.0))
 def test_through_a_file_it_is_the_same(folder: Path, plan: Plan, cut: float) -> None:
     frame = panel(plan)
@@ -69,6 +75,7 @@ def test_through_a_file_it_is_the_same(folder: Path, plan: Plan, cut: float) -> 
     assert contents(state, folder) == contents(PanelState.load(path), folder)
 
 
+@few
 @given(plans, st.floats(0.0, 1.0))
 def test_rows_that_come_again_are_answered_as_before(folder: Path, plan: Plan, cut: float) -> None:
     frame = panel(plan)
@@ -89,6 +96,7 @@ def test_rows_that_come_again_are_answered_as_before(folder: Path, plan: Plan, c
     same(whole[names], both[names])
 
 
+@few
 @given(plans, st.integers(0, 2**32 - 1))
 def test_outcomes_that_come_later_settle_what_waits(plan: Plan, seed: int) -> None:
     """As one who makes a forecast each step and learns each outcome when it comes: the same as all at once."""
@@ -152,6 +160,43 @@ def test_nature_may_answer_where_it_hurts() -> None:
     assert used["orcast_miscalibration"].max() > 0.2
 
 
+def test_rounds_that_python_must_rescue_are_played_as_in_a_game(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A ledger so deep in debt that the compiled search fails: the loop stops, Python helps, the loop goes on."""
+    from orcast.oracles.ordered import OrderedEngine
+
+    reserved: list[float] = []
+    original = OrderedEngine._rescue
+
+    def counted(self: Any, page: Any, given_: float) -> None:
+        reserved.append(given_)
+        original(self, page, given_)
+
+    monkeypatch.setattr(OrderedEngine, "_rescue", counted)
+    frame = panel(Plan(3, "normal", series=1, steps=24))
+    frame.loc[[2, 4, 5, 14], "y"] = np.nan
+    state = PanelState()
+    recalibrate(frame[:12], low=0, high=100, state=state)
+    (stream,) = state._models["M0"].streams.values()
+    recal = oc.Recalibrator(oc.Interval(0, 100))
+    said = []
+    for t, row in frame.iterrows():
+        if t == 12:
+            total = recal._game._engine.memory.total
+            debt = np.random.default_rng(0).normal(0.0, 3.0, total.size)
+            total += debt
+            stream.game[TALLY_SIZE : TALLY_SIZE + total.size] += debt
+        p = recal.predict(oc.Normal(row["M0_mean"], row["M0_std"]), id=t)
+        said.append([*p.to_normal(), p.certificate.holds])
+        if not np.isnan(row["y"]):
+            recal.update(row["y"], id=t)
+    by_hand, reserved[:] = list(reserved), []
+    out = recalibrate(frame[12:], state=state)
+    assert out[["M0_orcast_mean", "M0_orcast_std", "M0_orcast_holds"]].to_numpy().tolist() == said[12:]
+    assert reserved == by_hand
+    assert len(reserved) >= 1
+    assert max(reserved) > 0.0
+
+
 def test_the_promise_counts_what_waits() -> None:
     """With outcomes on their way it is not the bound of a game without delay."""
     frame = panel(Plan(4, "normal", series=1, steps=40, horizons=4))
@@ -161,6 +206,12 @@ def test_the_promise_counts_what_waits() -> None:
     assert last.is_monotonic_increasing
     assert last.iloc[-1] > 1.2 * last.iloc[0]
     assert (out["M0_orcast_miscalibration"] <= out["M0_orcast_promised"]).all()
+    # after a long history without delay, rows that wait one after the other
+    frame = panel(Plan(4, "normal", series=1, steps=160))
+    out = recalibrate(frame.assign(y=frame.y.where(frame.ds < 150)), low=0, high=100)["M0_orcast_promised"]
+    assert (np.diff(out[30:150]) < 0.0).all()
+    assert (np.diff(out[150:]) > 0.0).all()
+    assert out[159] > 1.25 * out[149]
 
 
 # --- corrections
@@ -178,6 +229,7 @@ def test_a_corrected_outcome_is_reported_with_its_row() -> None:
     assert again["M0_orcast"].equals(first["M0_orcast"])
 
 
+@few
 @given(plans)
 def test_a_replay_is_a_new_game(plan: Plan) -> None:
     plan = Plan(**{**plan.__dict__, "holes": 0.0, "strays": 0.0})

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import math
 import os
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import pairwise
@@ -20,16 +20,29 @@ from orcast.contexts import Bins, Values
 from orcast.game import _say
 from orcast.oracles.terms import leaves
 from orcast.panel.bounds import Bounds, read_bounds
-from orcast.panel.columns import Form, Layout, find_in, label_places
+from orcast.panel.columns import Form, label_places
 from orcast.panel.experts import Shape
-from orcast.panel.frame import INDEX, Codes, Frame
+from orcast.panel.frame import Codes, Frame
+from orcast.panel.given import (
+    as_given,
+    between,
+    crossing_rows,
+    found_in,
+    levels_of,
+    of_model,
+    of_series,
+    payoff_of,
+    rows_text,
+    rows_with_forecast,
+    shape_text,
+    travels,
+)
 from orcast.panel.play import CORRECTED, LATE, LOST, OUTSIDE, STATUSES, Ask, Batch, Stream, Told
 from orcast.panel.state import BY_SERIES, Book, PanelState, Terms, open_state
 from orcast.panel.streams import Streams, arrange, fill_outcomes, read_times, seen_dates
 from orcast.panel.workers import Bar, Progress, play_all, usable_cores
-from orcast.payoffs import Payoff, payoff_from_plain
+from orcast.payoffs import Payoff
 from orcast.spaces.base import LARGEST, whole
-from orcast.state import _given
 
 Array = NDArray[np.float64]
 AnyFrame = TypeVar("AnyFrame")
@@ -40,8 +53,6 @@ SMALL = 20_000
 BATCH = 20_000
 # Rows of a stream that may wait for their outcome.
 MAX_PENDING = 1000
-# Masses of labels sum to 1 up to this.
-TOLERANCE = 0.01
 
 
 def recalibrate(
@@ -84,8 +95,9 @@ def recalibrate(
       rows waited than a game keeps.
 
     ``replace=True`` puts them into the found columns instead.  A member of an ensemble keeps its rank: the i-th of n
-    becomes the quantile at (i - 0.5) / n.  A point forecast is read as Gaussian with the root mean square of its errors
-    known so far (a tenth of its size before the first); its median comes out, and intervals.
+    becomes the quantile at (i - 0.5) / n.  A mean and a deviation are those of the nearest normal.  A point forecast is
+    read as Gaussian with the root mean square of its errors known so far (a tenth of its size before the first); its
+    median comes out, and intervals.
 
     **Order.**  The rows of a series are played in the order of their times, each outcome known before the next
     forecast.  With cutoffs (when each forecast was made) there is a game for each horizon, that is for the first,
@@ -141,6 +153,7 @@ class _Part:
     shape: Shape
     y: Array
     known: Codes  # a row for each outcome of a series and time, in that order
+    known_starts: Codes  # where those of each series begin, and the end
     given: list[Array]
     there: NDArray[np.bool_]
     out: list[Array]
@@ -168,9 +181,9 @@ class _Call:
         self.clip = outside == "clip"
         before = None if panel is None else panel._terms
         self.before = before
-        self.layout = _found(frame, names, model, pending=before is not None)
-        self.levels = _levels(levels, before)
-        self.payoff = _payoff(payoff, before)
+        self.layout = found_in(frame, names, model, pending=before is not None)
+        self.levels = levels_of(levels, before)
+        self.payoff = payoff_of(payoff, before)
         self.codes, self.keys = frame.keys(self.layout.series)
         self.streams = self._streams()
         self.bounds = self._bounds(low, high)
@@ -208,7 +221,7 @@ class _Call:
                 {key: pair[side] for key, pair in panel._ends.items()} if given == BY_SERIES else given
                 for side, given in enumerate((before.low, before.high))
             )
-        self.low_given, self.high_given = (_as_given(side) for side in (low, high))
+        self.low_given, self.high_given = (as_given(side) for side in (low, high))
         bounds = read_bounds(low, high, self.frame, self.codes, self.keys)
         self.ends = self._ends_of(bounds)
         if panel is not None and before is not None:
@@ -216,8 +229,8 @@ class _Call:
                 then = panel._ends.get(key, now)
                 if then != now or bounds.by_row != before.by_row:
                     raise ValueError(
-                        f"expected the bounds that the state began with{_of_series(key)}, {_between(then)}, "
-                        f"got {_between(now)}"
+                        f"expected the bounds that the state began with{of_series(key)}, {between(then)}, "
+                        f"got {between(now)}"
                     )
         return bounds
 
@@ -244,13 +257,13 @@ class _Call:
             then = self.panel._models[form.model].shape
             if then != shape:
                 raise ValueError(
-                    f"expected the forecasts{_of_model(form)} as the state knows them, {_shape_text(then)}, "
-                    f"got {_shape_text(shape)}"
+                    f"expected the forecasts{of_model(form)} as the state knows them, {shape_text(then)}, "
+                    f"got {shape_text(shape)}"
                 )
         n = self.frame.rows
         y, known = self._outcomes(form)
         given = [self.frame.numbers(column) for column in form.columns]
-        there = _checked(form, given)
+        there = rows_with_forecast(form, given)
         streams: list[Stream | None] = [None] * len(self.streams)
         if self.panel is not None and form.model in self.panel._models:
             found = self.panel._models[form.model].streams
@@ -261,6 +274,7 @@ class _Call:
             shape,
             y,
             known,
+            np.searchsorted(self.codes[known], np.arange(len(self.keys) + 1)),
             given,
             there,
             [np.full(n, np.nan) for _ in outputs],
@@ -278,7 +292,7 @@ class _Call:
             y = np.where(places >= 0, places.astype(np.float64), np.nan)
         else:
             y = self.frame.numbers(column)
-        return fill_outcomes(self.streams, self.codes, self.keys, y)
+        return fill_outcomes(self.streams, self.codes, self.keys, y, form.labels or ())
 
     def _features(self) -> dict[Any, list[Any]] | None:
         """The columns that the payoff's contexts look at; all of them, if it has functions."""
@@ -294,7 +308,7 @@ class _Call:
         for name in sorted(names):
             if name not in columns:
                 raise ValueError(f"expected a column {name!r}, which the payoff looks at, got {short(columns)}")
-        if not _travels(self.payoff):
+        if not travels(self.payoff):
             names = {name for name in columns if isinstance(name, str)}
         return {name: self.frame.column(name).to_list() for name in sorted(names)} or None
 
@@ -311,7 +325,7 @@ class _Call:
         return wrong & part.shape.ordered
 
     def _outside_text(self, part: _Part, row: int) -> str:
-        whose = _of_series(self.keys[int(self.codes[row])])
+        whose = of_series(self.keys[int(self.codes[row])])
         low, high = max(self.low[row], -LARGEST), min(self.high[row], LARGEST)
         return f"outcomes from {low:g} to {high:g}{whose}, got {part.y[row]:g} in row {row}"
 
@@ -321,7 +335,7 @@ class _Call:
         total = self.frame.rows * len(self.parts)
         if workers is None:
             workers = usable_cores() if total >= SMALL else 1
-        if not _travels(self.payoff):
+        if not travels(self.payoff):
             workers = 1
         pieces = self._pieces(workers)
         workers = min(workers, len(pieces))
@@ -392,9 +406,8 @@ class _Call:
         if self.panel is None or self.streams.at_once:
             return None
         found: dict[int, tuple[NDArray[Any], Array]] = {}
-        whose = self.codes[part.known]
         for code in np.unique(self.streams.series[first:last]).tolist():
-            rows = part.known[np.searchsorted(whose, code) : np.searchsorted(whose, code, side="right")]
+            rows = part.known[part.known_starts[code] : part.known_starts[code + 1]]
             found[code] = self.streams.time[rows], part.y[rows]
         return [found[code] for code in self.streams.series[first:last].tolist()]
 
@@ -403,7 +416,7 @@ class _Call:
         for at, have, need in told.short[:1]:
             key = self.keys[int(self.streams.series[first + at])]
             raise ValueError(
-                f"expected all {need} rows{_of_series(key)} since its start, to replay it, got {have}: "
+                f"expected all {need} rows{of_series(key)} since its start, to replay it, got {have}: "
                 "replay=True needs the whole history"
             )
         rows = self.streams.order[self.streams.starts[first] : self.streams.starts[last]]
@@ -418,12 +431,10 @@ class _Call:
     def report(self, replay: bool) -> None:
         """Warn of rows that need a look, each kind once."""
         for part in self.parts:
-            crossed = _crossed(part)
-            if len(crossed):
-                _say(
-                    f"crossing quantiles{_of_model(part.form)} were sorted in {_rows(crossed)}",
-                    UserWarning,
-                )
+            if part.shape.kind == "quantiles":
+                crossed = crossing_rows(part.given, part.there)
+                if len(crossed):
+                    _say(f"crossing quantiles{of_model(part.form)} were sorted in {rows_text(crossed)}", UserWarning)
         kinds: tuple[tuple[int, str], ...] = (
             (OUTSIDE, "outcomes that cannot be were not used"),
             (CORRECTED, "outcomes changed since they were used"),
@@ -443,7 +454,7 @@ class _Call:
                 more = f": expected {self._outside_text(part, int(rows[0]))}"
             elif code == CORRECTED:
                 more = ", so their series were played anew" if replay else " (replay=True plays their series anew)"
-            _say(f"{sentence}, in {_rows(rows)}{more}", UserWarning)
+            _say(f"{sentence}, in {rows_text(rows)}{more}", UserWarning)
 
     def result(self, replace: bool) -> Any:
         """The frame with what came out."""
@@ -461,6 +472,8 @@ class _Call:
             new[names["holds"]] = np.where(np.isnan(holds), -1, holds).astype(np.int8)
             new[names["promised"]], new[names["miscalibration"]] = promised, miscalibration
             new[names["status"]] = np.array(STATUSES, dtype=object)[part.status]
+            part.out, part.certificate = [], []
+        del holds, promised, miscalibration, values
         return self.frame.with_columns(new, without=self.layout.earlier(self.frame.table.columns))
 
     # --- the state
@@ -496,117 +509,3 @@ class _Call:
                 panel._calendar[key] = seen_dates(
                     panel._calendar.get(key), streams.cutoff[rows], streams.time[rows], panel.remember
                 )
-
-
-# --- what users give
-
-
-def _found(frame: Frame, names: Mapping[str, Any], model: Any, *, pending: bool) -> Layout:
-    layout = find_in(frame.searched, model=model, pending=pending, **names)
-    if layout.time is None and frame.dated:
-        return dataclasses.replace(layout, time=INDEX)
-    return layout
-
-
-def _levels(levels: ArrayLike | None, before: Terms | None) -> list[float] | None:
-    given = None if levels is None else np.asarray(levels, dtype=np.float64).ravel().tolist()
-    if before is None:
-        return given
-    if given is not None and given != before.levels:
-        raise ValueError(f"expected the levels that the state began with, {before.levels}, got {given}")
-    return before.levels
-
-
-def _payoff(payoff: Payoff | None, before: Terms | None) -> Payoff | None:
-    if before is None:
-        return payoff
-    if before.payoff is None:
-        if payoff is not None:
-            raise ValueError(f"expected the payoff that the state began with, the default one, got {short(payoff)}")
-        return None
-    found: Payoff = _given(payoff, before.payoff, payoff_from_plain, "payoff")
-    return found
-
-
-def _travels(payoff: Payoff | None) -> bool:
-    """Whether it has a plain form, without functions."""
-    if payoff is None:
-        return True
-    try:
-        payoff_from_plain(json.loads(json.dumps(payoff.to_plain())))
-    except (AttributeError, KeyError, TypeError, ValueError):
-        return False
-    return True
-
-
-def _as_given(side: Any) -> Any:
-    if side is None or isinstance(side, str):
-        return side
-    return BY_SERIES if isinstance(side, Mapping) or hasattr(side, "to_dict") else float(side)
-
-
-def _checked(form: Form, given: list[Array]) -> NDArray[np.bool_]:
-    """Which rows have a forecast; what is there must be one."""
-    finite = [np.abs(column) <= LARGEST for column in given]  # nan is not
-    if form.kind == "members":
-        given[:] = [np.where(fine, column, np.nan) for fine, column in zip(finite, given, strict=True)]
-        count = np.sum(finite, axis=0)
-        there: NDArray[np.bool_] = count >= min(2, len(given))
-    else:
-        there = np.logical_and.reduce(finite)
-    if form.kind == "normal":
-        _refuse(there & (given[1] < 0.0), given[1], form.columns[1], "a standard deviation of at least 0")
-    elif form.kind in ("binary", "labels"):
-        for column, name in zip(given, form.columns, strict=True):
-            wrong = there & ~((column >= 0.0) & (column <= 1.0 + TOLERANCE * (form.kind == "labels")))
-            _refuse(wrong, column, name, "a probability from 0 to 1")
-        if form.kind == "labels":
-            total = np.sum(given, axis=0)
-            wrong = there & ~(np.abs(total - 1.0) <= TOLERANCE)
-            _refuse(wrong, total, form.columns[0], "probabilities with a sum of 1 (up to 1%)")
-    return there
-
-
-def _refuse(wrong: NDArray[np.bool_], values: Array, column: Any, what: str) -> None:
-    if wrong.any():
-        row = int(wrong.argmax())
-        raise ValueError(f"expected {what} in {column!r}, got {values[row]:g} in row {row}")
-
-
-def _crossed(part: _Part) -> NDArray[np.intp]:
-    """Rows with quantiles that cross."""
-    wrong = np.zeros(len(part.there), dtype=bool)
-    if part.shape.kind == "quantiles":
-        for a, b in pairwise(part.given):
-            wrong |= part.there & (b < a)
-    return np.flatnonzero(wrong)
-
-
-# --- words
-
-
-def _of_series(key: Hashable) -> str:
-    return "" if key is None else f" of series {key!r}"
-
-
-def _of_model(form: Form) -> str:
-    return f" of model {form.model!r}" if form.model else ""
-
-
-def _between(ends: tuple[float, float]) -> str:
-    return f"{ends[0]:g} to {ends[1]:g}"
-
-
-def _shape_text(shape: Shape) -> str:
-    more = f" at {', '.join(f'{a:g}' for a in shape.levels)}" if shape.levels else ""
-    more += f" of {', '.join(shape.labels)}" if shape.labels else ""
-    asked = [level for what, level, place in shape.outputs if what == "quantile" and place is None]
-    extra = f", and levels {', '.join(f'{a:g}' for a in asked)}" if asked else ""
-    return f"{shape.columns} {shape.kind}{more}{extra}"
-
-
-def _rows(rows: Sequence[Any] | NDArray[np.intp]) -> str:
-    shown = ", ".join(str(int(row)) for row in rows[:5])
-    if len(rows) == 1:
-        return f"row {shown}"
-    return f"{len(rows)} rows: {shown}{', ...' if len(rows) > 5 else ''}"

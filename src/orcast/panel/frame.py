@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -187,22 +187,24 @@ class Frame:
         return _parsed(column.to_list(), name, what)
 
     # --- writing
-    def with_columns(self, new: Mapping[str, NDArray[Any]], *, without: Iterable[Any] = ()) -> Any:
+    def with_columns(self, new: dict[Any, NDArray[Any]], *, without: Iterable[Any] = ()) -> Any:
         """The frame as it came, less some columns, and with others in their place or at its end.
 
         Floats are missing where they are nan, whole numbers are booleans (missing where negative), objects are text.
+        The new columns are taken out of their dict, so that large ones are not there twice for long.
         """
         table = self.table
         gone = [name for name in without if name in set(table.columns) and name not in new]
         if gone:
             table = table.drop(gone)
-        table = table.with_columns(*(self._series(name, values) for name, values in new.items()))
+        table = table.with_columns([self._series(name, new.pop(name)) for name in list(new)])
         return table if self.wrapped else table.to_native()
 
     def _series(self, name: str, values: NDArray[Any]) -> Any:
         backend = self.table.implementation
         if values.dtype.kind == "f":
-            return nw.new_series(name, values, nw.Float64, backend=backend).fill_nan(None)
+            series = nw.new_series(name, values, nw.Float64, backend=backend)
+            return series if backend.is_pandas_like() else series.fill_nan(None)
         if values.dtype.kind == "O":
             return nw.new_series(name, values.tolist(), nw.String, backend=backend)
         missing = values < 0

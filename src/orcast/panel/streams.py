@@ -188,7 +188,9 @@ def _refuse_between(
     )
 
 
-def fill_outcomes(streams: Streams, codes: Codes, keys: Sequence[Hashable], y: Array) -> tuple[Array, Codes]:
+def fill_outcomes(
+    streams: Streams, codes: Codes, keys: Sequence[Hashable], y: Array, labels: Sequence[str] = ()
+) -> tuple[Array, Codes]:
     """Each row's outcome, from another row of its series and time where it has none itself; and one row for each.
 
     The rows come in the order of series and time.
@@ -205,9 +207,10 @@ def fill_outcomes(streams: Streams, codes: Codes, keys: Sequence[Hashable], y: A
         at = int(differs.argmax())
         a, b = sorted((int(order[at]), int(leader[at])))
         key = keys[int(codes[a])]
+        one, other = (repr(labels[int(value)]) if labels else f"{value:g}" for value in (y[a], y[b]))
         raise ValueError(
             f"expected one outcome{'' if key is None else f' of series {key!r}'} at "
-            f"{show_time(streams.kind, streams.time[a])}, got {y[a]:g} in row {a} and {y[b]:g} in row {b}"
+            f"{show_time(streams.kind, streams.time[a])}, got {one} in row {a} and {other} in row {b}"
         )
     filled = np.empty(len(y))
     filled[order] = y[leader]
