@@ -225,7 +225,16 @@ def test_other_bad_input_is_refused(tmp_path: Path, capsys: Capture) -> None:
     assert "--y with the name of a column" in refused(["check", str(path), "--y", "z"], capsys)
     assert "as --report" in refused(["check", str(path), "--report", str(tmp_path / "no" / "r.html")], capsys)
     assert "'nolow'" in refused(["check", str(path), "--low", "nolow"], capsys)
-    assert "which is what is read" in refused(["recalibrate", str(path), "--out", str(path)], capsys)
+    before = path.read_bytes()
+    for wrong in (
+        ["recalibrate", "--out"],
+        ["recalibrate", "--report"],
+        ["recalibrate", "--state"],
+        ["check", "--report"],
+    ):
+        told = refused([wrong[0], str(path), wrong[1], str(path)], capsys)
+        assert f"expected FILE and {wrong[1]} in files of their own" in told
+    assert path.read_bytes() == before
     assert "levels such as" in refused(["recalibrate", str(path), "--levels", "many"], capsys)
     assert "as --out" in refused(["recalibrate", str(path), "--out", str(tmp_path / "no" / "b.csv")], capsys)
     assert "expected a file that ends in" in refused(["recalibrate", str(path), "--out", "b.txt.md"], capsys)

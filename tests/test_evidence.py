@@ -527,6 +527,23 @@ def test_what_lies_beyond_chance_is_not_passed_over() -> None:
         raise AssertionError("expected a stretch between the two bands")
 
 
+def test_outcomes_that_equal_a_quantile_are_spoken_of() -> None:
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(600) < 0.5, 0.0, rng.random(600))
+    q = np.tile([0.0, 0.0, 0.8], (600, 1))
+    text = said(Evidence.of(q, y, levels=[0.1, 0.5, 0.9], low=0.0))
+    assert "of the outcomes equal a quantile" in text
+    assert "equal a quantile" not in said(Evidence.of(q + 0.01, y, levels=[0.1, 0.5, 0.9], low=0.0))
+
+
+def test_where_forecasts_overlap_a_fault_is_a_maybe() -> None:
+    q, y = normal(1000)
+    assert "What is wrong:" in said(Evidence.of(q / 2, y, levels=LEVELS))
+    text = said(Evidence.of(q / 2, y, levels=LEVELS, overlap=True))
+    assert "What may be wrong:" in text
+    assert "err in bunches" in text
+
+
 def test_the_promise_of_a_panel_is_told_too() -> None:
     q, y = normal(1000)
     text = said(

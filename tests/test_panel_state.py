@@ -496,3 +496,31 @@ def test_many_series_make_a_small_file_that_is_read_at_once(folder: Path) -> Non
     assert path.stat().st_size < n * 6_000
     assert len(storage.read(path)[1]) < 20
     assert len(PanelState.load(path)) == n
+
+
+def test_what_another_process_wrote_meanwhile_is_not_written_over(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    frame = panel(Plan(1, series=2, steps=4))
+    one, other = frame[frame.unique_id == frame.unique_id[0]], frame[frame.unique_id != frame.unique_id[0]]
+    recalibrate(one, state=path)
+
+    def meanwhile(what: str, share: float) -> None:
+        recalibrate(other, state=path)
+
+    with pytest.raises(
+        ValueError, match="expected the state as it was when it was read, got one that was written since"
+    ):
+        recalibrate(one, state=path, progress=meanwhile)
+    assert len(PanelState.load(path)) == 2
+
+
+def test_a_state_behind_a_link_is_written_where_the_link_leads(tmp_path: Path) -> None:
+    frame = panel(Plan(1, series=1, steps=4))
+    target, link = tmp_path / "target", tmp_path / "link"
+    recalibrate(frame[frame.ds < 2], state=target)
+    link.symlink_to(target)
+    recalibrate(frame, state=link)
+    assert link.is_symlink()
+    assert PanelState.load(target).pending == PanelState.load(link).pending
+    again = recalibrate(frame, state=target)
+    assert set(again.filter(like="status").to_numpy().ravel()) == {"seen"}

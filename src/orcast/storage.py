@@ -35,7 +35,7 @@ def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str
         checksum = zlib.crc32(part, checksum)
     size = sum(part.nbytes for part in body)
     prefix = MAGIC + b"".join(number.to_bytes(8, "little") for number in (VERSION, len(text), size, checksum))
-    target = Path(path)
+    target = Path(path).resolve()  # where a link leads
     if target.exists() and not target.is_file():
         raise ValueError(f"expected a place for a state file, got what is not a file: {path}")
     if not target.parent.is_dir():

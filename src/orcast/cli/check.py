@@ -47,6 +47,7 @@ def run(options: argparse.Namespace) -> int:
 
     if options.report:
         tables.check_place(options.report, "--report")
+        tables.check_apart({"FILE": options.file, "--report": options.report})
     table = tables.read(options.file, names=text_columns(options))
     from orcast.evidence import collect
     from orcast.panel.columns import find_in

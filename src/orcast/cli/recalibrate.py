@@ -6,7 +6,6 @@ import argparse
 import math
 import sys
 import warnings
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orcast.cli.check import report, verdicts
@@ -85,18 +84,19 @@ def run(options: argparse.Namespace) -> int:
         if path and path != tables.PIPE:
             tables.check_place(path, option)
     format = None if out == tables.PIPE else tables.format_of(out)
-    if options.file != tables.PIPE and out != tables.PIPE and _same(options.file, out):
-        raise ValueError(f"expected a result in a file of its own, got --out {out}, which is what is read")
+    tables.check_apart({"FILE": options.file, "--out": out, "--report": options.report, "--state": options.state})
     levels = _levels(options.levels)
     table = tables.read(options.file, names=text_columns(options))
     from orcast.evidence import collect
     from orcast.panel import PanelState, recalibrate
     from orcast.panel.columns import find_in
+    from orcast.panel.state import check_unchanged, stamp
 
     low, high = bound(options.low), bound(options.high)
-    state = None
+    state, was = None, None
     if options.state is not None:
-        state = PanelState.load(options.state) if Path(options.state).exists() else PanelState()
+        was = stamp(options.state)
+        state = PanelState() if was is None else PanelState.load(options.state)
     # a state can go on with forecasts alone
     begun = state is not None and len(state) > 0
     layout = tables.located(table, lambda: find_in(table.frame, pending=begun, **names_of(options)))
@@ -122,6 +122,8 @@ def run(options: argparse.Namespace) -> int:
     if options.report or not options.quiet:
         low, high = _bounds(state, low, high)
         found = collect(result, layout, low=low, high=high)
+    if state is not None:
+        check_unchanged(options.state, was)
     tables.write(
         _replaced(result, layout) if options.replace else result,
         out,
@@ -137,6 +139,7 @@ def run(options: argparse.Namespace) -> int:
     del found, result
     if state is not None:
         # last: whoever stops before it gets the same rows again
+        check_unchanged(options.state, was)
         state.save(options.state)
         written.append(options.state)
     if not options.quiet:
@@ -164,10 +167,6 @@ def _replaced(result: pl.DataFrame, layout: Layout) -> pl.DataFrame:
     pairs = [(out.column, out.name) for out in layout.outputs() if out.column is not None]
     news = [pl.coalesce(new, pl.col(old).cast(pl.Float64)).alias(old) for old, new in pairs]
     return result.with_columns(news).drop([new for _, new in pairs])
-
-
-def _same(one: str, other: str) -> bool:
-    return Path(one).resolve() == Path(other).resolve()
 
 
 def _levels(text: str | None) -> list[float] | None:

@@ -232,6 +232,17 @@ def check_place(path: str, option: str) -> None:
         raise ValueError(f"expected a file in an existing folder as {option}, got {path}")
 
 
+def check_apart(paths: dict[str, str | None]) -> None:
+    """Files that are all different, so that none is written over another."""
+    seen: dict[Path, str] = {}
+    for option, path in paths.items():
+        if not path or path == PIPE:
+            continue
+        other = seen.setdefault(Path(path).resolve(), option)
+        if other != option:
+            raise ValueError(f"expected {other} and {option} in files of their own, got {path} for both")
+
+
 def write(frame: pl.DataFrame, path: str, format: Format) -> None:
     """Write a table to a file, whole or not at all, or to stdout if it is called "-"."""
     if path == PIPE:
@@ -264,8 +275,8 @@ def _write_to(frame: pl.DataFrame, file: Any, format: Format) -> None:
 @contextlib.contextmanager
 def replacing(path: str) -> Iterator[Path]:
     """A file beside another, which takes its place when all went well."""
-    target = Path(path)
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.absolute().parent)
+    target = Path(path).resolve()  # where a link leads
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     os.close(handle)
     temporary = Path(name)
     try:

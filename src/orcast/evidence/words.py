@@ -13,6 +13,8 @@ from orcast.evidence.views import by_series
 TRIFLE = 0.005
 # Outcomes beyond the bounds are the first thing to say if there are more than this share of them.
 MANY = 0.02
+# Outcomes that equal a quantile are worth a word from this share on, unless there are more levels than this.
+TIED, CLOSE = 0.1, 40
 # What is called a fault is outside of what chance does in 99 of 100 cases: several are looked for.
 CLEAR, SIGMAS = 0.99, 2.576
 
@@ -111,7 +113,7 @@ def _on_faults(evidence: Evidence) -> list[str]:
     found = {side: _faults(evidence, side, was=after and side == "before") for side in evidence.sides}
     if not after:
         if found["before"]:
-            return [f"What is wrong: {_and(found['before'])}."]
+            return [f"What {'may be' if evidence.overlap else 'is'} wrong: {_and(found['before'])}."]
         return [
             "Nothing is clearly wrong, though not all is within what chance allows."
             if _strays(evidence, "before")
@@ -265,7 +267,7 @@ def _on_series(evidence: Evidence) -> list[str]:
     if count < 2:
         return []
     was, then = int(table.outside_before.sum()), "are"
-    lucky = f"chance alone would make about {_few((1.0 - SURE) * count)} of them look so"
+    lucky = f"chance alone would make about {_few((1.0 - SURE) * count)} of them look so, more if they move together"
     if table.outside_after is not None:
         then = f"were further off than chance allows, after recalibration {int(table.outside_after.sum()):,}"
         return [f"Of {count:,} series {was:,} {then} ({lucky})."]
@@ -301,6 +303,13 @@ def _on_promise(evidence: Evidence) -> list[str]:
     return lines
 
 
+def _ties(evidence: Evidence) -> float:
+    """The share of outcomes that equal a quantile, where levels are too far apart to tell what lies below."""
+    if evidence.kind != "quantiles" or not evidence.rows or evidence.levels.size > CLOSE:
+        return 0.0
+    return max(float((evidence.side(side) == evidence.y[:, None]).any(axis=1).mean()) for side in evidence.sides)
+
+
 def _on_left_out(evidence: Evidence) -> list[str]:
     """Outcomes that do not count."""
     if not evidence.outside:
@@ -319,7 +328,15 @@ def _on_rest(evidence: Evidence) -> list[str]:
     if evidence.moments and evidence.rows:
         lines.append("What came out is read as a normal distribution with that mean and spread; levels give quantiles.")
     if evidence.overlap and evidence.rows:
-        lines.append("Forecasts several steps ahead overlap, so chance allows somewhat more than is said here.")
+        lines.append(
+            "Forecasts several steps ahead overlap and err in bunches, so chance allows much more than is said here."
+        )
+    tied = _ties(evidence)
+    if tied > TIED:
+        lines.append(
+            f"{_percent(tied, evidence.rows)} of the outcomes equal a quantile: how much of them belongs below it can "
+            "only be guessed between so few levels, so a fault may be one of the guess."
+        )
     if evidence.missing:
         lines.append(f"{evidence.missing:,} row{' has' if evidence.missing == 1 else 's have'} no forecast.")
     if evidence.waiting:

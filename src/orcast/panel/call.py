@@ -38,7 +38,7 @@ from orcast.panel.given import (
     travels,
 )
 from orcast.panel.play import CORRECTED, LATE, LOST, OUTSIDE, STATUSES, Ask, Batch, Stream, Told
-from orcast.panel.state import BY_SERIES, Book, PanelState, Terms, open_state
+from orcast.panel.state import BY_SERIES, Book, PanelState, Terms, check_unchanged, open_state
 from orcast.panel.streams import Streams, arrange, fill_outcomes, read_times, seen_dates
 from orcast.panel.workers import Bar, Progress, play_all, usable_cores
 from orcast.payoffs import Payoff
@@ -132,12 +132,14 @@ def recalibrate(
     if payoff is not None and not isinstance(payoff, Payoff):
         raise TypeError(f"expected a payoff such as QuantileCalibration(), got {short(payoff)}")
     count = None if workers is None else whole(workers, "workers", 1, 1024)
-    panel, path = open_state(state)
+    panel, path, was = open_state(state)
     names = {"y": y, "series": series, "time": time, "cutoff": cutoff, "horizon": horizon}
     call = _Call(Frame(df), panel, names, model, levels, payoff, low, high, outside)
     call.play(count, progress, bool(replay))
     call.report(bool(replay))
     result: AnyFrame = call.result(bool(replace))
+    if path is not None:
+        check_unchanged(path, was)
     if panel is not None:
         call.commit(panel)
         if path is not None:

@@ -174,16 +174,34 @@ class PanelState:
         return self
 
 
-def open_state(state: PanelState | str | os.PathLike[str] | None) -> tuple[PanelState | None, Path | None]:
-    """The state that is given, and the file it goes to."""
+def open_state(
+    state: PanelState | str | os.PathLike[str] | None,
+) -> tuple[PanelState | None, Path | None, tuple[int, int, int] | None]:
+    """The state that is given, the file it goes to, and the stamp that this had."""
     if state is None or isinstance(state, PanelState):
-        return state, None
+        return state, None, None
     if not isinstance(state, (str, os.PathLike)):
         raise TypeError(f"expected a path or a PanelState as state, got {short(state)}")
     path = Path(state)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"expected a folder that exists for the state, got {path.parent}")
-    return (PanelState.load(path) if path.exists() else PanelState()), path
+    was = stamp(path)
+    return (PanelState() if was is None else PanelState.load(path)), path, was
+
+
+def stamp(path: str | os.PathLike[str]) -> tuple[int, int, int] | None:
+    """What tells whether a file is still the one that was read; None if there is none."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def check_unchanged(path: str | os.PathLike[str], read: tuple[int, int, int] | None) -> None:
+    """Refuse to write over what another process has written since."""
+    if stamp(path) != read:
+        raise ValueError(f"expected the state as it was when it was read, got one that was written since: {path}")
 
 
 def _waiting(stream: Stream) -> int:
