@@ -222,3 +222,9 @@ def test_a_record_checks_its_shapes() -> None:
     run = record()
     with pytest.raises(ValueError, match=SENTENCE):
         plots.Record("", "", 0.0, 1.0, run.y, run.expert[:, :5], run.played, run.promised, run.promised, 1.0, 0.0)
+
+
+def test_probabilities_have_no_widths_to_draw() -> None:
+    evidence = binary()
+    with pytest.raises(ValueError, match="expected evidence with central intervals, got binary without any"):
+        plots.sharpness(evidence)

@@ -218,6 +218,8 @@ def fan(
 def sharpness(evidence: Evidence, axes: Axes | None = None) -> Axes:
     """Mean widths of the central intervals before and after, with the range of 8 of 10."""
     found = choices.widths(evidence)
+    if not found.shares:
+        raise ValueError(f"expected evidence with central intervals, got {evidence.kind} without any")
     with _drawing(axes) as ax:
         many = len(evidence.sides)
         for j, side in enumerate(evidence.sides):
@@ -270,6 +272,7 @@ def guarantee(evidence: Evidence, axes: Axes | None = None) -> Axes:
         ax.set_ylabel("miscalibration")
         for axis in (ax.xaxis, ax.yaxis):
             axis.set_major_formatter(lambda value, _: f"{value:,.0f}" if value >= 1000 else f"{value:g}")
+            axis.set_minor_formatter(lambda value, _: "")
         ax.legend(loc="lower left" if found.rounds else "upper left")
     return ax
 
