@@ -27,6 +27,8 @@ def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     for line, code in blocks(page.read_text(encoding="utf-8")):
         # Empty lines in front make a traceback name the line of the page.
         exec(compile("\n" * (line - 1) + code, str(page), "exec"), module.__dict__)
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 def test_blocks_are_found_with_their_lines() -> None:

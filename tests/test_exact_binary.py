@@ -248,14 +248,7 @@ def test_bad_tolerances(tolerance: Any) -> None:
         BinaryRoot(tolerance)
 
 
-def test_it_is_saved_loaded_and_pickled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    known = game_module.oracle_from_plain
-
-    def read(data: dict[str, Any]) -> Any:
-        options = dict(data)
-        return BinaryRoot(**options) if options.pop("kind") == "BinaryRoot" else known(data)
-
-    monkeypatch.setattr(game_module, "oracle_from_plain", read)
+def test_it_is_saved_loaded_and_pickled(tmp_path: Path) -> None:
     game = oc.Forecaster(oc.Binary(), oracle=BinaryRoot(1e-10))
     for y in (1, 0, 0, 1, 1):
         game.predict(0.6)

@@ -13,7 +13,6 @@ from hypothesis import given
 
 import orcast as oc
 from helpers import SENTENCE, Vector, positive, random_ledgers, whole
-from orcast import game as game_module
 from orcast.oracles import _ordered
 from orcast.oracles.dense import DenseEngine
 from orcast.oracles.exact.quantile import EndsPlayer, TwoCells, downward_zero
@@ -317,13 +316,7 @@ def test_it_is_for_quantiles_on_intervals(space: Any, payoff: Payoff) -> None:
         oc.Forecaster(space, payoff, oracle=TwoCells())
 
 
-def test_it_is_saved_loaded_and_pickled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    known = game_module.oracle_from_plain
-
-    def read(data: dict[str, Any]) -> Any:
-        return TwoCells() if data["kind"] == "TwoCells" else known(data)
-
-    monkeypatch.setattr(game_module, "oracle_from_plain", read)
+def test_it_is_saved_loaded_and_pickled(tmp_path: Path) -> None:
     game = oc.Forecaster(SPACE, PAYOFFS["overlapping"](), oracle=TwoCells())
     for y in (1.0, -2.0, 3.0, 10.0):
         game.predict()
