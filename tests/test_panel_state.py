@@ -524,3 +524,28 @@ def test_a_state_behind_a_link_is_written_where_the_link_leads(tmp_path: Path) -
     assert PanelState.load(target).pending == PanelState.load(link).pending
     again = recalibrate(frame, state=target)
     assert set(again.filter(like="status").to_numpy().ravel()) == {"seen"}
+
+
+@pytest.mark.parametrize("bounded", ["no", "number", "column"])
+def test_an_outcome_reaches_horizons_that_have_no_rows_in_its_frame(bounded: str) -> None:
+    """Rows of two and three steps ahead wait; a frame of one step ahead alone brings their outcomes."""
+
+    def rows(cutoffs: range, steps: range, known: int) -> pd.DataFrame:
+        pairs = [(c, c + h) for c in cutoffs for h in steps]
+        y = [10.0 + 5.0 * np.sin(3.0 * t) + t % 3 if t <= known else np.nan for _, t in pairs]
+        frame = pd.DataFrame({"unique_id": "a", "ds": [t for _, t in pairs], "cutoff": [c for c, _ in pairs], "y": y})
+        return frame.assign(M=10.0, low=0.0, high=30.0, **{"M-lo-80": 8.5, "M-hi-80": 11.5})
+
+    options: dict[str, Any] = {"no": {}, "number": {"low": 0, "high": 30}, "column": {"low": "low", "high": "high"}}
+    parts = [
+        rows(range(10), range(1, 4), 10),
+        rows(range(10, 20), range(1, 2), 20),
+        rows(range(20, 24), range(1, 4), 20),
+    ]
+    whole = recalibrate(pd.concat(parts, ignore_index=True), model="M", **options[bounded])
+    state = PanelState()
+    played = [recalibrate(part, state=state, model="M", **options[bounded]) for part in parts]
+    split = pd.concat(played, ignore_index=True)
+    for column in ("M_orcast-lo-80", "M_orcast", "M_orcast-hi-80", "M_orcast_promised"):
+        np.testing.assert_array_equal(split[column], whole[column])
+    assert state.pending == (whole.M_orcast_status == "pending").sum()

@@ -210,7 +210,21 @@ class _Call:
                 then, now = ("no cutoffs" if each else "cutoffs" for each in (before.at_once, streams.at_once))
                 then, now = (then, now) if then != now else ("no horizons", "horizons")
                 raise ValueError(f"expected columns of times as the state has them, {then}, got {now}")
-        return streams
+        return streams if streams.at_once or panel is None else streams.and_empty(self._waiting_elsewhere(streams))
+
+    def _waiting_elsewhere(self, streams: Streams) -> list[tuple[int, Hashable]]:
+        """Streams of the state with rows that wait, of series that are in the frame, but none of whose rows are."""
+        assert self.panel is not None
+        codes = {key: code for code, key in enumerate(self.keys)}
+        here = set(zip(streams.series.tolist(), streams.horizons, strict=True))
+        found: dict[tuple[int, Hashable], None] = {}
+        for form in self.layout.forms:
+            if form.model not in self.panel._models:
+                continue
+            for (key, horizon), stream in self.panel._models[form.model].streams.items():
+                if key in codes and len(stream.pages) and (codes[key], horizon) not in here:
+                    found[codes[key], horizon] = None
+        return sorted(found, key=lambda each: (each[0], str(each[1])))
 
     def _bounds(self, low: Any, high: Any) -> Bounds:
         panel, before = self.panel, self.before

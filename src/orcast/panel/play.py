@@ -120,15 +120,19 @@ def play_batch(batch: Batch, tables: dict[Any, Table]) -> Told:
         [],
     )
     for i, (start, stop) in enumerate(pairwise(batch.starts)):
-        rows = slice(start, stop)
+        rows, before = slice(start, stop), batch.streams[i]
+        if start == stop and (before is None or not len(before.pages)):
+            told.streams.append(before)
+            continue
         low, high = (side[rows] if ask.by_row else np.full(stop - start, side[i]) for side in (batch.low, batch.high))
-        space = ask.shape.space(space_between(low[0], high[0], ask.by_row) if ask.shape.ordered else None)
+        # a stream without rows is there for those of its own that wait
+        ends = np.array([low[0], high[0]]) if before is None or start < stop else before.pages[0, [WAIT_LOW, WAIT_HIGH]]
+        space = ask.shape.space(space_between(ends[0], ends[1], ask.by_row) if ask.shape.ordered else None)
         key = (ask.number, space)
         if key not in tables:
             if len(tables) >= MOST_TABLES:
                 tables.clear()
             tables[key] = Table(ask.shape, space, ask.payoff)
-        before = batch.streams[i]
         play = _Play(tables[key], batch, i, rows, low, high, before)
         if before is not None and ask.replay and play.changed():
             have = play.first_new

@@ -8,6 +8,7 @@ those of its series and cutoff, from 1.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -43,6 +44,15 @@ class Streams:
 
     def __len__(self) -> int:
         return len(self.series)
+
+    def and_empty(self, more: Sequence[tuple[int, Hashable]]) -> Streams:
+        """Also streams that have no rows here, by series and horizon: an outcome may be one that they wait for."""
+        return dataclasses.replace(
+            self,
+            starts=np.append(self.starts, np.full(len(more), self.starts[-1])),
+            series=np.append(self.series, np.array([code for code, _ in more], dtype=self.series.dtype)),
+            horizons=[*self.horizons, *(horizon for _, horizon in more)],
+        )
 
 
 def read_times(frame: Frame, time: Any, cutoff: Any, codes: Codes, counted: Stamps) -> tuple[Times, Times | None]:
