@@ -11,6 +11,7 @@ from benchmarks import (
     binary,
     exact,
     groups,
+    integrations,
     memory,
     notions,
     orca,
@@ -37,6 +38,7 @@ SECTIONS = {
     "memory": memory,
     "panel": panel,
     "stream": stream,
+    "integrations": integrations,
 }
 
 
