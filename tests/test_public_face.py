@@ -239,3 +239,21 @@ def test_a_recalibrator_calls_the_kernels(oracle: oc.Committee, monkeypatch: pyt
     recal.run([oc.Normal(0.5, 0.1)] * 50, [0.5] * 50)
     recal.replay([(oc.Normal(0.5, 0.1), 0.5)] * 50)
     assert calls == {"predict": 3, "update": 1, "run": 2}
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_the_line_on_data_frames(kind: str) -> None:
+    frames = pytest.importorskip(kind)
+    rng = np.random.default_rng(0)
+    y = 9_000 + rng.normal(0, 900, 40)
+    columns = {"unique_id": ["north", "south"] * 20, "ds": np.repeat(np.arange(20), 2), "y": y, "other": y}
+    df = frames.DataFrame(columns | {"tree": y * 0 + 9_000, "tree-lo-90": y * 0 + 8_500, "tree-hi-90": y * 0 + 9_500})
+    names: dict[str, Any] = {"oc": oc, "df": df}
+    line = 'frame = oc.recalibrate(df, y="y", model="tree", low=0, high=36_000)         # pandas or polars, long format'
+    exec(line, names)
+    frame = names["frame"]
+    assert type(frame) is type(df)
+    assert len(frame) == 40
+    width = np.asarray(frame["tree_orcast-hi-90"]) - np.asarray(frame["tree_orcast-lo-90"])
+    assert width[-10:].mean() > 1_500 > width[0]  # it has learnt that 90% of the outcomes are not within 500
+    assert np.asarray(frame["tree_orcast_holds"]).all()
