@@ -364,3 +364,18 @@ def test_lines_are_told_apart_however_they_come(at_a_time: int, monkeypatch: pyt
 def test_many_answers_fit_a_pipe_that_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
     said = [b'{"series": %d, "forecast": {"mean": 3, "sd": 1}}\n' % (i % 50) for i in range(400)]
     assert len(piped(said, monkeypatch, at_a_time=5000)) == 400
+
+
+def test_two_names_of_a_state_are_one_state(tmp_path: Path) -> None:
+    kept = Keeper(tmp_path / "state")
+    play(kept, session(1, 10))
+    kept.close()
+    (tmp_path / "link").symlink_to(tmp_path / "state")
+    kept = Keeper(tmp_path / "state")
+    with pytest.raises((OSError, ValueError)):
+        Keeper(tmp_path / "link")
+    kept.close()
+    again = Keeper(tmp_path / "link")
+    play(again, session(2, 10))
+    again.close()
+    assert (tmp_path / "link").is_symlink()

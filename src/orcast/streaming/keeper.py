@@ -39,7 +39,10 @@ class Keeper:
     ) -> None:
         if every is not None and every < 1:
             raise ValueError(f"expected at least 1 line between snapshots, got {every}")
-        self.path, self.every = Path(path).resolve(), every
+        self.path, self.every = Path(path), every
+        if self.path.is_symlink():
+            # two names of one state are one state
+            self.path = self.path.resolve()
         if self.path.is_dir() or not self.path.absolute().parent.is_dir():
             raise ValueError(f"expected a file in an existing folder as state, got {short(str(path))}")
         self.journal = Journal(f"{self.path}.journal", sync=sync)
