@@ -1,5 +1,6 @@
 """What several tests share: strategies for hypothesis, slow twins, an adversary, and late outcomes."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 
 import hypothesis.strategies as st
@@ -23,6 +24,12 @@ SENTENCE = r"\Aexpected [^\n]*\bgot [^\n]*\Z"
 # Nodes and weights on [0, 1] that integrate polynomials up to degree 11 exactly; none sits on an edge.
 _nodes, _weights = np.polynomial.legendre.leggauss(6)
 NODES, WEIGHTS = 0.5 * (_nodes + 1.0), 0.5 * _weights
+
+
+def shown(value: object) -> str:
+    """A name for a case that is the same in every process: no addresses, no order of sets."""
+    text = "set" if isinstance(value, set) else re.sub(r" at 0x[0-9a-f]+", "", repr(value))
+    return type(value).__name__ + " " + text[:30]
 
 
 def default_payoff() -> Payoff:

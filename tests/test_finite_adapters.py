@@ -10,7 +10,7 @@ import scipy.stats
 from hypothesis import given
 from numpy.typing import NDArray
 
-from helpers import SENTENCE
+from helpers import SENTENCE, shown
 from orcast.adapters import Ensemble, Normal, Quantiles, binary_probability, expert_quantiles, expert_row, expert_table
 from orcast.forecasts import (
     BinaryForecast,
@@ -75,7 +75,7 @@ def masses(forecast: object, space: Space) -> list[float]:
         SimpleNamespace(probability=0.75),
         SimpleNamespace(probability=lambda: 0.75),
     ],
-    ids=lambda v: type(v).__name__ + repr(v)[:20],
+    ids=shown,
 )
 def test_every_way_to_say_a_probability(forecast: object) -> None:
     assert binary_probability(forecast) == 0.75
@@ -124,7 +124,7 @@ def test_a_plain_float_is_passed_on_as_it_is(p: float) -> None:
         Ensemble([0.2, 0.3]),
         1j,
     ],
-    ids=lambda v: repr(v)[:30],
+    ids=shown,
 )
 def test_no_probability_of_a_yes(forecast: object) -> None:
     with pytest.raises((TypeError, ValueError), match=SENTENCE):
@@ -147,7 +147,7 @@ def test_no_probability_of_a_yes(forecast: object) -> None:
         LabelForecast(["home", "draw", "away"], [0.5, 0.5, 0.0]),
         LabelForecast(["draw", "home"], [0.5, 0.5]),
     ],
-    ids=lambda v: type(v).__name__ + repr(v)[:20],
+    ids=shown,
 )
 def test_every_way_to_say_probabilities_of_labels(forecast: object) -> None:
     assert masses(forecast, LABELS) == [0.5, 0.5, 0.0]
@@ -183,7 +183,7 @@ def test_rounded_probabilities_are_divided_by_their_sum(weights: list[float]) ->
         ["0.5", "0.5", "0"],
         {"home", "draw"},
     ],
-    ids=lambda v: repr(v)[:30],
+    ids=shown,
 )
 def test_no_probabilities_of_labels(forecast: object) -> None:
     with pytest.raises((TypeError, ValueError), match=SENTENCE):
@@ -259,7 +259,7 @@ NOT_ON_A_CIRCLE = [
 ]
 
 
-@pytest.mark.parametrize("forecast", NOT_ON_A_CIRCLE, ids=lambda v: repr(v)[:30])
+@pytest.mark.parametrize("forecast", NOT_ON_A_CIRCLE, ids=shown)
 def test_no_forecast_of_a_direction(forecast: object) -> None:
     with pytest.raises((TypeError, ValueError), match=SENTENCE):
         expert_row(forecast, CIRCLE)
@@ -360,7 +360,7 @@ def test_a_density_of_vectors_is_read_at_the_centres() -> None:
         SimpleNamespace(pdf=lambda y: 1.0),
         scipy.stats.multivariate_normal([0, 0, 0]),
     ],
-    ids=lambda v: repr(v)[:30],
+    ids=shown,
 )
 def test_no_forecast_of_a_vector(forecast: object) -> None:
     with pytest.raises((TypeError, ValueError), match=SENTENCE):
@@ -403,7 +403,7 @@ def test_masses_of_points_and_points_counted() -> None:
         BinaryForecast(0.5),
         {0.1: 3},
     ],
-    ids=lambda v: repr(v)[:30],
+    ids=shown,
 )
 def test_no_forecast_of_a_point(forecast: object) -> None:
     with pytest.raises((TypeError, ValueError), match=SENTENCE):
@@ -416,7 +416,7 @@ def test_no_forecast_of_a_point(forecast: object) -> None:
 @pytest.mark.parametrize(
     "members",
     [[[]], [[1, 2], [3]], [[1, float("nan")]], [["a", "b"]], np.zeros((2, 2, 2)), np.zeros((0, 2)), [[[1]]], [[1], 2]],
-    ids=lambda v: repr(v)[:30],
+    ids=shown,
 )
 def test_what_is_no_ensemble(members: object) -> None:
     with pytest.raises((TypeError, ValueError), match=SENTENCE):
@@ -523,7 +523,7 @@ def test_a_table_is_its_rows(space: OrderedSpace) -> None:
         SimpleNamespace(cdf=lambda y: np.full_like(y, np.nan)),
         SimpleNamespace(ppf=lambda a: np.full_like(a, np.nan)),
     ],
-    ids=lambda v: repr(v)[:30],
+    ids=shown,
 )
 def test_no_forecast_of_an_unbounded_quantity(forecast: object) -> None:
     with pytest.raises((TypeError, ValueError), match=SENTENCE):

@@ -15,7 +15,7 @@ from hypothesis import given
 from scipy.stats import norm
 
 import orcast as oc
-from helpers import SENTENCE, units
+from helpers import SENTENCE, shown, units
 from orcast.spaces import (
     TAIL_MASS,
     Binary,
@@ -355,7 +355,7 @@ def test_an_unknown_label_is_told_the_known_ones(y: object, outside: str) -> Non
         ["a", float("inf")],
         [1j, 2],
     ],
-    ids=str,
+    ids=shown,
 )
 def test_what_are_no_labels(labels: object) -> None:
     with pytest.raises((TypeError, ValueError), match=SENTENCE):

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import orcast as oc
-from helpers import SENTENCE
+from helpers import SENTENCE, shown
 from orcast import storage
 
 SPACE = oc.Interval(-1, 3, cells=32, tail_cells=4)
@@ -421,7 +421,7 @@ def test_the_features_of_waiting_rounds_survive(x: object, tmp_path: Path) -> No
                 assert isinstance(mine, tuple) == isinstance(value, tuple)
 
 
-@pytest.mark.parametrize("x", [{1: 2}, {"a": object()}, {"a": {"b": 1}}, object(), {"a": {1, 2}}], ids=str)
+@pytest.mark.parametrize("x", [{1: 2}, {"a": object()}, {"a": {"b": 1}}, object(), {"a": {1, 2}}], ids=shown)
 def test_features_that_could_not_be_saved_are_refused(x: object) -> None:
     game = oc.Recalibrator(SPACE)
     with pytest.raises(TypeError, match=SENTENCE):
