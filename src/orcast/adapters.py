@@ -147,7 +147,7 @@ class Normal:
 class Quantiles:
     """Quantiles at given levels, at least two; in between and beyond, linear in the normal score of the level.
 
-    Crossing quantiles are sorted; ``crossed`` says so.
+    Crossing quantiles are sorted; `crossed` says so.
 
     >>> q = Quantiles([0.1, 0.5, 0.9], [8.0, 9.0, 11.0])
     >>> q.quantile([0.5]).tolist(), q.crossed
@@ -403,7 +403,7 @@ def expert_row(forecast: object, space: Space) -> tuple[Array, bool]:
     if isinstance(space, Binary):
         p = binary_probability(forecast)
         return np.array([1.0 - p, p]), False
-    read: Callable[[object, Any], Array] = _READERS[type(space)]
+    read: Callable[[object, Any], Array] = _READERS.get(type(space), _value_masses)
     if isinstance(forecast, FiniteForecast):
         return _own_masses(forecast, space), False
     return read(forecast, space), False
@@ -468,11 +468,15 @@ def _own_masses(forecast: FiniteForecast, space: Space) -> Array:
 
 
 def _label_masses(forecast: object, space: Labels) -> Array:
+    return _value_masses(forecast, space, "labels", "label")
+
+
+def _value_masses(forecast: object, space: FiniteSpace, all_: str = "cells", one: str = "value") -> Array:
     if not (isinstance(forecast, Mapping) or _is_series(forecast)):
-        return _plain_masses(forecast, space, "probabilities in the order of the labels, or by label")
+        return _plain_masses(forecast, space, f"probabilities in the order of the {all_}, or by {one}")
     masses = [0.0] * space.cells
-    for label, value in _as_mapping(forecast).items():
-        masses[space.outcome(label)] += number(value, "probability")
+    for value, probability in _as_mapping(forecast).items():
+        masses[space.cell(space.outcome(value))] += number(probability, "probability")
     return as_masses(masses, space.cells)
 
 

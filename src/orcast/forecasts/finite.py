@@ -77,7 +77,7 @@ class FiniteForecast(Issued, ABC):
 
     @abstractmethod
     def to_plain(self) -> dict[str, Any]:
-        """Plain data, exact; the class brings it back from ``**data``."""
+        """Plain data, exact; the class brings it back from `**data`."""
 
     def mode(self) -> Any:
         """The value with the most mass, the first of several."""
@@ -199,7 +199,7 @@ class BinaryForecast(FiniteForecast):
         return math.sqrt(self.var())
 
     def to_plain(self) -> dict[str, float]:
-        """Plain data, exact; ``BinaryForecast(**data)`` brings it back."""
+        """Plain data, exact; `BinaryForecast(**data)` brings it back."""
         return {"probability": self.__float__()}
 
     def _drawn(self, cells: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.intp]:
@@ -259,7 +259,7 @@ class LabelForecast(FiniteForecast):
         return [(self.space.labels[k], self.mass.item(k)) for k in order]
 
     def to_plain(self) -> dict[str, Any]:
-        """Plain data, exact; ``LabelForecast(**data)`` brings it back."""
+        """Plain data, exact; `LabelForecast(**data)` brings it back."""
         return {"labels": list(self.space.labels), "mass": self.mass.tolist()}
 
     def _drawn(self, cells: NDArray[np.intp], rng: np.random.Generator) -> Any:
@@ -344,7 +344,7 @@ class CircleForecast(FiniteForecast):
     def arc(self, confidence: float) -> tuple[float, float]:
         """The shortest arc that holds the given share of the mass, from start to stop.
 
-        ``start`` is in [0, period); ``stop - start`` is the length, so ``stop`` may lie beyond the period.
+        `start` is in [0, period); `stop - start` is the length, so `stop` may lie beyond the period.
         """
         share = as_share(confidence)
         if share == 0.0:
@@ -367,7 +367,7 @@ class CircleForecast(FiniteForecast):
         return edges, np.concatenate((below, 1.0 + below[1:]))
 
     def to_plain(self) -> dict[str, Any]:
-        """Plain data, exact; ``CircleForecast(**data)`` brings it back."""
+        """Plain data, exact; `CircleForecast(**data)` brings it back."""
         return {"space": self.space.to_plain(), "mass": self.mass.tolist()}
 
     def _drawn(self, cells: NDArray[np.intp], rng: np.random.Generator) -> Array:
@@ -454,7 +454,7 @@ class BoxForecast(FiniteForecast):
         return min(float(held), 1.0)
 
     def to_plain(self) -> dict[str, Any]:
-        """Plain data, exact; ``BoxForecast(**data)`` brings it back."""
+        """Plain data, exact; `BoxForecast(**data)` brings it back."""
         return {"space": self.space.to_plain(), "mass": self.mass.tolist()}
 
     def _drawn(self, cells: NDArray[np.intp], rng: np.random.Generator) -> Array:
@@ -479,14 +479,14 @@ class PointsForecast(FiniteForecast):
 
     __slots__ = ()
 
-    space: Points
+    space: FiniteSpace
     _lacks = "points, which have no order"
     _instead = "probability(point), mode(), expect(function) or sample(size)"
 
     def __init__(
-        self, space: Points | Mapping[str, Any], mass: ArrayLike, certificate: Certificate | None = None
+        self, space: FiniteSpace | Mapping[str, Any], mass: ArrayLike, certificate: Certificate | None = None
     ) -> None:
-        self.space = _own_space(space, Points)
+        self.space = space if isinstance(space, FiniteSpace) else _own_space(space, Points)
         self.mass = frozen(as_masses(mass, self.space.cells))
         self.certificate, self._why = certificate, None
 
@@ -497,7 +497,7 @@ class PointsForecast(FiniteForecast):
         return np.asarray(self.mass @ self.space.points)
 
     def to_plain(self) -> dict[str, Any]:
-        """Plain data, exact; ``PointsForecast(**data)`` brings it back, or PointsForecast(space, data["mass"])."""
+        """Plain data, exact; `PointsForecast(**data)` brings it back, or PointsForecast(space, data["mass"])."""
         return {"space": self.space.to_plain(), "mass": self.mass.tolist()}
 
     def _drawn(self, cells: NDArray[np.intp], rng: np.random.Generator) -> Any:
@@ -525,4 +525,4 @@ def forecast_on(
     >>> forecast_on(Labels(["no", "yes"]), np.array([0.25, 0.75]))
     LabelForecast('yes': 0.75, 'no': 0.25)
     """
-    return _CLASSES[type(space)]._trusted(space, mass, certificate, why)
+    return _CLASSES.get(type(space), PointsForecast)._trusted(space, mass, certificate, why)
