@@ -3,33 +3,58 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+SHOWN  := $(VENV)/.shown
+PANDAS := .venv-pandas3
 KERNELS := $(VENV)/.kernels
+FRAMES := src/orcast/panel $(addprefix tests/test_,$(addsuffix .py,columns panel panel_play panel_state cli_recalibrate evidence))
+# a file of tests stays in one process: what its tests share is made once
+CORES  := -n auto --maxprocesses=4 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all bench lint types format clean
+.PHONY: help demo test test-all test-pandas3 bench lint types format clean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+INSTALL := -m pip install -qq --disable-pip-version-check
+
+# the demo needs little; everything else, the libraries that orcast is at home in too
+$(SHOWN): pyproject.toml constraints.txt
+	@echo "setting up $(VENV) (half a minute, once)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python $(INSTALL) -c constraints.txt -e ".[demo]"
+	@touch $@
 
 $(READY): pyproject.toml constraints.txt
-	@echo "setting up $(VENV) (a minute, once)"
+	@echo "setting up $(VENV) (two minutes, once)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	@$(BIN)/python $(INSTALL) -c constraints.txt -e ".[dev]"
+	@touch $(SHOWN) $@
+
+# some of those libraries do not take pandas 3 yet; orcast does
+$(PANDAS)/.ready: pyproject.toml constraints.txt
+	@echo "setting up $(PANDAS) (half a minute, once)"
+	@test -x $(PANDAS)/bin/python || $(PYTHON) -m venv $(PANDAS)
+	@grep -v '^pandas==' constraints.txt > $(PANDAS)/constraints.txt
+	@$(PANDAS)/bin/python $(INSTALL) -c $(PANDAS)/constraints.txt "pandas>=3" pytest hypothesis scoringrules -e ".[cli,demo]"
 	@touch $@
 
 # numba's cache does not see that a kernel in another file has changed
-$(KERNELS): $(wildcard src/orcast/*/_*.py) src/orcast/ledger.py src/orcast/spaces/ordered.py | $(READY)
+$(KERNELS): $(wildcard src/orcast/*/_*.py) src/orcast/ledger.py src/orcast/spaces/ordered.py | $(SHOWN)
 	@find src -name '*.nb[ic]' -delete
 	@touch $@
 
-demo: $(READY) $(KERNELS)  ## recalibrate a real stream: table and picture
+demo: $(SHOWN) $(KERNELS)  ## recalibrate a real stream: table and picture
 	@$(BIN)/python -m orcast.demo
 
 test: lint types $(KERNELS)  ## the gate: lint, types, tests, doc snippets
-	@$(BIN)/python -m pytest -q
+	@$(BIN)/python -m pytest -q $(CORES)
 
 test-all: lint types $(KERNELS)  ## the gate and the slow tests, with more random examples
-	@$(BIN)/python -m pytest -q -m "" --hypothesis-profile=thorough
+	@$(BIN)/python -m pytest -q -m "" --hypothesis-profile=thorough $(CORES)
+
+test-pandas3: $(PANDAS)/.ready $(KERNELS)  ## what touches data frames, with pandas 3
+	@$(PANDAS)/bin/python -m pytest -q $(FRAMES)
 
 bench: $(READY) $(KERNELS)  ## benchmarks: ratios from one run
 	@$(BIN)/python -m benchmarks
@@ -46,5 +71,5 @@ format: $(READY)  ## rewrite the files in the house style
 	@$(BIN)/ruff format
 
 clean:  ## remove .venv, caches and build products
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis src/*.egg-info
+	rm -rf $(VENV) $(PANDAS) site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis src/*.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

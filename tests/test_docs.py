@@ -1,6 +1,7 @@
 """Every python block of README.md and docs/*.md runs, those of one file one after the other."""
 
 import re
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -10,6 +11,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [p for p in [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))] if p.exists()]
 BLOCK = re.compile(r"^```python[^\n]*\n(.*?)^```[ \t]*$", re.DOTALL | re.MULTILINE)
+# Links to files of this repository, without what follows a #.
+LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)#\s]+)")
 
 
 def blocks(text: str) -> list[tuple[int, str]]:
@@ -34,3 +37,25 @@ def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_blocks_are_found_with_their_lines() -> None:
     text = "one\n```python\na = 1\n```\n```bash\nls\n```\n```python\nb = a\nc = b\n```\n"
     assert blocks(text) == [(3, "a = 1\n"), (9, "b = a\nc = b\n")]
+
+
+def test_the_first_example_can_be_pasted_into_an_interpreter(tmp_path: Path) -> None:
+    _, code = blocks((ROOT / "README.md").read_text(encoding="utf-8"))[0]
+    told = subprocess.run([sys.executable, "-iq"], input=code, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "Error" not in told.stderr, told.stderr
+    assert re.search(r"2 rounds: miscalibration \S+ <= promised", told.stdout)
+    assert (tmp_path / "wind.orcast").exists()
+
+
+def test_the_table_of_the_readme_is_what_its_command_prints() -> None:
+    told = subprocess.run(
+        [sys.executable, "-m", "benchmarks.readme"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert told.stdout.startswith("|")
+    assert told.stdout in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in LINK.findall(page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), f"{page.relative_to(ROOT)} links to {target}"
