@@ -75,8 +75,8 @@ class ForecastDistribution(proba.base.ContinuousDistribution):
 
     @property
     def sigma(self) -> float:
-        """The standard deviation."""
-        return self.forecast.std()
+        """The spread of the nearest normal: the tails are made for surprises, and would widen a plain deviation."""
+        return self.forecast.to_normal()[1]
 
     @property
     def mode(self) -> float:
