@@ -221,13 +221,13 @@ def test_late_outcomes_meet_the_forecast_that_was_issued(monkeypatch: pytest.Mon
     stream, late = hours(200), 5
     model = Recalibrated(linear(), 0, 100)
     issued, settled = [], []
-    settle = module._Desk.settle
+    settle = module.desk.Desk.settle
 
     def watched(desk: Any, entry: Any, outcome: Any) -> None:
         settled.append(entry.forecast)
         settle(desk, entry, outcome)
 
-    monkeypatch.setattr(module._Desk, "settle", watched)
+    monkeypatch.setattr(module.desk.Desk, "settle", watched)
     for t, (x, _) in enumerate(stream):
         issued.append(model.predict_one(x, with_dist=True).forecast)
         if t >= late:
@@ -329,7 +329,7 @@ def test_they_are_given_up() -> None:
         model.predict_one({"says": 50.0, "t": t})
         assert model.pending <= 30
     rng = np.random.default_rng(0)
-    for t in range(module.PATIENCE + 5):
+    for t in range(module.desk.PATIENCE + 5):
         model.learn_one({"says": 50.0, "new": t}, float(rng.normal(50, 5)))
     assert model.pending == 0
     assert not model._desk._expected

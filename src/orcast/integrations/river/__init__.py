@@ -1,0 +1,26 @@
+"""River: regressors, classifiers and forecasters whose forecasts stay calibrated (extra ``orcast[river]``).
+
+Wrap the whole model, and use it as any other of River's:
+
+    model = Recalibrated(preprocessing.StandardScaler() | linear_model.LinearRegression(), low=0, high=100)
+
+An outcome is scored against the forecast that was issued for it.  ``learn_one(x, y)`` looks for the last forecast that
+was asked for the same features ``x``, however long ago; where there is none it makes one, before the model learns.
+Forecasts that are never learnt from are given up (:class:`Recalibrated` says when).
+"""
+
+try:
+    import river
+except ModuleNotFoundError as missing:
+    if (missing.name or "").partition(".")[0] != "river":
+        raise
+    raise ImportError("expected the extra orcast[river] to be installed, got no river") from None
+
+from orcast.integrations.river.classifier import RecalibratedClassifier
+from orcast.integrations.river.distribution import ForecastDistribution
+from orcast.integrations.river.forecaster import RecalibratedForecaster
+from orcast.integrations.river.regressor import Recalibrated
+
+__all__ = ["ForecastDistribution", "Recalibrated", "RecalibratedClassifier", "RecalibratedForecaster"]
+
+del river
