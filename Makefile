@@ -11,7 +11,7 @@ FRAMES := src/orcast/panel $(addprefix tests/test_,$(addsuffix .py,columns panel
 CORES  := -n auto --maxprocesses=4 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-pandas3 bench lint types format clean
+.PHONY: help demo test test-all test-pandas3 bench docs lint types format clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +58,9 @@ test-pandas3: $(PANDAS)/.ready $(KERNELS)  ## what touches data frames, with pan
 
 bench: $(READY) $(KERNELS)  ## benchmarks: ratios from one run
 	@$(BIN)/python -m benchmarks
+
+docs: $(READY)  ## the documentation site, in site/; open site/index.html
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 lint: $(READY)  ## ruff: rules and formatting
 	@$(BIN)/ruff check

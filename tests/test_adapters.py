@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Callable
 from statistics import NormalDist
 from types import SimpleNamespace
+from typing import Any
 
 import hypothesis.strategies as st
 import numpy as np
@@ -347,3 +348,16 @@ def test_an_error_of_the_users_own_function_is_left_as_it_is() -> None:
     with pytest.raises(ZeroDivisionError):
         recal.predict(SimpleNamespace(cdf=lambda y: 1 / 0))
     assert recal.pending == ()
+
+
+@pytest.mark.parametrize(
+    "forecast",
+    [oc.Quantiles([0.1, 0.9], [1, 2]), oc.Ensemble([1, 2, 4]), oc.Normal(1, 2)],
+    ids=lambda f: type(f).__name__,
+)
+def test_one_level_has_one_quantile(forecast: Any) -> None:
+    one = forecast.quantile(0.3)
+    assert isinstance(one, float)
+    assert np.shape(forecast.quantile([0.3])) == (1,)
+    assert np.shape(forecast.quantile([[0.3, 0.5], [0.6, 0.7]])) == (2, 2)
+    assert one == forecast.quantile([0.2, 0.3])[1] == forecast.quantile([[0.1, 0.3], [0.6, 0.7]])[0, 1]

@@ -357,3 +357,15 @@ def test_faults_of_ours_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench, "run", fault)
     with pytest.raises(ValueError, match="math domain"):
         cli.main(["bench"])
+
+
+def test_check_can_fail(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(0)
+    good, bad = tmp_path / "good.csv", tmp_path / "bad.csv"
+    for path, width in ((good, 1.2816), (bad, 0.3)):
+        pl.DataFrame({"y": rng.normal(size=600), "q0.1": [-width] * 600, "q0.9": [width] * 600}).write_csv(path)
+    assert cli.main(["check", str(good), "--fail"]) == 0
+    assert cli.main(["check", str(bad)]) == 0
+    capsys.readouterr()
+    assert cli.main(["check", str(bad), "--fail"]) == 1
+    assert "What is wrong: the 80% interval is too narrow" in capsys.readouterr().out

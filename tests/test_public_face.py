@@ -200,7 +200,7 @@ def test_no_function_of_the_kernels_is_left_uncompiled() -> None:
 
 def test_a_new_kind_of_expert_needs_no_new_compilation() -> None:
     recal = oc.Recalibrator(oc.Interval(0, 1))
-    recal.predict(oc.Normal(0.5, 0.1))
+    recal.predict(oc.Normal(0.5, 0.1)).quantile([0.1, 0.9])
     recal.update(0.5)
     before = {name: len(kernel.signatures) for name, kernel in kernels().items()}
     other = oc.Recalibrator(

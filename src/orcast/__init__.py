@@ -1,6 +1,6 @@
 """Keep probabilistic forecasts calibrated on any sequence of outcomes.
 
-Modules are imported when one of their names is first used, so that ``import orcast`` costs next to nothing.
+Modules are imported when one of their names is first used, so that `import orcast` costs next to nothing.
 """
 
 from importlib import import_module
@@ -95,7 +95,7 @@ _HOME = {
     "BrierScore": "metrics",
 }
 
-_MODULES = ("evidence", "metrics", "plots", "report", "testing")
+_MODULES = ("baselines", "evidence", "metrics", "plots", "report", "testing")
 
 if TYPE_CHECKING:
     from orcast.adapters import Ensemble, Normal, Quantiles

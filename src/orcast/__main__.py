@@ -1,4 +1,4 @@
-"""``python -m orcast`` is the command ``orcast``."""
+"""`python -m orcast` is the command `orcast`."""
 
 import sys
 

@@ -118,6 +118,11 @@ def _along_scores(z: Array, known: Array, values: Array) -> Array:
     return out
 
 
+def _shaped(read: Callable[[Array], Array], z: Array) -> Any:
+    """What is read off at scores of any shape, in that shape."""
+    return read(np.ravel(z)).reshape(np.shape(z))[()]
+
+
 @dataclass(frozen=True)
 class Normal:
     """A Gaussian forecast; a spread of zero puts all mass on the mean.
@@ -178,8 +183,8 @@ class Quantiles:
         self._known: Array | None = None
 
     def quantile(self, levels: ArrayLike) -> Array:
-        """Quantiles at levels."""
-        return self.at_scores(normal_scores(as_levels(levels)))
+        """Quantiles at levels; of one level, a number."""
+        return _shaped(self.at_scores, normal_scores(as_levels(levels)))
 
     def at_scores(self, z: Array) -> Array:
         """Quantiles at normal scores."""
@@ -210,8 +215,8 @@ class Ensemble:
         self._known: Array | None = None
 
     def quantile(self, levels: ArrayLike) -> Array:
-        """Quantiles at levels."""
-        return self.at_scores(normal_scores(as_levels(levels)))
+        """Quantiles at levels; of one level, a number."""
+        return _shaped(self.at_scores, normal_scores(as_levels(levels)))
 
     def at_scores(self, z: Array) -> Array:
         """Quantiles at normal scores."""

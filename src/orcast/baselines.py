@@ -1,10 +1,10 @@
 """What practitioners use today to recalibrate forecasts as they come, to compare with or to use instead.
 
-Every class has ``predict(forecast)`` and ``update(y)`` of a :class:`Recalibrator`; one round waits at a time, and a new
-``predict`` replaces it.  None of them comes with a certificate.
+Every class has `predict(forecast)` and `update(y)` of a `Recalibrator`; one round waits at a time, and a new
+`predict` replaces it.  None of them comes with a certificate.
 
 An expert's forecast of a quantity, whatever it is, is read off at 0.01, 0.02, ..., 0.99 and is linear in the normal
-score of the level in between and beyond, as :class:`Quantiles` are; below level 0 and above level 1 are the bounds.
+score of the level in between and beyond, as `Quantiles` are; below level 0 and above level 1 are the bounds.
 What is issued is made in the same way from quantiles at the method's levels.
 
 Where the outcome meets an atom of the expert its PIT is not a number but a jump.  The k-th time this happens the place
@@ -158,7 +158,7 @@ class Isotonic:
     than k / n, because the next outcome may lie beyond all so far, and (0, 0) and (1, 1) are the ends.  Equal PITs make
     a jump of R.  Before any outcome R is the identity.
 
-    ``window`` keeps the last so many PITs only.  Without it all are kept: the state grows by 8 bytes a round.  A round
+    `window` keeps the last so many PITs only.  Without it all are kept: the state grows by 8 bytes a round.  A round
     takes O(log n) steps to find the place of the new PIT, and a move of up to n numbers in memory to make room for it.
 
     Reference: "Accurate uncertainties for deep learning using calibrated regression", ICML 2018.
@@ -283,13 +283,13 @@ class ConformalLevels:
 class ConformalMixture:
     """Adaptive conformal inference with several rates at once, the better of late counting more (DtACI).
 
-    For each level a, and each rate r_i, alpha_i follows :class:`ConformalLevels`; the expert is asked at their weighted
+    For each level a, and each rate r_i, alpha_i follows `ConformalLevels`; the expert is asked at their weighted
     mean.  The weights fall with the pinball loss of alpha_i as a forecast of the PIT, and are mixed a little, so that
     none is lost for good:
 
         w_i <- (1 - s) w_i exp(-eta pinball_a(alpha_i, PIT)) / W + s / K,    W the sum of the numerators,  s = 1 / (2 I)
 
-    K rates, I = ``horizon`` rounds over which the best rate may stay the same, and eta as the authors take it, which
+    K rates, I = `horizon` rounds over which the best rate may stay the same, and eta as the authors take it, which
     for uniform PITs comes to sqrt(3 (log(K I) + 2) / I) / (a (1 - a)).  Quantiles are sorted before they are issued.
     The state is of constant size.
 
@@ -372,16 +372,16 @@ class ConformalPID:
         track <- track + rate range(s) e                               the proportional part, from 0 on
         offset = track + integral max|s| tan(log(t + 1) sum(e) / (saturation (t + 1)))
 
-    range(s) and max|s| are those of the last ``window`` scores, the newest included, so that nothing depends on the
+    range(s) and max|s| are those of the last `window` scores, the newest included, so that nothing depends on the
     unit of y.  The tangent counts as infinite from pi/2 on, where the bounds are issued: with an integral above 0 the
     frequency of s <= offset therefore differs from a by at most (saturation pi/2 (t + 1) / log(t + 1) + 1) / t from the
-    third round on, whatever comes.  ``integral=0`` is plain quantile tracking.  The third part, a forecast of the
+    third round on, whatever comes.  `integral=0` is plain quantile tracking.  The third part, a forecast of the
     scores by another model, is left out.
 
     The scores are in units of y and not of the expert's spread: they are one-sided scores of conformalised quantile
     regression, as the authors use them, and an expert may well have no spread at all.  Scores and errors are those of
     quantiles that may lie beyond the bounds, so outcomes on a bound do not drive the offset away.  Quantiles are sorted
-    before they are issued.  The state is of constant size: ``window`` scores for each level.
+    before they are issued.  The state is of constant size: `window` scores for each level.
 
     Reference: "Conformal PID control for time series prediction", NeurIPS 2023.
 
@@ -529,7 +529,7 @@ class HistogramBinning:
 
         p' = (sum of y in p's bin + p) / (rounds in p's bin + 1)
 
-    over ``bins`` bins of equal width; the p is a prior of one round.  The state is two numbers a bin.
+    over `bins` bins of equal width; the p is a prior of one round.  The state is two numbers a bin.
 
     References: Zadrozny and Elkan (2001), "Obtaining calibrated probability estimates from decision trees and naive
     Bayesian classifiers", ICML; Foster and Hart (2023), "Calibeating: beating forecasters at their own game",

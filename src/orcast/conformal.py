@@ -22,9 +22,9 @@ FINEST = 100_000
 
 
 class ConformalLevel:
-    """The level at which to ask a quantile function, so that outcomes fall below it with frequency ``beta``.
+    """The level at which to ask a quantile function, so that outcomes fall below it with frequency `beta`.
 
-    Each round you ask your own quantile function Q_t at the level a_t of ``predict``, and say in ``update`` whether
+    Each round you ask your own quantile function Q_t at the level a_t of `predict`, and say in `update` whether
     the outcome was covered, e_t = 1{y_t <= Q_t(a_t)}, where Q_t(0) = -infinity and Q_t(1) = infinity.  Then the
     coverage, mean_t e_t, approaches beta whatever the outcomes are, even if someone who sees a_t picks them (paper,
     appendix C.1.1, the deterministic algorithm, which is exact with the hat functions below; the randomised one had to
@@ -46,13 +46,13 @@ class ConformalLevel:
     range would jump to levels never tried.
 
     **The head start.**  With all accounts at zero one covered outcome moves the level to the next vertex.  So before
-    the first round each vertex below beta counts as missed, and each above it as covered, ``head_start`` times (those
+    the first round each vertex below beta counts as missed, and each above it as covered, `head_start` times (those
     around beta so that the first level is beta itself).  A vertex is passed when errors have made up for this, not
-    before; the promise pays for it with a constant.  ``head_start=0`` is the plain game.
+    before; the promise pays for it with a constant.  `head_start=0` is the plain game.
 
-    **At random.**  With ``randomised=True`` only vertices are played, for quantiles that are known at these levels
-    only: the two around the root, with their hat weights as probabilities.  The draw depends on ``seed`` and the number
-    of rounds alone, so ``predict`` gives the same twice.  The promise is weaker, and one in mean square over the draws.
+    **At random.**  With `randomised=True` only vertices are played, for quantiles that are known at these levels
+    only: the two around the root, with their hat weights as probabilities.  The draw depends on `seed` and the number
+    of rounds alone, so `predict` gives the same twice.  The promise is weaker, and one in mean square over the draws.
     Let a <= 0 < b be the two accounts and s = |a| / (|a| + b) the probability of the upper one.  The expected
     <S, payoff> is zero if none or both levels are covered, and, since (1 - s) |a| = s b,
 
@@ -60,7 +60,7 @@ class ConformalLevel:
 
     if the outcome falls between the two quantiles.  If it does so with probability at most g, given the past, the mean
     of ||S_t||^2 is at most (x + g / sqrt(8))^2 + B_t, x^2 the mean of ||S_{t-1}||^2; by induction the root mean square
-    of the miscalibration is at most ``promised`` + g / sqrt(8).  No randomised rule does without such a term: with the
+    of the miscalibration is at most `promised` + g / sqrt(8).  No randomised rule does without such a term: with the
     accounts (-1, 1) of two levels and beta = 0.9, each has an outcome whose expected <S, payoff> is at least 0.1.
 
     >>> import numpy as np
@@ -73,7 +73,7 @@ class ConformalLevel:
     >>> round(aci.coverage, 2), aci.miscalibration <= aci.promised, abs(aci.coverage - 0.9) <= aci.coverage_bound
     (0.9, True, True)
 
-    **In a game** it is the exact oracle of :class:`LevelCalibration`: the forecast is the expert's, bent so that its
+    **In a game** it is the exact oracle of `LevelCalibration`: the forecast is the expert's, bent so that its
     beta-quantile is where the ledger wants it.
 
     >>> import orcast as oc
@@ -105,7 +105,7 @@ class ConformalLevel:
 
     # --- as an oracle
     def bind(self, terms: Terms, sizes: Sequence[int] | None = None) -> Engine:
-        """An engine that plays :class:`LevelCalibration` of this level, with an empty ledger; this object stays as is.
+        """An engine that plays `LevelCalibration` of this level, with an empty ledger; this object stays as is.
 
         There the expert is the quantile function.  The payoff has its own grid, and there is no head start.
         """
@@ -125,7 +125,7 @@ class ConformalLevel:
         return self._asked(*self._place())
 
     def update(self, covered: bool) -> None:
-        """Book whether the outcome was at most the quantile at the level of ``predict``."""
+        """Book whether the outcome was at most the quantile at the level of `predict`."""
         cell, share = self._place()
         level = self._asked(cell, share)
         error = _hit(covered, level) - self.beta
@@ -176,7 +176,7 @@ class ConformalLevel:
         The half-space argument bounds the norm of payoffs and head start together, sqrt(h^2 + B_1 + ... + B_T); the
         first h takes the head start out again.  Accounts without payoffs have the same head start on both sides and
         drop out.  B_t is beta^2 or (1 - beta)^2, the larger that can come at level a_t, times sum_v w_v(a_t)^2.  With
-        ``randomised=True`` it bounds the root mean square over the draws, if no outcome falls between the two levels.
+        `randomised=True` it bounds the root mean square over the draws, if no outcome falls between the two levels.
         """
         _, head = self._used()
         bound = (head + math.sqrt(head * head + self._budget)) / max(self.rounds, 1)
@@ -196,7 +196,7 @@ class ConformalLevel:
         u = T |coverage - beta| = |sum_v S_v| is at most sqrt(n) times their norm (Cauchy and Schwarz), which is at most
         h + sqrt(h^2 + sum_t (e_t - beta)^2); that sum is T beta (1 - beta) + T (coverage - beta)(1 - 2 beta).  So
         (u - sqrt(n) h)^2 <= n (h^2 + T beta (1 - beta) + u |1 - 2 beta|), a quadratic inequality in u.  With
-        ``randomised=True`` it bounds the mean of abs(coverage - beta) over the draws, if no outcome falls between.
+        `randomised=True` it bounds the mean of abs(coverage - beta) over the draws, if no outcome falls between.
         """
         if not self.rounds:
             return math.inf
@@ -261,7 +261,7 @@ class GibbsCandesLevel:
 
     so a miss raises the level of the quantile by rate beta, and a covered outcome lowers it by rate (1 - beta).  It is
     asked for clipped to [0, 1], but remembered as it is: never further out than one step.  The steps add up to
-    rate T (beta - coverage), hence ``coverage_bound``.  A good rate depends on how fast the world changes.
+    rate T (beta - coverage), hence `coverage_bound`.  A good rate depends on how fast the world changes.
 
     >>> from orcast.conformal import GibbsCandesLevel
     >>> aci = GibbsCandesLevel(0.9, rate=0.05)
@@ -283,7 +283,7 @@ class GibbsCandesLevel:
         return min(max(self._level, 0.0), 1.0)
 
     def update(self, covered: bool) -> None:
-        """Book whether the outcome was at most the quantile at the level of ``predict``."""
+        """Book whether the outcome was at most the quantile at the level of `predict`."""
         hit = _hit(covered, self.predict())
         self._level += self.rate * (self.beta - hit)
         self._covered += hit

@@ -34,7 +34,7 @@ class Known(NamedTuple):
 
 
 class Context:
-    """A vector known before the outcome; ``a * b`` has a group for each pair, ``a | b`` those of both."""
+    """A vector known before the outcome; `a * b` has a group for each pair, `a | b` those of both."""
 
     name: str
     labels: tuple[str, ...]
@@ -275,12 +275,12 @@ def by(
 ) -> Context:
     """The context of a payoff: calibrated for each value or bin of a feature, or for any function of the features.
 
-    - ``by("hour", values=range(24))``: a group a value; an unknown one raises, or with ``other=True`` has a group.
-    - ``by("wind", edges=[5, 10])``: a group a bin, (-inf, 5], (5, 10], (10, inf); the edges are softened over ``soft``
+    - `by("hour", values=range(24))`: a group a value; an unknown one raises, or with `other=True` has a group.
+    - `by("wind", edges=[5, 10])`: a group a bin, (-inf, 5], (5, 10], (10, inf); the edges are softened over `soft`
       (a tenth of the narrowest bin), so that a small change of the feature is a small change of the forecast.
-    - ``by(function, size=3)``: any vector with a squared norm of at most ``bound``; groups may overlap.
+    - `by(function, size=3)`: any vector with a squared norm of at most `bound`; groups may overlap.
 
-    ``a * b`` has a group for each pair of groups, ``a | b`` the groups of both.
+    `a * b` has a group for each pair of groups, `a | b` the groups of both.
 
     >>> context = by("hour", values=range(24)) | by("wind", edges=[5, 10])
     >>> context.size, context(Known({"hour": 3, "wind": 7.0})).nonzero()[0].tolist()
@@ -302,7 +302,7 @@ def by(
 
 
 def by_expert(what: str, *, edges: Iterable[float], soft: float | None = None) -> Context:
-    """Bins of what the expert says, ``"level"`` (its median or probability) or ``"spread"`` (from 10% to 90%).
+    """Bins of what the expert says, `"level"` (its median or probability) or `"spread"` (from 10% to 90%).
 
     >>> by_expert("spread", edges=[1.0]).labels
     ('spread in (-inf, 1]', 'spread in (1, inf]')

@@ -25,7 +25,18 @@ LARGEST_FACTOR = 1e9
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """An action, what it is expected to be worth, and what all the actions are, in the order given."""
+    """An action, what it is expected to be worth, and what all the actions are, in the order given.
+
+        expected = max_a E_{y ~ p} u(a, y, x)    (paper, section 3), up to rounding
+
+    `best_action` gives it.
+
+    >>> import orcast as oc
+    >>> cost = lambda action, y: -0.25 if action == "take" else -1.0 * y
+    >>> found = oc.best_action(oc.BinaryForecast(0.5), ["take", "leave"], cost)
+    >>> found.action, found.expected, found.expectations
+    ('take', -0.25, (-0.25, -0.5))
+    """
 
     action: Any
     expected: float
@@ -40,7 +51,7 @@ def best_action(
 
         argmax_a E_{y ~ p} u(a, y, x)
 
-    ``utility(action, y)`` or ``utility(action, y, x)`` is called with one outcome at a time: a number, a label, a
+    `utility(action, y)` or `utility(action, y, x)` is called with one outcome at a time: a number, a label, a
     vector, whatever the space has.  On quantities the expectation is a quadrature over the cells (`Forecast.expect`),
     elsewhere a sum over them.  Of actions that are equally good, but for rounding, the first is taken.
 
@@ -82,7 +93,7 @@ def best_action(
 
 
 def commitment(forecast: Forecast, under: float, over: float) -> float:
-    """How much to commit to, when each unit too little costs ``under`` and each too much ``over``.
+    """How much to commit to, when each unit too little costs `under` and each too much `over`.
 
         argmin_a E_{y ~ p} [ under (y - a)^+ + over (a - y)^+ ],  the quantile at under / (under + over)
 
@@ -107,7 +118,17 @@ def commitment(forecast: Forecast, under: float, over: float) -> float:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ValueBound:
-    """What an outcome's value may exceed in at most a share ``bound`` of the rounds, a number a round."""
+    """What an outcome's value may exceed in at most a share `bound` of the rounds, a number a round.
+
+        thresholds_t = r expected_t,    bound = 1 / r    (paper, appendix E)
+
+    `value_bound` gives it.
+
+    >>> import orcast as oc
+    >>> found = oc.value_bound([oc.Forecast([0], [2], [1])], lambda y: y, r=4)
+    >>> found.expected.round(6).tolist(), found.thresholds.round(6).tolist(), found.bound
+    ([1.0], [4.0], 0.25)
+    """
 
     expected: Array
     thresholds: Array
@@ -118,13 +139,13 @@ class ValueBound:
 def value_bound(forecasts: Iterable[Forecast], value: Callable[[float], float], r: float) -> ValueBound:
     """How often an outcome's value can exceed r times its expectation (paper, appendix E: Markov's inequality).
 
-    For ``value`` = v >= 0, monotone in the outcome, and quantile calibrated forecasts p_t, on any sequence,
+    For `value` = v >= 0, monotone in the outcome, and quantile calibrated forecasts p_t, on any sequence,
 
         #{ t : v(y_t) > r E_{p_t} v } / T  <=  1/r + o(1),    r > 1
 
-    The inequality on the left is strict: with v = 0 the paper's ``>=`` would count every round.  And the error is o(1);
+    The inequality on the left is strict: with v = 0 the paper's `>=` would count every round.  And the error is o(1);
     an o(T), as the paper has it, says nothing.  That v is monotone and not negative is checked on the forecasts'
-    cells.  :class:`ValueCheck` has the proof, and measures the left side.
+    cells.  `ValueCheck` has the proof, and measures the left side.
 
     >>> import orcast as oc
     >>> from orcast.decisions import value_bound
@@ -149,7 +170,7 @@ def value_bound(forecasts: Iterable[Forecast], value: Callable[[float], float], 
 class ValueCheck:
     """Measures how often an outcome's value exceeded r times its expectation (paper, appendix E).
 
-    ``share`` is the measured #{ t : v(y_t) > r E_{p_t} v } / T, for v >= 0 that is monotone; ``bound`` = 1/r is what it
+    `share` is the measured #{ t : v(y_t) > r E_{p_t} v } / T, for v >= 0 that is monotone; `bound` = 1/r is what it
     is at most if the forecasts are quantile calibrated.  On any sequence and for any forecasts it is at most
 
         allowed  =  1/r + calibration_error  =  #{ t : y_t > q_{1 - 1/r}(p_t) } / T

@@ -1,6 +1,6 @@
-"""The demonstration: ``python -m orcast.demo`` recalibrates a real series, prints a table and draws a picture.
+"""The demonstration: `python -m orcast.demo` recalibrates a real series, prints a table and draws a picture.
 
-With a data folder (``--data`` or the environment variable ORCAST_DATA) the series is the hourly wind power of Texas in
+With a data folder (`--data` or the environment variable ORCAST_DATA) the series is the hourly wind power of Texas in
 2022, else the hourly humidity at an airport of New York in 2013, which comes with the package.  Two ordinary experts
 forecast it, and each is recalibrated round by round: predict, then update, as in production.
 """
@@ -46,7 +46,7 @@ PATIENCE = 1.5
 
 
 def play(stream: Stream, *, name: str, unit: str, step: Callable[[], object] = lambda: None) -> Record:
-    """Recalibrate a stream round by round and record it; ``step`` is called after each round.
+    """Recalibrate a stream round by round and record it; `step` is called after each round.
 
     >>> from orcast.experiments import data, experts
     >>> series = data.load("humidity")

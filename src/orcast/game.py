@@ -52,9 +52,9 @@ class Waiting:
 class Played(NamedTuple):
     """A history that was played, an entry a round.
 
-    ``rows`` are quantiles, or probabilities; ``mean`` and ``sd`` those of the normal nearest to each forecast, as in
-    `Forecast.to_normal` (nan on spaces without numbers).  ``holds`` says whether each certificate held and
-    ``promised`` bounds the miscalibration after the round: both were known before its outcome.  ``miscalibration`` is
+    `rows` are quantiles, or probabilities; `mean` and `sd` those of the normal nearest to each forecast, as in
+    `Forecast.to_normal` (nan on spaces without numbers).  `holds` says whether each certificate held and
+    `promised` bounds the miscalibration after the round: both were known before its outcome.  `miscalibration` is
     what it was after it.
 
     >>> import orcast as oc
@@ -87,14 +87,18 @@ class Played(NamedTuple):
 class Forecaster:
     """Forecasts that stay calibrated on any sequence, with or without an expert (paper, procedure 1 and algorithm 1).
 
-    ``predict`` issues a forecast and keeps the round waiting; ``update`` books its outcome.  Without ``id`` there is
-    one unnamed round: a second unnamed ``predict`` replaces it.  Named rounds may be settled late, in any order, or
-    dropped; at most ``max_pending`` wait, then the oldest is dropped with a warning.  ``predict`` changes nothing but
+    `predict` issues a forecast and keeps the round waiting; `update` books its outcome.  Without `id` there is
+    one unnamed round: a second unnamed `predict` replaces it.  Named rounds may be settled late, in any order, or
+    dropped; at most `max_pending` wait, then the oldest is dropped with a warning.  `predict` changes nothing but
     the waiting rounds.
 
-    With ``memory`` (in rounds) the past is forgotten at that rate, and the promise is about the discounted mean:
-    squared it is at most B (1 - g)(1 + g^T) / ((1 + g)(1 - g^T)) with g = 1 - 1/memory, plus what is left of the
-    credit; about B / (2 memory) in the long run.
+        || mean payoff ||_+  <=  sqrt(B (T + 16)) / T    on any sequence, if certificates held and no outcome was late
+
+    With `memory` (in rounds) the past is forgotten at that rate, and the promise is about the discounted mean:
+
+        || discounted mean ||_+^2  <=  B (1 - g)(1 + g^T) / ((1 + g)(1 - g^T)),    g = 1 - 1/memory
+
+    plus what is left of the credit; about B / (2 memory) in the long run.
 
     >>> import orcast as oc
     >>> game = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration())
@@ -157,8 +161,8 @@ class Forecaster:
     ) -> Any:
         """A calibrated forecast for the next outcome, around the expert's forecast if there is one.
 
-        Several experts come by name in ``experts``; those of the first round are all there will be, and one that is
-        None or left out in a round does not count in it.  ``x`` are the features that contexts and utilities look at.
+        Several experts come by name in `experts`; those of the first round are all there will be, and one that is
+        None or left out in a round does not count in it.  `x` are the features that contexts and utilities look at.
         """
         if id is not None:
             plain_id(id)
@@ -307,7 +311,7 @@ class Forecaster:
         levels: ArrayLike | None = None,
         at: ArrayLike | None = None,
     ) -> Array:
-        """Play a whole history, as :meth:`play` does; returns its ``rows`` alone."""
+        """Play a whole history, as `play` does; returns its `rows` alone."""
         return self.play(forecasts, outcomes, experts=experts, x=x, levels=levels, at=at).rows
 
     def play(
@@ -322,11 +326,11 @@ class Forecaster:
     ) -> Played:
         """Play a whole history, in one compiled loop where there is one; returns what was played and promised.
 
-        ``forecasts`` is a sequence of anything that ``predict`` takes, or, with ``levels``, an array with a row of
-        quantiles a round; ``experts`` are several of these by name, with None (or a row of nan) where one is missing.
-        ``x`` is a sequence of features.  Each outcome is known before the next forecast; no round may be waiting.  If
-        any input is refused, nothing has changed.  A row is the quantiles at the levels ``at``, 0.01, ..., 0.99 by
-        default; on finite spaces the probability of each cell; on ``Binary`` one number, the probability of 1.
+        `forecasts` is a sequence of anything that `predict` takes, or, with `levels`, an array with a row of
+        quantiles a round; `experts` are several of these by name, with None (or a row of nan) where one is missing.
+        `x` is a sequence of features.  Each outcome is known before the next forecast; no round may be waiting.  If
+        any input is refused, nothing has changed.  A row is the quantiles at the levels `at`, 0.01, ..., 0.99 by
+        default; on finite spaces the probability of each cell; on `Binary` one number, the probability of 1.
         """
         if self._waiting:
             raise ValueError(f"expected no waiting rounds, got {len(self._waiting)}: update or drop them first")

@@ -99,8 +99,8 @@ def _traced(function: Callable[..., Any], *arguments: Any, what: str) -> Any:
 class OrderedView:
     """A forecast of a quantity as a traced function sees it: masses on cells, even within each.
 
-    ``mass``, ``left`` and ``right`` are rows of numbers, a cell each; some cells at the right end may be there for the
-    size only, without width and with a mass of 1e-300.  What it computes is what :class:`Forecast` computes.
+    `mass`, `left` and `right` are rows of numbers, a cell each; some cells at the right end may be there for the
+    size only, without width and with a mass of 1e-300.  What it computes is what `Forecast` computes.
     """
 
     def __init__(self, jax: Any, mass: Any, left: Any, right: Any) -> None:
@@ -159,7 +159,7 @@ class OrderedView:
 
 
 class FiniteView:
-    """A forecast on a finite space as a traced function sees it: a mass for each of the ``values``.
+    """A forecast on a finite space as a traced function sees it: a mass for each of the `values`.
 
     Values are 0 and 1, the places of labels, directions, or vectors, a row each.
     """
@@ -304,7 +304,7 @@ class Program:
 
     # outside of it
     def values(self, *arguments: Any) -> Array:
-        """As :meth:`rows`, compiled; finite, or one clear sentence."""
+        """As `rows`, compiled; finite, or one clear sentence."""
         with double():
             found = np.asarray(self._values(*arguments))
         if not np.isfinite(found).all():
@@ -313,7 +313,7 @@ class Program:
         return found
 
     def jacobian(self, *arguments: Any) -> Array | None:
-        """Derivatives of :meth:`field` by the masses, where there are some."""
+        """Derivatives of `field` by the masses, where there are some."""
         with double():
             found = np.asarray(self._jacobian(*arguments))
         return found if np.isfinite(found).all() else None
@@ -422,18 +422,20 @@ class DifferentiableCore(CustomCore):
 
 
 class Differentiable(Payoff):
-    """Any payoff of your own, like :class:`Custom`, written with ``jax.numpy``: fast, with exact derivatives.
+    """Any payoff of your own, like `Custom`, written with `jax.numpy`: fast, with exact derivatives.
 
-    A function of (x, p, y) with a vector as value, bounded (``bound`` on its squared norm, checked in every round),
-    continuous in p, and consistent: its mean under p itself is zero, or at most zero if ``one_sided`` (paper, section
-    4).  It is traced and compiled once, not called in every round: ``p`` is a view of the forecast with ``mass``
-    and ``expect(g)``, for quantities also ``left``, ``right``, ``mean()``, ``var()``, ``std()``, ``cdf(z)``,
-    ``quantile(a)``, else ``values``; ``y`` is a number (of labels their place, of vectors a vector).  Numbers among the
-    features ``x`` are traced; for other values of those that it looks at, it is compiled anew.  Cells that hold next
+        E_{y ~ p} payoff(x, p, y) = 0,    ||payoff(x, p, y)||^2 <= bound
+
+    A function of (x, p, y) with a vector as value, bounded (`bound` on its squared norm, checked in every round),
+    continuous in p, and consistent: its mean under p itself is zero, or at most zero if `one_sided` (paper, section
+    4).  It is traced and compiled once, not called in every round: `p` is a view of the forecast with `mass`
+    and `expect(g)`, for quantities also `left`, `right`, `mean()`, `var()`, `std()`, `cdf(z)`,
+    `quantile(a)`, else `values`; `y` is a number (of labels their place, of vectors a vector).  Numbers among the
+    features `x` are traced; for other values of those that it looks at, it is compiled anew.  Cells that hold next
     to nothing may follow the last one, so that there are always as many.
 
-    The equilibrium gets Newton's method from the derivatives, and :class:`Orca` runs its whole search compiled if all
-    payoffs of a sum are of this kind and its family is :class:`Softmax` or :class:`JaxFamily`.
+    The equilibrium gets Newton's method from the derivatives, and `Orca` runs its whole search compiled if all
+    payoffs of a sum are of this kind and its family is `Softmax` or `JaxFamily`.
 
     >>> import jax.numpy as jnp
     >>> import orcast as oc
@@ -509,11 +511,13 @@ class Differentiable(Payoff):
 
 # --- families
 class JaxFamily:
-    """A family of forecasts of your own for :class:`Orca`, written with ``jax.numpy`` (paper, section 5).
+    """A family of forecasts of your own for `Orca`, written with `jax.numpy` (paper, section 5).
 
-    ``function(parameters, left, right)`` gives the masses of the cells from ``left`` to ``right``, which are divided by
-    their sum; on finite spaces both are the values.  ``start`` are the parameters to start at, or a function
-    ``start(left, right, masses)`` whose forecast should be near given masses.  Derivatives are automatic.
+        p_k = f_k(parameters) / sum_j f_j(parameters)
+
+    `function(parameters, left, right)` gives the masses of the cells from `left` to `right`, which are divided by
+    their sum; on finite spaces both are the values.  `start` are the parameters to start at, or a function
+    `start(left, right, masses)` whose forecast should be near given masses.  Derivatives are automatic.
 
     >>> import jax.numpy as jnp
     >>> import orcast as oc

@@ -286,12 +286,14 @@ def mean_size(square: float, account: Array) -> float:
 class Certificate:
     """What is known of a forecast before its outcome: `holds` if no outcome can break the promise.
 
-    ``worst_next`` bounds ||S + payoff||_+^2 over all outcomes and ``allowed`` is what the promise allows; ``bound`` is
-    B_t, the largest squared payoff of this round.  ``promised`` bounds the miscalibration after this round, if no other
+        max_y ||S + payoff(p, y)||_+^2  <=  worst_next  <=  allowed
+
+    The last step is the slack rule (docs/theory.md): `allowed` is what the promise allows; `bound` is
+    B_t, the largest squared payoff of this round.  `promised` bounds the miscalibration after this round, if no other
     outcome is booked before its own.
 
-    The paper's own oracles also say ``half_space``, the largest <mean payoff, payoff> that they saw over Nature's
-    choices (at most 0 is what they aim at), and ``approximation``, by how much the true one may exceed it.
+    The paper's own oracles also say `half_space`, the largest <mean payoff, payoff> that they saw over Nature's
+    choices (at most 0 is what they aim at), and `approximation`, by how much the true one may exceed it.
 
     >>> import orcast as oc
     >>> p = oc.Recalibrator(oc.Interval(0, 1)).predict(oc.Normal(0.5, 0.1))
@@ -323,13 +325,17 @@ class Group:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What was promised and what was kept: ``miscalibration <= promised`` after every round.
+    """What was promised and what was kept: `miscalibration <= promised` after every round.
 
-    ``miscalibration`` is the norm of the mean normalised payoff, ``held`` the share of rounds whose certificate held
-    (1.0 before any), ``parts`` the size of the mean payoff of each part in its own units: the root of the QCE on cells
-    for quantiles, the largest error of a mean power for moments, the mean excess score (negative: better than the
-    expert, as represented on the cells) for regret.  ``delay`` is the mean number of outcomes booked between a
-    forecast and its own outcome, ``groups`` the accounts of the groups of parts that have a context.
+        miscalibration = ||S||_+ / T  <=  promised,    promised <= sqrt(B (T + 16)) / T
+
+    The last holds if every certificate did and no outcome was late (docs/theory.md); B bounds the squared payoff of a
+    round, and is 3 for the default payoff on quantities.  `miscalibration` is the norm of the mean normalised payoff,
+    `held` the share of rounds whose certificate held (1.0 before any), `parts` the size of the mean payoff of each part
+    in its own units: the root of the QCE on cells for quantiles, the largest error of a mean power for moments, the
+    mean excess score (negative: better than the expert, as represented on the cells) for regret.  `delay` is the mean
+    number of outcomes booked between a forecast and its own outcome, `groups` the accounts of the groups of parts that
+    have a context.
 
     >>> import orcast as oc
     >>> recal = oc.Recalibrator(oc.Interval(0, 1))

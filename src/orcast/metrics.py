@@ -1,8 +1,8 @@
 """How good a sequence of forecasts was: streaming metrics (update / get) and their vectorised twins.
 
-Every class takes a forecast, that is anything with ``quantile`` or ``ppf``, or quantiles by level, by
-``update(forecast, y)``, or bare quantiles at its own ``levels`` by ``update_quantiles(q, y)``. Before the
-first outcome ``get()`` is nan. `ECE` and `BrierScore` take probabilities instead, and have no ``update_quantiles``.
+Every class takes a forecast, that is anything with `quantile` or `ppf`, or quantiles by level, by
+`update(forecast, y)`, or bare quantiles at its own `levels` by `update_quantiles(q, y)`. Before the
+first outcome `get()` is nan. `ECE` and `BrierScore` take probabilities instead, and have no `update_quantiles`.
 """
 
 from abc import ABC, abstractmethod
@@ -49,7 +49,7 @@ LEVELS.flags.writeable = False
 
 @runtime_checkable
 class Metric(Protocol):
-    """What all metrics have in common.
+    """What all metrics have in common: `update` with a forecast and its outcome, `get` the value so far.
 
     Examples:
         >>> isinstance(QCE(), Metric)
@@ -169,7 +169,7 @@ def fair_indicators(
         I_a = clip((a - u) / (v - u), 0, 1)
 
     with u half-way between a_i and the level below it, v half-way between a_j and the level above it, and
-    u = 0 at ``low``, v = 1 at ``high``, beyond which there is nothing.
+    u = 0 at `low`, v = 1 at `high`, beyond which there is nothing.
 
     Reference: Czado, Gneiting and Held (2009), "Predictive model assessment for count data", Biometrics 65.
 
@@ -195,7 +195,10 @@ def qce(
 
         QCE = sum_a ( mean_t I_a(t) - a )^2,    I_a = 1{y <= q_a}, ties counted fairly
 
-    ``quantiles`` has one row for each outcome and one column for each level.
+    `quantiles` has one row for each outcome and one column for each level.
+
+    Reference: Kuleshov, Fenner and Ermon (2018), "Accurate uncertainties for deep learning using calibrated
+    regression", ICML; paper, section 3.
 
     Examples:
         >>> qce([[0.0], [0.0], [0.0], [0.0]], [-1.0, 1.0, 2.0, 3.0], [0.5])
@@ -217,9 +220,12 @@ def worst_rolling_qce(
     low: float = -np.inf,
     high: float = np.inf,
 ) -> float:
-    """The largest quantile calibration error over any ``window`` consecutive rounds; nan if there are fewer.
+    """The largest quantile calibration error over any `window` consecutive rounds; nan if there are fewer.
 
         max_s sum_a ( mean_{s < t <= s + window} I_a(t) - a )^2
+
+    Reference: Kuleshov, Fenner and Ermon (2018), "Accurate uncertainties for deep learning using calibrated
+    regression", ICML; paper, section 3.
 
     Examples:
         >>> worst_rolling_qce([[0.0], [0.0], [0.0], [0.0]], [-1.0, -1.0, 2.0, 3.0], [0.5], window=2)
@@ -299,7 +305,7 @@ def crps_ensemble(members: ArrayLike, y: ArrayLike) -> Vector:
 
 
 def crps_normal(mean: ArrayLike, std: ArrayLike, y: ArrayLike) -> Vector:
-    """CRPS of a normal distribution, exactly; |y - mean| where ``std`` is 0.
+    """CRPS of a normal distribution, exactly; |y - mean| where `std` is 0.
 
         CRPS = std ( z (2 Phi(z) - 1) + 2 phi(z) - 1 / sqrt(pi) ),    z = (y - mean) / std
 
@@ -360,7 +366,7 @@ class _OnQuantiles(ABC):
         self.update_quantiles(quantiles_at(forecast, self.levels), y)
 
     def update_quantiles(self, q: ArrayLike, y: float) -> None:
-        """Book the forecast's quantiles at ``self.levels`` with the outcome."""
+        """Book the forecast's quantiles at `self.levels` with the outcome."""
         row, outcome = _row(q, self.levels.size), _number(y, "the outcome")
         self._book(row, np.float64(outcome))
         self.rounds += 1
@@ -374,8 +380,11 @@ class QCE(_OnQuantiles):
 
         QCE = sum_a ( mean_t I_a(t) - a )^2,    I_a = 1{y <= q_a}, ties counted fairly (`fair_indicators`)
 
-    ``low`` and ``high`` are the ends of the outcome space, if it has any: an outcome there ties with all that
+    `low` and `high` are the ends of the outcome space, if it has any: an outcome there ties with all that
     was put on it.
+
+    Reference: Kuleshov, Fenner and Ermon (2018), "Accurate uncertainties for deep learning using calibrated
+    regression", ICML; paper, section 3.
 
     Examples:
         >>> metric = QCE([0.5])
@@ -404,11 +413,14 @@ class QCE(_OnQuantiles):
 
 
 class RollingQCE(_OnQuantiles):
-    """The largest quantile calibration error over any ``window`` consecutive rounds so far.
+    """The largest quantile calibration error over any `window` consecutive rounds so far.
 
         max_s sum_a ( mean_{s < t <= s + window} I_a(t) - a )^2
 
     Its memory is one window, whatever the number of rounds. It is nan until the first window is full.
+
+    Reference: Kuleshov, Fenner and Ermon (2018), "Accurate uncertainties for deep learning using calibrated
+    regression", ICML; paper, section 3.
 
     Examples:
         >>> metric = RollingQCE(2, [0.5])
@@ -487,6 +499,9 @@ class Coverage(_OnQuantiles):
     An interval that ends on a point mass covers all of it, so coverage may exceed its level there; `QCE`
     splits such ties.
 
+    Reference: Gneiting, Balabdaoui and Raftery (2007), "Probabilistic forecasts, calibration and sharpness", Journal
+    of the Royal Statistical Society B 69.
+
     Examples:
         >>> metric = Coverage(0.9)
         >>> for y in (0.5, 1.0, 2.0, 3.0):
@@ -513,6 +528,9 @@ class Width(_OnQuantiles):
 
         mean_t ( q_{(1 + level)/2} - q_{(1 - level)/2} )
 
+    Reference: Gneiting, Balabdaoui and Raftery (2007), "Probabilistic forecasts, calibration and sharpness", Journal
+    of the Royal Statistical Society B 69.
+
     Examples:
         >>> metric = Width(0.9)
         >>> metric.update_quantiles([1.0, 3.0], 0.0)
@@ -538,7 +556,7 @@ class MeanCRPS:
 
         CRPS(F, y) = int ( F(x) - 1{y <= x} )^2 dx
 
-    Exact for a forecast that knows its own ``crps(y)``; from quantiles it is `crps_quantiles`.
+    Exact for a forecast that knows its own `crps(y)`; from quantiles it is `crps_quantiles`.
     (`orcast.CRPS` is the scoring rule that payoffs use.)
 
     Reference: Gneiting and Raftery (2007), "Strictly proper scoring rules, prediction, and estimation",
@@ -565,7 +583,7 @@ class MeanCRPS:
             self._book(_number(own(_number(y, "the outcome")), "the forecast's CRPS"))
 
     def update_quantiles(self, q: ArrayLike, y: float) -> None:
-        """Book the forecast's quantiles at ``self.levels`` with the outcome."""
+        """Book the forecast's quantiles at `self.levels` with the outcome."""
         row, outcome = _row(q, self.levels.size), _number(y, "the outcome")
         self._book(2.0 * float(_pinball(row, np.asarray(outcome), self.levels)))
 
@@ -606,7 +624,7 @@ class SMAPE:
         self._book(_number(value, "the forecast's mean"), _number(y, "the outcome"))
 
     def update_quantiles(self, q: ArrayLike, y: float) -> None:
-        """Book the forecast's quantiles at ``self.levels`` with the outcome."""
+        """Book the forecast's quantiles at `self.levels` with the outcome."""
         self._book(float(_row(q, self.levels.size).mean()), _number(y, "the outcome"))
 
     def get(self) -> float:

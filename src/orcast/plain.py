@@ -55,7 +55,7 @@ def features_to_json(value: Any) -> Any:
 
 
 def features_from_json(data: Any) -> Any:
-    """The inverse of :func:`features_to_json`."""
+    """The inverse of `features_to_json`."""
     if isinstance(data, list):
         return [features_from_json(each) for each in data]
     if not isinstance(data, dict):
@@ -87,7 +87,7 @@ def plain_id(id: object) -> Any:
 
 
 def id_from_plain(data: Any) -> Hashable:
-    """The inverse of :func:`plain_id`."""
+    """The inverse of `plain_id`."""
     if not isinstance(data, dict):
         return data  # type: ignore[no-any-return]
     if "tuple" in data:

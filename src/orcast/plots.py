@@ -1,6 +1,6 @@
 """Pictures for notebooks and papers: the same as in the report, drawn by matplotlib.
 
-Each takes an :class:`~orcast.evidence.Evidence` and the axes to draw on, makes a figure if it is given none, and
+Each takes an `evidence.Evidence` and the axes to draw on, makes a figure if it is given none, and
 returns the axes.  matplotlib is imported when a picture is drawn, not before.
 
 >>> import numpy as np
@@ -103,7 +103,18 @@ def _need_matplotlib() -> None:
 
 
 def pit(evidence: Evidence, axes: Axes | None = None, *, bins: int = 20) -> Axes:
-    """PIT histogram before and after: where in the forecast the outcomes fell; flat is calibrated."""
+    """PIT histogram before and after: where in the forecast the outcomes fell; flat is calibrated.
+
+    >>> from matplotlib.figure import Figure
+    >>> from orcast.evidence import Evidence
+    >>> y = np.random.default_rng(0).normal(size=200)
+    >>> narrow, right = np.tile([-1.0, 0.0, 1.0], (200, 1)), np.tile([-1.64, 0.0, 1.64], (200, 1))
+    >>> evidence = Evidence.of(narrow, y, after=right, levels=[0.05, 0.5, 0.95])
+    >>> axes = pit(evidence, Figure().add_subplot())
+    >>> print(axes.get_title())
+    Bins beyond what chance allows:
+    as given 4 of 4, recalibrated 0 of 4
+    """
     found = {side: facts.pit(evidence, side, bins=bins) for side in evidence.sides}
     one = found["before"]
     width = np.diff(one.edges)
@@ -128,7 +139,18 @@ def _beyond(what: str, found: dict[str, Any]) -> str:
 
 
 def reliability(evidence: Evidence, axes: Axes | None = None) -> Axes:
-    """How often the outcome was below each quantile, or came, against what was said; on the diagonal is calibrated."""
+    """How often the outcome was below each quantile, or came, against what was said; on the diagonal is calibrated.
+
+    >>> from matplotlib.figure import Figure
+    >>> from orcast.evidence import Evidence
+    >>> y = np.random.default_rng(0).normal(size=200)
+    >>> narrow, right = np.tile([-1.0, 0.0, 1.0], (200, 1)), np.tile([-1.64, 0.0, 1.64], (200, 1))
+    >>> evidence = Evidence.of(narrow, y, after=right, levels=[0.05, 0.5, 0.95])
+    >>> axes = reliability(evidence, Figure().add_subplot())
+    >>> print(axes.get_title())
+    Levels beyond what chance allows:
+    as given 2 of 3, recalibrated 0 of 3
+    """
     found = {side: facts.reliability(evidence, side) for side in evidence.sides}
     one = found["before"]
     quantiles = evidence.kind == "quantiles"
@@ -162,7 +184,17 @@ def reliability(evidence: Evidence, axes: Axes | None = None) -> Axes:
 def rolling(
     evidence: Evidence, axes: Axes | None = None, *, share: float | None = None, window: int | None = None
 ) -> Axes:
-    """Coverage of a central interval over the last ``window`` outcomes, as time goes."""
+    """Coverage of a central interval over the last `window` outcomes, as time goes.
+
+    >>> from matplotlib.figure import Figure
+    >>> from orcast.evidence import Evidence
+    >>> y = np.random.default_rng(0).normal(size=200)
+    >>> narrow, right = np.tile([-1.0, 0.0, 1.0], (200, 1)), np.tile([-1.64, 0.0, 1.64], (200, 1))
+    >>> evidence = Evidence.of(narrow, y, after=right, levels=[0.05, 0.5, 0.95])
+    >>> axes = rolling(evidence, Figure().add_subplot())
+    >>> axes.get_title()
+    'Share of the last 100 outcomes in the 90% interval'
+    """
     found = facts.rolling(evidence, choices.main_share(evidence) if share is None else share, window=window)
     with _drawing(axes) as ax:
         x = _across(ax, found.time)
@@ -187,7 +219,16 @@ def fan(
 ) -> Axes:
     """The last forecasts of a series, of the worst one if none is named: bands, median, and what happened.
 
-    ``share`` is the outer central interval.
+    `share` is the outer central interval.
+
+    >>> from matplotlib.figure import Figure
+    >>> from orcast.evidence import Evidence
+    >>> y = np.random.default_rng(0).normal(size=200)
+    >>> narrow, right = np.tile([-1.0, 0.0, 1.0], (200, 1)), np.tile([-1.64, 0.0, 1.64], (200, 1))
+    >>> evidence = Evidence.of(narrow, y, after=right, levels=[0.05, 0.5, 0.95])
+    >>> axes = fan(evidence, Figure().add_subplot())
+    >>> axes.get_title()
+    'The last 150 of 200 outcomes'
     """
     facts.pit(evidence)  # says in one sentence if there are no quantiles
     part = choices.stretch(evidence, name=series, last=last)
@@ -216,7 +257,17 @@ def fan(
 
 
 def sharpness(evidence: Evidence, axes: Axes | None = None) -> Axes:
-    """Mean widths of the central intervals before and after, with the range of 8 of 10."""
+    """Mean widths of the central intervals before and after, with the range of 8 of 10.
+
+    >>> from matplotlib.figure import Figure
+    >>> from orcast.evidence import Evidence
+    >>> y = np.random.default_rng(0).normal(size=200)
+    >>> narrow, right = np.tile([-1.0, 0.0, 1.0], (200, 1)), np.tile([-1.64, 0.0, 1.64], (200, 1))
+    >>> evidence = Evidence.of(narrow, y, after=right, levels=[0.05, 0.5, 0.95])
+    >>> axes = sharpness(evidence, Figure().add_subplot())
+    >>> axes.get_title()
+    'Mean widths of the central intervals'
+    """
     found = choices.widths(evidence)
     if not found.shares:
         raise ValueError(f"expected evidence with central intervals, got {evidence.kind} without any")
@@ -239,6 +290,16 @@ def guarantee(evidence: Evidence, axes: Axes | None = None) -> Axes:
     """The miscalibration under the bound that was known before each outcome, on logarithmic axes.
 
     Of several series together the worst and the middle are drawn by what was promised.
+
+    >>> from matplotlib.figure import Figure
+    >>> from orcast.evidence import Evidence
+    >>> t, y = np.arange(1, 201), np.random.default_rng(0).random(200)
+    >>> rows = np.tile([0.05, 0.5, 0.95], (200, 1))
+    >>> promise = {"holds": np.ones(200, bool), "promised": 2 / np.sqrt(t), "miscalibration": 1 / np.sqrt(t)}
+    >>> evidence = Evidence.of(rows, y, after=rows, levels=[0.05, 0.5, 0.95], **promise)
+    >>> axes = guarantee(evidence, Figure().add_subplot())
+    >>> axes.get_xscale()
+    'log'
     """
     found = choices.promise(evidence)
     if found is None:
@@ -311,8 +372,14 @@ def _few_dates(ax: Axes) -> None:
 class Record:
     """What a run recorded, a row a round.
 
-    ``expert`` and ``played`` hold quantiles at the 99 levels 0.01, ..., 0.99; ``miscalibration`` and ``promised`` what
-    the guarantee said after each round, and ``held`` the share of rounds whose certificate held.
+    `expert` and `played` hold quantiles at the 99 levels 0.01, ..., 0.99; `miscalibration` and `promised` what
+    the guarantee said after each round, and `held` the share of rounds whose certificate held.
+
+    >>> t, y = np.arange(1, 201), np.random.default_rng(0).random(200)
+    >>> even = np.tile(LEVELS, (200, 1))
+    >>> record = Record("even", "share", 0.0, 1.0, y, even, even, 1 / np.sqrt(t), 2 / np.sqrt(t), held=1.0, seconds=1.0)
+    >>> record.played.shape, bool((record.miscalibration <= record.promised).all())
+    ((200, 99), True)
     """
 
     name: str
@@ -365,7 +432,15 @@ def coverage(quantiles: ArrayLike, y: ArrayLike, share: float = 0.9, *, low: flo
 
 
 def picture(record: Record, *, last: int = 150, bins: int = 20) -> Figure:
-    """Fan chart, PIT histogram and guarantee of a run in one figure."""
+    """Fan chart, PIT histogram and guarantee of a run in one figure.
+
+    >>> t, y = np.arange(1, 201), np.random.default_rng(0).random(200)
+    >>> even = np.tile(LEVELS, (200, 1))
+    >>> record = Record("even", "share", 0.0, 1.0, y, even, even, 1 / np.sqrt(t), 2 / np.sqrt(t), held=1.0, seconds=1.0)
+    >>> figure = picture(record, last=100)
+    >>> len(figure.axes)
+    3
+    """
     _need_matplotlib()
     from matplotlib import rc_context
     from matplotlib.figure import Figure
@@ -390,5 +465,16 @@ def picture(record: Record, *, last: int = 150, bins: int = 20) -> Figure:
 
 
 def save_picture(record: Record, path: str | os.PathLike[str], *, last: int = 150, bins: int = 20) -> None:
-    """Draw a run and write it to a file, whose ending says the format."""
+    """Draw a run and write it to a file, whose ending says the format.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> t, y = np.arange(1, 201), np.random.default_rng(0).random(200)
+    >>> even = np.tile(LEVELS, (200, 1))
+    >>> record = Record("even", "share", 0.0, 1.0, y, even, even, 1 / np.sqrt(t), 2 / np.sqrt(t), held=1.0, seconds=1.0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_picture(record, Path(folder) / "run.png")
+    ...     (Path(folder) / "run.png").stat().st_size > 10_000
+    True
+    """
     picture(record, last=last, bins=bins).savefig(path, dpi=RESOLUTION)

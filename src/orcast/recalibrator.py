@@ -22,12 +22,14 @@ Array = NDArray[np.float64]
 class Recalibrator:
     """Calibrated, and usually more accurate, forecasts from someone else's, on any sequence of outcomes.
 
-    By default: quantile and moment calibration and no regret in CRPS, played by :class:`Committee`; nothing to tune.
-    Without a space: any number, :class:`Line`.  On :class:`Binary` and :class:`Labels` probabilities are calibrated.
-    ``forecast`` may be quantiles by level, :class:`Normal`, :class:`Ensemble`, a (point, scale) pair, or anything with
-    ``ppf`` or ``cdf``; a probability, or one for each label.  ``outside="clip"`` clips outcomes beyond the bounds
-    instead of refusing them.  What ``id``, ``drop``, ``memory`` and ``max_pending`` mean is said at
-    :class:`Forecaster`, the game that this class wraps.
+        guarantee.miscalibration  <=  guarantee.promised    after every round (paper, section 4.2; docs/theory.md)
+
+    By default: quantile and moment calibration and no regret in CRPS, played by `Committee`; nothing to tune.
+    Without a space: any number, `Line`.  On `Binary` and `Labels` probabilities are calibrated.
+    `forecast` may be quantiles by level, `Normal`, `Ensemble`, a (point, scale) pair, or anything with
+    `ppf` or `cdf`; a probability, or one for each label.  `outside="clip"` clips outcomes beyond the bounds
+    instead of refusing them.  What `id`, `drop`, `memory` and `max_pending` mean is said at
+    `Forecaster`, the game that this class wraps.
 
     >>> import orcast as oc
     >>> recal = oc.Recalibrator(oc.Interval(0, 36_000))
@@ -82,8 +84,8 @@ class Recalibrator:
     ) -> Any:
         """Recalibrate one forecast, or several experts' by name; the round then waits for its outcome.
 
-        ``x`` are the features that contexts and utilities look at.  An expert that is None, or left out, does not
-        count in this round.  Without ``id`` it replaces an unnamed round that still waits, so name rounds whose
+        `x` are the features that contexts and utilities look at.  An expert that is None, or left out, does not
+        count in this round.  Without `id` it replaces an unnamed round that still waits, so name rounds whose
         outcomes may come late.
 
         >>> import orcast as oc
@@ -124,9 +126,9 @@ class Recalibrator:
     ) -> Array:
         """Recalibrate a whole history, in one compiled loop where there is one; a row a round.
 
-        ``forecasts`` is a sequence of anything that ``predict`` takes, or, with ``levels``, an array with a row of
-        quantiles a round; ``experts`` are several of these by name.  ``x`` is a sequence of features.  The rows are
-        quantiles at the levels ``at`` (0.01, ..., 0.99 by default), or probabilities on finite spaces.
+        `forecasts` is a sequence of anything that `predict` takes, or, with `levels`, an array with a row of
+        quantiles a round; `experts` are several of these by name.  `x` is a sequence of features.  The rows are
+        quantiles at the levels `at` (0.01, ..., 0.99 by default), or probabilities on finite spaces.
 
         >>> import numpy as np, orcast as oc
         >>> recal = oc.Recalibrator(oc.Interval(0, 1))
@@ -145,11 +147,11 @@ class Recalibrator:
         levels: ArrayLike | None = None,
         at: ArrayLike | None = None,
     ) -> Played:
-        """As :meth:`run`, but also says mean, spread and certificate of each round: see :class:`Played`."""
+        """As `run`, but also says mean, spread and certificate of each round: see `Played`."""
         return self._game.play(forecasts, outcomes, experts=experts, x=x, levels=levels, at=at)
 
     def replay(self, history: Iterable[tuple[object, Any]]) -> None:
-        """Warm up from past (forecast, outcome) pairs, as if they had come one by one; :meth:`run` also takes features.
+        """Warm up from past (forecast, outcome) pairs, as if they had come one by one; `run` also takes features.
 
         >>> import orcast as oc
         >>> recal = oc.Recalibrator(oc.Interval(0, 1))

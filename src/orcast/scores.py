@@ -53,7 +53,9 @@ def _cell(forecast: Any, y: Any) -> int:
 
 @dataclass(frozen=True)
 class CRPS(Score):
-    """Continuous ranked probability score, the integral of (F(z) - 1{z >= y})^2 (Gneiting and Raftery 2007).
+    """Continuous ranked probability score (Gneiting and Raftery 2007).
+
+        score(p, y) = integral of (F_p(z) - 1{z >= y})^2 dz
 
     On a finite space it is the energy score E d(Y, y) - E d(Y, Y') / 2 with the space's own distance: arcs on a circle,
     Euclidean in a box; on labels half the Brier score.
@@ -83,7 +85,9 @@ class CRPS(Score):
 
 @dataclass(frozen=True)
 class MSE(Score):
-    """Squared error of the mean, (E[y'] - y)^2.
+    """Squared error of the mean (Gneiting 2011).
+
+        score(p, y) = (E_p[y'] - y)^2
 
     >>> import orcast as oc
     >>> oc.MSE()(oc.Forecast([0.0], [1.0], [1.0]), 1.0)
@@ -104,7 +108,9 @@ class MSE(Score):
 
 @dataclass(frozen=True)
 class Brier(Score):
-    """Brier score (Brier 1950): (p - y)^2 for a binary outcome, sum_j (p_j - 1{y = j})^2 for labels and other cells.
+    """Brier score of probabilities (Brier 1950).
+
+        score(p, y) = (p - y)^2 for a binary outcome,    sum_j (p_j - 1{y = j})^2 for labels and other cells
 
     >>> import orcast as oc
     >>> round(oc.Brier()(oc.BinaryForecast(0.7), 1), 3)
@@ -129,7 +135,9 @@ class Brier(Score):
 
 @dataclass(frozen=True)
 class QuantileScore(Score):
-    """Mean pinball loss of quantiles, (1{y <= q_a} - a)(q_a - y) (Koenker and Bassett 1978).
+    """Mean pinball loss of quantiles (Koenker and Bassett 1978).
+
+        score(p, y) = mean_a (1{y <= q_a} - a)(q_a - y)
 
     >>> import orcast as oc
     >>> oc.QuantileScore([0.5])(oc.Forecast([0.0], [1.0], [1.0]), 1.0)
@@ -174,9 +182,11 @@ class QuantileScore(Score):
 
 @dataclass(frozen=True)
 class LogScore(Score):
-    """Log score of the outcome's cell, bounded and still proper: -log max(p_k, clip) + sum_j max(p_j, clip) - 1.
+    """Log score (Good 1952) of the outcome's cell, bounded and still proper.
 
-    The last terms are what clipping costs (zero where no mass is below ``clip``): without them a forecaster would gain
+        score(p, y) = -log max(p_k, clip) + sum_j max(p_j, clip) - 1,    k the cell of y
+
+    The last terms are what clipping costs (zero where no mass is below `clip`): without them a forecaster would gain
     by claiming exactly zero.  On ordered spaces the cells are those of the round.
 
     >>> import orcast as oc

@@ -1,6 +1,6 @@
 """Checks of a payoff, of ours or of your own: may it be played, and is its promise kept against the worst?
 
-Each check returns nothing, or raises :class:`PayoffError` with one sentence that names what is wrong.
+Each check returns nothing, or raises `PayoffError` with one sentence that names what is wrong.
 """
 
 from __future__ import annotations
@@ -32,13 +32,21 @@ ROUNDING = 1e-9
 
 
 class PayoffError(ValueError):
-    """A payoff that may not be played as it is."""
+    """A payoff that may not be played as it is.
+
+    >>> import orcast as oc
+    >>> try:
+    ...     oc.check_payoff(oc.Custom(lambda x, p, y: [2 * (y - p.mean())], bound=0.01), oc.Interval(0, 1))
+    ... except PayoffError as reason:
+    ...     print(reason)
+    expected a bounded payoff (a squared norm of at most 0.01), got ...
+    """
 
 
 def check_payoff(payoff: Payoff, space: Space, *, x: Any = None, trials: int = 12, seed: int = 0) -> None:
     """Is a payoff bounded, consistent and continuous (conditions 1 to 3 of the paper, or A.1 if one-sided)?
 
-    Tried numerically, on random forecasts and along paths between them; ``x`` are features, or a function of a random
+    Tried numerically, on random forecasts and along paths between them; `x` are features, or a function of a random
     generator that makes them.
 
     >>> import orcast as oc
@@ -65,7 +73,11 @@ def check_payoff(payoff: Payoff, space: Space, *, x: Any = None, trials: int = 1
 
 
 def check_table(payoff: Payoff, space: Space, *, x: Any = None, trials: int = 12, seed: int = 0) -> None:
-    """Is what is played the payoff as its definition says, for every outcome tried?"""
+    """Is what is played the payoff as its definition says, for every outcome tried?
+
+    >>> import orcast as oc
+    >>> check_table(oc.QuantileCalibration([0.5]), oc.Interval(0, 1), trials=2)
+    """
     rng = np.random.default_rng(seed)
     for _ in range(trials):
         features = _features(x, rng)
@@ -92,7 +104,11 @@ def check_table(payoff: Payoff, space: Space, *, x: Any = None, trials: int = 12
 
 
 def check_jacobian(payoff: Payoff, space: Space, *, x: Any = None, trials: int = 6, seed: int = 0) -> None:
-    """Is each part's derivative of its field that of finite differences (up to a constant in each column)?"""
+    """Is each part's derivative of its field that of finite differences (up to a constant in each column)?
+
+    >>> import orcast as oc
+    >>> check_jacobian(oc.BinaryCalibration(grid=5), oc.Binary(), trials=2)
+    """
     rng = np.random.default_rng(seed)
     for _ in range(trials):
         for part, core, cells in cores_of(payoff, space, rng, x):
@@ -135,7 +151,11 @@ def check_guarantee(
     """Play against a Nature that sees each forecast and picks the outcome that hurts most; returns the share held.
 
     After every round the miscalibration is at most what was promised, without what a broken certificate added, no
-    outcome is worse than certified, and certificates hold in at least the share ``held`` of the rounds.
+    outcome is worse than certified, and certificates hold in at least the share `held` of the rounds.
+
+    >>> import orcast as oc
+    >>> check_guarantee(oc.BinaryCalibration(grid=5), oc.Binary(), rounds=20)
+    1.0
     """
     rng = np.random.default_rng(seed)
     game = Forecaster(space, payoff, oracle=Committee() if oracle is None else oracle, memory=memory)
@@ -163,7 +183,11 @@ def check_guarantee(
 
 
 def check_state(payoff: Payoff, space: Space, *, x: Any = None, rounds: int = 6, seed: int = 0) -> None:
-    """Does a saved game continue bit for bit, with a round waiting?"""
+    """Does a saved game continue bit for bit, with a round waiting?
+
+    >>> import orcast as oc
+    >>> check_state(oc.QuantileCalibration([0.5]), oc.Interval(0, 1), rounds=2)
+    """
     rng = np.random.default_rng(seed)
     game = Forecaster(space, payoff, oracle=Committee())
     for _ in range(rounds):
@@ -185,7 +209,7 @@ def check_state(payoff: Payoff, space: Space, *, x: Any = None, rounds: int = 6,
 
 
 def check_all(payoff: Payoff, space: Space, *, x: Any = None, rounds: int = 100, held: float = 0.99) -> None:
-    """All of the above.
+    """All the checks: `check_payoff`, `check_table`, `check_jacobian`, `check_guarantee` and `check_state`.
 
     >>> import orcast as oc
     >>> from orcast.testing import check_all
@@ -365,7 +389,15 @@ def candidates(game: Forecaster, id: Any = None, points: int = 3) -> list[Any]:
 def worst_outcome(
     game: Forecaster, id: Any = None, *, points: int = 3, rng: np.random.Generator | None = None
 ) -> tuple[Any, float]:
-    """The outcome after which ||S||_+^2 is largest, as users would give it, and that square."""
+    """The outcome after which ||S||_+^2 is largest, as users would give it, and that square.
+
+    >>> import orcast as oc
+    >>> game = oc.Forecaster(oc.Binary(), oc.BinaryCalibration(grid=5))
+    >>> p = game.predict(0.9)
+    >>> y, square = worst_outcome(game)
+    >>> y, square <= p.certificate.worst_next
+    (0, True)
+    """
     engine = game._engine
     page = game._waiting[id].page
     context = engine.context_of(page)

@@ -1,4 +1,4 @@
-"""The command ``orcast``: one module for each of its parts."""
+"""The command `orcast`: one module for each of its parts."""
 
 from __future__ import annotations
 

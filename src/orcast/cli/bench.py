@@ -1,4 +1,4 @@
-"""``orcast bench``: the benchmarks of a clone, or else a short measurement."""
+"""`orcast bench`: the benchmarks of a clone, or else a short measurement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``orcast check``: how well calibrated are the forecasts in a file?"""
+"""`orcast check`: how well calibrated are the forecasts in a file?"""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ EXAMPLES = """\
   orcast check cv.parquet --report cv.html     with pictures
   orcast check wind.csv --y power --low 0 --high 36000
   zcat old.csv.gz | orcast check -
+  orcast check cv.csv --fail || mail-someone   for a schedule: exits with 1 if something is clearly wrong
 """
 
 
@@ -37,6 +38,7 @@ def add(parts: Parts) -> None:
         help="a table, .csv, .csv.gz, .tsv or .parquet, with a row for each forecast; - is stdin",
     )
     file(check, "--report", metavar="HTML", help="write a report with pictures")
+    check.add_argument("--fail", action="store_true", help="exit with 1 if a model's calibration is clearly wrong")
     add_columns(check)
     check.set_defaults(run=run)
 
@@ -49,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
         tables.check_place(options.report, "--report")
         tables.check_apart({"FILE": options.file, "--report": options.report})
     table = tables.read(options.file, names=text_columns(options))
-    from orcast.evidence import collect
+    from orcast.evidence import collect, faults
     from orcast.panel.columns import find_in
 
     layout = tables.located(table, lambda: find_in(table.frame, **names_of(options)))
@@ -60,6 +62,8 @@ def run(options: argparse.Namespace) -> int:
     if options.report:
         report(options.report, found, table.name)
         print(f"written: {options.report}", file=sys.stderr)
+    if options.fail and any(faults(evidence) for evidence in found):
+        return 1
     return 1 if any(evidence.outside for evidence in found) else 0
 
 

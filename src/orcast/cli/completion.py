@@ -1,4 +1,4 @@
-"""``orcast completion``: shells that complete the command."""
+"""`orcast completion`: shells that complete the command."""
 
 from __future__ import annotations
 

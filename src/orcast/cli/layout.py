@@ -36,7 +36,7 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
 
 
 def names_of(options: argparse.Namespace) -> dict[str, Any]:
-    """The columns that were named, as :func:`orcast.panel.columns.find_in` takes them."""
+    """The columns that were named, as `panel.columns.find_in` takes them."""
     return {
         "y": options.y,
         "model": _models(options.model),

@@ -1,4 +1,4 @@
-"""``orcast recalibrate``: calibrated forecasts from those in a file."""
+"""`orcast recalibrate`: calibrated forecasts from those in a file."""
 
 from __future__ import annotations
 

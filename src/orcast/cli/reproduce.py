@@ -1,4 +1,4 @@
-"""``orcast reproduce``: the paper's experiments."""
+"""`orcast reproduce`: the paper's experiments."""
 
 from __future__ import annotations
 

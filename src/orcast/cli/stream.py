@@ -1,4 +1,4 @@
-"""``orcast stream``: JSON lines in, JSON lines out."""
+"""`orcast stream`: JSON lines in, JSON lines out."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Format:
 
 @dataclass(frozen=True)
 class Table:
-    """A table that was read: ``name`` is its file's, ``first`` the line of its first row, if rows are lines."""
+    """A table that was read: `name` is its file's, `first` the line of its first row, if rows are lines."""
 
     frame: pl.DataFrame
     name: str

@@ -24,7 +24,7 @@ from orcast.evidence.views import (
     rolling,
     scores,
 )
-from orcast.evidence.words import verdict
+from orcast.evidence.words import faults, verdict
 
 __all__ = [
     "Difference",
@@ -41,6 +41,7 @@ __all__ = [
     "coverage",
     "difference",
     "error",
+    "faults",
     "inside",
     "loss",
     "pit",

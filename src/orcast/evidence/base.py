@@ -25,13 +25,13 @@ CHUNK = 1 << 18
 class Evidence:
     """Forecasts of one model before and after recalibration, with their outcomes; a row a forecast.
 
-    ``before`` and ``after`` hold quantiles at ``levels``, or probabilities of ``labels`` (one column, that of 1, for
-    kind "binary"); ``after`` is None if nothing was recalibrated.  ``y`` is the outcome, for labels its place.
-    ``series`` says to which of ``names`` a row belongs; within a series rows are in the order of time.  ``low`` and
-    ``high`` are the bounds of each row.  ``holds``, ``promised`` and ``miscalibration`` are the certificate's columns.
-    ``waiting`` forecasts have no outcome yet, ``missing`` rows no forecast, and the outcomes of ``outside`` rows were
-    beyond the bounds: none of these are rows here.  ``overlap``: forecasts several steps ahead overlap.  ``point``: the
-    forecasts before were points, read with their own past errors; ``moments``: those after were a mean and a spread,
+    `before` and `after` hold quantiles at `levels`, or probabilities of `labels` (one column, that of 1, for
+    kind "binary"); `after` is None if nothing was recalibrated.  `y` is the outcome, for labels its place.
+    `series` says to which of `names` a row belongs; within a series rows are in the order of time.  `low` and
+    `high` are the bounds of each row.  `holds`, `promised` and `miscalibration` are the certificate's columns.
+    `waiting` forecasts have no outcome yet, `missing` rows no forecast, and the outcomes of `outside` rows were
+    beyond the bounds: none of these are rows here.  `overlap`: forecasts several steps ahead overlap.  `point`: the
+    forecasts before were points, read with their own past errors; `moments`: those after were a mean and a spread,
     read as a normal distribution.
 
     >>> from orcast.evidence import coverage
@@ -113,9 +113,9 @@ class Evidence:
         high: ArrayLike = np.inf,
         **rest: Any,
     ) -> Evidence:
-        """Evidence from arrays: quantiles at ``levels``, probabilities of ``labels``, or else a probability a row.
+        """Evidence from arrays: quantiles at `levels`, probabilities of `labels`, or else a probability a row.
 
-        ``series`` are names, one a row.
+        `series` are names, one a row.
 
         >>> Evidence.of([0.2, 0.7], [0, 1]).kind
         'binary'

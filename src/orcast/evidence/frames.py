@@ -31,12 +31,12 @@ def collect(
 ) -> list[Evidence]:
     """Evidence of each model in a frame, which may hold what came out of a recalibration too.
 
-    Columns are found by their names, and by what ``y``, ``model``, ``series``, ``time``, ``cutoff`` and ``horizon`` say
-    of them, as in `orcast.recalibrate`; or ``layout`` says what they are (`orcast.panel.columns.find_in`).
-    ``low`` and ``high`` are numbers, names of columns, or numbers by series.  Quantiles are compared at the levels that
+    Columns are found by their names, and by what `y`, `model`, `series`, `time`, `cutoff` and `horizon` say
+    of them, as in `orcast.recalibrate`; or `layout` says what they are (`orcast.panel.columns.find_in`).
+    `low` and `high` are numbers, names of columns, or numbers by series.  Quantiles are compared at the levels that
     both sides have.  A mean and a spread are read as a normal distribution and members as an ensemble, unless
     quantiles came out; a point forecast as normal, with the spread of its own errors known by then.
-    ``recalibrated=False`` looks at the forecasts alone.
+    `recalibrated=False` looks at the forecasts alone.
 
     >>> import polars as pl
     >>> from orcast.evidence import coverage

@@ -67,7 +67,11 @@ def coverage(evidence: Evidence, share: float, side: str = "before") -> float:
 
 
 def inside(evidence: Evidence, share: float, side: str = "before") -> Vector:
-    """Whether each outcome was in the central interval, 0 or 1, or a part where it sits on a point mass."""
+    """Whether each outcome was in the central interval, 0 or 1, or a part where it sits on a point mass.
+
+    >>> inside(Evidence.of([[1.0, 3.0]] * 3, [0.5, 2.0, 3.5], levels=[0.25, 0.75]), 0.5)
+    array([0., 1., 0.])
+    """
     lower, upper = ends_of(evidence, share)
 
     def make() -> Vector:

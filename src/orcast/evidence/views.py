@@ -32,10 +32,14 @@ PIT_BINS = 20
 
 @dataclass(frozen=True, eq=False)
 class Histogram:
-    """A PIT histogram: ``shares`` of the outcomes between ``edges``, and what chance allows.
+    """A PIT histogram: `shares` of the outcomes between `edges`, and what chance allows.
 
-    The bins are made from the levels and may have different widths; ``density`` is the share over the width, 1 if
+    The bins are made from the levels and may have different widths; `density` is the share over the width, 1 if
     calibrated.
+
+    >>> found = pit(Evidence.of([[1.0, 3.0]] * 4, [0.5, 2.0, 2.5, 5.0], levels=[0.25, 0.75]))
+    >>> found.edges, found.density
+    (array([0.  , 0.25, 0.75, 1.  ]), array([1., 1., 1.]))
     """
 
     edges: Vector
@@ -55,7 +59,7 @@ class Histogram:
 
 
 def pit(evidence: Evidence, side: str = "before", *, bins: int = PIT_BINS) -> Histogram:
-    """Where in the forecast the outcomes fell, in at most ``bins`` bins between levels; ties counted fairly.
+    """Where in the forecast the outcomes fell, in at most `bins` bins between levels; ties counted fairly.
 
     >>> pit(Evidence.of([[1.0, 3.0]] * 4, [0.5, 2.0, 2.5, 5.0], levels=[0.25, 0.75])).shares
     array([0.25, 0.5 , 0.25])
@@ -73,9 +77,13 @@ def pit(evidence: Evidence, side: str = "before", *, bins: int = PIT_BINS) -> Hi
 
 @dataclass(frozen=True, eq=False)
 class Reliability:
-    """How often it happened (``frequency``) against what was said (``said``), and what chance allows there.
+    """How often it happened (`frequency`) against what was said (`said`), and what chance allows there.
 
-    For quantiles ``said`` are the levels, for probabilities their means in bins; ``count`` is the number of forecasts.
+    For quantiles `said` are the levels, for probabilities their means in bins; `count` is the number of forecasts.
+
+    >>> found = reliability(Evidence.of([[1.0, 3.0]] * 4, [0.5, 2.0, 2.5, 5.0], levels=[0.25, 0.75]))
+    >>> found.said, found.frequency
+    (array([0.25, 0.75]), array([0.25, 0.75]))
     """
 
     said: Vector
@@ -114,9 +122,13 @@ def reliability(evidence: Evidence, side: str = "before") -> Reliability:
 
 @dataclass(frozen=True, eq=False)
 class Rolling:
-    """Coverage of the last ``window`` forecasts as time goes; ``low`` and ``high`` are what chance allows in a window.
+    """Coverage of the last `window` forecasts as time goes; `low` and `high` are what chance allows in a window.
 
-    ``time`` are labels of the rows, or their numbers.
+    `time` are labels of the rows, or their numbers.
+
+    >>> found = rolling(Evidence.of([[0.0, 1.0]] * 4, [0.5, 2.0, 0.5, 0.5], levels=[0.25, 0.75]), window=2)
+    >>> found.share, found.window, found.before
+    (0.5, 2, array([0.5, 0.5, 1. ]))
     """
 
     time: NDArray[Any]
@@ -129,9 +141,9 @@ class Rolling:
 
 
 def rolling(evidence: Evidence, share: float | None = None, *, window: int | None = None, points: int = 400) -> Rolling:
-    """Coverage of a central interval over the last ``window`` forecasts, all series together in the order of time.
+    """Coverage of a central interval over the last `window` forecasts, all series together in the order of time.
 
-    The interval nearest to 90% and a tenth of the rows (100 at least) if not said otherwise; at most ``points`` points.
+    The interval nearest to 90% and a tenth of the rows (100 at least) if not said otherwise; at most `points` points.
 
     >>> found = rolling(Evidence.of([[0.0, 1.0]] * 4, [0.5, 2.0, 0.5, 0.5], levels=[0.25, 0.75]), window=2)
     >>> found.before
@@ -168,10 +180,14 @@ def _need_quantiles(evidence: Evidence) -> None:
 
 @dataclass(frozen=True, eq=False)
 class SeriesTable:
-    """The series of a panel, the worst first; each array has an entry a series, ``*_after`` is None in a check.
+    """The series of a panel, the worst first; each array has an entry a series, `*_after` is None in a check.
 
-    ``error`` is as in `error`, ``limit`` what chance allows it (`SURE`), ``outside`` whether it is above.  ``coverage``
-    is that of the interval nearest to 90%, ``share``; None for probabilities.
+    `error` is as in `error`, `limit` what chance allows it (`SURE`), `outside` whether it is above.  `coverage`
+    is that of the interval nearest to 90%, `share`; None for probabilities.
+
+    >>> table = by_series(Evidence.of([[0.0]] * 8, [1, -1] * 2 + [1] * 4, levels=[0.5], series=list("aaaabbbb")))
+    >>> table.names, table.rows
+    (('b', 'a'), array([4., 4.]))
     """
 
     names: tuple[str, ...]
@@ -257,8 +273,12 @@ def by_series(evidence: Evidence) -> SeriesTable:
 class Score:
     """One line of the table of scores.
 
-    ``target`` is what a calibrated forecaster shows, ``chance`` between what it stays; ``low`` and ``high`` are the 95%
-    interval of after - before.  What does not apply is None.  ``form`` is "percent" or "number".
+    `target` is what a calibrated forecaster shows, `chance` between what it stays; `low` and `high` are the 95%
+    interval of after - before.  What does not apply is None.  `form` is "percent" or "number".
+
+    >>> first = scores(Evidence.of([[0.0, 1.0]] * 4, [0.5, 0.7, 1.5, 0.1], levels=[0.25, 0.75]))[0]
+    >>> first.name, first.before, first.target
+    ('coverage of the 50% interval', 0.75, 0.5)
     """
 
     name: str

@@ -50,6 +50,17 @@ def verdict(evidence: Evidence) -> list[str]:
     ]
 
 
+def faults(evidence: Evidence, side: str = "before") -> list[str]:
+    """What is clearly wrong with the forecasts, beyond what chance does in 99 of 100 cases; nothing if all is well.
+
+    >>> rng = np.random.default_rng(0)
+    >>> narrow = np.tile([-1.0, 0.0, 1.0], (1000, 1))
+    >>> faults(Evidence.of(narrow, rng.normal(size=1000), levels=[0.05, 0.5, 0.95]))
+    ['the 90% interval is too narrow']
+    """
+    return [] if evidence.rows == 0 else _faults(evidence, side, was=False)
+
+
 # --- what was covered, what was said
 
 

@@ -10,9 +10,9 @@ plays
 
 What her cells are matters, so she comes in three kinds, each of which all methods meet:
 
-- ``cells``: the cells of the forecast that have a width.  This is the game of the figure and of the first table.
-- ``even``: 50 even cells of [0, 1], whatever the forecast is.  They are those of ORCA, which so meets the same Nature.
-- ``points``: the cells of the forecast, and its point masses too, where nothing can be drawn.  There the indicator of a
+- `cells`: the cells of the forecast that have a width.  This is the game of the figure and of the first table.
+- `even`: 50 even cells of [0, 1], whatever the forecast is.  They are those of ORCA, which so meets the same Nature.
+- `points`: the cells of the forecast, and its point masses too, where nothing can be drawn.  There the indicator of a
   level within the jump counts with its share, as if the PIT were drawn evenly from it.
 
 **Methods.** ORCA as in the paper, 400 steps on 50 even cells, for quantiles, from starts that differ by 1e-6.  Ours:
@@ -24,13 +24,13 @@ one.  The exact oracle for quantiles.  And what people use instead, around the u
 **What is measured.** QCE = sum_a (frequency of y <= q_a, minus a)^2 over all rounds so far, by the outcomes as drawn;
 where an outcome equals several quantiles the indicators count as in `orcast.metrics.fair_indicators`.  A perfectly
 calibrated forecaster of independent outcomes has 16.665 / t on average.  What is promised is about the booked payoff,
-the indicator averaged over the outcome's cell: ``booked`` is its QCE, the square of the quantile part of
+the indicator averaged over the outcome's cell: `booked` is its QCE, the square of the quantile part of
 `Guarantee.parts`.  The promise bounds the norm of the mean payoff with each part divided by the root of its bound;
 since the quantile part is not larger than the whole, its QCE is at most
 
     promised^2 B,    B = sum_a a^2 = 32.835, the bound of the quantile payoff
 
-The default has three parts, the others one, so its promise is three times as large.  ``booked / promised`` is the
+The default has three parts, the others one, so its promise is three times as large.  `booked / promised` is the
 largest miscalibration / promise after any round of any run, where the promise is not what the guarantee says if that
 should have grown after the fact but at most sqrt(parts (t + 16)) / t, which is known from the start.
 
@@ -94,7 +94,7 @@ class Look(NamedTuple):
 
 
 def own_cells(forecast: oc.Forecast, *, points: bool = False) -> Look:
-    """The forecast's cells that have a width, and with ``points`` its point masses; one place has one point mass.
+    """The forecast's cells that have a width, and with `points` its point masses; one place has one point mass.
 
     Where nothing has a width the point masses are all there is.
 
@@ -179,7 +179,7 @@ class Nature:
 
 @dataclass(frozen=True)
 class Contestant:
-    """A method and what it is told each round; ``parts`` of its payoff, none if it promises nothing."""
+    """A method and what it is told each round; `parts` of its payoff, none if it promises nothing."""
 
     game: Any
     expert: oc.Forecast | None = None
@@ -220,9 +220,9 @@ METHODS: dict[str, Callable[[int], Contestant]] = {
 
 
 class Trace(NamedTuple):
-    """What a duel left: figures at ``times``; nan where nothing is promised.
+    """What a duel left: figures at `times`; nan where nothing is promised.
 
-    ``largest`` is the largest miscalibration / promise after any round, ``held`` the share of certificates that held.
+    `largest` is the largest miscalibration / promise after any round, `held` the share of certificates that held.
     """
 
     times: NDArray[np.int64]
@@ -504,9 +504,9 @@ def run(
     workers: int = 2,
     progress: Progress = silent,
 ) -> Result:
-    """The experiment; it needs no data, so ``folder`` is not looked at.
+    """The experiment; it needs no data, so `folder` is not looked at.
 
-    ``quick`` has fewer rounds and runs.  The same seed gives the same tables and figures, with any number of workers.
+    `quick` has fewer rounds and runs.  The same seed gives the same tables and figures, with any number of workers.
     """
     rounds, runs = (QUICK_ROUNDS, QUICK_RUNS) if quick else (ROUNDS, RUNS)
     # to start a process takes longer than what a quick one would have to do

@@ -30,7 +30,7 @@ Vector = NDArray[np.float64]
 class Series:
     """A real series on a bounded interval, with what an experiment must know of it.
 
-    ``period`` is its season in steps; ``steps`` is how many forecasts experiments make of it, all if None.
+    `period` is its season in steps; `steps` is how many forecasts experiments make of it, all if None.
     """
 
     name: str
@@ -75,9 +75,9 @@ def available(folder: str | Path | None = None) -> tuple[str, ...]:
 
 
 def load(name: str, folder: str | Path | None = None) -> Series:
-    """Read a series by name; ``folder`` is the data folder, by default the one that ORCAST_DATA names.
+    """Read a series by name; `folder` is the data folder, by default the one that ORCAST_DATA names.
 
-    ``"humidity"`` comes with the package and needs no folder. ``"wind"`` and ``"sunspots"`` are read from a CSV file
+    `"humidity"` comes with the package and needs no folder. `"wind"` and `"sunspots"` are read from a CSV file
     or from what their publishers offer: ERCOT's workbook IntGenbyFuel2022.xlsx, SILSO's SN_m_tot_V2.0.csv. SOURCES.md,
     beside this file, says where they are from.
 
@@ -103,7 +103,7 @@ def load(name: str, folder: str | Path | None = None) -> Series:
 
 
 def stand_in(name: str) -> Series:
-    """The real series of the package that stands in for ``"wind"`` or ``"sunspots"``, under its own name.
+    """The real series of the package that stands in for `"wind"` or `"sunspots"`, under its own name.
 
     For the wind of Texas the wind farm La Haute Borne, hourly; for the sunspot numbers of SILSO's version 2.0 those of
     Zurich and Tokyo, monthly until 1983. They are other series: figures made with them are not comparable.

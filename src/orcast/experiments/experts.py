@@ -54,11 +54,11 @@ class Stream:
 
 
 def residual_scale(values: ArrayLike, mu: ArrayLike, *, window: int = 500) -> Vector:
-    """Root mean square of the last ``window`` residuals before each step; nan before the first residual.
+    """Root mean square of the last `window` residuals before each step; nan before the first residual.
 
         sd_t = sqrt( mean_{s in the last `window` steps before t} (y_s - mu_s)^2 )
 
-    Steps without a forecast (nan in ``mu``) have no residual; they may only come first.
+    Steps without a forecast (nan in `mu`) have no residual; they may only come first.
 
     Examples:
         >>> residual_scale([0.0, 3.0, 0.0, 0.0], [np.nan, 0.0, 4.0, 0.0], window=2)
@@ -82,14 +82,14 @@ def recursive_least_squares(
     prior: float = 1000.0,
     standardise: int = 200,
 ) -> tuple[Vector, Vector]:
-    """Online linear regression on the last ``lags`` values and an intercept: (mu, sd) for each step.
+    """Online linear regression on the last `lags` values and an intercept: (mu, sd) for each step.
 
-    With the features x, the weights w and the matrix P (at first ``prior`` times the identity),
+    With the features x, the weights w and the matrix P (at first `prior` times the identity),
 
         mu = w . x
         k = P x / (forgetting + x . P x),    w <- w + k (y - mu),    P <- (P - k (P x)^T) / forgetting
 
-    on values standardised by the mean and deviation of the first ``standardise``. The first ``lags`` entries
+    on values standardised by the mean and deviation of the first `standardise`. The first `lags` entries
     are nan.
 
     Reference: Haykin, "Adaptive Filter Theory", chapter on recursive least squares.
@@ -120,7 +120,7 @@ def recursive_least_squares(
 
 
 def seasonal_naive(values: ArrayLike, period: int) -> tuple[Vector, Vector]:
-    """The value one ``period`` ago: (mu, sd) for each step; the first ``period`` entries are nan.
+    """The value one `period` ago: (mu, sd) for each step; the first `period` entries are nan.
 
         mu_t = y_{t - period}
 

@@ -86,12 +86,12 @@ LEARNERS: dict[str, Callable[[int], Learner] | None] = {
 }
 """The experts of the paper's first experiment by name, in the order of its table; each is made from a seed.
 
-- ``gradient-tree``: a stochastic gradient tree, River's ``SGTRegressor`` (Gouk et al. 2019);
-- ``network``: one hidden layer of 100 rectified units, scikit-learn's ``MLPRegressor``, which learns each outcome by
-  one step of Adam (``partial_fit``). River has no network of its own any more, and deep-river would bring PyTorch;
-- ``hoeffding-tree``: a Hoeffding adaptive tree with linear models in its leaves, River's
-  ``HoeffdingAdaptiveTreeRegressor`` (Bifet and Gavalda 2009);
-- ``marginal``: the distribution of all past outcomes, which learns nothing (None).
+- `gradient-tree`: a stochastic gradient tree, River's `SGTRegressor` (Gouk et al. 2019);
+- `network`: one hidden layer of 100 rectified units, scikit-learn's `MLPRegressor`, which learns each outcome by
+  one step of Adam (`partial_fit`). River has no network of its own any more, and deep-river would bring PyTorch;
+- `hoeffding-tree`: a Hoeffding adaptive tree with linear models in its leaves, River's
+  `HoeffdingAdaptiveTreeRegressor` (Bifet and Gavalda 2009);
+- `marginal`: the distribution of all past outcomes, which learns nothing (None).
 """
 
 
@@ -112,7 +112,7 @@ class Gaussian(Stream):
 
 @dataclass(frozen=True, eq=False)
 class Marginal(Stream):
-    """All values before a round as its forecast; ``past`` are those before the first. No normal distribution.
+    """All values before a round as its forecast; `past` are those before the first. No normal distribution.
 
     Examples:
         >>> s = Marginal.of("toy", [0.0, 0.0, 4.0], [8.0, 4.0], 0.0, 10.0)
@@ -149,7 +149,7 @@ class Marginal(Stream):
 def stream(
     series: Series, learner: str, *, steps: int = STEPS, warmup: int = WARMUP, seed: int = 0
 ) -> Gaussian | Marginal:
-    """A learner's one-step-ahead forecasts of a series: ``steps`` of them, after ``warmup`` rounds from the 24th on.
+    """A learner's one-step-ahead forecasts of a series: `steps` of them, after `warmup` rounds from the 24th on.
 
     The features are the last 24 values. They and the outcome are standardised by the mean and the deviation of the
     values before the first step. In each round, those of the warm-up included, the learner says a number and is then
@@ -240,9 +240,9 @@ def day_ahead(
 ) -> Days:
     """Bagged trees that forecast the 24 hours of a day from those of the day before, for the days after the warm-up.
 
-    A day is 24 values from the first on. Before each day, ``trees`` regression trees with three days or more in a leaf
+    A day is 24 values from the first on. Before each day, `trees` regression trees with three days or more in a leaf
     and 24 outputs are fitted to bootstrap samples of the past days, each with the day before it, and averaged:
-    scikit-learn's ``BaggingRegressor``. They are fitted anew since a year has few days: this takes less time than
+    scikit-learn's `BaggingRegressor`. They are fitted anew since a year has few days: this takes less time than
     River's online bagging of Hoeffding trees does for 24 outputs, and errs less. The first forecast is made half-way
     through the warm-up, so that there are residuals. The forecast is normal, clipped to the interval, with
 

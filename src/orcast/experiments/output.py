@@ -23,7 +23,7 @@ def silent(what: str, share: float) -> None:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under columns; ``digits`` says how a column's numbers are printed.
+    """Rows under columns; `digits` says how a column's numbers are printed.
 
     Unless told: four significant digits, and no decimals from a thousand on.
 
@@ -126,7 +126,7 @@ class Result:
         return paths
 
     def markdown(self, pictures: str = "") -> str:
-        """As part of a page; ``pictures`` is where the figures are, seen from it."""
+        """As part of a page; `pictures` is where the figures are, seen from it."""
         parts = [f"## {self.title}", *self.notes]
         parts += [f"**{table.title}**\n\n{table.markdown()}" for table in self.tables]
         parts += [f"![{name}]({pictures}{name}.svg)" for name in self.figures]

@@ -10,9 +10,9 @@ deviation, so its own figures stand beside ours as a landmark; the experts behin
 **Methods.** Those of `methods.METHODS`, with default settings, and ORCA as in the paper (`methods.orca`) at four
 learning rates, of which the paper states none.
 
-**Runs.** ORCA hangs on its start: it has ``tried`` runs at every rate, from starts that differ by 1e-6, and more up to
-``runs`` at the rate whose first ones had the lowest QCE.  The network and the Hoeffding tree depend on a seed: there
-are ``experts`` of them, every method has a run on each, and ORCA goes through them in turn.  The gradient tree and the
+**Runs.** ORCA hangs on its start: it has `tried` runs at every rate, from starts that differ by 1e-6, and more up to
+`runs` at the rate whose first ones had the lowest QCE.  The network and the Hoeffding tree depend on a seed: there
+are `experts` of them, every method has a run on each, and ORCA goes through them in turn.  The gradient tree and the
 marginal distribution do not, so a method other than ORCA has one run on them.
 Figures are means over the runs; a deviation is that of single runs, with n - 1.
 
@@ -30,7 +30,7 @@ Figures are means over the runs; a deviation is that of single runs, with n - 1.
 once.  There an indicator is replaced by its expectation under a PIT drawn evenly from the jump
 (`orcast.metrics.fair_indicators`), for every method and in every figure that counts.
 
-**Time.** Processor time of ``predict`` and ``update`` together: the median over rounds, then over settings and runs.
+**Time.** Processor time of `predict` and `update` together: the median over rounds, then over settings and runs.
 It is the one thing here that differs each time.
 """
 
@@ -133,7 +133,7 @@ QUICK = Plan(learners=("network", "marginal"), steps=60, warmup=60, window=30, t
 
 @dataclass(frozen=True)
 class Score:
-    """What is measured of a sequence of forecasts; ``milliseconds`` a round, which is no part of it."""
+    """What is measured of a sequence of forecasts; `milliseconds` a round, which is no part of it."""
 
     qce: float
     worst: float
@@ -663,9 +663,9 @@ def run(
     workers: int = 2,
     progress: Progress = silent,
 ) -> Result:
-    """The experiment: ``folder`` holds the series (else ORCAST_DATA names it, else stand-ins of the package are used).
+    """The experiment: `folder` holds the series (else ORCAST_DATA names it, else stand-ins of the package are used).
 
-    ``quick`` has half the experts, fewer rounds and fewer runs.  The same seed gives the same tables and figures, but
+    `quick` has half the experts, fewer rounds and fewer runs.  The same seed gives the same tables and figures, but
     for the times, with any number of workers.
     """
     plan = QUICK if quick else FULL

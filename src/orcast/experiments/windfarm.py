@@ -22,7 +22,7 @@ hour; the first 60 days are its warm-up.  Every method starts from nothing on th
   hour, before the first of its outcomes is booked.
 - ours, one for each hour: 24 recalibrators, the default each.  What came of an hour is known before its next forecast.
 - ours, by hour: one recalibrator for the stream of all hours whose payoff is the default with each part by the hour,
-  ``context=by("hour", values=range(24))``.
+  `context=by("hour", values=range(24))`.
 - isotonic recalibration and conformal PID, one for each hour, as people use them (`orcast.baselines`).
 
 Tried besides, without a difference that matters: ORCA on the stream of all hours, with quantiles and decisions alone,
@@ -156,7 +156,7 @@ def interval(
 ) -> tuple[float, float]:
     """The 95% interval of the mean of numbers that follow each other: the circular block bootstrap.
 
-    As many blocks of ``block`` neighbours as are needed are drawn, with the last number followed by the first, and cut
+    As many blocks of `block` neighbours as are needed are drawn, with the last number followed by the first, and cut
     to the length of the sequence; the ends are the 2.5% and 97.5% quantiles of the means.
 
     Reference: Politis and Romano (1992), "A circular block-resampling procedure for stationary data".
@@ -519,9 +519,9 @@ def run(
     workers: int = 2,
     progress: Progress = silent,
 ) -> Result:
-    """The experiment: ``folder`` holds the series (else ORCAST_DATA names it, else the package's stand-in is used).
+    """The experiment: `folder` holds the series (else ORCAST_DATA names it, else the package's stand-in is used).
 
-    ``quick`` has fewer days, trees, steps of ORCA and learning rates.  The same seed gives the same tables and figures,
+    `quick` has fewer days, trees, steps of ORCA and learning rates.  The same seed gives the same tables and figures,
     with any number of workers.
     """
     plan = QUICK if quick else FULL

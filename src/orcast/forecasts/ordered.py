@@ -81,9 +81,9 @@ class Forecast(Issued):
 
     with mean excess d / 2.  It has a mean and a variance; higher moments are infinite.
 
-    It has the methods of a frozen scipy distribution that make sense for one with atoms: ``cdf``, ``sf``, ``ppf``,
-    ``isf``, ``pdf`` (the density off the atoms), ``rvs``, ``mean``, ``var``, ``std``, ``median``, ``interval``,
-    ``support``, ``expect``; and a ``certificate`` if a game issued it.
+    It has the methods of a frozen scipy distribution that make sense for one with atoms: `cdf`, `sf`, `ppf`,
+    `isf`, `pdf` (the density off the atoms), `rvs`, `mean`, `var`, `std`, `median`, `interval`,
+    `support`, `expect`; and a `certificate` if a game issued it.
 
     >>> p = Forecast([0.0, 1.0, 1.0], [1.0, 1.0, 3.0], [0.25, 0.5, 0.25])     # half the mass on 1
     >>> p.mean(), p.cdf(0.5), p.cdf(1.0), p.quantile([0.5, 0.875]).tolist(), p.interval(0.5)
@@ -229,7 +229,8 @@ class Forecast(Issued):
         from orcast.forecasts._reading import read_quantiles
 
         a = as_levels(levels)
-        flat = np.ascontiguousarray(a).reshape(-1)
+        # a copy: for levels that must not be written to, the kernel would be compiled once more
+        flat = np.array(a).reshape(-1)
         out = np.empty(flat.size)
         read_quantiles(*self._plain, flat, out)
         return float(out[0]) if a.ndim == 0 else out.reshape(a.shape)
@@ -345,7 +346,7 @@ class Forecast(Issued):
 
             mean = average of q_a,    sd = sum of z_a (q_a - mean) / sum of z_a^2,    a = 0.01, ..., 0.99
 
-        so that a normal forecast that needs no correction comes back as it was.  ``mean`` and ``std`` are those of the
+        so that a normal forecast that needs no correction comes back as it was.  `mean` and `std` are those of the
         whole distribution instead, whose tails are made for surprises: far out, little mass counts much.
         """
         from orcast.forecasts._reading import nearest_normal
@@ -359,7 +360,7 @@ class Forecast(Issued):
         return dict(zip(grid, (float(q) for q in self.quantile(grid)), strict=True))
 
     def to_plain(self) -> dict[str, list[Any]]:
-        """Plain data, exact, with None for an open end; ``Forecast(**data)`` brings it back."""
+        """Plain data, exact, with None for an open end; `Forecast(**data)` brings it back."""
         left, right = self.left.tolist(), self.right.tolist()
         if left[0] == -math.inf:
             left[0] = None

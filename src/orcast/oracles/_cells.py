@@ -1,6 +1,6 @@
 """Compiled kernels on ordered cells: building them around an expert, and reading a forecast off them.
 
-A forecast is a mass on each of ``n`` consecutive cells; cell ``k`` reaches from ``left[k]`` to ``right[k]``, its mass
+A forecast is a mass on each of `n` consecutive cells; cell `k` reaches from `left[k]` to `right[k]`, its mass
 is spread evenly over it, and a cell of zero width is an atom.  An outcome on an edge belongs to the cell on its left,
 unless an atom sits there.  Arrays in, arrays out; nothing is validated here.
 """
@@ -26,7 +26,7 @@ TAIL_FALL, TAIL_POWER, TAIL_FLOOR = 0.6, 2.5, 1e-12
 
 @kernel
 def tail_edges(distance, first, out):
-    """Distances of ``len(out)`` edges from the outer quantile: widths grow geometrically from ``first`` to fill.
+    """Distances of `len(out)` edges from the outer quantile: widths grow geometrically from `first` to fill.
 
     Returns the growth.
     """
@@ -55,10 +55,10 @@ def tail_edges(distance, first, out):
 
 @kernel
 def build_cells(q, low, high, tail_cells, tail_mass, usual, left, right, mass, slots):
-    """Cells at the expert's quantiles ``q``, geometric tails, an atom at each bound; returns how many there are.
+    """Cells at the expert's quantiles `q`, geometric tails, an atom at each bound; returns how many there are.
 
-    ``q`` holds the quantiles at even steps between ``tail_mass`` and ``1 - tail_mass``, ``usual`` is the usual loss of
-    the expert.  Equal quantiles merge into one atom; ``slots[i]`` says in which cell the i-th unmerged cell ended up.
+    `q` holds the quantiles at even steps between `tail_mass` and `1 - tail_mass`, `usual` is the usual loss of
+    the expert.  Equal quantiles merge into one atom; `slots[i]` says in which cell the i-th unmerged cell ended up.
     """
     inner = q.shape[0] - 1
     side = tail_cells + 1

@@ -1,7 +1,7 @@
 """Compiled kernels of the game on ordered cells: the logit equilibrium by Newton in O(K), and the certificate.
 
 The core of the payoff has, in this order, a coordinate for each level, interval, witness, rival's CRPS and rival's
-squared error.  ``owed`` is what the ledger owes on it, ``factors`` what multiplies its squares (see ledger.combine).
+squared error.  `owed` is what the ledger owes on it, `factors` what multiplies its squares (see ledger.combine).
 Symbols follow the theory page: F the cumulated masses, v the field <owed, payoff> over the temperature.
 
 With H(u) = sum_a s_a (min(u, a) - a u) the quantile field is v_k = (H(F_k) - H(F_{k-1})) / p_k: the mean of

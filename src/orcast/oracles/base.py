@@ -62,7 +62,7 @@ class Engine(Protocol):
         ...
 
     def restore(self, arrays: dict[str, Array]) -> None:
-        """Take over what :meth:`arrays` of an equal engine gave."""
+        """Take over what `arrays` of an equal engine gave."""
         ...
 
     def restored_page(self, arrays: dict[str, NDArray[Any]], features: Any) -> Any:

@@ -222,7 +222,7 @@ class BinaryEngine:
         return self._fields
 
     def restore(self, arrays: dict[str, Array]) -> None:
-        """Take over what :meth:`arrays` of an equal engine gave."""
+        """Take over what `arrays` of an equal engine gave."""
         for name, mine in self.arrays().items():
             mine[...] = like(name, arrays[name], mine)
         if not (self.ledger.account >= 0.0).all():

@@ -26,14 +26,17 @@ FINITE = frozen(np.array([[0.998, 0.0, 5.0], [0.998, 1.0, 20.0], [0.99, 1.0, 20.
 class Committee:
     """Learners of the expert's errors, mixed by how well they did, under one equilibrium that carries the promise.
 
+        p_k  ~  x_k exp(<S, payoff(p, k)> / temperature),    x = sum_i w_i x_i,    w_i falls with the past loss of x_i
+
     1. Four trackers correct the expert's location and scale from its last errors; they and the expert are weighed by
        discounted pinball loss.
     2. Four members learn the shape of the PIT that remains (slow and fast, with and without the context of the last
        PIT); they, the corrected expert and the expert are weighed by discounted CRPS.
-    3. The mix is the prior of an :class:`Equilibrium` on the ledger of what is really played.
+    3. The mix is the prior of an `Equilibrium` on the ledger of what is really played.
 
-    Only the last step touches the guarantee, so the first two may be as bold as they like.  Outcomes that come late
-    count less in 1 and 2, must prove more against the expert, and raise the temperature in 3 (see docs/theory.md).
+    Only the last step touches the guarantee, so the first two may be as bold as they like.  The committee is ours, not
+    the paper's.  Outcomes that come late count less in 1 and 2, must prove more against the expert, and raise the
+    temperature in 3 (see docs/theory.md).
 
     >>> import orcast as oc
     >>> recal = oc.Recalibrator(oc.Interval(0, 1), oracle=oc.Committee())

@@ -259,7 +259,7 @@ class DenseEngine:
         return found
 
     def restore(self, arrays: dict[str, Array]) -> None:
-        """Take over what :meth:`arrays` of an equal engine gave."""
+        """Take over what `arrays` of an equal engine gave."""
         self.prior.restore({name[6:]: a for name, a in arrays.items() if name.startswith("prior/")})
         for i, state in enumerate(self.states):
             for name, mine in state.items():

@@ -16,12 +16,14 @@ from orcast.oracles.terms import Terms
 
 @dataclass(frozen=True)
 class Equilibrium:
-    """The logit equilibrium with the expert as prior, p_k ~ x_k exp(<S, payoff(p, k)> / temperature).
+    """The logit equilibrium with the expert as prior.
+
+        p_k  ~  x_k exp(<S, payoff(p, k)> / temperature)
 
     Consistency makes the mean of <S, payoff> under p at most 0, so its maximum is at most temperature * log(1 / min x):
     the rate O(1/T) of the squared miscalibration holds at any temperature.  A low one corrects firmly, a high one
     leaves the expert alone; where the slack rule asks for it, it is lowered for that round.  Without an expert the
-    prior is uniform.  O(cells) a Newton step; this oracle is ours, not the paper's.
+    prior is uniform.  O(cells) a Newton step; this oracle is ours, not the paper's: docs/theory.md.
 
     >>> import orcast as oc
     >>> game = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=oc.Equilibrium(temperature=3))

@@ -27,8 +27,8 @@ class Piece(NamedTuple):
 class Reason:
     """One payoff's (or group's) share in a forecast.
 
-    ``moved`` says how things would differ without it: on quantities ``mean`` and ``spread`` (from the 10% to the 90%
-    quantile), on circles and boxes ``mean`` and ``std``, for labels the probability of each.  ``strength`` is half the
+    `moved` says how things would differ without it: on quantities `mean` and `spread` (from the 10% to the 90%
+    quantile), on circles and boxes `mean` and `std`, for labels the probability of each.  `strength` is half the
     sum of |change in mass|, from 0 to 1.
     """
 
@@ -46,9 +46,9 @@ class Reason:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Reasons, the strongest first; ``learnt`` is what was learnt of the expert before the guarantee had its say.
+    """Reasons, the strongest first; `learnt` is what was learnt of the expert before the guarantee had its say.
 
-    log(p / x) is a sum over them, so each can be told apart; ``moved`` is what would change if one were left out.
+    log(p / x) is a sum over them, so each can be told apart; `moved` is what would change if one were left out.
 
     >>> import orcast as oc
     >>> recal = oc.Recalibrator(oc.Interval(0, 1))

@@ -43,7 +43,9 @@ class Family(Protocol):
 
 @dataclass(frozen=True)
 class Softmax:
-    """A histogram on the cells: the parameters are log masses (the paper's piecewise constant densities).
+    """A histogram on the cells: the parameters are log masses (paper, section 5).
+
+        p_k = exp(a_k) / sum_j exp(a_j)
 
     >>> import numpy as np
     >>> Softmax().masses(None, np.log([1.0, 3.0])).round(2).tolist()
@@ -76,8 +78,10 @@ class Softmax:
 class GaussianMixture:
     """A mixture of n Gaussians cut off at the ends of the space: means, log standard deviations, log weights.
 
+        p_k  ~  sum_i w_i (Phi((right_k - m_i) / s_i) - Phi((left_k - m_i) / s_i))    (paper, section 5)
+
     On ordered spaces.  Smoother than a histogram and with fewer parameters, so it can answer fewer ledgers: the
-    certificate says how well it did.  With ``start="last"`` it is fitted to what it said before, and may drift far from
+    certificate says how well it did.  With `start="last"` it is fitted to what it said before, and may drift far from
     the expert: start at the expert.
 
     >>> import orcast as oc

@@ -38,7 +38,13 @@ STARTS = ("expert", "last", "even")
 
 @dataclass(frozen=True)
 class Adam:
-    """Adam (Kingma and Ba 2015): steps of about ``rate`` in each parameter, by running means of gradients and squares.
+    """Adam, the optimiser of ORCA's search: steps of about `rate` in each parameter.
+
+        m <- first m + (1 - first) g,    v <- second v + (1 - second) g^2,    step = -rate m' / sqrt(v')
+
+    g is the gradient, m' = m / (1 - first^n) and v' = v / (1 - second^n) after n steps.
+
+    Reference: Kingma and Ba (2015), "Adam: a method for stochastic optimization", ICLR; the paper uses it in section 5.
 
     >>> Adam(rate=0.1)
     Adam(rate=0.1, first=0.9, second=0.999)
@@ -63,7 +69,9 @@ class Adam:
 class MonteCarlo:
     """Nature as a mixture of any distributions: what each does to a cell is estimated from draws.
 
-    ``components`` are anything that a recalibrator takes as a forecast.  Draws count by their cell, within which
+        E_{y ~ q} payoff(p, y)  ~  sum_k (share of q's draws in cell k) payoff(p, k)    (paper, section 5)
+
+    `components` are anything that a recalibrator takes as a forecast.  Draws count by their cell, within which
     payoffs are averaged.  The support should come close to every outcome, or the worst case is underestimated.
 
     >>> import orcast as oc
@@ -116,26 +124,25 @@ class Orca:
 
         minimise over the parameters   max_k  E_{y ~ q_k} <S, payoff(p, y)>
 
-    The forecast is a ``family`` on ``cells`` even cells (:class:`Softmax`, :class:`GaussianMixture`, or your own); q_k
-    are Nature's components: ``adversary="uniform"`` on each cell or ``"dirac"`` at its middle, both exact, or
-    :class:`MonteCarlo`.  The inner linear program over mixtures of components is a maximum over them.  The search
-    starts at the expert (``start="expert"``), at the last settled forecast (``"last"``) or at even masses (``"even"``),
-    and ends when the worst case is at most zero or after so many ``steps``.  ``jitter`` adds that much noise to the
-    start.  Payoffs bring their own derivatives; on ordered spaces sums of quantiles, intervals, moments, decisions and
-    regret in CRPS and squared error run compiled.  ``soft`` > 0 replaces the maximum by a softmax at that temperature,
-    in units of the norm of the ledger.
+    The forecast is a `family` on `cells` even cells (`Softmax`, `GaussianMixture`, or your own); q_k are Nature's
+    components: `adversary="uniform"` on each cell or `"dirac"` at its middle, both exact, or `MonteCarlo`.  The inner
+    linear program over mixtures of components is a maximum over them.  The search starts at the expert
+    (`start="expert"`), at the last settled forecast (`"last"`) or at even masses (`"even"`), and ends when the worst
+    case is at most zero or after so many `steps`.  `jitter` adds that much noise to the start.  Payoffs bring their own
+    derivatives; on ordered spaces sums of quantiles, intervals, moments, decisions and regret in CRPS and squared error
+    run compiled.  `soft` > 0 replaces the maximum by a softmax at that temperature, in units of the norm of the ledger.
 
     The paper's cells have no atoms: where outcomes sit on a bound (zeros, clipped values), quantiles are right on
-    average over the outer cell, not on the bound itself; ``atoms=True`` adds an atom at each.
+    average over the outer cell, not on the bound itself; `atoms=True` adds an atom at each.
 
-    With ``"dirac"`` the gradient of payoffs whose context depends on p, and of pinball loss, is that of a mean over the
+    With `"dirac"` the gradient of payoffs whose context depends on p, and of pinball loss, is that of a mean over the
     cell.  On a space without bounds the cells divide the round's window, and the last forecast is carried over cell by
     cell.
 
-    There is no guarantee that the worst case becomes zero: look at ``certificate.holds`` (the slack rule, exact
-    over all outcomes; functions of yours are seen at seven places of each cell), ``certificate.half_space`` (what
-    Nature can reach with her components, over the rounds) and ``certificate.approximation`` (by how much the true
-    maximum may exceed that).  The latter is computed from the cells; with a ``lipschitz`` constant L of the
+    There is no guarantee that the worst case becomes zero: look at `certificate.holds` (the slack rule, exact
+    over all outcomes; functions of yours are seen at seven places of each cell), `certificate.half_space` (what
+    Nature can reach with her components, over the rounds) and `certificate.approximation` (by how much the true
+    maximum may exceed that).  The latter is computed from the cells; with a `lipschitz` constant L of the
     normalised payoff in y it is the paper's (d + eps) L ||mean payoff||, where d is the widest support of a
     component and eps the largest distance of an outcome from all of them.
 

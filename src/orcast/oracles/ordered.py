@@ -462,7 +462,7 @@ class OrderedEngine:
         return dict(self.memory._asdict())
 
     def restore(self, arrays: dict[str, Array]) -> None:
-        """Take over what :meth:`arrays` of an equal engine gave."""
+        """Take over what `arrays` of an equal engine gave."""
         for name, mine in self.memory._asdict().items():
             mine[...] = like(name, arrays[name], mine)
         if not (self.ledger.account >= 0.0).all():

@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 class Prior(Protocol):
     """The cells of a round, what is expected on them before the ledger has its say, and what is learnt from outcomes.
 
-    ``recell`` gives a second set of cells, for rounds that fail on the first, where there is one.
+    `recell` gives a second set of cells, for rounds that fail on the first, where there is one.
     """
 
     cells: int  # how many there are at most

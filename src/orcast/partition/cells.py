@@ -58,7 +58,7 @@ class Bins:
 
 @dataclass(frozen=True)
 class Compositions:
-    """Vectors of whole numbers that sum to ``resolution``: the nearest one, divided by it, is the middle of a cell.
+    """Vectors of whole numbers that sum to `resolution`: the nearest one, divided by it, is the middle of a cell.
 
     Largest remainders find it.  With r roundings upwards of K the distance is at most 2 r (K - r) / (K resolution) in
     l1, and the root of r (K - r) / K over the resolution in l2.

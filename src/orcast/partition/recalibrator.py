@@ -68,7 +68,7 @@ UNREADABLE = (AssertionError, AttributeError, LookupError, OverflowError, Recurs
 class _Cell:
     """The forecaster of a cell, how often each hat was touched in it, and what was known before its outcomes.
 
-    ``known`` is, summed over its rounds: the most that the errors of the probabilities could be; for each score the
+    `known` is, summed over its rounds: the most that the errors of the probabilities could be; for each score the
     remainder of (excess), and the most that the excess could be.
     """
 
@@ -99,8 +99,8 @@ class _Round:
 class CellReport:
     """How the rounds are spread over the cells of the expert's forecasts.
 
-    There are ``total`` cells, of which ``visited`` have had an outcome; ``rounds`` are theirs, by the middle of the
-    cell.  An expert's probabilities are at most ``radius`` (in l1) from the middle of their cell.
+    There are `total` cells, of which `visited` have had an outcome; `rounds` are theirs, by the middle of the
+    cell.  An expert's probabilities are at most `radius` (in l1) from the middle of their cell.
     """
 
     total: int
@@ -166,16 +166,16 @@ class PartitionedRecalibrator:
     """Calibrated forecasts with no regret against an expert, by a forecaster for each cell of what it may say.
 
     The expert's forecast decides which forecaster F_j plays and learns (paper, appendix D).  Each F_j is a game of its
-    own (:class:`Forecaster` with :class:`BinaryCalibration` or :class:`LabelCalibration` of ``grid`` hats, played by
-    ``oracle``), which starts from the middle of its cell and sees nothing but the outcomes there.  On any sequence
+    own (`Forecaster` with `BinaryCalibration` or `LabelCalibration` of `grid` hats, played by `oracle`), which starts
+    from the middle of its cell and sees nothing but the outcomes there.  On any sequence
 
         C_T       = sum_v | mean of w_v(p) (p - y) |    <=  sum_j (T_j / T) R_j                     (lemma 3)
         regret_T  = mean of score(p, y) - score(x, y)   <=  sum_j (T_j / T) c_j P_j + remainder     (lemma 2)
 
     with w_v the hats, T_j the rounds of cell j, x the expert, P_j what F_j promises about the Euclidean norm of its
-    mean payoff, and R_j = sqrt(grid) P_j about its l1 norm.  ``calibration_error``, ``calibration_bound``, ``regret``
-    and ``regret_bound`` are these four; the bounds use all that was known before each outcome, such as which hats were
-    touched.  On ``Binary``, the last two for the Brier score,
+    mean payoff, and R_j = sqrt(grid) P_j about its l1 norm.  `calibration_error`, `calibration_bound`, `regret`
+    and `regret_bound` are these four; the bounds use all that was known before each outcome, such as which hats were
+    touched.  On `Binary`, the last two for the Brier score,
 
         P_j <= sqrt(T_j + 16) / T_j,    c_j <= 2.1 sqrt(grid / 3),    remainder <= 1 / grid + 1 / cells.
 
@@ -185,21 +185,21 @@ class PartitionedRecalibrator:
     Jensen sum_j sqrt(T_j) <= sqrt(J T) if J cells are visited: the factor 1 / sqrt(epsilon) that the paper finds for
     equal T_j is the worst case, and no further factor 1 / epsilon is needed.
 
-    **Cells.**  On ``Binary`` they are equal bins of the probability, which is within 1 / (2 cells) of their middle.  On
-    ``Labels`` they are the vectors of K whole numbers that sum to ``cells``; that of x is the nearest to cells x, found
+    **Cells.**  On `Binary` they are equal bins of the probability, which is within 1 / (2 cells) of their middle.  On
+    `Labels` they are the vectors of K whole numbers that sum to `cells`; that of x is the nearest to cells x, found
     by largest remainders, and within K / (2 cells) of x in l1, sqrt(K) / (2 cells) in l2, once divided by cells.  There
     are (cells + K - 1 choose K - 1); more than 10,000 are refused.  Forecasters are made on the first visit.
     Calibration is label by label, which is what scores that are sums over labels (Brier, log) need, not any proper
     score.
 
-    **Quantities** (``Interval``, ``Line``, ``HalfLine``) are cut into ``bins``: given by their inner edges, or by how
+    **Quantities** (`Interval`, `Line`, `HalfLine`) are cut into `bins`: given by their inner edges, or by how
     many, and then at the quantiles at even levels of the first forecast, fixed from then on (equal ones count once).
     The probabilities of the bins are recalibrated as those of labels, and within a bin the forecast is the expert's
     own, as represented on cells: so the log density gains on the expert's just what the log probability of the bin
-    gains, and nothing is promised about intervals that end inside a bin.  ``Brier`` and ``LogScore`` are those of the
-    bins; regret by others, such as ``CRPS``, is measured but not bounded.
+    gains, and nothing is promised about intervals that end inside a bin.  `Brier` and `LogScore` are those of the
+    bins; regret by others, such as `CRPS`, is measured but not bounded.
 
-    **Or a** :class:`Recalibrator` **instead?**  That one keeps one ledger for all rounds, in which no-regret payoffs
+    **Or a** `Recalibrator` **instead?**  That one keeps one ledger for all rounds, in which no-regret payoffs
     pull towards the expert, and spends the slack of its promise on accuracy: it corrects smoothly, learns from every
     round, and is usually the better choice.  The partition has no regret by every score of the kind at once, not
     only by those it was told, and is simple enough to check by hand.  For that it pays a factor 1 / sqrt(epsilon) in
@@ -313,7 +313,7 @@ class PartitionedRecalibrator:
     def predict(self, forecast: object, *, id: Hashable = None) -> Any:
         """Recalibrate one forecast; the round then waits for its outcome.
 
-        ``forecast`` is anything that :class:`Recalibrator` takes on the same space.  Without ``id`` it replaces an
+        `forecast` is anything that `Recalibrator` takes on the same space.  Without `id` it replaces an
         unnamed round that still waits.
 
         >>> import orcast as oc
@@ -383,7 +383,7 @@ class PartitionedRecalibrator:
         return [next(iter(self._waiting))] if len(self._waiting) >= self.max_pending else []
 
     def _known(self, table: _Table, key: Key, said: Array, played: Array) -> Array:
-        """What is known of a round before its outcome; see :class:`_Cell`."""
+        """What is known of a round before its outcome; see `_Cell`."""
         errors = table.errors(played)
         p, x, q = table.chances(played), table.chances(said), table.chances(table.cells.middle(key))
         left, share = hat_weights(self.grid, p)

@@ -1,4 +1,4 @@
-"""Notions of calibration as vector payoffs of a game; ``+`` is the direct sum."""
+"""Notions of calibration as vector payoffs of a game; `+` is the direct sum."""
 
 from collections.abc import Callable
 from typing import Any

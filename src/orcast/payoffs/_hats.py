@@ -1,4 +1,4 @@
-"""Compiled kernels of payoffs with hat functions; the slow twin is :func:`orcast.payoffs.calibration.hats`."""
+"""Compiled kernels of payoffs with hat functions; the slow twin is `payoffs.calibration.hats`."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def checked_weight(weight: object) -> float:
 class Board(NamedTuple):
     """The cells of a round, as a payoff sees them.
 
-    On ordered spaces cell k reaches from ``left[k]`` to ``right[k]``, and outcomes are clipped to [``low``, ``high``],
+    On ordered spaces cell k reaches from `left[k]` to `right[k]`, and outcomes are clipped to [`low`, `high`],
     the space itself where it is bounded.  On finite spaces there is a value for each cell.
     """
 
@@ -91,13 +91,13 @@ class Core:
         return None
 
     def exact_jacobian(self, s: Array, p: Array) -> Array | None:
-        """The same where :meth:`jacobian` is bent to keep Newton's matrix regular."""
+        """The same where `jacobian` is bent to keep Newton's matrix regular."""
         return self.jacobian(s, p)
 
     def slopes(self, s: Array, p: Array, weights: Array) -> Array:
         """Derivative of sum_k weights_k <s, payoff(p, k)> by the masses, constants included, for weights that add to 1.
 
-        :meth:`jacobian` leaves out a number for each mass; consistency, sum_k p_k <s, payoff(p, k)> = 0, gives it back.
+        `jacobian` leaves out a number for each mass; consistency, sum_k p_k <s, payoff(p, k)> = 0, gives it back.
         Where no derivative is known, differences.
         """
         jacobian = None if self.explicit else self.exact_jacobian(s, p)
@@ -136,9 +136,9 @@ class Core:
 class Part:
     """A payoff bound to a space: how many coordinates it has, its squared bound, and how it is played.
 
-    ``kind`` is "quantile", "interval", "moment", "explicit" (its field does not depend on p, so the tilt is explicit),
-    "regret" or "general".  ``jumps`` are the places where its witness jumps, which become edges of cells.
-    ``state`` makes what the part itself remembers, ``learn`` changes that once the outcome is booked.
+    `kind` is "quantile", "interval", "moment", "explicit" (its field does not depend on p, so the tilt is explicit),
+    "regret" or "general".  `jumps` are the places where its witness jumps, which become edges of cells.
+    `state` makes what the part itself remembers, `learn` changes that once the outcome is booked.
     """
 
     payoff: Payoff
@@ -159,9 +159,14 @@ class Part:
 class Payoff:
     """A vector that measures how a forecast p fared with an outcome y (paper, section 3).
 
-    Its mean under p itself is zero (consistency), or at most zero where it is ``one_sided``; its squared norm is
-    bounded.  In a game it is divided by the root of its bound and multiplied by ``weight``; with a ``context`` it is
+    Its mean under p itself is zero (consistency), or at most zero where it is `one_sided`; its squared norm is
+    bounded.  In a game it is divided by the root of its bound and multiplied by `weight`; with a `context` it is
     kept small on each group by itself.
+
+    >>> import orcast as oc
+    >>> payoff = oc.QuantileCalibration() + oc.NoRegret(oc.CRPS())
+    >>> [part.name for part in payoff]
+    ['quantile', 'regret']
     """
 
     name: str

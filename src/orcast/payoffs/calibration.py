@@ -183,10 +183,11 @@ class StackedCore(Core):
 class QuantileCalibration(Payoff):
     """Outcomes fall below the a-quantile with frequency a, for every level a (paper, section 3 and appendix B).
 
-    payoff_a = clip((a - F_{k-1}) / (F_k - F_{k-1}), 0, 1) - a for an outcome in cell k: the indicator {y <= q_a},
-    averaged over the cell, minus a.  Squared bound: the largest sum of (1{j} - a_j)^2, with 99 levels sum a^2 = 32.8.
-    A single level is the coverage of one quantile.  On a :class:`Box` each output is calibrated by itself, and the
-    bound is that times the outputs.
+        payoff_a = clip((a - F_{k-1}) / (F_k - F_{k-1}), 0, 1) - a    for an outcome in cell k
+
+    This is the indicator {y <= q_a}, averaged over the cell, minus a.  Squared bound: the largest sum of (1{j} -
+    a_j)^2, with 99 levels sum a^2 = 32.8.  A single level is the coverage of one quantile.  On a `Box` each output is
+    calibrated by itself, and the bound is that times the outputs.
 
     >>> payoff = QuantileCalibration()
     >>> payoff.levels.size, round(payoff.bound, 3), QuantileCalibration([0.9]).levels.tolist()
@@ -282,8 +283,10 @@ class IntervalCore(Core):
 class IntervalCalibration(Payoff):
     """The central interval at each confidence covers that share of the outcomes, and nothing is asked of its ends.
 
-    payoff_c = 1{q_{(1-c)/2} < y <= q_{(1+c)/2}} - c, on average over the outcome's cell: a difference of two payoffs of
-    :class:`QuantileCalibration`.  Squared bound: the sum of max(c, 1 - c)^2.
+        payoff_c = 1{q_{(1-c)/2} < y <= q_{(1+c)/2}} - c,    on average over the outcome's cell
+
+    This is a difference of two payoffs of `QuantileCalibration`, and so of the kind in the paper's section 3.  Squared
+    bound: the sum of max(c, 1 - c)^2.
 
     >>> round(IntervalCalibration(0.9).bound, 3), IntervalCalibration([0.5, 0.9]).levels.round(3).tolist()
     (0.81, [0.05, 0.25, 0.75, 0.95])
@@ -339,13 +342,14 @@ class IntervalCalibration(Payoff):
 class MomentMatching(Payoff):
     """Forecasts and outcomes have the same mean powers, up to an order (paper, section 3).
 
-    payoff_j = E_p[t^j] - t^j, j = 1, ..., order, with t = (y - low) / (high - low), so that each is at most 1 in size.
-    Booked at the outcome itself.  Squared bound: the order.
+        payoff_j = E_p[t^j] - t^j,    j = 1, ..., order,    t = (y - low) / (high - low)
 
-    On a :class:`Line` or :class:`HalfLine` low and high are the ends of the round's window, to which y is clipped.  On
-    a :class:`Circle` the moments are trigonometric, cos(j theta) and sin(j theta), with the bound 4 times the order; on
-    a :class:`Box` or :class:`Points` of vectors they are all monomials of that degree in the outputs, each scaled to
-    [0, 1], and the bound is their number; on :class:`Binary` there is one, the mean.
+    Each is at most 1 in size.  Booked at the outcome itself.  Squared bound: the order.
+
+    On a `Line` or `HalfLine` low and high are the ends of the round's window, to which y is clipped.  On
+    a `Circle` the moments are trigonometric, cos(j theta) and sin(j theta), with the bound 4 times the order; on
+    a `Box` or `Points` of vectors they are all monomials of that degree in the outputs, each scaled to
+    [0, 1], and the bound is their number; on `Binary` there is one, the mean.
 
     >>> import orcast as oc
     >>> [MomentMatching(2).on(space).bound for space in (oc.Interval(0, 9), oc.Circle(24), oc.Box([(0, 1), (0, 5)]))]
@@ -463,10 +467,13 @@ class _AtThresholds(Payoff):
 class MarginalCalibration(_AtThresholds):
     """The mean forecast distribution function is the empirical one, at given thresholds (Gneiting et al. 2007).
 
-    payoff_z = P_p(y <= z) - 1{y <= z}: the witness {y <= z} of the paper's general recipe.  Thresholds become edges of
+        payoff_z = F_p(z) - 1{y <= z}
+
+    This is the witness {y <= z} of the paper's general recipe (section 3).  Thresholds become edges of
     cells, so it is exact.  Squared bound: the number of thresholds.
 
-    >>> MarginalCalibration([10, 20]).on(__import__("orcast").Interval(0, 30)).bound
+    >>> import orcast as oc
+    >>> MarginalCalibration([10, 20]).on(oc.Interval(0, 30)).bound
     2.0
     """
 
@@ -501,10 +508,13 @@ class MarginalCalibration(_AtThresholds):
 class ThresholdCalibration(_AtThresholds):
     """The chance of staying below each threshold is a calibrated probability (Sahoo et al. 2021).
 
-    payoff_{v,z} = hat_v(F_p(z)) (F_p(z) - 1{y <= z}) with continuous hat functions on [0, 1]: binary calibration
-    of every threshold event, continuous in p.  Thresholds become edges of cells.  Squared bound: their number.
+        payoff_{v,z} = hat_v(F_p(z)) (F_p(z) - 1{y <= z})
 
-    >>> ThresholdCalibration([10, 20], grid=11).on(__import__("orcast").Interval(0, 30)).size
+    With continuous hat functions on [0, 1] this is binary calibration of every threshold event, continuous in p.
+    Thresholds become edges of cells.  Squared bound: their number.
+
+    >>> import orcast as oc
+    >>> ThresholdCalibration([10, 20], grid=11).on(oc.Interval(0, 30)).size
     22
     """
 

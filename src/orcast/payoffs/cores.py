@@ -67,7 +67,7 @@ def witness_on(
 ) -> Witness:
     """A function of one outcome, with a vector as value, on the cells of a board.
 
-    ``many`` may do the same for an array of outcomes at once; it is believed if it agrees with the function on some.
+    `many` may do the same for an array of outcomes at once; it is believed if it agrees with the function on some.
     """
 
     def at(y: Any) -> Array:

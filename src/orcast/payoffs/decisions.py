@@ -120,10 +120,11 @@ class _WithUtility(Payoff):
 class DecisionCalibration(_WithUtility):
     """On average each action is worth what the forecasts say it is (paper, section 3).
 
-    payoff_a = E_p[u(a, y', x)] - u(a, y, x), in units of ``utility_range``, the largest minus the least utility of an
-    action (measured on a bounded space if u does not depend on features).  On a space without bounds utilities are cut
-    off at half that range from what they are at the expert's median.  The tilt is explicit.  Squared bound: the number
-    of actions.
+        payoff_a = E_p[u(a, y', x)] - u(a, y, x)
+
+    in units of `utility_range`, the largest minus the least utility of an action (measured on a bounded space if u does
+    not depend on features).  On a space without bounds utilities are cut off at half that range from what they are at
+    the expert's median.  The tilt is explicit.  Squared bound: the number of actions.
 
     >>> import orcast as oc
     >>> umbrella = oc.DecisionCalibration(["take", "leave"], lambda a, y: -0.2 if a == "take" else -1.0 * y)
@@ -169,9 +170,10 @@ class DecisionCalibration(_WithUtility):
 class SwapRegret(_WithUtility):
     """In the rounds where an action looked best, no other would have been better (paper, section 3, swap regret).
 
-    payoff_{a',a} = best_{a'}(p, x) (E_p[u(a, y', x)] - u(a, y, x)) in units of ``utility_range``, where the paper's
-    indicator of the best action is smoothed to best = softmax(sharpness E_p[u] / range).  Where all of these vanish,
-    the forecasts value every action rightly in the very rounds in which a' is taken, so swapping a' for a gains
+        payoff_{a',a} = best_{a'}(p, x) (E_p[u(a, y', x)] - u(a, y, x)),    best = softmax(sharpness E_p[u] / range)
+
+    in units of `utility_range`; the softmax smooths the paper's indicator of the best action.  Where all of these
+    vanish, the forecasts value every action rightly in the very rounds in which a' is taken, so swapping a' for a gains
     nothing beyond what actions within about range / sharpness of the best one lose.  Squared bound: the number of
     actions.
 

@@ -71,8 +71,10 @@ class _OnEvents(Payoff):
 class BinaryCalibration(_OnEvents):
     """When the forecast is about p, the event comes with frequency about p (paper, section 3).
 
-    payoff_v = hat_v(p) (p - y) with ``grid`` hat functions on [0, 1], which have flat tops and add up to one: the
-    paper's 1{p ~ v}, made continuous, so that there are no bins with edges.  Squared bound: 1.
+        payoff_v = hat_v(p) (p - y)
+
+    The `grid` hat functions on [0, 1] have flat tops and add up to one: the paper's 1{p ~ v}, made continuous, so that
+    there are no bins with edges.  Squared bound: 1.
 
     >>> import orcast as oc
     >>> rain = oc.Recalibrator(oc.Binary(), oc.BinaryCalibration(grid=11))
@@ -86,9 +88,14 @@ class BinaryCalibration(_OnEvents):
 
 
 class LabelCalibration(_OnEvents):
-    """When a label's probability is about p, it comes with frequency about p, for every label (class-wise calibration).
+    """When a label's probability is about p, it comes with frequency about p, for every label (class-wise).
 
-    payoff_{v,j} = hat_v(p_j) (p_j - 1{y = j}).  Squared bound: 2, because ||p - e_y||^2 is at most 2.
+        payoff_{v,j} = hat_v(p_j) (p_j - 1{y = j})
+
+    Squared bound: 2, because ||p - e_y||^2 is at most 2.
+
+    Reference: Kull et al. (2019), "Beyond temperature scaling", NeurIPS; `BinaryCalibration` of each label (paper,
+    section 3).
 
     >>> import orcast as oc
     >>> LabelCalibration(grid=11).on(oc.Labels(["home", "draw", "away"])).size
@@ -103,9 +110,10 @@ class LabelCalibration(_OnEvents):
 class Calibeating(_OnEvents):
     """When the *expert* said about x, the forecasts are right on average (calibeating, Foster and Hart 2023).
 
-    payoff_{v,j} = hat_v(x_j) (p_j - 1{y = j}) for the outcome 1 of :class:`Binary`, or every label of :class:`Labels`;
-    the context is the expert's word, so the tilt is explicit.  With several experts it is their pool's.  Squared bound:
-    1, or 2 for labels.
+        payoff_{v,j} = hat_v(x_j) (p_j - 1{y = j})
+
+    j is the outcome 1 of `Binary`, or every label of `Labels`.  The context is the expert's word x, so the tilt is
+    explicit.  With several experts it is their pool's.  Squared bound: 1, or 2 for labels.
 
     >>> import orcast as oc
     >>> payoff = oc.BinaryCalibration() + oc.Calibeating()
@@ -165,8 +173,10 @@ class TopLabelCore(Core):
 class TopLabelCalibration(Payoff):
     """When the most probable label has a probability of about p, it comes with frequency about p (Gupta et al. 2022).
 
-    payoff_v = sum_j top_j(p) hat_v(p_j) (p_j - 1{y = j}) with top = softmax(sharpness p): a continuous stand-in for the
-    arg max, so that two labels that are almost tied share the weight.  Squared bound: 1.
+        payoff_v = sum_j top_j(p) hat_v(p_j) (p_j - 1{y = j}),    top = softmax(sharpness p)
+
+    The softmax is a continuous stand-in for the arg max, so that two labels that are almost tied share the weight.
+    Squared bound: 1.
 
     >>> import orcast as oc
     >>> TopLabelCalibration().on(oc.Labels(["a", "b", "c"])).bound
@@ -206,13 +216,14 @@ class TopLabelCalibration(Payoff):
 class DistributionCalibration(Payoff):
     """When the forecast is about a distribution q, the outcomes are distributed like q (paper, appendix B).
 
-    payoff_{q,z} = c_q(p) (F_p(z) - 1{y <= z}) for each anchor q, with smooth weights c(p) = softmax(-d(p, q)^2 /
-    width^2) instead of the indicator of p ~ q.  On an :class:`Interval` z runs over ``thresholds`` even points and
-    d^2 is the mean of (F_p - F_q)^2 over them; on finite spaces the witness is the indicator of each cell and
-    d^2 = sum (p - q)^2 / 2.  Squared bound: the number of thresholds, or 2.
+        payoff_{q,z} = c_q(p) (F_p(z) - 1{y <= z}),    c_q(p) = softmax_q(-d(p, q)^2 / width^2)
 
-    ``anchors`` are forecasts (anything the space takes), or how many to learn: the expert's own forecasts, each one
-    that is further than ``width`` from all before it, until there are so many.
+    There is one for each anchor q, with the smooth weights c instead of the indicator of p ~ q.  On an `Interval` z
+    runs over `thresholds` even points and d^2 is the mean of (F_p - F_q)^2 over them; on finite spaces the witness is
+    the indicator of each cell and d^2 = sum (p - q)^2 / 2.  Squared bound: the number of thresholds, or 2.
+
+    `anchors` are forecasts (anything the space takes), or how many to learn: the expert's own forecasts, each one
+    that is further than `width` from all before it, until there are so many.
 
     >>> import orcast as oc
     >>> payoff = DistributionCalibration([oc.Normal(0.3, 0.1), oc.Normal(0.7, 0.1)])

@@ -65,13 +65,15 @@ def find_jumps(function: Callable[[float], Array], low: float, high: float) -> A
 
 
 class Recipe(Payoff):
-    """The paper's general recipe: c(x, p) (x) (E_p[w(y')] - w(y)) (paper, section 3).
+    """Forecasts and outcomes agree on average about anything you name (paper, section 3, the general recipe).
 
-    The ``witness`` w(y) says what should agree on average between forecasts and outcomes, the ``context`` c(x, p) when.
+        payoff(x, p, y) = c(x, p) (E_p[w(y')] - w(y))^T
+
+    The `witness` w(y) says what should agree on average between forecasts and outcomes, the `context` c(x, p) when.
     c must be continuous in p (smooth an indicator of p a little), w need not be continuous in y: its jumps become
-    edges of cells (they are looked for on an :class:`Interval`; elsewhere, or to be sure, name them as ``jumps``).
-    ``bound`` bounds the squared norm of the payoff, and is checked in every round, over all outcomes.  A witness
-    of (y, x) may use the features; the context may also be :func:`by`, or left out for (1,).
+    edges of cells (they are looked for on an `Interval`; elsewhere, or to be sure, name them as `jumps`).
+    `bound` bounds the squared norm of the payoff, and is checked in every round, over all outcomes.  A witness
+    of (y, x) may use the features; the context may also be `by`, or left out for (1,).
 
     >>> import orcast as oc
     >>> night = lambda x, p: [x["hour"] < 6, x["hour"] >= 6]
@@ -275,8 +277,10 @@ class CustomCore(Core):
 class Custom(Payoff):
     """Any payoff of your own: a function of (x, p, y) with a vector as value (paper, section 4).
 
-    It must be bounded (``bound`` on its squared norm, checked in every round), continuous in p, and consistent: its
-    mean under p itself must be zero, or at most zero if ``one_sided``.  :func:`check_payoff` tells whether it is.
+        E_{y ~ p} payoff(x, p, y) = 0,    ||payoff(x, p, y)||^2 <= bound
+
+    It must be bounded (`bound` on its squared norm, checked in every round), continuous in p, and consistent: its
+    mean under p itself must be zero, or at most zero if `one_sided`.  `check_payoff` tells whether it is.
 
     >>> import orcast as oc
     >>> skew = oc.Custom(lambda x, p, y: [(y - p.mean()) / 10], bound=1.0)

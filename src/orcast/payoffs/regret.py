@@ -303,7 +303,7 @@ class RegretCore(Core):
     def slopes(self, s: Array, p: Array, weights: Array) -> Array:
         """With the fixed units.
 
-        A proper score is least at the truth: that gives back the constants that :meth:`jacobian` leaves out.
+        A proper score is least at the truth: that gives back the constants that `jacobian` leaves out.
         """
         pulls = (s * self.units.ravel()).reshape(self.units.shape).sum(axis=1)
         total = np.zeros(p.size)
@@ -313,7 +313,7 @@ class RegretCore(Core):
         return total
 
     def centring(self, s: Array, p: Array, weights: Array) -> Array:
-        """What is added to :meth:`slopes` for outcomes in the middle of cells."""
+        """What is added to `slopes` for outcomes in the middle of cells."""
         pulls = (s * self.units.ravel()).reshape(self.units.shape).sum(axis=1)
         total = np.zeros(p.size)
         width = self.board.right - self.board.left
@@ -355,12 +355,14 @@ def own_expectation(score: Score, board: Board, x: Array) -> float:
 class NoRegret(Payoff):
     """Recalibration does not cost accuracy, by each proper score given (paper, section 4.2).
 
-    payoff_{i,e} = c_{i,e} (score_i(p, y) - score_i(expert e, y)), one-sided: only a positive sum counts.  In units of
-    the outcome scores are tiny and would never count, so c is one over the expert's usual score, or over the most that
-    p could count in this round if that is more: known before the outcome, so the payoff stays semi-consistent (the
-    paper's condition for one-sided payoffs, appendix A), and its size is at most 1.  Squared bound: one for each score
-    and expert.  What is kept small is this weighted regret; ``Guarantee.parts`` reports the plain mean excess score.
-    The experts are those represented on the cells; one that is missing in a round counts nothing in it.
+        payoff_{i,e} = c_{i,e} (score_i(p, y) - score_i(expert e, y))
+
+    It is one-sided: only a positive sum counts.  In units of the outcome scores are tiny and would never count, so c is
+    one over the expert's usual score, or over the most that p could count in this round if that is more: known before
+    the outcome, so the payoff stays semi-consistent (the paper's condition for one-sided payoffs, appendix A), and its
+    size is at most 1.  Squared bound: one for each score and expert.  What is kept small is this weighted regret;
+    `Guarantee.parts` reports the plain mean excess score.  The experts are those represented on the cells; one that is
+    missing in a round counts nothing in it.
 
     >>> import orcast as oc
     >>> oc.NoRegret(oc.CRPS(), oc.MSE()).on(oc.Interval(0, 1), experts=3).size

@@ -304,10 +304,11 @@ def turning_points(c: Array, scale: float, f: Array) -> list[float]:
 class MomentCalibration(Payoff):
     """When the forecast's mean and mean square are about (m, q), so are the outcomes' (paper, appendix C.2).
 
-    payoff_v = lambda_v(f) (f - (t, t^2)) with t = (y - low) / (high - low), f = E_p[(t, t^2)], and lambda the
-    barycentric weights of f in a triangulation of the polygon with the corners (i/M, (i/M)^2), M = ``grid``.  The paper
-    takes a grid on a box, but no distribution has the moments of five sixths of the unit box.  Booked at the outcome
-    itself.  Squared bound: 2, because ||lambda|| <= 1, and t and t^2 lie in [0, 1].
+        payoff_v = lambda_v(f) (f - (t, t^2)),    t = (y - low) / (high - low),    f = E_p[(t, t^2)]
+
+    lambda are the barycentric weights of f in a triangulation of the polygon with the corners (i/M, (i/M)^2), M =
+    `grid`.  The paper takes a grid on a box, but no distribution has the moments of five sixths of the unit box.
+    Booked at the outcome itself.  Squared bound: 2, because ||lambda|| <= 1, and t and t^2 lie in [0, 1].
 
     >>> import orcast as oc
     >>> part = MomentCalibration(grid=8).on(oc.Interval(0, 36_000))
@@ -355,11 +356,12 @@ class MomentCalibration(Payoff):
 class SimplexCalibration(Payoff):
     """When the forecast is about a distribution q, the outcomes are distributed like q (paper, appendix C.2).
 
-    payoff_v = lambda_v(p) (p - e_y) for the distributions v whose probabilities are multiples of 1/N, N = ``grid``,
-    with the barycentric weights of p among them.  In units of 1/N and in tails of p and v (see x in
-    :class:`SimplexMesh`), lambda_v = max(0, 1 - largest excess of p over v - largest excess of v over p).  The number
-    of coordinates grows fast, binomial(N + K - 1, K - 1) K for K labels: :class:`LabelCalibration` asks for less.
-    Squared bound: 2, because ||lambda|| <= 1 and ||p - e_y||^2 <= 2.
+        payoff_v = lambda_v(p) (p - e_y)
+
+    The v are the distributions whose probabilities are multiples of 1/N, N = `grid`, and lambda the barycentric weights
+    of p among them.  In units of 1/N and in tails of p and v (see x in `SimplexMesh`), lambda_v = max(0, 1 - largest
+    excess of p over v - largest excess of v over p).  The number of coordinates grows fast, binomial(N + K - 1, K - 1)
+    K for K labels: `LabelCalibration` asks for less.  Squared bound: 2, because ||lambda|| <= 1 and ||p - e_y||^2 <= 2.
 
     >>> import orcast as oc
     >>> part = SimplexCalibration(grid=4).on(oc.Labels(["home", "draw", "away"]))

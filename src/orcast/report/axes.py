@@ -1,6 +1,6 @@
 """Scales, ticks and the frame of a picture: an inline SVG that is as wide as the page lets it be.
 
-The marks are drawn in a square of ``SIDE`` units that is stretched over the picture; lines keep their thickness.  Words
+The marks are drawn in a square of `SIDE` units that is stretched over the picture; lines keep their thickness.  Words
 and ticks are placed by percent on top of it, in the size of the page's own text, so a picture is as readable on a phone
 as on a desk.
 """
@@ -77,7 +77,7 @@ def around(*values: ArrayLike, margin: float = 0.04, at_least: tuple[float, floa
 
 
 def ticks(scale: Scale, *, most: int = 6, share: bool = False) -> list[Tick]:
-    """Round values on a scale, ``share`` in percent.
+    """Round values on a scale, `share` in percent.
 
     >>> [tick.text for tick in ticks(Scale(0.0, 1.0), share=True)]
     ['0%', '20%', '40%', '60%', '80%', '100%']

@@ -136,10 +136,10 @@ def stretch(evidence: Evidence, *, name: str | None = None, last: int = 120) -> 
 class Promise:
     """What was promised and what was kept, thinned.
 
-    With one stream ``place`` are its rounds, and ``given`` is the error of the quantiles as they were given.  With
-    several ``rounds`` is False, ``place`` is what was promised, and ``middle`` the median of the miscalibration there.
+    With one stream `place` are its rounds, and `given` is the error of the quantiles as they were given.  With
+    several `rounds` is False, `place` is what was promised, and `middle` the median of the miscalibration there.
     Of each group of rows the one that came closest to its promise is shown, so nothing that was broken is thinned away.
-    ``kept`` of ``rows`` rows kept it; ``held`` is the share of certificates that held before the outcome.
+    `kept` of `rows` rows kept it; `held` is the share of certificates that held before the outcome.
     """
 
     rounds: bool

@@ -25,7 +25,7 @@ MOST_LINES, MOST_MODELS, MOST_ROWS = 5, 20, 200
 def html(evidences: Sequence[Evidence], *, title: str = "How calibrated are these forecasts?", source: str = "") -> str:
     """The report on one model or several, as one HTML page that needs nothing else.
 
-    ``source`` says where the forecasts came from, a file's name for instance.
+    `source` says where the forecasts came from, a file's name for instance.
 
     >>> import numpy as np
     >>> from orcast.evidence import Evidence

@@ -26,7 +26,7 @@ def frozen(values: Array) -> Array:
 
 
 class Space(ABC):
-    """A set of possible outcomes, seen as at most ``cells`` cells; a value: frozen, hashable, plain data and back."""
+    """A set of possible outcomes, seen as at most `cells` cells; a value: frozen, hashable, plain data and back."""
 
     ordered: ClassVar[bool]
     cells: int
@@ -51,7 +51,7 @@ class Space(ABC):
 
 
 class OrderedSpace(Space):
-    """Numbers from ``low`` to ``high``, whose cells are built around an expert's quantiles at ``levels``."""
+    """Numbers from `low` to `high`, whose cells are built around an expert's quantiles at `levels`."""
 
     ordered = True
     low: float
@@ -72,7 +72,7 @@ class OrderedSpace(Space):
 class FiniteSpace(Space):
     """Finitely many cells, each with a value of its own.
 
-    ``points`` are the values users see, an array with a row a cell or a tuple; ``distances`` (cells, cells) says how
+    `points` are the values users see, an array with a row a cell or a tuple; `distances` (cells, cells) says how
     far they are from one another.
     """
 

@@ -29,7 +29,9 @@ def _discrete(cells: int) -> Array:
 
 @dataclass(frozen=True)
 class Binary(FiniteSpace):
-    """Yes or no: outcomes 1 and 0, also as booleans.
+    """Yes or no: outcomes 1 and 0, also as booleans (paper, section 3).
+
+        d(a, b) = 1{a != b}
 
     >>> space = Binary()
     >>> space.outcome(True), space.outcome(0.0), space.cells
@@ -75,7 +77,9 @@ class Binary(FiniteSpace):
 
 @dataclass(frozen=True)
 class Labels(FiniteSpace):
-    """One of several labels (text or numbers) in no particular order.
+    """One of several labels (text or numbers) in no particular order (paper, section 2).
+
+        d(a, b) = 1{a != b}
 
     >>> space = Labels(["home", "draw", "away"])
     >>> space.outcome("draw"), space.value(1), space.cells
@@ -150,10 +154,14 @@ def _plain_label(label: object) -> Label:
 
 @dataclass(frozen=True)
 class Circle(FiniteSpace):
-    """A direction, a time of day, or anything else that comes round after one ``period``.
+    """A direction, a time of day, or anything else that comes round after one `period`.
 
-    Outcomes are numbers, taken modulo the period.  The ``cells`` cells are even, each with its start and without its
-    end; the distance of two points is the length of the shorter arc between them.
+    Outcomes are numbers, taken modulo the period.  The `cells` cells are even, each with its start and without its
+    end; the distance of two points is the length of the shorter arc between them,
+
+        d(a, b) = min(|a - b|, period - |a - b|)
+
+    so it is a compact metric space as the paper's section 2 assumes.
 
     >>> space = Circle(360, cells=72)
     >>> space.outcome(-10), space.cell(350.0), space.value(70), space.radius
@@ -210,9 +218,13 @@ class Circle(FiniteSpace):
 class Box(FiniteSpace):
     """A vector with a lower and an upper bound for each component.
 
-    The cells are a grid: ``cells`` a side, or one number for each side; cell numbers run through the last side
+    The cells are a grid: `cells` a side, or one number for each side; cell numbers run through the last side
     first.  An outcome on an edge belongs to the cell below it.  Distances are Euclidean, with each side's length as
-    the unit of its component.
+    the unit of its component,
+
+        d(a, b)^2 = sum_i ((a_i - b_i) / (high_i - low_i))^2
+
+    so it is a compact metric space as the paper's section 2 assumes.
 
     >>> space = Box([(0, 1), (-5, 5)], cells=(4, 10))
     >>> space.cells, space.outcome([0.3, 2.2]).tolist(), space.cell([0.3, 2.2]), space.value(17).tolist()
@@ -338,10 +350,12 @@ def _euclidean(points: Array) -> Array:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Points(FiniteSpace):
-    """Points of any compact metric space: what is promised is promised up to a ``radius``.
+    """Points of any compact metric space (paper, section 2): what is promised is promised up to a `radius`.
 
-    ``points`` is an array with a row a point, with Euclidean distance, or a sequence of any objects with a function
-    ``distance(a, b)``.  Of more than ``cells`` points a net of that many is kept, the farthest first; it keeps the
+        radius >= max_{given a} min_{b in the net} d(a, b)
+
+    `points` is an array with a row a point, with Euclidean distance, or a sequence of any objects with a function
+    `distance(a, b)`.  Of more than `cells` points a net of that many is kept, the farthest first; it keeps the
     order of the points.  Every outcome goes to the nearest point of the net.  The radius is the largest distance of a
     given point from the net, and at least half the largest distance of neighbours in it.
 

@@ -59,9 +59,11 @@ class _Quantity(OrderedSpace):
 
 @dataclass(frozen=True)
 class Interval(_Quantity):
-    """A bounded quantity: outcomes in [low, high].
+    """A bounded quantity, a compact space as the paper's section 2 assumes.
 
-    Around an expert the ``cells`` cells are: an atom at each bound; ``tail_cells`` cells a side whose widths grow
+        low <= y <= high,    t = (y - low) / (high - low) in moments
+
+    Around an expert the `cells` cells are: an atom at each bound; `tail_cells` cells a side whose widths grow
     geometrically from the expert's 1% and 99% quantiles to the bounds, with falling mass; between them cells of
     equal mass at the expert's own quantiles.  Without an expert they are even.  The cells are the resolution of the
     promise.
@@ -108,12 +110,14 @@ class Interval(_Quantity):
 class Line(_Quantity):
     """A quantity without bounds: any number.
 
-    Around an expert the ``cells`` cells are: cells of equal mass at the expert's own quantiles, from 1% to 99%;
-    ``tail_cells`` cells a side whose widths grow geometrically to the ends of a window around the expert; and beyond
+        -infinity < y < infinity
+
+    Around an expert the `cells` cells are: cells of equal mass at the expert's own quantiles, from 1% to 99%;
+    `tail_cells` cells a side whose widths grow geometrically to the ends of a window around the expert; and beyond
     each end one open-ended cell, whose tail is a Pareto of index 3.  The window reaches 12 times the expert's 98%
     spread, or four times its usual loss if that is more, beyond its outer quantiles: it is known before the outcome.
     Quantile payoffs need no bounds on the outcome.  Moments and scores are taken of the outcome clipped to that
-    window: a bounded, monotone transform.
+    window, a bounded, monotone transform, which stands in for the compact space of the paper's section 2.
 
     >>> space = Line()
     >>> space.low, space.high, space.cells, space.outcome(61.3)
@@ -139,14 +143,17 @@ class Line(_Quantity):
 
 @dataclass(frozen=True)
 class HalfLine(_Quantity):
-    """A quantity with a lower bound only: outcomes in [low, infinity), such as waiting times, prices, or rain.
+    """A quantity with a lower bound only, such as waiting times, prices, or rain.
 
-    Around an expert the ``cells`` cells are: an atom at ``low``; cells of equal mass at the expert's own quantiles,
-    from 1% to 99%; ``tail_cells`` cells a side whose widths grow geometrically, downwards to ``low`` and upwards to
-    the end of a window around the expert; and beyond it one open-ended cell, whose tail is a Pareto of index 3.  The
-    window reaches 12 times the expert's 98% spread, or four times its usual loss if that is more, beyond its outer
-    quantiles: it is known before the outcome.  Quantile payoffs need no bounds on the outcome.  Moments and scores
-    are taken of the outcome clipped to that window: a bounded, monotone transform.
+        low <= y < infinity
+
+    Around an expert the `cells` cells are: an atom at `low`; cells of equal mass at the expert's own quantiles, from 1%
+    to 99%; `tail_cells` cells a side whose widths grow geometrically, downwards to `low` and upwards to the end of a
+    window around the expert; and beyond it one open-ended cell, whose tail is a Pareto of index 3.  The window reaches
+    12 times the expert's 98% spread, or four times its usual loss if that is more, beyond its outer quantiles: it is
+    known before the outcome.  Quantile payoffs need no bounds on the outcome.  Moments and scores are taken of the
+    outcome clipped to that window, a bounded, monotone transform, which stands in for the compact space of the paper's
+    section 2.
 
     >>> space = HalfLine()
     >>> space.low, space.high, space.outcome(-0.1, outside="clip")

@@ -45,10 +45,10 @@ FORM = {
 class Options:
     """How series begin, and what is told of them.
 
-    ``low`` and ``high`` bound quantities; without them any number may come.  ``binary`` or ``labels`` say that
-    outcomes are none; else the first forecast of a series says it.  ``levels`` are quantiles to tell, as text.
-    ``by`` keeps the values of a feature calibrated each by itself.  ``memory`` is in rounds.  At most
-    ``max_pending`` rounds of a series wait, and ``remember`` settled rounds of all series are remembered.
+    `low` and `high` bound quantities; without them any number may come.  `binary` or `labels` say that
+    outcomes are none; else the first forecast of a series says it.  `levels` are quantiles to tell, as text.
+    `by` keeps the values of a feature calibrated each by itself.  `memory` is in rounds.  At most
+    `max_pending` rounds of a series wait, and `remember` settled rounds of all series are remembered.
     """
 
     low: float | None = None

@@ -20,7 +20,7 @@ class Journal:
 
     An entry is a line of text: number, length and checksum of what follows, and a line of the stream.  A process that
     dies in the middle of writing leaves a part of an entry at the end, which was not answered: it is cut off.  With
-    ``sync`` an entry is on the disk when ``append`` returns, and survives a loss of power; without, it is in the
+    `sync` an entry is on the disk when `append` returns, and survives a loss of power; without, it is in the
     system's hands, and survives the death of the process.
     """
 

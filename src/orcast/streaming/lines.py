@@ -30,7 +30,7 @@ FORMS = (
 class Given:
     """A forecast as it was found, and what a game takes it as.
 
-    ``space`` is what its form says of the outcome: "quantity", "binary" or "labels".  ``keys`` are the levels as they
+    `space` is what its form says of the outcome: "quantity", "binary" or "labels".  `keys` are the levels as they
     were written, or the labels.
     """
 
@@ -42,7 +42,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line, read and checked as far as it can be without its series; ``print`` tells its content from another's."""
+    """A line, read and checked as far as it can be without its series; `print` tells its content from another's."""
 
     series: str | int | None
     id: Id
@@ -226,7 +226,7 @@ def _number(value: Any, what: str) -> float:
 
 
 def told(given: Given, p: Any, levels: Sequence[str] = ()) -> dict[str, Any]:
-    """A calibrated forecast in the form of the one it answers; ``levels`` are the quantiles asked for by the user."""
+    """A calibrated forecast in the form of the one it answers; `levels` are the quantiles asked for by the user."""
     if given.form == "p":
         return {"forecast": {"p": p.probability()}}
     if given.form == "probabilities":

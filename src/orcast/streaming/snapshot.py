@@ -149,7 +149,7 @@ def _shapes(arrays: Arrays) -> list[tuple[Any, ...]]:
 
 
 def unpack(header: dict[str, Any], arrays: Arrays) -> Iterable[State]:
-    """The inverse of :func:`pack`; the arrays of a state are parts of the long ones."""
+    """The inverse of `pack`; the arrays of a state are parts of the long ones."""
     at = {"f": 0, "i": 0}
     long = {"f": arrays["floats"], "i": arrays["wholes"]}
     for kind, own, shapes in zip(header["kind"], header["own"], header["shape"], strict=True):

@@ -29,7 +29,7 @@ STEP = 1.0 / 32.0
 
 @dataclass(frozen=True)
 class BinaryRoot:
-    """The half-space oracle on :class:`~orcast.Binary`, for every payoff: a probability that neither outcome can hurt.
+    """The half-space oracle on `Binary`, for every payoff: a probability that neither outcome can hurt.
 
     With v_k(p) = <S_+, payoff(p, k)> and d = v_1 - v_0: play p = 0 if d(0) <= 0, p = 1 if d(1) >= 0, else a zero of d,
     by bisection.
@@ -48,11 +48,11 @@ class BinaryRoot:
     expert's word (1/2 without one) in that direction, by steps of 1/32, up to the first change of sign.
 
     *Cost.*  At most 33 + 2 log2(1 / tolerance) evaluations of d: in turn the zero of the chord is tried, and the
-    middle of what is left.  *Tolerance.*  The bisection ends when the bracket is narrower than ``tolerance``, or |d|
+    middle of what is left.  *Tolerance.*  The bisection ends when the bracket is narrower than `tolerance`, or |d|
     smaller than that share of what it was at the ends of the first one.  With L the Lipschitz constant of d (for
-    ``grid`` hat functions 3 grid max_v |S_{v+1} - S_v|) both give max(v_0, v_1) <= |d| <= L tolerance.  And because
-    there are but two outcomes, the certificate says the very value: ``half_space`` is max(v_0, v_1) / T at what is
-    played, ``approximation`` 0.
+    `grid` hat functions 3 grid max_v |S_{v+1} - S_v|) both give max(v_0, v_1) <= |d| <= L tolerance.  And because
+    there are but two outcomes, the certificate says the very value: `half_space` is max(v_0, v_1) / T at what is
+    played, `approximation` 0.
 
     The paper has no oracle for this case of its own; it is the scalar case of the fixed point of its appendix C.2,
     whose lemma needs the two ends told apart.

@@ -51,24 +51,28 @@ PIVOTS, PIVOT, TIE, MOST_ACTIONS = 10_000, 1e-11, 1e-13, 512
 
 @dataclass(frozen=True)
 class DecisionGame:
-    """The half-space oracle of :class:`DecisionCalibration` and :class:`SwapRegret`, and of any sum of these.
+    """The half-space oracle of `DecisionCalibration` and `SwapRegret`, and of any sum of these.
 
     *Decision calibration alone.*  Prices do not depend on p, so the forecasts that win are those with mass on the
     cheapest cells only.  Of these the nearest to the expert's in relative entropy is played: the expert's own, given
     that the outcome falls there.  O(cells).
 
     *Swap regret with the paper's indicator* of the best action.  Let mu be supported on the best actions under p, and
-    p on the cells where n_k(mu) is least.  Then <S, payoff> = n(mu).p - n_k(mu) <= 0 for every k, where actions that
-    are tied under p share the indicator as mu says.  Such a pair is a Nash equilibrium of the game in which one side
-    gets the utilities and the other pays the prices, so there is one, and the pivots of Lemke and Howson find it
-    (:func:`lemke_howson`).  Without sharing there may be none: the indicator jumps, and fixed points need continuity.
+    p on the cells where n_k(mu) is least.  Then
+
+        <S, payoff(p, k)> = n(mu).p - n_k(mu) <= 0    for every k,
+
+    where actions that are tied under p share the indicator as mu says.  Such a pair is a Nash equilibrium of the game
+    in which one side gets the utilities and the other pays the prices, so there is one, and the pivots of Lemke and
+    Howson find it (`lemke_howson`).  Without sharing there may be none: the indicator jumps, and fixed points need
+    continuity.
 
     *Swap regret as it is played here* has mu = softmax(sharpness E_p[u] / range).  Take the expert's forecast x with
     the share 1 - s, and let the rest, masses q >= 0 that add up to s, lie only on cells that are cheapest given the
     answer to the whole, q + (1 - s) x.  For s near 0 that is one cell, the cheapest given the answer to the expert.
     From there the solutions form a path, along which s may rise and fall, cells come in when they have become
     cheapest, and leave when no mass is left.  The solutions with s <= 1 are compact, so the path ends, but neither
-    inside nor at s = 0, where only one begins: it comes to s = 1, and there q is the forecast (:func:`trace`; the
+    inside nor at s = 0, where only one begins: it comes to s = 1, and there q is the forecast (`trace`; the
     tracing procedure of Harsanyi and Selten, with the expert as prior, for one side of the game).  Each step is a
     linear system in the cells with mass, not more than there are actions.
 
@@ -77,13 +81,13 @@ class DecisionGame:
     is more) to be outside of it.  That rounding does not lose the path, no theorem says; it was not lost in 20,000
     random ledgers, nor in 1,800 grown by an adversary.  (Newton's method from the forecast of Lemke and Howson wins
     in 68 to 96 percent of the random ones.) If it is lost with shorter steps, too, that forecast and the dense
-    equilibrium are tried.  Whatever is played, ``half_space`` in its certificate is the largest value over all
-    cells, as measured (if the oracle won, no more than prices are moved by), and ``approximation`` is what
+    equilibrium are tried.  Whatever is played, `half_space` in its certificate is the largest value over all
+    cells, as measured (if the oracle won, no more than prices are moved by), and `approximation` is what
     utilities that vary within a cell add to it, seen at seven places of each: zero on finite spaces.  On an
     interval there is an atom at each edge of a cell, so that outcomes there can be forecast exactly.
 
     The paper (appendix C.2) claims such an oracle and constructs none.  The forecasts have mass on few cells: they show
-    that the promise can be kept, and :class:`Equilibrium` keeps it with forecasts of use.
+    that the promise can be kept, and `Equilibrium` keeps it with forecasts of use.
 
     >>> import orcast as oc
     >>> utility = lambda action, y: -0.3 if action == "umbrella" else -1.0 * (y == "rain")
@@ -475,7 +479,7 @@ def hard_forecasts(prices: Prices) -> Iterator[Array]:
 def lemke_howson(rows: Array, columns: Array, label: int = 0) -> tuple[Array, Array] | None:
     """A Nash equilibrium of a bimatrix game, by complementary pivots from the artificial one (Lemke and Howson 1964).
 
-    ``rows`` and ``columns`` are what the two players get; ``label`` is the strategy that is let go first, those of
+    `rows` and `columns` are what the two players get; `label` is the strategy that is let go first, those of
     the row player first.  Ties are broken lexicographically, so no basis comes twice; None if rounding spoils that.
 
     >>> pennies = np.array([[1.0, -1.0], [-1.0, 1.0]])

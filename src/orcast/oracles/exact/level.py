@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 
 
 def level_engine(terms: Terms, level: float, sizes: Sequence[int] | None = None) -> DenseEngine:
-    """The engine that plays LevelCalibration of one level exactly, for :class:`~orcast.ConformalLevel`."""
+    """The engine that plays LevelCalibration of one level exactly, for `ConformalLevel`."""
     if not isinstance(terms.space, OrderedSpace):
         raise TypeError(
             f"expected an ordered space such as Interval(low, high) for ConformalLevel, got {terms.space!r}"
@@ -53,12 +53,12 @@ class LevelPlayer:
     piece.  There c goes from - to +, as it should: low quantiles cover too seldom.
 
     *The forecast* has its level-quantile exactly where the expert has its alpha-quantile, in cell k at the share s,
-    say.  Below it is the expert, scaled to the mass ``level`` in all, and above it too, scaled to 1 - level; the cell k
+    say.  Below it is the expert, scaled to the mass `level` in all, and above it too, scaled to 1 - level; the cell k
     has the mass that both give it, and the others make up for the two halves of it being equally dense.
 
     *Cost.*  O(log grid) values of c, and O(cells) to write the forecast down.  *Tolerance.*  Rounding of alpha, some
     1e-15 / min(level, 1 - level), times the slope of c; the payoff is constant on each cell, so the certificate says
-    the very value, with ``approximation`` 0.
+    the very value, with `approximation` 0.
 
     This is the deterministic algorithm of the paper's appendix C.1.1, with payoffs that are continuous in alpha.  Its
     randomised one has the wrong sign: low levels have S < 0 and high ones S > 0, and the mixture of two such has a

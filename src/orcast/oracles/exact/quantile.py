@@ -29,10 +29,10 @@ BELOW = 1e-13
 
 @dataclass(frozen=True)
 class TwoCells:
-    """The half-space oracle for quantiles on an :class:`~orcast.Interval`: mass u at its low end, 1 - u at the high.
+    """The half-space oracle for quantiles on an `Interval`: mass u at its low end, 1 - u at the high.
 
-    For sums of :class:`~orcast.QuantileCalibration` and :class:`~orcast.IntervalCalibration`, whatever their levels,
-    weights and contexts.  What is owed adds up to s_a on the union of the levels; with
+    For sums of `QuantileCalibration` and `IntervalCalibration`, whatever their levels, weights and contexts.  What is
+    owed adds up to s_a on the union of the levels; with
 
         H(u) = sum_a s_a (min(u, a) - a u),        h = H',
 
@@ -47,14 +47,14 @@ class TwoCells:
     *Cost.*  O(M) for M levels to add up what is owed and its prefix sums, as booking an outcome is O(M); given these,
     O(log M): bisection over the levels, where H is known, then the zero of one straight piece.  *Tolerance.*  Rounding:
     a zero that lies on a level is played 1e-13 below it, which costs 1e-13 |h| / a; and the payoff is constant on each
-    cell, so the certificate says the very value, with ``approximation`` 0.
+    cell, so the certificate says the very value, with `approximation` 0.
 
     This is the oracle of the paper's appendix C.1.2, mended.  The paper takes a zero of the ledger itself, s(a') = 0,
     instead of one of H, and weighs the areas on its two sides: with levels 1/4 and 3/4 and s = (1, -1/2) it plays
     u = 7/12, and an outcome at the low end has an inner product of 3/56 > 0; a zero of H is u = 2/3.
 
     *Practical:* hardly.  These forecasts are step functions, and say nothing about the outcome: calibrated and
-    useless, as the paper says itself.  Use :class:`~orcast.Equilibrium` or :class:`~orcast.Committee` instead.
+    useless, as the paper says itself.  Use `Equilibrium` or `Committee` instead.
 
     >>> import orcast as oc
     >>> from orcast.oracles.exact.quantile import TwoCells

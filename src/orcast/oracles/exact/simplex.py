@@ -26,25 +26,29 @@ MOST_PIECES = 50_000
 
 @dataclass(frozen=True)
 class SimplexGrid:
-    """The half-space oracle of :class:`SimplexCalibration`, by enumeration: for a few labels and a coarse grid.
+    """The half-space oracle of `SimplexCalibration`, by enumeration: for a few labels and a coarse grid.
 
     With S_v owed on the vertices v of the triangulation and c(p) = sum_v lambda_v(p) S_v it finds a distribution p
-    such that <c(p), p - e_k> <= 0 for every label k.  If the expert's own forecast will do, it is played as it is.
+    such that
+
+        <c(p), p - e_k> <= 0    for every label k.
+
+    If the expert's own forecast will do, it is played as it is.
 
     *How.*  One linear system for each simplex of the triangulation in each face of the simplex of distributions (a
-    face for each set of labels), the nearest to the expert's forecast first (:mod:`orcast.oracles.exact.triangles` has
+    face for each set of labels), the nearest to the expert's forecast first (`orcast.oracles.exact.triangles` has
     the proof).  With K labels and a grid of N there are ((1 + N)^K - 1) / N pieces, 31 for three labels and N = 4; more
-    than 50,000 are refused.  The problem is PPAD-hard in general; :class:`Equilibrium` does not enumerate, and cannot
+    than 50,000 are refused.  The problem is PPAD-hard in general; `Equilibrium` does not enumerate, and cannot
     say beforehand that it will succeed.
 
-    *Tolerance.*  Rounding: 1e-9 of the largest |S|.  ``half_space`` in the certificate is the largest value over all
-    labels, as measured, and ``approximation`` is 0.
+    *Tolerance.*  Rounding: 1e-9 of the largest |S|.  `half_space` in the certificate is the largest value over all
+    labels, as measured, and `approximation` is 0.
 
     *Randomised.*  A corner v of the simplex of p is played instead, with probability lambda_v(p); the draw is a
-    function of ``seed`` and of the number of outcomes booked.  In expectation over the draw, against a Nature who does
+    function of `seed` and of the number of outcomes booked.  In expectation over the draw, against a Nature who does
     not see it, <S, payoff> is at most the above plus sum_v lambda_v <S_v, v - p>, which is at most the diameter of a
     simplex, sqrt(K) / N, times the largest |S_v| at its corners.  This, not zero, is what the paper's randomised
-    oracle has, and a forecast that was drawn need not keep the slack rule.  ``half_space`` is then about the
+    oracle has, and a forecast that was drawn need not keep the slack rule.  `half_space` is then about the
     expectation.
 
     *The paper* (appendix C.2) asks for c(p) = 0, which need not exist (S_v = (1, 0, 0) for all v), and leaves the other

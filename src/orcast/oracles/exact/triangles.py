@@ -79,7 +79,7 @@ class Found(NamedTuple):
 def solve(faces: Faces, owed: Array, target: Array) -> Found:
     """The solution in the nearest block of pieces, and of those there the nearest to the target.
 
-    ``owed`` has a row S_v for each vertex.  What is left of the inequality is measured, and is of the order of the
+    `owed` has a row S_v for each vertex.  What is left of the inequality is measured, and is of the order of the
     smallest of PULLS times the largest S.
     """
     size = float(np.abs(owed).max())
@@ -219,7 +219,7 @@ def drawn(found: Found, seed: int, rounds: int) -> int:
 
 
 def check_draws(options: Any) -> None:
-    """Options ``randomised`` and ``seed`` as they should be, or one clear sentence."""
+    """Options `randomised` and `seed` as they should be, or one clear sentence."""
     if not isinstance(options.randomised, (bool, np.bool_)):
         raise TypeError(f"expected randomised=True or False, got {short(options.randomised)}")
     object.__setattr__(options, "randomised", bool(options.randomised))

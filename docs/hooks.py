@@ -1,0 +1,171 @@
+"""What the documentation site adds to the pages: docstrings as Markdown, the command's help, links out of docs."""
+
+import argparse
+import contextlib
+import io
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import griffe
+
+import orcast
+from orcast import cli
+
+DOCS = Path(__file__).resolve().parent
+HELP = "<!-- help -->"
+INTEGRATIONS = "<!-- integrations -->"
+MODULES = ("baselines", "evidence", "metrics", "plots", "report", "testing")
+
+ROLE = re.compile(r":(?:class|func|meth|mod|attr|data|exc):`(?:~(?:[^`]*\.)?)?([^`]+)`")
+CODE = re.compile(r"(``[^`]+``|`[^`\n]+`)")
+NAME = re.compile(r"(?<![\[`])`(?:oc\.)?(\w+)(?:\([^`]*\))?`(?![\]`])")
+FENCE = re.compile(r"^\s*(```|~~~)")
+POINT = re.compile(r"^(?:[-*]|\d+\.) ")
+PAGE = re.compile(r"docs/([\w/-]+)\.md")
+LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((\.\./[^)#\s]+)(#[^)\s]*)?\)")
+
+
+def markdown(docstring: str, own: str = "") -> str:
+    """A docstring as Markdown: examples are fenced, names in backticks are links, signs in formulas stay signs.
+
+    `own` is the name of what is described, which does not link to itself.
+    """
+    out: list[str] = []
+    example = False
+    for line in docstring.splitlines():
+        text = line.strip()
+        if text.startswith(">>>") and not example:
+            if out and out[-1].strip() in ("Examples:", "Example:"):
+                out.pop()
+            margin, example = len(line) - len(line.lstrip()), True
+            out += ["", "```pycon"]
+        if example and not text:
+            example = False
+            out.append("```")
+        if example:
+            out.append(line[margin:])
+        elif line.startswith("    "):  # a formula, or what goes on below a point of a list
+            out.append(line)
+        else:
+            out.append(_prose(line, own))
+    if example:
+        out.append("```")
+    return "\n".join(out)
+
+
+def _prose(line: str, own: str) -> str:
+    pieces = CODE.split(ROLE.sub(lambda role: f"`{role[1]}`", line))
+    for i, piece in enumerate(pieces):
+        if i % 2:
+            pieces[i] = _linked(piece.strip("`"), own)
+        else:
+            # all docstrings are shown in pages of the folder "reference"
+            pieces[i] = PAGE.sub(r"[docs/\1.md](../\1.html)", re.sub(r"<(?=\S)", "&lt;", piece))
+    return "".join(pieces)
+
+
+def _linked(name: str, own: str) -> str:
+    full = name.removeprefix("orcast.").removeprefix("oc.")
+    if full != own and (full in orcast.__all__ or (full.partition(".")[0] in MODULES and full.count(".") == 1)):
+        return f"[`{name}`][orcast.{full}]"
+    return f"`{name}`"
+
+
+class Docstrings(griffe.Extension):
+    """Docstrings as `markdown` gives them."""
+
+    def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
+        """Rewrite one docstring."""
+        if obj.docstring and not obj.is_alias:
+            obj.docstring.value = apart(markdown(obj.docstring.value, obj.name))
+
+
+def on_page_markdown(text: str, /, *, page: Any, **_: Any) -> str:
+    """Fill in what is made at build time, and keep the words of links that lead out of `docs`."""
+    if HELP in text:
+        text = text.replace(HELP, command_help())
+    if INTEGRATIONS in text:
+        text = text.replace(INTEGRATIONS, integrations())
+    folder = Path(page.file.abs_src_path).parent
+    text = LINK.sub(lambda link: _inside(link, folder), apart(text))
+    return text if folder.name == "reference" else linked(text)
+
+
+def linked(text: str) -> str:
+    """Link each public name to the reference where a page first has it in backticks, alone or as a call."""
+    out: list[str] = []
+    seen: set[str] = set()
+    fenced = False
+    for line in text.split("\n"):
+        if FENCE.match(line):
+            fenced = not fenced
+        if not fenced and not line.startswith(("#", "    ", "```")):
+            line = NAME.sub(lambda found: _first(found, seen), line)
+        out.append(line)
+    return "\n".join(out)
+
+
+def _first(found: re.Match[str], seen: set[str]) -> str:
+    name = found[1]
+    if name in seen or name not in orcast.__all__:
+        return found[0]
+    seen.add(name)
+    return f"[{found[0]}][orcast.{name}]"
+
+
+def apart(text: str) -> str:
+    """Lists and tables begin after an empty line: code hosts do without, this site's Markdown does not."""
+    out: list[str] = []
+    fenced = False
+    for line in text.split("\n"):
+        if FENCE.match(line):
+            fenced = not fenced
+        before = out[-1] if out else ""
+        point = POINT.match(line) and not POINT.match(before)
+        row = line.startswith("|") and not before.startswith("|")
+        if not fenced and before.strip() and not before.startswith(" ") and (point or row):
+            out.append("")
+        out.append(line)
+    return "\n".join(out)
+
+
+def _inside(link: re.Match[str], folder: Path) -> str:
+    """A link to a file beside `docs` works in the repository only: on the site its words stay."""
+    target = Path(os.path.normpath(folder / link[2]))
+    if target.is_relative_to(DOCS) or not target.exists():
+        return link[0]  # what is not there is reported as any other broken link
+    return link[1]
+
+
+def command_help() -> str:
+    """The help of the command and of each of its parts."""
+    parts = next(action for action in cli.parser()._actions if isinstance(action, argparse._SubParsersAction))
+    commands = [[], *([name] for name in parts.choices)]
+    return "\n\n".join(
+        f"## {' '.join(['orcast', *command])}\n\n```text\n{_help(command).strip()}\n```" for command in commands
+    )
+
+
+def _help(command: list[str]) -> str:
+    words, width = io.StringIO(), os.environ.get("COLUMNS")
+    os.environ["COLUMNS"] = "100"
+    try:
+        with contextlib.redirect_stdout(words), contextlib.suppress(SystemExit):
+            cli.main([*command, "--help"])
+    finally:
+        os.environ.pop("COLUMNS")
+        if width is not None:
+            os.environ["COLUMNS"] = width
+    return words.getvalue()
+
+
+def integrations() -> str:
+    """A section for each module of `orcast.integrations`."""
+    folder = Path(orcast.__file__).parent / "integrations"
+    places = (place for place in folder.iterdir() if place.suffix == ".py" or (place / "__init__.py").exists())
+    names = sorted(place.stem for place in places if not place.stem.startswith("_"))
+    return "\n\n".join(
+        f"::: orcast.integrations.{name}\n    options:\n      show_root_full_path: true" for name in names
+    )
