@@ -20,6 +20,8 @@ def blocks(text: str) -> list[tuple[int, str]]:
     return [(text.count("\n", 0, m.start(1)) + 1, m.group(1)) for m in BLOCK.finditer(text)]
 
 
+@pytest.mark.filterwarnings("ignore:Using `json`-module:UserWarning")  # of GluonTS
+@pytest.mark.filterwarnings("ignore:The default of config ``remember_data``:FutureWarning")  # any forecaster of sktime's
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchmarks.integrations import river, sklearn
+from benchmarks.integrations import gluonts, nixtla, river, sklearn, sktime
 from benchmarks.integrations.case import ROUNDS, timed
 from benchmarks.results import Line, Remark
 
 TITLE = "Integrations"
-LIBRARIES = (river, sklearn)
+LIBRARIES = (river, nixtla, sktime, gluonts, sklearn)
 
 
 def measure(quick: bool = False) -> Iterator[Line | Remark]:

@@ -1,0 +1,669 @@
+"""GluonTS: forecasts in, forecasts of the same class out, calibrated (extra ``orcast[gluonts]``).
+
+Wrap a predictor, and use it as any other of GluonTS's: the dataset that it is given holds what came of its earlier
+forecasts.
+
+    predictor = RecalibratedPredictor(predictor, ForecastRecalibrator(low=0))
+    forecasts = list(predictor.predict(dataset))
+
+Or keep your own loop (:class:`ForecastRecalibrator`), or correct the forecasts of a backtest (:func:`recalibrate`).
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+try:
+    with warnings.catch_warnings():
+        # which reader of JSON it has found is its own affair
+        warnings.filterwarnings("ignore", message="Using `json`-module")
+        from gluonts.model.forecast import QuantileForecast, SampleForecast  # type: ignore[import-untyped]
+        from gluonts.model.predictor import Predictor  # type: ignore[import-untyped]
+except ModuleNotFoundError as missing:
+    if (missing.name or "").partition(".")[0] != "gluonts":
+        raise
+    raise ImportError("expected the extra orcast[gluonts] to be installed, got no gluonts") from None
+import pandas as pd  # type: ignore[import-untyped]
+
+from orcast import storage
+from orcast.adapters import Ensemble, Normal, Quantiles
+from orcast.checks import short
+from orcast.forecasts import as_levels
+from orcast.game import _say
+from orcast.integrations._shared import Features, Residuals, space_of
+from orcast.ledger import Guarantee
+from orcast.oracles import Oracle
+from orcast.payoffs import Payoff
+from orcast.plain import id_from_plain, plain_id
+from orcast.recalibrator import Recalibrator
+from orcast.spaces import OrderedSpace
+from orcast.state import game_from, state_of
+
+__all__ = ["ForecastRecalibrator", "RecalibratedPredictor", "recalibrate"]
+
+Array = NDArray[np.float64]
+
+OWNER = "ForecastRecalibrator"
+MEAN = "mean"
+# What a context may ask of the time that a forecast is for.
+CALENDAR = ("year", "quarter", "month", "day", "dayofweek", "hour", "minute")
+# Parts of a state file.
+BLANK, RESIDUALS = "blank", "residuals"
+# What is the same in the state of every game.
+COMMON = ("class", "space", "payoff", "oracle", "memory", "experts", "outside", "max_pending")
+
+
+@dataclass
+class _Game:
+    """A step ahead of an item: its game, and, where forecasts are points, their errors and those that wait."""
+
+    recal: Recalibrator
+    residuals: Residuals
+    points: dict[int, float] = field(default_factory=dict)
+
+    def play(self, time: int, told: Any, features: Any) -> Any:
+        """A round, in place of an old one for the same time if there is one; the oldest of too many is given up."""
+        game = self.recal._game
+        if time in game._waiting:
+            game.drop(time)
+        elif len(game._waiting) >= game.max_pending:
+            oldest: Any = next(iter(game._waiting))
+            game.drop(oldest)
+            self.points.pop(oldest, None)
+        p = game.predict(told, x=features, id=time)
+        if isinstance(told, Normal):
+            self.points[time] = told.mean
+        return p
+
+    def held(self) -> tuple[Any, ...]:
+        """What rounds that are issued or dropped change."""
+        game = self.recal._game
+        return game._waiting.copy(), game._issued, game._reserved, self.points.copy()
+
+    def hold(self, held: tuple[Any, ...]) -> None:
+        """Put it back."""
+        game = self.recal._game
+        game._waiting, game._issued, game._reserved, self.points = held
+
+
+@dataclass
+class _Item:
+    """The games of an item, a step each, and the time of the last outcome that was booked."""
+
+    games: dict[int, _Game] = field(default_factory=dict)
+    booked: int | None = None
+
+
+class ForecastRecalibrator:
+    """Calibrated forecasts from GluonTS's, at each step ahead of each item by itself, on any sequence of outcomes.
+
+    ``predict`` takes a ``QuantileForecast`` or a ``SampleForecast`` and returns one of the same class: the same keys,
+    "mean" among them, or as many samples.  Each sample keeps its rank at each step, so that paths stay paths.
+    A forecast of one sample, or of the median or mean alone, is read as Gaussian, as wide as the last ``window`` errors
+    of its step.  With ``quantiles``, such as ``[0.1, 0.5, 0.9]``, a ``QuantileForecast`` with these comes out of all.
+
+    ``update`` takes what is known of a series by now, as an entry of a dataset or as a series of pandas, and books the
+    outcomes that forecasts wait for.  A missing one (nan) with others after it never comes; at the end it may.
+
+    ``low`` and ``high`` are the bounds of the quantity, if there are any, or ``space`` says all of it; ``payoff``,
+    ``oracle``, ``memory``, ``outside`` and ``max_pending`` are those of :class:`orcast.Recalibrator`.  Contexts such as
+    ``oc.by("hour", values=range(24))`` look at the time that a step is for (its year, quarter, month, day, dayofweek,
+    hour, minute) or at its "step" (from 1).
+
+    >>> import numpy as np, pandas as pd
+    >>> from gluonts.model.forecast import QuantileForecast
+    >>> recal = ForecastRecalibrator(low=0)
+    >>> said = np.array([[8.0, 7.0], [9.0, 9.0], [11.0, 12.0]])
+    >>> start = pd.Period("2026-01-05", "D")
+    >>> p = recal.predict(QuantileForecast(said, start, ["0.1", "0.5", "0.9"], item_id="north"))
+    >>> p.forecast_keys, p.start_date, p.forecast_array.shape
+    (['0.1', '0.5', '0.9'], Period('2026-01-05', 'D'), (3, 2))
+    >>> recal.update({"item_id": "north", "start": pd.Period("2026-01-01", "D"), "target": [7.0, 8.5, 9.5, 9.0, 10.0]})
+    >>> recal.pending, recal.guarantee("north").rounds
+    (1, 1)
+    """
+
+    def __init__(
+        self,
+        low: float | None = None,
+        high: float | None = None,
+        *,
+        quantiles: ArrayLike | None = None,
+        payoff: Payoff | None = None,
+        oracle: Oracle | None = None,
+        memory: float | None = None,
+        window: int = 100,
+        outside: str = "raise",
+        max_pending: int = 1000,
+        space: OrderedSpace | None = None,
+    ) -> None:
+        self._quantiles = None if quantiles is None else np.unique(as_levels(quantiles)).tolist()
+        if self._quantiles is not None and not all(0.0 < level < 1.0 for level in self._quantiles):
+            raise ValueError(f"expected quantiles at levels strictly between 0 and 1, got {short(quantiles)}")
+        Residuals(window)
+        self._window = window
+        self._options: dict[str, Any] = {
+            "payoff": payoff,
+            "oracle": oracle,
+            "memory": memory,
+            "outside": outside,
+            "max_pending": max_pending,
+        }
+        if space is not None and (low, high) != (None, None):
+            raise ValueError(f"expected bounds or a space, got both: {low!r}, {high!r} and {space!r}")
+        self._space = space_of(low, high) if space is None else _ordered(space)
+        self._spare: Recalibrator | None = Recalibrator(self._space, **self._options)  # refuses what does not fit
+        self._asked = Features(payoff)
+        self._freq: str | None = None
+        self._said_crossed = False
+        self._items: dict[Hashable, _Item] = {}
+
+    # --- the loop
+    def predict(self, forecast: Any) -> Any:
+        """The calibrated forecast; each step then waits for its outcome.
+
+        A second forecast of an item from the same time on replaces the first.  Steps that are not finite come back as
+        they were.
+        """
+        said = _Said(forecast)
+        item_id, start = forecast.item_id, forecast.start_date
+        self._check(item_id, start, self._freq)
+        item = self._items.get(item_id)
+        # read all of it first: what is refused changes nothing
+        games = {} if item is None else item.games
+        told = [said.told(step, games[step].residuals if step in games else None, self) for step in said.steps]
+        if said.crossed and not self._said_crossed:
+            self._said_crossed = True
+            _say("crossing quantiles were sorted (said once)", UserWarning)
+        levels = None if self._quantiles is None else np.array(self._quantiles)
+        out = said.blank(levels)
+        games = {step: games[step] if step in games else self._new_game() for step in said.steps}
+        was = [(game, game.held()) for game in games.values()]
+        try:
+            for step, each in zip(said.steps, told, strict=True):
+                p = games[step].play(start.ordinal + step * start.freq.n, each, self._features(start, step))
+                said.write(out, step, p, levels)
+        except BaseException:
+            for game, held in was:
+                game.hold(held)
+            raise
+        if item is None:
+            item = self._items[item_id] = _Item()
+        item.games |= games
+        self._freq = start.freqstr
+        return said.forecast(out, levels)
+
+    def update(self, series: Any, *, item_id: Any = None) -> None:
+        """Book the outcomes that forecasts wait for.
+
+        ``series`` is an entry of a dataset (``start``, ``target``, ``item_id``), or a series of pandas with an index of
+        periods or dates, of the item ``item_id``.  It may hold as much of the past as there is.
+        """
+        if item_id is None and isinstance(series, Mapping):
+            item_id = series.get("item_id")
+        if item_id in self._items:
+            self._book(item_id, *_outcomes(series, self._freq))
+        else:
+            _outcomes(series, self._freq)
+
+    def replay(self, forecasts: Iterable[Any], series: Iterable[Any]) -> list[Any]:
+        """Calibrate the forecasts of a backtest, each by what was known when it starts, and go on from there.
+
+        ``series`` are what came, one for each forecast (as ``make_evaluation_predictions`` gives them) or by item
+        (a dict).  Windows may overlap, and come in any order.  In the end all that came is booked.
+        """
+        every = list(forecasts)
+        freq = self._freq or (every[0].start_date.freqstr if every and hasattr(every[0], "start_date") else None)
+        for forecast in every:
+            _Said(forecast)
+            self._check(forecast.item_id, forecast.start_date, freq)
+        items: dict[Hashable, list[int]] = {}
+        for i, forecast in enumerate(every):
+            items.setdefault(forecast.item_id, []).append(i)
+        known = self._known(every, series, freq)
+        for item_id, mine in items.items():
+            mine.sort(key=lambda i: every[i].start_date.ordinal)
+            for a, b in pairwise(mine):
+                if every[a].start_date == every[b].start_date:
+                    raise ValueError(
+                        f"expected one forecast of {_named(item_id)} from {every[a].start_date} on, got two"
+                        " (each series needs an item_id of its own)"
+                    )
+            for value in known[item_id][1][np.isfinite(known[item_id][1])].tolist():
+                self._space.outcome(value, self._options["outside"])
+        answers: list[Any] = [None] * len(every)
+        for item_id, mine in items.items():
+            times, values = known[item_id]
+            for i in mine:
+                if item_id in self._items:
+                    before = int(np.searchsorted(times, every[i].start_date.ordinal))
+                    self._book(item_id, times[:before], values[:before])
+                answers[i] = self.predict(every[i])
+            self._book(item_id, times, values)
+        return answers
+
+    def _known(
+        self, forecasts: list[Any], series: Any, freq: str | None
+    ) -> dict[Hashable, tuple[NDArray[np.int64], Array]]:
+        """Times and outcomes of each item, from all series that are of it."""
+        if isinstance(series, Mapping):
+            ids = {forecast.item_id for forecast in forecasts}
+            lost = [item_id for item_id in ids if item_id not in series]
+            if lost:
+                raise ValueError(f"expected a series for each item, got none for {_named(lost[0])}")
+            pairs = [(item_id, series[item_id]) for item_id in ids]
+        else:
+            every = list(series)
+            if len(every) != len(forecasts):
+                raise ValueError(f"expected a series for each forecast, got {len(every)} and {len(forecasts)}")
+            pairs = [(forecast.item_id, each) for forecast, each in zip(forecasts, every, strict=True)]
+        parts: dict[Hashable, list[tuple[NDArray[np.int64], Array]]] = {}
+        for item_id, each in pairs:
+            parts.setdefault(item_id, []).append(_outcomes(each, freq))
+        found = {}
+        for item_id, some in parts.items():
+            times, values = (np.concatenate([part[side] for part in some]) for side in (0, 1))
+            # of equal times the first that is there
+            order = np.lexsort((~np.isfinite(values), times))
+            times, values = times[order], values[order]
+            first = np.append(True, np.diff(times) > 0)[: len(times)]
+            found[item_id] = times[first], values[first]
+        return found
+
+    def _book(self, item_id: Hashable, times: NDArray[np.int64], values: Array) -> None:
+        """Book what has come; nothing of it if anything is refused."""
+        item = self._items[item_id]
+        waits: list[Any] = [id for game in item.games.values() for id in game.recal.pending]
+        # what came before all that waits is old news
+        since = int(np.searchsorted(times, min(waits))) if waits else len(times)
+        times, values = times[since:], values[since:]
+        if not len(times):
+            return
+        there = np.flatnonzero(np.isfinite(values))
+        last = int(times[there[-1]]) if len(there) else None
+        settled: list[tuple[_Game, int, float | None]] = []
+        for game in item.games.values():
+            waiting: Any = game.recal.pending
+            for id in waiting:
+                place = int(np.searchsorted(times, id))
+                if place == len(times) or times[place] != id:
+                    continue
+                value = float(values[place])
+                if np.isfinite(value):
+                    settled.append((game, id, self._space.outcome(value, self._options["outside"])))
+                elif last is not None and last > id:
+                    settled.append((game, id, None))
+        for game, id, outcome in settled:
+            point = game.points.pop(id, None)
+            if outcome is None:
+                game.recal.drop(id)
+                continue
+            game.recal.update(outcome, id=id)
+            if point is not None:
+                game.residuals.add(outcome - point)
+            item.booked = id if item.booked is None else max(item.booked, id)
+
+    def _new_game(self) -> _Game:
+        spare, self._spare = self._spare, None
+        return _Game(spare or Recalibrator(self._space, **self._options), Residuals(self._window))
+
+    def _features(self, start: Any, step: int) -> dict[str, Any] | None:
+        if not self._asked:
+            return None
+        period = start + step
+        named = {name: getattr(period, name) for name in CALENDAR if hasattr(period, name)} | {"step": step + 1}
+        return named if self._asked.all else {name: named[name] for name in self._asked.names if name in named}
+
+    def _check(self, item_id: Any, start: Any, freq: str | None) -> None:
+        plain_id(item_id)
+        if freq is not None and start.freqstr != freq:
+            raise ValueError(f"expected forecasts of the frequency {freq}, got {start.freqstr}")
+        item = self._items.get(item_id)
+        if item is not None and item.booked is not None and start.ordinal <= item.booked:
+            raise ValueError(
+                f"expected forecasts in the order of time, got one of {_named(item_id)} from {start} on, when the "
+                f"outcome of {_period(item.booked, start)} was known"
+            )
+
+    # --- what is known of it
+    @property
+    def pending(self) -> int:
+        """Steps of forecasts that wait for their outcome, of all items together."""
+        return sum(len(game.recal.pending) for item in self._items.values() for game in item.games.values())
+
+    @property
+    def items(self) -> tuple[Hashable, ...]:
+        """The items that it has seen."""
+        return tuple(self._items)
+
+    def guarantee(self, item_id: Any = None, *, step: int = 1) -> Guarantee:
+        """What was promised and what was kept, at one step ahead (from 1) of an item."""
+        item = self._items.get(item_id)
+        if item is None or step - 1 not in item.games:
+            raise ValueError(f"expected an item and a step that were forecast, got {_named(item_id)} and {step!r}")
+        return item.games[step - 1].recal.guarantee
+
+    def __repr__(self) -> str:
+        games = sum(len(item.games) for item in self._items.values())
+        return f"ForecastRecalibrator({self._space}, {len(self._items)} items, {games} games, {self.pending} pending)"
+
+    # --- files
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the state to a file, without pickle; a crash leaves the old file or the new one, never a part."""
+        blank, parts = state_of(Recalibrator(self._space, **self._options)._game, OWNER)
+        arrays: dict[str, NDArray[Any]] = {f"{BLANK}/{name}": part for name, part in parts.items()}
+        games: list[Any] = []
+        for item_id, item in self._items.items():
+            for step, game in item.games.items():
+                header, parts = state_of(game.recal._game, OWNER)
+                arrays |= {f"{len(games)}/{name}": part for name, part in parts.items()}
+                arrays[f"{len(games)}/{RESIDUALS}"] = np.array(list(game.residuals._last), dtype=np.float64)
+                own = {name: value for name, value in header.items() if name not in COMMON}
+                games.append([plain_id(item_id), step, list(game.points.items()), own])
+        header = {
+            "class": OWNER,
+            "blank": blank,
+            "quantiles": self._quantiles,
+            "window": self._window,
+            "freq": self._freq,
+            "crossed": self._said_crossed,
+            "items": [[plain_id(item_id), item.booked] for item_id, item in self._items.items()],
+            "games": games,
+        }
+        storage.write(path, header, arrays)
+
+    @classmethod
+    def load(
+        cls, path: str | os.PathLike[str], *, payoff: Payoff | None = None, oracle: Oracle | None = None
+    ) -> ForecastRecalibrator:
+        """Continue from a file, bit for bit; a payoff or oracle that has functions is given again."""
+        header, arrays = storage.read(path)
+        if header.get("class") != OWNER:
+            raise ValueError(f"expected the state of a {OWNER}, got that of a {header.get('class')}: {path}")
+        parts: dict[str, dict[str, NDArray[Any]]] = {}
+        for name, array in arrays.items():
+            place, _, rest = name.partition("/")
+            parts.setdefault(place, {})[rest] = array
+        try:
+            blank = header["blank"]
+            game = game_from(blank, parts[BLANK], OWNER, payoff=payoff, oracle=oracle)
+            self = cls(
+                quantiles=header["quantiles"],
+                payoff=game.payoff,
+                oracle=game.oracle,
+                memory=game.memory,
+                window=header["window"],
+                outside=game.outside,
+                max_pending=game.max_pending,
+                space=_ordered(game.space),
+            )
+            self._freq, self._said_crossed = header["freq"], bool(header["crossed"])
+            for plain, booked in header["items"]:
+                self._items[id_from_plain(plain)] = _Item(booked=None if booked is None else int(booked))
+            for number, (plain, step, points, own) in enumerate(header["games"]):
+                mine = parts[str(number)]
+                residuals = Residuals(self._window)
+                for residual in mine.pop(RESIDUALS).tolist():
+                    residuals.add(residual)
+                game = game_from(
+                    {**own, **{name: blank[name] for name in COMMON}}, mine, OWNER, payoff=payoff, oracle=oracle
+                )
+                self._items[id_from_plain(plain)].games[int(step)] = _Game(
+                    Recalibrator._of(game), residuals, {int(time): float(point) for time, point in points}
+                )
+        except (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError) as reason:
+            if str(reason).startswith("expected"):
+                raise
+            raise ValueError(f"expected a readable state file, got one that is not ({reason}): {path}") from reason
+        return self
+
+
+def recalibrate(
+    forecasts: Iterable[Any],
+    series: Iterable[Any],
+    low: float | None = None,
+    high: float | None = None,
+    **options: Any,
+) -> list[Any]:
+    """Calibrate the forecasts of a backtest, each by what was known when it starts; in the same order, same classes.
+
+    ``series`` are what came, one for each forecast, as ``make_evaluation_predictions`` gives both, or by item (a dict).
+    ``options`` are those of :class:`ForecastRecalibrator`, whose ``replay`` this is.
+
+    >>> import numpy as np, pandas as pd
+    >>> from gluonts.model.forecast import SampleForecast
+    >>> y = pd.Series(np.random.default_rng(0).normal(50, 10, 60), pd.period_range("2026-01-01", periods=60, freq="D"))
+    >>> samples = np.linspace(48, 52, 20)[:, None]  # far too narrow
+    >>> forecasts = [SampleForecast(samples, start) for start in y.index]
+    >>> after = recalibrate(forecasts, {None: y})
+    >>> after[-1].samples.shape, bool(np.ptp(after[-1].samples) > 20)
+    ((20, 1), True)
+    """
+    return ForecastRecalibrator(low, high, **options).replay(forecasts, series)
+
+
+class RecalibratedPredictor(Predictor):  # type: ignore[misc]
+    """A predictor around any predictor of GluonTS's, whose forecasts stay calibrated.
+
+    The entries that ``predict`` is given hold what came of earlier forecasts of the same ``item_id``: their outcomes
+    are booked, then the new forecast is calibrated.  So ask it as time goes by; or, to begin with, for windows of the
+    past, in their order:
+
+        _, template = split(dataset, offset=-240)
+        list(predictor.predict(template.generate_instances(24, windows=10).input))
+
+    ``recalibrator`` is a :class:`ForecastRecalibrator`, one without bounds if it is left out.  ``serialize`` writes
+    both, without pickle.
+
+    >>> import numpy as np, pandas as pd
+    >>> from gluonts.model.seasonal_naive import SeasonalNaivePredictor
+    >>> naive = SeasonalNaivePredictor(prediction_length=2, season_length=7)
+    >>> predictor = RecalibratedPredictor(naive, ForecastRecalibrator(low=0, quantiles=[0.1, 0.5, 0.9]))
+    >>> y = np.random.default_rng(0).normal(50, 10, 60)
+    >>> for days in range(30, 60):
+    ...     entry = {"item_id": "north", "start": pd.Period("2026-01-01", "D"), "target": y[:days]}
+    ...     (p,) = predictor.predict([entry])
+    >>> p.forecast_array.shape, predictor.recalibrator.guarantee("north").rounds
+    ((3, 2), 29)
+    """
+
+    def __init__(self, predictor: Any, recalibrator: ForecastRecalibrator | None = None) -> None:
+        if not isinstance(predictor, Predictor):
+            raise TypeError(f"expected a predictor of GluonTS's, got {short(predictor)}")
+        if recalibrator is not None and not isinstance(recalibrator, ForecastRecalibrator):
+            raise TypeError(f"expected a ForecastRecalibrator, got {short(recalibrator)}")
+        super().__init__(predictor.prediction_length, predictor.lead_time)
+        self.predictor = predictor
+        self.recalibrator = ForecastRecalibrator() if recalibrator is None else recalibrator
+
+    def predict(self, dataset: Any, **kwargs: Any) -> Iterator[Any]:
+        """Calibrated forecasts, in the order of the dataset."""
+        if iter(dataset) is dataset:
+            dataset = list(dataset)
+        seen: set[Any] = set()
+        for entry, forecast in zip(dataset, self.predictor.predict(dataset, **kwargs), strict=True):
+            key = forecast.item_id, forecast.start_date
+            if key in seen:
+                raise ValueError(
+                    f"expected one forecast of {_named(key[0])} from {key[1]} on, got two"
+                    " (each series needs an item_id of its own)"
+                )
+            seen.add(key)
+            self.recalibrator.update(entry, item_id=forecast.item_id)
+            yield self.recalibrator.predict(forecast)
+
+    def serialize(self, path: Path) -> None:
+        """Write predictor and recalibrator into a folder."""
+        super().serialize(path)
+        (path / "predictor").mkdir(exist_ok=True)
+        self.predictor.serialize(path / "predictor")
+        self.recalibrator.save(path / "recalibrator.orcast")
+
+    @classmethod
+    def deserialize(cls, path: Path, **kwargs: Any) -> RecalibratedPredictor:
+        """Read both again."""
+        predictor = Predictor.deserialize(path / "predictor", **kwargs)
+        return cls(predictor, ForecastRecalibrator.load(path / "recalibrator.orcast"))
+
+
+def _ordered(space: Any) -> OrderedSpace:
+    if not isinstance(space, OrderedSpace):
+        raise TypeError(f"expected a space of numbers, such as Interval(low, high), got {short(space)}")
+    return space
+
+
+# --- forecasts
+
+
+class _Said:
+    """What a forecast says at each step: samples or quantiles, a row each, in the order they came in."""
+
+    def __init__(self, forecast: Any) -> None:
+        self.given = forecast
+        self.crossed = False
+        if isinstance(forecast, SampleForecast):
+            values, self.keys = forecast.samples, []
+        elif isinstance(forecast, QuantileForecast):
+            values, self.keys = forecast.forecast_array, list(forecast.forecast_keys)
+        else:
+            more = " (its to_quantile_forecast gives one)" if hasattr(forecast, "to_quantile_forecast") else ""
+            raise TypeError(f"expected a QuantileForecast or a SampleForecast, got {short(forecast)}{more}")
+        if np.ndim(values) != 2:
+            raise ValueError(
+                f"expected forecasts of one number a step, got shape {np.shape(values)} (copy_dim takes one)"
+            )
+        self.table: Array = np.asarray(values, dtype=np.float64)
+        finite = np.isfinite(self.table).all(axis=0) if len(self.table) else np.zeros(self.table.shape[1], dtype=bool)
+        self.steps: list[int] = np.flatnonzero(finite).tolist()
+        self.samples = isinstance(forecast, SampleForecast)
+        if self.samples:
+            self._read_samples()
+        else:
+            self._read_quantiles()
+
+    def _read_samples(self) -> None:
+        count = len(self.table)
+        self.point = count == 1
+        self.levels = (np.arange(count) + 0.5) / max(count, 1)
+        order = self.table.argsort(axis=0, kind="stable")
+        self.ranks = np.empty_like(order)
+        np.put_along_axis(self.ranks, order, np.arange(count)[:, None], axis=0)
+
+    def _read_quantiles(self) -> None:
+        self.rows = sorted(
+            (row for row, key in enumerate(self.keys) if key != MEAN), key=lambda row: float(self.keys[row])
+        )
+        self.levels = np.array([float(self.keys[row]) for row in self.rows])
+        self.point = len(self.keys) == 1 and self.keys[0] in (MEAN, "0.5")
+        if len(self.rows) < 2 and not self.point:
+            raise ValueError(f"expected quantiles at 2 levels or more, or a median, got {short(self.keys)}")
+        if len(set(self.keys)) < len(self.keys):
+            raise ValueError(f"expected each key once, got {short(self.keys)}")
+
+    def told(self, step: int, residuals: Residuals | None, recal: ForecastRecalibrator) -> Any:
+        """The forecast of a step, as the game reads it."""
+        column = self.table[:, step]
+        if self.point:
+            return (residuals or Residuals(recal._window)).around(column[0], recal._space)
+        if self.samples:
+            return Ensemble(column)
+        told = Quantiles(self.levels, column[self.rows])
+        self.crossed |= told.crossed
+        told.crossed = False  # it is said once, not for each game
+        return told
+
+    def blank(self, levels: Array | None) -> Array:
+        """Where the answers go; steps that are not answered are as they were, or missing."""
+        return self.table.copy() if levels is None else np.full((len(levels), self.table.shape[1]), np.nan)
+
+    def write(self, out: Array, step: int, p: Any, levels: Array | None) -> None:
+        """The answer of a step."""
+        if levels is not None:
+            out[:, step] = p.quantile(levels)
+        elif self.samples:
+            out[:, step] = p.quantile(self.levels)[self.ranks[:, step]]
+        else:
+            if self.rows:
+                out[self.rows, step] = p.quantile(self.levels)
+            if len(self.rows) < len(self.keys):
+                out[self.keys.index(MEAN), step] = p.mean()
+
+    def forecast(self, out: Array, levels: Array | None) -> Any:
+        """A forecast with other numbers."""
+        given = self.given
+        if levels is not None:
+            keys = [repr(level) for level in levels.tolist()]
+            return QuantileForecast(out, given.start_date, keys, item_id=given.item_id, info=given.info)
+        if self.samples:
+            kind = given.samples.dtype if given.samples.dtype.kind == "f" else np.float64
+            return SampleForecast(
+                out.astype(kind, copy=False), given.start_date, item_id=given.item_id, info=given.info
+            )
+        kind = given.forecast_array.dtype if given.forecast_array.dtype.kind == "f" else np.float64
+        return QuantileForecast(
+            out.astype(kind, copy=False), given.start_date, given.forecast_keys, item_id=given.item_id, info=given.info
+        )
+
+
+# --- series
+
+
+def _outcomes(series: Any, freq: str | None) -> tuple[NDArray[np.int64], Array]:
+    """Times, as the ordinals of their periods, and outcomes; both in order."""
+    if isinstance(series, Mapping):
+        if "start" not in series or "target" not in series:
+            raise ValueError(f"expected an entry with start and target, got one with {short(sorted(series))}")
+        values, start = _numbers(series["target"]), series["start"]
+        if not isinstance(start, pd.Period):
+            start = pd.Period(start, freq)
+        _same_freq(start.freqstr, freq)
+        return start.ordinal + start.freq.n * np.arange(len(values), dtype=np.int64), values
+    if isinstance(series, pd.DataFrame) and series.shape[1] == 1:
+        series = series.iloc[:, 0]
+    if not isinstance(series, pd.Series):
+        raise TypeError(f"expected an entry of a dataset or a series of pandas, got {short(series)}")
+    index = series.index
+    if isinstance(index, pd.DatetimeIndex):
+        index = index.to_period(freq)
+    if not isinstance(index, pd.PeriodIndex):
+        raise TypeError(f"expected a series with an index of periods or dates, got {type(index).__name__}")
+    _same_freq(index.freqstr, freq)
+    times, values = index.asi8, _numbers(series.to_numpy())
+    if (np.diff(times) <= 0).any():
+        order = np.argsort(times, kind="stable")
+        times, values = times[order], values[order]
+        if (np.diff(times) == 0).any():
+            raise ValueError(f"expected one outcome for each time, got two for {index[int(order[0])]!s} or later")
+    return np.asarray(times, dtype=np.int64), values
+
+
+def _numbers(values: Any) -> Array:
+    try:
+        found = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"expected numbers as outcomes, got {short(values)}") from None
+    if found.ndim != 1:
+        raise ValueError(f"expected outcomes of one number a time, got shape {found.shape}")
+    return found
+
+
+def _same_freq(here: str, freq: str | None) -> None:
+    if freq is not None and here != freq:
+        raise ValueError(f"expected a series of the frequency {freq}, as the forecasts have it, got {here}")
+
+
+def _period(ordinal: int, like: Any) -> Any:
+    return pd.Period(ordinal=ordinal, freq=like.freq)
+
+
+def _named(item_id: Any) -> str:
+    return "an item without item_id" if item_id is None else f"item {item_id!r}"
