@@ -1,13 +1,16 @@
 """scikit-learn: quantiles of gradient boosting that stay calibrated after the fit, hour after hour.
 
-    python examples/sklearn_quantiles.py [--quick]
+    python examples/sklearn_quantiles.py [--quick] [--out FOLDER]
 
 The humidity of each hour is forecast from the hours before it.  The trees are fitted to the first weeks of the year and
 then left alone; what came of each hour is handed to ``partial_fit``, which corrects the hours to come.
 """
 
 import argparse
+from collections.abc import Sequence
+from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.ensemble import GradientBoostingRegressor
 
@@ -26,10 +29,12 @@ def lagged(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.column_stack([hour, *before]), values[24:]
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="five days instead of fifty")
-    hours = 120 if parser.parse_args().quick else 1200
+    parser.add_argument("--out", type=Path, default=Path(), metavar="FOLDER", help="for the picture (default: here)")
+    options = parser.parse_args(arguments)
+    hours = 120 if options.quick else 1200
 
     X, y = lagged(data.load("humidity").values)
     trees = GradientBoostingRegressor(loss="quantile", n_estimators=30, random_state=0)  # one is fitted for each level
@@ -50,7 +55,16 @@ def main() -> None:
         shares = (outcomes[:, None] <= table).mean(axis=0)
         loss = oc.metrics.pinball(table, outcomes, LEVELS).mean()
         print(f"{name:>10}" + "".join(f"{share:>8.1%}" for share in shares) + f"{loss:>16.4f}")
-    print(f"\n{model.recalibrator_.guarantee}")
+
+    evidence = oc.Evidence.of(tables["trees"], outcomes, after=tables["orcast"], levels=LEVELS, low=0, high=100)
+    figure, axes = plt.subplots(figsize=(9, 4.8), layout="constrained")
+    oc.plots.fan(evidence, axes, last=120)
+    axes.set_xlabel("hour after the fit")
+    axes.set_ylabel("humidity, %")
+    figure.savefig(options.out / "sklearn_quantiles.png", dpi=150)
+    plt.close(figure)
+    print(f"\npicture: {options.out / 'sklearn_quantiles.png'}")
+    print(model.recalibrator_.guarantee)
 
 
 if __name__ == "__main__":

@@ -938,13 +938,6 @@ def test_nothing_is_imported_before_it_is_used() -> None:
     assert out.stdout.strip() == "[]"
 
 
-def test_the_example_ends_in_a_table() -> None:
-    command = [sys.executable, "-W", "error", str(ROOT / "examples" / "river_drift.py"), "--quick"]
-    out = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "off by" in out.stdout
-    assert out.stdout.strip().splitlines()[-1].startswith("480 rounds: miscalibration")
-
-
 def test_a_dummy_is_a_model_too() -> None:
     model = Recalibrated(dummy.StatisticRegressor(stats.Mean()))
     for _, y in hours(30):

@@ -653,10 +653,3 @@ def test_without_scikit_learn_one_clear_sentence() -> None:
     last = out.stderr.strip().splitlines()[-1]
     assert last == "ImportError: expected the extra orcast[sklearn] to be installed, got no sklearn"
     assert "During handling" not in out.stderr
-
-
-def test_the_example_ends_in_a_table() -> None:
-    command = [sys.executable, "-W", "error", str(ROOT / "examples" / "sklearn_quantiles.py"), "--quick"]
-    out = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "pinball loss" in out.stdout
-    assert out.stdout.strip().splitlines()[-1].startswith("1120 rounds: miscalibration")

@@ -1,0 +1,61 @@
+"""sktime: a year of air travel ahead, month after month, with bands that hold what they say.
+
+    python examples/sktime_airline.py [--quick]
+
+A seasonal naive forecaster takes the same month of the year before, and knows nothing of growth: its own bands miss
+most of what comes.  Wrapped, it is replayed on the first years, and then corrected with each month that comes.
+"""
+
+import argparse
+import logging
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from sktime.datasets import load_airline
+from sktime.forecasting.naive import NaiveForecaster
+
+import orcast as oc
+from orcast.integrations.sktime import RecalibratedForecaster
+
+STEPS = [1, 6, 12]
+LEVELS = [0.05, 0.25, 0.5, 0.75, 0.95]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="the last two years instead of the last six")
+    quick = parser.parse_args(arguments).quick
+    months, first = (24, 84) if quick else (72, 24)
+
+    passengers = load_airline()
+    history, coming = passengers[:-months], passengers[-months:]
+    naive = NaiveForecaster(sp=12)
+    models = {
+        "naive": naive.clone().fit(history, fh=STEPS),
+        "orcast": RecalibratedForecaster(naive, low=0, initial_window=first).fit(history, fh=STEPS),
+    }
+    said: dict[str, list[pd.DataFrame]] = {name: [] for name in models}
+    for month in range(months):
+        for name, model in models.items():
+            said[name].append(model.predict_quantiles(alpha=LEVELS))  # before the month
+            model.update(coming[month : month + 1])  # after it
+
+    print(f"{months} months of air travel, forecast by the same month of the year before\n")
+    print(f"{'months ahead':>12}{'':>10}{'90% band holds':>16}{'below the median':>18}{'pinball loss':>14}")
+    for i, step in enumerate(STEPS):
+        for name, tables in said.items():
+            rows = pd.DataFrame([table.iloc[i] for table in tables])
+            rows = rows[rows.index.isin(coming.index)]
+            came = coming[rows.index].to_numpy()
+            quantiles = rows.to_numpy()
+            inside = np.mean((came >= quantiles[:, 0]) & (came <= quantiles[:, -1]))
+            below = np.mean(came <= quantiles[:, 2])
+            loss = oc.metrics.pinball(quantiles, came, LEVELS).mean()
+            print(f"{step:>12}{name:>10}{inside:>16.0%}{below:>18.0%}{loss:>14.2f}")
+    print(f"\n1 month ahead: {models['orcast'].guarantee(1)}")
+
+
+if __name__ == "__main__":
+    logging.captureWarnings(True)  # sktime 1.2 tells of its next version whenever a forecaster is made
+    main()
