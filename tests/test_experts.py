@@ -91,6 +91,31 @@ def test_the_forecasts_are_as_good_as_the_better_one() -> None:
     assert parts["regret crps against bad"] < -0.05
 
 
+@pytest.mark.parametrize("space", [oc.Line(), LABELS, oc.Binary()], ids=str)
+def test_the_pool_changes_its_mind(space: Any) -> None:
+    """Two experts who swap places: soon after, the one who knows is heard again."""
+    rng = np.random.default_rng(0)
+    loss = np.empty((900, 2))
+    both_of_them, alone = oc.Recalibrator(space), oc.Recalibrator(space)
+    for t in range(900):
+        if isinstance(space, oc.Line):
+            centre = rng.normal(0, 3)
+            y: Any = centre + rng.normal(0, 2)
+            sharp, vague = oc.Normal(centre, 2), oc.Normal(centre + rng.normal(0, 4), 2)
+        elif isinstance(space, oc.Binary):
+            sharp, vague = rng.choice([0.1, 0.9]), 0.5
+            y = int(rng.random() < sharp)
+        else:
+            sharp, vague = rng.permutation([0.9, 0.05, 0.05]), [0.3, 0.3, 0.4]
+            y = "abc"[int(rng.choice(3, p=sharp))]
+        first, second = (sharp, vague) if t < 500 else (vague, sharp)
+        for i, p in enumerate((both_of_them.predict(experts={"one": first, "two": second}), alone.predict(sharp))):
+            loss[t, i] = p.crps(y) if isinstance(space, oc.Line) else -np.log(p.probability(y))
+        both_of_them.update(y)
+        alone.update(y)
+    assert loss[600:, 0].mean() < 1.05 * loss[600:, 1].mean()
+
+
 @pytest.mark.parametrize("space", [SPACE, oc.Line(cells=24, tail_cells=3), LABELS, oc.Binary()], ids=str)
 def test_the_pool_follows_the_better_one(space: Any) -> None:
     """Who is better changes nothing but who is listened to."""

@@ -131,6 +131,9 @@ class Evidence:
         if series is not None:
             found, codes = np.unique(np.asarray(series), return_inverse=True)
             names = tuple(str(name) for name in found)
+        for name in ("holds", "promised", "miscalibration"):
+            if rest.get(name) is not None:
+                rest[name] = np.asarray(rest[name])
         return cls(
             model=model,
             kind=kind,

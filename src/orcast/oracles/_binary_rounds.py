@@ -31,8 +31,8 @@ RIVALS_AT = RECORD_AT + _binary.RECORD_SIZE
 # Columns of what is remembered of a rival: discounted log loss, Brier loss and its count, sum of the excess and rounds.
 POOL, LOSS, COUNT, EXCESS, SEEN = 0, 1, 2, 3, 4
 RIVAL_SIZE = 5
-# The rate at which rivals are weighed, and the most that one round can cost.
-POOL_RATE, MOST_LOSS = 1.0, 8.0
+# The rate at which rivals are weighed, the most that one round can cost, and how far one may fall behind the best.
+POOL_RATE, MOST_LOSS, MOST_BEHIND = 1.0, 8.0, 8.0
 MISSING = -1.0
 
 
@@ -208,12 +208,15 @@ def update(rules, state, rnd, reserved, y):
         return
     weight = 1.0 / math.sqrt(1.0 + rnd[PENDING])
     fade = 1.0 - (1.0 - _binary.LOSS_KEEP) * weight
+    best = np.inf
+    for e in range(rivals):
+        best = min(best, state.rivals[e, POOL])
     for e in range(rivals):
         present = rnd[RIVALS_AT + rivals + e] > 0.0 if rules.regret else rnd[RIVALS_AT + e] != MISSING
         x = rnd[RIVALS_AT + e] if present else rnd[WORD]
         rival = state.rivals[e]
         own = min(-math.log(max(x if y > 0.5 else 1.0 - x, 1e-300)), MOST_LOSS)
-        rival[POOL] = fade * rival[POOL] + weight * own
+        rival[POOL] = fade * min(rival[POOL], best + MOST_BEHIND) + weight * own
         if present:
             rival[LOSS] = _binary.USUAL_KEEP * rival[LOSS] + (x - y) ** 2
             rival[COUNT] = _binary.USUAL_KEEP * rival[COUNT] + 1.0

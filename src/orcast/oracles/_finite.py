@@ -22,8 +22,9 @@ KEEP, SHIFTS, START = 0, 1, 2
 FLOOR = 1e-6
 # A scaling stays within these bounds, a shift within MAX_SHIFT.
 LOW_SCALE, HIGH_SCALE, MAX_SHIFT = -0.9, 3.0, 4.0
-# Losses are discounted by this, a round, and weighed at this rate; the largest loss that counts.
-LOSS_KEEP, RATE, MOST_LOSS = 0.998, 1.0, 8.0
+# Losses are discounted by this, a round, and weighed at this rate; the largest loss that counts, and how far an expert
+# may fall behind the best.
+LOSS_KEEP, RATE, MOST_LOSS, MOST_BEHIND = 0.998, 1.0, 8.0, 8.0
 # What was learnt has prior odds (1 + pending)^-DOUBT against the expert.
 DOUBT = 0.5
 # This much even mass is always in the mix, so that no cell is ever without.
@@ -141,9 +142,12 @@ def teach(members, memory, rnd, k):
     weight = 1.0 / math.sqrt(1.0 + rnd.info[PENDING])
     fade = 1.0 - (1.0 - LOSS_KEEP) * weight
     pooled = loss_of(rnd.pool[k])
+    best = np.inf
+    for e in range(rnd.experts.shape[0]):
+        best = min(best, memory.pool[e])
     for e in range(rnd.experts.shape[0]):
         own = pooled if np.isnan(rnd.experts[e, 0]) else loss_of(rnd.experts[e, k])
-        memory.pool[e] = fade * memory.pool[e] + weight * own
+        memory.pool[e] = fade * min(memory.pool[e], best + MOST_BEHIND) + weight * own
     memory.loss[count] = fade * memory.loss[count] + weight * loss_of(rnd.base[k])
     for m in range(count):
         p = rnd.members[m]

@@ -66,8 +66,9 @@ BOLD, CAREFUL, EARLY = 6.0, 3.0, 100.0
 LEVEL_STEP = 6.0
 # No number grows beyond this, whatever an adversary does.
 FARTHEST = 1e110
-# Experts are weighed by their discounted loss at this rate.
-POOL_RATE = 2.0
+# Experts are weighed by their discounted loss at this rate; none falls further behind the best than this, so that it
+# is heard again as soon as it deserves it (as with a fixed share).
+POOL_RATE, MOST_BEHIND = 2.0, 4.0
 
 
 @kernel
@@ -367,10 +368,14 @@ def teach(rules, memory, rnd, y):
     weight = 1.0 / math.sqrt(1.0 + info[PENDING])
     count = rnd.rivals.shape[0]
     mean = mean_of(n, left, right, rows[PLAYED])
+    best = np.inf
+    for e in range(count):
+        best = min(best, memory.pool[e])
     for e in range(count):
         missing = count > 1 and np.isnan(rnd.experts[e + 1, 0])
         own = loss if count == 1 or missing else crps(near, k, n, left, right, rnd.rivals[e])
-        memory.pool[e] = (1.0 - (1.0 - LOSS_KEEP) * weight) * memory.pool[e] + weight * own / unit
+        behind = min(memory.pool[e], best + MOST_BEHIND)
+        memory.pool[e] = (1.0 - (1.0 - LOSS_KEEP) * weight) * behind + weight * own / unit
         if missing:
             continue
         rival = memory.rivals[e]
