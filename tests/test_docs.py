@@ -1,8 +1,11 @@
-"""Every python block of README.md and docs/*.md runs, those of one file one after the other."""
+"""Every python block of README.md and docs runs, those of one page one after the other, and prints what is said."""
 
 import re
 import subprocess
 import sys
+from contextlib import redirect_stdout
+from doctest import ELLIPSIS, NORMALIZE_WHITESPACE, OutputChecker
+from io import StringIO
 from pathlib import Path
 from types import ModuleType
 
@@ -10,18 +13,19 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [p for p in [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))] if p.exists()]
-BLOCK = re.compile(r"^```python[^\n]*\n(.*?)^```[ \t]*$", re.DOTALL | re.MULTILINE)
+# A block of code, and what it prints if a block of text follows at once.
+BLOCK = re.compile(r"^```python[^\n]*\n(.*?)^```[ \t]*$(?:\n\n?^```text\n(.*?)^```[ \t]*$)?", re.DOTALL | re.MULTILINE)
 # Links to files of this repository, without what follows a #.
 LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)#\s]+)")
 
 
-def blocks(text: str) -> list[tuple[int, str]]:
-    """The python blocks of a page, each with the number of its first line."""
-    return [(text.count("\n", 0, m.start(1)) + 1, m.group(1)) for m in BLOCK.finditer(text)]
+def blocks(text: str) -> list[tuple[int, str, str | None]]:
+    """The python blocks of a page, each with the number of its first line, and what the page says that they print."""
+    return [(text.count("\n", 0, m.start(1)) + 1, m.group(1), m.group(2)) for m in BLOCK.finditer(text)]
 
 
 @pytest.mark.filterwarnings("ignore:Using `json`-module:UserWarning")  # of GluonTS
-@pytest.mark.filterwarnings("ignore:The default of config ``remember_data``:FutureWarning")  # any forecaster of sktime's
+@pytest.mark.filterwarnings("ignore:The default of config ``remember_data``:FutureWarning")  # of sktime
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -29,20 +33,23 @@ def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     # A real module, so that classes defined in a page can be looked up (dataclasses and pickle do that).
     module = ModuleType("page")
     monkeypatch.setitem(sys.modules, "page", module)
-    for line, code in blocks(page.read_text(encoding="utf-8")):
-        # Empty lines in front make a traceback name the line of the page.
-        exec(compile("\n" * (line - 1) + code, str(page), "exec"), module.__dict__)
+    for line, code, told in blocks(page.read_text(encoding="utf-8")):
+        with redirect_stdout(StringIO()) as said:
+            # Empty lines in front make a traceback name the line of the page.
+            exec(compile("\n" * (line - 1) + code, str(page), "exec"), module.__dict__)
+        same = OutputChecker().check_output(told or "", said.getvalue(), NORMALIZE_WHITESPACE | ELLIPSIS)
+        assert told is None or same, f"line {line} of {page.relative_to(ROOT)} says now:\n{said.getvalue()}"
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close("all")
 
 
 def test_blocks_are_found_with_their_lines() -> None:
-    text = "one\n```python\na = 1\n```\n```bash\nls\n```\n```python\nb = a\nc = b\n```\n"
-    assert blocks(text) == [(3, "a = 1\n"), (9, "b = a\nc = b\n")]
+    text = "one\n```python\na = 1\n```\n```bash\nls\n```\n```python\nb = a\nc = b\n```\n\n```text\n3\n```\n"
+    assert blocks(text) == [(3, "a = 1\n", None), (9, "b = a\nc = b\n", "3\n")]
 
 
 def test_the_first_example_can_be_pasted_into_an_interpreter(tmp_path: Path) -> None:
-    _, code = blocks((ROOT / "README.md").read_text(encoding="utf-8"))[0]
+    _, code, _ = blocks((ROOT / "README.md").read_text(encoding="utf-8"))[0]
     told = subprocess.run([sys.executable, "-iq"], input=code, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert "Error" not in told.stderr, told.stderr
     assert re.search(r"2 rounds: miscalibration \S+ <= promised", told.stdout)

@@ -24,7 +24,7 @@ def page() -> Iterator[Any]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "architecture", module)
         path = ROOT / "docs" / "architecture.md"
-        for line, code in blocks(path.read_text(encoding="utf-8")):
+        for line, code, _ in blocks(path.read_text(encoding="utf-8")):
             exec(compile("\n" * (line - 1) + code, str(path), "exec"), module.__dict__)
         yield module
 
