@@ -18,6 +18,7 @@ from benchmarks import (
     panel,
     quality,
     results,
+    spark,
     speed,
     stream,
     unbounded,
@@ -39,6 +40,7 @@ SECTIONS = {
     "panel": panel,
     "stream": stream,
     "integrations": integrations,
+    "spark": spark,
 }
 
 

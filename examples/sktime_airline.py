@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="the last two years instead of the last six")
     quick = parser.parse_args(arguments).quick
-    months, first = (24, 84) if quick else (72, 24)
+    months, first = (24, 48) if quick else (72, 24)
 
     passengers = load_airline()
     history, coming = passengers[:-months], passengers[-months:]

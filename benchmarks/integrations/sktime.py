@@ -12,7 +12,7 @@ import orcast as oc
 from benchmarks.integrations.case import ROUNDS, Case, Work, nothing
 from orcast.experiments import data
 
-STEPS = 100
+STEPS = 250
 BATCHES = ROUNDS // STEPS
 LEVELS = [0.05, 0.5, 0.95]
 

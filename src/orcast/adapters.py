@@ -184,7 +184,8 @@ class Quantiles:
 
     def quantile(self, levels: ArrayLike) -> Array:
         """Quantiles at levels; of one level, a number."""
-        return _shaped(self.at_scores, normal_scores(as_levels(levels)))
+        quantiles: Array = _shaped(self.at_scores, normal_scores(as_levels(levels)))
+        return quantiles
 
     def at_scores(self, z: Array) -> Array:
         """Quantiles at normal scores."""
@@ -216,7 +217,8 @@ class Ensemble:
 
     def quantile(self, levels: ArrayLike) -> Array:
         """Quantiles at levels; of one level, a number."""
-        return _shaped(self.at_scores, normal_scores(as_levels(levels)))
+        quantiles: Array = _shaped(self.at_scores, normal_scores(as_levels(levels)))
+        return quantiles
 
     def at_scores(self, z: Array) -> Array:
         """Quantiles at normal scores."""

@@ -1,0 +1,394 @@
+"""skpro: calibrated forecasts as its distributions, and a regressor that issues them (extra ``orcast[sktime]``).
+
+``fit`` learns from rows in the order of time, ``update`` from those that come later:
+
+    model = RecalibratedRegressor(ResidualDouble(LinearRegression()), low=0, high=100).fit(X, y)
+    model.predict_interval(X_today, coverage=0.9)
+    model.update(X_today, y_today)
+
+The rows of one call belong together: none of their outcomes is known when they are forecast.  ``update`` first makes
+all forecasts for its rows, the same that the methods which predict make of them, then scores them, and then teaches the
+wrapped regressor, if that can be updated.  All methods that predict are pure.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd  # type: ignore[import-untyped]
+from numpy.typing import ArrayLike, NDArray
+
+try:
+    from skpro.distributions.base import BaseDistribution  # type: ignore[import-untyped]
+    from skpro.regression.base import BaseProbaRegressor  # type: ignore[import-untyped]
+except ModuleNotFoundError as missing:
+    if (missing.name or "").partition(".")[0] != "skpro":
+        raise
+    raise ImportError("expected the extra orcast[sktime] to be installed, got no skpro") from None
+
+from orcast.checks import short
+from orcast.forecasts import Forecast
+from orcast.integrations import sklearn as _sklearn
+from orcast.ledger import Guarantee
+from orcast.oracles import Oracle
+from orcast.payoffs import Payoff
+
+__all__ = ["LEVELS", "ForecastDistribution", "RecalibratedRegressor"]
+
+Array = NDArray[np.float64]
+
+# What a model that can say quantiles is asked for, unless told otherwise; a Gaussian comes through as it is.
+LEVELS = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
+
+
+class ForecastDistribution(BaseDistribution):  # type: ignore[misc]
+    """Forecasts as a distribution of skpro's, exactly: ``ppf``, ``cdf``, ``mean``, ``var``, ``pdf``, ``energy``.
+
+    ``forecasts`` is one :class:`orcast.Forecast`, or rows of them with their ``index`` and ``columns``.  It may have
+    atoms: ``pdf`` is the density off them and ``pmf`` their mass.  The energies are
+
+        E|X - x| and E|X - Y| = 2 (E|X - x| - crps(x)) for any x
+
+    >>> import orcast as oc
+    >>> from orcast.integrations.skpro import ForecastDistribution
+    >>> p = ForecastDistribution(oc.Forecast([0, 1, 1], [1, 1, 3], [0.25, 0.5, 0.25]))     # half the mass on 1
+    >>> float(p.mean()), float(p.cdf(0.5)), float(p.ppf(0.875)), float(p.pmf(1))
+    (1.125, 0.125, 2.0, 0.5)
+    """
+
+    _tags = {  # noqa: RUF012
+        "authors": "orcast contributors",
+        "maintainers": "orcast contributors",
+        "capabilities:approx": [],
+        "capabilities:exact": ["mean", "var", "energy", "pdfnorm", "pdf", "log_pdf", "pmf", "log_pmf", "cdf", "ppf"],
+        "distr:measuretype": "mixed",
+        "distr:paramtype": "nonparametric",
+        "broadcast_init": "off",
+    }
+
+    def __init__(self, forecasts: Any, index: Any = None, columns: Any = None) -> None:
+        self.forecasts = forecasts
+        grid = _grid(forecasts)
+        if grid.ndim:
+            index = pd.RangeIndex(grid.shape[0]) if index is None else index
+            columns = pd.RangeIndex(grid.shape[1]) if columns is None else columns
+            if grid.shape != (len(index), len(columns)):
+                raise ValueError(
+                    f"expected a forecast for each of {len(index)} rows and {len(columns)} columns, "
+                    f"got shape {grid.shape}"
+                )
+        super().__init__(index=index if grid.ndim else None, columns=columns if grid.ndim else None)
+        self._forecasts = grid
+
+    def _each(self, read: Any, *at: Any) -> Any:
+        """A number of each forecast, and of a number for each."""
+        if self.ndim == 0:
+            return np.float64(read(self._forecasts[()], *(float(np.asarray(x).reshape(())) for x in at)))
+        out = np.empty(self.shape)
+        for place in np.ndindex(*self.shape):
+            out[place] = read(self._forecasts[place], *(float(x[place]) for x in at))
+        return out
+
+    def _mean(self) -> Any:
+        return self._each(Forecast.mean)
+
+    def _var(self) -> Any:
+        return self._each(Forecast.var)
+
+    def _cdf(self, x: Any) -> Any:
+        return self._each(Forecast.cdf, x)
+
+    def _ppf(self, p: Any) -> Any:
+        return self._each(Forecast.quantile, p)
+
+    def _pdf(self, x: Any) -> Any:
+        return self._each(Forecast.pdf, x)
+
+    def _log_pdf(self, x: Any) -> Any:
+        with np.errstate(divide="ignore"):
+            return np.log(self._pdf(x))
+
+    def _pmf(self, x: Any) -> Any:
+        return self._each(_atom, x)
+
+    def _log_pmf(self, x: Any) -> Any:
+        with np.errstate(divide="ignore"):
+            return np.log(self._pmf(x))
+
+    def _energy_self(self) -> Any:
+        return self._summed(self._each(_spread))
+
+    def _energy_x(self, x: Any) -> Any:
+        return self._summed(self._each(_distance, x))
+
+    def _summed(self, energies: Any) -> Any:
+        return energies if self.ndim == 0 else energies.sum(axis=1)
+
+    def pdfnorm(self, a: float = 2) -> Any:
+        """The integral of the density to the power a, off the atoms."""
+        norms = self._each(lambda p: _power(p, a))
+        return float(norms) if self.ndim == 0 else pd.DataFrame(norms, index=self.index, columns=self.columns)
+
+    def quantile(self, alpha: Any) -> Any:
+        """Quantiles, a row for each row and a column for each column and level."""
+        if self.ndim == 0:
+            return super().quantile(alpha)
+        levels = alpha if isinstance(alpha, list) else [alpha]
+        rows = [np.concatenate([p.quantile(levels) for p in row]) for row in self._forecasts]
+        names = pd.MultiIndex.from_product([self.columns, levels])
+        return pd.DataFrame(np.array(rows).reshape(len(self.index), len(names)), index=self.index, columns=names)
+
+    def _iat(self, rowidx: Any = None, colidx: Any = None) -> ForecastDistribution:
+        if rowidx is None or colidx is None:
+            raise ValueError(f"expected a row and a column, got {rowidx!r} and {colidx!r}")
+        return type(self)(self._forecasts[rowidx, colidx])
+
+    def _iloc(self, rowidx: Any = None, colidx: Any = None) -> ForecastDistribution:
+        if rowidx is not None and colidx is not None and np.isscalar(rowidx) and np.isscalar(colidx):
+            return self._iat(rowidx, colidx)
+        every = (np.arange(size) for size in self.shape)
+        rows, columns = (
+            all if i is None else all[np.atleast_1d(i)] for all, i in zip(every, (rowidx, colidx), strict=True)
+        )
+        return type(self)(
+            self._forecasts[np.ix_(rows, columns)], index=self.index.take(rows), columns=self.columns.take(columns)
+        )
+
+    @classmethod
+    def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
+        """Examples for skpro's checks."""
+        low, high = Forecast([0, 1], [1, 3], [0.5, 0.5]), Forecast([None, 2], [2, 3], [0.2, 0.8])
+        atom = Forecast([0, 1, 1], [1, 1, 3], [0.25, 0.5, 0.25])
+        rows = {"forecasts": [[low, high], [atom, low], [high, high]], "columns": pd.Index(["a", "b"])}
+        return [{**rows, "index": pd.Index([3, 1, 2])}, {"forecasts": low}, {"forecasts": [[atom]]}]
+
+
+def _grid(forecasts: Any) -> NDArray[Any]:
+    """One forecast, or a table of them."""
+    grid = np.array(forecasts, dtype=object)
+    if grid.ndim not in (0, 2) or not all(isinstance(p, Forecast) for p in grid.flat):
+        raise TypeError(f"expected a Forecast or rows of them, got {short(forecasts)}")
+    return grid
+
+
+def _places(size: int, chosen: Any) -> NDArray[np.intp]:
+    """The places that were chosen; all of them if none were."""
+    every = np.arange(size)
+    return every if chosen is None else every[np.atleast_1d(chosen)]
+
+
+def _atom(p: Forecast, x: float) -> float:
+    below, upto = p.pit(x)
+    return upto - below
+
+
+def _distance(p: Forecast, x: float) -> float:
+    """E|X - x|."""
+    left, right, sides, scale = p._cells
+    width = right - left
+    cut = np.clip(x, left, right)
+    square = (cut - left) ** 2 + (right - cut) ** 2
+    inside = np.divide(square, 2.0 * width, out=np.zeros_like(width), where=width > 0.0)
+    each = inside + np.abs(x - cut)
+    for k, edge, sign in sides:
+        beyond = sign * (x - edge)
+        each[k] = 0.5 * scale - beyond
+        if beyond > 0.0:
+            each[k] = beyond - 0.5 * scale + scale * (1.0 + beyond / scale) ** -2.0
+    return float(p.mass @ each)
+
+
+def _power(p: Forecast, a: float) -> float:
+    """The integral of the density to the power a."""
+    left, right, sides, scale = p._cells
+    width = right - left
+    wide = width > 0.0
+    total = float(np.sum(p.mass[wide] ** a * width[wide] ** (1.0 - a)))
+    tails = [(3.0 * p.mass.item(k) / scale) ** a * scale / (4.0 * a - 1.0) for k, _, _ in sides]
+    return total + float(sum(tails))
+
+
+def _spread(p: Forecast) -> float:
+    """E|X - Y| of two draws."""
+    x = p.median()
+    return 2.0 * (_distance(p, x) - p.crps(x))
+
+
+# --- rows of features
+
+
+class _Columns:
+    """A regressor of skpro's as one of scikit-learn's that says a column of quantiles for each level."""
+
+    def __init__(self, regressor: Any, levels: list[float], names: Any) -> None:
+        self.regressor, self.levels, self.names = regressor, levels, names
+
+    def __sklearn_clone__(self) -> _Columns:
+        return _Columns(self.regressor.clone(), self.levels, self.names)
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import Tags, TargetTags  # type: ignore[import-untyped]
+
+        return Tags(estimator_type="regressor", target_tags=TargetTags(required=True))
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return {}  # what it is made of is nobody's business: no parameter of the regressor is a level
+
+    def fit(self, X: Any, y: Array) -> _Columns:
+        self.regressor.fit(X, self._frame(X, y))
+        return self
+
+    def update(self, X: Any, y: Array) -> None:
+        self.regressor.update(X, self._frame(X, y))
+
+    def predict(self, X: Any) -> Array:
+        return np.asarray(self.regressor.predict_quantiles(X, alpha=self.levels), dtype=np.float64)
+
+    def _frame(self, X: Any, y: Array) -> Any:
+        return pd.DataFrame(y[:, None], index=X.index, columns=self.names)
+
+
+class _Learning(_Columns):
+    """One that can be updated."""
+
+    def __sklearn_clone__(self) -> _Learning:
+        return _Learning(self.regressor.clone(), self.levels, self.names)
+
+    def partial_fit(self, X: Any, y: Array) -> _Learning:
+        self.update(X, y)
+        return self
+
+
+class _Rows(_sklearn.RecalibratedRegressor):
+    """What does the work; skpro has checked the rows, and takes names of columns that scikit-learn does not."""
+
+    def _checked(self, X: Any, y: Any) -> tuple[Any, Array]:
+        return X, self._outcomes(X, y)
+
+
+class RecalibratedRegressor(BaseProbaRegressor):  # type: ignore[misc]
+    """A regressor around any regressor of skpro's, whose forecasts stay calibrated on any sequence.
+
+    ``regressor`` is asked for its quantiles at ``levels``.  ``low`` and ``high`` are the bounds of the outcomes, if
+    there are any; ``payoff``, ``oracle``, ``memory`` and ``outside`` are those of :class:`orcast.Recalibrator`.  A
+    payoff with a context finds the features in the columns of X.
+
+    ``fit`` cuts the rows, in their order, into ``folds`` + 1 parts; each part but the first is forecast by a regressor
+    that was fitted to the rows before it, ``batch`` rows at a time, and scored.  ``update`` scores its rows, and then
+    updates the regressor if that can be updated.  All is as in the module for scikit-learn, whose wrapper of the same
+    name does the work.
+
+    Fitted, it has ``regressor_``, and ``guarantee``.
+
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from skpro.regression.residual import ResidualDouble
+    >>> from orcast.integrations.skpro import RecalibratedRegressor
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> model = RecalibratedRegressor(ResidualDouble(LinearRegression()), low=0, high=400).fit(X[:300], y[:300])
+    >>> model.predict_interval(X[300:], coverage=0.9).shape, model.guarantee.rounds
+    ((142, 2), 250)
+    >>> model.update(X[300:], y[300:]).guarantee.rounds
+    392
+    """
+
+    _tags = {  # noqa: RUF012
+        "authors": "orcast contributors",
+        "maintainers": "orcast contributors",
+        "capability:survival": False,
+        "capability:multioutput": False,
+        "capability:missing": True,
+        "capability:update": True,
+        "X_inner_mtype": "pd_DataFrame_Table",
+        "y_inner_mtype": "pd_DataFrame_Table",
+    }
+
+    def __init__(
+        self,
+        regressor: Any,
+        low: float | None = None,
+        high: float | None = None,
+        *,
+        levels: ArrayLike = LEVELS,
+        payoff: Payoff | None = None,
+        oracle: Oracle | None = None,
+        memory: float | None = None,
+        outside: str = "raise",
+        folds: int = 5,
+        batch: int = 100,
+    ) -> None:
+        self.regressor = regressor
+        self.low = low
+        self.high = high
+        self.levels = levels
+        self.payoff = payoff
+        self.oracle = oracle
+        self.memory = memory
+        self.outside = outside
+        self.folds = folds
+        self.batch = batch
+        super().__init__()
+        if not isinstance(regressor, BaseProbaRegressor):
+            raise TypeError(f"expected a regressor of skpro's, got {short(regressor)}")
+        self.clone_tags(regressor, ["capability:missing"])
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What was promised and what was kept, so far."""
+        self.check_is_fitted()
+        return self._model.recalibrator_.guarantee
+
+    @property
+    def regressor_(self) -> Any:
+        """The regressor as it is now."""
+        return self._model.estimator_.regressor
+
+    def _fit(self, X: Any, y: Any) -> Self:
+        levels = _sklearn._levels(self.levels)
+        make = _Learning if self.regressor.get_tag("capability:update") else _Columns
+        self._model = _Rows(
+            make(self.regressor.clone(), levels, list(y.columns)),
+            low=self.low,
+            high=self.high,
+            levels=levels,
+            payoff=self.payoff,
+            oracle=self.oracle,
+            memory=self.memory,
+            outside=self.outside,
+            folds=self.folds,
+            batch=self.batch,
+        )
+        self._model.fit(X, _outcomes(y))
+        return self
+
+    def _update(self, X: Any, y: Any) -> Self:
+        self._model.partial_fit(X, _outcomes(y))
+        return self
+
+    def _predict_proba(self, X: Any) -> ForecastDistribution:
+        forecasts = [[p] for p in self._model.predict_distribution(X)]
+        return ForecastDistribution(forecasts, index=X.index, columns=pd.Index(self._get_columns(method="predict")))
+
+    def _predict_quantiles(self, X: Any, alpha: list[float]) -> Any:
+        names = self._get_columns(method="predict_quantiles", alpha=alpha)
+        return pd.DataFrame(self._model.predict_quantiles(X, alpha), index=X.index, columns=names)
+
+    @classmethod
+    def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
+        """Examples for skpro's checks."""
+        from sklearn.linear_model import LinearRegression  # type: ignore[import-untyped]
+        from skpro.regression.online import OnlineRefit  # type: ignore[import-untyped]
+        from skpro.regression.residual import ResidualDouble  # type: ignore[import-untyped]
+
+        double = ResidualDouble(LinearRegression())
+        return [
+            {"regressor": double, "folds": 2},
+            {"regressor": OnlineRefit(double), "low": 0, "high": 400, "batch": 1},
+        ]
+
+
+def _outcomes(y: Any) -> Array:
+    if y.shape[1] != 1:
+        raise ValueError(f"expected one column of outcomes, got {y.shape[1]}")
+    return np.asarray(y.iloc[:, 0], dtype=np.float64)

@@ -1,0 +1,507 @@
+"""sktime: forecasters whose intervals, quantiles and distributions stay calibrated (extra ``orcast[sktime]``).
+
+Wrap a forecaster, and use it as any other of sktime's:
+
+    model = RecalibratedForecaster(ThetaForecaster(sp=12), low=0).fit(y, fh=[1, 2, 3])
+    model.predict_interval(coverage=0.9)
+    model.update(y_new)
+
+An outcome is scored against the forecasts that were issued for it: ``update`` makes once more the forecasts from before
+``y_new``, the same that the methods which predict made, scores those that are about ``y_new``, keeps the others until
+their outcomes come, and then updates the wrapped forecaster.  All methods that predict are pure.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd  # type: ignore[import-untyped]
+from numpy.typing import ArrayLike, NDArray
+
+try:
+    from sktime.forecasting.base import BaseForecaster, ForecastingHorizon  # type: ignore[import-untyped]
+except ModuleNotFoundError as missing:
+    if (missing.name or "").partition(".")[0] != "sktime":
+        raise
+    raise ImportError("expected the extra orcast[sktime] to be installed, got no sktime") from None
+
+from orcast.adapters import Quantiles, expert_row
+from orcast.checks import short
+from orcast.forecasts import Forecast, as_levels
+from orcast.integrations._shared import PER_ABSOLUTE, Features, Residuals, space_of
+from orcast.integrations.skpro import LEVELS, ForecastDistribution
+from orcast.ledger import Guarantee
+from orcast.oracles import Oracle
+from orcast.payoffs import Payoff
+from orcast.plain import plain_features
+from orcast.recalibrator import Recalibrator
+from orcast.spaces import OrderedSpace
+
+__all__ = ["ForecastDistribution", "RecalibratedForecaster"]
+
+Array = NDArray[np.float64]
+
+# How many rows of a long history are replayed, unless told otherwise: for each the forecaster is asked and updated.
+REPLAYED = 300
+# What a forecaster raises when a history is too short for it.
+TOO_SHORT = (ArithmeticError, LookupError, ValueError)
+# Of the wrapped forecaster: what may be asked of it is up to it.
+LIKE_IT = (
+    "requires-fh-in-fit",
+    "capability:exogenous",
+    "capability:insample",
+    "capability:missing_values",
+    "capability:categorical_in_X",
+    "capability:non_contiguous_X",
+    "X-y-must-have-same-index",
+    "enforce_index_type",
+)
+
+
+class _Step:
+    """The game of one step ahead: rounds by the time they are about, and the points they were made around."""
+
+    __slots__ = ("points", "recalibrator", "residuals", "space", "usual")
+
+    def __init__(self, recalibrator: Recalibrator, space: OrderedSpace, window: int, usual: float | None) -> None:
+        self.recalibrator, self.space, self.residuals = recalibrator, space, Residuals(window)
+        self.usual = usual
+        self.points: dict[int, float] = {}
+
+    def around(self, point: float) -> Any:
+        """A point as a forecast; before an error is known as wide as changes were over so many steps."""
+        return self.residuals.around(point, self.space, None if len(self.residuals) else self.usual)
+
+    def peek(self, told: Any, x: Any) -> Forecast:
+        """The forecast that :meth:`issue` would issue; nothing waits for it."""
+        game = self.recalibrator._game
+        row, _ = expert_row(told, self.space)
+        features = None if x is None else plain_features(x)
+        page = game._engine.predict(row[None, :], features, pending=game._outstanding(), reserved=game._reserved)
+        forecast: Forecast = game._engine.forecast(page)
+        return forecast
+
+    def issue(self, about: int, told: Any, x: Any) -> None:
+        """A round that waits for the outcome of a time."""
+        self.recalibrator.predict(told, x=x, id=about)
+        self.points[about] = getattr(told, "mean", math.nan)
+
+    def take_back(self, about: int) -> None:
+        """As if it had not been issued."""
+        self.recalibrator.drop(about)
+        self.recalibrator._game._issued -= 1
+        del self.points[about]
+
+    def settle(self, outcomes: Mapping[int, float], upto: int) -> None:
+        """All rounds about times that are over; those whose outcome is missing are given up."""
+        for about in [time for time in self.points if time <= upto]:
+            point = self.points.pop(about)
+            if about in outcomes:
+                self.recalibrator.update(outcomes[about], id=about)
+                if not math.isnan(point):
+                    self.residuals.add(outcomes[about] - point)
+            else:
+                self.recalibrator.drop(about)
+
+
+class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
+    """A forecaster around any forecaster of sktime's, calibrated at each step ahead by itself.
+
+    ``forecaster`` is asked for its quantiles at ``levels``, if it has them (``capability:pred_int``).  If it has not,
+    or with ``levels=()``, its points are the means of Gaussians with
+
+        sd = sqrt(pi / 2) * mean of |outcome - point| over the last ``window`` known outcomes of the step
+
+    and before there is one, of |outcome - the value so many steps before it| in the first rows.
+
+    ``low`` and ``high`` are the bounds of the outcomes, if there are any; ``payoff``, ``oracle``, ``memory`` and
+    ``outside`` are those of :class:`orcast.Recalibrator`.  A payoff with a context finds its features in the rows of X.
+
+    ``fit`` replays the history as it would have been in use.  A copy of the forecaster is fitted to the first
+    ``initial_window`` rows (a number, or a share; by default a quarter, or all but the last 300 if that is more), and
+    then, every ``step_length`` rows, asked for the steps of ``fh`` and updated, with ``update_params`` or without.  So
+    each step's game has learnt from forecasts that were really out of sample.  This costs as much as such a life of the
+    forecaster does: if a new fit is dear, take longer steps.  Steps that ``fit`` was not told of are replayed when they
+    are asked for, each time until the next ``update``: name them in ``fit`` if you can.
+
+    ``update`` scores what was issued, a forecast at each step from the time before its rows; rows that lie beyond all
+    steps only update the forecaster.  Outcomes that are missing (nan, or left out) end their rounds without a score.
+    If the forecaster wants X, give ``update`` the X of all steps that you asked for, not of the new rows alone: only
+    forecasts whose X is there can be scored.
+
+    ``predict`` gives the means, within the history what the forecaster itself says.  ``predict_proba`` gives a
+    :class:`~orcast.integrations.skpro.ForecastDistribution`.
+
+    Fitted, it has ``forecaster_`` and ``recalibrators_``, an :class:`orcast.Recalibrator` by step.
+
+    >>> import warnings
+    >>> warnings.filterwarnings("ignore", "The default of config")  # sktime 1.2 tells of its next version
+    >>> from sktime.datasets import load_airline
+    >>> from sktime.forecasting.naive import NaiveForecaster
+    >>> from orcast.integrations.sktime import RecalibratedForecaster
+    >>> y = load_airline()
+    >>> model = RecalibratedForecaster(NaiveForecaster(sp=12), low=0, levels=())
+    >>> model.fit(y[:120], fh=[1, 12]).predict_interval(coverage=0.9).shape
+    (2, 2)
+    >>> model.guarantee(1).rounds, model.update(y[120:132]).guarantee(12).rounds
+    (90, 91)
+    """
+
+    _tags = {  # noqa: RUF012
+        "authors": "orcast contributors",
+        "maintainers": "orcast contributors",
+        "capability:multivariate": False,
+        "capability:exogenous": True,
+        "capability:insample": True,
+        "capability:pred_int": True,
+        "capability:pred_int:insample": False,
+        "capability:missing_values": True,
+        "capability:update": True,
+        "requires-fh-in-fit": False,
+        "y_inner_mtype": "pd.Series",
+        "X_inner_mtype": "pd.DataFrame",
+    }
+    _config = {"remember_data": False}  # noqa: RUF012
+    _y: Any = None  # where sktime looks for its memory if it is told to have one
+    _X: Any = None
+
+    def __init__(
+        self,
+        forecaster: Any,
+        low: float | None = None,
+        high: float | None = None,
+        *,
+        levels: ArrayLike | None = None,
+        payoff: Payoff | None = None,
+        oracle: Oracle | None = None,
+        memory: float | None = None,
+        outside: str = "raise",
+        initial_window: float | None = None,
+        step_length: int = 1,
+        update_params: bool = True,
+        window: int = 100,
+    ) -> None:
+        self.forecaster = forecaster
+        self.low = low
+        self.high = high
+        self.levels = levels
+        self.payoff = payoff
+        self.oracle = oracle
+        self.memory = memory
+        self.outside = outside
+        self.initial_window = initial_window
+        self.step_length = step_length
+        self.update_params = update_params
+        self.window = window
+        super().__init__()
+        if not isinstance(forecaster, BaseForecaster):
+            raise TypeError(f"expected a forecaster of sktime's, got {short(forecaster)}")
+        self.clone_tags(forecaster, [tag for tag in LIKE_IT if tag in forecaster.get_tags()])
+        if isinstance(payoff, Payoff) and Features(payoff):
+            self.set_tags(**{"capability:exogenous": True})
+
+    def guarantee(self, step: int = 1) -> Guarantee:
+        """What was promised and what was kept, so far, of forecasts so many steps ahead."""
+        self.check_is_fitted()
+        if self._is_vectorized:
+            raise ValueError("expected a forecaster of one series, got several: each of forecasters_ has its own")
+        if step not in self._steps:
+            raise ValueError(f"expected one of the steps {short(sorted(self._steps))}, got {short(step)}")
+        return self._steps[step].recalibrator.guarantee
+
+    # --- fit
+    def _fit(self, y: Any, X: Any, fh: Any) -> RecalibratedForecaster:
+        self._space = space_of(self.low, self.high)
+        self._asked_levels = self._levels_to_ask()
+        self._features = Features(self.payoff if isinstance(self.payoff, Payoff) else None)
+        _checked_steps(self.step_length)
+        _first(self.initial_window, len(y))
+        self._new_step(1, y)
+        self._origin = self.cutoff
+        self._outcomes(y, self._times(y.index))
+        self.forecaster_ = self._copy().fit(y, X=X, fh=fh)
+        self._seen_y, self._seen_X = y, X
+        self._known = self._now = 0  # times of the last outcome, and of the forecaster
+        self._steps: dict[int, _Step] = {}
+        self._steps = self._learnt([] if fh is None else _ahead(self._relative(fh)))
+        self.recalibrators_ = {step: each.recalibrator for step, each in self._steps.items()}
+        return self
+
+    def _levels_to_ask(self) -> list[float]:
+        """The levels of the quantiles that the forecaster is asked for; none if it is asked for points."""
+        has = self.forecaster.get_tag("capability:pred_int")
+        if self.levels is None:
+            return list(LEVELS) if has else []
+        levels: list[float] = sorted(np.atleast_1d(as_levels(self.levels)).ravel().tolist())
+        if len(levels) == 1:
+            raise ValueError(f"expected no levels, for points, or two and more, got {short(self.levels)}")
+        if levels and not has:
+            raise ValueError(f"expected a forecaster that has quantiles, got {short(self.forecaster)}")
+        return levels
+
+    def _copy(self) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what it has to say was said when it was made
+            return self.forecaster.clone()
+
+    def _new_step(self, step: int, before: Any) -> _Step:
+        recalibrator = Recalibrator(
+            self._space,
+            self.payoff,
+            oracle=self.oracle,
+            memory=self.memory,
+            outside=self.outside,
+            max_pending=step,  # of the rounds that were issued before, those about later times
+        )
+        return _Step(recalibrator, self._space, self.window, _change(before, step))
+
+    def _learnt(self, steps: Sequence[int]) -> dict[int, _Step]:
+        """The games of steps, each after a replay of all that was seen."""
+        y, X = self._seen_y, self._seen_X
+        if X is not None:
+            y = y[y.index.isin(X.index)]
+        row = _first(self.initial_window, len(y))
+        games = {step: self._new_step(step, y.iloc[:row]) for step in steps}
+        if not steps or row >= len(y):
+            return games
+        times = self._times(y.index)
+        outcomes = self._outcomes(y, times)
+        rows = _Rows(X, None if X is None else self._times(X.index))
+        horizon = ForecastingHorizon(list(steps), is_relative=True)
+        model: Any = None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the fit to all rows says it once
+            while row < len(y):
+                now, next_row = int(times[row - 1]), min(row + self.step_length, len(y))
+                if model is None:
+                    try:
+                        model = self._copy().set_config(warnings="off")
+                        model.fit(y.iloc[:row], X=rows.until(now), fh=horizon)
+                    except TOO_SHORT:
+                        model = None
+                if model is not None:
+                    there, X_ahead = rows.ahead(steps, now, self._all_or_none)
+                    fh = horizon if len(there) == len(steps) else None
+                    for step, told, x in self._said(model, games, there, X_ahead, fh)[1]:
+                        if told is not None:
+                            games[step].issue(now + step, told, x)
+                    then = int(times[next_row - 1])
+                    for game in games.values():
+                        game.settle(outcomes, then)
+                    if next_row < len(y):
+                        model.update(y.iloc[row:next_row], X=rows.between(now, then), update_params=self.update_params)
+                row = next_row
+        return games
+
+    # --- what the forecaster says
+    @property
+    def _all_or_none(self) -> bool:
+        """Whether the forecaster can be asked only for the steps that it was fitted for."""
+        return bool(self.forecaster.get_tag("requires-fh-in-fit"))
+
+    def _said(
+        self, model: Any, games: Mapping[int, _Step], steps: Sequence[int], X: Any, fh: Any = None
+    ) -> tuple[Any, list[tuple[int, Any, Any]]]:
+        """The times of steps, and of each what the forecaster says, None if that is not finite, and the features."""
+        if not steps:
+            return pd.Index([]), []
+        asked = None
+        if not self._all_or_none:
+            asked = ForecastingHorizon(list(steps), is_relative=True) if fh is None else fh
+        levels = self._asked_levels
+        if levels:
+            said = model.predict_quantiles(fh=asked, X=X, alpha=levels)
+            table = np.sort(np.asarray(said, dtype=np.float64), axis=1)
+        else:
+            said = model.predict(fh=asked, X=X)
+            table = np.asarray(said, dtype=np.float64).reshape(-1, 1)
+        if len(table) != len(steps):
+            raise ValueError(f"expected a forecast for each of {len(steps)} steps, got {len(table)}")
+        features: list[Any] = [None] * len(steps)
+        if self._features and X is not None:
+            features = [self._features.of(row) for row in X.loc[said.index].to_dict("records")]
+        finite: list[bool] = np.isfinite(table.sum(axis=1)).tolist()
+        rows: list[tuple[int, Any, Any]] = []
+        for row, step, good, x in zip(table, steps, finite, features, strict=True):
+            told: Any = None
+            if good:
+                told = Quantiles(levels, row) if levels else games[step].around(row.item())
+            rows.append((step, told, x))
+        return said.index, rows
+
+    def _issued(self, steps: Sequence[int], X: Any, fh: Any = None) -> tuple[Any, list[Forecast | None]]:
+        """The times of steps and their calibrated forecasts; None where the forecaster's own is not finite."""
+        games = {**self._learnt([step for step in steps if step not in self._steps]), **self._steps}
+        index, said = self._said(self.forecaster_, games, steps, X, fh)
+        return index, [None if told is None else games[step].peek(told, x) for step, told, x in said]
+
+    # --- predict
+    def _predict(self, fh: Any, X: Any) -> Any:
+        steps = self._relative(fh)
+        ahead = _ahead(steps)
+        index, forecasts = self._issued(ahead, X, fh if len(ahead) == len(steps) else None)
+        means = [math.nan if p is None else p.mean() for p in forecasts]
+        if len(ahead) == len(steps):
+            return pd.Series(means, index=index, name=self._seen_y.name)
+        own = self.forecaster_.predict(fh=fh, X=X).astype(np.float64)
+        own.iloc[np.flatnonzero(np.array(steps) >= 1)] = means
+        return own.rename(self._seen_y.name)
+
+    def _predict_quantiles(self, fh: Any, X: Any, alpha: list[float]) -> Any:
+        index, forecasts = self._issued(self._relative(fh), X, fh)
+        nothing = np.full(len(alpha), math.nan)
+        rows = np.array([nothing if p is None else p.quantile(alpha) for p in forecasts])
+        return pd.DataFrame(rows, index=index, columns=pd.MultiIndex.from_product([self._get_varnames(), alpha]))
+
+    def _predict_proba(self, fh: Any, X: Any, marginal: bool = True) -> ForecastDistribution:
+        if not marginal:
+            raise NotImplementedError("expected marginal=True, got False: each step has a distribution of its own")
+        index, forecasts = self._issued(self._relative(fh), X, fh)
+        if None in forecasts:
+            raise ValueError("expected finite forecasts of the forecaster, got one that is not")
+        columns = pd.Index(self._get_varnames())
+        return ForecastDistribution([[p] for p in forecasts], index=index, columns=columns)
+
+    # --- update
+    def _update(self, y: Any, X: Any = None, update_params: bool = True) -> Any:
+        before = self.forecaster_.cutoff
+        issued: list[tuple[_Step, int]] = []
+        try:
+            times = self._times(y.index)
+            new = times > self._known
+            outcomes = self._outcomes(y[new], times[new])
+            now = self._now
+            # a forecaster that was led back to the past knows what came after it
+            if new.any() and now >= self._known:
+                steps, X_ahead = self._to_score(now, X)
+                for step, told, x in self._said(self.forecaster_, self._steps, steps, X_ahead)[1]:
+                    if told is not None:
+                        self._steps[step].issue(now + step, told, x)
+                        issued.append((self._steps[step], now + step))
+            self.forecaster_.update(y, X=X, update_params=update_params)
+        except BaseException:
+            for game, about in issued:
+                game.take_back(about)
+            for each in (self, self.forecaster_):
+                each._set_cutoff(before)
+            raise
+        self._now = int(times[-1])
+        if new.any():
+            self._known = self._now
+            for game in self._steps.values():
+                game.settle(outcomes, self._known)
+            self._remember(y[new], X)
+        return self
+
+    def _to_score(self, now: int, X: Any) -> tuple[Sequence[int], Any]:
+        """The steps whose forecasts were issued before an update, and their X."""
+        wanted = [] if self._fh is None else self._relative(self._fh, self.forecaster_.cutoff)
+        missing = [step for step in _ahead(wanted) if step not in self._steps]
+        if missing:
+            self._steps = {**self._steps, **self._learnt(missing)}
+            self.recalibrators_ = {step: each.recalibrator for step, each in self._steps.items()}
+        if self._all_or_none:
+            steps = wanted if min(wanted, default=0) >= 1 else []
+        else:
+            steps = sorted(self._steps)
+        if X is None and self._seen_X is not None:
+            return [], None
+        return _Rows(X, None if X is None else self._times(X.index)).ahead(steps, now, self._all_or_none)
+
+    def _remember(self, y: Any, X: Any) -> None:
+        self._seen_y = pd.concat([self._seen_y, y])
+        if self._seen_X is not None and X is not None:
+            self._seen_X = pd.concat([self._seen_X, X[X.index.isin(y.index)]])
+
+    # --- times
+    def _times(self, index: Any) -> NDArray[np.int64]:
+        """Times as numbers of steps since the end of the first history."""
+        horizon = ForecastingHorizon(index, is_relative=False, freq=self._origin)
+        return np.asarray(horizon.to_relative(self._origin).to_numpy(), dtype=np.int64)
+
+    def _relative(self, fh: Any, cutoff: Any = None) -> list[int]:
+        relative = fh if fh.is_relative else fh.to_relative(self.cutoff if cutoff is None else cutoff)
+        return [int(step) for step in relative.to_numpy()]
+
+    def _outcomes(self, y: Any, times: NDArray[np.int64]) -> dict[int, float]:
+        """Outcomes by time, in the space; those that are missing are left out."""
+        values = y.to_numpy(dtype=np.float64).tolist()
+        return {
+            time: self._space.outcome(value, self.outside)
+            for time, value in zip(times.tolist(), values, strict=True)
+            if not math.isnan(value)
+        }
+
+    @classmethod
+    def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
+        """Examples for sktime's checks."""
+        from sktime.forecasting.naive import NaiveForecaster  # type: ignore[import-untyped]
+        from sktime.forecasting.trend import TrendForecaster  # type: ignore[import-untyped]
+
+        trend = {"forecaster": TrendForecaster(), "low": -1000, "high": 1000, "update_params": False}
+        return [
+            {"forecaster": NaiveForecaster(), "initial_window": 0.8, "step_length": 3},
+            {**trend, "initial_window": 0.8},
+        ]
+
+
+class _Rows:
+    """Rows of X by their times; without any, None of each."""
+
+    __slots__ = ("X", "times")
+
+    def __init__(self, X: Any, times: NDArray[np.int64] | None) -> None:
+        self.X = X
+        self.times = np.empty(0, dtype=np.int64) if times is None else times
+
+    def until(self, time: int) -> Any:
+        """Up to a time."""
+        return None if self.X is None else self.X[self.times <= time]
+
+    def between(self, start: int, stop: int) -> Any:
+        """After a time, up to another."""
+        return None if self.X is None else self.X[(self.times > start) & (self.times <= stop)]
+
+    def ahead(self, steps: Sequence[int], now: int, all_or_none: bool) -> tuple[Sequence[int], Any]:
+        """The steps whose rows are there, and the rows from the next up to the last of them."""
+        if self.X is None or not steps:
+            return steps, None
+        there = set(self.times.tolist())
+        found = [step for step in steps if now + step in there]
+        if not found or (all_or_none and len(found) < len(steps)):
+            return [], None
+        return found, self.between(now, now + found[-1])
+
+
+def _ahead(steps: Iterable[int]) -> list[int]:
+    return [step for step in steps if step >= 1]
+
+
+def _change(y: Any, step: int) -> float | None:
+    """The spread of changes over so many steps, as that of residuals; None if there was no change."""
+    values = y.to_numpy(dtype=np.float64)
+    changes = np.abs(values[step:] - values[:-step])
+    known = changes[~np.isnan(changes)]
+    return PER_ABSOLUTE * float(known.mean()) or None if known.size else None
+
+
+def _checked_steps(step_length: object) -> None:
+    if isinstance(step_length, bool) or not isinstance(step_length, (int, np.integer)) or step_length < 1:
+        raise ValueError(f"expected a step_length of at least 1 row, got {short(step_length)}")
+
+
+def _first(initial_window: float | None, rows: int) -> int:
+    """How many rows come before the replay."""
+    if initial_window is None:
+        return max(math.ceil(rows / 4), rows - REPLAYED, 1)
+    real = isinstance(initial_window, (int, float, np.integer, np.floating)) and not isinstance(initial_window, bool)
+    given = float(initial_window) if real else math.nan
+    if 0.0 < given < 1.0:
+        return max(math.floor(given * rows), 1)
+    if given >= 1.0 and given.is_integer():
+        return int(given)
+    raise ValueError(f"expected an initial_window of at least 1 row, or a share, got {short(initial_window)}")
