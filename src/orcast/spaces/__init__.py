@@ -50,7 +50,9 @@ def space_from_plain(data: Mapping[str, Any]) -> Space:
     options = dict(data)
     kind = options.pop("kind", None)
     if not isinstance(kind, str) or kind not in _READERS:
-        raise ValueError(f"expected a known space in the state (give one of your own as space= again), got {short(data)}")
+        raise ValueError(
+            f"expected a known space in the state (give one of your own as space= again), got {short(data)}"
+        )
     try:
         return _READERS[kind](**options)
     except TypeError as reason:
