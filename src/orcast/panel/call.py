@@ -6,7 +6,7 @@ import dataclasses
 import json
 import math
 import os
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import pairwise
@@ -20,7 +20,7 @@ from orcast.contexts import Bins, Values
 from orcast.game import _say
 from orcast.oracles.terms import leaves
 from orcast.panel.bounds import Bounds, read_bounds
-from orcast.panel.columns import Form, label_places
+from orcast.panel.columns import Form, Layout, label_places
 from orcast.panel.experts import Shape
 from orcast.panel.frame import Codes, Frame
 from orcast.panel.given import (
@@ -34,6 +34,7 @@ from orcast.panel.given import (
     payoff_of,
     rows_text,
     rows_with_forecast,
+    shape_of,
     shape_text,
     travels,
 )
@@ -134,7 +135,9 @@ def recalibrate(
     count = None if workers is None else whole(workers, "workers", 1, 1024)
     panel, path, was = open_state(state)
     names = {"y": y, "series": series, "time": time, "cutoff": cutoff, "horizon": horizon}
-    call = _Call(Frame(df), panel, names, model, levels, payoff, low, high, outside)
+    frame = Frame(df)
+    layout = found_in(frame, names, model, pending=panel is not None and panel._terms is not None)
+    call = _Call(frame, panel, layout, levels, payoff, low, high, outside)
     call.play(count, progress, bool(replay))
     call.report(bool(replay))
     result: AnyFrame = call.result(bool(replace))
@@ -144,6 +147,24 @@ def recalibrate(
         call.commit(panel)
         if path is not None:
             panel.save(path)
+    return result
+
+
+def recalibrated(
+    df: AnyFrame,
+    layout: Layout,
+    *,
+    low: Any,
+    high: Any,
+    levels: ArrayLike | None,
+    payoff: Payoff | None,
+    replace: bool,
+    outside: str,
+) -> AnyFrame:
+    """A part of a frame whose columns were found in the whole, played here; nothing is reported but in its columns."""
+    call = _Call(Frame(df), None, layout, levels, payoff, low, high, outside)
+    call.play(1, False, False)
+    result: AnyFrame = call.result(replace)
     return result
 
 
@@ -171,8 +192,7 @@ class _Call:
         self,
         frame: Frame,
         panel: PanelState | None,
-        names: Mapping[str, Any],
-        model: Any,
+        layout: Layout,
         levels: ArrayLike | None,
         payoff: Payoff | None,
         low: Any,
@@ -183,7 +203,7 @@ class _Call:
         self.clip = outside == "clip"
         before = None if panel is None else panel._terms
         self.before = before
-        self.layout = found_in(frame, names, model, pending=before is not None)
+        self.layout = layout
         self.levels = levels_of(levels, before)
         self.payoff = payoff_of(payoff, before)
         self.codes, self.keys = frame.keys(self.layout.series)
@@ -261,14 +281,7 @@ class _Call:
         return dict(zip(self.keys, zip(low.tolist(), high.tolist(), strict=True), strict=True))
 
     def _part(self, form: Form) -> _Part:
-        outputs = form.outputs(None if form.kind in ("binary", "labels") else self.levels)
-        shape = Shape(
-            form.kind,
-            len(form.columns),
-            () if form.levels is None else tuple(form.levels.tolist()),
-            () if form.labels is None else tuple(map(str, form.labels)),
-            tuple((out.what, out.level, out.place) for out in outputs),
-        )
+        shape = shape_of(form, self.levels)
         if self.panel is not None and form.model in self.panel._models:
             then = self.panel._models[form.model].shape
             if then != shape:
@@ -293,7 +306,7 @@ class _Call:
             np.searchsorted(self.codes[known], np.arange(len(self.keys) + 1)),
             given,
             there,
-            [np.full(n, np.nan) for _ in outputs],
+            [np.full(n, np.nan) for _ in shape.outputs],
             [np.full(n, np.nan) for _ in range(3)],
             np.zeros(n, dtype=np.uint8),
             streams,

@@ -103,7 +103,8 @@ class Frame:
     def numbers(self, name: Any) -> Array:
         """A column as floats, nan where one is missing; or one clear sentence."""
         column = self.column(name)
-        if column.dtype.is_numeric() or column.dtype == nw.Boolean:
+        # not every frame rounds a decimal to the nearest float when it is cast; Python does
+        if (column.dtype.is_numeric() and column.dtype != nw.Decimal) or column.dtype == nw.Boolean:
             return np.asarray(column.cast(nw.Float64).to_numpy(), dtype=np.float64)
         values = column.to_list()
         missing = column.is_null().to_numpy()

@@ -77,6 +77,20 @@ def as_given(side: Any) -> Any:
     return BY_SERIES if isinstance(side, Mapping) or hasattr(side, "to_dict") else float(side)
 
 
+def shape_of(form: Form, levels: list[float] | None) -> Shape:
+    """A form without its names, with the levels that are asked for."""
+    return Shape(
+        form.kind,
+        len(form.columns),
+        () if form.levels is None else tuple(form.levels.tolist()),
+        () if form.labels is None else tuple(map(str, form.labels)),
+        tuple(
+            (out.what, out.level, out.place)
+            for out in form.outputs(None if form.kind in ("binary", "labels") else levels)
+        ),
+    )
+
+
 def rows_with_forecast(form: Form, given: list[Array]) -> NDArray[np.bool_]:
     """Which rows have a forecast; what is there must be one."""
     finite = [np.abs(column) <= LARGEST for column in given]  # nan is not

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from orcast import ledger as _ledger
 from orcast.panel.bounds import placed, scale_between, space_between
 from orcast.panel.experts import Shape, expert_rows, first_spreads, ranks_of
-from orcast.panel.table import DROP, PREDICT, SETTLE, Deal, Events, Fields, Left, Table, events_of
+from orcast.panel.table import DROP, PREDICT, SETTLE, Deal, Events, Fast, Fields, Left, Slow, Table, events_of
 from orcast.payoffs import Payoff
-from orcast.spaces import OrderedSpace
+from orcast.spaces import OrderedSpace, Space
 
 Array = NDArray[np.float64]
 Stamps = NDArray[Any]
@@ -185,10 +185,7 @@ class _Play:
 
     def _values(self, y: Array, shift: Array, scale: Array) -> Array:
         """Outcomes as they are played; nan where they are missing or outside."""
-        space = self.table.space
-        if isinstance(space, OrderedSpace):
-            return placed(y, shift, scale, space, self.ask.clip)
-        return np.where((y >= 0.0) & (y < space.cells) & (y == np.floor(y)), y, np.nan)
+        return values_of(y, shift, scale, self.table.space, self.ask.clip)
 
     # --- what was seen before
     def _match(self) -> None:
@@ -248,7 +245,7 @@ class _Play:
             self.ask.max_pending,
         )
         open_ = old + np.cumsum(np.where(events[:, 0] == PREDICT, 1, -1))
-        deal = self._deal(entries, old)
+        deal = self._deal(entries)
         self.seat = self.table.seat(
             None if before is None else before.left(), deal, int(open_.max(initial=max(old, 1)))
         )
@@ -315,44 +312,29 @@ class _Play:
             np.concatenate((high, fresh.high)),
         )
 
-    def _deal(self, entries: _Entries, old: int) -> Deal:
+    def _deal(self, entries: _Entries) -> Deal:
         new = slice(self.first_new, None)
-        m = len(self.rows) - self.first_new
-        rows, spreads = np.empty((0, 0)), np.empty(0)
-        if self.shape.kind == "point":
-            space: Any = self.table.space
-            spreads = first_spreads(self.given[new, 0], self.scale[new], space)
-        elif m:
-            rows = expert_rows(self.shape, self.table.space, self.given[new], self.shift[new], self.scale[new])
-        self.flip = bool(m and self.scale[self.first_new] < 0.0)
-        counts, which = np.zeros(1, dtype=np.intp), np.zeros(m, dtype=np.int64)
-        if self.shape.kind == "members" and m:
-            counts, which = np.unique((~np.isnan(self.given[new])).sum(axis=1), return_inverse=True)
-        levels = [self.shape.at(int(count), self.flip) for count in counts]
         features = None if self.features is None else self.features[self.first_new :]
-        return Deal(entries.value, entries.point, spreads, rows, levels, which.astype(np.int64), features)
+        return deal_of(
+            self.shape,
+            self.table.space,
+            self.given[new],
+            self.shift[new],
+            self.scale[new],
+            entries.value,
+            entries.point,
+            features,
+        )
 
     def _write(self, deal: Deal) -> None:
         """Write down what was played."""
-        said, tales, new = self.said[self.begin :], self.seat.tales, self.first_new
+        said, tales, new = self.said[self.begin :], self.seat.tales, slice(self.first_new, None)
         said[:, HOLDS] = tales[:, _ledger.TOLD_HOLDS]
         said[:, PROMISED] = tales[:, _ledger.TOLD_PROMISED]
-        if not self.shape.ordered:
-            said[:, ANSWERS:] = self.seat.quantiles
-            return
-        mean, std = tales[:, _ledger.TOLD_MEAN], tales[:, _ledger.TOLD_SD]
-        for i, levels in enumerate(deal.levels):
-            at = np.flatnonzero(deal.which == i)
-            rows = new + at
-            ranks = ranks_of(self.given[rows]) if self.shape.kind == "members" else None
-            quantiles = self.seat.quantiles[at, : len(levels)]
-            out = self.shape.answers(quantiles, mean[at], std[at], self.shift[rows], self.scale[rows], ranks)
-            if self.ask.by_row:
-                # rounding does not lead out
-                for k, (what, _, _) in enumerate(self.shape.outputs):
-                    if what != "sd":
-                        out[:, k] = np.minimum(np.maximum(out[:, k], self.low[rows]), self.high[rows])
-            said[at, ANSWERS:] = out
+        limits = (self.low[new], self.high[new]) if self.ask.by_row else None
+        said[:, ANSWERS:] = answers_of(
+            self.shape, self.seat, deal, self.given[new], self.shift[new], self.scale[new], limits
+        )
 
     def _look_ahead(self) -> None:
         """Say the miscalibration after outcomes that are known but that no forecast could know yet.
@@ -411,6 +393,65 @@ class _Play:
         return Stream(
             left.numbers, pages, when[keep], self.said[keep], self.played, left.sizes, left.fields, left.features
         )
+
+
+def values_of(y: Array, shift: Array, scale: Array, space: Space, clip: bool) -> Array:
+    """Outcomes as they are played; nan where they are missing or outside."""
+    if isinstance(space, OrderedSpace):
+        return placed(y, shift, scale, space, clip)
+    return np.where((y >= 0.0) & (y < space.cells) & (y == np.floor(y)), y, np.nan)
+
+
+def deal_of(
+    shape: Shape,
+    space: Any,
+    given: Array,
+    shift: Array,
+    scale: Array,
+    values: Array,
+    points: Array,
+    features: list[Any] | None,
+) -> Deal:
+    """What is to be played, from forecasts as they were given; values and points are those of all entries."""
+    m = len(given)
+    rows, spreads = np.empty((0, 0)), np.empty(0)
+    if shape.kind == "point":
+        spreads = first_spreads(given[:, 0], scale, space)
+    elif m:
+        rows = expert_rows(shape, space, given, shift, scale)
+    flip = bool(m and scale[0] < 0.0)
+    counts, which = np.zeros(1, dtype=np.intp), np.zeros(m, dtype=np.int64)
+    if shape.kind == "members" and m:
+        counts, which = np.unique((~np.isnan(given)).sum(axis=1), return_inverse=True)
+    levels = [shape.at(int(count), flip) for count in counts]
+    return Deal(values, points, spreads, rows, levels, which.astype(np.int64), features)
+
+
+def answers_of(
+    shape: Shape,
+    seat: Fast | Slow,
+    deal: Deal,
+    given: Array,
+    shift: Array,
+    scale: Array,
+    limits: tuple[Array, Array] | None,
+) -> Array:
+    """What was played, as the columns that come out; a row for each new entry."""
+    if not shape.ordered:
+        return seat.quantiles
+    answers = np.empty((deal.new, len(shape.outputs)))
+    mean, std = seat.tales[:, _ledger.TOLD_MEAN], seat.tales[:, _ledger.TOLD_SD]
+    for i, levels in enumerate(deal.levels):
+        at = np.flatnonzero(deal.which == i)
+        ranks = ranks_of(given[at]) if shape.kind == "members" else None
+        out = shape.answers(seat.quantiles[at, : len(levels)], mean[at], std[at], shift[at], scale[at], ranks)
+        if limits is not None:
+            # rounding does not lead out
+            for k, (what, _, _) in enumerate(shape.outputs):
+                if what != "sd":
+                    out[:, k] = np.minimum(np.maximum(out[:, k], limits[0][at]), limits[1][at])
+        answers[at] = out
+    return answers
 
 
 def order_of_play(

@@ -1,0 +1,23 @@
+"""Spark: panels that are too large for one machine, as a batch or as a stream (extra ``orcast[spark]``).
+
+    out = recalibrate(df, low=0)              # a table: the columns that `orcast.recalibrate` gives, bit for bit
+    out = recalibrate_stream(events, low=0)   # Structured Streaming: forecasts and outcomes as they come
+
+Every executor needs orcast in the Python that its tasks run in.
+"""
+
+from __future__ import annotations
+
+try:
+    import pandas  # type: ignore[import-untyped]  # noqa: F401
+    import pyarrow  # type: ignore[import-untyped]  # noqa: F401
+    import pyspark  # noqa: F401
+except ModuleNotFoundError as missing:
+    if (missing.name or "").partition(".")[0] not in ("pandas", "pyarrow", "pyspark"):
+        raise
+    raise ImportError(f"expected the extra orcast[spark] to be installed, got no {missing.name}") from None
+
+from orcast.integrations.spark.batch import recalibrate
+from orcast.integrations.spark.stream import recalibrate_stream
+
+__all__ = ["recalibrate", "recalibrate_stream"]

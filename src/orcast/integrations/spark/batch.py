@@ -1,0 +1,124 @@
+"""A table of Spark on its way: series by series into tasks, each of which plays its own."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]
+from numpy.typing import ArrayLike
+from pyspark.sql import DataFrame
+
+from orcast.checks import short
+from orcast.integrations.spark.columns import Plan, empty, one_zero, plan_of, schema_after
+from orcast.payoffs import Payoff
+from orcast.spaces.base import whole
+
+# Parts where Spark does not say how many.
+PARTITIONS = 200
+# Rows that go back to Spark at a time.
+CHUNK = 10_000
+
+
+def recalibrate(
+    df: DataFrame,
+    *,
+    y: Any = None,
+    model: Any = None,
+    series: Any = None,
+    time: Any = None,
+    cutoff: Any = None,
+    horizon: Any = None,
+    low: Any = None,
+    high: Any = None,
+    levels: ArrayLike | None = None,
+    payoff: Payoff | None = None,
+    replace: bool = False,
+    outside: str = "report",
+    partitions: int | None = None,
+) -> DataFrame:
+    """Recalibrate the forecasts in a DataFrame of Spark: what `orcast.recalibrate` gives, to the last bit.
+
+    The options are those of :func:`orcast.recalibrate`, and so are the columns that come out.  Columns are found once,
+    from the schema (where only the outcomes can tell a reading from another, their column is read once).  Then the rows
+    go into ``partitions`` parts, whole series into one, and a task plays each; by default there are as many as
+    ``spark.sql.shuffle.partitions`` says.  The rows of a part are in the memory of one Python process at a time.
+
+    - The rows of Spark have no order, so there must be a column of times.
+    - Null and nan both mean missing; what is missing comes out as null.
+    - Nothing is played before an action asks for it, and a frame that is refused is refused then, in one sentence that
+      names series and time, within the error of Spark.
+    - Tasks cannot warn.  What `orcast.recalibrate` warns of is in the column ``..._status``, which can be counted;
+      crossing quantiles are sorted without a word.
+    - For many series give bounds as columns: numbers by series go to every task.
+
+        out = recalibrate(spark.read.parquet("forecasts"), low=0)
+        out.groupBy("ETS_orcast_status").count().show()
+    """
+    if outside not in ("report", "clip", "raise"):
+        raise ValueError(f"expected outside='report', 'clip' or 'raise', got {outside!r}")
+    count = None if partitions is None else whole(partitions, "partitions", 1, 10**6)
+    names = {"y": y, "series": series, "time": time, "cutoff": cutoff, "horizon": horizon}
+    plan = plan_of(df, names, model, low=low, high=high, levels=levels, payoff=payoff, outside=outside)
+    if df.isStreaming:
+        raise ValueError("expected a table, got a stream, which recalibrate_stream takes")
+    after = schema_after(df.schema, plan.play(empty(df.schema), replace=bool(replace)))
+    keys = [one_zero(name, df.schema[name].dataType) for name in plan.layout.series]
+    parts = df.repartition(count or _usual(df), *keys) if keys else df.repartition(1)
+    # Spark takes a dot in a name, as in q0.1, for a part of a column: on the way the columns are numbered
+    numbered = parts.toDF(*(f"c{i}" for i in range(len(df.columns))))
+    return numbered.mapInArrow(_Task(plan, tuple(df.columns), bool(replace)), after)
+
+
+def _usual(df: DataFrame) -> int:
+    try:
+        return max(int(df.sparkSession.conf.get("spark.sql.shuffle.partitions") or PARTITIONS), 1)
+    except ValueError:
+        return PARTITIONS
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What is done with a part."""
+
+    plan: Plan
+    columns: tuple[str, ...]
+    replace: bool
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = [batch for batch in batches if batch.num_rows]
+        if not rows:
+            return
+        table = pa.Table.from_batches(rows).rename_columns(list(self.columns))
+        del rows
+        with warnings.catch_warnings():
+            # nobody would see them: the column of statuses says it
+            warnings.simplefilter("ignore")
+            try:
+                played = self.plan.play(table, replace=self.replace)
+            except (TypeError, ValueError) as reason:
+                raise type(reason)(_placed(str(reason), table, self.plan)) from None
+        del table
+        yield from played.combine_chunks().to_batches(max_chunksize=CHUNK)
+
+
+def _placed(sentence: str, table: pa.Table, plan: Plan) -> str:
+    """A sentence whose rows are told by series and time: numbers of rows mean nothing outside of their task."""
+    layout = plan.layout
+
+    def where(row: str) -> str:
+        at = int(row)
+        if at >= table.num_rows:
+            return f"row {row}"
+        names = [*layout.series, layout.time, *([] if layout.cutoff is None else [layout.cutoff])]
+        return "the row with " + ", ".join(f"{name} {_shown(table[name][at].as_py())}" for name in names)
+
+    sentence = re.sub(r"\brows \d+ and \d+\b", "two rows", sentence)
+    return re.sub(r"\bin row (\d+)", lambda found: f"in {where(found[1])}", sentence)
+
+
+def _shown(value: Any) -> str:
+    return str(value) if hasattr(value, "isoformat") else short(value)

@@ -1,0 +1,461 @@
+"""Structured Streaming: forecasts and outcomes as they come, a game for each series in the state of the query."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd  # type: ignore[import-untyped]
+from numpy.typing import ArrayLike, NDArray
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from orcast.checks import short
+from orcast.contexts import Bins, Values
+from orcast.integrations.spark.columns import Plan, column, empty, plan_of
+from orcast.integrations.spark.games import (
+    ANSWERS,
+    HOLDS,
+    MISCALIBRATION,
+    OK,
+    PROMISED,
+    SEEN,
+    STATUSES,
+    Answer,
+    Event,
+    Games,
+    Rules,
+    mark_of,
+)
+from orcast.oracles.terms import leaves
+from orcast.panel.call import MAX_PENDING
+from orcast.panel.columns import Layout, _texts
+from orcast.panel.frame import _date
+from orcast.panel.given import shape_of
+from orcast.payoffs import Payoff
+from orcast.spaces.base import LARGEST, whole
+
+# Columns that are said of every event, beside those of the models.
+EVENT, REASON = "orcast_event", "orcast_reason"
+STATE = T.StructType([T.StructField("games", T.BinaryType())])
+EPOCH = datetime.datetime(1970, 1, 1)
+
+
+def recalibrate_stream(
+    df: DataFrame,
+    *,
+    y: Any = None,
+    model: Any = None,
+    series: Any = None,
+    time: Any = None,
+    id: Any = None,
+    low: Any = None,
+    high: Any = None,
+    levels: ArrayLike | None = None,
+    payoff: Payoff | None = None,
+    outside: str = "report",
+    outcomes: bool = False,
+    max_pending: int = MAX_PENDING,
+    remember: int = 20,
+) -> DataFrame:
+    """Recalibrate forecasts of a stream of events: each is answered at once, and learnt from when its outcome comes.
+
+    A row of the stream is a forecast, with ``id``; or an outcome, ``y`` with the id of its forecast and nothing in the
+    columns of forecasts; or both.  Series, time, outcome and forecasts are found as :func:`orcast.recalibrate` finds
+    them; the id is a column named ``id``, or else the time.  Each series and model has a game of its own, kept in the
+    state of the query, so a query that was stopped or killed goes on from its checkpoint, bit for bit.
+
+    **Out** comes a row for each forecast, with its own columns and those of :func:`orcast.recalibrate`, and
+    ``orcast_event`` ("forecast" or "outcome") and ``orcast_reason``.  With ``outcomes=True`` there is a row for each
+    outcome too; without it, for those alone that were not used.  Statuses beside those of `orcast.recalibrate`:
+    "seen", the forecast was answered before, and is answered as it was; or the outcome was booked before;
+    "corrected", it was booked with another value, which stays; "unknown", an outcome whose forecast is not known;
+    "late", a forecast no later than one that is forgotten; "refused", it makes no sense, as ``orcast_reason`` says.
+    A bad event changes nothing and never ends the query.
+
+    **Order.**  The events of a series in one micro-batch are played by time, forecasts before outcomes, then by id,
+    wherever they stood; a row with both is a forecast and right after it its outcome.  Micro-batches are played as they
+    come.  So events that come in the order of time are answered the same however they are cut into batches, and rows
+    with both get what `orcast.recalibrate` gives for the whole table.
+
+    **State.**  A series' game takes a few kilobytes, and each forecast that waits some more.  At most ``max_pending``
+    forecasts of a series and model wait, then the oldest is given up ("lost"); the last ``remember`` that are over are
+    remembered, to answer what is repeated.  Nothing is counted twice even after that: what may be a repeat is "late" or
+    "unknown".  For horizons with games of their own name them too, ``series=["unique_id", "horizon"]``.
+
+        events = spark.readStream.schema(schema).parquet("events")
+        query = recalibrate_stream(events, low=0).writeStream.option("checkpointLocation", "games") ...
+    """
+    if outside not in ("report", "clip"):
+        raise ValueError(f"expected outside='report' or 'clip' for a stream, got {outside!r}")
+    most, kept = whole(max_pending, "max_pending", 1, 10**6), whole(remember, "rounds to remember", 1, 10**6)
+    names = {"y": y, "series": series, "time": time}
+    plan = plan_of(df, names, model, low=low, high=high, levels=levels, payoff=payoff, outside=outside)
+    layout = plan.layout
+    if layout.cutoff is not None and time is None:
+        raise ValueError(
+            f"expected time= with the column that says when each event happened, got none beside cutoffs in "
+            f"{layout.cutoff!r}"
+        )
+    plan.play(empty(df.schema))  # says what is wrong with the options
+    carried = _carried(df, layout)
+    machine = _Machine(
+        plan,
+        tuple(carried),
+        _id_of(id, layout, df.columns),
+        tuple(f"k{i}" for i in range(len(layout.series))),
+        bool(outcomes),
+        _rules(plan, df.schema, most, kept),
+    )
+    keys = [_encoded(name, df.schema[name].dataType).alias(f"k{i}") for i, name in enumerate(layout.series)]
+    if not keys:
+        keys = [F.lit("").alias("k0")]
+    rows = df.select(*keys, *(_encoded(each.name, each.kind).alias(each.code) for each in carried))
+    after = machine.schema()
+    grouped = rows.groupBy(*(f"k{i}" for i in range(len(keys))))
+    played = grouped.applyInPandasWithState(machine, after, STATE, "append", "NoTimeout")
+    back = [_decoded(each).alias(each.name) for each in carried]
+    return played.select(*back, *(F.col(code).alias(name) for code, name, _ in machine.new()))
+
+
+# --- columns on their way to Python and back
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A column on its way: pandas would make floats of whole numbers with nulls, so they travel as text."""
+
+    name: str
+    code: str
+    kind: T.DataType
+
+    @property
+    def travels_as(self) -> T.DataType:
+        return self.kind if isinstance(self.kind, _AS_THEY_ARE) else T.StringType()
+
+
+_AS_THEY_ARE = (T.DoubleType, T.FloatType, T.StringType, T.BooleanType, T.BinaryType)
+_AS_TEXT = (T.IntegralType, T.DecimalType, T.DateType, T.TimestampType, T.TimestampNTZType)
+
+
+def _carried(df: DataFrame, layout: Layout) -> list[_Column]:
+    """The columns that go through, less those that an earlier run wrote."""
+    gone = {*layout.earlier(df.columns), EVENT, REASON}
+    found = []
+    for i, field in enumerate(df.schema.fields):
+        if field.name in gone:
+            continue
+        if not isinstance(field.dataType, (*_AS_THEY_ARE, *_AS_TEXT)):
+            raise TypeError(
+                f"expected columns of text, numbers, dates or times in a stream, got {field.dataType.simpleString()} "
+                f"in {field.name!r}: drop it first"
+            )
+        found.append(_Column(field.name, f"c{i}", field.dataType))
+    return found
+
+
+def _encoded(name: str, kind: T.DataType) -> Any:
+    if isinstance(kind, (T.DoubleType, T.FloatType)):
+        return column(name) + F.lit(0.0).cast(kind)  # there is one zero
+    if isinstance(kind, T.TimestampType):
+        return F.unix_micros(column(name)).cast("string")
+    return column(name).cast("string") if isinstance(kind, _AS_TEXT) else column(name)
+
+
+def _decoded(each: _Column) -> Any:
+    if isinstance(each.kind, T.TimestampType):
+        return F.timestamp_micros(F.col(each.code).cast("bigint"))
+    return F.col(each.code).cast(each.kind) if isinstance(each.kind, _AS_TEXT) else F.col(each.code)
+
+
+def _value(kind: T.DataType) -> Callable[[Any], Any]:
+    """From what travels to a value of Python: numbers and text as they are, times as numbers."""
+    if isinstance(kind, T.IntegralType | T.TimestampType):
+        return int
+    if isinstance(kind, T.NumericType):
+        return float
+    if isinstance(kind, T.TimestampNTZType):
+        return lambda text: (datetime.datetime.fromisoformat(text) - EPOCH) // datetime.timedelta(microseconds=1)
+    if isinstance(kind, T.DateType):
+        return datetime.date.fromisoformat
+    return bool if isinstance(kind, T.BooleanType) else lambda value: value
+
+
+def _moment(kind: T.DataType) -> Callable[[Any], Any]:
+    """From what travels to a time that sorts."""
+    if isinstance(kind, T.DateType):
+        return lambda text: datetime.date.fromisoformat(text).toordinal()
+    if isinstance(kind, T.StringType):
+        return lambda text: _date(text)[1]
+    return _value(kind)
+
+
+def _id_of(id: Any, layout: Layout, columns: list[str]) -> str:
+    if id is None:
+        taken = {layout.y, *layout.series, *(name for form in layout.forms for name in form.columns)}
+        return "id" if "id" in columns and "id" not in taken else str(layout.time)
+    if id not in columns:
+        raise ValueError(f"expected id= with the name of a column, got {id!r}")
+    return str(id)
+
+
+def _rules(plan: Plan, schema: T.StructType, most: int, remember: int) -> Rules:
+    layout, payoff = plan.layout, plan.game_payoff()
+    shapes = tuple(shape_of(form, plan.levels) for form in layout.forms)
+    labels = {form.labels for form in layout.forms if form.kind == "labels"}
+    if len(labels) > 1:
+        raise ValueError(f"expected the same labels in the same order for all models of a stream, got {short(labels)}")
+    plain = None if payoff is None else plan.payoff if isinstance(plan.payoff, str) else repr(type(payoff))
+    bounds = [side if isinstance(side, (str, int, float)) else str(type(side)) for side in (plan.low, plan.high)]
+    forms = [(form.model, form.kind, list(map(str, form.columns))) for form in layout.forms]
+    mark = mark_of(
+        forms,
+        [vars(shape) for shape in shapes],
+        plain,
+        bounds,
+        plan.outside,
+        [schema[n].dataType.simpleString() for n in (*layout.series, layout.time)],
+        layout.y,
+    )
+    by_row = isinstance(plan.low, str) or isinstance(plan.high, str)
+    functions = payoff is not None and not isinstance(plan.payoff, str)
+    return Rules(layout.forms, shapes, payoff, by_row, plan.outside == "clip", most, remember, mark, functions)
+
+
+# --- what a task does
+
+
+@dataclass(frozen=True)
+class _Machine:
+    """What is done with the events of a series in a micro-batch."""
+
+    plan: Plan
+    carried: tuple[_Column, ...]
+    id: str
+    keys: tuple[str, ...]
+    outcomes: bool
+    rules: Rules
+
+    def new(self) -> list[tuple[str, str, T.DataType]]:
+        """The columns that are added: on their way, their names, and their types."""
+        found: list[tuple[str, T.DataType]] = []
+        for form in self.rules.forms:
+            outputs = form.outputs(None if form.kind in ("binary", "labels") else self.plan.levels)
+            found += [(out.name, T.DoubleType()) for out in outputs]
+            types = {"holds": T.BooleanType(), "status": T.StringType()}
+            found += [(name, types.get(what, T.DoubleType())) for what, name in form.certificate.items()]
+        found += [(EVENT, T.StringType()), (REASON, T.StringType())]
+        return [(f"n{i}", name, kind) for i, (name, kind) in enumerate(found)]
+
+    def schema(self) -> T.StructType:
+        """What comes out of Python."""
+        there = [T.StructField(each.code, each.travels_as) for each in self.carried]
+        return T.StructType([*there, *(T.StructField(code, kind) for code, _, kind in self.new())])
+
+    def __call__(self, key: tuple[Any, ...], frames: Iterable[pd.DataFrame], state: Any) -> Iterator[pd.DataFrame]:
+        parts = [frame for frame in frames if len(frame)]
+        names = list(parts[0].columns)
+        # one array of objects: a frame of few rows and many columns is slow to take apart and to put together
+        cells = np.concatenate([frame.to_numpy(dtype=object) for frame in parts])
+        reader = _Reader(self, {name: cells[:, i] for i, name in enumerate(names)}, len(cells))
+        before = bytes(state.get[0]) if state.exists else None
+        games = Games(self.rules, before)
+        with warnings.catch_warnings():
+            # nobody would see them: the columns say it
+            warnings.simplefilter("ignore")
+            answers = games.play(reader.events(key if self.keys else ()))
+        after = games.state()
+        if after != before and games.rounds:
+            state.update((after,))
+        yield self._written(answers, reader.cells)
+
+    def _written(self, answers: list[Answer], cells: Mapping[str, NDArray[Any]]) -> pd.DataFrame:
+        told = [answer for answer in answers if answer.event.given is not None or self._worth(answer)]
+        places = [answer.event.place for answer in told]
+        codes = [*(each.code for each in self.carried), *(code for code, _, _ in self.new())]
+        # all objects, as are the rows of nothing that Spark puts below
+        out = np.empty((len(told), len(codes)), dtype=object)
+        for i, each in enumerate(self.carried):
+            out[:, i] = cells[each.code][places]
+        at = len(self.carried)
+        for number, form in enumerate(self.rules.forms):
+            width = len(self.rules.shapes[number].outputs)
+            table = np.full((len(told), ANSWERS + width), np.nan)
+            for i, answer in enumerate(told):
+                if answer.round is not None:
+                    table[i] = answer.round.said[number, : ANSWERS + width]
+                    # an outcome alone says what came of it, not again what was forecast
+                    if answer.event.given is None:
+                        table[i, ANSWERS:] = np.nan
+                    if not answer.booked:
+                        table[i, MISCALIBRATION] = np.nan
+            out[:, at : at + width] = table[:, ANSWERS:]
+            certificate = {
+                "holds": [None if math.isnan(each) else each > 0.0 for each in table[:, HOLDS].tolist()],
+                "promised": table[:, PROMISED].tolist(),
+                "miscalibration": table[:, MISCALIBRATION].tolist(),
+                "status": [STATUSES[answer.status[number]] for answer in told],
+            }
+            for i, what in enumerate(form.certificate):
+                out[:, at + width + i] = certificate[what]
+            at += width + len(form.certificate)
+        out[:, at] = ["outcome" if answer.event.given is None else "forecast" for answer in told]
+        out[:, at + 1] = [answer.reason for answer in told]
+        return pd.DataFrame(out, columns=codes)
+
+    def _worth(self, answer: Answer) -> bool:
+        """Whether an outcome is told of."""
+        return self.outcomes or any(status not in (OK, SEEN) for status in answer.status)
+
+
+class _Reader:
+    """Rows as events."""
+
+    def __init__(self, machine: _Machine, cells: Mapping[str, NDArray[Any]], rows: int) -> None:
+        self.machine, self.cells, self.rows = machine, cells, rows
+        self.columns = {each.name: each for each in machine.carried}
+
+    def events(self, key: tuple[Any, ...]) -> list[Event]:
+        """The events of a series; those that cannot be read say why."""
+        machine, layout, rules = self.machine, self.machine.plan.layout, self.machine.rules
+        given = [np.column_stack([self.numbers(name) for name in form.columns]) for form in rules.forms]
+        there = np.any([(~np.isnan(each)).any(axis=1) for each in given], axis=0)
+        features = self._features()
+        times, ids = self.values(str(layout.time), _moment), self.values(machine.id, _moment_or_text)
+        outcomes = self._outcomes()
+        ends = self._bounds(key)
+        events = []
+        for row in range(self.rows):
+            # nothing but an outcome is an outcome; a row without anything is a forecast that is missing
+            y, why = outcomes[row]
+            forecast = bool(there[row]) or math.isnan(y)
+            event = Event(
+                "" if ids[row] is None else str(ids[row]),
+                math.nan if times[row] is None else times[row],
+                [each[row] for each in given] if forecast else None,
+                y,
+                features=None if features is None else {name: each[row] for name, each in features.items()},
+                order=ids[row],
+                place=row,
+            )
+            event.refused = why or self._refusal(key, event, times[row], ids[row])
+            if event.refused is None and forecast:
+                event.low, event.high, event.refused = ends(row)
+            events.append(event)
+        return events
+
+    def _refusal(self, key: tuple[Any, ...], event: Event, time: Any, id: Any) -> str | None:
+        layout = self.machine.plan.layout
+        for name, value in zip(layout.series, key, strict=True):
+            if value is None or value != value:
+                return f"expected a series in every event, got none in {name!r}"
+        if time is None or (isinstance(time, float) and not math.isfinite(time)):
+            return f"expected a time in every event, got {self._raw(str(layout.time), event.place)} in {layout.time!r}"
+        if id is None or id != id:
+            return f"expected an id in every event, got none in {self.machine.id!r}"
+        return None
+
+    def _raw(self, name: str, row: int) -> str:
+        value = self.cells[self.columns[name].code][row]
+        return "none" if value is None or value != value else short(value)
+
+    def numbers(self, name: str) -> NDArray[np.float64]:
+        """A column as floats, nan where one is missing."""
+        each = self.columns[name]
+        values = self.cells[each.code]
+        if isinstance(each.kind, (T.DoubleType, T.FloatType)):
+            return values.astype(np.float64)
+        read = _value(each.kind)
+        return np.array([math.nan if _missing(v) else float(read(v)) for v in values.tolist()], dtype=np.float64)
+
+    def values(self, name: str, reader: Callable[[T.DataType], Callable[[Any], Any]]) -> list[Any]:
+        """A column as values, None where one is missing or cannot be read."""
+        each = self.columns[name]
+        read = reader(each.kind)
+        found: list[Any] = []
+        for value in self.cells[each.code].tolist():
+            try:
+                found.append(None if _missing(value) else read(value))
+            except (OverflowError, TypeError, ValueError):
+                found.append(None)
+        return found
+
+    def _outcomes(self) -> list[tuple[float, str | None]]:
+        name, forms = self.machine.plan.layout.y, self.machine.rules.forms
+        labels = next((form.labels for form in forms if form.kind == "labels"), None)
+        if labels is None:
+            each = self.columns[name]
+            if isinstance(each.kind, (T.NumericType, T.BooleanType)):
+                return [(value, None) for value in self.numbers(name).tolist()]
+            labels = ()
+        known = {label: float(i) for i, label in enumerate(labels)}
+        found: list[tuple[float, str | None]] = []
+        for value in self.values(name, _value):
+            place = None if value is None else next((known[text] for text in _texts(value) if text in known), None)
+            why = None
+            if value is not None and place is None:
+                why = f"expected a label {', '.join(map(repr, labels))} as outcome, got {short(value)}"
+            found.append((math.nan if place is None else place, why))
+        return found
+
+    def _bounds(self, key: tuple[Any, ...]) -> Callable[[int], tuple[float, float, str | None]]:
+        """The bounds of each row, and what is wrong with them."""
+        plan = self.machine.plan
+        series: Any = [
+            _value(self.columns[name].kind)(value) if value is not None and value == value else None
+            for name, value in zip(plan.layout.series, key, strict=True)
+        ]
+        series = series[0] if len(series) == 1 else tuple(series) or None
+        sides: list[Any] = []
+        for given, name, nothing in ((plan.low, "low", -math.inf), (plan.high, "high", math.inf)):
+            if isinstance(given, str):
+                sides.append(self.numbers(given))
+            elif isinstance(given, Mapping):
+                side = given.get(series, math.nan)
+                sides.append(np.full(self.rows, nothing if side is None else float(side)))
+                if series not in given:
+                    why = f"expected {name} for every series, got none for {series!r}"
+                    return lambda row, why=why: (-math.inf, math.inf, why)  # type: ignore[misc]
+            else:
+                sides.append(np.full(self.rows, nothing if given is None else float(given)))
+        low, high = sides
+        columns = [isinstance(given, str) for given in (plan.low, plan.high)]
+
+        def of(row: int) -> tuple[float, float, str | None]:
+            a, b = float(low[row]), float(high[row])
+            for side, by_row, name in ((a, columns[0], plan.low), (b, columns[1], plan.high)):
+                if by_row and not abs(side) <= LARGEST:
+                    return a, b, f"expected a finite bound in every forecast in {name!r}, got {side}"
+            why = None if a < b else f"expected bounds with low < high, got {a:g} and {b:g}"
+            return a, b, why
+
+        return of
+
+    def _features(self) -> dict[str, list[Any]] | None:
+        """The columns that the payoff's contexts look at; all of them, if it has functions."""
+        payoff = self.machine.rules.payoff
+        if payoff is None:
+            return None
+        names = {
+            leaf.key
+            for part in payoff
+            for leaf in leaves(part.context)
+            if isinstance(leaf, Values) or (isinstance(leaf, Bins) and leaf.source == "feature")
+        }
+        if not isinstance(self.machine.plan.payoff, str):
+            names = set(self.columns)
+        return {name: self.values(name, _value) for name in sorted(names)} or None
+
+
+def _moment_or_text(kind: T.DataType) -> Callable[[Any], Any]:
+    return str if isinstance(kind, T.StringType) else _moment(kind)
+
+
+def _missing(value: Any) -> bool:
+    return value is None or value != value or value is pd.NA
