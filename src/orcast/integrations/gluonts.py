@@ -22,17 +22,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-try:
+from orcast.integrations._extra import needs
+
+with needs("gluonts", "gluonts", "pandas"):
+    import pandas as pd  # type: ignore[import-untyped]
+
     with warnings.catch_warnings():
         # which reader of JSON it has found is its own affair
         warnings.filterwarnings("ignore", message="Using `json`-module")
         from gluonts.model.forecast import QuantileForecast, SampleForecast  # type: ignore[import-untyped]
         from gluonts.model.predictor import Predictor  # type: ignore[import-untyped]
-except ModuleNotFoundError as missing:
-    if (missing.name or "").partition(".")[0] != "gluonts":
-        raise
-    raise ImportError("expected the extra orcast[gluonts] to be installed, got no gluonts") from None
-import pandas as pd  # type: ignore[import-untyped]
 
 from orcast import storage
 from orcast.adapters import Ensemble, Normal, Quantiles

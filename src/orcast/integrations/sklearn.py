@@ -25,7 +25,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-try:
+from orcast.integrations._extra import needs
+
+with needs("sklearn", "sklearn"):
     from sklearn.base import (  # type: ignore[import-untyped]
         BaseEstimator,
         ClassifierMixin,
@@ -45,10 +47,6 @@ try:
         column_or_1d,
         validate_data,
     )
-except ModuleNotFoundError as missing:
-    if (missing.name or "").partition(".")[0] != "sklearn":
-        raise
-    raise ImportError("expected the extra orcast[sklearn] to be installed, got no sklearn") from None
 
 from orcast.adapters import Quantiles
 from orcast.checks import short

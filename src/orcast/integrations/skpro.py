@@ -16,16 +16,14 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-import pandas as pd  # type: ignore[import-untyped]
 from numpy.typing import ArrayLike, NDArray
 
-try:
+from orcast.integrations._extra import needs
+
+with needs("sktime", "pandas", "skpro"):
+    import pandas as pd  # type: ignore[import-untyped]
     from skpro.distributions.base import BaseDistribution  # type: ignore[import-untyped]
     from skpro.regression.base import BaseProbaRegressor  # type: ignore[import-untyped]
-except ModuleNotFoundError as missing:
-    if (missing.name or "").partition(".")[0] != "skpro":
-        raise
-    raise ImportError("expected the extra orcast[sktime] to be installed, got no skpro") from None
 
 from orcast.checks import short
 from orcast.forecasts import Forecast

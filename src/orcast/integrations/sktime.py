@@ -19,15 +19,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd  # type: ignore[import-untyped]
 from numpy.typing import ArrayLike, NDArray
 
-try:
+from orcast.integrations._extra import needs
+
+with needs("sktime", "pandas", "sktime"):
+    import pandas as pd  # type: ignore[import-untyped]
     from sktime.forecasting.base import BaseForecaster, ForecastingHorizon  # type: ignore[import-untyped]
-except ModuleNotFoundError as missing:
-    if (missing.name or "").partition(".")[0] != "sktime":
-        raise
-    raise ImportError("expected the extra orcast[sktime] to be installed, got no sktime") from None
 
 from orcast.adapters import Quantiles, expert_row
 from orcast.checks import short

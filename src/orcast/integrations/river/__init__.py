@@ -9,18 +9,12 @@ was asked for the same features ``x``, however long ago; where there is none it 
 Forecasts that are never learnt from are given up (:class:`Recalibrated` says when).
 """
 
-try:
-    import river
-except ModuleNotFoundError as missing:
-    if (missing.name or "").partition(".")[0] != "river":
-        raise
-    raise ImportError("expected the extra orcast[river] to be installed, got no river") from None
+from orcast.integrations._extra import needs
 
-from orcast.integrations.river.classifier import RecalibratedClassifier
-from orcast.integrations.river.distribution import ForecastDistribution
-from orcast.integrations.river.forecaster import RecalibratedForecaster
-from orcast.integrations.river.regressor import Recalibrated
+with needs("river", "river"):
+    from orcast.integrations.river.classifier import RecalibratedClassifier
+    from orcast.integrations.river.distribution import ForecastDistribution
+    from orcast.integrations.river.forecaster import RecalibratedForecaster
+    from orcast.integrations.river.regressor import Recalibrated
 
 __all__ = ["ForecastDistribution", "Recalibrated", "RecalibratedClassifier", "RecalibratedForecaster"]
-
-del river

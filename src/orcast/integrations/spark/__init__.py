@@ -8,14 +8,12 @@ Every executor needs orcast in the Python that its tasks run in.
 
 from __future__ import annotations
 
-try:
+from orcast.integrations._extra import needs
+
+with needs("spark", "pandas", "pyarrow", "pyspark"):
     import pandas  # type: ignore[import-untyped]  # noqa: F401
     import pyarrow  # type: ignore[import-untyped]  # noqa: F401
     import pyspark  # noqa: F401
-except ModuleNotFoundError as missing:
-    if (missing.name or "").partition(".")[0] not in ("pandas", "pyarrow", "pyspark"):
-        raise
-    raise ImportError(f"expected the extra orcast[spark] to be installed, got no {missing.name}") from None
 
 from orcast.integrations.spark.batch import recalibrate
 from orcast.integrations.spark.stream import recalibrate_stream
