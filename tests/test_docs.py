@@ -11,12 +11,16 @@ from types import ModuleType
 
 import pytest
 
+import orcast as oc
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [p for p in [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))] if p.exists()]
 # A block of code, and what it prints if a block of text follows at once.
 BLOCK = re.compile(r"^```python[^\n]*\n(.*?)^```[ \t]*$(?:\n\n?^```text\n(.*?)^```[ \t]*$)?", re.DOTALL | re.MULTILINE)
 # Links to files of this repository, without what follows a #.
 LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)#\s]+)")
+# Public names, in code or in the text.
+NAME = re.compile(r"(?<![\w.`/])`?oc\.([A-Za-z_]+(?:\.[a-z_]+)*)")
 
 
 def blocks(text: str) -> list[tuple[int, str, str | None]]:
@@ -68,3 +72,11 @@ def test_the_table_of_the_readme_is_what_its_command_prints() -> None:
 def test_links_lead_somewhere(page: Path) -> None:
     for target in LINK.findall(page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), f"{page.relative_to(ROOT)} links to {target}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_names_that_are_mentioned_exist(page: Path) -> None:
+    for path in NAME.findall(page.read_text(encoding="utf-8")):
+        at: object = oc
+        for name in path.split("."):
+            at = getattr(at, name)

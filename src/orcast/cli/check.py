@@ -18,7 +18,7 @@ EXAMPLES = """\
   orcast check cv.parquet --report cv.html     with pictures
   orcast check wind.csv --y power --low 0 --high 36000
   zcat old.csv.gz | orcast check -
-  orcast check cv.csv --fail || mail-someone   for a schedule: exits with 1 if something is clearly wrong
+  orcast check cv.csv --fail                   for a schedule: exits with 1 if something is clearly wrong
 """
 
 

@@ -248,7 +248,8 @@ def _on_width(evidence: Evidence) -> list[str]:
 
 
 def _on_error(evidence: Evidence) -> str:
-    name = "QCE" if evidence.kind == "quantiles" else "ECE"
+    levels = evidence.levels.size
+    name = f"QCE, {levels} level{'s' if levels > 1 else ''}" if evidence.kind == "quantiles" else "ECE"
     limit = limit_of(evidence, evidence.sides[-1])
     then = "" if evidence.after is None else f", after recalibration {_small(error(evidence, 'after'))}"
     return (
@@ -293,9 +294,13 @@ def _on_promise(evidence: Evidence) -> list[str]:
         broken = int(np.count_nonzero(happened > promised * (1.0 + 1e-9)))
         alone = len(evidence.names) == 1 and not evidence.overlap
         if promised.size and not broken:
-            last = np.unique(evidence.series[there][::-1], return_index=True)[1]
-            end, reached = (float(np.median(values[::-1][last])) for values in (promised, happened))
+            series = evidence.series[there]
+            # each step ahead has a promise of its own: that of the last row would be that of the furthest
+            order = np.lexsort((promised, series)) if evidence.overlap else np.arange(series.size)[::-1]
+            last = order[np.unique(series[order], return_index=True)[1]]
+            end, reached = (float(np.median(values[last])) for values in (promised, happened))
             which = "the miscalibration" if alone else "the miscalibration of a series (the median of them)"
+            which += ", at the step ahead with the tightest promise," if evidence.overlap else ""
             told = f"in the end {which} was {reached:.4f}, at most {end:.4f} was promised"
             lines.append(f"The promise held after every outcome: {told}.")
             if end >= 0.3:
