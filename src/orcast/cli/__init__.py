@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from orcast.cli import bench, check, completion, recalibrate, reproduce, stream
-from orcast.cli.common import Examples, say
+from orcast.cli.common import Examples, as_options, say
 from orcast.cli.reproduce import MARK, _seen_from, write_page
 
 __all__ = ["MARK", "_seen_from", "main", "parser", "write_page"]
@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # what does not say what was expected is a fault of ours: its trace is wanted
         if not isinstance(reason, (OSError, ImportError)) and not str(reason).startswith("expected "):
             raise
-        say(str(reason))
+        say(as_options(str(reason)))
         return 2
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,6 +12,9 @@ from typing import Any
 # What a shell should complete: names of files.
 FILES = {"bash": "_shtab_compgen_files", "zsh": "_files", "tcsh": "f"}
 FOLDERS = {"bash": "_shtab_compgen_dirs", "zsh": "_files -/", "tcsh": "d"}
+
+# Options of the command that are options of the library too.
+OPTIONS = "y|model|series|time|cutoff|horizon|low|high|levels|outside|state"
 
 # What argparse calls the list of parts; its own type is not public.
 Parts = Any
@@ -39,6 +43,25 @@ def file(parser: Any, *names: str, folder: bool = False, **options: Any) -> None
 def say(text: str) -> None:
     """A sentence on stderr."""
     print(f"orcast: {text}", file=sys.stderr, flush=True)
+
+
+def as_options(text: str) -> str:
+    """A sentence of the library's, with what it asks for as it is written on the command line.
+
+    >>> as_options("model={'tree': {0.05: 'lower', 0.95: 'upper'}}, settles it (outside='clip' clips it)")
+    '--model tree:0.05=lower,0.95=upper, settles it (--outside clip clips it)'
+    >>> as_options("expected y= to name a column, or low=0, got 'y=2' (replay=True plays it anew)")
+    "expected --y to name a column, or low=0, got 'y=2' (--replay plays it anew)"
+    """
+
+    def model(found: re.Match[str]) -> str:
+        parts = re.sub(r"([\w.]+): '([^']*)'", r"\1=\2", found[2]).replace(", ", ",")
+        return f"--model {found[1]}:{parts}"
+
+    text = re.sub(r"(?<![\w'-])model=\{'([^']*)': \{([^}]*)\}\}", model, text)
+    text = re.sub(rf"(?<![\w'-])({OPTIONS})='([^']*)'", r"--\1 \2", text)
+    text = re.sub(rf"(?<![\w'-])({OPTIONS})=(?![\w'\"{{\[(])", r"--\1", text)
+    return text.replace("replay=True", "--replay")
 
 
 def say_if_compiling() -> None:

@@ -22,9 +22,7 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
     """Options that name columns."""
     group = parser.add_argument_group("columns", description=COLUMNS)
     group.add_argument("--y", metavar="COLUMN", help="the outcomes; empty where they are not known yet")
-    group.add_argument(
-        "--model", metavar="NAME", action="append", help="a model to look at; may be given several times"
-    )
+    group.add_argument("--model", metavar="NAME", action="append", help=MODEL)
     group.add_argument(
         "--series", metavar="COLUMN", action="append", help="names of the series; may be given several times"
     )

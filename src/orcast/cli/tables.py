@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from orcast.checks import short
-from orcast.cli.common import need
+from orcast.cli.common import as_options, need
 
 if TYPE_CHECKING:
     import polars as pl
@@ -27,9 +27,6 @@ MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None"]
 SEPARATORS = {".csv": None, ".tsv": "\t", ".txt": None}
 PARQUET = (".parquet", ".pq")
 MAGIC = b"PAR1"
-# Options that functions of the library call by name, and what the command calls them.
-OPTIONS = re.compile(r"(?<![\w-])(y|model|series|time|cutoff|horizon|low|high|levels)=(?![\w'\"{\[(])")
-CALLED = {"outside='clip' clips it": "--outside clip moves it to the bound", "replay=True": "--replay"}
 
 
 @dataclass(frozen=True)
@@ -67,9 +64,7 @@ class Table:
 
     def spoken(self, text: str) -> str:
         """A sentence of the library as the command says it: rows as in the file, options as on the command line."""
-        for ours, theirs in CALLED.items():
-            text = text.replace(ours, theirs)
-        return OPTIONS.sub(r"--\1", self.located(text))
+        return as_options(self.located(text))
 
     def stray(self, complaint: str) -> str | None:
         """If a complaint is about a column of text that could be numbers: where it is not."""
