@@ -36,7 +36,7 @@ $(PANDAS)/.ready: pyproject.toml constraints.txt
 	@echo "setting up $(PANDAS) (half a minute, once)"
 	@test -x $(PANDAS)/bin/python || $(PYTHON) -m venv $(PANDAS)
 	@grep -v '^pandas==' constraints.txt > $(PANDAS)/constraints.txt
-	@$(PANDAS)/bin/python $(INSTALL) -c $(PANDAS)/constraints.txt "pandas>=3" pytest hypothesis scoringrules -e ".[cli,demo]"
+	@$(PANDAS)/bin/python $(INSTALL) -c $(PANDAS)/constraints.txt "pandas>=3" pytest pytest-xdist hypothesis scoringrules -e ".[cli,demo]"
 	@touch $@
 
 # numba's cache does not see that a kernel in another file has changed
@@ -54,7 +54,7 @@ test-all: lint types $(KERNELS)  ## the gate and the slow tests, with more rando
 	@$(BIN)/python -m pytest -q -m "" --hypothesis-profile=thorough $(CORES)
 
 test-pandas3: $(PANDAS)/.ready $(KERNELS)  ## what touches data frames, with pandas 3
-	@$(PANDAS)/bin/python -m pytest -q $(FRAMES)
+	@$(PANDAS)/bin/python -m pytest -q $(CORES) $(FRAMES)
 
 bench: $(READY) $(KERNELS)  ## benchmarks: ratios from one run
 	@$(BIN)/python -m benchmarks
