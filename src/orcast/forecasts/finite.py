@@ -486,7 +486,11 @@ class PointsForecast(FiniteForecast):
     def __init__(
         self, space: FiniteSpace | Mapping[str, Any], mass: ArrayLike, certificate: Certificate | None = None
     ) -> None:
-        self.space = space if isinstance(space, FiniteSpace) else _own_space(space, Points)
+        # a space of one's own has no forecasts of its own
+        if isinstance(space, FiniteSpace) and type(space) not in _CLASSES:
+            self.space = space
+        else:
+            self.space = _own_space(space, Points)
         self.mass = frozen(as_masses(mass, self.space.cells))
         self.certificate, self._why = certificate, None
 
