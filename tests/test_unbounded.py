@@ -177,3 +177,16 @@ def test_a_line_is_symmetric() -> None:
         y = 3 + np.sin(t) + 0.4 * rng.normal()
         plain.update(y)
         mirrored.update(-y)
+
+
+@pytest.mark.parametrize("space", [oc.Line(), oc.HalfLine(0)], ids=str)
+@pytest.mark.parametrize("sd", [1e-299, 1e-305, 1e-310, 5e-324], ids=str)
+def test_a_spread_without_a_reciprocal_is_none(space: oc.Line, sd: float) -> None:
+    game = oc.Recalibrator(space)
+    for y in (50.0, 3.0, 60.0, 50.0, 0.0):
+        p = game.predict(oc.Normal(0.0, sd))
+        assert np.isfinite(p.mean())
+        assert p.certificate is not None
+        assert p.certificate.holds
+        game.update(y)
+    assert all(np.isfinite(array).all() for array in engine_of(game).arrays().values())

@@ -44,8 +44,9 @@ ACCEPTED = (
 REACH = 10.0
 # Quantiles that cross by less are rounded, not crossed.
 ROUNDING = 1e-9
-# Quantiles of a quantity without bounds are not told apart beyond this.
-LARGEST = 1e100
+# Quantiles of a quantity without bounds are not told apart beyond this, nor from 0 below this: differences of smaller
+# numbers have no reciprocal.
+LARGEST, SMALLEST = 1e100, 1e-300
 
 
 def _numbers(values: object, what: str) -> Array:
@@ -286,7 +287,7 @@ def expert_quantiles(forecast: object, space: OrderedSpace) -> tuple[Array, bool
         with np.errstate(over="ignore"):  # beyond any bound is beyond
             q = forecast.at_scores(space.scores)
         crossed = isinstance(forecast, Quantiles) and forecast.crossed
-        return np.maximum.accumulate(_within_reach(q, space)), crossed
+        return np.maximum.accumulate(within_reach(q, space)), crossed
     if isinstance(forecast, Forecast):
         q = forecast.quantile(space.levels)
     elif callable(getattr(forecast, "ppf", None)):
@@ -297,7 +298,7 @@ def expert_quantiles(forecast: object, space: OrderedSpace) -> tuple[Array, bool
         raise TypeError(f"expected {ACCEPTED}, got {short(forecast)}")
     if np.isnan(q).any():
         raise ValueError("expected a forecast with quantiles that are numbers, got nan")
-    q = _within_reach(q, space)
+    q = within_reach(q, space)
     size = space.high - space.low
     if not math.isfinite(size):
         size = float(q.max() - q.min())
@@ -356,14 +357,16 @@ def expert_table(levels: ArrayLike, table: ArrayLike, space: OrderedSpace) -> tu
     if crossed:
         rows = np.sort(rows, axis=1)
     q = _along_scores(space.scores, normal_scores(first.levels), rows)
-    return np.maximum.accumulate(_within_reach(q, space), axis=1), crossed
+    return np.maximum.accumulate(within_reach(q, space), axis=1), crossed
 
 
-def _within_reach(q: Array, space: OrderedSpace) -> Array:
-    """What lies beyond the bounds still tells of shape and scale, but not to infinity."""
+def within_reach(q: Array, space: OrderedSpace) -> Array:
+    """What lies beyond the bounds still tells of shape and scale, but not to infinity; nor is anything so near to 0."""
     size = space.high - space.low
     if not math.isfinite(size):
-        return np.minimum(np.maximum(q, -LARGEST), LARGEST)
+        q = np.minimum(np.maximum(q, -LARGEST), LARGEST)
+        tiny = np.abs(q) < SMALLEST
+        return np.where(tiny, 0.0, q) if tiny.any() else q
     return np.minimum(np.maximum(q, space.low - REACH * size), space.high + REACH * size)
 
 

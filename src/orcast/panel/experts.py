@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.adapters import _within_reach, expert_table
+from orcast.adapters import expert_table, within_reach
 from orcast.spaces import Binary, Interval, Labels, OrderedSpace, Space
 
 Array = NDArray[np.float64]
@@ -105,7 +105,7 @@ def expert_rows(shape: Shape, space: Any, given: Array, shift: Array, scale: Arr
 def normal_rows(mean: Array, sd: Array, space: OrderedSpace) -> Array:
     """Quantiles of many Gaussians."""
     q = mean[:, None] + sd[:, None] * space.scores
-    return np.maximum.accumulate(_within_reach(q, space), axis=1)
+    return np.maximum.accumulate(within_reach(q, space), axis=1)
 
 
 def _member_rows(members: Array, space: OrderedSpace) -> Array:
@@ -116,7 +116,7 @@ def _member_rows(members: Array, space: OrderedSpace) -> Array:
     for count in np.unique(counts).tolist():
         at = counts == count
         if count == 1:
-            rows[at] = _within_reach(np.broadcast_to(ordered[at, :1], (int(at.sum()), len(space.levels))), space)
+            rows[at] = within_reach(np.broadcast_to(ordered[at, :1], (int(at.sum()), len(space.levels))), space)
         else:
             rows[at] = expert_table((np.arange(count) + 0.5) / count, ordered[at, :count], space)[0]
     return rows
