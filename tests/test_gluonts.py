@@ -156,6 +156,67 @@ def test_missing_outcomes() -> None:
     assert [recal.guarantee("A", step=k).rounds for k in (1, 2, 3)] == [1, 0, 1]
 
 
+def test_a_gap_in_the_index_is_a_missing_outcome() -> None:
+    y = pd.Series(outcomes(), pd.period_range(START, periods=60, freq="h"))
+    gaps = y[y.index.hour % 5 > 1]
+    one, other = ForecastRecalibrator(), ForecastRecalibrator()
+    for t in range(20, 50):
+        one.update(gaps[gaps.index < START + t], item_id="A")
+        other.update(y.where(y.index.isin(gaps.index))[:t], item_id="A")
+        assert same(one.predict(quantiles(t)), other.predict(quantiles(t))) or (START + t - 1) not in gaps.index
+    for recal in (one, other):
+        recal.update(gaps, item_id="A")
+    assert one.pending == other.pending == 0
+    assert one.guarantee("A", step=2) == other.guarantee("A", step=2)
+    before = ForecastRecalibrator()
+    before.predict(quantiles(20))
+    before.update(y[25:], item_id="A")  # what came before it begins may still come
+    assert before.pending == 3
+
+
+def test_a_series_out_of_step_is_refused() -> None:
+    odd, recal = pd.Period("2026-01-01 01:00", "2h"), ForecastRecalibrator()
+    recal.predict(quantiles(0, start=odd))
+    even = pd.Series(outcomes()[:20], pd.date_range("2026-01-01", periods=20, freq="2h"))
+    with pytest.raises(ValueError, match="in step with its forecasts"):
+        recal.update(even, item_id="A")
+    with pytest.raises(ValueError, match="in step with its forecasts"):
+        recalibrate([quantiles(0, start=odd)], {"A": even})
+    recal.update(pd.Series(even.to_numpy(), even.index + pd.Timedelta(hours=1)), item_id="A")
+    assert recal.pending == 0
+
+
+def test_a_bound_in_32_bits_is_the_bound() -> None:
+    for low, high in ((0.0, 16.2), (-16.2, 1.0), (0.3, 1.1)):
+        recal = ForecastRecalibrator(low, high)
+        ends = np.array([low, high], dtype=np.float32)
+        middle = (low + high) / 2
+        recal.predict(QuantileForecast(np.array([[middle - 0.1] * 2, [middle + 0.1] * 2]), START, ["0.1", "0.9"], "A"))
+        recal.update(entry(ends))
+        assert recal.pending == 0
+        recalibrate([quantiles(0, 2)], {"A": pd.Series(ends, pd.period_range(START, periods=2))}, low, high)
+        recal.predict(quantiles(2, 1))
+        with pytest.raises(ValueError, match=SENTENCE):
+            recal.update(entry([*ends, np.float32(high + 1e-3)]))
+
+
+def test_outcomes_before_any_forecast() -> None:
+    """They are read, whatever their frequency, and nothing waits for them."""
+    dates = pd.to_datetime(["2026-01-01", "2026-01-05"])
+    for series in (pd.Series([1.0, 2.0], dates), entry([1.0, 2.0], start=dates[0]), entry([1.0], start="2026-01-01")):
+        recal = ForecastRecalibrator()
+        recal.update(series, item_id="A")
+        recal.predict(quantiles(20, item_id="B"))
+        recal.update(entry(outcomes()[:20]))  # of an item that will be forecast from there on
+        assert recal.items == ("B",)
+
+
+def test_a_doubled_time_is_named() -> None:
+    hours = pd.period_range(START, periods=6, freq="h")[[0, 1, 4, 4, 5]]
+    with pytest.raises(ValueError, match="two for 2026-01-01 04:00"):
+        ForecastRecalibrator().update(pd.Series(np.zeros(5), hours), item_id="A")
+
+
 def test_steps_without_a_forecast_come_back_as_they_were() -> None:
     recal = ForecastRecalibrator()
     given = quantiles(20, 3)
@@ -359,6 +420,55 @@ def test_a_predictor_refuses_what_would_look_ahead() -> None:
         RecalibratedPredictor(naive(), oc.Recalibrator())
 
 
+class Ahead(Predictor):  # type: ignore[misc]
+    """Forecasts that start some periods after the last outcome."""
+
+    def predict(self, dataset: Any, **kwargs: Any) -> Any:
+        for each in dataset:
+            yield quantiles(len(each["target"]) + self.lead_time, self.prediction_length, each.get("item_id"))
+
+
+def test_a_lead_time_is_not_looked_into() -> None:
+    """A forecast from t on knew the outcomes before t - lead only, in a backtest as in the loop."""
+    y, lead, h = outcomes(), 3, 2
+    index = pd.period_range(START, periods=60, freq="h")
+    forecasts = [quantiles(t + lead, h) for t in range(10, 50)]
+    after = recalibrate(forecasts, {"A": pd.Series(y, index)}, lead_time=lead)
+    for when in (20, 21, 35):
+        z = y.copy()
+        z[when] += 30.0
+        moved = recalibrate(forecasts, {"A": pd.Series(z, index)}, lead_time=lead)
+        assert [same(a, b) for a, b in zip(after, moved, strict=True)] == [t <= when for t in range(10, 50)]
+    predictor = RecalibratedPredictor(Ahead(h, lead))
+    assert predictor.recalibrator.lead_time == lead
+    assert all(map(same, rolling(predictor, y, 10, 50), after))
+    with pytest.raises(ValueError, match="lead_time=3, as the predictor"):
+        RecalibratedPredictor(Ahead(h, lead), ForecastRecalibrator())
+    recal = ForecastRecalibrator(lead_time=lead)
+    recal.predict(quantiles(20, 1))
+    recal.update(entry(y[:21]))
+    with pytest.raises(ValueError, match=r"order of time.*lead_time=3"):
+        recal.predict(quantiles(23))
+    recal.predict(quantiles(24))
+
+
+def test_series_without_item_id_are_not_mixed() -> None:
+    y, z = outcomes(0), outcomes(1)
+    dataset = [entry(y[:30], None), entry(z[:33], None)]
+    predictor = RecalibratedPredictor(naive())
+    with pytest.raises(ValueError, match=r"item_id in each entry"):
+        list(predictor.predict(dataset))
+    assert predictor.recalibrator.guarantee().rounds == 0
+    with pytest.raises(ValueError, match=r"item_id in each entry"):  # nothing in common
+        list(RecalibratedPredictor(naive()).predict([entry(y[:30], None), entry(y[:30], None, START + 50)]))
+    windows = [entry(y[: t + 1], None) if t % 2 else entry(y[5 : t + 1], None, START + 5) for t in range(30, 50)]
+    list(predictor.predict(windows))  # of one series, with as much of the past as it likes
+    assert predictor.recalibrator.guarantee().rounds == 20
+    whole = pd.Series(y, pd.period_range(START, periods=60, freq="h"))
+    with pytest.raises(ValueError, match="item_id of its own"):
+        recalibrate([quantiles(30, item_id=None), quantiles(33, item_id=None)], [whole, whole + 900.0])
+
+
 # --- files
 
 
@@ -423,6 +533,13 @@ def refused() -> dict[str, Any]:
         "vectors": lambda r: r.update(entry(np.zeros((2, 3)))),
         "numbers": lambda r: r.update([1.0, 2.0], item_id="A"),
         "an index of numbers": lambda r: r.update(pd.Series(y), item_id="A"),
+        "times of a zone": lambda r: r.update(pd.Series(y, index.to_timestamp().tz_localize("UTC")), item_id="A"),
+        "a start in a zone": lambda r: r.update(entry(y, start=pd.Timestamp("2026-01-01", tz="Europe/Berlin"))),
+        "outcomes of no item": lambda r: r.update(pd.Series(y, index)),
+        "outcomes of an unknown item": lambda r: r.update(entry(y, "a")),
+        "two series of an item": lambda r: r.replay(
+            [quantiles(40), quantiles(41)], [pd.Series(y, index), pd.Series(y + 1, index)]
+        ),
         "two outcomes for a time": lambda r: r.update(pd.Series(y[:2], index[[3, 3]]), item_id="A"),
         "an outcome outside": lambda r: r.update(entry([*y[:30], 50.0, 101.0])),
         "an earlier start in a backtest": lambda r: r.replay(
@@ -466,7 +583,8 @@ def test_a_context_that_refuses_a_step_leaves_the_steps_before_it_alone(tmp_path
 
 
 def test_options_are_checked() -> None:
-    for options in ({"high": 3}, {"low": 5, "high": 5}, {"low": 0, "space": oc.Line()}, {"space": oc.Binary()},
+    for options in ({"high": 3}, {"lead_time": -1}, {"lead_time": 0.5},
+                    {"low": 5, "high": 5}, {"low": 0, "space": oc.Line()}, {"space": oc.Binary()},
                     {"quantiles": [0.0]}, {"window": 0}, {"outside": "maybe"}, {"memory": 0}):  # fmt: skip
         with pytest.raises((ValueError, TypeError), match=SENTENCE):
             ForecastRecalibrator(**options)

@@ -1,5 +1,6 @@
 """Nixtla: frames of the real library, the same numbers as by hand, days one by one, nothing known too early."""
 
+import copy
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -340,6 +341,208 @@ def test_a_call_that_is_refused_leaves_the_state_alone(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="one row of series 'A'"):
         recalibrate(pd.concat([window, window.head(1)]), state=path)
     assert path.read_bytes() == before
+
+
+# --- windows with rows left out
+
+
+def calendar(kind: str, count: int) -> Any:
+    freq = {"months": "ME", "business days": "B", "hours of a zone": "h", "days of a zone": "D"}.get(kind, "D")
+    zone = "Europe/Berlin" if "zone" in kind else None
+    return pd.date_range("2026-03-20", periods=count, freq=freq, tz=zone)
+
+
+def windows(kind: str = "days", count: int = 40, h: int = 5, step: int = 1, seed: int = 0) -> pd.DataFrame:
+    """Whole windows of two series, the later steps wider; the last has no outcomes."""
+    rng, day = np.random.default_rng(seed), calendar(kind, count + h)
+    parts = []
+    for name in "AB":
+        y = np.append(rng.normal(52, 10, count), np.full(h, np.nan))
+        for t in range((count - 1) % step, count, step):
+            parts.append(pd.DataFrame({"unique_id": name, "ds": day[t + 1 : t + 1 + h], "cutoff": day[t]}))
+            parts[-1]["y"], parts[-1]["h"] = y[t + 1 : t + 1 + h], np.arange(1, h + 1)
+    return _said(pd.concat(parts, ignore_index=True))
+
+
+def _said(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.assign(**{"ETS": 50.0, "ETS-lo-90": 50.0 - frame["h"], "ETS-hi-90": 50.0 + frame["h"]})
+
+
+def today(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The last window, without its cutoff, and those before it, as far as their outcomes are known."""
+    last = frame["cutoff"] == frame["cutoff"].max()
+    return frame[last].drop(columns=["cutoff", "y"]), frame[~last & frame["y"].notna()]
+
+
+def without(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.drop(columns="h")
+
+
+KINDS = ["days", "months", "business days", "hours of a zone", "days of a zone"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("step", [1, 5])
+def test_the_step_is_not_the_place_among_the_rows_that_are_left(kind: str, step: int) -> None:
+    """Rows are missing in the history: the same numbers as with a column that says the step, or a sentence."""
+    forecasts, past = today(windows(kind, count=400 if "hours" in kind else 60, step=step))
+    gone = np.random.default_rng(1).random(len(past)) < 0.15
+    gone |= past["ds"].isin(past["ds"].unique()[::11])
+    expected = recalibrate(forecasts, past[~gone])
+    if kind == "business days":
+        with pytest.raises(ValueError, match="a column 'h' with the step ahead"):
+            recalibrate(without(forecasts), without(past[~gone]))
+    else:
+        after = recalibrate(without(forecasts), without(past[~gone]))
+        pd.testing.assert_frame_equal(after, without(expected))
+    whole = past.groupby(["unique_id", "cutoff"])["h"].transform("size") == 5
+    pd.testing.assert_frame_equal(
+        recalibrate(without(forecasts), without(past[whole])), without(recalibrate(forecasts, past[whole]))
+    )
+
+
+@given(st.sampled_from(KINDS), st.integers(1, 6), st.integers(1, 7), st.data())
+@settings(max_examples=40)
+def test_no_row_meets_the_game_of_another_step(kind: str, h: int, step: int, draw: st.DataObject) -> None:
+    """Whatever is left of a backtest: the numbers are those of the steps, or it is refused."""
+    frame = windows(kind, count=20, h=h, step=step)
+    whole = frame["cutoff"].isin(draw.draw(st.lists(st.sampled_from(sorted(frame["cutoff"].unique())), min_size=1)))
+    seed = draw.draw(st.integers(0, 10**6))
+    kept = frame[whole | (np.random.default_rng(seed).random(len(frame)) < 0.6)]
+    try:
+        after = recalibrate(without(kept))
+    except ValueError as reason:
+        assert "with the step ahead, in both frames" in str(reason)  # noqa: PT017
+        assert kind == "business days" or h == 1 or len(kept) < len(frame)
+        return
+    pd.testing.assert_frame_equal(after, without(recalibrate(kept)))
+
+
+def test_forecasts_with_rows_left_out() -> None:
+    forecasts, past = today(windows())
+    whole = recalibrate(without(forecasts), without(past))
+    for steps in ([1], [1, 2, 3], [1, 3], [1, 4, 5]):
+        rows = forecasts["h"].isin(steps)
+        pd.testing.assert_frame_equal(recalibrate(without(forecasts[rows]), without(past)), whole[rows])
+    rows = forecasts["h"] == 5
+    with pytest.raises(ValueError, match="a column 'cutoff' with the time that they were made at"):
+        recalibrate(without(forecasts[rows]), without(past))
+    made = without(forecasts[rows]).assign(cutoff=past["ds"].max())
+    pd.testing.assert_frame_equal(recalibrate(made, without(past)).drop(columns="cutoff"), whole[rows])
+    state = oc.PanelState()
+    recalibrate(without(forecasts), without(past), state=state)
+    with pytest.raises(ValueError, match="a column 'cutoff'"):  # times that wait are not known
+        recalibrate(without(forecasts[rows]), state=state)
+    with pytest.raises(ValueError, match="with the step ahead"):  # later steps only in the history
+        recalibrate(without(forecasts), without(past[past["h"] > 2]))
+    with pytest.raises(ValueError, match="'h' of the steps in history"):
+        recalibrate(forecasts, without(past))
+
+
+def test_an_older_history_is_one_of_whole_windows() -> None:
+    """Forecasts that begin long after the history have their steps by their places, if all are there."""
+    for kind in KINDS:
+        forecasts, past = today(windows(kind, count=60))
+        past = past[past["ds"] <= past["ds"].unique()[-9]]
+        after = recalibrate(without(forecasts), without(past))
+        pd.testing.assert_frame_equal(after, without(recalibrate(forecasts, past)))
+        with pytest.raises(ValueError, match="a column 'cutoff'"):
+            recalibrate(without(forecasts[forecasts["h"] < 4]), without(past))
+
+
+def test_days_one_by_one_with_rows_left_out() -> None:
+    """A state goes on, with the step in a column or by the times alone, with bounds of rows and with contexts."""
+    frame = windows(count=24).assign(least=-500.0, most=500.0, weekday="M")
+    payoff = oc.QuantileCalibration(context=oc.by("weekday", values="MT"))
+    frame = frame[np.random.default_rng(0).random(len(frame)) < 0.8]
+    frame = frame[frame.groupby(["unique_id", "cutoff"])["h"].transform("min") == 1]
+    days = sorted(frame["cutoff"].unique())
+    for options in ({"low": "least", "high": "most", "model": "ETS"}, {"payoff": payoff, "model": "ETS"}):
+        said, told = oc.PanelState(), oc.PanelState()
+        for number in range(12, len(days)):
+            early, window, known = split(frame, days[number])
+            known = known.drop_duplicates(["unique_id", "ds"])
+            one = recalibrate(window, early if number == 12 else known, state=said, **options)
+            early, window, known = (each.drop(columns="h", errors="ignore") for each in (early, window, known))
+            other = recalibrate(window, early if number == 12 else known, state=told, **options)
+            pd.testing.assert_frame_equal(without(one), other)
+        assert said.pending == told.pending
+
+
+def test_a_second_run_of_a_day_is_no_second_forecast() -> None:
+    """The first run had an older history, or none: the forecasts are the same."""
+    for kind in KINDS:
+        forecasts, past = today(windows(kind))
+        known = past[["unique_id", "ds", "y"]].drop_duplicates()
+        stale = past[past["ds"] <= past["ds"].unique()[-9]]
+        for first in (stale, past):
+            once, twice = oc.PanelState(), oc.PanelState()
+            recalibrate(without(forecasts), without(first), state=once)
+            for history in (without(first), known, None, known):
+                recalibrate(without(forecasts), history, state=twice)
+            assert (len(twice), twice.pending) == (len(once), once.pending)
+
+
+# --- what is left alone is said
+
+
+def test_points_beside_intervals_are_named() -> None:
+    frame = panel().assign(DLinear=49.0)
+    early, window, known = split(frame, sorted(frame["cutoff"].unique())[30])
+    with pytest.warns(UserWarning, match=r"left alone: 'DLinear' \(model=\['ETS', 'DLinear'\]"):
+        after = recalibrate(window, early)
+    assert "DLinear-lo-80" not in after
+    assert "DLinear-lo-80" in recalibrate(window, early, model=["ETS", "DLinear"])
+    state = oc.PanelState()
+    recalibrate(window, early.drop(columns="DLinear"), state=state)  # not a model of the history
+    recalibrate(window, known.assign(DLinear=3.0), state=state)  # what the models know
+    with pytest.warns(UserWarning, match="left alone: 'DLinear'"):
+        recalibrate(window, known, state=state)
+    recalibrate(window.assign(DLinear=-900.0), early.assign(DLinear=-900.0), low="DLinear")
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -1e101])
+def test_rows_that_come_back_as_they_were_are_named(value: float) -> None:
+    frame = panel()
+    early, window, _ = split(frame, sorted(frame["cutoff"].unique())[30])
+    window = window.reset_index(drop=True)
+    window.loc[[1, 4], "ETS-lo-90"] = value
+    with pytest.warns(UserWarning, match="left as they are, in 2 rows: 1, 4$") as said:
+        recalibrate(window, early)
+    assert len(said) == 1
+    recalibrate(window, early, replace=False)  # the status says it
+    window.loc[[1, 4], list(SAID)] = np.nan
+    recalibrate(window, early)  # there was nothing
+
+
+def test_outcomes_alone_that_cannot_be() -> None:
+    frame = panel()
+    days = sorted(frame["cutoff"].unique())
+    early, window, _ = split(frame, days[30])
+    _, later, known = split(frame, days[31])
+    at = (known["unique_id"] == "A") & (known["ds"] == days[31])
+    state = oc.PanelState()
+    recalibrate(window, early, low=0, high=1000, state=state)
+    for value in (np.inf, -1.0):
+        with pytest.warns(UserWarning, match=f"cannot be were not used: {value:g} of series 'A' at 2026-02-01"):
+            recalibrate(later, known.assign(y=known["y"].where(~at, value)), state=copy.deepcopy(state))
+    both = pd.concat([known, known[at].assign(y=90.0)], ignore_index=True)
+    for history in (both, both[::-1]):
+        with pytest.raises(ValueError, match=r"expected one outcome of series 'A' at 2026-02-01, got .* in row"):
+            recalibrate(later, history, state=copy.deepcopy(state))
+    recalibrate(later, pd.concat([known, known]), state=state)  # the same twice
+
+
+def test_a_level_of_numpy_and_series_that_are_new_to_a_state() -> None:
+    frame = panel()
+    days = sorted(frame["cutoff"].unique())
+    early, window, known = split(frame, days[30])
+    pd.testing.assert_frame_equal(recalibrate(window, early, level=np.int64(80)), recalibrate(window, early, level=80))
+    state = oc.PanelState()
+    recalibrate(window, early, state=state)
+    one = window[window["unique_id"] == "A"].assign(unique_id="new")
+    fresh = recalibrate(one, known, state=state)
+    pd.testing.assert_frame_equal(fresh, recalibrate(one, state=oc.PanelState()))
 
 
 # --- frames that do not fit

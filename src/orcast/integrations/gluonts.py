@@ -41,10 +41,12 @@ from orcast.game import _say
 from orcast.integrations._shared import Features, Residuals, space_of
 from orcast.ledger import Guarantee
 from orcast.oracles import Oracle
+from orcast.panel.names import listed
 from orcast.payoffs import Payoff
 from orcast.plain import id_from_plain, plain_id
 from orcast.recalibrator import Recalibrator
 from orcast.spaces import OrderedSpace
+from orcast.spaces.base import whole
 from orcast.state import game_from, state_of
 
 __all__ = ["ForecastRecalibrator", "RecalibratedPredictor", "recalibrate"]
@@ -53,6 +55,8 @@ Array = NDArray[np.float64]
 
 OWNER = "ForecastRecalibrator"
 MEAN = "mean"
+# A frequency for times of which nothing is asked but their order.
+ANY = "ns"
 # What a context may ask of the time that a forecast is for.
 CALENDAR = ("year", "quarter", "month", "day", "dayofweek", "hour", "minute")
 # Parts of a state file.
@@ -111,7 +115,9 @@ class ForecastRecalibrator:
     of its step.  With ``quantiles``, such as ``[0.1, 0.5, 0.9]``, a ``QuantileForecast`` with these comes out of all.
 
     ``update`` takes what is known of a series by now, as an entry of a dataset or as a series of pandas, and books the
-    outcomes that forecasts wait for.  A missing one (nan) with others after it never comes; at the end it may.
+    outcomes that forecasts wait for.  A missing one (nan, or a gap in the index) with others after it never comes; at
+    the end it may.  A forecast that starts ``lead_time`` periods after the last outcome it knew, as GluonTS has it, is
+    calibrated by no later ones either.
 
     ``low`` and ``high`` are the bounds of the quantity, if there are any, or ``space`` says all of it; ``payoff``,
     ``oracle``, ``memory``, ``outside`` and ``max_pending`` are those of :class:`orcast.Recalibrator`.  Contexts such as
@@ -143,6 +149,7 @@ class ForecastRecalibrator:
         window: int = 100,
         outside: str = "raise",
         max_pending: int = 1000,
+        lead_time: int = 0,
         space: OrderedSpace | None = None,
     ) -> None:
         self._quantiles = None if quantiles is None else np.unique(as_levels(quantiles)).tolist()
@@ -150,6 +157,7 @@ class ForecastRecalibrator:
             raise ValueError(f"expected quantiles at levels strictly between 0 and 1, got {short(quantiles)}")
         Residuals(window)
         self._window = window
+        self.lead_time = whole(lead_time, "periods of lead_time", 0, 10**9)
         self._options: dict[str, Any] = {
             "payoff": payoff,
             "oracle": oracle,
@@ -209,10 +217,18 @@ class ForecastRecalibrator:
         """
         if item_id is None and isinstance(series, Mapping):
             item_id = series.get("item_id")
+        times, values = _outcomes(series, self._freq)
         if item_id in self._items:
-            self._book(item_id, *_outcomes(series, self._freq))
-        else:
-            _outcomes(series, self._freq)
+            self._book(item_id, times, values)
+        elif np.isin(self._awaited(), times[np.isfinite(values)]).any():
+            known = listed(self._items)
+            raise ValueError(
+                f"expected outcomes of an item that was forecast ({known}), got those of {_named(item_id)}"
+            )
+
+    def _awaited(self) -> list[Any]:
+        """The times that forecasts wait for, of all items."""
+        return [id for item in self._items.values() for game in item.games.values() for id in game.recal.pending]
 
     def replay(self, forecasts: Iterable[Any], series: Iterable[Any]) -> list[Any]:
         """Calibrate the forecasts of a backtest, each by what was known when it starts, and go on from there.
@@ -237,14 +253,16 @@ class ForecastRecalibrator:
                         f"expected one forecast of {_named(item_id)} from {every[a].start_date} on, got two"
                         " (each series needs an item_id of its own)"
                     )
-            for value in known[item_id][1][np.isfinite(known[item_id][1])].tolist():
-                self._space.outcome(value, self._options["outside"])
+            times, values = known[item_id]
+            _in_step(times, every[mine[0]].start_date.ordinal, every[mine[0]].start_date.freq.n, item_id)
+            for value in values[np.isfinite(values)].tolist():
+                self._outcome(value)
         answers: list[Any] = [None] * len(every)
         for item_id, mine in items.items():
             times, values = known[item_id]
             for i in mine:
                 if item_id in self._items:
-                    before = int(np.searchsorted(times, every[i].start_date.ordinal))
+                    before = int(np.searchsorted(times, self._knew(every[i].start_date), side="right"))
                     self._book(item_id, times[:before], values[:before])
                 answers[i] = self.predict(every[i])
             self._book(item_id, times, values)
@@ -275,6 +293,13 @@ class ForecastRecalibrator:
             order = np.lexsort((~np.isfinite(values), times))
             times, values = times[order], values[order]
             first = np.append(True, np.diff(times) > 0)[: len(times)]
+            other = np.isfinite(values) & ~_alike(values, values[first][np.cumsum(first) - 1])
+            if other.any():
+                at = int(other.argmax())
+                raise ValueError(
+                    f"expected one outcome of {_named(item_id)} at {pd.Period(ordinal=int(times[at]), freq=freq)}, got "
+                    f"{values[at - 1]:g} and {values[at]:g} (each series needs an item_id of its own)"
+                )
             found[item_id] = times[first], values[first]
         return found
 
@@ -282,24 +307,26 @@ class ForecastRecalibrator:
         """Book what has come; nothing of it if anything is refused."""
         item = self._items[item_id]
         waits: list[Any] = [id for game in item.games.values() for id in game.recal.pending]
+        if waits and len(times):
+            _in_step(times, waits[0], pd.Period(ordinal=0, freq=self._freq).freq.n, item_id)
+        begin = times[0] if len(times) else 0
         # what came before all that waits is old news
         since = int(np.searchsorted(times, min(waits))) if waits else len(times)
         times, values = times[since:], values[since:]
         if not len(times):
             return
-        there = np.flatnonzero(np.isfinite(values))
-        last = int(times[there[-1]]) if len(there) else None
+        finite = np.flatnonzero(np.isfinite(values))
+        last = int(times[finite[-1]]) if len(finite) else None
         settled: list[tuple[_Game, int, float | None]] = []
         for game in item.games.values():
             waiting: Any = game.recal.pending
             for id in waiting:
                 place = int(np.searchsorted(times, id))
-                if place == len(times) or times[place] != id:
-                    continue
-                value = float(values[place])
+                there = place < len(times) and times[place] == id
+                value = float(values[place]) if there else np.nan
                 if np.isfinite(value):
-                    settled.append((game, id, self._space.outcome(value, self._options["outside"])))
-                elif last is not None and last > id:
+                    settled.append((game, id, self._outcome(value)))
+                elif last is not None and begin <= id < last:
                     settled.append((game, id, None))
         for game, id, outcome in settled:
             point = game.points.pop(id, None)
@@ -310,6 +337,16 @@ class ForecastRecalibrator:
             if point is not None:
                 game.residuals.add(outcome - point)
             item.booked = id if item.booked is None else max(item.booked, id)
+
+    def _outcome(self, value: float) -> float:
+        """An outcome as it is booked; GluonTS rounds to 32 bits, and a bound that is rounded so is the bound."""
+        space = self._space
+        value = next((end for end in (space.low, space.high) if value == float(np.float32(end))), value)
+        return float(space.outcome(value, self._options["outside"]))
+
+    def _knew(self, start: Any) -> int:
+        """The last time whose outcome a forecast could know."""
+        return int(start.ordinal - (self.lead_time + 1) * start.freq.n)
 
     def _new_game(self) -> _Game:
         spare, self._spare = self._spare, None
@@ -327,10 +364,11 @@ class ForecastRecalibrator:
         if freq is not None and start.freqstr != freq:
             raise ValueError(f"expected forecasts of the frequency {freq}, got {start.freqstr}")
         item = self._items.get(item_id)
-        if item is not None and item.booked is not None and start.ordinal <= item.booked:
+        if item is not None and item.booked is not None and self._knew(start) < item.booked:
+            lead = f" (lead_time={self.lead_time})" if self.lead_time else ""
             raise ValueError(
                 f"expected forecasts in the order of time, got one of {_named(item_id)} from {start} on, when the "
-                f"outcome of {_period(item.booked, start)} was known"
+                f"outcome of {_period(item.booked, start)} was known{lead}"
             )
 
     # --- what is known of it
@@ -373,6 +411,7 @@ class ForecastRecalibrator:
             "blank": blank,
             "quantiles": self._quantiles,
             "window": self._window,
+            "lead_time": self.lead_time,
             "freq": self._freq,
             "crossed": self._said_crossed,
             "items": [[plain_id(item_id), item.booked] for item_id, item in self._items.items()],
@@ -403,6 +442,7 @@ class ForecastRecalibrator:
                 window=header["window"],
                 outside=game.outside,
                 max_pending=game.max_pending,
+                lead_time=header.get("lead_time", 0),
                 space=_ordered(game.space),
             )
             self._freq, self._said_crossed = header["freq"], bool(header["crossed"])
@@ -461,7 +501,7 @@ class RecalibratedPredictor(Predictor):  # type: ignore[misc]
         list(predictor.predict(template.generate_instances(24, windows=10).input))
 
     ``recalibrator`` is a :class:`ForecastRecalibrator`, one without bounds if it is left out.  ``serialize`` writes
-    both, without pickle.
+    both, without pickle.  Entries without ``item_id`` are windows of one series.
 
     >>> import numpy as np, pandas as pd
     >>> from gluonts.model.seasonal_naive import SeasonalNaivePredictor
@@ -482,13 +522,19 @@ class RecalibratedPredictor(Predictor):  # type: ignore[misc]
             raise TypeError(f"expected a ForecastRecalibrator, got {short(recalibrator)}")
         super().__init__(predictor.prediction_length, predictor.lead_time)
         self.predictor = predictor
-        self.recalibrator = ForecastRecalibrator() if recalibrator is None else recalibrator
+        self.recalibrator = ForecastRecalibrator(lead_time=self.lead_time) if recalibrator is None else recalibrator
+        if self.recalibrator.lead_time != self.lead_time:
+            raise ValueError(
+                f"expected a recalibrator with lead_time={self.lead_time}, as the predictor has it, "
+                f"got lead_time={self.recalibrator.lead_time}"
+            )
 
     def predict(self, dataset: Any, **kwargs: Any) -> Iterator[Any]:
         """Calibrated forecasts, in the order of the dataset."""
         if iter(dataset) is dataset:
             dataset = list(dataset)
         seen: set[Any] = set()
+        nameless: Any = None
         for entry, forecast in zip(dataset, self.predictor.predict(dataset, **kwargs), strict=True):
             key = forecast.item_id, forecast.start_date
             if key in seen:
@@ -497,8 +543,14 @@ class RecalibratedPredictor(Predictor):  # type: ignore[misc]
                     " (each series needs an item_id of its own)"
                 )
             seen.add(key)
-            self.recalibrator.update(entry, item_id=forecast.item_id)
-            yield self.recalibrator.predict(forecast)
+            recal = self.recalibrator
+            known = _outcomes(entry, forecast.start_date.freqstr)
+            if forecast.item_id is None:
+                _same_series(known, known if nameless is None else nameless)
+                nameless = known
+            if forecast.item_id in recal._items:
+                recal._book(forecast.item_id, *known)
+            yield recal.predict(forecast)
 
     def serialize(self, path: Path) -> None:
         """Write predictor and recalibrator into a folder."""
@@ -623,7 +675,9 @@ def _outcomes(series: Any, freq: str | None) -> tuple[NDArray[np.int64], Array]:
             raise ValueError(f"expected an entry with start and target, got one with {short(sorted(series))}")
         values, start = _numbers(series["target"]), series["start"]
         if not isinstance(start, pd.Period):
-            start = pd.Period(start, freq)
+            start = pd.Timestamp(start)
+            _no_zone(start.tz)
+            start = pd.Period(start, freq or ANY)
         _same_freq(start.freqstr, freq)
         return start.ordinal + start.freq.n * np.arange(len(values), dtype=np.int64), values
     if isinstance(series, pd.DataFrame) and series.shape[1] == 1:
@@ -632,7 +686,8 @@ def _outcomes(series: Any, freq: str | None) -> tuple[NDArray[np.int64], Array]:
         raise TypeError(f"expected an entry of a dataset or a series of pandas, got {short(series)}")
     index = series.index
     if isinstance(index, pd.DatetimeIndex):
-        index = index.to_period(freq)
+        _no_zone(index.tz)
+        index = index.to_period(freq or ANY)
     if not isinstance(index, pd.PeriodIndex):
         raise TypeError(f"expected a series with an index of periods or dates, got {type(index).__name__}")
     _same_freq(index.freqstr, freq)
@@ -640,9 +695,41 @@ def _outcomes(series: Any, freq: str | None) -> tuple[NDArray[np.int64], Array]:
     if (np.diff(times) <= 0).any():
         order = np.argsort(times, kind="stable")
         times, values = times[order], values[order]
-        if (np.diff(times) == 0).any():
-            raise ValueError(f"expected one outcome for each time, got two for {index[int(order[0])]!s} or later")
+        twice = np.diff(times) == 0
+        if twice.any():
+            raise ValueError(f"expected one outcome for each time, got two for {index[order[int(twice.argmax())]]!s}")
     return np.asarray(times, dtype=np.int64), values
+
+
+def _no_zone(zone: Any) -> None:
+    if zone is not None:
+        raise ValueError(
+            f"expected times without a time zone, as periods are, got them in {zone} (tz_convert(None) gives UTC)"
+        )
+
+
+def _in_step(times: NDArray[np.int64], awaited: int, n: int, item_id: Any) -> None:
+    """Where a period is several units long, series and forecasts must have the same ones."""
+    wrong = (times - awaited) % n != 0
+    if wrong.any():
+        raise ValueError(
+            f"expected the outcomes of {_named(item_id)} at times in step with its forecasts, every {n} units of the "
+            "frequency, got some in between"
+        )
+
+
+def _alike(one: Array, other: Array) -> NDArray[np.bool_]:
+    """Whether outcomes are the same, some of them perhaps rounded to 32 bits."""
+    with np.errstate(over="ignore"):
+        return np.asarray(one.astype(np.float32) == other.astype(np.float32))
+
+
+def _same_series(one: tuple[NDArray[np.int64], Array], other: tuple[NDArray[np.int64], Array]) -> None:
+    """Two entries without item_id must be windows of one series."""
+    _, here, there = np.intersect1d(one[0], other[0], assume_unique=True, return_indices=True)
+    a, b = one[1][here], other[1][there]
+    if not len(here) or not (_alike(a, b) | ~np.isfinite(a) | ~np.isfinite(b)).all():
+        raise ValueError("expected an item_id in each entry of several series, got two series without one")
 
 
 def _numbers(values: Any) -> Array:

@@ -9,9 +9,11 @@ none of the three libraries has to be installed.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, TypeVar
 
 import narwhals.stable.v2 as nw
@@ -19,15 +21,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.checks import number, short
+from orcast.game import _say
+from orcast.integrations._shared import Features
 from orcast.panel.call import recalibrate as recalibrate_frame
 from orcast.panel.columns import Form, Layout, find, outcomes_in
-from orcast.panel.frame import Codes, Frame
-from orcast.panel.names import listed
+from orcast.panel.frame import Codes, Frame, show_time
+from orcast.panel.given import of_series, rows_text
+from orcast.panel.names import listed, owner_of
 from orcast.panel.play import SERIAL as SAID_SERIAL
 from orcast.panel.play import WAIT_HIGH, WAIT_LOW, WAIT_SERIAL
 from orcast.panel.state import PanelState, check_unchanged, open_state
 from orcast.panel.workers import Progress
 from orcast.payoffs import Payoff
+from orcast.spaces.base import LARGEST
 
 __all__ = ["recalibrate"]
 
@@ -37,6 +43,12 @@ AnyFrame = TypeVar("AnyFrame")
 # How Nixtla names columns, and how they are named in the frame that is played.
 ID, TIME, TARGET, CUTOFF = "unique_id", "ds", "y", "cutoff"
 ROLES = (ID, TIME, TARGET, CUTOFF)
+# How far from a whole number of steps a time may be: months are not of one length, nor are days where clocks change.
+NEAR = 0.25
+# Steps ahead, at most.
+FARTHEST = 100_000
+# In nanoseconds.
+WEEK = 7 * 24 * 3600 * 10**9
 
 
 def recalibrate(
@@ -67,13 +79,15 @@ def recalibrate(
 
     Each model, series and step ahead has a game of its own, which the same step of earlier windows has taught: a step
     beyond those of the history, and a series that is not in it, begin with nothing known.  No forecast knows an outcome
-    of its first time or later.  A frame of ``cross_validation`` may also be given alone, and each of its windows then
-    knows the outcomes up to its cutoff: how good the forecasts would have been.
+    of its first time or later.  Steps are counted by the times, so rows may be missing; where the times do not tell the
+    step, one sentence says which column settles it.  A frame of ``cross_validation`` may also be given alone, and each
+    of its windows then knows the outcomes up to its cutoff: how good the forecasts would have been.
 
     ``level`` are intervals in percent, as everywhere in Nixtla, beside those that are there; models without intervals
-    get those of 80 and 95, from their past errors.  The calibrated numbers take the place of the model's (the column
-    of the model itself holds the median then, or the mean if there is a column ``MODEL-median``).  ``replace=False``
-    leaves these alone, and puts columns named ``MODEL_orcast`` beside them, with the certificate of each row.
+    get those of 80 and 95, from their past errors (beside others with intervals only if ``model`` names them).  The
+    calibrated numbers take the place of the model's (the column of the model itself holds the median then, or the mean
+    if there is a column ``MODEL-median``).  ``replace=False`` leaves these alone, and puts columns named
+    ``MODEL_orcast`` beside them, with the certificate of each row.
 
     ``state`` is a file, or a :class:`orcast.PanelState`, that goes on from call to call:
 
@@ -111,6 +125,7 @@ def recalibrate(
         progress=progress,
         outside=outside,
     )
+    work.report(Frame(after), model, (low, high), outside, replace=bool(replace))
     result: AnyFrame = given.frame.with_columns(
         work.columns(Frame(after), levels, replace=bool(replace)),
         without=() if replace else work.layout.earlier(given.frame.table.columns),
@@ -129,7 +144,7 @@ def _levels(level: Any) -> list[float] | None:
     """
     if level is None:
         return None
-    if isinstance(level, (str, bytes, Mapping)) or not isinstance(level, (Iterable, int, float)):
+    if isinstance(level, (str, bytes, Mapping)) or not isinstance(level, (Iterable, Real)):
         raise TypeError(f"expected level= as intervals in percent, such as [80, 95], got {short(level)}")
     every = list(level) if isinstance(level, Iterable) else [level]
     found = []
@@ -192,19 +207,24 @@ class _Work:
     def __init__(
         self, given: _Table, past: _Table | None, panel: PanelState | None, model: Any, payoff: Payoff | None
     ) -> None:
-        self.given, self.past, self.panel = given, past, panel
+        self.given, self.past, self.panel, self.payoff = given, past, panel, payoff
         self.kind = given.times.kind
         self.numbers = [label for label in given.others if given.numeric(label)]
         self.features = [] if payoff is None else [label for label in given.others if label not in self.numbers]
         self._check()
         self.outcomes = np.full(len(given), np.nan) if given.y is None else given.y.copy()
         self.layout = self._layout(model)
+        self.taught = taught = past is not None and self._taught()
+        self.places = {key: code for code, key in enumerate(self._every_key())}
+        self.seen = self._seen()
+        self.pace = self._pace(past if taught else None)
         self.cutoff = self._cutoff()
+        self.outside: list[str] = []  # outcomes that cannot be, of forecasts that wait
         self.rows = [_Rows(self._keys(given), given.times.values, self.cutoff, self.outcomes, self._others(given))]
-        if past is not None and self._taught():
-            self.rows.append(self._windows(past))
-        elif past is not None:
-            self.rows.append(self._settled(past))
+        if past is not None:
+            self.rows.append(self._windows(past) if taught else self._settled(past))
+        if self.layout.horizon is None:
+            self.rows.append(self._skipped())
 
     def _check(self) -> None:
         given, past = self.given, self.past
@@ -222,7 +242,7 @@ class _Work:
             raise ValueError(f"expected a column {past.names[TARGET]!r} in history, got {listed(past.labels)}")
         if past.times.kind != self.kind:
             raise ValueError(f"expected times in history as in forecasts, {self.kind}, got {past.times.kind}")
-        if len(past) and len(given) and not set(past.keys) & set(given.keys):
+        if self.panel is None and len(past) and len(given) and not set(past.keys) & set(given.keys):
             raise ValueError(
                 f"expected series of the forecasts in history, got {short(past.keys[0])} there and "
                 f"{short(given.keys[0])} here, and none in both"
@@ -262,31 +282,121 @@ class _Work:
                 raise ValueError(
                     f"expected the columns of the forecasts in history, got none named {listed(missing, 'or')}"
                 )
+        if self.layout.horizon is not None and self.layout.horizon not in there:
+            raise ValueError(f"expected the column {self.layout.horizon!r} of the steps in history too, got none")
         return True
 
-    # --- when forecasts were made
+    # --- when forecasts were made, and for which step
+    def _every_key(self) -> dict[Hashable, None]:
+        past, panel = self.past, self.panel
+        more = [] if past is None else past.keys
+        return dict.fromkeys([*self.given.keys, *more, *([] if panel is None else panel._calendar)])
+
+    def _codes(self, table: _Table) -> Codes:
+        return np.array([self.places[key] for key in table.keys], dtype=np.intp)[table.codes]
+
+    def _seen(self) -> _Stamps:
+        """The windows that the state knows."""
+        terms = None if self.panel is None else self.panel._terms
+        if self.panel is None or terms is None or terms.kind != self.kind or not self.panel._calendar:
+            empty = self.given.times.values[:0]
+            return np.empty(0, dtype=np.intp), empty, empty
+        calendar = self.panel._calendar
+        stamps = np.concatenate(list(calendar.values()))
+        codes = np.repeat([self.places[key] for key in calendar], [len(each) for each in calendar.values()])
+        return codes.astype(np.intp), stamps[:, 0], stamps[:, 1]
+
+    def _pace(self, taught: _Table | None) -> _Pace:
+        given = self.given
+        parts = [
+            (self._codes(table), table.cutoffs.values, table.times.values)
+            for table in (given, taught)
+            if table is not None and table.cutoffs is not None
+        ]
+        some = slice(None if given.cutoffs is None else 0)
+        time = given.times.values[some]
+        return _pace(_Windows(*_joined([self.seen, *parts])), _Windows(given.codes[some], np.zeros_like(time), time))
+
     def _cutoff(self) -> NDArray[Any]:
-        """When each forecast was made: as its column says, or at the last time known before the first of its series."""
-        given, past, panel = self.given, self.past, self.panel
+        """When each forecast was made: as its column says; as when it came before; or at the last time known before it.
+
+        A window that does not begin right after what is known was made later, if it has all its steps.
+        """
+        given, past, pace = self.given, self.past, self.pace
         if given.cutoffs is not None:
             return given.cutoffs.values
         time = given.times.values
-        first = _first(given.codes, time, len(given.keys))
+        count = len(given.keys)
+        first = _first(given.codes, time, count)
         # next to the first, where nothing before it is known
         last = np.nextafter(first, -np.inf) if time.dtype.kind == "f" else first - 1
-        known = np.zeros(len(first), dtype=bool)
-        places = {key: code for code, key in enumerate(given.keys)}
-        if past is not None:
-            codes = np.array([places.get(key, -1) for key in past.keys], dtype=np.intp)[past.codes]
-            for times in (past.times, past.cutoffs):
-                if times is not None:
-                    _raise_to(last, known, codes, times.values, first)
-        if panel is not None and panel._terms is not None and panel._terms.kind == self.kind:
-            for key, seen in panel._calendar.items():
-                if key in places:
-                    codes = np.full(2 * len(seen), places[key])
-                    _raise_to(last, known, codes, seen.ravel(), first)
+        known = np.zeros(count, dtype=bool)
+        here = np.full(len(self.places), -1)
+        here[[self.places[key] for key in given.keys]] = np.arange(count)
+        if past is not None and past.y is not None:
+            codes, came = here[self._codes(past)], ~np.isnan(past.y)
+            _raise_to(last, known, codes[came], past.times.values[came], first)
+            if past.cutoffs is not None:
+                _raise_to(last, known, codes, past.cutoffs.values, first)
+        steps = pace.steps(last, first)
+        next_to = known & (np.abs(steps - 1.0) <= NEAR)
+        later = ~known | (steps > 1.0)
+        for stamps in self.seen[1:]:
+            _raise_to(last, known, here[self.seen[0]], stamps, np.where(next_to, last, first))
+        windows = _Windows(*self.seen)
+        begins = windows.rank == 1
+        codes, cutoff, times = here[windows.codes[begins]], windows.cutoff[begins], windows.time[begins]
+        again = codes >= 0
+        again[again] = times[again] == first[codes[again]]
+        sizes = np.bincount(given.codes, minlength=count)
+        if pace.even:
+            made = first - pace.lead if time.dtype.kind == "f" else first - round(pace.lead)
+            last = np.where(later & ~next_to, made, last)
+        last[codes[again]] = cutoff[again]
+        same = np.zeros(count, dtype=bool)
+        same[codes[again]] = True
+        lost = ~(next_to | same) & (sizes < pace.most)
+        if self.layout.horizon is None and lost.any():
+            at = int(lost.argmax())
+            raise ValueError(
+                f"expected forecasts{of_series(given.keys[at])} that begin right after the outcomes that are known, or "
+                f"all {pace.most} steps, got {sizes[at]} from {show_time(self.kind, first[at])} on: a column "
+                f"{CUTOFF!r} with the time that they were made at settles it"
+            )
         return np.asarray(last[given.codes])
+
+    def _skipped(self) -> _Rows:
+        """Rows without forecasts for the steps that a window lacks, so that all others have their place."""
+        pace = self.pace
+        keys = [key for rows in self.rows for key in rows.keys]
+        mine = np.array([self.places[key] for key in keys], dtype=np.intp)
+        cutoff, time = (np.concatenate([getattr(rows, name) for rows in self.rows]) for name in ("cutoff", "time"))
+        windows = _Windows(*_joined([(mine, cutoff, time), self.seen]))
+        own = windows.order < len(keys)
+        touched = np.bincount(windows.which, own, minlength=len(windows.sizes))[windows.which] > 0
+        lacks, bad = pace.lacks(windows, weekly=self.kind.startswith("dates"))
+        bad = touched & (bad | (~own & (lacks > 0)))
+        if bad.any():
+            at = int(bad.argmax())
+            key = list(self.places)[windows.codes[at]]
+            size, made = windows.sizes[windows.which[at]], show_time(self.kind, windows.cutoff[at])
+            raise ValueError(
+                f"expected windows of {pace.most} steps, or times that tell the step, got {size}{of_series(key)} from "
+                f"the cutoff {made}: a column 'h' with the step ahead, in both frames, settles it"
+            )
+        rows, time = pace.skipped(windows, np.where(touched, lacks, 0))
+        source = windows.order[rows]
+        said = {column for form in self.layout.forms for column in (*form.columns, form.mean)}
+        others: dict[Any, Any] = {}
+        for label in self.numbers:
+            values = np.concatenate([each.others[label] for each in self.rows])[source]
+            others[label] = np.full(len(rows), np.nan) if label in said else values
+        for label in self.features:
+            every = [value for each in self.rows for value in each.others[label]]
+            others[label] = [every[row] for row in source.tolist()]
+        return _Rows(
+            [keys[row] for row in source.tolist()], time, windows.cutoff[rows], np.full(len(rows), np.nan), others
+        )
 
     # --- rows
     def _keys(self, table: _Table, rows: Any = slice(None)) -> list[Hashable]:
@@ -323,7 +433,7 @@ class _Work:
     def _settled(self, past: _Table) -> _Rows:
         """Rows of forecasts that wait and whose outcome has come; those of the forecasts themselves get theirs."""
         assert self.panel is not None
-        known = _Known(past)
+        known = _Known(past, self.kind)
         missing = np.flatnonzero(np.isnan(self.outcomes))
         time = self.given.times.values
         here: dict[Hashable, list[Any]] = {}
@@ -337,9 +447,14 @@ class _Work:
             y = known.at(key, waiting[:, 0])
             fresh = ~np.isnan(y) & ~np.isin(waiting[:, 0], here.get(key, []))
             if fresh.any():
+                self.outside += [
+                    f"{value:g}{of_series(key)} at {show_time(self.kind, when)}"
+                    for (when, _, least, most, _), value in zip(waiting[fresh].tolist(), y[fresh].tolist(), strict=True)
+                    if not max(least, -LARGEST) <= value <= min(most, LARGEST)
+                ]
                 keys += [key] * int(fresh.sum())
                 parts.append(np.column_stack((waiting[fresh], y[fresh])))
-        waited = np.concatenate(parts) if parts else np.empty((0, 5), dtype=object)
+        waited = np.concatenate(parts) if parts else np.empty((0, 6), dtype=object)
         kind = np.float64 if self.kind == "numbers" else np.int64
         bounds = {"low": waited[:, 2].astype(np.float64), "high": waited[:, 3].astype(np.float64)}
         others: dict[Any, Any] = {label: np.full(len(keys), np.nan) for label in self.numbers}
@@ -347,9 +462,11 @@ class _Work:
             column = getattr(self.panel._terms, side, None)
             if isinstance(column, str) and column in others:
                 others[column] = bounds[side]
+        if self.layout.horizon in others:
+            others[self.layout.horizon] = waited[:, 4].astype(np.float64)
         others |= {label: [None] * len(keys) for label in self.features}
         return _Rows(
-            keys, waited[:, 0].astype(kind), waited[:, 1].astype(kind), waited[:, 4].astype(np.float64), others
+            keys, waited[:, 0].astype(kind), waited[:, 1].astype(kind), waited[:, 5].astype(np.float64), others
         )
 
     def frame(self) -> Any:
@@ -376,6 +493,36 @@ class _Work:
         return whole.astype("timedelta64[ns]") if self.kind == "durations" else whole
 
     # --- what comes out
+    def report(self, after: Frame, model: Any, bounds: tuple[Any, Any], outside: str, *, replace: bool) -> None:
+        """Warn of what was left alone."""
+        forms, past = self.layout.forms, self.past
+        if self.outside and outside == "report":
+            more = f" (and {len(self.outside) - 1} more)" if len(self.outside) > 1 else ""
+            _say(f"outcomes that cannot be were not used: {self.outside[0]}{more}", UserWarning)
+        if model is None:
+            used = {column for form in forms for column in (*form.columns, form.mean)}
+            used |= {self.layout.horizon, *(side for side in bounds if isinstance(side, str))}
+            used |= set(Features(self.payoff).names)
+            # what a model says is where forecasts are; beside outcomes alone there may be what it knows
+            there = set(self.numbers) if past is None else set(past.others)
+            left = [label for label in self.numbers if label not in used and owner_of(str(label)) is None]
+            left = [label for label in left if (label in there) == (past is None or self.taught)]
+            if left:
+                named = [*(form.model for form in forms), *left]
+                asked = f"model={named} takes them as forecasts"
+                _say(f"columns without intervals were left alone: {listed(left)} ({asked})", UserWarning)
+        raw = np.zeros(len(self.given), dtype=bool)
+        for form in forms if replace else ():
+            status = np.array(after.column(form.certificate["status"]).to_list()[: len(raw)], dtype=object)
+            said = [self.given.frame.numbers(column) for column in form.columns]
+            raw |= (status == "no forecast") & ~np.isnan(said).all(axis=0)
+        if raw.any():
+            _say(
+                f"forecasts that are not all there, or beyond {LARGEST:g}, were left as they are, in "
+                f"{rows_text(np.flatnonzero(raw))}",
+                UserWarning,
+            )
+
     def columns(self, after: Frame, levels: list[float] | None, *, replace: bool) -> dict[Any, NDArray[Any]]:
         """The new columns of the forecasts, by name."""
         new: dict[Any, NDArray[Any]] = {}
@@ -407,13 +554,148 @@ def _bare(form: Form, name: str) -> str:
 
 def _certificate(form: Form, after: Frame, count: int) -> dict[Any, NDArray[Any]]:
     names = form.certificate
-    holds = after.column(names["holds"]).to_list()[:count]
+    holds, missing = after.values(names["holds"])
     return {
-        names["holds"]: np.array([-1 if each is None or each != each else int(each) for each in holds], dtype=np.int8),
+        names["holds"]: np.array(
+            [-1 if gone else each for each, gone in zip(holds, missing, strict=True)], dtype=np.int8
+        )[:count],
         names["promised"]: after.numbers(names["promised"])[:count],
         names["miscalibration"]: after.numbers(names["miscalibration"])[:count],
         names["status"]: np.array(after.column(names["status"]).to_list()[:count], dtype=object),
     }
+
+
+# --- steps
+
+# Series, cutoffs and times of some rows.
+_Stamps = tuple[Codes, NDArray[Any], NDArray[Any]]
+
+
+def _joined(parts: list[_Stamps]) -> _Stamps:
+    codes, cutoff, time = (np.concatenate([part[i] for part in parts]) for i in range(3))
+    return codes, cutoff, time
+
+
+class _Windows:
+    """Rows by series and cutoff, in the order of their times; of those that are twice the first."""
+
+    def __init__(self, codes: Codes, cutoff: NDArray[Any], time: NDArray[Any]) -> None:
+        order = np.lexsort((time, cutoff, codes))
+        new = np.ones(len(order), dtype=bool)
+        new[1:] = (np.diff(codes[order]) != 0) | (np.diff(cutoff[order]) != 0)
+        other = new.copy()
+        other[1:] |= np.diff(time[order]) != 0
+        self.order: Codes = order[other]
+        self.codes, self.cutoff, self.time = codes[self.order], cutoff[self.order], time[self.order]
+        starts = np.flatnonzero(new[other])
+        self.which: Codes = np.cumsum(new[other]) - 1
+        self.sizes: Codes = np.diff(np.append(starts, len(self.order)))
+        self.rank: Codes = np.arange(len(self.order)) - starts[self.which] + 1
+        self.before = np.where(self.rank == 1, self.cutoff, np.roll(self.time, 1))
+
+    @property
+    def gaps(self) -> NDArray[Any]:
+        """From each row of a window to the next."""
+        return (self.time - self.before)[self.rank > 1]
+
+
+@dataclass(frozen=True)
+class _Pace:
+    """How times go on in windows: how many steps there are, from one to the next, and from a cutoff to the first.
+
+    They are even if no whole window leaves out any; else business days, opening hours, or whatever comes.
+    """
+
+    most: int
+    unit: float
+    lead: float
+    even: bool
+    told: _Windows
+
+    def steps(self, cutoff: NDArray[Any], time: NDArray[Any]) -> Array:
+        """How many steps ahead times are, by the clock."""
+        return np.asarray(1.0 + ((time - cutoff) - self.lead) / self.unit)
+
+    def lacks(self, windows: _Windows, *, weekly: bool) -> tuple[Codes, NDArray[np.bool_]]:
+        """How many steps are missing before each row; and where that cannot be told."""
+        if not self.even:
+            return np.zeros(len(windows.order), dtype=np.intp), self.doubtful(windows)
+        steps = self.steps(windows.cutoff, windows.time)
+        near = np.rint(steps)
+        bad = (np.abs(steps - near) > NEAR) | (near < 1) | (near > FARTHEST)
+        near = np.where(bad, 0, near).astype(np.intp)
+        lacks = near - np.where(windows.rank == 1, 0, np.roll(near, 1)) - 1
+        # what goes on beyond the known steps, and leaves some out, may be of another calendar
+        bad |= (lacks < 0) | ((near > windows.rank) & (near > self.most))
+        if weekly and self.unit < WEEK:
+            # so may what leaves out a time of the week that is never there
+            rows, time = self.skipped(windows, np.maximum(lacks, 0))
+            week = np.unique(np.concatenate((windows.time, self.told.cutoff[: None if self.on_time else 0])) % WEEK)
+            week = np.concatenate((week[-1:] - WEEK, week, week[:1] + WEEK))
+            place = np.clip(np.searchsorted(week, time % WEEK), 1, len(week) - 1)
+            away = np.minimum(time % WEEK - week[place - 1], week[place] - time % WEEK)
+            bad[rows[away > NEAR * self.unit]] = True
+        return lacks, bad
+
+    def skipped(self, windows: _Windows, lacks: Codes) -> tuple[Codes, NDArray[Any]]:
+        """The times of steps that are missing, and the rows that they are missing before."""
+        rows = np.repeat(np.arange(len(lacks)), lacks)
+        back = np.arange(len(rows)) - np.repeat(np.cumsum(lacks) - lacks, lacks) + 1
+        ago = back * self.unit
+        return rows, windows.time[rows] - (ago if windows.time.dtype.kind == "f" else np.rint(ago).astype(np.int64))
+
+    @property
+    def on_time(self) -> bool:
+        """Whether cutoffs are times of the series."""
+        return abs(self.lead - self.unit) <= NEAR * self.unit
+
+    def left_out(self, windows: _Windows) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Rows that are not next to the one before them, by the clock; and those with a known time in between."""
+        usual = np.where(windows.rank == 1, self.lead, self.unit)
+        wide = ~(np.abs((windows.time - windows.before) - usual) <= NEAR * self.unit)
+        codes, times = [windows.codes], [windows.time]
+        if self.on_time:
+            codes, times = [*codes, self.told.codes], [*times, self.told.cutoff]
+        every, place = np.unique(np.concatenate([*times, windows.before]), return_inverse=True)
+        here, known, before = np.split(place, [len(wide), len(place) - len(wide)])
+        calendar = np.unique(np.concatenate(codes) * len(every) + np.concatenate((here, known)))
+        after = np.searchsorted(calendar, windows.codes * len(every) + before, side="right")
+        return wide, np.searchsorted(calendar, windows.codes * len(every) + here) > after
+
+    def doubtful(self, windows: _Windows) -> NDArray[np.bool_]:
+        """Rows, where times are not even, before which others may be missing.
+
+        A window is trusted if it is whole; else it may only leave out what a whole window leaves out too, and nothing
+        that is known of its series.
+        """
+        wide, between = self.left_out(windows)
+        full = windows.sizes[windows.which] >= self.most
+        pairs = np.column_stack((windows.before, windows.time))
+        trusted = set(map(tuple, pairs[wide & full].tolist()))
+        rows = np.flatnonzero(wide & ~full)
+        between[rows] |= np.array([tuple(pair) not in trusted for pair in pairs[rows].tolist()], dtype=bool)
+        return between
+
+
+def _pace(told: _Windows, given: _Windows) -> _Pace:
+    """The pace of windows with cutoffs, and of forecasts that may have none."""
+    gaps = np.concatenate((told.gaps, given.gaps)).astype(np.float64)
+    near = gaps[gaps < 1.5 * np.median(gaps)] if len(gaps) else gaps
+    unit = np.nan if not len(near) else float(near[0]) if (near == near[0]).all() else float(near.mean())
+    if not len(told.order):
+        even = bool((np.abs(given.gaps / unit - 1.0) <= NEAR).all()) and unit > 0
+        return _Pace(int(given.sizes.max(initial=1)), unit, unit, even, told)
+    most = int(told.sizes.max())
+    full = told.sizes[told.which] == most
+    lead = float(np.median((told.time - told.cutoff)[full & (told.rank == 1)]))
+    pace = _Pace(most, lead if np.isnan(unit) else unit, lead, False, told)
+    if not (pace.unit > 0 and lead > 0):
+        return pace
+    wide, between = pace.left_out(told)
+    steps = np.rint(pace.steps(told.cutoff, told.time))
+    if (wide & full & ~between).any() or steps.max() > FARTHEST:
+        return pace
+    return dataclasses.replace(pace, most=max(most, int(steps.max())), even=True)
 
 
 # --- times
@@ -450,10 +732,19 @@ def _by_key(table: _Table, rows: NDArray[np.intp]) -> dict[Hashable, NDArray[np.
 class _Known:
     """Outcomes by series and time."""
 
-    def __init__(self, table: _Table) -> None:
+    def __init__(self, table: _Table, kind: str) -> None:
         assert table.y is not None
         there = np.flatnonzero(~np.isnan(table.y))
         self.times, self.y = table.times.values, table.y
+        order = there[np.lexsort((self.times[there], table.codes[there]))]
+        a, b = order[:-1], order[1:]
+        differ = (table.codes[a] == table.codes[b]) & (self.times[a] == self.times[b]) & (self.y[a] != self.y[b])
+        if differ.any():
+            one, other = sorted((int(a[differ][0]), int(b[differ][0])))
+            raise ValueError(
+                f"expected one outcome{of_series(table.keys[table.codes[one]])} at {show_time(kind, self.times[one])}, "
+                f"got {self.y[one]:g} in row {one} of history and {self.y[other]:g} in row {other}"
+            )
         self.rows = {
             key: rows[np.argsort(self.times[rows], kind="stable")] for key, rows in _by_key(table, there).items()
         }
@@ -470,16 +761,17 @@ class _Known:
 
 
 def _waiting(panel: PanelState, models: Iterable[str]) -> dict[Hashable, NDArray[Any]]:
-    """Of each series the times that forecasts wait for: time, a cutoff, and the bounds, a row each."""
+    """Of each series the times that forecasts wait for: time, a cutoff, the bounds, and a horizon, a row each."""
     found: dict[Hashable, dict[Any, list[Any]]] = {}
     for model in models:
         book = panel._models.get(model)
-        for (key, _), stream in () if book is None else book.streams.items():
+        for (key, horizon), stream in () if book is None else book.streams.items():
             if not len(stream.pages):
                 continue
             places = {serial: place for place, serial in enumerate(stream.said[:, SAID_SERIAL].tolist())}
             for page in stream.pages:
                 cutoff, time = stream.when[places[float(page[WAIT_SERIAL])]].tolist()
-                found.setdefault(key, {})[time] = [time, cutoff, float(page[WAIT_LOW]), float(page[WAIT_HIGH])]
+                bounds = float(page[WAIT_LOW]), float(page[WAIT_HIGH])
+                found.setdefault(key, {})[time] = [time, cutoff, *bounds, horizon]
     # objects: whole numbers of nanoseconds stay whole
     return {key: np.array(list(times.values()), dtype=object) for key, times in found.items()}
