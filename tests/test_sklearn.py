@@ -205,6 +205,92 @@ def test_rows_are_forecast_before_they_are_taught() -> None:
     assert model.recalibrator_.guarantee.rounds == 20
 
 
+class Falls(SGDRegressor):  # type: ignore[misc]
+    """Learns, but the one of the highest level falls over after it has."""
+
+    falls = False
+
+    def __init__(self, alpha: float = 0.5, loss: str = "quantile") -> None:
+        super().__init__()
+        self.alpha, self.loss = alpha, loss
+
+    def fit(self, X: Any, y: Any) -> Any:
+        self.rows_ = len(y)
+        return self
+
+    def partial_fit(self, X: Any, y: Any) -> Any:
+        self.rows_ += len(y)
+        if Falls.falls and self.alpha > 0.8:
+            raise RuntimeError("no")
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return np.full(len(X), 100 * self.alpha)
+
+
+@pytest.mark.parametrize("rows", [1, 7])
+@pytest.mark.parametrize("levels", [None, [0.1, 0.5, 0.9]], ids=["one", "one a level"])
+def test_an_estimator_that_fails_changes_nothing(
+    levels: list[float] | None, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = echoes(60)
+    model = RecalibratedRegressor(Falls(0.9), low=0, high=100, levels=levels, folds=1, batch=1).fit(X[:40], y[:40])
+    before = pickle.dumps((model.recalibrator_, model.residuals_, model.estimator_))
+    monkeypatch.setattr(Falls, "falls", True)
+    with pytest.raises(RuntimeError):
+        model.partial_fit(X[40 : 40 + rows], y[40 : 40 + rows])
+    assert pickle.dumps((model.recalibrator_, model.residuals_, model.estimator_)) == before
+    monkeypatch.setattr(Falls, "falls", False)
+    with pytest.raises(ValueError, match=SENTENCE):
+        model.partial_fit(X[40 : 40 + rows], y[40 : 40 + rows] + 1000)
+    assert pickle.dumps((model.recalibrator_, model.residuals_, model.estimator_)) == before
+    model.partial_fit(X[40 : 40 + rows], y[40 : 40 + rows])
+    assert model.recalibrator_.guarantee.rounds == 20 + rows
+    each = model.estimator_ if levels else [model.estimator_]
+    assert {one.rows_ for one in each} == {40 + rows}
+
+
+class Stumbles(GaussianNB):  # type: ignore[misc]
+    """Cannot be taught when it is told so."""
+
+    stumbles = False
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Any:
+        super().partial_fit(X, y, classes=classes)
+        if Stumbles.stumbles:
+            raise RuntimeError("no")
+        return self
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("rows", [1, 7])
+def test_a_classifier_that_fails_changes_nothing(rows: int, classes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 2)), np.arange(60) % classes
+    model = RecalibratedClassifier(Stumbles(), folds=1, batch=1).fit(X[:40], y[:40])
+    before, said = pickle.dumps((model.recalibrator_, model.estimator_)), model.predict_proba(X)
+    monkeypatch.setattr(Stumbles, "stumbles", True)
+    with pytest.raises(RuntimeError):
+        model.partial_fit(X[40 : 40 + rows], y[40 : 40 + rows])
+    assert pickle.dumps((model.recalibrator_, model.estimator_)) == before
+    np.testing.assert_array_equal(model.predict_proba(X), said)
+    monkeypatch.setattr(Stumbles, "stumbles", False)
+    with pytest.raises(ValueError, match=SENTENCE):
+        model.partial_fit(X[40:42], [0, 9])
+    assert pickle.dumps((model.recalibrator_, model.estimator_)) == before
+    model.partial_fit(X[40 : 40 + rows], y[40 : 40 + rows])
+    assert model.recalibrator_.guarantee.rounds == 20 + rows
+    assert model.estimator_.class_count_.sum() == 40 + rows
+
+
+def test_no_rows_are_no_rounds() -> None:
+    X, y = echoes(20)
+    model = RecalibratedRegressor(DummyRegressor(), low=0, high=100, folds=1).fit(X, y)
+    before = pickle.dumps(model.recalibrator_)
+    model.partial_fit(X[:0], y[:0])
+    assert pickle.dumps(model.recalibrator_) == before
+
+
 def test_a_first_batch_for_a_model_that_cannot_be_taught_is_a_fit() -> None:
     X, y = echoes(30)
     one = RecalibratedRegressor(LinearRegression(), low=0, high=100).partial_fit(X, y)

@@ -214,6 +214,55 @@ def test_refused_input_changes_nothing() -> None:
     assert isinstance(model.regressor_, ResidualDouble)
 
 
+class Fails(ResidualDouble):  # type: ignore[misc]
+    """Cannot be updated when it is told so."""
+
+    _tags = {"capability:update": True}  # noqa: RUF012
+    fails = False
+
+    def _update(self, X: Any, y: Any) -> Any:
+        self.rows_ = getattr(self, "rows_", 0) + len(y)
+        if Fails.fails:
+            raise RuntimeError("no")
+        return self
+
+
+def test_a_regressor_that_fails_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = diabetes()
+    model = RecalibratedRegressor(Fails(LinearRegression()), 0, 400, folds=2).fit(X[:60], y[:60])
+    model.update(X[60:62], y[60:62])
+    before = pickle.dumps(model._model.recalibrator_)
+    monkeypatch.setattr(Fails, "fails", True)
+    with pytest.raises(RuntimeError):
+        model.update(X[62:65], y[62:65])
+    assert pickle.dumps(model._model.recalibrator_) == before
+    assert model.regressor_.rows_ == 2
+    monkeypatch.setattr(Fails, "fails", False)
+    assert model.update(X[62:65], y[62:65]).guarantee.rounds == 45
+    assert model.regressor_.rows_ == 5
+
+
+class Constant(ResidualDouble):  # type: ignore[misc]
+    """Says the same of all rows, also of none."""
+
+    def _predict_quantiles(self, X: Any, alpha: Any) -> Any:
+        names = self._get_columns(method="predict_quantiles", alpha=alpha)
+        return pd.DataFrame(np.tile(np.linspace(50, 350, len(alpha)), (len(X), 1)), index=X.index, columns=names)
+
+
+def test_no_rows_are_no_rounds() -> None:
+    X, y = diabetes()
+    model = RecalibratedRegressor(Constant(LinearRegression()), 0, 400, folds=2).fit(X[:60], y[:60])
+    before = pickle.dumps(model._model.recalibrator_)
+    for each in (model, RecalibratedRegressor(double(), 0, 400, folds=2).fit(X[:60], y[:60])):
+        assert each.update(X[:0], y[:0]).guarantee.rounds == 40
+    assert pickle.dumps(model._model.recalibrator_) == before
+    nothing = model.predict_proba(X[:0])
+    assert nothing.shape == (0, 1)
+    assert nothing.mean().shape == (0, 1)
+    assert model.predict_quantiles(X[:0], alpha=ALPHA).shape == nothing.quantile(ALPHA).shape == (0, 3)
+
+
 def test_without_skpro_one_clear_sentence() -> None:
     code = "import sys; sys.modules['skpro'] = None; import orcast.integrations.skpro"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -4,6 +4,7 @@ import math
 import pickle
 import subprocess
 import sys
+import warnings
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -23,12 +24,13 @@ pytest.importorskip("skpro")
 from sklearn.linear_model import LinearRegression
 from sktime.base import load
 from sktime.forecasting.base import BaseForecaster, ForecastingHorizon
-from sktime.forecasting.compose import make_reduction
+from sktime.forecasting.compose import TransformedTargetForecaster, make_reduction
 from sktime.forecasting.exp_smoothing import ExponentialSmoothing
 from sktime.forecasting.naive import NaiveForecaster
 from sktime.forecasting.theta import ThetaForecaster
 from sktime.forecasting.trend import TrendForecaster
 from sktime.split import ExpandingWindowSplitter
+from sktime.transformations.exponent import ExponentTransformer
 from sktime.utils.estimator_checks import check_estimator
 
 from orcast.integrations.sktime import LEVELS, ForecastDistribution, RecalibratedForecaster
@@ -344,6 +346,21 @@ def test_old_rows_are_not_scored_twice() -> None:
     assert rounds(model) == {1: before[1] + 1, 2: before[2]}
 
 
+def test_the_forecaster_is_asked_once_for_what_is_issued_and_scored() -> None:
+    y = walk(45)
+    model = wrapped(initial_window=0.8).fit(y[:40], fh=[1, 2])
+    Last.log.clear()
+    for row in range(40, 44):
+        model.predict().index.name = "mine"  # as it may be: what the next call says has its own
+        assert model.predict_quantiles(alpha=ALPHA).index.name is None
+        model.predict([2])
+        model.predict([1, 2])
+        model.update(y[row : row + 1])
+        asked = [("predict", row - 1, (1, 2)), ("predict", row - 1, (2,))]
+        assert Last.log == [*asked, ("update", row, row)]
+        Last.log.clear()
+
+
 def test_update_predict_plays_step_by_step() -> None:
     y = walk(60)
     one, other = (wrapped(initial_window=0.8).fit(y[:40], fh=[1]) for _ in range(2))
@@ -393,6 +410,85 @@ def test_steps_may_be_times_with_gaps(kind: str) -> None:
     assert sorted(model.recalibrators_) == [1, 2, 4, 5]
 
 
+# --- times
+
+
+@pytest.mark.filterwarnings("ignore:Period")  # of business days, from within sktime
+@pytest.mark.parametrize(
+    ("make", "freq"),
+    [(Last, "B"), (Last, "h"), (Last, "MS"), (Band, "W-WED"), (Band, "D"), (NaiveForecaster, "D")],
+)
+def test_dates_without_a_frequency_are_as_those_with_one(make: Any, freq: str) -> None:
+    y = walk(40)
+    y.index = pd.date_range("2026-01-01", periods=40, freq=freq)
+    bare = pd.Series(y.to_numpy(), index=pd.DatetimeIndex(list(y.index)))
+    assert bare.index.freq is None
+    model, twin = (wrapped(make(), initial_window=26).fit(each[:30], fh=[1, 3]) for each in (bare, y))
+    for row in range(30, 36):
+        model.update(bare[row : row + 1])
+        twin.update(y[row : row + 1])
+        np.testing.assert_array_equal(model.predict_quantiles(alpha=ALPHA), twin.predict_quantiles(alpha=ALPHA))
+    np.testing.assert_array_equal(model.predict([2]), twin.predict([2]))  # steps that are new
+    assert list(model.predict([2]).index) == [y.index[37]]
+    with pytest.raises(ValueError, match=SENTENCE):
+        model.update(bare[36:37] + 1000)
+    for each, rows in ((model, bare), (twin, y)):
+        each.update(rows[37:38])  # a row is left out
+        each.update(rows[38:])
+    assert rounds(model) == rounds(twin)
+    np.testing.assert_array_equal(model.predict([1]), twin.predict([1]))
+
+
+def test_dates_of_no_frequency_are_refused() -> None:
+    y = walk(20)
+    y.index = pd.date_range("2026-01-01", periods=20, freq="W-WED")
+    for few in (y.iloc[[0, 1, 4, 5, 6]], pd.Series(y[:1].to_numpy(), index=pd.DatetimeIndex(["2026-01-01"]))):
+        with pytest.raises(ValueError, match=SENTENCE):
+            wrapped().fit(few, fh=[1])
+    model = wrapped(initial_window=0.8).fit(y, fh=[1])
+    before = pickle.dumps(model._steps)
+    with pytest.raises(ValueError, match=SENTENCE):
+        model.update(pd.Series([50.0], index=pd.DatetimeIndex(["2026-05-21"])))  # a Thursday
+    assert model.cutoff[0] == model.forecaster_.cutoff[0] == y.index[-1]
+    assert pickle.dumps(model._steps) == before
+
+
+@pytest.mark.parametrize(("start", "freq"), [("2026-03-28", "h"), ("2026-10-24", "h"), ("2026-03-01", "D")])
+def test_clocks_that_are_changed_are_refused(start: str, freq: str) -> None:
+    y = pd.Series(np.arange(60.0), index=pd.date_range(start, periods=60, freq=freq, tz="Europe/Berlin"))
+    with pytest.raises(ValueError, match=SENTENCE):
+        wrapped(NaiveForecaster(), levels=()).fit(y, fh=[1, 3])
+    for zone in ("UTC", "Etc/GMT-1", "+05:30"):
+        y.index = pd.date_range(start, periods=60, freq=freq, tz=zone)
+        model = wrapped(initial_window=30).fit(y[:56], fh=[1, 3])
+        for row in range(56, 60):
+            model.update(y[row : row + 1])
+        assert rounds(model) == {1: 30, 3: 28}
+        # a ramp, of which so many steps ahead less a half for each are missed
+        assert {step: set(game.residuals._last) for step, game in model._steps.items()} == {1: {0.5}, 3: {1.5}}
+
+
+@pytest.mark.parametrize("kind", ["int", "period", "datetime", "zone"])
+def test_times_of_another_kind_change_nothing(kind: str) -> None:
+    indexes = {
+        "int": pd.RangeIndex(40),
+        "period": pd.period_range("2026-01-01", periods=40, freq="D"),
+        "datetime": pd.date_range("2026-01-01", periods=40, freq="D"),
+        "zone": pd.date_range("2026-01-01", periods=40, freq="D", tz="UTC"),
+        "hours": pd.period_range("2026-01-01", periods=40, freq="h"),
+    }
+    y = walk(40)
+    y.index = indexes.pop(kind)
+    model = wrapped(initial_window=0.8).fit(y[:30], fh=[1, 2])
+    before = pickle.dumps(model._steps)
+    for index in indexes.values():
+        with pytest.raises(TypeError, match=SENTENCE):
+            model.update(pd.Series(y.to_numpy(), index=index)[30:32])
+        assert model.cutoff[0] == model.forecaster_.cutoff[0] == y.index[29]
+        assert pickle.dumps(model._steps) == before
+    assert rounds(model.update(y[30:31])) == {1: 7, 2: 6}
+
+
 def test_within_the_history_the_forecaster_speaks() -> None:
     y = walk(40)
     model = wrapped(NaiveForecaster(), levels=()).fit(y)
@@ -419,6 +515,41 @@ def test_a_forecaster_that_wants_its_steps_early() -> None:
     model.update(y[40:43])
     assert rounds(model) == {1: 5, 3: 5}
     assert model.predict_interval().shape == (2, 2)
+
+
+# --- what sktime remembers
+
+
+def trend(remember: bool) -> Any:
+    return TrendForecaster().set_config(remember_data=remember)
+
+
+def pipeline(remember: bool) -> Any:
+    steps = [ExponentTransformer(2), trend(remember)]
+    return TransformedTargetForecaster(steps).set_config(remember_data=remember)
+
+
+@pytest.mark.filterwarnings("ignore:NotImplementedWarning:UserWarning")
+@pytest.mark.parametrize("remember", [False, True], ids=["as by default in sktime 1.3", "as in 1.2"])
+@pytest.mark.parametrize("make", [trend, pipeline])
+def test_a_forecaster_without_an_update_is_fitted_anew(make: Any, remember: bool) -> None:
+    y = walk(60)
+    model = wrapped(make(remember), initial_window=37, levels=()).fit(y[:40], fh=[1, 2])
+    for rows in (y[40:41], y[41:50]):
+        model.update(rows)
+        anew = make(remember).fit(y[: rows.index[-1] + 1], fh=[1, 2])
+        np.testing.assert_allclose(model.forecaster_.predict(), anew.predict(), rtol=1e-9)
+    assert rounds(model) == {1: 5, 2: 5}
+
+
+def test_the_wrapper_itself_says_nothing_of_the_next_version() -> None:
+    y, inner = walk(45), Last()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = wrapped(inner, initial_window=0.8).fit(y[:40], fh=[1])
+        model.predict()
+        model.predict_interval()
+        model.update(y[40:]).clone()
 
 
 # --- missing values and bounds

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
+from copy import deepcopy
 from itertools import pairwise
 from typing import Any, Self
 
@@ -142,7 +143,8 @@ class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator): 
         self._begin()
         for past, rows in parts:
             base = fitted if past.stop == 0 else self._fitted(_safe_indexing(X, past), y[past])
-            self._book(base, _safe_indexing(X, rows), y[rows], batch)
+            ahead = _safe_indexing(X, rows)
+            self._book(self._said(base, ahead), ahead, y[rows], batch)
         self.estimator_ = fitted
         return self
 
@@ -150,10 +152,9 @@ class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator): 
         """Score the outcomes against the forecasts for these rows, then teach the estimator."""
         if hasattr(self, "estimator_"):
             y = self._outcomes(X, y)
-            self._book(self.estimator_, X, y, len(y))
-            for estimator in _each(self.estimator_):
-                if _learns(estimator):
-                    estimator.partial_fit(X, y)
+            said, taught = self._said(self.estimator_, X), _taught(self.estimator_, X, y)
+            self._book(said, X, y, max(len(y), 1))
+            self.estimator_ = taught
             return self
         if not _learns(self._base()):
             return self.fit(X, y)
@@ -259,9 +260,8 @@ class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator): 
                 residuals.add(float(y[i]) - forecasts[-1].mean)
         return forecasts
 
-    def _book(self, estimator: Any, X: Any, y: Array, batch: int) -> None:
-        said, features = self._said(estimator, X), _features(self.payoff, X)
-        recal, residuals = self.recalibrator_, self.residuals_.copy()
+    def _book(self, said: Array, X: Any, y: Array, batch: int) -> None:
+        recal, residuals, features = self.recalibrator_, self.residuals_.copy(), _features(self.payoff, X)
         one_by_one = batch == 1 and _never_late(recal)
         if one_by_one and self.levels is not None:
             recal.run(said, y, x=features, levels=_levels(self.levels), at=[0.5])
@@ -331,7 +331,8 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         for past, rows in parts:
             if past.stop == 0 or len(np.unique(y[past])) > 1:
                 base = fitted if past.stop == 0 else clone(self._base()).fit(_safe_indexing(X, past), y[past])
-                self._book(base, _safe_indexing(X, rows), y[rows], batch)
+                ahead = _safe_indexing(X, rows)
+                self._book(self._said(base, ahead), ahead, y[rows], batch)
         self.estimator_ = fitted
         return self
 
@@ -339,9 +340,10 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         """Score the outcomes against the probabilities of these rows, then teach the estimator."""
         if hasattr(self, "estimator_"):
             y = self._outcomes(X, y)
-            self._book(self.estimator_, X, y, len(y))
-            if _learns(self.estimator_):
-                self.estimator_.partial_fit(X, y)
+            self._places(y)
+            said, taught = self._said(self.estimator_, X), _taught(self.estimator_, X, y)
+            self._book(said, X, y, max(len(y), 1))
+            self.estimator_ = taught
             return self
         if not _learns(self._base()):
             return self.fit(X, y)
@@ -415,9 +417,9 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     def _forecasts(self, said: Array) -> list[Any]:
         return said[:, 1].tolist() if len(self.classes_) == 2 else list(said)
 
-    def _book(self, estimator: Any, X: Any, y: NDArray[Any], batch: int) -> None:
+    def _book(self, said: Array, X: Any, y: NDArray[Any], batch: int) -> None:
         places = self._places(y).tolist()
-        forecasts, features = self._forecasts(self._said(estimator, X)), _features(self.payoff, X)
+        forecasts, features = self._forecasts(said), _features(self.payoff, X)
         recal = self.recalibrator_
         if batch == 1 and _never_late(recal):
             recal.run(forecasts, places if len(self.classes_) == 2 else y.tolist(), x=features)
@@ -468,6 +470,16 @@ def _levels(levels: Any) -> list[float]:
 
 def _learns(estimator: Any) -> bool:
     return hasattr(estimator, "partial_fit") and not isinstance(estimator, FrozenEstimator)
+
+
+def _taught(estimators: Any, X: Any, y: Any) -> Any:
+    """Copies that have learnt from rows, of those that can: if one fails, all are as they were."""
+    if not all(map(_learns, _each(estimators))):
+        return estimators
+    taught = deepcopy(estimators)
+    for estimator in _each(taught):
+        estimator.partial_fit(X, y)
+    return taught
 
 
 def _level_parameter(estimator: Any) -> str | None:

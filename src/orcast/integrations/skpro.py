@@ -361,11 +361,12 @@ class RecalibratedRegressor(BaseProbaRegressor):  # type: ignore[misc]
         return self
 
     def _update(self, X: Any, y: Any) -> Self:
-        self._model.partial_fit(X, _outcomes(y))
+        if len(y):
+            self._model.partial_fit(X, _outcomes(y))
         return self
 
     def _predict_proba(self, X: Any) -> ForecastDistribution:
-        forecasts = [[p] for p in self._model.predict_distribution(X)]
+        forecasts = np.array(self._model.predict_distribution(X), dtype=object).reshape(-1, 1)
         return ForecastDistribution(forecasts, index=X.index, columns=pd.Index(self._get_columns(method="predict")))
 
     def _predict_quantiles(self, X: Any, alpha: list[float]) -> Any:

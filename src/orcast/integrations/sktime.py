@@ -26,6 +26,7 @@ from orcast.integrations._extra import needs
 with needs("sktime", "pandas", "sktime"):
     import pandas as pd  # type: ignore[import-untyped]
     from sktime.forecasting.base import BaseForecaster, ForecastingHorizon  # type: ignore[import-untyped]
+    from sktime.forecasting.stream import UpdateRefitsEvery  # type: ignore[import-untyped]
 
 from orcast.adapters import Quantiles, expert_row
 from orcast.checks import short
@@ -134,6 +135,9 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
     ``predict`` gives the means, within the history what the forecaster itself says.  ``predict_proba`` gives a
     :class:`~orcast.integrations.skpro.ForecastDistribution`.
 
+    A forecaster that cannot be updated (``capability:update``) is fitted anew by ``update`` to all rows, whatever
+    sktime's ``remember_data`` is.  Times have one frequency, and no time zone whose clocks are changed: take UTC.
+
     Fitted, it has ``forecaster_`` and ``recalibrators_``, an :class:`orcast.Recalibrator` by step.
 
     >>> import warnings
@@ -219,10 +223,11 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         _checked_steps(self.step_length)
         _first(self.initial_window, len(y))
         self._new_step(1, y)
-        self._origin = self.cutoff
+        self._origin = _checked_origin(self.cutoff)
         self._outcomes(y, self._times(y.index))
         self.forecaster_ = self._copy().fit(y, X=X, fh=fh)
-        self._seen_y, self._seen_X = y, X
+        self._seen_y, self._seen_X = [y], None if X is None else [X]
+        self._told: dict[tuple[int, ...], tuple[Any, Array]] = {}  # by steps: what the forecaster says now, without X
         self._known = self._now = 0  # times of the last outcome, and of the forecaster
         self._steps: dict[int, _Step] = {}
         self._steps = self._learnt([] if fh is None else _ahead(self._relative(fh)))
@@ -244,7 +249,10 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
     def _copy(self) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what it has to say was said when it was made
-            return self.forecaster.clone()
+            copy = self.forecaster.clone()
+            if copy.get_tag("capability:update") or copy.get_config().get("remember_data"):
+                return copy
+            return UpdateRefitsEvery(copy)
 
     def _new_step(self, step: int, before: Any) -> _Step:
         recalibrator = Recalibrator(
@@ -259,17 +267,19 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
 
     def _learnt(self, steps: Sequence[int]) -> dict[int, _Step]:
         """The games of steps, each after a replay of all that was seen."""
-        y, X = self._seen_y, self._seen_X
+        if not steps:
+            return {}
+        y, X = pd.concat(self._seen_y), None if self._seen_X is None else pd.concat(self._seen_X)
         if X is not None:
             y = y[y.index.isin(X.index)]
         row = _first(self.initial_window, len(y))
         games = {step: self._new_step(step, y.iloc[:row]) for step in steps}
-        if not steps or row >= len(y):
+        if row >= len(y):
             return games
         times = self._times(y.index)
         outcomes = self._outcomes(y, times)
         rows = _Rows(X, None if X is None else self._times(X.index))
-        horizon = ForecastingHorizon(list(steps), is_relative=True)
+        horizon = self._horizon(steps)
         model: Any = None
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the fit to all rows says it once
@@ -307,29 +317,36 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         """The times of steps, and of each what the forecaster says, None if that is not finite, and the features."""
         if not steps:
             return pd.Index([]), []
+        levels, told = self._asked_levels, self._told if X is None and model is self.forecaster_ else {}
+        if tuple(steps) not in told:
+            told[tuple(steps)] = self._asked(model, steps, X, fh)
+        index, table = told[tuple(steps)]
+        features: list[Any] = [None] * len(steps)
+        if self._features and X is not None:
+            features = [self._features.of(row) for row in X.loc[index].to_dict("records")]
+        finite: list[bool] = np.isfinite(table.sum(axis=1)).tolist()
+        rows: list[tuple[int, Any, Any]] = []
+        for row, step, good, x in zip(table, steps, finite, features, strict=True):
+            forecast: Any = None
+            if good:
+                forecast = Quantiles(levels, row) if levels else games[step].around(row.item())
+            rows.append((step, forecast, x))
+        return index.copy(), rows
+
+    def _asked(self, model: Any, steps: Sequence[int], X: Any, fh: Any) -> tuple[Any, Array]:
+        """The times of steps, and a row of quantiles or a point for each."""
         asked = None
         if not self._all_or_none:
-            asked = ForecastingHorizon(list(steps), is_relative=True) if fh is None else fh
-        levels = self._asked_levels
-        if levels:
-            said = model.predict_quantiles(fh=asked, X=X, alpha=levels)
+            asked = self._horizon(steps) if fh is None else fh
+        if self._asked_levels:
+            said = model.predict_quantiles(fh=asked, X=X, alpha=self._asked_levels)
             table = np.sort(np.asarray(said, dtype=np.float64), axis=1)
         else:
             said = model.predict(fh=asked, X=X)
             table = np.asarray(said, dtype=np.float64).reshape(-1, 1)
         if len(table) != len(steps):
             raise ValueError(f"expected a forecast for each of {len(steps)} steps, got {len(table)}")
-        features: list[Any] = [None] * len(steps)
-        if self._features and X is not None:
-            features = [self._features.of(row) for row in X.loc[said.index].to_dict("records")]
-        finite: list[bool] = np.isfinite(table.sum(axis=1)).tolist()
-        rows: list[tuple[int, Any, Any]] = []
-        for row, step, good, x in zip(table, steps, finite, features, strict=True):
-            told: Any = None
-            if good:
-                told = Quantiles(levels, row) if levels else games[step].around(row.item())
-            rows.append((step, told, x))
-        return said.index, rows
+        return said.index, table
 
     def _issued(self, steps: Sequence[int], X: Any, fh: Any = None) -> tuple[Any, list[Forecast | None]]:
         """The times of steps and their calibrated forecasts; None where the forecaster's own is not finite."""
@@ -344,10 +361,10 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         index, forecasts = self._issued(ahead, X, fh if len(ahead) == len(steps) else None)
         means = [math.nan if p is None else p.mean() for p in forecasts]
         if len(ahead) == len(steps):
-            return pd.Series(means, index=index, name=self._seen_y.name)
+            return pd.Series(means, index=index, name=self._seen_y[0].name)
         own = self.forecaster_.predict(fh=fh, X=X).astype(np.float64)
         own.iloc[np.flatnonzero(np.array(steps) >= 1)] = means
-        return own.rename(self._seen_y.name)
+        return own.rename(self._seen_y[0].name)
 
     def _predict_quantiles(self, fh: Any, X: Any, alpha: list[float]) -> Any:
         index, forecasts = self._issued(self._relative(fh), X, fh)
@@ -380,13 +397,16 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
                     if told is not None:
                         self._steps[step].issue(now + step, told, x)
                         issued.append((self._steps[step], now + step))
+            cutoff = self._dated(y.index[-1:])
             self.forecaster_.update(y, X=X, update_params=update_params)
         except BaseException:
             for game, about in issued:
                 game.take_back(about)
-            for each in (self, self.forecaster_):
-                each._set_cutoff(before)
+            self._set_cutoff(self._dated(before))
+            self.forecaster_._set_cutoff(before)
             raise
+        self._told.clear()
+        self._set_cutoff(cutoff)
         self._now = int(times[-1])
         if new.any():
             self._known = self._now
@@ -411,19 +431,34 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         return _Rows(X, None if X is None else self._times(X.index)).ahead(steps, now, self._all_or_none)
 
     def _remember(self, y: Any, X: Any) -> None:
-        self._seen_y = pd.concat([self._seen_y, y])
+        self._seen_y.append(y)
         if self._seen_X is not None and X is not None:
-            self._seen_X = pd.concat([self._seen_X, X[X.index.isin(y.index)]])
+            self._seen_X.append(X[X.index.isin(y.index)])
 
     # --- times
     def _times(self, index: Any) -> NDArray[np.int64]:
         """Times as numbers of steps since the end of the first history."""
-        horizon = ForecastingHorizon(index, is_relative=False, freq=self._origin)
-        return np.asarray(horizon.to_relative(self._origin).to_numpy(), dtype=np.int64)
+        if _kind(index) != _kind(self._origin):
+            raise TypeError(f"expected times like {self._origin[0]}, got {index[0]}")
+        origin = _without_zone(self._origin)
+        horizon = ForecastingHorizon(_without_zone(index), is_relative=False, freq=origin)
+        return np.asarray(horizon.to_relative(origin).to_numpy(), dtype=np.int64)
 
     def _relative(self, fh: Any, cutoff: Any = None) -> list[int]:
         relative = fh if fh.is_relative else fh.to_relative(self.cutoff if cutoff is None else cutoff)
         return [int(step) for step in relative.to_numpy()]
+
+    def _horizon(self, steps: Sequence[int]) -> Any:
+        return ForecastingHorizon(list(steps), is_relative=True, freq=self._origin)
+
+    def _dated(self, cutoff: Any) -> Any:
+        """A cutoff with the frequency, which one row by itself has not."""
+        if not isinstance(cutoff, pd.DatetimeIndex):
+            return cutoff
+        freq = self._origin.freq
+        if not freq.is_on_offset(cutoff[0]):
+            raise ValueError(f"expected times of the frequency {freq.freqstr}, got {cutoff[0]}")
+        return pd.DatetimeIndex(cutoff, freq=freq)
 
     def _outcomes(self, y: Any, times: NDArray[np.int64]) -> dict[int, float]:
         """Outcomes by time, in the space; those that are missing are left out."""
@@ -473,6 +508,27 @@ class _Rows:
         if not found or (all_or_none and len(found) < len(steps)):
             return [], None
         return found, self.between(now, now + found[-1])
+
+
+def _kind(index: Any) -> Any:
+    """What times are: dates of a zone, periods of a frequency, or numbers."""
+    if isinstance(index, pd.DatetimeIndex):
+        return str(index.tz)
+    return index.dtype if isinstance(index, pd.PeriodIndex) else index.dtype.kind in "iu"
+
+
+def _without_zone(index: Any) -> Any:
+    return index if getattr(index, "tz", None) is None else index.tz_localize(None)
+
+
+def _checked_origin(cutoff: Any) -> Any:
+    """The end of a history whose steps can be counted."""
+    if isinstance(cutoff, pd.DatetimeIndex):
+        if cutoff.tz is not None and cutoff.tz.utcoffset(None) is None:
+            raise ValueError(f"expected times without a time zone, or in UTC, got times of {cutoff.tz}")
+        if cutoff.freq is None:
+            raise ValueError(f"expected times of one frequency (y.asfreq gives them one), got none up to {cutoff[0]}")
+    return cutoff
 
 
 def _ahead(steps: Iterable[int]) -> list[int]:
