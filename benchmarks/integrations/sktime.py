@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+import logging
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,6 +19,7 @@ LEVELS = [0.05, 0.5, 0.95]
 
 
 def cases() -> Iterator[Case]:
+    logging.captureWarnings(True)  # sktime says of every forecaster that a default will change
     from sktime.forecasting.trend import TrendForecaster
 
     from orcast.integrations.sktime import RecalibratedForecaster

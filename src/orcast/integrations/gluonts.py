@@ -15,6 +15,7 @@ import os
 import warnings
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -307,14 +308,13 @@ class ForecastRecalibrator:
         """Book what has come; nothing of it if anything is refused."""
         item = self._items[item_id]
         waits: list[Any] = [id for game in item.games.values() for id in game.recal.pending]
-        if waits and len(times):
-            _in_step(times, waits[0], pd.Period(ordinal=0, freq=self._freq).freq.n, item_id)
         begin = times[0] if len(times) else 0
         # what came before all that waits is old news
         since = int(np.searchsorted(times, min(waits))) if waits else len(times)
         times, values = times[since:], values[since:]
         if not len(times):
             return
+        _in_step(times, waits[0], _units(self._freq), item_id)
         finite = np.flatnonzero(np.isfinite(values))
         last = int(times[finite[-1]]) if len(finite) else None
         settled: list[tuple[_Game, int, float | None]] = []
@@ -341,6 +341,8 @@ class ForecastRecalibrator:
     def _outcome(self, value: float) -> float:
         """An outcome as it is booked; GluonTS rounds to 32 bits, and a bound that is rounded so is the bound."""
         space = self._space
+        if space.low < value < space.high:
+            return value
         value = next((end for end in (space.low, space.high) if value == float(np.float32(end))), value)
         return float(space.outcome(value, self._options["outside"]))
 
@@ -708,10 +710,15 @@ def _no_zone(zone: Any) -> None:
         )
 
 
+@lru_cache(maxsize=16)
+def _units(freq: str | None) -> int:
+    """How many units long a period is: 2 for "2h"."""
+    return int(pd.Period(ordinal=0, freq=freq).freq.n)
+
+
 def _in_step(times: NDArray[np.int64], awaited: int, n: int, item_id: Any) -> None:
     """Where a period is several units long, series and forecasts must have the same ones."""
-    wrong = (times - awaited) % n != 0
-    if wrong.any():
+    if n > 1 and ((times - awaited) % n).any():
         raise ValueError(
             f"expected the outcomes of {_named(item_id)} at times in step with its forecasts, every {n} units of the "
             "frequency, got some in between"
