@@ -42,3 +42,73 @@ def same(got: pd.DataFrame, want: pd.DataFrame, by: list[str]) -> None:
         a, b = got[name], want[name]
         assert a.isna().tolist() == b.isna().tolist(), name
         assert a[a.notna()].tolist() == b[b.notna()].tolist(), name
+
+
+class Unstarted:
+    """What is asked of a frame of Spark before anything runs, without Spark: its schema."""
+
+    class sparkSession:
+        conf = {"spark.sql.session.timeZone": "Europe/Berlin"}  # noqa: RUF012
+
+    def __init__(self, columns: str, streaming: bool = True) -> None:
+        from pyspark.sql import types as T
+
+        kinds = {
+            "string": T.StringType(),
+            "bigint": T.LongType(),
+            "double": T.DoubleType(),
+            "float": T.FloatType(),
+            "date": T.DateType(),
+            "timestamp": T.TimestampType(),
+            "decimal": T.DecimalType(20, 0),
+        }
+        pairs = [each.split() for each in columns.split(", ")]
+        self.schema = T.StructType([T.StructField(name, kinds[kind]) for name, kind in pairs])
+        self.columns, self.isStreaming = [name for name, _ in pairs], streaming
+
+    def mapInArrow(self) -> None:
+        raise AssertionError
+
+
+class Acted:
+    """A stream whose tasks are called here, without Spark; values are given as they travel."""
+
+    def __init__(self, columns: str, **options: Any) -> None:
+        from orcast.integrations.spark.stream import machine_of
+
+        self.df, self.states = Unstarted(columns), dict[Any, Any]()
+        given: dict[str, Any] = {"outside": "report", "outcomes": True, "most": 1000, "remember": 20, **options}
+        names = {name: given.pop(name, None) for name in ("y", "series", "time")}
+        bounds = {name: given.pop(name, None) for name in ("low", "high")}
+        plain = {name: given.pop(name, None) for name in ("model", "id", "levels", "payoff")}
+        self.machine = machine_of(self.df, names, bounds=bounds, **plain, **given)
+
+    def batch(self, *rows: tuple[Any, ...]) -> list[dict[str, Any]]:
+        """What comes of the rows of a micro-batch."""
+        machine, groups = self.machine, dict[Any, list[Any]]()
+        for row in rows:
+            each = dict(zip(self.df.columns, row, strict=True))
+            groups.setdefault(tuple(each[name] for name in machine.plan.layout.series) or ("",), []).append(each)
+        names = [each.name for each in machine.carried] + [name for _, name, _ in machine.new()]
+        out: list[dict[str, Any]] = []
+        for key, some in groups.items():
+            cells = {each.code: pd.Series([row[each.name] for row in some], dtype=object) for each in machine.carried}
+            for frame in machine(key, iter([pd.DataFrame(cells)]), self.states.setdefault(key, Kept())):
+                out += [dict(zip(names, values, strict=True)) for values in frame.itertuples(index=False)]
+        return out
+
+
+class Kept:
+    """A state as Spark keeps it."""
+
+    def __init__(self) -> None:
+        self.get: Any = None
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is one."""
+        return self.get is not None
+
+    def update(self, value: Any) -> None:
+        """Keep another."""
+        self.get = value

@@ -52,6 +52,7 @@ def quietly(frame: pd.DataFrame, **options: Any) -> pd.DataFrame:
 def check(df: Any, by: list[str] = KEY, **options: Any) -> pd.DataFrame:
     """What comes of a table, after it was compared with what comes of the same in pandas."""
     got = recalibrate(df, **options).toPandas()
+    options.pop("partitions", None)
     same(got, quietly(df.toPandas(), **options), by)
     return got
 
@@ -111,6 +112,12 @@ def test_names_with_dots_levels_and_columns_of_an_earlier_run(spark: Any) -> Non
     replaced = recalibrate(df.withColumn("q0.5", F.col("`q0.5`").cast("int")), low=0, replace=True)
     assert dict(replaced.dtypes)["q0.5"] == "double"
     check(df, low=0, replace=True)
+    small = df.withColumn("q0.5", F.col("`q0.5`").cast("decimal(10,4)")).withColumn(
+        "q0.9", F.col("`q0.9`").cast("float")
+    )
+    assert recalibrate(small, low=0).dtypes[: len(df.columns)] == small.dtypes
+    got, floats = recalibrate(small, low=0, replace=True).toPandas(), small.toPandas()
+    same(got, quietly(floats.assign(**{"q0.5": floats["q0.5"].astype(float)}), low=0, replace=True), KEY)
 
 
 def test_types(spark: Any) -> None:
@@ -179,6 +186,24 @@ def test_one_series_and_any_number_of_parts(spark: Any) -> None:
         assert out.rdd.getNumPartitions() == parts
         same(out.toPandas(), quietly(many.toPandas()), KEY)
     assert recalibrate(many.where("ds < 0")).count() == 0
+
+
+def test_parts_do_not_decide_what_only_all_rows_tell(spark: Any) -> None:
+    """One series has two horizons, so those of all are as far as they say; and all times have a zone, or none has."""
+    rng = np.random.default_rng(0)
+    rows = [(s, t / 2, h) for t in range(6) for s, h in (("a", 1), ("a", 2), ("b", 1), ("c", 1), ("d", 1))]
+    frame = pd.DataFrame(rows, columns=["unique_id", "ds", "horizon"])
+    frame["y"] = frame.groupby(KEY)["ds"].transform(lambda _: rng.uniform(0, 100))
+    frame["mean"], frame["sd"] = rng.uniform(30, 70, len(frame)), 5.0
+    for some in (frame, frame[frame["horizon"] == 1]):
+        check(spark.createDataFrame(some), [*KEY, "horizon"], low=0, high=100, partitions=8)
+    ones = frame[frame["horizon"] == 1]
+    zoned = np.where(ones["unique_id"] == "a", "T00:00:00+01:00", "")
+    text = ones.assign(ds=(pd.Timestamp("2024-01-01") + pd.to_timedelta(2 * ones["ds"], unit="D")).dt.date.astype(str))
+    for ds in (text["ds"], text["ds"] + "T00:00:00Z"):
+        check(spark.createDataFrame(text.assign(ds=ds)), low=0, high=100)
+    with pytest.raises(ValueError, match="expected dates with a zone or without in 'ds', got both"):
+        recalibrate(spark.createDataFrame(text.assign(ds=text["ds"] + zoned)), partitions=8)
 
 
 def test_what_is_refused_at_once(spark: Any) -> None:

@@ -43,9 +43,10 @@ def recalibrate(
     """Recalibrate the forecasts in a DataFrame of Spark: what `orcast.recalibrate` gives, to the last bit.
 
     The options are those of :func:`orcast.recalibrate`, and so are the columns that come out.  Columns are found once,
-    from the schema (where only the outcomes can tell a reading from another, their column is read once).  Then the rows
-    go into ``partitions`` parts, whole series into one, and a task plays each; by default there are as many as
-    ``spark.sql.shuffle.partitions`` says.  The rows of a part are in the memory of one Python process at a time.
+    from the schema.  Where only all rows can tell, a column is read once: outcomes whose values settle a reading, times
+    as text, and horizons without cutoffs beside times with fractions.  Then the rows go into ``partitions`` parts,
+    whole series into one, and a task plays each; by default there are as many as ``spark.sql.shuffle.partitions`` says.
+    The rows of a part are in the memory of one Python process at a time.
 
     - The rows of Spark have no order, so there must be a column of times.
     - Null and nan both mean missing; what is missing comes out as null.
@@ -65,7 +66,8 @@ def recalibrate(
     plan = plan_of(df, names, model, low=low, high=high, levels=levels, payoff=payoff, outside=outside)
     if df.isStreaming:
         raise ValueError("expected a table, got a stream, which recalibrate_stream takes")
-    after = schema_after(df.schema, plan.play(empty(df.schema), replace=bool(replace)))
+    replaced = [str(out.column) for form in plan.layout.forms for out in form.outputs() if out.column is not None]
+    after = schema_after(df.schema, plan.play(empty(df.schema), replace=bool(replace)), replaced if replace else ())
     keys = [one_zero(name, df.schema[name].dataType) for name in plan.layout.series]
     parts = df.repartition(count or _usual(df), *keys) if keys else df.repartition(1)
     # Spark takes a dot in a name, as in q0.1, for a part of a column: on the way the columns are numbered

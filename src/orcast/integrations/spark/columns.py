@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,10 +16,12 @@ from pyspark.sql import types as T
 from orcast.checks import short
 from orcast.panel.call import recalibrated
 from orcast.panel.columns import Layout, find
+from orcast.panel.frame import Frame
 from orcast.panel.given import levels_of, travels
 from orcast.payoffs import Payoff, payoff_from_plain
 
 # What a column of times may hold.
+ZONE = r"(Z|[+-]\d{2}(:?\d{2}(:?\d{2}(\.\d+)?)?)?)$"  # where a time has one
 TIMES = (T.DateType, T.TimestampType, T.TimestampNTZType, T.DayTimeIntervalType, T.NumericType, T.StringType)
 
 
@@ -26,7 +29,8 @@ TIMES = (T.DateType, T.TimestampType, T.TimestampNTZType, T.DayTimeIntervalType,
 class Plan:
     """What a task is told, in a form that travels: columns by name, and the options as they were given.
 
-    ``payoff`` is in plain form, or, if it has functions, itself.
+    ``payoff`` is in plain form, or, if it has functions, itself.  ``made``: forecasts were made as long before their
+    time as the horizon says, in whatever part they are.
     """
 
     layout: Layout
@@ -35,12 +39,22 @@ class Plan:
     levels: list[float] | None
     payoff: Payoff | str | None
     outside: str
+    made: bool = False
 
     def play(self, table: Any, *, replace: bool = False) -> Any:
         """What comes of a part of the frame that holds whole series."""
+        if not self.made:
+            return self._play(table, self.layout, replace)
+        time, horizon = self.layout.time, self.layout.horizon
+        frame, cutoff = Frame(table), f"{time} - {horizon}"
+        made = pa.array(frame.numbers(time) - frame.numbers(horizon), from_pandas=True)
+        layout = dataclasses.replace(self.layout, cutoff=cutoff)
+        return self._play(table.append_column(cutoff, made), layout, replace).drop_columns([cutoff])
+
+    def _play(self, table: Any, layout: Layout, replace: bool) -> Any:
         return recalibrated(
             table,
-            self.layout,
+            layout,
             low=self.low,
             high=self.high,
             levels=self.levels,
@@ -64,8 +78,9 @@ def plan_of(
     levels: ArrayLike | None,
     payoff: Payoff | None,
     outside: str,
+    hidden: str | None = None,
 ) -> Plan:
-    """Find the columns and check the options, before any task begins."""
+    """Find the columns and check the options, before any task begins; one that is hidden is none of them."""
     if not (hasattr(df, "mapInArrow") and hasattr(df, "schema")):
         raise TypeError(f"expected a DataFrame of Spark, got {type(df).__name__} (orcast.recalibrate takes others)")
     if payoff is not None and not isinstance(payoff, Payoff):
@@ -76,17 +91,21 @@ def plan_of(
         high = high.to_dict()
     if all(isinstance(side, (int, float)) for side in (low, high)) and not low < high:
         raise ValueError(f"expected bounds with low < high, got {low:g} and {high:g}")
-    layout = layout_of(df, names, model)
+    layout = layout_of(df, names, model, hidden)
     told: Payoff | str | None = payoff
     if payoff is not None and travels(payoff):
         told = json.dumps(payoff.to_plain())
-    return Plan(layout, low, high, levels_of(levels, None), told, outside)
+    made = False
+    if not df.isStreaming:
+        _check_zones(df, layout)
+        made = _made(df, layout)
+    return Plan(layout, low, high, levels_of(levels, None), told, outside, made)
 
 
-def layout_of(df: Any, names: Mapping[str, Any], model: Any) -> Layout:
+def layout_of(df: Any, names: Mapping[str, Any], model: Any, hidden: str | None = None) -> Layout:
     """Which columns are what, from the schema; outcomes are looked at only if it takes a look to tell."""
     schema: T.StructType = df.schema
-    columns = [field.name for field in schema.fields]
+    columns = [field.name for field in schema.fields if field.name != hidden]
     numeric = [field.name for field in schema.fields if isinstance(field.dataType, T.NumericType)]
     found: dict[Any, Layout] = {}
     refused: dict[Any, Exception] = {}
@@ -172,6 +191,28 @@ def _check_times(schema: T.StructType, layout: Layout) -> None:
             )
 
 
+def _check_zones(df: Any, layout: Layout) -> None:
+    """Times as text have a zone in all parts or in none."""
+    if isinstance(df.schema[layout.time].dataType, T.StringType):
+        text = F.trim(column(str(layout.time)))
+        zoned = (F.length(text) > 10) & text.rlike(ZONE)
+        found = df.agg(F.min(zoned), F.max(zoned)).head()
+        if found[0] != found[1]:
+            raise ValueError(f"expected dates with a zone or without in {layout.time!r}, got both")
+
+
+def _made(df: Any, layout: Layout) -> bool:
+    """Whether horizons tell when forecasts were made: they do if any is not 1, in whatever part that is."""
+    kind = df.schema[layout.time].dataType
+    if layout.horizon is None or layout.cutoff is not None:
+        return False
+    # whole numbers are the same either way: what is known one before is all that came before
+    numbers = isinstance(kind, T.NumericType) and not isinstance(kind, T.IntegralType)
+    if not numbers or not isinstance(df.schema[layout.horizon].dataType, T.NumericType):
+        return False
+    return bool(df.agg(F.max(column(layout.horizon).cast("double") != 1.0)).head()[0])
+
+
 def column(name: str) -> Any:
     """A column by its name, dots and all."""
     return F.col(quoted(name))
@@ -207,13 +248,13 @@ def _arrow(kind: T.DataType) -> Any:
     return plain.get(type(kind), pa.string())
 
 
-def schema_after(schema: T.StructType, table: Any) -> T.StructType:
+def schema_after(schema: T.StructType, table: Any, replaced: Collection[str] = ()) -> T.StructType:
     """The schema of what comes out, from that of what came in and the like of it that was played without rows."""
     was = {field.name: field for field in schema.fields}
     same = empty(schema).schema
     fields = []
     for name, kind in zip(table.schema.names, table.schema.types, strict=True):
-        if name in was and kind == same.field(name).type:
+        if name in was and name not in replaced and kind == same.field(name).type:
             fields.append(T.StructField(name, was[name].dataType, True, was[name].metadata))
         else:
             new = T.DoubleType() if pa.types.is_floating(kind) else T.BooleanType() if kind == pa.bool_() else None

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast import ledger as _ledger
+from orcast.panel._events import TALLY_SIZE
 from orcast.panel.bounds import scale_between, space_between
 from orcast.panel.columns import Form
 from orcast.panel.experts import Shape
@@ -164,9 +165,14 @@ class Games:
 
     def __init__(self, rules: Rules, state: bytes | None = None) -> None:
         self.rules = rules
+        self._go_back(state)
+
+    def _go_back(self, state: bytes | None) -> None:
+        """Be as a state says, or at the start."""
+        self._state = state
         self.rounds: dict[str, Round] = {}
-        self.lefts: list[Left | None] = [None] * len(rules.forms)
-        self.waiting: list[dict[str, _Wait]] = [{} for _ in rules.forms]
+        self.lefts: list[Left | None] = [None] * len(self.rules.forms)
+        self.waiting: list[dict[str, _Wait]] = [{} for _ in self.rules.forms]
         self.forgotten: Time | None = None
         self.ends: tuple[float, float] | None = None  # bounds that are not those of rows
         self.over = 0
@@ -175,42 +181,54 @@ class Games:
 
     # --- events
     def play(self, events: Sequence[Event]) -> list[Answer]:
-        """Play events in the order of play; what is refused changes nothing."""
+        """Play events in the order of play; what is refused, or cannot be played, changes nothing."""
         ordered = sorted((event for event in events if event.refused is None), key=Event.rank)
         self._refuse_bad(ordered)
-        was = None if self.rules.payoff is None else self._kept()
         try:
-            answers = self._play([event for event in ordered if event.refused is None])
+            answers = self._played([event for event in ordered if event.refused is None])
+        except MemoryError:
+            raise
         except Exception:
-            if was is None:
-                raise
-            self._restore(was)
-            # features that a context or a function of the user's cannot take: a trial of each forecast alone finds them
-            self._refuse_strange(ordered)
-            answers = self._play([event for event in ordered if event.refused is None])
+            self._go_back(self._state)
+            answers = self._one_by_one(ordered)
         bad = [event for event in events if event.refused is not None]
         models = len(self.rules.forms)
         return [*answers, *(Answer(event, [REFUSED] * models, reason=event.refused) for event in bad)]
 
-    def _kept(self) -> Any:
-        rounds = {id: (each, each.said.copy(), each.y) for id, each in self.rounds.items()}
-        return rounds, list(self.lefts), [dict(each) for each in self.waiting], self.forgotten, self.over
+    def _one_by_one(self, events: list[Event]) -> list[Answer]:
+        """Play events of which some cannot be: these are found and refused."""
+        # features that a context or a function of the user's cannot take: a trial of each forecast alone finds them
+        self._refuse_strange(events)
+        answers = []
+        for event in events:
+            if event.refused is not None:
+                continue
+            try:
+                answers += self._played([event])
+            except MemoryError:
+                raise
+            except Exception as reason:
+                event.refused = _told(reason)
+                self._go_back(self._state)
+        return answers
 
-    def _restore(self, was: Any) -> None:
-        rounds, self.lefts, self.waiting, self.forgotten, self.over = was
-        for each, said, y in rounds.values():
-            each.said, each.y = said, y
-        self.rounds = {id: each for id, (each, _, _) in rounds.items()}
+    def _played(self, events: list[Event]) -> list[Answer]:
+        """Play events, and write what is left."""
+        answers = self._play(events)
+        self._state = self._written()
+        return answers
 
     def _refuse_bad(self, events: list[Event]) -> None:
         """Forecasts that are none, such as a negative deviation, and those with other bounds than before."""
+        began = self.ends
         for event in events:
-            if event.given is not None and not self.rules.by_row:
-                ends = event.low, event.high
-                self.ends = self.ends or ends
-                if ends != self.ends:
-                    then, now = (f"{low:g} to {high:g}" for low, high in (self.ends, ends))
-                    event.refused = f"expected the bounds that the series began with, {then}, got {now}"
+            if event.given is None or self.rules.by_row:
+                continue
+            ends = event.low, event.high
+            began = began or ends
+            if ends != began:
+                then, now = (f"{low:g} to {high:g}" for low, high in (began, ends))
+                event.refused = f"expected the bounds that the series began with, {then}, got {now}"
         for number, form in enumerate(self.rules.forms):
             there = [event for event in events if event.given is not None and event.refused is None]
             if not there:
@@ -238,6 +256,8 @@ class Games:
                     points = np.array([self._point(number, event, given[0])])
                     deal, *_ = self._deal(number, table, [event], given, np.full(1, np.nan), points)
                     table.seat(None, deal, 1).play(events_of([PREDICT], [0]))
+                except MemoryError:
+                    raise
                 except Exception as reason:
                     event.refused = _told(reason)
 
@@ -257,13 +277,23 @@ class Games:
                 return Answer(event, [UNKNOWN for _ in models])
             return Answer(event, self._settle(event, known, moves), known, booked=True)
         if known is not None:
+            new = [m for m in models if known.said[m, STATE] == NO_FORECAST and self._there(m, event.given[m])]
             if np.isnan(event.y):
-                return Answer(event, [SEEN if known.said[m, STATE] != NO_FORECAST else NO_FORECAST for m in models],
-                              known, booked=not known.waits)  # fmt: skip
-            return Answer(event, self._settle(event, known, moves), known, booked=True)
+                status = [SEEN if known.said[m, STATE] != NO_FORECAST else NO_FORECAST for m in models]
+                answer = Answer(event, status, known, booked=not known.waits)
+            else:
+                answer = Answer(event, self._settle(event, known, moves), known, booked=True)
+            for m in new:
+                answer.status[m] = REFUSED
+                model = self.rules.forms[m].model
+                answer.reason = f"expected the forecasts of an id in one event, got that of {model!r} after others"
+            return answer
         if self.forgotten is not None and event.time <= self.forgotten:
             return Answer(event, [LATE for _ in models])
         return self._issue(event, moves)
+
+    def _there(self, number: int, given: Array) -> bool:
+        return bool(_present(self.rules.forms[number], given[None, :])[1][0])
 
     def _issue(self, event: Event, moves: list[_Moves]) -> Answer:
         rules = self.rules
@@ -277,6 +307,8 @@ class Games:
         if not fresh.waits:
             return Answer(event, [NO_FORECAST for _ in rules.forms])
         self.rounds[event.id] = fresh
+        if not rules.by_row:
+            self.ends = event.low, event.high
         for number in np.flatnonzero(fresh.said[:, STATE] == PENDING).tolist():
             each = moves[number]
             if len(each.waiting) >= rules.max_pending:
@@ -373,6 +405,8 @@ class Games:
         if rules.by_row and shape.ordered:
             limits = (np.array([event.low for event in new]), np.array([event.high for event in new]))
         answers = answers_of(shape, seat, deal, given, shift, scale, limits)
+        if np.isnan(answers).any():
+            raise ValueError("expected a forecast and bounds that an answer can be computed from, got others")
         for i, (wait, _) in enumerate(moves.new):
             said = wait.round.said[number]
             said[HOLDS] = seat.tales[i, _ledger.TOLD_HOLDS]
@@ -387,10 +421,28 @@ class Games:
         for i, entry in enumerate(seat.waits().tolist()):
             id, wait = whose[entry]
             self.waiting[number][id] = _Wait(i, wait.round, wait.point)
+        self._check(number, table)
+
+    def _check(self, number: int, table: Table) -> None:
+        """What is left of a game must be such that it can go on: its numbers are finite, or else it is tried."""
+        left = self.lefts[number]
+        assert left is not None
+        if np.isfinite(left.numbers[TALLY_SIZE:]).all() and all(np.isfinite(page).all() for page in left.pages):
+            return
+        waits = self.waiting[number].values()
+        values, points = np.full(len(waits), np.nan), np.array([each.point for each in waits])
+        deal, *_ = self._deal(number, table, [], np.empty((0, self.rules.shapes[number].columns)), values, points)
+        try:
+            table.seat(left, deal, max(len(waits), 1))
+        except ValueError as reason:
+            raise ValueError(f"expected an event after which a game can go on, got {str(reason)!r}") from None
 
     # --- the state
     def state(self) -> bytes:
         """All of it as bytes, without pickle."""
+        return self._written() if self._state is None else self._state
+
+    def _written(self) -> bytes:
         rounds = list(self.rounds.values())
         parts = [np.array([[each.low, each.high, each.y] for each in rounds], dtype=np.float64).ravel()]
         parts += [each.said.ravel() for each in rounds]
@@ -475,5 +527,7 @@ def _scaled(low: float, high: float, by_row: bool) -> tuple[Array, Array]:
 
 def _told(reason: Exception) -> str:
     """Why, without the number of a row that nobody knows."""
-    said = str(reason) if isinstance(reason, (TypeError, ValueError)) else f"{type(reason).__name__}: {reason}"
+    said = str(reason)
+    if not said.startswith("expected "):
+        said = f"expected an event that can be played, got {type(reason).__name__}: {said}"
     return re.sub(r" in row \d+$", "", said)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import decimal
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
+import pyarrow as pa  # type: ignore[import-untyped]
 from numpy.typing import ArrayLike, NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -34,8 +36,9 @@ from orcast.integrations.spark.games import (
     mark_of,
 )
 from orcast.oracles.terms import leaves
+from orcast.panel.bounds import _bound, space_between
 from orcast.panel.call import MAX_PENDING
-from orcast.panel.columns import Layout, _texts
+from orcast.panel.columns import SERIES, Layout, _texts
 from orcast.panel.frame import _date
 from orcast.panel.given import shape_of
 from orcast.payoffs import Payoff
@@ -68,8 +71,9 @@ def recalibrate_stream(
 
     A row of the stream is a forecast, with ``id``; or an outcome, ``y`` with the id of its forecast and nothing in the
     columns of forecasts; or both.  Series, time, outcome and forecasts are found as :func:`orcast.recalibrate` finds
-    them; the id is a column named ``id``, or else the time.  Each series and model has a game of its own, kept in the
-    state of the query, so a query that was stopped or killed goes on from its checkpoint, bit for bit.
+    them, but a column named ``id`` is the id, and the series only if ``series`` names it; without one the time is the
+    id.  Each series and model has a game of its own, kept in the state of the query, so a query that was stopped or
+    killed goes on from its checkpoint, bit for bit.
 
     **Out** comes a row for each forecast, with its own columns and those of :func:`orcast.recalibrate`, and
     ``orcast_event`` ("forecast" or "outcome") and ``orcast_reason``.  With ``outcomes=True`` there is a row for each
@@ -77,7 +81,7 @@ def recalibrate_stream(
     "seen", the forecast was answered before, and is answered as it was; or the outcome was booked before;
     "corrected", it was booked with another value, which stays; "unknown", an outcome whose forecast is not known;
     "late", a forecast no later than one that is forgotten; "refused", it makes no sense, as ``orcast_reason`` says.
-    A bad event changes nothing and never ends the query.
+    A bad event changes nothing and never ends the query.  All models of an id have their forecasts in one row.
 
     **Order.**  The events of a series in one micro-batch are played by time, forecasts before outcomes, then by id,
     wherever they stood; a row with both is a forecast and right after it its outcome.  Micro-batches are played as they
@@ -96,23 +100,9 @@ def recalibrate_stream(
         raise ValueError(f"expected outside='report' or 'clip' for a stream, got {outside!r}")
     most, kept = whole(max_pending, "max_pending", 1, 10**6), whole(remember, "rounds to remember", 1, 10**6)
     names = {"y": y, "series": series, "time": time}
-    plan = plan_of(df, names, model, low=low, high=high, levels=levels, payoff=payoff, outside=outside)
-    layout = plan.layout
-    if layout.cutoff is not None and time is None:
-        raise ValueError(
-            f"expected time= with the column that says when each event happened, got none beside cutoffs in "
-            f"{layout.cutoff!r}"
-        )
-    plan.play(empty(df.schema))  # says what is wrong with the options
-    carried = _carried(df, layout)
-    machine = _Machine(
-        plan,
-        tuple(carried),
-        _id_of(id, layout, df.columns),
-        tuple(f"k{i}" for i in range(len(layout.series))),
-        bool(outcomes),
-        _rules(plan, df.schema, most, kept),
-    )
+    bounds = {"low": low, "high": high}
+    machine = machine_of(df, names, model, id, bounds, levels, payoff, outside, bool(outcomes), most, kept)
+    layout, carried = machine.plan.layout, machine.carried
     keys = [_encoded(name, df.schema[name].dataType).alias(f"k{i}") for i, name in enumerate(layout.series)]
     if not keys:
         keys = [F.lit("").alias("k0")]
@@ -122,6 +112,84 @@ def recalibrate_stream(
     played = grouped.applyInPandasWithState(machine, after, STATE, "append", "NoTimeout")
     back = [_decoded(each).alias(each.name) for each in carried]
     return played.select(*back, *(F.col(code).alias(name) for code, name, _ in machine.new()))
+
+
+def machine_of(
+    df: Any,
+    names: Mapping[str, Any],
+    model: Any,
+    id: Any,
+    bounds: Mapping[str, Any],
+    levels: ArrayLike | None,
+    payoff: Payoff | None,
+    outside: str,
+    outcomes: bool,
+    most: int,
+    remember: int,
+) -> _Machine:
+    """What tasks do with the events of a stream, after its columns were found and its options checked."""
+    if hasattr(df, "isStreaming") and not df.isStreaming:
+        raise ValueError("expected a stream, got a table, which recalibrate takes")
+    own = _own_id(id, names, getattr(df, "columns", []))
+    # a name such as `id` is one for series too
+    hidden = own if own is not None and own.lower() in SERIES and own not in _given(names) else None
+    plan = plan_of(df, names, model, **bounds, levels=levels, payoff=payoff, outside=outside, hidden=hidden)
+    layout = plan.layout
+    if layout.cutoff is not None and names["time"] is None:
+        raise ValueError(
+            f"expected time= with the column that says when each event happened, got none beside cutoffs in "
+            f"{layout.cutoff!r}"
+        )
+    if layout.horizon is not None:
+        raise ValueError(
+            f"expected a game for each horizon by series={[*layout.series, layout.horizon]!r}, got horizons in "
+            f"{layout.horizon!r} that no game would know (rename the column if it holds none)"
+        )
+    plan.play(empty(df.schema))  # says what is wrong with the options
+    _check_bounds(plan, df.schema)
+    key = str(layout.time) if own is None else own
+    rules = _rules(plan, df.schema, key, most, remember)
+    keys = tuple(f"k{i}" for i in range(len(layout.series)))
+    zone = df.sparkSession.conf.get("spark.sql.session.timeZone")
+    return _Machine(plan, tuple(_carried(df, layout)), key, keys, outcomes, rules, str(zone))
+
+
+def _own_id(id: Any, names: Mapping[str, Any], columns: list[str]) -> str | None:
+    """The column of ids, which is settled before others are found; None if there is none but the time."""
+    if id is None:
+        return next((name for name in columns if str(name).lower() == "id" and name not in _given(names)), None)
+    if id not in columns:
+        raise ValueError(f"expected id= with the name of a column, got {id!r}")
+    return str(id)
+
+
+def _given(names: Mapping[str, Any]) -> list[Any]:
+    """The columns that were named."""
+    found: list[Any] = []
+    for name in names.values():
+        found += [name] if name is None or isinstance(name, str) or not isinstance(name, Iterable) else list(name)
+    return found
+
+
+def _check_bounds(plan: Plan, schema: T.StructType) -> None:
+    """Bounds by series or in columns, of which an empty table says nothing."""
+    for side in (plan.low, plan.high):
+        if isinstance(side, str) and not isinstance(schema[side].dataType, (T.NumericType, T.BooleanType)):
+            raise TypeError(f"expected numbers in column {side!r}, got {schema[side].dataType.simpleString()}")
+    if isinstance(plan.low, str) or isinstance(plan.high, str):
+        return
+    sides = [plan.low, plan.high]
+    series = {key: None for side in sides if isinstance(side, Mapping) for key in side} or {None: None}
+    ends: dict[tuple[float, float], Any] = {}
+    for key in series:
+        if all(not isinstance(side, Mapping) or key in side for side in sides):
+            low, high = (side[key] if isinstance(side, Mapping) else side for side in sides)
+            ends.setdefault((_bound(low, "low", -math.inf), _bound(high, "high", math.inf)), key)
+    for (low, high), key in ends.items():
+        whose = "" if key is None else f" for series {key!r}"
+        if not low < high:
+            raise ValueError(f"expected bounds with low < high, got {low:g} and {high:g}{whose}")
+        space_between(low, high, False)
 
 
 # --- columns on their way to Python and back
@@ -175,7 +243,7 @@ def _decoded(each: _Column) -> Any:
 
 
 def _value(kind: T.DataType) -> Callable[[Any], Any]:
-    """From what travels to a value of Python: numbers and text as they are, times as numbers."""
+    """From what travels to a value that sorts: numbers and text as they are, times as numbers."""
     if isinstance(kind, T.IntegralType | T.TimestampType):
         return int
     if isinstance(kind, T.NumericType):
@@ -196,23 +264,31 @@ def _moment(kind: T.DataType) -> Callable[[Any], Any]:
     return _value(kind)
 
 
-def _id_of(id: Any, layout: Layout, columns: list[str]) -> str:
-    if id is None:
-        taken = {layout.y, *layout.series, *(name for form in layout.forms for name in form.columns)}
-        return "id" if "id" in columns and "id" not in taken else str(layout.time)
-    if id not in columns:
-        raise ValueError(f"expected id= with the name of a column, got {id!r}")
-    return str(id)
+def _seen(zone: str) -> Callable[[T.DataType], Callable[[Any], Any]]:
+    """From what travels to a value as a table has it: dates and times are such."""
+
+    def reader(kind: T.DataType) -> Callable[[Any], Any]:
+        if isinstance(kind, T.TimestampType):
+            stamp = pa.timestamp("us", zone)
+            return lambda text: pa.scalar(int(text), stamp).as_py()
+        return datetime.datetime.fromisoformat if isinstance(kind, T.TimestampNTZType) else _value(kind)
+
+    return reader
 
 
-def _rules(plan: Plan, schema: T.StructType, most: int, remember: int) -> Rules:
+def _mark_side(side: Any, name: str, nothing: float) -> Any:
+    """A bound as options are told apart: numbers by series may become more."""
+    return side if isinstance(side, str) else "" if isinstance(side, Mapping) else _bound(side, name, nothing) + 0.0
+
+
+def _rules(plan: Plan, schema: T.StructType, id: str, most: int, remember: int) -> Rules:
     layout, payoff = plan.layout, plan.game_payoff()
     shapes = tuple(shape_of(form, plan.levels) for form in layout.forms)
     labels = {form.labels for form in layout.forms if form.kind == "labels"}
     if len(labels) > 1:
         raise ValueError(f"expected the same labels in the same order for all models of a stream, got {short(labels)}")
     plain = None if payoff is None else plan.payoff if isinstance(plan.payoff, str) else repr(type(payoff))
-    bounds = [side if isinstance(side, (str, int, float)) else str(type(side)) for side in (plan.low, plan.high)]
+    bounds = [_mark_side(plan.low, "low", -math.inf), _mark_side(plan.high, "high", math.inf)]
     forms = [(form.model, form.kind, list(map(str, form.columns))) for form in layout.forms]
     mark = mark_of(
         forms,
@@ -220,7 +296,7 @@ def _rules(plan: Plan, schema: T.StructType, most: int, remember: int) -> Rules:
         plain,
         bounds,
         plan.outside,
-        [schema[n].dataType.simpleString() for n in (*layout.series, layout.time)],
+        [(n, schema[n].dataType.simpleString()) for n in (*layout.series, layout.time, id)],
         layout.y,
     )
     by_row = isinstance(plan.low, str) or isinstance(plan.high, str)
@@ -241,6 +317,7 @@ class _Machine:
     keys: tuple[str, ...]
     outcomes: bool
     rules: Rules
+    zone: str
 
     def new(self) -> list[tuple[str, str, T.DataType]]:
         """The columns that are added: on their way, their names, and their types."""
@@ -320,6 +397,7 @@ class _Reader:
     def __init__(self, machine: _Machine, cells: Mapping[str, NDArray[Any]], rows: int) -> None:
         self.machine, self.cells, self.rows = machine, cells, rows
         self.columns = {each.name: each for each in machine.carried}
+        self.reader = _seen(machine.zone)
 
     def events(self, key: tuple[Any, ...]) -> list[Event]:
         """The events of a series; those that cannot be read say why."""
@@ -407,11 +485,11 @@ class _Reader:
     def _bounds(self, key: tuple[Any, ...]) -> Callable[[int], tuple[float, float, str | None]]:
         """The bounds of each row, and what is wrong with them."""
         plan = self.machine.plan
-        series: Any = [
-            _value(self.columns[name].kind)(value) if value is not None and value == value else None
-            for name, value in zip(plan.layout.series, key, strict=True)
-        ]
-        series = series[0] if len(series) == 1 else tuple(series) or None
+        series: Any = None
+        if any(isinstance(given, Mapping) for given in (plan.low, plan.high)):
+            named = zip(plan.layout.series, key, strict=True)
+            series = tuple(_key(value, self.reader(self.columns[name].kind)) for name, value in named)
+            series = series[0] if len(series) == 1 else series or None
         sides: list[Any] = []
         for given, name, nothing in ((plan.low, "low", -math.inf), (plan.high, "high", math.inf)):
             if isinstance(given, str):
@@ -450,10 +528,20 @@ class _Reader:
         }
         if not isinstance(self.machine.plan.payoff, str):
             names = set(self.columns)
-        return {name: self.values(name, _value) for name in sorted(names)} or None
+        return {name: self.values(name, self.reader) for name in sorted(names)} or None
+
+
+def _key(value: Any, read: Callable[[Any], Any]) -> Any:
+    """A part of a series' key as a value; as it travelled where Python has none, as for dates after 9999."""
+    try:
+        return None if _missing(value) else read(value)
+    except (OverflowError, ValueError):
+        return value
 
 
 def _moment_or_text(kind: T.DataType) -> Callable[[Any], Any]:
+    if isinstance(kind, T.DecimalType):
+        return decimal.Decimal  # a float would take two for one
     return str if isinstance(kind, T.StringType) else _moment(kind)
 
 
