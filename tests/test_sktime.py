@@ -780,11 +780,3 @@ def test_without_sktime_one_clear_sentence() -> None:
     last = out.stderr.strip().splitlines()[-1]
     assert last == "ImportError: expected the extra orcast[sktime] to be installed, got no sktime"
     assert "During handling" not in out.stderr
-
-
-def test_the_example_ends_in_a_table() -> None:
-    command = [sys.executable, str(ROOT / "examples" / "sktime_airline.py"), "--quick"]
-    out = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert not out.stderr
-    assert "90% band holds" in out.stdout
-    assert out.stdout.strip().splitlines()[-1].startswith("1 month ahead: ")
