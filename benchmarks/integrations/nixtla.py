@@ -44,7 +44,7 @@ def cases() -> Iterator[Case]:
         return work
 
     yield Case(
-        "Nixtla, tomorrow after a cross-validation",
+        "Nixtla, tomorrow after the past",
         frames,
         by_hand,
         lambda: lambda: nothing(recalibrate(tomorrow, cv, low=0, high=100)),
