@@ -17,13 +17,9 @@ SAMPLES = 100
 
 def cases() -> Iterator[Case]:
     import pandas as pd
+    from gluonts.model.forecast import QuantileForecast, SampleForecast
 
-    from orcast.integrations.gluonts import (
-        ForecastRecalibrator,
-        QuantileForecast,
-        RecalibratedPredictor,
-        SampleForecast,
-    )
+    from orcast.integrations.gluonts import ForecastRecalibrator, RecalibratedPredictor
 
     _, y = lagged(ROUNDS)
     start = pd.Period("2013-01-01 00:00", "h")

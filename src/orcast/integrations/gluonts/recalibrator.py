@@ -1,45 +1,25 @@
-"""GluonTS: forecasts in, forecasts of the same class out, calibrated (extra ``orcast[gluonts]``).
-
-Wrap a predictor, and use it as any other of GluonTS's: the dataset that it is given holds what came of its earlier
-forecasts.
-
-    predictor = RecalibratedPredictor(predictor, ForecastRecalibrator(low=0))
-    forecasts = list(predictor.predict(dataset))
-
-Or keep your own loop (:class:`ForecastRecalibrator`), or correct the forecasts of a backtest (:func:`recalibrate`).
-"""
+"""Forecasts of items, a game for each step ahead."""
 
 from __future__ import annotations
 
 import os
-import warnings
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd  # type: ignore[import-untyped]
 from numpy.typing import ArrayLike, NDArray
 
-from orcast.integrations._extra import needs
-
-with needs("gluonts", "gluonts", "pandas"):
-    import pandas as pd  # type: ignore[import-untyped]
-
-    with warnings.catch_warnings():
-        # which reader of JSON it has found is its own affair
-        warnings.filterwarnings("ignore", message="Using `json`-module")
-        from gluonts.model.forecast import QuantileForecast, SampleForecast  # type: ignore[import-untyped]
-        from gluonts.model.predictor import Predictor  # type: ignore[import-untyped]
-
 from orcast import storage
-from orcast.adapters import Ensemble, Normal, Quantiles
+from orcast.adapters import Normal
 from orcast.checks import short
 from orcast.forecasts import as_levels
 from orcast.game import _say
 from orcast.integrations._shared import Features, Residuals, space_of
+from orcast.integrations.gluonts.said import Said
+from orcast.integrations.gluonts.series import alike, in_step, named, outcomes_of, period_of, units
 from orcast.ledger import Guarantee
 from orcast.oracles import Oracle
 from orcast.panel.names import listed
@@ -50,14 +30,9 @@ from orcast.spaces import OrderedSpace
 from orcast.spaces.base import whole
 from orcast.state import game_from, state_of
 
-__all__ = ["ForecastRecalibrator", "RecalibratedPredictor", "recalibrate"]
-
 Array = NDArray[np.float64]
 
 OWNER = "ForecastRecalibrator"
-MEAN = "mean"
-# A frequency for times of which nothing is asked but their order.
-ANY = "ns"
 # What a context may ask of the time that a forecast is for.
 CALENDAR = ("year", "quarter", "month", "day", "dayofweek", "hour", "minute")
 # Parts of a state file.
@@ -67,7 +42,7 @@ COMMON = ("class", "space", "payoff", "oracle", "memory", "experts", "outside", 
 
 
 @dataclass
-class _Game:
+class Game:
     """A step ahead of an item: its game, and, where forecasts are points, their errors and those that wait."""
 
     recal: Recalibrator
@@ -100,10 +75,10 @@ class _Game:
 
 
 @dataclass
-class _Item:
+class Item:
     """The games of an item, a step each, and the time of the last outcome that was booked."""
 
-    games: dict[int, _Game] = field(default_factory=dict)
+    games: dict[int, Game] = field(default_factory=dict)
     booked: int | None = None
 
 
@@ -173,7 +148,7 @@ class ForecastRecalibrator:
         self._asked = Features(payoff)
         self._freq: str | None = None
         self._said_crossed = False
-        self._items: dict[Hashable, _Item] = {}
+        self._items: dict[Hashable, Item] = {}
 
     # --- the loop
     def predict(self, forecast: Any) -> Any:
@@ -182,13 +157,16 @@ class ForecastRecalibrator:
         A second forecast of an item from the same time on replaces the first.  Steps that are not finite come back as
         they were.
         """
-        said = _Said(forecast)
+        said = Said(forecast)
         item_id, start = forecast.item_id, forecast.start_date
         self._check(item_id, start, self._freq)
         item = self._items.get(item_id)
         # read all of it first: what is refused changes nothing
         games = {} if item is None else item.games
-        told = [said.told(step, games[step].residuals if step in games else None, self) for step in said.steps]
+        told = [
+            said.told(step, games[step].residuals if step in games else None, self._window, self._space)
+            for step in said.steps
+        ]
         if said.crossed and not self._said_crossed:
             self._said_crossed = True
             _say("crossing quantiles were sorted (said once)", UserWarning)
@@ -205,7 +183,7 @@ class ForecastRecalibrator:
                 game.hold(held)
             raise
         if item is None:
-            item = self._items[item_id] = _Item()
+            item = self._items[item_id] = Item()
         item.games |= games
         self._freq = start.freqstr
         return said.forecast(out, levels)
@@ -218,14 +196,12 @@ class ForecastRecalibrator:
         """
         if item_id is None and isinstance(series, Mapping):
             item_id = series.get("item_id")
-        times, values = _outcomes(series, self._freq)
+        times, values = outcomes_of(series, self._freq)
         if item_id in self._items:
             self._book(item_id, times, values)
         elif np.isin(self._awaited(), times[np.isfinite(values)]).any():
             known = listed(self._items)
-            raise ValueError(
-                f"expected outcomes of an item that was forecast ({known}), got those of {_named(item_id)}"
-            )
+            raise ValueError(f"expected outcomes of an item that was forecast ({known}), got those of {named(item_id)}")
 
     def _awaited(self) -> list[Any]:
         """The times that forecasts wait for, of all items."""
@@ -240,7 +216,7 @@ class ForecastRecalibrator:
         every = list(forecasts)
         freq = self._freq or (every[0].start_date.freqstr if every and hasattr(every[0], "start_date") else None)
         for forecast in every:
-            _Said(forecast)
+            Said(forecast)
             self._check(forecast.item_id, forecast.start_date, freq)
         items: dict[Hashable, list[int]] = {}
         for i, forecast in enumerate(every):
@@ -251,11 +227,11 @@ class ForecastRecalibrator:
             for a, b in pairwise(mine):
                 if every[a].start_date == every[b].start_date:
                     raise ValueError(
-                        f"expected one forecast of {_named(item_id)} from {every[a].start_date} on, got two"
+                        f"expected one forecast of {named(item_id)} from {every[a].start_date} on, got two"
                         " (each series needs an item_id of its own)"
                     )
             times, values = known[item_id]
-            _in_step(times, every[mine[0]].start_date.ordinal, every[mine[0]].start_date.freq.n, item_id)
+            in_step(times, every[mine[0]].start_date.ordinal, every[mine[0]].start_date.freq.n, item_id)
             for value in values[np.isfinite(values)].tolist():
                 self._outcome(value)
         answers: list[Any] = [None] * len(every)
@@ -277,7 +253,7 @@ class ForecastRecalibrator:
             ids = {forecast.item_id for forecast in forecasts}
             lost = [item_id for item_id in ids if item_id not in series]
             if lost:
-                raise ValueError(f"expected a series for each item, got none for {_named(lost[0])}")
+                raise ValueError(f"expected a series for each item, got none for {named(lost[0])}")
             pairs = [(item_id, series[item_id]) for item_id in ids]
         else:
             every = list(series)
@@ -286,7 +262,7 @@ class ForecastRecalibrator:
             pairs = [(forecast.item_id, each) for forecast, each in zip(forecasts, every, strict=True)]
         parts: dict[Hashable, list[tuple[NDArray[np.int64], Array]]] = {}
         for item_id, each in pairs:
-            parts.setdefault(item_id, []).append(_outcomes(each, freq))
+            parts.setdefault(item_id, []).append(outcomes_of(each, freq))
         found = {}
         for item_id, some in parts.items():
             times, values = (np.concatenate([part[side] for part in some]) for side in (0, 1))
@@ -294,11 +270,11 @@ class ForecastRecalibrator:
             order = np.lexsort((~np.isfinite(values), times))
             times, values = times[order], values[order]
             first = np.append(True, np.diff(times) > 0)[: len(times)]
-            other = np.isfinite(values) & ~_alike(values, values[first][np.cumsum(first) - 1])
+            other = np.isfinite(values) & ~alike(values, values[first][np.cumsum(first) - 1])
             if other.any():
                 at = int(other.argmax())
                 raise ValueError(
-                    f"expected one outcome of {_named(item_id)} at {pd.Period(ordinal=int(times[at]), freq=freq)}, got "
+                    f"expected one outcome of {named(item_id)} at {pd.Period(ordinal=int(times[at]), freq=freq)}, got "
                     f"{values[at - 1]:g} and {values[at]:g} (each series needs an item_id of its own)"
                 )
             found[item_id] = times[first], values[first]
@@ -314,10 +290,10 @@ class ForecastRecalibrator:
         times, values = times[since:], values[since:]
         if not len(times):
             return
-        _in_step(times, waits[0], _units(self._freq), item_id)
+        in_step(times, waits[0], units(self._freq), item_id)
         finite = np.flatnonzero(np.isfinite(values))
         last = int(times[finite[-1]]) if len(finite) else None
-        settled: list[tuple[_Game, int, float | None]] = []
+        settled: list[tuple[Game, int, float | None]] = []
         for game in item.games.values():
             waiting: Any = game.recal.pending
             for id in waiting:
@@ -350,9 +326,9 @@ class ForecastRecalibrator:
         """The last time whose outcome a forecast could know."""
         return int(start.ordinal - (self.lead_time + 1) * start.freq.n)
 
-    def _new_game(self) -> _Game:
+    def _new_game(self) -> Game:
         spare, self._spare = self._spare, None
-        return _Game(spare or Recalibrator(self._space, **self._options), Residuals(self._window))
+        return Game(spare or Recalibrator(self._space, **self._options), Residuals(self._window))
 
     def _features(self, start: Any, step: int) -> dict[str, Any] | None:
         if not self._asked:
@@ -369,8 +345,8 @@ class ForecastRecalibrator:
         if item is not None and item.booked is not None and self._knew(start) < item.booked:
             lead = f" (lead_time={self.lead_time})" if self.lead_time else ""
             raise ValueError(
-                f"expected forecasts in the order of time, got one of {_named(item_id)} from {start} on, when the "
-                f"outcome of {_period(item.booked, start)} was known{lead}"
+                f"expected forecasts in the order of time, got one of {named(item_id)} from {start} on, when the "
+                f"outcome of {period_of(item.booked, start)} was known{lead}"
             )
 
     # --- what is known of it
@@ -388,7 +364,7 @@ class ForecastRecalibrator:
         """What was promised and what was kept, at one step ahead (from 1) of an item."""
         item = self._items.get(item_id)
         if item is None or step - 1 not in item.games:
-            raise ValueError(f"expected an item and a step that were forecast, got {_named(item_id)} and {step!r}")
+            raise ValueError(f"expected an item and a step that were forecast, got {named(item_id)} and {step!r}")
         return item.games[step - 1].recal.guarantee
 
     def __repr__(self) -> str:
@@ -449,7 +425,7 @@ class ForecastRecalibrator:
             )
             self._freq, self._said_crossed = header["freq"], bool(header["crossed"])
             for plain, booked in header["items"]:
-                self._items[id_from_plain(plain)] = _Item(booked=None if booked is None else int(booked))
+                self._items[id_from_plain(plain)] = Item(booked=None if booked is None else int(booked))
             for number, (plain, step, points, own) in enumerate(header["games"]):
                 mine = parts[str(number)]
                 residuals = Residuals(self._window)
@@ -458,7 +434,7 @@ class ForecastRecalibrator:
                 game = game_from(
                     {**own, **{name: blank[name] for name in COMMON}}, mine, OWNER, payoff=payoff, oracle=oracle
                 )
-                self._items[id_from_plain(plain)].games[int(step)] = _Game(
+                self._items[id_from_plain(plain)].games[int(step)] = Game(
                     Recalibrator._of(game), residuals, {int(time): float(point) for time, point in points}
                 )
         except (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError) as reason:
@@ -466,6 +442,12 @@ class ForecastRecalibrator:
                 raise
             raise ValueError(f"expected a readable state file, got one that is not ({reason}): {path}") from reason
         return self
+
+
+def _ordered(space: Any) -> OrderedSpace:
+    if not isinstance(space, OrderedSpace):
+        raise TypeError(f"expected a space of numbers, such as Interval(low, high), got {short(space)}")
+    return space
 
 
 def recalibrate(
@@ -490,273 +472,3 @@ def recalibrate(
     ((20, 1), True)
     """
     return ForecastRecalibrator(low, high, **options).replay(forecasts, series)
-
-
-class RecalibratedPredictor(Predictor):  # type: ignore[misc]
-    """A predictor around any predictor of GluonTS's, whose forecasts stay calibrated.
-
-    The entries that ``predict`` is given hold what came of earlier forecasts of the same ``item_id``: their outcomes
-    are booked, then the new forecast is calibrated.  So ask it as time goes by; or, to begin with, for windows of the
-    past, in their order:
-
-        _, template = split(dataset, offset=-240)
-        list(predictor.predict(template.generate_instances(24, windows=10).input))
-
-    ``recalibrator`` is a :class:`ForecastRecalibrator`, one without bounds if it is left out.  ``serialize`` writes
-    both, without pickle.  Entries without ``item_id`` are windows of one series.
-
-    >>> import numpy as np, pandas as pd
-    >>> from gluonts.model.seasonal_naive import SeasonalNaivePredictor
-    >>> naive = SeasonalNaivePredictor(prediction_length=2, season_length=7)
-    >>> predictor = RecalibratedPredictor(naive, ForecastRecalibrator(low=0, quantiles=[0.1, 0.5, 0.9]))
-    >>> y = np.random.default_rng(0).normal(50, 10, 60)
-    >>> for days in range(30, 60):
-    ...     entry = {"item_id": "north", "start": pd.Period("2026-01-01", "D"), "target": y[:days]}
-    ...     (p,) = predictor.predict([entry])
-    >>> p.forecast_array.shape, predictor.recalibrator.guarantee("north").rounds
-    ((3, 2), 29)
-    """
-
-    def __init__(self, predictor: Any, recalibrator: ForecastRecalibrator | None = None) -> None:
-        if not isinstance(predictor, Predictor):
-            raise TypeError(f"expected a predictor of GluonTS's, got {short(predictor)}")
-        if recalibrator is not None and not isinstance(recalibrator, ForecastRecalibrator):
-            raise TypeError(f"expected a ForecastRecalibrator, got {short(recalibrator)}")
-        super().__init__(predictor.prediction_length, predictor.lead_time)
-        self.predictor = predictor
-        self.recalibrator = ForecastRecalibrator(lead_time=self.lead_time) if recalibrator is None else recalibrator
-        if self.recalibrator.lead_time != self.lead_time:
-            raise ValueError(
-                f"expected a recalibrator with lead_time={self.lead_time}, as the predictor has it, "
-                f"got lead_time={self.recalibrator.lead_time}"
-            )
-
-    def predict(self, dataset: Any, **kwargs: Any) -> Iterator[Any]:
-        """Calibrated forecasts, in the order of the dataset."""
-        if iter(dataset) is dataset:
-            dataset = list(dataset)
-        seen: set[Any] = set()
-        nameless: Any = None
-        for entry, forecast in zip(dataset, self.predictor.predict(dataset, **kwargs), strict=True):
-            key = forecast.item_id, forecast.start_date
-            if key in seen:
-                raise ValueError(
-                    f"expected one forecast of {_named(key[0])} from {key[1]} on, got two"
-                    " (each series needs an item_id of its own)"
-                )
-            seen.add(key)
-            recal = self.recalibrator
-            known = _outcomes(entry, forecast.start_date.freqstr)
-            if forecast.item_id is None:
-                _same_series(known, known if nameless is None else nameless)
-                nameless = known
-            if forecast.item_id in recal._items:
-                recal._book(forecast.item_id, *known)
-            yield recal.predict(forecast)
-
-    def serialize(self, path: Path) -> None:
-        """Write predictor and recalibrator into a folder."""
-        super().serialize(path)
-        (path / "predictor").mkdir(exist_ok=True)
-        self.predictor.serialize(path / "predictor")
-        self.recalibrator.save(path / "recalibrator.orcast")
-
-    @classmethod
-    def deserialize(cls, path: Path, **kwargs: Any) -> RecalibratedPredictor:
-        """Read both again."""
-        predictor = Predictor.deserialize(path / "predictor", **kwargs)
-        return cls(predictor, ForecastRecalibrator.load(path / "recalibrator.orcast"))
-
-
-def _ordered(space: Any) -> OrderedSpace:
-    if not isinstance(space, OrderedSpace):
-        raise TypeError(f"expected a space of numbers, such as Interval(low, high), got {short(space)}")
-    return space
-
-
-# --- forecasts
-
-
-class _Said:
-    """What a forecast says at each step: samples or quantiles, a row each, in the order they came in."""
-
-    def __init__(self, forecast: Any) -> None:
-        self.given = forecast
-        self.crossed = False
-        if isinstance(forecast, SampleForecast):
-            values, self.keys = forecast.samples, []
-        elif isinstance(forecast, QuantileForecast):
-            values, self.keys = forecast.forecast_array, list(forecast.forecast_keys)
-        else:
-            more = " (its to_quantile_forecast gives one)" if hasattr(forecast, "to_quantile_forecast") else ""
-            raise TypeError(f"expected a QuantileForecast or a SampleForecast, got {short(forecast)}{more}")
-        if np.ndim(values) != 2:
-            raise ValueError(
-                f"expected forecasts of one number a step, got shape {np.shape(values)} (copy_dim takes one)"
-            )
-        self.table: Array = np.asarray(values, dtype=np.float64)
-        finite = np.isfinite(self.table).all(axis=0) if len(self.table) else np.zeros(self.table.shape[1], dtype=bool)
-        self.steps: list[int] = np.flatnonzero(finite).tolist()
-        self.samples = isinstance(forecast, SampleForecast)
-        if self.samples:
-            self._read_samples()
-        else:
-            self._read_quantiles()
-
-    def _read_samples(self) -> None:
-        count = len(self.table)
-        self.point = count == 1
-        self.levels = (np.arange(count) + 0.5) / max(count, 1)
-        order = self.table.argsort(axis=0, kind="stable")
-        self.ranks = np.empty_like(order)
-        np.put_along_axis(self.ranks, order, np.arange(count)[:, None], axis=0)
-
-    def _read_quantiles(self) -> None:
-        self.rows = sorted(
-            (row for row, key in enumerate(self.keys) if key != MEAN), key=lambda row: float(self.keys[row])
-        )
-        self.levels = np.array([float(self.keys[row]) for row in self.rows])
-        self.point = len(self.keys) == 1 and self.keys[0] in (MEAN, "0.5")
-        if len(self.rows) < 2 and not self.point:
-            raise ValueError(f"expected quantiles at 2 levels or more, or a median, got {short(self.keys)}")
-        if len(set(self.keys)) < len(self.keys):
-            raise ValueError(f"expected each key once, got {short(self.keys)}")
-
-    def told(self, step: int, residuals: Residuals | None, recal: ForecastRecalibrator) -> Any:
-        """The forecast of a step, as the game reads it."""
-        column = self.table[:, step]
-        if self.point:
-            return (residuals or Residuals(recal._window)).around(column[0], recal._space)
-        if self.samples:
-            return Ensemble(column)
-        told = Quantiles(self.levels, column[self.rows])
-        self.crossed |= told.crossed
-        told.crossed = False  # it is said once, not for each game
-        return told
-
-    def blank(self, levels: Array | None) -> Array:
-        """Where the answers go; steps that are not answered are as they were, or missing."""
-        return self.table.copy() if levels is None else np.full((len(levels), self.table.shape[1]), np.nan)
-
-    def write(self, out: Array, step: int, p: Any, levels: Array | None) -> None:
-        """The answer of a step."""
-        if levels is not None:
-            out[:, step] = p.quantile(levels)
-        elif self.samples:
-            out[:, step] = p.quantile(self.levels)[self.ranks[:, step]]
-        else:
-            if self.rows:
-                out[self.rows, step] = p.quantile(self.levels)
-            if len(self.rows) < len(self.keys):
-                out[self.keys.index(MEAN), step] = p.mean()
-
-    def forecast(self, out: Array, levels: Array | None) -> Any:
-        """A forecast with other numbers."""
-        given = self.given
-        if levels is not None:
-            keys = [repr(level) for level in levels.tolist()]
-            return QuantileForecast(out, given.start_date, keys, item_id=given.item_id, info=given.info)
-        if self.samples:
-            kind = given.samples.dtype if given.samples.dtype.kind == "f" else np.float64
-            return SampleForecast(
-                out.astype(kind, copy=False), given.start_date, item_id=given.item_id, info=given.info
-            )
-        kind = given.forecast_array.dtype if given.forecast_array.dtype.kind == "f" else np.float64
-        return QuantileForecast(
-            out.astype(kind, copy=False), given.start_date, given.forecast_keys, item_id=given.item_id, info=given.info
-        )
-
-
-# --- series
-
-
-def _outcomes(series: Any, freq: str | None) -> tuple[NDArray[np.int64], Array]:
-    """Times, as the ordinals of their periods, and outcomes; both in order."""
-    if isinstance(series, Mapping):
-        if "start" not in series or "target" not in series:
-            raise ValueError(f"expected an entry with start and target, got one with {short(sorted(series))}")
-        values, start = _numbers(series["target"]), series["start"]
-        if not isinstance(start, pd.Period):
-            start = pd.Timestamp(start)
-            _no_zone(start.tz)
-            start = pd.Period(start, freq or ANY)
-        _same_freq(start.freqstr, freq)
-        return start.ordinal + start.freq.n * np.arange(len(values), dtype=np.int64), values
-    if isinstance(series, pd.DataFrame) and series.shape[1] == 1:
-        series = series.iloc[:, 0]
-    if not isinstance(series, pd.Series):
-        raise TypeError(f"expected an entry of a dataset or a series of pandas, got {short(series)}")
-    index = series.index
-    if isinstance(index, pd.DatetimeIndex):
-        _no_zone(index.tz)
-        index = index.to_period(freq or ANY)
-    if not isinstance(index, pd.PeriodIndex):
-        raise TypeError(f"expected a series with an index of periods or dates, got {type(index).__name__}")
-    _same_freq(index.freqstr, freq)
-    times, values = index.asi8, _numbers(series.to_numpy())
-    if (np.diff(times) <= 0).any():
-        order = np.argsort(times, kind="stable")
-        times, values = times[order], values[order]
-        twice = np.diff(times) == 0
-        if twice.any():
-            raise ValueError(f"expected one outcome for each time, got two for {index[order[int(twice.argmax())]]!s}")
-    return np.asarray(times, dtype=np.int64), values
-
-
-def _no_zone(zone: Any) -> None:
-    if zone is not None:
-        raise ValueError(
-            f"expected times without a time zone, as periods are, got them in {zone} (tz_convert(None) gives UTC)"
-        )
-
-
-@lru_cache(maxsize=16)
-def _units(freq: str | None) -> int:
-    """How many units long a period is: 2 for "2h"."""
-    return int(pd.Period(ordinal=0, freq=freq).freq.n)
-
-
-def _in_step(times: NDArray[np.int64], awaited: int, n: int, item_id: Any) -> None:
-    """Where a period is several units long, series and forecasts must have the same ones."""
-    if n > 1 and ((times - awaited) % n).any():
-        raise ValueError(
-            f"expected the outcomes of {_named(item_id)} at times in step with its forecasts, every {n} units of the "
-            "frequency, got some in between"
-        )
-
-
-def _alike(one: Array, other: Array) -> NDArray[np.bool_]:
-    """Whether outcomes are the same, some of them perhaps rounded to 32 bits."""
-    with np.errstate(over="ignore"):
-        return np.asarray(one.astype(np.float32) == other.astype(np.float32))
-
-
-def _same_series(one: tuple[NDArray[np.int64], Array], other: tuple[NDArray[np.int64], Array]) -> None:
-    """Two entries without item_id must be windows of one series."""
-    _, here, there = np.intersect1d(one[0], other[0], assume_unique=True, return_indices=True)
-    a, b = one[1][here], other[1][there]
-    if not len(here) or not (_alike(a, b) | ~np.isfinite(a) | ~np.isfinite(b)).all():
-        raise ValueError("expected an item_id in each entry of several series, got two series without one")
-
-
-def _numbers(values: Any) -> Array:
-    try:
-        found = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(f"expected numbers as outcomes, got {short(values)}") from None
-    if found.ndim != 1:
-        raise ValueError(f"expected outcomes of one number a time, got shape {found.shape}")
-    return found
-
-
-def _same_freq(here: str, freq: str | None) -> None:
-    if freq is not None and here != freq:
-        raise ValueError(f"expected a series of the frequency {freq}, as the forecasts have it, got {here}")
-
-
-def _period(ordinal: int, like: Any) -> Any:
-    return pd.Period(ordinal=ordinal, freq=like.freq)
-
-
-def _named(item_id: Any) -> str:
-    return "an item without item_id" if item_id is None else f"item {item_id!r}"

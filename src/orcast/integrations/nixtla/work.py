@@ -1,197 +1,35 @@
-"""Nixtla: the frames of statsforecast, mlforecast and neuralforecast, with intervals that stay calibrated.
-
-    cv = sf.cross_validation(df=df, h=24, n_windows=60, step_size=24, level=[80, 95])
-    tomorrow = recalibrate(sf.forecast(df=df, h=24, level=[80, 95]), cv)
-
-The forecasts come back in the columns that they came in.  Frames are all that is looked at, of pandas or polars, so
-none of the three libraries has to be installed.
-"""
+"""Both frames and the state, put together into the frame that is played, and taken apart again."""
 
 from __future__ import annotations
 
-import dataclasses
-import os
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from numbers import Real
-from typing import Any, TypeVar
+from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.checks import number, short
+from orcast.checks import short
 from orcast.game import _say
 from orcast.integrations._shared import Features
-from orcast.panel.call import recalibrate as recalibrate_frame
+from orcast.integrations.nixtla.pace import NEAR, Pace, Stamps, Windows, joined, pace_of
+from orcast.integrations.nixtla.tables import CUTOFF, ID, ROLES, TARGET, TIME, Known, Table, by_key
 from orcast.panel.columns import Form, Layout, find, outcomes_in
 from orcast.panel.frame import Codes, Frame, show_time
 from orcast.panel.given import of_series, rows_text
 from orcast.panel.names import listed, owner_of
 from orcast.panel.play import SERIAL as SAID_SERIAL
 from orcast.panel.play import WAIT_HIGH, WAIT_LOW, WAIT_SERIAL
-from orcast.panel.state import PanelState, check_unchanged, open_state
-from orcast.panel.workers import Progress
+from orcast.panel.state import PanelState
 from orcast.payoffs import Payoff
 from orcast.spaces.base import LARGEST
 
-__all__ = ["recalibrate"]
-
 Array = NDArray[np.float64]
-AnyFrame = TypeVar("AnyFrame")
-
-# How Nixtla names columns, and how they are named in the frame that is played.
-ID, TIME, TARGET, CUTOFF = "unique_id", "ds", "y", "cutoff"
-ROLES = (ID, TIME, TARGET, CUTOFF)
-# How far from a whole number of steps a time may be: months are not of one length, nor are days where clocks change.
-NEAR = 0.25
-# Steps ahead, at most.
-FARTHEST = 100_000
-# In nanoseconds.
-WEEK = 7 * 24 * 3600 * 10**9
-
-
-def recalibrate(
-    forecasts: AnyFrame,
-    history: Any = None,
-    *,
-    model: Any = None,
-    low: Any = None,
-    high: Any = None,
-    level: Sequence[float] | None = None,
-    payoff: Payoff | None = None,
-    state: PanelState | str | os.PathLike[str] | None = None,
-    replace: bool = True,
-    outside: str = "report",
-    workers: int | None = None,
-    progress: bool | Progress = False,
-    id_col: str = ID,
-    time_col: str = TIME,
-    target_col: str = TARGET,
-) -> AnyFrame:
-    """Recalibrate a frame of forecasts by what came of earlier ones; the same frame comes back, with better numbers.
-
-    ``forecasts`` is what ``predict`` or ``forecast`` returned, for any number of series and models.  ``history`` is
-
-    - what ``cross_validation`` returned, with the same models and levels, overlapping windows or not; or
-    - outcomes alone (``unique_id``, ``ds``, ``y``, such as the frame that the models were fitted to), if a ``state``
-      remembers the forecasts that wait for them.
-
-    Each model, series and step ahead has a game of its own, which the same step of earlier windows has taught: a step
-    beyond those of the history, and a series that is not in it, begin with nothing known.  No forecast knows an outcome
-    of its first time or later.  Steps are counted by the times, so rows may be missing; where the times do not tell the
-    step, one sentence says which column settles it.  A frame of ``cross_validation`` may also be given alone, and each
-    of its windows then knows the outcomes up to its cutoff: how good the forecasts would have been.
-
-    ``level`` are intervals in percent, as everywhere in Nixtla, beside those that are there; models without intervals
-    get those of 80 and 95, from their past errors (beside others with intervals only if ``model`` names them).  The
-    calibrated numbers take the place of the model's (the column of the model itself holds the median then, or the mean
-    if there is a column ``MODEL-median``).  ``replace=False`` leaves these alone, and puts columns named
-    ``MODEL_orcast`` beside them, with the certificate of each row.
-
-    ``state`` is a file, or a :class:`orcast.PanelState`, that goes on from call to call:
-
-        recalibrate(sf.forecast(df=df, h=24, level=[90]), cv, state="load.orcast")              # the first day
-        recalibrate(sf.forecast(df=newer, h=24, level=[90]), newer, state="load.orcast")        # each day after it
-
-    It is the same as for :func:`orcast.recalibrate`, as are ``model``, ``low``, ``high``, ``payoff``, ``outside``,
-    ``workers`` and ``progress``.  In what is said of rows, those of the history are counted after those of the
-    forecasts.
-
-    >>> import numpy as np, pandas as pd
-    >>> days = pd.date_range("2026-01-01", periods=62)
-    >>> y = 100 + np.random.default_rng(0).normal(0, 10, 60)
-    >>> said = {"ETS": 100.0, "ETS-lo-90": 95.0, "ETS-hi-90": 105.0}  # far too narrow
-    >>> cv = pd.DataFrame({"unique_id": "A", "ds": days[1:60], "cutoff": days[:59], "y": y[1:]}).assign(**said)
-    >>> after = recalibrate(pd.DataFrame({"unique_id": "A", "ds": days[60:61]}).assign(**said), cv)
-    >>> list(after.columns), bool(after["ETS-hi-90"][0] - after["ETS-lo-90"][0] > 25)
-    (['unique_id', 'ds', 'ETS', 'ETS-lo-90', 'ETS-hi-90'], True)
-    """
-    names = {ID: id_col, TIME: time_col, TARGET: target_col, CUTOFF: CUTOFF}
-    given = _Table(forecasts, names, "forecasts")
-    past = None if history is None else _Table(history, names, "history")
-    levels = _levels(level)
-    panel, path, was = open_state(state)
-    work = _Work(given, past, panel, model, payoff)
-    after = recalibrate_frame(
-        work.frame(),
-        model=model,
-        low=low,
-        high=high,
-        levels=levels,
-        payoff=payoff,
-        state=panel,
-        workers=workers,
-        progress=progress,
-        outside=outside,
-    )
-    work.report(Frame(after), model, (low, high), outside, replace=bool(replace))
-    result: AnyFrame = given.frame.with_columns(
-        work.columns(Frame(after), levels, replace=bool(replace)),
-        without=() if replace else work.layout.earlier(given.frame.table.columns),
-    )
-    if panel is not None and path is not None:
-        check_unchanged(path, was)
-        panel.save(path)
-    return result
-
-
-def _levels(level: Any) -> list[float] | None:
-    """Levels of quantiles from intervals in percent.
-
-    >>> _levels([80, 95])
-    [0.025, 0.1, 0.9, 0.975]
-    """
-    if level is None:
-        return None
-    if isinstance(level, (str, bytes, Mapping)) or not isinstance(level, (Iterable, Real)):
-        raise TypeError(f"expected level= as intervals in percent, such as [80, 95], got {short(level)}")
-    every = list(level) if isinstance(level, Iterable) else [level]
-    found = []
-    for each in every:
-        share = number(each, "level in percent")
-        if not 0.0 < share < 100.0:
-            raise ValueError(f"expected levels in percent, between 0 and 100, got {short(each)}")
-        found += [round((100.0 - share) / 200.0, 12), round((100.0 + share) / 200.0, 12)]
-    return sorted(set(found))
-
-
-# --- reading
-
-
-class _Table:
-    """One of the two frames: its series and times, and its other columns when they are asked for."""
-
-    def __init__(self, native: Any, names: Mapping[str, str], what: str) -> None:
-        self.frame = Frame(native)
-        self.names, self.what = names, what
-        self.labels = list(self.frame.searched.columns)
-        missing = [names[role] for role in (ID, TIME) if names[role] not in self.labels]
-        if missing:
-            raise ValueError(
-                f"expected a column {missing[0]!r} in {what}, got {listed(self.labels)}"
-                " (id_col=, time_col= and target_col= say other names)"
-            )
-        self.codes, self.keys = self.frame.keys([names[ID]])
-        self.times = self.frame.times(names[TIME])
-        self.cutoffs = self.frame.times(CUTOFF, "cutoff") if CUTOFF in self.labels else None
-        if self.cutoffs is not None and self.cutoffs.kind != self.times.kind:
-            raise ValueError(
-                f"expected times and cutoffs of one kind in {what}, got {self.times.kind} and {self.cutoffs.kind}"
-            )
-        self.y = self.frame.numbers(names[TARGET]) if names[TARGET] in self.labels else None
-        taken = {names[role] for role in ROLES}
-        self.others = [label for label in self.labels if label not in taken and str(label) not in ROLES]
-
-    def __len__(self) -> int:
-        return self.frame.rows
-
-    def numeric(self, label: Any) -> bool:
-        return self.frame.holds_numbers(label)
 
 
 @dataclass(frozen=True)
-class _Rows:
+class Rows:
     """Rows of the frame that is played: forecasts, the history, outcomes of forecasts that wait."""
 
     keys: list[Hashable]
@@ -201,11 +39,11 @@ class _Rows:
     others: dict[Any, Any]
 
 
-class _Work:
+class Work:
     """One call: both frames and the state put together into one frame, and taken apart again."""
 
     def __init__(
-        self, given: _Table, past: _Table | None, panel: PanelState | None, model: Any, payoff: Payoff | None
+        self, given: Table, past: Table | None, panel: PanelState | None, model: Any, payoff: Payoff | None
     ) -> None:
         self.given, self.past, self.panel, self.payoff = given, past, panel, payoff
         self.kind = given.times.kind
@@ -220,7 +58,7 @@ class _Work:
         self.pace = self._pace(past if taught else None)
         self.cutoff = self._cutoff()
         self.outside: list[str] = []  # outcomes that cannot be, of forecasts that wait
-        self.rows = [_Rows(self._keys(given), given.times.values, self.cutoff, self.outcomes, self._others(given))]
+        self.rows = [Rows(self._keys(given), given.times.values, self.cutoff, self.outcomes, self._others(given))]
         if past is not None:
             self.rows.append(self._windows(past) if taught else self._settled(past))
         if self.layout.horizon is None:
@@ -292,10 +130,10 @@ class _Work:
         more = [] if past is None else past.keys
         return dict.fromkeys([*self.given.keys, *more, *([] if panel is None else panel._calendar)])
 
-    def _codes(self, table: _Table) -> Codes:
+    def _codes(self, table: Table) -> Codes:
         return np.array([self.places[key] for key in table.keys], dtype=np.intp)[table.codes]
 
-    def _seen(self) -> _Stamps:
+    def _seen(self) -> Stamps:
         """The windows that the state knows."""
         terms = None if self.panel is None else self.panel._terms
         if self.panel is None or terms is None or terms.kind != self.kind or not self.panel._calendar:
@@ -306,7 +144,7 @@ class _Work:
         codes = np.repeat([self.places[key] for key in calendar], [len(each) for each in calendar.values()])
         return codes.astype(np.intp), stamps[:, 0], stamps[:, 1]
 
-    def _pace(self, taught: _Table | None) -> _Pace:
+    def _pace(self, taught: Table | None) -> Pace:
         given = self.given
         parts = [
             (self._codes(table), table.cutoffs.values, table.times.values)
@@ -315,7 +153,7 @@ class _Work:
         ]
         some = slice(None if given.cutoffs is None else 0)
         time = given.times.values[some]
-        return _pace(_Windows(*_joined([self.seen, *parts])), _Windows(given.codes[some], np.zeros_like(time), time))
+        return pace_of(Windows(*joined([self.seen, *parts])), Windows(given.codes[some], np.zeros_like(time), time))
 
     def _cutoff(self) -> NDArray[Any]:
         """When each forecast was made: as its column says; as when it came before; or at the last time known before it.
@@ -343,7 +181,7 @@ class _Work:
         later = ~known | (steps > 1.0)
         for stamps in self.seen[1:]:
             _raise_to(last, known, here[self.seen[0]], stamps, np.where(next_to, last, first))
-        windows = _Windows(*self.seen)
+        windows = Windows(*self.seen)
         begins = windows.rank == 1
         codes, cutoff, times = here[windows.codes[begins]], windows.cutoff[begins], windows.time[begins]
         again = codes >= 0
@@ -365,13 +203,13 @@ class _Work:
             )
         return np.asarray(last[given.codes])
 
-    def _skipped(self) -> _Rows:
+    def _skipped(self) -> Rows:
         """Rows without forecasts for the steps that a window lacks, so that all others have their place."""
         pace = self.pace
         keys = [key for rows in self.rows for key in rows.keys]
         mine = np.array([self.places[key] for key in keys], dtype=np.intp)
         cutoff, time = (np.concatenate([getattr(rows, name) for rows in self.rows]) for name in ("cutoff", "time"))
-        windows = _Windows(*_joined([(mine, cutoff, time), self.seen]))
+        windows = Windows(*joined([(mine, cutoff, time), self.seen]))
         own = windows.order < len(keys)
         touched = np.bincount(windows.which, own, minlength=len(windows.sizes))[windows.which] > 0
         lacks, bad = pace.lacks(windows, weekly=self.kind.startswith("dates"))
@@ -394,15 +232,15 @@ class _Work:
         for label in self.features:
             every = [value for each in self.rows for value in each.others[label]]
             others[label] = [every[row] for row in source.tolist()]
-        return _Rows(
+        return Rows(
             [keys[row] for row in source.tolist()], time, windows.cutoff[rows], np.full(len(rows), np.nan), others
         )
 
     # --- rows
-    def _keys(self, table: _Table, rows: Any = slice(None)) -> list[Hashable]:
+    def _keys(self, table: Table, rows: Any = slice(None)) -> list[Hashable]:
         return [table.keys[code] for code in table.codes[rows].tolist()]
 
-    def _others(self, table: _Table, rows: Any = slice(None)) -> dict[Any, Any]:
+    def _others(self, table: Table, rows: Any = slice(None)) -> dict[Any, Any]:
         there = set(table.others)
         count = len(table.codes[rows])
         found: dict[Any, Any] = {}
@@ -414,7 +252,7 @@ class _Work:
             found[label] = values[rows].tolist()
         return found
 
-    def _windows(self, past: _Table) -> _Rows:
+    def _windows(self, past: Table) -> Rows:
         """The rows of the history, of other series only where a state is to learn of them."""
         rows: Any = slice(None)
         if self.panel is None:
@@ -422,7 +260,7 @@ class _Work:
             rows = np.array([key in mine for key in past.keys], dtype=bool)[past.codes]
         assert past.cutoffs is not None
         assert past.y is not None
-        return _Rows(
+        return Rows(
             self._keys(past, rows),
             past.times.values[rows],
             past.cutoffs.values[rows],
@@ -430,16 +268,16 @@ class _Work:
             self._others(past, rows),
         )
 
-    def _settled(self, past: _Table) -> _Rows:
+    def _settled(self, past: Table) -> Rows:
         """Rows of forecasts that wait and whose outcome has come; those of the forecasts themselves get theirs."""
         assert self.panel is not None
-        known = _Known(past, self.kind)
+        known = Known(past, self.kind)
         missing = np.flatnonzero(np.isnan(self.outcomes))
         time = self.given.times.values
         here: dict[Hashable, list[Any]] = {}
         for row, key in enumerate(self._keys(self.given)):
             here.setdefault(key, []).append(time[row])
-        for key, rows in _by_key(self.given, missing).items():
+        for key, rows in by_key(self.given, missing).items():
             self.outcomes[rows] = known.at(key, time[rows])
         keys: list[Hashable] = []
         parts: list[NDArray[Any]] = []
@@ -465,9 +303,7 @@ class _Work:
         if self.layout.horizon in others:
             others[self.layout.horizon] = waited[:, 4].astype(np.float64)
         others |= {label: [None] * len(keys) for label in self.features}
-        return _Rows(
-            keys, waited[:, 0].astype(kind), waited[:, 1].astype(kind), waited[:, 5].astype(np.float64), others
-        )
+        return Rows(keys, waited[:, 0].astype(kind), waited[:, 1].astype(kind), waited[:, 5].astype(np.float64), others)
 
     def frame(self) -> Any:
         """The frame that is played."""
@@ -565,142 +401,6 @@ def _certificate(form: Form, after: Frame, count: int) -> dict[Any, NDArray[Any]
     }
 
 
-# --- steps
-
-# Series, cutoffs and times of some rows.
-_Stamps = tuple[Codes, NDArray[Any], NDArray[Any]]
-
-
-def _joined(parts: list[_Stamps]) -> _Stamps:
-    codes, cutoff, time = (np.concatenate([part[i] for part in parts]) for i in range(3))
-    return codes, cutoff, time
-
-
-class _Windows:
-    """Rows by series and cutoff, in the order of their times; of those that are twice the first."""
-
-    def __init__(self, codes: Codes, cutoff: NDArray[Any], time: NDArray[Any]) -> None:
-        order = np.lexsort((time, cutoff, codes))
-        new = np.ones(len(order), dtype=bool)
-        new[1:] = (np.diff(codes[order]) != 0) | (np.diff(cutoff[order]) != 0)
-        other = new.copy()
-        other[1:] |= np.diff(time[order]) != 0
-        self.order: Codes = order[other]
-        self.codes, self.cutoff, self.time = codes[self.order], cutoff[self.order], time[self.order]
-        starts = np.flatnonzero(new[other])
-        self.which: Codes = np.cumsum(new[other]) - 1
-        self.sizes: Codes = np.diff(np.append(starts, len(self.order)))
-        self.rank: Codes = np.arange(len(self.order)) - starts[self.which] + 1
-        self.before = np.where(self.rank == 1, self.cutoff, np.roll(self.time, 1))
-
-    @property
-    def gaps(self) -> NDArray[Any]:
-        """From each row of a window to the next."""
-        return (self.time - self.before)[self.rank > 1]
-
-
-@dataclass(frozen=True)
-class _Pace:
-    """How times go on in windows: how many steps there are, from one to the next, and from a cutoff to the first.
-
-    They are even if no whole window leaves out any; else business days, opening hours, or whatever comes.
-    """
-
-    most: int
-    unit: float
-    lead: float
-    even: bool
-    told: _Windows
-
-    def steps(self, cutoff: NDArray[Any], time: NDArray[Any]) -> Array:
-        """How many steps ahead times are, by the clock."""
-        return np.asarray(1.0 + ((time - cutoff) - self.lead) / self.unit)
-
-    def lacks(self, windows: _Windows, *, weekly: bool) -> tuple[Codes, NDArray[np.bool_]]:
-        """How many steps are missing before each row; and where that cannot be told."""
-        if not self.even:
-            return np.zeros(len(windows.order), dtype=np.intp), self.doubtful(windows)
-        steps = self.steps(windows.cutoff, windows.time)
-        near = np.rint(steps)
-        bad = (np.abs(steps - near) > NEAR) | (near < 1) | (near > FARTHEST)
-        near = np.where(bad, 0, near).astype(np.intp)
-        lacks = near - np.where(windows.rank == 1, 0, np.roll(near, 1)) - 1
-        # what goes on beyond the known steps, and leaves some out, may be of another calendar
-        bad |= (lacks < 0) | ((near > windows.rank) & (near > self.most))
-        if weekly and self.unit < WEEK:
-            # so may what leaves out a time of the week that is never there
-            rows, time = self.skipped(windows, np.maximum(lacks, 0))
-            week = np.unique(np.concatenate((windows.time, self.told.cutoff[: None if self.on_time else 0])) % WEEK)
-            week = np.concatenate((week[-1:] - WEEK, week, week[:1] + WEEK))
-            place = np.clip(np.searchsorted(week, time % WEEK), 1, len(week) - 1)
-            away = np.minimum(time % WEEK - week[place - 1], week[place] - time % WEEK)
-            bad[rows[away > NEAR * self.unit]] = True
-        return lacks, bad
-
-    def skipped(self, windows: _Windows, lacks: Codes) -> tuple[Codes, NDArray[Any]]:
-        """The times of steps that are missing, and the rows that they are missing before."""
-        rows = np.repeat(np.arange(len(lacks)), lacks)
-        back = np.arange(len(rows)) - np.repeat(np.cumsum(lacks) - lacks, lacks) + 1
-        ago = back * self.unit
-        return rows, windows.time[rows] - (ago if windows.time.dtype.kind == "f" else np.rint(ago).astype(np.int64))
-
-    @property
-    def on_time(self) -> bool:
-        """Whether cutoffs are times of the series."""
-        return abs(self.lead - self.unit) <= NEAR * self.unit
-
-    def left_out(self, windows: _Windows) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Rows that are not next to the one before them, by the clock; and those with a known time in between."""
-        usual = np.where(windows.rank == 1, self.lead, self.unit)
-        wide = ~(np.abs((windows.time - windows.before) - usual) <= NEAR * self.unit)
-        codes, times = [windows.codes], [windows.time]
-        if self.on_time:
-            codes, times = [*codes, self.told.codes], [*times, self.told.cutoff]
-        every, place = np.unique(np.concatenate([*times, windows.before]), return_inverse=True)
-        here, known, before = np.split(place, [len(wide), len(place) - len(wide)])
-        calendar = np.unique(np.concatenate(codes) * len(every) + np.concatenate((here, known)))
-        after = np.searchsorted(calendar, windows.codes * len(every) + before, side="right")
-        return wide, np.searchsorted(calendar, windows.codes * len(every) + here) > after
-
-    def doubtful(self, windows: _Windows) -> NDArray[np.bool_]:
-        """Rows, where times are not even, before which others may be missing.
-
-        A window is trusted if it is whole; else it may only leave out what a whole window leaves out too, and nothing
-        that is known of its series.
-        """
-        wide, between = self.left_out(windows)
-        full = windows.sizes[windows.which] >= self.most
-        pairs = np.column_stack((windows.before, windows.time))
-        trusted = set(map(tuple, pairs[wide & full].tolist()))
-        rows = np.flatnonzero(wide & ~full)
-        between[rows] |= np.array([tuple(pair) not in trusted for pair in pairs[rows].tolist()], dtype=bool)
-        return between
-
-
-def _pace(told: _Windows, given: _Windows) -> _Pace:
-    """The pace of windows with cutoffs, and of forecasts that may have none."""
-    gaps = np.concatenate((told.gaps, given.gaps)).astype(np.float64)
-    near = gaps[gaps < 1.5 * np.median(gaps)] if len(gaps) else gaps
-    unit = np.nan if not len(near) else float(near[0]) if (near == near[0]).all() else float(near.mean())
-    if not len(told.order):
-        even = bool((np.abs(given.gaps / unit - 1.0) <= NEAR).all()) and unit > 0
-        return _Pace(int(given.sizes.max(initial=1)), unit, unit, even, told)
-    most = int(told.sizes.max())
-    full = told.sizes[told.which] == most
-    lead = float(np.median((told.time - told.cutoff)[full & (told.rank == 1)]))
-    pace = _Pace(most, lead if np.isnan(unit) else unit, lead, False, told)
-    if not (pace.unit > 0 and lead > 0):
-        return pace
-    wide, between = pace.left_out(told)
-    steps = np.rint(pace.steps(told.cutoff, told.time))
-    if (wide & full & ~between).any() or steps.max() > FARTHEST:
-        return pace
-    return dataclasses.replace(pace, most=max(most, int(steps.max())), even=True)
-
-
-# --- times
-
-
 def _first(codes: Codes, time: NDArray[Any], count: int) -> NDArray[Any]:
     """The first time of each series."""
     order = np.lexsort((time, codes))
@@ -720,44 +420,6 @@ def _raise_to(
     found[codes[early]] = True
     last[found] = np.where(known[found], np.maximum(last[found], best[found]), best[found])
     known |= found
-
-
-def _by_key(table: _Table, rows: NDArray[np.intp]) -> dict[Hashable, NDArray[np.intp]]:
-    """Rows of a frame by series."""
-    order = rows[np.argsort(table.codes[rows], kind="stable")]
-    ends = np.searchsorted(table.codes[order], np.arange(len(table.keys) + 1))
-    return {key: order[ends[i] : ends[i + 1]] for i, key in enumerate(table.keys) if ends[i] < ends[i + 1]}
-
-
-class _Known:
-    """Outcomes by series and time."""
-
-    def __init__(self, table: _Table, kind: str) -> None:
-        assert table.y is not None
-        there = np.flatnonzero(~np.isnan(table.y))
-        self.times, self.y = table.times.values, table.y
-        order = there[np.lexsort((self.times[there], table.codes[there]))]
-        a, b = order[:-1], order[1:]
-        differ = (table.codes[a] == table.codes[b]) & (self.times[a] == self.times[b]) & (self.y[a] != self.y[b])
-        if differ.any():
-            one, other = sorted((int(a[differ][0]), int(b[differ][0])))
-            raise ValueError(
-                f"expected one outcome{of_series(table.keys[table.codes[one]])} at {show_time(kind, self.times[one])}, "
-                f"got {self.y[one]:g} in row {one} of history and {self.y[other]:g} in row {other}"
-            )
-        self.rows = {
-            key: rows[np.argsort(self.times[rows], kind="stable")] for key, rows in _by_key(table, there).items()
-        }
-
-    def at(self, key: Hashable, times: Any) -> Array:
-        """The outcomes at some times; nan where there is none."""
-        rows = self.rows.get(key)
-        if rows is None:
-            return np.full(len(times), np.nan)
-        known = self.times[rows]
-        wanted = np.asarray(times).astype(known.dtype)
-        place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-        return np.where(known[place] == wanted, self.y[rows[place]], np.nan)
 
 
 def _waiting(panel: PanelState, models: Iterable[str]) -> dict[Hashable, NDArray[Any]]:
