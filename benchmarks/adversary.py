@@ -53,7 +53,7 @@ def duel(expert: Callable[[int], oc.Normal], payoff: Any, rounds: int, *, late: 
     played, outcomes = np.empty((rounds, LEVELS.size)), np.empty(rounds)
 
     def settle(t: int) -> None:
-        note = game._waiting[t].page.note
+        note = game._waiting[t].record.note
         outcomes[t], worst = worst_outcome(game, t)
         if not late and worst > note[ledger.WORST] * (1.0 + ROUNDING) + ROUNDING:
             result.uncertified += 1

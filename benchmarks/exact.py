@@ -12,10 +12,10 @@ import numpy as np
 
 import orcast as oc
 from benchmarks.results import Line, Remark
-from orcast.oracles._ordered import field_tables
-from orcast.oracles.exact.binary import gap_of, nearest_root
-from orcast.oracles.exact.quantile import downward_zero
-from orcast.oracles.hand import Hand
+from orcast.engine.dense.search import CandidateSearch
+from orcast.engine.kernels.equilibrium import field_tables
+from orcast.paper.exact.binary import gap_of, nearest_root
+from orcast.paper.exact.quantile import downward_zero
 
 TITLE = "Exact oracles: cost against size"
 ROUNDS = 30  # played before anything is measured, so that something is owed
@@ -81,11 +81,11 @@ def conformal(times: int) -> Iterator[Line]:
     yield from growth("ConformalLevel, predict", "grid", sizes, costs, LOGARITHMIC)
 
 
-def hand_of(game: oc.Forecaster) -> tuple[Hand, Any]:
+def hand_of(game: oc.Forecaster) -> tuple[CandidateSearch, Any]:
     """What the player of a waiting round sees."""
     engine: Any = game._engine
-    page = game._waiting[None].page
-    return Hand(engine.ledger, engine.ledger.layout, page.cores, page.context, 0.0, 1.0), engine
+    record = game._waiting[None].record
+    return CandidateSearch(engine.ledger, engine.ledger.layout, record.cell_payoffs, record.context, 0.0, 1.0), engine
 
 
 def binary(times: int) -> Iterator[Line]:
@@ -96,8 +96,8 @@ def binary(times: int) -> Iterator[Line]:
         game.predict(float(rng.random()))
         game.update(int(rng.random() < 0.5))
     game.predict(0.3)
-    hand, _ = hand_of(game)
-    gap = gap_of(hand)
+    search, _ = hand_of(game)
+    gap = gap_of(search)
     sizes = (1e2, 1e4, 1e8, 1e12)
     costs = [spent(lambda one=size: nearest_root(gap, 0.3, 1.0 / one), times) for size in sizes]  # type: ignore[misc]
     yield from growth("BinaryRoot, the root", "1 / tolerance", sizes, costs, LOGARITHMIC)

@@ -12,7 +12,7 @@ import numpy as np
 
 import orcast as oc
 from benchmarks.results import Line, Remark
-from orcast.experiments import data, experts
+from orcast.paper.experiments import data, experts
 
 TITLE = "Memory and state"
 LIMIT = 32 * 1024
@@ -60,8 +60,8 @@ def measure(quick: bool = False) -> Iterator[Line | Remark]:
         )
         other = oc.Recalibrator(recal.space)
         other.predict(forecasts[0])
-        page = other._game._waiting[None].page
-        yield Line("each waiting round", "bytes", sum(a.nbytes for a in page.arrays().values()), form=",.0f")
+        record = other._game._waiting[None].record
+        yield Line("each waiting round", "bytes", sum(a.nbytes for a in record.arrays().values()), form=",.0f")
         again = oc.Recalibrator.load(path)
         same = np.array_equal(play(recal, LATER, LATER + CONTINUED), play(again, LATER, LATER + CONTINUED))
     yield Line("saved and reloaded", f"{CONTINUED} rounds equal bit for bit", float(same), 1.0, "=", form=".0f")

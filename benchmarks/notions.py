@@ -300,7 +300,7 @@ def play(case: Case, rounds: int) -> Result:
         begin = time.perf_counter()
         game.predict(expert, x=x)
         seconds += time.perf_counter() - begin
-        note = game._waiting[None].page.note.copy()
+        note = game._waiting[None].record.note.copy()
         y, square = worst_outcome(game)
         if t % THOROUGH == THOROUGH - 1:
             other, more = worst_outcome(game, thorough=True)

@@ -13,8 +13,8 @@ import numpy as np
 import orcast as oc
 from benchmarks.nature import ROUNDING, unforgiven
 from benchmarks.results import Line, Remark
-from orcast.experiments import data, experts
 from orcast.metrics import LEVELS, fair_indicators
+from orcast.paper.experiments import data, experts
 
 TITLE = "ORCA: the paper's oracle beside ours"
 COMPILED_LIMIT, JAX_LIMIT = 2.0, 30.0  # milliseconds a forecast

@@ -111,7 +111,7 @@ def state(steps: int) -> dict[str, float]:
     """Bytes of a series' state by what is in it: the game alone, a round remembered, a round that waits."""
     from orcast.integrations.spark.games import Event, Games, Rules, mark_of
     from orcast.panel.columns import find
-    from orcast.panel.given import shape_of
+    from orcast.panel.validation import shape_of
 
     columns = panel(1, steps)
     names = [name for name in columns if name.startswith("q")]

@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 import orcast as oc
-from orcast.experiments import data
 from orcast.integrations.gluonts import ForecastRecalibrator, RecalibratedPredictor
+from orcast.paper.experiments import data
 
 # after the line above, which keeps the library quiet as it is imported
 from gluonts.dataset.pandas import PandasDataset  # isort: skip

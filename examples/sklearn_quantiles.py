@@ -15,8 +15,8 @@ import numpy as np
 from sklearn.ensemble import GradientBoostingRegressor
 
 import orcast as oc
-from orcast.experiments import data
 from orcast.integrations.sklearn import RecalibratedRegressor
+from orcast.paper.experiments import data
 
 LEVELS = [0.05, 0.25, 0.5, 0.75, 0.95]
 FITTED = 50 * 24

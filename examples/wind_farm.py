@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import orcast as oc
-from orcast.experiments import data, learners
+from orcast.paper.experiments import data, learners
 
 HOURS = range(24)
 PRICES = [1, 2, 3, 9]  # what a unit too little costs, if one too much costs 1

@@ -129,10 +129,10 @@ def main(seed: int, kills: int, folder: Path) -> None:
 
 if __name__ == "__main__":
     # compiled and imported before the first fork: a child then starts at once
-    from orcast.streaming.desk import Desk
+    from orcast.streaming.session import Session
 
-    desk = Desk()
+    session = Session()
     for line in session(0, 60):
         with contextlib.suppress(TypeError, ValueError):
-            desk.answer(line)
+            session.answer(line)
     main(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]))

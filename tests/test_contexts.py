@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given
 
 import orcast as oc
-from helpers import SENTENCE, engine_of, greedy, page_of
+from helpers import SENTENCE, engine_of, greedy, record_of
 from orcast import ledger
-from orcast.contexts import EVERYONE, Context, Known, as_context, context_from_plain
+from orcast.contexts import EVERYONE, Context, ContextInputs, as_context, context_from_plain
 from orcast.testing import worst_outcome
 
 SPACE = oc.Interval(0, 1, cells=24, tail_cells=3)
 
 
 def at(context: Context, **features: Any) -> list[float]:
-    return context(Known(features)).tolist()
+    return context(ContextInputs(features)).tolist()
 
 
 # --- the vectors ---
@@ -47,7 +47,7 @@ def test_an_unknown_value_raises_or_has_a_group_of_its_own() -> None:
 @pytest.mark.parametrize("context", [oc.by("hour", values=range(3)), oc.by("hour", edges=[1.0])], ids=repr)
 def test_a_missing_feature_is_named(features: object, context: Context) -> None:
     with pytest.raises(ValueError, match=SENTENCE) as caught:
-        context(Known(features))
+        context(ContextInputs(features))
     assert "'hour'" in str(caught.value)
 
 
@@ -131,9 +131,9 @@ def test_a_bad_vector_is_refused_and_changes_nothing(name: str) -> None:
 
 def test_the_last_error_is_known() -> None:
     context = oc.by_last_error()
-    assert context(Known()).tolist() == [0.0, 0.0]
-    assert context(Known(last_error=0.1)).tolist() == [1.0, 0.0]
-    assert context(Known(last_error=0.0)).tolist() == [0.0, 1.0]
+    assert context(ContextInputs()).tolist() == [0.0, 0.0]
+    assert context(ContextInputs(last_error=0.1)).tolist() == [1.0, 0.0]
+    assert context(ContextInputs(last_error=0.0)).tolist() == [0.0, 1.0]
 
 
 def test_products_and_unions() -> None:
@@ -227,7 +227,7 @@ def test_the_experts_level_and_spread_are_what_it_said() -> None:
     for mean, sd, groups in ((0.4, 0.05, [1, 0, 1, 0]), (0.6, 0.05, [0, 1, 1, 0]), (0.6, 0.1, [0, 1, 0, 1])):
         game.predict(oc.Normal(mean, sd))
         # from 10% to 90% is 2.56 sd
-        assert page_of(game).context.tolist() == groups
+        assert record_of(game).context.tolist() == groups
         game.update(0.5)
     with pytest.raises(ValueError, match=SENTENCE):
         oc.Forecaster(SPACE, payoff).predict()

@@ -15,7 +15,7 @@ HORIZON = 3
 def cases() -> Iterator[Case]:
     from river import datasets, linear_model, naive_bayes, preprocessing
 
-    from orcast.integrations.river import Recalibrated, RecalibratedClassifier
+    from orcast.integrations.river import RiverClassifier, RiverRegressor
 
     X, y = lagged(ROUNDS)
     hours = [
@@ -47,10 +47,10 @@ def cases() -> Iterator[Case]:
 
     space = oc.Interval(0, 100)
     bayesian, naive = linear_model.BayesianLinearRegression, naive_bayes.GaussianNB
-    yield river_case("points", space, hours, linear, point, lambda: Recalibrated(linear(), 0, 100))
-    yield river_case("distributions", space, hours, bayesian, distribution, lambda: Recalibrated(bayesian(), 0, 100))
-    yield river_case("yes or no", oc.Binary(), mails, logistic, probability, lambda: RecalibratedClassifier(logistic()))
-    name, wrapped = f"{len(labels)} labels", lambda: RecalibratedClassifier(naive(), labels)
+    yield river_case("points", space, hours, linear, point, lambda: RiverRegressor(linear(), 0, 100))
+    yield river_case("distributions", space, hours, bayesian, distribution, lambda: RiverRegressor(bayesian(), 0, 100))
+    yield river_case("yes or no", oc.Binary(), mails, logistic, probability, lambda: RiverClassifier(logistic()))
+    name, wrapped = f"{len(labels)} labels", lambda: RiverClassifier(naive(), labels)
     yield river_case(name, oc.Labels(labels), images, naive, masses, wrapped)
     yield forecaster_case(y.tolist())
 
@@ -104,7 +104,7 @@ def river_case(
 def forecaster_case(values: list[float]) -> Case:
     from river import time_series
 
-    from orcast.integrations.river import RecalibratedForecaster
+    from orcast.integrations.river import RiverForecaster
 
     def trend() -> Any:
         return time_series.HoltWinters(alpha=0.3, beta=0.1)
@@ -139,6 +139,6 @@ def forecaster_case(values: list[float]) -> Case:
         f"River, {HORIZON} steps ahead",
         lambda: ahead(trend),
         by_hand,
-        lambda: ahead(lambda: RecalibratedForecaster(trend(), 0, 100)),
+        lambda: ahead(lambda: RiverForecaster(trend(), 0, 100)),
         rounds=ROUNDS * HORIZON,
     )

@@ -11,7 +11,7 @@ import pandas as pd
 
 import orcast as oc
 from benchmarks.integrations.case import ROUNDS, Case, Work, nothing
-from orcast.experiments import data
+from orcast.paper.experiments import data
 
 STEPS = 250
 BATCHES = ROUNDS // STEPS

@@ -54,29 +54,29 @@ _HOME = {
     "Custom": "payoffs",
     "Certificate": "ledger",
     "Guarantee": "ledger",
-    "Equilibrium": "oracles",
-    "Committee": "oracles",
-    "BinaryRoot": "oracles",
-    "TwoCells": "oracles",
-    "MomentHull": "oracles",
-    "SimplexGrid": "oracles",
-    "DecisionGame": "oracles",
-    "Orca": "oracles",
-    "Softmax": "oracles",
-    "GaussianMixture": "oracles",
-    "MonteCarlo": "oracles",
-    "Adam": "oracles",
+    "Equilibrium": "engine",
+    "Committee": "engine",
+    "BinaryRoot": "paper",
+    "TwoCells": "paper",
+    "MomentHull": "paper",
+    "SimplexGrid": "paper",
+    "DecisionGame": "paper",
+    "Orca": "paper",
+    "Softmax": "paper",
+    "GaussianMixture": "paper",
+    "MonteCarlo": "paper",
+    "Adam": "paper",
     "Forecaster": "game",
     "Played": "game",
     "Recalibrator": "recalibrator",
-    "PartitionedRecalibrator": "partition",
+    "PartitionedRecalibrator": "paper",
     "recalibrate": "panel",
     "PanelState": "panel",
     "Evidence": "evidence",
-    "Differentiable": "jaxed",
-    "JaxFamily": "jaxed",
-    "ConformalLevel": "conformal",
-    "GibbsCandesLevel": "conformal",
+    "Differentiable": "paper",
+    "JaxFamily": "paper",
+    "ConformalLevel": "paper",
+    "GibbsCandesLevel": "paper",
     "Decision": "decisions",
     "ValueBound": "decisions",
     "ValueCheck": "decisions",
@@ -99,31 +99,21 @@ _MODULES = ("baselines", "evidence", "metrics", "plots", "report", "testing")
 
 if TYPE_CHECKING:
     from orcast.adapters import Ensemble, Normal, Quantiles
-    from orcast.conformal import ConformalLevel, GibbsCandesLevel
     from orcast.contexts import by, by_expert, by_last_error
     from orcast.decisions import Decision, ValueBound, ValueCheck, best_action, commitment, value_bound
+    from orcast.engine import Committee, Equilibrium
     from orcast.evidence import Evidence
     from orcast.forecasts import BinaryForecast, BoxForecast, CircleForecast, Forecast, LabelForecast, PointsForecast
     from orcast.game import Forecaster, Played
-    from orcast.jaxed import Differentiable, JaxFamily
     from orcast.ledger import Certificate, Guarantee
     from orcast.metrics import ECE, QCE, SMAPE, BrierScore, Coverage, MeanCRPS, Pinball, RollingQCE, Width
-    from orcast.oracles import (
-        Adam,
-        BinaryRoot,
-        Committee,
-        DecisionGame,
-        Equilibrium,
-        GaussianMixture,
-        MomentHull,
-        MonteCarlo,
-        Orca,
-        SimplexGrid,
-        Softmax,
-        TwoCells,
-    )
     from orcast.panel import PanelState, recalibrate
-    from orcast.partition import PartitionedRecalibrator
+    from orcast.paper.autodiff import Differentiable, JaxFamily
+    from orcast.paper.conformal import ConformalLevel, GibbsCandesLevel
+    from orcast.paper.exact import BinaryRoot, DecisionGame, MomentHull, SimplexGrid, TwoCells
+    from orcast.paper.families import GaussianMixture, Softmax
+    from orcast.paper.orca import Adam, MonteCarlo, Orca
+    from orcast.paper.partition import PartitionedRecalibrator
     from orcast.payoffs import (
         BinaryCalibration,
         Calibeating,

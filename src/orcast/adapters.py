@@ -11,26 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from orcast.checks import number, short
-from orcast.forecasts import (
-    BinaryForecast,
-    FiniteForecast,
-    Forecast,
-    LabelForecast,
-    as_levels,
-    as_masses,
-)
-from orcast.spaces import (
-    Binary,
-    Box,
-    Circle,
-    FiniteSpace,
-    Labels,
-    OrderedSpace,
-    Points,
-    Space,
-    normal_scores,
-)
+from orcast.forecasts import BinaryForecast, FiniteForecast, Forecast, LabelForecast, as_levels, as_masses
+from orcast.spaces import Binary, Box, Circle, FiniteSpace, Labels, OrderedSpace, Points, Space, normal_scores
+from orcast.validation import number, short
 
 Array = NDArray[np.float64]
 

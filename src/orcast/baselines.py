@@ -24,11 +24,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, ndtr, ndtri
 
 from orcast.adapters import REACH, Quantiles, binary_probability, expert_row, quantiles_at
-from orcast.checks import number
 from orcast.forecasts import BinaryForecast, Forecast
 from orcast.forecasts.ordered import PERCENTS
 from orcast.spaces import Binary, Interval, normal_scores
 from orcast.spaces.base import single, whole
+from orcast.validation import number
 
 Array = NDArray[np.float64]
 
@@ -52,7 +52,7 @@ _RADIUS = 100.0
 # --- experts, and what is issued ---
 
 
-class _Quantity:
+class _QuantileBaseline:
     """What the methods for a quantity share: bounds, levels, how experts are read and forecasts issued."""
 
     def __init__(self, low: float, high: float, levels: ArrayLike = PERCENTS) -> None:
@@ -173,7 +173,7 @@ class Isotonic:
     """
 
     def __init__(self, low: float, high: float, *, window: int | None = None) -> None:
-        self._quantity = _Quantity(low, high)
+        self._quantity = _QuantileBaseline(low, high)
         self.window = None if window is None else whole(window, "rounds in the window", 1, 10**9)
         self.rounds = 0
         self._sorted = array("d")
@@ -243,7 +243,7 @@ class ConformalLevels:
     """
 
     def __init__(self, low: float, high: float, *, levels: ArrayLike = PERCENTS, rate: float = 0.005) -> None:
-        self._quantity = _Quantity(low, high, levels)
+        self._quantity = _QuantileBaseline(low, high, levels)
         self.rate = number(rate, "rate", 1e-12, 1e12)
         self.rounds = 0
         self._asked = self._quantity.levels.copy()
@@ -314,7 +314,7 @@ class ConformalMixture:
         rates: ArrayLike = _RATES,
         horizon: int = 100,
     ) -> None:
-        self._quantity = _Quantity(low, high, levels)
+        self._quantity = _QuantileBaseline(low, high, levels)
         given = np.ravel(np.asarray(rates, dtype=object)).tolist()
         self.rates = tuple(number(rate, "rate", 1e-12, 1e12) for rate in given)
         if not self.rates:
@@ -405,7 +405,7 @@ class ConformalPID:
         saturation: float = 5.0,
         window: int = 100,
     ) -> None:
-        self._quantity = _Quantity(low, high, levels)
+        self._quantity = _QuantileBaseline(low, high, levels)
         self.rate = number(rate, "rate", 0.0, 1e12)
         self.integral = number(integral, "integral", 0.0, 1e12)
         self.saturation = number(saturation, "saturation", 1e-12, 1e12)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.checks import number, short
+from orcast.validation import number, short
 
 Array = NDArray[np.float64]
 
@@ -24,7 +24,7 @@ MOST_GROUPS = 10_000
 SOFT = 0.1
 
 
-class Known(NamedTuple):
+class ContextInputs(NamedTuple):
     """What is known of a round before its outcome."""
 
     features: Any = None
@@ -46,7 +46,7 @@ class Context:
         """Number of groups."""
         return len(self.labels)
 
-    def __call__(self, known: Known) -> Array:
+    def __call__(self, known: ContextInputs) -> Array:
         """The vector of a round, or one clear sentence."""
         raise AttributeError(f"{type(self).__name__} has no vector")
 
@@ -70,7 +70,7 @@ class Everyone(Context):
     name = "all"
     labels = ("all",)
 
-    def __call__(self, known: Known) -> Array:
+    def __call__(self, known: ContextInputs) -> Array:
         """One."""
         return np.ones(1)
 
@@ -98,7 +98,7 @@ class Values(Context):
         self.name = key
         self.labels = _labels(tuple(f"{key}={v}" for v in known) + ((f"{key}: other",) if other else ()))
 
-    def __call__(self, known: Known) -> Array:
+    def __call__(self, known: ContextInputs) -> Array:
         """The indicator of the feature's value."""
         value = _plain(_feature(known, self.key))
         c = np.zeros(len(self.labels))
@@ -145,7 +145,7 @@ class Bins(Context):
         ends = ["-inf", *(f"{edge:g}" for edge in e), "inf"]
         self.labels = _labels(tuple(f"{key} in ({a}, {b}]" for a, b in itertools.pairwise(ends)))
 
-    def __call__(self, known: Known) -> Array:
+    def __call__(self, known: ContextInputs) -> Array:
         """Shares of the bins."""
         if self.source == "feature":
             value = number(_feature(known, self.key), f"feature {self.key!r}")
@@ -180,7 +180,7 @@ class LastError(Context):
     name = "last error"
     labels = ("last error > 0", "last error <= 0")
 
-    def __call__(self, known: Known) -> Array:
+    def __call__(self, known: ContextInputs) -> Array:
         """The indicator of the sign."""
         if math.isnan(known.last_error):
             return np.zeros(2)
@@ -204,7 +204,7 @@ class FunctionOf(Context):
         self.name = getattr(function, "__name__", type(function).__name__).replace("<lambda>", "function")
         self.labels = tuple(f"{self.name}[{i}]" for i in range(size))
 
-    def __call__(self, known: Known) -> Array:
+    def __call__(self, known: ContextInputs) -> Array:
         """The function's value, checked."""
         value = self.function(known.features)
         try:
@@ -235,7 +235,7 @@ class Product(Context):
         self.bound = first.bound * second.bound
         self.signed = first.signed or second.signed
 
-    def __call__(self, known: Known) -> Array:
+    def __call__(self, known: ContextInputs) -> Array:
         """The outer product."""
         return np.outer(self.first(known), self.second(known)).ravel()
 
@@ -254,7 +254,7 @@ class Union(Context):
         self.bound = first.bound + second.bound
         self.signed = first.signed or second.signed
 
-    def __call__(self, known: Known) -> Array:
+    def __call__(self, known: ContextInputs) -> Array:
         """One vector after the other."""
         return np.concatenate((self.first(known), self.second(known)))
 
@@ -362,7 +362,7 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _feature(known: Known, key: str) -> Any:
+def _feature(known: ContextInputs, key: str) -> Any:
     if not isinstance(known.features, Mapping):
         raise ValueError(f"expected the feature {key!r} in x=, got {short(known.features)}")
     try:

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.checks import number, short
 from orcast.forecasts import FiniteForecast, Forecast
 from orcast.payoffs.decisions import takes_features
 from orcast.spaces.base import single
+from orcast.validation import number, short
 
 Array = NDArray[np.float64]
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
     from rich.table import Table
 
-    from orcast.experiments.data import Series
-    from orcast.experiments.experts import Stream
+    from orcast.paper.experiments.data import RealSeries
+    from orcast.paper.experiments.experts import ForecastStream
 
 __all__ = ["main", "play"]
 
@@ -45,10 +45,10 @@ WINDOW = 200
 PATIENCE = 1.5
 
 
-def play(stream: Stream, *, name: str, unit: str, step: Callable[[], object] = lambda: None) -> Record:
+def play(stream: ForecastStream, *, name: str, unit: str, step: Callable[[], object] = lambda: None) -> Record:
     """Recalibrate a stream round by round and record it; `step` is called after each round.
 
-    >>> from orcast.experiments import data, experts
+    >>> from orcast.paper.experiments import data, experts
     >>> series = data.load("humidity")
     >>> stream = experts.stream(series, "rls")
     >>> record = play(_first(stream, 50), name="humidity", unit=series.unit)
@@ -88,11 +88,11 @@ def play(stream: Stream, *, name: str, unit: str, step: Callable[[], object] = l
     )
 
 
-def _first(stream: Stream, rounds: int | None) -> Stream:
-    from orcast.experiments.experts import Stream
+def _first(stream: ForecastStream, rounds: int | None) -> ForecastStream:
+    from orcast.paper.experiments.experts import ForecastStream
 
     cut = slice(None, rounds)
-    return Stream(stream.name, stream.mu[cut], stream.sd[cut], stream.y[cut], stream.low, stream.high)
+    return ForecastStream(stream.name, stream.mu[cut], stream.sd[cut], stream.y[cut], stream.low, stream.high)
 
 
 def _compile(console: Console) -> None:
@@ -111,10 +111,10 @@ def _compile(console: Console) -> None:
         said.cancel()
 
 
-def _record_all(console: Console, series: Series, rounds: int | None) -> dict[str, Record]:
+def _record_all(console: Console, series: RealSeries, rounds: int | None) -> dict[str, Record]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from orcast.experiments.experts import stream
+    from orcast.paper.experiments.experts import stream
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     records: dict[str, Record] = {}
@@ -156,7 +156,7 @@ def _row(record: Record, who: str, quantiles: Vector, step: str) -> list[str]:
     ]
 
 
-def _table(series: Series, records: dict[str, Record]) -> Table:
+def _table(series: RealSeries, records: dict[str, Record]) -> Table:
     from rich import box
     from rich.table import Table
 
@@ -194,8 +194,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _chosen(options: argparse.Namespace) -> Series:
-    from orcast.experiments import data
+def _chosen(options: argparse.Namespace) -> RealSeries:
+    from orcast.paper.experiments import data
 
     if options.data is not None and not Path(options.data).is_dir():
         raise ValueError(f"expected a folder as --data, got {options.data!r}")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
-import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -14,11 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from orcast import ledger as _ledger
 from orcast.adapters import expert_row, expert_table
-from orcast.checks import number, short
+from orcast.engine import Engine, Equilibrium, Oracle
+from orcast.engine.bound_payoff import BoundPayoff
 from orcast.forecasts import PERCENTS, as_levels
 from orcast.ledger import Guarantee
-from orcast.oracles import Engine, Equilibrium, Oracle
-from orcast.oracles.terms import Terms
 from orcast.payoffs import (
     BinaryCalibration,
     Calibeating,
@@ -29,9 +26,10 @@ from orcast.payoffs import (
     Payoff,
     QuantileCalibration,
 )
-from orcast.plain import plain_features, plain_id
 from orcast.scores import CRPS, Brier
+from orcast.serialise import plain_features, plain_id
 from orcast.spaces import Binary, Labels, Line, OrderedSpace, Points, Space
+from orcast.validation import number, short, warn_user
 
 Array = NDArray[np.float64]
 
@@ -45,7 +43,7 @@ ALONE = "expert"
 class Waiting:
     """A round that waits for its outcome, and how many had been issued when it was."""
 
-    page: Any
+    record: Any
     issued: int
 
 
@@ -72,15 +70,15 @@ class Played(NamedTuple):
     miscalibration: Array
 
     @classmethod
-    def of(cls, rows: Array, tales: Array) -> Played:
+    def of(cls, rows: Array, round_log: Array) -> Played:
         """From what an engine tells of its rounds."""
         return cls(
             rows,
-            tales[:, _ledger.TOLD_MEAN].copy(),
-            tales[:, _ledger.TOLD_SD].copy(),
-            tales[:, _ledger.TOLD_HOLDS] > 0.0,
-            tales[:, _ledger.TOLD_PROMISED].copy(),
-            tales[:, _ledger.TOLD_MISCALIBRATION].copy(),
+            round_log[:, _ledger.TOLD_MEAN].copy(),
+            round_log[:, _ledger.TOLD_SD].copy(),
+            round_log[:, _ledger.TOLD_HOLDS] > 0.0,
+            round_log[:, _ledger.TOLD_PROMISED].copy(),
+            round_log[:, _ledger.TOLD_MISCALIBRATION].copy(),
         )
 
 
@@ -146,8 +144,8 @@ class Forecaster:
         self._said_crossed = False
 
     def _bind(self, experts: tuple[str, ...], sizes: Sequence[int] | None = None) -> None:
-        terms = Terms(self.space, self.payoff, experts, self.memory)
-        self._engine: Engine = self.oracle.bind(terms, sizes)
+        bound_payoff = BoundPayoff(self.space, self.payoff, experts, self.memory)
+        self._engine: Engine = self.oracle.bind(bound_payoff, sizes)
         self._experts = experts
 
     # --- the loop
@@ -184,30 +182,34 @@ class Forecaster:
             gone = None
         if gone is not None:
             pending = min(pending, float(len(waiting) - 1))
-            reserved = max(reserved - float(gone.page.note[_ledger.OVERDRAFT]), 0.0) if len(waiting) > 1 else 0.0
+            reserved = (
+                max(reserved - float(gone.record.certificate[_ledger.OVERDRAFT]), 0.0) if len(waiting) > 1 else 0.0
+            )
         try:
-            page = self._engine.predict(rows, features, pending=pending, reserved=reserved)
+            record = self._engine.predict(rows, features, pending=pending, reserved=reserved)
         except BaseException:
             self._engine, self._experts = was
             raise
         if gone is not None and replaced is None:
-            _say(
+            warn_user(
                 f"{self.max_pending} rounds wait for their outcome (max_pending); the oldest, {oldest!r}, is dropped",
                 RuntimeWarning,
             )
         if gone is not None:
             self._take(None if replaced is not None else oldest)
-        self._reserved += float(page.note[_ledger.OVERDRAFT])
+        self._reserved += float(record.certificate[_ledger.OVERDRAFT])
         self._issued += 1
-        waiting[id] = Waiting(page, self._issued)
-        return self._engine.forecast(page)
+        waiting[id] = Waiting(record, self._issued)
+        return self._engine.forecast(record)
 
     def update(self, y: Any, *, id: Hashable = None) -> None:
         """Book the outcome of the unnamed round, or of a named one."""
         value = self.space.outcome(y, self.outside)
         waiting = self._waiting[self._known(id)]
-        others = self._reserved - float(waiting.page.note[_ledger.OVERDRAFT]) if len(self._waiting) > 1 else 0.0
-        self._engine.update(waiting.page, value, reserved=max(others, 0.0))
+        others = (
+            self._reserved - float(waiting.record.certificate[_ledger.OVERDRAFT]) if len(self._waiting) > 1 else 0.0
+        )
+        self._engine.update(waiting.record, value, reserved=max(others, 0.0))
         self._take(id)
         self._learn_lag(float(self._issued - waiting.issued))
 
@@ -265,7 +267,7 @@ class Forecaster:
     def _say_crossed(self, crossed: bool) -> None:
         if crossed and not self._said_crossed:
             self._said_crossed = True
-            _say("crossing quantiles were sorted (said once)", UserWarning)
+            warn_user("crossing quantiles were sorted (said once)", UserWarning)
 
     def _outcome(self, y: object, row: int) -> Any:
         try:
@@ -287,7 +289,7 @@ class Forecaster:
 
     def _take(self, id: Hashable) -> Waiting:
         waiting = self._waiting.pop(id)
-        self._reserved = max(self._reserved - float(waiting.page.note[_ledger.OVERDRAFT]), 0.0)
+        self._reserved = max(self._reserved - float(waiting.record.certificate[_ledger.OVERDRAFT]), 0.0)
         if not self._waiting:
             self._reserved = 0.0
         return waiting
@@ -349,13 +351,13 @@ class Forecaster:
         self._say_crossed(crossed)
         if self._engine.runs:
             engine: Any = self._engine
-            played, tales = engine.run(rows, features, np.array(values), np.ascontiguousarray(wanted))
+            played, round_log = engine.run(rows, features, np.array(values), np.ascontiguousarray(wanted))
         else:
-            played, tales = self._play_slowly(rows, features, values, wanted)
+            played, round_log = self._play_slowly(rows, features, values, wanted)
         self._issued += len(values)
         for _ in values:
             self._learn_lag(0.0)
-        return Played.of(np.asarray(played, dtype=np.float64), tales)
+        return Played.of(np.asarray(played, dtype=np.float64), round_log)
 
     def _history(
         self, forecasts: Any, experts: Mapping[str, Any] | None, levels: ArrayLike | None
@@ -415,28 +417,28 @@ class Forecaster:
         before = {name: array.copy() for name, array in engine.arrays().items()}
         sizes = getattr(engine, "sizes", None)
         played = []
-        tales = np.full((len(values), _ledger.TALE_SIZE), np.nan)
+        round_log = np.full((len(values), _ledger.ROUND_LOG_SIZE), np.nan)
         ordered = isinstance(self.space, OrderedSpace)
         try:
             for t, y in enumerate(values):
-                page = engine.predict(rows[t], None if features is None else features[t])
-                p = engine.forecast(page)
-                tales[t, _ledger.TOLD_HOLDS] = page.note[_ledger.HOLDS]
-                tales[t, _ledger.TOLD_PROMISED] = page.note[_ledger.PROMISED]
+                record = engine.predict(rows[t], None if features is None else features[t])
+                p = engine.forecast(record)
+                round_log[t, _ledger.TOLD_HOLDS] = record.certificate[_ledger.HOLDS]
+                round_log[t, _ledger.TOLD_PROMISED] = record.certificate[_ledger.PROMISED]
                 if ordered:
                     played.append(p.quantile(wanted))
-                    tales[t, _ledger.TOLD_MEAN], tales[t, _ledger.TOLD_SD] = p.to_normal()
+                    round_log[t, _ledger.TOLD_MEAN], round_log[t, _ledger.TOLD_SD] = p.to_normal()
                 else:
                     played.append(p.probability() if isinstance(self.space, Binary) else p.mass)
-                engine.update(page, y)
-                tales[t, _ledger.TOLD_MISCALIBRATION] = engine.ledger.miscalibration
+                engine.update(record, y)
+                round_log[t, _ledger.TOLD_MISCALIBRATION] = engine.ledger.miscalibration
         except BaseException:
             self._roll_back(before, sizes)
             raise
         if isinstance(self.space, Binary):
-            return np.array(played), tales
+            return np.array(played), round_log
         width = len(wanted) if ordered else self.space.cells
-        return np.array(played).reshape(len(values), width), tales
+        return np.array(played).reshape(len(values), width), round_log
 
     def _roll_back(self, before: dict[str, Array], sizes: Sequence[int] | None) -> None:
         """As things were; no function of the user's is called for it."""
@@ -450,34 +452,40 @@ class Forecaster:
         return f"{type(self).__name__}({self.space}, {self.guarantee})"
 
     def _repr_html_(self) -> str:
-        from orcast.notebook import recalibrator_html
+        from orcast.report.notebook import recalibrator_html
 
         return recalibrator_html(self)
 
     def __getstate__(self) -> dict[str, Any]:
         # an engine is made anew from its terms and takes over the arrays: its parts are closures
         state = {name: value for name, value in self.__dict__.items() if name not in ("_engine", "_waiting")}
-        pages = [
-            (id, w.issued, {name: a.copy() for name, a in w.page.arrays().items()}, getattr(w.page, "features", None))
+        records = [
+            (
+                id,
+                w.issued,
+                {name: a.copy() for name, a in w.record.arrays().items()},
+                getattr(w.record, "features", None),
+            )
             for id, w in self._waiting.items()
         ]
         arrays = {name: array.copy() for name, array in self._engine.arrays().items()}
-        return {**state, "_engine": (arrays, getattr(self._engine, "sizes", None)), "_waiting": pages}
+        return {**state, "_engine": (arrays, getattr(self._engine, "sizes", None)), "_waiting": records}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         rest = dict(state)
-        (arrays, sizes), pages = rest.pop("_engine"), rest.pop("_waiting")
+        (arrays, sizes), records = rest.pop("_engine"), rest.pop("_waiting")
         self.__dict__.update(rest)
         self._bind(self._experts, sizes)
         self._engine.restore(arrays)
         self._waiting = {
-            id: Waiting(self._engine.restored_page(page, features), issued) for id, issued, page, features in pages
+            id: Waiting(self._engine.restored_record(record, features), issued)
+            for id, issued, record, features in records
         }
 
     # --- state
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a file, without pickle; a crash leaves the old file or the new one, never a part."""
-        from orcast.state import write_state
+        from orcast.persistence.state import write_state
 
         write_state(self, path, "Forecaster")
 
@@ -495,7 +503,7 @@ class Forecaster:
         Functions are not saved: a payoff, space or oracle that has them is given again, and must be configured as the
         saved one was.
         """
-        from orcast.state import read_state
+        from orcast.persistence.state import read_state
 
         return read_state(path, "Forecaster", payoff=payoff, space=space, oracle=oracle)
 
@@ -505,14 +513,6 @@ def _each(values: Any, what: str) -> list[Any]:
         return list(values)
     except TypeError:
         raise TypeError(f"expected a sequence of {what}, got {values!r}") from None
-
-
-def _say(message: str, kind: type[Warning]) -> None:
-    """Warn, and point at the line of the user's that led here."""
-    depth = 1
-    while sys._getframe(depth).f_globals.get("__name__", "").startswith("orcast."):
-        depth += 1
-    warnings.warn(message, kind, stacklevel=depth + 1)
 
 
 def default_payoff(space: Space) -> Payoff:

@@ -52,18 +52,18 @@ START, SIZE, GROUPS, PLACES, CONTEXT, ONE_SIDED = 0, 1, 2, 3, 4, 5
 
 # Places in the note that a round keeps of its certificate.
 WORST, OVERDRAFT, BOUND, ALLOWED, HOLDS, ROOT, ROOTS_THEN, ROUNDS_THEN, PROMISED = 0, 1, 2, 3, 4, 5, 6, 7, 8
-NOTE_SIZE = 9
+CERTIFICATE_SIZE = 9
 # What is told of a round when many are played at once: whether its certificate held, the bound on the miscalibration
 # after it that was known before its outcome, the miscalibration after it, mean and deviation of the nearest normal.
 TOLD_HOLDS, TOLD_PROMISED, TOLD_MISCALIBRATION, TOLD_MEAN, TOLD_SD = 0, 1, 2, 3, 4
-TALE_SIZE = 5
+ROUND_LOG_SIZE = 5
 # The promise starts with the budget of this many rounds.
 CREDIT = 16.0
 # Rounding of sums of some thousand terms.
 ROUNDING = 1e-9
 
 
-class Layout(NamedTuple):
+class LedgerLayout(NamedTuple):
     """How the parts of a payoff lie in the ledger, and how they share the core: the payoff before contexts and weights.
 
     Two parts may share coordinates of the core, as the same quantiles given different contexts do.
@@ -77,7 +77,7 @@ class Layout(NamedTuple):
     general: float  # squared bound of the whole
 
 
-class Shape(NamedTuple):
+class PartShape(NamedTuple):
     """What a layout needs to know of a part."""
 
     places: Sequence[int]
@@ -88,7 +88,7 @@ class Shape(NamedTuple):
     reach: float = 1.0  # squared bound of the context
 
 
-def layout_of(shapes: Sequence[Shape]) -> Layout:
+def ledger_layout(shapes: Sequence[PartShape]) -> LedgerLayout:
     """The layout of parts in a row."""
     parts: list[list[int]] = []
     places: list[int] = []
@@ -101,7 +101,7 @@ def layout_of(shapes: Sequence[Shape]) -> Layout:
         sides.extend([float(shape.one_sided)] * (size * shape.groups))
         start += size * shape.groups
         context += shape.groups
-    return Layout(
+    return LedgerLayout(
         np.array(parts, dtype=np.int64).reshape(-1, 6),
         np.array(places, dtype=np.int64),
         np.array([shape.scale for shape in shapes], dtype=np.float64),
@@ -121,7 +121,7 @@ def squared_norm(sides: Array, total: Array) -> float:
     return square
 
 
-def combine(layout: Layout, total: Array, context: Array, keep: float, owed: Array, factors: Array) -> None:
+def combine(layout: LedgerLayout, total: Array, context: Array, discount: float, owed: Array, factors: Array) -> None:
     """What the oracle sees of the ledger: owed = sum of scale c^T S_+ in the core, and what multiplies its squares.
 
     For a core payoff d the whole payoff has <S_+, payoff> = <owed, d> and ||payoff||^2 = sum of factors d^2.
@@ -142,19 +142,19 @@ def combine(layout: Layout, total: Array, context: Array, keep: float, owed: Arr
             for i in range(size):
                 s = total[first + i]
                 if one_sided == 0 or s > 0.0:
-                    owed[layout.places[places + i]] += keep * scale * c * s
+                    owed[layout.places[places + i]] += discount * scale * c * s
         for i in range(size):
             factors[layout.places[places + i]] += scale * scale * norm
 
 
-def room(
-    layout: Layout,
+def available_slack(
+    layout: LedgerLayout,
     account: Array,
     groups: Array,
     total: Array,
     square: float,
     context: Array,
-    keep: float,
+    discount: float,
     reserved: float,
 ) -> float:
     """The slack that a round may use beyond its own B_t.
@@ -162,7 +162,7 @@ def room(
     That is what the whole has left and no waiting round has `reserved`; and with groups, what the groups that the
     round belongs to have left.  A part without groups lends in proportion to the rounds of the rarest of them.
     """
-    free = keep * keep * (account[BUDGET] - square) - reserved
+    free = discount * discount * (account[BUDGET] - square) - reserved
     grouped = False
     rarest = account[ROUNDS]
     row = 0
@@ -185,14 +185,21 @@ def room(
                     for i in range(start + group * size, start + (group + 1) * size):
                         if one_sided == 0 or total[i] > 0.0:
                             left -= total[i] * total[i]
-                    own += keep * keep * left * (1.0 if count > 1 else share)
+                    own += discount * discount * left * (1.0 if count > 1 else share)
                 row += 1
         free = min(free, own)
     return float(max(free, 0.0))
 
 
-def note_certificate(
-    account: Array, keep: float, square: float, free: float, linear: float, bound: float, general: float, note: Array
+def write_certificate(
+    account: Array,
+    discount: float,
+    square: float,
+    free: float,
+    linear: float,
+    bound: float,
+    general: float,
+    certificate: Array,
 ) -> None:
     """Judge a forecast before its outcome: `linear` is the largest 2 <S_+, payoff> + ||payoff||^2.
 
@@ -200,51 +207,51 @@ def note_certificate(
     beyond its own B_t (its overdraft) comes out of the slack that is `free`.
     """
     overdraft = max(linear - bound, 0.0)
-    carried = keep * keep * square
-    note[WORST] = carried + linear
-    note[BOUND] = bound
-    note[ALLOWED] = carried + free + bound
-    note[HOLDS] = 1.0 if overdraft <= free + ROUNDING * (account[BUDGET] + bound) else 0.0
-    note[OVERDRAFT] = min(overdraft, free)
-    note[ROOT] = max(bound, general) ** 0.5
-    note[ROOTS_THEN] = account[ROOTS]
-    note[ROUNDS_THEN] = account[ROUNDS]
-    reach = keep * keep * account[BUDGET] + bound
-    if note[HOLDS] == 0.0:
-        reach = max(reach, note[WORST])
-    note[PROMISED] = math.sqrt(reach) / (keep * account[WEIGHT] + 1.0)
+    carried = discount * discount * square
+    certificate[WORST] = carried + linear
+    certificate[BOUND] = bound
+    certificate[ALLOWED] = carried + free + bound
+    certificate[HOLDS] = 1.0 if overdraft <= free + ROUNDING * (account[BUDGET] + bound) else 0.0
+    certificate[OVERDRAFT] = min(overdraft, free)
+    certificate[ROOT] = max(bound, general) ** 0.5
+    certificate[ROOTS_THEN] = account[ROOTS]
+    certificate[ROUNDS_THEN] = account[ROUNDS]
+    reach = discount * discount * account[BUDGET] + bound
+    if certificate[HOLDS] == 0.0:
+        reach = max(reach, certificate[WORST])
+    certificate[PROMISED] = math.sqrt(reach) / (discount * account[WEIGHT] + 1.0)
 
 
 def settle(
-    layout: Layout,
+    layout: LedgerLayout,
     account: Array,
     groups: Array,
     total: Array,
     context: Array,
-    keep: float,
+    discount: float,
     reserved: float,
     payoff: Array,
-    note: Array,
+    certificate: Array,
 ) -> None:
     """Book the core payoff of a round; `reserved` is the overdraft of the others that still wait.
 
     With d outcomes booked since its forecast, S has moved by at most d sqrt(B), and the budget grows by the cross
     term of the squares, 2 d B; so the promise squared is at most B (T + C + 2 sum d) / T^2.
     """
-    if keep < 1.0:
+    if discount < 1.0:
         for i in range(total.shape[0]):
-            total[i] *= keep
+            total[i] *= discount
         for i in range(groups.shape[0]):
-            groups[i, GROUP_BUDGET] *= keep * keep
-            groups[i, GROUP_COUNT] *= keep
-        account[BUDGET] *= keep * keep
-        account[WEIGHT] *= keep
-    account[BUDGET] += note[BOUND] + 2.0 * note[ROOT] * (account[ROOTS] - note[ROOTS_THEN])
-    account[DELAY] += account[ROUNDS] - note[ROUNDS_THEN]
-    account[ROOTS] += note[ROOT]
+            groups[i, GROUP_BUDGET] *= discount * discount
+            groups[i, GROUP_COUNT] *= discount
+        account[BUDGET] *= discount * discount
+        account[WEIGHT] *= discount
+    account[BUDGET] += certificate[BOUND] + 2.0 * certificate[ROOT] * (account[ROOTS] - certificate[ROOTS_THEN])
+    account[DELAY] += account[ROUNDS] - certificate[ROUNDS_THEN]
+    account[ROOTS] += certificate[ROOT]
     account[ROUNDS] += 1.0
     account[WEIGHT] += 1.0
-    account[HELD] += note[HOLDS]
+    account[HELD] += certificate[HOLDS]
     row = 0
     square = 0.0
     for part in range(layout.parts.shape[0]):
@@ -260,7 +267,7 @@ def settle(
                     own += total[j] * total[j]
             square += own
             # with d outcomes booked since the forecast, the group's own sum has moved by at most d roots of its bound
-            late = account[ROUNDS] - 1.0 - note[ROUNDS_THEN]
+            late = account[ROUNDS] - 1.0 - certificate[ROUNDS_THEN]
             groups[row, GROUP_BUDGET] += (c * c + 2.0 * abs(c) * late) * layout.bounds[part]
             groups[row, GROUP_COUNT] += abs(c)
             excess = own - groups[row, GROUP_BUDGET]
@@ -270,9 +277,9 @@ def settle(
             row += 1
     excess = square - (account[BUDGET] - reserved)
     if excess > 0.0:
-        if excess > ROUNDING * account[BUDGET] and note[ROUNDS_THEN] == account[ROUNDS] - 1.0:
+        if excess > ROUNDING * account[BUDGET] and certificate[ROUNDS_THEN] == account[ROUNDS] - 1.0:
             # a certificate that the outcome proved wrong did not hold: a function had a peak that it did not see
-            account[HELD] -= note[HOLDS]
+            account[HELD] -= certificate[HOLDS]
         account[BUDGET] += excess
         account[EXCESS] += excess
 
@@ -364,16 +371,16 @@ class Guarantee:
 class Ledger:
     """The sum of the payoffs and its accounts, of constant size.
 
-    >>> ledger = Ledger(layout_of([Shape([0], 1, False, 1.0, 1.0), Shape([1], 1, True, 1.0, 1.0)]), credit=0.0)
+    >>> ledger = Ledger(ledger_layout([Shape([0], 1, False, 1.0, 1.0), Shape([1], 1, True, 1.0, 1.0)]), credit=0.0)
     >>> note = ledger.certify(np.ones(2), linear=1.0, bound=1.0)
     >>> ledger.book(np.array([0.6, -0.8]), np.ones(2), note)
     >>> round(ledger.miscalibration, 3), ledger.promised
     (0.6, 1.0)
     """
 
-    def __init__(self, layout: Layout, *, credit: float = CREDIT, keep: float = 1.0) -> None:
+    def __init__(self, layout: LedgerLayout, *, credit: float = CREDIT, discount: float = 1.0) -> None:
         self.layout = layout
-        self.keep = keep
+        self.discount = discount
         self.bound = layout.general
         self.total: Array = np.zeros(layout.sides.size)
         self.account: Array = np.zeros(ACCOUNT_SIZE)
@@ -438,29 +445,35 @@ class Ledger:
 
     def certify(self, context: Array, *, linear: float, bound: float, reserved: float = 0.0) -> Array:
         """The note of a certificate: what the worst outcome could do against what is allowed."""
-        note = np.zeros(NOTE_SIZE)
+        certificate = np.zeros(CERTIFICATE_SIZE)
         square = self.square
-        free = room(self.layout, self.account, self.groups, self.total, square, context, self.keep, reserved)
-        note_certificate(self.account, self.keep, square, free, linear, bound, self.bound, note)
-        return note
+        free = available_slack(
+            self.layout, self.account, self.groups, self.total, square, context, self.discount, reserved
+        )
+        write_certificate(self.account, self.discount, square, free, linear, bound, self.bound, certificate)
+        return certificate
 
-    def book(self, payoff: Array, context: Array, note: Array, *, reserved: float = 0.0) -> None:
+    def book(self, payoff: Array, context: Array, certificate: Array, *, reserved: float = 0.0) -> None:
         """Add the core payoff of a round; `reserved` is the overdraft of the rounds that still wait."""
-        settle(self.layout, self.account, self.groups, self.total, context, self.keep, reserved, payoff, note)
+        settle(
+            self.layout, self.account, self.groups, self.total, context, self.discount, reserved, payoff, certificate
+        )
 
     def arrays(self) -> dict[str, Array]:
         """Everything that changes."""
         return {"total": self.total, "account": self.account, "groups": self.groups}
 
 
-def certificate(note: Array, half_space: float | None = None, approximation: float | None = None) -> Certificate:
+def certificate_of(
+    certificate: Array, half_space: float | None = None, approximation: float | None = None
+) -> Certificate:
     """The public form of a note, and what a search says of its forecast."""
     return Certificate(
-        bool(note[HOLDS] > 0.0),
-        float(note[WORST]),
-        float(note[ALLOWED]),
-        float(note[BOUND]),
-        float(note[PROMISED]),
+        bool(certificate[HOLDS] > 0.0),
+        float(certificate[WORST]),
+        float(certificate[ALLOWED]),
+        float(certificate[BOUND]),
+        float(certificate[PROMISED]),
         None if half_space is None else float(half_space),
         None if approximation is None else float(approximation),
     )

@@ -27,9 +27,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from orcast import evidence as facts
 from orcast.evidence import Evidence
-from orcast.evidence.numbers import place_of
+from orcast.evidence.statistics import place_of
 from orcast.metrics import LEVELS
-from orcast.report import choices
+from orcast.report import selection as choices
 from orcast.report.text import clean, level, shortened
 
 if TYPE_CHECKING:

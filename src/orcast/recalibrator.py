@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from orcast.engine import Committee, Oracle
 from orcast.game import Forecaster, Played
 from orcast.ledger import Guarantee
-from orcast.oracles import Committee, Oracle
 from orcast.payoffs import Payoff
+from orcast.persistence.state import read_state, write_state
 from orcast.spaces import Space
-from orcast.state import read_state, write_state
 
 Array = NDArray[np.float64]
 
@@ -196,6 +196,6 @@ class Recalibrator:
         return f"Recalibrator({self.space}, {self.guarantee})"
 
     def _repr_html_(self) -> str:
-        from orcast.notebook import recalibrator_html
+        from orcast.report.notebook import recalibrator_html
 
         return recalibrator_html(self)

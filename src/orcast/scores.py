@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.checks import number, short
 from orcast.forecasts import PERCENTS, Forecast
 from orcast.spaces import Binary, FiniteSpace, OrderedSpace, Points, Space, frozen
+from orcast.validation import number, short
 
 Array = NDArray[np.float64]
 

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from orcast.cli.column_options import add_columns, bound, names_of, text_columns, told
 from orcast.cli.common import Parts, file, part
-from orcast.cli.layout import add_columns, bound, names_of, text_columns, told
 
 if TYPE_CHECKING:
     from orcast.evidence import Evidence
@@ -45,7 +45,7 @@ def add(parts: Parts) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Read, judge, tell."""
-    from orcast.cli import tables
+    from orcast.cli import table_files as tables
 
     if options.report:
         tables.check_place(options.report, "--report")
@@ -82,7 +82,7 @@ def verdicts(found: Sequence[Evidence]) -> list[str]:
 def report(path: str, found: Sequence[Evidence], source: str) -> None:
     """Write the report, whole or not at all."""
     from orcast import report as pages
-    from orcast.cli.tables import replacing
+    from orcast.cli.table_files import replacing
 
     with replacing(path) as temporary:
         pages.write(temporary, found, source=source)

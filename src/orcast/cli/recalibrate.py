@@ -9,15 +9,15 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from orcast.cli.check import report, verdicts
+from orcast.cli.column_options import add_columns, bound, names_of, text_columns, told
 from orcast.cli.common import Parts, file, part, say, say_if_compiling
-from orcast.cli.layout import add_columns, bound, names_of, text_columns, told
 
 if TYPE_CHECKING:
     import polars as pl
 
     from orcast.evidence import Evidence
     from orcast.panel import PanelState
-    from orcast.panel.columns import Layout
+    from orcast.panel.columns import ColumnLayout
 
 DESCRIPTION = """\
 Recalibrate the forecasts in a file: the same table comes out, with a calibrated column for each
@@ -75,7 +75,7 @@ def add(parts: Parts) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Read, play, write, tell."""
-    from orcast.cli import tables
+    from orcast.cli import table_files as tables
 
     if options.file != tables.PIPE:
         tables.format_of(options.file)
@@ -160,7 +160,7 @@ def _bounds(state: PanelState | None, low: Any, high: Any) -> tuple[Any, Any]:
     return tuple({key: end if math.isfinite(end) else None for key, end in each.items()} for each in ends)  # type: ignore[return-value]
 
 
-def _replaced(result: pl.DataFrame, layout: Layout) -> pl.DataFrame:
+def _replaced(result: pl.DataFrame, layout: ColumnLayout) -> pl.DataFrame:
     """What came out in the place of what was found; a row without an answer keeps what it had."""
     import polars as pl
 
@@ -178,7 +178,7 @@ def _levels(text: str | None) -> list[float] | None:
         raise ValueError(f"expected levels such as 0.05,0.5,0.95, got {text!r}") from None
 
 
-def _something(result: pl.DataFrame, layout: Layout) -> bool:
+def _something(result: pl.DataFrame, layout: ColumnLayout) -> bool:
     """Whether some rows should be looked at."""
     statuses = [form.certificate["status"] for form in layout.forms]
     return any(result[name].is_in(LOOK).any() for name in statuses if name in result.columns)

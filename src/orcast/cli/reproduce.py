@@ -120,7 +120,7 @@ def _seen_from(page: str | None, folder: str) -> str:
 def _run(console: Any, name: str, options: argparse.Namespace) -> Any:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    module = import_module(f"orcast.experiments.{name}")
+    module = import_module(f"orcast.paper.experiments.{name}")
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

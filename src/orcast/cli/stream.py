@@ -94,16 +94,16 @@ def run(options: argparse.Namespace) -> int:
     if options.sync and options.state is None:
         raise ValueError("expected --state beside --sync, got none")
     say_if_compiling()
-    desk = _desk(options, wanted)
-    _warm(desk)
-    from orcast.streaming.keeper import Keeper
+    session = _desk(options, wanted)
+    _warm(session)
+    from orcast.streaming.durable_session import DurableSession
     from orcast.streaming.serve import serve
 
     try:
-        return serve(desk, say=say)
+        return serve(session, say=say)
     finally:
-        if isinstance(desk, Keeper):
-            desk.close(save=False)
+        if isinstance(session, DurableSession):
+            session.close(save=False)
 
 
 def _wanted(options: argparse.Namespace) -> dict[str, Any]:
@@ -144,24 +144,24 @@ def _by(text: str | None) -> tuple[str, tuple[Any, ...]] | None:
 
 
 def _desk(options: argparse.Namespace, wanted: dict[str, Any]) -> Any:
-    from orcast.streaming.desk import Desk, Options
-    from orcast.streaming.keeper import Keeper
+    from orcast.streaming.durable_session import DurableSession
+    from orcast.streaming.session import Session, StreamSettings
 
     if options.state is None:
-        return Desk(Options(**wanted))
-    keeper = Keeper(options.state, wanted, sync=options.sync, every=options.snapshot)
+        return Session(StreamSettings(**wanted))
+    keeper = DurableSession(options.state, wanted, sync=options.sync, every=options.snapshot)
     if keeper.recovered:
         say(f"{keeper.recovered} lines recovered from {keeper.journal.path}")
     return keeper
 
 
-def _warm(desk: Any) -> None:
+def _warm(session: Any) -> None:
     """Play a round on the side while nothing is asked yet: the first answer then comes as fast as the others."""
     from orcast.spaces import Binary, Labels, OrderedSpace
-    from orcast.streaming.desk import Options
-    from orcast.streaming.keeper import Keeper
+    from orcast.streaming.durable_session import DurableSession
+    from orcast.streaming.session import StreamSettings
 
-    chosen: Options = (desk.desk if isinstance(desk, Keeper) else desk).options
+    chosen: StreamSettings = (session.session if isinstance(session, DurableSession) else session).options
     space = chosen.space("quantity", ())
     game = chosen.game(space)
     x = None if chosen.by is None else {chosen.by[0]: chosen.by[1][0]}

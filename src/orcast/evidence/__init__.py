@@ -10,13 +10,11 @@ its own, which is so for forecasts one step ahead; where forecasts several steps
 
 from orcast.evidence.accuracy import Difference, difference, loss
 from orcast.evidence.base import Evidence
-from orcast.evidence.frames import collect
-from orcast.evidence.numbers import band, chance_limit, coverage, error, inside, shares, width
-from orcast.evidence.views import (
+from orcast.evidence.diagnostics import (
     Histogram,
     Reliability,
     Rolling,
-    Score,
+    ScoreRow,
     SeriesTable,
     by_series,
     pit,
@@ -24,7 +22,9 @@ from orcast.evidence.views import (
     rolling,
     scores,
 )
-from orcast.evidence.words import faults, verdict
+from orcast.evidence.frames import collect
+from orcast.evidence.statistics import band, chance_limit, coverage, error, inside, shares, width
+from orcast.evidence.verdict import faults, verdict
 
 __all__ = [
     "Difference",
@@ -32,7 +32,7 @@ __all__ = [
     "Histogram",
     "Reliability",
     "Rolling",
-    "Score",
+    "ScoreRow",
     "SeriesTable",
     "band",
     "by_series",

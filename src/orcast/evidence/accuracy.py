@@ -8,7 +8,7 @@ import numpy as np
 
 from orcast import metrics
 from orcast.evidence.base import Evidence, Places, Vector, outcomes_of, pieces, remember
-from orcast.evidence.numbers import SURE
+from orcast.evidence.statistics import SURE
 
 # So many series are resampled as they are; fewer are cut into stretches of time.
 PANEL = 20

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from orcast import metrics
-from orcast.checks import short
+from orcast.validation import short
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]

@@ -13,7 +13,7 @@ from orcast import metrics
 from orcast.evidence.base import Evidence, Matrix, Places, Vector
 
 if TYPE_CHECKING:
-    from orcast.panel.columns import Form, Layout
+    from orcast.panel.columns import ColumnLayout, Form
     from orcast.panel.frame import Frame, Times
 
 # Beyond so many rows a distribution is looked at by twentieths, not by percents.
@@ -22,7 +22,7 @@ MANY = 200_000
 
 def collect(
     frame: Any,
-    layout: Layout | None = None,
+    layout: ColumnLayout | None = None,
     *,
     low: Any = None,
     high: Any = None,
@@ -61,7 +61,7 @@ def collect(
         for name in (layout.time if layout.time is not None else dated, layout.cutoff)
     )
     order = np.lexsort([*(part.values for part in (cutoff, time) if part is not None), codes])
-    rows = _Rows(
+    rows = _EvidenceRows(
         table,
         layout,
         order,
@@ -77,11 +77,11 @@ def collect(
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
+class _EvidenceRows:
     """What the models of a frame have in common, in the order of series and time."""
 
     table: Frame
-    layout: Layout
+    layout: ColumnLayout
     order: Places
     sorted: bool
     series: Places

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from orcast.forecasts.base import Issued, Told, Why, as_share, generator
+from orcast.forecasts.base import GivenExplanation, IssuedForecast, Why, as_share, generator
 
 if TYPE_CHECKING:
     from orcast.ledger import Certificate
@@ -71,7 +71,7 @@ def _beyond(at: Array, edge: float, sign: float, scale: float) -> Array:
         return np.asarray((1.0 + np.maximum(sign * (at - edge), 0.0) / scale) ** -3.0)
 
 
-class Forecast(Issued):
+class Forecast(IssuedForecast):
     """A distribution as masses on consecutive cells, even within each; a cell of zero width is an atom.
 
     The first cell may begin at -inf and the last may end at inf, beside at least one bounded cell.  The tail of such
@@ -179,13 +179,13 @@ class Forecast(Issued):
 
     def mean(self) -> float:
         """Expected value."""
-        from orcast.forecasts._reading import mean_and_variance
+        from orcast.forecasts.kernels import mean_and_variance
 
         return float(mean_and_variance(*self._plain)[0])
 
     def var(self) -> float:
         """Variance."""
-        from orcast.forecasts._reading import mean_and_variance
+        from orcast.forecasts.kernels import mean_and_variance
 
         return float(mean_and_variance(*self._plain)[1])
 
@@ -226,7 +226,7 @@ class Forecast(Issued):
 
     def quantile(self, levels: ArrayLike) -> Any:
         """The smallest y with P(outcome <= y) >= level, a float for a number and an array for an array."""
-        from orcast.forecasts._reading import read_quantiles
+        from orcast.forecasts.kernels import read_quantiles
 
         a = as_levels(levels)
         # a copy: for levels that must not be written to, the kernel would be compiled once more
@@ -349,7 +349,7 @@ class Forecast(Issued):
         so that a normal forecast that needs no correction comes back as it was.  `mean` and `std` are those of the
         whole distribution instead, whose tails are made for surprises: far out, little mass counts much.
         """
-        from orcast.forecasts._reading import nearest_normal
+        from orcast.forecasts.kernels import nearest_normal
 
         mean, sd = nearest_normal(*self._plain)
         return float(mean), float(sd)
@@ -373,9 +373,11 @@ class Forecast(Issued):
         return f"Forecast(median={self.median():.6g}, 90%=[{low:.6g}, {high:.6g}])"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_restored, (self.left, self.right, self.mass, self.certificate, self._told()))
+        return (_restored, (self.left, self.right, self.mass, self.certificate, self._given_explanation()))
 
 
-def _restored(left: Array, right: Array, mass: Array, certificate: Certificate | None, why: Told | None) -> Forecast:
+def _restored(
+    left: Array, right: Array, mass: Array, certificate: Certificate | None, why: GivenExplanation | None
+) -> Forecast:
     # not by the constructor: the cells have been checked
     return Forecast._trusted(left, right, mass, certificate, why)

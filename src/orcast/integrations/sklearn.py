@@ -26,7 +26,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from orcast.integrations._extra import needs
+from orcast.integrations.optional import needs
 
 with needs("sklearn", "sklearn"):
     from sklearn.base import (  # type: ignore[import-untyped]
@@ -50,14 +50,14 @@ with needs("sklearn", "sklearn"):
     )
 
 from orcast.adapters import Quantiles
-from orcast.checks import short
+from orcast.engine import Oracle
 from orcast.forecasts import Forecast, as_levels
 from orcast.forecasts.base import as_share
-from orcast.integrations._shared import Features, Residuals, book_together, issue_together, space_of
-from orcast.oracles import Oracle
+from orcast.integrations.common import FeatureReader, Residuals, book_together, issue_together, space_of
 from orcast.payoffs import Payoff
 from orcast.recalibrator import Recalibrator
 from orcast.spaces import Binary, Labels
+from orcast.validation import short
 
 __all__ = ["RecalibratedClassifier", "RecalibratedRegressor"]
 
@@ -545,7 +545,7 @@ def _play(recal: Recalibrator, forecasts: list[Any], features: list[Any] | None,
 
 def _features(payoff: Payoff | None, X: Any) -> list[Any] | None:
     """What the payoff's contexts see of each row: by the names of the columns, or the row itself."""
-    asked = Features(payoff)
+    asked = FeatureReader(payoff)
     if not asked:
         return None
     import narwhals as nw

@@ -2,7 +2,7 @@
 
 ``fit`` learns from rows in the order of time, ``update`` from those that come later:
 
-    model = RecalibratedRegressor(ResidualDouble(LinearRegression()), low=0, high=100).fit(X, y)
+    model = RecalibratedProbaRegressor(ResidualDouble(LinearRegression()), low=0, high=100).fit(X, y)
     model.predict_interval(X_today, coverage=0.9)
     model.update(X_today, y_today)
 
@@ -18,21 +18,21 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from orcast.integrations._extra import needs
+from orcast.integrations.optional import needs
 
 with needs("sktime", "pandas", "skpro"):
     import pandas as pd  # type: ignore[import-untyped]
     from skpro.distributions.base import BaseDistribution  # type: ignore[import-untyped]
     from skpro.regression.base import BaseProbaRegressor  # type: ignore[import-untyped]
 
-from orcast.checks import short
+from orcast.engine import Oracle
 from orcast.forecasts import Forecast
 from orcast.integrations import sklearn as _sklearn
 from orcast.ledger import Guarantee
-from orcast.oracles import Oracle
 from orcast.payoffs import Payoff
+from orcast.validation import short
 
-__all__ = ["LEVELS", "ForecastDistribution", "RecalibratedRegressor"]
+__all__ = ["LEVELS", "ForecastDistribution", "RecalibratedProbaRegressor"]
 
 Array = NDArray[np.float64]
 
@@ -258,14 +258,14 @@ class _Learning(_Columns):
         return self
 
 
-class _Rows(_sklearn.RecalibratedRegressor):
+class _TrainingRows(_sklearn.RecalibratedRegressor):
     """What does the work; skpro has checked the rows, and takes names of columns that scikit-learn does not."""
 
     def _checked(self, X: Any, y: Any) -> tuple[Any, Array]:
         return X, self._outcomes(X, y)
 
 
-class RecalibratedRegressor(BaseProbaRegressor):  # type: ignore[misc]
+class RecalibratedProbaRegressor(BaseProbaRegressor):  # type: ignore[misc]
     """A regressor around any regressor of skpro's, whose forecasts stay calibrated on any sequence.
 
     ``regressor`` is asked for its quantiles at ``levels``.  ``low`` and ``high`` are the bounds of the outcomes, if
@@ -282,9 +282,9 @@ class RecalibratedRegressor(BaseProbaRegressor):  # type: ignore[misc]
     >>> from sklearn.datasets import load_diabetes
     >>> from sklearn.linear_model import LinearRegression
     >>> from skpro.regression.residual import ResidualDouble
-    >>> from orcast.integrations.skpro import RecalibratedRegressor
+    >>> from orcast.integrations.skpro import RecalibratedProbaRegressor
     >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
-    >>> model = RecalibratedRegressor(ResidualDouble(LinearRegression()), low=0, high=400).fit(X[:300], y[:300])
+    >>> model = RecalibratedProbaRegressor(ResidualDouble(LinearRegression()), low=0, high=400).fit(X[:300], y[:300])
     >>> model.predict_interval(X[300:], coverage=0.9).shape, model.guarantee.rounds
     ((142, 2), 250)
     >>> model.update(X[300:], y[300:]).guarantee.rounds
@@ -345,7 +345,7 @@ class RecalibratedRegressor(BaseProbaRegressor):  # type: ignore[misc]
     def _fit(self, X: Any, y: Any) -> Self:
         levels = _sklearn._levels(self.levels)
         make = _Learning if self.regressor.get_tag("capability:update") else _Columns
-        self._model = _Rows(
+        self._model = _TrainingRows(
             make(self.regressor.clone(), levels, list(y.columns)),
             low=self.low,
             high=self.high,

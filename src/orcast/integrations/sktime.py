@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from orcast.integrations._extra import needs
+from orcast.integrations.optional import needs
 
 with needs("sktime", "pandas", "sktime"):
     import pandas as pd  # type: ignore[import-untyped]
@@ -29,16 +29,16 @@ with needs("sktime", "pandas", "sktime"):
     from sktime.forecasting.stream import UpdateRefitsEvery  # type: ignore[import-untyped]
 
 from orcast.adapters import Quantiles, expert_row
-from orcast.checks import short
+from orcast.engine import Oracle
 from orcast.forecasts import Forecast, as_levels
-from orcast.integrations._shared import PER_ABSOLUTE, Features, Residuals, space_of
+from orcast.integrations.common import PER_ABSOLUTE, FeatureReader, Residuals, space_of
 from orcast.integrations.skpro import LEVELS, ForecastDistribution
 from orcast.ledger import Guarantee
-from orcast.oracles import Oracle
 from orcast.payoffs import Payoff
-from orcast.plain import plain_features
 from orcast.recalibrator import Recalibrator
+from orcast.serialise import plain_features
 from orcast.spaces import OrderedSpace
+from orcast.validation import short
 
 __all__ = ["ForecastDistribution", "RecalibratedForecaster"]
 
@@ -61,7 +61,7 @@ LIKE_IT = (
 )
 
 
-class _Step:
+class _HorizonGame:
     """The game of one step ahead: rounds by the time they are about, and the points they were made around."""
 
     __slots__ = ("points", "recalibrator", "residuals", "space", "usual")
@@ -203,7 +203,7 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         if not isinstance(forecaster, BaseForecaster):
             raise TypeError(f"expected a forecaster of sktime's, got {short(forecaster)}")
         self.clone_tags(forecaster, [tag for tag in LIKE_IT if tag in forecaster.get_tags()])
-        if isinstance(payoff, Payoff) and Features(payoff):
+        if isinstance(payoff, Payoff) and FeatureReader(payoff):
             self.set_tags(**{"capability:exogenous": True})
 
     def guarantee(self, step: int = 1) -> Guarantee:
@@ -219,7 +219,7 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
     def _fit(self, y: Any, X: Any, fh: Any) -> RecalibratedForecaster:
         self._space = space_of(self.low, self.high)
         self._asked_levels = self._levels_to_ask()
-        self._features = Features(self.payoff if isinstance(self.payoff, Payoff) else None)
+        self._features = FeatureReader(self.payoff if isinstance(self.payoff, Payoff) else None)
         _checked_steps(self.step_length)
         _first(self.initial_window, len(y))
         self._new_step(1, y)
@@ -229,7 +229,7 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         self._seen_y, self._seen_X = [y], None if X is None else [X]
         self._told: dict[tuple[int, ...], tuple[Any, Array]] = {}  # by steps: what the forecaster says now, without X
         self._known = self._now = 0  # times of the last outcome, and of the forecaster
-        self._steps: dict[int, _Step] = {}
+        self._steps: dict[int, _HorizonGame] = {}
         self._steps = self._learnt([] if fh is None else _ahead(self._relative(fh)))
         self.recalibrators_ = {step: each.recalibrator for step, each in self._steps.items()}
         return self
@@ -254,7 +254,7 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
                 return copy
             return UpdateRefitsEvery(copy)
 
-    def _new_step(self, step: int, before: Any) -> _Step:
+    def _new_step(self, step: int, before: Any) -> _HorizonGame:
         recalibrator = Recalibrator(
             self._space,
             self.payoff,
@@ -263,9 +263,9 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
             outside=self.outside,
             max_pending=step,  # of the rounds that were issued before, those about later times
         )
-        return _Step(recalibrator, self._space, self.window, _change(before, step))
+        return _HorizonGame(recalibrator, self._space, self.window, _change(before, step))
 
-    def _learnt(self, steps: Sequence[int]) -> dict[int, _Step]:
+    def _learnt(self, steps: Sequence[int]) -> dict[int, _HorizonGame]:
         """The games of steps, each after a replay of all that was seen."""
         if not steps:
             return {}
@@ -278,7 +278,7 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
             return games
         times = self._times(y.index)
         outcomes = self._outcomes(y, times)
-        rows = _Rows(X, None if X is None else self._times(X.index))
+        rows = _HorizonRows(X, None if X is None else self._times(X.index))
         horizon = self._horizon(steps)
         model: Any = None
         with warnings.catch_warnings():
@@ -312,7 +312,7 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         return bool(self.forecaster.get_tag("requires-fh-in-fit"))
 
     def _said(
-        self, model: Any, games: Mapping[int, _Step], steps: Sequence[int], X: Any, fh: Any = None
+        self, model: Any, games: Mapping[int, _HorizonGame], steps: Sequence[int], X: Any, fh: Any = None
     ) -> tuple[Any, list[tuple[int, Any, Any]]]:
         """The times of steps, and of each what the forecaster says, None if that is not finite, and the features."""
         if not steps:
@@ -384,7 +384,7 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
     # --- update
     def _update(self, y: Any, X: Any = None, update_params: bool = True) -> Any:
         before = self.forecaster_.cutoff
-        issued: list[tuple[_Step, int]] = []
+        issued: list[tuple[_HorizonGame, int]] = []
         try:
             times = self._times(y.index)
             new = times > self._known
@@ -428,7 +428,7 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
             steps = sorted(self._steps)
         if X is None and self._seen_X is not None:
             return [], None
-        return _Rows(X, None if X is None else self._times(X.index)).ahead(steps, now, self._all_or_none)
+        return _HorizonRows(X, None if X is None else self._times(X.index)).ahead(steps, now, self._all_or_none)
 
     def _remember(self, y: Any, X: Any) -> None:
         self._seen_y.append(y)
@@ -482,7 +482,7 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         ]
 
 
-class _Rows:
+class _HorizonRows:
     """Rows of X by their times; without any, None of each."""
 
     __slots__ = ("X", "times")

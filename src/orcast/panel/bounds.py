@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.checks import number, short
 from orcast.panel.frame import Codes, Frame
 from orcast.spaces import HalfLine, Interval, Line, OrderedSpace
 from orcast.spaces.base import LARGEST
+from orcast.validation import number, short
 
 Array = NDArray[np.float64]
 

@@ -37,8 +37,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from orcast.checks import short
-from orcast.panel.names import (
+from orcast.panel.column_names import (
     CERTIFICATE,
     CONTROLS,
     CONVENTIONS,
@@ -63,6 +62,7 @@ from orcast.panel.names import (
     style_of,
     word_of,
 )
+from orcast.validation import short
 
 __all__ = [
     "CERTIFICATE",
@@ -71,8 +71,8 @@ __all__ = [
     "OUTCOME",
     "SERIES",
     "TIME",
+    "ColumnLayout",
     "Form",
-    "Layout",
     "Output",
     "find",
     "find_in",
@@ -197,7 +197,7 @@ class Form:
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class ColumnLayout:
     """Which columns of a frame are what; ``series`` may be empty, ``time``, ``cutoff`` and ``horizon`` None.
 
     ``y`` is None only where `find` was told that a frame without outcomes will do.
@@ -262,7 +262,7 @@ def find_in(
     cutoff: Label | None = None,
     horizon: Label | None = None,
     pending: bool = False,
-) -> Layout:
+) -> ColumnLayout:
     """Find what a data frame holds (pandas, polars, or any that narwhals knows): `find`, with a look at the outcomes.
 
     >>> import polars as pl
@@ -329,7 +329,7 @@ def find(
     horizon: Label | None = None,
     pending: bool = False,
     outcomes: str | None = None,
-) -> Layout:
+) -> ColumnLayout:
     """Find which columns are what, from their names and which of them hold numbers.
 
     ``model`` is a name, several, or None for all that are found; or it spells out the columns of each model:
@@ -361,7 +361,7 @@ def find(
     if not forms:
         raise ValueError("expected at least one model, got none")
     _judge(forms, table)
-    return Layout(roles.series, roles.time, roles.cutoff, roles.horizon, roles.y, tuple(forms))
+    return ColumnLayout(roles.series, roles.time, roles.cutoff, roles.horizon, roles.y, tuple(forms))
 
 
 # --- series, time, outcome

@@ -18,7 +18,7 @@ FIRST_SPREAD = 0.1
 
 
 @dataclass(frozen=True)
-class Shape:
+class ForecastShape:
     """What comes in and goes out for one model: a form without its names.
 
     ``outputs`` are what, level and place of each column that comes out.
@@ -81,7 +81,7 @@ def ranks_of(members: Array) -> NDArray[np.intp]:
     return ranks
 
 
-def expert_rows(shape: Shape, space: Any, given: Array, shift: Array, scale: Array) -> Array:
+def expert_rows(shape: ForecastShape, space: Any, given: Array, shift: Array, scale: Array) -> Array:
     """A row of quantiles at the levels of the space for each forecast, or of masses on its cells; not of points."""
     if shape.kind == "binary":
         return np.column_stack((1.0 - given[:, 0], given[:, 0]))

@@ -12,8 +12,8 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.checks import short
-from orcast.plain import plain_id
+from orcast.serialise import plain_id
+from orcast.validation import short
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.intp]

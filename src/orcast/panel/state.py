@@ -13,25 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast import storage
-from orcast.checks import short
-from orcast.panel.experts import Shape
-from orcast.panel.play import (
-    ANSWERS,
-    LOST,
-    OK,
-    OUTSIDE,
-    PENDING,
-    SERIAL,
-    STATE,
-    WAIT_SERIAL,
-    WAIT_SIZE,
-    Stream,
-    Y,
-)
-from orcast.panel.streams import Calendar
-from orcast.plain import features_from_json, features_to_json, id_from_plain, plain_id
+from orcast.panel.experts import ForecastShape
+from orcast.panel.ordering import Calendar
+from orcast.panel.stream import ANSWERS, LOST, OK, OUTSIDE, PENDING, SERIAL, STATE, WAIT_SERIAL, WAIT_SIZE, Stream, Y
+from orcast.persistence import files as storage
+from orcast.serialise import features_from_json, features_to_json, id_from_plain, plain_id
 from orcast.spaces.base import whole
+from orcast.validation import short
 
 OWNER = "PanelState"
 # What a row may be remembered as.
@@ -44,12 +32,12 @@ BY_SERIES = {"by": "series"}
 class Book:
     """What is known of one model: its shape, and its streams by series and horizon."""
 
-    shape: Shape
+    shape: ForecastShape
     streams: dict[tuple[Hashable, Hashable], Stream] = field(default_factory=dict)
 
 
 @dataclass
-class Terms:
+class PanelTerms:
     """What a panel was begun with; what is left out later is taken from here.
 
     ``low`` and ``high`` are as they were given, or `BY_SERIES`; ``kind`` is that of the times, ``at_once`` whether each
@@ -85,7 +73,7 @@ class PanelState:
 
     def __init__(self, *, remember: int = 1000) -> None:
         self.remember = whole(remember, "rows to remember of each stream", 1, 10**9)
-        self._terms: Terms | None = None
+        self._terms: PanelTerms | None = None
         self._models: dict[str, Book] = {}
         self._ends: dict[Hashable, tuple[float, float]] = {}  # bounds of each series
         self._calendar: Calendar = {}  # cutoffs and times of each series, where horizons are places among them
@@ -159,7 +147,7 @@ class PanelState:
             raise ValueError(f"expected the state of a panel, got that of a {header.get('class')}: {path}")
         try:
             self = cls(remember=header["remember"])
-            self._terms = None if header["terms"] is None else Terms(**header["terms"])
+            self._terms = None if header["terms"] is None else PanelTerms(**header["terms"])
             ends = arrays["ends"].reshape(-1, 2).tolist()
             self._ends = {id_from_plain(key): (a, b) for key, (a, b) in zip(header["series"], ends, strict=True)}
             for number, data in enumerate(header["models"]):
@@ -236,7 +224,7 @@ def _unstack(arrays: dict[str, NDArray[Any]], name: str, count: int) -> list[NDA
 def _book(number: int, data: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Book:
     shape = data["shape"]
     book = Book(
-        Shape(
+        ForecastShape(
             str(shape["kind"]),
             int(shape["columns"]),
             tuple(map(float, shape["levels"])),

@@ -18,8 +18,8 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from itertools import islice
 from typing import IO, Any
 
-from orcast.panel.play import Batch, Told, play_batch
-from orcast.panel.table import Table
+from orcast.panel.runner import Runner
+from orcast.panel.stream import Batch, StreamResult, play_batch
 from orcast.payoffs import payoff_from_plain
 
 BOOT = "import sys; sys.path[:] = {path!r}; from orcast.panel.workers import serve; serve()"
@@ -38,13 +38,13 @@ def usable_cores() -> int:
 
 def play_all(
     batches: Iterable[tuple[int, Batch]], workers: int, payoffs: dict[int, dict[str, Any] | None]
-) -> Generator[tuple[int, Told], None, None]:
+) -> Generator[tuple[int, StreamResult], None, None]:
     """Play batches here, or in so many processes; what comes of each, with its number, as it is done.
 
     ``payoffs`` are those of the models in plain form, which is how they travel.
     """
     if workers <= 1:
-        tables: dict[Any, Table] = {}
+        tables: dict[Any, Runner] = {}
         for number, batch in batches:
             yield number, play_batch(batch, tables)
         return
@@ -85,7 +85,7 @@ class _Crew:
             self.end()
             raise
 
-    def play(self, batches: Iterable[tuple[int, Batch]]) -> Iterator[tuple[int, Told]]:
+    def play(self, batches: Iterable[tuple[int, Batch]]) -> Iterator[tuple[int, StreamResult]]:
         """Hand batches to whoever is free; what comes back, in the order in which it does."""
         source = iter(batches)
         for process, errors in zip(self.processes, self.errors, strict=True):
@@ -169,7 +169,7 @@ def serve() -> None:
     source = sys.stdin.buffer
     try:
         payoffs = {number: data and payoff_from_plain(data) for number, data in _receive(source).items()}
-        tables: dict[Any, Table] = {}
+        tables: dict[Any, Runner] = {}
         while True:
             batch: Batch = _receive(source)
             answer: Any

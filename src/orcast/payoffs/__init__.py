@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from orcast.contexts import context_from_plain
-from orcast.payoffs.base import Board, Core, Part, Payoff, Sum, part_names
+from orcast.payoffs.base import CellGrid, CellPayoff, Part, Payoff, Sum, part_names
 from orcast.payoffs.calibration import (
     IntervalCalibration,
     MarginalCalibration,
@@ -28,9 +28,9 @@ from orcast.scores import score_from_plain
 
 __all__ = [
     "BinaryCalibration",
-    "Board",
     "Calibeating",
-    "Core",
+    "CellGrid",
+    "CellPayoff",
     "Custom",
     "DecisionCalibration",
     "DistributionCalibration",

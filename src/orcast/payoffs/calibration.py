@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.checks import short
 from orcast.contexts import Context
 from orcast.forecasts import PERCENTS
-from orcast.payoffs._hats import STEEPNESS
-from orcast.payoffs.base import Board, Core, Part, Payoff, wrong_space
-from orcast.payoffs.cores import EventCore, ExplicitCore, Witness
+from orcast.payoffs.base import CellGrid, CellPayoff, Part, Payoff, wrong_space
+from orcast.payoffs.cell_payoffs import EventCellPayoff, ExplicitCellPayoff, Witness
+from orcast.payoffs.hat_kernels import STEEPNESS
 from orcast.spaces import Binary, Box, Circle, FiniteSpace, Interval, OrderedSpace, Points, Space, frozen
+from orcast.validation import short
 
 Array = NDArray[np.float64]
 
@@ -68,7 +68,7 @@ def shares(levels: Array, before: Array, mass: Array) -> Array:
     return value
 
 
-class QuantileCore(Core):
+class QuantileCellPayoff(CellPayoff):
     """Quantile payoffs on consecutive cells; `bins` says in which of them each cell of a product grid lies."""
 
     def __init__(self, levels: Array, bins: NDArray[np.intp] | None = None, count: int = 0) -> None:
@@ -90,7 +90,7 @@ class QuantileCore(Core):
         table = self._table(self._masses(p))
         return table if self.bins is None else table[:, self.bins]
 
-    def booked(self, p: Array, k: int, y: Any) -> Array:
+    def realised(self, p: Array, k: int, y: Any) -> Array:
         """On average over the cell of the outcome."""
         mass = self._masses(p)
         bin_ = k if self.bins is None else int(self.bins[k])
@@ -145,37 +145,43 @@ class QuantileCore(Core):
         return value if self.bins is None else value[self.bins]
 
 
-class StackedCore(Core):
+class StackedCellPayoff(CellPayoff):
     """Several cores, one after the other."""
 
-    def __init__(self, cores: list[Core]) -> None:
-        self.cores = cores
-        self.size = sum(core.size for core in cores)
-        self._cuts = np.cumsum([core.size for core in cores])[:-1]
+    def __init__(self, cell_payoffs: list[CellPayoff]) -> None:
+        self.cell_payoffs = cell_payoffs
+        self.size = sum(cell_payoff.size for cell_payoff in cell_payoffs)
+        self._cuts = np.cumsum([cell_payoff.size for cell_payoff in cell_payoffs])[:-1]
 
     def table(self, p: Array) -> Array:
         """All rows."""
-        return np.vstack([core.table(p) for core in self.cores])
+        return np.vstack([cell_payoff.table(p) for cell_payoff in self.cell_payoffs])
 
-    def booked(self, p: Array, k: int, y: Any) -> Array:
+    def realised(self, p: Array, k: int, y: Any) -> Array:
         """All of them."""
-        return np.concatenate([core.booked(p, k, y) for core in self.cores])
+        return np.concatenate([cell_payoff.realised(p, k, y) for cell_payoff in self.cell_payoffs])
 
     def jacobian(self, s: Array, p: Array) -> Array | None:
         """Their sum."""
-        found = [core.jacobian(t, p) for core, t in zip(self.cores, np.split(s, self._cuts), strict=True)]
+        found = [
+            cell_payoff.jacobian(t, p)
+            for cell_payoff, t in zip(self.cell_payoffs, np.split(s, self._cuts), strict=True)
+        ]
         known = [j for j in found if j is not None]
         return sum(known[1:], known[0]) if known else None
 
     def smooth_slopes(self, s: Array, p: Array, weights: Array) -> Array:
         """Their sum."""
-        pairs = zip(self.cores, np.split(s, self._cuts), strict=True)
-        value: Array = np.sum([core.smooth_slopes(t, p, weights) for core, t in pairs], axis=0)
+        pairs = zip(self.cell_payoffs, np.split(s, self._cuts), strict=True)
+        value: Array = np.sum([cell_payoff.smooth_slopes(t, p, weights) for cell_payoff, t in pairs], axis=0)
         return value
 
     def exact_jacobian(self, s: Array, p: Array) -> Array | None:
         """Their sum."""
-        found = [core.exact_jacobian(t, p) for core, t in zip(self.cores, np.split(s, self._cuts), strict=True)]
+        found = [
+            cell_payoff.exact_jacobian(t, p)
+            for cell_payoff, t in zip(self.cell_payoffs, np.split(s, self._cuts), strict=True)
+        ]
         known = [j for j in found if j is not None]
         return sum(known[1:], known[0]) if known else None
 
@@ -214,14 +220,18 @@ class QuantileCalibration(Payoff):
         if isinstance(space, Box):
             bins = [np.unravel_index(np.arange(space.cells), space.shape)[i] for i in range(len(space.shape))]
 
-            def stacked(board: Board, state: dict[str, Array]) -> Core:
-                return StackedCore([QuantileCore(self.levels, b, n) for b, n in zip(bins, space.shape, strict=True)])
+            def stacked(cell_grid: CellGrid, state: dict[str, Array]) -> CellPayoff:
+                return StackedCellPayoff(
+                    [QuantileCellPayoff(self.levels, b, n) for b, n in zip(bins, space.shape, strict=True)]
+                )
 
             sides = len(space.shape)
             return Part(self, sides * self.levels.size, sides * self.bound, "general", stacked)
         if not isinstance(space, OrderedSpace):
             raise wrong_space(self, "an ordered space such as Interval(low, high), or a Box", space)
-        return Part(self, self.levels.size, self.bound, "quantile", lambda board, state: QuantileCore(self.levels))
+        return Part(
+            self, self.levels.size, self.bound, "quantile", lambda cell_grid, state: QuantileCellPayoff(self.levels)
+        )
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
         """The indicators averaged over the outcome's cell, minus the levels."""
@@ -241,10 +251,10 @@ class QuantileCalibration(Payoff):
         return {"levels": self.levels.tolist()}
 
 
-class IntervalCore(Core):
+class IntervalCellPayoff(CellPayoff):
     """Differences of quantile payoffs."""
 
-    def __init__(self, quantiles: QuantileCore, ends: NDArray[np.intp]) -> None:
+    def __init__(self, quantiles: QuantileCellPayoff, ends: NDArray[np.intp]) -> None:
         self.quantiles, self.ends = quantiles, ends
         self.size = len(ends)
 
@@ -256,9 +266,9 @@ class IntervalCore(Core):
         """Upper minus lower."""
         return self._differ(self.quantiles.table(p))
 
-    def booked(self, p: Array, k: int, y: Any) -> Array:
+    def realised(self, p: Array, k: int, y: Any) -> Array:
         """On average over the cell of the outcome."""
-        return self._differ(self.quantiles.booked(p, k, y))
+        return self._differ(self.quantiles.realised(p, k, y))
 
     def jacobian(self, s: Array, p: Array) -> Array | None:
         """That of the quantiles."""
@@ -323,7 +333,7 @@ class IntervalCalibration(Payoff):
             self.confidence.size,
             self.bound,
             "interval",
-            lambda board, state: IntervalCore(QuantileCore(self.levels), self.ends),
+            lambda cell_grid, state: IntervalCellPayoff(QuantileCellPayoff(self.levels), self.ends),
         )
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
@@ -379,10 +389,12 @@ class MomentMatching(Payoff):
             high = np.array([b for _, b in space.bounds]) if isinstance(space, Box) else points.max(axis=0)
             t = (points - low) / np.where(high > low, high - low, 1.0)
             sides = range(t.shape[1])
-            terms = [c for j in range(1, self.order + 1) for c in combinations_with_replacement(sides, j)]
-            if len(terms) > MOST_MONOMIALS:
-                raise ValueError(f"expected at most {MOST_MONOMIALS} monomials, got {len(terms)}: lower the order")
-            return np.array([t[:, list(term)].prod(axis=1) for term in terms])
+            bound_payoff = [c for j in range(1, self.order + 1) for c in combinations_with_replacement(sides, j)]
+            if len(bound_payoff) > MOST_MONOMIALS:
+                raise ValueError(
+                    f"expected at most {MOST_MONOMIALS} monomials, got {len(bound_payoff)}: lower the order"
+                )
+            return np.array([t[:, list(term)].prod(axis=1) for term in bound_payoff])
         raise wrong_space(self, "a space of numbers", space)
 
     def on(self, space: Space, experts: int = 1) -> Part:
@@ -392,20 +404,20 @@ class MomentMatching(Payoff):
         values = self._values(space)
         bound = 4.0 * self.order if isinstance(space, Circle) else float(len(values))
         witness = Witness(values, values, values, lambda y, k: values[:, k])
-        return Part(self, len(values), bound, "explicit", lambda board, state: ExplicitCore(witness))
+        return Part(self, len(values), bound, "explicit", lambda cell_grid, state: ExplicitCellPayoff(witness))
 
-    def _ordered_core(self, board: Board, state: dict[str, Array]) -> Core:
-        span = board.high - board.low
-        a, b = (board.left - board.low) / span, (board.right - board.low) / span
+    def _ordered_core(self, cell_grid: CellGrid, state: dict[str, Array]) -> CellPayoff:
+        span = cell_grid.high - cell_grid.low
+        a, b = (cell_grid.left - cell_grid.low) / span, (cell_grid.right - cell_grid.low) / span
         steps = np.arange(1, self.order + 1)[:, None]
         mean = np.array([sum(a**i * b ** (j - i) for i in range(j + 1)) / (j + 1) for j in range(1, self.order + 1)])
 
         def point(y: Any, k: int) -> Array:
-            t = min(max((y - board.low) / span, 0.0), 1.0)
+            t = min(max((y - cell_grid.low) / span, 0.0), 1.0)
             value: Array = t ** np.arange(1, self.order + 1)
             return value
 
-        return ExplicitCore(Witness(mean, a**steps, b**steps, point))
+        return ExplicitCellPayoff(Witness(mean, a**steps, b**steps, point))
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
         """Mean powers of the forecast minus those of the outcome, in units of the interval."""
@@ -448,9 +460,9 @@ class _AtThresholds(Payoff):
                 f"expected thresholds in [{space.low:g}, {space.high:g}), got {float(self.thresholds[~inside][0])!r}"
             )
 
-    def _witness(self, board: Board) -> Witness:
+    def _witness(self, cell_grid: CellGrid) -> Witness:
         """Exact: the thresholds within the window are edges of cells, and those beyond it see all or nothing."""
-        below = (board.right[None, :] <= self.thresholds[:, None]).astype(np.float64)
+        below = (cell_grid.right[None, :] <= self.thresholds[:, None]).astype(np.float64)
         # an open-ended cell is booked at its inner end
         return Witness(below, below, below, lambda y, k: below[:, k])
 
@@ -491,7 +503,7 @@ class MarginalCalibration(_AtThresholds):
             self.thresholds.size,
             float(self.thresholds.size),
             "explicit",
-            lambda board, state: ExplicitCore(self._witness(board)),
+            lambda cell_grid, state: ExplicitCellPayoff(self._witness(cell_grid)),
             self.thresholds,
         )
 
@@ -540,7 +552,7 @@ class ThresholdCalibration(_AtThresholds):
             self.grid * self.thresholds.size,
             float(self.thresholds.size),
             "general",
-            lambda board, state: EventCore(self._witness(board), self.grid),
+            lambda cell_grid, state: EventCellPayoff(self._witness(cell_grid), self.grid),
             self.thresholds,
         )
 

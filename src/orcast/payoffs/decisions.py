@@ -9,12 +9,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.checks import number, short
 from orcast.contexts import Context
-from orcast.payoffs.base import Board, Core, Part, Payoff
+from orcast.payoffs.base import CellGrid, CellPayoff, Part, Payoff
 from orcast.payoffs.calibration import closed
-from orcast.payoffs.cores import MEAN_WEIGHTS, NODES, ContextCore, ExplicitCore, Witness, softmax, witness_on
+from orcast.payoffs.cell_payoffs import (
+    MEAN_WEIGHTS,
+    NODES,
+    ContextCellPayoff,
+    ExplicitCellPayoff,
+    Witness,
+    softmax,
+    witness_on,
+)
 from orcast.spaces import FiniteSpace, Interval, OrderedSpace, Space
+from orcast.validation import number, short
 
 Array = NDArray[np.float64]
 
@@ -70,19 +78,19 @@ class _WithUtility(Payoff):
         # a little more: a kink between the points that were looked at may reach further
         return 1.05 * max(float((table.max(axis=0) - table.min(axis=0)).max()), 1e-300)
 
-    def _witness(self, board: Board, unit: float) -> Witness:
-        centre, half = self._limits(board.space, board.forecast(board.expert), board.features, unit)
+    def _witness(self, cell_grid: CellGrid, unit: float) -> Witness:
+        centre, half = self._limits(cell_grid.space, cell_grid.forecast(cell_grid.expert), cell_grid.features, unit)
 
         def worth(y: Any) -> Array:
-            return np.clip(self._worth(y, board.features) - centre, -half, half) / unit
+            return np.clip(self._worth(y, cell_grid.features) - centre, -half, half) / unit
 
         def worths(ys: Array) -> Array:
             # an action may be worth the same whatever comes
-            rows = [np.broadcast_to(self._called(action, ys, board.features), ys.shape) for action in self.actions]
+            rows = [np.broadcast_to(self._called(action, ys, cell_grid.features), ys.shape) for action in self.actions]
             value: Array = np.clip(np.array(rows).T - centre, -half, half).T / unit
             return value
 
-        witness = witness_on(board, worth, len(self.actions), "utility", worths)
+        witness = witness_on(cell_grid, worth, len(self.actions), "utility", worths)
         spread = float((witness.high.max(axis=1) - witness.low.min(axis=1)).max())
         if spread > 1.0 + 1e-6 and np.isinf(half):
             raise ValueError(
@@ -155,7 +163,7 @@ class DecisionCalibration(_WithUtility):
             size,
             float(size),
             "explicit",
-            lambda board, state: ExplicitCore(self._witness(board, unit)),
+            lambda cell_grid, state: ExplicitCellPayoff(self._witness(cell_grid, unit)),
         )
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
@@ -203,9 +211,9 @@ class SwapRegret(_WithUtility):
         unit = self._range_on(space)
         size = len(self.actions)
 
-        def core(board: Board, state: dict[str, Array]) -> Core:
-            witness = self._witness(board, unit)
-            centre, _ = self._limits(space, board.forecast(board.expert), board.features, unit)
+        def cell_payoff(cell_grid: CellGrid, state: dict[str, Array]) -> CellPayoff:
+            witness = self._witness(cell_grid, unit)
+            centre, _ = self._limits(space, cell_grid.forecast(cell_grid.expert), cell_grid.features, unit)
 
             def best(p: Array) -> Array:
                 return softmax(self.sharpness * (witness.mean @ p + centre / unit))
@@ -215,9 +223,9 @@ class SwapRegret(_WithUtility):
                 value: Array = self.sharpness * c[:, None] * (witness.mean - c @ witness.mean)
                 return value
 
-            return ContextCore(witness, best, size, derivative)
+            return ContextCellPayoff(witness, best, size, derivative)
 
-        return Part(self, size * size, float(size), "general", core)
+        return Part(self, size * size, float(size), "general", cell_payoff)
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
         """Weights of the best action, times expected minus real utilities in units of their range."""

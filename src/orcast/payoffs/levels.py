@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.contexts import Context
-from orcast.payoffs.base import Core, Part, Payoff, wrong_space
+from orcast.payoffs.base import CellPayoff, Part, Payoff, wrong_space
 from orcast.payoffs.calibration import TINY_MASS, cell_of, checked_grid, increasing, shares
 from orcast.spaces import OrderedSpace, Space
 
 Array = NDArray[np.float64]
 
 
-class LevelCore(Core):
+class LevelCellPayoff(CellPayoff):
     """hat_v(alpha) (w_k - level): w_k is the share of cell k below q_level(p), alpha the expert's mass below it."""
 
     def __init__(self, level: float, grid: int, expert: Array) -> None:
@@ -116,7 +116,7 @@ class LevelCalibration(Payoff):
             self.grid + 1,
             bound,
             "general",
-            lambda board, state: LevelCore(self.level, self.grid, board.expert),
+            lambda cell_grid, state: LevelCellPayoff(self.level, self.grid, cell_grid.expert),
         )
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:

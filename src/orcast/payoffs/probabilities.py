@@ -8,12 +8,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.checks import number, short
 from orcast.contexts import Context
-from orcast.payoffs.base import Board, Core, Part, Payoff, wrong_space
+from orcast.payoffs.base import CellGrid, CellPayoff, Part, Payoff, wrong_space
 from orcast.payoffs.calibration import GRID, checked_grid, closed, hats
-from orcast.payoffs.cores import ContextCore, EventCore, GivenCore, Witness, hat_slopes, hat_weights, softmax
+from orcast.payoffs.cell_payoffs import (
+    ContextCellPayoff,
+    EventCellPayoff,
+    GivenCellPayoff,
+    Witness,
+    hat_slopes,
+    hat_weights,
+    softmax,
+)
 from orcast.spaces import Binary, FiniteSpace, Interval, Labels, Space
+from orcast.validation import number, short
 
 Array = NDArray[np.float64]
 
@@ -46,8 +54,8 @@ class _OnEvents(Payoff):
         self.grid = checked_grid(grid)
         self._settings(context, weight)
 
-    def _make(self, board: Board, witness: Witness) -> Core:
-        return EventCore(witness, self.grid)
+    def _make(self, cell_grid: CellGrid, witness: Witness) -> CellPayoff:
+        return EventCellPayoff(witness, self.grid)
 
     def on(self, space: Space, experts: int = 1) -> Part:
         """On the spaces it is about."""
@@ -57,7 +65,7 @@ class _OnEvents(Payoff):
         events = witness.mean.shape[0]
         # all errors p - e_k together: |p - e_k|^2 <= 2, and 1 with a single event
         bound = 1.0 if events == 1 else 2.0
-        return Part(self, self.grid * events, bound, "general", lambda board, state: self._make(board, witness))
+        return Part(self, self.grid * events, bound, "general", lambda cell_grid, state: self._make(cell_grid, witness))
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
         """Hats of the probabilities, times probabilities minus indicators."""
@@ -125,8 +133,8 @@ class Calibeating(_OnEvents):
     spaces = (Binary, Labels)
     wanted = "Binary() or Labels([...])"
 
-    def _make(self, board: Board, witness: Witness) -> Core:
-        return GivenCore(witness, self.grid, board.expert)
+    def _make(self, cell_grid: CellGrid, witness: Witness) -> CellPayoff:
+        return GivenCellPayoff(witness, self.grid, cell_grid.expert)
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
         """Hats of the expert's probabilities, times probabilities minus indicators."""
@@ -137,7 +145,7 @@ class Calibeating(_OnEvents):
         return np.concatenate([hats(v, self.grid, said) * (chances - happened) for v in range(self.grid)])
 
 
-class TopLabelCore(Core):
+class TopLabelCellPayoff(CellPayoff):
     """sum_j top_j(p) hat_v(p_j) (p_j - 1{k = j})."""
 
     def __init__(self, labels: int, grid: int, sharpness: float) -> None:
@@ -197,7 +205,11 @@ class TopLabelCalibration(Payoff):
         if not isinstance(space, Labels):
             raise wrong_space(self, "Labels([...])", space)
         return Part(
-            self, self.grid, 1.0, "general", lambda board, state: TopLabelCore(space.cells, self.grid, self.sharpness)
+            self,
+            self.grid,
+            1.0,
+            "general",
+            lambda cell_grid, state: TopLabelCellPayoff(space.cells, self.grid, self.sharpness),
         )
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
@@ -288,14 +300,14 @@ class DistributionCalibration(Payoff):
         fixed = None if isinstance(self.anchors, int) else self._rows(space, self.anchors)
         flat = np.eye(size) if not interval else None
 
-        def witness_of(board: Board) -> Witness:
+        def witness_of(cell_grid: CellGrid) -> Witness:
             if flat is not None:
                 return Witness(flat, flat, flat, lambda y, k: flat[:, k])
-            below = (board.right[None, :] <= self._points(space)[:, None]).astype(np.float64)  # type: ignore[arg-type]
+            below = (cell_grid.right[None, :] <= self._points(space)[:, None]).astype(np.float64)  # type: ignore[arg-type]
             return Witness(below, below, below, lambda y, k: below[:, k])
 
-        def core(board: Board, state: dict[str, Array]) -> Core:
-            witness = witness_of(board)
+        def cell_payoff(cell_grid: CellGrid, state: dict[str, Array]) -> CellPayoff:
+            witness = witness_of(cell_grid)
             anchors = state["anchors"] if fixed is None else fixed
             known = self.count if fixed is not None else int(state["known"][0])
             scale = (1.0 / size if interval else 0.5) / self.width**2
@@ -310,7 +322,7 @@ class DistributionCalibration(Payoff):
                 return c
 
             def derivative(p: Array) -> Array:
-                d = np.zeros((self.count, board.cells))
+                d = np.zeros((self.count, cell_grid.cells))
                 if known > 1:
                     away = anchors[:known] - witness.mean @ p
                     c = weights(p)[:known]
@@ -318,13 +330,13 @@ class DistributionCalibration(Payoff):
                     d[:known] = c[:, None] * (slopes - c @ slopes)
                 return d
 
-            return ContextCore(witness, weights, self.count, derivative)
+            return ContextCellPayoff(witness, weights, self.count, derivative)
 
-        def learn(board: Board, state: dict[str, Array]) -> None:
+        def learn(cell_grid: CellGrid, state: dict[str, Array]) -> None:
             known = int(state["known"][0])
-            if known >= self.count or not board.expert.size:
+            if known >= self.count or not cell_grid.expert.size:
                 return
-            row = witness_of(board).mean @ board.expert
+            row = witness_of(cell_grid).mean @ cell_grid.expert
             away = state["anchors"][:known] - row
             distances = np.einsum("ij,ij->i", away, away) * (1.0 / size if interval else 0.5)
             if known == 0 or distances.min() > self.width**2:
@@ -336,7 +348,7 @@ class DistributionCalibration(Payoff):
             self.count * size,
             float(size) if interval else 2.0,
             "general",
-            core,
+            cell_payoff,
             self._points(space) if interval else np.empty(0),  # type: ignore[arg-type]
             (lambda: {"anchors": np.zeros((self.count, size)), "known": np.zeros(1)}) if fixed is None else dict,
             learn if fixed is None else None,

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.contexts import Context
-from orcast.payoffs.base import Board, Core, Part, Payoff, wrong_space
+from orcast.payoffs.base import CellGrid, CellPayoff, Part, Payoff, wrong_space
 from orcast.payoffs.calibration import closed
-from orcast.payoffs.cores import Witness
+from orcast.payoffs.cell_payoffs import Witness
 from orcast.spaces import Binary, FiniteSpace, Interval, Labels, Points, Space, frozen
 from orcast.spaces.base import whole
 
@@ -180,7 +180,7 @@ def simplex_mesh(labels: int, grid: int) -> SimplexMesh:
     return SimplexMesh(labels, grid)
 
 
-class MeshCore(Core):
+class MeshCellPayoff(CellPayoff):
     """lambda_v(f) (f - w_k), all coordinates of a vertex together; only the corners of one simplex are touched."""
 
     def __init__(self, witness: Witness, vertices: int, locate: Callable[[Array], Local]) -> None:
@@ -216,7 +216,7 @@ class MeshCore(Core):
         local = self.locate(f)
         return self._wide(local, f[:, None] - self.witness.high), self._wide(local, f[:, None] - self.witness.low)
 
-    def booked(self, p: Array, k: int, y: Any) -> Array:
+    def realised(self, p: Array, k: int, y: Any) -> Array:
         """At the outcome itself."""
         f = self.mean(p)
         return self._wide(self.locate(f), f - self.witness.point(y, k))
@@ -251,12 +251,12 @@ class MeshCore(Core):
         return 2.0 * (c @ errors) + square, square
 
 
-class MomentCore(MeshCore):
+class MomentCellPayoff(MeshCellPayoff):
     """The same for w = (t, t^2), booked at the outcome itself; cell k is t in [start[k], end[k]]."""
 
-    def __init__(self, board: Board, mesh: MomentMesh) -> None:
-        low, span = board.low, board.high - board.low
-        self.start, self.end = np.clip((np.stack((board.left, board.right)) - low) / span, 0.0, 1.0)
+    def __init__(self, cell_grid: CellGrid, mesh: MomentMesh) -> None:
+        low, span = cell_grid.low, cell_grid.high - cell_grid.low
+        self.start, self.end = np.clip((np.stack((cell_grid.left, cell_grid.right)) - low) / span, 0.0, 1.0)
         a, b = self.start, self.end
         mean = np.stack((0.5 * (a + b), (a * a + a * b + b * b) / 3.0))
 
@@ -327,7 +327,9 @@ class MomentCalibration(Payoff):
         if not isinstance(space, Interval):
             raise wrong_space(self, "Interval(low, high)", space)
         mesh = moment_mesh(self.grid)
-        return Part(self, 2 * len(mesh.points), 2.0, "general", lambda board, state: MomentCore(board, mesh))
+        return Part(
+            self, 2 * len(mesh.points), 2.0, "general", lambda cell_grid, state: MomentCellPayoff(cell_grid, mesh)
+        )
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
         """Triangle by triangle."""
@@ -389,7 +391,9 @@ class SimplexCalibration(Payoff):
         mesh = simplex_mesh(labels, self.grid)
         table = np.eye(labels)
         witness = Witness(table, table, table, lambda y, k: table[:, k])
-        return Part(self, size, 2.0, "general", lambda board, state: MeshCore(witness, mesh.size, mesh.locate))
+        return Part(
+            self, size, 2.0, "general", lambda cell_grid, state: MeshCellPayoff(witness, mesh.size, mesh.locate)
+        )
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
         """Vertex by vertex."""

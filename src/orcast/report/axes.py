@@ -294,7 +294,7 @@ def _short(value: float) -> str:
 
 
 @dataclass(frozen=True)
-class Frame:
+class PlotFrame:
     """A picture's axes: ticks, what they count, and how high it is in pixels (None: as high as wide)."""
 
     across: Sequence[Tick]

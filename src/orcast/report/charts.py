@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from orcast.report.axes import Frame, Scale, Tick, TimeAxis, area, around, dots, mark, path, ticks
+from orcast.report.axes import PlotFrame, Scale, Tick, TimeAxis, area, around, dots, mark, path, ticks
 from orcast.report.text import number, percent, plain
 
 Vector = NDArray[np.float64]
@@ -47,7 +47,7 @@ def histogram(edges: ArrayLike, shares: ArrayLike, band: Band, *, who: str, top:
     bottom, ceiling = (up.place(np.repeat(v / width, 2)) for v in (low, high))
     marks.append(mark(area(steps, bottom, ceiling), "area chance"))
     marks.append(mark(path([0, 1], up.place([1, 1])), "line right"))
-    frame = Frame(
+    frame = PlotFrame(
         ticks(UNIT, most=5), ticks(up, most=4), "where in the forecast the outcome fell (PIT)", "density", 190
     )
     return frame.draw(marks, title=title)
@@ -64,7 +64,7 @@ def reliability(
         if np.size(x) <= 25:
             marks.append(mark(dots(x, y), f"dot {who}"))
     own = ticks(UNIT, most=5, share=True)
-    return Frame(own, own, "level of the quantile", "outcomes below it", None).draw(marks, title=title)
+    return PlotFrame(own, own, "level of the quantile", "outcomes below it", None).draw(marks, title=title)
 
 
 def gaps(
@@ -84,7 +84,7 @@ def gaps(
         if np.size(x) <= 25:
             marks.append(mark(dots(x, up.place(off[who])), f"dot {who}"))
     across, height = ticks(UNIT, most=5, share=True), ticks(up, most=5, share=True)
-    return Frame(across, height, "level of the quantile", "outcomes below it, less the level", None).draw(
+    return PlotFrame(across, height, "level of the quantile", "outcomes below it, less the level", None).draw(
         marks, title=title
     )
 
@@ -101,7 +101,7 @@ def bins(x: ArrayLike, y: ArrayLike, band: Band, counts: ArrayLike, *, who: str,
         words = f"said {percent(place)}, came true {percent(share)}, {int(many):,} times"
         marks.append(mark(dots([place], [share]), f"dot {who}", words))
     own = ticks(UNIT, most=5, share=True)
-    return Frame(own, own, "said", "came true", None).draw(marks, title=title)
+    return PlotFrame(own, own, "said", "came true", None).draw(marks, title=title)
 
 
 def over_time(axis: TimeAxis, lines: Mapping[str, ArrayLike], *, target: float, band: Band | None, title: str) -> str:
@@ -116,7 +116,7 @@ def over_time(axis: TimeAxis, lines: Mapping[str, ArrayLike], *, target: float, 
         marks.append(mark(area(axis.place, up.place(low), up.place(high)), "area chance"))
     marks.append(mark(path([0, 1], up.place([target, target])), "line right"))
     marks += [mark(path(axis.place, up.place(v)), f"line {who}") for who, v in lines.items()]
-    frame = Frame(axis.ticks(), ticks(up, most=5, share=True), axis.words, "covered", 220)
+    frame = PlotFrame(axis.ticks(), ticks(up, most=5, share=True), axis.words, "covered", 220)
     return frame.draw(marks, title=title)
 
 
@@ -142,7 +142,7 @@ def fan(
     if middle is not None:
         marks.append(mark(path(x, up.place(middle)), f"line thin {who}"))
     marks.append(mark(dots(x, up.place(y)), "dot outcome"))
-    return Frame(axis.ticks(), ticks(up, most=5), axis.words, "outcome", 300).draw(marks, title=title)
+    return PlotFrame(axis.ticks(), ticks(up, most=5), axis.words, "outcome", 300).draw(marks, title=title)
 
 
 def widths(shares: ArrayLike, lines: Mapping[str, Sequence[ArrayLike]], *, title: str) -> str:
@@ -162,7 +162,7 @@ def widths(shares: ArrayLike, lines: Mapping[str, Sequence[ArrayLike]], *, title
             here = across.place([k + shift, k + shift])
             marks += [mark(path(here, up.place([a, b])), style) for style in ("line halo", "line range")]
     named = [Tick(float((k + 0.5) / s.size), percent(float(share), decimals=0)) for k, share in enumerate(s)]
-    return Frame(named, ticks(up, most=4), "central interval", "width", 200).draw(marks, title=title)
+    return PlotFrame(named, ticks(up, most=4), "central interval", "width", 200).draw(marks, title=title)
 
 
 def promise(lines: Mapping[str, tuple[ArrayLike, ArrayLike]], *, across: str, title: str) -> str:
@@ -176,7 +176,7 @@ def promise(lines: Mapping[str, tuple[ArrayLike, ArrayLike]], *, across: str, ti
     right = Scale(least_x, max(float(xs.max()), 2.0 * least_x), log=True)
     up = Scale(least / 1.3, most * 1.3, log=True)
     marks = [mark(path(right.place(x), up.place(y)), f"line {style}") for style, (x, y) in lines.items()]
-    return Frame(ticks(right), ticks(up, most=5), across, "miscalibration", 240).draw(marks, title=title)
+    return PlotFrame(ticks(right), ticks(up, most=5), across, "miscalibration", 240).draw(marks, title=title)
 
 
 def shares(edges: ArrayLike, parts: ArrayLike, *, who: str, top: float, title: str) -> str:
@@ -193,7 +193,7 @@ def shares(edges: ArrayLike, parts: ArrayLike, *, who: str, top: float, title: s
         if share > 0.0
     ]
     across, height = ticks(UNIT, most=5, share=True), ticks(up, most=4, share=True)
-    return Frame(across, height, "probability", "share of the forecasts", 160).draw(marks, title=title)
+    return PlotFrame(across, height, "probability", "share of the forecasts", 160).draw(marks, title=title)
 
 
 def ratio_scale(*ratios: Vector) -> Scale:

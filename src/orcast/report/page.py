@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from orcast import evidence as facts
 from orcast.evidence import Evidence
-from orcast.report import choices
-from orcast.report.pieces import document, keys, table
+from orcast.report import selection as choices
+from orcast.report.html import document, keys, table
 from orcast.report.sections import sections
 from orcast.report.text import capital, count, level, name, number, percent, plain, shortened, small
 
@@ -185,7 +185,7 @@ def _keys(evidence: Evidence) -> str:
     return keys(entries)
 
 
-def _known(score: facts.Score) -> list[float]:
+def _known(score: facts.ScoreRow) -> list[float]:
     return [score.before] if score.after is None else [score.before, score.after]
 
 

@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 
 from orcast import evidence as facts
 from orcast.evidence import Evidence
-from orcast.evidence.numbers import BINS, place_of
-from orcast.report import charts, choices
+from orcast.evidence.statistics import BINS, place_of
+from orcast.report import charts
+from orcast.report import selection as choices
 from orcast.report.axes import TimeAxis, moment
 from orcast.report.charts import WORDS, key
-from orcast.report.pieces import details, figure, pair, table
+from orcast.report.html import details, figure, pair, table
 from orcast.report.text import capital, count, level, name, number, percent, plain, shortened, small
 
 Vector = NDArray[np.float64]

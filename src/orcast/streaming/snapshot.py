@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast import storage
+from orcast.persistence import files as storage
 from orcast.spaces import space_from_plain
-from orcast.streaming.desk import Desk, Options, Said, Series, Settled, State
+from orcast.streaming.session import IssuedAnswer, SeriesSession, Session, Settled, State, StreamSettings
 
 CLASS, FORMAT = "Stream", 1
 # What games of one kind share; the rest of a state's header is each game's own.
@@ -25,25 +25,25 @@ OWN = ("issued", "usual_lag", "reserved", "said_crossed", "waiting")
 Arrays = dict[str, NDArray[Any]]
 
 
-def write(path: str | os.PathLike[str], desk: Desk, lines: int) -> None:
+def write(path: str | os.PathLike[str], session: Session, lines: int) -> None:
     """Write a desk that has taken so many lines; a reader sees the old file or the new one, never a part."""
-    header, arrays = pack(series.state() for series in desk.series.values())
+    header, arrays = pack(series.state() for series in session.series.values())
     told = {
         "class": CLASS,
         "format": FORMAT,
         "lines": lines,
-        "options": asdict(desk.options),
+        "options": asdict(session.options),
         "games": header,
         "series": [
             [name, [[id, said.print, said.answer.decode()] for id, said in series.waiting.items()], _over(series.last)]
-            for name, series in desk.series.items()
+            for name, series in session.series.items()
         ],
-        "settled": [[*key, *_over(over)] for key, over in desk.settled.items()],
+        "settled": [[*key, *_over(over)] for key, over in session.settled.items()],
     }
     storage.write(path, told, arrays)
 
 
-def read(path: str | os.PathLike[str]) -> tuple[Desk, int]:
+def read(path: str | os.PathLike[str]) -> tuple[Session, int]:
     """The desk in a file and how many lines it had taken; refuses what it cannot read, in one sentence."""
     header, arrays = storage.read(path)
     if header.get("class") != CLASS:
@@ -56,20 +56,20 @@ def read(path: str | os.PathLike[str]) -> tuple[Desk, int]:
             options[key] = tuple(options[key])
         if options["by"] is not None:
             options["by"] = (options["by"][0], tuple(options["by"][1]))
-        desk = Desk(Options(**options))
+        session = Session(StreamSettings(**options))
         states = unpack(header["games"], arrays)
         seen: set[int] = set()
         for (name, waiting, last), state, kind in zip(header["series"], states, header["games"]["kind"], strict=True):
-            series = Series(space_from_plain(state[0]["space"]), None, state)
-            series.waiting = {id: Said(mark, answer.encode()) for id, mark, answer in waiting}
+            series = SeriesSession(space_from_plain(state[0]["space"]), None, state)
+            series.waiting = {id: IssuedAnswer(mark, answer.encode()) for id, mark, answer in waiting}
             series.last = None if last is None else _settled(*last)
-            desk.series[name] = series
+            session.series[name] = series
             if kind not in seen:
                 seen.add(kind)
                 _ = series.game  # a state that this version cannot use is found now, not at some later line
         for name, id, *over in header["settled"]:
-            desk.settled[name, id] = _settled(*over)
-        return desk, int(header["lines"])
+            session.settled[name, id] = _settled(*over)
+        return session, int(header["lines"])
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as reason:
         raise ValueError(
             f"expected a state that this version can use, got one that it cannot ({reason}): {path}"
@@ -101,7 +101,7 @@ def pack(states: Iterable[State]) -> tuple[dict[str, Any], Arrays]:
     """States as one header and two long arrays: what games share is written once.
 
     >>> import orcast as oc
-    >>> from orcast.state import state_of
+    >>> from orcast.persistence.state import state_of
     >>> games = [oc.Recalibrator(oc.Interval(0, 1))._game for _ in range(3)]
     >>> header, arrays = pack(state_of(game, "Recalibrator") for game in games)
     >>> len(header["kinds"]), len(header["own"]), sorted(arrays)

@@ -11,7 +11,7 @@ Or keep your own loop (:class:`ForecastRecalibrator`), or correct the forecasts 
 
 import warnings
 
-from orcast.integrations._extra import needs
+from orcast.integrations.optional import needs
 
 with needs("gluonts", "gluonts", "pandas"), warnings.catch_warnings():
     # which reader of JSON it has found is its own affair

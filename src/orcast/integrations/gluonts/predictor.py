@@ -8,9 +8,9 @@ from typing import Any
 
 from gluonts.model.predictor import Predictor  # type: ignore[import-untyped]
 
-from orcast.checks import short
 from orcast.integrations.gluonts.recalibrator import ForecastRecalibrator
 from orcast.integrations.gluonts.series import named, outcomes_of, same_series
+from orcast.validation import short
 
 
 class RecalibratedPredictor(Predictor):  # type: ignore[misc]

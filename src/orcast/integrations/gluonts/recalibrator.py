@@ -12,23 +12,22 @@ import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
 from numpy.typing import ArrayLike, NDArray
 
-from orcast import storage
 from orcast.adapters import Normal
-from orcast.checks import short
+from orcast.engine import Oracle
 from orcast.forecasts import as_levels
-from orcast.game import _say
-from orcast.integrations._shared import Features, Residuals, space_of
-from orcast.integrations.gluonts.said import Said
+from orcast.integrations.common import FeatureReader, Residuals, space_of
+from orcast.integrations.gluonts.parsing import ParsedForecast
 from orcast.integrations.gluonts.series import alike, in_step, named, outcomes_of, period_of, units
 from orcast.ledger import Guarantee
-from orcast.oracles import Oracle
-from orcast.panel.names import listed
+from orcast.panel.column_names import listed
 from orcast.payoffs import Payoff
-from orcast.plain import id_from_plain, plain_id
+from orcast.persistence import files as storage
+from orcast.persistence.state import game_from, state_of
 from orcast.recalibrator import Recalibrator
+from orcast.serialise import id_from_plain, plain_id
 from orcast.spaces import OrderedSpace
 from orcast.spaces.base import whole
-from orcast.state import game_from, state_of
+from orcast.validation import short, warn_user
 
 Array = NDArray[np.float64]
 
@@ -145,7 +144,7 @@ class ForecastRecalibrator:
             raise ValueError(f"expected bounds or a space, got both: {low!r}, {high!r} and {space!r}")
         self._space = space_of(low, high) if space is None else _ordered(space)
         self._spare: Recalibrator | None = Recalibrator(self._space, **self._options)  # refuses what does not fit
-        self._asked = Features(payoff)
+        self._asked = FeatureReader(payoff)
         self._freq: str | None = None
         self._said_crossed = False
         self._items: dict[Hashable, Item] = {}
@@ -157,7 +156,7 @@ class ForecastRecalibrator:
         A second forecast of an item from the same time on replaces the first.  Steps that are not finite come back as
         they were.
         """
-        said = Said(forecast)
+        said = ParsedForecast(forecast)
         item_id, start = forecast.item_id, forecast.start_date
         self._check(item_id, start, self._freq)
         item = self._items.get(item_id)
@@ -169,7 +168,7 @@ class ForecastRecalibrator:
         ]
         if said.crossed and not self._said_crossed:
             self._said_crossed = True
-            _say("crossing quantiles were sorted (said once)", UserWarning)
+            warn_user("crossing quantiles were sorted (said once)", UserWarning)
         levels = None if self._quantiles is None else np.array(self._quantiles)
         out = said.blank(levels)
         games = {step: games[step] if step in games else self._new_game() for step in said.steps}
@@ -216,7 +215,7 @@ class ForecastRecalibrator:
         every = list(forecasts)
         freq = self._freq or (every[0].start_date.freqstr if every and hasattr(every[0], "start_date") else None)
         for forecast in every:
-            Said(forecast)
+            ParsedForecast(forecast)
             self._check(forecast.item_id, forecast.start_date, freq)
         items: dict[Hashable, list[int]] = {}
         for i, forecast in enumerate(every):

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
-from orcast.checks import short
+from orcast.validation import short
 
 Array = NDArray[np.float64]
 

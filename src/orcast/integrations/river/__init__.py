@@ -9,12 +9,12 @@ was asked for the same features ``x``, however long ago; where there is none it 
 Forecasts that are never learnt from are given up (:class:`Recalibrated` says when).
 """
 
-from orcast.integrations._extra import needs
+from orcast.integrations.optional import needs
 
 with needs("river", "river"):
-    from orcast.integrations.river.classifier import RecalibratedClassifier
-    from orcast.integrations.river.distribution import ForecastDistribution
-    from orcast.integrations.river.forecaster import RecalibratedForecaster
-    from orcast.integrations.river.regressor import Recalibrated
+    from orcast.integrations.river.classifier import RiverClassifier
+    from orcast.integrations.river.distribution import RiverDistribution
+    from orcast.integrations.river.forecaster import RiverForecaster
+    from orcast.integrations.river.regressor import RiverRegressor
 
-__all__ = ["ForecastDistribution", "Recalibrated", "RecalibratedClassifier", "RecalibratedForecaster"]
+__all__ = ["RiverClassifier", "RiverDistribution", "RiverForecaster", "RiverRegressor"]

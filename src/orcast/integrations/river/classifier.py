@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 from river import base
 
-from orcast.checks import short
-from orcast.integrations._shared import Features
-from orcast.integrations.river.desk import Desk, Issued, able, game_of, most_pending
+from orcast.engine import Oracle
+from orcast.integrations.common import FeatureReader
+from orcast.integrations.river.pending import PendingBook, PendingForecast, able, game_of, most_pending
 from orcast.ledger import Guarantee
-from orcast.oracles import Oracle
 from orcast.payoffs import Payoff
 from orcast.spaces import Binary, Labels
+from orcast.validation import short
 
 
-class RecalibratedClassifier(base.Wrapper[base.Classifier], base.Classifier):
+class RiverClassifier(base.Wrapper[base.Classifier], base.Classifier):
     """A classifier around any classifier of River's, whose probabilities stay calibrated on any stream.
 
     Around a binary classifier the outcomes are True and False.  Around any other they are the ``labels``.  Without
@@ -28,7 +28,7 @@ class RecalibratedClassifier(base.Wrapper[base.Classifier], base.Classifier):
     ``learn_one(x, y)``, ``id=`` and ``max_pending`` are as for :class:`Recalibrated`.
 
     >>> from river import datasets, linear_model, metrics, preprocessing
-    >>> model = RecalibratedClassifier(preprocessing.StandardScaler() | linear_model.LogisticRegression())
+    >>> model = RiverClassifier(preprocessing.StandardScaler() | linear_model.LogisticRegression())
     >>> loss = metrics.LogLoss()
     >>> for x, y in datasets.Phishing():
     ...     loss.update(y, model.predict_proba_one(x))
@@ -54,19 +54,19 @@ class RecalibratedClassifier(base.Wrapper[base.Classifier], base.Classifier):
         self._grows = labels is None and self._multiclass
         self._known: tuple[Any, ...] = ()
         self._places: dict[Any, int] = {}
-        self._desk: Desk | None = None
+        self._desk: PendingBook | None = None
         if labels is not None:
             self._begin(Labels(labels).labels)
         elif not self._grows:
             self._begin((False, True))
-        self._features = Features(payoff) or None
+        self._features = FeatureReader(payoff) or None
 
     def _begin(self, labels: tuple[Any, ...]) -> None:
         """A game with these labels; with fewer than two there is nothing to forecast."""
         if len(labels) > 1:
             space = Binary() if len(labels) == 2 else Labels(labels)
             game = game_of(space, self.payoff, self.oracle, self.memory)
-            self._desk = Desk(game, self.max_pending)
+            self._desk = PendingBook(game, self.max_pending)
         self._known = labels
         self._places = {label: place for place, label in enumerate(labels)}
 
@@ -102,12 +102,12 @@ class RecalibratedClassifier(base.Wrapper[base.Classifier], base.Classifier):
         self, x: dict[base.typing.FeatureName, Any], *, id: Hashable = None, **kwargs: Any
     ) -> dict[base.typing.ClfTarget, float]:
         """The calibrated probability of each label."""
-        desk = self._desk
-        if desk is None:
+        pending_book = self._desk
+        if pending_book is None:
             return dict.fromkeys(self._known, 1.0)
-        entry = desk.find(x, id)
-        if entry is None or entry.known != desk.known or kwargs or id is not None:
-            entry = self._issue(desk, entry, x, id, kwargs)
+        entry = pending_book.find(x, id)
+        if entry is None or entry.known != pending_book.known or kwargs or id is not None:
+            entry = self._issue(pending_book, entry, x, id, kwargs)
         if len(self._known) == 2:
             no, yes = self._known
             p = float(entry.forecast)
@@ -121,16 +121,16 @@ class RecalibratedClassifier(base.Wrapper[base.Classifier], base.Classifier):
         place = self._places.get(y)
         if place is None:
             place = self._new(y)
-        desk = self._desk
-        if desk is None:
+        pending_book = self._desk
+        if pending_book is None:
             self.model.learn_one(x, y, **kwargs)
             return
-        entry = desk.find(x, id)
+        entry = pending_book.find(x, id)
         if entry is None:
-            desk.look_out(x)
-            entry = self._issue(desk, None, x, id, {})
+            pending_book.look_out(x)
+            entry = self._issue(pending_book, None, x, id, {})
         self.model.learn_one(x, y, **kwargs)
-        desk.settle(entry, place)
+        pending_book.settle(entry, place)
 
     def _new(self, y: Any) -> int:
         """The place of a label that was not known: it begins a new game."""
@@ -140,7 +140,9 @@ class RecalibratedClassifier(base.Wrapper[base.Classifier], base.Classifier):
         self._begin((*self._known, label))
         return len(self._known) - 1
 
-    def _issue(self, desk: Desk, old: Issued | None, x: Any, name: Hashable, kwargs: Any) -> Issued:
+    def _issue(
+        self, pending_book: PendingBook, old: PendingForecast | None, x: Any, name: Hashable, kwargs: Any
+    ) -> PendingForecast:
         try:
             said = self.model.predict_proba_one(x, **kwargs)
         except NotImplementedError:
@@ -154,4 +156,4 @@ class RecalibratedClassifier(base.Wrapper[base.Classifier], base.Classifier):
             masses = [said.get(label, 0.0) for label in self._known]
             total = sum(masses)
             told = [mass / total if total > 0.0 else 1.0 / len(masses) for mass in masses]
-        return desk.issue(old, told, 0.0, self._features and self._features.of(x), x, name)
+        return pending_book.issue(old, told, 0.0, self._features and self._features.of(x), x, name)

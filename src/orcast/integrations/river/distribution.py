@@ -12,14 +12,14 @@ from orcast.adapters import Normal
 from orcast.forecasts import Forecast
 
 
-class ForecastDistribution(proba.base.ContinuousDistribution):
+class RiverDistribution(proba.base.ContinuousDistribution):
     """A forecast as River's distributions are: when called, the density; ``cdf``, ``mode``, ``mu``, ``sigma``.
 
     ``forecast`` is the :class:`orcast.Forecast` itself, with all its methods; ``n_samples`` is how many outcomes it was
     calibrated on.
 
     >>> import orcast as oc
-    >>> p = ForecastDistribution(oc.Forecast([0, 1], [1, 3], [0.5, 0.5]), seed=1)
+    >>> p = RiverDistribution(oc.Forecast([0, 1], [1, 3], [0.5, 0.5]), seed=1)
     >>> p(0.5), p.cdf(1), p.mu, p.mode, 0 < p.sample() < 3
     (0.5, 0.5, 1.25, 0.5, True)
     """
@@ -111,5 +111,5 @@ def shown(p: Forecast, rounds: int, level: float, with_dist: bool, with_interval
     if with_dist:
         if with_interval:
             raise ValueError("expected with_dist or with_interval, got both")
-        return ForecastDistribution(p, rounds)
+        return RiverDistribution(p, rounds)
     return conf.Interval(*p.interval(level)) if with_interval else p.mean()

@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 from river import base, time_series
 
-from orcast.checks import number, short
+from orcast.engine import Oracle
 from orcast.forecasts import Forecast
 from orcast.game import Forecaster
-from orcast.integrations._shared import Features, Residuals, space_of
-from orcast.integrations.river.desk import able, game_of
+from orcast.integrations.common import FeatureReader, Residuals, space_of
 from orcast.integrations.river.distribution import shown
+from orcast.integrations.river.pending import able, game_of
 from orcast.ledger import Guarantee
-from orcast.oracles import Oracle
 from orcast.payoffs import Payoff
+from orcast.validation import number, short
 
 
-class _Step:
+class _StepGame:
     """The game of one step ahead: rounds by the time they are about, and the points they were made around."""
 
     __slots__ = ("game", "points", "residuals")
@@ -30,7 +30,7 @@ class _Step:
         self.points: dict[int, float] = {}
 
 
-class RecalibratedForecaster(base.Wrapper[time_series.base.Forecaster], time_series.base.Forecaster):
+class RiverForecaster(base.Wrapper[time_series.base.Forecaster], time_series.base.Forecaster):
     """A forecaster around any forecaster of River's, calibrated at each step ahead by itself.
 
     ``forecast(horizon)`` gives the means, with ``with_dist=True`` the distributions, with ``with_interval=True``
@@ -44,7 +44,7 @@ class RecalibratedForecaster(base.Wrapper[time_series.base.Forecaster], time_ser
     are the features that the model and the payoff's context see.
 
     >>> from river import datasets, time_series
-    >>> model = RecalibratedForecaster(time_series.HoltWinters(0.3, 0.1, 0.6, 12, True), low=0, horizon=12)
+    >>> model = RiverForecaster(time_series.HoltWinters(0.3, 0.1, 0.6, 12, True), low=0, horizon=12)
     >>> for x, y in datasets.AirlinePassengers():
     ...     model.learn_one(y)
     >>> [round(y) for y in model.forecast(3)]
@@ -74,11 +74,11 @@ class RecalibratedForecaster(base.Wrapper[time_series.base.Forecaster], time_ser
         self.confidence_level = number(confidence_level, "confidence_level", 0.0, 1.0)
         self.window = window
         self._space = space_of(low, high)
-        self._steps: list[_Step] = []
+        self._steps: list[_StepGame] = []
         self._time = 0
         self._asked = False
         self._step(1)
-        self._features = Features(payoff) or None
+        self._features = FeatureReader(payoff) or None
 
     @property
     def _wrapped_model(self) -> Any:
@@ -157,12 +157,12 @@ class RecalibratedForecaster(base.Wrapper[time_series.base.Forecaster], time_ser
             step.points[about] = forecast.mean
         return issued
 
-    def _step(self, ahead: int) -> _Step:
+    def _step(self, ahead: int) -> _StepGame:
         """The game of a step ahead; a farther one is begun when it is first asked for."""
         while len(self._steps) < ahead:
             most = len(self._steps) + 1
             game = game_of(self._space, self.payoff, self.oracle, self.memory, self.outside, most)
-            self._steps.append(_Step(game, Residuals(self.window)))
+            self._steps.append(_StepGame(game, Residuals(self.window)))
         return self._steps[ahead - 1]
 
 

@@ -7,20 +7,20 @@ from typing import Any
 
 from river import base
 
-from orcast.checks import number
-from orcast.integrations._shared import Features, Residuals, space_of
-from orcast.integrations.river.desk import Desk, Issued, able, game_of, most_pending
+from orcast.engine import Oracle
+from orcast.integrations.common import FeatureReader, Residuals, space_of
 from orcast.integrations.river.distribution import said, says_distributions, shown
+from orcast.integrations.river.pending import PendingBook, PendingForecast, able, game_of, most_pending
 from orcast.ledger import Guarantee
-from orcast.oracles import Oracle
 from orcast.payoffs import Payoff
+from orcast.validation import number
 
 
-class Recalibrated(base.Wrapper[base.Regressor], base.Regressor):
+class RiverRegressor(base.Wrapper[base.Regressor], base.Regressor):
     """A regressor around any regressor of River's, whose forecasts stay calibrated on any stream.
 
     ``predict_one(x)`` is the mean of the calibrated forecast, ``predict_one(x, with_dist=True)`` the whole of it (a
-    :class:`ForecastDistribution`), ``predict_one(x, with_interval=True)`` River's interval at the ``confidence_level``.
+    :class:`RiverDistribution`), ``predict_one(x, with_interval=True)`` River's interval at the ``confidence_level``.
     ``low`` and ``high`` are the bounds of the outcomes, if there are any; ``payoff``, ``oracle``, ``memory`` and
     ``outside`` are those of :class:`orcast.Recalibrator`.  A payoff with a context finds the features it asks for in
     ``x``.
@@ -68,8 +68,8 @@ class Recalibrated(base.Wrapper[base.Regressor], base.Regressor):
         self.confidence_level = number(confidence_level, "confidence_level", 0.0, 1.0)
         self.window, self.max_pending = window, most_pending(max_pending)
         self._space = space_of(low, high)
-        self._desk = Desk(game_of(self._space, payoff, oracle, memory, outside), max_pending)
-        self._features = Features(payoff) or None  # None: no payoff looks at them
+        self._desk = PendingBook(game_of(self._space, payoff, oracle, memory, outside), max_pending)
+        self._features = FeatureReader(payoff) or None  # None: no payoff looks at them
         self._residuals = Residuals(window)
         self._distributions = says_distributions(model)
 
@@ -104,28 +104,28 @@ class Recalibrated(base.Wrapper[base.Regressor], base.Regressor):
         **kwargs: Any,
     ) -> Any:
         """The mean of the calibrated forecast for ``x``, or the distribution, or an interval."""
-        desk = self._desk
-        entry = desk.find(x, id)
-        if entry is None or entry.known != desk.known or kwargs or id is not None:
+        pending_book = self._desk
+        entry = pending_book.find(x, id)
+        if entry is None or entry.known != pending_book.known or kwargs or id is not None:
             entry = self._issue(entry, x, id, kwargs)
-        return shown(entry.forecast, desk.known, self.confidence_level, with_dist, with_interval)
+        return shown(entry.forecast, pending_book.known, self.confidence_level, with_dist, with_interval)
 
     def learn_one(
         self, x: dict[base.typing.FeatureName, Any], y: base.typing.RegTarget, *, id: Hashable = None, **kwargs: Any
     ) -> None:
         """Score the forecast that was issued for ``x``, and teach the model."""
         outcome = self._space.outcome(y, self.outside)
-        desk = self._desk
-        entry = desk.find(x, id)
+        pending_book = self._desk
+        entry = pending_book.find(x, id)
         if entry is None:
-            desk.look_out(x)
+            pending_book.look_out(x)
             entry = self._issue(None, x, id, {})
         self.model.learn_one(x, y, **kwargs)
-        desk.settle(entry, outcome)
+        pending_book.settle(entry, outcome)
         if not self._distributions:
             self._residuals.add(outcome - entry.point)
 
-    def _issue(self, old: Issued | None, x: Any, name: Hashable, kwargs: Any) -> Issued:
+    def _issue(self, old: PendingForecast | None, x: Any, name: Hashable, kwargs: Any) -> PendingForecast:
         told: Any
         if self._distributions:
             told, point = said(self.model.predict_one(x, with_dist=True, **kwargs)), 0.0

@@ -12,10 +12,10 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from numpy.typing import ArrayLike
 from pyspark.sql import DataFrame
 
-from orcast.checks import short
-from orcast.integrations.spark.columns import Plan, empty, one_zero, plan_of, schema_after
+from orcast.integrations.spark.plan import SparkPlan, empty, one_zero, plan_of, schema_after
 from orcast.payoffs import Payoff
 from orcast.spaces.base import whole
+from orcast.validation import short
 
 # Parts where Spark does not say how many.
 PARTITIONS = 200
@@ -86,7 +86,7 @@ def _usual(df: DataFrame) -> int:
 class _Task:
     """What is done with a part."""
 
-    plan: Plan
+    plan: SparkPlan
     columns: tuple[str, ...]
     replace: bool
 
@@ -94,7 +94,7 @@ class _Task:
         rows = [batch for batch in batches if batch.num_rows]
         if not rows:
             return
-        table = pa.Table.from_batches(rows).rename_columns(list(self.columns))
+        table = pa.Runner.from_batches(rows).rename_columns(list(self.columns))
         del rows
         with warnings.catch_warnings():
             # nobody would see them: the column of statuses says it
@@ -107,7 +107,7 @@ class _Task:
         yield from played.combine_chunks().to_batches(max_chunksize=CHUNK)
 
 
-def _placed(sentence: str, table: pa.Table, plan: Plan) -> str:
+def _placed(sentence: str, table: pa.Runner, plan: SparkPlan) -> str:
     """A sentence whose rows are told by series and time: numbers of rows mean nothing outside of their task."""
     layout = plan.layout
 

@@ -17,15 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast import ledger as _ledger
-from orcast.panel._events import TALLY_SIZE
+from orcast.engine.kernels.events import COUNTERS_SIZE
 from orcast.panel.bounds import scale_between, space_between
 from orcast.panel.columns import Form
-from orcast.panel.experts import Shape
-from orcast.panel.given import rows_with_forecast
-from orcast.panel.play import answers_of, deal_of, values_of
-from orcast.panel.table import DROP, PREDICT, SETTLE, Deal, Fields, Left, Table, events_of
+from orcast.panel.experts import ForecastShape
+from orcast.panel.runner import DROP, PREDICT, SETTLE, Fields, RunInput, Runner, RunState, events_of
+from orcast.panel.stream import answers_of, inputs_of, values_of
+from orcast.panel.validation import rows_with_forecast
 from orcast.payoffs import Payoff
-from orcast.plain import features_from_json, features_to_json
+from orcast.serialise import features_from_json, features_to_json
 
 Array = NDArray[np.float64]
 Time = int | float
@@ -40,11 +40,11 @@ STATE, HOLDS, PROMISED, MISCALIBRATION, ANSWERS = range(5)
 # Tables that are kept, of series with other bounds.
 MOST_TABLES = 256
 
-_tables: dict[Any, Table] = {}
+_tables: dict[Any, Runner] = {}
 
 
 @dataclass(frozen=True)
-class Rules:
+class SeriesOptions:
     """What all series of a stream share.
 
     ``mark`` tells the options of one stream from those of another: a state goes on only under its own.  It does not
@@ -52,7 +52,7 @@ class Rules:
     """
 
     forms: tuple[Form, ...]
-    shapes: tuple[Shape, ...]
+    shapes: tuple[ForecastShape, ...]
     payoff: Payoff | None
     by_row: bool
     clip: bool
@@ -61,7 +61,7 @@ class Rules:
     mark: bytes
     functions: bool = False
 
-    def table(self, number: int, low: float, high: float) -> Table:
+    def table(self, number: int, low: float, high: float) -> Runner:
         """Where a model's games with these bounds are played; kept from batch to batch."""
         shape = self.shapes[number]
         space = shape.space(space_between(low, high, self.by_row) if shape.ordered else None)
@@ -69,7 +69,7 @@ class Rules:
         if key not in _tables:
             if len(_tables) >= MOST_TABLES:
                 _tables.clear()
-            _tables[key] = Table(shape, space, self.payoff)
+            _tables[key] = Runner(shape, space, self.payoff)
         return _tables[key]
 
 
@@ -103,7 +103,7 @@ class Event:
 
 
 @dataclass
-class Round:
+class SeriesRound:
     """A forecast that was made, and what was said of it, a row for each model."""
 
     id: str
@@ -120,12 +120,12 @@ class Round:
 
 
 @dataclass
-class Answer:
+class SeriesAnswer:
     """What is said of an event: by model a status, and the numbers of its round as far as they are known by then."""
 
     event: Event
     status: list[int]
-    round: Round | None = None
+    round: SeriesRound | None = None
     booked: bool = False  # whether the miscalibration after the outcome is told
     reason: str | None = None
 
@@ -135,7 +135,7 @@ class _Wait:
     """A round that waits in one model's game, and its entry there."""
 
     entry: int
-    round: Round
+    round: SeriesRound
     point: float
 
 
@@ -148,7 +148,7 @@ class _Moves:
     kinds: list[int] = field(default_factory=list)
     entries: list[int] = field(default_factory=list)
     new: list[tuple[_Wait, Event]] = field(default_factory=list)
-    settled: list[tuple[int, Round, float]] = field(default_factory=list)  # entry, round, outcome as it is played
+    settled: list[tuple[int, SeriesRound, float]] = field(default_factory=list)  # entry, round, outcome as it is played
 
     def add(self, kind: int, entry: int) -> None:
         """One more event."""
@@ -163,15 +163,15 @@ class Games:
     remembered.  A forecast that is not later than one that was forgotten is not answered: it may be one that was.
     """
 
-    def __init__(self, rules: Rules, state: bytes | None = None) -> None:
+    def __init__(self, rules: SeriesOptions, state: bytes | None = None) -> None:
         self.rules = rules
         self._go_back(state)
 
     def _go_back(self, state: bytes | None) -> None:
         """Be as a state says, or at the start."""
         self._state = state
-        self.rounds: dict[str, Round] = {}
-        self.lefts: list[Left | None] = [None] * len(self.rules.forms)
+        self.rounds: dict[str, SeriesRound] = {}
+        self.lefts: list[RunState | None] = [None] * len(self.rules.forms)
         self.waiting: list[dict[str, _Wait]] = [{} for _ in self.rules.forms]
         self.forgotten: Time | None = None
         self.ends: tuple[float, float] | None = None  # bounds that are not those of rows
@@ -180,7 +180,7 @@ class Games:
             self._read(state)
 
     # --- events
-    def play(self, events: Sequence[Event]) -> list[Answer]:
+    def play(self, events: Sequence[Event]) -> list[SeriesAnswer]:
         """Play events in the order of play; what is refused, or cannot be played, changes nothing."""
         ordered = sorted((event for event in events if event.refused is None), key=Event.rank)
         self._refuse_bad(ordered)
@@ -193,9 +193,9 @@ class Games:
             answers = self._one_by_one(ordered)
         bad = [event for event in events if event.refused is not None]
         models = len(self.rules.forms)
-        return [*answers, *(Answer(event, [REFUSED] * models, reason=event.refused) for event in bad)]
+        return [*answers, *(SeriesAnswer(event, [REFUSED] * models, reason=event.refused) for event in bad)]
 
-    def _one_by_one(self, events: list[Event]) -> list[Answer]:
+    def _one_by_one(self, events: list[Event]) -> list[SeriesAnswer]:
         """Play events of which some cannot be: these are found and refused."""
         # features that a context or a function of the user's cannot take: a trial of each forecast alone finds them
         self._refuse_strange(events)
@@ -212,7 +212,7 @@ class Games:
                 self._go_back(self._state)
         return answers
 
-    def _played(self, events: list[Event]) -> list[Answer]:
+    def _played(self, events: list[Event]) -> list[SeriesAnswer]:
         """Play events, and write what is left."""
         answers = self._play(events)
         self._state = self._written()
@@ -254,14 +254,14 @@ class Games:
                 try:
                     table = self.rules.table(number, event.low, event.high)
                     points = np.array([self._point(number, event, given[0])])
-                    deal, *_ = self._deal(number, table, [event], given, np.full(1, np.nan), points)
-                    table.seat(None, deal, 1).play(events_of([PREDICT], [0]))
+                    inputs, *_ = self._deal(number, table, [event], given, np.full(1, np.nan), points)
+                    table.resume(None, inputs, 1).play(events_of([PREDICT], [0]))
                 except MemoryError:
                     raise
                 except Exception as reason:
                     event.refused = _told(reason)
 
-    def _play(self, events: list[Event]) -> list[Answer]:
+    def _play(self, events: list[Event]) -> list[SeriesAnswer]:
         moves = [_Moves(dict(waiting), len(waiting)) for waiting in self.waiting]
         answers = [self._take(event, moves) for event in events]
         for number, each in enumerate(moves):
@@ -269,43 +269,43 @@ class Games:
                 self._move(number, each)
         return answers
 
-    def _take(self, event: Event, moves: list[_Moves]) -> Answer:
+    def _take(self, event: Event, moves: list[_Moves]) -> SeriesAnswer:
         """What an event does, and what will be said of it."""
         known, models = self.rounds.get(event.id), range(len(self.rules.forms))
         if event.given is None:
             if known is None:
-                return Answer(event, [UNKNOWN for _ in models])
-            return Answer(event, self._settle(event, known, moves), known, booked=True)
+                return SeriesAnswer(event, [UNKNOWN for _ in models])
+            return SeriesAnswer(event, self._settle(event, known, moves), known, booked=True)
         if known is not None:
             new = [m for m in models if known.said[m, STATE] == NO_FORECAST and self._there(m, event.given[m])]
             if np.isnan(event.y):
                 status = [SEEN if known.said[m, STATE] != NO_FORECAST else NO_FORECAST for m in models]
-                answer = Answer(event, status, known, booked=not known.waits)
+                answer = SeriesAnswer(event, status, known, booked=not known.waits)
             else:
-                answer = Answer(event, self._settle(event, known, moves), known, booked=True)
+                answer = SeriesAnswer(event, self._settle(event, known, moves), known, booked=True)
             for m in new:
                 answer.status[m] = REFUSED
                 model = self.rules.forms[m].model
                 answer.reason = f"expected the forecasts of an id in one event, got that of {model!r} after others"
             return answer
         if self.forgotten is not None and event.time <= self.forgotten:
-            return Answer(event, [LATE for _ in models])
+            return SeriesAnswer(event, [LATE for _ in models])
         return self._issue(event, moves)
 
     def _there(self, number: int, given: Array) -> bool:
         return bool(_present(self.rules.forms[number], given[None, :])[1][0])
 
-    def _issue(self, event: Event, moves: list[_Moves]) -> Answer:
+    def _issue(self, event: Event, moves: list[_Moves]) -> SeriesAnswer:
         rules = self.rules
         widest = ANSWERS + max(len(shape.outputs) for shape in rules.shapes)
-        fresh = Round(event.id, event.time, event.low, event.high, np.full((len(rules.forms), widest), np.nan))
+        fresh = SeriesRound(event.id, event.time, event.low, event.high, np.full((len(rules.forms), widest), np.nan))
         assert event.given is not None
         for number, form in enumerate(rules.forms):
             given, there = _present(form, event.given[number][None, :])
             event.given[number] = given[0]
             fresh.said[number, STATE] = PENDING if there[0] else NO_FORECAST
         if not fresh.waits:
-            return Answer(event, [NO_FORECAST for _ in rules.forms])
+            return SeriesAnswer(event, [NO_FORECAST for _ in rules.forms])
         self.rounds[event.id] = fresh
         if not rules.by_row:
             self.ends = event.low, event.high
@@ -321,10 +321,10 @@ class Games:
             each.waiting[event.id] = wait
         status = fresh.said[:, STATE].astype(int).tolist()
         if np.isnan(event.y):
-            return Answer(event, status, fresh)
-        return Answer(event, self._settle(event, fresh, moves), fresh, booked=True)
+            return SeriesAnswer(event, status, fresh)
+        return SeriesAnswer(event, self._settle(event, fresh, moves), fresh, booked=True)
 
-    def _settle(self, event: Event, known: Round, moves: list[_Moves]) -> list[int]:
+    def _settle(self, event: Event, known: SeriesRound, moves: list[_Moves]) -> list[int]:
         """Book an outcome in every game that waits for it."""
         told, waited = [], known.waits
         changed = not np.isnan(known.y) and known.y != event.y
@@ -350,12 +350,12 @@ class Games:
             self._over(known)
         return told
 
-    def _end(self, known: Round, number: int, state: int) -> None:
+    def _end(self, known: SeriesRound, number: int, state: int) -> None:
         known.said[number, STATE] = state
         if not known.waits:
             self._over(known)
 
-    def _over(self, known: Round) -> None:
+    def _over(self, known: SeriesRound) -> None:
         """A round no longer waits: it comes last among those that are over, of which the first may be forgotten."""
         self.rounds[known.id] = self.rounds.pop(known.id)
         self.over += 1
@@ -374,15 +374,15 @@ class Games:
         return float((given[0] - shift[0]) / scale[0])
 
     def _deal(
-        self, number: int, table: Table, events: list[Event], given: Array, values: Array, points: Array
-    ) -> tuple[Deal, Array, Array]:
+        self, number: int, table: Runner, events: list[Event], given: Array, values: Array, points: Array
+    ) -> tuple[RunInput, Array, Array]:
         shape = self.rules.shapes[number]
         low, high = (np.array([getattr(event, side) for event in events]) for side in ("low", "high"))
         shift, scale = scale_between(low, high, self.rules.by_row)
         if shape.kind != "point":
             points = np.empty(0)
         features = None if not events or events[0].features is None else [event.features for event in events]
-        return deal_of(shape, table.space, given, shift, scale, values, points, features), shift, scale
+        return inputs_of(shape, table.space, given, shift, scale, values, points, features), shift, scale
 
     def _move(self, number: int, moves: _Moves) -> None:
         """Play what happens in one model's game."""
@@ -396,24 +396,24 @@ class Games:
         given = np.empty((0, shape.columns))
         if new:
             given = np.stack([event.given[number] for event in new if event.given is not None])
-        deal, shift, scale = self._deal(number, table, new, given, values, points)
+        inputs, shift, scale = self._deal(number, table, new, given, values, points)
         events = events_of(moves.kinds, moves.entries)
         most = moves.old + int(np.cumsum(np.where(events[:, 0] == PREDICT, 1, -1)).max(initial=0))
-        seat = table.seat(self.lefts[number], deal, max(most, 1))
+        seat = table.resume(self.lefts[number], inputs, max(most, 1))
         seat.play(events)
         limits = None
         if rules.by_row and shape.ordered:
             limits = (np.array([event.low for event in new]), np.array([event.high for event in new]))
-        answers = answers_of(shape, seat, deal, given, shift, scale, limits)
+        answers = answers_of(shape, seat, inputs, given, shift, scale, limits)
         if np.isnan(answers).any():
             raise ValueError("expected a forecast and bounds that an answer can be computed from, got others")
         for i, (wait, _) in enumerate(moves.new):
             said = wait.round.said[number]
-            said[HOLDS] = seat.tales[i, _ledger.TOLD_HOLDS]
-            said[PROMISED] = seat.tales[i, _ledger.TOLD_PROMISED]
+            said[HOLDS] = seat.round_log[i, _ledger.TOLD_HOLDS]
+            said[PROMISED] = seat.round_log[i, _ledger.TOLD_PROMISED]
             said[ANSWERS : ANSWERS + len(shape.outputs)] = answers[i]
         for entry, each, _ in moves.settled:
-            each.said[number, MISCALIBRATION] = seat.booked[entry]
+            each.said[number, MISCALIBRATION] = seat.settled[entry]
         self.lefts[number] = seat.left()
         # entries are numbered anew, in the order of the game's own
         whose = {each.entry: (id, each) for id, each in moves.waiting.items()}
@@ -423,17 +423,17 @@ class Games:
             self.waiting[number][id] = _Wait(i, wait.round, wait.point)
         self._check(number, table)
 
-    def _check(self, number: int, table: Table) -> None:
+    def _check(self, number: int, table: Runner) -> None:
         """What is left of a game must be such that it can go on: its numbers are finite, or else it is tried."""
         left = self.lefts[number]
         assert left is not None
-        if np.isfinite(left.numbers[TALLY_SIZE:]).all() and all(np.isfinite(page).all() for page in left.pages):
+        if np.isfinite(left.numbers[COUNTERS_SIZE:]).all() and all(np.isfinite(page).all() for page in left.records):
             return
         waits = self.waiting[number].values()
         values, points = np.full(len(waits), np.nan), np.array([each.point for each in waits])
-        deal, *_ = self._deal(number, table, [], np.empty((0, self.rules.shapes[number].columns)), values, points)
+        inputs, *_ = self._deal(number, table, [], np.empty((0, self.rules.shapes[number].columns)), values, points)
         try:
-            table.seat(left, deal, max(len(waits), 1))
+            table.resume(left, inputs, max(len(waits), 1))
         except ValueError as reason:
             raise ValueError(f"expected an event after which a game can go on, got {str(reason)!r}") from None
 
@@ -451,13 +451,13 @@ class Games:
             if left is None:
                 models.append(None)
                 continue
-            width = len(left.pages[0]) if left.pages else 0
+            width = len(left.records[0]) if left.records else 0
             features = None
             if any(each is not None for each in left.features):
                 features = [features_to_json(each) for each in left.features]
             models.append([len(left.numbers), left.sizes, left.fields, width, list(waiting), features])
             parts += [left.numbers, np.array(left.issued), np.array([each.point for each in waiting.values()])]
-            parts += left.pages
+            parts += left.records
         header = {
             "ids": [each.id for each in rounds],
             "times": [each.time for each in rounds],
@@ -493,7 +493,7 @@ class Games:
         edges = cut(3 * len(header["ids"])).reshape(-1, 3).tolist()
         for id, time, (low, high, y) in zip(header["ids"], header["times"], edges, strict=True):
             said = cut(len(shapes) * widest).reshape(len(shapes), widest)
-            self.rounds[id] = Round(id, time, low, high, said, y)
+            self.rounds[id] = SeriesRound(id, time, low, high, said, y)
         self.over = sum(not each.waits for each in self.rounds.values())
         self.forgotten = header["forgotten"]
         self.ends = None if header["ends"] is None else tuple(header["ends"])
@@ -506,7 +506,9 @@ class Games:
             pages = [cut(width) for _ in ids]
             described: Fields = tuple((name, kind, tuple(sides)) for name, kind, sides in fields)
             waiting = [None] * len(ids) if features is None else [features_from_json(each) for each in features]
-            self.lefts[number] = Left(game, None if sizes is None else tuple(sizes), described, pages, issued, waiting)
+            self.lefts[number] = RunState(
+                game, None if sizes is None else tuple(sizes), described, pages, issued, waiting
+            )
             self.waiting[number] = {
                 id: _Wait(i, self.rounds[id], point) for i, (id, point) in enumerate(zip(ids, points, strict=True))
             }

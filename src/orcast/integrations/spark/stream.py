@@ -18,9 +18,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from orcast.checks import short
 from orcast.contexts import Bins, Values
-from orcast.integrations.spark.columns import Plan, column, empty, plan_of
+from orcast.engine.bound_payoff import leaves
 from orcast.integrations.spark.games import (
     ANSWERS,
     HOLDS,
@@ -29,20 +28,21 @@ from orcast.integrations.spark.games import (
     PROMISED,
     SEEN,
     STATUSES,
-    Answer,
     Event,
     Games,
-    Rules,
+    SeriesAnswer,
+    SeriesOptions,
     mark_of,
 )
-from orcast.oracles.terms import leaves
+from orcast.integrations.spark.plan import SparkPlan, column, empty, plan_of
+from orcast.panel.api import MAX_PENDING
 from orcast.panel.bounds import _bound, space_between
-from orcast.panel.call import MAX_PENDING
-from orcast.panel.columns import SERIES, Layout, _texts
+from orcast.panel.columns import SERIES, ColumnLayout, _texts
 from orcast.panel.frame import _date
-from orcast.panel.given import shape_of
+from orcast.panel.validation import shape_of
 from orcast.payoffs import Payoff
 from orcast.spaces.base import LARGEST, whole
+from orcast.validation import short
 
 # Columns that are said of every event, beside those of the models.
 EVENT, REASON = "orcast_event", "orcast_reason"
@@ -171,7 +171,7 @@ def _given(names: Mapping[str, Any]) -> list[Any]:
     return found
 
 
-def _check_bounds(plan: Plan, schema: T.StructType) -> None:
+def _check_bounds(plan: SparkPlan, schema: T.StructType) -> None:
     """Bounds by series or in columns, of which an empty table says nothing."""
     for side in (plan.low, plan.high):
         if isinstance(side, str) and not isinstance(schema[side].dataType, (T.NumericType, T.BooleanType)):
@@ -212,7 +212,7 @@ _AS_THEY_ARE = (T.DoubleType, T.FloatType, T.StringType, T.BooleanType, T.Binary
 _AS_TEXT = (T.IntegralType, T.DecimalType, T.DateType, T.TimestampType, T.TimestampNTZType)
 
 
-def _carried(df: DataFrame, layout: Layout) -> list[_Column]:
+def _carried(df: DataFrame, layout: ColumnLayout) -> list[_Column]:
     """The columns that go through, less those that an earlier run wrote."""
     gone = {*layout.earlier(df.columns), EVENT, REASON}
     found = []
@@ -281,7 +281,7 @@ def _mark_side(side: Any, name: str, nothing: float) -> Any:
     return side if isinstance(side, str) else "" if isinstance(side, Mapping) else _bound(side, name, nothing) + 0.0
 
 
-def _rules(plan: Plan, schema: T.StructType, id: str, most: int, remember: int) -> Rules:
+def _rules(plan: SparkPlan, schema: T.StructType, id: str, most: int, remember: int) -> SeriesOptions:
     layout, payoff = plan.layout, plan.game_payoff()
     shapes = tuple(shape_of(form, plan.levels) for form in layout.forms)
     labels = {form.labels for form in layout.forms if form.kind == "labels"}
@@ -301,7 +301,7 @@ def _rules(plan: Plan, schema: T.StructType, id: str, most: int, remember: int) 
     )
     by_row = isinstance(plan.low, str) or isinstance(plan.high, str)
     functions = payoff is not None and not isinstance(plan.payoff, str)
-    return Rules(layout.forms, shapes, payoff, by_row, plan.outside == "clip", most, remember, mark, functions)
+    return SeriesOptions(layout.forms, shapes, payoff, by_row, plan.outside == "clip", most, remember, mark, functions)
 
 
 # --- what a task does
@@ -311,12 +311,12 @@ def _rules(plan: Plan, schema: T.StructType, id: str, most: int, remember: int) 
 class _Machine:
     """What is done with the events of a series in a micro-batch."""
 
-    plan: Plan
+    plan: SparkPlan
     carried: tuple[_Column, ...]
     id: str
     keys: tuple[str, ...]
     outcomes: bool
-    rules: Rules
+    rules: SeriesOptions
     zone: str
 
     def new(self) -> list[tuple[str, str, T.DataType]]:
@@ -352,7 +352,7 @@ class _Machine:
             state.update((after,))
         yield self._written(answers, reader.cells)
 
-    def _written(self, answers: list[Answer], cells: Mapping[str, NDArray[Any]]) -> pd.DataFrame:
+    def _written(self, answers: list[SeriesAnswer], cells: Mapping[str, NDArray[Any]]) -> pd.DataFrame:
         told = [answer for answer in answers if answer.event.given is not None or self._worth(answer)]
         places = [answer.event.place for answer in told]
         codes = [*(each.code for each in self.carried), *(code for code, _, _ in self.new())]
@@ -386,7 +386,7 @@ class _Machine:
         out[:, at + 1] = [answer.reason for answer in told]
         return pd.DataFrame(out, columns=codes)
 
-    def _worth(self, answer: Answer) -> bool:
+    def _worth(self, answer: SeriesAnswer) -> bool:
         """Whether an outcome is told of."""
         return self.outcomes or any(status not in (OK, SEEN) for status in answer.status)
 
