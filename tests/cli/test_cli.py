@@ -16,7 +16,7 @@ from orcast import cli
 from orcast.cli import bench, stream
 from orcast.cli import column_options as layout
 from orcast.cli import table_files as tables
-from orcast.paper.experiments.output import Result, Table
+from orcast.paper.experiments.output import Result, ResultTable
 
 PARTS = ("recalibrate", "check", "stream", "reproduce", "bench", "completion")
 Capture = pytest.CaptureFixture[str]
@@ -127,7 +127,7 @@ def test_a_page_keeps_what_stands_above_its_mark(tmp_path: Path) -> None:
 
 
 def test_pictures_are_found_from_the_page(tmp_path: Path) -> None:
-    table = Table("one", "One", ("who", "x"), [("a", 1.25), ("b", None)])
+    table = ResultTable("one", "One", ("who", "x"), [("a", 1.25), ("b", None)])
     result = Result("r", "R", ("said",), (table,), {})
     assert cli._seen_from(str(tmp_path / "docs" / "page.md"), str(tmp_path / "docs" / "images")) == "images/"
     assert cli._seen_from(None, "results") == ""
@@ -185,7 +185,7 @@ def test_lines_are_only_counted_where_rows_are_lines(tmp_path: Path) -> None:
     table = tables.read(str(path))
     assert table.first is None
     assert table.located("got 3 in row 0") == "got 3 in row 1"
-    lined = tables.Table(table.frame, "a.csv", table.format, 2)
+    lined = tables.ResultTable(table.frame, "a.csv", table.format, 2)
     assert lined.located("row 0, rows 1 and 2, rows [3, 4], rows 5, 6 and 7") == (
         "line 2, lines 3 and 4, lines [5, 6], lines 7, 8 and 9"
     )

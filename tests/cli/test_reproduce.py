@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from orcast.paper.experiments.output import Table
+from orcast.paper.experiments.output import ResultTable
 
 DOCS = Path(__file__).parents[2] / "docs"
 FILES = {
@@ -114,7 +114,7 @@ def test_no_word_of_a_table_is_cut_in_a_narrow_window() -> None:
 
     from orcast.cli.reproduce import _print_table
 
-    table = Table("t", "Title", ("a name", "what it says"), [("x", 12345.678), ("extraordinarily", 0.00012345)])
+    table = ResultTable("t", "Title", ("a name", "what it says"), [("x", 12345.678), ("extraordinarily", 0.00012345)])
     assert table.shown() == [["x", "12,346"], ["extraordinarily", "0.0001234"]]
     window = io.StringIO()
     _print_table(Console(width=12, file=window), table)

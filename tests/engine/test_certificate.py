@@ -25,7 +25,7 @@ from orcast import ledger
 from orcast.engine.kernels import equilibrium as equilibrium_kernels
 from orcast.engine.kernels import records
 from orcast.engine.ordered import OrderedEngine
-from orcast.ledger import Layout, Ledger, PartShape, layout_of
+from orcast.ledger import Ledger, LedgerLayout, PartShape, ledger_layout
 from orcast.payoffs import Payoff
 
 SMALL = oc.Interval(-2, 7, cells=12, tail_cells=2)
@@ -141,7 +141,7 @@ def plain_ledger(size: int, one_sided: int | None = None, *, credit: float = 0.0
         PartShape(range(first), 1, False, 1.0, 1.0 if first == size else 0.5),
         PartShape(range(first, size), 1, True, 1.0, 0.0 if first == size else 0.5),
     ]
-    return Ledger(layout_of(shapes), credit=credit)
+    return Ledger(ledger_layout(shapes), credit=credit)
 
 
 ONES = np.ones(2)
@@ -248,14 +248,14 @@ def test_whatever_waits_the_promise_is_never_broken(seed: int, queue: int, size:
 
 
 def test_a_layout_says_where_things_are() -> None:
-    layout = layout_of(
+    layout = ledger_layout(
         [
             PartShape([0, 1], 3, False, 2.0, 1.0, reach=4.0),
             PartShape([1], 1, True, 0.5, 0.25),
             PartShape([2, 0], 2, False, 1.0, 1.0),
         ]
     )
-    assert isinstance(layout, Layout)
+    assert isinstance(layout, LedgerLayout)
     assert layout.parts.tolist() == [[0, 2, 3, 0, 0, 0], [6, 1, 1, 2, 3, 1], [7, 2, 2, 3, 4, 0]]
     assert layout.places.tolist() == [0, 1, 1, 2, 0]
     assert layout.sides.tolist() == [0.0] * 6 + [1.0] + [0.0] * 4

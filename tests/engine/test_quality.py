@@ -9,7 +9,7 @@ import orcast as oc
 from helpers import Vector, in_batches
 from orcast.metrics import LEVELS, pinball, qce
 from orcast.paper.experiments import data
-from orcast.paper.experiments.experts import EXPERTS, Stream, stream
+from orcast.paper.experiments.experts import EXPERTS, ForecastStream, stream
 
 # The streams of method.md's table, and the pinball loss relative to the expert that must be reached.
 TABLE = {"wind/rls": 0.995, "wind/naive": 0.260, "sunspots/rls": 0.990, "sunspots/naive": 0.560}
@@ -21,16 +21,16 @@ needs_data = pytest.mark.skipif(
 
 
 @functools.cache
-def stream_of(name: str) -> Stream:
+def stream_of(name: str) -> ForecastStream:
     series, _, expert = name.partition("/")
     return stream(data.load(series), expert)
 
 
-def experts(s: Stream) -> list[oc.Normal]:
+def experts(s: ForecastStream) -> list[oc.Normal]:
     return [oc.Normal(mu, sd) for mu, sd in zip(s.mu, s.sd, strict=True)]
 
 
-def measured(s: Stream, quantiles: Vector) -> tuple[float, float, float]:
+def measured(s: ForecastStream, quantiles: Vector) -> tuple[float, float, float]:
     """QCE, the expert's QCE, and the pinball loss relative to the expert's."""
     own = s.quantile(LEVELS)
     relative = pinball(quantiles, s.y).mean() / pinball(own, s.y).mean()
@@ -41,7 +41,7 @@ def measured(s: Stream, quantiles: Vector) -> tuple[float, float, float]:
     )
 
 
-def at_once(s: Stream) -> tuple[float, float, float]:
+def at_once(s: ForecastStream) -> tuple[float, float, float]:
     recal = oc.Recalibrator(oc.Interval(s.low, s.high))
     result = measured(s, recal.run(experts(s), s.y, at=LEVELS))
     assert recal.guarantee.held == 1.0
@@ -49,7 +49,7 @@ def at_once(s: Stream) -> tuple[float, float, float]:
     return result
 
 
-def late(s: Stream, batches: int) -> tuple[float, float, float]:
+def late(s: ForecastStream, batches: int) -> tuple[float, float, float]:
     recal = oc.Recalibrator(oc.Interval(s.low, s.high))
     result = measured(s, in_batches(recal, experts(s), s.y, LEVELS, batch=50, late=batches))
     assert recal.guarantee.held == 1.0

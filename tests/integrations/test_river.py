@@ -18,7 +18,7 @@ from hypothesis import given, settings
 
 import orcast as oc
 from helpers import SENTENCE
-from orcast.integrations.common import Features, Residuals, space_of
+from orcast.integrations.common import FeatureReader, Residuals, space_of
 from orcast.paper.experiments import data
 
 river = pytest.importorskip("river")
@@ -581,15 +581,15 @@ def test_features_that_no_payoff_asks_for_may_be_anything() -> None:
 def test_which_features_a_payoff_asks_for() -> None:
     x = {"hour": 1, "wind": 2.0, "site": "a"}
     both = oc.by("hour", values=range(3)) * oc.by("wind", edges=[1.0])
-    assert Features(oc.QuantileCalibration(context=both)).of(x) == {"hour": 1, "wind": 2.0}
+    assert FeatureReader(oc.QuantileCalibration(context=both)).of(x) == {"hour": 1, "wind": 2.0}
     for payoff in (None, oc.QuantileCalibration(), oc.QuantileCalibration(context=oc.by_last_error())):
-        assert not Features(payoff)
-        assert Features(payoff).of(x) is None
-    assert not Features(oc.QuantileCalibration(context=oc.by_expert("spread", edges=[1.0])))
+        assert not FeatureReader(payoff)
+        assert FeatureReader(payoff).of(x) is None
+    assert not FeatureReader(oc.QuantileCalibration(context=oc.by_expert("spread", edges=[1.0])))
     by_function = oc.QuantileCalibration(context=oc.by(lambda x: [1.0], size=1))
     recipe = oc.Recipe(witness=lambda y: [y > 3], context=lambda x, p: [1.0], bound=1.0)
     for payoff in (by_function, oc.QuantileCalibration() + recipe, by_function + oc.QuantileCalibration(context=both)):
-        assert Features(payoff).of(x) == x
+        assert FeatureReader(payoff).of(x) == x
 
 
 # --- pipelines

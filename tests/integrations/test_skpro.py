@@ -22,7 +22,7 @@ from skpro.regression.online import OnlineRefit
 from skpro.regression.residual import ResidualDouble
 from skpro.utils.estimator_checks import check_estimator
 
-from orcast.integrations.sklearn import RecalibratedProbaRegressor as Rows
+from orcast.integrations.sklearn import RecalibratedRegressor as Rows
 from orcast.integrations.skpro import LEVELS, ForecastDistribution, RecalibratedProbaRegressor
 
 SPACE = oc.Interval(0, 400)

@@ -19,22 +19,33 @@ from sparks import Acted, Unstarted
 
 pytest.importorskip("pyspark")
 
-from orcast.integrations.spark.games import ANSWERS, HOLDS, MISCALIBRATION, STATUSES, Event, Games, Rules, mark_of
+from orcast.integrations.spark.games import (
+    ANSWERS,
+    HOLDS,
+    MISCALIBRATION,
+    STATUSES,
+    Event,
+    Games,
+    SeriesOptions,
+    mark_of,
+)
 from orcast.integrations.spark.stream import recalibrate_stream
 from orcast.panel.columns import find
-from orcast.panel.runner import Fast
+from orcast.panel.runner import CompiledRun
 from orcast.panel.validation import shape_of
 
 FORMS = ("quantiles", "normal", "members", "binary", "labels")
 
 
-def rules(form: str, *, max_pending: int = 1000, remember: int = 1000, payoff: Any = None, models: int = 1) -> Rules:
+def rules(
+    form: str, *, max_pending: int = 1000, remember: int = 1000, payoff: Any = None, models: int = 1
+) -> SeriesOptions:
     names = [name for m in range(models) for name in inputs(form, f"M{m}")]
     outcomes = {"binary": "0/1", "labels": "labels"}.get(form, "numbers")
     numeric = [*names, *([] if form == "labels" else ["y"])]
     layout = find(["unique_id", "ds", "y", *names], numeric=numeric, outcomes=outcomes)
     shapes = tuple(shape_of(each, None) for each in layout.forms)
-    return Rules(
+    return SeriesOptions(
         layout.forms, shapes, payoff, False, False, max_pending, remember, mark_of(form, max_pending, repr(payoff))
     )
 
@@ -74,7 +85,7 @@ def told(answer: Any) -> tuple[Any, ...]:
     return answer.event.id, kind, [STATUSES[each] for each in answer.status], numbers
 
 
-def played(some: Rules, batches: list[list[Event]]) -> tuple[list[Any], bytes]:
+def played(some: SeriesOptions, batches: list[list[Event]]) -> tuple[list[Any], bytes]:
     """All answers in order, from games that go through bytes between batches, and what is left."""
     state, answers = None, []
     for batch in batches:
@@ -247,14 +258,14 @@ def test_whatever_an_event_raises_it_alone_is_refused(harm: str, monkeypatch: py
     some, events = rules("normal"), random_events("normal", 4)
     want, state = played(some, [events])
     poison = Event("poison", 3, [np.array([50.0, 4.5])], np.nan, 0.0, 100.0, order="poison")
-    play, left, write = Fast.play, Fast.left, Games._written
+    play, left, write = CompiledRun.play, CompiledRun.left, Games._written
 
-    def fail(seat: Fast, moves: Any) -> None:
+    def fail(seat: CompiledRun, moves: Any) -> None:
         play(seat, moves)
         if harm == "play" and poisoned(seat):
             raise np.linalg.LinAlgError("no convergence")
 
-    def spoil(seat: Fast) -> Any:
+    def spoil(seat: CompiledRun) -> Any:
         found = left(seat)
         if harm == "read" and poisoned(seat):
             found.numbers[-1] = np.nan
@@ -265,11 +276,11 @@ def test_whatever_an_event_raises_it_alone_is_refused(harm: str, monkeypatch: py
             raise OverflowError("too large")
         return write(games)
 
-    def poisoned(seat: Fast) -> bool:
+    def poisoned(seat: CompiledRun) -> bool:
         return any(abs(row.mean() - 50.0) < 1e-6 for row in seat.deal.rows)
 
-    monkeypatch.setattr(Fast, "play", fail)
-    monkeypatch.setattr(Fast, "left", spoil)
+    monkeypatch.setattr(CompiledRun, "play", fail)
+    monkeypatch.setattr(CompiledRun, "left", spoil)
     monkeypatch.setattr(Games, "_written", refuse)
     games = Games(some)
     answers = games.play([copy(event) for event in [*events[:4], poison, *events[4:]]])

@@ -13,13 +13,22 @@ from hypothesis import given
 
 from helpers import SENTENCE
 from orcast.panel.column_names import level_of, member_of
-from orcast.panel.columns import CERTIFICATE, Form, Layout, find, find_in, label_places, outcomes_in, written_levels
+from orcast.panel.columns import (
+    CERTIFICATE,
+    ColumnLayout,
+    Form,
+    find,
+    find_in,
+    label_places,
+    outcomes_in,
+    written_levels,
+)
 
 NIXTLA = ["unique_id", "ds", "cutoff", "y"]
 TEXT = {"unique_id", "ds", "cutoff", "item_id", "timestamp", "series", "label"}
 
 
-def seek(columns: list[Any], **rest: Any) -> Layout:
+def seek(columns: list[Any], **rest: Any) -> ColumnLayout:
     return find(columns, numeric=[column for column in columns if column not in TEXT], **rest)
 
 

@@ -17,7 +17,7 @@ from test_panel_play import bounds, plans, quietly, same
 
 import orcast as oc
 from helpers import SENTENCE
-from orcast.engine.kernels.events import TALLY_SIZE
+from orcast.engine.kernels.events import COUNTERS_SIZE
 from orcast.panel import PanelState, recalibrate
 from orcast.persistence import files as storage
 from panels import FORMS, Plan, outputs, panel
@@ -184,7 +184,7 @@ def test_rounds_that_python_must_rescue_are_played_as_in_a_game(monkeypatch: pyt
             total = recal._game._engine.memory.total
             debt = np.random.default_rng(0).normal(0.0, 3.0, total.size)
             total += debt
-            stream.game[TALLY_SIZE : TALLY_SIZE + total.size] += debt
+            stream.game[COUNTERS_SIZE : COUNTERS_SIZE + total.size] += debt
         p = recal.predict(oc.Normal(row["M0_mean"], row["M0_std"]), id=t)
         said.append([*p.to_normal(), p.certificate.holds])
         if not np.isnan(row["y"]):

@@ -19,8 +19,8 @@ INTEGRATIONS = ROOT / "src" / "orcast" / "integrations"
 
 # What lives in these modules has a formula and a source, unless it is listed below.
 MATHEMATICAL = (
-    *(f"orcast.{name}" for name in ("baselines", "conformal", "decisions", "game", "jaxed", "ledger", "metrics")),
-    *(f"orcast.{name}" for name in ("oracles", "partition", "payoffs", "recalibrator", "scores", "spaces")),
+    *(f"orcast.{name}" for name in ("baselines", "decisions", "engine", "game", "ledger", "metrics")),
+    *(f"orcast.{name}" for name in ("paper", "payoffs", "recalibrator", "scores", "spaces")),
 )
 NO_FORMULA = {
     "Played": "arrays of what was played; the formulas are those of Certificate and Guarantee",

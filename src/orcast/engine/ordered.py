@@ -171,7 +171,7 @@ class OrderedEngine:
             before[name] = at
             at += math.prod(shape)
         self._info = slice(before["info"], before["info"] + records.INFO_SIZE)
-        self._note = slice(before["note"], before["note"] + _ledger.CERTIFICATE_SIZE)
+        self._certificate = slice(before["certificate"], before["certificate"] + _ledger.CERTIFICATE_SIZE)
         self._context = slice(before["context"], before["context"] + self.rules.groups)
 
     def cut_at(self, places: Array) -> None:
@@ -187,7 +187,7 @@ class OrderedEngine:
     def new_record(self) -> OrderedRecord:
         """An empty round."""
         row = np.zeros(self._length)
-        return OrderedRecord(self._shapes, row, np.zeros(self.space.cells, dtype=np.int64), row[self._note])
+        return OrderedRecord(self._shapes, row, np.zeros(self.space.cells, dtype=np.int64), row[self._certificate])
 
     # --- what is known before the outcome
     def known(self, experts: Array | None, features: Any, bound_payoff: BoundPayoff, rounds: int) -> ContextInputs:
@@ -297,7 +297,7 @@ class OrderedEngine:
     def copied(self, record: OrderedRecord) -> OrderedRecord:
         """The same round in arrays of its own."""
         row = record.row.copy()
-        other = OrderedRecord(self._shapes, row, record.slots.copy(), row[self._note])
+        other = OrderedRecord(self._shapes, row, record.slots.copy(), row[self._certificate])
         other.features, other.cell_payoffs = record.features, record.cell_payoffs
         return other
 

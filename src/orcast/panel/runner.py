@@ -219,7 +219,7 @@ class CompiledRun:
                     self.reach,
                     self.contexts,
                     engine._context.start,
-                    engine._note.start,
+                    engine._certificate.start,
                     self.values,
                     events,
                     at,
@@ -244,7 +244,8 @@ class CompiledRun:
             place = int(self.places[events[at, 1]])
             row = self.records[place]
             engine._rescue(
-                OrderedRecord(engine._shapes, row, self.slots[place], row[engine._note]), float(self.counters[RESERVED])
+                OrderedRecord(engine._shapes, row, self.slots[place], row[engine._certificate]),
+                float(self.counters[RESERVED]),
             )
             resumed = True
 

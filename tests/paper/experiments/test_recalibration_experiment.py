@@ -17,10 +17,10 @@ import orcast as oc
 from helpers import forecasts
 from orcast.paper.experiments import data, learners, methods
 from orcast.paper.experiments import recalibration as experiment
-from orcast.paper.experiments.data import Series
+from orcast.paper.experiments.data import RealSeries
 from orcast.paper.experiments.learners import Gaussian, Marginal
-from orcast.paper.experiments.output import Table
-from orcast.paper.experiments.recalibration import FULL, GRID, PAPER, Outcome, Plan, Score
+from orcast.paper.experiments.output import ResultTable
+from orcast.paper.experiments.recalibration import FULL, GRID, PAPER, Outcome, RecalibrationPlan, Score
 
 Vector = NDArray[np.float64]
 
@@ -31,7 +31,7 @@ needs_matplotlib = pytest.mark.skipif(find_spec("matplotlib") is None, reason="m
 needs_data = pytest.mark.skipif(data.VARIABLE not in os.environ, reason=f"{data.VARIABLE} names no data folder")
 
 # A learner from this package alone, and as little of everything as makes all tables.
-TINY = Plan(
+TINY = RecalibrationPlan(
     learners=("marginal",), steps=12, warmup=20, window=5, rates=(0.01, 0.1), tried=1, runs=2, experts=2, perfect=3
 )
 
@@ -211,7 +211,7 @@ def made_up(monkeypatch: pytest.MonkeyPatch, qces: dict[float, list[float]]) -> 
     return asked
 
 
-def prepared(series: Series, learner: str, plan: Plan, seed: int) -> Any:
+def prepared(series: RealSeries, learner: str, plan: RecalibrationPlan, seed: int) -> Any:
     stream = Marginal.of(f"{series.name}/{learner}/{seed}", [1.0, 2.0], [3.0], 0.0, 10.0)
     return stream, dict.fromkeys(("expert", *methods.METHODS), Score(seed, 0.5, 1.0, 0.2, 0.9, 3.0, 1.0)), 0.25
 
@@ -325,7 +325,7 @@ def test_comparisons_are_on_the_same_runs() -> None:
     assert outcome.relative(outcome.orca[0.01], "crps") == pytest.approx(1.5)
 
 
-def by_column(table: Table) -> dict[str, list[Any]]:
+def by_column(table: ResultTable) -> dict[str, list[Any]]:
     return {name: [row[i] for row in table.rows] for i, name in enumerate(table.columns)}
 
 

@@ -22,7 +22,7 @@ Vector = NDArray[np.float64]
 needs_learners = pytest.mark.skipif(
     find_spec("sklearn") is None or find_spec("matplotlib") is None, reason="scikit-learn or matplotlib is missing"
 )
-SMALL = wf.Plan(days=3, rates=(0.01,), steps=5)
+SMALL = wf.WindFarmPlan(days=3, rates=(0.01,), steps=5)
 NAMES = wf.methods_of(SMALL)
 
 
@@ -175,7 +175,7 @@ def test_orca_calibrates_decisions() -> None:
 
 def test_the_number_of_workers_does_not_matter(said: dict[str, Vector]) -> None:
     shares: list[float] = []
-    plan = wf.Plan(rates=(0.01,), steps=5)
+    plan = wf.WindFarmPlan(rates=(0.01,), steps=5)
     spread = wf.play_all(made_days(), plan, workers=2, progress=lambda what, share: shares.append(share))
     assert tuple(spread) == NAMES
     for name in NAMES:

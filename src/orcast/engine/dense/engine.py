@@ -296,7 +296,12 @@ class DenseEngine:
         round = self.prior.restored({name[6:]: a for name, a in arrays.items() if name.startswith("round/")})
         context = np.ones(int(self.ledger.layout.parts[:, _ledger.GROUPS].sum()))
         certificate, temperature, claim = np.zeros(_ledger.CERTIFICATE_SIZE), np.zeros(1), np.zeros(CLAIM_SIZE)
-        for name, mine in (("context", context), ("note", certificate), ("temperature", temperature), ("said", claim)):
+        for name, mine in (
+            ("context", context),
+            ("certificate", certificate),
+            ("temperature", temperature),
+            ("claim", claim),
+        ):
             mine[...] = like(name, arrays[name], mine)
         states = [part.state() for part in self.bound_payoff.parts]
         for i, state in enumerate(states):
