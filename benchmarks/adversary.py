@@ -45,15 +45,15 @@ class Duel:
 def duel(expert: Callable[[int], oc.Normal], payoff: Any, rounds: int, *, late: bool) -> Duel:
     """Play the game; with delay, she picks each outcome when it is revealed, knowing all forecasts until then."""
     recal = oc.Recalibrator(oc.Interval(0.0, 1.0), payoff)
-    game = recal._game
-    book = game._engine.ledger
+    game = recal.game
+    book = game.engine.ledger
     reveal = batches(rounds) if late else np.arange(1, rounds + 1)
     waiting: deque[int] = deque()
     result = Duel()
     played, outcomes = np.empty((rounds, LEVELS.size)), np.empty(rounds)
 
     def settle(t: int) -> None:
-        note = game._waiting[t].record.note
+        note = game.rounds.pending[t].record.note
         outcomes[t], worst = worst_outcome(game, t)
         if not late and worst > note[ledger.WORST] * (1.0 + ROUNDING) + ROUNDING:
             result.uncertified += 1

@@ -83,8 +83,8 @@ def conformal(times: int) -> Iterator[Line]:
 
 def hand_of(game: oc.Forecaster) -> tuple[CandidateSearch, Any]:
     """What the player of a waiting round sees."""
-    engine: Any = game._engine
-    record = game._waiting[None].record
+    engine: Any = game.engine
+    record = game.rounds.pending[None].record
     return CandidateSearch(engine.ledger, engine.ledger.layout, record.cell_payoffs, record.context, 0.0, 1.0), engine
 
 
@@ -134,7 +134,7 @@ def played(game: oc.Forecaster, forecast: Callable[[], Any], outcome: Callable[[
 def on_random_ledgers(game: oc.Forecaster, forecast: Any, times: int) -> float:
     """A forecast when something is owed everywhere: the search finds nothing near the expert, and must enumerate."""
     rng = np.random.default_rng(2)
-    total: Any = game._engine.ledger.total
+    total: Any = game.engine.ledger.total
     found = []
     for _ in range(max(times // 2, 10)):
         total[:] = rng.standard_normal(total.size)

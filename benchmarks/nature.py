@@ -66,8 +66,8 @@ def worst_outcome(game: oc.Forecaster, id: Any = None, *, thorough: bool = False
     On a line she looks at both ends and the middle of every cell; if the end of an unbounded window hurts most, she
     takes an outcome far beyond it.  ``thorough``: without leaving out the cells that cannot be the worst.
     """
-    engine: Any = game._engine
-    record = game._waiting[id].record
+    engine: Any = game.engine
+    record = game.rounds.pending[id].record
     space = game.space
     context = engine.context_of(record)
     if isinstance(engine, OrderedEngine):

@@ -300,7 +300,7 @@ def play(case: Case, rounds: int) -> Result:
         begin = time.perf_counter()
         game.predict(expert, x=x)
         seconds += time.perf_counter() - begin
-        note = game._waiting[None].record.note.copy()
+        note = game.rounds.pending[None].record.note.copy()
         y, square = worst_outcome(game)
         if t % THOROUGH == THOROUGH - 1:
             other, more = worst_outcome(game, thorough=True)
@@ -311,7 +311,7 @@ def play(case: Case, rounds: int) -> Result:
         begin = time.perf_counter()
         game.update(y)
         seconds += time.perf_counter() - begin
-        now = unforgiven(game._engine.ledger)
+        now = unforgiven(game.engine.ledger)
         ratio = max(ratio, now)
         violations += now > 1.0 + ROUNDING
     strict = all(type(part) in STRICT or part.on(space).kind == "explicit" for part in payoff)

@@ -112,7 +112,7 @@ def duel(oracle: Any, rounds: int, seed: int) -> tuple[dict[int, float], float, 
     that picks the very point cannot be beaten by any density, and one scored on cells alone can always.
     """
     game = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=oracle)
-    ledger: Any = game._engine.ledger
+    ledger: Any = game.engine.ledger
     rng = np.random.default_rng(seed)
     below, found, ratio = np.zeros(LEVELS.size), {}, 0.0
     for t in range(1, rounds + 1):

@@ -242,11 +242,11 @@ def positive_square(total: Vector, sides: Vector) -> float:
 
 
 def engine_of(game: oc.Forecaster | oc.Recalibrator) -> OrderedEngine:
-    return inner(game)._engine
+    return inner(game).engine
 
 
 def inner(game: oc.Forecaster | oc.Recalibrator) -> oc.Forecaster:
-    return game._game if isinstance(game, oc.Recalibrator) else game
+    return game.game if isinstance(game, oc.Recalibrator) else game
 
 
 def record_of(game: oc.Forecaster | oc.Recalibrator, id: object = None) -> records.Round:

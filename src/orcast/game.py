@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +25,7 @@ from orcast.payoffs import (
     Payoff,
     QuantileCalibration,
 )
+from orcast.rounds import Rounds
 from orcast.scores import CRPS, Brier
 from orcast.serialise import plain_features, plain_id
 from orcast.spaces import Binary, Labels, Line, OrderedSpace, Points, Space
@@ -33,18 +33,8 @@ from orcast.validation import number, short, warn_user
 
 Array = NDArray[np.float64]
 
-# How fast the usual lag is learnt.
-LAG_RATE = 0.05
 # The name of an expert that comes alone.
 ALONE = "expert"
-
-
-@dataclass(slots=True)
-class Waiting:
-    """A round that waits for its outcome, and how many had been issued when it was."""
-
-    record: Any
-    issued: int
 
 
 class Played(NamedTuple):
@@ -137,16 +127,23 @@ class Forecaster:
             if payoff is None and oracle is not None:
                 raise type(reason)(f"{reason} (the default payoff of the space; give another as payoff)") from None
             raise
-        self._waiting: dict[Hashable, Waiting] = {}
-        self._reserved = 0.0
-        self._issued = 0
-        self._usual_lag: float | None = None
         self._said_crossed = False
 
     def _bind(self, experts: tuple[str, ...], sizes: Sequence[int] | None = None) -> None:
+        """Begin, with these experts."""
         bound_payoff = BoundPayoff(self.space, self.payoff, experts, self.memory)
-        self._engine: Engine = self.oracle.bind(bound_payoff, sizes)
+        self.rounds = Rounds(self.oracle.bind(bound_payoff, sizes), self.max_pending)
         self._experts = experts
+
+    @property
+    def engine(self) -> Engine:
+        """What plays the rounds: the ledger and the learners."""
+        return self.rounds.engine
+
+    @property
+    def experts(self) -> tuple[str, ...]:
+        """Names of the experts, in the order of their rows."""
+        return self._experts
 
     # --- the loop
     def predict(
@@ -164,71 +161,39 @@ class Forecaster:
         """
         if id is not None:
             plain_id(id)
-            if id in self._waiting:
-                raise ValueError(f"expected a new id, got {id!r}, which already waits for its outcome")
+            if id in self.rounds:
+                raise ValueError(f"expected a new id, got {id!r}, which is pending already")
         features = None if x is None else plain_features(x)
-        was = self._engine, self._experts
+        was = self.rounds, self._experts
         rows = self._rows(forecast, experts)
-        waiting = self._waiting
-        pending, reserved = self._outstanding(), self._reserved
-        replaced = waiting.get(None) if id is None else None
-        oldest: Hashable = None
-        if replaced is not None:
-            gone: Waiting | None = replaced
-        elif len(waiting) >= self.max_pending:
-            oldest = next(iter(waiting))
-            gone = waiting[oldest]
-        else:
-            gone = None
-        if gone is not None:
-            pending = min(pending, float(len(waiting) - 1))
-            reserved = (
-                max(reserved - float(gone.record.certificate[_ledger.OVERDRAFT]), 0.0) if len(waiting) > 1 else 0.0
-            )
         try:
-            record = self._engine.predict(rows, features, pending=pending, reserved=reserved)
+            entry = self.rounds.issue(rows, features, id=id)
         except BaseException:
-            self._engine, self._experts = was
+            self.rounds, self._experts = was
             raise
-        if gone is not None and replaced is None:
-            warn_user(
-                f"{self.max_pending} rounds wait for their outcome (max_pending); the oldest, {oldest!r}, is dropped",
-                RuntimeWarning,
-            )
-        if gone is not None:
-            self._take(None if replaced is not None else oldest)
-        self._reserved += float(record.certificate[_ledger.OVERDRAFT])
-        self._issued += 1
-        waiting[id] = Waiting(record, self._issued)
-        return self._engine.forecast(record)
+        return self.rounds.forecast(entry)
 
     def update(self, y: Any, *, id: Hashable = None) -> None:
         """Book the outcome of the unnamed round, or of a named one."""
         value = self.space.outcome(y, self.outside)
-        waiting = self._waiting[self._known(id)]
-        others = (
-            self._reserved - float(waiting.record.certificate[_ledger.OVERDRAFT]) if len(self._waiting) > 1 else 0.0
-        )
-        self._engine.update(waiting.record, value, reserved=max(others, 0.0))
-        self._take(id)
-        self._learn_lag(float(self._issued - waiting.issued))
+        self.rounds.settle(value, id=self._known(id))
 
     def drop(self, id: Hashable = None) -> None:
         """Forget a round whose outcome will never come.
 
         Nothing can be promised about rounds that are dropped because of their outcome.
         """
-        self._take(self._known(id))
+        self.rounds.drop(self._known(id))
 
     @property
     def pending(self) -> tuple[Hashable, ...]:
-        """Ids of the rounds that wait, the oldest first; None is the unnamed one."""
-        return tuple(self._waiting)
+        """Ids of the pending rounds, the oldest first; None is the unnamed one."""
+        return self.rounds.ids
 
     @property
     def guarantee(self) -> Guarantee:
         """What was promised and what was kept, so far."""
-        return self._engine.guarantee()
+        return self.engine.guarantee()
 
     def _rows(self, forecast: object, experts: Mapping[str, object] | None) -> Array | None:
         """The experts' forecasts, a row each, in the order of their names; nan for one that is missing."""
@@ -259,7 +224,7 @@ class Forecaster:
 
     def _rename(self, experts: tuple[str, ...], got: str) -> None:
         """Other experts, which only a game that has not begun can have."""
-        if self._waiting or self._engine.guarantee().rounds:
+        if self.rounds.pending or self.engine.guarantee().rounds:
             known = ", ".join(map(repr, self._experts))
             raise ValueError(f"expected experts among those of the first round, {known}, got {got}")
         self._bind(experts)
@@ -277,30 +242,15 @@ class Forecaster:
 
     def _known(self, id: Hashable) -> Hashable:
         try:
-            known = id in self._waiting
+            known = id in self.rounds
         except TypeError:
             raise TypeError(f"expected an id that can be a key, got {id!r}") from None
         if not known:
             if id is None:
-                named = f" ({len(self._waiting)} named ones wait)" if self._waiting else ""
-                raise ValueError(f"expected an unnamed round that waits for its outcome, got none{named}")
-            raise ValueError(f"expected the id of a waiting round, got {id!r}")
+                named = f" ({len(self.rounds)} named ones are pending)" if self.rounds.pending else ""
+                raise ValueError(f"expected an unnamed pending round, got none{named}")
+            raise ValueError(f"expected the id of a pending round, got {id!r}")
         return id
-
-    def _take(self, id: Hashable) -> Waiting:
-        waiting = self._waiting.pop(id)
-        self._reserved = max(self._reserved - float(waiting.record.certificate[_ledger.OVERDRAFT]), 0.0)
-        if not self._waiting:
-            self._reserved = 0.0
-        return waiting
-
-    def _learn_lag(self, lag: float) -> None:
-        self._usual_lag = lag if self._usual_lag is None else self._usual_lag + LAG_RATE * (lag - self._usual_lag)
-
-    def _outstanding(self) -> float:
-        """Rounds whose outcome is still to come; those far older than the usual lag are lost, not late."""
-        waiting = float(len(self._waiting))
-        return waiting if self._usual_lag is None else min(waiting, 2.0 * self._usual_lag + 2.0)
 
     # --- many rounds at once
     def run(
@@ -334,8 +284,8 @@ class Forecaster:
         any input is refused, nothing has changed.  A row is the quantiles at the levels `at`, 0.01, ..., 0.99 by
         default; on finite spaces the probability of each cell; on `Binary` one number, the probability of 1.
         """
-        if self._waiting:
-            raise ValueError(f"expected no waiting rounds, got {len(self._waiting)}: update or drop them first")
+        if self.rounds.pending:
+            raise ValueError(f"expected no pending rounds, got {len(self.rounds)}: update or drop them first")
         wanted = np.atleast_1d(as_levels(PERCENTS if at is None else at))
         if wanted.ndim != 1 or (np.diff(wanted) <= 0.0).any():
             raise ValueError(f"expected increasing levels, got {at!r}")
@@ -349,15 +299,8 @@ class Forecaster:
         if self._experts != names:
             self._rename(names, "a single forecast" if experts is None else short(list(names)))
         self._say_crossed(crossed)
-        if self._engine.runs:
-            engine: Any = self._engine
-            played, round_log = engine.run(rows, features, np.array(values), np.ascontiguousarray(wanted))
-        else:
-            played, round_log = self._play_slowly(rows, features, values, wanted)
-        self._issued += len(values)
-        for _ in values:
-            self._learn_lag(0.0)
-        return Played.of(np.asarray(played, dtype=np.float64), round_log)
+        played, round_log = self.rounds.run(rows, features, values, np.ascontiguousarray(wanted))
+        return Played.of(played, round_log)
 
     def _history(
         self, forecasts: Any, experts: Mapping[str, Any] | None, levels: ArrayLike | None
@@ -410,44 +353,6 @@ class Forecaster:
                 any_crossed |= crossed
         return rows, any_crossed
 
-    def _play_slowly(
-        self, rows: Array, features: list[Any] | None, values: list[Any], wanted: Array
-    ) -> tuple[Array, Array]:
-        engine: Any = self._engine
-        before = {name: array.copy() for name, array in engine.arrays().items()}
-        sizes = getattr(engine, "sizes", None)
-        played = []
-        round_log = np.full((len(values), _ledger.ROUND_LOG_SIZE), np.nan)
-        ordered = isinstance(self.space, OrderedSpace)
-        try:
-            for t, y in enumerate(values):
-                record = engine.predict(rows[t], None if features is None else features[t])
-                p = engine.forecast(record)
-                round_log[t, _ledger.TOLD_HOLDS] = record.certificate[_ledger.HOLDS]
-                round_log[t, _ledger.TOLD_PROMISED] = record.certificate[_ledger.PROMISED]
-                if ordered:
-                    played.append(p.quantile(wanted))
-                    round_log[t, _ledger.TOLD_MEAN], round_log[t, _ledger.TOLD_SD] = p.to_normal()
-                else:
-                    played.append(p.probability() if isinstance(self.space, Binary) else p.mass)
-                engine.update(record, y)
-                round_log[t, _ledger.TOLD_MISCALIBRATION] = engine.ledger.miscalibration
-        except BaseException:
-            self._roll_back(before, sizes)
-            raise
-        if isinstance(self.space, Binary):
-            return np.array(played), round_log
-        width = len(wanted) if ordered else self.space.cells
-        return np.array(played).reshape(len(values), width), round_log
-
-    def _roll_back(self, before: dict[str, Array], sizes: Sequence[int] | None) -> None:
-        """As things were; no function of the user's is called for it."""
-        for name, array in self._engine.arrays().items():
-            if name in before:
-                array[...] = before[name]
-        if sizes is None and hasattr(self._engine, "forget_sizes"):
-            self._engine.forget_sizes()
-
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.space}, {self.guarantee})"
 
@@ -457,30 +362,20 @@ class Forecaster:
         return recalibrator_html(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        # an engine is made anew from its terms and takes over the arrays: its parts are closures
-        state = {name: value for name, value in self.__dict__.items() if name not in ("_engine", "_waiting")}
-        records = [
-            (
-                id,
-                w.issued,
-                {name: a.copy() for name, a in w.record.arrays().items()},
-                getattr(w.record, "features", None),
-            )
-            for id, w in self._waiting.items()
-        ]
-        arrays = {name: array.copy() for name, array in self._engine.arrays().items()}
-        return {**state, "_engine": (arrays, getattr(self._engine, "sizes", None)), "_waiting": records}
+        # an engine is made anew from its payoff and takes over the arrays: its parts are closures
+        state = {name: value for name, value in self.__dict__.items() if name != "rounds"}
+        header, arrays = self.rounds.to_plain()
+        memory = {name: array.copy() for name, array in self.engine.arrays().items()}
+        copies = {name: array.copy() for name, array in arrays.items()}
+        return {**state, "rounds": (header, copies, memory, getattr(self.engine, "sizes", None))}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         rest = dict(state)
-        (arrays, sizes), records = rest.pop("_engine"), rest.pop("_waiting")
+        header, arrays, memory, sizes = rest.pop("rounds")
         self.__dict__.update(rest)
         self._bind(self._experts, sizes)
-        self._engine.restore(arrays)
-        self._waiting = {
-            id: Waiting(self._engine.restored_record(record, features), issued)
-            for id, issued, record, features in records
-        }
+        self.engine.restore(memory)
+        self.rounds.from_plain(header, arrays)
 
     # --- state
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -50,7 +50,7 @@ class Recalibrator:
         outside: str = "raise",
         max_pending: int = 1000,
     ) -> None:
-        self._game = Forecaster(
+        self.game = Forecaster(  # the game that is played
             space,
             payoff,
             oracle=Committee() if oracle is None else oracle,
@@ -62,17 +62,17 @@ class Recalibrator:
     @property
     def space(self) -> Space:
         """Where the outcomes lie."""
-        return self._game.space
+        return self.game.space
 
     @property
     def payoff(self) -> Payoff:
         """What is kept calibrated."""
-        return self._game.payoff
+        return self.game.payoff
 
     @property
     def oracle(self) -> Oracle:
         """How it is played."""
-        return self._game.oracle
+        return self.game.oracle
 
     def predict(
         self,
@@ -94,25 +94,25 @@ class Recalibrator:
         """
         if forecast is None and experts is None:
             raise TypeError("expected a forecast, got None (a game without an expert is a Forecaster)")
-        return self._game.predict(forecast, experts=experts, x=x, id=id)
+        return self.game.predict(forecast, experts=experts, x=x, id=id)
 
     def update(self, y: Any, *, id: Hashable = None) -> None:
         """Book the outcome of the unnamed round, or of a named one."""
-        self._game.update(y, id=id)
+        self.game.update(y, id=id)
 
     def drop(self, id: Hashable = None) -> None:
         """Forget a round whose outcome will never come."""
-        self._game.drop(id)
+        self.game.drop(id)
 
     @property
     def pending(self) -> tuple[Hashable, ...]:
         """Ids of the rounds that wait, the oldest first; None is the unnamed one."""
-        return self._game.pending
+        return self.game.pending
 
     @property
     def guarantee(self) -> Guarantee:
         """What was promised and what was kept, so far."""
-        return self._game.guarantee
+        return self.game.guarantee
 
     def run(
         self,
@@ -135,7 +135,7 @@ class Recalibrator:
         >>> recal.run([[0.4, 0.5, 0.6], [0.3, 0.5, 0.7]], [0.45, 0.7], levels=[0.1, 0.5, 0.9], at=[0.05, 0.95]).shape
         (2, 2)
         """
-        return self._game.run(forecasts, outcomes, experts=experts, x=x, levels=levels, at=at)
+        return self.game.run(forecasts, outcomes, experts=experts, x=x, levels=levels, at=at)
 
     def play(
         self,
@@ -148,7 +148,7 @@ class Recalibrator:
         at: ArrayLike | None = None,
     ) -> Played:
         """As `run`, but also says mean, spread and certificate of each round: see `Played`."""
-        return self._game.play(forecasts, outcomes, experts=experts, x=x, levels=levels, at=at)
+        return self.game.play(forecasts, outcomes, experts=experts, x=x, levels=levels, at=at)
 
     def replay(self, history: Iterable[tuple[object, Any]]) -> None:
         """Warm up from past (forecast, outcome) pairs, as if they had come one by one; `run` also takes features.
@@ -163,11 +163,11 @@ class Recalibrator:
         for pair in pairs:
             if not (isinstance(pair, (tuple, list)) and len(pair) == 2):
                 raise TypeError(f"expected (forecast, outcome) pairs, got {pair!r}")
-        self._game.run([forecast for forecast, _ in pairs], [y for _, y in pairs], at=[0.5])
+        self.game.run([forecast for forecast, _ in pairs], [y for _, y in pairs], at=[0.5])
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a file, without pickle; a crash leaves the old file or the new one, never a part."""
-        write_state(self._game, path, "Recalibrator")
+        write_state(self.game, path, "Recalibrator")
 
     @classmethod
     def load(
@@ -189,7 +189,7 @@ class Recalibrator:
     def _of(cls, game: Forecaster) -> Recalibrator:
         """Around a game that is there."""
         self = cls.__new__(cls)
-        self._game = game
+        self.game = game
         return self
 
     def __repr__(self) -> str:

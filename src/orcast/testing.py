@@ -168,9 +168,9 @@ def check_guarantee(
     for t in range(rounds):
         expert = some_expert(space, rng) if experts is None else experts(t)
         game.predict(expert, x=_features(x, rng))
-        certificate = game._waiting[None].record.certificate.copy()
+        certificate = game.rounds.pending[None].record.certificate.copy()
         y, square = worst_outcome(game, rng=rng)
-        ledger: Ledger = game._engine.ledger
+        ledger: Ledger = game.engine.ledger
         if square > certificate[WORST] * (1.0 + ROUNDING) + ROUNDING:
             raise PayoffError(
                 f"expected no outcome worse than certified ({certificate[WORST]:.6g}), "
@@ -387,7 +387,7 @@ def candidates(game: Forecaster, id: Any = None, points: int = 3) -> list[Any]:
     if not isinstance(space, OrderedSpace):
         assert isinstance(space, FiniteSpace)
         return [space.outcome(space.value(k)) for k in range(space.cells)]
-    p: Forecast = game._engine.forecast(game._waiting[id].record)
+    p: Forecast = game.engine.forecast(game.rounds.pending[id].record)
     left, right = p.left.copy(), p.right.copy()
     if np.isinf(left[0]):
         left[0] = right[0] - (right[-2] - left[1])
@@ -411,8 +411,8 @@ def worst_outcome(
     >>> y, square <= p.certificate.worst_next
     (0, True)
     """
-    engine = game._engine
-    record = game._waiting[id].record
+    engine = game.engine
+    record = game.rounds.pending[id].record
     context = engine.context_of(record)
     ledger = engine.ledger
     best, at = -np.inf, None

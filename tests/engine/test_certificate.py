@@ -167,7 +167,7 @@ def test_a_round_may_use_the_slack_that_is_left_and_no_more() -> None:
     assert book.certify(ONES, linear=3.0, bound=1.0, reserved=0.1)[ledger.HOLDS] == 0.0
     certificate = book.certify(ONES, linear=2.5, bound=1.0)
     # an upper bound on the square after the worst outcome: what is carried plus the linear claim
-    assert ledger.certificate(certificate) == oc.Certificate(
+    assert ledger.certificate_of(certificate) == oc.Certificate(
         True, worst_next=2.5, allowed=3.0, bound=1.0, promised=3.0**0.5
     )
     assert certificate[ledger.OVERDRAFT] == pytest.approx(1.5)
@@ -266,7 +266,7 @@ def test_a_layout_says_where_things_are() -> None:
 
 
 def overdrafts(game: oc.Recalibrator) -> float:
-    return sum(float(w.record.certificate[ledger.OVERDRAFT]) for w in game._game._waiting.values())
+    return sum(float(w.record.certificate[ledger.OVERDRAFT]) for w in game.game.rounds.pending.values())
 
 
 def test_waiting_rounds_reserve_their_slack_and_give_it_back() -> None:
@@ -278,15 +278,15 @@ def test_waiting_rounds_reserve_their_slack_and_give_it_back() -> None:
     seen = 0.0
     for t in range(12):
         game.predict(oc.Normal(0.5, 0.2), id=t)
-        assert game._game._reserved == pytest.approx(overdrafts(game))
-        seen = max(seen, game._game._reserved)
+        assert game.game.rounds.reserved == pytest.approx(overdrafts(game))
+        seen = max(seen, game.game.rounds.reserved)
     assert seen > 0.0
     game.drop(3)
     game.update(0.9, id=7)
-    assert game._game._reserved == pytest.approx(overdrafts(game))
+    assert game.game.rounds.reserved == pytest.approx(overdrafts(game))
     for t in game.pending:
         game.drop(t)
-    assert game._game._reserved == 0.0
+    assert game.game.rounds.reserved == 0.0
 
 
 def test_what_is_reserved_is_not_promised_twice() -> None:

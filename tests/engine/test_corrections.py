@@ -127,10 +127,10 @@ def test_the_slack_rule_lets_half_space_values_be_positive_and_still_keeps_the_b
     game = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration())
     positive = 0
     for t in range(300):
-        before = game._engine.ledger.total.copy()
+        before = game.engine.ledger.total.copy()
         game.predict(oc.Normal(0.5, 0.05))
         game.update(float(np.clip(0.5 + 0.1 * rng.standard_normal(), 0.0, 1.0)))
-        step = game._engine.ledger.total - before
+        step = game.engine.ledger.total - before
         positive += float(before @ step) > 0.0
         assert game.guarantee.miscalibration <= game.guarantee.promised
         assert game.guarantee.rounds == t + 1

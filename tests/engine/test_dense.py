@@ -71,17 +71,17 @@ SLOW: dict[str, Payoff] = {
 @pytest.mark.parametrize("space", [SPACE, LINE, oc.HalfLine(-1)], ids=str)
 def test_the_compiled_engine_is_the_one_taken(name: str, space: Any) -> None:
     for game in (oc.Recalibrator(space, FAST[name])._game, oc.Forecaster(space, FAST[name])):
-        assert type(game._engine) is OrderedEngine
+        assert type(game.engine) is OrderedEngine
 
 
 @pytest.mark.parametrize("name", SLOW)
 def test_the_dense_engine_plays_the_rest(name: str) -> None:
-    assert type(oc.Recalibrator(SPACE, SLOW[name])._game._engine) is DenseEngine
+    assert type(oc.Recalibrator(SPACE, SLOW[name])._game.engine) is DenseEngine
 
 
 @pytest.mark.parametrize("space", [oc.Labels(["a", "b", "c"]), oc.Circle(24), oc.Box([(0, 1), (0, 1)])], ids=str)
 def test_so_it_does_on_finite_spaces(space: Any) -> None:
-    assert type(oc.Recalibrator(space)._game._engine) is DenseEngine
+    assert type(oc.Recalibrator(space)._game.engine) is DenseEngine
 
 
 # --- the fast path against its slow twin ---
@@ -174,11 +174,11 @@ def test_a_whole_game_is_about_the_same(name: str) -> None:
     """Alike but for when an equation is called solved."""
     fast = oc.Forecaster(SPACE, FAST[name])
     slow = oc.Forecaster(SPACE, FAST[name])
-    slow._engine = dense_engine(oc.Equilibrium(), BoundPayoff(SPACE, FAST[name], ("expert",), None))  # type: ignore[arg-type]
-    slow._engine.prior.engine.rules = slow._engine.prior.engine.rules._replace(
-        learners=fast._engine.rules.learners, members=fast._engine.rules.members
+    slow.engine = dense_engine(oc.Equilibrium(), BoundPayoff(SPACE, FAST[name], ("expert",), None))  # type: ignore[arg-type]
+    slow.engine.prior.engine.rules = slow.engine.prior.engine.rules._replace(
+        learners=fast.engine.rules.learners, members=fast.engine.rules.members
     )
-    slow._engine.prior.engine._start()
+    slow.engine.prior.engine._start()
     rng = np.random.default_rng(0)
     usual = oc.Equilibrium().temperature
     compared = 0
@@ -186,7 +186,10 @@ def test_a_whole_game_is_about_the_same(name: str) -> None:
         x = {"hour": t % 3, "wind": rng.random()}
         expert = oc.Normal(3 + 2 * np.sin(t), 1.0)
         p, q = fast.predict(expert, x=x), slow.predict(expert, x=x)
-        lowered = fast._waiting[None].record.round.info[records.TEMPERATURE], slow._waiting[None].record.temperature
+        lowered = (
+            fast.rounds.pending[None].record.round.info[records.TEMPERATURE],
+            slow.rounds.pending[None].record.temperature,
+        )
         if lowered != (usual, usual):
             break  # from here on they may go different ways
         compared += 1
@@ -233,12 +236,12 @@ def test_the_residual_is_small_at_the_usual_temperature(space: Any) -> None:
     """What a game plays is the equilibrium of what it owes, unless the certificate asked for another."""
     payoff = oc.LabelCalibration() if isinstance(space, oc.Labels) else oc.DistributionCalibration(4)
     game = oc.Forecaster(space, payoff)
-    engine, rng = game._engine, np.random.default_rng(0)
+    engine, rng = game.engine, np.random.default_rng(0)
     truth = random_masses(space.cells, rng)
     errors = []
     for _ in range(120):
         game.predict(random_masses(space.cells, rng))
-        record = game._waiting[None].record
+        record = game.rounds.pending[None].record
         if record.temperature == engine.solver.temperature:
             (cell_payoff,) = record.cell_payoffs
             s = engine.ledger.layout.scale[0] * engine.ledger.total / record.temperature

@@ -68,8 +68,8 @@ def test_the_pieces_add_up_to_what_was_played(name: str) -> None:
     gaps: list[float] = []
     for t in range(40):
         p = game.predict(expert_on(space, rng), x={"hour": t % 2, "wind": rng.random()})
-        record = game._waiting[None].record
-        engine: Any = game._engine
+        record = game.rounds.pending[None].record
+        engine: Any = game.engine
         temperature = record.temperature if hasattr(record, "temperature") else record.round.info[records.TEMPERATURE]
         pieces = list(engine._pieces(record, engine.ledger.total.copy()))
         if t and temperature == 3.0 and not any(piece.part == "regret" and piece.tilt.any() for piece in pieces):
@@ -87,11 +87,11 @@ def test_the_pieces_add_up_to_what_was_played(name: str) -> None:
 def test_the_pull_of_regret_is_among_the_pieces() -> None:
     """What is owed, times the unit of the round, times the mean gap of the scores in each cell."""
     game = oc.Forecaster(SPACE, oc.MomentMatching(1) + oc.NoRegret(oc.CRPS()), oracle=oc.Equilibrium(temperature=2.0))
-    engine: Any = game._engine
+    engine: Any = game.engine
     engine.ledger.total[:] = -3.0, 5.0
     engine.ledger.account[ledger.BUDGET] = 1e6
     p = game.predict(oc.Normal(0.4, 0.1))
-    record = game._waiting[None].record
+    record = game.rounds.pending[None].record
     pieces = {piece.part: piece.tilt for piece in engine._pieces(record, engine.ledger.total.copy())}
     assert set(pieces) == {"moment", "regret"}
     expert = oc.Forecast(p.left, p.right, record.round.rivals[0, : p.mass.size])
@@ -226,9 +226,9 @@ def test_explaining_changes_nothing() -> None:
     game.predict(oc.Normal(0.5, 0.1))
     game.update(0.9)
     p = game.predict(oc.Normal(0.5, 0.1))
-    before = {name: array.tobytes() for name, array in inner(game)._engine.arrays().items()}
+    before = {name: array.tobytes() for name, array in inner(game).engine.arrays().items()}
     p.explain()
-    assert {name: array.tobytes() for name, array in inner(game)._engine.arrays().items()} == before
+    assert {name: array.tobytes() for name, array in inner(game).engine.arrays().items()} == before
 
 
 def test_a_first_forecast_has_nothing_to_explain() -> None:
@@ -249,6 +249,6 @@ def test_late_rounds_are_explained_with_the_temperature_they_had() -> None:
         game.predict(oc.Normal(0.5, 0.05))
         game.update(0.7)
     told = [game.predict(oc.Normal(0.5, 0.05), id=t).explain() for t in range(8)]
-    assert isinstance(inner(game)._engine, OrderedEngine)
+    assert isinstance(inner(game).engine, OrderedEngine)
     strength = [next(r.strength for r in each if r.part == "quantile") for each in told]
     assert strength[-1] < strength[0]

@@ -125,10 +125,10 @@ def test_a_nature_that_keeps_to_the_middle() -> None:
     """She is harder than the greedy one, because the moments and quantiles that she owes pull against each other."""
     rng = np.random.default_rng(0)
     game = oc.Forecaster(oc.Interval(0, 100), oracle=oc.Committee())
-    engine: Any = game._engine
+    engine: Any = game.engine
     for _ in range(150):
         game.predict(oc.Normal(100 * rng.random(), 100 * 10 ** rng.uniform(-3, -0.5)))
-        record = game._waiting[None].record
+        record = game.rounds.pending[None].record
         total = engine.ledger.total.copy()
 
         def after(y: float, record: Any = record, total: Any = total) -> float:

@@ -237,7 +237,7 @@ def test_late_outcomes_meet_the_forecast_that_was_issued(monkeypatch: pytest.Mon
 def test_late_outcomes_are_played_as_the_core_plays_them(late: int, monkeypatch: pytest.MonkeyPatch) -> None:
     stream = hours(150)
     model = RiverRegressor(linear(), 0, 100)
-    engine, reserved = type(model._desk.game._engine), []
+    engine, reserved = type(model._desk.game.engine), []
     update = engine.update
 
     def watched(self: Any, page: Any, y: float, *, reserved: float = 0.0, log: list[float] = reserved) -> None:

@@ -239,19 +239,19 @@ def outcomes_of(game: oc.Forecaster, p: Any) -> list[Any]:
 
 def products(game: oc.Forecaster, p: Any) -> tuple[list[Any], Vector, Vector]:
     """<S_+, payoff> of every outcome as it would be booked, and the squared norms of the payoffs."""
-    record = game._waiting[None].record
-    ledger = game._engine.ledger
+    record = game.rounds.pending[None].record
+    ledger = game.engine.ledger
     scale = np.repeat(ledger.layout.scale, ledger.layout.parts[:, SIZE])
     ys = outcomes_of(game, p)
-    payoffs = np.array([scale * game._engine.payoff(record, y) for y in ys])
+    payoffs = np.array([scale * game.engine.payoff(record, y) for y in ys])
     return ys, payoffs @ ledger.total, np.einsum("ij,ij->i", payoffs, payoffs)
 
 
 def check_said(game: oc.Forecaster, p: Any) -> tuple[list[Any], Vector, Vector]:
     """No outcome has a larger product than said, and on finite spaces that is next to nothing."""
     ys, values, squares = products(game, p)
-    rounds = max(game._engine.ledger.rounds, 1)
-    size = float(np.abs(game._engine.ledger.total).sum())
+    rounds = max(game.engine.ledger.rounds, 1)
+    size = float(np.abs(game.engine.ledger.total).sum())
     said = p.certificate
     assert values.max() <= rounds * (said.half_space + said.approximation) + 1e-9 * (1.0 + size)
     assert rounds * said.half_space <= 20.0 * APART * size + 1e-12
@@ -265,7 +265,7 @@ def test_no_outcome_beats_random_ledgers(name: str) -> None:
     space, payoff = PAYOFFS[name]
     rng = np.random.default_rng(0)
     game = oc.Forecaster(space, payoff, oracle=DecisionGame())
-    ledger = game._engine.ledger
+    ledger = game.engine.ledger
     for i in range(1000 if name == "swap" else 40 if space is LETTERS else 12):
         ledger.total[:] = rng.normal(size=ledger.total.size) * 10.0 ** rng.uniform(-5, 5)
         match i % 6:
@@ -360,7 +360,7 @@ def test_what_is_said_is_measured_even_then(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(decision, "winning", lambda prices, prior: prior)
     space, payoff = PAYOFFS["swap"]
     game = oc.Forecaster(space, payoff, oracle=DecisionGame())
-    game._engine.ledger.total[:] = 0.5 * np.random.default_rng(0).normal(size=16)
+    game.engine.ledger.total[:] = 0.5 * np.random.default_rng(0).normal(size=16)
     p = game.predict()
     _, values, _ = products(game, p)
     assert p.certificate.half_space == pytest.approx(float(values.max()))

@@ -248,7 +248,7 @@ def played(engine: DenseEngine, record: Any) -> tuple[LevelCellPayoff, Vector, f
 def test_without_debts_it_is_the_expert_who_speaks() -> None:
     game = oc.Forecaster(SPACES["interval"], LevelCalibration(0.9), oracle=oc.ConformalLevel(0.9))
     p = game.predict(oc.Normal(4, 1))
-    record = game._waiting[None].record
+    record = game.rounds.pending[None].record
     assert p.mass == pytest.approx(record.cell_payoffs[0].expert, abs=1e-5)
     assert p.quantile(0.9) == pytest.approx(4 + 1.2816, abs=0.1)
 

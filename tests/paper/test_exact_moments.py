@@ -185,8 +185,8 @@ def some_normal(rng: np.random.Generator) -> Any:
 
 def worst_value(game: oc.Forecaster, owed: Vector) -> tuple[float, float]:
     """The largest <S, payoff> over all outcomes, from what would be booked, and the stated tolerance."""
-    engine: Any = game._engine
-    record = game._waiting[None].record
+    engine: Any = game.engine
+    record = game.rounds.pending[None].record
     cell_payoff = record.cell_payoffs[0]
     p = engine.prior.played(record.round)
     f = cell_payoff.mean(p)
@@ -208,7 +208,7 @@ def worst_value(game: oc.Forecaster, owed: Vector) -> tuple[float, float]:
 def test_no_outcome_beats_random_ledgers(grid: int) -> None:
     rng = np.random.default_rng(grid)
     game = game_of(grid)
-    ledger = game._engine.ledger
+    ledger = game.engine.ledger
     for owed in ledgers(len(moment_mesh(grid).points), 2, rng, 1000 if grid == 8 else 200):
         ledger.total[:] = owed.ravel()
         certificate = game.predict(some_normal(rng)).certificate
@@ -223,7 +223,7 @@ def test_no_outcome_beats_grown_ledgers(grid: int) -> None:
     """Nature sees each forecast and takes the outcome with the largest inner product, or with the largest norm."""
     rng = np.random.default_rng(grid)
     game = game_of(grid)
-    ledger = game._engine.ledger
+    ledger = game.engine.ledger
     for t in range(200):
         p = game.predict(some_normal(rng) if t % 3 else None)
         owed = ledger.total.reshape(-1, 2).copy()
@@ -231,7 +231,7 @@ def test_no_outcome_beats_grown_ledgers(grid: int) -> None:
         assert worst <= tolerance
         assert p.certificate.holds
         ys = np.append(np.linspace(-2, 10, 41), np.asarray(p.left))
-        payoffs = [game._engine.payoff(game._waiting[None].record, y) for y in ys]
+        payoffs = [game.engine.payoff(game.rounds.pending[None].record, y) for y in ys]
         hurts = [2.0 * ledger.total @ d + (t % 2) * (d @ d) for d in payoffs]
         game.update(ys[int(np.argmax(hurts))])
     assert game.guarantee.held == 1.0
@@ -258,7 +258,7 @@ def test_groups_share_the_triangulation() -> None:
     payoff = MomentCalibration(4) + MomentCalibration(4, context=oc.by("hour", values=range(2)))
     game = oc.Forecaster(SPACE, payoff, oracle=MomentHull())
     rng = np.random.default_rng(0)
-    game._engine.ledger.total[:] = rng.normal(size=game._engine.ledger.total.size)
+    game.engine.ledger.total[:] = rng.normal(size=game.engine.ledger.total.size)
     for hour in (0, 1):
         p = game.predict(oc.Normal(3, 2), x={"hour": hour})
         assert p.certificate.half_space <= ROUNDING
@@ -274,8 +274,8 @@ def test_forecasts_have_the_moments_asked_for(grid: int, mean: float, share: flo
     """Corners and edges of the polygon included: there the masses are atoms."""
     game = game_of(grid)
     game.predict(oc.Normal(middle, 1.0))
-    engine: Any = game._engine
-    record = game._waiting[None].record
+    engine: Any = game.engine
+    record = game.rounds.pending[None].record
     solver: HullSolver = engine.solver
     lowest, _ = moment_mesh(grid).chord(mean)
     f = np.array([mean, lowest + share * (mean - lowest)])
@@ -289,8 +289,8 @@ def test_forecasts_have_the_moments_asked_for(grid: int, mean: float, share: flo
 def test_the_forecast_is_the_expert_tilted_by_a_parabola() -> None:
     game = game_of()
     game.predict(oc.Normal(4.0, 1.0))
-    engine: Any = game._engine
-    record = game._waiting[None].record
+    engine: Any = game.engine
+    record = game.rounds.pending[None].record
     x = engine.prior.played(record.round) + 1e-6
     x /= x.sum()
     witness = record.cell_payoffs[0].witness.mean
@@ -319,7 +319,7 @@ def test_without_debts_the_expert_is_played_as_it_is() -> None:
 def test_in_expectation_the_draw_costs_no_more_than_a_triangle_is_wide() -> None:
     rng = np.random.default_rng(0)
     game = game_of(8, randomised=True)
-    engine: Any = game._engine
+    engine: Any = game.engine
     faces, mesh = moment_faces(8), moment_mesh(8)
     ledger = engine.ledger
     ts = np.linspace(0.0, 1.0, 257)
@@ -329,7 +329,7 @@ def test_in_expectation_the_draw_costs_no_more_than_a_triangle_is_wide() -> None
     for owed in ledgers(len(mesh.points), 2, rng, 100):
         ledger.total[:] = owed.ravel()
         p = game.predict(oc.Normal(4.0, 1.0))
-        record = game._waiting[None].record
+        record = game.rounds.pending[None].record
         cell_payoff = record.cell_payoffs[0]
         _, prior = engine.prior.open(row[None, :], 0.0)
         f = cell_payoff.mean(prior)
@@ -369,7 +369,7 @@ def test_draws_come_as_often_as_their_weights_say_and_again_for_the_same_seed() 
     masses = []
     for seed in (0, 0, 1, 2, 3):
         game = game_of(8, randomised=True, seed=seed)
-        game._engine.ledger.total[:] = owed.ravel()
+        game.engine.ledger.total[:] = owed.ravel()
         masses.append(tuple(game.predict(oc.Normal(4.0, 1.0)).mass))
     assert masses[0] == masses[1]
     assert len(set(masses)) > 1
@@ -402,7 +402,7 @@ def test_the_fixed_point_of_the_paper_need_not_exist() -> None:
         local = mesh.locate(np.array([mean, mean**2 + rng.random() * (mean - mean**2)]))
         assert np.linalg.norm(local.weights @ owed[local.corners]) == pytest.approx(1.0)
     game = game_of()
-    game._engine.ledger.total[:] = owed.ravel()
+    game.engine.ledger.total[:] = owed.ravel()
     p = game.predict(oc.Normal(4.0, 1.0))
     assert p.mean() == pytest.approx(SPACE.low)
     assert worst_value(game, owed)[0] <= ROUNDING

@@ -146,8 +146,8 @@ def ledgers(vertices: int, labels: int, rng: np.random.Generator, count: int) ->
 
 def worst_value(game: oc.Forecaster, owed: Vector) -> float:
     """The largest <S, payoff> over all labels, from what would be booked."""
-    record = game._waiting[None].record
-    return max(float(owed.ravel() @ game._engine.payoff(record, k)) for k in range(game.space.cells))  # type: ignore[attr-defined]
+    record = game.rounds.pending[None].record
+    return max(float(owed.ravel() @ game.engine.payoff(record, k)) for k in range(game.space.cells))  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(("labels", "grid", "count"), [(2, 9, 200), (3, 4, 1000), (4, 3, 200), (5, 2, 100), (6, 4, 20)])
@@ -155,7 +155,7 @@ def test_no_label_beats_random_ledgers(labels: int, grid: int, count: int) -> No
     rng = np.random.default_rng(labels)
     game = oc.Forecaster(oc.Labels(range(labels)), SimplexCalibration(grid), oracle=SimplexGrid())
     for owed in ledgers(simplex_mesh(labels, grid).size, labels, rng, count):
-        game._engine.ledger.total[:] = owed.ravel()
+        game.engine.ledger.total[:] = owed.ravel()
         certificate = game.predict(rng.dirichlet(np.ones(labels))).certificate
         worst = worst_value(game, owed)
         assert worst <= ROUNDING * np.abs(owed).max()
@@ -167,12 +167,12 @@ def test_no_label_beats_random_ledgers(labels: int, grid: int, count: int) -> No
 def test_no_label_beats_grown_ledgers(labels: int, grid: int) -> None:
     rng = np.random.default_rng(labels)
     game = oc.Forecaster(oc.Labels(range(labels)), SimplexCalibration(grid), oracle=SimplexGrid())
-    ledger = game._engine.ledger
+    ledger = game.engine.ledger
     for t in range(200):
         p = game.predict(rng.dirichlet(np.ones(labels)) if t % 3 else None)
         assert worst_value(game, ledger.total.copy()) <= ROUNDING * (1.0 + np.abs(ledger.total).max())
         assert p.certificate.holds
-        payoffs = [game._engine.payoff(game._waiting[None].record, k) for k in range(labels)]
+        payoffs = [game.engine.payoff(game.rounds.pending[None].record, k) for k in range(labels)]
         game.update(int(np.argmax([2.0 * ledger.total @ d + (t % 2) * (d @ d) for d in payoffs])))
     assert game.guarantee.held == 1.0
     assert game.guarantee.miscalibration <= game.guarantee.promised
@@ -194,7 +194,7 @@ def test_groups_share_the_triangulation() -> None:
     hour = lambda rng: {"hour": int(rng.integers(2))}  # noqa: E731
     check_guarantee(payoff, LABELS, oracle=SimplexGrid(), x=hour, rounds=40, held=1.0)
     game = oc.Forecaster(LABELS, payoff, oracle=SimplexGrid())
-    game._engine.ledger.total[:] = np.random.default_rng(0).normal(size=game._engine.ledger.total.size)
+    game.engine.ledger.total[:] = np.random.default_rng(0).normal(size=game.engine.ledger.total.size)
     assert game.predict([0.2, 0.3, 0.5], x={"hour": 1}).certificate.half_space <= ROUNDING
 
 
@@ -232,10 +232,10 @@ def test_in_expectation_the_draw_costs_no_more_than_a_simplex_is_wide() -> None:
     grid, labels = 4, 3
     faces = simplex_faces(labels, grid)
     game = oc.Forecaster(LABELS, SimplexCalibration(grid), oracle=SimplexGrid(randomised=True))
-    engine: Any = game._engine
+    engine: Any = game.engine
     costs = []
     for owed in ledgers(len(faces.points), labels, rng, 150):
-        game._engine.ledger.total[:] = owed.ravel()
+        game.engine.ledger.total[:] = owed.ravel()
         row = rng.dirichlet(np.ones(labels))
         p = game.predict(row)
         _, expert = engine.prior.open(row[None, :], 0.0)
@@ -264,7 +264,7 @@ def test_the_draw_depends_on_the_seed_and_the_round_alone() -> None:
     masses = []
     for seed in (0, 0, 1, 2, 3, 4, 5):
         game = oc.Forecaster(LABELS, SimplexCalibration(4), oracle=SimplexGrid(randomised=True, seed=seed))
-        game._engine.ledger.total[:] = owed
+        game.engine.ledger.total[:] = owed
         masses.append(tuple(game.predict([0.3, 0.3, 0.4]).mass))
         assert tuple(game.predict([0.3, 0.3, 0.4]).mass) == masses[-1]
     assert masses[0] == masses[1]
@@ -278,7 +278,7 @@ def test_the_fixed_point_of_the_paper_need_not_exist() -> None:
     """Owed (1, 0, 0) everywhere, c vanishes nowhere; the solutions are the forecasts without the first label."""
     owed = np.tile([1.0, 0.0, 0.0], (15, 1))
     game = oc.Forecaster(LABELS, SimplexCalibration(4), oracle=SimplexGrid())
-    game._engine.ledger.total[:] = owed.ravel()
+    game.engine.ledger.total[:] = owed.ravel()
     p = np.asarray(game.predict([0.2, 0.3, 0.5]).mass)
     assert p[0] == pytest.approx(0.0)
     assert worst_value(game, owed) <= ROUNDING

@@ -849,8 +849,8 @@ def test_with_a_memory_the_mean_is_the_discounted_one() -> None:
         game.predict(oc.Normal(0.2, 0.05))
         game.update(float(rng.random()))
     certificate = game.predict(oc.Normal(0.2, 0.05)).certificate
-    engine: Any = game._engine
-    record = game._waiting[None].record
+    engine: Any = game.engine
+    record = game.rounds.pending[None].record
     worst = float(reached(engine, record, everywhere_in(engine.prior.cell_grid(record.round, None))).max())
     assert 0.8 * worst - 1e-9 <= certificate.half_space <= worst + 1e-9
     assert certificate.half_space <= game.guarantee.miscalibration  # payoffs have a norm of at most one
@@ -877,7 +877,7 @@ def test_what_was_promised_is_true_whatever_it_does(name: str, number: int) -> N
         certificate = game.predict(some_expert(INTERVAL, rng)).certificate
         y, square = worst_outcome(game)
         assert square <= certificate.worst_next * (1.0 + 1e-9) + 1e-9
-        account = game._engine.ledger.account
+        account = game.engine.ledger.account
         excess = float(account[ledger.EXCESS])
         game.update(y)
         held.append(certificate.holds)
@@ -886,7 +886,7 @@ def test_what_was_promised_is_true_whatever_it_does(name: str, number: int) -> N
         guarantee = game.guarantee
         assert guarantee.miscalibration <= guarantee.promised
         assert guarantee.held == pytest.approx(np.mean(held))
-        engine: Any = game._engine
+        engine: Any = game.engine
         assert engine.ledger.square == pytest.approx(positive_square(engine.ledger.total, engine.ledger.layout.sides))
     if name == "quantile" and number != 1:
         assert grown > 0  # so few steps do not win
@@ -990,11 +990,11 @@ def test_late_outcomes_in_any_order() -> None:
         while len(waiting) > 4:
             late = waiting.pop(int(rng.integers(len(waiting))))
             y, _ = worst_outcome(game, late)
-            mass = game._engine.forecast(game._waiting[late].record).mass
+            mass = game.engine.forecast(game.rounds.pending[late].record).mass
             game.update(y, id=late)
             assert game.guarantee.miscalibration <= game.guarantee.promised
             # the next search starts at what was settled last
-            engine: Any = game._engine
+            engine: Any = game.engine
             assert np.array_equal(engine._last[1:], mass)
     game.drop(waiting[0])
     assert game.guarantee.delay > 0.0
@@ -1023,7 +1023,7 @@ def test_forgetting() -> None:
     for _ in range(30):
         game.predict(some_expert(INTERVAL, rng))
         y, square = worst_outcome(game)
-        assert square <= game._waiting[None].record.certificate[ledger.WORST] * (1.0 + 1e-9) + 1e-9
+        assert square <= game.rounds.pending[None].record.certificate[ledger.WORST] * (1.0 + 1e-9) + 1e-9
         game.update(y)
         assert game.guarantee.miscalibration <= game.guarantee.promised
 
@@ -1068,7 +1068,7 @@ def assert_alike(game: oc.Forecaster, twin: oc.Forecaster, where: str, name: str
     """They go on alike, bit for bit."""
     assert twin.pending == game.pending
     for id in game.pending:
-        mine, theirs = (each._engine.forecast(each._waiting[id].record) for each in (game, twin))
+        mine, theirs = (each.engine.forecast(each.rounds.pending[id].record) for each in (game, twin))
         assert np.array_equal(mine.mass, theirs.mass)
         assert mine.certificate == theirs.certificate
     outputs = []
@@ -1144,14 +1144,14 @@ def test_a_forecaster_takes_its_oracle_again(tmp_path: Path) -> None:
 def test_a_forecast_changes_nothing(kind: str) -> None:
     where, name, oracle = SAVED[kind]
     game = halfway(where, name, oracle)
-    before = {key: array.copy() for key, array in game._engine.arrays().items()}
+    before = {key: array.copy() for key, array in game.engine.arrays().items()}
     rng = np.random.default_rng(3)
     expert, x = some_expert(SPACES[where], rng), features_of(name, rng)
     once, twice = game.predict(expert, x=x), game.predict(expert, x=x)
     assert np.array_equal(once.mass, twice.mass)
     assert once.certificate.allowed == pytest.approx(twice.certificate.allowed)
     assert once.certificate.half_space == twice.certificate.half_space
-    after = game._engine.arrays()
+    after = game.engine.arrays()
     assert before.keys() == after.keys()
     assert all(np.array_equal(before[key], after[key]) for key in before)
 
@@ -1166,7 +1166,7 @@ def test_it_starts_where_it_is_told() -> None:
         game = oc.Forecaster(INTERVAL, oc.QuantileCalibration(), oracle=oc.Orca(cells=CELLS, start=start, steps=1))
         first = game.predict(last).mass
         game.update(3.0)
-        engine: Any = game._engine
+        engine: Any = game.engine
         engine.ledger.total[:] = 0.0
         forecasts[start] = game.predict(expert).mass
         if start == "last":
@@ -1201,7 +1201,7 @@ def searches_that_stay(smooth: bool, rounds: int = 25) -> int:
         centre = float(rng.uniform(0.2, 0.8))
         p = game.predict(oc.Normal(centre, 0.03))
         twin = copy.deepcopy(game)
-        engine: Any = twin._engine
+        engine: Any = twin.engine
         owes = bool(engine.ledger.total.any())
         engine.ledger.total[:] = 0.0
         stayed += owes and np.array_equal(p.mass, twin.predict(oc.Normal(centre, 0.03)).mass)
@@ -1248,7 +1248,7 @@ def test_jitter_is_drawn_from_the_seed() -> None:
     game = oc.Forecaster(INTERVAL, oc.MomentMatching(1), oracle=oc.Orca(cells=CELLS, jitter=0.1, start="even"))
     first = game.predict().mass
     game.update(4.0)
-    engine: Any = game._engine
+    engine: Any = game.engine
     engine.ledger.total[:] = 0.0
     assert np.abs(np.log(game.predict().mass / first)).max() > 0.01
 
@@ -1445,11 +1445,11 @@ def test_numbers_of_numpy_can_be_saved(oracle: oc.Orca, tmp_path: Path) -> None:
 
 def test_a_refused_component_changes_nothing() -> None:
     game = oc.Forecaster(UNIT, oracle=oc.Orca(adversary=oc.MonteCarlo(("a",))))
-    before = {name: array.copy() for name, array in game._engine.arrays().items()}
+    before = {name: array.copy() for name, array in game.engine.arrays().items()}
     with pytest.raises(TypeError, match=SENTENCE):
         game.predict()
     assert game.pending == ()
-    assert all(np.array_equal(before[name], a) for name, a in game._engine.arrays().items())
+    assert all(np.array_equal(before[name], a) for name, a in game.engine.arrays().items())
 
 
 def test_an_oracle_does_not_change() -> None:

@@ -55,7 +55,7 @@ def test_a_payoff_is_compiled_saved_and_kept_small(record: Any, tmp_path: Path) 
         return oc.Forecaster(SMALL, oc.QuantileCalibration([0.5]) + record.Excess(400))
 
     recal = game()
-    assert isinstance(recal._engine, OrderedEngine)
+    assert isinstance(recal.engine, OrderedEngine)
     for _ in range(80):
         recal.predict(oc.Normal(380, 30))
         recal.update(worst_outcome(recal)[0])

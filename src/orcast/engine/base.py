@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.ledger import Guarantee, Ledger
+from orcast.spaces import Space
 
 Array = NDArray[np.float64]
 
@@ -17,13 +18,24 @@ LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE = 1e-6, 1e12
 
 
 class Engine(Protocol):
-    """A ledger and its learners, which play rounds; a page is what a round must remember until its outcome comes."""
+    """A ledger and its learners, which play rounds; a record is what a round must remember until its outcome comes."""
 
     bound_payoff: BoundPayoff
 
     @property
+    def space(self) -> Space:
+        """Where the outcomes lie."""
+        ...
+
+    @property
     def runs(self) -> bool:
         """Whether whole histories can be played in one compiled loop."""
+        ...
+
+    def run(
+        self, experts: Array, features: Sequence[Any] | None, outcomes: Array, levels: Array
+    ) -> tuple[Array, Array]:
+        """Play a whole history, if it `runs`: what was played, and the log of each round."""
         ...
 
     @property

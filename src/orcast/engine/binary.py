@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -149,7 +149,9 @@ class BinaryEngine:
         """Whether whole histories can be played in one compiled loop."""
         return not self.bound_payoff.needs_last and not self.bound_payoff.needs_expert
 
-    def run(self, experts: Array, features: list[Any] | None, outcomes: Array, levels: Array) -> tuple[Array, Array]:
+    def run(
+        self, experts: Array, features: Sequence[Any] | None, outcomes: Array, levels: Array
+    ) -> tuple[Array, Array]:
         """Many rounds in one compiled loop: the probabilities played, and what is told of each (see the ledger)."""
         played, round_log = np.empty(len(outcomes)), np.empty((len(outcomes), _ledger.ROUND_LOG_SIZE))
         contexts = np.ones((len(outcomes), self._blank.size - self._first))

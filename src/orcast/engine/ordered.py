@@ -7,7 +7,7 @@ contexts that do not depend on the forecast.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -373,7 +373,9 @@ class OrderedEngine:
             and not (self.bound_payoff.needs_expert and self.rules.experts > 1)
         )
 
-    def run(self, experts: Array, features: list[Any] | None, outcomes: Array, levels: Array) -> tuple[Array, Array]:
+    def run(
+        self, experts: Array, features: Sequence[Any] | None, outcomes: Array, levels: Array
+    ) -> tuple[Array, Array]:
         """Many rounds in one compiled loop: the quantiles played, and what is told of each (see the ledger)."""
         quantiles = np.empty((outcomes.size, levels.size))
         round_log = np.empty((outcomes.size, _ledger.ROUND_LOG_SIZE))

@@ -102,7 +102,7 @@ def issue_together(game: Forecaster, forecasts: Sequence[object], features: Sequ
     the slack, and many do not make one another absurd; what late outcomes cost is added to the promise when they are
     booked.
     """
-    engine, pending = game._engine, max(float(len(forecasts) - 1), game._usual_lag or 0.0)
+    engine, pending = game.engine, max(float(len(forecasts) - 1), game.rounds.usual_lag or 0.0)
     rows = [expert_row(forecast, game.space)[0][None, :] for forecast in forecasts]
     xs = [None] * len(rows) if features is None else [plain_features(x) for x in features]
     return (engine.predict(row, x, pending=pending) for row, x in zip(rows, xs, strict=True))
@@ -111,9 +111,7 @@ def issue_together(game: Forecaster, forecasts: Sequence[object], features: Sequ
 def book_together(game: Forecaster, rounds: Sequence[Any], outcomes: Sequence[Any]) -> None:
     """Their outcomes, in the same order, each of them canonical."""
     for page, outcome in zip(rounds, outcomes, strict=True):
-        game._engine.update(page, outcome)
-        game._issued += 1
-        game._learn_lag(float(len(rounds) - 1))
+        game.rounds.settle_unkept(page, outcome, lag=float(len(rounds) - 1))
 
 
 class FeatureReader:
@@ -121,7 +119,7 @@ class FeatureReader:
 
     >>> import orcast as oc
     >>> hours = oc.QuantileCalibration(context=oc.by("hour", values=range(24)))
-    >>> Features(hours).of({"hour": 3, "site": object()}), Features(None).of({"hour": 3})
+    >>> FeatureReader(hours).of({"hour": 3, "site": object()}), FeatureReader(None).of({"hour": 3})
     ({'hour': 3}, None)
     """
 

@@ -529,18 +529,18 @@ def _tags_like(tags: Any, base: Any) -> Any:
 
 def _issued(recal: Recalibrator, forecasts: list[Any], features: list[Any] | None) -> Iterator[Any]:
     """Calibrated forecasts, which nothing waits for."""
-    game = recal._game
-    return (game._engine.forecast(page) for page in issue_together(game, forecasts, features))
+    game = recal.game
+    return (game.engine.forecast(page) for page in issue_together(game, forecasts, features))
 
 
 def _never_late(recal: Recalibrator) -> bool:
     """Whether each outcome was known before the next forecast, so that rounds can be played in one compiled loop."""
-    return not recal._game._usual_lag
+    return not recal.game.rounds.usual_lag
 
 
 def _play(recal: Recalibrator, forecasts: list[Any], features: list[Any] | None, outcomes: list[Any]) -> None:
     """Score the same forecasts."""
-    book_together(recal._game, list(issue_together(recal._game, forecasts, features)), outcomes)
+    book_together(recal.game, list(issue_together(recal.game, forecasts, features)), outcomes)
 
 
 def _features(payoff: Payoff | None, X: Any) -> list[Any] | None:

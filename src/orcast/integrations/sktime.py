@@ -77,11 +77,13 @@ class _HorizonGame:
 
     def peek(self, told: Any, x: Any) -> Forecast:
         """The forecast that :meth:`issue` would issue; nothing waits for it."""
-        game = self.recalibrator._game
+        game = self.recalibrator.game
         row, _ = expert_row(told, self.space)
         features = None if x is None else plain_features(x)
-        page = game._engine.predict(row[None, :], features, pending=game._outstanding(), reserved=game._reserved)
-        forecast: Forecast = game._engine.forecast(page)
+        page = game.engine.predict(
+            row[None, :], features, pending=game.rounds.outstanding, reserved=game.rounds.reserved
+        )
+        forecast: Forecast = game.engine.forecast(page)
         return forecast
 
     def issue(self, about: int, told: Any, x: Any) -> None:
@@ -92,7 +94,7 @@ class _HorizonGame:
     def take_back(self, about: int) -> None:
         """As if it had not been issued."""
         self.recalibrator.drop(about)
-        self.recalibrator._game._issued -= 1
+        self.recalibrator.game.rounds.issued -= 1
         del self.points[about]
 
     def settle(self, outcomes: Mapping[int, float], upto: int) -> None:

@@ -19,11 +19,12 @@ from orcast.adapters import LARGEST, REACH
 from orcast.engine.kernels import events as event_kernels
 from orcast.engine.kernels.events import COUNTERS_SIZE, DROP, ERRORS, ISSUED, LAG, PREDICT, RESERVED, SETTLE
 from orcast.engine.ordered import OrderedEngine, OrderedRecord
-from orcast.game import ALONE, Forecaster, Waiting
+from orcast.game import ALONE, Forecaster
 from orcast.panel.experts import ForecastShape, normal_rows
 from orcast.payoffs import Payoff
 from orcast.payoffs.base import UNKNOWN
 from orcast.recalibrator import Recalibrator
+from orcast.rounds import PendingRound
 from orcast.spaces import OrderedSpace, Space
 
 Array = NDArray[np.float64]
@@ -71,7 +72,7 @@ class Runner:
 
     def __init__(self, shape: ForecastShape, space: Space, payoff: Payoff | None) -> None:
         self.shape, self.space = shape, space
-        self.game: Forecaster = Recalibrator(space, payoff, max_pending=2**31)._game
+        self.game: Forecaster = Recalibrator(space, payoff, max_pending=2**31).game
         # quantiles that cross have been sorted, and spoken of, before they come here
         self.game._said_crossed = True
         self.grows = UNKNOWN in [part.size for part in self.engine.bound_payoff.parts]
@@ -80,7 +81,7 @@ class Runner:
     @property
     def engine(self) -> Any:
         """The engine of the game."""
-        return self.game._engine
+        return self.game.engine
 
     def resume(self, left: RunState | None, inputs: RunInput, most: int) -> CompiledRun | PythonRun:
         """Let a stream go on from what is left of it, or a new one begin; at most so many rounds will wait."""
@@ -287,11 +288,11 @@ class PythonRun:
         self.game = runner.game
         self.old = inputs.entries - inputs.new
         lag = float(counters[LAG])
-        self.game._issued, self.game._reserved = int(counters[ISSUED]), float(counters[RESERVED])
-        self.game._usual_lag = None if math.isnan(lag) else lag
+        self.game.rounds.issued, self.game.rounds.reserved = int(counters[ISSUED]), float(counters[RESERVED])
+        self.game.rounds.usual_lag = None if math.isnan(lag) else lag
         issued = [] if left is None else left.issued
-        self.game._waiting = {
-            entry: Waiting(record, int(number))
+        self.game.rounds.pending = {
+            entry: PendingRound(record, int(number))
             for entry, (record, number) in enumerate(zip(runner.restored(left), issued, strict=True))
         }
         widest = max(map(len, inputs.levels)) if runner.shape.ordered else len(runner.shape.outputs)
@@ -306,7 +307,7 @@ class PythonRun:
         # where a stretch of forecasts, each followed by its outcome, ends
         pairs = (kinds[:-1] == PREDICT) & (kinds[1:] == SETTLE) & (entries[:-1] == entries[1:])
         while at < len(events):
-            if self.runner.engine.runs and not self.game._waiting and len(pairs) > at and pairs[at]:
+            if self.runner.engine.runs and not self.game.rounds.pending and len(pairs) > at and pairs[at]:
                 more = pairs[at::2]
                 count = len(more) if more.all() else int(more.argmin())
                 self._run(int(entries[at]) - self.old, count)
@@ -330,18 +331,13 @@ class PythonRun:
         self.quantiles[start:stop] = np.asarray(played).reshape(count, -1)
         self.round_log[start:stop] = round_log
         self.settled[self.old + start : self.old + stop] = round_log[:, _ledger.TOLD_MISCALIBRATION]
-        game._issued += count
-        if game._usual_lag:
-            for _ in range(count):
-                game._learn_lag(0.0)
-        else:
-            game._usual_lag = 0.0
+        game.rounds.count_settled(count)
 
     def _predict(self, entry: int) -> None:
         t = entry - self.old
         shape, inputs = self.runner.shape, self.inputs
         space: Any = self.runner.space
-        certificates = np.array([each.record.certificate for each in self.game._waiting.values()])
+        certificates = np.array([each.record.certificate for each in self.game.rounds.pending.values()])
         forecast: Any
         if shape.kind == "point":
             point, (errors, count) = float(inputs.points[entry]), self.counters[ERRORS:].tolist()
@@ -356,7 +352,7 @@ class PythonRun:
         log_row[_ledger.TOLD_HOLDS] = p.certificate.holds
         log_row[_ledger.TOLD_PROMISED] = p.certificate.promised
         if len(certificates):
-            certificate = self.game._waiting[entry].record.certificate
+            certificate = self.game.rounds.pending[entry].record.certificate
             log_row[_ledger.TOLD_PROMISED] = event_kernels.promised(
                 self.runner.engine.ledger.account, certificates, certificate
             )
@@ -380,29 +376,29 @@ class PythonRun:
         """Book outcomes to see what comes of it, and put everything back."""
         game, engine = self.game, self.runner.engine
         arrays = {name: array.copy() for name, array in engine.arrays().items()}
-        was = dict(game._waiting), game._issued, game._usual_lag, game._reserved
+        was = dict(game.rounds.pending), game.rounds.issued, game.rounds.usual_lag, game.rounds.reserved
         counters = self.counters.copy()
         self.play(events)
         for name, array in engine.arrays().items():
             array[...] = arrays[name]
-        game._waiting, game._issued, game._usual_lag, game._reserved = was
+        game.rounds.pending, game.rounds.issued, game.rounds.usual_lag, game.rounds.reserved = was
         self.counters = counters
 
     def waits(self) -> NDArray[np.int64]:
         """The entries that wait, in the order of their forecasts."""
-        return np.array(list(self.game._waiting), dtype=np.int64)
+        return np.array(list(self.game.rounds.pending), dtype=np.int64)
 
     def left(self) -> RunState:
         """What is left of the game."""
         game = self.game
         self.counters[[ISSUED, LAG, RESERVED]] = (
-            game._issued,
-            math.nan if game._usual_lag is None else game._usual_lag,
-            game._reserved,
+            game.rounds.issued,
+            math.nan if game.rounds.usual_lag is None else game.rounds.usual_lag,
+            game.rounds.reserved,
         )
         records: list[Array] = []
         fields: Fields = ()
-        for waiting in game._waiting.values():
+        for waiting in game.rounds.pending.values():
             arrays = waiting.record.arrays()
             fields = tuple((name, array.dtype.str, array.shape) for name, array in arrays.items())
             records.append(_joined(list(arrays.values())))
@@ -411,8 +407,8 @@ class PythonRun:
             self.runner.sizes,
             fields,
             records,
-            [float(waiting.issued) for waiting in game._waiting.values()],
-            [getattr(waiting.record, "features", None) for waiting in game._waiting.values()],
+            [float(waiting.issued) for waiting in game.rounds.pending.values()],
+            [getattr(waiting.record, "features", None) for waiting in game.rounds.pending.values()],
         )
 
 

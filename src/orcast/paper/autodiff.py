@@ -639,8 +639,8 @@ def descend(
     )
     with double():
         best, trouble = run(
-            tuple(each.fixed for each in cell_payoffs), tuple(each.numbers for each in cell_payoffs), tuple(owed), places,
-            points,
+            tuple(each.fixed for each in cell_payoffs), tuple(each.numbers for each in cell_payoffs), tuple(owed),
+            places, points,
             weights, parameters, nature, max(soft, 1e-300), options.optimizer.numbers, options.steps, TIED,
         )  # fmt: skip
         p, code = np.asarray(best), int(trouble)

@@ -9,11 +9,10 @@ from typing import Any
 from numpy.typing import NDArray
 
 from orcast.engine import Oracle
-from orcast.game import Forecaster, Waiting
+from orcast.game import Forecaster
 from orcast.paper import oracle_from_plain
 from orcast.payoffs import Payoff, payoff_from_plain
 from orcast.persistence import files as storage
-from orcast.serialise import features_from_json, features_to_json, id_from_plain, plain_id
 from orcast.spaces import Space, space_from_plain
 from orcast.validation import short
 
@@ -46,29 +45,21 @@ def read_state(
 
 def state_of(game: Forecaster, owner: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """A game's state as a header of plain data and named arrays, under the name of the class that owns it."""
-    waiting_rounds = []
-    arrays: dict[str, NDArray[Any]] = {f"memory/{name}": a for name, a in game._engine.arrays().items()}
-    for number_, (id, waiting) in enumerate(game._waiting.items()):
-        features = getattr(waiting.record, "features", None)
-        waiting_rounds.append([plain_id(id), waiting.issued, features_to_json(features)])
-        for name, array in waiting.record.arrays().items():
-            # nan stands for a missing expert
-            arrays[f"page/{number_}/{name}"] = array
+    rounds, pending = game.rounds.to_plain()
+    arrays: dict[str, NDArray[Any]] = {f"memory/{name}": a for name, a in game.engine.arrays().items()}
+    arrays.update({f"pending/{name}": a for name, a in pending.items()})
     header = {
         "class": owner,
         "space": game.space.to_plain(),
         "payoff": game.payoff.to_plain(),
         "oracle": game.oracle.to_plain(),
         "memory": game.memory,
-        "experts": list(game._experts),
-        "sizes": getattr(game._engine, "sizes", None),
+        "experts": list(game.experts),
+        "sizes": getattr(game.engine, "sizes", None),
         "outside": game.outside,
         "max_pending": game.max_pending,
-        "issued": game._issued,
-        "usual_lag": game._usual_lag,
-        "reserved": game._reserved,
+        "rounds": rounds,
         "said_crossed": game._said_crossed,
-        "waiting": waiting_rounds,
     }
     return header, arrays
 
@@ -95,22 +86,11 @@ def game_from(
             max_pending=header["max_pending"],
         )
         game._bind(tuple(header["experts"]), header["sizes"])
-        game._engine.restore({name[7:]: a for name, a in arrays.items() if name.startswith("memory/")})
-        game._issued = int(header["issued"])
-        lag = header["usual_lag"]
-        game._usual_lag = None if lag is None else float(lag)
-        game._reserved = float(header["reserved"])
-        if not (game._reserved >= 0.0 and game._issued >= 0 and (game._usual_lag or 0.0) >= 0.0):
-            raise ValueError("a counter is negative or not a number")
+        game.engine.restore({name[7:]: a for name, a in arrays.items() if name.startswith("memory/")})
+        game.rounds.from_plain(
+            header["rounds"], {name[8:]: a for name, a in arrays.items() if name.startswith("pending/")}
+        )
         game._said_crossed = bool(header["said_crossed"])
-        records: dict[int, dict[str, NDArray[Any]]] = {}
-        for name, array in arrays.items():
-            if name.startswith("page/"):
-                _, place, field = name.split("/", 2)
-                records.setdefault(int(place), {})[field] = array
-        for number_, (id, issued, features) in enumerate(header["waiting"]):
-            record = game._engine.restored_record(records[number_], features_from_json(features))
-            game._waiting[id_from_plain(id)] = Waiting(record, int(issued))
     except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as reason:
         if str(reason).startswith("expected the same") or any(f" {name}= " in str(reason) for name in GIVEN):
             raise

@@ -167,7 +167,7 @@ class SeriesSession:
         if self._game is None:
             assert self._state is not None
             return self._state
-        return state_of(self._game._game, OWNER)
+        return state_of(self._game.game, OWNER)
 
 
 @dataclass(slots=True)
@@ -292,7 +292,7 @@ class Session:
         row, _ = expert_row(given.expert, space)
         if self.options.by is not None:
             # the groups of a round are found by its features: a trial finds what is wrong with them
-            series.game._game._engine.predict(row[None, :], self._features(line))
+            series.game.game.engine.predict(row[None, :], self._features(line))
 
     def _features(self, line: StreamLine) -> dict[str, Any] | None:
         """The features that matter."""
@@ -450,7 +450,7 @@ def _canonical(y: Any, series: SeriesSession) -> Any:
         y = json.dumps(y)
     elif isinstance(y, bool) and isinstance(series.space, OrderedSpace):
         raise TypeError(f"expected a number as outcome, got {'true' if y else 'false'}")
-    return series.space.outcome(y, series.game._game.outside)
+    return series.space.outcome(y, series.game.game.outside)
 
 
 def _plain(space: Space) -> dict[str, Any]:

@@ -220,6 +220,12 @@ class DenseEngine:
         """There is no compiled loop."""
         return False
 
+    def run(
+        self, experts: Array, features: Sequence[Any] | None, outcomes: Array, levels: Array
+    ) -> tuple[Array, Array]:
+        """Not for this engine: see `runs`."""
+        raise TypeError("expected an engine with a compiled loop, got the dense one")
+
     # --- what users see
     def forecast(self, record: DenseRecord) -> Any:
         """The forecast that a round played, with its certificate."""

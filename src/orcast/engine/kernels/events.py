@@ -10,9 +10,10 @@ import numpy as np
 from orcast import ledger as _ledger
 from orcast.engine.kernels import packing
 from orcast.engine.kernels import rounds as round_kernels
-from orcast.game import LAG_RATE
 from orcast.jit import kernel
 
+# How fast the usual lag is learnt.
+LAG_RATE = 0.05
 # What happens to an entry: it is forecast, its outcome is booked, or it is given up.
 PREDICT, SETTLE, DROP = 0, 1, 2
 # Counters of a game: rounds issued, the usual lag (nan before any), what waiting rounds have reserved, and for point

@@ -50,11 +50,11 @@ class Game:
 
     def play(self, time: int, told: Any, features: Any) -> Any:
         """A round, in place of an old one for the same time if there is one; the oldest of too many is given up."""
-        game = self.recal._game
-        if time in game._waiting:
+        game = self.recal.game
+        if time in game.rounds.pending:
             game.drop(time)
-        elif len(game._waiting) >= game.max_pending:
-            oldest: Any = next(iter(game._waiting))
+        elif len(game.rounds.pending) >= game.max_pending:
+            oldest: Any = next(iter(game.rounds.pending))
             game.drop(oldest)
             self.points.pop(oldest, None)
         p = game.predict(told, x=features, id=time)
@@ -64,13 +64,13 @@ class Game:
 
     def held(self) -> tuple[Any, ...]:
         """What rounds that are issued or dropped change."""
-        game = self.recal._game
-        return game._waiting.copy(), game._issued, game._reserved, self.points.copy()
+        game = self.recal.game
+        return game.rounds.pending.copy(), game.rounds.issued, game.rounds.reserved, self.points.copy()
 
     def hold(self, held: tuple[Any, ...]) -> None:
         """Put it back."""
-        game = self.recal._game
-        game._waiting, game._issued, game._reserved, self.points = held
+        game = self.recal.game
+        game.rounds.pending, game.rounds.issued, game.rounds.reserved, self.points = held
 
 
 @dataclass
@@ -373,12 +373,12 @@ class ForecastRecalibrator:
     # --- files
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a file, without pickle; a crash leaves the old file or the new one, never a part."""
-        blank, parts = state_of(Recalibrator(self._space, **self._options)._game, OWNER)
+        blank, parts = state_of(Recalibrator(self._space, **self._options).game, OWNER)
         arrays: dict[str, NDArray[Any]] = {f"{BLANK}/{name}": part for name, part in parts.items()}
         games: list[Any] = []
         for item_id, item in self._items.items():
             for step, game in item.games.items():
-                header, parts = state_of(game.recal._game, OWNER)
+                header, parts = state_of(game.recal.game, OWNER)
                 arrays |= {f"{len(games)}/{name}": part for name, part in parts.items()}
                 arrays[f"{len(games)}/{RESIDUALS}"] = np.array(list(game.residuals._last), dtype=np.float64)
                 own = {name: value for name, value in header.items() if name not in COMMON}

@@ -97,7 +97,7 @@ class PendingBook:
             features = plain_features(features)
         if self._newest is not None:
             self._make_way(self._newest)
-        engine = self.game._engine
+        engine = self.game.engine
         record = engine.predict(row[None, :], features, pending=float(len(self._expected)), reserved=self._reserved)
         entry = PendingForecast(
             record, engine.forecast(record), point, self.known, x.copy() if type(x) is dict else x, name
@@ -137,7 +137,7 @@ class PendingBook:
         reserved = self._reserved
         if self._newest is not None:
             reserved += float(self._newest.record.certificate[OVERDRAFT])
-        self.game._engine.update(entry.record, outcome, reserved=reserved)
+        self.game.engine.update(entry.record, outcome, reserved=reserved)
         self._settled = entry.x
         if entry.known:  # before the first outcome of all, no lag could be seen
             longest = FADE * self._longest if self._longest < math.inf else 0.0
@@ -170,7 +170,7 @@ class PendingBook:
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        engine = state["game"]._engine
+        engine = state["game"].engine
         newest = state["_newest"]
         rounds = {name: [_from_plain(data, engine) for data in state[name]] for name in ("_expected", "_parked")}
         waiting = {name: {entry.key: entry for entry in entries} for name, entries in rounds.items()}

@@ -1,0 +1,300 @@
+"""Rounds: the only place that keeps what waits for its outcome.
+
+A round is issued, then settled or dropped.  Until then it reserves the slack that its certificate counts on, and
+outcomes that are outstanding make the engine cautious.  Everything that plays rounds stands on this: the game, panels,
+streams and the wrappers of other libraries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orcast import ledger as _ledger
+from orcast.engine import Engine
+from orcast.engine.kernels.events import LAG_RATE
+from orcast.serialise import features_from_json, features_to_json, id_from_plain, plain_id
+from orcast.spaces import Binary, OrderedSpace
+from orcast.validation import warn_user
+
+Array = NDArray[np.float64]
+Arrays = dict[str, NDArray[Any]]
+
+
+def learnt_lag(usual: float | None, lag: float) -> float:
+    """The usual lag once another one has been seen; None is none so far."""
+    return lag if usual is None else usual + LAG_RATE * (lag - usual)
+
+
+@dataclass(slots=True)
+class PendingRound:
+    """A round that is pending: what its engine must remember of it, and how many had been issued when it was."""
+
+    record: Any
+    issued: int
+
+    @property
+    def overdraft(self) -> float:
+        """The slack that it reserves."""
+        return float(self.record.certificate[_ledger.OVERDRAFT])
+
+
+class Snapshot(NamedTuple):
+    """Everything about rounds that a play may change."""
+
+    pending: dict[Hashable, PendingRound]
+    issued: int
+    reserved: float
+    usual_lag: float | None
+    memory: Arrays | None
+
+
+class Rounds:
+    """The rounds of one game: those that are pending, and what is known of how late outcomes come.
+
+    At most `max_pending` are pending; then the oldest is dropped, with a warning.
+
+    >>> import orcast as oc
+    >>> rounds = oc.Recalibrator(oc.Interval(0, 1)).game.rounds
+    >>> row = oc.Interval(0, 1).levels[None, :]  # an expert that says: uniform
+    >>> p = rounds.forecast(rounds.issue(row, id="monday"))
+    >>> rounds.ids, rounds.outstanding
+    (('monday',), 1.0)
+    >>> rounds.settle(0.4, id="monday")
+    >>> rounds.ids, rounds.issued
+    ((), 1)
+    """
+
+    def __init__(self, engine: Engine, max_pending: int) -> None:
+        self.engine = engine
+        self.max_pending = max_pending
+        self.pending: dict[Hashable, PendingRound] = {}
+        self.issued = 0
+        self.reserved = 0.0
+        self.usual_lag: float | None = None
+
+    def __len__(self) -> int:
+        return len(self.pending)
+
+    def __contains__(self, id: Hashable) -> bool:
+        return id in self.pending
+
+    @property
+    def ids(self) -> tuple[Hashable, ...]:
+        """Ids of the pending rounds, the oldest first; None is the unnamed one."""
+        return tuple(self.pending)
+
+    @property
+    def outstanding(self) -> float:
+        """Outcomes that are still to come; rounds far older than the usual lag are lost, not late."""
+        return self._expected(len(self.pending))
+
+    def _expected(self, count: int) -> float:
+        most = float(count)
+        return most if self.usual_lag is None else min(most, 2.0 * self.usual_lag + 2.0)
+
+    # --- a round
+    def peek(
+        self,
+        rows: Array | None,
+        features: Any = None,
+        *,
+        outstanding: float | None = None,
+        reserved: float | None = None,
+    ) -> Any:
+        """The record of a round as it would be issued now; nothing is kept, and no slack is reserved.
+
+        `outstanding` and `reserved` replace what the pending rounds amount to.
+        """
+        return self.engine.predict(
+            rows,
+            features,
+            pending=self.outstanding if outstanding is None else outstanding,
+            reserved=self.reserved if reserved is None else reserved,
+        )
+
+    def issue(self, rows: Array | None, features: Any = None, *, id: Hashable = None) -> PendingRound:
+        """Play a round around the experts' rows and keep it under an id; an unnamed one replaces the unnamed one."""
+        leaves = self._leaving(id)
+        if leaves is None:
+            record = self.peek(rows, features)
+        else:
+            others = len(self.pending) - 1
+            free = max(self.reserved - self.pending[leaves.id].overdraft, 0.0) if others else 0.0
+            record = self.peek(rows, features, outstanding=min(self.outstanding, float(others)), reserved=free)
+            if not leaves.replaced:
+                warn_user(
+                    f"{self.max_pending} rounds are pending (max_pending); the oldest, {leaves.id!r}, is dropped",
+                    RuntimeWarning,
+                )
+            self.drop(leaves.id)
+        return self.keep(record, id=id)
+
+    def _leaving(self, id: Hashable) -> _Leaving | None:
+        """The round that makes way for a new one, if one has to."""
+        if id is None and None in self.pending:
+            return _Leaving(None, True)
+        if len(self.pending) >= self.max_pending:
+            return _Leaving(next(iter(self.pending)), False)
+        return None
+
+    def keep(self, record: Any, *, id: Hashable = None) -> PendingRound:
+        """Keep a round that was played, from now on."""
+        self.issued += 1
+        entry = self.pending[id] = PendingRound(record, self.issued)
+        self.reserved += entry.overdraft
+        return entry
+
+    def settle(self, y: Any, *, id: Hashable = None) -> None:
+        """Record the outcome, in its canonical form, of a pending round."""
+        entry = self.pending[id]
+        others = self.reserved - entry.overdraft if len(self.pending) > 1 else 0.0
+        self.engine.update(entry.record, y, reserved=max(others, 0.0))
+        self.drop(id)
+        self.usual_lag = learnt_lag(self.usual_lag, float(self.issued - entry.issued))
+
+    def settle_unkept(self, record: Any, y: Any, *, lag: float = 0.0, reserved: float = 0.0) -> None:
+        """Record the outcome of a round that was played by `peek`; `lag` others were issued before it came."""
+        self.engine.update(record, y, reserved=reserved)
+        self.issued += 1
+        self.usual_lag = learnt_lag(self.usual_lag, lag)
+
+    # --- a whole history
+    def run(
+        self, rows: Array, features: Sequence[Any] | None, outcomes: Sequence[Any], levels: Array
+    ) -> tuple[Array, Array]:
+        """Play many rounds, each settled before the next: what was played, and the log of each round.
+
+        In one compiled loop where the engine has one.  If anything is refused, nothing has changed.
+        """
+        if self.engine.runs:
+            played, round_log = self.engine.run(rows, features, np.array(outcomes), levels)
+        else:
+            played, round_log = self._run_one_by_one(rows, features, outcomes, levels)
+        self.count_settled(len(outcomes))
+        return np.asarray(played, dtype=np.float64), round_log
+
+    def _run_one_by_one(
+        self, rows: Array, features: Sequence[Any] | None, outcomes: Sequence[Any], levels: Array
+    ) -> tuple[Array, Array]:
+        engine: Any = self.engine
+        space = engine.space
+        before, sizes = self.snapshot(), getattr(engine, "sizes", None)
+        played = []
+        round_log = np.full((len(outcomes), _ledger.ROUND_LOG_SIZE), np.nan)
+        try:
+            for t, y in enumerate(outcomes):
+                record = engine.predict(rows[t], None if features is None else features[t])
+                played.append(self.read(record, levels, round_log[t]))
+                engine.update(record, y)
+                round_log[t, _ledger.TOLD_MISCALIBRATION] = engine.ledger.miscalibration
+        except BaseException:
+            if sizes is None and hasattr(engine, "forget_sizes"):
+                engine.forget_sizes()
+            self.restore(before)
+            raise
+        if isinstance(space, Binary):
+            return np.array(played), round_log
+        width = len(levels) if isinstance(space, OrderedSpace) else space.cells
+        return np.array(played).reshape(len(outcomes), width), round_log
+
+    def read(self, record: Any, levels: Array, log_row: Array) -> Any:
+        """What a round plays: quantiles, masses or a probability; what is known of it goes into a row of the log."""
+        space, p = self.engine.space, self.engine.forecast(record)
+        log_row[_ledger.TOLD_HOLDS] = record.certificate[_ledger.HOLDS]
+        log_row[_ledger.TOLD_PROMISED] = record.certificate[_ledger.PROMISED]
+        if isinstance(space, OrderedSpace):
+            log_row[_ledger.TOLD_MEAN], log_row[_ledger.TOLD_SD] = p.to_normal()
+            return p.quantile(levels)
+        return p.probability() if isinstance(space, Binary) else p.mass
+
+    def count_settled(self, count: int) -> None:
+        """So many rounds were issued and settled elsewhere, each before the next."""
+        self.issued += count
+        if self.usual_lag == 0.0:
+            return
+        for _ in range(count):
+            self.usual_lag = learnt_lag(self.usual_lag, 0.0)
+
+    def drop(self, id: Hashable = None) -> PendingRound:
+        """Forget a pending round."""
+        entry = self.pending.pop(id)
+        # not by subtraction alone: nothing must be left of it when none is pending
+        self.reserved = max(self.reserved - entry.overdraft, 0.0) if self.pending else 0.0
+        return entry
+
+    def forecast(self, entry: PendingRound) -> Any:
+        """What users see of a round."""
+        return self.engine.forecast(entry.record)
+
+    # --- all of them
+    def snapshot(self, *, memory: bool = True) -> Snapshot:
+        """Everything as it is; without `memory`, all but what the engine has learnt from outcomes."""
+        arrays = {name: array.copy() for name, array in self.engine.arrays().items()} if memory else None
+        return Snapshot(dict(self.pending), self.issued, self.reserved, self.usual_lag, arrays)
+
+    def restore(self, was: Snapshot) -> None:
+        """Everything as it was."""
+        self.pending, self.issued, self.reserved, self.usual_lag = (
+            dict(was.pending),
+            was.issued,
+            was.reserved,
+            was.usual_lag,
+        )
+        if was.memory is not None:
+            # no function of the user's is called for it
+            for name, array in self.engine.arrays().items():
+                if name in was.memory:
+                    array[...] = was.memory[name]
+
+    @contextmanager
+    def branch(self) -> Iterator[None]:
+        """Try something: at the end everything is as it was."""
+        was = self.snapshot()
+        try:
+            yield
+        finally:
+            self.restore(was)
+
+    # --- plain data
+    def to_plain(self) -> tuple[dict[str, Any], Arrays]:
+        """What is pending as a header of plain data, and named arrays."""
+        arrays: Arrays = {}
+        entries = []
+        for number, (id, entry) in enumerate(self.pending.items()):
+            features = getattr(entry.record, "features", None)
+            entries.append([plain_id(id), entry.issued, features_to_json(features)])
+            arrays.update({f"{number}/{name}": array for name, array in entry.record.arrays().items()})
+        header = {
+            "issued": self.issued,
+            "usual_lag": self.usual_lag,
+            "reserved": self.reserved,
+            "pending": entries,
+        }
+        return header, arrays
+
+    def from_plain(self, header: dict[str, Any], arrays: Arrays) -> None:
+        """Take over what `to_plain` of an equal game gave, or say why not."""
+        lag = header["usual_lag"]
+        issued, reserved, usual = int(header["issued"]), float(header["reserved"]), None if lag is None else float(lag)
+        if not (reserved >= 0.0 and issued >= 0 and (usual or 0.0) >= 0.0):
+            raise ValueError("a counter is negative or not a number")
+        own: dict[int, Arrays] = {}
+        for name, array in arrays.items():
+            place, field = name.split("/", 1)
+            own.setdefault(int(place), {})[field] = array
+        pending: dict[Hashable, PendingRound] = {}
+        for number, (id, when, features) in enumerate(header["pending"]):
+            record = self.engine.restored_record(own[number], features_from_json(features))
+            pending[id_from_plain(id)] = PendingRound(record, int(when))
+        self.pending, self.issued, self.reserved, self.usual_lag = pending, issued, reserved, usual
+
+
+class _Leaving(NamedTuple):
+    id: Hashable
+    replaced: bool
