@@ -133,6 +133,6 @@ def unforgiven(ledger: Ledger) -> float:
     neither is forgiven.
     """
     account = ledger.account
-    allowed = float(account[_ledger.BUDGET] - account[_ledger.EXCESS])
-    most = ledger.bound * float(account[_ledger.ROUNDS] + _ledger.CREDIT + 2.0 * account[_ledger.DELAY])
+    allowed = float(account[_ledger.Account.BUDGET] - account[_ledger.Account.EXCESS])
+    most = ledger.bound * float(account[_ledger.Account.ROUNDS] + _ledger.CREDIT + 2.0 * account[_ledger.Account.DELAY])
     return float(np.sqrt(ledger.square / max(min(allowed, most), 1e-300)))

@@ -307,7 +307,7 @@ def play(case: Case, rounds: int) -> Result:
             if more > square * (1.0 + ROUNDING) + ROUNDING:
                 overlooked += 1
                 y, square = other, more
-        uncertified += bool(square > note[ledger.WORST] * (1.0 + ROUNDING) + ROUNDING)
+        uncertified += bool(square > note[ledger.CertificateField.WORST] * (1.0 + ROUNDING) + ROUNDING)
         begin = time.perf_counter()
         game.update(y)
         seconds += time.perf_counter() - begin

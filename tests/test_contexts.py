@@ -289,7 +289,7 @@ def test_groups_are_told_by_name() -> None:
 
 
 def group_excess(game: Any) -> float:
-    return float(engine_of(game).ledger.groups[:, ledger.GROUP_EXCESS].max())
+    return float(engine_of(game).ledger.groups[:, ledger.GroupAccount.EXCESS].max())
 
 
 DISJOINT: dict[str, Callable[[], Any]] = {
@@ -325,8 +325,8 @@ def test_each_disjoint_group_keeps_its_own_promise(name: str, oracle: Any) -> No
     if name in SINGLE:
         assert group_excess(game) == 0.0
     size = len(engine_of(game).ledger.groups)
-    budgets = engine_of(game).ledger.groups[:, ledger.GROUP_BUDGET] - engine_of(game).ledger.groups[:, 2]
-    rounds = engine_of(game).ledger.groups[:, ledger.GROUP_COUNT]
+    budgets = engine_of(game).ledger.groups[:, ledger.GroupAccount.BUDGET] - engine_of(game).ledger.groups[:, 2]
+    rounds = engine_of(game).ledger.groups[:, ledger.GroupAccount.COUNT]
     bounds = np.repeat(engine_of(game).ledger.layout.bounds, size // len(engine_of(game).ledger.layout.bounds))
     # what was promised to a group is B times its own rounds, and the credit
     assert budgets == pytest.approx(bounds * (rounds + ledger.CREDIT))

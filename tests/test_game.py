@@ -450,7 +450,7 @@ def test_rounds_that_are_lost_do_not_count_as_late() -> None:
         game.predict(expert(t))
         game.update(outcome(t))
     assert len(game.pending) == 60
-    assert inner(game)._outstanding() < 10
+    assert inner(game).rounds.outstanding < 10
 
 
 def test_waiting_rounds_raise_the_temperature() -> None:

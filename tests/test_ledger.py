@@ -46,12 +46,12 @@ def games(draw: st.DrawFn) -> Game:
     discount = draw(st.sampled_from([1.0, 0.9, 0.5]))
     book = Ledger(ledger_layout(found), credit=draw(st.sampled_from([0.0, 1.0, 16.0])), discount=discount)
     book.total[:] = draw(arrays(np.float64, book.total.size, elements=numbers))
-    book.account[ledger.ROUNDS] = draw(st.integers(0, 50))
-    book.account[ledger.WEIGHT] = book.account[ledger.ROUNDS]
-    book.account[ledger.ROOTS] = draw(st.floats(0, 9))
-    book.account[ledger.BUDGET] += draw(st.floats(0, 99) | st.just(1e4))
-    book.groups[:, ledger.GROUP_BUDGET] += draw(arrays(np.float64, len(book.groups), elements=st.floats(0, 50)))
-    book.groups[:, ledger.GROUP_COUNT] += draw(arrays(np.float64, len(book.groups), elements=st.floats(0, 50)))
+    book.account[ledger.Account.ROUNDS] = draw(st.integers(0, 50))
+    book.account[ledger.Account.WEIGHT] = book.account[ledger.Account.ROUNDS]
+    book.account[ledger.Account.ROOTS] = draw(st.floats(0, 9))
+    book.account[ledger.Account.BUDGET] += draw(st.floats(0, 99) | st.just(1e4))
+    book.groups[:, ledger.GroupAccount.BUDGET] += draw(arrays(np.float64, len(book.groups), elements=st.floats(0, 50)))
+    book.groups[:, ledger.GroupAccount.COUNT] += draw(arrays(np.float64, len(book.groups), elements=st.floats(0, 50)))
     context = draw(arrays(np.float64, len(book.groups), elements=contexts))
     return Game(
         book, context, draw(arrays(np.float64, size, elements=numbers)), draw(st.sampled_from([0.0, 0.0, 0.5, 20.0]))
@@ -90,19 +90,20 @@ def slow_room(game: Game) -> float:
     book, context = game.book, game.context
     discount = book.discount**2
     whole_left = (
-        discount * (book.account[ledger.BUDGET] - positive_square(book.total, book.layout.sides)) - game.reserved
+        discount * (book.account[ledger.Account.BUDGET] - positive_square(book.total, book.layout.sides))
+        - game.reserved
     )
-    rows = np.split(book.groups, np.cumsum(book.layout.parts[:, ledger.GROUPS])[:-1])
+    rows = np.split(book.groups, np.cumsum(book.layout.parts[:, ledger.PartColumn.GROUPS])[:-1])
     there = list(zip(blocks(book.layout, book.total), shares(book.layout, context), rows, strict=True))
-    counts = [row[c != 0.0, ledger.GROUP_COUNT] for _, c, row in there if c.size > 1]
+    counts = [row[c != 0.0, ledger.GroupAccount.COUNT] for _, c, row in there if c.size > 1]
     counts = np.concatenate(counts) if counts else np.empty(0)
     if counts.size == 0 or whole_left <= 0.0:
         return max(whole_left, 0.0)
-    rounds = book.account[ledger.ROUNDS]
+    rounds = book.account[ledger.Account.ROUNDS]
     share = min((max(min(counts.min(), rounds), 0.0) + 1.0) / (rounds + 1.0), 1.0)
     own = -share * game.reserved
     for sums, c, row in there:
-        left = row[:, ledger.GROUP_BUDGET] - (sums**2).sum(axis=1)
+        left = row[:, ledger.GroupAccount.BUDGET] - (sums**2).sum(axis=1)
         own += discount * left[c != 0.0].sum() * (1.0 if c.size > 1 else share)
     return max(min(whole_left, own), 0.0)
 
@@ -152,27 +153,33 @@ def slow_settle(game: Game, certificate: Vector) -> tuple[Vector, Vector, Vector
     discount = book.discount
     account, groups, total = scratch(book)
     total = discount * total + whole(layout, game.cell_payoff, c)
-    account[ledger.BUDGET] = discount**2 * account[ledger.BUDGET] + certificate[ledger.BOUND]
-    account[ledger.BUDGET] += 2.0 * certificate[ledger.ROOT] * (account[ledger.ROOTS] - certificate[ledger.ROOTS_THEN])
-    account[ledger.DELAY] += account[ledger.ROUNDS] - certificate[ledger.ROUNDS_THEN]
-    account[ledger.ROOTS] += certificate[ledger.ROOT]
-    account[ledger.ROUNDS] += 1.0
-    account[ledger.WEIGHT] = discount * account[ledger.WEIGHT] + 1.0
-    account[ledger.HELD] += certificate[ledger.HOLDS]
-    bounds = np.repeat(layout.bounds, layout.parts[:, ledger.GROUPS])
-    late = account[ledger.ROUNDS] - 1.0 - certificate[ledger.ROUNDS_THEN]
-    groups[:, ledger.GROUP_BUDGET] *= discount**2
-    groups[:, ledger.GROUP_BUDGET] += (c**2 + 2.0 * np.abs(c) * late) * bounds
-    groups[:, ledger.GROUP_COUNT] = discount * groups[:, ledger.GROUP_COUNT] + np.abs(c)
+    account[ledger.Account.BUDGET] = (
+        discount**2 * account[ledger.Account.BUDGET] + certificate[ledger.CertificateField.BOUND]
+    )
+    account[ledger.Account.BUDGET] += (
+        2.0
+        * certificate[ledger.CertificateField.ROOT]
+        * (account[ledger.Account.ROOTS] - certificate[ledger.CertificateField.ROOTS_THEN])
+    )
+    account[ledger.Account.DELAY] += account[ledger.Account.ROUNDS] - certificate[ledger.CertificateField.ROUNDS_THEN]
+    account[ledger.Account.ROOTS] += certificate[ledger.CertificateField.ROOT]
+    account[ledger.Account.ROUNDS] += 1.0
+    account[ledger.Account.WEIGHT] = discount * account[ledger.Account.WEIGHT] + 1.0
+    account[ledger.Account.HELD] += certificate[ledger.CertificateField.HOLDS]
+    bounds = np.repeat(layout.bounds, layout.parts[:, ledger.PartColumn.GROUPS])
+    late = account[ledger.Account.ROUNDS] - 1.0 - certificate[ledger.CertificateField.ROUNDS_THEN]
+    groups[:, ledger.GroupAccount.BUDGET] *= discount**2
+    groups[:, ledger.GroupAccount.BUDGET] += (c**2 + 2.0 * np.abs(c) * late) * bounds
+    groups[:, ledger.GroupAccount.COUNT] = discount * groups[:, ledger.GroupAccount.COUNT] + np.abs(c)
     squares = np.concatenate([(sums**2).sum(axis=1) for sums in blocks(layout, total)])
-    over = np.maximum(squares - groups[:, ledger.GROUP_BUDGET], 0.0)
-    groups[:, ledger.GROUP_BUDGET] += over
-    groups[:, ledger.GROUP_EXCESS] += over
-    excess = max(squares.sum() - (account[ledger.BUDGET] - game.reserved), 0.0)
-    if excess > ledger.ROUNDING * account[ledger.BUDGET] and late == 0.0:
-        account[ledger.HELD] -= certificate[ledger.HOLDS]  # the outcome proved it wrong
-    account[ledger.BUDGET] += excess
-    account[ledger.EXCESS] += excess
+    over = np.maximum(squares - groups[:, ledger.GroupAccount.BUDGET], 0.0)
+    groups[:, ledger.GroupAccount.BUDGET] += over
+    groups[:, ledger.GroupAccount.EXCESS] += over
+    excess = max(squares.sum() - (account[ledger.Account.BUDGET] - game.reserved), 0.0)
+    if excess > ledger.ROUNDING * account[ledger.Account.BUDGET] and late == 0.0:
+        account[ledger.Account.HELD] -= certificate[ledger.CertificateField.HOLDS]  # the outcome proved it wrong
+    account[ledger.Account.BUDGET] += excess
+    account[ledger.Account.EXCESS] += excess
     return account, groups, total
 
 
@@ -180,8 +187,8 @@ def slow_settle(game: Game, certificate: Vector) -> tuple[Vector, Vector, Vector
 def test_settle_is_its_definition(game: Game, linear: float, bound: float) -> None:
     book = game.book
     certificate = book.certify(game.context, linear=linear, bound=bound, reserved=game.reserved)
-    certificate[ledger.ROOTS_THEN] *= 0.5
-    certificate[ledger.ROUNDS_THEN] = max(certificate[ledger.ROUNDS_THEN] - 2.0, 0.0)
+    certificate[ledger.CertificateField.ROOTS_THEN] *= 0.5
+    certificate[ledger.CertificateField.ROUNDS_THEN] = max(certificate[ledger.CertificateField.ROUNDS_THEN] - 2.0, 0.0)
     expected = slow_settle(game, certificate)
     account, groups, total = scratch(book)
     round_kernels.settle(
@@ -202,17 +209,22 @@ def test_the_compiled_note_is_the_one_that_is_written(game: Game, linear: float,
     last_layer.write_certificate(book.account, book.discount, square, free, linear, bound, book.bound, fast)
     assert fast == pytest.approx(certificate, abs=1e-9)
     carried = book.discount**2 * square
-    assert certificate[ledger.WORST] == pytest.approx(carried + linear, abs=1e-9)
-    assert certificate[ledger.ALLOWED] == pytest.approx(carried + free + bound, abs=1e-9)
-    if abs(certificate[ledger.WORST] - certificate[ledger.ALLOWED]) > 1e-6 and linear > bound + 1e-6:
-        assert bool(certificate[ledger.HOLDS]) == (certificate[ledger.WORST] < certificate[ledger.ALLOWED])
-    assert certificate[ledger.ROOT] == pytest.approx(np.sqrt(max(bound, book.bound)))
+    assert certificate[ledger.CertificateField.WORST] == pytest.approx(carried + linear, abs=1e-9)
+    assert certificate[ledger.CertificateField.ALLOWED] == pytest.approx(carried + free + bound, abs=1e-9)
+    if (
+        abs(certificate[ledger.CertificateField.WORST] - certificate[ledger.CertificateField.ALLOWED]) > 1e-6
+        and linear > bound + 1e-6
+    ):
+        assert bool(certificate[ledger.CertificateField.HOLDS]) == (
+            certificate[ledger.CertificateField.WORST] < certificate[ledger.CertificateField.ALLOWED]
+        )
+    assert certificate[ledger.CertificateField.ROOT] == pytest.approx(np.sqrt(max(bound, book.bound)))
 
 
 @given(games())
 def test_a_round_is_never_allowed_more_than_the_whole_has_left(game: Game) -> None:
     book = game.book
-    left = book.discount**2 * (book.account[ledger.BUDGET] - book.square) - game.reserved
+    left = book.discount**2 * (book.account[ledger.Account.BUDGET] - book.square) - game.reserved
     assert slow_room(game) <= max(left, 0.0) + 1e-9
 
 
@@ -228,21 +240,21 @@ def test_no_group_can_spend_the_slack_of_another() -> None:
         book.book(np.array([0.0]), first, certificate)
     # forty rounds without a payoff left much slack to the first, nothing to the second
     used = book.certify(second, linear=1e9, bound=1.0)
-    assert used[ledger.ALLOWED] - 1.0 == pytest.approx(2.0)
+    assert used[ledger.CertificateField.ALLOWED] - 1.0 == pytest.approx(2.0)
     plenty = book.certify(first, linear=1e9, bound=1.0)
-    assert plenty[ledger.ALLOWED] - 1.0 == pytest.approx(42.0)
+    assert plenty[ledger.CertificateField.ALLOWED] - 1.0 == pytest.approx(42.0)
 
 
 def test_a_part_without_groups_lends_as_much_as_the_rarest_group_had_rounds() -> None:
     """Nine rounds, one of them in this group: a fifth, (1 + 1) / (9 + 1), of what the part for all has left."""
     book = Ledger(ledger_layout([PartShape([0], 2, False, 1.0, 1.0), PartShape([1], 1, False, 1.0, 1.0)]), credit=0.0)
-    book.account[ledger.BUDGET], book.account[ledger.ROUNDS] = 1000.0, 9.0
-    book.groups[:, ledger.GROUP_BUDGET] = 3.0, 30.0, 20.0
-    book.groups[:, ledger.GROUP_COUNT] = 1.0, 8.0, 9.0
+    book.account[ledger.Account.BUDGET], book.account[ledger.Account.ROUNDS] = 1000.0, 9.0
+    book.groups[:, ledger.GroupAccount.BUDGET] = 3.0, 30.0, 20.0
+    book.groups[:, ledger.GroupAccount.COUNT] = 1.0, 8.0, 9.0
     certificate = book.certify(np.array([1.0, 0.0, 1.0]), linear=1e9, bound=1.0)
-    assert certificate[ledger.ALLOWED] - 1.0 == pytest.approx(3.0 + 0.2 * 20.0)
+    assert certificate[ledger.CertificateField.ALLOWED] - 1.0 == pytest.approx(3.0 + 0.2 * 20.0)
     certificate = book.certify(np.array([1.0, 0.0, 1.0]), linear=1e9, bound=1.0, reserved=10.0)
-    assert certificate[ledger.ALLOWED] - 1.0 == pytest.approx(3.0 + 0.2 * 20.0 - 0.2 * 10.0)
+    assert certificate[ledger.CertificateField.ALLOWED] - 1.0 == pytest.approx(3.0 + 0.2 * 20.0 - 0.2 * 10.0)
 
 
 def test_the_accounts_of_groups_are_told() -> None:
@@ -269,7 +281,7 @@ def test_forgetting_discounts_sums_counts_and_budget_alike() -> None:
     for _ in range(3):
         book.book(np.array([1.0]), one, book.certify(one, linear=9e9, bound=1.0))
     assert book.total[0] == pytest.approx(1 + g + g**2)
-    assert book.account[ledger.WEIGHT] == pytest.approx(1 + g + g**2)
+    assert book.account[ledger.Account.WEIGHT] == pytest.approx(1 + g + g**2)
     assert book.rounds == 3
     assert book.miscalibration == pytest.approx(1.0)
     assert book.miscalibration <= book.promised + 1e-12

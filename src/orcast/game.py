@@ -64,11 +64,11 @@ class Played(NamedTuple):
         """From what an engine tells of its rounds."""
         return cls(
             rows,
-            round_log[:, _ledger.TOLD_MEAN].copy(),
-            round_log[:, _ledger.TOLD_SD].copy(),
-            round_log[:, _ledger.TOLD_HOLDS] > 0.0,
-            round_log[:, _ledger.TOLD_PROMISED].copy(),
-            round_log[:, _ledger.TOLD_MISCALIBRATION].copy(),
+            round_log[:, _ledger.RoundLog.MEAN].copy(),
+            round_log[:, _ledger.RoundLog.SD].copy(),
+            round_log[:, _ledger.RoundLog.HOLDS] > 0.0,
+            round_log[:, _ledger.RoundLog.PROMISED].copy(),
+            round_log[:, _ledger.RoundLog.MISCALIBRATION].copy(),
         )
 
 

@@ -25,6 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
@@ -32,31 +33,64 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-# Places in the account of a ledger.
-BUDGET = 0  # the credit, B_1 + ... + B_T, the allowances for delay, and the measured excess of rounds that did not hold
-ROUNDS = 1  # outcomes booked
-HELD = 2  # of these, rounds whose certificate held
-EXCESS = 3  # what was added to the budget because a certificate did not hold
-ROOTS = 4  # sum of the sizes that the booked payoffs may have
-DELAY = 5  # for each booked round, the outcomes booked between its forecast and its own outcome; summed
-WEIGHT = 6  # the rounds, discounted as the payoffs are
-ACCOUNT_SIZE = 7
 
-# Places in the account of a group of a part; GROUP_COUNT is the discounted sum of its contexts.
-GROUP_BUDGET, GROUP_COUNT, GROUP_EXCESS = 0, 1, 2
-GROUP_SIZE = 3
+class Account(IntEnum):
+    """What a ledger keeps beside the sum of payoffs."""
 
-# Columns of a layout: where the part starts in S (group by group), its coordinates, its groups, where its places in
-# the core start, where its context starts, and whether it is one-sided.
-START, SIZE, GROUPS, PLACES, CONTEXT, ONE_SIDED = 0, 1, 2, 3, 4, 5
+    BUDGET = 0  # the credit, B_1 + ... + B_T, allowances for delay, and the excess of rounds that did not hold
+    ROUNDS = 1  # outcomes settled
+    HELD = 2  # of these, rounds whose certificate held
+    EXCESS = 3  # what was added to the budget because a certificate did not hold
+    ROOTS = 4  # sum of the sizes that the settled payoffs may have
+    DELAY = 5  # for each settled round, the outcomes settled between its forecast and its own outcome; summed
+    WEIGHT = 6  # the rounds, discounted as the payoffs are
 
-# Places in the note that a round keeps of its certificate.
-WORST, OVERDRAFT, BOUND, ALLOWED, HOLDS, ROOT, ROOTS_THEN, ROUNDS_THEN, PROMISED = 0, 1, 2, 3, 4, 5, 6, 7, 8
-CERTIFICATE_SIZE = 9
-# What is told of a round when many are played at once: whether its certificate held, the bound on the miscalibration
-# after it that was known before its outcome, the miscalibration after it, mean and deviation of the nearest normal.
-TOLD_HOLDS, TOLD_PROMISED, TOLD_MISCALIBRATION, TOLD_MEAN, TOLD_SD = 0, 1, 2, 3, 4
-ROUND_LOG_SIZE = 5
+
+class GroupAccount(IntEnum):
+    """What a group of a part keeps."""
+
+    BUDGET = 0
+    COUNT = 1  # the discounted sum of its contexts
+    EXCESS = 2
+
+
+class PartColumn(IntEnum):
+    """Columns of a layout's parts."""
+
+    START = 0  # where the part starts in S, group by group
+    SIZE = 1  # its coordinates
+    GROUPS = 2
+    PLACES = 3  # where its places in the cell payoff start
+    CONTEXT = 4  # where its context starts
+    ONE_SIDED = 5
+
+
+class CertificateField(IntEnum):
+    """What a round keeps of its certificate."""
+
+    WORST = 0
+    OVERDRAFT = 1
+    BOUND = 2
+    ALLOWED = 3
+    HOLDS = 4
+    ROOT = 5
+    ROOTS_THEN = 6
+    ROUNDS_THEN = 7
+    PROMISED = 8
+
+
+class RoundLog(IntEnum):
+    """What is reported of a round when many are played at once."""
+
+    HOLDS = 0  # whether its certificate held
+    PROMISED = 1  # the bound on the miscalibration after it that was known before its outcome
+    MISCALIBRATION = 2  # after it
+    MEAN = 3  # of the nearest normal
+    SD = 4
+
+
+ACCOUNT_SIZE, GROUP_SIZE = len(Account), len(GroupAccount)
+CERTIFICATE_SIZE, ROUND_LOG_SIZE = len(CertificateField), len(RoundLog)
 # The promise starts with the budget of this many rounds.
 CREDIT = 16.0
 # Rounding of sums of some thousand terms.
@@ -162,26 +196,26 @@ def available_slack(
     That is what the whole has left and no waiting round has `reserved`; and with groups, what the groups that the
     round belongs to have left.  A part without groups lends in proportion to the rounds of the rarest of them.
     """
-    free = discount * discount * (account[BUDGET] - square) - reserved
+    free = discount * discount * (account[Account.BUDGET] - square) - reserved
     grouped = False
-    rarest = account[ROUNDS]
+    rarest = account[Account.ROUNDS]
     row = 0
     for part in range(layout.parts.shape[0]):
-        count, at = layout.parts[part, GROUPS], layout.parts[part, CONTEXT]
+        count, at = layout.parts[part, PartColumn.GROUPS], layout.parts[part, PartColumn.CONTEXT]
         for group in range(count):
             if count > 1 and context[at + group] != 0.0:
                 grouped = True
-                rarest = min(rarest, groups[row, GROUP_COUNT])
+                rarest = min(rarest, groups[row, GroupAccount.COUNT])
             row += 1
     if grouped and free > 0.0:
-        share = min((max(rarest, 0.0) + 1.0) / (account[ROUNDS] + 1.0), 1.0)
+        share = min((max(rarest, 0.0) + 1.0) / (account[Account.ROUNDS] + 1.0), 1.0)
         own = -share * reserved
         row = 0
         for part in range(layout.parts.shape[0]):
             start, size, count, _, at, one_sided = layout.parts[part]
             for group in range(count):
                 if context[at + group] != 0.0:
-                    left = groups[row, GROUP_BUDGET]
+                    left = groups[row, GroupAccount.BUDGET]
                     for i in range(start + group * size, start + (group + 1) * size):
                         if one_sided == 0 or total[i] > 0.0:
                             left -= total[i] * total[i]
@@ -208,18 +242,20 @@ def write_certificate(
     """
     overdraft = max(linear - bound, 0.0)
     carried = discount * discount * square
-    certificate[WORST] = carried + linear
-    certificate[BOUND] = bound
-    certificate[ALLOWED] = carried + free + bound
-    certificate[HOLDS] = 1.0 if overdraft <= free + ROUNDING * (account[BUDGET] + bound) else 0.0
-    certificate[OVERDRAFT] = min(overdraft, free)
-    certificate[ROOT] = max(bound, general) ** 0.5
-    certificate[ROOTS_THEN] = account[ROOTS]
-    certificate[ROUNDS_THEN] = account[ROUNDS]
-    reach = discount * discount * account[BUDGET] + bound
-    if certificate[HOLDS] == 0.0:
-        reach = max(reach, certificate[WORST])
-    certificate[PROMISED] = math.sqrt(reach) / (discount * account[WEIGHT] + 1.0)
+    certificate[CertificateField.WORST] = carried + linear
+    certificate[CertificateField.BOUND] = bound
+    certificate[CertificateField.ALLOWED] = carried + free + bound
+    certificate[CertificateField.HOLDS] = (
+        1.0 if overdraft <= free + ROUNDING * (account[Account.BUDGET] + bound) else 0.0
+    )
+    certificate[CertificateField.OVERDRAFT] = min(overdraft, free)
+    certificate[CertificateField.ROOT] = max(bound, general) ** 0.5
+    certificate[CertificateField.ROOTS_THEN] = account[Account.ROOTS]
+    certificate[CertificateField.ROUNDS_THEN] = account[Account.ROUNDS]
+    reach = discount * discount * account[Account.BUDGET] + bound
+    if certificate[CertificateField.HOLDS] == 0.0:
+        reach = max(reach, certificate[CertificateField.WORST])
+    certificate[CertificateField.PROMISED] = math.sqrt(reach) / (discount * account[Account.WEIGHT] + 1.0)
 
 
 def settle(
@@ -242,16 +278,18 @@ def settle(
         for i in range(total.shape[0]):
             total[i] *= discount
         for i in range(groups.shape[0]):
-            groups[i, GROUP_BUDGET] *= discount * discount
-            groups[i, GROUP_COUNT] *= discount
-        account[BUDGET] *= discount * discount
-        account[WEIGHT] *= discount
-    account[BUDGET] += certificate[BOUND] + 2.0 * certificate[ROOT] * (account[ROOTS] - certificate[ROOTS_THEN])
-    account[DELAY] += account[ROUNDS] - certificate[ROUNDS_THEN]
-    account[ROOTS] += certificate[ROOT]
-    account[ROUNDS] += 1.0
-    account[WEIGHT] += 1.0
-    account[HELD] += certificate[HOLDS]
+            groups[i, GroupAccount.BUDGET] *= discount * discount
+            groups[i, GroupAccount.COUNT] *= discount
+        account[Account.BUDGET] *= discount * discount
+        account[Account.WEIGHT] *= discount
+    account[Account.BUDGET] += certificate[CertificateField.BOUND] + 2.0 * certificate[CertificateField.ROOT] * (
+        account[Account.ROOTS] - certificate[CertificateField.ROOTS_THEN]
+    )
+    account[Account.DELAY] += account[Account.ROUNDS] - certificate[CertificateField.ROUNDS_THEN]
+    account[Account.ROOTS] += certificate[CertificateField.ROOT]
+    account[Account.ROUNDS] += 1.0
+    account[Account.WEIGHT] += 1.0
+    account[Account.HELD] += certificate[CertificateField.HOLDS]
     row = 0
     square = 0.0
     for part in range(layout.parts.shape[0]):
@@ -267,26 +305,29 @@ def settle(
                     own += total[j] * total[j]
             square += own
             # with d outcomes booked since the forecast, the group's own sum has moved by at most d roots of its bound
-            late = account[ROUNDS] - 1.0 - certificate[ROUNDS_THEN]
-            groups[row, GROUP_BUDGET] += (c * c + 2.0 * abs(c) * late) * layout.bounds[part]
-            groups[row, GROUP_COUNT] += abs(c)
-            excess = own - groups[row, GROUP_BUDGET]
+            late = account[Account.ROUNDS] - 1.0 - certificate[CertificateField.ROUNDS_THEN]
+            groups[row, GroupAccount.BUDGET] += (c * c + 2.0 * abs(c) * late) * layout.bounds[part]
+            groups[row, GroupAccount.COUNT] += abs(c)
+            excess = own - groups[row, GroupAccount.BUDGET]
             if excess > 0.0:
-                groups[row, GROUP_BUDGET] += excess
-                groups[row, GROUP_EXCESS] += excess
+                groups[row, GroupAccount.BUDGET] += excess
+                groups[row, GroupAccount.EXCESS] += excess
             row += 1
-    excess = square - (account[BUDGET] - reserved)
+    excess = square - (account[Account.BUDGET] - reserved)
     if excess > 0.0:
-        if excess > ROUNDING * account[BUDGET] and certificate[ROUNDS_THEN] == account[ROUNDS] - 1.0:
+        if (
+            excess > ROUNDING * account[Account.BUDGET]
+            and certificate[CertificateField.ROUNDS_THEN] == account[Account.ROUNDS] - 1.0
+        ):
             # a certificate that the outcome proved wrong did not hold: a function had a peak that it did not see
-            account[HELD] -= certificate[HOLDS]
-        account[BUDGET] += excess
-        account[EXCESS] += excess
+            account[Account.HELD] -= certificate[CertificateField.HOLDS]
+        account[Account.BUDGET] += excess
+        account[Account.EXCESS] += excess
 
 
 def mean_size(square: float, account: Array) -> float:
     """The miscalibration ||S_T||_+ / T from its square, zero before any outcome."""
-    return float(math.sqrt(square) / max(account[WEIGHT], 1.0))
+    return float(math.sqrt(square) / max(account[Account.WEIGHT], 1.0))
 
 
 @dataclass(frozen=True)
@@ -384,15 +425,15 @@ class Ledger:
         self.bound = layout.general
         self.total: Array = np.zeros(layout.sides.size)
         self.account: Array = np.zeros(ACCOUNT_SIZE)
-        self.account[BUDGET] = credit * self.bound
-        counts = layout.parts[:, GROUPS]
+        self.account[Account.BUDGET] = credit * self.bound
+        counts = layout.parts[:, PartColumn.GROUPS]
         self.groups: Array = np.zeros((int(counts.sum()), GROUP_SIZE))
-        self.groups[:, GROUP_BUDGET] = credit * np.repeat(layout.bounds, counts)
+        self.groups[:, GroupAccount.BUDGET] = credit * np.repeat(layout.bounds, counts)
 
     @property
     def rounds(self) -> int:
         """Outcomes booked so far."""
-        return int(self.account[ROUNDS])
+        return int(self.account[Account.ROUNDS])
 
     @property
     def square(self) -> float:
@@ -409,7 +450,7 @@ class Ledger:
     @property
     def promised(self) -> float:
         """The bound on the miscalibration that was known before each outcome."""
-        bound = float(np.sqrt(self.account[BUDGET])) / max(float(self.account[WEIGHT]), 1.0)
+        bound = float(np.sqrt(self.account[Account.BUDGET])) / max(float(self.account[Account.WEIGHT]), 1.0)
         # sums of squares in another order differ in the last digit
         now = self.miscalibration
         return now if bound < now <= bound * (1.0 + 1e-12) else bound
@@ -417,12 +458,12 @@ class Ledger:
     @property
     def held(self) -> float:
         """Share of the booked rounds whose certificate held."""
-        return float(self.account[HELD] / self.account[ROUNDS]) if self.rounds else 1.0
+        return float(self.account[Account.HELD] / self.account[Account.ROUNDS]) if self.rounds else 1.0
 
     @property
     def delay(self) -> float:
         """Outcomes booked between a forecast and its own outcome, on average."""
-        return float(self.account[DELAY]) / max(self.rounds, 1)
+        return float(self.account[Account.DELAY]) / max(self.rounds, 1)
 
     def part(self, number: int) -> Array:
         """The sums of one part, in its own units: a row a group."""
@@ -432,14 +473,18 @@ class Ledger:
 
     def group_guarantees(self, number: int) -> list[Group]:
         """How each group of a part fares."""
-        first = int(self.layout.parts[:number, GROUPS].sum())
+        first = int(self.layout.parts[:number, PartColumn.GROUPS].sum())
         found = []
         for row, sums in enumerate(self.part(number) * self.layout.scale[number], start=first):
-            one_sided = self.layout.parts[number, ONE_SIDED]
+            one_sided = self.layout.parts[number, PartColumn.ONE_SIDED]
             norm = float(np.linalg.norm(np.maximum(sums, 0.0) if one_sided else sums))
-            count = float(self.groups[row, GROUP_COUNT])
+            count = float(self.groups[row, GroupAccount.COUNT])
             found.append(
-                Group(count, norm / max(count, 1.0), float(np.sqrt(self.groups[row, GROUP_BUDGET])) / max(count, 1.0))
+                Group(
+                    count,
+                    norm / max(count, 1.0),
+                    float(np.sqrt(self.groups[row, GroupAccount.BUDGET])) / max(count, 1.0),
+                )
             )
         return found
 
@@ -469,11 +514,11 @@ def certificate_of(
 ) -> Certificate:
     """The public form of a note, and what a search says of its forecast."""
     return Certificate(
-        bool(certificate[HOLDS] > 0.0),
-        float(certificate[WORST]),
-        float(certificate[ALLOWED]),
-        float(certificate[BOUND]),
-        float(certificate[PROMISED]),
+        bool(certificate[CertificateField.HOLDS] > 0.0),
+        float(certificate[CertificateField.WORST]),
+        float(certificate[CertificateField.ALLOWED]),
+        float(certificate[CertificateField.BOUND]),
+        float(certificate[CertificateField.PROMISED]),
         None if half_space is None else float(half_space),
         None if approximation is None else float(approximation),
     )

@@ -41,7 +41,7 @@ class PendingRound:
     @property
     def overdraft(self) -> float:
         """The slack that it reserves."""
-        return float(self.record.certificate[_ledger.OVERDRAFT])
+        return float(self.record.certificate[_ledger.CertificateField.OVERDRAFT])
 
 
 class Snapshot(NamedTuple):
@@ -192,7 +192,7 @@ class Rounds:
                 record = engine.predict(rows[t], None if features is None else features[t])
                 played.append(self.read(record, levels, round_log[t]))
                 engine.update(record, y)
-                round_log[t, _ledger.TOLD_MISCALIBRATION] = engine.ledger.miscalibration
+                round_log[t, _ledger.RoundLog.MISCALIBRATION] = engine.ledger.miscalibration
         except BaseException:
             if sizes is None and hasattr(engine, "forget_sizes"):
                 engine.forget_sizes()
@@ -206,10 +206,10 @@ class Rounds:
     def read(self, record: Any, levels: Array, log_row: Array) -> Any:
         """What a round plays: quantiles, masses or a probability; what is known of it goes into a row of the log."""
         space, p = self.engine.space, self.engine.forecast(record)
-        log_row[_ledger.TOLD_HOLDS] = record.certificate[_ledger.HOLDS]
-        log_row[_ledger.TOLD_PROMISED] = record.certificate[_ledger.PROMISED]
+        log_row[_ledger.RoundLog.HOLDS] = record.certificate[_ledger.CertificateField.HOLDS]
+        log_row[_ledger.RoundLog.PROMISED] = record.certificate[_ledger.CertificateField.PROMISED]
         if isinstance(space, OrderedSpace):
-            log_row[_ledger.TOLD_MEAN], log_row[_ledger.TOLD_SD] = p.to_normal()
+            log_row[_ledger.RoundLog.MEAN], log_row[_ledger.RoundLog.SD] = p.to_normal()
             return p.quantile(levels)
         return p.probability() if isinstance(space, Binary) else p.mass
 

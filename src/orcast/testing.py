@@ -19,7 +19,7 @@ from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
 from orcast.forecasts import Forecast
 from orcast.game import Forecaster
-from orcast.ledger import BUDGET, EXCESS, HOLDS, WORST, Ledger
+from orcast.ledger import Account, CertificateField, Ledger
 from orcast.payoffs import CellPayoff, NoRegret, Part, Payoff
 from orcast.payoffs.regret import RegretCellPayoff
 from orcast.serialise import plain_features
@@ -171,15 +171,19 @@ def check_guarantee(
         certificate = game.rounds.pending[None].record.certificate.copy()
         y, square = worst_outcome(game, rng=rng)
         ledger: Ledger = game.engine.ledger
-        if square > certificate[WORST] * (1.0 + ROUNDING) + ROUNDING:
+        if square > certificate[CertificateField.WORST] * (1.0 + ROUNDING) + ROUNDING:
             raise PayoffError(
-                f"expected no outcome worse than certified ({certificate[WORST]:.6g}), "
+                f"expected no outcome worse than certified ({certificate[CertificateField.WORST]:.6g}), "
                 f"got {square:.6g} by {y!r} in round {t}"
             )
-        excess = float(ledger.account[EXCESS])
+        excess = float(ledger.account[Account.EXCESS])
         game.update(y)
-        allowed = float(ledger.account[BUDGET] - ledger.account[EXCESS])
-        if certificate[HOLDS] and excess == 0.0 and ledger.square > allowed * (1.0 + ROUNDING) + ROUNDING:
+        allowed = float(ledger.account[Account.BUDGET] - ledger.account[Account.EXCESS])
+        if (
+            certificate[CertificateField.HOLDS]
+            and excess == 0.0
+            and ledger.square > allowed * (1.0 + ROUNDING) + ROUNDING
+        ):
             raise PayoffError(
                 f"expected a squared sum of at most {allowed:.6g} after round {t}, got {ledger.square:.6g}"
             )

@@ -162,35 +162,35 @@ def test_one_sided_coordinates_count_through_their_positive_part() -> None:
 
 def test_a_round_may_use_the_slack_that_is_left_and_no_more() -> None:
     book = plain_ledger(1, credit=2.0)
-    assert book.certify(ONES, linear=3.0, bound=1.0)[ledger.HOLDS] == 1.0
-    assert book.certify(ONES, linear=3.1, bound=1.0)[ledger.HOLDS] == 0.0
-    assert book.certify(ONES, linear=3.0, bound=1.0, reserved=0.1)[ledger.HOLDS] == 0.0
+    assert book.certify(ONES, linear=3.0, bound=1.0)[ledger.CertificateField.HOLDS] == 1.0
+    assert book.certify(ONES, linear=3.1, bound=1.0)[ledger.CertificateField.HOLDS] == 0.0
+    assert book.certify(ONES, linear=3.0, bound=1.0, reserved=0.1)[ledger.CertificateField.HOLDS] == 0.0
     certificate = book.certify(ONES, linear=2.5, bound=1.0)
     # an upper bound on the square after the worst outcome: what is carried plus the linear claim
     assert ledger.certificate_of(certificate) == oc.Certificate(
         True, worst_next=2.5, allowed=3.0, bound=1.0, promised=3.0**0.5
     )
-    assert certificate[ledger.OVERDRAFT] == pytest.approx(1.5)
+    assert certificate[ledger.CertificateField.OVERDRAFT] == pytest.approx(1.5)
 
 
 def test_the_worst_next_square_is_what_is_carried_plus_the_linear_claim() -> None:
     book = plain_ledger(1, credit=9.0)
     book.book(np.array([2.0]), ONES, book.certify(ONES, linear=4.0, bound=4.0))
     certificate = book.certify(ONES, linear=5.0, bound=1.0)
-    assert certificate[ledger.WORST] == pytest.approx(4.0 + 5.0)
-    assert certificate[ledger.ALLOWED] == pytest.approx(9.0 + 4.0 + 1.0)
+    assert certificate[ledger.CertificateField.WORST] == pytest.approx(4.0 + 5.0)
+    assert certificate[ledger.CertificateField.ALLOWED] == pytest.approx(9.0 + 4.0 + 1.0)
 
 
 def test_a_broken_rule_raises_the_promise_by_the_measured_excess() -> None:
     book = plain_ledger(1)
     for _ in range(3):
         certificate = book.certify(ONES, linear=9e9, bound=1.0)
-        assert certificate[ledger.HOLDS] == 0.0
+        assert certificate[ledger.CertificateField.HOLDS] == 0.0
         book.book(np.array([1.0]), ONES, certificate)
         assert book.miscalibration <= book.promised
     # squares 1, 4, 9 against 1, 1 + 3, ...: what was missing was added, and no more
-    assert book.account[ledger.BUDGET] == pytest.approx(9.0)
-    assert book.account[ledger.EXCESS] == pytest.approx(6.0)
+    assert book.account[ledger.Account.BUDGET] == pytest.approx(9.0)
+    assert book.account[ledger.Account.EXCESS] == pytest.approx(6.0)
     assert book.held == 0.0
 
 
@@ -200,11 +200,11 @@ def test_delay_is_paid_for_by_the_cross_term() -> None:
     records = [book.certify(ONES, linear=1.0, bound=1.0) for _ in range(10)]
     for certificate in records:
         book.book(np.array([1.0]), ONES, certificate)
-    assert book.account[ledger.DELAY] == 45
+    assert book.account[ledger.Account.DELAY] == 45
     assert book.delay == 4.5
-    assert book.account[ledger.BUDGET] == pytest.approx(10 + 2 * 45)
+    assert book.account[ledger.Account.BUDGET] == pytest.approx(10 + 2 * 45)
     assert book.miscalibration == pytest.approx(book.promised) == 1.0
-    assert book.account[ledger.EXCESS] == 0.0
+    assert book.account[ledger.Account.EXCESS] == 0.0
     assert book.held == 1.0
 
 
@@ -213,8 +213,8 @@ def test_without_delay_there_is_no_cross_term() -> None:
     book.bound = 4.0
     for sign in (1.0, -1.0, 1.0):
         book.book(np.array([sign]), ONES, book.certify(ONES, linear=1.0, bound=1.0))
-    assert book.account[ledger.BUDGET] == pytest.approx(3.0)
-    assert book.account[ledger.DELAY] == 0
+    assert book.account[ledger.Account.BUDGET] == pytest.approx(3.0)
+    assert book.account[ledger.Account.DELAY] == 0
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 6), st.integers(1, 3))
@@ -223,7 +223,7 @@ def test_whatever_waits_the_promise_is_never_broken(seed: int, queue: int, size:
     rng = np.random.default_rng(seed)
     book = plain_ledger(size, one_sided=size - 1, credit=1.0)
     sides = book.layout.sides
-    credit = book.account[ledger.BUDGET]
+    credit = book.account[ledger.Account.BUDGET]
     book.bound = 1.0
     waiting: list[tuple[Vector, Vector]] = []
     for _ in range(60):
@@ -232,19 +232,19 @@ def test_whatever_waits_the_promise_is_never_broken(seed: int, queue: int, size:
         ways = rng.normal(size=(2, size))
         ways /= np.linalg.norm(ways, axis=1, keepdims=True)
         linear = float((2.0 * ways @ pull + 1.0).max())
-        reserved = sum(float(certificate[ledger.OVERDRAFT]) for certificate, _ in waiting)
+        reserved = sum(float(certificate[ledger.CertificateField.OVERDRAFT]) for certificate, _ in waiting)
         certificate = book.certify(ONES, linear=linear, bound=1.0, reserved=reserved)
-        if certificate[ledger.HOLDS]:
+        if certificate[ledger.CertificateField.HOLDS]:
             waiting.append((certificate, ways))
         while len(waiting) > queue:
             certificate, ways = waiting.pop(int(rng.integers(len(waiting))))
-            reserved = sum(float(other[ledger.OVERDRAFT]) for other, _ in waiting)
+            reserved = sum(float(other[ledger.CertificateField.OVERDRAFT]) for other, _ in waiting)
             k = int(np.argmax([square(book.total + way, sides) for way in ways]))
             book.book(ways[k], ONES, certificate, reserved=reserved)
-            assert book.account[ledger.EXCESS] <= 1e-9 * book.account[ledger.BUDGET]
+            assert book.account[ledger.Account.EXCESS] <= 1e-9 * book.account[ledger.Account.BUDGET]
             assert book.miscalibration <= book.promised * (1 + 1e-9)
-    rounds, delays = book.account[ledger.ROUNDS], book.account[ledger.DELAY]
-    assert book.account[ledger.BUDGET] == pytest.approx(credit + rounds + 2.0 * delays)
+    rounds, delays = book.account[ledger.Account.ROUNDS], book.account[ledger.Account.DELAY]
+    assert book.account[ledger.Account.BUDGET] == pytest.approx(credit + rounds + 2.0 * delays)
 
 
 def test_a_layout_says_where_things_are() -> None:
@@ -266,7 +266,9 @@ def test_a_layout_says_where_things_are() -> None:
 
 
 def overdrafts(game: oc.Recalibrator) -> float:
-    return sum(float(w.record.certificate[ledger.OVERDRAFT]) for w in game.game.rounds.pending.values())
+    return sum(
+        float(w.record.certificate[ledger.CertificateField.OVERDRAFT]) for w in game.game.rounds.pending.values()
+    )
 
 
 def test_waiting_rounds_reserve_their_slack_and_give_it_back() -> None:
@@ -294,13 +296,15 @@ def test_what_is_reserved_is_not_promised_twice() -> None:
     game = oc.Recalibrator(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=oc.Equilibrium(temperature=1000))
     engine = engine_of(game)
     free, taken = engine.predict(None), engine.predict(None, reserved=0.5)
-    gap = free.certificate[ledger.ALLOWED] - taken.certificate[ledger.ALLOWED]
-    assert gap == pytest.approx(0.5 + free.certificate[ledger.BOUND] - taken.certificate[ledger.BOUND])
+    gap = free.certificate[ledger.CertificateField.ALLOWED] - taken.certificate[ledger.CertificateField.ALLOWED]
+    assert gap == pytest.approx(
+        0.5 + free.certificate[ledger.CertificateField.BOUND] - taken.certificate[ledger.CertificateField.BOUND]
+    )
 
 
 def test_the_promise_is_the_sum_of_the_bounds_issued() -> None:
     game = oc.Recalibrator(oc.Interval(0, 1))
-    credit = engine_of(game).memory.account[ledger.BUDGET]
+    credit = engine_of(game).memory.account[ledger.Account.BUDGET]
     assert credit == ledger.CREDIT * engine_of(game).rules.bound
     rng, bounds = np.random.default_rng(0), 0.0
     for t in range(1, 60):

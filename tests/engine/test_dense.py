@@ -98,8 +98,8 @@ def a_round(
     features = {"hour": int(rng.integers(3)), "wind": float(rng.random())}
     scale = 3.0 * rng.random()
     fast.memory.total[:] = scale * rng.normal(size=fast.memory.total.size)
-    fast.memory.account[ledger.BUDGET] = 1e6
-    fast.memory.groups[:, ledger.GROUP_BUDGET] = 1e6
+    fast.memory.account[ledger.Account.BUDGET] = 1e6
+    fast.memory.groups[:, ledger.GroupAccount.BUDGET] = 1e6
     slow.ledger.total[:] = fast.memory.total
     slow.ledger.account[:] = fast.memory.account
     slow.ledger.groups[:] = fast.memory.groups
@@ -140,9 +140,9 @@ def test_both_issue_the_same_certificate(name: str, space: Any) -> None:
         search = CandidateSearch(slow.ledger, slow.ledger.layout, dense.cell_payoffs, dense.context, 0.0, 8.0)
         n = int(record.round.info[records.CELLS])
         search.consider(np.log(np.maximum(record.round.cells[records.PLAYED, :n], 1e-300)), 1.0)
-        assert search.certificate[ledger.WORST] == pytest.approx(worst, rel=1e-6, abs=1e-6)
-        assert search.certificate[ledger.BOUND] == pytest.approx(bound, rel=1e-6, abs=1e-6)
-        assert record.certificate[ledger.WORST] == pytest.approx(worst, rel=1e-6)
+        assert search.certificate[ledger.CertificateField.WORST] == pytest.approx(worst, rel=1e-6, abs=1e-6)
+        assert search.certificate[ledger.CertificateField.BOUND] == pytest.approx(bound, rel=1e-6, abs=1e-6)
+        assert record.certificate[ledger.CertificateField.WORST] == pytest.approx(worst, rel=1e-6)
 
 
 @pytest.mark.parametrize("name", FAST)

@@ -238,7 +238,7 @@ def random_game(seed: int, payoff: object, temperature: float) -> oc.Recalibrato
     engine.memory.total[:] = rng.normal(size=engine.memory.total.size)
     if count:
         engine.memory.total[:count] = grown(rng, engine.rules.levels, 20)
-    engine.memory.account[ledger.BUDGET] = 1e9
+    engine.memory.account[ledger.Account.BUDGET] = 1e9
     return game
 
 

@@ -89,7 +89,7 @@ def test_the_pull_of_regret_is_among_the_pieces() -> None:
     game = oc.Forecaster(SPACE, oc.MomentMatching(1) + oc.NoRegret(oc.CRPS()), oracle=oc.Equilibrium(temperature=2.0))
     engine: Any = game.engine
     engine.ledger.total[:] = -3.0, 5.0
-    engine.ledger.account[ledger.BUDGET] = 1e6
+    engine.ledger.account[ledger.Account.BUDGET] = 1e6
     p = game.predict(oc.Normal(0.4, 0.1))
     record = game.rounds.pending[None].record
     pieces = {piece.part: piece.tilt for piece in engine._pieces(record, engine.ledger.total.copy())}

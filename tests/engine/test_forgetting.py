@@ -52,7 +52,7 @@ def test_the_stated_bound_holds_against_a_greedy_nature(name: str, memory: float
     assert engine_of(game).ledger.total == pytest.approx(total, abs=1e-9)
     assert guarantee.held > 0.98
     if guarantee.held == 1.0:
-        assert engine_of(game).ledger.account[ledger.EXCESS] == 0.0
+        assert engine_of(game).ledger.account[ledger.Account.EXCESS] == 0.0
 
 
 @pytest.mark.parametrize(

@@ -193,7 +193,7 @@ def attack_late(game: Game, expert: Expert, nature: Adversary, rounds: int, queu
             game.predict(expert(t), id=t)
         if t >= queue:
             first = t - queue
-            bound = record_of(game, first).certificate[ledger.BOUND]
+            bound = record_of(game, first).certificate[ledger.CertificateField.BOUND]
             # outcomes booked since its forecast, each of size sqrt(B) at most
             book_budget += bound + 2.0 * min(first, queue) * max(bound, general)
             game.update(nature(game, first, first), id=first)
@@ -210,7 +210,7 @@ def test_late_outcomes_are_accounted_for(payoff: str, expert: str, nature: str) 
     game = Game(SPACE, PAYOFFS[payoff]())
     attack_late(game, EXPERTS[expert], NATURE[nature], 300, queue=20)
     assert game.guarantee.held == 1.0
-    assert engine_of(game).memory.account[ledger.EXCESS] == 0.0
+    assert engine_of(game).memory.account[ledger.Account.EXCESS] == 0.0
 
 
 @pytest.mark.parametrize("payoff", PAYOFFS)
@@ -247,7 +247,7 @@ def test_the_promise_grows_by_the_measured_excess_and_stays_true() -> None:
         _, linear, bound = certified(engine, record)
         free = max(book.budget - book.square, 0.0)
         ledger.write_certificate(account, 1.0, book.square, free, linear, bound, engine.rules.bound, record.certificate)
-        holds = bool(record.certificate[ledger.HOLDS])
+        holds = bool(record.certificate[ledger.CertificateField.HOLDS])
         held += holds
         y = greedy(game)[0]
         book.add(game, y, bound)
@@ -259,7 +259,7 @@ def test_the_promise_grows_by_the_measured_excess_and_stays_true() -> None:
         game.update(y)
         assert game.guarantee.miscalibration <= game.guarantee.promised
         assert game.guarantee.promised == pytest.approx(np.sqrt(book.budget) / t)
-        assert account[ledger.EXCESS] == pytest.approx(excess, rel=1e-6)
+        assert account[ledger.Account.EXCESS] == pytest.approx(excess, rel=1e-6)
         assert game.guarantee.held == pytest.approx(held / t)
     assert 0 < held < 60
     assert excess > 10.0

@@ -118,7 +118,7 @@ def test_300_rounds_against_unbounded_outcomes(where: str, kind: str, payoff: An
         assert g.miscalibration <= g.promised * (1 + 1e-12)
         assert all_finite(game)
     assert g.held == 1.0
-    assert engine_of(game).ledger.account[ledger.EXCESS] == 0.0
+    assert engine_of(game).ledger.account[ledger.Account.EXCESS] == 0.0
     assert g.promised <= np.sqrt(bound * (300 + ledger.CREDIT)) / 300 * (1 + 1e-9)
 
 

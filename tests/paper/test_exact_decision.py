@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 import orcast as oc
 from helpers import SENTENCE
-from orcast.ledger import SIZE
+from orcast.ledger import PartColumn
 from orcast.paper.exact import decision
 from orcast.paper.exact.decision import (
     APART,
@@ -241,7 +241,7 @@ def products(game: oc.Forecaster, p: Any) -> tuple[list[Any], Vector, Vector]:
     """<S_+, payoff> of every outcome as it would be booked, and the squared norms of the payoffs."""
     record = game.rounds.pending[None].record
     ledger = game.engine.ledger
-    scale = np.repeat(ledger.layout.scale, ledger.layout.parts[:, SIZE])
+    scale = np.repeat(ledger.layout.scale, ledger.layout.parts[:, PartColumn.SIZE])
     ys = outcomes_of(game, p)
     payoffs = np.array([scale * game.engine.payoff(record, y) for y in ys])
     return ys, payoffs @ ledger.total, np.einsum("ij,ij->i", payoffs, payoffs)

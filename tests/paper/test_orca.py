@@ -81,7 +81,7 @@ def opened(
                 state["loss"][:], state["count"][:] = 1e9 * usual, 1e9
     if positive_only:
         total[:] = np.abs(total)
-    engine.ledger.account[[ledger.ROUNDS, ledger.WEIGHT]] = rounds
+    engine.ledger.account[[ledger.Account.ROUNDS, ledger.Account.WEIGHT]] = rounds
     if engine._last.size:
         engine._last[:] = np.append(1.0, rng.dirichlet(np.full(engine._last.size - 1, 2.0)))
     return engine, engine.predict(rows, x)
@@ -94,7 +94,7 @@ def played(engine: DenseEngine, record: DenseRecord) -> Vector:
 def mean_payoff(engine: DenseEngine) -> Vector:
     """The mean payoff, one-sided coordinates through their positive part."""
     book = engine.ledger
-    return positive(book.total, book.layout.sides) / max(float(book.account[ledger.WEIGHT]), 1.0)
+    return positive(book.total, book.layout.sides) / max(float(book.account[ledger.Account.WEIGHT]), 1.0)
 
 
 def reached(engine: DenseEngine, record: DenseRecord, ys: Sequence[Any]) -> Vector:
@@ -878,11 +878,11 @@ def test_what_was_promised_is_true_whatever_it_does(name: str, number: int) -> N
         y, square = worst_outcome(game)
         assert square <= certificate.worst_next * (1.0 + 1e-9) + 1e-9
         account = game.engine.ledger.account
-        excess = float(account[ledger.EXCESS])
+        excess = float(account[ledger.Account.EXCESS])
         game.update(y)
         held.append(certificate.holds)
-        grown += float(account[ledger.EXCESS]) > excess
-        assert certificate.holds <= (float(account[ledger.EXCESS]) == excess)
+        grown += float(account[ledger.Account.EXCESS]) > excess
+        assert certificate.holds <= (float(account[ledger.Account.EXCESS]) == excess)
         guarantee = game.guarantee
         assert guarantee.miscalibration <= guarantee.promised
         assert guarantee.held == pytest.approx(np.mean(held))
@@ -1023,7 +1023,9 @@ def test_forgetting() -> None:
     for _ in range(30):
         game.predict(some_expert(INTERVAL, rng))
         y, square = worst_outcome(game)
-        assert square <= game.rounds.pending[None].record.certificate[ledger.WORST] * (1.0 + 1e-9) + 1e-9
+        assert (
+            square <= game.rounds.pending[None].record.certificate[ledger.CertificateField.WORST] * (1.0 + 1e-9) + 1e-9
+        )
         game.update(y)
         assert game.guarantee.miscalibration <= game.guarantee.promised
 
@@ -1184,7 +1186,7 @@ def test_where_no_level_is_near_the_gradient_is_zero_unless_it_is_smoothed() -> 
         engine: Any = oracle.bind(BoundPayoff(UNIT, oc.QuantileCalibration([0.5]), ("expert",), None))
         start = played(engine, engine.predict(None))
         engine.ledger.total[:] = 5.0
-        engine.ledger.account[[ledger.ROUNDS, ledger.WEIGHT]] = 10
+        engine.ledger.account[[ledger.Account.ROUNDS, ledger.Account.WEIGHT]] = 10
         record = engine.predict(None)
         moved[smooth], values[smooth] = float(np.abs(played(engine, record) - start).max()), said(record)[0]
     assert moved[False] == 0.0 < values[False]

@@ -94,7 +94,7 @@ class BinaryEngine:
             int(bias),
             int(regret),
             count,
-            int(self.ledger.layout.parts[:, _ledger.GROUPS].sum()),
+            int(self.ledger.layout.parts[:, _ledger.PartColumn.GROUPS].sum()),
             self.ledger.bound,
             bound_payoff.discount,
             temperature,

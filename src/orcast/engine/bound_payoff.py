@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.contexts import EVERYONE, Bins, Context, ContextInputs, LastError, Product, Union
-from orcast.ledger import WEIGHT, Guarantee, Ledger, LedgerLayout, PartShape, ledger_layout
+from orcast.ledger import Account, Guarantee, Ledger, LedgerLayout, PartShape, ledger_layout
 from orcast.payoffs import NoRegret, Part, Payoff, part_names
 from orcast.spaces import Space
 
@@ -63,7 +63,7 @@ class BoundPayoff:
         """What was promised and what was kept; regrets come from elsewhere, in the units of the scores."""
         parts: dict[str, float] = {}
         groups = {}
-        rounds = max(float(ledger.account[WEIGHT]), 1.0)
+        rounds = max(float(ledger.account[Account.WEIGHT]), 1.0)
         for number, (part, name) in enumerate(zip(self.parts, self.names, strict=True)):
             payoff = part.payoff
             if number in regrets:

@@ -128,7 +128,7 @@ class OrderedEngine:
             space.cells,
             int(space.tail_cells),
             count,
-            int(layout.parts[:, _ledger.GROUPS].sum()),
+            int(layout.parts[:, _ledger.PartColumn.GROUPS].sum()),
             *groups_of(layout),
             np.unique(np.concatenate(jumps)) if jumps else NOTHING,
             levels.copy(),
@@ -229,20 +229,20 @@ class OrderedEngine:
         rows = self.experts_or_own(experts)
         if not self.explicit:
             packing.predict(self.rules, self._memory, rows, float(pending), reserved, record.row, record.slots)
-            if record.certificate[_ledger.HOLDS] == 0.0:
+            if record.certificate[_ledger.CertificateField.HOLDS] == 0.0:
                 self._rescue(record, reserved)
             return record
         mix = np.empty(self.capacity)
         round = record.round
         round_kernels.open_round(self.rules, self.memory, rows, float(pending), round, mix)
         record.features, record.cell_payoffs = features, self._play(round, mix, pending, reserved, features)
-        if record.certificate[_ledger.HOLDS] == 0.0 and len(rows):
+        if record.certificate[_ledger.CertificateField.HOLDS] == 0.0 and len(rows):
             other = self.copied(record)
             even = other.round
             round_kernels.recell(self.rules, self.memory, even, mix)
             other.cell_payoffs = self._play(even, mix, pending, reserved, features)
             even.cells[records.TILT] = 0.0
-            if other.certificate[_ledger.HOLDS] > 0.0:
+            if other.certificate[_ledger.CertificateField.HOLDS] > 0.0:
                 return other
             self._rescue(record, reserved)
         return record
@@ -399,7 +399,7 @@ class OrderedEngine:
             self._rescue(record, 0.0)
             round_kernels.log_round(self.rules, round, levels, quantiles[t], round_log[t])
             packing.update(self.rules, self._memory, record.row, record.slots, 0.0, outcomes[t])
-            round_log[t, _ledger.TOLD_MISCALIBRATION] = self.ledger.miscalibration
+            round_log[t, _ledger.RoundLog.MISCALIBRATION] = self.ledger.miscalibration
             t += 1
         return quantiles, round_log
 
@@ -516,11 +516,11 @@ class OrderedEngine:
 
 def groups_of(layout: LedgerLayout) -> tuple[int, int]:
     """The groups that the learners look at: those of the part that has most, if any has several."""
-    counts = layout.parts[:, _ledger.GROUPS]
+    counts = layout.parts[:, _ledger.PartColumn.GROUPS]
     if not (counts > 1).any():
         return 0, 0
     most = int(counts.argmax())
-    return int(layout.parts[most, _ledger.CONTEXT]), int(counts[most])
+    return int(layout.parts[most, _ledger.PartColumn.CONTEXT]), int(counts[most])
 
 
 def forecast_of(space: OrderedSpace, cells: Array, n: int, certificate: Certificate, why: Any) -> Forecast:

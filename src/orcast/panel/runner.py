@@ -330,7 +330,7 @@ class PythonRun:
         played, round_log = self.runner.engine.run(inputs.rows[start:stop, None, :], features, outcomes, np.empty(0))
         self.quantiles[start:stop] = np.asarray(played).reshape(count, -1)
         self.round_log[start:stop] = round_log
-        self.settled[self.old + start : self.old + stop] = round_log[:, _ledger.TOLD_MISCALIBRATION]
+        self.settled[self.old + start : self.old + stop] = round_log[:, _ledger.RoundLog.MISCALIBRATION]
         game.rounds.count_settled(count)
 
     def _predict(self, entry: int) -> None:
@@ -349,17 +349,17 @@ class PythonRun:
             forecast = float(inputs.rows[t, 1]) if shape.kind == "binary" else inputs.rows[t]
         p = self.game.predict(forecast, id=entry, x=None if inputs.features is None else inputs.features[t])
         log_row = self.round_log[t]
-        log_row[_ledger.TOLD_HOLDS] = p.certificate.holds
-        log_row[_ledger.TOLD_PROMISED] = p.certificate.promised
+        log_row[_ledger.RoundLog.HOLDS] = p.certificate.holds
+        log_row[_ledger.RoundLog.PROMISED] = p.certificate.promised
         if len(certificates):
             certificate = self.game.rounds.pending[entry].record.certificate
-            log_row[_ledger.TOLD_PROMISED] = event_kernels.promised(
+            log_row[_ledger.RoundLog.PROMISED] = event_kernels.promised(
                 self.runner.engine.ledger.account, certificates, certificate
             )
         if isinstance(space, OrderedSpace):
             levels = inputs.levels[inputs.which[t]]
             self.quantiles[t, : len(levels)] = p.quantile(levels)
-            log_row[_ledger.TOLD_MEAN], log_row[_ledger.TOLD_SD] = p.to_normal()
+            log_row[_ledger.RoundLog.MEAN], log_row[_ledger.RoundLog.SD] = p.to_normal()
         else:
             self.quantiles[t] = p.probability() if shape.kind == "binary" else p.mass
 

@@ -341,8 +341,8 @@ class _Play:
     def _write(self, inputs: RunInput) -> None:
         """Write down what was played."""
         said, round_log, new = self.said[self.begin :], self.seat.round_log, slice(self.first_new, None)
-        said[:, HOLDS] = round_log[:, _ledger.TOLD_HOLDS]
-        said[:, PROMISED] = round_log[:, _ledger.TOLD_PROMISED]
+        said[:, HOLDS] = round_log[:, _ledger.RoundLog.HOLDS]
+        said[:, PROMISED] = round_log[:, _ledger.RoundLog.PROMISED]
         limits = (self.low[new], self.high[new]) if self.ask.by_row else None
         said[:, ANSWERS:] = answers_of(
             self.shape, self.seat, inputs, self.given[new], self.shift[new], self.scale[new], limits
@@ -452,7 +452,7 @@ def answers_of(
     if not shape.ordered:
         return seat.quantiles
     answers = np.empty((inputs.new, len(shape.outputs)))
-    mean, std = seat.round_log[:, _ledger.TOLD_MEAN], seat.round_log[:, _ledger.TOLD_SD]
+    mean, std = seat.round_log[:, _ledger.RoundLog.MEAN], seat.round_log[:, _ledger.RoundLog.SD]
     for i, levels in enumerate(inputs.levels):
         at = np.flatnonzero(inputs.which == i)
         ranks = ranks_of(given[at]) if shape.kind == "members" else None

@@ -123,13 +123,13 @@ class DenseEngine:
             round, np.array(context), np.zeros(_ledger.CERTIFICATE_SIZE), features, cell_payoffs, 0.0, states
         )
         self._play(record, mix, pending, reserved)
-        other = self.prior.recell(round, mix) if record.certificate[_ledger.HOLDS] == 0.0 else None
+        other = self.prior.recell(round, mix) if record.certificate[_ledger.CertificateField.HOLDS] == 0.0 else None
         if other is not None:
             even, even_mix = other
             own = self._cell_payoffs(even, features)
             again = DenseRecord(even, record.context, record.certificate.copy(), features, own, 0.0, states)
             self._play(again, even_mix, pending, reserved)
-            if again.certificate[_ledger.HOLDS] > 0.0:
+            if again.certificate[_ledger.CertificateField.HOLDS] > 0.0:
                 self.prior.cool(even)
                 return again
         return record
@@ -300,7 +300,7 @@ class DenseEngine:
     def restored_record(self, arrays: dict[str, NDArray[Any]], features: Any) -> DenseRecord:
         """A waiting round from its arrays."""
         round = self.prior.restored({name[6:]: a for name, a in arrays.items() if name.startswith("round/")})
-        context = np.ones(int(self.ledger.layout.parts[:, _ledger.GROUPS].sum()))
+        context = np.ones(int(self.ledger.layout.parts[:, _ledger.PartColumn.GROUPS].sum()))
         certificate, temperature, claim = np.zeros(_ledger.CERTIFICATE_SIZE), np.zeros(1), np.zeros(CLAIM_SIZE)
         for name, mine in (
             ("context", context),

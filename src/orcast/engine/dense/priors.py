@@ -162,7 +162,7 @@ class OrderedPrior:
     def teach(self, round: Round, y: float, k: int) -> None:
         """Learn from an outcome."""
         memory = self.engine.memory
-        memory.account[_ledger.ROUNDS] += 1.0
+        memory.account[_ledger.Account.ROUNDS] += 1.0
         round_kernels.teach(self.engine.rules, memory, round, y)
 
     def known(self, bound_payoff: BoundPayoff, experts: Array | None, features: Any, rounds: int) -> ContextInputs:

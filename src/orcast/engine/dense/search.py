@@ -73,7 +73,7 @@ class CandidateSearch:
     @property
     def weight(self) -> float:
         """The rounds that the sums are over, discounted as they are; at least 1."""
-        return max(float(self.ledger.account[_ledger.WEIGHT]), 1.0)
+        return max(float(self.ledger.account[_ledger.Account.WEIGHT]), 1.0)
 
     def rescale(self, p: Array) -> None:
         """Fix the units of the regrets while an equation is solved."""
@@ -111,7 +111,9 @@ class CandidateSearch:
             ledger.account, ledger.discount, self.square, self.free, worst, bound, ledger.bound, certificate
         )
         missing = (
-            0.0 if certificate[_ledger.HOLDS] else float(certificate[_ledger.WORST] - certificate[_ledger.ALLOWED])
+            0.0
+            if certificate[_ledger.CertificateField.HOLDS]
+            else float(certificate[_ledger.CertificateField.WORST] - certificate[_ledger.CertificateField.ALLOWED])
         )
         if missing < self.missing:
             self.missing, self.best, self.temperature = missing, np.log(np.maximum(p, 1e-300)), temperature

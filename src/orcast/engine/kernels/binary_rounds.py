@@ -120,7 +120,7 @@ def predict(rules, state, probabilities, pending, reserved, round):
         committee(state.committee, x, pending, round[RECORD_AT:RIVALS_AT])
         round[PRIOR] = round[RECORD_AT + binary_kernels.PRIOR]
         # what is owed by chance alone grows with the root of the rounds
-        settled = min(state.account[_ledger.ROUNDS], 1.0 / max(1.0 - rules.discount, 1e-12))
+        settled = min(state.account[_ledger.Account.ROUNDS], 1.0 / max(1.0 - rules.discount, 1e-12))
         kappa = rules.temperature * math.sqrt(1.0 + settled / binary_kernels.SETTLING)
     else:
         round[PRIOR] = log_odds(x, binary_kernels.MOST_PRIOR)
@@ -150,7 +150,7 @@ def predict(rules, state, probabilities, pending, reserved, round):
     free = available_slack(
         rules.layout, state.account, state.groups, state.total, square, context, rules.discount, reserved
     )
-    budget = state.account[_ledger.BUDGET]
+    budget = state.account[_ledger.Account.BUDGET]
     p, used, linear, bound = play(
         hats, given, bias, owed_r, xs_r, cs, factors, round[PRIOR], x, kappa, pending, free, budget
     )
@@ -237,11 +237,11 @@ def run(rules, state, probabilities, contexts, outcomes, round, played, round_lo
         predict(rules, state, probabilities[t], 0.0, 0.0, round)
         p = round[PLAYED]
         played[t] = p
-        round_log[t, _ledger.TOLD_MEAN] = p
-        round_log[t, _ledger.TOLD_SD] = math.sqrt(p * (1.0 - p))
-        round_log[t, _ledger.TOLD_HOLDS] = round[CERTIFICATE_AT + _ledger.HOLDS]
-        round_log[t, _ledger.TOLD_PROMISED] = round[CERTIFICATE_AT + _ledger.PROMISED]
+        round_log[t, _ledger.RoundLog.MEAN] = p
+        round_log[t, _ledger.RoundLog.SD] = math.sqrt(p * (1.0 - p))
+        round_log[t, _ledger.RoundLog.HOLDS] = round[CERTIFICATE_AT + _ledger.CertificateField.HOLDS]
+        round_log[t, _ledger.RoundLog.PROMISED] = round[CERTIFICATE_AT + _ledger.CertificateField.PROMISED]
         update(rules, state, round, 0.0, outcomes[t])
-        round_log[t, _ledger.TOLD_MISCALIBRATION] = mean_size(
+        round_log[t, _ledger.RoundLog.MISCALIBRATION] = mean_size(
             squared_norm(rules.layout.sides, state.total), state.account
         )

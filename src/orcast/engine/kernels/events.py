@@ -36,20 +36,20 @@ def promised(account: Any, certificates: Any, certificate: Any) -> Any:
     that make it grow most.
     """
     count = certificates.shape[0]
-    root = certificate[_ledger.ROOT]
+    root = certificate[_ledger.CertificateField.ROOT]
     for i in range(count):
-        root = max(root, certificates[i, _ledger.ROOT])
+        root = max(root, certificates[i, _ledger.CertificateField.ROOT])
     growth = np.empty(count)
     for i in range(count):
-        late = account[_ledger.ROOTS] - certificates[i, _ledger.ROOTS_THEN]
-        growth[i] = certificates[i, _ledger.BOUND] + 2.0 * root * late
+        late = account[_ledger.Account.ROOTS] - certificates[i, _ledger.CertificateField.ROOTS_THEN]
+        growth[i] = certificates[i, _ledger.CertificateField.BOUND] + 2.0 * root * late
     growth.sort()
-    budget = account[_ledger.BUDGET] + certificate[_ledger.BOUND]
-    most = certificate[_ledger.PROMISED]
+    budget = account[_ledger.Account.BUDGET] + certificate[_ledger.CertificateField.BOUND]
+    most = certificate[_ledger.CertificateField.PROMISED]
     for k in range(1, count + 1):
         # the k-th is also later by those before it, and the round itself by one more
         budget += growth[count - k] + 2.0 * root * root * (k - 1.0) + 2.0 * root * root
-        most = max(most, math.sqrt(budget) / (account[_ledger.WEIGHT] + k + 1.0))
+        most = max(most, math.sqrt(budget) / (account[_ledger.Account.WEIGHT] + k + 1.0))
     return most
 
 
@@ -136,7 +136,7 @@ def play(
                     pending = min(pending, 2.0 * counters[LAG] + 2.0)
                 round = round_of(rules, records[place], slots[place])
                 predict_round(rules, memory, expert, pending, counters[RESERVED], round)
-                if round.certificate[_ledger.HOLDS] == 0.0:
+                if round.certificate[_ledger.CertificateField.HOLDS] == 0.0:
                     return e
             resumed = False
             place = places[entry]
@@ -147,15 +147,15 @@ def play(
                 certificates = np.empty((waiting[0], _ledger.CERTIFICATE_SIZE))
                 for i in range(waiting[0]):
                     certificates[i] = records[places[waiting[i + 1]], note_at : note_at + _ledger.CERTIFICATE_SIZE]
-                round_log[j, _ledger.TOLD_PROMISED] = promised(memory.account, certificates, round.certificate)
-            counters[RESERVED] += round.certificate[_ledger.OVERDRAFT]
+                round_log[j, _ledger.RoundLog.PROMISED] = promised(memory.account, certificates, round.certificate)
+            counters[RESERVED] += round.certificate[_ledger.CertificateField.OVERDRAFT]
             counters[ISSUED] += 1.0
             issued[entry] = counters[ISSUED]
             waiting[0] += 1
             waiting[waiting[0]] = entry
             continue
         place = places[entry]
-        overdraft = records[place, note_at + _ledger.OVERDRAFT]
+        overdraft = records[place, note_at + _ledger.CertificateField.OVERDRAFT]
         if kind == SETTLE:
             others = counters[RESERVED] - overdraft if waiting[0] > 1 else 0.0
             round = round_of(rules, records[place], slots[place])

@@ -229,7 +229,11 @@ def judge(rules, memory, n, round, p, free, square, workspace):
     regret_units(rules, memory, n, round, p)
     certify(rules, n, round, p, workspace, out)
     write_certificate(memory.account, rules.discount, square, free, out[0], out[1], rules.bound, certificate)
-    return 0.0 if certificate[_ledger.HOLDS] > 0.0 else certificate[_ledger.WORST] - certificate[_ledger.ALLOWED]
+    return (
+        0.0
+        if certificate[_ledger.CertificateField.HOLDS] > 0.0
+        else certificate[_ledger.CertificateField.WORST] - certificate[_ledger.CertificateField.ALLOWED]
+    )
 
 
 @kernel

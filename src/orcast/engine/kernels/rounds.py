@@ -295,7 +295,7 @@ def play_evenly(rules, memory, mix, pending, reserved, round, witness):
     play(rules, memory, n, mix[:n], pending, reserved, round, witness)
     for k in range(n):
         round.cells[TILT, k] = 0.0
-    if round.certificate[_ledger.HOLDS] == 0.0:
+    if round.certificate[_ledger.CertificateField.HOLDS] == 0.0:
         round.cells[:] = old
         round.info[:] = old_info
         round.certificate[:] = old_note
@@ -314,7 +314,7 @@ def predict(rules, memory, experts, pending, reserved, round):
     open_round(rules, memory, experts, pending, round, mix)
     n = int(round.info[CELLS])
     play(rules, memory, n, mix[:n], pending, reserved, round, witness)
-    if round.info[HAS_EXPERT] > 0.0 and round.certificate[_ledger.HOLDS] == 0.0:
+    if round.info[HAS_EXPERT] > 0.0 and round.certificate[_ledger.CertificateField.HOLDS] == 0.0:
         play_evenly(rules, memory, mix, pending, reserved, round, witness)
 
 
@@ -369,7 +369,7 @@ def teach(rules, memory, round, y):
     median = np.empty(1)
     read_quantiles(n, left, right, rows[PLAYED], np.array([0.5]), median)
     statistics[tracker.LAST_ERROR] = y - median[0]
-    learn_level(statistics, y, memory.account[_ledger.ROUNDS])
+    learn_level(statistics, y, memory.account[_ledger.Account.ROUNDS])
     if info[HAS_EXPERT] == 0.0:
         return
     loss = crps(near, k, n, left, right, rows[EXPERT])
@@ -457,10 +457,10 @@ def log_round(rules, round, levels, row, log_row):
     low, high = rules.low == -np.inf, rules.high == np.inf
     read_forecast(n, cells[LEFT], cells[RIGHT], cells[PLAYED], low, high, levels, row)
     mean, spread = nearest_normal(n, cells[LEFT], cells[RIGHT], cells[PLAYED], low, high)
-    log_row[_ledger.TOLD_HOLDS] = round.certificate[_ledger.HOLDS]
-    log_row[_ledger.TOLD_PROMISED] = round.certificate[_ledger.PROMISED]
-    log_row[_ledger.TOLD_MEAN] = mean
-    log_row[_ledger.TOLD_SD] = spread
+    log_row[_ledger.RoundLog.HOLDS] = round.certificate[_ledger.CertificateField.HOLDS]
+    log_row[_ledger.RoundLog.PROMISED] = round.certificate[_ledger.CertificateField.PROMISED]
+    log_row[_ledger.RoundLog.MEAN] = mean
+    log_row[_ledger.RoundLog.SD] = spread
 
 
 @kernel
@@ -479,9 +479,9 @@ def run(rules, memory, experts, contexts, outcomes, levels, start, round, quanti
     for t in range(start, outcomes.shape[0]):
         round.context[:] = contexts[t]
         predict(rules, memory, experts[t], 0.0, 0.0, round)
-        if round.certificate[_ledger.HOLDS] == 0.0:
+        if round.certificate[_ledger.CertificateField.HOLDS] == 0.0:
             return t
         log_round(rules, round, levels, quantiles[t], round_log[t])
         update(rules, memory, round, 0.0, outcomes[t], nothing)
-        round_log[t, _ledger.TOLD_MISCALIBRATION] = miscalibration(rules, memory)
+        round_log[t, _ledger.RoundLog.MISCALIBRATION] = miscalibration(rules, memory)
     return outcomes.shape[0]

@@ -10,7 +10,7 @@ from typing import Any
 from orcast.adapters import expert_row
 from orcast.engine import Committee, Engine, Oracle
 from orcast.game import Forecaster
-from orcast.ledger import OVERDRAFT
+from orcast.ledger import CertificateField
 from orcast.payoffs import Payoff
 from orcast.serialise import plain_features
 from orcast.spaces import Space
@@ -116,7 +116,7 @@ class PendingBook:
             if newest.key in others:  # features that are not equal to themselves
                 self._forget(others[newest.key])
         self._newest = None
-        newest.reserves = float(newest.record.certificate[OVERDRAFT])
+        newest.reserves = float(newest.record.certificate[CertificateField.OVERDRAFT])
         self._reserved += newest.reserves
         self._expected[newest.key] = newest
         self._park()
@@ -136,7 +136,7 @@ class PendingBook:
         self._forget(entry)
         reserved = self._reserved
         if self._newest is not None:
-            reserved += float(self._newest.record.certificate[OVERDRAFT])
+            reserved += float(self._newest.record.certificate[CertificateField.OVERDRAFT])
         self.game.engine.update(entry.record, outcome, reserved=reserved)
         self._settled = entry.x
         if entry.known:  # before the first outcome of all, no lag could be seen

@@ -409,8 +409,8 @@ class Games:
             raise ValueError("expected a forecast and bounds that an answer can be computed from, got others")
         for i, (wait, _) in enumerate(moves.new):
             said = wait.round.said[number]
-            said[HOLDS] = seat.round_log[i, _ledger.TOLD_HOLDS]
-            said[PROMISED] = seat.round_log[i, _ledger.TOLD_PROMISED]
+            said[HOLDS] = seat.round_log[i, _ledger.RoundLog.HOLDS]
+            said[PROMISED] = seat.round_log[i, _ledger.RoundLog.PROMISED]
             said[ANSWERS : ANSWERS + len(shape.outputs)] = answers[i]
         for entry, each, _ in moves.settled:
             each.said[number, MISCALIBRATION] = seat.settled[entry]
