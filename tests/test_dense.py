@@ -135,7 +135,7 @@ def test_both_issue_the_same_certificate(name: str, space: Any) -> None:
         hand.consider(np.log(np.maximum(page.round.cells[_state.PLAYED, :n], 1e-300)), 1.0)
         assert hand.note[ledger.WORST] == pytest.approx(worst, rel=1e-6, abs=1e-6)
         assert hand.note[ledger.BOUND] == pytest.approx(bound, rel=1e-6, abs=1e-6)
-        assert page.note[ledger.WORST] == pytest.approx(worst, rel=1e-6)
+        assert page.note[ledger.WORST] == pytest.approx(worst, rel=1e-6, abs=1e-6)
 
 
 @pytest.mark.parametrize("name", FAST)
