@@ -11,7 +11,7 @@ FRAMES := src/orcast/panel $(addprefix tests/test_,$(addsuffix .py,columns panel
 CORES  := -n auto --maxprocesses=4 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-pandas3 bench docs lint types format clean
+.PHONY: help demo test test-all test-cpus test-pandas3 bench docs lint types format clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,10 +48,14 @@ demo: $(SHOWN) $(KERNELS)  ## recalibrate a real stream: table and picture
 	@$(BIN)/python -m orcast.demo
 
 test: lint types $(KERNELS)  ## the gate: lint, types, tests, doc snippets
-	@$(BIN)/python -m pytest -q $(CORES)
+	@$(BIN)/python -m pytest -q --durations=25 $(CORES)
 
 test-all: lint types $(KERNELS)  ## the gate and the slow tests, with more random examples
 	@$(BIN)/python -m pytest -q -m "" --hypothesis-profile=thorough $(CORES)
+
+# SHORT=1 is the part for the gate: after `make test` it compiles nothing, so one process is the quickest
+test-cpus: $(READY) $(KERNELS)  ## what depends on numbers, with the kernels of other processors
+	@$(BIN)/python tests/cpus.py $(if $(SHORT),--short,$(CORES))
 
 test-pandas3: $(PANDAS)/.ready $(KERNELS)  ## what touches data frames, with pandas 3
 	@$(PANDAS)/bin/python -m pytest -q $(CORES) $(FRAMES)

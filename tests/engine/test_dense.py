@@ -142,7 +142,7 @@ def test_both_issue_the_same_certificate(name: str, space: Any) -> None:
         search.consider(np.log(np.maximum(record.round.cells[records.PLAYED, :n], 1e-300)), 1.0)
         assert search.certificate[ledger.CertificateField.WORST] == pytest.approx(worst, rel=1e-6, abs=1e-6)
         assert search.certificate[ledger.CertificateField.BOUND] == pytest.approx(bound, rel=1e-6, abs=1e-6)
-        assert record.certificate[ledger.CertificateField.WORST] == pytest.approx(worst, rel=1e-6)
+        assert record.certificate[ledger.CertificateField.WORST] == pytest.approx(worst, rel=1e-6, abs=1e-6)
 
 
 @pytest.mark.parametrize("name", FAST)

@@ -259,7 +259,7 @@ def test_the_promise_grows_by_the_measured_excess_and_stays_true() -> None:
         game.update(y)
         assert game.guarantee.miscalibration <= game.guarantee.promised
         assert game.guarantee.promised == pytest.approx(np.sqrt(book.budget) / t)
-        assert account[ledger.Account.EXCESS] == pytest.approx(excess, rel=1e-6)
+        assert account[ledger.Account.EXCESS] == pytest.approx(excess, rel=1e-6, abs=1e-9)
         assert game.guarantee.held == pytest.approx(held / t)
     assert 0 < held < 60
     assert excess > 10.0

@@ -250,11 +250,12 @@ def test_late_outcomes_are_played_as_the_core_plays_them(late: int, monkeypatch:
     reserved.clear()
     for t, (x, _) in enumerate(stream):
         p = model.predict_one(x, with_dist=True).forecast
-        np.testing.assert_allclose(p.mass, expected[t].mass, rtol=1e-9)
+        np.testing.assert_allclose(p.mass, expected[t].mass, rtol=1e-9, atol=1e-12)
         if t >= late:
             model.learn_one(*stream[t - late])
         assert not model._desk._parked
-    np.testing.assert_allclose(reserved, core, rtol=1e-9)
+    # a sum of overdrafts less one of them: where it is nothing, rounding is left
+    np.testing.assert_allclose(reserved, core, rtol=1e-9, atol=1e-12)
     assert max(reserved) > 0.0
     assert model.guarantee.promised == pytest.approx(recal.guarantee.promised, rel=1e-12)
     assert model.guarantee.miscalibration == pytest.approx(recal.guarantee.miscalibration, rel=1e-9)
@@ -470,7 +471,7 @@ def test_a_model_s_own_distribution_is_used() -> None:
     for t in range(50):
         x = {"says": float(rng.normal(50, 5)), "var": 4.0 + t}
         p = recal.predict(oc.Normal(x["says"], math.sqrt(x["var"])))
-        np.testing.assert_allclose(model.predict_one(x, with_dist=True).forecast.mass, p.mass, rtol=1e-9)
+        np.testing.assert_allclose(model.predict_one(x, with_dist=True).forecast.mass, p.mass, rtol=1e-9, atol=1e-12)
         y = float(rng.normal(x["says"], 4))
         model.learn_one(x, y)
         recal.update(y)

@@ -160,6 +160,19 @@ def test_the_root_is_the_first_one_in_the_direction_of_the_debt() -> None:
         assert engine.prior.played(record.round)[1] == pytest.approx(expected, abs=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("nudge", "right"),
+    [(-1e-9, [0.2]), (-1e-16, [0.2, 0.4, 0.6]), (0.0, [0.2, 0.4, 0.6]), (1e-16, [0.2, 0.4, 0.6]), (1e-9, [0.6])],
+)
+def test_an_expert_on_a_zero_that_leads_away_stays_or_goes_either_way(nudge: float, right: list[float]) -> None:
+    """At 0.4 d grows through zero: rounding decides, and every answer wins."""
+    engine = bind(oc.BinaryCalibration(grid=10))
+    engine.ledger.total[:] = [-1, -1, 1, 1, -1, -1, 1, 1, -1, -1]
+    page = engine.predict(np.array([[0.6 - nudge, 0.4 + nudge]]))
+    assert np.abs(engine.prior.played(page.round)[1] - right).min() < 1e-9
+    check(engine, page)
+
+
 @given(
     st.lists(st.floats(-5, 5) | st.sampled_from([0.0, 1.0, -1.0]), min_size=2, max_size=12),
     st.floats(0.0, 1.0),

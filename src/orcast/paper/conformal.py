@@ -233,7 +233,7 @@ class ConformalLevel:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> ConformalLevel:
-        """Continue from a file, bit for bit; refuses what it cannot read, in one sentence."""
+        """Continue from a file, as `Recalibrator.load` does; refuses what it cannot read, in one sentence."""
         header, arrays = storage.read(path)
         if header.get("class") != "ConformalLevel":
             raise ValueError(f"expected the state of a ConformalLevel, got that of a {header.get('class')}: {path}")

@@ -400,7 +400,7 @@ class ForecastRecalibrator:
     def load(
         cls, path: str | os.PathLike[str], *, payoff: Payoff | None = None, oracle: Oracle | None = None
     ) -> ForecastRecalibrator:
-        """Continue from a file, bit for bit; a payoff or oracle that has functions is given again."""
+        """Continue from a file, as `Recalibrator.load` does; a payoff or oracle that has functions is given again."""
         header, arrays = storage.read(path)
         if header.get("class") != OWNER:
             raise ValueError(f"expected the state of a {OWNER}, got that of a {header.get('class')}: {path}")

@@ -46,6 +46,8 @@ class BinaryRoot:
     *Which one.*  There may be several, and they are not equally good forecasts.  Where d > 0 at the expert's word the
     forecasts made there were too low, and a zero lies above, or p = 1 is right; so the search walks from the
     expert's word (1/2 without one) in that direction, by steps of 1/32, up to the first change of sign.
+    Where d is zero there but for rounding, rounding decides: stay, the first zero above, or the first below.  Each is
+    right, and they can be far apart.
 
     *Cost.*  At most 33 + 2 log2(1 / tolerance) evaluations of d: in turn the zero of the chord is tried, and the
     middle of what is left.  *Tolerance.*  The bisection ends when the bracket is narrower than `tolerance`, or |d|

@@ -54,6 +54,8 @@ class MomentHull:
     rounding of the ticks where the interval is narrow and far from zero.  The certificate says the largest value over
     the polygon as `half_space`, and the former as `approximation`.
 
+    *Ties* are decided by rounding, as those of `SimplexGrid` are: each answer wins.
+
     *Randomised.*  A corner v of the triangle of f is played instead, with probability lambda_v(f); the draw is a
     function of `seed` and of the number of outcomes booked.  In expectation over the draw, against a Nature who does
     not see it, <S, payoff> is at most the above plus sum_v lambda_v <S_v, v - f>, which is at most the diameter of the

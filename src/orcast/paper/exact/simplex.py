@@ -44,6 +44,10 @@ class SimplexGrid:
     *Tolerance.*  Rounding: 1e-9 of the largest |S|.  `half_space` in the certificate is the largest value over all
     labels, as measured, and `approximation` is 0.
 
+    *Ties.*  A rounding error decides whether the expert's own forecast wins by a tie or misses by 1e-16, and which of
+    two solutions is nearer that are equally far; so the answers of two kinds of processors can be far apart.  Each
+    wins the half-space up to the tolerance, and its certificate is about the one that is played.
+
     *Randomised.*  A corner v of the simplex of p is played instead, with probability lambda_v(p); the draw is a
     function of `seed` and of the number of outcomes booked.  In expectation over the draw, against a Nature who does
     not see it, <S, payoff> is at most the above plus sum_v lambda_v <S_v, v - p>, which is at most the diameter of a

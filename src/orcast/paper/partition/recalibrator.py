@@ -607,7 +607,7 @@ class PartitionedRecalibrator:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> PartitionedRecalibrator:
-        """Continue from a file, bit for bit; refuses what it cannot read, in one sentence."""
+        """Continue from a file, as `Recalibrator.load` does; refuses what it cannot read, in one sentence."""
         header, arrays = storage.read(path)
         if header.get("class") != "PartitionedRecalibrator":
             raise ValueError(
