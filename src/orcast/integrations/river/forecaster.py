@@ -11,11 +11,12 @@ from river import base, time_series
 from orcast.adapters import Normal
 from orcast.engine import Oracle
 from orcast.forecasts import Forecast
-from orcast.integrations.common import FeatureReader, HorizonGame, Residuals, at_least_one, recalibrator_for
+from orcast.integrations.common import FeatureReader, HorizonGame, at_least_one, recalibrator_for
 from orcast.integrations.river.distribution import as_answer
 from orcast.integrations.river.pending import checked_model
 from orcast.ledger import Guarantee
 from orcast.payoffs import Payoff
+from orcast.residuals import Residuals
 from orcast.validation import number, short
 
 
@@ -117,7 +118,7 @@ class RiverForecaster(base.Wrapper[time_series.base.Forecaster], time_series.bas
             self._issue_unasked(x)
         self.model.learn_one(y=y, x=x, **kwargs)
         for game in self._games:
-            if self._time in game.times:
+            if self._time in game:
                 game.settle(self._time, outcome)
         self._time += 1
         self._asked = False

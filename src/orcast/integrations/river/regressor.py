@@ -8,11 +8,12 @@ from typing import Any
 from river import base
 
 from orcast.engine import Oracle
-from orcast.integrations.common import Residuals, at_least_one, recalibrator_for
+from orcast.integrations.common import at_least_one, recalibrator_for
 from orcast.integrations.river.distribution import as_answer, as_forecast, has_distributions
 from orcast.integrations.river.pending import PendingBook, checked_model
 from orcast.ledger import Guarantee
 from orcast.payoffs import Payoff
+from orcast.residuals import Residuals
 from orcast.validation import number
 
 
