@@ -16,6 +16,12 @@ from orcast.residuals import Residuals
 
 pytest.importorskip("gluonts")
 
+from orcast.integrations.gluonts import (  # noqa: I001 (quietly, before the library itself)
+    ForecastRecalibrator,
+    RecalibratedPredictor,
+    recalibrate,
+)
+
 from gluonts.dataset.pandas import PandasDataset
 from gluonts.dataset.split import split
 from gluonts.evaluation import make_evaluation_predictions
@@ -23,8 +29,6 @@ from gluonts.model.forecast import QuantileForecast, SampleForecast
 from gluonts.model.npts import NPTSPredictor
 from gluonts.model.predictor import Predictor
 from gluonts.model.seasonal_naive import SeasonalNaivePredictor
-
-from orcast.integrations.gluonts import ForecastRecalibrator, RecalibratedPredictor, recalibrate
 
 KEYS = ["0.9", "mean", "0.1", "0.5"]  # in no order
 LEVELS = [0.1, 0.5, 0.9]

@@ -17,7 +17,7 @@ from orcast.game import Forecaster
 from orcast.payoffs import Custom, DecisionCalibration, Payoff, Recipe, SwapRegret
 from orcast.recalibrator import Recalibrator
 from orcast.residuals import Residuals
-from orcast.rounds import Snapshot
+from orcast.rounds import PendingRound, Snapshot
 from orcast.serialise import plain_features
 from orcast.spaces import HalfLine, Interval, Line, OrderedSpace
 from orcast.validation import short
@@ -113,10 +113,11 @@ class HorizonGame:
     (3.76, 1)
     """
 
-    __slots__ = ("points", "recalibrator", "residuals")
+    __slots__ = ("first_spread", "points", "recalibrator", "residuals")
 
     def __init__(self, recalibrator: Recalibrator, residuals: Residuals) -> None:
         self.recalibrator, self.residuals = recalibrator, residuals
+        self.first_spread: float | None = None
         self.points: dict[int, float] = {}
 
     def __contains__(self, time: int) -> bool:
@@ -127,10 +128,10 @@ class HorizonGame:
         """The times whose outcome is pending, in the order of issue."""
         return self.recalibrator.pending
 
-    def around(self, point: float, first_spread: float | None = None) -> Normal:
-        """A point as a forecast, as wide as `first_spread` before an error is known."""
+    def around(self, point: float) -> Normal:
+        """A point as a forecast; as wide as `first_spread`, if there is one, before an error is known."""
         space: Any = self.recalibrator.space
-        return self.residuals.around(point, space, None if len(self.residuals) else first_spread)
+        return self.residuals.around(point, space, None if len(self.residuals) else self.first_spread)
 
     def peek(self, forecast: object, features: Any) -> Any:
         """The record of a round as it would be issued now; nothing is kept."""
@@ -138,12 +139,15 @@ class HorizonGame:
         row, _ = expert_row(forecast, game.space)
         return game.rounds.peek(row[None, :], None if features is None else plain_features(features))
 
-    def keep(self, time: int, forecast: object, record: Any) -> Any:
-        """Keep a round that was played around a forecast; what users see of it."""
-        rounds = self.recalibrator.game.rounds
+    def preview(self, forecast: object, features: Any) -> Any:
+        """What users would see of a round that is issued now; nothing is kept."""
+        return self.recalibrator.game.engine.forecast(self.peek(forecast, features))
+
+    def keep(self, time: int, forecast: object, record: Any) -> PendingRound:
+        """Keep a round that was played around a forecast."""
         if isinstance(forecast, Normal):
             self.points[time] = forecast.mean
-        return rounds.forecast(rounds.keep(record, id=time))
+        return self.recalibrator.game.rounds.keep(record, id=time)
 
     def issue(self, time: int, forecast: object, features: Any) -> Any:
         """Play and keep a round, in place of one about the same time; of too many the oldest is dropped."""
@@ -152,7 +156,7 @@ class HorizonGame:
             self.settle(time, None)
         elif len(rounds) >= rounds.max_pending:
             self.settle(self.times[0], None)
-        return self.keep(time, forecast, self.peek(forecast, features))
+        return rounds.forecast(self.keep(time, forecast, self.peek(forecast, features)))
 
     def settle(self, time: int, outcome: float | None) -> None:
         """Record the outcome, in its canonical form, of a round; None if it will never come."""

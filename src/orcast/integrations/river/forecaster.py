@@ -135,8 +135,10 @@ class RiverForecaster(base.Wrapper[time_series.base.Forecaster], time_series.bas
     def _issue(self, points: Sequence[float], xs: Sequence[Any] | None) -> list[Forecast]:
         forecasts: list[Normal] = []
         for ahead, point in enumerate(points, start=1):
+            game = self._game(ahead)
             # a step without errors of its own is at least as wide as the one before it
-            forecasts.append(self._game(ahead).around(point, forecasts[-1].sd if forecasts else None))
+            game.first_spread = forecasts[-1].sd if forecasts else None
+            forecasts.append(game.around(point))
         return [
             self._games[step].issue(self._time + step, forecast, self._features.of(xs[step]) if xs else None)
             for step, forecast in enumerate(forecasts)
