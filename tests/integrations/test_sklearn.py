@@ -43,7 +43,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from orcast.integrations.sklearn import RecalibratedClassifier, RecalibratedRegressor, _level_parameter, _says_spread
+from orcast.integrations.sklearn import RecalibratedClassifier, RecalibratedRegressor, _level_parameter, _has_spread
 
 ROOT = Path(__file__).resolve().parents[2]
 SPACE = oc.Interval(0, 100)
@@ -471,7 +471,7 @@ def test_a_spread_of_its_own_is_used() -> None:
 )
 def test_who_says_a_spread(base: Any, spread: bool) -> None:
     X, y = humid(60)
-    assert _says_spread(base) is spread
+    assert _has_spread(base) is spread
     model = RecalibratedRegressor(base, low=0, high=100, folds=2).fit(X, y)
     low, high = model.predict_interval(X[:3]).T
     # a spread of zero, as of the dummy, is none

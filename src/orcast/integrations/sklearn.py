@@ -278,7 +278,9 @@ class RecalibratedRegressor(RegressorMixin, RowEstimator):  # type: ignore[misc]
         return estimators
 
     def _one_a_level(self, estimator: Any) -> Any:
-        name = None if self.levels is None else _level_parameter(estimator)
+        if self.levels is None:
+            return estimator
+        name = _level_parameter(estimator)
         if name is None:
             return estimator
         return [clone(estimator).set_params(**{name: level}) for level in increasing_levels(self.levels)]
