@@ -178,7 +178,7 @@ def _atom(p: Forecast, x: float) -> float:
 
 def _distance(p: Forecast, x: float) -> float:
     """E|X - x|."""
-    left, right, sides, scale = p._cells
+    left, right, sides, scale = p.cells
     width = right - left
     cut = np.clip(x, left, right)
     square = (cut - left) ** 2 + (right - cut) ** 2
@@ -194,7 +194,7 @@ def _distance(p: Forecast, x: float) -> float:
 
 def _power(p: Forecast, a: float) -> float:
     """The integral of the density to the power a."""
-    left, right, sides, scale = p._cells
+    left, right, sides, scale = p.cells
     width = right - left
     wide = width > 0.0
     total = float(np.sum(p.mass[wide] ** a * width[wide] ** (1.0 - a)))
