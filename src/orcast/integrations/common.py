@@ -65,7 +65,7 @@ def recalibrator_for(options: QuantityOptions, *, max_pending: int = 1000) -> Re
 
 
 def at_least_one(value: object, what: str) -> int:
-    """A whole number of at least 1; `what` says of what.
+    """A whole number of at least 1; `what` is what was expected.
 
     >>> at_least_one(0, "a batch of at least 1 row")
     Traceback (most recent call last):

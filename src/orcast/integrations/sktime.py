@@ -191,7 +191,7 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
 
     def _copy(self) -> Any:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # its warnings were given when it was made
+            warnings.simplefilter("ignore")  # they were shown when it was made
             copy = self.forecaster.clone()
             if copy.get_tag("capability:update") or copy.get_config().get("remember_data"):
                 return copy
@@ -495,9 +495,9 @@ def _first_rows(initial_window: float | None, rows: int) -> int:
     if initial_window is None:
         return max(math.ceil(rows / 4), rows - REPLAYED, 1)
     real = isinstance(initial_window, (int, float, np.integer, np.floating)) and not isinstance(initial_window, bool)
-    given = float(initial_window) if real else math.nan
-    if 0.0 < given < 1.0:
-        return max(math.floor(given * rows), 1)
-    if given >= 1.0 and given.is_integer():
-        return int(given)
+    window = float(initial_window) if real else math.nan
+    if 0.0 < window < 1.0:
+        return max(math.floor(window * rows), 1)
+    if window >= 1.0 and window.is_integer():
+        return int(window)
     raise ValueError(f"expected an initial_window of at least 1 row, or a share, got {short(initial_window)}")
