@@ -418,7 +418,7 @@ class RecalibratedClassifier(ClassifierMixin, RowEstimator):  # type: ignore[mis
         self.recalibrator_ = Recalibrator(space, self.payoff, oracle=self.oracle, memory=self.memory)
 
     def _fitted(self, X: Any, y: NDArray[Any]) -> Any:
-        return clone(self._base()).fit(X, y) if len(np.unique(y)) > 1 else None
+        return None if len(np.unique(y)) == 1 else clone(self._base()).fit(X, y)
 
     def _places(self, y: NDArray[Any]) -> NDArray[np.intp]:
         """The places of labels among the classes."""
