@@ -74,7 +74,7 @@ class Runner:
         self.shape, self.space = shape, space
         self.game: Forecaster = Recalibrator(space, payoff, max_pending=2**31).game
         # quantiles that cross have been sorted, and spoken of, before they come here
-        self.game._said_crossed = True
+        self.game.crossing_reported = True
         self.grows = UNKNOWN in [part.size for part in self.engine.bound_payoff.parts]
         self._blank = [array.copy() for array in self.engine.arrays().values()]
 
@@ -98,12 +98,12 @@ class Runner:
         counters = np.array([0.0, math.nan, 0.0, 0.0, 0.0])
         if left is None:
             if self.grows:
-                self.game._bind((ALONE,))
+                self.game.begin((ALONE,))
             for mine, blank in zip(self.engine.arrays().values(), self._blank, strict=True):
                 mine[...] = blank
         else:
             if self.grows:
-                self.game._bind((ALONE,), left.sizes)
+                self.game.begin((ALONE,), left.sizes)
             arrays = self.engine.arrays()
             counters[:] = left.numbers[:COUNTERS_SIZE]
             if not (counters[[ISSUED, RESERVED, ERRORS]] >= 0.0).all():

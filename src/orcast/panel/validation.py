@@ -16,7 +16,7 @@ from orcast.panel.experts import ForecastShape
 from orcast.panel.frame import INDEX, Frame
 from orcast.panel.state import BY_SERIES, PanelTerms
 from orcast.payoffs import Payoff, payoff_from_plain
-from orcast.persistence.state import _given
+from orcast.persistence.state import as_saved
 from orcast.spaces.base import LARGEST
 from orcast.validation import short
 
@@ -55,7 +55,7 @@ def payoff_of(payoff: Payoff | None, before: PanelTerms | None) -> Payoff | None
         if payoff is not None:
             raise ValueError(f"expected the payoff that the state began with, the default one, got {short(payoff)}")
         return None
-    found: Payoff = _given(payoff, before.payoff, payoff_from_plain, "payoff")
+    found: Payoff = as_saved(payoff, before.payoff, payoff_from_plain, "payoff")
     return found
 
 

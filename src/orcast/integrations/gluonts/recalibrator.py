@@ -336,7 +336,7 @@ class ForecastRecalibrator:
             parts.setdefault(place, {})[rest] = array
         try:
             blank = header["blank"]
-            game = game_from(blank, parts[BLANK], OWNER, payoff=payoff, oracle=oracle)
+            game = game_from(blank, parts[BLANK], OWNER, cls=Recalibrator, payoff=payoff, oracle=oracle)
             self = cls(
                 quantiles=header["quantiles"],
                 payoff=game.payoff,
@@ -357,8 +357,8 @@ class ForecastRecalibrator:
                 for residual in mine.pop(RESIDUALS).tolist():
                     residuals.add(residual)
                 state = {**own, **{name: blank[name] for name in COMMON}}
-                game = game_from(state, mine, OWNER, payoff=payoff, oracle=oracle)
-                restored = HorizonGame(Recalibrator._of(game), residuals)
+                recal = game_from(state, mine, OWNER, cls=Recalibrator, payoff=payoff, oracle=oracle)
+                restored = HorizonGame(recal, residuals)
                 restored.points = {int(time): float(point) for time, point in points}
                 self._items[id_from_plain(plain)].games[int(step)] = restored
         except (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError) as reason:

@@ -1,0 +1,135 @@
+"""Migrations: state files of older formats, in the form that the next format has.
+
+A function for each kind of state takes the header and the arrays of a file of one format to those of the next.  What
+is not in the table is the same in both.  `tests/golden` has files of every format, and what has to come of them.
+
+Format 2 has the version of orcast that wrote the file (`writer`); its pending rounds are those of `rounds.Rounds`:
+counters and rounds in one part of a header, arrays under `pending/`; and arrays have the names of their fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numpy.typing import NDArray
+
+from orcast.serialise import features_to_json
+
+Header = dict[str, Any]
+Arrays = dict[str, NDArray[Any]]
+Migration = Callable[[Header, Arrays], tuple[Header, Arrays]]
+
+# What arrays were called in format 1, and are called in format 2.
+ARRAY_NAMES = {"note": "certificate", "record": "tracker_record", "said": "claim", "tally": "statistics"}
+
+
+def migrated(header: Header, arrays: Arrays, version: int, newest: int) -> tuple[Header, Arrays]:
+    """A state of the newest format from one of an older one."""
+    for step in range(version, newest):
+        migration = MIGRATIONS[step].get(str(header.get("class")))
+        if migration is not None:
+            header, arrays = migration(header, arrays)
+    return header, arrays
+
+
+def renamed(name: str) -> str:
+    """The name of an array of format 1 in format 2."""
+    folder, slash, field = name.rpartition("/")
+    return f"{folder}{slash}{ARRAY_NAMES.get(field, field)}"
+
+
+# --- from format 1 to 2 ---
+
+
+def game(header: Header, arrays: Arrays) -> tuple[Header, Arrays]:
+    """A `Forecaster` or `Recalibrator`."""
+    return _game_header(header), {_game_array(name): array for name, array in arrays.items()}
+
+
+def _game_header(header: Header, attached: list[Any] | None = None) -> Header:
+    """The header of a game, or what is its own of one; what is attached to its pending rounds comes from elsewhere."""
+    rest = dict(header)
+    waiting = rest.pop("waiting")
+    own: list[Any] = [None] * len(waiting) if attached is None else attached
+    rounds = {name: rest.pop(name) for name in ("issued", "usual_lag", "reserved")}
+    rounds["pending"] = [[*entry, each] for entry, each in zip(waiting, own, strict=True)]
+    return {**rest, "crossing_reported": rest.pop("said_crossed"), "rounds": rounds}
+
+
+def _game_array(name: str) -> str:
+    head, slash, rest = name.partition("/")
+    return renamed(f"{'pending' if head == 'page' else head}{slash}{rest}")
+
+
+def stream(header: Header, arrays: Arrays) -> tuple[Header, Arrays]:
+    """The snapshot of a stream; what was answered is now attached to the rounds."""
+    names = ("issued", "usual_lag", "reserved", "said_crossed", "waiting")
+    own = []
+    for values, (_, answers, _) in zip(header["games"]["own"], header["series"], strict=True):
+        # answers and rounds have the same ids, in the same order
+        attached = [[digest, answer] for _, digest, answer in answers]
+        new = _game_header(dict(zip(names, values, strict=True)), attached)
+        own.append([new["crossing_reported"], new["rounds"]])
+    shapes = [
+        ["pending" if head == "page" else head, *([renamed(name), *rest] for name, *rest in fields)]
+        for head, *fields in header["games"]["shapes"]
+    ]
+    rest = {name: value for name, value in header.items() if name != "format"}
+    return {
+        **rest,
+        "games": {**header["games"], "own": own, "shapes": shapes},
+        "series": [[name, last] for name, _, last in header["series"]],
+    }, arrays
+
+
+def partition(header: Header, arrays: Arrays) -> tuple[Header, Arrays]:
+    """A `PartitionedRecalibrator`; what it kept of its pending rounds is now attached to those of its cells."""
+    rest = dict(header)
+    found: Arrays = {}
+    folders: dict[str, Arrays] = {}
+    for name, array in arrays.items():
+        head, _, tail = name.partition("/")
+        if head == "round":
+            number, _, field = tail.partition("/")
+            folders.setdefault(number, {})[field] = array
+        else:
+            found[renamed(name)] = array
+    pending: list[list[Any]] = [[] for _ in rest["games"]]
+    waiting = rest.pop("waiting")
+    for at, (id, place, issued) in enumerate(waiting):
+        folder = folders[str(at)]
+        kept = {"expert": folder["said"], **{name: folder[name] for name in ("played", "known", "cells")}}
+        for name, array in folder.items():
+            if name.startswith("page/"):
+                record = renamed(name.removeprefix("page/"))
+                found[f"cell/{place}/pending/{len(pending[place])}/{record}"] = array
+        pending[place].append([id, issued, None, features_to_json(kept)])
+    games = [
+        [key, sizes, {"issued": issued, "usual_lag": lag, "reserved": reserved, "pending": own}]
+        for (key, issued, lag, reserved, sizes), own in zip(rest["games"], pending, strict=True)
+    ]
+    order = [[id, place] for id, place, _ in waiting]
+    return {**rest, "crossing_reported": rest.pop("said_crossed"), "games": games, "pending": order}, found
+
+
+def gluonts(header: Header, arrays: Arrays) -> tuple[Header, Arrays]:
+    """The `ForecastRecalibrator` of GluonTS: games, and one that has not begun."""
+    games = [[*entry, _game_header(own)] for *entry, own in header["games"]]
+    found: Arrays = {}
+    for name, array in arrays.items():
+        number, slash, rest = name.partition("/")
+        found[f"{number}{slash}{_game_array(rest)}"] = array
+    return {**header, "blank": _game_header(header["blank"]), "games": games}, found
+
+
+# By the format that a file has, and the class that is written in it.
+MIGRATIONS: dict[int, dict[str, Migration]] = {
+    1: {
+        "Forecaster": game,
+        "Recalibrator": game,
+        "Stream": stream,
+        "PartitionedRecalibrator": partition,
+        "ForecastRecalibrator": gluonts,
+    }
+}
