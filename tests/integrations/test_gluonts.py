@@ -125,6 +125,22 @@ def test_points_are_as_wide_as_their_last_errors_bit_for_bit() -> None:
         np.testing.assert_array_equal(p.forecast_array[:, 0], expected.quantile(LEVELS))
 
 
+def test_an_upper_bound_alone(tmp_path: Path) -> None:
+    y = outcomes()
+    recal, game = ForecastRecalibrator(high=100), oc.Recalibrator(oc.HalfLine(high=100))
+    for t in range(10, 40):
+        given = samples(t, 1)
+        expected = game.predict(oc.Ensemble(given.samples[:, 0])).quantile((np.arange(20) + 0.5) / 20)
+        np.testing.assert_array_equal(np.sort(recal.predict(given).samples[:, 0]), expected)
+        recal.update(entry(y[: t + 1]))
+        game.update(y[t])
+    recal.save(tmp_path / "state")
+    again = ForecastRecalibrator.load(tmp_path / "state")
+    np.testing.assert_array_equal(again.predict(samples(40)).samples, recal.predict(samples(40)).samples)
+    with pytest.raises(ValueError, match=SENTENCE):
+        recal.update(entry([*y[:40], 101.0]))
+
+
 def test_contexts_look_at_the_time_that_a_step_is_for() -> None:
     y = outcomes(count=200)
     payoff = oc.QuantileCalibration(context=oc.by("hour", values=range(24)) * oc.by("step", values=[1, 2]))

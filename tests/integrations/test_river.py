@@ -18,9 +18,10 @@ from hypothesis import given, settings
 
 import orcast as oc
 from helpers import SENTENCE
-from orcast.integrations.common import FeatureReader, space_of
+from orcast.integrations.common import FeatureReader
 from orcast.paper.experiments import data
 from orcast.residuals import Residuals
+from orcast.spaces import between
 
 river = pytest.importorskip("river")
 
@@ -192,10 +193,10 @@ def by_hand(stream: list[Any], make: Any, space: Any, late: int = 0) -> tuple[li
     return forecasts, recal
 
 
-@pytest.mark.parametrize(("low", "high"), [(None, None), (0, None), (0, 100)])
+@pytest.mark.parametrize(("low", "high"), [(None, None), (0, None), (None, 100), (0, 100)])
 def test_is_model_and_recalibrator_bit_for_bit(low: Any, high: Any) -> None:
     stream = hours(200)
-    expected, recal = by_hand(stream, linear, space_of(low, high))
+    expected, recal = by_hand(stream, linear, between(low, high))
     model = RiverRegressor(linear(), low, high)
     for (x, y), p in zip(stream, expected, strict=True):
         said = model.predict_one(x, with_dist=True)
@@ -818,9 +819,10 @@ def series(count: int) -> list[float]:
     return data.load("humidity").values[:count].tolist()
 
 
-def test_steps_ahead_are_recalibrators_bit_for_bit() -> None:
-    steps, space = 3, oc.Interval(0, 100)
-    model = RiverForecaster(time_series.HoltWinters(0.3, 0.1), 0, 100)
+@pytest.mark.parametrize("low", [0, None])
+def test_steps_ahead_are_recalibrators_bit_for_bit(low: Any) -> None:
+    steps, space = 3, between(low, 100)
+    model = RiverForecaster(time_series.HoltWinters(0.3, 0.1), low, 100)
     plain = time_series.HoltWinters(0.3, 0.1)
     recals, residuals = [oc.Recalibrator(space) for _ in range(steps)], [Residuals(100) for _ in range(steps)]
     points: list[dict[int, float]] = [{} for _ in range(steps)]

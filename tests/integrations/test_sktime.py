@@ -276,6 +276,18 @@ def test_it_is_the_recalibrator_bit_for_bit(quantiles: bool, size: int) -> None:
         assert [39 + time for time in model.recalibrators_[step].pending] == list(hand.recals[step].pending)
 
 
+@pytest.mark.parametrize("quantiles", [False, True])
+def test_an_upper_bound_alone(quantiles: bool) -> None:
+    y = walk(80)
+    model = wrapped(low=None, high=100, **({} if quantiles else {"levels": ()})).fit(y[:60], fh=[1, 2])
+    assert model.recalibrators_[2].space == oc.HalfLine(high=100)
+    assert model.predict_quantiles(alpha=[0.01, 0.99]).to_numpy().max() <= 100.0
+    before = rounds(model)
+    assert rounds(model.update(y[60:61])) == {1: before[1] + 1, 2: before[2] + 1}
+    with pytest.raises(ValueError, match=SENTENCE):
+        model.update(y[61:62] * 0 + 101.0)
+
+
 def test_what_is_scored_is_what_was_predicted(monkeypatch: pytest.MonkeyPatch) -> None:
     y = walk(80)
     model = wrapped(initial_window=0.8).fit(y[:30], fh=[1, 2, 5])

@@ -17,9 +17,9 @@ from orcast.game import Forecaster
 from orcast.payoffs import Custom, DecisionCalibration, Payoff, Recipe, SwapRegret
 from orcast.recalibrator import Recalibrator
 from orcast.residuals import Residuals
-from orcast.rounds import PendingRound, Snapshot
+from orcast.rounds import PendingRound
 from orcast.serialise import plain_features
-from orcast.spaces import HalfLine, Interval, Line, OrderedSpace
+from orcast.spaces import between
 from orcast.validation import short
 
 
@@ -34,28 +34,10 @@ class QuantityOptions(Protocol):
     outside: str
 
 
-def space_of(low: float | None, high: float | None) -> OrderedSpace:
-    """The space of a quantity with these bounds; None is no bound.
-
-    >>> space_of(None, None), space_of(0, None).low, space_of(0, 100).high
-    (Line(cells=64, tail_cells=8), 0.0, 100.0)
-    """
-    if low is None and high is None:
-        return Line()
-    if high is None:
-        assert low is not None
-        return HalfLine(low)
-    if low is None:
-        raise ValueError(
-            f"expected low with high (forecast -y if there is an upper bound only), got high={high!r} alone"
-        )
-    return Interval(low, high)
-
-
 def recalibrator_for(options: QuantityOptions, *, max_pending: int = 1000) -> Recalibrator:
     """The recalibrator of a quantity that the options of a wrapper ask for."""
     return Recalibrator(
-        space_of(options.low, options.high),
+        between(options.low, options.high),
         options.payoff,
         oracle=options.oracle,
         memory=options.memory,
@@ -106,22 +88,22 @@ def settle_together(
 class HorizonGame:
     """The game of one step ahead: rounds by the time they are about, and the errors of forecasts that are points.
 
-    >>> game = HorizonGame(Recalibrator(Interval(0, 100)), Residuals(window=100))
+    >>> import orcast as oc
+    >>> game = HorizonGame(oc.Recalibrator(oc.Interval(0, 100)), Residuals(window=100))
     >>> p = game.issue(7, game.around(40.0), None)
     >>> game.settle(7, 43.0)
     >>> round(game.around(40.0).sd, 2), game.recalibrator.guarantee.rounds
     (3.76, 1)
     """
 
-    __slots__ = ("first_spread", "points", "recalibrator", "residuals")
+    __slots__ = ("first_spread", "recalibrator", "residuals")
 
     def __init__(self, recalibrator: Recalibrator, residuals: Residuals) -> None:
         self.recalibrator, self.residuals = recalibrator, residuals
         self.first_spread: float | None = None
-        self.points: dict[int, float] = {}
 
     def __contains__(self, time: int) -> bool:
-        return time in self.recalibrator.game.rounds
+        return time in self.recalibrator.rounds
 
     @property
     def times(self) -> tuple[Any, ...]:
@@ -135,23 +117,23 @@ class HorizonGame:
 
     def peek(self, forecast: object, features: Any) -> Any:
         """The record of a round as it would be issued now; nothing is kept."""
-        game = self.recalibrator.game
-        row, _ = expert_row(forecast, game.space)
-        return game.rounds.peek(row[None, :], None if features is None else plain_features(features))
+        recal = self.recalibrator
+        row, _ = expert_row(forecast, recal.space)
+        return recal.rounds.peek(row[None, :], None if features is None else plain_features(features))
 
     def preview(self, forecast: object, features: Any) -> Any:
         """What users would see of a round that is issued now; nothing is kept."""
-        return self.recalibrator.game.engine.forecast(self.peek(forecast, features))
+        return self.recalibrator.engine.forecast(self.peek(forecast, features))
 
     def keep(self, time: int, forecast: object, record: Any) -> PendingRound:
-        """Keep a round that was played around a forecast."""
-        if isinstance(forecast, Normal):
-            self.points[time] = forecast.mean
-        return self.recalibrator.game.rounds.keep(record, id=time)
+        """Keep a round that was played around a forecast, with the point if it is one."""
+        entry = self.recalibrator.rounds.keep(record, id=time)
+        entry.attached = forecast.mean if isinstance(forecast, Normal) else None
+        return entry
 
     def issue(self, time: int, forecast: object, features: Any) -> Any:
         """Play and keep a round, in place of one about the same time; of too many the oldest is dropped."""
-        rounds = self.recalibrator.game.rounds
+        rounds = self.recalibrator.rounds
         if time in rounds:
             self.settle(time, None)
         elif len(rounds) >= rounds.max_pending:
@@ -160,22 +142,14 @@ class HorizonGame:
 
     def settle(self, time: int, outcome: float | None) -> None:
         """Record the outcome, in its canonical form, of a round; None if it will never come."""
-        rounds, point = self.recalibrator.game.rounds, self.points.pop(time, None)
+        rounds = self.recalibrator.rounds
         if outcome is None:
             rounds.drop(time)
             return
+        point = rounds.find(time).attached
         rounds.settle(outcome, id=time)
         if point is not None:
             self.residuals.add(outcome - point)
-
-    def snapshot(self) -> tuple[Snapshot, dict[int, float]]:
-        """What rounds that are issued or dropped change."""
-        return self.recalibrator.game.rounds.snapshot(memory=False), self.points.copy()
-
-    def restore(self, was: tuple[Snapshot, dict[int, float]]) -> None:
-        """Everything as it was."""
-        self.recalibrator.game.rounds.restore(was[0])
-        self.points = was[1]
 
 
 class FeatureReader:

@@ -127,14 +127,14 @@ class RowEstimator(MetaEstimatorMixin, BaseEstimator, ABC):  # type: ignore[misc
 
     def _forecast_rows(self, forecasts: list[Any], X: Any) -> Iterator[Any]:
         """Calibrated forecasts of rows; nothing is kept."""
-        game = self.recalibrator_.game
+        game = self.recalibrator_
         records = peek_together(game, forecasts, _features(self.payoff, X))
         return (game.engine.forecast(record) for record in records)
 
     @property
     def _never_late(self) -> bool:
         """Whether each outcome was known before the next forecast, so that one compiled loop can play them."""
-        return not self.recalibrator_.game.rounds.usual_lag
+        return not self.recalibrator_.rounds.usual_lag
 
     @abstractmethod
     def _outcomes(self, X: Any, y: Any) -> NDArray[Any]:
@@ -329,7 +329,7 @@ class RecalibratedRegressor(RegressorMixin, RowEstimator):  # type: ignore[misc]
             outcomes = [recal.space.outcome(each, self.outside) for each in y.tolist()]
             for rows in _batches(len(y), batch):
                 forecasts = self._forecasts(predictions[rows], residuals)
-                settle_together(recal.game, forecasts, None if features is None else features[rows], outcomes[rows])
+                settle_together(recal, forecasts, None if features is None else features[rows], outcomes[rows])
                 if self.levels is None:
                     for outcome, forecast in zip(outcomes[rows], forecasts, strict=True):
                         residuals.add(outcome - forecast.mean)
@@ -451,7 +451,7 @@ class RecalibratedClassifier(ClassifierMixin, RowEstimator):  # type: ignore[mis
             recal.run(forecasts, places if len(self.classes_) == 2 else y.tolist(), x=features)
             return
         for rows in _batches(len(places), batch):
-            settle_together(recal.game, forecasts[rows], None if features is None else features[rows], places[rows])
+            settle_together(recal, forecasts[rows], None if features is None else features[rows], places[rows])
 
 
 # --- rows and estimators

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from orcast.engine import Oracle
 from orcast.forecasts import as_levels
-from orcast.integrations.common import FeatureReader, HorizonGame, space_of
+from orcast.integrations.common import FeatureReader, HorizonGame
 from orcast.integrations.gluonts.parsing import ParsedForecast
 from orcast.integrations.gluonts.series import (
     check_in_step,
@@ -31,7 +31,7 @@ from orcast.persistence.state import game_from, state_of
 from orcast.recalibrator import Recalibrator
 from orcast.residuals import Residuals
 from orcast.serialise import id_from_plain, plain_id
-from orcast.spaces import OrderedSpace
+from orcast.spaces import OrderedSpace, between
 from orcast.spaces.base import whole
 from orcast.validation import short, warn_user
 
@@ -120,7 +120,7 @@ class ForecastRecalibrator:
         }
         if space is not None and (low, high) != (None, None):
             raise ValueError(f"expected bounds or a space, got both: {low!r}, {high!r} and {space!r}")
-        self._space = space_of(low, high) if space is None else _ordered(space)
+        self._space = between(low, high) if space is None else _ordered(space)
         self._spare: Recalibrator | None = Recalibrator(self._space, **self._options)  # refuses what does not fit
         self._features = FeatureReader(payoff)
         self._freq: str | None = None
@@ -146,14 +146,15 @@ class ForecastRecalibrator:
             warn_user("crossing quantiles were sorted (reported once)", UserWarning)
         levels = None if self._quantiles is None else np.array(self._quantiles)
         out = parsed.blank(levels)
-        was = [game.snapshot() for game in games.values()]
+        rounds = [game.recalibrator.rounds for game in games.values()]
+        was = [each.snapshot(memory=False) for each in rounds]
         try:
-            for (step, game), each in zip(games.items(), forecasts, strict=True):
-                p = game.issue(start.ordinal + step * start.freq.n, each, self._features_of(start, step))
+            for (step, game), own in zip(games.items(), forecasts, strict=True):
+                p = game.issue(start.ordinal + step * start.freq.n, own, self._features_of(start, step))
                 parsed.write(out, step, p, levels)
         except BaseException:
-            for game, snapshot in zip(games.values(), was, strict=True):
-                game.restore(snapshot)
+            for each, snapshot in zip(rounds, was, strict=True):
+                each.restore(snapshot)
             raise
         self._items.setdefault(item_id, Item()).games |= games
         self._freq = start.freqstr
@@ -299,16 +300,16 @@ class ForecastRecalibrator:
     # --- files
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a file, without pickle; a crash leaves the old file or the new one, never a part."""
-        blank, parts = state_of(Recalibrator(self._space, **self._options).game, OWNER)
+        blank, parts = state_of(Recalibrator(self._space, **self._options), OWNER)
         arrays: dict[str, NDArray[Any]] = {f"{BLANK}/{name}": part for name, part in parts.items()}
         games: list[Any] = []
         for item_id, item in self._items.items():
             for step, game in item.games.items():
-                header, parts = state_of(game.recalibrator.game, OWNER)
+                header, parts = state_of(game.recalibrator, OWNER)
                 arrays |= {f"{len(games)}/{name}": part for name, part in parts.items()}
                 arrays[f"{len(games)}/{RESIDUALS}"] = np.array(game.residuals.last, dtype=np.float64)
                 own = {name: value for name, value in header.items() if name not in COMMON}
-                games.append([plain_id(item_id), step, list(game.points.items()), own])
+                games.append([plain_id(item_id), step, own])
         header = {
             "class": OWNER,
             "blank": blank,
@@ -351,16 +352,14 @@ class ForecastRecalibrator:
             self._freq, self._crossing_reported = header["freq"], bool(header["crossed"])
             for plain, until in header["items"]:
                 self._items[id_from_plain(plain)] = Item(settled_until=None if until is None else int(until))
-            for number, (plain, step, points, own) in enumerate(header["games"]):
+            for number, (plain, step, own) in enumerate(header["games"]):
                 mine = parts[str(number)]
                 residuals = Residuals(self._window)
                 for residual in mine.pop(RESIDUALS).tolist():
                     residuals.add(residual)
                 state = {**own, **{name: blank[name] for name in COMMON}}
                 recal = game_from(state, mine, OWNER, cls=Recalibrator, payoff=payoff, oracle=oracle)
-                restored = HorizonGame(recal, residuals)
-                restored.points = {int(time): float(point) for time, point in points}
-                self._items[id_from_plain(plain)].games[int(step)] = restored
+                self._items[id_from_plain(plain)].games[int(step)] = HorizonGame(recal, residuals)
         except (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError) as reason:
             if str(reason).startswith("expected"):
                 raise

@@ -66,7 +66,7 @@ class RiverClassifier(base.Wrapper[base.Classifier], base.Classifier):
         if len(labels) > 1:
             space = Binary() if len(labels) == 2 else Labels(labels)
             recalibrator = Recalibrator(space, self.payoff, oracle=self.oracle, memory=self.memory)
-            self._book = PendingBook(recalibrator.game, self.max_pending)
+            self._book = PendingBook(recalibrator, self.max_pending)
         self._known = labels
         self._places = {label: place for place, label in enumerate(labels)}
 

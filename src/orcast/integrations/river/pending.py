@@ -62,12 +62,12 @@ class PendingBook:
 
     def __getstate__(self) -> dict[str, Any]:
         # rounds go as plain data: the parts of a record may be closures
-        return {**vars(self), "_parked_rounds": self._parked_rounds.to_plain()}
+        return {**vars(self), "_parked_rounds": self._parked_rounds.state()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         self._parked_rounds = Rounds(self.game.engine, self._max_pending)
-        self._parked_rounds.from_plain(*state["_parked_rounds"])
+        self._parked_rounds.resume(*state["_parked_rounds"])
 
     # --- what models ask
     def predict(self, x: Any, name: Hashable, read: Callable[..., object], options: Mapping[str, Any]) -> Any:

@@ -71,7 +71,7 @@ class RiverRegressor(base.Wrapper[base.Regressor], base.Regressor):
         self.max_pending = at_least_one(max_pending, "max_pending of at least 1")
         recalibrator = recalibrator_for(self)
         self._space: Any = recalibrator.space
-        self._book = PendingBook(recalibrator.game, self.max_pending)
+        self._book = PendingBook(recalibrator, self.max_pending)
         self._residuals = Residuals(window)
         self._distributions = has_distributions(model)
 
