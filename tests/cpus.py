@@ -87,7 +87,7 @@ TESTS = (
     *("equilibrium.py", "dense.py", "orca.py", "partition.py", "conformal.py"),
     *(f"exact_{name}.py" for name in ("binary", "decision", "level", "moments", "quantile", "simplex")),
     # what other libraries meet, and states
-    *("panel.py", "panel_play.py", "sktime.py", *LATE, "storage.py", "moved_state.py"),
+    *("panel.py", "panel_play.py", "sktime.py", *LATE, "files.py", "moved_state.py"),
 )
 
 
@@ -98,6 +98,13 @@ class Outcome(NamedTuple):
     failed: int
     seconds: float
     output: str
+
+
+def located(name: str) -> str:
+    """Where a file of tests is, given its name without `test_` and, perhaps, one of its tests."""
+    file, _, test = name.partition("::")
+    (path,) = (ROOT / "tests").rglob(f"test_{file}")
+    return f"{path.relative_to(ROOT)}::{test}" if test else str(path.relative_to(ROOT))
 
 
 def run(variables: dict[str, str], tests: Sequence[str]) -> Outcome:
@@ -124,7 +131,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--short", action="store_true", help="two settings and few tests, without compiling")
     parser.add_argument("--tests", nargs="+", metavar="FILE", help="these instead of those that depend on numbers")
     chosen, rest = parser.parse_known_args(arguments)
-    tests = chosen.tests or [f"tests/test_{name}" for name in (SHORT_TESTS if chosen.short else TESTS)]
+    tests = chosen.tests or [located(name) for name in (SHORT_TESTS if chosen.short else TESTS)]
     found = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
     bad: list[tuple[str, Outcome]] = []
     print(f"{'setting':34}{'passed':>8}{'failed':>8}{'seconds':>9}", flush=True)

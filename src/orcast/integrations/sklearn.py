@@ -8,7 +8,7 @@
 
 The rows of one call belong together: none of their outcomes is known when they are forecast.  ``partial_fit`` first
 makes all forecasts for its rows, the same that ``predict`` makes of them, then scores them one row after the other, and
-then teaches the wrapped estimator, if that has ``partial_fit`` itself.  All methods that predict are pure: they start
+then updates the wrapped estimator, if that has ``partial_fit`` itself.  All methods that predict are pure: they start
 from the calibration as it is now and leave it so.
 
 A forecast of one row may trust the last errors, one of many rows must not, so that it matters how many rows a call has:
@@ -18,10 +18,11 @@ predict and learn row by row if outcomes come row by row.
 from __future__ import annotations
 
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from copy import deepcopy
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -53,9 +54,17 @@ from orcast.adapters import Quantiles
 from orcast.engine import Oracle
 from orcast.forecasts import Forecast, as_levels
 from orcast.forecasts.base import as_share
-from orcast.integrations.common import FeatureReader, Residuals, book_together, issue_together, space_of
+from orcast.integrations.common import (
+    FeatureReader,
+    at_least_one,
+    increasing_levels,
+    peek_together,
+    recalibrator_for,
+    settle_together,
+)
 from orcast.payoffs import Payoff
 from orcast.recalibrator import Recalibrator
+from orcast.residuals import Residuals
 from orcast.spaces import Binary, Labels
 from orcast.validation import short
 
@@ -64,10 +73,94 @@ __all__ = ["RecalibratedClassifier", "RecalibratedRegressor"]
 Array = NDArray[np.float64]
 
 
-class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class RowEstimator(MetaEstimatorMixin, BaseEstimator, ABC):  # type: ignore[misc]
+    """What both wrappers share: rows are fitted to, forecast and settled in the order of time."""
+
+    default_estimator: ClassVar[Any]
+    estimator: Any
+    payoff: Payoff | None
+    folds: int
+    batch: int
+    recalibrator_: Recalibrator
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        theirs = get_tags(self._base()).input_tags  # what X may be is up to the estimator
+        for name in ("sparse", "allow_nan", "categorical", "string"):
+            setattr(tags.input_tags, name, getattr(theirs, name))
+        return tags
+
+    def fit(self, X: Any, y: ArrayLike) -> Self:
+        """Fit the estimator, and calibrate it on the rows that it had not seen."""
+        return self.fit_checked(*self._checked(X, y))
+
+    def fit_checked(self, X: Any, y: NDArray[Any]) -> Self:
+        """``fit``, with rows and outcomes that need no check."""
+        parts = _parts(len(y), at_least_one(self.folds, "at least 1 fold"), self._base())
+        batch = at_least_one(self.batch, "a batch of at least 1 row")
+        fitted = self._fitted(X, y)
+        self._begin(y)
+        for past, rows in parts:
+            base = fitted if past.stop == 0 else self._fitted(_safe_indexing(X, past), y[past])
+            if base is not None:
+                ahead = _safe_indexing(X, rows)
+                self._settle(self._predictions(base, ahead), ahead, y[rows], batch)
+        self.estimator_ = fitted
+        return self
+
+    def _settle_and_update(self, X: Any, y: NDArray[Any]) -> Self:
+        """Score rows against the forecasts of the estimator as it is, then update it; all of it or nothing."""
+        predictions, updated = self._predictions(self.estimator_, X), _updated(self.estimator_, X, y)
+        self._settle(predictions, X, y, max(len(y), 1))
+        self.estimator_ = updated
+        return self
+
+    def _base(self) -> Any:
+        return self.default_estimator() if self.estimator is None else self.estimator
+
+    def _checked(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
+        """Rows and outcomes to fit to; sets ``n_features_in_`` and ``feature_names_in_``."""
+        y = self._outcomes(X, y)
+        X = X.tocsr() if hasattr(X, "tocsr") else X if hasattr(X, "shape") else np.asarray(X)
+        validate_data(self, X, skip_check_array=True)
+        return X, y
+
+    def _forecast_rows(self, forecasts: list[Any], X: Any) -> Iterator[Any]:
+        """Calibrated forecasts of rows; nothing is kept."""
+        game = self.recalibrator_
+        records = peek_together(game, forecasts, _features(self.payoff, X))
+        return (game.engine.forecast(record) for record in records)
+
+    @property
+    def _never_late(self) -> bool:
+        """Whether each outcome was known before the next forecast, so that one compiled loop can play them."""
+        return not self.recalibrator_.rounds.usual_lag
+
+    @abstractmethod
+    def _outcomes(self, X: Any, y: Any) -> NDArray[Any]:
+        """Outcomes as an array, one for each row."""
+
+    @abstractmethod
+    def _begin(self, y: NDArray[Any]) -> None:
+        """A new game."""
+
+    @abstractmethod
+    def _fitted(self, X: Any, y: NDArray[Any]) -> Any:
+        """A new estimator, fitted; None if it cannot be."""
+
+    @abstractmethod
+    def _predictions(self, estimator: Any, X: Any) -> Array:
+        """What the estimator predicts, a row for each row of X."""
+
+    @abstractmethod
+    def _settle(self, predictions: Array, X: Any, y: NDArray[Any], batch: int) -> None:
+        """Play the rounds of rows and record their outcomes, so many rows at a time."""
+
+
+class RecalibratedRegressor(RegressorMixin, RowEstimator):  # type: ignore[misc]
     """A regressor around any regressor of scikit-learn's, whose forecasts stay calibrated on any sequence.
 
-    ``estimator`` (a ``BayesianRidge`` if None) says more than a number where it can:
+    ``estimator`` (a ``BayesianRidge`` if None) gives more than a number where it can:
 
     - with ``levels`` quantiles: ``predict`` returns a column for each level; or the estimator is for one quantile (it
       has a parameter ``quantile``, or ``alpha`` with the loss "quantile"), and one is fitted for each level.  Quantiles
@@ -87,8 +180,8 @@ class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator): 
     elsewhere, and forecasts all rows.  ``batch`` is how many rows are forecast before their outcomes are known, as it
     will be in use: 1 in a stream, 24 for the hours of the next day, a hundred if many rows come at once.
 
-    ``partial_fit`` scores the rows, given the forecasts of the estimator as it is, and then teaches it if it can be
-    taught.  The first call, if nothing was fitted before, has no forecasts to score; it teaches, or is a ``fit``.
+    ``partial_fit`` scores the rows against the forecasts of the estimator as it is, and then updates it if it can be
+    updated.  The first call, if nothing was fitted before, has no forecasts to score; it only updates, or is a ``fit``.
 
     Fitted, it has ``estimator_`` (a list of them if there is one for each level), ``recalibrator_`` (an
     :class:`orcast.Recalibrator`: its ``guarantee``), ``residuals_``, ``n_features_in_`` and, from data frames,
@@ -104,6 +197,8 @@ class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator): 
     >>> model.partial_fit(X[300:], y[300:]).recalibrator_.guarantee.rounds
     392
     """
+
+    default_estimator = BayesianRidge
 
     def __init__(
         self,
@@ -121,62 +216,35 @@ class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator): 
         window: int = 100,
     ) -> None:
         self.estimator = estimator
-        self.low = low
-        self.high = high
-        self.levels = levels
-        self.payoff = payoff
-        self.oracle = oracle
-        self.memory = memory
-        self.outside = outside
-        self.folds = folds
-        self.batch = batch
-        self.window = window
-
-    def __sklearn_tags__(self) -> Any:
-        return _tags_like(super().__sklearn_tags__(), self._base())
-
-    def fit(self, X: Any, y: ArrayLike) -> Self:
-        """Fit the estimator, and calibrate it on the rows that it had not seen."""
-        X, y = self._checked(X, y)
-        parts, batch = _parts(len(y), self.folds, self._base()), _batch(self.batch)
-        fitted = self._fitted(X, y)
-        self._begin()
-        for past, rows in parts:
-            base = fitted if past.stop == 0 else self._fitted(_safe_indexing(X, past), y[past])
-            ahead = _safe_indexing(X, rows)
-            self._book(self._said(base, ahead), ahead, y[rows], batch)
-        self.estimator_ = fitted
-        return self
+        self.low, self.high, self.levels = low, high, levels
+        self.payoff, self.oracle, self.memory, self.outside = payoff, oracle, memory, outside
+        self.folds, self.batch, self.window = folds, batch, window
 
     def partial_fit(self, X: Any, y: ArrayLike) -> Self:
-        """Score the outcomes against the forecasts for these rows, then teach the estimator."""
+        """Score the outcomes against the forecasts for these rows, then update the estimator."""
         if hasattr(self, "estimator_"):
-            y = self._outcomes(X, y)
-            said, taught = self._said(self.estimator_, X), _taught(self.estimator_, X, y)
-            self._book(said, X, y, max(len(y), 1))
-            self.estimator_ = taught
-            return self
+            return self._settle_and_update(X, self._outcomes(X, y))
         if not _learns(self._base()):
             return self.fit(X, y)
         X, y = self._checked(X, y)
         estimators = self._one_a_level(clone(self._base()))
         for estimator in _each(estimators):
             estimator.partial_fit(X, y)
-        self._begin()
+        self._begin(y)
         self.estimator_ = estimators
         return self
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """The means of the calibrated forecasts, and with ``return_std`` their standard deviations."""
         if not return_std:
-            return np.array([p.mean() for p in self._issued(X)])
-        moments = np.array([(p.mean(), p.std()) for p in self._issued(X)]).reshape(-1, 2)
+            return np.array([p.mean() for p in self._calibrated(X)])
+        moments = np.array([(p.mean(), p.std()) for p in self._calibrated(X)]).reshape(-1, 2)
         return moments[:, 0], moments[:, 1]
 
     def predict_quantiles(self, X: Any, levels: ArrayLike) -> Array:
         """Calibrated quantiles, a row for each row of X and a column for each level."""
         wanted = np.atleast_1d(as_levels(levels))
-        rows = [p.quantile(wanted) for p in self._issued(X)]
+        rows = [p.quantile(wanted) for p in self._calibrated(X)]
         return np.array(rows, dtype=np.float64).reshape(len(rows), wanted.size)
 
     def predict_interval(self, X: Any, confidence: float = 0.9) -> Array:
@@ -186,22 +254,12 @@ class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator): 
 
     def predict_distribution(self, X: Any) -> list[Forecast]:
         """The calibrated forecasts themselves, one for each row of X."""
-        return list(self._issued(X))
+        return list(self._calibrated(X))
 
-    def _issued(self, X: Any) -> Iterator[Forecast]:
+    def _calibrated(self, X: Any) -> Iterator[Forecast]:
         check_is_fitted(self, "estimator_")
-        forecasts = self._forecasts(self._said(self.estimator_, X), self.residuals_)
-        return _issued(self.recalibrator_, forecasts, _features(self.payoff, X))
-
-    def _base(self) -> Any:
-        return BayesianRidge() if self.estimator is None else self.estimator
-
-    def _checked(self, X: Any, y: Any) -> tuple[Any, Array]:
-        """What is fitted to; sets what scikit-learn wants to know of it."""
-        y = self._outcomes(X, y)
-        X = _rows(X)
-        validate_data(self, X, skip_check_array=True)
-        return X, y
+        forecasts = self._forecasts(self._predictions(self.estimator_, X), self.residuals_)
+        return self._forecast_rows(forecasts, X)
 
     def _outcomes(self, X: Any, y: Any) -> Array:
         numbers = np.asarray(column_or_1d(y, warn=True), dtype=np.float64)
@@ -209,10 +267,8 @@ class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator): 
         check_consistent_length(X, numbers)
         return numbers
 
-    def _begin(self) -> None:
-        self.recalibrator_ = Recalibrator(
-            space_of(self.low, self.high), self.payoff, oracle=self.oracle, memory=self.memory, outside=self.outside
-        )
+    def _begin(self, y: Array) -> None:
+        self.recalibrator_ = recalibrator_for(self)
         self.residuals_ = Residuals(self.window)
 
     def _fitted(self, X: Any, y: Array) -> Any:
@@ -222,21 +278,23 @@ class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator): 
         return estimators
 
     def _one_a_level(self, estimator: Any) -> Any:
-        name = None if self.levels is None else _level_parameter(estimator)
+        if self.levels is None:
+            return estimator
+        name = _level_parameter(estimator)
         if name is None:
             return estimator
-        return [clone(estimator).set_params(**{name: level}) for level in _levels(self.levels)]
+        return [clone(estimator).set_params(**{name: level}) for level in increasing_levels(self.levels)]
 
-    def _said(self, estimator: Any, X: Any) -> Array:
-        """What the estimator says of each row: a column a level, or a mean and a spread (0 if it has none)."""
+    def _predictions(self, estimator: Any, X: Any) -> Array:
+        """A column for each level, or a mean and a spread (0 if it has none)."""
         if self.levels is not None:
             columns = [each.predict(X) for each in estimator] if isinstance(estimator, list) else estimator.predict(X)
             table = np.column_stack(columns) if isinstance(columns, list) else np.asarray(columns, dtype=np.float64)
-            wanted = len(_levels(self.levels))
+            wanted = len(increasing_levels(self.levels))
             if table.ndim != 2 or table.shape[1] != wanted:
                 raise ValueError(f"expected predictions at each of {wanted} levels, got shape {table.shape}")
             return np.sort(table, axis=1)
-        if _says_spread(estimator):
+        if _has_spread(estimator):
             if isinstance(X, np.ndarray) and X.dtype.kind == "O":
                 X = X.astype(np.float64)  # some that take objects do so for their predictions, not for the spread
             return np.column_stack(estimator.predict(X, return_std=True))
@@ -247,38 +305,38 @@ class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator): 
             raise ValueError(f"expected one prediction a row, or levels= of several, got shape {points.shape}")
         return np.column_stack((points, np.zeros(len(points))))
 
-    def _forecasts(self, said: Array, residuals: Residuals, y: Array | None = None) -> list[Any]:
+    def _forecasts(self, predictions: Array, residuals: Residuals, y: Array | None = None) -> list[Any]:
         """A forecast for each row; with outcomes, each spread also from the residuals of the rows before it."""
         if self.levels is not None:
-            levels = _levels(self.levels)
-            return [Quantiles(levels, row) for row in said]
+            levels = increasing_levels(self.levels)
+            return [Quantiles(levels, row) for row in predictions]
         space: Any = self.recalibrator_.space
         forecasts = []
-        for i, (point, spread) in enumerate(said.tolist()):
+        for i, (point, spread) in enumerate(predictions.tolist()):
             forecasts.append(residuals.around(point, space, spread))
             if y is not None:
                 residuals.add(float(y[i]) - forecasts[-1].mean)
         return forecasts
 
-    def _book(self, said: Array, X: Any, y: Array, batch: int) -> None:
+    def _settle(self, predictions: Array, X: Any, y: Array, batch: int) -> None:
         recal, residuals, features = self.recalibrator_, self.residuals_.copy(), _features(self.payoff, X)
-        one_by_one = batch == 1 and _never_late(recal)
+        one_by_one = batch == 1 and self._never_late
         if one_by_one and self.levels is not None:
-            recal.run(said, y, x=features, levels=_levels(self.levels), at=[0.5])
+            recal.run(predictions, y, x=features, levels=increasing_levels(self.levels), at=[0.5])
         elif one_by_one:
-            recal.run(self._forecasts(said, residuals, y), y, x=features, at=[0.5])
+            recal.run(self._forecasts(predictions, residuals, y), y, x=features, at=[0.5])
         else:
             outcomes = [recal.space.outcome(each, self.outside) for each in y.tolist()]
             for rows in _batches(len(y), batch):
-                forecasts = self._forecasts(said[rows], residuals)
-                _play(recal, forecasts, None if features is None else features[rows], outcomes[rows])
+                forecasts = self._forecasts(predictions[rows], residuals)
+                settle_together(recal, forecasts, None if features is None else features[rows], outcomes[rows])
                 if self.levels is None:
                     for outcome, forecast in zip(outcomes[rows], forecasts, strict=True):
                         residuals.add(outcome - forecast.mean)
         self.residuals_ = residuals
 
 
-class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class RecalibratedClassifier(ClassifierMixin, RowEstimator):  # type: ignore[misc]
     """A classifier around any classifier of scikit-learn's, whose probabilities stay calibrated on any sequence.
 
     ``estimator`` (a ``LogisticRegression`` if None) is asked for ``predict_proba``; if it has none, its
@@ -286,8 +344,8 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     predicts.  ``payoff``, ``oracle`` and ``memory`` are those of :class:`orcast.Recalibrator`; of two classes the game
     is about the second (``Binary``).
 
-    ``fit``, ``folds`` and ``partial_fit`` are as for :class:`RecalibratedRegressor`; rows before the second class has
-    come are not scored.  The classes are those of ``fit``, or of the first ``partial_fit`` and its ``classes``.
+    ``fit``, ``folds`` and ``partial_fit`` are as for :class:`RecalibratedRegressor`; rows before the second class
+    are not scored.  The classes are those of ``fit``, or of the first ``partial_fit`` and its ``classes``.
 
     Fitted, it has ``classes_``, ``estimator_``, ``recalibrator_`` (an :class:`orcast.Recalibrator`: its ``guarantee``),
     ``n_features_in_`` and, from data frames, ``feature_names_in_``.
@@ -302,6 +360,8 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     503
     """
 
+    default_estimator = LogisticRegression
+
     def __init__(
         self,
         estimator: Any = None,
@@ -313,42 +373,19 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         batch: int = 100,
     ) -> None:
         self.estimator = estimator
-        self.payoff = payoff
-        self.oracle = oracle
-        self.memory = memory
-        self.folds = folds
-        self.batch = batch
-
-    def __sklearn_tags__(self) -> Any:
-        return _tags_like(super().__sklearn_tags__(), self._base())
-
-    def fit(self, X: Any, y: ArrayLike) -> Self:
-        """Fit the estimator, and calibrate it on the rows that it had not seen."""
-        X, y = self._checked(X, y)
-        parts, batch = _parts(len(y), self.folds, self._base()), _batch(self.batch)
-        fitted = clone(self._base()).fit(X, y)
-        self._begin(np.unique(y))
-        for past, rows in parts:
-            if past.stop == 0 or len(np.unique(y[past])) > 1:
-                base = fitted if past.stop == 0 else clone(self._base()).fit(_safe_indexing(X, past), y[past])
-                ahead = _safe_indexing(X, rows)
-                self._book(self._said(base, ahead), ahead, y[rows], batch)
-        self.estimator_ = fitted
-        return self
+        self.payoff, self.oracle, self.memory = payoff, oracle, memory
+        self.folds, self.batch = folds, batch
 
     def partial_fit(self, X: Any, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
-        """Score the outcomes against the probabilities of these rows, then teach the estimator."""
+        """Score the outcomes against the probabilities of these rows, then update the estimator."""
         if hasattr(self, "estimator_"):
             y = self._outcomes(X, y)
             self._places(y)
-            said, taught = self._said(self.estimator_, X), _taught(self.estimator_, X, y)
-            self._book(said, X, y, max(len(y), 1))
-            self.estimator_ = taught
-            return self
+            return self._settle_and_update(X, y)
         if not _learns(self._base()):
             return self.fit(X, y)
         X, y = self._checked(X, y)
-        self._begin(np.unique(y if classes is None else np.asarray(classes)))
+        self._begin(y if classes is None else np.asarray(classes))
         self._places(y)
         self.estimator_ = clone(self._base()).partial_fit(X, y, classes=self.classes_)
         return self
@@ -356,24 +393,14 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     def predict_proba(self, X: Any) -> Array:
         """Calibrated probabilities, a row for each row of X and a column for each of ``classes_``."""
         check_is_fitted(self, "estimator_")
-        forecasts = self._forecasts(self._said(self.estimator_, X))
-        return np.array([p.mass for p in _issued(self.recalibrator_, forecasts, _features(self.payoff, X))])
+        forecasts = self._forecasts(self._predictions(self.estimator_, X))
+        return np.array([p.mass for p in self._forecast_rows(forecasts, X)])
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class with the largest calibrated probability."""
         best = self.predict_proba(X).argmax(axis=1)
         chosen: NDArray[Any] = self.classes_[best]
         return chosen
-
-    def _base(self) -> Any:
-        return LogisticRegression() if self.estimator is None else self.estimator
-
-    def _checked(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
-        """What is fitted to; sets what scikit-learn wants to know of it."""
-        y = self._outcomes(X, y)
-        X = _rows(X)
-        validate_data(self, X, skip_check_array=True)
-        return X, y
 
     def _outcomes(self, X: Any, y: Any) -> NDArray[Any]:
         labels: NDArray[Any] = column_or_1d(y, warn=True)
@@ -382,16 +409,16 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         check_consistent_length(X, labels)
         return labels
 
-    def _begin(self, classes: NDArray[Any]) -> None:
+    def _begin(self, y: NDArray[Any]) -> None:
+        classes = np.unique(y)
         if len(classes) < 2:
             raise ValueError(f"expected at least two classes, got one class, {short(classes.tolist()[0])}")
         self.classes_ = classes
-        self.recalibrator_ = Recalibrator(
-            Binary() if len(classes) == 2 else Labels(classes.tolist()),
-            self.payoff,
-            oracle=self.oracle,
-            memory=self.memory,
-        )
+        space = Binary() if len(classes) == 2 else Labels(classes.tolist())
+        self.recalibrator_ = Recalibrator(space, self.payoff, oracle=self.oracle, memory=self.memory)
+
+    def _fitted(self, X: Any, y: NDArray[Any]) -> Any:
+        return None if len(np.unique(y)) == 1 else clone(self._base()).fit(X, y)
 
     def _places(self, y: NDArray[Any]) -> NDArray[np.intp]:
         """The places of labels among the classes."""
@@ -401,7 +428,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             raise ValueError(f"expected one of the classes {short(self.classes_.tolist())}, got {y[strange][0]!r}")
         return places
 
-    def _said(self, estimator: Any, X: Any) -> Array:
+    def _predictions(self, estimator: Any, X: Any) -> Array:
         """The estimator's probabilities, a column for each class."""
         known = estimator.classes_
         if hasattr(estimator, "predict_proba"):
@@ -414,44 +441,28 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         even = np.full_like(table, 1.0 / table.shape[1])
         return np.asarray(np.divide(table, total, out=even, where=total > 0.0))
 
-    def _forecasts(self, said: Array) -> list[Any]:
-        return said[:, 1].tolist() if len(self.classes_) == 2 else list(said)
+    def _forecasts(self, masses: Array) -> list[Any]:
+        return masses[:, 1].tolist() if len(self.classes_) == 2 else list(masses)
 
-    def _book(self, said: Array, X: Any, y: NDArray[Any], batch: int) -> None:
+    def _settle(self, predictions: Array, X: Any, y: NDArray[Any], batch: int) -> None:
         places = self._places(y).tolist()
-        forecasts, features = self._forecasts(said), _features(self.payoff, X)
-        recal = self.recalibrator_
-        if batch == 1 and _never_late(recal):
+        recal, forecasts, features = self.recalibrator_, self._forecasts(predictions), _features(self.payoff, X)
+        if batch == 1 and self._never_late:
             recal.run(forecasts, places if len(self.classes_) == 2 else y.tolist(), x=features)
             return
         for rows in _batches(len(places), batch):
-            _play(recal, forecasts[rows], None if features is None else features[rows], places[rows])
+            settle_together(recal, forecasts[rows], None if features is None else features[rows], places[rows])
 
 
 # --- rows and estimators
 
 
-def _rows(X: Any) -> Any:
-    """What rows can be taken of."""
-    if hasattr(X, "tocsr"):
-        return X.tocsr()
-    return X if hasattr(X, "shape") else np.asarray(X)
-
-
-def _parts(rows: int, folds: object, base: Any) -> Iterator[tuple[slice, slice]]:
+def _parts(rows: int, folds: int, base: Any) -> Iterator[tuple[slice, slice]]:
     """The rows to fit to and those to score after it, in the order of time; nothing to fit to if it is frozen."""
-    if isinstance(folds, bool) or not isinstance(folds, (int, np.integer)) or folds < 1:
-        raise ValueError(f"expected at least 1 fold, got {short(folds)}")
     if isinstance(base, FrozenEstimator):
         return iter([(slice(0, 0), slice(0, rows))])
-    ends = [rows * part // (int(folds) + 1) for part in range(1, int(folds) + 2)]
+    ends = [rows * part // (folds + 1) for part in range(1, folds + 2)]
     return ((slice(0, a), slice(a, b)) for a, b in pairwise(ends) if 0 < a < b)
-
-
-def _batch(batch: object) -> int:
-    if isinstance(batch, bool) or not isinstance(batch, (int, np.integer)) or batch < 1:
-        raise ValueError(f"expected a batch of at least 1 row, got {short(batch)}")
-    return int(batch)
 
 
 def _batches(rows: int, size: int) -> Iterator[slice]:
@@ -463,27 +474,22 @@ def _each(estimators: Any) -> list[Any]:
     return estimators if isinstance(estimators, list) else [estimators]
 
 
-def _levels(levels: Any) -> list[float]:
-    """Levels in increasing order."""
-    return sorted(np.atleast_1d(as_levels(levels)).ravel().tolist())
-
-
 def _learns(estimator: Any) -> bool:
     return hasattr(estimator, "partial_fit") and not isinstance(estimator, FrozenEstimator)
 
 
-def _taught(estimators: Any, X: Any, y: Any) -> Any:
+def _updated(estimators: Any, X: Any, y: Any) -> Any:
     """Copies that have learnt from rows, of those that can: if one fails, all are as they were."""
     if not all(map(_learns, _each(estimators))):
         return estimators
-    taught = deepcopy(estimators)
-    for estimator in _each(taught):
+    updated = deepcopy(estimators)
+    for estimator in _each(updated):
         estimator.partial_fit(X, y)
-    return taught
+    return updated
 
 
 def _level_parameter(estimator: Any) -> str | None:
-    """The parameter that says which quantile an estimator is for, if it is for one."""
+    """The name of the parameter for the level of a quantile, if the estimator is for one."""
     parameters = estimator.get_params()
     for name in parameters:
         place, _, last = name.rpartition("__")
@@ -493,7 +499,7 @@ def _level_parameter(estimator: Any) -> str | None:
     return None
 
 
-def _says_spread(estimator: Any) -> bool:
+def _has_spread(estimator: Any) -> bool:
     """Whether ``predict`` has the option ``return_std``; of a pipeline its last step's."""
     while isinstance(estimator, (Pipeline, FrozenEstimator)):
         estimator = estimator[-1] if isinstance(estimator, Pipeline) else estimator.estimator
@@ -504,7 +510,7 @@ def _says_spread(estimator: Any) -> bool:
 
 
 def _by_margin(estimator: Any, X: Any, classes: int) -> Array:
-    """Probabilities of a classifier that says none: from its margins, or from what it predicts."""
+    """Probabilities of a classifier that has none: from its margins, or from what it predicts."""
     from scipy.special import expit, softmax
 
     if hasattr(estimator, "decision_function"):
@@ -514,33 +520,6 @@ def _by_margin(estimator: Any, X: Any, classes: int) -> Array:
         if margin.shape[1] == classes:
             return np.asarray(softmax(margin, axis=1))
     return np.asarray(estimator.predict(X)[:, None] == estimator.classes_, dtype=np.float64)
-
-
-def _tags_like(tags: Any, base: Any) -> Any:
-    """What X may be is up to the estimator."""
-    theirs = get_tags(base).input_tags
-    for name in ("sparse", "allow_nan", "categorical", "string"):
-        setattr(tags.input_tags, name, getattr(theirs, name))
-    return tags
-
-
-# --- rounds
-
-
-def _issued(recal: Recalibrator, forecasts: list[Any], features: list[Any] | None) -> Iterator[Any]:
-    """Calibrated forecasts, which nothing waits for."""
-    game = recal.game
-    return (game.engine.forecast(page) for page in issue_together(game, forecasts, features))
-
-
-def _never_late(recal: Recalibrator) -> bool:
-    """Whether each outcome was known before the next forecast, so that rounds can be played in one compiled loop."""
-    return not recal.game.rounds.usual_lag
-
-
-def _play(recal: Recalibrator, forecasts: list[Any], features: list[Any] | None, outcomes: list[Any]) -> None:
-    """Score the same forecasts."""
-    book_together(recal.game, list(issue_together(recal.game, forecasts, features)), outcomes)
 
 
 def _features(payoff: Payoff | None, X: Any) -> list[Any] | None:

@@ -114,8 +114,11 @@ def partition(header: Header, arrays: Arrays) -> tuple[Header, Arrays]:
 
 
 def gluonts(header: Header, arrays: Arrays) -> tuple[Header, Arrays]:
-    """The `ForecastRecalibrator` of GluonTS: games, and one that has not begun."""
-    games = [[*entry, _game_header(own)] for *entry, own in header["games"]]
+    """The `ForecastRecalibrator` of GluonTS: games, and one that has not begun; points are attached to their rounds."""
+    games = []
+    for item_id, step, points, own in header["games"]:
+        point = dict(points)
+        games.append([item_id, step, _game_header(own, [point.get(time) for time, *_ in own["waiting"]])])
     found: Arrays = {}
     for name, array in arrays.items():
         number, slash, rest = name.partition("/")
