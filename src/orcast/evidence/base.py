@@ -175,8 +175,8 @@ class Evidence:
         """What `compute` gives, computed once for each key: numbers that several others are made of.
 
         >>> evidence = Evidence.of([0.2, 0.7], [0, 1])
-        >>> evidence.cached("mean", evidence.y.mean) == evidence.cached("mean", lambda: None)
-        True
+        >>> evidence.cached("rows", lambda: 2), evidence.cached("rows", lambda: 3)
+        (2, 2)
         """
         if key not in self._cache:
             self._cache[key] = compute()

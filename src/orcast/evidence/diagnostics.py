@@ -110,8 +110,8 @@ def reliability(evidence: Evidence, side: str = "before") -> Reliability:
 def probability_shares(evidence: Evidence, side: str = "before") -> tuple[Vector, Vector]:
     """How often each range of probabilities was forecast: the edges of the bins, and the share in each.
 
-    >>> probability_shares(Evidence.of([0.1, 0.1, 0.9, 0.9], [0, 1, 1, 1]))[1].max()
-    0.5
+    >>> probability_shares(Evidence.of([0.1, 0.1, 0.9, 0.9], [0, 1, 1, 1]))[1][[1, 13]]
+    array([0.5, 0.5])
     """
     count = bins_of(evidence, side).forecasts.sum(axis=(0, 1))
     return np.linspace(0.0, 1.0, BINS + 1), count / count.sum()
