@@ -706,7 +706,7 @@ def test_binning_by_hand() -> None:
 @events
 def test_events_become_calibrated(make: Any) -> None:
     rng = np.random.default_rng(15)
-    method, before, after = make(), oc.ECE(), oc.ECE()
+    method, before, after = make(), oc.metrics.ECE(), oc.metrics.ECE()
     for p in rng.beta(1, 1, size=3000).tolist():
         y = bool(rng.random() < expit(0.5 * logit(p) - 1))
         before.update(p, y)

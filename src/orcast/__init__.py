@@ -87,12 +87,12 @@ _HOME = {
     "QCE": "metrics",
     "RollingQCE": "metrics",
     "MeanCRPS": "metrics",
-    "Pinball": "metrics",
+    "MeanPinball": "metrics",
     "Coverage": "metrics",
     "Width": "metrics",
     "SMAPE": "metrics",
     "ECE": "metrics",
-    "BrierScore": "metrics",
+    "MeanBrier": "metrics",
 }
 
 _MODULES = ("baselines", "evidence", "metrics", "plots", "report", "testing")
@@ -106,7 +106,7 @@ if TYPE_CHECKING:
     from orcast.forecasts import BinaryForecast, BoxForecast, CircleForecast, Forecast, LabelForecast, PointsForecast
     from orcast.game import Forecaster, Played
     from orcast.ledger import Certificate, Guarantee
-    from orcast.metrics import ECE, QCE, SMAPE, BrierScore, Coverage, MeanCRPS, Pinball, RollingQCE, Width
+    from orcast.metrics import ECE, QCE, SMAPE, Coverage, MeanBrier, MeanCRPS, MeanPinball, RollingQCE, Width
     from orcast.panel import PanelState, recalibrate
     from orcast.paper.autodiff import Differentiable, JaxFamily
     from orcast.paper.conformal import ConformalLevel, GibbsCandesLevel
@@ -153,7 +153,6 @@ __all__ = [
     "Box",
     "BoxForecast",
     "Brier",
-    "BrierScore",
     "Calibeating",
     "Certificate",
     "Circle",
@@ -186,7 +185,9 @@ __all__ = [
     "Line",
     "LogScore",
     "MarginalCalibration",
+    "MeanBrier",
     "MeanCRPS",
+    "MeanPinball",
     "MomentCalibration",
     "MomentHull",
     "MomentMatching",
@@ -196,7 +197,6 @@ __all__ = [
     "Orca",
     "PanelState",
     "PartitionedRecalibrator",
-    "Pinball",
     "Played",
     "Points",
     "PointsForecast",

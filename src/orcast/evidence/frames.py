@@ -42,7 +42,7 @@ def collect(
     >>> from orcast.evidence import coverage
     >>> frame = pl.DataFrame({"y": [1.0, 4.0, None], "q0.1": [0.0, 1.0, 1.0], "q0.9": [2.0, 3.0, 3.0]})
     >>> evidence, = collect(frame)
-    >>> evidence.rows, evidence.waiting, coverage(evidence, 0.8)
+    >>> evidence.rows, evidence.pending, coverage(evidence, 0.8)
     (2, 1, 0.5)
     """
     from orcast.panel.bounds import read_bounds
@@ -129,7 +129,7 @@ class _EvidenceRows:
             holds=certificate.get("holds"),
             promised=certificate.get("promised"),
             miscalibration=certificate.get("miscalibration"),
-            waiting=int(np.count_nonzero(given & ~known)),
+            pending=int(np.count_nonzero(given & ~known)),
             missing=int(np.count_nonzero(~given)),
             outside=int(np.count_nonzero(whole & beyond)),
             overlap=overlap,

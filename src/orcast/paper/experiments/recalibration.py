@@ -49,13 +49,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from orcast.evidence import Evidence, coverage
 from orcast.metrics import LEVELS, crps_quantiles, qce, smape, worst_rolling_qce
 from orcast.paper.experiments import data, learners
 from orcast.paper.experiments.data import RealSeries
 from orcast.paper.experiments.learners import LEARNERS, Gaussian, Marginal
 from orcast.paper.experiments.methods import METHODS, OURS, RATES, WINDOW, Method, orca
 from orcast.paper.experiments.output import Cell, Progress, Result, ResultTable, silent
-from orcast.plots import GREY, INK, STYLE, coverage
+from orcast.plots import GREY, INK, STYLE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -172,7 +173,7 @@ def measure(q: Vector, y: Vector, *, low: float, high: float, window: int = 200)
         worst=worst_rolling_qce(percents, y, window=window, low=low, high=high),
         crps=float(crps_quantiles(middles, y, MIDDLES).mean()),
         smape=float(smape(middles.mean(axis=1), y).mean()),
-        holds=coverage(percents, y, 0.9, low=low, high=high),
+        holds=coverage(Evidence.of(percents, y, levels=LEVELS, low=low, high=high), 0.9),
         width=float((percents[:, -1 - FIVE] - percents[:, FIVE]).mean()),
     )
 
