@@ -175,14 +175,14 @@ def guarantee(evidence: Evidence, axes: Axes | None = None) -> Axes:
     return _draw(pictures.promise(evidence), axes, loc="best")
 
 
-def overview(evidence: Evidence, *, name: str = "", unit: str = "", last: int = 150, bins: int = 20) -> Figure:
-    """Fan chart, PIT histogram and guarantee of a recalibrated stream in one figure.
+def overview(evidence: Evidence, *, unit: str = "", last: int = 150, bins: int = 20) -> Figure:
+    """Fan chart, PIT histogram and guarantee of a recalibrated stream in one figure, under the name of its model.
 
     >>> from orcast.evidence import Evidence
     >>> t, y = np.arange(1, 201), np.random.default_rng(0).random(200)
     >>> rows = np.tile([0.05, 0.5, 0.95], (200, 1))
     >>> promise = {"promised": 2 / np.sqrt(t), "miscalibration": 1 / np.sqrt(t)}
-    >>> figure = overview(Evidence.of(rows, y, after=rows, levels=[0.05, 0.5, 0.95], **promise), name="even")
+    >>> figure = overview(Evidence.of(rows, y, after=rows, levels=[0.05, 0.5, 0.95], **promise))
     >>> len(figure.axes)
     3
     """
@@ -198,8 +198,8 @@ def overview(evidence: Evidence, *, name: str = "", unit: str = "", last: int = 
         before, after = (facts.coverage(evidence, 0.9, side) for side in evidence.sides)
         was, now = (facts.width(evidence, 0.9, side) for side in evidence.sides)
         top.set_title(
-            f"{_literal(name)}\nAs given: {before:.0%} in the 90% interval. Recalibrated: {after:.0%}, "
-            f"at {now / was:.0%} of the width."
+            f"{_literal(clean(evidence.model))}\nAs given: {before:.0%} in the 90% interval. "
+            f"Recalibrated: {after:.0%}, at {now / was:.0%} of the width."
         )
         top.set_xlabel(f"round (the last {min(last, evidence.rows)} of {evidence.rows:,})")
         top.set_ylabel(_literal(unit))
