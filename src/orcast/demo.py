@@ -12,13 +12,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from orcast import evidence as facts
 from orcast.evidence import Evidence
@@ -33,9 +31,10 @@ if TYPE_CHECKING:
     from orcast.paper.experiments.data import RealSeries
     from orcast.paper.experiments.experts import ForecastStream
 
-__all__ = ["Run", "main", "play"]
+__all__ = ["main", "play"]
 
-Vector = NDArray[np.float64]
+# Forecasts before and after, and the seconds it took, by expert.
+Runs = dict[str, tuple[Evidence, float]]
 
 TITLES = {
     "wind": "Wind power in Texas (ERCOT), hourly, 2022",
@@ -49,24 +48,15 @@ PATIENCE = 1.5
 RESOLUTION = 160
 
 
-@dataclass(frozen=True, eq=False)
-class Run:
-    """A stream that was recalibrated: the forecasts before and after at 99 levels, and how long it took."""
+def play(stream: ForecastStream, *, name: str, step: Callable[[], object] = lambda: None) -> tuple[Evidence, float]:
+    """Recalibrate a stream round by round: the forecasts before and after at 99 levels, and the seconds it took.
 
-    name: str
-    unit: str
-    evidence: Evidence
-    seconds: float
-
-
-def play(stream: ForecastStream, *, name: str, unit: str, step: Callable[[], object] = lambda: None) -> Run:
-    """Recalibrate a stream round by round; `step` is called after each round.
+    `step` is called after each round.
 
     >>> from orcast.paper.experiments import data, experts
-    >>> series = data.load("humidity")
-    >>> stream = experts.stream(series, "rls")
-    >>> run = play(_first(stream, 50), name="humidity", unit=series.unit)
-    >>> run.evidence.after.shape, run.evidence.holds.mean(), facts.promise_check(run.evidence).kept
+    >>> stream = experts.stream(data.load("humidity"), "rls")
+    >>> evidence, seconds = play(_first(stream, 50), name="humidity")
+    >>> evidence.after.shape, facts.promise_check(evidence).held, facts.promise_check(evidence).kept
     ((50, 99), 1.0, 50)
     """
     from orcast import Interval, Normal, Recalibrator
@@ -93,13 +83,14 @@ def play(stream: ForecastStream, *, name: str, unit: str, step: Callable[[], obj
         stream.y,
         after=after,
         levels=LEVELS,
+        model=name,
         low=stream.low,
         high=stream.high,
         holds=holds,
         promised=promised,
         miscalibration=miscalibration,
     )
-    return Run(name, unit, evidence, seconds)
+    return evidence, seconds
 
 
 def _first(stream: ForecastStream, rounds: int | None) -> ForecastStream:
@@ -125,13 +116,13 @@ def _compile(console: Console) -> None:
         notice.cancel()
 
 
-def _play_all(console: Console, series: RealSeries, rounds: int | None) -> dict[str, Run]:
+def _play_all(console: Console, series: RealSeries, rounds: int | None) -> Runs:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     from orcast.paper.experiments.experts import stream
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    runs: dict[str, Run] = {}
+    runs: Runs = {}
     # without a terminal a bar would only litter the log: a line when done is enough
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         for expert, title in EXPERTS.items():
@@ -142,7 +133,7 @@ def _play_all(console: Console, series: RealSeries, rounds: int | None) -> dict[
                 progress.advance(task)
 
             name = f"{TITLES[series.name]}; expert: {title}"
-            runs[expert] = play(forecasts, name=name, unit=series.unit, step=step)
+            runs[expert] = play(forecasts, name=name, step=step)
             console.print(f"{title}: {len(forecasts):,} rounds recalibrated one by one")
     return runs
 
@@ -169,7 +160,7 @@ def _row(evidence: Evidence, side: str, title: str, step: str) -> list[str]:
     ]
 
 
-def _table(series: RealSeries, runs: dict[str, Run]) -> Table:
+def _table(series: RealSeries, runs: Runs) -> Table:
     from rich import box
     from rich.table import Table
 
@@ -180,10 +171,10 @@ def _table(series: RealSeries, runs: dict[str, Run]) -> Table:
     for heading in headings:
         table.add_column(heading, justify="right", vertical="bottom", no_wrap=True)
     for expert, title in EXPERTS.items():
-        run = runs[expert]
-        each = 1e6 * run.seconds / run.evidence.rows
-        table.add_row(*_row(run.evidence, "before", title, ""))
-        table.add_row(*_row(run.evidence, "after", "  recalibrated", f"{each:.0f} us"), end_section=expert == "naive")
+        evidence, seconds = runs[expert]
+        each = 1e6 * seconds / evidence.rows
+        table.add_row(*_row(evidence, "before", title, ""))
+        table.add_row(*_row(evidence, "after", "  recalibrated", f"{each:.0f} us"), end_section=expert == "naive")
     return table
 
 
@@ -252,14 +243,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     runs = _play_all(console, series, options.rounds)
     console.print(_table(series, runs))
     for expert, title in EXPERTS.items():
-        console.print(f"{title}: {_guarantee(runs[expert].evidence)}")
+        console.print(f"{title}: {_guarantee(runs[expert][0])}")
     console.print(
         f"[dim]QCE: squared gaps between frequency and level, summed over 99 levels.\n"
         f"worst {WINDOW}: the largest over any {WINDOW} rounds in a row. relative: to the expert's loss.[/dim]"
     )
     try:
-        shown = runs[options.picture]
-        overview(shown.evidence, name=shown.name, unit=shown.unit).savefig(options.out, dpi=RESOLUTION)
+        overview(runs[options.picture][0], unit=series.unit).savefig(options.out, dpi=RESOLUTION)
     except OSError as problem:
         print(f"orcast demo: the picture could not be written: {problem}", file=sys.stderr)
         return 2

@@ -63,8 +63,10 @@ LINES: dict[str, dict[str, Any]] = {
     "promised": {"linestyle": (0, (4, 2)), "lw": 1.5},
     "median": {"lw": 1.2},
 }
-OPACITY = {"outer": 0.2, "inner": 0.38, "shade": 0.25}
-BELOW: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.17), "ncols": 5, "columnspacing": 1.6}
+OPACITY = {"outer": 0.2, "inner": 0.38, "shade": 0.25, "over": 0.3}
+BELOW: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.18), "ncols": 3, "columnspacing": 1.6}
+# Axes narrower than so many inches do without the optional ticks.
+NARROW = 4.0
 
 
 def pit(evidence: Evidence, axes: Axes | None = None, *, bins: int = 20) -> Axes:
@@ -113,7 +115,7 @@ def rolling(
     >>> axes.get_title()
     'Share of the last 100 outcomes in the 90% interval'
     """
-    return _draw(pictures.rolling(evidence, share=share, window=window), axes, loc="lower left", ncols=2)
+    return _draw(pictures.rolling(evidence, share=share, window=window), axes, **BELOW)
 
 
 def fan(
@@ -173,14 +175,14 @@ def guarantee(evidence: Evidence, axes: Axes | None = None) -> Axes:
     return _draw(pictures.promise(evidence), axes, loc="best")
 
 
-def overview(evidence: Evidence, *, name: str = "", unit: str = "", last: int = 150, bins: int = 20) -> Figure:
-    """Fan chart, PIT histogram and guarantee of a recalibrated stream in one figure.
+def overview(evidence: Evidence, *, unit: str = "", last: int = 150, bins: int = 20) -> Figure:
+    """Fan chart, PIT histogram and guarantee of a recalibrated stream in one figure, under the name of its model.
 
     >>> from orcast.evidence import Evidence
     >>> t, y = np.arange(1, 201), np.random.default_rng(0).random(200)
     >>> rows = np.tile([0.05, 0.5, 0.95], (200, 1))
     >>> promise = {"promised": 2 / np.sqrt(t), "miscalibration": 1 / np.sqrt(t)}
-    >>> figure = overview(Evidence.of(rows, y, after=rows, levels=[0.05, 0.5, 0.95], **promise), name="even")
+    >>> figure = overview(Evidence.of(rows, y, after=rows, levels=[0.05, 0.5, 0.95], **promise))
     >>> len(figure.axes)
     3
     """
@@ -196,8 +198,8 @@ def overview(evidence: Evidence, *, name: str = "", unit: str = "", last: int = 
         before, after = (facts.coverage(evidence, 0.9, side) for side in evidence.sides)
         was, now = (facts.width(evidence, 0.9, side) for side in evidence.sides)
         top.set_title(
-            f"{_literal(name)}\nAs given: {before:.0%} in the 90% interval. Recalibrated: {after:.0%}, "
-            f"at {now / was:.0%} of the width."
+            f"{_literal(clean(evidence.model))}\nAs given: {before:.0%} in the 90% interval. "
+            f"Recalibrated: {after:.0%}, at {now / was:.0%} of the width."
         )
         top.set_xlabel(f"round (the last {min(last, evidence.rows)} of {evidence.rows:,})")
         top.set_ylabel(_literal(unit))
@@ -237,9 +239,10 @@ def _draw(picture: Picture, axes: Axes | None, *, headroom: float = 1.0, **key: 
         for kind, axis in (("x", picture.x), ("y", picture.y)):
             if axis.scale.log:
                 ax.set(**{f"{kind}scale": "log"})
-        handles = {id(mark): _draw_mark(ax, mark, picture) for mark in picture.marks}
-        _finish(ax.xaxis, picture.x)
-        _finish(ax.yaxis, picture.y)
+        handles = {id(mark): _draw_mark(ax, mark, picture, 2 + k / 100) for k, mark in enumerate(picture.marks)}
+        narrow = ax.get_window_extent().width < NARROW * ax.figure.dpi
+        _finish(ax.xaxis, picture.x, narrow)
+        _finish(ax.yaxis, picture.y, narrow)
         scale = picture.y.scale
         if scale.high > scale.low:
             ax.set_ylim(scale.low, scale.high * headroom)
@@ -253,24 +256,24 @@ def _draw(picture: Picture, axes: Axes | None, *, headroom: float = 1.0, **key: 
     return ax
 
 
-def _draw_mark(ax: Axes, mark: Mark, picture: Picture) -> Any:
+def _draw_mark(ax: Axes, mark: Mark, picture: Picture, depth: float) -> Any:
     """The artist of a mark."""
     colour = COLOURS.get(mark.role, INK)
     alpha = OPACITY.get(mark.variant, 0.25 if mark.role == "chance" else 1.0)
     x, base = _units(picture.x, mark.x), 0.0 if mark.base is None else mark.base
-    label = mark.label or "_nolegend_"
+    common: dict[str, Any] = {"color": colour, "label": mark.label or "_nolegend_", "zorder": depth}
     if mark.shape == "line":
         style = {"lw": 1.2 if mark.variant == "thin" else 1.8, **LINES.get(mark.role, {})}
-        return ax.plot(x, mark.y, color=colour, label=label, **style)[0]
+        return ax.plot(x, mark.y, **common, **style)[0]
     if mark.shape == "dot":
         size = 4.0 if mark.role == "outcome" else 8.0
-        return ax.plot(x, mark.y, ".", color=colour, ms=size, label=label)[0]
+        return ax.plot(x, mark.y, ".", ms=size, **common)[0]
     if mark.shape == "area":
-        return ax.fill_between(x, base, mark.y, color=colour, alpha=alpha, lw=0, label=label)
+        return ax.fill_between(x, base, mark.y, alpha=alpha, lw=0, **common)
     if mark.shape == "range":
-        return ax.vlines(x, base, mark.y, color=colour, lw=1.2, label=label)
+        return ax.vlines(x, base, mark.y, lw=1.2, **common)
     wide = np.zeros_like(mark.x) if mark.right is None else mark.right - mark.x
-    return ax.bar(mark.x, mark.y - base, wide, base, align="edge", color=colour, alpha=alpha, lw=0, label=label)
+    return ax.bar(mark.x, mark.y - base, wide, base, align="edge", alpha=alpha, lw=0, **common)
 
 
 def _units(axis: Axis, values: NDArray[np.float64]) -> NDArray[Any]:
@@ -278,10 +281,11 @@ def _units(axis: Axis, values: NDArray[np.float64]) -> NDArray[Any]:
     return values.astype("datetime64[us]") if axis.dates else values
 
 
-def _finish(drawn: DrawnAxis, axis: Axis) -> None:
+def _finish(drawn: DrawnAxis, axis: Axis, narrow: bool) -> None:
     """The ticks and the label of an axis."""
-    drawn.set_ticks(_units(axis, np.array([tick.value for tick in axis.ticks])))
-    drawn.set_ticklabels([_literal(clean(tick.text)) for tick in axis.ticks])
+    ticks = [tick for tick in axis.ticks if not (narrow and tick.optional)]
+    drawn.set_ticks(_units(axis, np.array([tick.value for tick in ticks])))
+    drawn.set_ticklabels([_literal(clean(tick.text)) for tick in ticks])
     drawn.set_ticks([], minor=True)
     drawn.set_label_text(_literal(clean(axis.label)))
 

@@ -279,7 +279,8 @@ def test_it_is_the_recalibrator_bit_for_bit(quantiles: bool, size: int) -> None:
 @pytest.mark.parametrize("quantiles", [False, True])
 def test_an_upper_bound_alone(quantiles: bool) -> None:
     y = walk(80)
-    model = wrapped(low=None, high=100, **({} if quantiles else {"levels": ()})).fit(y[:60], fh=[1, 2])
+    levels = None if quantiles else ()
+    model = RecalibratedForecaster(Last(), high=100, levels=levels).fit(y[:60], fh=[1, 2])
     assert model.recalibrators_[2].space == oc.HalfLine(high=100)
     assert model.predict_quantiles(alpha=[0.01, 0.99]).to_numpy().max() <= 100.0
     before = rounds(model)

@@ -54,7 +54,7 @@ class Checked(HTMLParser):
 
 def shown(obj: Any) -> Checked:
     page = Checked(obj._repr_html_())
-    allowed = {"div", "svg", "title", "rect", "table", "tbody", "tr", "th", "td", "bdi", "span"}
+    allowed = {"div", "svg", "title", "rect", "path", "table", "tbody", "tr", "th", "td", "bdi", "span"}
     assert {tag for tag, _ in page.tags} <= allowed
     assert not any(name.startswith("on") or name in ("href", "src") for _, attrs in page.tags for name in attrs)
     assert not re.search(r"\b(nan|inf)\b", page.words)
@@ -74,12 +74,15 @@ def test_a_quantity_shows_its_numbers_and_its_certificate() -> None:
 
 def test_the_bars_hold_the_mass() -> None:
     p = oc.Forecast([0.0, 1.0, 2.0], [1.0, 2.0, 3.0], [0.25, 0.5, 0.25])
-    bars = [attrs for tag, attrs in shown(p).tags if tag == "rect"]
-    heights = np.array([float(attrs["height"] or "nan") for attrs in bars])
-    assert heights.max() == 100.0
-    assert heights[len(bars) // 2] == 100.0
-    assert 40.0 <= heights[5] <= 60.0  # half as dense
-    assert {float(attrs["fill-opacity"] or "nan") for attrs in bars} == {0.22, 0.5, 0.95}
+    paths = [attrs for tag, attrs in shown(p).tags if tag == "path"]
+    drawn = " ".join(str(attrs["d"]) for attrs in paths)
+    corners = [(float(x), 1000.0 - float(y)) for x, y in re.findall(r"M(\S+) \S+?L\S+ \S+?L\S+ (\S+?)L", drawn)]
+    heights = np.array([height for _, height in sorted(corners)])
+    assert heights.size == 48
+    assert heights.max() == 1000.0
+    assert heights[24] == 1000.0
+    assert 400.0 <= heights[5] <= 600.0  # half as dense
+    assert {float(attrs["fill-opacity"] or "nan") for attrs in paths} == {0.22, 0.5, 0.95}
 
 
 @given(forecasts())
@@ -117,7 +120,7 @@ def test_labels_are_escaped_and_few() -> None:
 @pytest.mark.parametrize("make", [oc.Recalibrator, oc.Forecaster])
 def test_a_game_shows_where_it_stands(make: Any) -> None:
     game = make(oc.Interval(0, 10))
-    assert "nothing is booked yet" in shown(game).words
+    assert "no round is settled yet" in shown(game).words
     for y in (3.0, 4.5, 5.0):
         game.predict(oc.Normal(4, 1))
         game.update(y)

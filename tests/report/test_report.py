@@ -519,7 +519,7 @@ def test_dates_are_round(step: str, rows: int) -> None:
     found = axis.ticks
     assert 1 <= len(found) <= 6
     assert [tick.value for tick in found] == sorted(tick.value for tick in found)
-    assert x[0] <= found[0].value <= found[-1].value <= x[-1]
+    assert x.min() <= found[0].value <= found[-1].value <= x.max()
     assert all(a.text != b.text for a, b in itertools.pairwise(found))
 
 

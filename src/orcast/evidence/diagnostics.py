@@ -188,6 +188,10 @@ class Fan:
     """The last rows of a series: which they are, their times, how many rows it has in all, and what to draw of them.
 
     `bands` are the widest first; `median` is the column of the median, if there is one.
+
+    >>> found = fan(Evidence.of([[0.0, 1.0, 2.0]] * 6, [1.0] * 6, levels=[0.05, 0.5, 0.95]), last=3)
+    >>> found.time, found.bands[0].name, found.columns
+    (array([4, 5, 6]), '90% interval', [0, 1, 2])
     """
 
     name: str
@@ -245,7 +249,11 @@ def _fan_bands(evidence: Evidence, share: float | None) -> tuple[FanBand, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Widths:
-    """Widths of a few central intervals: for each side the means, and between what 8 of 10 lie."""
+    """Widths of a few central intervals: for each side the means, and between what 8 of 10 lie.
+
+    >>> widths(Evidence.of([[0.0, 1.0], [0.0, 3.0]], [0.5, 0.7], levels=[0.25, 0.75])).shares
+    (0.5,)
+    """
 
     shares: tuple[float, ...]
     sides: dict[str, tuple[Vector, Vector, Vector]]
@@ -288,6 +296,10 @@ class PromiseCheck:
     came closest to its promise is shown, so nothing that was broken is thinned away.  `kept` of `rows` rows kept it;
     `held` is the share of certificates that held before the outcome; `final` are miscalibration and promise in the end,
     of several series the medians.
+
+    >>> columns = {"promised": np.ones(2), "miscalibration": np.array([0.5, 1.5])}
+    >>> promise_check(Evidence.of([[0.0]] * 2, [1, -1], levels=[0.5], **columns)).summary
+    'The promise was not kept after 1 of 2 outcomes.'
     """
 
     single: bool

@@ -222,7 +222,7 @@ def _date_ticks(values: NDArray[Any], most: int) -> list[Tick]:
         found, unit = np.array([first]), "s" if first != first.astype("datetime64[D]") else "D"
     years = found.astype("datetime64[Y]")
     new = np.append(True, years[1:] != years[:-1])  # a year is written once
-    return [Tick(x, _date(v, unit, bool(n))) for x, v, n in zip(_microseconds(found), found, new, strict=True)]
+    return [Tick(float(x), _date(v, unit, bool(n))) for x, v, n in zip(_microseconds(found), found, new, strict=True)]
 
 
 def _date(value: np.datetime64, unit: str, new: bool) -> str:

@@ -34,18 +34,18 @@ def html(evidences: Sequence[Evidence], *, title: str = "How calibrated are thes
     >>> "The 90% interval covered" in page, "<script" in page
     (True, False)
     """
-    given = list(evidences)
-    if not all(isinstance(each, Evidence) for each in given):
+    models = list(evidences)
+    if not all(isinstance(each, Evidence) for each in models):
         raise TypeError("expected a sequence of Evidence, got something else in it")
     where = f" Source: {name(source, limit=120)}." if source else ""
-    if len(given) == 1:
-        only = given[0]
+    if len(models) == 1:
+        only = models[0]
         model = f" Model: {name(only.model)}." if only.model else ""
         top = f'<p class="soft">{_amount(only)}.{model}{where}</p>'
         body = _model(only)
     else:
-        top = f'<p class="soft">{count(len(given), "model")}.{where}</p>'
-        body = _models(given)
+        top = f'<p class="soft">{count(len(models), "model")}.{where}</p>'
+        body = _models(models)
     header = f"<header><h1>{plain(title) or 'Report'}</h1>{top}</header>"
     foot = (
         "<p>What chance allows: where a calibrated forecaster stays 19 times out of 20 with as many outcomes. "
@@ -79,15 +79,15 @@ def write(
 # --- several models -------------------------------------------------------------------------------
 
 
-def _models(given: Sequence[Evidence]) -> str:
-    if not given:
+def _models(models: Sequence[Evidence]) -> str:
+    if not models:
         return '<div class="verdict"><p>There are no forecasts to judge.</p></div>'
-    shown = given[:MOST_MODELS]
-    lines = "".join(f"<p>{_called(each)}: {_lower(plain(facts.verdict(each)[0]))}</p>" for each in given[:MOST_LINES])
-    if len(given) > MOST_LINES:
-        lines += f"<p>And {count(len(given) - MOST_LINES, 'more model')}, in the table.</p>"
+    shown = models[:MOST_MODELS]
+    lines = "".join(f"<p>{_called(each)}: {_lower(plain(facts.verdict(each)[0]))}</p>" for each in models[:MOST_LINES])
+    if len(models) > MOST_LINES:
+        lines += f"<p>And {count(len(models) - MOST_LINES, 'more model')}, in the table.</p>"
     rows = []
-    for i, each in enumerate(given[:MOST_ROWS]):
+    for i, each in enumerate(models[:MOST_ROWS]):
         share = facts.main_share(each) if each.rows else None
         covered = [] if share is None else [facts.coverage(each, share, side) for side in each.sides]
         errors = [facts.error(each, side) for side in each.sides] if each.rows else []
@@ -99,9 +99,9 @@ def _models(given: Sequence[Evidence]) -> str:
     body += table(heads, rows, label="All models") + "</section>"
     for i, each in enumerate(shown):
         body += f'<h2 id="model-{i + 1}">{_called(each)}</h2><p class="soft">{_amount(each)}.</p>{_model(each)}'
-    if len(given) > len(shown):
+    if len(models) > len(shown):
         body += (
-            f'<p class="note">Of {count(len(given), "model")} the first {MOST_MODELS} have a section of their own.</p>'
+            f'<p class="note">Of {count(len(models), "model")} the first {MOST_MODELS} have a section of their own.</p>'
         )
     return body
 

@@ -62,7 +62,8 @@ def legend(*pictures: Picture) -> list[Mark]:
     found: dict[tuple[str, ...], Mark] = {}
     for mark in (mark for picture in pictures for mark in picture.marks if mark.label):
         found.setdefault((mark.shape, mark.role, mark.variant, mark.label), mark)
-    return sorted(found.values(), key=lambda mark: mark.role in ("range", "chance", "target"))
+    last = {"range": 1, "chance": 2, "target": 3}
+    return sorted(found.values(), key=lambda mark: last.get(mark.role, 0))
 
 
 def _level_line(y: float, label: str = "calibrated") -> Mark:
@@ -207,13 +208,13 @@ def fan(evidence: Evidence, *, series: str | None = None, last: int = 120, share
         )
         for band, depth in zip(found.bands, ("outer", "inner"), strict=False)
     ]
+    if found.median is not None:
+        marks.append(Mark("line", side, x, rows[:, found.median], label="median", variant="thin"))
     if side == "after" and found.bands:
         outer, before = found.bands[0], evidence.before[found.rows]
         label = f"{outer.name} {SIDE_NAMES['before']}"
         marks.append(Mark("line", "before", x, before[:, outer.lower], label=label, variant="thin"))
         marks.append(Mark("line", "before", x, before[:, outer.upper], variant="thin"))
-    if found.median is not None:
-        marks.append(Mark("line", side, x, rows[:, found.median], label="median", variant="thin"))
     drawn = [v for mark in marks for v in (mark.y, mark.base) if v is not None]
     marks.append(Mark("dot", "outcome", x, y, label="outcome"))
     name = f"{shortened(found.name, 40)}: the" if found.name else "The"

@@ -1,4 +1,4 @@
-"""Words and numbers as they stand in the report: escaped, short, never an empty place."""
+"""Text and numbers as they appear in the report: escaped, short, never an empty place."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _signed(text: str, value: float, sign: bool) -> str:
 
 
 def count(many: int, what: str, plural: str | None = None) -> str:
-    """So many things, in words.
+    """So many things, as text.
 
     >>> count(1, "row"), count(12345, "row"), count(3, "series", "series")
     ('1 row', '12,345 rows', '3 series')
