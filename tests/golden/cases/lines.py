@@ -6,30 +6,32 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..players import Json, Step, Stream
+from ..players import Json, Stream
 from .base import Case
 from .frames import wave
 from .rounds import event, match, rounded
 
 
 def cases() -> Iterator[Case]:
-    """All of them; a snapshot is taken now and then, so that the last lines are in the journal alone."""
-    yield _stream("stream_mixed", _mixed(), "--snapshot", "30")
+    """All of them."""
+    yield _stream("stream_mixed", _mixed(), 30, 34)
     bounds = ["--low", "0", "--high", "100", "--outside", "clip"]
     options = [*bounds, "--levels", "0.1,0.5,0.9", "--memory", "50", "--max-pending", "3", "--remember", "8"]
-    yield _stream("stream_options", _late("a", CROWDED), *options, "--snapshot", "20")
-    yield _stream("stream_by", _late(7, hours=True), "--by", "hour=0..2", "--snapshot", "20")
-    labels = ["--labels", "home,draw,away"]
-    yield _stream("stream_labels_by", _labelled(), *labels, "--by", "hour=0..1", "--snapshot", "16")
-    yield _stream("stream_binary_by", _events(), "--binary", "--by", "hour=a,b", "--snapshot", "16")
+    yield _stream("stream_options", _late("a", CROWDED), 20, 28, *options)
+    yield _stream("stream_by", _late(7, hours=True), 20, 33, "--by", "hour=0..2")
+    yield _stream("stream_labels_by", _labelled(), 16, 23, "--labels", "home,draw,away", "--by", "hour=0..1")
+    yield _stream("stream_binary_by", _events(), 16, 23, "--binary", "--by", "hour=a,b")
 
 
-def _stream(name: str, lines: list[Json], *options: str) -> Case:
-    cut = min(38, len(lines) * 5 // 8)
-    steps: list[Step] = [{"line": line} for line in lines]
-    # what was answered is answered again as it was, whether the snapshot has it, or the journal
-    again = [step for step in steps[cut - 8 : cut] if "id" in step["line"] and "drop" not in step["line"]]
-    return Case(name, "stream", lambda path: Stream(path, *options), steps[:cut], [*again, *steps[cut:]])
+def _stream(name: str, lines: list[Json], snapshot: int, killed: int, *options: str) -> Case:
+    """A stream that takes a snapshot after some lines, and is killed after some more, which its journal has."""
+    # what was answered is answered again as it was, whether the snapshot has it or the journal
+    unnamed = [line for line in lines[:killed] if "id" not in line][-1:]
+    again = [line for line in lines[snapshot - 8 : killed] if "id" in line or ("y" in line and line in unnamed)]
+    before, after = (
+        [{"line": line} for line in some] for some in (lines[:killed], again + lines[killed : killed + 36])
+    )
+    return Case(name, "stream", lambda path: Stream(path, "--snapshot", str(snapshot), *options), before, after)
 
 
 def _forecast_line(rng: np.random.Generator, t: int) -> Json:
