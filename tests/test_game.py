@@ -12,7 +12,7 @@ import pytest
 
 import orcast as oc
 from helpers import SENTENCE, engine_of, inner, one_by_one
-from orcast.engine.kernels import records
+from orcast.engine.kernels.records import RoundInfo
 
 SPACE = oc.Interval(0, 1)
 Game = oc.Forecaster | oc.Recalibrator
@@ -457,7 +457,7 @@ def test_waiting_rounds_raise_the_temperature() -> None:
     game = oc.Recalibrator(SPACE)
     for t in range(10):
         game.predict(expert(t), id=t)
-    temperatures = [w.record.round.info[records.TEMPERATURE] for w in inner(game)._waiting.values()]
+    temperatures = [w.record.round.info[RoundInfo.TEMPERATURE] for w in inner(game)._waiting.values()]
     assert (np.diff(temperatures) > 0).all()
 
 

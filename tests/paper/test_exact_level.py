@@ -19,7 +19,7 @@ from orcast.adapters import expert_row
 from orcast.contexts import context_from_plain
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
-from orcast.engine.kernels import records
+from orcast.engine.kernels.records import CellRow, RoundInfo
 from orcast.paper.exact.level import bent, root_towards
 from orcast.payoffs import Payoff
 from orcast.payoffs.levels import LevelCalibration, LevelCellPayoff
@@ -177,8 +177,8 @@ def bind(space: Space, payoff: Payoff) -> DenseEngine:
 
 def outcomes(engine: DenseEngine, record: Any) -> list[float]:
     """Both ends and the middle of every cell."""
-    n = int(record.round.info[records.CELLS])
-    left, right = record.round.cells[records.LEFT, :n], record.round.cells[records.RIGHT, :n]
+    n = int(record.round.info[RoundInfo.CELLS])
+    left, right = record.round.cells[CellRow.LEFT, :n], record.round.cells[CellRow.RIGHT, :n]
     return sorted({float(y) for y in np.concatenate((left, 0.5 * (left + right), right))})
 
 

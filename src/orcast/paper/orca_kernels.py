@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from orcast.engine.kernels.equilibrium import TINY_MASS
+from orcast.constants import TINY_MASS
 from orcast.jit import kernel
 
 # Values within this share of their range are equal.

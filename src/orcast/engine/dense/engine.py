@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast import ledger as _ledger
+from orcast.constants import LOSS_DISCOUNT
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.priors import Prior
 from orcast.engine.dense.search import CandidateSearch
@@ -26,7 +27,7 @@ from orcast.ledger import Guarantee, Ledger
 from orcast.payoffs import CellPayoff, NoRegret
 from orcast.payoffs.base import UNKNOWN
 from orcast.payoffs.recipe import CustomCellPayoff
-from orcast.payoffs.regret import LOSS_DISCOUNT, RegretCellPayoff, loss_at
+from orcast.payoffs.regret import RegretCellPayoff, loss_at
 
 Array = NDArray[np.float64]
 
