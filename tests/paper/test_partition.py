@@ -699,7 +699,7 @@ def test_rounds_wait_by_name(name: str) -> None:
     game.predict(expert_of(name, 0, rng), id="a")
     game.predict(expert_of(name, 0, rng), id=("b", 1))
     assert game.pending == (None, "a", ("b", 1))
-    with pytest.warns(RuntimeWarning, match=r"3 rounds wait .* the oldest, None, is dropped"):
+    with pytest.warns(RuntimeWarning, match=r"3 rounds are pending .* the oldest, None, is dropped"):
         game.predict(expert_of(name, 0, rng), id="c")
     assert game.pending == ("a", ("b", 1), "c")
     game.update(y, id=("b", 1))

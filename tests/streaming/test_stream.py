@@ -136,6 +136,9 @@ def test_a_series_says_its_own_bounds() -> None:
         oc.HalfLine,
     ]
     assert session.answer(b'{"series": "a", "low": 0, "high": 10}').changed is False
+    above = Session()
+    assert ask(above, {"high": 10, "forecast": {"mean": 9, "sd": 2}})["space"] == {"high": 10}
+    assert above.series[None].space == oc.HalfLine(high=10) == StreamSettings(high=10).space("quantity", ())
     with pytest.raises(
         ValueError, match=r"expected a quantity with low 0, high 10, as series 'a' began, got .*high 11"
     ):
@@ -292,7 +295,6 @@ BAD = [
     b'{"forecast": {"probabilities": {"a": 1}}, "series": "new"}',
     b'{"low": 3, "high": 1, "series": "new"}',
     b'{"low": "3", "series": "new"}',
-    b'{"high": 3, "series": "new"}',
     b'{"low": 3, "binary": true, "series": "new"}',
     b'{"labels": ["a"], "series": "new"}',
     b'{"labels": "ab", "series": "new"}',
@@ -354,7 +356,6 @@ def test_whatever_comes_it_goes_on(said: list[bytes]) -> None:
     "wrong",
     [
         {"low": 3, "high": 1},
-        {"high": 1},
         {"binary": True, "labels": ("a", "b")},
         {"binary": True, "low": 0},
         {"labels": ("a",)},
