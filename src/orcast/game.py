@@ -229,7 +229,7 @@ class Forecaster:
     def _report_crossing(self, crossed: bool) -> None:
         if crossed and not self.crossing_reported:
             self.crossing_reported = True
-            warn_user("crossing quantiles were sorted (said once)", UserWarning)
+            warn_user("crossing quantiles were sorted (reported once)", UserWarning)
 
     def _outcome(self, y: object, row: int) -> Any:
         try:

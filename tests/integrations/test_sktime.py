@@ -292,7 +292,7 @@ def test_an_upper_bound_alone(quantiles: bool) -> None:
 def test_what_is_scored_is_what_was_predicted(monkeypatch: pytest.MonkeyPatch) -> None:
     y = walk(80)
     model = wrapped(initial_window=0.8).fit(y[:30], fh=[1, 2, 5])
-    engine = type(model.recalibrators_[1].game.engine)
+    engine = type(model.recalibrators_[1].engine)
     update, booked = engine.update, []
 
     def watched(self: Any, page: Any, outcome: Any, **options: Any) -> None:
@@ -619,7 +619,7 @@ def test_a_forecaster_that_fails_changes_nothing() -> None:
     np.testing.assert_array_equal(model.predict(), twin.predict())
     for step, each in model.recalibrators_.items():
         assert each.pending == twin.recalibrators_[step].pending
-        assert each.game.rounds.issued == twin.recalibrators_[step].game.rounds.issued
+        assert each.rounds.issued == twin.recalibrators_[step].rounds.issued
     assert [str(p) for p in model._games[1].points] == [str(p) for p in twin._games[1].points]
 
 
