@@ -11,8 +11,8 @@ from hypothesis import given, settings
 
 import orcast as oc
 from helpers import SENTENCE
-from orcast.integrations.common import Residuals
 from orcast.paper.experiments import data
+from orcast.residuals import Residuals
 
 pytest.importorskip("gluonts")
 

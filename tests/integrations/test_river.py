@@ -18,8 +18,9 @@ from hypothesis import given, settings
 
 import orcast as oc
 from helpers import SENTENCE
-from orcast.integrations.common import FeatureReader, Residuals, space_of
+from orcast.integrations.common import FeatureReader, space_of
 from orcast.paper.experiments import data
+from orcast.residuals import Residuals
 
 river = pytest.importorskip("river")
 

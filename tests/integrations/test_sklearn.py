@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 import orcast as oc
 from helpers import SENTENCE
-from orcast.integrations.common import Residuals
 from orcast.paper.experiments import data
+from orcast.residuals import Residuals
 
 pytest.importorskip("sklearn")
 

@@ -15,8 +15,8 @@ import pytest
 
 import orcast as oc
 from helpers import SENTENCE
-from orcast.integrations.common import Residuals
 from orcast.paper.experiments import data
+from orcast.residuals import Residuals
 
 pytest.importorskip("sktime")
 pytest.importorskip("skpro")

@@ -1,25 +1,17 @@
-"""What the integrations share: spaces from bounds, spreads for points, features for payoffs, rounds in batches."""
+"""What the integrations share: spaces from bounds, features for payoffs, rounds in batches."""
 
 from __future__ import annotations
 
-import math
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from orcast.adapters import Normal, expert_row
+from orcast.adapters import expert_row
 from orcast.contexts import Bins, Everyone, LastError, Values
 from orcast.engine.bound_payoff import leaves
 from orcast.game import Forecaster
 from orcast.payoffs import Custom, DecisionCalibration, Payoff, Recipe, SwapRegret
 from orcast.serialise import plain_features
 from orcast.spaces import HalfLine, Interval, Line, OrderedSpace
-from orcast.validation import number, short
-
-# The standard deviation of a Gaussian whose mean absolute value is 1.
-PER_ABSOLUTE = math.sqrt(math.pi / 2.0)
-# The spread before any error is known: a share of the interval, or of the forecast itself.
-FIRST_SPREAD = 0.1
 
 
 def space_of(low: float | None, high: float | None) -> OrderedSpace:
@@ -38,60 +30,6 @@ def space_of(low: float | None, high: float | None) -> OrderedSpace:
             f"expected low with high (forecast -y if there is an upper bound only), got high={high!r} alone"
         )
     return Interval(low, high)
-
-
-class Residuals:
-    """Points as forecasts: Gaussians as wide as the last known residuals.
-
-        mean = the point, within the bounds
-        sd = sqrt(pi / 2) * mean of |outcome - mean| over the last ``window`` outcomes
-
-    which is the standard deviation if residuals are Gaussian, and minds the wild errors of a model's first rounds less
-    than a root mean square does.  Before the first outcome: a tenth of the interval, or of the point itself.
-
-    >>> residuals = Residuals(window=2)
-    >>> residuals.around(120.0, Interval(0, 100))
-    Normal(mean=100.0, sd=10.0)
-    >>> residuals.add(3.0); residuals.add(-1.0); residuals.add(2.0)
-    >>> round(residuals.scale(5.0, Interval(0, 100)), 3)
-    1.88
-    """
-
-    __slots__ = ("_last",)
-
-    def __init__(self, window: int) -> None:
-        if isinstance(window, bool) or not isinstance(window, int) or window < 1:
-            raise ValueError(f"expected a window of at least 1 residual, got {short(window)}")
-        self._last: deque[float] = deque(maxlen=window)
-
-    def around(self, point: Any, space: OrderedSpace, spread: float | None = None) -> Normal:
-        """The forecast of a point, with a spread of its own if it has one."""
-        mean = number(point, "prediction")
-        # a model that runs away says nothing of how far
-        mean = min(max(mean, space.low), space.high)
-        return Normal(mean, spread or self.scale(mean, space))
-
-    def scale(self, point: float, space: OrderedSpace) -> float:
-        """The spread of the next forecast."""
-        if self._last:
-            # anew each time: 100 numbers are added up in no time, and nothing is left of those that are gone
-            return PER_ABSOLUTE * sum(self._last) / len(self._last)
-        if isinstance(space, Interval):
-            return FIRST_SPREAD * (space.high - space.low)
-        return FIRST_SPREAD * abs(point) or 1.0
-
-    def add(self, residual: float) -> None:
-        """One more is known."""
-        self._last.append(abs(residual))
-
-    def copy(self) -> Residuals:
-        """The same, to be changed by itself."""
-        other = Residuals(self._last.maxlen or 1)
-        other._last.extend(self._last)
-        return other
-
-    def __len__(self) -> int:
-        return len(self._last)
 
 
 def issue_together(game: Forecaster, forecasts: Sequence[object], features: Sequence[Any] | None) -> Iterator[Any]:

@@ -53,9 +53,10 @@ from orcast.adapters import Quantiles
 from orcast.engine import Oracle
 from orcast.forecasts import Forecast, as_levels
 from orcast.forecasts.base import as_share
-from orcast.integrations.common import FeatureReader, Residuals, book_together, issue_together, space_of
+from orcast.integrations.common import FeatureReader, book_together, issue_together, space_of
 from orcast.payoffs import Payoff
 from orcast.recalibrator import Recalibrator
+from orcast.residuals import Residuals
 from orcast.spaces import Binary, Labels
 from orcast.validation import short
 

@@ -31,11 +31,12 @@ with needs("sktime", "pandas", "sktime"):
 from orcast.adapters import Quantiles, expert_row
 from orcast.engine import Oracle
 from orcast.forecasts import Forecast, as_levels
-from orcast.integrations.common import PER_ABSOLUTE, FeatureReader, Residuals, space_of
+from orcast.integrations.common import FeatureReader, space_of
 from orcast.integrations.skpro import LEVELS, ForecastDistribution
 from orcast.ledger import Guarantee
 from orcast.payoffs import Payoff
 from orcast.recalibrator import Recalibrator
+from orcast.residuals import PER_ABSOLUTE, Residuals
 from orcast.serialise import plain_features
 from orcast.spaces import OrderedSpace
 from orcast.validation import short

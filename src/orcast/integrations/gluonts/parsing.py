@@ -9,7 +9,7 @@ from gluonts.model.forecast import QuantileForecast, SampleForecast  # type: ign
 from numpy.typing import NDArray
 
 from orcast.adapters import Ensemble, Quantiles
-from orcast.integrations.common import Residuals
+from orcast.residuals import Residuals
 from orcast.spaces import OrderedSpace
 from orcast.validation import short
 

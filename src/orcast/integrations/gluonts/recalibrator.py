@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from orcast.adapters import Normal
 from orcast.engine import Oracle
 from orcast.forecasts import as_levels
-from orcast.integrations.common import FeatureReader, Residuals, space_of
+from orcast.integrations.common import FeatureReader, space_of
 from orcast.integrations.gluonts.parsing import ParsedForecast
 from orcast.integrations.gluonts.series import alike, in_step, named, outcomes_of, period_of, units
 from orcast.ledger import Guarantee
@@ -24,6 +24,7 @@ from orcast.payoffs import Payoff
 from orcast.persistence import files as storage
 from orcast.persistence.state import game_from, state_of
 from orcast.recalibrator import Recalibrator
+from orcast.residuals import Residuals
 from orcast.serialise import id_from_plain, plain_id
 from orcast.spaces import OrderedSpace
 from orcast.spaces.base import whole

@@ -12,11 +12,12 @@ from river import base, time_series
 from orcast.engine import Oracle
 from orcast.forecasts import Forecast
 from orcast.game import Forecaster
-from orcast.integrations.common import FeatureReader, Residuals, space_of
+from orcast.integrations.common import FeatureReader, space_of
 from orcast.integrations.river.distribution import shown
 from orcast.integrations.river.pending import able, game_of
 from orcast.ledger import Guarantee
 from orcast.payoffs import Payoff
+from orcast.residuals import Residuals
 from orcast.validation import number, short
 
 

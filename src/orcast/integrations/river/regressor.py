@@ -8,11 +8,12 @@ from typing import Any
 from river import base
 
 from orcast.engine import Oracle
-from orcast.integrations.common import FeatureReader, Residuals, space_of
+from orcast.integrations.common import FeatureReader, space_of
 from orcast.integrations.river.distribution import said, says_distributions, shown
 from orcast.integrations.river.pending import PendingBook, PendingForecast, able, game_of, most_pending
 from orcast.ledger import Guarantee
 from orcast.payoffs import Payoff
+from orcast.residuals import Residuals
 from orcast.validation import number
 
 
