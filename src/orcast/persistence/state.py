@@ -78,9 +78,9 @@ def game_from(
         raise ValueError(f"expected the state of a {owner}, got that of a {header.get('class')}")
     try:
         game = Forecaster(
-            _given(space, header["space"], space_from_plain, "space"),
-            _given(payoff, header["payoff"], payoff_from_plain, "payoff"),
-            oracle=_given(oracle, header["oracle"], oracle_from_plain, "oracle"),
+            as_saved(space, header["space"], space_from_plain, "space"),
+            as_saved(payoff, header["payoff"], payoff_from_plain, "payoff"),
+            oracle=as_saved(oracle, header["oracle"], oracle_from_plain, "oracle"),
             memory=header["memory"],
             outside=header["outside"],
             max_pending=header["max_pending"],
@@ -98,7 +98,7 @@ def game_from(
     return game
 
 
-def _given(given: Any, saved: dict[str, Any], read: Any, what: str) -> Any:
+def as_saved(given: Any, saved: dict[str, Any], read: Any, what: str) -> Any:
     """What was saved; or what is given again, if it is configured alike."""
     if given is None:
         return read(saved)
