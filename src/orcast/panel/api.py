@@ -11,10 +11,8 @@ from orcast.panel.columns import find_in
 from orcast.panel.frame import Frame
 from orcast.panel.frame_run import FrameOptions, FrameRun
 from orcast.panel.state import PanelState, check_unchanged, open_state
-from orcast.panel.workers import Progress
+from orcast.panel.workers import Progress, worker_count
 from orcast.payoffs import Payoff
-from orcast.spaces.base import whole
-from orcast.validation import short
 
 AnyFrame = TypeVar("AnyFrame")
 
@@ -44,8 +42,8 @@ def recalibrate(
     The frame (pandas, polars, or any that narwhals knows) has a row for each forecast, with its outcome where that is
     known.  Columns are found by the names people use, as Nixtla's ``unique_id``, ``ds``, ``y``, ``cutoff``,
     ``MODEL-lo-90``, or ``q0.1``, ``mean`` and ``sd``, ``member_1``, ``p``, ``p_home``, see `orcast.panel.columns`;
-    where names are others, ``y``, ``model``, ``series``, ``time``, ``cutoff`` and ``horizon`` are the names.  Each model
-    and series has a game of its own, with a guarantee of its own, and no forecast knows an outcome that came after it.
+    other names are given as ``y``, ``model``, ``series``, ``time``, ``cutoff`` and ``horizon``.  Each model and
+    series has a game of its own, with a guarantee of its own, and no forecast knows an outcome that came after it.
 
     **Out** come the columns in the form that was found, under the name ``MODEL_orcast`` (``orcast_`` before those
     without a model), quantiles at ``levels`` if asked for, and for each model
@@ -91,17 +89,14 @@ def recalibrate(
     >>> after["ETS_orcast_status"].tolist()
     ['ok', 'ok', 'pending']
     """
-    if outside not in ("report", "clip", "raise"):
-        raise ValueError(f"expected outside='report', 'clip' or 'raise', got {outside!r}")
-    if payoff is not None and not isinstance(payoff, Payoff):
-        raise TypeError(f"expected a payoff such as QuantileCalibration(), got {short(payoff)}")
-    count = None if workers is None else whole(workers, "workers", 1, 1024)
+    options = FrameOptions(low, high, levels, payoff, outside).checked()
+    count = worker_count(workers)
     panel, path, was = open_state(state)
     frame = Frame(df)
     begun = panel is not None and panel.content.options is not None
     names = {"y": y, "series": series, "time": time, "cutoff": cutoff, "horizon": horizon}
     layout = find_in(frame, model=model, pending=begun, **names)
-    run = FrameRun(frame, layout, FrameOptions(low, high, levels, payoff, outside), panel)
+    run = FrameRun(frame, layout, options, panel)
     run.play(count, progress, bool(replay))
     run.warn(bool(replay))
     result: AnyFrame = run.result(bool(replace))

@@ -58,9 +58,17 @@ class FrameOptions(NamedTuple):
     payoff: Payoff | None = None
     outside: str = "report"
 
+    def checked(self) -> FrameOptions:
+        """These options, or one clear sentence on what is wrong with them."""
+        if self.outside not in ("report", "clip", "raise"):
+            raise ValueError(f"expected outside='report', 'clip' or 'raise', got {self.outside!r}")
+        if self.payoff is not None and not isinstance(self.payoff, Payoff):
+            raise TypeError(f"expected a payoff such as QuantileCalibration(), got {short(self.payoff)}")
+        return self
+
 
 @dataclass
-class _ModelRun:
+class ModelRun:
     """One model of a frame: what goes in, and arrays for what comes out."""
 
     form: Form
@@ -74,6 +82,12 @@ class _ModelRun:
     certificate: list[Array]
     status: NDArray[np.uint8]
     streams: list[Stream | None]
+
+    def certificate_columns(self) -> dict[str, NDArray[Any]]:
+        """The columns beside the forecasts, by name; a certificate is -1 where there is none."""
+        holds, promised, miscalibration = self.certificate
+        values = (np.where(np.isnan(holds), -1, holds).astype(np.int8), promised, miscalibration)
+        return dict(zip(self.form.certificate.values(), (*values, STATUS_TEXTS[self.status]), strict=True))
 
 
 class FrameRun:
@@ -156,7 +170,7 @@ class FrameRun:
                 )
         return bounds
 
-    def _model(self, form: Form) -> _ModelRun:
+    def _model(self, form: Form) -> ModelRun:
         shape = ForecastShape.of(form, self.levels)
         before = self.content.models.get(form.model)
         if before is not None and before.shape != shape:
@@ -170,7 +184,7 @@ class FrameRun:
         if before is not None:
             keys = zip(self.streams.series.tolist(), self.streams.horizons, strict=True)
             streams = [before.streams.get((self.keys[code], horizon)) for code, horizon in keys]
-        return _ModelRun(
+        return ModelRun(
             form,
             shape,
             y,
@@ -214,7 +228,7 @@ class FrameRun:
             if model.shape.ordered and len(rows):
                 raise ValueError(f"expected {self._outside_text(model, int(rows[0]))} (outside='clip' clips it)")
 
-    def _outside_text(self, model: _ModelRun, row: int) -> str:
+    def _outside_text(self, model: ModelRun, row: int) -> str:
         whose = of_series(self.keys[int(self.codes[row])])
         low, high = max(self.low[row], -LARGEST), min(self.high[row], LARGEST)
         return f"outcomes from {low:g} to {high:g}{whose}, got {model.y[row]:g} in row {row}"
@@ -288,7 +302,7 @@ class FrameRun:
             None if self.panel is None or streams.at_once else self._known(model, first, last),
         )
 
-    def _known(self, model: _ModelRun, first: int, last: int) -> list[tuple[NDArray[Any], Array]]:
+    def _known(self, model: ModelRun, first: int, last: int) -> list[tuple[NDArray[Any], Array]]:
         """Times and outcomes of the streams' series: a pending row may get its outcome from one of another horizon."""
         found: dict[int, tuple[NDArray[Any], Array]] = {}
         for code in np.unique(self.streams.series[first:last]).tolist():
@@ -296,7 +310,7 @@ class FrameRun:
             found[code] = self.streams.time[rows], model.y[rows]
         return [found[code] for code in self.streams.series[first:last].tolist()]
 
-    def _write(self, model: _ModelRun, first: int, last: int, result: StreamResult) -> None:
+    def _write(self, model: ModelRun, first: int, last: int, result: StreamResult) -> None:
         """Put what came of a batch where it belongs."""
         for at, have, need in result.incomplete[:1]:
             key = self.keys[int(self.streams.series[first + at])]
@@ -313,7 +327,7 @@ class FrameRun:
         model.streams[first:last] = result.streams
 
     # --- reporting
-    def warn(self, replay: bool) -> None:
+    def warn(self, replay: bool = False) -> None:
         """Warn of rows that need a look, each kind once."""
         for model in self.models:
             if model.shape.kind == "quantiles":
@@ -352,13 +366,9 @@ class FrameRun:
                     new[out.column] = np.where(np.isnan(values), self.frame.numbers(out.column), values)
                 else:
                     new[out.name] = values
-            names = model.form.certificate
-            holds, promised, miscalibration = model.certificate
-            new[names["holds"]] = np.where(np.isnan(holds), -1, holds).astype(np.int8)
-            new[names["promised"]], new[names["miscalibration"]] = promised, miscalibration
-            new[names["status"]] = STATUS_TEXTS[model.status]
+            new |= model.certificate_columns()
             model.certificate = []
-        del holds, promised, miscalibration, values
+        del values
         return self.frame.with_columns(new, without=self.layout.earlier(self.frame.table.columns))
 
     # --- the state

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -71,6 +71,16 @@ class PanelContent:
     bounds: dict[Hashable, tuple[float, float]] = field(default_factory=dict)
     calendar: Calendar = field(default_factory=dict)  # cutoffs and times, where horizons are places among them
     counted: dict[Hashable, int] = field(default_factory=dict)  # rows, where there are no times
+
+    def pending_rows(self, models: Iterable[str]) -> Iterator[tuple[Hashable, Hashable, Any, Any, float, float]]:
+        """Series, horizon, cutoff, time and bounds of the pending rows of some models."""
+        for model in models:
+            found = self.models.get(model)
+            for (key, horizon), stream in () if found is None else found.streams.items():
+                places = {serial: place for place, serial in enumerate(stream.log[:, LogColumn.SERIAL].tolist())}
+                for serial, _, _, low, high in stream.pending.tolist():
+                    cutoff, time = stream.stamps[places[serial]].tolist()
+                    yield key, horizon, cutoff, time, low, high
 
 
 class PanelState:

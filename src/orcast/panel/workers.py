@@ -21,6 +21,7 @@ from typing import IO, Any
 from orcast.panel.runner import RunnerPool
 from orcast.panel.stream import Batch, StreamResult, play_batch
 from orcast.payoffs import payoff_from_plain
+from orcast.spaces.base import whole
 
 BOOT = "import sys; sys.path[:] = {path!r}; from orcast.panel.workers import serve; serve()"
 # Seconds after which a caller that gets nothing can be interrupted.
@@ -34,6 +35,11 @@ def usable_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def worker_count(workers: object) -> int | None:
+    """The number of processes that is asked for, or one clear sentence; None if it is left open."""
+    return None if workers is None else whole(workers, "workers", 1, 1024)
 
 
 def play_all(
