@@ -576,7 +576,7 @@ def label_places(column: Any, labels: Sequence[str]) -> NDArray[np.intp]:
     there = [value for value in values.drop_nulls().unique().to_list() if value == value]
     places = []
     for value in there:
-        place = next((known[text] for text in _texts(value) if text in known), None)
+        place = next((known[text] for text in label_texts(value) if text in known), None)
         if place is None:
             row = int(np.flatnonzero((values == value).fill_null(False).to_numpy())[0])
             raise ValueError(f"expected a label {listed(labels, 'or')} as outcome, got {value!r} in row {row}")
@@ -587,7 +587,7 @@ def label_places(column: Any, labels: Sequence[str]) -> NDArray[np.intp]:
     return np.asarray(found.to_numpy(), dtype=np.intp)
 
 
-def _texts(value: Any) -> tuple[str, ...]:
+def label_texts(value: Any) -> tuple[str, ...]:
     """How an outcome may be written as a label."""
     if isinstance(value, bool | np.bool_):
         return str(bool(value)), str(bool(value)).lower(), str(int(value))
