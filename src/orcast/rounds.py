@@ -7,7 +7,7 @@ streams, the partition and the wrappers of other libraries.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from orcast import ledger as _ledger
 from orcast.engine import Engine
-from orcast.engine.kernels.events import LAG_RATE
+from orcast.engine.kernels.events import LAG_RATE, PackedRounds, pack_row
 from orcast.serialise import features_from_json, features_to_json, id_from_plain, plain_id
 from orcast.spaces import Binary, OrderedSpace
 from orcast.validation import warn_user
@@ -259,6 +259,28 @@ class Rounds(PendingById[PendingRound]):
             log_row[_ledger.RoundLog.MEAN], log_row[_ledger.RoundLog.SD] = p.to_normal()
             return p.quantile(levels)
         return p.probability() if isinstance(space, Binary) else p.mass
+
+    def to_packed(self) -> PackedRounds:
+        """What is pending in few arrays, without the ids; for panels, which keep very many games."""
+        entries = list(self.pending.values())
+        arrays = [entry.record.arrays() for entry in entries]
+        return PackedRounds(
+            np.array([self.issued, np.nan if self.usual_lag is None else self.usual_lag, self.reserved]),
+            tuple((name, array.dtype.str, array.shape) for name, array in arrays[-1].items()) if arrays else (),
+            np.array([pack_row(each.values()) for each in arrays]) if arrays else np.empty((0, 0)),
+            np.array([entry.issued for entry in entries], dtype=np.float64),
+            [getattr(entry.record, "features", None) for entry in entries],
+        )
+
+    def from_packed(self, packed: PackedRounds, ids: Iterable[Hashable]) -> None:
+        """Take over what `to_packed` of an equal game gave, under these ids, or say why not."""
+        issued, lag, reserved = packed.counters.tolist()
+        if not (reserved >= 0.0 and issued >= 0.0 and not lag < 0.0):
+            raise ValueError("a counter is negative or not a number")
+        records = [self.engine.restored_record(*each) for each in zip(packed.arrays(), packed.features, strict=True)]
+        pending = [PendingRound(*each) for each in zip(records, packed.issued.astype(int).tolist(), strict=True)]
+        self.pending = dict(zip(ids, pending, strict=True))
+        self.issued, self.reserved, self.usual_lag = int(issued), reserved, None if lag != lag else lag
 
     def count_settled(self, count: int) -> None:
         """So many rounds were issued and settled elsewhere, each before the next."""

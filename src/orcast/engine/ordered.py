@@ -198,6 +198,21 @@ class OrderedEngine:
         row = np.zeros(self._length)
         return OrderedRecord(self._shapes, row, np.zeros(self._slots, dtype=np.int64), row[self._certificate])
 
+    # --- for loops that keep the records of many rounds themselves
+    @property
+    def memory_row(self) -> Array:
+        """The whole memory, as kernels take it."""
+        return self._memory
+
+    @property
+    def record_size(self) -> int:
+        """Numbers in the row of a record."""
+        return self._length
+
+    def rescue_in(self, row: Array, slots: NDArray[np.int64], reserved: float) -> None:
+        """Do for a round that lies in these arrays, and does not hold, what compiled code cannot."""
+        self._rescue(OrderedRecord(self._shapes, row, slots, row[self._certificate]), reserved)
+
     # --- what is known before the outcome
     def known(self, experts: Array | None, features: Any, bound_payoff: BoundPayoff, rounds: int) -> ContextInputs:
         """What the contexts of some terms may look at."""

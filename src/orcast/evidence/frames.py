@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from orcast import metrics
 from orcast.evidence.base import Evidence, Matrix, Places, Vector
+from orcast.residuals import PER_ABSOLUTE
 
 if TYPE_CHECKING:
     from orcast.panel.columns import ColumnLayout, Form
@@ -226,7 +227,7 @@ class _EvidenceRows:
 
     # --- what was known when
     def past_spread(self, errors: Vector) -> Vector:
-        """Root mean square of the errors, so many steps ahead, that were known at each forecast; nan before the first.
+        """The spread of the errors, so many steps ahead, that were known at each forecast; nan before the first.
 
         An error is known to later rows; where there are cutoffs, once the cutoff has reached its time.
         """
@@ -234,7 +235,7 @@ class _EvidenceRows:
         order = np.lexsort((when, stream))
         e, key = errors[order], stream[order]
         known = np.isfinite(e)
-        squares = np.concatenate(([0.0], np.cumsum(np.where(known, e, 0.0) ** 2)))
+        sizes = np.concatenate(([0.0], np.cumsum(np.abs(np.where(known, e, 0.0)))))
         counts = np.concatenate(([0], np.cumsum(known)))
         first = np.searchsorted(key, key, side="left")
         until = np.arange(e.size)
@@ -244,8 +245,8 @@ class _EvidenceRows:
         until = np.maximum(until, first)
         out = np.empty(e.size)
         with np.errstate(invalid="ignore", divide="ignore"):
-            total = np.maximum(squares[until] - squares[first], 0.0)
-            out[order] = np.sqrt(total / (counts[until] - counts[first]))
+            total = np.maximum(sizes[until] - sizes[first], 0.0)
+            out[order] = PER_ABSOLUTE * total / (counts[until] - counts[first])
         return out
 
     def streams(self) -> tuple[Places, Places, Places | None]:
