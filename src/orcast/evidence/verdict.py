@@ -13,6 +13,7 @@ from orcast.evidence.statistics import (
     coverage,
     ends_of,
     error,
+    level_name,
     limit_of,
     main_share,
     main_shares,
@@ -85,15 +86,15 @@ def _on_intervals(evidence: Evidence) -> list[str]:
         seen = [_percent(coverage(evidence, share, side), rows) for side in evidence.sides]
         of = f" of {_outcomes(rows)}" if k == 0 else ""
         lines.append(
-            f"The {_level(share)} interval covered {seen[0]}{of}{_then(seen)} ({low} to {high} would be chance)."
+            f"The {level_name(share)} interval covered {seen[0]}{of}{_then(seen)} ({low} to {high} would be chance)."
         )
     if not lines:
         at = int(np.abs(evidence.levels - 0.5).argmax())
         low, high = (_percent(float(end), rows) for end in band(rows, evidence.levels[at]))
         seen = [_percent(float(frequencies(evidence, side)[at]), rows) for side in evidence.sides]
         lines.append(
-            f"Of {_outcomes(rows)} {seen[0]} were at or below the {_level(evidence.levels[at])} quantile{_then(seen)} "
-            f"({low} to {high} would be chance)."
+            f"Of {_outcomes(rows)} {seen[0]} were at or below the {level_name(evidence.levels[at])} quantile"
+            f"{_then(seen)} ({low} to {high} would be chance)."
         )
     return lines
 
@@ -191,7 +192,7 @@ def _quantile_faults(evidence: Evidence, side: str, one: str, many: str) -> list
     if len(found) > 1 and len({how for _, how in found}) == 1:
         widths = [f"the intervals {many} {found[0][1]}"]
     else:
-        widths = [f"the {_level(share)} interval {one} {how}" for share, how in found]
+        widths = [f"the {level_name(share)} interval {one} {how}" for share, how in found]
     return [*widths, *_bias(evidence, side, many)]
 
 
@@ -217,7 +218,7 @@ def _bias(evidence: Evidence, side: str, are: str) -> list[str]:
     below, above = float(hits[lower]), float(1.0 - hits[upper])
     if abs(below - above) <= max(SIGMAS * np.sqrt(2.0 * evidence.levels[lower] / rows), 2.0 * NEGLIGIBLE):
         return []
-    parts = f"{_percent(below, rows)} of the outcomes below the {_level(shares(evidence)[0])} interval"
+    parts = f"{_percent(below, rows)} of the outcomes below the {level_name(shares(evidence)[0])} interval"
     which = "low" if above > below else "high"
     return [f"the forecasts {are} too {which} ({parts}, {_percent(above, rows)} above it)"]
 
@@ -254,9 +255,9 @@ def _on_width(evidence: Evidence) -> list[str]:
         return []
     change = now / was - 1.0
     if abs(change) < NEGLIGIBLE:
-        return [f"On average the {_level(share)} interval is as wide as before."]
+        return [f"On average the {level_name(share)} interval is as wide as before."]
     return [
-        f"On average the {_level(share)} interval became {abs(change):.0%} {'wider' if change > 0 else 'narrower'}."
+        f"On average the {level_name(share)} interval became {abs(change):.0%} {'wider' if change > 0 else 'narrower'}."
     ]
 
 
@@ -291,12 +292,14 @@ def _on_series(evidence: Evidence) -> list[str]:
     count = len(table.names)
     if count < 2:
         return []
-    was, then = int(table.outside_before.sum()), "are"
-    lucky = f"chance alone would make about {_few((1.0 - SURE) * count)} of them look so, more if they move together"
-    if table.outside_after is not None:
-        then = f"were further off than chance allows, after recalibration {int(table.outside_after.sum()):,}"
-        return [f"Of {count:,} series {was:,} {then} ({lucky})."]
-    return [f"Of {count:,} series {was:,} {then} further off than chance allows ({lucky})."]
+    was = int(table.outside_before.sum())
+    if table.outside_after is None:
+        found = f"{was:,} are further off than chance allows"
+    else:
+        after = int(table.outside_after.sum())
+        found = f"{was:,} were further off than chance allows, after recalibration {after:,}"
+    expected = f"chance alone would make about {_few((1.0 - SURE) * count)} of them look so, more if they move together"
+    return [f"Of {count:,} series {found} ({expected})."]
 
 
 def _on_promise(evidence: Evidence) -> list[str]:
@@ -383,11 +386,6 @@ def _and(parts: list[str]) -> str:
 
 def _few(count: float) -> str:
     return f"{count:,.0f}" if count >= 3 else f"{count:.1g}"
-
-
-def _level(share: float) -> str:
-    """A share as people write it: 90%, 97.5%."""
-    return f"{round(100.0 * share, 6):g}%"
 
 
 def _percent(share: float, rows: int) -> str:
