@@ -98,8 +98,8 @@ def _over_time(evidence: Evidence) -> str:
     sides = [found.before] if found.after is None else [found.before, found.after]
     rows = [[plain(moment(t)), *(percent(v[k]) for v in sides)] for k, t in enumerate(found.time)]
     lead = (
-        f"Share of the last {count(found.window, 'outcome')} inside the {level_name(found.share)} interval; in a window "
-        f"chance allows {percent(found.low)} to {percent(found.high)}."
+        f"Share of the last {count(found.window, 'outcome')} inside the {level_name(found.share)} interval; "
+        f"in a window chance allows {percent(found.low)} to {percent(found.high)}."
     )
     numbers = table(["Up to", *_side_heads(evidence)], rows, label="Coverage over time")
     return figure("Coverage over time", lead, _drawn(pictures.rolling(evidence, points=POINTS)), numbers)
