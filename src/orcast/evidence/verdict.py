@@ -134,45 +134,44 @@ def _on_size(evidence: Evidence) -> list[str]:
 
 def _on_faults(evidence: Evidence) -> list[str]:
     """What is wrong, before and after."""
-    after = evidence.after is not None
-    found = {side: _faults(evidence, side, was=after and side == "before") for side in evidence.sides}
-    if not after:
-        if found["before"]:
-            return [f"What {'may be' if evidence.overlap else 'is'} wrong: {_and(found['before'])}."]
-        return [
-            "Nothing is clearly wrong, though not all is within what chance allows."
-            if _beyond_chance(evidence, "before")
-            else "Nothing is clearly wrong."
-        ]
-    left = _beyond_chance(evidence, "after")
-    if not found["before"] and not found["after"] and not left:
+    last = evidence.sides[-1]
+    found = {side: _faults(evidence, side, was=side != last) for side in evidence.sides}
+    within = not _beyond_chance(evidence, last)
+    clear = "nothing is clearly wrong" + ("" if within else ", though not all is within what chance allows")
+    if last == "before":
+        if found[last]:
+            return [f"What {'may be' if evidence.overlap else 'is'} wrong: {_and(found[last])}."]
+        return [f"{clear.capitalize()}."]
+    if not found["before"] and not found["after"] and within:
         return ["Nothing was clearly wrong before, and nothing is after."]
     lines = [f"Before, {_and(found['before'])}."] if found["before"] else []
-    if found["after"]:
-        return [*lines, f"After, {_and(found['after'])}."]
-    if left:
-        return [*lines, "After, nothing is clearly wrong, though not all is within what chance allows."]
-    return [*lines, "After, nothing is clearly wrong."]
+    return [*lines, f"After, {_and(found['after']) if found['after'] else clear}."]
 
 
 def _beyond_chance(evidence: Evidence, side: str) -> bool:
     """Whether a number of the verdict lies beyond what a calibrated forecaster shows in 19 of 20 cases."""
+    return _large_error(evidence, side, SURE) or any(
+        _is_off(coverage(evidence, share, side), share, evidence.rows, SURE) for share in main_shares(evidence)
+    )
+
+
+def _large_error(evidence: Evidence, side: str, sure: float) -> bool:
+    """Whether the calibration error is beyond chance, and not negligible."""
     negligible = NEGLIGIBLE**2 * evidence.levels.size if evidence.kind == "quantiles" else NEGLIGIBLE
-    if error(evidence, side) > max(limit_of(evidence, side), negligible):
-        return True
-    for share in main_shares(evidence) if evidence.kind == "quantiles" else ():
-        low, high = (float(end) for end in band(evidence.rows, share))
-        if not min(low, share - NEGLIGIBLE) <= coverage(evidence, share, side) <= max(high, share + NEGLIGIBLE):
-            return True
-    return False
+    return error(evidence, side) > max(limit_of(evidence, side, sure), negligible)
+
+
+def _is_off(frequency: float, share: float, rows: int, sure: float) -> bool:
+    """Whether a frequency is beyond chance, and by more than is negligible."""
+    low, high = (float(end) for end in band(rows, share, sure))
+    return not min(low, share - NEGLIGIBLE) <= frequency <= max(high, share + NEGLIGIBLE)
 
 
 def _faults(evidence: Evidence, side: str, *, was: bool) -> list[str]:
     one, many = ("was", "were") if was else ("is", "are")
     look = _quantile_faults if evidence.kind == "quantiles" else _probability_faults
     found = look(evidence, side, one, many)
-    negligible = NEGLIGIBLE**2 * evidence.levels.size if evidence.kind == "quantiles" else NEGLIGIBLE
-    if found or error(evidence, side) <= max(limit_of(evidence, side, CLEAR), negligible):
+    if found or not _large_error(evidence, side, CLEAR):
         return found
     if evidence.kind != "quantiles":
         return [f"some probabilities {many} too high and others too low"]
@@ -185,9 +184,8 @@ def _faults(evidence: Evidence, side: str, *, was: bool) -> list[str]:
 def _quantile_faults(evidence: Evidence, side: str, one: str, many: str) -> list[str]:
     found = []
     for share in main_shares(evidence):
-        low, high = (float(end) for end in band(evidence.rows, share, CLEAR))
         covered = coverage(evidence, share, side)
-        if covered < min(low, share - NEGLIGIBLE) or covered > max(high, share + NEGLIGIBLE):
+        if _is_off(covered, share, evidence.rows, CLEAR):
             found.append((share, "too narrow" if covered < share else "too wide"))
     if len(found) > 1 and len({how for _, how in found}) == 1:
         widths = [f"the intervals {many} {found[0][1]}"]
@@ -201,9 +199,8 @@ def _bias(evidence: Evidence, side: str, are: str) -> list[str]:
     rows, hits = evidence.rows, frequencies(evidence, side)
     middle = place_of(evidence, 0.5)
     if middle is not None:
-        low, high = (float(end) for end in band(rows, 0.5, CLEAR))
         below = float(hits[middle])
-        if min(low, 0.5 - NEGLIGIBLE) <= below <= max(high, 0.5 + NEGLIGIBLE):
+        if not _is_off(below, 0.5, rows, CLEAR):
             return []
         far = ""
         if len(evidence.names) == 1:
