@@ -323,7 +323,7 @@ def test_each_picture_has_a_title_and_a_table(kind: str) -> None:
             assert svg.attrs["role"] == "img"
             assert svg.attrs["aria-label"]
             assert svg.inside[0].tag == "title"
-            assert svg.inside[0].pieces[0] == svg.attrs["aria-label"]
+            assert svg.inside[0].texts[0] == svg.attrs["aria-label"]
             assert [mark for mark in svg.all("path") if mark.attrs["d"]]
         assert figure.all("details")[0].all("table")[0].all("td")
     for table in page.top.all("table"):
