@@ -103,7 +103,7 @@ class _EvidenceRows:
             if rows is not None:
                 fine = np.isfinite(rows) if kind == "quantiles" else (rows >= 0.0) & (rows <= 1.0)
                 whole &= fine.all(axis=1)
-        given = np.isfinite(self.matrix(form.columns)).all(axis=1) if form.kind == "point" else whole
+        forecast = np.isfinite(self.matrix(form.columns)).all(axis=1) if form.kind == "point" else whole
         known = np.isfinite(y)
         beyond = known & self.beyond(form, y, recalibrated)
         keep: Any = whole & known & ~beyond
@@ -130,8 +130,8 @@ class _EvidenceRows:
             holds=certificate.get("holds"),
             promised=certificate.get("promised"),
             miscalibration=certificate.get("miscalibration"),
-            pending=int(np.count_nonzero(given & ~known)),
-            missing=int(np.count_nonzero(~given)),
+            pending=int(np.count_nonzero(forecast & ~known)),
+            missing=int(np.count_nonzero(~forecast)),
             outside=int(np.count_nonzero(whole & beyond)),
             overlap=overlap,
             point=form.kind == "point",
@@ -150,8 +150,8 @@ class _EvidenceRows:
         out = np.empty((self.order.size, len(parts)))
         # a few rows at a time, or each number would be written to memory far from its neighbours
         for start in range(0, self.order.size, 4096):
-            piece = slice(start, start + 4096)
-            np.stack([part[piece] for part in parts], axis=1, out=out[piece])
+            chunk = slice(start, start + 4096)
+            np.stack([part[chunk] for part in parts], axis=1, out=out[chunk])
         return out
 
     def outcomes(self, form: Form) -> Vector:
