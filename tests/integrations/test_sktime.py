@@ -292,7 +292,7 @@ def test_an_upper_bound_alone(quantiles: bool) -> None:
 def test_what_is_scored_is_what_was_predicted(monkeypatch: pytest.MonkeyPatch) -> None:
     y = walk(80)
     model = wrapped(initial_window=0.8).fit(y[:30], fh=[1, 2, 5])
-    engine = type(model.recalibrators_[1].game.engine)
+    engine = type(model.recalibrators_[1].engine)
     update, booked = engine.update, []
 
     def watched(self: Any, page: Any, outcome: Any, **options: Any) -> None:
