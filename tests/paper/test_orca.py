@@ -26,7 +26,7 @@ from orcast import ledger
 from orcast.adapters import expert_row
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine, DenseRecord
-from orcast.paper import oracle_from_plain, orca_kernels
+from orcast.persistence.kinds import oracle_from_plain, orca_kernels
 from orcast.paper import orca as module
 from orcast.paper.families import LEAST
 from orcast.payoffs import CellGrid, CellPayoff, Payoff
