@@ -483,8 +483,12 @@ RUNS: dict[str, tuple[object, object, object]] = {
     "by hour": (SPACE, oc.QuantileCalibration(context=HOURS) + oc.NoRegret(oc.CRPS()), "hour"),
     "by level": (SPACE, oc.QuantileCalibration(context=oc.by_expert("level", edges=[0.5])), None),
     "by last error": (SPACE, oc.QuantileCalibration(context=oc.by_last_error()), None),
-    "decision": (SPACE, oc.DecisionCalibration(["a"], lambda a, y, x: y * x["hour"], utility_range=2.0), "hour"),
-    "threshold": (SPACE, oc.ThresholdCalibration([0.5], grid=5), None),
+    "decision": (
+        SPACE,
+        oc.payoffs.DecisionCalibration(["a"], lambda a, y, x: y * x["hour"], utility_range=2.0),
+        "hour",
+    ),
+    "threshold": (SPACE, oc.payoffs.ThresholdCalibration([0.5], grid=5), None),
     "recipe": (SPACE, oc.Recipe(lambda y: [y], lambda x, p: [0.5, x["hour"] / 4], bound=1.0), "hour"),
 }
 

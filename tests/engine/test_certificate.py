@@ -42,8 +42,8 @@ PAYOFFS = {
     "everything": oc.QuantileCalibration([0.2, 0.8])
     + oc.IntervalCalibration(0.5, weight=2.0)
     + oc.MomentMatching(1)
-    + oc.MarginalCalibration([0.0, 3.0])
-    + oc.DecisionCalibration(["a", "b"], lambda a, y: abs(y) if a == "a" else y * y * y)
+    + oc.payoffs.MarginalCalibration([0.0, 3.0])
+    + oc.payoffs.DecisionCalibration(["a", "b"], lambda a, y: abs(y) if a == "a" else y * y * y)
     + oc.NoRegret(oc.CRPS(), oc.MSE()),
 }
 # What is constant within a cell: there the claim is exact.

@@ -35,8 +35,8 @@ FAST: dict[str, Payoff] = {
     "quantile": oc.QuantileCalibration(),
     "interval": oc.IntervalCalibration([0.5, 0.9]),
     "moment": oc.MomentMatching(3),
-    "marginal": oc.MarginalCalibration([0.0, 3.0]),
-    "decision": oc.DecisionCalibration(["go", "stay"], worth, utility_range=4.0),
+    "marginal": oc.payoffs.MarginalCalibration([0.0, 3.0]),
+    "decision": oc.payoffs.DecisionCalibration(["go", "stay"], worth, utility_range=4.0),
     "crps": oc.NoRegret(oc.CRPS()),
     "crps and mse": oc.NoRegret(oc.CRPS(), oc.MSE()),
     "default": oc.QuantileCalibration() + oc.MomentMatching(2) + oc.NoRegret(oc.CRPS()),
@@ -47,20 +47,20 @@ FAST: dict[str, Payoff] = {
     "everything": oc.QuantileCalibration([0.1, 0.5, 0.9])
     + oc.IntervalCalibration(0.6)
     + oc.MomentMatching(2, weight=2.0)
-    + oc.MarginalCalibration([3.0])
-    + oc.DecisionCalibration(["go", "stay"], worth, utility_range=4.0)
+    + oc.payoffs.MarginalCalibration([3.0])
+    + oc.payoffs.DecisionCalibration(["go", "stay"], worth, utility_range=4.0)
     + oc.Recipe(lambda y: [np.tanh(y)], bound=4.0)
     + oc.NoRegret(oc.CRPS(), oc.MSE()),
 }
 SLOW: dict[str, Payoff] = {
-    "threshold": oc.ThresholdCalibration([0.0, 3.0]),
-    "swap regret": oc.SwapRegret(["go", "stay"], worth, utility_range=4.0),
-    "distribution": oc.DistributionCalibration(2),
+    "threshold": oc.payoffs.ThresholdCalibration([0.0, 3.0]),
+    "swap regret": oc.payoffs.SwapRegret(["go", "stay"], worth, utility_range=4.0),
+    "distribution": oc.payoffs.DistributionCalibration(2),
     "custom": oc.Custom(lambda x, p, y: [0.0], bound=1.0),
     "recipe of p": oc.Recipe(lambda y: [np.tanh(y)], lambda x, p: [p.mass[0]], bound=4.0),
-    "log score": oc.NoRegret(oc.LogScore()),
-    "pinball": oc.NoRegret(oc.QuantileScore([0.5])),
-    "one of them": oc.QuantileCalibration() + oc.ThresholdCalibration([0.0, 3.0]),
+    "log score": oc.NoRegret(oc.scores.LogScore()),
+    "pinball": oc.NoRegret(oc.scores.QuantileScore([0.5])),
+    "one of them": oc.QuantileCalibration() + oc.payoffs.ThresholdCalibration([0.0, 3.0]),
 }
 
 
@@ -232,7 +232,7 @@ def test_the_residual_is_small_on_random_debts(cells: int) -> None:
 @pytest.mark.parametrize("space", [oc.Labels(["a", "b", "c", "d"]), oc.Circle(24, cells=12)], ids=str)
 def test_the_residual_is_small_at_the_usual_temperature(space: Any) -> None:
     """What a game plays is the equilibrium of what it owes, unless the certificate asked for another."""
-    payoff = oc.LabelCalibration() if isinstance(space, oc.Labels) else oc.DistributionCalibration(4)
+    payoff = oc.LabelCalibration() if isinstance(space, oc.Labels) else oc.payoffs.DistributionCalibration(4)
     game = oc.Forecaster(space, payoff)
     engine, rng = game.engine, np.random.default_rng(0)
     truth = random_masses(space.cells, rng)
@@ -284,7 +284,7 @@ def test_newton_is_quick() -> None:
     for seed in range(20):
         rng = np.random.default_rng(seed)
         space = oc.Labels(range(5))
-        payoff = oc.SwapRegret(["a", "b"], lambda a, y: float(y == 1) if a == "a" else 0.3, sharpness=5.0)
+        payoff = oc.payoffs.SwapRegret(["a", "b"], lambda a, y: float(y == 1) if a == "a" else 0.3, sharpness=5.0)
         ((_, cell_payoff, _),) = cell_payoffs_of(payoff, space, rng, None)
         s = rng.normal(size=cell_payoff.size)
         log_prior = np.log(random_masses(5, rng))
@@ -303,7 +303,7 @@ def test_newton_is_quick() -> None:
 def test_two_cells_always_have_a_root(seed: int, start: float, size: float) -> None:
     """Bisection finds it however much is owed, and without a kink it is brentq's."""
     rng = np.random.default_rng(seed)
-    ((_, cell_payoff, _),) = cell_payoffs_of(oc.Calibeating(grid=5), oc.Binary(), rng, None)
+    ((_, cell_payoff, _),) = cell_payoffs_of(oc.payoffs.Calibeating(grid=5), oc.Binary(), rng, None)
     s = size * rng.normal(size=cell_payoff.size)
     log_prior = np.log(random_masses(2, rng))
 

@@ -25,12 +25,12 @@ CASES: dict[str, tuple[Any, Any]] = {
     "default": (SPACE, oc.QuantileCalibration() + oc.MomentMatching(2) + oc.NoRegret(oc.CRPS())),
     "quantile": (SPACE, oc.QuantileCalibration()),
     "interval": (SPACE, oc.IntervalCalibration([0.5, 0.9]) + oc.MomentMatching(1)),
-    "marginal": (SPACE, oc.MarginalCalibration([0.25, 0.5]) + oc.QuantileCalibration()),
-    "decision": (SPACE, oc.DecisionCalibration(["go", "stay"], worth)),
+    "marginal": (SPACE, oc.payoffs.MarginalCalibration([0.25, 0.5]) + oc.QuantileCalibration()),
+    "decision": (SPACE, oc.payoffs.DecisionCalibration(["go", "stay"], worth)),
     "groups": (SPACE, oc.QuantileCalibration(context=HOURS) + oc.MomentMatching(1)),
     "overlap": (SPACE, oc.QuantileCalibration([0.5], context=HOURS | oc.by("wind", edges=[0.5]))),
-    "threshold": (SPACE, oc.ThresholdCalibration([0.25, 0.5], grid=6) + oc.QuantileCalibration([0.1, 0.9])),
-    "swap regret": (SPACE, oc.SwapRegret(["go", "stay"], worth, sharpness=5.0)),
+    "threshold": (SPACE, oc.payoffs.ThresholdCalibration([0.25, 0.5], grid=6) + oc.QuantileCalibration([0.1, 0.9])),
+    "swap regret": (SPACE, oc.payoffs.SwapRegret(["go", "stay"], worth, sharpness=5.0)),
     "line": (oc.Line(cells=24, tail_cells=3), oc.QuantileCalibration() + oc.MomentMatching(2)),
     "labels": (oc.Labels(["a", "b", "c"]), oc.LabelCalibration(grid=6) + oc.NoRegret(oc.Brier())),
     "circle": (oc.Circle(24, cells=12), oc.MomentMatching(2)),
@@ -238,7 +238,7 @@ def test_a_first_forecast_has_nothing_to_explain() -> None:
 
 
 def test_a_forecast_made_by_hand_has_no_reasons() -> None:
-    for p in (oc.Forecast([0], [1], [1]), oc.BinaryForecast(0.5)):
+    for p in (oc.Forecast([0], [1], [1]), oc.forecasts.BinaryForecast(0.5)):
         with pytest.raises(ValueError, match=SENTENCE):
             p.explain()
 

@@ -756,7 +756,7 @@ def hand_of(game: Any, x: Any = None) -> tuple[CandidateSearch, Any, RoundSetup]
     return search, cell_grid, RoundSetup(cell_grid, mix, np.log(mix), np.empty(0), 0.0, engine.ledger.rounds)
 
 
-NATURE = oc.MonteCarlo([oc.Normal(m / 6, 0.1) for m in range(7)], draws=200)
+NATURE = oc.paper.MonteCarlo([oc.Normal(m / 6, 0.1) for m in range(7)], draws=200)
 SEARCHES: dict[str, tuple[Any, str, dict[str, Any]]] = {
     "softmax": (SPACE, "LEANING", {}),
     "own family, softened mixtures": (SPACE, "ERROR", {"family": "BUMP", "soft": 0.2, "adversary": NATURE}),

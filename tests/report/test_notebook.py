@@ -60,23 +60,25 @@ def test_open_ends_atoms_and_tiny_scales_can_be_shown() -> None:
 
 
 def test_finite_forecasts() -> None:
-    assert percent(0.7, decimals=2) in shown(oc.BinaryForecast(0.7)).top.text
-    circle = oc.CircleForecast(oc.Circle(360, cells=4), [0.5, 0.0, 0.0, 0.5])
+    assert percent(0.7, decimals=2) in shown(oc.forecasts.BinaryForecast(0.7)).top.text
+    circle = oc.forecasts.CircleForecast(oc.Circle(360, cells=4), [0.5, 0.0, 0.0, 0.5])
     assert number(circle.std()) in shown(circle).top.text
-    assert "no length" not in shown(oc.CircleForecast(oc.Circle(360, cells=4), [0.25] * 4)).top.text
-    box = oc.BoxForecast(oc.Box([(0, 1), (0, 10)], cells=2), [0.5, 0.0, 0.0, 0.5])
+    assert "no length" not in shown(oc.forecasts.CircleForecast(oc.Circle(360, cells=4), [0.25] * 4)).top.text
+    box = oc.forecasts.BoxForecast(oc.Box([(0, 1), (0, 10)], cells=2), [0.5, 0.0, 0.0, 0.5])
     assert "mean 5, standard deviation 2.887" in shown(box).top.text
-    assert "50.0%" in shown(oc.PointsForecast(oc.Points([[0, 0], [0, 1], [1, 0]]), [0.5, 0.25, 0.25])).top.text
+    assert (
+        "50.0%" in shown(oc.forecasts.PointsForecast(oc.Points([[0, 0], [0, 1], [1, 0]]), [0.5, 0.25, 0.25])).top.text
+    )
 
 
 def test_labels_are_escaped_and_few() -> None:
     labels = [*NASTY[:-1], *(f"label {i}" for i in range(30))]
     mass = np.ones(len(labels)) / len(labels)
-    page = shown(oc.LabelForecast(labels, mass))
+    page = shown(oc.forecasts.LabelForecast(labels, mass))
     assert "<script>alert(1)</script>" in page.top.text  # as text, no tag of that name
     assert len(page.top.all("tr")) == 8
     assert f"and {len(labels) - 8} more labels" in page.top.text
-    assert len(forecast_html(oc.LabelForecast(labels, mass))) < 10_000
+    assert len(forecast_html(oc.forecasts.LabelForecast(labels, mass))) < 10_000
 
 
 @pytest.mark.parametrize("make", [oc.Recalibrator, oc.Forecaster])

@@ -207,7 +207,7 @@ METHODS: dict[str, Callable[[int], Contestant]] = {
     ),
     "Equilibrium, temperature 10": lambda seed: _game(oc.Equilibrium()),
     LOW: lambda seed: _game(oc.Equilibrium(temperature=LOW_TEMPERATURE)),
-    "TwoCells, exact": lambda seed: _game(oc.TwoCells()),
+    "TwoCells, exact": lambda seed: _game(oc.paper.TwoCells()),
     "isotonic": lambda seed: Contestant(baselines.Isotonic(0, 1), _uniform()),
     "ACI per level": lambda seed: Contestant(baselines.ConformalLevels(0, 1), _uniform()),
     "ACI, several rates": lambda seed: Contestant(baselines.ConformalMixture(0, 1), _uniform()),
