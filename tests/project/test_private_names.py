@@ -71,9 +71,8 @@ def names_of_its_own(tree: ast.Module) -> set[str]:
                     found.add(part.name)
                 elif isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name):
                     found.add(part.target.id)
-                elif isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store):
-                    if isinstance(part.value, ast.Name) and part.value.id == "self":
-                        found.add(part.attr)
+                elif isinstance(part, ast.Attribute) and ast.unparse(part.value) == "self":
+                    found.add(part.attr)
     return found
 
 
