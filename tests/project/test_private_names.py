@@ -71,13 +71,9 @@ def names_of_its_own(tree: ast.Module) -> set[str]:
                     found.add(part.name)
                 elif isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name):
                     found.add(part.target.id)
-                elif isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store) and is_self(part.value):
+                elif isinstance(part, ast.Attribute) and ast.unparse(part.value) == "self":
                     found.add(part.attr)
     return found
-
-
-def is_self(node: ast.expr) -> bool:
-    return isinstance(node, ast.Name) and node.id == "self"
 
 
 def test_each_module_keeps_to_its_own_private_names() -> None:
