@@ -114,7 +114,7 @@ def a_round(
         record.round.context.copy(),
         np.zeros(ledger.CERTIFICATE_SIZE),
         features,
-        slow._cell_payoffs(other, features),
+        slow.cell_payoffs(other, features),
     )
     return fast, record, slow, dense, features
 

@@ -25,6 +25,7 @@ from orcast.panel.runner import DROP, PREDICT, SETTLE, Fields, RunInput, Runner,
 from orcast.panel.stream import answers_of, inputs_of, values_of
 from orcast.panel.validation import rows_with_forecast
 from orcast.payoffs import Payoff
+from orcast.persistence.migrations import renamed
 from orcast.serialise import features_from_json, features_to_json
 
 Array = NDArray[np.float64]
@@ -504,7 +505,7 @@ class Games:
             game = cut(length)
             issued, points = cut(len(ids)).tolist(), cut(len(ids)).tolist()
             pages = [cut(width) for _ in ids]
-            described: Fields = tuple((name, kind, tuple(sides)) for name, kind, sides in fields)
+            described: Fields = tuple((renamed(name), kind, tuple(sides)) for name, kind, sides in fields)
             waiting = [None] * len(ids) if features is None else [features_from_json(each) for each in features]
             self.lefts[number] = RunState(
                 game, None if sizes is None else tuple(sizes), described, pages, issued, waiting

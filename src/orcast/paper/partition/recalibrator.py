@@ -342,7 +342,7 @@ class PartitionedRecalibrator:
             self._pending.warn_dropped(leaving[0])
         if crossed and not self._crossing_reported:
             self._crossing_reported = True
-            warn_user("crossing quantiles were sorted (said once)", UserWarning)
+            warn_user("crossing quantiles were sorted (reported once)", UserWarning)
         inner = cell.game.predict(table.cells.start(key), id=id)
         played = np.array(inner.mass)
         if table.edges is not None:
