@@ -20,6 +20,7 @@ CONTRACTS = {
     "_getframe": "sys",
     "_replace": "namedtuple",
     "_safe_indexing": "scikit-learn",
+    "_set_cutoff": "sktime",
 }
 # Still to do.
 TO_DO = {
@@ -27,12 +28,7 @@ TO_DO = {
     "cli/recalibrate.py",
     "evidence/diagnostics.py",
     "evidence/statistics.py",
-    "integrations/gluonts/predictor.py",
-    "integrations/gluonts/recalibrator.py",
     "integrations/nixtla/combined_frame.py",
-    "integrations/river/distribution.py",
-    "integrations/skpro.py",
-    "integrations/sktime.py",
     "integrations/spark/stream.py",
     "panel/api.py",
     "panel/runner.py",
