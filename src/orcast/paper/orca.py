@@ -18,7 +18,7 @@ from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.priors import FinitePrior, GridPrior
 from orcast.engine.dense.search import CandidateSearch, HalfSpaceClaim
-from orcast.engine.dense.solver import RoundSetup
+from orcast.engine.dense.solver import DenseRound
 from orcast.engine.kernels import equilibrium as equilibrium_kernels
 from orcast.paper import autodiff, orca_kernels
 from orcast.paper.families import Family, GaussianMixture, Softmax
@@ -259,7 +259,7 @@ class OrcaSolver:
         self.remembers = options.start == "last"
         self._nature: tuple[bytes, tuple[Array, float, float]] | None = None
 
-    def solve(self, search: CandidateSearch, setup: RoundSetup) -> None:
+    def solve(self, search: CandidateSearch, setup: DenseRound) -> None:
         """Search; the ledger's slack rule judges what was found."""
         options, cell_grid = self.options, setup.cell_grid
         first = setup.prior
@@ -294,7 +294,7 @@ class OrcaSolver:
         return (none, widest, 0.0) if self.options.adversary == "uniform" else (none, 0.0, 0.5 * widest)
 
     def _claim(
-        self, search: CandidateSearch, setup: RoundSetup, p: Array, nature: Array, reach: float
+        self, search: CandidateSearch, setup: DenseRound, p: Array, nature: Array, reach: float
     ) -> HalfSpaceClaim:
         """What Nature can reach with her components, and by how much the truth may exceed it."""
         rounds = search.weight
@@ -429,9 +429,7 @@ def compiles(cell_payoff: CellPayoff) -> bool:
     return isinstance(cell_payoff, IntervalCellPayoff) or (inner.explicit and hasattr(inner, "witness"))
 
 
-def expert_tables(
-    regrets: Sequence[tuple[RegretCellPayoff, Array]], cell_grid: CellGrid, centre: bool
-) -> ExpertTables:
+def expert_tables(regrets: Sequence[tuple[RegretCellPayoff, Array]], cell_grid: CellGrid, centre: bool) -> ExpertTables:
     """The experts to whom something is owed."""
     rows: list[tuple[Array, Array, Array]] = []
     for cell_payoff, s in regrets:
@@ -468,9 +466,7 @@ def quantile_tables(grids: Sequence[tuple[Array, Array]]) -> QuantileTables:
     places = np.unique(np.concatenate([line[0] for line in lines]))
     values = np.sum([np.interp(places, *line) for line in lines], axis=0)
     rise = 0.5 * (values[1:] + values[:-1]) * np.diff(places)
-    return QuantileTables(
-        levels, *field_tables(levels, owed), places, values, np.concatenate(([0.0], np.cumsum(rise)))
-    )
+    return QuantileTables(levels, *field_tables(levels, owed), places, values, np.concatenate(([0.0], np.cumsum(rise))))
 
 
 def field_tables(levels: Array, owed: Array) -> tuple[Array, Array]:
