@@ -236,7 +236,7 @@ def test_thresholds_lie_within_the_space(kind: type, z: float) -> None:
 
 def test_the_range_of_a_utility_is_measured_or_asked_for() -> None:
     payoff = oc.payoffs.DecisionCalibration(["a"], lambda a, y: 5.0 * y)
-    assert payoff._range_on(oc.Interval(0, 2)) == pytest.approx(1.05 * 10.0)  # a kink may reach a little further
+    assert payoff.range_on(oc.Interval(0, 2)) == pytest.approx(1.05 * 10.0)  # a kink may reach a little further
     for space in (oc.Line(), oc.HalfLine(0)):
         with pytest.raises(ValueError, match=SENTENCE):
             payoff.on(space)
