@@ -435,7 +435,7 @@ def kernel_problem(
 
 def kernel_value(problem: OrcaProblem, theta: Vector) -> float:
     """The worst case at log masses, as the kernel computes it."""
-    return float(orca_kernels.descend(problem, theta.copy(), oc.Adam().rates, 0, np.empty(theta.size)))
+    return float(orca_kernels.descend(problem, theta.copy(), oc.paper.Adam().rates, 0, np.empty(theta.size)))
 
 
 def kernel_gradient(problem: OrcaProblem, theta: Vector, soft: float, smooth: bool) -> Vector:
