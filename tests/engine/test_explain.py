@@ -51,7 +51,7 @@ def outcome_on(space: Any, rng: np.random.Generator) -> Any:
 
 def log_prior(game: Any) -> np.ndarray:
     """Of the last layer: the expert as it is on the cells for an equilibrium without learners."""
-    record = inner(game)._waiting[None].record
+    record = inner(game).rounds.pending[None].record
     if hasattr(record.round, "mix"):
         return np.log(record.round.mix)
     n = int(record.round.info[RoundInfo.CELLS])
