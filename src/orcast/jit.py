@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from numba import config, njit
+from numba import njit
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 # Where kernels are, and the constants they use.
@@ -46,7 +46,7 @@ def folder_in(path: str) -> Path:
     return folder
 
 
-class KernelCache(FunctionCache):  # type: ignore[misc]
+class KernelCache(FunctionCache):
     """The cache of a kernel: where numba would have it, in the folder of the digest."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -61,10 +61,10 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
         super().save_overload(sig, data)
 
 
-def kernel(function: Callable[..., Any], **options: bool) -> Any:
+def kernel(function: Callable[..., Any], **options: Any) -> Any:
     """Compile a kernel, with the cache if there is a place for it (a read-only install without a home has none)."""
-    compiled = njit(error_model="numpy", **options)(function)
-    if not config.DISABLE_JIT:
+    compiled: Any = njit(error_model="numpy", **options)(function)
+    if compiled is not function:  # numba can be told not to compile
         with suppress(RuntimeError, OSError):
             compiled._cache = KernelCache(function)
     return compiled

@@ -4,6 +4,9 @@ A tuple of arrays lies in one row of numbers, in the order of its fields.  The s
 how; Python and kernels cut the fields out of a row by them.
 """
 
+# mypy: disable-error-code="arg-type"
+# (shapes are said in the tuple that later holds the arrays)
+
 from __future__ import annotations
 
 import math
