@@ -64,7 +64,7 @@ bench: $(READY) $(KERNELS)  ## benchmarks: ratios from one run
 	@$(BIN)/python -m benchmarks
 
 docs: $(READY)  ## the documentation site, in site/; open site/index.html
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@PYTHONPATH=docs $(BIN)/zensical build --clean --strict
 
 lint: $(READY)  ## ruff: rules and formatting
 	@$(BIN)/ruff check
@@ -78,5 +78,5 @@ format: $(READY)  ## rewrite the files in the house style
 	@$(BIN)/ruff format
 
 clean:  ## remove .venv, caches and build products
-	rm -rf $(VENV) $(PANDAS) site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis src/*.egg-info
+	rm -rf $(VENV) $(PANDAS) site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .cache src/*.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -161,7 +161,8 @@ class Forecaster:
         """
         if self.expert_required and forecast is None and experts is None:
             raise TypeError("expected a forecast, got None (a game without an expert is a Forecaster)")
-        self.rounds.check_new(id)
+        if id is not None:
+            self.rounds.check_new(id)
         features = None if x is None else plain_features(x)
         was = self.rounds, self._experts
         rows = self._rows(forecast, experts)
@@ -199,7 +200,8 @@ class Forecaster:
             if forecast is None:
                 return None
             row, crossed = expert_row(forecast, self.space)
-            self._report_crossing(crossed)
+            if crossed:
+                self._report_crossing(crossed)
             if self._experts != (ALONE,):
                 self._rename((ALONE,), "a single forecast")
             return row[None, :]
@@ -229,7 +231,7 @@ class Forecaster:
     def _report_crossing(self, crossed: bool) -> None:
         if crossed and not self.crossing_reported:
             self.crossing_reported = True
-            warn_user("crossing quantiles were sorted (said once)", UserWarning)
+            warn_user("crossing quantiles were sorted (reported once)", UserWarning)
 
     def _outcome(self, y: object, row: int) -> Any:
         try:

@@ -7,7 +7,7 @@ streams, the partition and the wrappers of other libraries.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from orcast import ledger as _ledger
 from orcast.engine import Engine
-from orcast.engine.kernels.events import LAG_RATE
+from orcast.engine.kernels.events import LAG_RATE, PackedRounds, pack_row
 from orcast.serialise import features_from_json, features_to_json, id_from_plain, plain_id
 from orcast.spaces import Binary, OrderedSpace
 from orcast.validation import warn_user
@@ -25,6 +25,9 @@ from orcast.validation import warn_user
 Array = NDArray[np.float64]
 Arrays = dict[str, NDArray[Any]]
 Entry = TypeVar("Entry")
+
+# an int: looked up in every round
+OVERDRAFT = int(_ledger.CertificateField.OVERDRAFT)
 
 
 def learnt_lag(usual: float | None, lag: float) -> float:
@@ -104,7 +107,7 @@ class PendingRound:
     @property
     def overdraft(self) -> float:
         """The slack that it reserves."""
-        return float(self.record.certificate[_ledger.CertificateField.OVERDRAFT])
+        return self.record.certificate.item(OVERDRAFT)  # type: ignore[no-any-return]
 
 
 class Snapshot(NamedTuple):
@@ -143,7 +146,7 @@ class Rounds(PendingById[PendingRound]):
     def outstanding(self) -> float:
         """Outcomes that are still to come; rounds far older than the usual lag are lost, not late."""
         most = float(len(self.pending))
-        return most if self.usual_lag is None else min(most, 2.0 * self.usual_lag + 2.0)
+        return most if self.usual_lag is None or most <= 2.0 else min(most, 2.0 * self.usual_lag + 2.0)
 
     # --- a round
     def peek(
@@ -169,7 +172,8 @@ class Rounds(PendingById[PendingRound]):
         """Play a round around the experts' rows and keep it under a new id, or as the unnamed one."""
         leaving = self.leaving(id)
         if not leaving:
-            return self.keep(self.peek(rows, features), id=id)
+            record = self.engine.predict(rows, features, pending=self.outstanding, reserved=self.reserved)
+            return self.keep(record, id=id)
         (other,) = leaving
         # played as if that one were gone already, which it is only if nothing is refused
         rest = len(self.pending) - 1
@@ -183,15 +187,17 @@ class Rounds(PendingById[PendingRound]):
     def keep(self, record: Any, *, id: Hashable = None) -> PendingRound:
         """Keep a round that was played by `peek`, from now on."""
         self.issued += 1
-        entry = self.pending[id] = PendingRound(record, self.issued)
+        self.pending[id] = entry = PendingRound(record, self.issued)
         self.reserved += entry.overdraft
         return entry
 
     def settle(self, y: Any, *, id: Hashable = None) -> None:
         """Record the outcome, in its canonical form, of a pending round."""
         entry = self.find(id)
-        self.engine.update(entry.record, y, reserved=self._reserved_without(entry))
-        self.drop(id)
+        reserved = self._reserved_without(entry)
+        self.engine.update(entry.record, y, reserved=reserved)
+        del self.pending[id]
+        self.reserved = reserved
         self.usual_lag = learnt_lag(self.usual_lag, float(self.issued - entry.issued))
 
     def settle_unkept(self, record: Any, y: Any, *, lag: float = 0.0, reserved: float = 0.0) -> None:
@@ -259,6 +265,28 @@ class Rounds(PendingById[PendingRound]):
             log_row[_ledger.RoundLog.MEAN], log_row[_ledger.RoundLog.SD] = p.to_normal()
             return p.quantile(levels)
         return p.probability() if isinstance(space, Binary) else p.mass
+
+    def to_packed(self) -> PackedRounds:
+        """What is pending in few arrays, without the ids; for panels, which keep very many games."""
+        entries = list(self.pending.values())
+        arrays = [entry.record.arrays() for entry in entries]
+        return PackedRounds(
+            np.array([self.issued, np.nan if self.usual_lag is None else self.usual_lag, self.reserved]),
+            tuple((name, array.dtype.str, array.shape) for name, array in arrays[-1].items()) if arrays else (),
+            np.array([pack_row(each.values()) for each in arrays]) if arrays else np.empty((0, 0)),
+            np.array([entry.issued for entry in entries], dtype=np.float64),
+            [getattr(entry.record, "features", None) for entry in entries],
+        )
+
+    def from_packed(self, packed: PackedRounds, ids: Iterable[Hashable]) -> None:
+        """Take over what `to_packed` of an equal game gave, under these ids, or say why not."""
+        issued, lag, reserved = packed.counters.tolist()
+        if not (reserved >= 0.0 and issued >= 0.0 and not lag < 0.0):
+            raise ValueError("a counter is negative or not a number")
+        records = [self.engine.restored_record(*each) for each in zip(packed.arrays(), packed.features, strict=True)]
+        pending = [PendingRound(*each) for each in zip(records, packed.issued.astype(int).tolist(), strict=True)]
+        self.pending = dict(zip(ids, pending, strict=True))
+        self.issued, self.reserved, self.usual_lag = int(issued), reserved, None if lag != lag else lag
 
     def count_settled(self, count: int) -> None:
         """So many rounds were issued and settled elsewhere, each before the next."""

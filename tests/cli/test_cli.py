@@ -185,7 +185,7 @@ def test_lines_are_only_counted_where_rows_are_lines(tmp_path: Path) -> None:
     table = tables.read(str(path))
     assert table.first is None
     assert table.located("got 3 in row 0") == "got 3 in row 1"
-    lined = tables.ResultTable(table.frame, "a.csv", table.format, 2)
+    lined = tables.TableFile(table.frame, "a.csv", table.format, 2)
     assert lined.located("row 0, rows 1 and 2, rows [3, 4], rows 5, 6 and 7") == (
         "line 2, lines 3 and 4, lines [5, 6], lines 7, 8 and 9"
     )

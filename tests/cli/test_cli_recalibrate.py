@@ -13,10 +13,10 @@ import polars as pl
 import pytest
 from test_cli import refused, small
 
-import orcast.panel
 from orcast import cli
 from orcast.cli import table_files as tables
 from orcast.panel import recalibrate
+from orcast.panel.frame_run import FrameRun
 
 Capture = pytest.CaptureFixture[str]
 
@@ -186,11 +186,11 @@ def test_stopping_it_writes_nothing(
 ) -> None:
     seen: dict[str, Any] = {}
 
-    def stopped(frame: Any, **options: Any) -> None:
-        seen.update(options)
+    def stopped(run: Any, workers: Any, progress: Any, replay: Any) -> None:
+        seen.update(progress=progress)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(orcast.panel, "recalibrate", stopped, raising=False)
+    monkeypatch.setattr(FrameRun, "play", stopped)
     assert cli.main(command(forecasts, "--state", tmp_path / "state", "--report", tmp_path / "r.html")) == 130
     assert capsys.readouterr().err == "orcast: stopped\n"
     assert names(tmp_path) == ["cv.csv"]

@@ -12,8 +12,10 @@ from scipy.optimize import root
 import orcast as oc
 from helpers import NODES, WEIGHTS, Vector, cells_around, engine_of, fast_payoff, full_payoff, positive, record_of
 from orcast import ledger
+from orcast.constants import TINY_MASS
 from orcast.engine.kernels import equilibrium as equilibrium_kernels
-from orcast.engine.kernels import last_layer, records
+from orcast.engine.kernels import last_layer
+from orcast.engine.kernels.records import CellRow, RoundInfo
 
 SMALL = oc.Interval(0, 1, cells=14, tail_cells=2)
 LARGE = oc.Interval(0, 1)
@@ -174,7 +176,7 @@ def test_the_error_it_returns_is_honest(parts: str, seed: int) -> None:
     this = case(seed, parts, large=True, rounds=400)
     lp, error = solved(this, tolerance=1e-9, steps=100)
     # masses below TINY_MASS are treated as zero, so the twin cannot judge their cells
-    real = np.exp(lp) > 100 * equilibrium_kernels.TINY_MASS
+    real = np.exp(lp) > 100 * TINY_MASS
     r = dense_residual(this, lp)[real]
     assert r.max() - r.min() <= 2.0 * error + 1e-6
 
@@ -246,16 +248,16 @@ def cell_means(game: oc.Recalibrator) -> tuple[Vector, Vector, Vector]:
     """Of the round that waits: log prior, log of what was played, and <S_+, payoff> averaged over each cell."""
     engine, record = engine_of(game), record_of(game)
     total = positive(engine.memory.total, engine.ledger.layout.sides)
-    n = int(record.info[records.CELLS])
-    left, right = record.cells[records.LEFT, :n], record.cells[records.RIGHT, :n]
+    n = int(record.info[RoundInfo.CELLS])
+    left, right = record.cells[CellRow.LEFT, :n], record.cells[CellRow.RIGHT, :n]
     # the equation is solved in the units of regret that belong to its prior
-    last_layer.regret_units(engine.rules, engine.memory, n, record, record.cells[records.PRIOR])
+    last_layer.regret_units(engine.rules, engine.memory, n, record, record.cells[CellRow.PRIOR])
     field = np.zeros(n)
     for k in range(n):
         for node, weight in zip(NODES, WEIGHTS, strict=True):
             y = left[k] + node * (right[k] - left[k])
             field[k] += weight * (total @ fast_payoff(engine, record, y, k))
-    return np.log(record.cells[records.PRIOR, :n]), np.log(record.cells[records.PLAYED, :n]), field
+    return np.log(record.cells[CellRow.PRIOR, :n]), np.log(record.cells[CellRow.PLAYED, :n]), field
 
 
 @pytest.mark.parametrize("payoff", [oc.QuantileCalibration(), full_payoff(), oc.MomentMatching(3)], ids=str)
@@ -309,7 +311,7 @@ def test_an_empty_ledger_leaves_the_expert_alone() -> None:
 
 def test_a_late_outcome_raises_the_temperature() -> None:
     record = engine_of(random_game(1, oc.QuantileCalibration(), 2.0)).predict(None, pending=3.0)
-    assert record.round.info[records.TEMPERATURE] > 2.0
+    assert record.round.info[RoundInfo.TEMPERATURE] > 2.0
 
 
 # --- two cells ---

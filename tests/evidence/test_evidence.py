@@ -272,7 +272,7 @@ def test_difference_of_losses() -> None:
     assert found.relative_low < found.relative < found.relative_high < 0.0
     assert found.clear
     assert found == difference(evidence)
-    assert (found.unit, found.units) == ("stretches of time", 400 // int(np.ceil(2 * 400 ** (1 / 3))))
+    assert (found.unit, found.units) == ("blocks of time", 400 // int(np.ceil(2 * 400 ** (1 / 3))))
     same = difference(Evidence.of(q, y, after=q, levels=LEVELS))
     assert same is not None
     assert (same.change, same.low, same.high, same.clear) == (0.0, 0.0, 0.0, False)

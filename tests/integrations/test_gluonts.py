@@ -600,7 +600,7 @@ def test_a_context_that_refuses_a_step_leaves_the_steps_before_it_alone(tmp_path
 
 
 def test_options_are_checked() -> None:
-    for options in ({"high": 3}, {"lead_time": -1}, {"lead_time": 0.5},
+    for options in ({"high": "much"}, {"lead_time": -1}, {"lead_time": 0.5},
                     {"low": 5, "high": 5}, {"low": 0, "space": oc.Line()}, {"space": oc.Binary()},
                     {"quantiles": [0.0]}, {"window": 0}, {"outside": "maybe"}, {"memory": 0}):  # fmt: skip
         with pytest.raises((ValueError, TypeError), match=SENTENCE):

@@ -435,7 +435,7 @@ def test_a_prediction_that_is_no_number_changes_nothing(says: Any) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"high": 3},
+        {"high": "much"},
         {"low": 3, "high": 2},
         {"confidence_level": 2},
         {"window": 0},

@@ -43,7 +43,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from orcast.integrations.sklearn import RecalibratedClassifier, RecalibratedRegressor, _has_spread, _level_parameter
+from orcast.integrations.sklearn import RecalibratedClassifier, RecalibratedRegressor
+from orcast.integrations.sklearn.regressor import has_spread, level_parameter
 
 ROOT = Path(__file__).resolve().parents[2]
 SPACE = oc.Interval(0, 100)
@@ -339,7 +340,7 @@ def test_what_is_scored_is_what_was_predicted(monkeypatch: pytest.MonkeyPatch) -
     """Also in batches of any length: the game is told the masses that the user saw."""
     X, y = echoes(200)
     model = frozen(batch=7).fit(X[:50], y[:50])
-    engine = type(model.recalibrator_.game.engine)
+    engine = type(model.recalibrator_.engine)
     update, booked = engine.update, []
 
     def watched(self: Any, page: Any, outcome: Any, **options: Any) -> None:
@@ -484,7 +485,7 @@ def test_a_spread_of_its_own_is_used() -> None:
 )
 def test_who_says_a_spread(base: Any, spread: bool) -> None:
     X, y = humid(60)
-    assert _has_spread(base) is spread
+    assert has_spread(base) is spread
     model = RecalibratedRegressor(base, low=0, high=100, folds=2).fit(X, y)
     low, high = model.predict_interval(X[:3]).T
     # a spread of zero, as of the dummy, is none
@@ -538,7 +539,7 @@ def test_which_parameter_is_the_level() -> None:
         (Ridge(), None),
         (Table(), None),
     ):
-        assert _level_parameter(base) == name
+        assert level_parameter(base) == name
 
 
 def test_predictions_of_a_strange_shape() -> None:

@@ -292,7 +292,7 @@ def test_an_upper_bound_alone(quantiles: bool) -> None:
 def test_what_is_scored_is_what_was_predicted(monkeypatch: pytest.MonkeyPatch) -> None:
     y = walk(80)
     model = wrapped(initial_window=0.8).fit(y[:30], fh=[1, 2, 5])
-    engine = type(model.recalibrators_[1].game.engine)
+    engine = type(model.recalibrators_[1].engine)
     update, booked = engine.update, []
 
     def watched(self: Any, page: Any, outcome: Any, **options: Any) -> None:
@@ -302,9 +302,9 @@ def test_what_is_scored_is_what_was_predicted(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(engine, "update", watched)
     row = 30
     said = {
-        (step, 29 + time): each.game.engine.forecast(waits.record).mass
+        (step, 29 + time): each.engine.forecast(waits.record).mass
         for step, each in model.recalibrators_.items()
-        for time, waits in each.game.rounds.pending.items()
+        for time, waits in each.rounds.pending.items()
     }
     assert len(said) == 0 + 1 + 4  # that the replay has left
     for size in (1, 2, 1, 7, 3, 10, 1):
@@ -618,9 +618,9 @@ def test_a_forecaster_that_fails_changes_nothing() -> None:
     assert rounds(model) == rounds(twin)
     np.testing.assert_array_equal(model.predict(), twin.predict())
     for step, each in model.recalibrators_.items():
-        assert each.pending == twin.recalibrators_[step].pending
-        assert each.game.rounds.issued == twin.recalibrators_[step].game.rounds.issued
-    assert [str(p) for p in model._games[1].points] == [str(p) for p in twin._games[1].points]
+        own, other = each.rounds, twin.recalibrators_[step].rounds
+        assert (own.ids, own.issued, own.reserved) == (other.ids, other.issued, other.reserved)
+        assert [p.attached for p in own.pending.values()] == [p.attached for p in other.pending.values()]
 
 
 @pytest.mark.parametrize(

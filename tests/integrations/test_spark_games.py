@@ -20,19 +20,19 @@ from sparks import Acted, Unstarted
 pytest.importorskip("pyspark")
 
 from orcast.integrations.spark.games import (
-    ANSWERS,
-    HOLDS,
-    MISCALIBRATION,
-    STATUSES,
+    ANSWERS_AT,
     Event,
     Games,
+    RoundColumn,
     SeriesOptions,
     mark_of,
 )
 from orcast.integrations.spark.stream import recalibrate_stream
 from orcast.panel.columns import find
+from orcast.panel.experts import ForecastShape
 from orcast.panel.runner import CompiledRun
-from orcast.panel.validation import shape_of
+from orcast.panel.statuses import STATUS_TEXTS
+from orcast.residuals import Residuals
 
 FORMS = ("quantiles", "normal", "members", "binary", "labels")
 
@@ -44,7 +44,7 @@ def rules(
     outcomes = {"binary": "0/1", "labels": "labels"}.get(form, "numbers")
     numeric = [*names, *([] if form == "labels" else ["y"])]
     layout = find(["unique_id", "ds", "y", *names], numeric=numeric, outcomes=outcomes)
-    shapes = tuple(shape_of(each, None) for each in layout.forms)
+    shapes = tuple(ForecastShape.of(each, None) for each in layout.forms)
     return SeriesOptions(
         layout.forms, shapes, payoff, False, False, max_pending, remember, mark_of(form, max_pending, repr(payoff))
     )
@@ -76,13 +76,14 @@ def copy(event: Event) -> Event:
 
 def told(answer: Any) -> tuple[Any, ...]:
     """What is said of an event, with nan as None."""
-    said = None if answer.round is None else answer.round.said[0]
+    row = None if answer.round is None else answer.round.models[0]
     numbers = None
-    if said is not None:
-        numbers = [said[HOLDS], *said[ANSWERS:], said[MISCALIBRATION] if answer.booked else np.nan]
+    if row is not None:
+        after = row[RoundColumn.MISCALIBRATION] if answer.settled else np.nan
+        numbers = [row[RoundColumn.HOLDS], *row[ANSWERS_AT:], after]
         numbers = [None if np.isnan(each) else float(each) for each in numbers]
     kind = "outcome" if answer.event.given is None else "forecast"
-    return answer.event.id, kind, [STATUSES[each] for each in answer.status], numbers
+    return answer.event.id, kind, [STATUS_TEXTS[each] for each in answer.status], numbers
 
 
 def played(some: SeriesOptions, batches: list[list[Event]]) -> tuple[list[Any], bytes]:
@@ -111,7 +112,7 @@ def test_answers_are_those_of_a_recalibrator(form: str, seed: int, lag: int, mos
             row = dict(zip(inputs(form, "M0"), event.given[0].tolist(), strict=True))
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", RuntimeWarning)
-                p = recal.predict(_read(form, "M0", row, [], low, high), id=event.id)
+                p = recal.predict(_read(form, "M0", row, Residuals(), low, high), id=event.id)
             assert status == ["pending"]
             assert numbers == [float(p.certificate.holds), *_answers(form, "M0", row, p), None]
         elif event.id in recal.pending:
@@ -215,7 +216,7 @@ def test_outside_outcomes_are_dropped() -> None:
     games = Games(some)
     a, b, c = games.play([first, Event("r0", 1, None, 101.0, order="r0"), Event("r0", 2, None, 50.0, order="r0")])
     assert [told(each)[2] for each in (a, b, c)] == [["pending"], ["outside"], ["corrected"]]
-    assert not games.waiting[0]
+    assert not games.pending[0]
 
 
 def test_a_state_of_other_options_is_refused() -> None:
@@ -258,17 +259,17 @@ def test_whatever_an_event_raises_it_alone_is_refused(harm: str, monkeypatch: py
     some, events = rules("normal"), random_events("normal", 4)
     want, state = played(some, [events])
     poison = Event("poison", 3, [np.array([50.0, 4.5])], np.nan, 0.0, 100.0, order="poison")
-    play, left, write = CompiledRun.play, CompiledRun.left, Games._written
+    play, state_of, write = CompiledRun.play, CompiledRun.state, Games._written
 
-    def fail(seat: CompiledRun, moves: Any) -> None:
-        play(seat, moves)
-        if harm == "play" and poisoned(seat):
+    def fail(run: CompiledRun, events: Any) -> None:
+        play(run, events)
+        if harm == "play" and poisoned(run):
             raise np.linalg.LinAlgError("no convergence")
 
-    def spoil(seat: CompiledRun) -> Any:
-        found = left(seat)
-        if harm == "read" and poisoned(seat):
-            found.numbers[-1] = np.nan
+    def spoil(run: CompiledRun) -> Any:
+        found = state_of(run)
+        if harm == "read" and poisoned(run):
+            found.memory[-1] = np.nan
         return found
 
     def refuse(games: Games) -> bytes:
@@ -276,11 +277,11 @@ def test_whatever_an_event_raises_it_alone_is_refused(harm: str, monkeypatch: py
             raise OverflowError("too large")
         return write(games)
 
-    def poisoned(seat: CompiledRun) -> bool:
-        return any(abs(row.mean() - 50.0) < 1e-6 for row in seat.deal.rows)
+    def poisoned(run: CompiledRun) -> bool:
+        return any(abs(row.mean() - 50.0) < 1e-6 for row in run.inputs.experts)
 
     monkeypatch.setattr(CompiledRun, "play", fail)
-    monkeypatch.setattr(CompiledRun, "left", spoil)
+    monkeypatch.setattr(CompiledRun, "state", spoil)
     monkeypatch.setattr(Games, "_written", refuse)
     games = Games(some)
     answers = games.play([copy(event) for event in [*events[:4], poison, *events[4:]]])
@@ -316,9 +317,9 @@ def test_an_id_is_not_a_series() -> None:
     for id in (None, "id"):
         stream = Acted(f"ds bigint, id string, {NORMAL}", low=0, high=100, id=id)
         assert [row["orcast_mean"] for row in stream.batch(*rows)] == want
-    assert Acted(f"ds bigint, id string, {NORMAL}", series="id").machine.plan.layout.series == ("id",)
+    assert Acted(f"ds bigint, id string, {NORMAL}", series="id").task.plan.layout.series == ("id",)
     # without a convention both are names for series
-    both = Acted("unique_id string, ds bigint, id string, mean double, sd double, actual double").machine
+    both = Acted("unique_id string, ds bigint, id string, mean double, sd double, actual double").task
     assert (both.plan.layout.series, both.id) == (("unique_id",), "id")
 
 
@@ -343,7 +344,7 @@ def test_long_decimals_are_ids_of_their_own() -> None:
 
 
 def mark(columns: str = f"{U}, id bigint, {NORMAL}", **options: Any) -> bytes:
-    return Acted(columns, **options).machine.rules.mark
+    return Acted(columns, **options).task.options.mark
 
 
 def test_a_mark_tells_the_names_of_ids_series_and_times() -> None:

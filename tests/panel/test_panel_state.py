@@ -17,7 +17,6 @@ from test_panel_play import bounds, plans, quietly, same
 
 import orcast as oc
 from helpers import SENTENCE
-from orcast.engine.kernels.events import COUNTERS_SIZE
 from orcast.panel import PanelState, recalibrate
 from orcast.persistence import files as storage
 from panels import FORMS, Plan, outputs, panel
@@ -176,15 +175,15 @@ def test_rounds_that_python_must_rescue_are_played_as_in_a_game(monkeypatch: pyt
     frame.loc[[2, 4, 5, 14], "y"] = np.nan
     state = PanelState()
     recalibrate(frame[:12], low=0, high=100, state=state)
-    (stream,) = state._models["M0"].streams.values()
+    (stream,) = state.content.models["M0"].streams.values()
     recal = oc.Recalibrator(oc.Interval(0, 100))
     said = []
     for t, row in frame.iterrows():
         if t == 12:
-            total = recal.game.engine.memory.total
+            total = recal.engine.memory.total
             debt = np.random.default_rng(0).normal(0.0, 3.0, total.size)
             total += debt
-            stream.game[COUNTERS_SIZE : COUNTERS_SIZE + total.size] += debt
+            stream.game.memory[: total.size] += debt
         p = recal.predict(oc.Normal(row["M0_mean"], row["M0_std"]), id=t)
         said.append([*p.to_normal(), p.certificate.holds])
         if not np.isnan(row["y"]):
@@ -377,9 +376,9 @@ def test_a_row_that_comes_too_late_has_no_answer() -> None:
 
 
 def test_rows_are_given_up_when_too_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    from orcast.panel import api as call
+    from orcast.panel import frame_run
 
-    monkeypatch.setattr(call, "MAX_PENDING", 3)
+    monkeypatch.setattr(frame_run, "MAX_PENDING", 3)
     frame = panel(Plan(1, "normal", series=1, steps=8)).assign(y=np.nan)
     state = PanelState()
     with pytest.warns(UserWarning, match="more than 3 of a game wait for their outcome, in 5 rows: 0, 1, 2, 3, 4"):

@@ -70,9 +70,9 @@ def test_processes_do_play(monkeypatch: pytest.MonkeyPatch) -> None:
     want = recalibrate(frame, workers=1)
     here = []
 
-    def counted(batch: Any, tables: Any) -> Any:
+    def counted(batch: Any, pools: Any) -> Any:
         here.append(batch)
-        return play_batch(batch, tables)
+        return play_batch(batch, pools)
 
     monkeypatch.setattr(workers, "play_batch", counted)
     pd.testing.assert_frame_equal(recalibrate(frame, workers=2), want, check_exact=True)
@@ -82,28 +82,28 @@ def test_processes_do_play(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_batches_of_any_size_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    from orcast.panel import api as call
+    from orcast.panel import frame_run
 
     frame = panel(Plan(2, "normal", series=7, steps=5))
     low = {f"s{i}": -float(i) for i in range(7)}
     want = recalibrate(frame, low=low)
     for most in (1, 7, 1000):
-        monkeypatch.setattr(call, "BATCH", most)
+        monkeypatch.setattr(frame_run, "BATCH", most)
         pd.testing.assert_frame_equal(recalibrate(frame, low=low), want, check_exact=True)
 
 
-def test_many_series_share_few_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_series_share_few_runners(monkeypatch: pytest.MonkeyPatch) -> None:
     """A game is made once for a space, not for each series; and series with bounds of their own leave no trace."""
-    from orcast.panel import stream as play
+    from orcast.panel import runner
 
     made = []
 
-    class Counted(play.Runner):
+    class Counted(runner.Runner):
         def __init__(self, *given: Any) -> None:
             made.append(given)
             super().__init__(*given)
 
-    monkeypatch.setattr(play, "Table", Counted)
+    monkeypatch.setattr(runner, "Runner", Counted)
     frame = panel(Plan(3, series=12, steps=4))
     want = recalibrate(frame, low=0)
     assert len(made) <= 2
@@ -111,7 +111,7 @@ def test_many_series_share_few_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     out = recalibrate(frame, low=low)
     odd = frame["unique_id"].str[1:].astype(int) % 2 == 1
     pd.testing.assert_frame_equal(out[odd], want[odd], check_exact=True)
-    monkeypatch.setattr(play, "MOST_TABLES", 2)
+    monkeypatch.setattr(runner, "MOST_RUNNERS", 2)
     pd.testing.assert_frame_equal(recalibrate(frame, low=low), out, check_exact=True)
 
 
@@ -137,8 +137,8 @@ def test_what_a_worker_refuses_is_refused_here(tmp_path: Path) -> None:
     frame = panel(Plan(1, series=4, steps=5))
     state = PanelState()
     recalibrate(frame[frame.ds < 3], state=state)
-    stream = next(iter(state._models["M0"].streams.values()))
-    stream.game = stream.game[:-1]
+    stream = next(iter(state.content.models["M0"].streams.values()))
+    stream.game = stream.game._replace(memory=stream.game.memory[:-1])
     before = contents(state, tmp_path)
     for count in (1, 2):
         with pytest.raises(ValueError, match="expected a state that this version can use, got one that it cannot"):

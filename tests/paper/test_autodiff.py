@@ -751,12 +751,12 @@ def search_of(game: Any, x: Any = None) -> tuple[CandidateSearch, Any, DenseRoun
         engine.bound_payoff.context(engine.prior.known(engine.bound_payoff, None, features, engine.ledger.rounds))
     )
     search = CandidateSearch(
-        engine.ledger, engine.ledger.layout, engine._cell_payoffs(round, features), context, 0.0, 1.0
+        engine.ledger, engine.ledger.layout, engine.cell_payoffs(round, features), context, 0.0, 1.0
     )
     return search, cell_grid, DenseRound(cell_grid, mix, np.log(mix), np.empty(0), 0.0, engine.ledger.rounds)
 
 
-NATURE = oc.MonteCarlo([oc.Normal(m / 6, 0.1) for m in range(7)], draws=200)
+NATURE = oc.paper.MonteCarlo([oc.Normal(m / 6, 0.1) for m in range(7)], draws=200)
 SEARCHES: dict[str, tuple[Any, str, dict[str, Any]]] = {
     "softmax": (SPACE, "LEANING", {}),
     "own family, softened mixtures": (SPACE, "ERROR", {"family": "BUMP", "soft": 0.2, "adversary": NATURE}),

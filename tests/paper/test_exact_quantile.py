@@ -306,7 +306,7 @@ def test_the_promise_is_kept_against_a_greedy_nature(name: str) -> None:
         (oc.HalfLine(), oc.QuantileCalibration()),
         (oc.Box([(0, 1), (0, 1)]), oc.QuantileCalibration()),
         (SPACE, oc.QuantileCalibration() + oc.MomentMatching(1)),
-        (SPACE, oc.MarginalCalibration([0.0])),
+        (SPACE, oc.payoffs.MarginalCalibration([0.0])),
     ],
     ids=str,
 )

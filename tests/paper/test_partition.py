@@ -27,7 +27,7 @@ from orcast.scores import Score
 from orcast.testing import worst_outcome
 
 Vector = NDArray[np.float64]
-BRIER, LOG = oc.Brier(), oc.LogScore(0.02)
+BRIER, LOG = oc.Brier(), oc.scores.LogScore(0.02)
 LABELS = ["home", "draw", "away"]
 EDGES = [0.3, 0.6]
 
@@ -112,7 +112,11 @@ class Twin:
 
     def regret(self, score: Score) -> float:
         def of(mass: Vector, k: int) -> float:
-            p = oc.BinaryForecast(float(mass[1])) if self.name == "binary" else oc.LabelForecast(range(mass.size), mass)
+            p = (
+                oc.forecasts.BinaryForecast(float(mass[1]))
+                if self.name == "binary"
+                else oc.forecasts.LabelForecast(range(mass.size), mass)
+            )
             return score(p, k)
 
         return float(np.mean([of(p, k) - of(said, k) for said, p, k in self.rows]))
@@ -222,8 +226,7 @@ class Nature:
                 after.append(np.abs(rows + np.array(hat) * error).sum())
             k = int(np.argmax(after))
         else:  # the forecaster of the cell, by itself
-            key = twin.game._waiting[None].key
-            game = twin.game._cells[key].game
+            game = twin.game._cells[twin.game._pending.find(None)].game
             k = int(game.space.outcome(worst_outcome(game)[0]))
         return options[k]
 
@@ -392,7 +395,7 @@ def test_over_confident_labels_and_quantities_are_repaired() -> None:
         twin.see(forecast, load.predict(forecast), y)
         load.update(y)
     assert load.regret(oc.CRPS()) < -0.01
-    assert load.regret(oc.LogScore()) < -0.05
+    assert load.regret(oc.scores.LogScore()) < -0.05
     assert load.calibration_error < 0.7 * twin.calibration_error(0)
 
 
@@ -404,7 +407,7 @@ def brier(y: int, p: float) -> float:
 
 
 def clipped_log(y: int, p: float) -> float:
-    return oc.LogScore(0.05)(oc.BinaryForecast(p), y)
+    return oc.scores.LogScore(0.05)(oc.forecasts.BinaryForecast(p), y)
 
 
 def calibration_error(ps: Any, ys: Any) -> float:
@@ -469,7 +472,7 @@ def test_the_log_loss_with_the_sign_of_the_paper_is_not_proper() -> None:
         printed = truth * np.log(at) + (1 - truth) * np.log(1 - at)
         assert abs(at[printed.argmin()] - truth) > 0.09
         assert at[printed.argmax()] == pytest.approx(truth, abs=1e-3)
-        no, yes = (np.array([oc.LogScore()(oc.BinaryForecast(p), y) for p in at]) for y in (0, 1))
+        no, yes = (np.array([oc.scores.LogScore()(oc.forecasts.BinaryForecast(p), y) for p in at]) for y in (0, 1))
         ours = truth * yes + (1 - truth) * no
         assert at[np.argmin(ours)] == pytest.approx(truth, abs=1e-3)
 
@@ -477,7 +480,7 @@ def test_the_log_loss_with_the_sign_of_the_paper_is_not_proper() -> None:
 masses = st.lists(st.floats(0, 1) | st.sampled_from([0.0, 0.25, 1.0]), min_size=2, max_size=5).filter(
     lambda m: sum(m) > 0.1
 )
-RULES = [oc.Brier(), oc.CRPS(), oc.LogScore(0.001), oc.LogScore(0.2)]
+RULES = [oc.Brier(), oc.CRPS(), oc.scores.LogScore(0.001), oc.scores.LogScore(0.2)]
 
 
 @given(masses, st.data(), st.sampled_from(RULES))
@@ -490,7 +493,7 @@ def test_regret_is_an_error_of_calibration(m: list[float], data: st.DataObject, 
     rule = Rule.of(score, oc.Labels(range(p.size)))
     assert rule is not None
     for k in range(p.size):
-        mine, theirs = (score(oc.LabelForecast(range(p.size), each), k) for each in (p, x))
+        mine, theirs = (score(oc.forecasts.LabelForecast(range(p.size), each), k) for each in (p, x))
         assert rule.losses(p)[k] == pytest.approx(mine, abs=1e-12)
         error = p - np.eye(p.size)[k]
         assert mine - theirs <= (rule.slope(p) - rule.slope(x)) @ error + 1e-9
@@ -526,7 +529,7 @@ def test_the_same_for_yes_or_no(p: float, x: float, score: Score) -> None:
     rule = Rule.of(score, oc.Binary())
     assert rule is not None
     for y in (0, 1):
-        mine, theirs = (score(oc.BinaryForecast(each), y) for each in (p, x))
+        mine, theirs = (score(oc.forecasts.BinaryForecast(each), y) for each in (p, x))
         assert rule.losses(np.array([1 - p, p]))[y] == pytest.approx(mine, abs=1e-12)
         g = rule.slope(np.array([p, x]))
         assert mine - theirs <= (g[0] - g[1]) * (p - y) + 1e-9
@@ -618,6 +621,11 @@ def test_neighbours_do_not_learn_from_each_other() -> None:
 # --- quantities
 
 
+def attached(game: PartitionedRecalibrator) -> dict[str, Vector]:
+    """What is attached to the unnamed pending round."""
+    return game._cells[game._pending.find(None)].game.rounds.find(None).attached  # type: ignore[no-any-return]
+
+
 def test_within_a_bin_the_forecast_is_the_experts() -> None:
     rng = np.random.default_rng(8)
     game = GAMES["interval"]()
@@ -627,7 +635,7 @@ def test_within_a_bin_the_forecast_is_the_experts() -> None:
         forecast = oc.Normal(float(rng.uniform(0.2, 0.8)), float(10 ** rng.uniform(-2, -0.5)))
         p, expert = game.predict(forecast), twin.expert(forecast)
         mine, theirs = twin.bins(p), twin.bins(expert)
-        assert mine == pytest.approx(game._waiting[None].played, abs=1e-12)
+        assert mine == pytest.approx(attached(game)["played"], abs=1e-12)
         for low, high, a, b in zip([0, *EDGES], [*EDGES, 1], mine, theirs, strict=True):
             ys = np.linspace(low, high, 7)
             inside = (p.cdf(ys) - p.cdf(low)) / a
@@ -644,11 +652,11 @@ def test_within_a_bin_the_forecast_is_the_experts() -> None:
 def test_an_outcome_on_an_edge_is_in_the_bin_on_its_left() -> None:
     rain = PartitionedRecalibrator(oc.HalfLine(0), bins=[0.0, 5.0], cells=3)
     p = rain.predict(oc.Ensemble([0, 0, 0, 0, 1, 4, 9]))
-    assert p.cdf(0.0) == pytest.approx(rain._waiting[None].played[0])
+    assert p.cdf(0.0) == pytest.approx(attached(rain)["played"][0])
     for y in (0.0, 5.0, 5.0 + 1e-9, 0.0):
         before = rain._sums.copy()
         p = rain.predict(oc.Ensemble([0, 0, 0, 0, 1, 4, 9]))
-        played = rain._waiting[None].played.copy()
+        played = attached(rain)["played"].copy()
         rain.update(y)
         k = 0 if y == 0 else 1 if y <= 5 else 2
         assert (rain._sums - before).sum(axis=0) == pytest.approx(played - np.eye(3)[k], abs=1e-12)
@@ -695,7 +703,7 @@ def test_rounds_wait_by_name(name: str) -> None:
     game.predict(expert_of(name, 0, rng), id="a")
     game.predict(expert_of(name, 0, rng), id=("b", 1))
     assert game.pending == (None, "a", ("b", 1))
-    with pytest.warns(RuntimeWarning, match=r"3 rounds wait .* the oldest, None, is dropped"):
+    with pytest.warns(RuntimeWarning, match=r"3 rounds are pending .* the oldest, None, is dropped"):
         game.predict(expert_of(name, 0, rng), id="c")
     assert game.pending == ("a", ("b", 1), "c")
     game.update(y, id=("b", 1))
@@ -809,6 +817,14 @@ def spoilt(change: Callable[[dict[str, Any], dict[str, Any]], None], path: Path)
     return path.with_name("spoilt")
 
 
+def pending_arrays(arrays: dict[str, Any]) -> list[str]:
+    return [name for name in arrays if "/pending/" in name]
+
+
+def pending_rounds(header: dict[str, Any]) -> list[list[Any]]:
+    return [entry for _, _, rounds in header["games"] for entry in rounds["pending"]]
+
+
 SPOILS: dict[str, Callable[[dict[str, Any], dict[str, Any]], None]] = {
     "class": lambda h, a: h.update({"class": "Recalibrator"}),
     "no space": lambda h, a: h.pop("space"),
@@ -819,9 +835,12 @@ SPOILS: dict[str, Callable[[dict[str, Any], dict[str, Any]], None]] = {
     "sums": lambda h, a: a.update(sums=a["sums"][:3]),
     "not finite": lambda h, a: a["excess"].__setitem__(0, np.nan),
     "memory": lambda h, a: [a.pop(name) for name in list(a) if name.startswith("cell/0/memory")] and None,
-    "waiting": lambda h, a: h.update(waiting=[["x", 77, 1]]),
-    "page": lambda h, a: a.update({"round/0/played": a["round/0/played"][:1]}),
-    "no page": lambda h, a: a.__delitem__("round/0/played"),
+    "pending": lambda h, a: h.update(pending=[["x", 77]]),
+    "another pending": lambda h, a: h.update(pending=[["x", 0]]),
+    "record": lambda h, a: [a.update({name: a[name][:1]}) for name in pending_arrays(a)] and None,
+    "no record": lambda h, a: [a.pop(name) for name in pending_arrays(a)] and None,
+    "attached": lambda h, a: pending_rounds(h)[0].__setitem__(3, {"features": {"played": 1.0}}),
+    "nothing attached": lambda h, a: pending_rounds(h)[0].__setitem__(3, None),
     "oracle": lambda h, a: h.update(oracle={"kind": "Nonsense"}),
     "score": lambda h, a: h.update(scores=[{"kind": "Nonsense"}]),
 }
@@ -890,8 +909,8 @@ def test_refused_outcomes_and_ids_change_nothing(name: str, tmp_path: Path) -> N
         lambda: game.drop("b"),
         lambda: game.predict(forecast, id="a"),
         lambda: game.predict(forecast, id=object()),
-        lambda: game.regret(oc.QuantileScore()),
-        lambda: game.regret_bound(oc.LogScore(0.3)),
+        lambda: game.regret(oc.scores.QuantileScore()),
+        lambda: game.regret_bound(oc.scores.LogScore(0.3)),
     ):
         with pytest.raises((TypeError, ValueError), match=SENTENCE):
             call()
@@ -910,7 +929,7 @@ def test_refused_outcomes_and_ids_change_nothing(name: str, tmp_path: Path) -> N
         lambda: PartitionedRecalibrator(oc.Binary(), bins=4),
         lambda: PartitionedRecalibrator(oc.Binary(), grid=1),
         lambda: PartitionedRecalibrator(oc.Binary(), oracle="exact"),  # type: ignore[arg-type]
-        lambda: PartitionedRecalibrator(oc.Binary(), scores=[oc.QuantileScore()]),
+        lambda: PartitionedRecalibrator(oc.Binary(), scores=[oc.scores.QuantileScore()]),
         lambda: PartitionedRecalibrator(oc.Binary(), scores=["brier"]),  # type: ignore[list-item]
         lambda: PartitionedRecalibrator(oc.Binary(), max_pending=0),
         lambda: PartitionedRecalibrator(oc.Binary(), outside="ignore"),

@@ -15,6 +15,7 @@ import pytest
 import orcast as oc
 from helpers import SENTENCE, shown
 from orcast.persistence import files as storage
+from orcast.persistence.migrations import MIGRATIONS
 
 SPACE = oc.Interval(-1, 3, cells=32, tail_cells=4)
 Game = oc.Forecaster | oc.Recalibrator
@@ -183,6 +184,22 @@ def test_a_state_of_another_class(tmp_path: Path) -> None:
         oc.Forecaster.load(tmp_path / "recalibrator")
 
 
+def test_a_file_says_who_wrote_it(tmp_path: Path) -> None:
+    oc.Recalibrator(SPACE).save(tmp_path / "state")
+    header, _ = storage.read(tmp_path / "state")
+    assert header["writer"] == oc.__version__
+
+
+def test_an_older_file_that_is_not_what_it_claims_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A migration that finds something else says so in a sentence."""
+    for kind in MIGRATIONS[1]:
+        with monkeypatch.context() as before:
+            before.setattr(storage, "VERSION", 1)
+            storage.write(tmp_path / "state", {"class": kind, "games": 3, "models": [1]}, {"page/0/row": np.zeros(2)})
+        with pytest.raises(ValueError, match=SENTENCE):
+            storage.read(tmp_path / "state")
+
+
 def rewritten(path: Path, change: Callable[[dict, dict], None]) -> None:  # type: ignore[type-arg]
     header, arrays = storage.read(path)
     change(header, arrays)
@@ -198,18 +215,18 @@ def rewritten(path: Path, change: Callable[[dict, dict], None]) -> None:  # type
         lambda header, arrays: header.update(space={"kind": "Torus"}),
         lambda header, arrays: header.update(oracle={"kind": "Committee", "members": 7}),
         lambda header, arrays: header.update(payoff=None),
-        lambda header, arrays: header.update(waiting=[["late"]]),
-        lambda header, arrays: header.update(issued="many"),
+        lambda header, arrays: header["rounds"].update(pending=[["late"]]),
+        lambda header, arrays: header["rounds"].update(issued="many"),
         lambda header, arrays: arrays.pop("memory/total"),
-        lambda header, arrays: arrays.pop("page/0/row"),
-        lambda header, arrays: arrays.pop("page/0/slots"),
-        lambda header, arrays: arrays.update({"page/0/row": np.full_like(arrays["page/0/row"], np.inf)}),
-        lambda header, arrays: arrays.update({"page/0/slots": arrays["page/0/slots"] + 1000}),
+        lambda header, arrays: arrays.pop("pending/0/row"),
+        lambda header, arrays: arrays.pop("pending/0/slots"),
+        lambda header, arrays: arrays.update({"pending/0/row": np.full_like(arrays["pending/0/row"], np.inf)}),
+        lambda header, arrays: arrays.update({"pending/0/slots": arrays["pending/0/slots"] + 1000}),
         lambda header, arrays: arrays.update({"memory/account": -1.0 - arrays["memory/account"]}),
-        lambda header, arrays: header.update(reserved=-1.0),
+        lambda header, arrays: header["rounds"].update(reserved=-1.0),
         lambda header, arrays: header.update(experts=["a", "b"]),
         lambda header, arrays: arrays.update({"memory/total": np.zeros(3)}),
-        lambda header, arrays: arrays.update({"page/0/row": np.zeros(2)}),
+        lambda header, arrays: arrays.update({"pending/0/row": np.zeros(2)}),
     ],
 )
 def test_a_state_that_does_not_fit(change: Callable[[dict, dict], None], tmp_path: Path) -> None:  # type: ignore[type-arg]
@@ -310,19 +327,19 @@ WITH_FUNCTIONS: dict[str, Callable[[], object]] = {
     "recipe": lambda: oc.Recipe(rise, bound=4.0),
     "recipe of x and p": lambda: oc.QuantileCalibration([0.5]) + oc.Recipe(rise, steep, bound=4.0),
     "custom": lambda: oc.Custom(lambda x, p, y: [0.1 * (p.mean() - y)], bound=1.0),
-    "decision": lambda: oc.DecisionCalibration(["go", "stay"], worth),
-    "swap regret": lambda: oc.SwapRegret(["go", "stay"], worth) + oc.MomentMatching(1),
+    "decision": lambda: oc.payoffs.DecisionCalibration(["go", "stay"], worth),
+    "swap regret": lambda: oc.payoffs.SwapRegret(["go", "stay"], worth) + oc.MomentMatching(1),
     "context": lambda: oc.QuantileCalibration([0.5], context=oc.by(lambda x: [0.5, x["hour"] / 48], size=2)),
-    "anchors": lambda: oc.DistributionCalibration([oc.Normal(0, 1), oc.Normal(2, 1)]),
+    "anchors": lambda: oc.payoffs.DistributionCalibration([oc.Normal(0, 1), oc.Normal(2, 1)]),
 }
 ANOTHER: dict[str, object] = {
     "recipe": oc.Recipe(rise, bound=3.0),
     "recipe of x and p": oc.QuantileCalibration([0.6]) + oc.Recipe(rise, steep, bound=4.0),
     "custom": oc.Custom(lambda x, p, y: [0.0], bound=1.0, one_sided=True),
-    "decision": oc.DecisionCalibration(["go", "stay", "wait"], worth),
-    "swap regret": oc.SwapRegret(["go", "stay"], worth, sharpness=7.0) + oc.MomentMatching(1),
+    "decision": oc.payoffs.DecisionCalibration(["go", "stay", "wait"], worth),
+    "swap regret": oc.payoffs.SwapRegret(["go", "stay"], worth, sharpness=7.0) + oc.MomentMatching(1),
     "context": oc.QuantileCalibration([0.5], context=oc.by(lambda x: [0.5, 0.0, 0.0], size=3)),
-    "anchors": oc.DistributionCalibration([oc.Normal(0, 1)]),
+    "anchors": oc.payoffs.DistributionCalibration([oc.Normal(0, 1)]),
 }
 
 
@@ -367,7 +384,7 @@ def test_a_payoff_that_was_saved_may_be_given_again_too(tmp_path: Path) -> None:
 
 def test_a_space_with_a_distance_is_given_again(tmp_path: Path) -> None:
     space = oc.Points(["cat", "dog", "bird"], distance=gap)
-    game = oc.Recalibrator(space, oc.DistributionCalibration(2))
+    game = oc.Recalibrator(space, oc.payoffs.DistributionCalibration(2))
     game.predict([0.2, 0.3, 0.5])
     game.update("dog")
     game.save(tmp_path / "state")
@@ -432,7 +449,7 @@ def test_features_that_could_not_be_saved_are_refused(x: object) -> None:
 @pytest.mark.parametrize(
     ("space", "payoff", "expert", "y"),
     [
-        (oc.Labels(["a", "b", "c"]), oc.DistributionCalibration(4, width=0.02), [0.2, 0.3, 0.5], "b"),
+        (oc.Labels(["a", "b", "c"]), oc.payoffs.DistributionCalibration(4, width=0.02), [0.2, 0.3, 0.5], "b"),
         (oc.Labels(["a", "b", "c"]), None, [0.2, 0.3, 0.5], "b"),
         (oc.Circle(24, cells=12), None, (3.0, 2.0), 5.0),
     ],

@@ -195,8 +195,10 @@ def test_the_overview_of_a_stream() -> None:
     rng = np.random.default_rng(0)
     q = np.tile(levels := np.arange(1, 100) / 100, (300, 1))
     size = 1 / np.sqrt(np.arange(1, 301))
-    promise = {"promised": 5 * size, "miscalibration": size, "model": "a $name"}
-    evidence = Evidence.of(0.3 + 0.4 * q, rng.random(300), after=q, levels=levels, low=0, high=1, **promise)
+    promise = {"promised": 5 * size, "miscalibration": size}
+    evidence = Evidence.of(
+        0.3 + 0.4 * q, rng.random(300), after=q, levels=levels, model="a $name", low=0, high=1, **promise
+    )
     figure = plots.overview(evidence, unit="MW", last=50)
     top, left, right = figure.axes
     assert top.get_title("left").startswith("a \\$name\nAs given: ")

@@ -15,10 +15,11 @@ from helpers import SENTENCE
 from orcast import evidence as facts
 from orcast import report
 from orcast.evidence import Evidence
+from orcast.evidence.statistics import level_name
 from orcast.report.axes import Scale, around, ticks, time_axis
 from orcast.report.style import SHEET
 from orcast.report.svg import area, line
-from orcast.report.text import clean, level, name, number, percent, shortened
+from orcast.report.text import clean, name, number, percent, shortened
 from pages import LEVELS, NASTY, Node, Page, binary, cells, check_page, labels, one_series, panel, tags, value
 
 ALL = {
@@ -154,7 +155,7 @@ def test_reliability_table_and_lines() -> None:
     evidence = one_series()
     figure = section(read(evidence), "Reliability of the quantiles")
     rows = cells(figure.all("table")[0])
-    assert [row[0] for row in rows] == [level(a) for a in LEVELS]
+    assert [row[0] for row in rows] == [level_name(a) for a in LEVELS]
     drawn = figure.all("svg", "chart")[0]
     for j, side in enumerate(evidence.sides):
         found = facts.reliability(evidence, side)
@@ -188,7 +189,7 @@ def test_fan_of_the_last_stretch() -> None:
     for side, matrix in (("as given", evidence.before), ("recalibrated", evidence.after)):
         assert matrix is not None
         for at in (0.05, 0.25, 0.5, 0.75, 0.95):
-            column = heads.index(f"{level(at)} {side}")
+            column = heads.index(f"{level_name(at)} {side}")
             expected = matrix[-120:, list(LEVELS).index(at)]
             np.testing.assert_allclose([value(row[column]) for row in rows], expected, rtol=1e-3)
     dots = figure.all("path", "outcome")[-1]
@@ -322,7 +323,7 @@ def test_each_picture_has_a_title_and_a_table(kind: str) -> None:
             assert svg.attrs["role"] == "img"
             assert svg.attrs["aria-label"]
             assert svg.inside[0].tag == "title"
-            assert svg.inside[0].pieces[0] == svg.attrs["aria-label"]
+            assert svg.inside[0].texts[0] == svg.attrs["aria-label"]
             assert [mark for mark in svg.all("path") if mark.attrs["d"]]
         assert figure.all("details")[0].all("table")[0].all("td")
     for table in page.top.all("table"):

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from orcast.cli.column_options import add_columns, bound, names_of, text_columns, told
+from orcast.cli.column_options import add_columns, bound, describe, names_of, text_columns
 from orcast.cli.common import Parts, file, part
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def add(parts: Parts) -> None:
         parts,
         "check",
         help="say how well calibrated forecasts are",
-        description="Say in words how well calibrated the forecasts in a file are.  Nothing is changed.",
+        description="Say how well calibrated the forecasts in a file are.  Nothing is changed.",
         examples=EXAMPLES,
     )
     file(
@@ -44,7 +44,7 @@ def add(parts: Parts) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Read, judge, tell."""
+    """Read, judge, report."""
     from orcast.cli import table_files as tables
 
     if options.report:
@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
     layout = tables.located(table, lambda: find_in(table.frame, **names_of(options)))
     low, high = bound(options.low), bound(options.high)
     found = tables.located(table, lambda: collect(table.frame, layout, low=low, high=high, recalibrated=False))
-    print("\n".join(told(table, layout, len(found[0].names))), file=sys.stderr)
+    print("\n".join(describe(table, layout, len(found[0].names))), file=sys.stderr)
     print("\n".join(verdicts(found)))
     if options.report:
         report(options.report, found, table.name)

@@ -1,4 +1,4 @@
-"""Which columns are what: options that say so, and words for what was found."""
+"""Which columns are what: options that name them, and a description of what was found."""
 
 from __future__ import annotations
 
@@ -88,14 +88,14 @@ def bound(text: str | None) -> float | str | None:
         return text
 
 
-def told(table: TableFile, layout: ColumnLayout, series: int) -> list[str]:
+def describe(table: TableFile, layout: ColumnLayout, series: int) -> list[str]:
     """What was found, in a few lines."""
     whose = f", {series:,} series" if layout.series else ""
     rows = f"{table.frame.height:,} row{'' if table.frame.height == 1 else 's'}"
     lines = [f"{table.name}: {rows}{whose}"]
     parts = {"outcome": layout.y, "series": ", ".join(map(str, layout.series)), "time": layout.time}
     parts |= {"cutoff": layout.cutoff, "horizon": layout.horizon}
-    parts |= {form.model or "forecast": described(form) for form in layout.forms}
+    parts |= {form.model or "forecast": _columns_of(form) for form in layout.forms}
     used = {layout.y, layout.time, layout.cutoff, layout.horizon, *layout.series}
     used |= {column for form in layout.forms for column in (*form.columns, form.mean)}
     used |= set(layout.earlier(table.frame.columns))
@@ -105,8 +105,8 @@ def told(table: TableFile, layout: ColumnLayout, series: int) -> list[str]:
     return lines + [f"  {what:<{wide}}  {name}" for what, name in parts.items() if name]
 
 
-def described(form: Form) -> str:
-    """A model's columns in words."""
+def _columns_of(form: Form) -> str:
+    """A model's columns as a description has them."""
     names = [str(column) for column in form.columns]
     shown = ", ".join(names) if len(names) <= 5 else f"{', '.join(names[:2])}, ..., {names[-1]}"
     if form.kind == "quantiles":
@@ -114,11 +114,11 @@ def described(form: Form) -> str:
         levels = [f"{level:g}" for level in form.levels]
         many = ", ".join(levels) if len(levels) <= 5 else f"{', '.join(levels[:2])}, ..., {levels[-1]}"
         return f"quantiles {many} ({shown})"
-    words = {
+    kinds = {
         "normal": "mean and standard deviation",
         "members": f"{len(names)} members",
         "point": "a point forecast",
         "binary": "the probability of 1",
         "labels": f"probabilities of {', '.join(form.labels or ())}",
     }
-    return f"{words[form.kind]} ({shown})"
+    return f"{kinds[form.kind]} ({shown})"

@@ -74,7 +74,7 @@ def add(parts: Parts) -> None:
         "--max-pending",
         type=int,
         metavar="N",
-        help='rounds of a series that may be pending; then the oldest is dropped, and is "lost" in the answer (default: 1000)',
+        help='rounds of a series that may be pending; then the oldest is dropped, "lost" in an answer (default: 1000)',
     )
     answers = stream.add_argument_group("answers")
     answers.add_argument("--levels", metavar="A,B,...", help="quantiles to answer with (default: the forecast's)")

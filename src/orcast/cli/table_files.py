@@ -50,7 +50,7 @@ class TableFile:
     def located(self, text: str) -> str:
         """A sentence in which rows are numbered as in the file: lines of text, else rows from 1.
 
-        >>> Table(None, "a.csv", Format("csv"), 2).located("got 7.5 in row 0, and rows 3 and 4")
+        >>> TableFile(None, "a.csv", Format("csv"), 2).located("got 7.5 in row 0, and rows 3 and 4")
         'got 7.5 in line 2, and lines 5 and 6'
         """
         word, first = ("row", 1) if self.first is None else ("line", self.first)
@@ -62,8 +62,8 @@ class TableFile:
         number = r"\d+(?:(?:, | and |, and | or )\d+)*"
         return re.sub(rf"\brow(?P<s>s?)(?P<mark>:? \[?)(?P<numbers>{number})\b", renamed, text)
 
-    def spoken(self, text: str) -> str:
-        """A sentence of the library as the command says it: rows as in the file, options as on the command line."""
+    def as_command(self, text: str) -> str:
+        """A message of the library in the terms of the command: rows as in the file, options as on the command line."""
         return as_options(self.located(text))
 
     def stray(self, complaint: str) -> str | None:
@@ -210,7 +210,7 @@ def _first(reason: BaseException) -> str:
 
 
 def beside(path: str) -> str:
-    """Where the result of a file goes, unless told otherwise.
+    """Where the result of a file goes, by default.
 
     >>> beside("data/wind.csv"), beside("wind.csv.gz"), beside("wind.parquet")
     ('data/wind.orcast.csv', 'wind.orcast.csv.gz', 'wind.orcast.parquet')
@@ -286,9 +286,9 @@ def replacing(path: str) -> Iterator[Path]:
 
 
 def located(table: TableFile, act: Callable[[], Any]) -> Any:
-    """What an act gives; its complaints are told in the words of the command, with the file's name."""
+    """What an act gives; its errors are in the terms of the command, with the file's name."""
     try:
         return act()
     except (TypeError, ValueError) as reason:
-        text = table.spoken(str(reason))
+        text = table.as_command(str(reason))
         raise type(reason)(f"{table.stray(text) or text} ({table.name})") from reason

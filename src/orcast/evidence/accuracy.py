@@ -10,7 +10,7 @@ from orcast import metrics
 from orcast.evidence.base import Evidence, Places, Vector, chunks, outcomes_of
 from orcast.evidence.statistics import SURE
 
-# So many series are resampled as they are; fewer are cut into stretches of time.
+# So many series are resampled as they are; fewer are cut into blocks of time.
 PANEL = 20
 
 
@@ -72,7 +72,7 @@ class Difference:
 def difference(evidence: Evidence, *, draws: int = 1000, seed: int = 0) -> Difference | None:
     """How the loss changed, with a 95% interval from a paired bootstrap; None if nothing was recalibrated.
 
-    From 20 series on whole series are resampled, else stretches of time, the same in all series, of about
+    From 20 series on whole series are resampled, else blocks of time, the same in all series, of about
     2 T^(1/3) steps.
 
     Reference: Künsch (1989), "The jackknife and the bootstrap for general stationary observations", Annals of
@@ -129,7 +129,7 @@ def _units(evidence: Evidence) -> tuple[str, Places, int]:
     length = int(steps.max()) + 1 if steps.size else 1
     block = int(np.ceil(2.0 * length ** (1.0 / 3.0)))
     count = max(1, length // block)
-    return "stretches of time", np.minimum(steps // block, count - 1), count
+    return "blocks of time", np.minimum(steps // block, count - 1), count
 
 
 def steps_of(evidence: Evidence) -> Places:

@@ -10,7 +10,18 @@ from numpy.typing import NDArray
 
 from orcast.evidence.accuracy import steps_of
 from orcast.evidence.base import Evidence, Places, Vector, chunks, frequencies, indicators
-from orcast.evidence.statistics import BINS, band, bins_of, ends_of, inside, main_share, place_of, shares, width
+from orcast.evidence.statistics import (
+    BINS,
+    band,
+    bins_of,
+    ends_of,
+    inside,
+    level_name,
+    main_share,
+    place_of,
+    shares,
+    width,
+)
 from orcast.evidence.tables import by_series
 from orcast.validation import number, short
 
@@ -239,9 +250,9 @@ def _fan_bands(evidence: Evidence, share: float | None) -> tuple[FanBand, ...]:
         if evidence.levels.size < 2:
             return ()
         first, last = evidence.levels[0], evidence.levels[-1]
-        return (FanBand(0, evidence.levels.size - 1, f"{100 * first:g}% to {100 * last:g}% quantile"),)
+        return (FanBand(0, evidence.levels.size - 1, f"{level_name(first)} to {level_name(last)} quantile"),)
     inner = min((s for s in shares(evidence) if s < share), key=lambda s: abs(s - 0.5), default=None)
-    return tuple(FanBand(*ends_of(evidence, s), f"{100 * s:.4g}% interval") for s in (share, inner) if s is not None)
+    return tuple(FanBand(*ends_of(evidence, s), f"{level_name(s)} interval") for s in (share, inner) if s is not None)
 
 
 # --- widths

@@ -30,6 +30,15 @@ def shares(evidence: Evidence) -> tuple[float, ...]:
     return tuple(sorted(round(share, 12) for share in found))
 
 
+def level_name(share: float) -> str:
+    """A level as people write it.
+
+    >>> level_name(0.9), level_name(0.975)
+    ('90%', '97.5%')
+    """
+    return f"{round(100.0 * share, 6):g}%"
+
+
 def place_of(evidence: Evidence, level: float) -> int | None:
     """Which of the levels this is, if it is one."""
     gaps = np.abs(evidence.levels - level)
@@ -162,7 +171,7 @@ def chance_limit(evidence: Evidence, rows: ArrayLike | None = None, sure: float 
     return np.asarray(_gamma_quantile(sure, mean, variance) / np.maximum(count, 1e-300))
 
 
-class ProbabilityBins(NamedTuple):
+class ReliabilityBins(NamedTuple):
     """Sums over series x labels x bins of probabilities.
 
     `gap` is outcome less probability, `variance` that of the outcomes if the probabilities were right, p (1 - p),
@@ -175,10 +184,10 @@ class ProbabilityBins(NamedTuple):
     probability: Vector
 
 
-def bins_of(evidence: Evidence, side: str) -> ProbabilityBins:
+def bins_of(evidence: Evidence, side: str) -> ReliabilityBins:
     """The probabilities in bins of one width."""
 
-    def compute() -> ProbabilityBins:
+    def compute() -> ReliabilityBins:
         series, labels = len(evidence.names), len(evidence.labels)
         sums = np.zeros((4, series * labels * BINS))
         for chunk in chunks(evidence.rows):
@@ -188,7 +197,7 @@ def bins_of(evidence: Evidence, side: str) -> ProbabilityBins:
             parts = (outcomes_of(evidence, chunk) - p, p * (1.0 - p), np.ones_like(p), p)
             for total, values in zip(sums, parts, strict=True):
                 total += np.bincount(places, values.ravel(), minlength=total.size)
-        return ProbabilityBins(*sums.reshape(4, series, labels, BINS))
+        return ReliabilityBins(*sums.reshape(4, series, labels, BINS))
 
     return evidence.cached(("bins", side), compute)
 

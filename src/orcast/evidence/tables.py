@@ -18,6 +18,7 @@ from orcast.evidence.statistics import (
     ends_of,
     error,
     half_normal_limit,
+    level_name,
     limit_of,
     main_share,
     main_shares,
@@ -163,7 +164,7 @@ def scores(evidence: Evidence) -> list[ScoreRow]:
 
 def _interval_rows(evidence: Evidence, share: float) -> list[ScoreRow]:
     low, high = (float(end) for end in band(evidence.rows, share))
-    name = f"{100.0 * share:.6g}% interval"
+    name = f"{level_name(share)} interval"
     covered = _sides(evidence, lambda side: coverage(evidence, share, side))
     widths = _sides(evidence, lambda side: width(evidence, share, side))
     return [

@@ -13,6 +13,7 @@ from orcast.evidence.statistics import (
     coverage,
     ends_of,
     error,
+    level_name,
     limit_of,
     main_share,
     main_shares,
@@ -85,15 +86,15 @@ def _on_intervals(evidence: Evidence) -> list[str]:
         seen = [_percent(coverage(evidence, share, side), rows) for side in evidence.sides]
         of = f" of {_outcomes(rows)}" if k == 0 else ""
         lines.append(
-            f"The {_level(share)} interval covered {seen[0]}{of}{_then(seen)} ({low} to {high} would be chance)."
+            f"The {level_name(share)} interval covered {seen[0]}{of}{_then(seen)} ({low} to {high} would be chance)."
         )
     if not lines:
         at = int(np.abs(evidence.levels - 0.5).argmax())
         low, high = (_percent(float(end), rows) for end in band(rows, evidence.levels[at]))
         seen = [_percent(float(frequencies(evidence, side)[at]), rows) for side in evidence.sides]
         lines.append(
-            f"Of {_outcomes(rows)} {seen[0]} were at or below the {_level(evidence.levels[at])} quantile{_then(seen)} "
-            f"({low} to {high} would be chance)."
+            f"Of {_outcomes(rows)} {seen[0]} were at or below the {level_name(evidence.levels[at])} quantile"
+            f"{_then(seen)} ({low} to {high} would be chance)."
         )
     return lines
 
@@ -133,45 +134,44 @@ def _on_size(evidence: Evidence) -> list[str]:
 
 def _on_faults(evidence: Evidence) -> list[str]:
     """What is wrong, before and after."""
-    after = evidence.after is not None
-    found = {side: _faults(evidence, side, was=after and side == "before") for side in evidence.sides}
-    if not after:
-        if found["before"]:
-            return [f"What {'may be' if evidence.overlap else 'is'} wrong: {_and(found['before'])}."]
-        return [
-            "Nothing is clearly wrong, though not all is within what chance allows."
-            if _beyond_chance(evidence, "before")
-            else "Nothing is clearly wrong."
-        ]
-    left = _beyond_chance(evidence, "after")
-    if not found["before"] and not found["after"] and not left:
+    last = evidence.sides[-1]
+    found = {side: _faults(evidence, side, was=side != last) for side in evidence.sides}
+    within = not _beyond_chance(evidence, last)
+    clear = "nothing is clearly wrong" + ("" if within else ", though not all is within what chance allows")
+    if last == "before":
+        if found[last]:
+            return [f"What {'may be' if evidence.overlap else 'is'} wrong: {_and(found[last])}."]
+        return [f"{clear.capitalize()}."]
+    if not found["before"] and not found["after"] and within:
         return ["Nothing was clearly wrong before, and nothing is after."]
     lines = [f"Before, {_and(found['before'])}."] if found["before"] else []
-    if found["after"]:
-        return [*lines, f"After, {_and(found['after'])}."]
-    if left:
-        return [*lines, "After, nothing is clearly wrong, though not all is within what chance allows."]
-    return [*lines, "After, nothing is clearly wrong."]
+    return [*lines, f"After, {_and(found['after']) if found['after'] else clear}."]
 
 
 def _beyond_chance(evidence: Evidence, side: str) -> bool:
     """Whether a number of the verdict lies beyond what a calibrated forecaster shows in 19 of 20 cases."""
+    return _large_error(evidence, side, SURE) or any(
+        _is_off(coverage(evidence, share, side), share, evidence.rows, SURE) for share in main_shares(evidence)
+    )
+
+
+def _large_error(evidence: Evidence, side: str, sure: float) -> bool:
+    """Whether the calibration error is beyond chance, and not negligible."""
     negligible = NEGLIGIBLE**2 * evidence.levels.size if evidence.kind == "quantiles" else NEGLIGIBLE
-    if error(evidence, side) > max(limit_of(evidence, side), negligible):
-        return True
-    for share in main_shares(evidence) if evidence.kind == "quantiles" else ():
-        low, high = (float(end) for end in band(evidence.rows, share))
-        if not min(low, share - NEGLIGIBLE) <= coverage(evidence, share, side) <= max(high, share + NEGLIGIBLE):
-            return True
-    return False
+    return error(evidence, side) > max(limit_of(evidence, side, sure), negligible)
+
+
+def _is_off(frequency: float, share: float, rows: int, sure: float) -> bool:
+    """Whether a frequency is beyond chance, and by more than is negligible."""
+    low, high = (float(end) for end in band(rows, share, sure))
+    return not min(low, share - NEGLIGIBLE) <= frequency <= max(high, share + NEGLIGIBLE)
 
 
 def _faults(evidence: Evidence, side: str, *, was: bool) -> list[str]:
     one, many = ("was", "were") if was else ("is", "are")
     look = _quantile_faults if evidence.kind == "quantiles" else _probability_faults
     found = look(evidence, side, one, many)
-    negligible = NEGLIGIBLE**2 * evidence.levels.size if evidence.kind == "quantiles" else NEGLIGIBLE
-    if found or error(evidence, side) <= max(limit_of(evidence, side, CLEAR), negligible):
+    if found or not _large_error(evidence, side, CLEAR):
         return found
     if evidence.kind != "quantiles":
         return [f"some probabilities {many} too high and others too low"]
@@ -184,14 +184,13 @@ def _faults(evidence: Evidence, side: str, *, was: bool) -> list[str]:
 def _quantile_faults(evidence: Evidence, side: str, one: str, many: str) -> list[str]:
     found = []
     for share in main_shares(evidence):
-        low, high = (float(end) for end in band(evidence.rows, share, CLEAR))
         covered = coverage(evidence, share, side)
-        if covered < min(low, share - NEGLIGIBLE) or covered > max(high, share + NEGLIGIBLE):
+        if _is_off(covered, share, evidence.rows, CLEAR):
             found.append((share, "too narrow" if covered < share else "too wide"))
     if len(found) > 1 and len({how for _, how in found}) == 1:
         widths = [f"the intervals {many} {found[0][1]}"]
     else:
-        widths = [f"the {_level(share)} interval {one} {how}" for share, how in found]
+        widths = [f"the {level_name(share)} interval {one} {how}" for share, how in found]
     return [*widths, *_bias(evidence, side, many)]
 
 
@@ -200,9 +199,8 @@ def _bias(evidence: Evidence, side: str, are: str) -> list[str]:
     rows, hits = evidence.rows, frequencies(evidence, side)
     middle = place_of(evidence, 0.5)
     if middle is not None:
-        low, high = (float(end) for end in band(rows, 0.5, CLEAR))
         below = float(hits[middle])
-        if min(low, 0.5 - NEGLIGIBLE) <= below <= max(high, 0.5 + NEGLIGIBLE):
+        if not _is_off(below, 0.5, rows, CLEAR):
             return []
         far = ""
         if len(evidence.names) == 1:
@@ -217,7 +215,7 @@ def _bias(evidence: Evidence, side: str, are: str) -> list[str]:
     below, above = float(hits[lower]), float(1.0 - hits[upper])
     if abs(below - above) <= max(SIGMAS * np.sqrt(2.0 * evidence.levels[lower] / rows), 2.0 * NEGLIGIBLE):
         return []
-    parts = f"{_percent(below, rows)} of the outcomes below the {_level(shares(evidence)[0])} interval"
+    parts = f"{_percent(below, rows)} of the outcomes below the {level_name(shares(evidence)[0])} interval"
     which = "low" if above > below else "high"
     return [f"the forecasts {are} too {which} ({parts}, {_percent(above, rows)} above it)"]
 
@@ -254,9 +252,9 @@ def _on_width(evidence: Evidence) -> list[str]:
         return []
     change = now / was - 1.0
     if abs(change) < NEGLIGIBLE:
-        return [f"On average the {_level(share)} interval is as wide as before."]
+        return [f"On average the {level_name(share)} interval is as wide as before."]
     return [
-        f"On average the {_level(share)} interval became {abs(change):.0%} {'wider' if change > 0 else 'narrower'}."
+        f"On average the {level_name(share)} interval became {abs(change):.0%} {'wider' if change > 0 else 'narrower'}."
     ]
 
 
@@ -291,12 +289,14 @@ def _on_series(evidence: Evidence) -> list[str]:
     count = len(table.names)
     if count < 2:
         return []
-    was, then = int(table.outside_before.sum()), "are"
-    lucky = f"chance alone would make about {_few((1.0 - SURE) * count)} of them look so, more if they move together"
-    if table.outside_after is not None:
-        then = f"were further off than chance allows, after recalibration {int(table.outside_after.sum()):,}"
-        return [f"Of {count:,} series {was:,} {then} ({lucky})."]
-    return [f"Of {count:,} series {was:,} {then} further off than chance allows ({lucky})."]
+    was = int(table.outside_before.sum())
+    if table.outside_after is None:
+        found = f"{was:,} are further off than chance allows"
+    else:
+        after = int(table.outside_after.sum())
+        found = f"{was:,} were further off than chance allows, after recalibration {after:,}"
+    expected = f"chance alone would make about {_few((1.0 - SURE) * count)} of them look so, more if they move together"
+    return [f"Of {count:,} series {found} ({expected})."]
 
 
 def _on_promise(evidence: Evidence) -> list[str]:
@@ -383,11 +383,6 @@ def _and(parts: list[str]) -> str:
 
 def _few(count: float) -> str:
     return f"{count:,.0f}" if count >= 3 else f"{count:.1g}"
-
-
-def _level(share: float) -> str:
-    """A share as people write it: 90%, 97.5%."""
-    return f"{round(100.0 * share, 6):g}%"
 
 
 def _percent(share: float, rows: int) -> str:

@@ -19,7 +19,7 @@ from orcast.recalibrator import Recalibrator
 from orcast.residuals import Residuals
 from orcast.rounds import PendingRound
 from orcast.serialise import plain_features
-from orcast.spaces import between
+from orcast.spaces import OrderedSpace, between
 from orcast.validation import short
 
 
@@ -34,10 +34,12 @@ class QuantityOptions(Protocol):
     outside: str
 
 
-def recalibrator_for(options: QuantityOptions, *, max_pending: int = 1000) -> Recalibrator:
-    """The recalibrator of a quantity that the options of a wrapper ask for."""
+def recalibrator_for(
+    options: QuantityOptions, *, space: OrderedSpace | None = None, max_pending: int = 1000
+) -> Recalibrator:
+    """The recalibrator of a quantity that the options of a wrapper ask for; many may share a space."""
     return Recalibrator(
-        between(options.low, options.high),
+        between(options.low, options.high) if space is None else space,
         options.payoff,
         oracle=options.oracle,
         memory=options.memory,

@@ -36,6 +36,7 @@ from orcast.integrations.skpro import LEVELS, ForecastDistribution
 from orcast.ledger import Guarantee
 from orcast.payoffs import Payoff
 from orcast.residuals import PER_ABSOLUTE, Residuals
+from orcast.spaces import between
 from orcast.validation import short
 
 __all__ = ["ForecastDistribution", "RecalibratedForecaster"]
@@ -166,7 +167,8 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         self._features = FeatureReader(self.payoff if isinstance(self.payoff, Payoff) else None)
         at_least_one(self.step_length, "a step_length of at least 1 row")
         _first_rows(self.initial_window, len(y))
-        self._space: Any = self._new_game(1, y).recalibrator.space
+        self._space = between(self.low, self.high)
+        self._new_game(1, y)  # refuses what does not fit, before anything is fitted
         self._origin = _checked_origin(self.cutoff)
         self._outcomes(y, self._times(y.index))
         self.forecaster_ = self._copy().fit(y, X=X, fh=fh)
@@ -199,7 +201,7 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
 
     def _new_game(self, step: int, before: Any) -> HorizonGame:
         # as many rounds as are pending at once: those about the times up to the step
-        game = HorizonGame(recalibrator_for(self, max_pending=step), Residuals(self.window))
+        game = HorizonGame(recalibrator_for(self, space=self._space, max_pending=step), Residuals(self.window))
         game.first_spread = _change(before, step)
         return game
 
@@ -240,7 +242,7 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
             fh = horizon if len(there) == len(steps) else None
             for step, forecast, x in self._read(model, games, there, X_ahead, fh)[1]:
                 if forecast is not None:
-                    games[step].issue(now + step, forecast, x)
+                    games[step].keep(now + step, forecast, games[step].peek(forecast, x))
             then = int(times[next_row - 1])
             _settle(games, outcomes, then)
             if next_row < len(y):

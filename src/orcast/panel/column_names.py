@@ -7,9 +7,12 @@ ending and says whose it is; a model without a name is "".
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 SERIES = ("unique_id", "series", "series_id", "item_id", "id")
 TIME = ("ds", "time", "timestamp", "date", "datetime")
@@ -40,8 +43,8 @@ _FRACTION = re.compile(rf"{_FIRST}(?P<lead>ql|q[-_]?|quantile[-_]?)(?P<digits>0?
 _BARE = re.compile(rf"(?:(?P<model>(?:.+_)?{OWN})(?P<joint>_))?(?P<lead>)(?P<digits>0?\.\d+)")
 _PERCENT = re.compile(rf"{_FIRST}(?P<lead>q[-_]?|p[-_]?)(?P<digits>\d\d?(?:\.\d+)?)", re.IGNORECASE)
 _MEMBER = re.compile(rf"{_WHOSE}(?P<word>member|sample)(?P<mark>[-_]?)(?P<end>.+)", re.IGNORECASE)
-_WORD = re.compile(rf"{_WHOSE}(?P<word>{'|'.join((*MEANS, *SPREADS, *PROBABILITIES))})", re.IGNORECASE)
-_CHANCE = re.compile(rf"{_WHOSE}(?:{'|'.join(PROBABILITIES)})_(?P<label>.+)", re.IGNORECASE)
+_STATISTIC = re.compile(rf"{_WHOSE}(?P<word>{'|'.join((*MEANS, *SPREADS, *PROBABILITIES))})", re.IGNORECASE)
+_LABEL = re.compile(rf"{_WHOSE}(?:{'|'.join(PROBABILITIES)})_(?P<label>.+)", re.IGNORECASE)
 _BOUND = re.compile(rf"{_WHOSE}(?:lower|upper|lo|hi|low|high)(?:[-_]?bound)?(?:[-_]?\d+)?", re.IGNORECASE)
 
 
@@ -98,26 +101,26 @@ def member_of(text: str) -> tuple[str, str] | None:
     return (m["model"] or "", m["end"]) if m["end"].isdecimal() or word else None
 
 
-def word_of(text: str) -> tuple[str, str] | None:
+def statistic_of(text: str) -> tuple[str, str] | None:
     """Whose "mean", "sd" or "p" (a probability) a name stands for.
 
-    >>> word_of("ETS_std"), word_of("mu"), word_of("net-prob")
+    >>> statistic_of("ETS_std"), statistic_of("mu"), statistic_of("net-prob")
     (('ETS', 'sd'), ('', 'mean'), ('net', 'p'))
     """
-    m = _WORD.fullmatch(text)
+    m = _STATISTIC.fullmatch(text)
     if m is None:
         return None
     word = m["word"].lower()
     return m["model"] or "", "mean" if word in MEANS else "sd" if word in SPREADS else "p"
 
 
-def chance_of(text: str) -> tuple[str, str] | None:
+def label_of(text: str) -> tuple[str, str] | None:
     """Whose probability of a label a name stands for, and of which.
 
-    >>> chance_of("elo_p_home"), chance_of("prob_away_win")
+    >>> label_of("elo_p_home"), label_of("prob_away_win")
     (('elo', 'home'), ('', 'away_win'))
     """
-    m = _CHANCE.fullmatch(text)
+    m = _LABEL.fullmatch(text)
     return None if m is None else (m["model"] or "", m["label"])
 
 
@@ -221,7 +224,7 @@ def _is_ending(text: str) -> bool:
         return True
     level = level_of(text)
     return (level is not None and level.model == "") or any(
-        found is not None and found[0] == "" for found in (member_of(text), word_of(text), chance_of(text))
+        found is not None and found[0] == "" for found in (member_of(text), statistic_of(text), label_of(text))
     )
 
 
@@ -247,3 +250,25 @@ def listed(names: Iterable[Any], last: str = "and", *, quoted: bool = True) -> s
     if len(texts) > 8:
         texts = [*texts[:6], f"{len(texts) - 6} more"]
     return "none" if not texts else texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} {last} {texts[-1]}"
+
+
+def of_model(model: str) -> str:
+    """Whose it is."""
+    return f" of model {model!r}" if model else ""
+
+
+def of_series(key: Hashable) -> str:
+    """Whose it is."""
+    return "" if key is None else f" of series {key!r}"
+
+
+def rows_text(rows: Sequence[Any] | NDArray[np.intp]) -> str:
+    """Some rows: how many, and the first of them.
+
+    >>> rows_text([4]), rows_text(range(7))
+    ('row 4', '7 rows: 0, 1, 2, 3, 4, ...')
+    """
+    shown = ", ".join(str(int(row)) for row in rows[:5])
+    if len(rows) == 1:
+        return f"row {shown}"
+    return f"{len(rows)} rows: {shown}{', ...' if len(rows) > 5 else ''}"

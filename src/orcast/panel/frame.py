@@ -253,7 +253,7 @@ def _parsed(values: list[Any], name: Any, what: str) -> Times:
     for row, value in enumerate(values):
         try:
             if value not in known:
-                known[value] = _date(value)
+                known[value] = read_date(value)
         except (TypeError, ValueError, OverflowError):
             raise TypeError(
                 f"expected a {what} as dates, numbers, or text such as '2024-01-31' in {name!r}, "
@@ -266,7 +266,7 @@ def _parsed(values: list[Any], name: Any, what: str) -> Times:
     return Times(next(iter(kinds), "dates"), _nanoseconds(out, name))
 
 
-def _date(value: Any) -> tuple[str, int]:
+def read_date(value: Any) -> tuple[str, int]:
     """What kind of date it is, and microseconds since 1970."""
     value = getattr(value, "start_time", value)  # of a period of pandas
     if isinstance(value, str):

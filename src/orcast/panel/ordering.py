@@ -9,6 +9,7 @@ those of its series and cutoff, from 1.
 from __future__ import annotations
 
 import dataclasses
+import heapq
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,9 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from orcast.engine.kernels.events import EventKind
 from orcast.panel.frame import Codes, Frame, Times, show_time
 
 Array = NDArray[np.float64]
+Events = NDArray[np.int64]  # kind and entry of each
 Stamps = NDArray[Any]  # int64, or float64 where times are numbers
 
 # A series' cutoffs and times that were seen before, a row each, in order.
@@ -236,3 +239,71 @@ def seen_dates(calendar: Stamps | None, cutoff: Stamps, time: Stamps, most: int)
     rows = np.unique(rows, axis=0)
     cutoffs = np.unique(rows[:, 0])
     return rows[rows[:, 0] >= cutoffs[-most]] if len(cutoffs) > most else rows
+
+
+def order_of_play(
+    at_once: bool,
+    time: Stamps,
+    cutoff: Stamps,
+    known: NDArray[np.bool_],
+    good: NDArray[np.bool_],
+    old: int,
+    most: int,
+) -> tuple[Events, list[int]]:
+    """What happens to the entries of a stream, in order; and which of them are lost because too many are pending.
+
+    The first ``old`` entries are pending from before.  An outcome that is ``known`` is used before the next forecast if
+    ``at_once``, else before the first one whose cutoff has come to its time; in the order of times.  One that is not
+    ``good`` is dropped instead.
+
+    >>> import numpy as np
+    >>> time, cutoff, yes = np.array([2, 3, 4]), np.array([0, 1, 2]), np.ones(3, dtype=bool)
+    >>> order_of_play(False, time, cutoff, yes, yes, 0, 10)[0].tolist()     # 0: forecast, 1: its outcome
+    [[0, 0], [0, 1], [1, 0], [0, 2]]
+    """
+    n = len(time)
+    if at_once and old + n - int(known[old:].sum()) <= most:
+        return _order_at_once(time, known, good, old), []
+    kinds: list[int] = []
+    which: list[int] = []
+    lost: list[int] = []
+    open_: dict[int, None] = dict.fromkeys(range(old))
+    times, cutoffs = time.tolist(), cutoff.tolist()
+    ready = [(times[i], cutoffs[i], i) for i in range(old) if known[i]]
+    heapq.heapify(ready)
+
+    def settle(until: Any) -> None:
+        while ready and (until is None or ready[0][0] <= until):
+            i = heapq.heappop(ready)[2]
+            if i in open_:
+                kinds.append(EventKind.SETTLE if good[i] else EventKind.DROP)
+                which.append(i)
+                del open_[i]
+
+    for i in range(old, n):
+        settle(None if at_once else cutoffs[i])
+        if len(open_) >= most:
+            first = next(iter(open_))
+            del open_[first]
+            lost.append(first)
+            kinds.append(EventKind.DROP)
+            which.append(first)
+        kinds.append(EventKind.PREDICT)
+        which.append(i)
+        open_[i] = None
+        if known[i]:
+            heapq.heappush(ready, (times[i], cutoffs[i], i))
+    if at_once:
+        settle(None)
+    return np.column_stack((np.array(kinds, dtype=np.int64), np.array(which, dtype=np.int64))), lost
+
+
+def _order_at_once(time: Stamps, known: NDArray[np.bool_], good: NDArray[np.bool_], old: int) -> Events:
+    """The same where each outcome is known before the next forecast and none is lost."""
+    first = np.flatnonzero(known[:old])
+    first = first[np.argsort(time[first], kind="stable")]
+    new = np.arange(old, len(time))
+    ends = np.where(good, EventKind.SETTLE, EventKind.DROP)
+    both = np.column_stack((np.full(len(new), EventKind.PREDICT), new, ends[new], new)).reshape(-1, 2)
+    happens = np.column_stack((np.ones(len(new), dtype=bool), known[new])).ravel()
+    return np.concatenate((np.column_stack((ends[first], first)), both[happens])).astype(np.int64)

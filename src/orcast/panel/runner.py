@@ -1,444 +1,404 @@
-"""The table that streams of one model and space sit down at, one after the other: a game, from events to what it said.
+"""One game for many streams: each is resumed, plays its events, and leaves its state.
 
-On ordered spaces the events are played by a compiled loop, elsewhere by the game itself; both do what `predict`,
+On ordered spaces the events are played by a compiled loop, elsewhere by `orcast.rounds.Rounds`; both do what `predict`,
 `update` and `drop` of a `Recalibrator` do.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from orcast import ledger as _ledger
 from orcast.adapters import LARGEST, REACH
+from orcast.engine import Committee
+from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.kernels import events as event_kernels
-from orcast.engine.kernels.events import COUNTERS_SIZE, DROP, ERRORS, ISSUED, LAG, PREDICT, RESERVED, SETTLE
-from orcast.engine.ordered import OrderedEngine, OrderedRecord
-from orcast.game import ALONE, Forecaster
+from orcast.engine.kernels.events import (
+    Counter,
+    EventInputs,
+    EventKind,
+    EventOutputs,
+    PackedRounds,
+    PendingStore,
+    pack_row,
+    unpack_row,
+)
+from orcast.engine.ordered import OrderedEngine
+from orcast.game import ALONE, default_payoff
+from orcast.panel.bounds import scale_between, space_between
 from orcast.panel.experts import ForecastShape, normal_rows
 from orcast.payoffs import Payoff
 from orcast.payoffs.base import UNKNOWN
-from orcast.recalibrator import Recalibrator
-from orcast.rounds import PendingRound
-from orcast.spaces import OrderedSpace, Space
+from orcast.residuals import Residuals, first_spread
+from orcast.rounds import Rounds
+from orcast.serialise import plain_features
+from orcast.spaces import Interval, OrderedSpace, Space
 
 Array = NDArray[np.float64]
 Events = NDArray[np.int64]  # kind and entry of each
-Fields = tuple[tuple[str, str, tuple[int, ...]], ...]  # name, kind and shape of the arrays of a page
+
+# Runners that are kept, of series with other bounds.
+MOST_RUNNERS = 256
 
 
-@dataclass
-class RunInput:
-    """What is to be played: entries that wait from before come first, then one for each new row."""
+@dataclass(frozen=True)
+class NewForecasts:
+    """The new forecasts of a stream in the user's units, the bounds of each, and the features of its context."""
 
-    values: Array  # outcomes, nan where unknown or outside
-    points: Array  # point forecasts, else empty
-    spreads: Array  # of new points, as long as no error is known
-    rows: Array  # of the experts, of the new entries; empty for points
-    levels: list[Array]  # sets of levels to be read
-    which: NDArray[np.int64]  # the set of each new entry
-    features: list[Any] | None
+    given: Array
+    low: Array
+    high: Array
+    features: list[Any] | None = None
 
-    @property
-    def entries(self) -> int:
-        """All entries."""
-        return len(self.values)
-
-    @property
-    def new(self) -> int:
-        """New entries."""
-        return len(self.which)
+    def __len__(self) -> int:
+        return len(self.given)
 
 
-@dataclass
-class RunState:
-    """What is left of a game between frames: its memory and counters in one row, and the pages of rounds that wait."""
+class RunState(NamedTuple):
+    """A game between frames."""
 
-    numbers: Array
+    rounds: PackedRounds
+    errors: Array  # of point forecasts: the sum of the absolute ones, and their number
+    memory: Array
     sizes: tuple[int, ...] | None  # of the parts of its payoff, where only a first round tells
-    fields: Fields
-    records: list[Array]
-    issued: list[float]
-    features: list[Any]
+
+
+class RunnerPool:
+    """The runners of one model, by space."""
+
+    def __init__(self, shape: ForecastShape, payoff: Payoff | None, by_row: bool) -> None:
+        self.shape, self.payoff, self.by_row = shape, payoff, by_row and shape.ordered
+        self.runners: dict[Space, Runner] = {}
+
+    def between(self, low: float, high: float) -> Runner:
+        """The runner for outcomes between two bounds."""
+        space = self.shape.space(space_between(low, high, self.by_row) if self.shape.ordered else None)
+        if space not in self.runners:
+            if len(self.runners) >= MOST_RUNNERS:
+                self.runners.clear()
+            self.runners[space] = Runner(self.shape, space, self.payoff, self.by_row)
+        return self.runners[space]
 
 
 class Runner:
-    """A game at which many streams are played."""
+    """A game that streams of one model and space are played on, one after the other."""
 
-    def __init__(self, shape: ForecastShape, space: Space, payoff: Payoff | None) -> None:
-        self.shape, self.space = shape, space
-        self.game: Forecaster = Recalibrator(space, payoff, max_pending=2**31).game
-        # quantiles that cross have been sorted, and spoken of, before they come here
-        self.game.crossing_reported = True
-        self.grows = UNKNOWN in [part.size for part in self.engine.bound_payoff.parts]
-        self._blank = [array.copy() for array in self.engine.arrays().values()]
+    def __init__(self, shape: ForecastShape, space: Space, payoff: Payoff | None, by_row: bool = False) -> None:
+        self.shape, self.space, self.by_row = shape, space, by_row
+        self.payoff = default_payoff(space) if payoff is None else payoff
+        self.rounds = self._begin(None)
+        self.grows = UNKNOWN in [part.size for part in self.rounds.engine.bound_payoff.parts]
+        self._blank = [array.copy() for array in self.rounds.engine.arrays().values()]
 
-    @property
-    def engine(self) -> Any:
-        """The engine of the game."""
-        return self.game.engine
+    def _begin(self, sizes: tuple[int, ...] | None) -> Rounds:
+        bound_payoff = BoundPayoff(self.space, self.payoff, (ALONE,), None)
+        return Rounds(Committee().bind(bound_payoff, sizes), max_pending=2**31)
 
-    def resume(self, left: RunState | None, inputs: RunInput, most: int) -> CompiledRun | PythonRun:
-        """Let a stream go on from what is left of it, or a new one begin; at most so many rounds will wait."""
+    # --- units
+    def scale(self, low: Array, high: Array) -> tuple[Array, Array]:
+        """Shift and scale of rows with bounds, y = shift + scale * what is played."""
+        if self.shape.ordered:
+            return scale_between(low, high, self.by_row)
+        return np.zeros(len(low)), np.ones(len(low))
+
+    def outcomes(self, y: Array, low: Array, high: Array, clip: bool) -> Array:
+        """Outcomes as they are played; nan where they are missing or outside."""
+        if not isinstance(self.space, OrderedSpace):
+            return np.where((y >= 0.0) & (y < self.space.cells) & (y == np.floor(y)), y, np.nan)
+        shift, scale = self.scale(low, high)
+        least, most = max(self.space.low, -LARGEST), min(self.space.high, LARGEST)
+        with np.errstate(over="ignore", invalid="ignore"):
+            value: Array = (y - shift) / scale
+            if clip:
+                value = np.where(np.isfinite(value), np.minimum(np.maximum(value, least), most), np.nan)
+            return np.where((value >= least) & (value <= most), value, np.nan)
+
+    def points(self, new: NewForecasts) -> Array:
+        """Point forecasts as they are played; empty for other forecasts."""
+        if self.shape.kind != "point":
+            return np.empty(0)
+        shift, scale = self.scale(new.low, new.high)
+        return np.asarray((new.given[:, 0] - shift) / scale)
+
+    def _inputs(self, new: NewForecasts, values: Array, points: Array) -> EventInputs:
+        shape, space, m = self.shape, self.space, len(new)
+        shift, scale = self.scale(new.low, new.high)
+        experts, spreads = np.empty((0, 0)), np.empty(0)
+        reach = np.array([-LARGEST, LARGEST])
+        if isinstance(space, OrderedSpace) and math.isfinite(space.high - space.low):
+            size = space.high - space.low
+            reach = np.array([space.low - REACH * size, space.high + REACH * size])
+        if shape.kind == "point":
+            assert isinstance(space, OrderedSpace)
+            spreads = first_spread(new.given[:, 0], space)
+            if not isinstance(space, Interval):
+                spreads = spreads / np.abs(scale)
+        elif m:
+            experts = np.ascontiguousarray(shape.expert_rows(space, new.given, shift, scale))
+        counts, level_set = np.zeros(1, dtype=np.intp), np.zeros(m, dtype=np.int64)
+        if shape.kind == "members" and m:
+            counts, level_set = np.unique((~np.isnan(new.given)).sum(axis=1), return_inverse=True)
+        sets = [shape.levels_to_read(int(count), bool(m and scale[0] < 0.0)) for count in counts]
+        levels = np.zeros((len(sets), max(map(len, sets))))
+        for row, each in zip(levels, sets, strict=True):
+            row[: len(each)] = each
+        widths = np.array([len(each) for each in sets])
+        values, points = np.ascontiguousarray(values), np.ascontiguousarray(points)
+        contexts = np.empty((m, 0))
+        return EventInputs(
+            values, points, spreads, experts, reach, contexts, levels, widths, level_set.astype(np.int64)
+        )
+
+    def answers(self, run: CompiledRun | PythonRun, new: NewForecasts) -> Array:
+        """What a run played, as the columns that come out; a row for each new forecast."""
+        shape, outputs, inputs = self.shape, run.outputs, run.inputs
+        if not shape.ordered:
+            return outputs.quantiles
+        answers = np.empty((len(new), len(shape.outputs)))
+        shift, scale = self.scale(new.low, new.high)
+        moments = outputs.round_log[:, [_ledger.RoundLog.MEAN, _ledger.RoundLog.SD]]
+        for number, width in enumerate(inputs.widths):
+            at = np.flatnonzero(inputs.level_set == number)
+            out = shape.answers(outputs.quantiles[at, :width], moments[at], shift[at], scale[at], new.given[at])
+            if self.by_row:
+                # rounding does not lead out
+                inside = [what != "sd" for what, _, _ in shape.outputs]
+                out[:, inside] = np.clip(out[:, inside], new.low[at, None], new.high[at, None])
+            answers[at] = out
+        return answers
+
+    # --- streams
+    def resume(
+        self, state: RunState | None, new: NewForecasts, values: Array, points: Array, events: Events
+    ) -> CompiledRun | PythonRun:
+        """Let a stream go on from its state, or a new one begin, with its new forecasts and events to be played.
+
+        Values are the outcomes and points the point forecasts of all entries: those that are pending come first.
+        """
+        begins = state is None
         try:
-            return self._resume(left, inputs, most)
+            if self.grows:
+                self.rounds = self._begin(None if state is None else state.sizes)
+            engine: Any = self.rounds.engine
+            if state is None:
+                for mine, blank in zip(engine.arrays().values(), self._blank, strict=True):
+                    mine[...] = blank
+                packed = PackedRounds(np.array([0.0, np.nan, 0.0]), (), np.empty((0, 0)), np.empty(0), [])
+                state = RunState(packed, np.zeros(2), np.empty(0), None)
+            else:
+                if not (state.errors >= 0.0).all():
+                    raise ValueError("a counter is negative or not a number")
+                shapes = {name: (array.dtype, array.shape) for name, array in engine.arrays().items()}
+                engine.restore(unpack_row(state.memory, shapes))
+            inputs = self._inputs(new, values, points)
+            if isinstance(engine, OrderedEngine) and engine.runs:
+                return CompiledRun(self, state, inputs, new.features, events)
+            return PythonRun(self, state, inputs, new.features, events)
         except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as reason:
-            if left is None:
+            if begins:
                 raise
             raise ValueError(
                 f"expected a state that this version can use, got one that it cannot ({reason})"
             ) from reason
 
-    def _resume(self, left: RunState | None, inputs: RunInput, most: int) -> CompiledRun | PythonRun:
-        counters = np.array([0.0, math.nan, 0.0, 0.0, 0.0])
-        if left is None:
-            if self.grows:
-                self.game.begin((ALONE,))
-            for mine, blank in zip(self.engine.arrays().values(), self._blank, strict=True):
-                mine[...] = blank
-        else:
-            if self.grows:
-                self.game.begin((ALONE,), left.sizes)
-            arrays = self.engine.arrays()
-            counters[:] = left.numbers[:COUNTERS_SIZE]
-            if not (counters[[ISSUED, RESERVED, ERRORS]] >= 0.0).all():
-                raise ValueError("a counter is negative or not a number")
-            self.engine.restore(_cut(left.numbers[COUNTERS_SIZE:], {n: (a.dtype, a.shape) for n, a in arrays.items()}))
-        if isinstance(self.engine, OrderedEngine) and self.engine.runs:
-            return CompiledRun(self, left, inputs, most, counters)
-        return PythonRun(self, left, inputs, counters)
-
-    def restored(self, left: RunState | None) -> list[Any]:
-        """The pages of the rounds that wait, checked."""
-        if left is None:
-            return []
-        shapes = {name: (np.dtype(kind), shape) for name, kind, shape in left.fields}
-        return [
-            self.engine.restored_record(_cut(numbers, shapes), features)
-            for numbers, features in zip(left.records, left.features, strict=True)
-        ]
-
-    def numbers(self, counters: Array) -> Array:
-        """Counters and memory in one row."""
-        return _joined([counters, *self.engine.arrays().values()])
-
-    @property
-    def sizes(self) -> tuple[int, ...] | None:
-        """What only a first round tells of the payoff."""
-        return tuple(self.engine.sizes) if self.grows and self.engine.sizes else None
+    def state(self, rounds: PackedRounds, errors: Array) -> RunState:
+        """The game as it stands."""
+        engine: Any = self.rounds.engine
+        sizes = tuple(engine.sizes) if self.grows and engine.sizes else None
+        return RunState(rounds, errors, pack_row(engine.arrays().values()), sizes)
 
 
-def _cut(row: Array, shapes: dict[str, tuple[Any, tuple[int, ...]]]) -> dict[str, NDArray[Any]]:
-    """Arrays from one row of numbers."""
-    found: dict[str, NDArray[Any]] = {}
-    at = 0
-    for name, (kind, shape) in shapes.items():
-        size = math.prod(shape)
-        part = row[at : at + size]
-        if part.size != size:
-            break
-        found[name] = part.reshape(shape).astype(kind)
-        at += size
-    if at != len(row) or len(found) != len(shapes):
-        raise ValueError(f"{len(row)} numbers of a game, not {sum(math.prod(shape) for _, shape in shapes.values())}")
-    return found
-
-
-def _joined(arrays: Sequence[NDArray[Any]]) -> Array:
-    return np.concatenate([np.asarray(array, dtype=np.float64).ravel() for array in arrays])
+def _new_outputs(inputs: EventInputs, width: int) -> EventOutputs:
+    m = len(inputs.level_set)
+    round_log = np.full((m, _ledger.ROUND_LOG_SIZE), np.nan)
+    return EventOutputs(np.full((m, width), np.nan), round_log, np.full(len(inputs.values), np.nan))
 
 
 class CompiledRun:
-    """A stream at the table, played by the compiled loop."""
+    """The events of one stream, played by the compiled loop."""
 
-    def __init__(self, runner: Runner, left: RunState | None, inputs: RunInput, most: int, counters: Array) -> None:
-        self.runner, self.inputs, self.counters = runner, inputs, counters
-        # kernels are compiled for arrays in the usual order
-        arrays = inputs.values, inputs.points, inputs.spreads, inputs.rows
-        self.values, self.points, self.spreads, self.rows = map(np.ascontiguousarray, arrays)
-        engine: OrderedEngine = runner.engine
-        self.engine = engine
-        cells = engine.space.cells
-        self.records, self.slots = np.zeros((most, engine._length)), np.zeros((most, cells), dtype=np.int64)
-        self.places = np.full(inputs.entries, -1, dtype=np.int64)
-        self.waiting = np.zeros(most + 1, dtype=np.int64)
-        # how many are free, and which
-        self.free = np.concatenate(([most], np.arange(most - 1, -1, -1))).astype(np.int64)
-        self.issued = np.zeros(inputs.entries)
-        for entry, record in enumerate(runner.restored(left)):
-            place = int(self.free[self.free[0]])
-            self.free[0] -= 1
-            self.records[place], self.slots[place] = record.row, record.slots
-            self.places[entry] = place
-            self.waiting[0] += 1
-            self.waiting[self.waiting[0]] = entry
-        if left is not None:
-            self.issued[: len(left.issued)] = left.issued
-        self.contexts = np.ones((inputs.new, engine.rules.groups))
+    def __init__(
+        self, runner: Runner, state: RunState, inputs: EventInputs, features: list[Any] | None, events: Events
+    ) -> None:
+        engine: Any = runner.rounds.engine
+        self.runner, self.engine = runner, engine
+        packed = state.rounds
+        old, entries = len(packed.issued), len(inputs.values)
+        open_ = old + np.cumsum(np.where(events[:, 0] == EventKind.PREDICT, 1, -1))
+        most = int(open_.max(initial=max(old, 1)))
+        counters = np.concatenate((packed.counters, state.errors))
+        if not (counters[[Counter.ISSUED, Counter.RESERVED]] >= 0.0).all():
+            raise ValueError("a counter is negative or not a number")
+        store = PendingStore(
+            counters,
+            np.zeros((most, engine.record_size)),
+            np.zeros((most, engine.space.cells), dtype=np.int64),
+            np.full(entries, -1, dtype=np.int64),
+            np.zeros(most + 1, dtype=np.int64),
+            np.concatenate(([most - old], np.arange(most - 1, -1, -1))).astype(np.int64),
+            np.zeros(entries),
+        )
+        for entry, (arrays, own) in enumerate(zip(packed.arrays(), packed.features, strict=True)):
+            record = engine.restored_record(arrays, own)
+            store.records[entry], store.slots[entry] = record.row, record.slots
+        store.place[:old] = np.arange(old)
+        store.queue[0], store.queue[1 : old + 1] = old, np.arange(old)
+        store.issued[:old] = packed.issued
+        self.store, self.inputs = store, inputs._replace(contexts=self._contexts(inputs, features))
+        self.outputs = _new_outputs(inputs, inputs.levels.shape[1])
+
+    def _contexts(self, inputs: EventInputs, features: list[Any] | None) -> Array:
+        """The contexts of the new forecasts; of a point forecast they see the point."""
+        engine, m = self.engine, len(inputs.level_set)
+        contexts = np.ones((m, engine.rules.groups))
         if not engine.bound_payoff.plain:
-            for t in range(inputs.new):
-                x = None if inputs.features is None else inputs.features[t]
-                self.contexts[t] = engine.bound_payoff.context(engine.known(self._expert(t), x, engine.bound_payoff, 0))
-        space = engine.space
-        size = space.high - space.low
-        bounded = math.isfinite(size)
-        self.reach = np.array([space.low - REACH * size, space.high + REACH * size] if bounded else [-LARGEST, LARGEST])
-        widest = max(map(len, inputs.levels))
-        self.levels = np.zeros((len(inputs.levels), widest))
-        for i, levels in enumerate(inputs.levels):
-            self.levels[i, : len(levels)] = levels
-        self.widths = np.array([len(levels) for levels in inputs.levels])
-        self.quantiles = np.full((inputs.new, widest), np.nan)
-        self.round_log = np.full((inputs.new, _ledger.ROUND_LOG_SIZE), np.nan)
-        self.settled = np.full(inputs.entries, np.nan)
-
-    def _expert(self, t: int) -> Array:
-        """What contexts see of an expert; of a point forecast they see the point."""
-        if len(self.inputs.rows):
-            return self.inputs.rows[t : t + 1]
-        old = self.inputs.entries - self.inputs.new
-        return np.full((1, len(self.engine.space.levels)), self.inputs.points[old + t])
+            experts = inputs.experts
+            if len(inputs.points):
+                experts = np.repeat(inputs.points[len(inputs.points) - m :, None], len(engine.space.levels), axis=1)
+            for t in range(m):
+                x = None if features is None else features[t]
+                known = engine.known(experts[t : t + 1], x, engine.bound_payoff, 0)
+                contexts[t] = engine.bound_payoff.context(known)
+        return contexts
 
     def play(self, events: Events) -> None:
         """Play events."""
-        engine = self.engine
+        engine, store = self.engine, self.store
         at, resumed = 0, False
         while True:
-            at = int(
-                event_kernels.play(
-                    engine.rules,
-                    engine._memory,
-                    self.counters,
-                    self.rows,
-                    self.points,
-                    self.spreads,
-                    self.reach,
-                    self.contexts,
-                    engine._context.start,
-                    engine._certificate.start,
-                    self.values,
-                    events,
-                    at,
-                    resumed,
-                    self.levels,
-                    self.widths,
-                    self.inputs.which,
-                    self.records,
-                    self.slots,
-                    self.places,
-                    self.waiting,
-                    self.free,
-                    self.issued,
-                    self.quantiles,
-                    self.round_log,
-                    self.settled,
-                )
-            )
+            arrays = self.inputs, store, self.outputs
+            at = int(event_kernels.play(engine.rules, engine.memory_row, *arrays, events, at, resumed))
             if at == len(events):
                 return
-            # a round for Python, as in predict
-            place = int(self.places[events[at, 1]])
-            row = self.records[place]
-            engine._rescue(
-                OrderedRecord(engine._shapes, row, self.slots[place], row[engine._certificate]),
-                float(self.counters[RESERVED]),
-            )
+            place = int(store.place[events[at, 1]])
+            engine.rescue_in(store.records[place], store.slots[place], float(store.counters[Counter.RESERVED]))
             resumed = True
 
-    def look(self, events: Events) -> None:
-        """Book outcomes to see what comes of it, and put everything back."""
-        changes: list[NDArray[Any]] = [self.engine._memory, self.counters, self.places, self.waiting, self.free]
-        was = [each.copy() for each in changes]
+    def look_ahead(self, events: Events) -> None:
+        """Play events for the miscalibration that comes of them, and undo everything else."""
+        store = self.store
+        changing = (self.engine.memory_row, store.counters, store.place, store.queue, store.free)
+        was = [array.copy() for array in changing]
         self.play(events)
-        for each, then in zip(changes, was, strict=True):
-            each[:] = then
+        for array, before in zip(changing, was, strict=True):
+            array[:] = before
 
-    def waits(self) -> NDArray[np.int64]:
-        """The entries that wait, in the order of their forecasts."""
-        return self.waiting[1 : self.waiting[0] + 1]
+    @property
+    def pending(self) -> NDArray[np.int64]:
+        """The pending entries, the oldest first."""
+        return self.store.queue[1 : self.store.queue[0] + 1]
 
-    def left(self) -> RunState:
-        """What is left of the game."""
-        entries = self.waits()
-        records = [_joined([self.records[place], self.slots[place]]) for place in self.places[entries]]
-        fields = (
-            ("row", "<f8", (self.records.shape[1],)),
-            ("slots", "<i8", (self.slots.shape[1],)),
-        )
-        return RunState(
-            self.runner.numbers(self.counters),
-            self.runner.sizes,
-            fields if records else (),
+    def state(self) -> RunState:
+        """The game after the events."""
+        store, entries = self.store, self.pending
+        places = store.place[entries]
+        fields = (("row", "<f8", (store.records.shape[1],)), ("slots", "<i8", (store.slots.shape[1],)))
+        records = np.concatenate((store.records[places], store.slots[places].astype(np.float64)), axis=1)
+        packed = PackedRounds(
+            store.counters[: Counter.ERROR_SUM].copy(),
+            fields if len(entries) else (),
             records,
-            self.issued[entries].tolist(),
-            [None] * len(records),
+            store.issued[entries],
+            [None] * len(entries),
         )
+        return self.runner.state(packed, store.counters[Counter.ERROR_SUM :].copy())
 
 
 class PythonRun:
-    """A stream at the table, played by the game itself."""
+    """The events of one stream, played round by round."""
 
-    def __init__(self, runner: Runner, left: RunState | None, inputs: RunInput, counters: Array) -> None:
-        self.runner, self.inputs, self.counters = runner, inputs, counters
-        self.game = runner.game
-        self.old = inputs.entries - inputs.new
-        lag = float(counters[LAG])
-        self.game.rounds.issued, self.game.rounds.reserved = int(counters[ISSUED]), float(counters[RESERVED])
-        self.game.rounds.usual_lag = None if math.isnan(lag) else lag
-        issued = [] if left is None else left.issued
-        self.game.rounds.pending = {
-            entry: PendingRound(record, int(number))
-            for entry, (record, number) in enumerate(zip(runner.restored(left), issued, strict=True))
-        }
-        widest = max(map(len, inputs.levels)) if runner.shape.ordered else len(runner.shape.outputs)
-        self.quantiles = np.full((inputs.new, widest), np.nan)
-        self.round_log = np.full((inputs.new, _ledger.ROUND_LOG_SIZE), np.nan)
-        self.settled = np.full(inputs.entries, np.nan)
+    def __init__(
+        self, runner: Runner, state: RunState, inputs: EventInputs, features: list[Any] | None, events: Events
+    ) -> None:
+        self.runner, self.rounds, self.inputs = runner, runner.rounds, inputs
+        self.features = features
+        self.old = len(inputs.values) - len(inputs.level_set)
+        self.rounds.from_packed(state.rounds, range(len(state.rounds.issued)))
+        self.residuals = Residuals()
+        self.residuals.total, self.residuals.count = float(state.errors[0]), int(state.errors[1])
+        width = inputs.levels.shape[1] if runner.shape.ordered else len(runner.shape.outputs)
+        self.outputs = _new_outputs(inputs, width)
 
     def play(self, events: Events) -> None:
-        """Play events; where each outcome comes at once, in one compiled loop if there is one."""
+        """Play events; where each outcome comes before the next forecast, in one compiled loop if there is one."""
         at = 0
         kinds, entries = events[:, 0], events[:, 1]
-        # where a stretch of forecasts, each followed by its outcome, ends
-        pairs = (kinds[:-1] == PREDICT) & (kinds[1:] == SETTLE) & (entries[:-1] == entries[1:])
+        pairs = (kinds[:-1] == EventKind.PREDICT) & (kinds[1:] == EventKind.SETTLE) & (entries[:-1] == entries[1:])
         while at < len(events):
-            if self.runner.engine.runs and not self.game.rounds.pending and len(pairs) > at and pairs[at]:
+            if self.rounds.engine.runs and not self.rounds.pending and len(pairs) > at and pairs[at]:
                 more = pairs[at::2]
                 count = len(more) if more.all() else int(more.argmin())
                 self._run(int(entries[at]) - self.old, count)
                 at += 2 * count
                 continue
             kind, entry = int(kinds[at]), int(entries[at])
-            if kind == PREDICT:
+            if kind == EventKind.PREDICT:
                 self._predict(entry)
-            elif kind == SETTLE:
+            elif kind == EventKind.SETTLE:
                 self._settle(entry)
             else:
-                self.game.drop(entry)
+                self.rounds.drop(entry)
             at += 1
 
     def _run(self, start: int, count: int) -> None:
-        game, inputs = self.game, self.inputs
-        stop = start + count
-        features = None if inputs.features is None else inputs.features[start:stop]
-        outcomes = inputs.values[self.old + start : self.old + stop].astype(np.int64)
-        played, round_log = self.runner.engine.run(inputs.rows[start:stop, None, :], features, outcomes, np.empty(0))
-        self.quantiles[start:stop] = np.asarray(played).reshape(count, -1)
-        self.round_log[start:stop] = round_log
-        self.settled[self.old + start : self.old + stop] = round_log[:, _ledger.RoundLog.MISCALIBRATION]
-        game.rounds.count_settled(count)
+        new, all_ = slice(start, start + count), slice(self.old + start, self.old + start + count)
+        features = None if self.features is None else self.features[new]
+        outcomes = self.inputs.values[all_].astype(np.int64)
+        played, round_log = self.rounds.run(self.inputs.experts[new, None, :], features, outcomes, np.empty(0))
+        self.outputs.quantiles[new] = played.reshape(count, -1)
+        self.outputs.round_log[new] = round_log
+        self.outputs.settled[all_] = round_log[:, _ledger.RoundLog.MISCALIBRATION]
 
     def _predict(self, entry: int) -> None:
-        t = entry - self.old
-        shape, inputs = self.runner.shape, self.inputs
-        space: Any = self.runner.space
-        certificates = np.array([each.record.certificate for each in self.game.rounds.pending.values()])
-        forecast: Any
-        if shape.kind == "point":
-            point, (errors, count) = float(inputs.points[entry]), self.counters[ERRORS:].tolist()
-            spread = math.sqrt(errors / count) if count else float(inputs.spreads[t])
-            forecast = _Quoted(normal_rows(np.array([point]), np.array([spread]), space)[0])
-        elif shape.ordered:
-            forecast = _Quoted(inputs.rows[t])
+        new, inputs = entry - self.old, self.inputs
+        certificates = np.array([each.record.certificate for each in self.rounds.pending.values()])
+        if len(inputs.points):
+            space: Any = self.runner.space
+            point = inputs.points[entry : entry + 1]
+            # what is read in the user's units before any error is known is in the inputs
+            spread = self.residuals.scale(float(point[0]), space) if len(self.residuals) else inputs.spreads[new]
+            rows = normal_rows(point, np.array([spread]), space)
         else:
-            forecast = float(inputs.rows[t, 1]) if shape.kind == "binary" else inputs.rows[t]
-        p = self.game.predict(forecast, id=entry, x=None if inputs.features is None else inputs.features[t])
-        log_row = self.round_log[t]
-        log_row[_ledger.RoundLog.HOLDS] = p.certificate.holds
-        log_row[_ledger.RoundLog.PROMISED] = p.certificate.promised
+            rows = inputs.experts[new : new + 1]
+        x = None if self.features is None else plain_features(self.features[new])
+        record = self.rounds.issue(rows, x, id=entry).record
+        log_row, which = self.outputs.round_log[new], inputs.level_set[new]
+        width = inputs.widths[which] if self.runner.shape.ordered else self.outputs.quantiles.shape[1]
+        self.outputs.quantiles[new, :width] = self.rounds.read(record, inputs.levels[which, :width], log_row)
         if len(certificates):
-            certificate = self.game.rounds.pending[entry].record.certificate
-            log_row[_ledger.RoundLog.PROMISED] = event_kernels.promised(
-                self.runner.engine.ledger.account, certificates, certificate
-            )
-        if isinstance(space, OrderedSpace):
-            levels = inputs.levels[inputs.which[t]]
-            self.quantiles[t, : len(levels)] = p.quantile(levels)
-            log_row[_ledger.RoundLog.MEAN], log_row[_ledger.RoundLog.SD] = p.to_normal()
-        else:
-            self.quantiles[t] = p.probability() if shape.kind == "binary" else p.mass
+            account = self.rounds.engine.ledger.account
+            log_row[_ledger.RoundLog.PROMISED] = event_kernels.promised(account, certificates, record.certificate)
 
     def _settle(self, entry: int) -> None:
         value = float(self.inputs.values[entry])
-        shape = self.runner.shape
-        self.game.update(shape.labels[int(value)] if shape.kind == "labels" else value, id=entry)
-        self.settled[entry] = self.runner.engine.ledger.miscalibration
+        self.rounds.settle(value if self.runner.shape.ordered else int(value), id=entry)
+        self.outputs.settled[entry] = self.rounds.engine.ledger.miscalibration
         if len(self.inputs.points):
-            error = value - float(self.inputs.points[entry])
-            self.counters[ERRORS:] += (error * error, 1.0)
+            self.residuals.add(value - float(self.inputs.points[entry]))
 
-    def look(self, events: Events) -> None:
-        """Book outcomes to see what comes of it, and put everything back."""
-        game, engine = self.game, self.runner.engine
-        arrays = {name: array.copy() for name, array in engine.arrays().items()}
-        was = dict(game.rounds.pending), game.rounds.issued, game.rounds.usual_lag, game.rounds.reserved
-        counters = self.counters.copy()
-        self.play(events)
-        for name, array in engine.arrays().items():
-            array[...] = arrays[name]
-        game.rounds.pending, game.rounds.issued, game.rounds.usual_lag, game.rounds.reserved = was
-        self.counters = counters
+    def look_ahead(self, events: Events) -> None:
+        """Play events for the miscalibration that comes of them, and undo everything else."""
+        residuals = self.residuals.copy()
+        with self.rounds.branch():
+            self.play(events)
+        self.residuals = residuals
 
-    def waits(self) -> NDArray[np.int64]:
-        """The entries that wait, in the order of their forecasts."""
-        return np.array(list(self.game.rounds.pending), dtype=np.int64)
+    @property
+    def pending(self) -> NDArray[np.int64]:
+        """The pending entries, the oldest first."""
+        return np.array(self.rounds.ids, dtype=np.int64)
 
-    def left(self) -> RunState:
-        """What is left of the game."""
-        game = self.game
-        self.counters[[ISSUED, LAG, RESERVED]] = (
-            game.rounds.issued,
-            math.nan if game.rounds.usual_lag is None else game.rounds.usual_lag,
-            game.rounds.reserved,
-        )
-        records: list[Array] = []
-        fields: Fields = ()
-        for waiting in game.rounds.pending.values():
-            arrays = waiting.record.arrays()
-            fields = tuple((name, array.dtype.str, array.shape) for name, array in arrays.items())
-            records.append(_joined(list(arrays.values())))
-        return RunState(
-            self.runner.numbers(self.counters),
-            self.runner.sizes,
-            fields,
-            records,
-            [float(waiting.issued) for waiting in game.rounds.pending.values()],
-            [getattr(waiting.record, "features", None) for waiting in game.rounds.pending.values()],
-        )
+    def state(self) -> RunState:
+        """The game after the events."""
+        errors = np.array([self.residuals.total, self.residuals.count], dtype=np.float64)
+        return self.runner.state(self.rounds.to_packed(), errors)
 
 
-class _Quoted:
-    """Quantiles at the levels of a space, which need no reading."""
-
-    __slots__ = ("row",)
-
-    def __init__(self, row: Array) -> None:
-        self.row = row
-
-    def ppf(self, levels: Array) -> Array:
-        """The quantiles."""
-        return self.row
-
-
-def events_of(kinds: Sequence[int], entries: Sequence[int]) -> Events:
+def events_of(kinds: list[int], entries: list[int]) -> Events:
     """Events from their kinds and entries."""
     return np.column_stack((np.array(kinds, dtype=np.int64), np.array(entries, dtype=np.int64)))
-
-
-__all__ = [
-    "DROP",
-    "PREDICT",
-    "SETTLE",
-    "CompiledRun",
-    "Events",
-    "PythonRun",
-    "RunInput",
-    "RunState",
-    "Runner",
-    "events_of",
-]

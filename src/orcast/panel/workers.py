@@ -1,6 +1,6 @@
-"""Processes that play batches: started for one call and gone after it, whatever happens.
+"""Processes that play batches: started for one frame and gone after it, whatever happens.
 
-They are plain interpreters that talk through pipes.  Unlike those of `multiprocessing` they do not import the user's
+They are plain interpreters that read and write pipes.  Unlike those of `multiprocessing` they do not import the user's
 script again, so that one line of Python is enough; and they are in a group of their own, so that Ctrl-C in a terminal
 reaches the caller alone, who ends them.
 """
@@ -18,13 +18,14 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from itertools import islice
 from typing import IO, Any
 
-from orcast.panel.runner import Runner
+from orcast.panel.runner import RunnerPool
 from orcast.panel.stream import Batch, StreamResult, play_batch
 from orcast.payoffs import payoff_from_plain
+from orcast.spaces.base import whole
 
 BOOT = "import sys; sys.path[:] = {path!r}; from orcast.panel.workers import serve; serve()"
-# How often a caller looks up while it waits.
-BREATH = 0.5
+# Seconds after which a caller that gets nothing can be interrupted.
+POLL = 0.5
 
 
 def usable_cores() -> int:
@@ -36,6 +37,11 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
+def worker_count(workers: object) -> int | None:
+    """The number of processes that is asked for, or one clear sentence; None if it is left open."""
+    return None if workers is None else whole(workers, "workers", 1, 1024)
+
+
 def play_all(
     batches: Iterable[tuple[int, Batch]], workers: int, payoffs: dict[int, dict[str, Any] | None]
 ) -> Generator[tuple[int, StreamResult], None, None]:
@@ -44,22 +50,22 @@ def play_all(
     ``payoffs`` are those of the models in plain form, which is how they travel.
     """
     if workers <= 1:
-        tables: dict[Any, Runner] = {}
+        pools: dict[int, RunnerPool] = {}
         for number, batch in batches:
-            yield number, play_batch(batch, tables)
+            yield number, play_batch(batch, pools)
         return
     source = iter(batches)
-    crew = _Crew(workers, payoffs)
+    processes = _Processes(workers, payoffs)
     try:
         # while they start, one is played here: so kernels that were never compiled are compiled once, not in each
         for number, batch in islice(source, 1):
             yield number, play_batch(batch, {})
-        yield from crew.play(source)
+        yield from processes.play(source)
     finally:
-        crew.end()
+        processes.end()
 
 
-class _Crew:
+class _Processes:
     def __init__(self, workers: int, payoffs: dict[int, dict[str, Any] | None]) -> None:
         self.lock = threading.Lock()
         self.done: queue.Queue[tuple[int, Any]] = queue.Queue()
@@ -86,7 +92,7 @@ class _Crew:
             raise
 
     def play(self, batches: Iterable[tuple[int, Batch]]) -> Iterator[tuple[int, StreamResult]]:
-        """Hand batches to whoever is free; what comes back, in the order in which it does."""
+        """Send batches to processes that are free; the results, as they come."""
         source = iter(batches)
         for process, errors in zip(self.processes, self.errors, strict=True):
             thread = threading.Thread(target=self._drive, args=(process, errors, source), daemon=True)
@@ -95,15 +101,15 @@ class _Crew:
         busy = len(self.threads)
         while busy:
             try:
-                number, told = self.done.get(timeout=BREATH)
+                number, result = self.done.get(timeout=POLL)
             except queue.Empty:
                 continue
-            if isinstance(told, BaseException):
-                raise told
-            if told is None:
+            if isinstance(result, BaseException):
+                raise result
+            if result is None:
                 busy -= 1
                 continue
-            yield number, told
+            yield number, result
 
     def _drive(self, process: subprocess.Popen[bytes], errors: IO[bytes], source: Iterator[tuple[int, Batch]]) -> None:
         """Keep one process busy."""
@@ -124,7 +130,7 @@ class _Crew:
             last = errors.read().decode(errors="replace").strip().splitlines()[-1:]
             reason = f": {last[0]}" if last else ""
             self.done.put((-1, RuntimeError(f"expected a worker process to go on, got its end (code {code}){reason}")))
-        except BaseException as reason:  # it is raised where the user waits
+        except BaseException as reason:  # raised in the thread of the caller
             self.done.put((-1, reason))
 
     def end(self) -> None:
@@ -164,17 +170,17 @@ def _receive(pipe: Any) -> Any:
 def serve() -> None:
     """What a worker process does until its pipe ends."""
     channel = os.fdopen(os.dup(1), "wb")
-    # whatever prints must not come between
+    # what is printed must not get into the pipe
     os.dup2(2, 1)
     source = sys.stdin.buffer
     try:
         payoffs = {number: data and payoff_from_plain(data) for number, data in _receive(source).items()}
-        tables: dict[Any, Runner] = {}
+        pools: dict[int, RunnerPool] = {}
         while True:
             batch: Batch = _receive(source)
             answer: Any
             try:
-                answer = play_batch(batch.with_payoff(payoffs[batch.ask.number]), tables)
+                answer = play_batch(batch.with_payoff(payoffs[batch.options.number]), pools)
             except Exception as reason:
                 answer = _portable(reason)
             _send(channel, answer)
@@ -191,7 +197,7 @@ def _portable(reason: Exception) -> Exception:
     return reason
 
 
-# What is called with a sentence on what is being done and the share of it that is done, from 0 to 1.
+# A function of what is being done and the share of it that is done, from 0 to 1.
 Progress = Callable[[str, float], None]
 
 

@@ -439,7 +439,7 @@ class Differentiable(Payoff):
 
     >>> import jax.numpy as jnp
     >>> import orcast as oc
-    >>> spread = oc.Differentiable(lambda x, p, y: [jnp.tanh(p.std()) * (y - p.mean())], bound=1.0)
+    >>> spread = oc.paper.Differentiable(lambda x, p, y: [jnp.tanh(p.std()) * (y - p.mean())], bound=1.0)
     >>> oc.check_payoff(spread, oc.Interval(0, 1))
     >>> p = oc.Forecaster(oc.Interval(0, 1), spread, oracle=oc.Orca()).predict()
     """
@@ -522,7 +522,7 @@ class JaxFamily:
     >>> import jax.numpy as jnp
     >>> import orcast as oc
     >>> logistic = lambda a, left, right: jnp.diff(1 / (1 + jnp.exp(-(jnp.append(left, 1.0) - a[0]) / jnp.exp(a[1]))))
-    >>> oracle = oc.Orca(family=oc.JaxFamily(logistic, [0.5, -2.0], name="logistic"))
+    >>> oracle = oc.Orca(family=oc.paper.JaxFamily(logistic, [0.5, -2.0], name="logistic"))
     >>> p = oc.Forecaster(oc.Interval(0, 1), oc.MomentMatching(1), oracle=oracle).predict()
     """
 

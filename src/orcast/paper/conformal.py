@@ -77,7 +77,7 @@ class ConformalLevel:
     beta-quantile is where the ledger wants it.
 
     >>> import orcast as oc
-    >>> game = oc.Forecaster(oc.Interval(0, 10), oc.LevelCalibration(0.9), oracle=oc.ConformalLevel(0.9))
+    >>> game = oc.Forecaster(oc.Interval(0, 10), oc.payoffs.LevelCalibration(0.9), oracle=oc.paper.ConformalLevel(0.9))
     >>> for y in (9, 2, 4):
     ...     p = game.predict(oc.Normal(4, 1))
     ...     game.update(y)

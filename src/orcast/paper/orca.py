@@ -76,7 +76,7 @@ class MonteCarlo:
     payoffs are averaged.  The support should come close to every outcome, or the worst case is underestimated.
 
     >>> import orcast as oc
-    >>> nature = oc.MonteCarlo([oc.Normal(m / 10, 0.05) for m in range(11)], draws=500)
+    >>> nature = oc.paper.MonteCarlo([oc.Normal(m / 10, 0.05) for m in range(11)], draws=500)
     >>> p = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=oc.Orca(adversary=nature)).predict()
     """
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.engine.kernels.equilibrium import TINY_MASS
+from orcast.constants import TINY_MASS
 from orcast.jit import kernel
 
 # Values within this share of their range are equal.

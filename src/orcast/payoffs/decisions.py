@@ -135,7 +135,7 @@ class DecisionCalibration(_WithUtility):
     the expert's median.  The tilt is explicit.  Squared bound: the number of actions.
 
     >>> import orcast as oc
-    >>> umbrella = oc.DecisionCalibration(["take", "leave"], lambda a, y: -0.2 if a == "take" else -1.0 * y)
+    >>> umbrella = oc.payoffs.DecisionCalibration(["take", "leave"], lambda a, y: -0.2 if a == "take" else -1.0 * y)
     >>> umbrella.on(oc.Binary()).bound
     2.0
     """
@@ -186,7 +186,7 @@ class SwapRegret(_WithUtility):
     actions.
 
     >>> import orcast as oc
-    >>> oc.SwapRegret(["take", "leave"], lambda a, y: -0.2 if a == "take" else -1.0 * y).on(oc.Binary()).size
+    >>> oc.payoffs.SwapRegret(["take", "leave"], lambda a, y: -0.2 if a == "take" else -1.0 * y).on(oc.Binary()).size
     4
     """
 

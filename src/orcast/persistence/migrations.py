@@ -50,11 +50,11 @@ def game(header: Header, arrays: Arrays) -> tuple[Header, Arrays]:
 def _game_header(header: Header, attached: list[Any] | None = None) -> Header:
     """The header of a game, or what is its own of one; what is attached to its pending rounds comes from elsewhere."""
     rest = dict(header)
-    waiting = rest.pop("waiting")
+    waiting, crossing = rest.pop("waiting"), rest.pop("said_crossed")
     own: list[Any] = [None] * len(waiting) if attached is None else attached
     rounds = {name: rest.pop(name) for name in ("issued", "usual_lag", "reserved")}
     rounds["pending"] = [[*entry, each] for entry, each in zip(waiting, own, strict=True)]
-    return {**rest, "crossing_reported": rest.pop("said_crossed"), "rounds": rounds}
+    return {**rest, "crossing_reported": crossing, "rounds": rounds}
 
 
 def _game_array(name: str) -> str:
@@ -96,7 +96,7 @@ def partition(header: Header, arrays: Arrays) -> tuple[Header, Arrays]:
         else:
             found[renamed(name)] = array
     pending: list[list[Any]] = [[] for _ in rest["games"]]
-    waiting = rest.pop("waiting")
+    waiting, crossing = rest.pop("waiting"), rest.pop("said_crossed")
     for at, (id, place, issued) in enumerate(waiting):
         folder = folders[str(at)]
         kept = {"expert": folder["said"], **{name: folder[name] for name in ("played", "known", "cells")}}
@@ -110,7 +110,7 @@ def partition(header: Header, arrays: Arrays) -> tuple[Header, Arrays]:
         for (key, issued, lag, reserved, sizes), own in zip(rest["games"], pending, strict=True)
     ]
     order = [[id, place] for id, place, _ in waiting]
-    return {**rest, "crossing_reported": rest.pop("said_crossed"), "games": games, "pending": order}, found
+    return {**rest, "crossing_reported": crossing, "games": games, "pending": order}, found
 
 
 def gluonts(header: Header, arrays: Arrays) -> tuple[Header, Arrays]:
@@ -126,6 +126,15 @@ def gluonts(header: Header, arrays: Arrays) -> tuple[Header, Arrays]:
     return {**header, "blank": _game_header(header["blank"]), "games": games}, found
 
 
+def panel(header: Header, arrays: Arrays) -> tuple[Header, Arrays]:
+    """A `PanelState`: the names in its records of pending rounds; `orcast.panel` sees to the rest."""
+    models = []
+    for model in header["models"]:
+        rounds = [[sizes, [[renamed(name), *rest] for name, *rest in fields]] for sizes, fields in model["rounds"]]
+        models.append({**model, "rounds": rounds})
+    return {**header, "models": models}, arrays
+
+
 # By the format that a file has, and the class that is written in it.
 MIGRATIONS: dict[int, dict[str, Migration]] = {
     1: {
@@ -134,5 +143,6 @@ MIGRATIONS: dict[int, dict[str, Migration]] = {
         "Stream": stream,
         "PartitionedRecalibrator": partition,
         "ForecastRecalibrator": gluonts,
+        "PanelState": panel,
     }
 }

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from orcast import evidence as facts
 from orcast.evidence import Evidence
+from orcast.evidence.statistics import level_name
 from orcast.report.html import document, keys, table
 from orcast.report.sections import sections
-from orcast.report.text import capital, count, level, name, number, percent, plain, shortened, small
+from orcast.report.text import capital, count, name, number, percent, plain, shortened, small
 
 Vector = NDArray[np.float64]
 
@@ -92,7 +93,7 @@ def _models(models: Sequence[Evidence]) -> str:
         covered = [] if share is None else [facts.coverage(each, share, side) for side in each.sides]
         errors = [facts.error(each, side) for side in each.sides] if each.rows else []
         title = f'<a href="#model-{i + 1}">{_called(each)}</a>' if i < len(shown) else _called(each)
-        inside = number(None) if share is None else f"{level(share)} interval: {_both(covered, percent)}"
+        inside = number(None) if share is None else f"{level_name(share)} interval: {_both(covered, percent)}"
         rows.append([title, f"{each.rows:,}", inside, _both(errors, small), _change(each)])
     heads = ("Model", "Outcomes", "Covered", "Calibration error", "Change of the loss")
     body = f'<div class="verdict several">{lines}</div><section class="part"><h3>All models</h3>'
@@ -156,7 +157,7 @@ def _keys(evidence: Evidence) -> str:
     if share is not None:
         low, high = (float(end) for end in facts.band(evidence.rows, share))
         covered = [facts.coverage(evidence, share, side) for side in sides]
-        add(f"{level(share)} interval covered", percent, covered, f"chance: {percent(low)} to {percent(high)}")
+        add(f"{level_name(share)} interval covered", percent, covered, f"chance: {percent(low)} to {percent(high)}")
     *_, error, loss = facts.scores(evidence)
     limit = f"chance: up to {small(error.chance[1])}" if error.chance else ""
     add(capital(error.name), small, _known(error), limit)
@@ -166,7 +167,7 @@ def _keys(evidence: Evidence) -> str:
         wider = ""
         if len(widths) > 1 and widths[0] > 0.0:
             wider = f"{percent(widths[1] / widths[0] - 1.0, sign=True)}"
-        add(f"Mean width of the {level(share)} interval", number, widths, wider)
+        add(f"Mean width of the {level_name(share)} interval", number, widths, wider)
     found = facts.promise_check(evidence)
     if found is not None and found.single:
         size, bound = found.final

@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from orcast import evidence as facts
 from orcast.evidence import Evidence, Histogram, Reliability
+from orcast.evidence.statistics import level_name
 from orcast.report.axes import Axis, Scale, Tick, around, log_scale, number_axis, time_axis
-from orcast.report.text import capital, level, number, percent, shortened
+from orcast.report.text import capital, number, percent, shortened
 
 Vector = NDArray[np.float64]
 
@@ -174,7 +175,7 @@ def rolling(evidence: Evidence, *, share: float | None = None, window: int | Non
     scale = around(*sides.values(), [found.low, found.high, found.share], margin=0.06)
     ends = np.array([axis.scale.low, axis.scale.high])
     low, high, target = (np.full(2, v) for v in (found.low, found.high, found.share))
-    name = level(found.share)
+    name = level_name(found.share)
     marks = (
         Mark("area", "chance", ends, high, low, label="what chance allows"),
         Mark("line", "target", ends, target, label=f"{name}, as it should be"),

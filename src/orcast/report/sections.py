@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 
 from orcast import evidence as facts
 from orcast.evidence import Evidence
+from orcast.evidence.statistics import level_name
 from orcast.report import pictures, svg
 from orcast.report.axes import moment
 from orcast.report.html import details, figure, pair, table
 from orcast.report.pictures import SIDE_NAMES, Picture
-from orcast.report.text import capital, count, level, name, number, percent, plain, shortened, small
+from orcast.report.text import capital, count, name, number, percent, plain, shortened, small
 
 Vector = NDArray[np.float64]
 
@@ -76,7 +77,7 @@ def _reliability(evidence: Evidence) -> str:
     each = [pictures.reliability(evidence), pictures.reliability(evidence, less_level=True)]
     rows = [
         [
-            level(one.nominal[k]),
+            level_name(one.nominal[k]),
             *(percent(r.frequency[k], decimals=2) for r in found.values()),
             _chance(one.low[k], one.high[k]),
         ]
@@ -97,8 +98,8 @@ def _over_time(evidence: Evidence) -> str:
     sides = [found.before] if found.after is None else [found.before, found.after]
     rows = [[plain(moment(t)), *(percent(v[k]) for v in sides)] for k, t in enumerate(found.time)]
     lead = (
-        f"Share of the last {count(found.window, 'outcome')} inside the {level(found.share)} interval; in a window "
-        f"chance allows {percent(found.low)} to {percent(found.high)}."
+        f"Share of the last {count(found.window, 'outcome')} inside the {level_name(found.share)} interval; "
+        f"in a window chance allows {percent(found.low)} to {percent(found.high)}."
     )
     numbers = table(["Up to", *_side_heads(evidence)], rows, label="Coverage over time")
     return figure("Coverage over time", lead, _drawn(pictures.rolling(evidence, points=POINTS)), numbers)
@@ -110,7 +111,7 @@ def _fan(evidence: Evidence) -> str:
         return ""
     y = evidence.y[found.rows]
     sides = {side: evidence.side(side)[found.rows] for side in evidence.sides}
-    heads = [f"{level(evidence.levels[c])} {SIDE_NAMES[side]}" for side in sides for c in found.columns]
+    heads = [f"{level_name(evidence.levels[c])} {SIDE_NAMES[side]}" for side in sides for c in found.columns]
     rows = [
         [
             plain(moment(found.time[k])),
@@ -134,7 +135,7 @@ def _sharpness(evidence: Evidence) -> str:
         return ""
     heads = [head for side in found.sides for head in (f"Mean {SIDE_NAMES[side]}", "10%", "90%")]
     rows = [
-        [level(share), *(number(v[k]) for columns in found.sides.values() for v in columns)]
+        [level_name(share), *(number(v[k]) for columns in found.sides.values() for v in columns)]
         for k, share in enumerate(found.shares)
     ]
     lead = "How wide the intervals are. Among calibrated forecasts the narrower are the better."
@@ -221,7 +222,7 @@ def _points(change: float | None) -> str:
 
 
 def _unit(unit: str) -> tuple[str, str]:
-    return ("series", "series") if unit == "series" else ("stretch of time", "stretches of time")
+    return ("series", "series") if unit == "series" else ("block of time", "blocks of time")
 
 
 def _promise(evidence: Evidence) -> str:
@@ -287,7 +288,9 @@ def _series_rows(found: facts.SeriesTable, ratios: dict[str, Vector], many: int)
     limits = found.limit_before if found.limit_after is None else found.limit_after
     columns: list[tuple[str, Callable[[float], str], Vector, Vector | None]] = []
     if found.share is not None and found.coverage_before is not None:
-        columns.append((f"{level(found.share)} interval covered", percent, found.coverage_before, found.coverage_after))
+        columns.append(
+            (f"{level_name(found.share)} interval covered", percent, found.coverage_before, found.coverage_after)
+        )
     columns += [
         ("Calibration error", small, found.error_before, found.error_after),
         ("Chance allows up to", small, limits, None),

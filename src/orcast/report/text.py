@@ -115,15 +115,6 @@ def small(value: float) -> str:
     return f"{value:.4f}" if value >= 0.0005 or value == 0.0 else number(value, digits=2)
 
 
-def level(share: float) -> str:
-    """A level as people write it.
-
-    >>> level(0.9), level(0.975)
-    ('90%', '97.5%')
-    """
-    return f"{round(100.0 * share, 6):g}%"
-
-
 def capital(text: str) -> str:
     """The beginning of a sentence.
 

@@ -49,7 +49,7 @@ def test_loss_is_the_one_of_the_paper(pairs: list[tuple[float, float]], lam: flo
 @given(forecasts(0.0, 10.0), st.sampled_from(wf.LAMBDAS))
 def test_the_commitment_is_the_quantile_that_is_read(p: oc.Forecast, lam: float) -> None:
     read = p.quantile(LEVELS)[wf.column(lam)]
-    assert oc.commitment(p, under=1.0 + lam, over=1.0 - lam) == pytest.approx(read, abs=1e-9)
+    assert oc.decisions.commitment(p, under=1.0 + lam, over=1.0 - lam) == pytest.approx(read, abs=1e-9)
 
     def expected(a: float) -> float:
         # many places of every cell, each with its part of the mass

@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast import ledger as _ledger
+from orcast.constants import MAX_TILT
 from orcast.contexts import ContextInputs
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense import axes
 from orcast.engine.explain import Explanation
 from orcast.engine.kernels import cells as cell_kernels
 from orcast.engine.kernels import finite as finite_kernels
-from orcast.engine.kernels import records
 from orcast.engine.kernels import rounds as round_kernels
-from orcast.engine.kernels.finite import FiniteMemory, FiniteRound
-from orcast.engine.kernels.records import Round
+from orcast.engine.kernels.finite import FINITE_INFO, FiniteInfo, FiniteMemory, FiniteRound
+from orcast.engine.kernels.records import CellRow, Round, RoundInfo
 from orcast.engine.ordered import OrderedEngine, cell_grid_of, forecast_of, like
 from orcast.forecasts import FiniteForecast, Forecast, forecast_on
 from orcast.ledger import Certificate
@@ -121,7 +121,7 @@ class OrderedPrior:
         round_kernels.open_round(
             self.engine.rules, self.engine.memory, self.engine.experts_or_own(experts), pending, round, mix
         )
-        return round, mix[: int(round.info[records.CELLS])].copy()
+        return round, mix[: int(round.info[RoundInfo.CELLS])].copy()
 
     def recell(self, round: Round, mix: Array) -> tuple[Round, Array]:
         """The same on even cells."""
@@ -129,11 +129,11 @@ class OrderedPrior:
         padded = np.empty(self.engine.capacity)
         padded[: mix.size] = mix
         round_kernels.recell(self.engine.rules, self.engine.memory, even, padded)
-        return even, padded[: int(even.info[records.CELLS])].copy()
+        return even, padded[: int(even.info[RoundInfo.CELLS])].copy()
 
     def forget_tilt(self, round: Round) -> None:
         """No tilt on cells that no other round has."""
-        round.cells[records.TILT] = 0.0
+        round.cells[CellRow.TILT] = 0.0
 
     def cell_grid(self, round: Round, features: Any) -> CellGrid:
         """The cells as payoffs see them."""
@@ -147,24 +147,24 @@ class OrderedPrior:
 
     def played(self, round: Round) -> Array:
         """The masses played, to be written or read."""
-        return round.cells[records.PLAYED, : int(round.info[records.CELLS])]
+        return round.cells[CellRow.PLAYED, : int(round.info[RoundInfo.CELLS])]
 
     def store(self, round: Round, p: Array, mix: Array) -> None:
         """Remember what is played, and how it differs from the prior."""
         n = p.size
-        round.cells[records.PLAYED, :n] = p
+        round.cells[CellRow.PLAYED, :n] = p
         tilt = np.log(np.maximum(p, 1e-300)) - np.log(np.maximum(mix, 1e-300))
-        round.cells[records.TILT, :n] = np.clip(tilt, -6.0, 6.0)
+        round.cells[CellRow.TILT, :n] = np.clip(tilt, -MAX_TILT, MAX_TILT)
 
     def near(self, round: Round, y: float) -> float:
         """The outcome clipped to the window of the round."""
-        return min(max(y, float(round.info[records.LOW])), float(round.info[records.HIGH]))
+        return min(max(y, float(round.info[RoundInfo.LOW])), float(round.info[RoundInfo.HIGH]))
 
     def place(self, round: Round, y: float) -> int:
         """The cell of an outcome."""
         near = self.near(round, y)
-        n = int(round.info[records.CELLS])
-        return int(cell_kernels.locate(near, round.cells[records.LEFT], round.cells[records.RIGHT], n))
+        n = int(round.info[RoundInfo.CELLS])
+        return int(cell_kernels.locate(near, round.cells[CellRow.LEFT], round.cells[CellRow.RIGHT], n))
 
     def teach(self, round: Round, y: float, k: int) -> None:
         """Learn from an outcome."""
@@ -178,7 +178,7 @@ class OrderedPrior:
 
     def forecast(self, round: Round, certificate: Certificate, why: Why) -> Forecast | FiniteForecast:
         """What users see."""
-        return forecast_of(self.space, round.cells, int(round.info[records.CELLS]), certificate, why)
+        return forecast_of(self.space, round.cells, int(round.info[RoundInfo.CELLS]), certificate, why)
 
     def memory(self) -> dict[str, Array]:
         """Everything that is carried from round to round."""
@@ -193,7 +193,7 @@ class OrderedPrior:
         round = self.engine.new_record().round
         for name, mine in round._asdict().items():
             mine[...] = like(name, arrays[name], mine, missing=name == "experts")
-        n = round.info[records.CELLS]
+        n = round.info[RoundInfo.CELLS]
         if not (n == int(n) and 1 <= n <= self.engine.capacity and ((round.slots >= 0) & (round.slots < n)).all()):
             raise ValueError(f"a pending round has {n} cells")
         return round
@@ -228,20 +228,20 @@ class GridPrior:
         """A round with its cells, and the expert on them."""
         round, mix = self.around.open(experts, pending)
         old = round.cells.copy()
-        n = int(round.info[records.CELLS])
+        n = int(round.info[RoundInfo.CELLS])
         edges = self.edges
         if edges is None:
-            edges = np.linspace(round.info[records.LOW], round.info[records.HIGH], self.count + 1)
+            edges = np.linspace(round.info[RoundInfo.LOW], round.info[RoundInfo.HIGH], self.count + 1)
         count = edges.size - 1
         rows = round.cells
-        rows[records.LEFT, :count], rows[records.RIGHT, :count] = edges[:-1], edges[1:]
-        left, right = rows[records.LEFT], rows[records.RIGHT]
-        carried = [rows[records.PRIOR], rows[records.EXPERT], *round.rivals]
-        for row, source in zip(carried, [old[records.PRIOR], old[records.EXPERT], *round.rivals.copy()], strict=True):
-            cell_kernels.rebin(n, old[records.LEFT], old[records.RIGHT], source, count, left, right, row)
+        rows[CellRow.LEFT, :count], rows[CellRow.RIGHT, :count] = edges[:-1], edges[1:]
+        left, right = rows[CellRow.LEFT], rows[CellRow.RIGHT]
+        carried = [rows[CellRow.PRIOR], rows[CellRow.EXPERT], *round.rivals]
+        for row, source in zip(carried, [old[CellRow.PRIOR], old[CellRow.EXPERT], *round.rivals.copy()], strict=True):
+            cell_kernels.rebin(n, old[CellRow.LEFT], old[CellRow.RIGHT], source, count, left, right, row)
         on_grid = np.empty(count)
-        cell_kernels.rebin(n, old[records.LEFT], old[records.RIGHT], mix, count, left, right, on_grid)
-        round.info[records.CELLS], round.info[records.REGULAR] = count, 0.0
+        cell_kernels.rebin(n, old[CellRow.LEFT], old[CellRow.RIGHT], mix, count, left, right, on_grid)
+        round.info[RoundInfo.CELLS], round.info[RoundInfo.REGULAR] = count, 0.0
         round.slots[:] = np.minimum(np.arange(round.slots.size), count - 1)
         return round, on_grid
 
@@ -331,7 +331,7 @@ class FinitePrior:
             np.zeros((len(self.members), cells)),
             np.zeros(cells),
             np.zeros(cells),
-            np.zeros(finite_kernels.INFO_SIZE),
+            np.zeros(FINITE_INFO),
         )
 
     def open(self, experts: Array | None, pending: float) -> tuple[FiniteRound, Array]:
@@ -379,8 +379,8 @@ class FinitePrior:
         """Learn from an outcome."""
         if isinstance(self.space, Binary):
             self._last_error[0] = k - round.played[1]
-        if round.info[finite_kernels.HAS_EXPERT] and len(round.moved):
-            pending = float(round.info[finite_kernels.PENDING])
+        if round.info[FiniteInfo.HAS_EXPERT] and len(round.moved):
+            pending = float(round.info[FiniteInfo.PENDING])
             axes.learn(self.space, self._axes, round.moved, round.pool, np.asarray(y), k, pending)
         finite_kernels.teach(self.members, self._memory, round, k)
 

@@ -16,6 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast import ledger as _ledger
+from orcast.constants import (
+    DENSE_CLOSEST_RATIO,
+    DENSE_CONTINUATION,
+    DENSE_STRICT,
+    DENSE_STRICT_STEPS,
+    LOWEST,
+    TRUSTED,
+)
 from orcast.engine.dense import fixed_point
 from orcast.engine.kernels import last_layer
 from orcast.ledger import Ledger, LedgerLayout
@@ -24,8 +32,6 @@ from orcast.payoffs.regret import RegretCellPayoff
 
 Array = NDArray[np.float64]
 
-STRICT, STRICT_STEPS, TRUSTED = 1e-8, 40, 1e-3
-CONTINUATION, LOWEST = 40, 1e-5
 # Along a branch: first and largest step, when it is given up, how many steps, and how exact they are.
 FIRST_STEP, LARGEST_STEP, LEAST_STEP, ARC_STEPS, CORRECTIONS, ON_BRANCH = 0.1, 0.5, 1e-5, 1000, 6, 1e-7
 # A step that turns further than this has lost the branch.
@@ -132,14 +138,14 @@ class CandidateSearch:
         """Lower the temperature from a solution at `start` until the certificate holds."""
         ratio = 0.5
         lowest = LOWEST * min(self.usual, 1.0)
-        for _ in range(CONTINUATION):
+        for _ in range(DENSE_CONTINUATION):
             lower = temperature * ratio
-            lp, error = self.equilibrium(lower, log_prior, start, STRICT, STRICT_STEPS)
+            lp, error = self.equilibrium(lower, log_prior, start, DENSE_STRICT, DENSE_STRICT_STEPS)
             self.consider(lp, lower)
             if self.missing <= 0.0:
                 return
             if error > TRUSTED:
-                if ratio > 0.95:
+                if ratio > DENSE_CLOSEST_RATIO:
                     return  # the branch ends here, or folds back
                 ratio = math.sqrt(ratio)
                 continue
@@ -156,7 +162,7 @@ class CandidateSearch:
         if unlike > 0.0:
             log_prior = fixed_point.normalised(log_prior + unlike * np.cos(1.7 * np.arange(log_prior.size) ** 1.5))
         self.rescale(np.exp(log_prior))
-        lp, error = self.equilibrium(temperature, log_prior, log_prior, STRICT, STRICT_STEPS)
+        lp, error = self.equilibrium(temperature, log_prior, log_prior, DENSE_STRICT, DENSE_STRICT_STEPS)
         if error > TRUSTED:
             return
         n = lp.size

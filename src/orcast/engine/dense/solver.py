@@ -8,14 +8,13 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from orcast.constants import DELAY_TEMPERATURE, DENSE_STRICT_STEPS, EASY, EASY_STEPS
 from orcast.engine.dense import fixed_point
-from orcast.engine.dense.search import STRICT_STEPS, CandidateSearch
-from orcast.engine.kernels import last_layer
+from orcast.engine.dense.search import CandidateSearch
 from orcast.payoffs import CellGrid
 
 Array = NDArray[np.float64]
 
-EASY, EASY_STEPS = 0.01, 8
 # Labels may be alike, cells of a line are not.
 UNLIKE = 0.02
 
@@ -53,13 +52,13 @@ class LogitSolver:
     def solve(self, search: CandidateSearch, setup: DenseRound) -> None:
         """At the usual temperature, then lower ones, then along the branch from several priors."""
         mix = setup.prior
-        soft = (1.0 + setup.pending) ** last_layer.SOFTEN
+        soft = (1.0 + setup.pending) ** DELAY_TEMPERATURE
         usual = self.temperature * soft
         log_mix = np.log(np.maximum(mix, 1e-300))
         search.rescale(mix)
         lp, error = search.equilibrium(usual, log_mix, setup.warm, EASY, EASY_STEPS, soft)
         if error > 10.0 * EASY:
-            cold, cold_error = search.equilibrium(usual, log_mix, log_mix, EASY, STRICT_STEPS, soft)
+            cold, cold_error = search.equilibrium(usual, log_mix, log_mix, EASY, DENSE_STRICT_STEPS, soft)
             if cold_error < error:
                 lp = cold
         search.consider(lp, usual)

@@ -3,22 +3,114 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Iterator
+from enum import IntEnum
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from orcast import ledger as _ledger
 from orcast.engine.kernels import packing
 from orcast.engine.kernels import rounds as round_kernels
 from orcast.jit import kernel
+from orcast.residuals import PER_ABSOLUTE
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+# Name, dtype and shape of each array of a record.
+RecordFields = tuple[tuple[str, str, tuple[int, ...]], ...]
 
 # How fast the usual lag is learnt.
 LAG_RATE = 0.05
-# What happens to an entry: it is forecast, its outcome is booked, or it is given up.
-PREDICT, SETTLE, DROP = 0, 1, 2
-# Counters of a game: rounds issued, the usual lag (nan before any), what waiting rounds have reserved, and for point
-# forecasts the sum of the squared errors and their number.
-ISSUED, LAG, RESERVED, ERRORS, ERROR_COUNT, COUNTERS_SIZE = 0, 1, 2, 3, 4, 5
+
+
+class EventKind(IntEnum):
+    """What happens to an entry."""
+
+    PREDICT = 0
+    SETTLE = 1
+    DROP = 2
+
+
+class Counter(IntEnum):
+    """Numbers that a game carries from round to round beside its memory."""
+
+    ISSUED = 0  # rounds so far
+    LAG = 1  # the usual lag, nan before any
+    RESERVED = 2  # slack of the pending rounds
+    ERROR_SUM = 3  # of the absolute errors of point forecasts
+    ERROR_COUNT = 4
+
+
+COUNTERS_SIZE = len(Counter)
+
+
+class EventInputs(NamedTuple):
+    """What is to be played.  Entries that are pending from before come first, then a new one for each forecast."""
+
+    values: Array  # outcomes of all entries, nan where unknown or outside
+    points: Array  # point forecasts of all entries, else empty
+    spreads: Array  # of the new points, as long as no error is known
+    experts: Array  # quantiles of the new forecasts; empty for points
+    reach: Array  # the lowest and the highest quantile of a point that is read
+    contexts: Array  # of the new forecasts
+    levels: Array  # sets of levels to be read, one a row
+    widths: Integers  # how many levels each set has
+    level_set: Integers  # the set of each new forecast
+
+
+class PendingStore(NamedTuple):
+    """Pending rounds in arrays that a kernel can write to."""
+
+    counters: Array  # see `Counter`
+    records: Array  # a row each
+    slots: Integers
+    place: Integers  # which row of the records an entry has, or -1
+    queue: Integers  # how many are pending, then their entries, the oldest first
+    free: Integers  # how many rows of the records are free, then which
+    issued: Array  # how many rounds had been issued when an entry was
+
+
+class EventOutputs(NamedTuple):
+    """What was played: the new forecasts, and the miscalibration after each outcome."""
+
+    quantiles: Array
+    round_log: Array  # see `orcast.ledger.RoundLog`
+    settled: Array
+
+
+class PackedRounds(NamedTuple):
+    """The rounds of a game in few arrays: what `orcast.rounds.Rounds` keeps, or a compiled run leaves."""
+
+    counters: Array  # issued, usual lag (nan before any), reserved
+    fields: RecordFields
+    records: Array  # a pending round a row, all its arrays one after the other
+    issued: Array
+    features: list[Any]
+
+    def arrays(self) -> Iterator[dict[str, NDArray[Any]]]:
+        """The arrays of each record."""
+        shapes = {name: (np.dtype(kind), shape) for name, kind, shape in self.fields}
+        return (unpack_row(row, shapes) for row in self.records)
+
+
+def pack_row(arrays: Any) -> Array:
+    """Arrays as one row of numbers."""
+    return np.concatenate([np.asarray(array, dtype=np.float64).ravel() for array in arrays])
+
+
+def unpack_row(row: Array, shapes: dict[str, tuple[Any, tuple[int, ...]]]) -> dict[str, NDArray[Any]]:
+    """The arrays of dtypes and shapes that a row of numbers holds, or a reason why not."""
+    sizes = [math.prod(shape) for _, shape in shapes.values()]
+    if sum(sizes) != len(row):
+        raise ValueError(f"{len(row)} numbers of a game, not {sum(sizes)}")
+    parts = np.split(row, np.cumsum(sizes)[:-1]) if sizes else []
+    return {
+        name: part.reshape(shape).astype(kind)
+        for part, (name, (kind, shape)) in zip(parts, shapes.items(), strict=True)
+    }
+
 
 predict_round = round_kernels.predict
 update_round = round_kernels.update
@@ -30,7 +122,7 @@ round_of = packing.round_of
 
 @kernel
 def promised(account: Any, certificates: Any, certificate: Any) -> Any:
-    """The bound on the miscalibration after a round, whichever of the rounds that wait are booked before it.
+    """The bound on the miscalibration after a round, whichever of the pending rounds are settled before it.
 
     If k of them are, the budget has grown by their own bounds and by the cross terms of their delays; those k count
     that make it grow most.
@@ -54,119 +146,119 @@ def promised(account: Any, certificates: Any, certificate: Any) -> Any:
 
 
 @kernel
-def take(entry: Any, places: Any, waiting: Any, free: Any, counters: Any, overdraft: Any) -> Any:
-    """An entry no longer waits."""
-    count = waiting[0]
+def point_expert(scores: Any, inputs: Any, counters: Any, entry: Any, new: Any, expert: Any) -> None:
+    """A point forecast as a Gaussian; the compiled twin of `orcast.residuals.Residuals`."""
+    spread = inputs.spreads[new]
+    if counters[Counter.ERROR_COUNT] > 0.0:
+        spread = PER_ABSOLUTE * counters[Counter.ERROR_SUM] / counters[Counter.ERROR_COUNT]
+    for i in range(scores.shape[0]):
+        value = inputs.points[entry] + spread * scores[i]
+        expert[0, i] = min(max(value, inputs.reach[0]), inputs.reach[1])
+
+
+@kernel
+def open_entry(rules: Any, memory: Any, inputs: Any, store: Any, entry: Any, new: Any, expert: Any) -> Any:
+    """Play the round of a new entry, as far as compiled code can; returns whether it holds."""
+    at = store.free[store.free[0]]
+    store.free[0] -= 1
+    store.place[entry] = at
+    store.records[at] = 0.0
+    store.slots[at] = 0
+    round = round_of(rules, store.records[at], store.slots[at])
+    round.context[:] = inputs.contexts[new]
+    if inputs.points.shape[0] > 0:
+        point_expert(rules.scores, inputs, store.counters, entry, new, expert)
+    else:
+        expert[0] = inputs.experts[new]
+    outstanding = float(store.queue[0])
+    if not np.isnan(store.counters[Counter.LAG]):
+        outstanding = min(outstanding, 2.0 * store.counters[Counter.LAG] + 2.0)
+    predict_round(rules, memory, expert, outstanding, store.counters[Counter.RESERVED], round)
+    return round.certificate[_ledger.CertificateField.HOLDS] != 0.0
+
+
+@kernel
+def issue_entry(rules: Any, memory: Any, inputs: Any, store: Any, outputs: Any, entry: Any, new: Any) -> None:
+    """The round of a new entry is final: read it, and keep it pending."""
+    at = store.place[entry]
+    round = round_of(rules, store.records[at], store.slots[at])
+    which = inputs.level_set[new]
+    width = inputs.widths[which]
+    log_round(rules, round, inputs.levels[which, :width], outputs.quantiles[new, :width], outputs.round_log[new])
+    count = store.queue[0]
+    if count > 0:
+        certificates = np.empty((count, _ledger.CERTIFICATE_SIZE))
+        for i in range(count):
+            other = store.place[store.queue[i + 1]]
+            certificates[i] = round_of(rules, store.records[other], store.slots[other]).certificate
+        bound = promised(memory.account, certificates, round.certificate)
+        outputs.round_log[new, _ledger.RoundLog.PROMISED] = bound
+    store.counters[Counter.RESERVED] += round.certificate[_ledger.CertificateField.OVERDRAFT]
+    store.counters[Counter.ISSUED] += 1.0
+    store.issued[entry] = store.counters[Counter.ISSUED]
+    store.queue[0] += 1
+    store.queue[store.queue[0]] = entry
+
+
+@kernel
+def remove_entry(store: Any, entry: Any, overdraft: Any) -> None:
+    """An entry is no longer pending."""
+    count = store.queue[0]
     at = 1
-    while waiting[at] != entry:
+    while store.queue[at] != entry:
         at += 1
     for i in range(at, count):
-        waiting[i] = waiting[i + 1]
-    waiting[0] = count - 1
-    free[0] += 1
-    free[free[0]] = places[entry]
-    places[entry] = -1
-    counters[RESERVED] = max(counters[RESERVED] - overdraft, 0.0)
-    if waiting[0] == 0:
-        counters[RESERVED] = 0.0
+        store.queue[i] = store.queue[i + 1]
+    store.queue[0] = count - 1
+    store.free[0] += 1
+    store.free[store.free[0]] = store.place[entry]
+    store.place[entry] = -1
+    store.counters[Counter.RESERVED] = max(store.counters[Counter.RESERVED] - overdraft, 0.0)
+    if store.queue[0] == 0:
+        store.counters[Counter.RESERVED] = 0.0
+
+
+@kernel
+def settle_entry(rules: Any, memory: Any, inputs: Any, store: Any, outputs: Any, entry: Any, overdraft: Any) -> None:
+    """The outcome of a pending entry has come; it stays in the queue until it is removed."""
+    others = store.counters[Counter.RESERVED] - overdraft if store.queue[0] > 1 else 0.0
+    at = store.place[entry]
+    round = round_of(rules, store.records[at], store.slots[at])
+    update_round(rules, memory, round, max(others, 0.0), inputs.values[entry], np.empty(0))
+    outputs.settled[entry] = miscalibration(rules, memory)
+    if inputs.points.shape[0] > 0:
+        store.counters[Counter.ERROR_SUM] += abs(inputs.values[entry] - inputs.points[entry])
+        store.counters[Counter.ERROR_COUNT] += 1.0
+    lag = store.counters[Counter.ISSUED] - store.issued[entry]
+    usual = store.counters[Counter.LAG]
+    store.counters[Counter.LAG] = lag if np.isnan(usual) else usual + LAG_RATE * (lag - usual)
 
 
 @kernel
 def play(
-    rules: Any,
-    row: Any,
-    counters: Any,
-    experts: Any,
-    points: Any,
-    spreads: Any,
-    reach: Any,
-    contexts: Any,
-    context_at: Any,
-    note_at: Any,
-    values: Any,
-    events: Any,
-    start: Any,
-    resumed: Any,
-    levels: Any,
-    widths: Any,
-    which: Any,
-    records: Any,
-    slots: Any,
-    places: Any,
-    waiting: Any,
-    free: Any,
-    issued: Any,
-    quantiles: Any,
-    round_log: Any,
-    settled: Any,
+    rules: Any, memory_row: Any, inputs: Any, store: Any, outputs: Any, events: Any, start: Any, resumed: Any
 ) -> Any:
-    """Play events in their order, from one on; returns which comes next: the end, or a round that does not hold.
+    """Play events (kind and entry) in their order, from one on; returns which comes next.
 
-    Such a round is filled but for what Python can still do for it; with ``resumed`` the play goes on after that.
-    Entries that wait from before come first, then those of the rows of ``experts``; or, for ``points``, of Gaussians
-    around them, as wide as their errors so far were, and like ``spreads`` before there is one.
+    That is the end, or a forecast that does not hold: it is opened, and once Python has done for it what it can, the
+    play goes on with `resumed`.
     """
-    memory = memory_of(rules, row)
-    nothing = np.empty(0)
-    fresh = places.shape[0] - contexts.shape[0]
-    width = rules.grid.shape[0]
-    expert = np.empty((1, width))
+    memory = memory_of(rules, memory_row)
+    expert = np.empty((1, rules.grid.shape[0]))
+    pending_before = store.place.shape[0] - inputs.contexts.shape[0]
     for e in range(start, events.shape[0]):
         kind, entry = events[e, 0], events[e, 1]
-        if kind == PREDICT:
-            j = entry - fresh
-            if not resumed:
-                place = free[free[0]]
-                free[0] -= 1
-                places[entry] = place
-                records[place] = 0.0
-                slots[place] = 0
-                records[place, context_at : context_at + contexts.shape[1]] = contexts[j]
-                if points.shape[0] > 0:
-                    point = points[entry]
-                    spread = spreads[j]
-                    if counters[ERROR_COUNT] > 0.0:
-                        spread = math.sqrt(counters[ERRORS] / counters[ERROR_COUNT])
-                    for i in range(width):
-                        expert[0, i] = min(max(point + spread * rules.scores[i], reach[0]), reach[1])
-                else:
-                    expert[0] = experts[j]
-                pending = float(waiting[0])
-                if not np.isnan(counters[LAG]):
-                    pending = min(pending, 2.0 * counters[LAG] + 2.0)
-                round = round_of(rules, records[place], slots[place])
-                predict_round(rules, memory, expert, pending, counters[RESERVED], round)
-                if round.certificate[_ledger.CertificateField.HOLDS] == 0.0:
-                    return e
+        if kind == EventKind.PREDICT:
+            new = entry - pending_before
+            if not resumed and not open_entry(rules, memory, inputs, store, entry, new, expert):
+                return e
             resumed = False
-            place = places[entry]
-            round = round_of(rules, records[place], slots[place])
-            size = widths[which[j]]
-            log_round(rules, round, levels[which[j], :size], quantiles[j, :size], round_log[j])
-            if waiting[0] > 0:
-                certificates = np.empty((waiting[0], _ledger.CERTIFICATE_SIZE))
-                for i in range(waiting[0]):
-                    certificates[i] = records[places[waiting[i + 1]], note_at : note_at + _ledger.CERTIFICATE_SIZE]
-                round_log[j, _ledger.RoundLog.PROMISED] = promised(memory.account, certificates, round.certificate)
-            counters[RESERVED] += round.certificate[_ledger.CertificateField.OVERDRAFT]
-            counters[ISSUED] += 1.0
-            issued[entry] = counters[ISSUED]
-            waiting[0] += 1
-            waiting[waiting[0]] = entry
+            issue_entry(rules, memory, inputs, store, outputs, entry, new)
             continue
-        place = places[entry]
-        overdraft = records[place, note_at + _ledger.CertificateField.OVERDRAFT]
-        if kind == SETTLE:
-            others = counters[RESERVED] - overdraft if waiting[0] > 1 else 0.0
-            round = round_of(rules, records[place], slots[place])
-            update_round(rules, memory, round, max(others, 0.0), values[entry], nothing)
-            settled[entry] = miscalibration(rules, memory)
-            if points.shape[0] > 0:
-                error = values[entry] - points[entry]
-                counters[ERRORS] += error * error
-                counters[ERROR_COUNT] += 1.0
-        take(entry, places, waiting, free, counters, overdraft)
-        if kind == SETTLE:
-            lag = counters[ISSUED] - issued[entry]
-            counters[LAG] = lag if np.isnan(counters[LAG]) else counters[LAG] + LAG_RATE * (lag - counters[LAG])
+        at = store.place[entry]
+        round = round_of(rules, store.records[at], store.slots[at])
+        overdraft = round.certificate[_ledger.CertificateField.OVERDRAFT]
+        if kind == EventKind.SETTLE:
+            settle_entry(rules, memory, inputs, store, outputs, entry, overdraft)
+        remove_entry(store, entry, overdraft)
     return events.shape[0]

@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 from orcast.integrations.nixtla.combined_frame import CombinedFrame
 from orcast.integrations.nixtla.input_frames import CUTOFF, ID, TARGET, TIME, InputFrame
-from orcast.panel.api import recalibrate as recalibrate_frame
 from orcast.panel.frame import Frame
+from orcast.panel.frame_run import FrameOptions, FrameRun
 from orcast.panel.state import PanelState, check_unchanged, open_state
-from orcast.panel.workers import Progress
+from orcast.panel.workers import Progress, worker_count
 from orcast.payoffs import Payoff
 from orcast.validation import number, short
 
@@ -43,7 +43,7 @@ def recalibrate(
 
     - what ``cross_validation`` returned, with the same models and levels, overlapping windows or not; or
     - outcomes alone (``unique_id``, ``ds``, ``y``, such as the frame that the models were fitted to), if a ``state``
-      remembers the forecasts that wait for them.
+      remembers the forecasts that they belong to.
 
     Each model, series and step ahead has a game of its own, which the same step of earlier windows has taught: a step
     beyond those of the history, and a series that is not in it, begin with nothing known.  No forecast knows an outcome
@@ -78,29 +78,24 @@ def recalibrate(
     names = {ID: id_col, TIME: time_col, TARGET: target_col, CUTOFF: CUTOFF}
     given = InputFrame(forecasts, names, "forecasts")
     past = None if history is None else InputFrame(history, names, "history")
-    levels = _levels(level)
+    options = FrameOptions(low, high, _levels(level), payoff, outside).checked()
+    count = worker_count(workers)
     panel, path, was = open_state(state)
-    work = CombinedFrame(given, past, panel, model, payoff)
-    after = recalibrate_frame(
-        work.frame(),
-        model=model,
-        low=low,
-        high=high,
-        levels=levels,
-        payoff=payoff,
-        state=panel,
-        workers=workers,
-        progress=progress,
-        outside=outside,
-    )
-    work.report(Frame(after), model, (low, high), outside, replace=bool(replace))
+    combined = CombinedFrame(given, past, panel, model, payoff)
+    run = FrameRun(Frame(combined.frame()), combined.layout, options, panel)
+    run.play(count, progress)
+    run.warn()
+    combined.report(run, model, (low, high), outside, replace=bool(replace))
     result: AnyFrame = given.frame.with_columns(
-        work.columns(Frame(after), levels, replace=bool(replace)),
-        without=() if replace else work.layout.earlier(given.frame.table.columns),
+        combined.columns(run, replace=bool(replace)),
+        without=() if replace else combined.layout.earlier(given.frame.table.columns),
     )
-    if panel is not None and path is not None:
+    if path is not None:
         check_unchanged(path, was)
-        panel.save(path)
+    if panel is not None:
+        run.commit(panel)
+        if path is not None:
+            panel.save(path)
     return result
 
 

@@ -10,16 +10,14 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.integrations.common import FeatureReader
 from orcast.integrations.nixtla.cadence import NEAR, Cadence, Stamps, Windows, cadence_of, joined
 from orcast.integrations.nixtla.input_frames import CUTOFF, ID, ROLES, TARGET, TIME, InputFrame, KnownOutcomes, by_key
-from orcast.panel.column_names import listed, owner_of
+from orcast.panel.column_names import listed, of_series, owner_of, rows_text
 from orcast.panel.columns import ColumnLayout, Form, find, outcomes_in
-from orcast.panel.frame import Codes, Frame, show_time
+from orcast.panel.frame import Codes, show_time
+from orcast.panel.frame_run import FrameRun, feature_names
 from orcast.panel.state import PanelState
-from orcast.panel.stream import SERIAL as SAID_SERIAL
-from orcast.panel.stream import WAIT_HIGH, WAIT_LOW, WAIT_SERIAL
-from orcast.panel.validation import of_series, rows_text
+from orcast.panel.statuses import Status
 from orcast.payoffs import Payoff
 from orcast.spaces.base import LARGEST
 from orcast.validation import short, warn_user
@@ -29,7 +27,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of the frame that is played: forecasts, the history, outcomes of forecasts that wait."""
+    """Rows of the frame that is played: forecasts, the history, outcomes of pending forecasts."""
 
     keys: list[Hashable]
     time: NDArray[Any]
@@ -56,7 +54,7 @@ class CombinedFrame:
         self.seen = self._seen()
         self.pace = self._pace(past if taught else None)
         self.cutoff = self._cutoff()
-        self.outside: list[str] = []  # outcomes that cannot be, of forecasts that wait
+        self.outside: list[str] = []  # outcomes that cannot be, of pending forecasts
         self.rows = [Rows(self._keys(given), given.times.values, self.cutoff, self.outcomes, self._others(given))]
         if past is not None:
             self.rows.append(self._windows(past) if taught else self._settled(past))
@@ -87,7 +85,9 @@ class CombinedFrame:
 
     def _layout(self, model: Any) -> ColumnLayout:
         """The models of the forecasts."""
-        outcome = nw.new_series(TARGET, self.outcomes, nw.Float64, backend=self.given.frame.table.implementation)
+        every = [self.outcomes, *([] if self.past is None or self.past.y is None else [self.past.y])]
+        backend = self.given.frame.table.implementation
+        outcome = nw.new_series(TARGET, np.concatenate(every), nw.Float64, backend=backend)
         return find(
             [*ROLES, *self.numbers, *self.features],
             numeric=[TARGET, *self.numbers],
@@ -108,7 +108,7 @@ class CombinedFrame:
             if past.cutoffs is not None or self.panel is None:
                 raise ValueError(
                     f"expected the forecasts of {listed(wanted)} in history, got {listed(past.labels)}"
-                    + ("" if past.cutoffs is not None else " (outcomes alone are for what waits in a state=)")
+                    + ("" if past.cutoffs is not None else " (outcomes alone are for what is pending in a state=)")
                 )
             return False
         if past.cutoffs is None:
@@ -127,18 +127,18 @@ class CombinedFrame:
     def _every_key(self) -> dict[Hashable, None]:
         past, panel = self.past, self.panel
         more = [] if past is None else past.keys
-        return dict.fromkeys([*self.given.keys, *more, *([] if panel is None else panel._calendar)])
+        return dict.fromkeys([*self.given.keys, *more, *([] if panel is None else panel.content.calendar)])
 
     def _codes(self, table: InputFrame) -> Codes:
         return np.array([self.places[key] for key in table.keys], dtype=np.intp)[table.codes]
 
     def _seen(self) -> Stamps:
         """The windows that the state knows."""
-        terms = None if self.panel is None else self.panel._terms
-        if self.panel is None or terms is None or terms.kind != self.kind or not self.panel._calendar:
+        options = None if self.panel is None else self.panel.content.options
+        if self.panel is None or options is None or options.kind != self.kind or not self.panel.content.calendar:
             empty = self.given.times.values[:0]
             return np.empty(0, dtype=np.intp), empty, empty
-        calendar = self.panel._calendar
+        calendar = self.panel.content.calendar
         stamps = np.concatenate(list(calendar.values()))
         codes = np.repeat([self.places[key] for key in calendar], [len(each) for each in calendar.values()])
         return codes.astype(np.intp), stamps[:, 0], stamps[:, 1]
@@ -268,7 +268,7 @@ class CombinedFrame:
         )
 
     def _settled(self, past: InputFrame) -> Rows:
-        """Rows of forecasts that wait and whose outcome has come; those of the forecasts themselves get theirs."""
+        """Rows of pending forecasts whose outcome has come; those of the forecasts themselves get theirs."""
         assert self.panel is not None
         known = KnownOutcomes(past, self.kind)
         missing = np.flatnonzero(np.isnan(self.outcomes))
@@ -280,29 +280,30 @@ class CombinedFrame:
             self.outcomes[rows] = known.at(key, time[rows])
         keys: list[Hashable] = []
         parts: list[NDArray[Any]] = []
-        for key, waiting in _waiting(self.panel, [form.model for form in self.layout.forms]).items():
-            y = known.at(key, waiting[:, 0])
-            fresh = ~np.isnan(y) & ~np.isin(waiting[:, 0], here.get(key, []))
+        for key, pending in _pending(self.panel, [form.model for form in self.layout.forms]).items():
+            y = known.at(key, pending[:, 0])
+            fresh = ~np.isnan(y) & ~np.isin(pending[:, 0], here.get(key, []))
             if fresh.any():
                 self.outside += [
                     f"{value:g}{of_series(key)} at {show_time(self.kind, when)}"
-                    for (when, _, least, most, _), value in zip(waiting[fresh].tolist(), y[fresh].tolist(), strict=True)
+                    for (when, _, least, most, _), value in zip(pending[fresh].tolist(), y[fresh].tolist(), strict=True)
                     if not max(least, -LARGEST) <= value <= min(most, LARGEST)
                 ]
                 keys += [key] * int(fresh.sum())
-                parts.append(np.column_stack((waiting[fresh], y[fresh])))
-        waited = np.concatenate(parts) if parts else np.empty((0, 6), dtype=object)
+                parts.append(np.column_stack((pending[fresh], y[fresh])))
+        settled = np.concatenate(parts) if parts else np.empty((0, 6), dtype=object)
         kind = np.float64 if self.kind == "numbers" else np.int64
-        bounds = {"low": waited[:, 2].astype(np.float64), "high": waited[:, 3].astype(np.float64)}
+        bounds = {"low": settled[:, 2].astype(np.float64), "high": settled[:, 3].astype(np.float64)}
         others: dict[Any, Any] = {label: np.full(len(keys), np.nan) for label in self.numbers}
         for side in ("low", "high"):
-            column = getattr(self.panel._terms, side, None)
+            column = getattr(self.panel.content.options, side, None)
             if isinstance(column, str) and column in others:
                 others[column] = bounds[side]
         if self.layout.horizon in others:
-            others[self.layout.horizon] = waited[:, 4].astype(np.float64)
+            others[self.layout.horizon] = settled[:, 4].astype(np.float64)
         others |= {label: [None] * len(keys) for label in self.features}
-        return Rows(keys, waited[:, 0].astype(kind), waited[:, 1].astype(kind), waited[:, 5].astype(np.float64), others)
+        time, cutoff, y = settled[:, 0].astype(kind), settled[:, 1].astype(kind), settled[:, 5].astype(np.float64)
+        return Rows(keys, time, cutoff, y, others)
 
     def frame(self) -> Any:
         """The frame that is played."""
@@ -328,29 +329,17 @@ class CombinedFrame:
         return whole.astype("timedelta64[ns]") if self.kind == "durations" else whole
 
     # --- what comes out
-    def report(self, after: Frame, model: Any, bounds: tuple[Any, Any], outside: str, *, replace: bool) -> None:
+    def report(self, run: FrameRun, model: Any, bounds: tuple[Any, Any], outside: str, *, replace: bool) -> None:
         """Warn of what was left alone."""
-        forms, past = self.layout.forms, self.past
         if self.outside and outside == "report":
             more = f" (and {len(self.outside) - 1} more)" if len(self.outside) > 1 else ""
             warn_user(f"outcomes that cannot be were not used: {self.outside[0]}{more}", UserWarning)
         if model is None:
-            used = {column for form in forms for column in (*form.columns, form.mean)}
-            used |= {self.layout.horizon, *(side for side in bounds if isinstance(side, str))}
-            used |= set(FeatureReader(self.payoff).names)
-            # what a model says is where forecasts are; beside outcomes alone there may be what it knows
-            there = set(self.numbers) if past is None else set(past.others)
-            left = [label for label in self.numbers if label not in used and owner_of(str(label)) is None]
-            left = [label for label in left if (label in there) == (past is None or self.taught)]
-            if left:
-                named = [*(form.model for form in forms), *left]
-                asked = f"model={named} takes them as forecasts"
-                warn_user(f"columns without intervals were left alone: {listed(left)} ({asked})", UserWarning)
+            self._report_columns(bounds)
         raw = np.zeros(len(self.given), dtype=bool)
-        for form in forms if replace else ():
-            status = np.array(after.column(form.certificate["status"]).to_list()[: len(raw)], dtype=object)
-            said = [self.given.frame.numbers(column) for column in form.columns]
-            raw |= (status == "no forecast") & ~np.isnan(said).all(axis=0)
+        for each in run.models if replace else ():
+            given = [self.given.frame.numbers(column) for column in each.form.columns]
+            raw |= (each.status[: len(raw)] == Status.NO_FORECAST) & ~np.isnan(given).all(axis=0)
         if raw.any():
             warn_user(
                 f"forecasts that are not all there, or beyond {LARGEST:g}, were left as they are, in "
@@ -358,21 +347,36 @@ class CombinedFrame:
                 UserWarning,
             )
 
-    def columns(self, after: Frame, levels: list[float] | None, *, replace: bool) -> dict[Any, NDArray[Any]]:
+    def _report_columns(self, bounds: tuple[Any, Any]) -> None:
+        """Warn of columns of numbers that nobody named, and that are no forecasts by their names."""
+        forms, past = self.layout.forms, self.past
+        used = {column for form in forms for column in (*form.columns, form.mean)}
+        used |= {self.layout.horizon, *(side for side in bounds if isinstance(side, str))}
+        used |= set(() if self.payoff is None else feature_names(self.payoff))
+        # beside outcomes alone there may be features of the model, which are no forecasts
+        there = set(self.numbers) if past is None else set(past.others)
+        alone = [label for label in self.numbers if label not in used and owner_of(str(label)) is None]
+        alone = [label for label in alone if (label in there) == (past is None or self.taught)]
+        if alone:
+            named = [*(form.model for form in forms), *alone]
+            asked = f"model={named} takes them as forecasts"
+            warn_user(f"columns without intervals were left alone: {listed(alone)} ({asked})", UserWarning)
+
+    def columns(self, run: FrameRun, *, replace: bool) -> dict[Any, NDArray[Any]]:
         """The new columns of the forecasts, by name."""
         new: dict[Any, NDArray[Any]] = {}
         count = len(self.given)
-        for form in self.layout.forms:
-            for out in form.outputs(levels):
-                values = after.numbers(out.name)[:count]
+        for model in run.models:
+            for out, every in zip(model.form.outputs(run.levels), model.out, strict=True):
+                values = every[:count]
                 if not replace:
                     new[out.name] = values
                 elif out.column is None:
-                    new[_bare(form, out.name)] = values
+                    new[_bare(model.form, out.name)] = values
                 else:
                     new[out.column] = np.where(np.isnan(values), self.given.frame.numbers(out.column), values)
             if not replace:
-                new |= _certificate(form, after, count)
+                new |= {name: values[:count] for name, values in model.certificate_columns().items()}
         return new
 
 
@@ -385,19 +389,6 @@ def _bare(form: Form, name: str) -> str:
     """
     ending = name[len(form.base) :]
     return f"{form.model}{ending}" if form.model else ending.lstrip("_")
-
-
-def _certificate(form: Form, after: Frame, count: int) -> dict[Any, NDArray[Any]]:
-    names = form.certificate
-    holds, missing = after.values(names["holds"])
-    return {
-        names["holds"]: np.array(
-            [-1 if gone else each for each, gone in zip(holds, missing, strict=True)], dtype=np.int8
-        )[:count],
-        names["promised"]: after.numbers(names["promised"])[:count],
-        names["miscalibration"]: after.numbers(names["miscalibration"])[:count],
-        names["status"]: np.array(after.column(names["status"]).to_list()[:count], dtype=object),
-    }
 
 
 def _first(codes: Codes, time: NDArray[Any], count: int) -> NDArray[Any]:
@@ -421,18 +412,10 @@ def _raise_to(
     known |= found
 
 
-def _waiting(panel: PanelState, models: Iterable[str]) -> dict[Hashable, NDArray[Any]]:
-    """Of each series the times that forecasts wait for: time, a cutoff, the bounds, and a horizon, a row each."""
+def _pending(panel: PanelState, models: Iterable[str]) -> dict[Hashable, NDArray[Any]]:
+    """Of each series the times of pending forecasts: time, a cutoff, the bounds, and a horizon, a row each."""
     found: dict[Hashable, dict[Any, list[Any]]] = {}
-    for model in models:
-        book = panel._models.get(model)
-        for (key, horizon), stream in () if book is None else book.streams.items():
-            if not len(stream.pages):
-                continue
-            places = {serial: place for place, serial in enumerate(stream.said[:, SAID_SERIAL].tolist())}
-            for page in stream.pages:
-                cutoff, time = stream.when[places[float(page[WAIT_SERIAL])]].tolist()
-                bounds = float(page[WAIT_LOW]), float(page[WAIT_HIGH])
-                found.setdefault(key, {})[time] = [time, cutoff, *bounds, horizon]
+    for key, horizon, cutoff, time, low, high in panel.content.pending_rows(models):
+        found.setdefault(key, {})[time] = [time, cutoff, low, high, horizon]
     # objects: whole numbers of nanoseconds stay whole
     return {key: np.array(list(times.values()), dtype=object) for key, times in found.items()}

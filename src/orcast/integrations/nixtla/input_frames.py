@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.panel.column_names import listed
+from orcast.panel.column_names import listed, of_series
 from orcast.panel.frame import Frame, show_time
-from orcast.panel.validation import of_series
 
 Array = NDArray[np.float64]
 

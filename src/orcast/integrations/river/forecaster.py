@@ -17,6 +17,7 @@ from orcast.integrations.river.pending import checked_model
 from orcast.ledger import Guarantee
 from orcast.payoffs import Payoff
 from orcast.residuals import Residuals
+from orcast.spaces import between
 from orcast.validation import number, short
 
 
@@ -63,10 +64,11 @@ class RiverForecaster(base.Wrapper[time_series.base.Forecaster], time_series.bas
         self.payoff, self.oracle, self.memory, self.outside = payoff, oracle, memory, outside
         self.confidence_level = number(confidence_level, "confidence_level", 0.0, 1.0)
         self.window = window
+        self._space = between(low, high)
         self._games: list[HorizonGame] = []
         self._time = 0
         self._asked = False
-        self._space: Any = self._game(1).recalibrator.space
+        self._game(1)  # refuses what does not fit
         self._features = FeatureReader(payoff)
 
     @property
@@ -147,7 +149,7 @@ class RiverForecaster(base.Wrapper[time_series.base.Forecaster], time_series.bas
     def _game(self, ahead: int) -> HorizonGame:
         """The game of a step ahead; a farther one is begun when it is first asked for."""
         while len(self._games) < ahead:
-            recalibrator = recalibrator_for(self, max_pending=len(self._games) + 1)
+            recalibrator = recalibrator_for(self, space=self._space, max_pending=len(self._games) + 1)
             self._games.append(HorizonGame(recalibrator, Residuals(self.window)))
         return self._games[ahead - 1]
 

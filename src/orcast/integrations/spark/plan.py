@@ -9,16 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
-from numpy.typing import ArrayLike
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from orcast.panel.api import recalibrated
 from orcast.panel.columns import ColumnLayout, find
 from orcast.panel.frame import Frame
-from orcast.panel.validation import levels_of, travels
+from orcast.panel.frame_run import FrameOptions, FrameRun
+from orcast.panel.state import has_functions, levels_of
 from orcast.payoffs import Payoff, payoff_from_plain
-from orcast.validation import short
 
 # What a column of times may hold.
 ZONE = r"(Z|[+-]\d{2}(:?\d{2}(:?\d{2}(\.\d+)?)?)?)$"  # where a time has one
@@ -27,18 +25,15 @@ TIMES = (T.DateType, T.TimestampType, T.TimestampNTZType, T.DayTimeIntervalType,
 
 @dataclass(frozen=True)
 class SparkPlan:
-    """What a task is told, in a form that travels: columns by name, and the options as they were given.
+    """What a task needs, in a form that travels: columns by name, and the options as they were given.
 
-    ``payoff`` is in plain form, or, if it has functions, itself.  ``made``: forecasts were made as long before their
-    time as the horizon says, in whatever part they are.
+    ``payoff`` is the plain form of a payoff, which is among the options only if it has functions.  ``made``: forecasts
+    were made as long before their time as the horizon says, in whatever part they are.
     """
 
     layout: ColumnLayout
-    low: Any
-    high: Any
-    levels: list[float] | None
-    payoff: Payoff | str | None
-    outside: str
+    options: FrameOptions
+    payoff: str | None
     made: bool = False
 
     def play(self, table: Any, *, replace: bool = False) -> Any:
@@ -52,57 +47,38 @@ class SparkPlan:
         return self._play(table.append_column(cutoff, made), layout, replace).drop_columns([cutoff])
 
     def _play(self, table: Any, layout: ColumnLayout, replace: bool) -> Any:
-        return recalibrated(
-            table,
-            layout,
-            low=self.low,
-            high=self.high,
-            levels=self.levels,
-            payoff=self.game_payoff(),
-            replace=replace,
-            outside=self.outside,
-        )
+        run = FrameRun(Frame(table), layout, self.options._replace(payoff=self.game_payoff()))
+        run.play()
+        return run.result(replace)
 
     def game_payoff(self) -> Payoff | None:
         """The payoff itself."""
-        return payoff_from_plain(json.loads(self.payoff)) if isinstance(self.payoff, str) else self.payoff
+        return self.options.payoff if self.payoff is None else payoff_from_plain(json.loads(self.payoff))
 
 
 def plan_of(
-    df: Any,
-    names: Mapping[str, Any],
-    model: Any,
-    *,
-    low: Any,
-    high: Any,
-    levels: ArrayLike | None,
-    payoff: Payoff | None,
-    outside: str,
-    hidden: str | None = None,
+    df: Any, names: Mapping[str, Any], model: Any, options: FrameOptions, hidden: str | None = None
 ) -> SparkPlan:
     """Find the columns and check the options, before any task begins; one that is hidden is none of them."""
     if not (hasattr(df, "mapInArrow") and hasattr(df, "schema")):
         raise TypeError(f"expected a DataFrame of Spark, got {type(df).__name__} (orcast.recalibrate takes others)")
-    if payoff is not None and not isinstance(payoff, Payoff):
-        raise TypeError(f"expected a payoff such as QuantileCalibration(), got {short(payoff)}")
-    if hasattr(low, "to_dict"):
-        low = low.to_dict()
-    if hasattr(high, "to_dict"):
-        high = high.to_dict()
+    options = options.checked()
+    low, high = (side.to_dict() if hasattr(side, "to_dict") else side for side in (options.low, options.high))
     if all(isinstance(side, (int, float)) for side in (low, high)) and not low < high:
         raise ValueError(f"expected bounds with low < high, got {low:g} and {high:g}")
-    layout = column_layout_of(df, names, model, hidden)
-    told: Payoff | str | None = payoff
-    if payoff is not None and travels(payoff):
-        told = json.dumps(payoff.to_plain())
+    layout = _layout(df, names, model, hidden)
+    options = options._replace(low=low, high=high, levels=levels_of(options.levels, None))
+    payoff = None
+    if options.payoff is not None and not has_functions(options.payoff):
+        payoff, options = json.dumps(options.payoff.to_plain()), options._replace(payoff=None)
     made = False
     if not df.isStreaming:
         _check_zones(df, layout)
         made = _made(df, layout)
-    return SparkPlan(layout, low, high, levels_of(levels, None), told, outside, made)
+    return SparkPlan(layout, options, payoff, made)
 
 
-def column_layout_of(df: Any, names: Mapping[str, Any], model: Any, hidden: str | None = None) -> ColumnLayout:
+def _layout(df: Any, names: Mapping[str, Any], model: Any, hidden: str | None = None) -> ColumnLayout:
     """Which columns are what, from the schema; outcomes are looked at only if it takes a look to tell."""
     schema: T.StructType = df.schema
     columns = [field.name for field in schema.fields if field.name != hidden]
@@ -110,15 +86,15 @@ def column_layout_of(df: Any, names: Mapping[str, Any], model: Any, hidden: str 
     found: dict[Any, ColumnLayout] = {}
     refused: dict[Any, Exception] = {}
 
-    def look(outcomes: str | None) -> None:
+    def try_with(outcomes: str | None) -> None:
         try:
             found[outcomes] = find(columns, numeric=numeric, model=model, **names, outcomes=outcomes)
         except (TypeError, ValueError) as reason:
             refused[outcomes] = reason
 
-    look(None)
+    try_with(None)
     for outcomes in _possible(schema, found.get(None), names.get("y"), columns):
-        look(outcomes)
+        try_with(outcomes)
     readings = {_reading(layout) for layout in found.values()}
     if df.isStreaming:
         if len(readings) > 1:

@@ -91,7 +91,8 @@ class DecisionGame:
 
     >>> import orcast as oc
     >>> utility = lambda action, y: -0.3 if action == "umbrella" else -1.0 * (y == "rain")
-    >>> payoff = oc.SwapRegret(["umbrella", "none"], utility) + oc.DecisionCalibration(["umbrella", "none"], utility)
+    >>> actions = ["umbrella", "none"]
+    >>> payoff = oc.payoffs.SwapRegret(actions, utility) + oc.payoffs.DecisionCalibration(actions, utility)
     >>> game = oc.Forecaster(oc.Labels(["sun", "clouds", "rain"]), payoff, oracle=DecisionGame())
     >>> for y in ("rain", "rain", "sun"):
     ...     p = game.predict([0.6, 0.3, 0.1])

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from orcast.constants import TINY_MASS
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.priors import OrderedPrior
 from orcast.engine.dense.search import CandidateSearch, HalfSpaceClaim
 from orcast.engine.dense.solver import DenseRound
 from orcast.paper.exact.binary import worst_value
-from orcast.payoffs.calibration import TINY_MASS
 from orcast.payoffs.levels import LevelCalibration, LevelCellPayoff
 from orcast.spaces import OrderedSpace
 

@@ -226,7 +226,7 @@ METHODS: dict[str, Callable[[int], MethodPlayer]] = {
     ),
     "Equilibrium, temperature 10": lambda seed: _game(oc.Equilibrium()),
     LOW: lambda seed: _game(oc.Equilibrium(temperature=LOW_TEMPERATURE)),
-    "TwoCells, exact": lambda seed: _game(oc.TwoCells()),
+    "TwoCells, exact": lambda seed: _game(oc.paper.TwoCells()),
     "isotonic": lambda seed: MethodPlayer(baselines.Isotonic(0, 1), _uniform()),
     "ACI per level": lambda seed: MethodPlayer(baselines.ConformalLevels(0, 1), _uniform()),
     "ACI, several rates": lambda seed: MethodPlayer(baselines.ConformalMixture(0, 1), _uniform()),

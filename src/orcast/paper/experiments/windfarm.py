@@ -5,7 +5,7 @@ When y has come, a day costs
 
     sum over the hours of  (1 + lambda) (y - a)^+ + (1 - lambda) (a - y)^+
 
-The commitment that a forecast asks for is its quantile at (1 + lambda) / 2, `orcast.commitment(p, under=1 + lambda,
+The commitment that a forecast asks for is its quantile at (1 + lambda) / 2, `decisions.commitment(p, under=1 + lambda,
 over=1 - lambda)`.  lambda is 0, 0.2, 0.5, 0.8 and 0.9; the paper states none.  Amounts are in the units of the series
 (MW of all wind in Texas) and so are losses: an hour's loss is MW times the price of one, a day's is the sum of 24.
 
@@ -199,8 +199,8 @@ def orca(days: Days, *, rate: float, steps: int = 400, seed: int = 0) -> oc.Reca
     amounts = np.linspace(days.low, days.high, COMMITMENTS + 2)[1:-1].tolist()
     actions = [(amount, lam) for amount in amounts for lam in LAMBDAS]
     payoff: Any = oc.QuantileCalibration() + oc.MomentMatching(2) + oc.NoRegret(oc.CRPS(), oc.MSE())
-    oracle = oc.Orca(steps=steps, cells=50, optimizer=oc.Adam(rate=rate), jitter=JITTER, seed=seed)
-    return oc.Recalibrator(_space(days), payoff + oc.DecisionCalibration(actions, _cost), oracle=oracle)
+    oracle = oc.Orca(steps=steps, cells=50, optimizer=oc.paper.Adam(rate=rate), jitter=JITTER, seed=seed)
+    return oc.Recalibrator(_space(days), payoff + oc.payoffs.DecisionCalibration(actions, _cost), oracle=oracle)
 
 
 def _by_hour(days: Days) -> oc.Recalibrator:

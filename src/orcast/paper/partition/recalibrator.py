@@ -35,13 +35,13 @@ from orcast.engine.ordered import like
 from orcast.forecasts import Forecast
 from orcast.game import Forecaster
 from orcast.ledger import Guarantee
-from orcast.paper import oracle_from_plain
 from orcast.paper.partition.cells import FINEST, MOST_CELLS, Compositions, Key, ProbabilityBins, compositions
 from orcast.paper.partition.scores import Followed
 from orcast.payoffs import BinaryCalibration, LabelCalibration, Payoff
 from orcast.payoffs.calibration import GRID, checked_grid
 from orcast.payoffs.cell_payoffs import hat_weights
 from orcast.persistence import files as storage
+from orcast.persistence.kinds import oracle_from_plain
 from orcast.persistence.state import UNREADABLE, inside
 from orcast.rounds import PendingById
 from orcast.scores import CRPS, Brier, LogScore, Score, score_from_plain
@@ -342,7 +342,7 @@ class PartitionedRecalibrator:
             self._pending.warn_dropped(leaving[0])
         if crossed and not self._crossing_reported:
             self._crossing_reported = True
-            warn_user("crossing quantiles were sorted (said once)", UserWarning)
+            warn_user("crossing quantiles were sorted (reported once)", UserWarning)
         inner = cell.game.predict(table.cells.start(key), id=id)
         played = np.array(inner.mass)
         if table.edges is not None:
