@@ -61,13 +61,18 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
         super().save_overload(sig, data)
 
 
-def kernel(function: Callable[..., Any]) -> Any:
+def kernel(function: Callable[..., Any], **options: bool) -> Any:
     """Compile a kernel, with the cache if there is a place for it (a read-only install without a home has none)."""
-    compiled = njit(error_model="numpy")(function)
+    compiled = njit(error_model="numpy", **options)(function)
     if not config.DISABLE_JIT:
         with suppress(RuntimeError, OSError):
             compiled._cache = KernelCache(function)
     return compiled
+
+
+def inner_kernel(function: Callable[..., Any]) -> Any:
+    """The same for a kernel that only kernels call: no way in from Python, which would take longest to compile."""
+    return kernel(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 def python_source(compiled: Any) -> Any:

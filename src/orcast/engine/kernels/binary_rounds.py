@@ -34,7 +34,7 @@ from orcast.engine.kernels.binary import (
 from orcast.engine.kernels.delays import delay_weight, delayed
 from orcast.engine.kernels.last_layer import available_slack, combine, squared_norm, write_certificate
 from orcast.engine.kernels.records import Array
-from orcast.jit import kernel
+from orcast.jit import inner_kernel, kernel
 from orcast.ledger import Account, CertificateField, LedgerLayout, RoundLog
 from orcast.payoffs.hat_kernels import hat
 
@@ -121,13 +121,13 @@ def pool_probabilities(rivals, probabilities):
     return mean / total
 
 
-@kernel
+@inner_kernel
 def payoff_size(rules):
     """Coordinates of the core payoff."""
     return rules.hats + rules.expert_hats + rules.bias + rules.regret * rules.rivals
 
 
-@kernel
+@inner_kernel
 def place_experts(rules, rivals, probabilities, round):
     """The experts of a round and the units of the regrets against them."""
     xs, units = round.experts, round.units
@@ -143,7 +143,7 @@ def place_experts(rules, rivals, probabilities, round):
                 units[e] = 1.0 / max(usual, 1e-6)
 
 
-@kernel
+@inner_kernel
 def new_game(rules, total, round):
     """What the last layer plays on; an absent kind of payoff has two zeros, or nothing."""
     size = payoff_size(rules)
@@ -186,7 +186,7 @@ def new_game(rules, total, round):
     )
 
 
-@kernel
+@inner_kernel
 def predict(rules, state, probabilities, pending, reserved, round):
     """Fill a round: the prior, the forecast to play and its certificate.  The state is only read."""
     info, account = round.info, state.account
@@ -243,7 +243,7 @@ def payoff(rules, round, y, out):
                 out[at + e] = regret_scale(p, x, unit) * ((p - y) ** 2 - (x - y) ** 2)
 
 
-@kernel
+@inner_kernel
 def learn_rivals(rules, rivals, round, y):
     """The weight of each expert in the pool, and how each fares as a rival."""
     p = round.info[BinaryInfo.PLAYED]
@@ -266,7 +266,7 @@ def learn_rivals(rules, rivals, round, y):
             rival[BinaryRival.ROUNDS] += 1.0
 
 
-@kernel
+@inner_kernel
 def update(rules, state, round, reserved, y):
     """Settle the outcome of a round and teach the committee."""
     coordinates = np.empty(payoff_size(rules))

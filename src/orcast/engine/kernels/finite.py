@@ -17,7 +17,7 @@ import numpy as np
 from orcast.constants import LOG_LOSS_RATE, LOSS_DISCOUNT, MAX_TILT, MOST_LOG_BEHIND, MOST_LOG_LOSS
 from orcast.engine.kernels.delays import delay_odds, delay_weight, delayed
 from orcast.engine.kernels.records import Array
-from orcast.jit import kernel
+from orcast.jit import inner_kernel, kernel
 
 # Masses below this are raised to it before logarithms are taken.
 FLOOR = 1e-6
@@ -135,7 +135,7 @@ def mix_members(members, memory, pending, round):
         round.mix[k] = (1.0 - EVEN) * round.mix[k] / total + EVEN / n
 
 
-@kernel
+@inner_kernel
 def loss_of(mass):
     """Clipped log score."""
     return min(-math.log(max(mass, 1e-300)), MOST_LOG_LOSS)

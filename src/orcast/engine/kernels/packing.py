@@ -44,14 +44,14 @@ from orcast.engine.kernels.records import (
 )
 from orcast.engine.kernels.rounds import predict as _predict
 from orcast.engine.kernels.rounds import update as _update
-from orcast.jit import kernel
+from orcast.jit import inner_kernel, kernel
 from orcast.ledger import ACCOUNT_SIZE, CERTIFICATE_SIZE, GROUP_SIZE
 
 Array = NDArray[np.float64]
 Shape = tuple[int, ...]
 
 
-@kernel
+@inner_kernel
 def memory_shapes(rules):
     """The shapes of a memory on ordered spaces."""
     learners, members = rules.learners.shape[0], rules.members.shape[0]
@@ -76,7 +76,7 @@ def memory_shapes(rules):
     )
 
 
-@kernel
+@inner_kernel
 def round_shapes(rules):
     """The shapes of a round on ordered spaces; its slots are integers and lie apart."""
     members, capacity, levels = rules.members.shape[0], rules.cells + rules.jumps.shape[0], rules.grid.shape[0]
@@ -96,7 +96,7 @@ def round_shapes(rules):
     )
 
 
-@kernel
+@inner_kernel
 def binary_shapes(rules):
     """The shapes of the state on binary outcomes."""
     return BinaryState(
@@ -112,7 +112,7 @@ def binary_shapes(rules):
     )
 
 
-@kernel
+@inner_kernel
 def binary_round_shapes(rules):
     """The shapes of a round with a binary outcome."""
     return BinaryRound(
@@ -143,7 +143,7 @@ def fields(shapes: tuple[Shape, ...], row: Array) -> tuple[Array, ...]:
     return tuple(row[part].reshape(shape) for part, shape in zip(slices(shapes), shapes, strict=True))
 
 
-@overload(fields)
+@overload(fields, strict=False)
 def _fields(shapes: Any, row: Any) -> Any:
     """The loop above, unrolled: in a kernel each array of a tuple has a type of its own."""
     lines, names = ["def fields(shapes, row):", "    at = 0"], []
@@ -160,25 +160,25 @@ def _fields(shapes: Any, row: Any) -> Any:
     return scope["fields"]
 
 
-@kernel
+@inner_kernel
 def memory_of(rules, row):
     """The memory in a row of numbers."""
     return Memory(*fields(memory_shapes(rules), row))
 
 
-@kernel
+@inner_kernel
 def round_of(rules, row, slots):
     """The round in a row of numbers."""
     return Round(slots, *fields(round_shapes(rules)[1:], row))
 
 
-@kernel
+@inner_kernel
 def state_of(rules, row):
     """The state on binary outcomes in a row of numbers."""
     return BinaryState(*fields(binary_shapes(rules), row))
 
 
-@kernel
+@inner_kernel
 def binary_round_of(rules, row):
     """The round with a binary outcome in a row of numbers."""
     return BinaryRound(*fields(binary_round_shapes(rules), row))

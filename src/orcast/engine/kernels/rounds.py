@@ -32,7 +32,7 @@ from orcast.engine.kernels.pit_members import mix_members, teach_members
 from orcast.engine.kernels.records import CellRow, Outcome, RivalColumn, RoundInfo, Statistic
 from orcast.forecasts.kernels import nearest_normal
 from orcast.forecasts.kernels import read_quantiles as read_forecast
-from orcast.jit import kernel
+from orcast.jit import inner_kernel, kernel
 from orcast.ledger import Account, CertificateField, RoundLog
 
 settle = kernel(_ledger.settle)
@@ -54,7 +54,7 @@ LEVEL_STEP = 6.0
 MOST_BEHIND = 4.0
 
 
-@kernel
+@inner_kernel
 def usual_loss(statistics):
     """Mean discounted CRPS of the expert; zero before any outcome."""
     count = statistics[Statistic.LOSS_COUNT]
@@ -83,7 +83,7 @@ def pool_experts(memory, experts, out):
         out[j] /= total
 
 
-@kernel
+@inner_kernel
 def set_window(rules, q, shifted, statistics, info):
     """The window that outcomes are clipped to: the bounds, or what an expert says and has missed by, and far beyond."""
     info[RoundInfo.LOW] = rules.low
@@ -115,7 +115,7 @@ def even_cells(low, high, n, rows, slots):
     return n
 
 
-@kernel
+@inner_kernel
 def cells_around(rules, q, usual, info, rows, mass, slots):
     """The cells around quantiles and the masses on them."""
     low, high = info[RoundInfo.LOW], info[RoundInfo.HIGH]
@@ -124,7 +124,7 @@ def cells_around(rules, q, usual, info, rows, mass, slots):
     return build_cells(q, low, high, rules.tail_cells, rules.grid[0], usual, left, right, mass, slots)
 
 
-@kernel
+@inner_kernel
 def put_on_cells(rules, q, usual, n, round, out):
     """Masses of an expert's quantiles on the cells of the round."""
     inner = np.empty(q.shape[0])
@@ -138,7 +138,7 @@ def put_on_cells(rules, q, usual, n, round, out):
     rebin(count, own[CellRow.LEFT], own[CellRow.RIGHT], mass, n, left, right, out)
 
 
-@kernel
+@inner_kernel
 def correct_expert(rules, memory, experts, usual, round, out):
     """Quantiles of the pool of experts, corrected for the groups of the round and for their errors so far."""
     pool = round.experts[0]
@@ -163,7 +163,7 @@ def correct_expert(rules, memory, experts, usual, round, out):
     tracker.track(rules, memory, round, odds, out)
 
 
-@kernel
+@inner_kernel
 def expert_cells(rules, memory, experts, round):
     """Cells around the corrected expert, with its masses and those of the expert; returns how many there are."""
     rows, info = round.cells, round.info
@@ -181,7 +181,7 @@ def expert_cells(rules, memory, experts, round):
     return n
 
 
-@kernel
+@inner_kernel
 def bare_cells(rules, round):
     """Even cells, where there is no expert; returns how many there are."""
     rows, info = round.cells, round.info
@@ -212,7 +212,7 @@ def open_round(rules, memory, experts, pending, round, mix):
             mix[k] = round.cells[CellRow.PRIOR, k]
 
 
-@kernel
+@inner_kernel
 def place_rivals(rules, memory, n, round):
     """Masses of each expert on the cells of the round; of one that is missing, those of the pool."""
     count = round.rivals.shape[0]
@@ -261,7 +261,7 @@ def recell(rules, memory, round, mix):
     place_rivals(rules, memory, total, round)
 
 
-@kernel
+@inner_kernel
 def play_evenly(rules, memory, mix, reserved, round, witness):
     """The same on even cells; kept if it holds there."""
     cells, info, certificate, slots = (
@@ -286,7 +286,7 @@ def play_evenly(rules, memory, mix, reserved, round, witness):
         round.expected[:] = expected
 
 
-@kernel
+@inner_kernel
 def predict(rules, memory, experts, pending, reserved, round):
     """Fill the round: cells, prior, members, the forecast to play and its certificate.  The memory is only read."""
     capacity = round.cells.shape[1]
@@ -299,7 +299,7 @@ def predict(rules, memory, experts, pending, reserved, round):
         play_evenly(rules, memory, mix, reserved, round, witness)
 
 
-@kernel
+@inner_kernel
 def settle_round(rules, memory, round, reserved, y, at):
     """Settle the payoff of an outcome; `at` holds the witnesses there, powers aside."""
     info = round.info
@@ -320,7 +320,7 @@ def settle_round(rules, memory, round, reserved, y, at):
     )
 
 
-@kernel
+@inner_kernel
 def learn_level(statistics, y, rounds):
     """Mean and variance of the outcomes, for a game without an expert or bounds; no outcome moves them far."""
     if rounds <= 1.0:
@@ -336,7 +336,7 @@ def learn_level(statistics, y, rounds):
     )
 
 
-@kernel
+@inner_kernel
 def learn_loss(statistics, round, loss, clipped):
     """The expert's usual loss, and a robust one for the window; returns the unit in which losses are weighed."""
     cells, info = round.cells, round.info
@@ -353,7 +353,7 @@ def learn_loss(statistics, round, loss, clipped):
     return max(unit, 1e-12 * (info[RoundInfo.HIGH] - info[RoundInfo.LOW]))
 
 
-@kernel
+@inner_kernel
 def learn_rivals(memory, round, k, loss, outcome):
     """The weight of each expert in the pool, and how each fares as a rival; the pool's own CRPS is `loss`."""
     cells, info, clipped, weight = round.cells, round.info, outcome.clipped, outcome.weight
@@ -433,7 +433,7 @@ def log_round(rules, round, levels, row, log_row):
     log_row[RoundLog.SD] = spread
 
 
-@kernel
+@inner_kernel
 def miscalibration(rules, memory):
     """The size of the mean payoff so far."""
     return mean_size(squared_norm(rules.layout.sides, memory.total), memory.account)
