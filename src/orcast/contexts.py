@@ -1,7 +1,7 @@
 """Contexts: which rounds a payoff should be small on, known before the outcome.
 
 A context is a vector c, usually the indicator of the group that a round belongs to; a payoff with a context adds
-c (x) payoff to the ledger, so that it is kept small on each group by itself (multicalibration for a finite set of groups).
+c (x) payoff to the ledger, so that it is kept small on each group by itself (multicalibration for a finite set).
 """
 
 from __future__ import annotations

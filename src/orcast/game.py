@@ -161,7 +161,8 @@ class Forecaster:
         """
         if self.expert_required and forecast is None and experts is None:
             raise TypeError("expected a forecast, got None (a game without an expert is a Forecaster)")
-        self.rounds.check_new(id)
+        if id is not None:
+            self.rounds.check_new(id)
         features = None if x is None else plain_features(x)
         was = self.rounds, self._experts
         rows = self._rows(forecast, experts)
@@ -199,7 +200,8 @@ class Forecaster:
             if forecast is None:
                 return None
             row, crossed = expert_row(forecast, self.space)
-            self._report_crossing(crossed)
+            if crossed:
+                self._report_crossing(crossed)
             if self._experts != (ALONE,):
                 self._rename((ALONE,), "a single forecast")
             return row[None, :]

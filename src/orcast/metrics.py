@@ -497,7 +497,7 @@ class _QuantileMean(_QuantileMetric):
 
 
 class MeanPinball(_QuantileMean):
-    """Pinball (quantile) loss, averaged over levels and rounds; `orcast.scores.QuantileScore` is the loss of one forecast.
+    """Pinball (quantile) loss, averaged over levels and rounds; `scores.QuantileScore` is the loss of one forecast.
 
         mean_t mean_a max( a (y - q_a), (a - 1) (y - q_a) )
 

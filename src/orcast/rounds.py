@@ -26,6 +26,9 @@ Array = NDArray[np.float64]
 Arrays = dict[str, NDArray[Any]]
 Entry = TypeVar("Entry")
 
+# an int: looked up in every round
+OVERDRAFT = int(_ledger.CertificateField.OVERDRAFT)
+
 
 def learnt_lag(usual: float | None, lag: float) -> float:
     """The usual lag once another one has been seen; None is none so far."""
@@ -104,7 +107,7 @@ class PendingRound:
     @property
     def overdraft(self) -> float:
         """The slack that it reserves."""
-        return float(self.record.certificate[_ledger.CertificateField.OVERDRAFT])
+        return self.record.certificate.item(OVERDRAFT)  # type: ignore[no-any-return]
 
 
 class Snapshot(NamedTuple):
@@ -143,7 +146,7 @@ class Rounds(PendingById[PendingRound]):
     def outstanding(self) -> float:
         """Outcomes that are still to come; rounds far older than the usual lag are lost, not late."""
         most = float(len(self.pending))
-        return most if self.usual_lag is None else min(most, 2.0 * self.usual_lag + 2.0)
+        return most if self.usual_lag is None or most <= 2.0 else min(most, 2.0 * self.usual_lag + 2.0)
 
     # --- a round
     def peek(
@@ -169,7 +172,8 @@ class Rounds(PendingById[PendingRound]):
         """Play a round around the experts' rows and keep it under a new id, or as the unnamed one."""
         leaving = self.leaving(id)
         if not leaving:
-            return self.keep(self.peek(rows, features), id=id)
+            record = self.engine.predict(rows, features, pending=self.outstanding, reserved=self.reserved)
+            return self.keep(record, id=id)
         (other,) = leaving
         # played as if that one were gone already, which it is only if nothing is refused
         rest = len(self.pending) - 1
@@ -183,15 +187,17 @@ class Rounds(PendingById[PendingRound]):
     def keep(self, record: Any, *, id: Hashable = None) -> PendingRound:
         """Keep a round that was played by `peek`, from now on."""
         self.issued += 1
-        entry = self.pending[id] = PendingRound(record, self.issued)
+        self.pending[id] = entry = PendingRound(record, self.issued)
         self.reserved += entry.overdraft
         return entry
 
     def settle(self, y: Any, *, id: Hashable = None) -> None:
         """Record the outcome, in its canonical form, of a pending round."""
         entry = self.find(id)
-        self.engine.update(entry.record, y, reserved=self._reserved_without(entry))
-        self.drop(id)
+        reserved = self._reserved_without(entry)
+        self.engine.update(entry.record, y, reserved=reserved)
+        del self.pending[id]
+        self.reserved = reserved
         self.usual_lag = learnt_lag(self.usual_lag, float(self.issued - entry.issued))
 
     def settle_unkept(self, record: Any, y: Any, *, lag: float = 0.0, reserved: float = 0.0) -> None:

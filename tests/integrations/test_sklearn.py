@@ -340,7 +340,7 @@ def test_what_is_scored_is_what_was_predicted(monkeypatch: pytest.MonkeyPatch) -
     """Also in batches of any length: the game is told the masses that the user saw."""
     X, y = echoes(200)
     model = frozen(batch=7).fit(X[:50], y[:50])
-    engine = type(model.recalibrator_.game.engine)
+    engine = type(model.recalibrator_.engine)
     update, booked = engine.update, []
 
     def watched(self: Any, page: Any, outcome: Any, **options: Any) -> None:

@@ -302,9 +302,9 @@ def test_what_is_scored_is_what_was_predicted(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(engine, "update", watched)
     row = 30
     said = {
-        (step, 29 + time): each.game.engine.forecast(waits.record).mass
+        (step, 29 + time): each.engine.forecast(waits.record).mass
         for step, each in model.recalibrators_.items()
-        for time, waits in each.game.rounds.pending.items()
+        for time, waits in each.rounds.pending.items()
     }
     assert len(said) == 0 + 1 + 4  # that the replay has left
     for size in (1, 2, 1, 7, 3, 10, 1):

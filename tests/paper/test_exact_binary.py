@@ -67,9 +67,8 @@ def check(engine: DenseEngine, record: Any) -> None:
     """No outcome hurts beyond rounding, and what the certificate says is the very value."""
     worst = max(inner_products(engine, record))
     rounding = 1e-13 * (1.0 + float(np.abs(engine.ledger.total).sum()))
-    said = record.claim[1] * max(engine.ledger.rounds, 1)
-    assert record.claim[0] == 1.0
-    assert record.claim[2] == 0.0
+    said = record.claim.half_space * max(engine.ledger.rounds, 1)
+    assert record.claim.approximation == 0.0
     assert worst == pytest.approx(said, rel=1e-9, abs=rounding)
     assert worst <= 1e3 * rounding
 
@@ -211,8 +210,8 @@ def test_a_jump_is_bracketed_too() -> None:
     engine.ledger.total[:] = -1.0
     record = engine.predict(np.array([[0.5, 0.5]]))
     assert engine.prior.played(record.round)[1] == pytest.approx(1 / 3, abs=1e-9)
-    assert record.claim[1] == pytest.approx(max(inner_products(engine, record)))
-    assert record.claim[1] > 0.3
+    assert record.claim.half_space == pytest.approx(max(inner_products(engine, record)))
+    assert record.claim.half_space > 0.3
 
 
 # --- the promise ---

@@ -1,7 +1,6 @@
 """ORCA: its two searches against each other, its gradients, Nature's linear program, and what it says of a forecast."""
 
 import copy
-import inspect
 import itertools
 import json
 import math
@@ -29,6 +28,7 @@ from orcast.engine.dense.engine import DenseEngine, DenseRecord
 from orcast.paper import orca as module
 from orcast.paper import orca_kernels
 from orcast.paper.families import LEAST
+from orcast.paper.orca_kernels import AdamRates, OrcaProblem
 from orcast.payoffs import CellGrid, CellPayoff, Payoff
 from orcast.payoffs.calibration import IntervalCellPayoff, QuantileCellPayoff
 from orcast.payoffs.regret import RegretCellPayoff
@@ -127,8 +127,8 @@ def everywhere_in(cell_grid: CellGrid, points: int = 9) -> list[float]:
 
 def said(record: DenseRecord) -> tuple[float, float]:
     """The half-space value that a search claims, and by how much the truth may exceed it."""
-    assert record.claim[0] == 1.0
-    return float(record.claim[1]), float(record.claim[2])
+    assert record.claim is not None
+    return record.claim
 
 
 # --- the compiled search and its slow twin ---
@@ -412,19 +412,17 @@ def test_families_pull_gradients_back(family: Any, seed: int) -> None:
     assert np.abs(found).max() > 0.0
 
 
-def kernel_arguments(
+def kernel_problem(
     payoff: Payoff, nature: Any, seed: int, monkeypatch: pytest.MonkeyPatch
-) -> tuple[dict[str, Any], DenseRecord, list[float]]:
-    """What the kernel is given in a round, by name; the round, and what the kernel returns."""
-    seen: dict[str, Any] = {}
+) -> tuple[OrcaProblem, DenseRecord, list[float]]:
+    """The problem that the kernel solves in a round; the round, and what the kernel returns."""
+    problems: list[OrcaProblem] = []
     values: list[float] = []
     real = orca_kernels.descend
-    names = inspect.signature(real.py_func).parameters
 
-    def kept(*arguments: Any) -> Any:
-        copies = [np.copy(a) if isinstance(a, np.ndarray) else a for a in arguments]
-        seen.update(zip(names, copies, strict=True))
-        values.append(float(real(*arguments)))
+    def kept(problem: OrcaProblem, *rest: Any) -> Any:
+        problems.append(problem)
+        values.append(float(real(problem, *rest)))
         return values[-1]
 
     with monkeypatch.context() as patch:
@@ -432,22 +430,19 @@ def kernel_arguments(
         oracle = oc.Orca(steps=3, adversary=nature, cells=CELLS)
         # experts that usually lose more than they can here: the units of regrets do not move with the forecast
         _, record = opened(INTERVAL, payoff, oracle, seed, size=5.0, x={"hour": 1}, usual=200.0)
-    return seen, record, values
+    return problems[-1], record, values
 
 
-def kernel_value(arguments: dict[str, Any], theta: Vector) -> float:
-    """The worst case at log masses, as the kernel says it."""
-    own = {**arguments, "theta": theta.copy(), "steps": 0, "best": np.empty(theta.size)}
-    return float(orca_kernels.descend(*own.values()))
+def kernel_value(problem: OrcaProblem, theta: Vector) -> float:
+    """The worst case at log masses, as the kernel computes it."""
+    return float(orca_kernels.descend(problem, theta.copy(), oc.paper.Adam().rates, 0, np.empty(theta.size)))
 
 
-def kernel_gradient(arguments: dict[str, Any], theta: Vector, soft: float, smooth: bool) -> Vector:
+def kernel_gradient(problem: OrcaProblem, theta: Vector, soft: float, smooth: bool) -> Vector:
     """What one step without memory or normalisation takes off."""
-    plain = np.array([1e12, 0.0, 0.0, 1e12])
     moved = theta.copy()
-    own = {**arguments, "theta": moved, "steps": 1, "best": np.empty(theta.size)}
-    own.update(soft=soft, smooth=smooth, optimizer=plain)
-    orca_kernels.descend(*own.values())
+    own = problem._replace(temperature=soft, smooth=smooth)
+    orca_kernels.descend(own, moved, AdamRates(1e12, 0.0, 0.0, 1e12), 1, np.empty(theta.size))
     return theta - moved
 
 
@@ -455,7 +450,7 @@ def kernel_gradient(arguments: dict[str, Any], theta: Vector, soft: float, smoot
 @pytest.mark.parametrize("name", ONE_GRID)
 def test_the_kernel_judges_by_what_it_says(name: str, nature: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(3):
-        _, record, values = kernel_arguments(ONE_GRID[name], ADVERSARIES[nature], seed, monkeypatch)
+        _, record, values = kernel_problem(ONE_GRID[name], ADVERSARIES[nature], seed, monkeypatch)
         assert said(record)[0] == pytest.approx(values[0] / 100, abs=1e-12)
 
 
@@ -464,16 +459,14 @@ def test_the_kernel_judges_by_what_it_says(name: str, nature: str, monkeypatch: 
 def test_the_gradient_of_the_kernel(name: str, nature: str, monkeypatch: pytest.MonkeyPatch) -> None:
     tried = 0
     for seed in range(6):
-        arguments, _, _ = kernel_arguments({**ONE_GRID, **REGRETS}[name], ADVERSARIES[nature], seed, monkeypatch)
-        theta = np.random.default_rng(seed).normal(size=arguments["n"])
-        if kernel_value(arguments, theta) <= 0.0:
+        problem, _, _ = kernel_problem({**ONE_GRID, **REGRETS}[name], ADVERSARIES[nature], seed, monkeypatch)
+        theta = np.random.default_rng(seed).normal(size=problem.width.size)
+        if kernel_value(problem, theta) <= 0.0:
             continue  # there is nothing to do, so no step is taken
         step = 1e-6
-        ups, downs = (
-            [kernel_value(arguments, theta + side * step * e) for e in np.eye(theta.size)] for side in (1, -1)
-        )
+        ups, downs = ([kernel_value(problem, theta + side * step * e) for e in np.eye(theta.size)] for side in (1, -1))
         wanted = (np.array(ups) - np.array(downs)) / (2.0 * step)
-        found = kernel_gradient(arguments, theta, 0.0, False)
+        found = kernel_gradient(problem, theta, 0.0, False)
         tried += 1
         assert found == pytest.approx(wanted, rel=1e-3, abs=1e-3 * max(float(np.abs(wanted).max()), 1e-3))
     assert tried > 1
@@ -484,13 +477,13 @@ def test_the_smooth_gradient_of_the_kernel(soft: float, monkeypatch: pytest.Monk
     """Smeared payoffs, weighed as Nature weighs the true ones."""
     levels = np.array([0.2, 0.3, 0.9])
     for seed in range(5):
-        arguments, _, _ = kernel_arguments(oc.QuantileCalibration(levels), "uniform", seed, monkeypatch)
+        problem, _, _ = kernel_problem(oc.QuantileCalibration(levels), "uniform", seed, monkeypatch)
         # h = sum of s above - s @ levels: the slopes of the kernel give back what is owed
-        s = -np.diff(arguments["slopes"])
+        s = -np.diff(problem.quantiles.slopes)
         theta = np.random.default_rng(seed).normal(size=CELLS)
         p = oc.paper.Softmax().masses(None, theta)
         v = s @ QuantileCellPayoff(levels).table(p)
-        assert kernel_value(arguments, theta) == pytest.approx(v.max())
+        assert kernel_value(problem, theta) == pytest.approx(v.max())
         weights = np.exp(v / soft - logsumexp(v / soft)) if soft else np.eye(CELLS)[int(v.argmax())]
         step = 1e-6
         values = [
@@ -498,7 +491,7 @@ def test_the_smooth_gradient_of_the_kernel(soft: float, monkeypatch: pytest.Monk
             for side in (step, -step)
         ]
         wanted = (np.array(values[0]) - np.array(values[1])) / (2.0 * step)
-        assert kernel_gradient(arguments, theta, soft, True) == pytest.approx(wanted, rel=1e-4, abs=1e-6)
+        assert kernel_gradient(problem, theta, soft, True) == pytest.approx(wanted, rel=1e-4, abs=1e-6)
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ import pytest
 
 import orcast as oc
 from helpers import SENTENCE
-from orcast.payoffs import Payoff, payoff_from_plain
+from orcast.payoffs import Payoff, default_payoff, payoff_from_plain
 from orcast.spaces import Space
-from orcast.testing import check_guarantee, check_jacobian, check_payoff, check_state, check_table
+from orcast.testing import check_all, check_guarantee, check_jacobian, check_payoff, check_state, check_table
 
 ORDERED: dict[str, Space] = {
     "interval": oc.Interval(-2, 10, cells=24, tail_cells=3),
@@ -207,6 +207,23 @@ def test_the_default_payoff_of_every_space_is_kept(where: str) -> None:
     check_guarantee(oc.Recalibrator(space).payoff, space, rounds=40)
 
 
+def test_an_upper_bound_alone_keeps_the_contract() -> None:
+    space = oc.HalfLine(high=-1, cells=24, tail_cells=3)
+    check_all(oc.Recalibrator(space).payoff, space, rounds=40)
+    hourly = default_payoff(space, HOURS)
+    check_guarantee(hourly, space, x=hour, rounds=40)
+
+
+@pytest.mark.parametrize("where", SPACES)
+def test_the_default_payoff_takes_a_context(where: str) -> None:
+    """Its first part, calibration, is given the context; the others are as without one."""
+    first, *rest = default_payoff(SPACES[where], HOURS)
+    plain, *others = default_payoff(SPACES[where])
+    assert first.context is HOURS
+    assert {**first.to_plain(), "context": plain.to_plain()["context"]} == plain.to_plain()
+    assert [part.to_plain() for part in rest] == [part.to_plain() for part in others]
+
+
 # --- thresholds and ranges that do not fit ---
 
 
@@ -219,7 +236,7 @@ def test_thresholds_lie_within_the_space(kind: type, z: float) -> None:
 
 def test_the_range_of_a_utility_is_measured_or_asked_for() -> None:
     payoff = oc.payoffs.DecisionCalibration(["a"], lambda a, y: 5.0 * y)
-    assert payoff._range_on(oc.Interval(0, 2)) == pytest.approx(1.05 * 10.0)  # a kink may reach a little further
+    assert payoff.range_on(oc.Interval(0, 2)) == pytest.approx(1.05 * 10.0)  # a kink may reach a little further
     for space in (oc.Line(), oc.HalfLine(0)):
         with pytest.raises(ValueError, match=SENTENCE):
             payoff.on(space)

@@ -15,6 +15,7 @@ import pytest
 import orcast as oc
 from helpers import SENTENCE, shown
 from orcast.persistence import files as storage
+from orcast.persistence.migrations import MIGRATIONS
 
 SPACE = oc.Interval(-1, 3, cells=32, tail_cells=4)
 Game = oc.Forecaster | oc.Recalibrator
@@ -181,6 +182,22 @@ def test_a_state_of_another_class(tmp_path: Path) -> None:
     assert "Forecaster" in str(caught.value)
     with pytest.raises(ValueError, match=SENTENCE):
         oc.Forecaster.load(tmp_path / "recalibrator")
+
+
+def test_a_file_says_who_wrote_it(tmp_path: Path) -> None:
+    oc.Recalibrator(SPACE).save(tmp_path / "state")
+    header, _ = storage.read(tmp_path / "state")
+    assert header["writer"] == oc.__version__
+
+
+def test_an_older_file_that_is_not_what_it_claims_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A migration that finds something else says so in a sentence."""
+    for kind in MIGRATIONS[1]:
+        with monkeypatch.context() as before:
+            before.setattr(storage, "VERSION", 1)
+            storage.write(tmp_path / "state", {"class": kind, "games": 3, "models": [1]}, {"page/0/row": np.zeros(2)})
+        with pytest.raises(ValueError, match=SENTENCE):
+            storage.read(tmp_path / "state")
 
 
 def rewritten(path: Path, change: Callable[[dict, dict], None]) -> None:  # type: ignore[type-arg]

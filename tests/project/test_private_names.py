@@ -20,6 +20,7 @@ CONTRACTS = {
     "_getframe": "sys",
     "_replace": "namedtuple",
     "_safe_indexing": "scikit-learn",
+    "_set_cutoff": "sktime",
 }
 # Still to do.
 TO_DO = {
@@ -27,12 +28,7 @@ TO_DO = {
     "cli/recalibrate.py",
     "evidence/diagnostics.py",
     "evidence/statistics.py",
-    "integrations/gluonts/predictor.py",
-    "integrations/gluonts/recalibrator.py",
     "integrations/nixtla/combined_frame.py",
-    "integrations/river/distribution.py",
-    "integrations/skpro.py",
-    "integrations/sktime.py",
     "integrations/spark/stream.py",
     "panel/api.py",
     "panel/runner.py",
@@ -71,9 +67,8 @@ def names_of_its_own(tree: ast.Module) -> set[str]:
                     found.add(part.name)
                 elif isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name):
                     found.add(part.target.id)
-                elif isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store):
-                    if isinstance(part.value, ast.Name) and part.value.id == "self":
-                        found.add(part.attr)
+                elif isinstance(part, ast.Attribute) and ast.unparse(part.value) == "self":
+                    found.add(part.attr)
     return found
 
 

@@ -284,7 +284,7 @@ class OrderedEngine:
         )
         for prior in (round.cells[CellRow.PRIOR, :n], np.full(n, 1.0 / n)):
             if search.missing > 0.0:
-                search.follow(10.0 * self.rules.temperature, np.log(np.maximum(prior, 1e-12)))
+                search.follow_branch(10.0 * self.rules.temperature, np.log(np.maximum(prior, 1e-12)))
         if search.missing > 0.0:
             return
         before = record.row.copy()

@@ -603,7 +603,7 @@ class JaxFamily:
 
 
 # --- the whole search of ORCA
-def plays(family: Any, cell_payoffs: Sequence[CellPayoff]) -> bool:
+def compiles(family: Any, cell_payoffs: Sequence[CellPayoff]) -> bool:
     """Whether a search can be compiled as a whole."""
     from orcast.paper.families import Softmax
 
@@ -641,7 +641,7 @@ def descend(
         best, trouble = run(
             tuple(each.fixed for each in cell_payoffs), tuple(each.numbers for each in cell_payoffs), tuple(owed),
             places, points,
-            weights, parameters, nature, max(soft, 1e-300), options.optimizer.numbers, options.steps, TIED,
+            weights, parameters, nature, max(soft, 1e-300), np.array(options.optimizer.rates), options.steps, TIED,
         )  # fmt: skip
         p, code = np.asarray(best), int(trouble)
     if code != FINE:
@@ -659,7 +659,7 @@ def _search(programs: tuple[Program, ...], family: JaxFamily | None, mixed: bool
         return jax.nn.softmax(parameters) if family is None else family.traced(parameters, places[0], places[-1])
 
     def chosen(reach: Any, soft: Any, tied: Any) -> Any:
-        """Nature's weights, as _orca.weigh."""
+        """Nature's weights, as orca_kernels.weigh."""
         if softened:
             return jax.nn.softmax(reach / soft)
         top = reach.max()

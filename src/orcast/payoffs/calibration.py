@@ -120,7 +120,7 @@ class QuantileCellPayoff(CellPayoff):
         return value if self.bins is None else value[np.ix_(self.bins, self.bins)]
 
     def smooth_slopes(self, s: Array, p: Array, weights: Array) -> Array:
-        """With each level smeared towards its neighbours; _orca.smear is the compiled one.
+        """With each level smeared towards its neighbours; orca_kernels.smear is the compiled one.
 
         Where the worst cell's share of [0, 1] holds no level the payoff is constant, and its slope vanishes.
         """
@@ -269,17 +269,17 @@ class IntervalCellPayoff(CellPayoff):
 
     def jacobian(self, s: Array, p: Array) -> Array | None:
         """That of the quantiles."""
-        return self.quantiles.jacobian(self._on_levels(s), p)
+        return self.quantiles.jacobian(self.on_levels(s), p)
 
     def exact_jacobian(self, s: Array, p: Array) -> Array | None:
         """That of the quantiles."""
-        return self.quantiles.exact_jacobian(self._on_levels(s), p)
+        return self.quantiles.exact_jacobian(self.on_levels(s), p)
 
     def smooth_slopes(self, s: Array, p: Array, weights: Array) -> Array:
         """That of the quantiles."""
-        return self.quantiles.smooth_slopes(self._on_levels(s), p, weights)
+        return self.quantiles.smooth_slopes(self.on_levels(s), p, weights)
 
-    def _on_levels(self, s: Array) -> Array:
+    def on_levels(self, s: Array) -> Array:
         """What is owed on intervals, as owed on the levels at their ends."""
         owed = np.zeros(self.quantiles.size)
         np.add.at(owed, self.ends[:, 1], s)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import orcast.paper
 from orcast.engine import Committee, Equilibrium, Oracle
 
-_OURS = {"Committee": Committee, "Equilibrium": Equilibrium}
+_OURS: dict[str, Callable[..., Oracle]] = {"Committee": Committee, "Equilibrium": Equilibrium}
 _PAPER = ("BinaryRoot", "ConformalLevel", "DecisionGame", "MomentHull", "SimplexGrid", "TwoCells")
 
 
@@ -17,10 +18,7 @@ def oracle_from_plain(data: dict[str, Any]) -> Oracle:
     kind = str(options.pop("kind", None))
     if kind == "Orca":
         return orcast.paper.Orca.from_plain(options)
-    if kind in _OURS:
-        ours: Oracle = _OURS[kind](**options)
-        return ours
-    if kind not in _PAPER:
+    if kind not in _OURS and kind not in _PAPER:
         raise ValueError(f"expected a known oracle in the state, got {kind!r}")
-    oracle: Oracle = getattr(orcast.paper, kind)(**options)
-    return oracle
+    make: Callable[..., Oracle] = _OURS[kind] if kind in _OURS else getattr(orcast.paper, kind)
+    return make(**options)

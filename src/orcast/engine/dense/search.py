@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,13 @@ Array = NDArray[np.float64]
 FIRST_STEP, LARGEST_STEP, LEAST_STEP, ARC_STEPS, CORRECTIONS, ON_BRANCH = 0.1, 0.5, 1e-5, 1000, 6, 1e-7
 # A step that turns further than this has lost the branch.
 LEAST_COSINE, CORNER = 0.8, 2e-3
+
+
+class HalfSpaceClaim(NamedTuple):
+    """The largest <mean payoff, payoff> that a solver found, and how much larger the true one may be."""
+
+    half_space: float
+    approximation: float = 0.0
 
 
 class CandidateSearch:
@@ -73,7 +81,7 @@ class CandidateSearch:
         self.missing = math.inf
         self.best: Array = np.empty(0)
         self.temperature = 0.0
-        self.claim = np.zeros(3)  # what a search says of its forecast, see dense.SAYS
+        self.claim: HalfSpaceClaim | None = None
         self._side = 0.0
 
     @property
@@ -126,7 +134,7 @@ class CandidateSearch:
             self.certificate[:] = certificate
         return missing
 
-    def descend(self, temperature: float, log_prior: Array, start: Array) -> None:
+    def lower_temperature(self, temperature: float, log_prior: Array, start: Array) -> None:
         """Lower the temperature from a solution at `start` until the certificate holds."""
         ratio = 0.5
         lowest = LOWEST * min(self.usual, 1.0)
@@ -146,7 +154,7 @@ class CandidateSearch:
             if temperature < lowest:
                 return
 
-    def follow(self, temperature: float, log_prior: Array, unlike: float = 0.0) -> None:
+    def follow_branch(self, temperature: float, log_prior: Array, unlike: float = 0.0) -> None:
         """Follow the branch that starts at the prior, folds included, until a certificate holds.
 
         Where cells are alike, branches cross: `unlike` parts them by that difference in the prior.

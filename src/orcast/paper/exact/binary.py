@@ -13,8 +13,8 @@ from orcast.engine.base import Engine
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.priors import FinitePrior
-from orcast.engine.dense.search import CandidateSearch
-from orcast.engine.dense.solver import RoundSetup
+from orcast.engine.dense.search import CandidateSearch, HalfSpaceClaim
+from orcast.engine.dense.solver import DenseRound
 from orcast.payoffs import CellPayoff
 from orcast.payoffs.regret import RegretCellPayoff
 from orcast.spaces import Binary
@@ -94,13 +94,13 @@ class RootSolver:
     def __init__(self, tolerance: float) -> None:
         self.tolerance = tolerance
 
-    def solve(self, search: CandidateSearch, setup: RoundSetup) -> None:
+    def solve(self, search: CandidateSearch, setup: DenseRound) -> None:
         """One forecast: the better end of the last bracket."""
         found = [log_masses(q) for q in nearest_root(gap_of(search), float(setup.cell_grid.expert[1]), self.tolerance)]
         values = [worst_value(search, lp) for lp in found]
         best = int(np.argmin(values))
         search.consider(found[best], 0.0)
-        search.claim[:] = 1.0, values[best] / search.weight, 0.0
+        search.claim = HalfSpaceClaim(values[best] / search.weight)
 
 
 def log_masses(q: float) -> Array:

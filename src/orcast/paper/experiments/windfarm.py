@@ -5,7 +5,7 @@ When y has come, a day costs
 
     sum over the hours of  (1 + lambda) (y - a)^+ + (1 - lambda) (a - y)^+
 
-The commitment that a forecast asks for is its quantile at (1 + lambda) / 2, `orcast.decisions.commitment(p, under=1 + lambda,
+The commitment that a forecast asks for is its quantile at (1 + lambda) / 2, `decisions.commitment(p, under=1 + lambda,
 over=1 - lambda)`.  lambda is 0, 0.2, 0.5, 0.8 and 0.9; the paper states none.  Amounts are in the units of the series
 (MW of all wind in Texas) and so are losses: an hour's loss is MW times the price of one, a day's is the sum of 24.
 
