@@ -11,7 +11,7 @@ FRAMES := src/orcast/panel $(addprefix tests/test_,$(addsuffix .py,columns panel
 CORES  := -n auto --maxprocesses=4 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-cpus test-pandas3 bench docs lint types format clean
+.PHONY: help demo test test-all test-cpus test-pandas3 mutate bench docs lint types format clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ test-cpus: $(READY) $(KERNELS)  ## what depends on numbers, with the kernels of 
 
 test-pandas3: $(PANDAS)/.ready $(KERNELS)  ## what touches data frames, with pandas 3
 	@$(PANDAS)/bin/python -m pytest -q $(CORES) $(FRAMES)
+
+mutate: $(READY)  ## faults put in one at a time: which test catches each
+	@$(BIN)/python -m tests.mutate $(FAULTS)
 
 bench: $(READY) $(KERNELS)  ## benchmarks: ratios from one run
 	@$(BIN)/python -m benchmarks
