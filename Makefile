@@ -10,7 +10,7 @@ FRAMES := src/orcast/panel $(addprefix tests/test_,$(addsuffix .py,columns panel
 CORES  := -n auto --maxprocesses=4 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-cpus test-pandas3 bench docs lint types format clean
+.PHONY: help demo test test-all test-cpus test-pandas3 mutate bench docs lint types format clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,7 +54,14 @@ test-cpus: $(READY)  ## what depends on numbers, with the kernels of other proce
 test-pandas3: $(PANDAS)/.ready  ## what touches data frames, with pandas 3
 	@$(PANDAS)/bin/python -m pytest -q $(CORES) $(FRAMES)
 
+<<<<<<< HEAD
 bench: $(READY)  ## benchmarks: ratios from one run
+=======
+mutate: $(READY)  ## faults put in one at a time: which test catches each
+	@$(BIN)/python -m tests.mutate $(FAULTS)
+
+bench: $(READY) $(KERNELS)  ## benchmarks: ratios from one run
+>>>>>>> mutate
 	@$(BIN)/python -m benchmarks
 
 docs: $(READY)  ## the documentation site, in site/; open site/index.html
