@@ -54,14 +54,10 @@ test-cpus: $(READY)  ## what depends on numbers, with the kernels of other proce
 test-pandas3: $(PANDAS)/.ready  ## what touches data frames, with pandas 3
 	@$(PANDAS)/bin/python -m pytest -q $(CORES) $(FRAMES)
 
-<<<<<<< HEAD
-bench: $(READY)  ## benchmarks: ratios from one run
-=======
 mutate: $(READY)  ## faults put in one at a time: which test catches each
 	@$(BIN)/python -m tests.mutate $(FAULTS)
 
-bench: $(READY) $(KERNELS)  ## benchmarks: ratios from one run
->>>>>>> mutate
+bench: $(READY)  ## benchmarks: ratios from one run
 	@$(BIN)/python -m benchmarks
 
 docs: $(READY)  ## the documentation site, in site/; open site/index.html
