@@ -53,7 +53,7 @@ def yes_or_no(met: bool) -> str:
 
 
 @contextmanager
-def styled_figure(height: float, **padding: float) -> Iterator[Figure]:
+def styled_figure(height: float, **padding: Any) -> Iterator[Figure]:
     """An empty figure of the width of a page, in the style of the package while it is drawn."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure as Blank
