@@ -21,7 +21,7 @@ from orcast.engine.dense.priors import Prior
 from orcast.engine.dense.search import CandidateSearch
 from orcast.engine.dense.solver import RoundSetup, Solver
 from orcast.engine.explain import PartTilt, explanation
-from orcast.engine.kernels import rounds as round_kernels
+from orcast.engine.kernels import ledger_kernels
 from orcast.engine.ordered import like
 from orcast.ledger import Guarantee, Ledger
 from orcast.payoffs import CellPayoff, NoRegret
@@ -190,7 +190,7 @@ class DenseEngine:
         assert record.cell_payoffs is not None
         cell_payoffs = record.cell_payoffs
         ledger = self.ledger
-        round_kernels.settle(
+        ledger_kernels.settle(
             ledger.layout,
             ledger.account,
             ledger.groups,
