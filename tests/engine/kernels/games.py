@@ -46,7 +46,7 @@ def games() -> Iterator[tuple[str, Callable[[], Array]]]:
     import orcast as oc
     from orcast.engine.kernels import last_layer
     from orcast.engine.kernels.records import RoundInfo
-    from orcast.ledger import Account
+    from orcast.ledger import Account, PartColumn
 
     x, y = series()
     space = oc.Interval(0, 100)
@@ -102,7 +102,8 @@ def games() -> Iterator[tuple[str, Callable[[], Array]]]:
         game = oc.Recalibrator(space)
         first = played(game, normal, y[:5], quantiles)
         engine: Any = game.game.engine
-        engine.ledger.total[:] = 9.0 * np.cos(np.arange(engine.ledger.total.size))
+        moments = int(engine.ledger.layout.parts[1, PartColumn.START])
+        engine.ledger.total[moments : moments + 2] = 30.0, -30.0
         engine.ledger.account[Account.BUDGET] = 1.0
         p = game.predict(oc.Normal(95.0, 0.01))
         record = game.game.rounds.pending[None].record
@@ -189,7 +190,7 @@ def main(out: Path) -> None:
 
     called, known = set(), set()
 
-    def noted(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    def noted(function: Callable[..., Any]) -> Callable[..., Any]:
         name = f"{function.__module__}.{function.__name__}"
         known.add(name)
 
@@ -200,7 +201,7 @@ def main(out: Path) -> None:
 
         return call
 
-    jit.kernel = jit.inner_kernel = noted
+    jit.kernel = jit.entry_kernel = noted  # type: ignore[assignment]
     found: dict[str, Any] = {name: play() for name, play in games()}
     assert all(type(value) is np.ndarray for value in found.values())
     np.savez(out, **found, idle=np.array(sorted(known - called)))
