@@ -242,15 +242,11 @@ def positive_square(total: Vector, sides: Vector) -> float:
 
 
 def engine_of(game: oc.Forecaster | oc.Recalibrator) -> OrderedEngine:
-    return inner(game).engine
-
-
-def inner(game: oc.Forecaster | oc.Recalibrator) -> oc.Forecaster:
-    return game.game if isinstance(game, oc.Recalibrator) else game
+    return game.engine  # type: ignore[return-value]
 
 
 def record_of(game: oc.Forecaster | oc.Recalibrator, id: object = None) -> records.Round:
-    return inner(game)._waiting[id].record.round
+    return game.rounds.find(id).record.round
 
 
 @njit

@@ -79,8 +79,11 @@ class Acted:
 
         self.df, self.states = Unstarted(columns), dict[Any, Any]()
         names = {name: options.pop(name, None) for name in ("y", "series", "time")}
-        model, own = options.pop("model", None), {"outcomes": True}
-        own |= {name: options.pop(name) for name in ("id", "outcomes", "max_pending", "remember") if name in options}
+        model = options.pop("model", None)
+        own = {name: options.pop(name) for name in ("id", "outcomes", "max_pending", "remember") if name in options}
+        own = {"outcomes": True, **own}
+        if "most" in options:
+            own["max_pending"] = options.pop("most")  # as golden states have it
         self.task = task_of(self.df, names, model, FrameOptions(**options), StreamSettings(**own))
 
     def batch(self, *rows: tuple[Any, ...]) -> list[dict[str, Any]]:

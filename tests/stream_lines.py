@@ -12,7 +12,7 @@ Maker = Iterator[dict[str, Any]]
 WRONG = [b"nonsense", b'{"series": "late", "forecast": {"0.5": 3}}', b'{"series": "rain", "y": "three"}', b"[1]"]
 
 
-def session(seed: int, count: int) -> list[bytes]:
+def some_lines(seed: int, count: int) -> list[bytes]:
     """Lines in an order that a client could send them."""
     rng = random.Random(seed)
     makers = [_late(rng, "late"), _turns(rng, None), _chain(rng, "chain"), _matches(rng, 7), _events(rng, "rain")]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import orcast as oc
-from helpers import SENTENCE, engine_of, inner, one_by_one
+from helpers import SENTENCE, engine_of, one_by_one
 from orcast.engine.kernels import records
 
 SPACE = oc.Interval(0, 1)
@@ -450,14 +450,14 @@ def test_rounds_that_are_lost_do_not_count_as_late() -> None:
         game.predict(expert(t))
         game.update(outcome(t))
     assert len(game.pending) == 60
-    assert inner(game).rounds.outstanding < 10
+    assert game.rounds.outstanding < 10
 
 
 def test_waiting_rounds_raise_the_temperature() -> None:
     game = oc.Recalibrator(SPACE)
     for t in range(10):
         game.predict(expert(t), id=t)
-    temperatures = [w.record.round.info[records.TEMPERATURE] for w in inner(game)._waiting.values()]
+    temperatures = [w.record.round.info[records.TEMPERATURE] for w in game.rounds.pending.values()]
     assert (np.diff(temperatures) > 0).all()
 
 

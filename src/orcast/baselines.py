@@ -108,7 +108,7 @@ class _QuantileBaseline:
         """A forecast with these quantiles at the levels of the grid."""
         q = np.maximum.accumulate(np.clip(q, self.low, self.high))
         edges = np.concatenate(([self.low], q, [self.high]))
-        return Forecast._trusted(edges[:-1], edges[1:], self.mass, None)
+        return Forecast.trusted(edges[:-1], edges[1:], self.mass, None)
 
 
 def _quantile(row: Array, levels: Array) -> Array:

@@ -1,7 +1,7 @@
 """Contexts: which rounds a payoff should be small on, known before the outcome.
 
-A context is a vector c, usually the indicator of the group that a round belongs to; a payoff with a context books
-c (x) payoff, so that it is kept small on each group by itself (multicalibration for a finite set of groups).
+A context is a vector c, usually the indicator of the group that a round belongs to; a payoff with a context adds
+c (x) payoff to the ledger, so that it is kept small on each group by itself (multicalibration for a finite set).
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from orcast.serialise import features_from_json, features_to_json
 from orcast.validation import number, short
 
 Array = NDArray[np.float64]
 
 # A context may have this many groups, and so the state a size that one can keep.
 MOST_GROUPS = 10_000
-# A bin's edges are softened over this share of the narrowest bin, unless told otherwise.
+# A bin's edges are softened over this share of the narrowest bin, unless another width is given.
 SOFT = 0.1
 
 
@@ -118,7 +119,12 @@ class Values(Context):
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data."""
-        return {"kind": "Values", "key": self.key, "values": list(self.values), "other": self.other}
+        return {
+            "kind": "Values",
+            "key": self.key,
+            "values": [features_to_json(value) for value in self.values],
+            "other": self.other,
+        }
 
 
 class Bins(Context):
@@ -283,7 +289,7 @@ def by(
     `a * b` has a group for each pair of groups, `a | b` the groups of both.
 
     >>> context = by("hour", values=range(24)) | by("wind", edges=[5, 10])
-    >>> context.size, context(Known({"hour": 3, "wind": 7.0})).nonzero()[0].tolist()
+    >>> context.size, context(ContextInputs({"hour": 3, "wind": 7.0})).nonzero()[0].tolist()
     (27, [3, 25])
     """
     if callable(key):
@@ -315,7 +321,7 @@ def by_expert(what: str, *, edges: Iterable[float], soft: float | None = None) -
 def by_last_error() -> Context:
     """Whether the last outcome was above or below what was forecast, so that errors do not follow each other.
 
-    >>> by_last_error()(Known(last_error=2.0)).tolist()
+    >>> by_last_error()(ContextInputs(last_error=2.0)).tolist()
     [1.0, 0.0]
     """
     return LastError()
@@ -340,7 +346,7 @@ def context_from_plain(data: Mapping[str, Any]) -> Context:
     if kind == "Everyone":
         return EVERYONE
     if kind == "Values":
-        return Values(**options)
+        return Values(options["key"], map(features_from_json, options["values"]), options["other"])
     if kind == "Bins":
         return Bins(**options)
     if kind == "LastError":

@@ -1,10 +1,10 @@
-"""Forecaster: the loop of the game, predict and update, with rounds that wait for their outcome."""
+"""Forecaster: the loop of the game, predict and update."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,20 +15,10 @@ from orcast.engine import Engine, Equilibrium, Oracle
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.forecasts import PERCENTS, as_levels
 from orcast.ledger import Guarantee
-from orcast.payoffs import (
-    BinaryCalibration,
-    Calibeating,
-    DistributionCalibration,
-    LabelCalibration,
-    MomentMatching,
-    NoRegret,
-    Payoff,
-    QuantileCalibration,
-)
+from orcast.payoffs import Payoff, default_payoff
 from orcast.rounds import Rounds
-from orcast.scores import CRPS, Brier
-from orcast.serialise import plain_features, plain_id
-from orcast.spaces import Binary, Labels, Line, OrderedSpace, Points, Space
+from orcast.serialise import plain_features
+from orcast.spaces import Line, OrderedSpace, Space
 from orcast.validation import number, short, warn_user
 
 Array = NDArray[np.float64]
@@ -38,7 +28,7 @@ ALONE = "expert"
 
 
 class Played(NamedTuple):
-    """A history that was played, an entry a round.
+    """What `play` returns: a history that was played, an entry a round.
 
     `rows` are quantiles, or probabilities; `mean` and `sd` those of the normal nearest to each forecast, as in
     `Forecast.to_normal` (nan on spaces without numbers).  `holds` says whether each certificate held and
@@ -61,7 +51,7 @@ class Played(NamedTuple):
 
     @classmethod
     def of(cls, rows: Array, round_log: Array) -> Played:
-        """From what an engine tells of its rounds."""
+        """From an engine's log of its rounds."""
         return cls(
             rows,
             round_log[:, _ledger.RoundLog.MEAN].copy(),
@@ -75,10 +65,10 @@ class Played(NamedTuple):
 class Forecaster:
     """Forecasts that stay calibrated on any sequence, with or without an expert (paper, procedure 1 and algorithm 1).
 
-    `predict` issues a forecast and keeps the round waiting; `update` books its outcome.  Without `id` there is
-    one unnamed round: a second unnamed `predict` replaces it.  Named rounds may be settled late, in any order, or
-    dropped; at most `max_pending` wait, then the oldest is dropped with a warning.  `predict` changes nothing but
-    the waiting rounds.
+    `predict` issues a forecast, whose round is then pending; `update` settles it with its outcome.  Without `id` there
+    is one unnamed round: a second unnamed `predict` replaces it.  Named rounds may be settled late, in any order, or
+    dropped; at most `max_pending` are pending, then the oldest is dropped with a warning.  `predict` changes nothing
+    but the pending rounds.
 
         || mean payoff ||_+  <=  sqrt(B (T + 16)) / T    on any sequence, if certificates held and no outcome was late
 
@@ -94,6 +84,11 @@ class Forecaster:
     >>> game.guarantee.rounds
     1
     """
+
+    # What a kind of game has of its own: the name in its state files, its oracle, whether there must be an expert.
+    kind: ClassVar[str] = "Forecaster"
+    default_oracle: ClassVar[type[Oracle]] = Equilibrium
+    expert_required: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -117,20 +112,20 @@ class Forecaster:
             raise ValueError(f"expected max_pending of at least 1, got {max_pending!r}")
         self.space: Space = Line() if space is None else space
         self.payoff = default_payoff(self.space) if payoff is None else payoff
-        self.oracle: Oracle = Equilibrium() if oracle is None else oracle
+        self.oracle: Oracle = self.default_oracle() if oracle is None else oracle
         self.memory = None if memory is None else number(memory, "memory (in rounds)", 2.0, 1e12)
         self.outside = outside
         self.max_pending = int(max_pending)
         try:
-            self._bind((ALONE,))
+            self.begin((ALONE,))
         except (TypeError, ValueError) as reason:
             if payoff is None and oracle is not None:
                 raise type(reason)(f"{reason} (the default payoff of the space; give another as payoff)") from None
             raise
-        self._said_crossed = False
+        self.crossing_reported = False  # whether the user knows that crossing quantiles are sorted
 
-    def _bind(self, experts: tuple[str, ...], sizes: Sequence[int] | None = None) -> None:
-        """Begin, with these experts."""
+    def begin(self, experts: tuple[str, ...], sizes: Sequence[int] | None = None) -> None:
+        """Begin anew, with these experts; `sizes` are those of the payoff's parts, where only a first round tells."""
         bound_payoff = BoundPayoff(self.space, self.payoff, experts, self.memory)
         self.rounds = Rounds(self.oracle.bind(bound_payoff, sizes), self.max_pending)
         self._experts = experts
@@ -158,11 +153,16 @@ class Forecaster:
 
         Several experts come by name in `experts`; those of the first round are all there will be, and one that is
         None or left out in a round does not count in it.  `x` are the features that contexts and utilities look at.
+        Without `id` it replaces an unnamed round that is still pending, so name rounds whose outcomes may come late.
+
+        >>> import orcast as oc
+        >>> recal = oc.Recalibrator(oc.Interval(0, 10), oc.QuantileCalibration(context=oc.by("day", values="MT")))
+        >>> p = recal.predict(experts={"tree": oc.Normal(4, 1), "net": None}, x={"day": "M"}); recal.update(5)
         """
+        if self.expert_required and forecast is None and experts is None:
+            raise TypeError("expected a forecast, got None (a game without an expert is a Forecaster)")
         if id is not None:
-            plain_id(id)
-            if id in self.rounds:
-                raise ValueError(f"expected a new id, got {id!r}, which is pending already")
+            self.rounds.check_new(id)
         features = None if x is None else plain_features(x)
         was = self.rounds, self._experts
         rows = self._rows(forecast, experts)
@@ -174,16 +174,15 @@ class Forecaster:
         return self.rounds.forecast(entry)
 
     def update(self, y: Any, *, id: Hashable = None) -> None:
-        """Book the outcome of the unnamed round, or of a named one."""
-        value = self.space.outcome(y, self.outside)
-        self.rounds.settle(value, id=self._known(id))
+        """Settle the unnamed round, or a named one, with its outcome."""
+        self.rounds.settle(self.space.outcome(y, self.outside), id=id)
 
     def drop(self, id: Hashable = None) -> None:
         """Forget a round whose outcome will never come.
 
         Nothing can be promised about rounds that are dropped because of their outcome.
         """
-        self.rounds.drop(self._known(id))
+        self.rounds.drop(id)
 
     @property
     def pending(self) -> tuple[Hashable, ...]:
@@ -202,7 +201,7 @@ class Forecaster:
                 return None
             row, crossed = expert_row(forecast, self.space)
             if crossed:
-                self._say_crossed(True)
+                self._report_crossing(crossed)
             if self._experts != (ALONE,):
                 self._rename((ALONE,), "a single forecast")
             return row[None, :]
@@ -213,7 +212,7 @@ class Forecaster:
         there = {name: expert_row(given, self.space) for name, given in experts.items() if given is not None}
         if not there:
             raise ValueError("expected at least one expert in a round, got none")
-        self._say_crossed(any(crossed for _, crossed in there.values()))
+        self._report_crossing(any(crossed for _, crossed in there.values()))
         if not set(experts) <= set(self._experts):
             self._rename(tuple(experts), short(sorted(set(experts) - set(self._experts))))
         rows = np.full((len(self._experts), next(iter(there.values()))[0].size), np.nan)
@@ -227,30 +226,18 @@ class Forecaster:
         if self.rounds.pending or self.engine.guarantee().rounds:
             known = ", ".join(map(repr, self._experts))
             raise ValueError(f"expected experts among those of the first round, {known}, got {got}")
-        self._bind(experts)
+        self.begin(experts)
 
-    def _say_crossed(self, crossed: bool) -> None:
-        if crossed and not self._said_crossed:
-            self._said_crossed = True
-            warn_user("crossing quantiles were sorted (said once)", UserWarning)
+    def _report_crossing(self, crossed: bool) -> None:
+        if crossed and not self.crossing_reported:
+            self.crossing_reported = True
+            warn_user("crossing quantiles were sorted (reported once)", UserWarning)
 
     def _outcome(self, y: object, row: int) -> Any:
         try:
             return self.space.outcome(y, self.outside)
         except (TypeError, ValueError) as reason:
             raise type(reason)(f"{reason} in row {row}") from None
-
-    def _known(self, id: Hashable) -> Hashable:
-        try:
-            known = id in self.rounds
-        except TypeError:
-            raise TypeError(f"expected an id that can be a key, got {id!r}") from None
-        if not known:
-            if id is None:
-                named = f" ({len(self.rounds)} named ones are pending)" if self.rounds.pending else ""
-                raise ValueError(f"expected an unnamed pending round, got none{named}")
-            raise ValueError(f"expected the id of a pending round, got {id!r}")
-        return id
 
     # --- many rounds at once
     def run(
@@ -263,7 +250,20 @@ class Forecaster:
         levels: ArrayLike | None = None,
         at: ArrayLike | None = None,
     ) -> Array:
-        """Play a whole history, as `play` does; returns its `rows` alone."""
+        """Recalibrate a whole history; returns the forecasts, a row a round.
+
+        `forecasts` is a sequence of anything that `predict` takes, or, with `levels`, an array with a row of
+        quantiles a round; `experts` are several of these by name, with None (or a row of nan) where one is missing.
+        `x` is a sequence of features.  Each outcome is known before the next forecast; no round may be pending.  If
+        any input is refused, nothing has changed.  A row is the quantiles at the levels `at`, 0.01, ..., 0.99 by
+        default; on finite spaces the probability of each cell; on `Binary` one number, the probability of 1.  Where
+        there is a compiled loop, it runs in that.
+
+        >>> import numpy as np, orcast as oc
+        >>> recal = oc.Recalibrator(oc.Interval(0, 1))
+        >>> recal.run([[0.4, 0.5, 0.6], [0.3, 0.5, 0.7]], [0.45, 0.7], levels=[0.1, 0.5, 0.9], at=[0.05, 0.95]).shape
+        (2, 2)
+        """
         return self.play(forecasts, outcomes, experts=experts, x=x, levels=levels, at=at).rows
 
     def play(
@@ -276,14 +276,7 @@ class Forecaster:
         levels: ArrayLike | None = None,
         at: ArrayLike | None = None,
     ) -> Played:
-        """Play a whole history, in one compiled loop where there is one; returns what was played and promised.
-
-        `forecasts` is a sequence of anything that `predict` takes, or, with `levels`, an array with a row of
-        quantiles a round; `experts` are several of these by name, with None (or a row of nan) where one is missing.
-        `x` is a sequence of features.  Each outcome is known before the next forecast; no round may be waiting.  If
-        any input is refused, nothing has changed.  A row is the quantiles at the levels `at`, 0.01, ..., 0.99 by
-        default; on finite spaces the probability of each cell; on `Binary` one number, the probability of 1.
-        """
+        """As `run`, but returns the certificate, mean and spread of each round too: see `Played`."""
         if self.rounds.pending:
             raise ValueError(f"expected no pending rounds, got {len(self.rounds)}: update or drop them first")
         wanted = np.atleast_1d(as_levels(PERCENTS if at is None else at))
@@ -298,7 +291,7 @@ class Forecaster:
             raise ValueError(f"expected as many features as outcomes, got {len(features)} and {len(values)}")
         if self._experts != names:
             self._rename(names, "a single forecast" if experts is None else short(list(names)))
-        self._say_crossed(crossed)
+        self._report_crossing(crossed)
         played, round_log = self.rounds.run(rows, features, values, np.ascontiguousarray(wanted))
         return Played.of(played, round_log)
 
@@ -363,26 +356,25 @@ class Forecaster:
 
     def __getstate__(self) -> dict[str, Any]:
         # an engine is made anew from its payoff and takes over the arrays: its parts are closures
-        state = {name: value for name, value in self.__dict__.items() if name != "rounds"}
-        header, arrays = self.rounds.to_plain()
+        header, arrays = self.rounds.state()
         memory = {name: array.copy() for name, array in self.engine.arrays().items()}
         copies = {name: array.copy() for name, array in arrays.items()}
-        return {**state, "rounds": (header, copies, memory, getattr(self.engine, "sizes", None))}
+        return {**self.__dict__, "rounds": (header, copies, memory, getattr(self.engine, "sizes", None))}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         rest = dict(state)
         header, arrays, memory, sizes = rest.pop("rounds")
         self.__dict__.update(rest)
-        self._bind(self._experts, sizes)
+        self.begin(self._experts, sizes)
         self.engine.restore(memory)
-        self.rounds.from_plain(header, arrays)
+        self.rounds.resume(header, arrays)
 
     # --- state
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a file, without pickle; a crash leaves the old file or the new one, never a part."""
         from orcast.persistence.state import write_state
 
-        write_state(self, path, "Forecaster")
+        write_state(self, path)
 
     @classmethod
     def load(
@@ -392,7 +384,7 @@ class Forecaster:
         payoff: Payoff | None = None,
         space: Space | None = None,
         oracle: Oracle | None = None,
-    ) -> Forecaster:
+    ) -> Self:
         """Continue from a file, bit for bit; refuses what it cannot read, in one sentence.
 
         Functions are not saved: a payoff, space or oracle that has them is given again, and must be configured as the
@@ -400,7 +392,7 @@ class Forecaster:
         """
         from orcast.persistence.state import read_state
 
-        return read_state(path, "Forecaster", payoff=payoff, space=space, oracle=oracle)
+        return read_state(cls, path, payoff=payoff, space=space, oracle=oracle)
 
 
 def _each(values: Any, what: str) -> list[Any]:
@@ -408,21 +400,3 @@ def _each(values: Any, what: str) -> list[Any]:
         return list(values)
     except TypeError:
         raise TypeError(f"expected a sequence of {what}, got {values!r}") from None
-
-
-def default_payoff(space: Space) -> Payoff:
-    """What is asked for on a space unless told otherwise.
-
-    Quantities: quantiles, two moments, no regret in CRPS.  Binary outcomes and labels: calibrated probabilities, also
-    given what the expert said, no regret in Brier score.  Other spaces: two moments (distribution calibration where
-    there are none) and no regret in energy score.
-    """
-    if isinstance(space, OrderedSpace):
-        return QuantileCalibration() + MomentMatching(2) + NoRegret(CRPS())
-    if isinstance(space, Binary):
-        return BinaryCalibration() + Calibeating(weight=0.5) + MomentMatching(1, weight=0.25) + NoRegret(Brier())
-    if isinstance(space, Labels):
-        return LabelCalibration() + NoRegret(Brier())
-    if isinstance(space, Points) and not isinstance(space.points, np.ndarray):
-        return DistributionCalibration() + NoRegret(Brier())
-    return MomentMatching(2) + NoRegret(CRPS())

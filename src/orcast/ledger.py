@@ -512,13 +512,14 @@ class Ledger:
 def certificate_of(
     certificate: Array, half_space: float | None = None, approximation: float | None = None
 ) -> Certificate:
-    """The public form of a note, and what a search says of its forecast."""
+    """The public form of a round's certificate, and what a search knows of its forecast."""
+    values: list[float] = certificate.tolist()
     return Certificate(
-        bool(certificate[CertificateField.HOLDS] > 0.0),
-        float(certificate[CertificateField.WORST]),
-        float(certificate[CertificateField.ALLOWED]),
-        float(certificate[CertificateField.BOUND]),
-        float(certificate[CertificateField.PROMISED]),
+        values[CertificateField.HOLDS] > 0.0,
+        values[CertificateField.WORST],
+        values[CertificateField.ALLOWED],
+        values[CertificateField.BOUND],
+        values[CertificateField.PROMISED],
         None if half_space is None else float(half_space),
         None if approximation is None else float(approximation),
     )

@@ -1,8 +1,8 @@
-"""Rounds: the only place that keeps what waits for its outcome.
+"""Pending rounds: the only place that keeps what has no outcome yet.
 
 A round is issued, then settled or dropped.  Until then it reserves the slack that its certificate counts on, and
 outcomes that are outstanding make the engine cautious.  Everything that plays rounds stands on this: the game, panels,
-streams and the wrappers of other libraries.
+streams, the partition and the wrappers of other libraries.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,10 @@ from orcast.validation import warn_user
 
 Array = NDArray[np.float64]
 Arrays = dict[str, NDArray[Any]]
+Entry = TypeVar("Entry")
+
+# an int: looked up in every round
+OVERDRAFT = int(_ledger.CertificateField.OVERDRAFT)
 
 
 def learnt_lag(usual: float | None, lag: float) -> float:
@@ -31,52 +35,20 @@ def learnt_lag(usual: float | None, lag: float) -> float:
     return lag if usual is None else usual + LAG_RATE * (lag - usual)
 
 
-@dataclass(slots=True)
-class PendingRound:
-    """A round that is pending: what its engine must remember of it, and how many had been issued when it was."""
+class PendingById(Generic[Entry]):
+    """What is pending, by id, the oldest first; None is the id of the unnamed one.
 
-    record: Any
-    issued: int
+    At most `max_pending` are pending: then the oldest makes way.  A new unnamed one takes the place of the unnamed one.
 
-    @property
-    def overdraft(self) -> float:
-        """The slack that it reserves."""
-        return float(self.record.certificate[_ledger.CertificateField.OVERDRAFT])
-
-
-class Snapshot(NamedTuple):
-    """Everything about rounds that a play may change."""
-
-    pending: dict[Hashable, PendingRound]
-    issued: int
-    reserved: float
-    usual_lag: float | None
-    memory: Arrays | None
-
-
-class Rounds:
-    """The rounds of one game: those that are pending, and what is known of how late outcomes come.
-
-    At most `max_pending` are pending; then the oldest is dropped, with a warning.
-
-    >>> import orcast as oc
-    >>> rounds = oc.Recalibrator(oc.Interval(0, 1)).game.rounds
-    >>> row = oc.Interval(0, 1).levels[None, :]  # an expert that says: uniform
-    >>> p = rounds.forecast(rounds.issue(row, id="monday"))
-    >>> rounds.ids, rounds.outstanding
-    (('monday',), 1.0)
-    >>> rounds.settle(0.4, id="monday")
-    >>> rounds.ids, rounds.issued
-    ((), 1)
+    >>> book = PendingById[str](max_pending=2)
+    >>> book.pending.update(monday="a", tuesday="b")
+    >>> book.find("monday"), book.leaving("wednesday")
+    ('a', ['monday'])
     """
 
-    def __init__(self, engine: Engine, max_pending: int) -> None:
-        self.engine = engine
+    def __init__(self, max_pending: int) -> None:
         self.max_pending = max_pending
-        self.pending: dict[Hashable, PendingRound] = {}
-        self.issued = 0
-        self.reserved = 0.0
-        self.usual_lag: float | None = None
+        self.pending: dict[Hashable, Entry] = {}
 
     def __len__(self) -> int:
         return len(self.pending)
@@ -86,17 +58,95 @@ class Rounds:
 
     @property
     def ids(self) -> tuple[Hashable, ...]:
-        """Ids of the pending rounds, the oldest first; None is the unnamed one."""
+        """Ids, the oldest first."""
         return tuple(self.pending)
+
+    def check_new(self, id: Hashable) -> None:
+        """Refuse an id that cannot be saved, or is pending, in one sentence."""
+        if id is not None:
+            plain_id(id)
+            if id in self.pending:
+                raise ValueError(f"expected a new id, got {id!r}, which is pending already")
+
+    def find(self, id: Hashable) -> Entry:
+        """What is pending under an id, or one clear sentence."""
+        try:
+            return self.pending[id]
+        except TypeError:
+            raise TypeError(f"expected an id that can be a key, got {id!r}") from None
+        except KeyError:
+            if id is not None:
+                raise ValueError(f"expected the id of a pending round, got {id!r}") from None
+            named = f" ({len(self.pending)} named ones are pending)" if self.pending else ""
+            raise ValueError(f"expected an unnamed pending round, got none{named}") from None
+
+    def leaving(self, id: Hashable) -> list[Hashable]:
+        """The id that makes way for a new one, if one has to."""
+        if id is None and None in self.pending:
+            return [None]
+        return [next(iter(self.pending))] if len(self.pending) >= self.max_pending else []
+
+    def warn_dropped(self, id: Hashable) -> None:
+        """Tell the user that the oldest is dropped."""
+        warn_user(
+            f"{self.max_pending} rounds are pending (max_pending); the oldest, {id!r}, is dropped", RuntimeWarning
+        )
+
+
+@dataclass(slots=True)
+class PendingRound:
+    """A pending round: its engine's record of it, and how many rounds had been issued when it was.
+
+    `attached` is plain data that whoever plays keeps with the round, and that is saved with it.
+    """
+
+    record: Any
+    issued: int
+    attached: Any = None
+
+    @property
+    def overdraft(self) -> float:
+        """The slack that it reserves."""
+        return self.record.certificate.item(OVERDRAFT)  # type: ignore[no-any-return]
+
+
+class Snapshot(NamedTuple):
+    """Everything about rounds that a play may change; `memory` and `sizes` are the engine's."""
+
+    pending: dict[Hashable, PendingRound]
+    issued: int
+    reserved: float
+    usual_lag: float | None
+    memory: Arrays | None
+    sizes: Sequence[int] | None
+
+
+class Rounds(PendingById[PendingRound]):
+    """The rounds of one game: those that are pending, and what is known of how late outcomes come.
+
+    >>> import orcast as oc
+    >>> rounds = oc.Recalibrator(oc.Interval(0, 1)).rounds
+    >>> row = oc.Interval(0, 1).levels[None, :]  # an expert's quantiles: uniform
+    >>> p = rounds.forecast(rounds.issue(row, id="monday"))
+    >>> rounds.ids, rounds.outstanding
+    (('monday',), 1.0)
+    >>> rounds.settle(0.4, id="monday")
+    >>> rounds.ids, rounds.issued
+    ((), 1)
+    """
+
+    def __init__(self, engine: Engine, max_pending: int) -> None:
+        super().__init__(max_pending)
+        self.engine = engine
+        self.issued = 0
+        self.reserved = 0.0
+        self.usual_lag: float | None = None
 
     @property
     def outstanding(self) -> float:
         """Outcomes that are still to come; rounds far older than the usual lag are lost, not late."""
-        return self._expected(len(self.pending))
-
-    def _expected(self, count: int) -> float:
-        most = float(count)
-        return most if self.usual_lag is None else min(most, 2.0 * self.usual_lag + 2.0)
+        most = float(len(self.pending))
+        return most if self.usual_lag is None or most <= 2.0 else min(most, 2.0 * self.usual_lag + 2.0)
 
     # --- a round
     def peek(
@@ -119,43 +169,35 @@ class Rounds:
         )
 
     def issue(self, rows: Array | None, features: Any = None, *, id: Hashable = None) -> PendingRound:
-        """Play a round around the experts' rows and keep it under an id; an unnamed one replaces the unnamed one."""
-        leaves = self._leaving(id)
-        if leaves is None:
-            record = self.peek(rows, features)
-        else:
-            others = len(self.pending) - 1
-            free = max(self.reserved - self.pending[leaves.id].overdraft, 0.0) if others else 0.0
-            record = self.peek(rows, features, outstanding=min(self.outstanding, float(others)), reserved=free)
-            if not leaves.replaced:
-                warn_user(
-                    f"{self.max_pending} rounds are pending (max_pending); the oldest, {leaves.id!r}, is dropped",
-                    RuntimeWarning,
-                )
-            self.drop(leaves.id)
+        """Play a round around the experts' rows and keep it under a new id, or as the unnamed one."""
+        leaving = self.leaving(id)
+        if not leaving:
+            record = self.engine.predict(rows, features, pending=self.outstanding, reserved=self.reserved)
+            return self.keep(record, id=id)
+        (other,) = leaving
+        # played as if that one were gone already, which it is only if nothing is refused
+        rest = len(self.pending) - 1
+        free = self._reserved_without(self.pending[other])
+        record = self.peek(rows, features, outstanding=min(self.outstanding, float(rest)), reserved=free)
+        if other != id:
+            self.warn_dropped(other)
+        self.drop(other)
         return self.keep(record, id=id)
 
-    def _leaving(self, id: Hashable) -> _Leaving | None:
-        """The round that makes way for a new one, if one has to."""
-        if id is None and None in self.pending:
-            return _Leaving(None, True)
-        if len(self.pending) >= self.max_pending:
-            return _Leaving(next(iter(self.pending)), False)
-        return None
-
     def keep(self, record: Any, *, id: Hashable = None) -> PendingRound:
-        """Keep a round that was played, from now on."""
+        """Keep a round that was played by `peek`, from now on."""
         self.issued += 1
-        entry = self.pending[id] = PendingRound(record, self.issued)
+        self.pending[id] = entry = PendingRound(record, self.issued)
         self.reserved += entry.overdraft
         return entry
 
     def settle(self, y: Any, *, id: Hashable = None) -> None:
         """Record the outcome, in its canonical form, of a pending round."""
-        entry = self.pending[id]
-        others = self.reserved - entry.overdraft if len(self.pending) > 1 else 0.0
-        self.engine.update(entry.record, y, reserved=max(others, 0.0))
-        self.drop(id)
+        entry = self.find(id)
+        reserved = self._reserved_without(entry)
+        self.engine.update(entry.record, y, reserved=reserved)
+        del self.pending[id]
+        self.reserved = reserved
         self.usual_lag = learnt_lag(self.usual_lag, float(self.issued - entry.issued))
 
     def settle_unkept(self, record: Any, y: Any, *, lag: float = 0.0, reserved: float = 0.0) -> None:
@@ -163,6 +205,20 @@ class Rounds:
         self.engine.update(record, y, reserved=reserved)
         self.issued += 1
         self.usual_lag = learnt_lag(self.usual_lag, lag)
+
+    def drop(self, id: Hashable = None) -> PendingRound:
+        """Forget a pending round."""
+        entry = self.find(id)
+        self.reserved = self._reserved_without(entry)
+        return self.pending.pop(id)
+
+    def _reserved_without(self, entry: PendingRound) -> float:
+        """What the others reserve: nothing, not a rounding error, where there are none."""
+        return max(self.reserved - entry.overdraft, 0.0) if len(self.pending) > 1 else 0.0
+
+    def forecast(self, entry: PendingRound) -> Any:
+        """What users see of a round."""
+        return self.engine.forecast(entry.record)
 
     # --- a whole history
     def run(
@@ -182,9 +238,8 @@ class Rounds:
     def _run_one_by_one(
         self, rows: Array, features: Sequence[Any] | None, outcomes: Sequence[Any], levels: Array
     ) -> tuple[Array, Array]:
-        engine: Any = self.engine
-        space = engine.space
-        before, sizes = self.snapshot(), getattr(engine, "sizes", None)
+        engine, space = self.engine, self.engine.space
+        before = self.snapshot()
         played = []
         round_log = np.full((len(outcomes), _ledger.ROUND_LOG_SIZE), np.nan)
         try:
@@ -194,8 +249,6 @@ class Rounds:
                 engine.update(record, y)
                 round_log[t, _ledger.RoundLog.MISCALIBRATION] = engine.ledger.miscalibration
         except BaseException:
-            if sizes is None and hasattr(engine, "forget_sizes"):
-                engine.forget_sizes()
             self.restore(before)
             raise
         if isinstance(space, Binary):
@@ -243,36 +296,25 @@ class Rounds:
         for _ in range(count):
             self.usual_lag = learnt_lag(self.usual_lag, 0.0)
 
-    def drop(self, id: Hashable = None) -> PendingRound:
-        """Forget a pending round."""
-        entry = self.pending.pop(id)
-        # not by subtraction alone: nothing must be left of it when none is pending
-        self.reserved = max(self.reserved - entry.overdraft, 0.0) if self.pending else 0.0
-        return entry
-
-    def forecast(self, entry: PendingRound) -> Any:
-        """What users see of a round."""
-        return self.engine.forecast(entry.record)
-
     # --- all of them
     def snapshot(self, *, memory: bool = True) -> Snapshot:
         """Everything as it is; without `memory`, all but what the engine has learnt from outcomes."""
         arrays = {name: array.copy() for name, array in self.engine.arrays().items()} if memory else None
-        return Snapshot(dict(self.pending), self.issued, self.reserved, self.usual_lag, arrays)
+        sizes = getattr(self.engine, "sizes", None)
+        return Snapshot(dict(self.pending), self.issued, self.reserved, self.usual_lag, arrays, sizes)
 
     def restore(self, was: Snapshot) -> None:
         """Everything as it was."""
-        self.pending, self.issued, self.reserved, self.usual_lag = (
-            dict(was.pending),
-            was.issued,
-            was.reserved,
-            was.usual_lag,
-        )
-        if was.memory is not None:
-            # no function of the user's is called for it
-            for name, array in self.engine.arrays().items():
-                if name in was.memory:
-                    array[...] = was.memory[name]
+        self.pending = dict(was.pending)
+        self.issued, self.reserved, self.usual_lag = was.issued, was.reserved, was.usual_lag
+        if was.memory is None:
+            return
+        if was.sizes is None and hasattr(self.engine, "forget_sizes"):
+            self.engine.forget_sizes()
+        # not by the engine's own `restore`: no function of the user's is called for it
+        for name, array in self.engine.arrays().items():
+            if name in was.memory:
+                array[...] = was.memory[name]
 
     @contextmanager
     def branch(self) -> Iterator[None]:
@@ -284,39 +326,44 @@ class Rounds:
             self.restore(was)
 
     # --- plain data
-    def to_plain(self) -> tuple[dict[str, Any], Arrays]:
-        """What is pending as a header of plain data, and named arrays."""
+    def state(self) -> tuple[dict[str, Any], Arrays]:
+        """Counters and pending rounds with ids and features as they are, and named arrays; not to be written to."""
         arrays: Arrays = {}
-        entries = []
+        pending = []
         for number, (id, entry) in enumerate(self.pending.items()):
-            features = getattr(entry.record, "features", None)
-            entries.append([plain_id(id), entry.issued, features_to_json(features)])
+            pending.append([id, entry.issued, getattr(entry.record, "features", None), entry.attached])
             arrays.update({f"{number}/{name}": array for name, array in entry.record.arrays().items()})
-        header = {
-            "issued": self.issued,
-            "usual_lag": self.usual_lag,
-            "reserved": self.reserved,
-            "pending": entries,
-        }
-        return header, arrays
+        counters = {"issued": self.issued, "usual_lag": self.usual_lag, "reserved": self.reserved}
+        return {**counters, "pending": pending}, arrays
 
-    def from_plain(self, header: dict[str, Any], arrays: Arrays) -> None:
-        """Take over what `to_plain` of an equal game gave, or say why not."""
+    def resume(self, header: dict[str, Any], arrays: Arrays) -> None:
+        """Take over what `state` of an equal game gave, or say why not."""
         lag = header["usual_lag"]
         issued, reserved, usual = int(header["issued"]), float(header["reserved"]), None if lag is None else float(lag)
         if not (reserved >= 0.0 and issued >= 0 and (usual or 0.0) >= 0.0):
             raise ValueError("a counter is negative or not a number")
-        own: dict[int, Arrays] = {}
+        own: dict[str, Arrays] = {}
         for name, array in arrays.items():
-            place, field = name.split("/", 1)
-            own.setdefault(int(place), {})[field] = array
+            number, _, field = name.partition("/")
+            own.setdefault(number, {})[field] = array
         pending: dict[Hashable, PendingRound] = {}
-        for number, (id, when, features) in enumerate(header["pending"]):
-            record = self.engine.restored_record(own[number], features_from_json(features))
-            pending[id_from_plain(id)] = PendingRound(record, int(when))
+        for at, (id, when, features, attached) in enumerate(header["pending"]):
+            pending[id] = PendingRound(self.engine.restored_record(own[str(at)], features), int(when), attached)
         self.pending, self.issued, self.reserved, self.usual_lag = pending, issued, reserved, usual
 
+    def to_plain(self) -> tuple[dict[str, Any], Arrays]:
+        """`state` as what JSON can hold, and named arrays."""
+        header, arrays = self.state()
+        pending = [
+            [plain_id(id), issued, features_to_json(features), features_to_json(attached)]
+            for id, issued, features, attached in header["pending"]
+        ]
+        return {**header, "pending": pending}, arrays
 
-class _Leaving(NamedTuple):
-    id: Hashable
-    replaced: bool
+    def from_plain(self, header: dict[str, Any], arrays: Arrays) -> None:
+        """Take over what `to_plain` of an equal game gave, or say why not."""
+        pending = [
+            [id_from_plain(id), issued, features_from_json(features), features_from_json(attached)]
+            for id, issued, features, attached in header["pending"]
+        ]
+        self.resume({**header, "pending": pending}, arrays)

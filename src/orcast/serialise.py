@@ -1,4 +1,4 @@
-"""Ids and features as plain data, so that a waiting round can be saved without pickle."""
+"""Ids and features as plain data, so that a pending round can be saved without pickle."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from orcast.validation import short
 
 
 def plain_features(x: Any) -> Any:
-    """Features that a waiting round can be saved with: names and values, or a row of values; or one clear sentence."""
+    """Features that a pending round can be saved with: names and values, or a row of values; or one clear sentence."""
     if hasattr(x, "to_dict") and hasattr(x, "index"):
         x = x.to_dict()  # a row of a data frame
     if isinstance(x, Mapping):
@@ -72,7 +72,7 @@ def features_from_json(data: Any) -> Any:
 
 
 def plain_id(id: object) -> Any:
-    """An id as plain data, so that a waiting round can be saved, or one clear sentence."""
+    """An id as plain data, so that a pending round can be saved, or one clear sentence."""
     if id is None or isinstance(id, (str, bool, int)) or (isinstance(id, float) and math.isfinite(id)):
         return id
     if isinstance(id, np.integer):

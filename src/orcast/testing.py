@@ -57,12 +57,12 @@ def check_payoff(payoff: Payoff, space: Space, *, x: Any = None, trials: int = 1
     """
     rng = np.random.default_rng(seed)
     for _ in range(max(trials // 4, 1)):
-        for part, cell_payoff, board_cells in cell_payoffs_of(payoff, space, rng, x):
+        for part, cell_payoff, count in cell_payoffs_of(payoff, space, rng, x):
             for turn in range(4):
-                p, other = random_masses(board_cells, rng), random_masses(board_cells, rng)
+                p, other = random_masses(count, rng), random_masses(count, rng)
                 if turn == 2:
                     p = 1e-7 * p
-                    p[int(rng.integers(board_cells))] += 1.0 - p.sum()
+                    p[int(rng.integers(count))] += 1.0 - p.sum()
                 if turn % 2:
                     # from one end of the space to the other, past every threshold that a context may have
                     p, other = leaning(p, -1.0), leaning(other, 1.0)
@@ -83,7 +83,7 @@ def check_table(payoff: Payoff, space: Space, *, x: Any = None, trials: int = 12
         features = _features(x, rng)
         engine, record, cell_grid = _open(payoff, space, rng, features)
         for part, cell_payoff, state in zip(
-            engine.bound_payoff.parts, engine._cell_payoffs(record, features), engine.states, strict=True
+            engine.bound_payoff.parts, engine.cell_payoffs(record, features), engine.states, strict=True
         ):
             if state and not isinstance(part.payoff, NoRegret):
                 continue  # what is learnt on the way has no definition beforehand
@@ -92,7 +92,7 @@ def check_table(payoff: Payoff, space: Space, *, x: Any = None, trials: int = 12
             if (
                 isinstance(cell_payoff, RegretCellPayoff)
                 and isinstance(space, OrderedSpace)
-                and not np.isfinite(space.high)
+                and not np.isfinite(space.high - space.low)
             ):
                 continue  # scores are taken of the outcome clipped to the window
             for y in outcomes_of(space, cell_grid, rng):
@@ -194,7 +194,7 @@ def check_guarantee(
 
 
 def check_state(payoff: Payoff, space: Space, *, x: Any = None, rounds: int = 6, seed: int = 0) -> None:
-    """Does a saved game continue bit for bit, with a round waiting?
+    """Does a saved game continue bit for bit, with a round pending?
 
     >>> import orcast as oc
     >>> check_state(oc.QuantileCalibration([0.5]), oc.Interval(0, 1), rounds=2)
@@ -205,7 +205,7 @@ def check_state(payoff: Payoff, space: Space, *, x: Any = None, rounds: int = 6,
         game.predict(some_expert(space, rng), x=_features(x, rng))
         game.update(some_outcome(space, rng))
     features, expert = _features(x, rng), some_expert(space, rng)
-    game.predict(expert, x=features, id="waiting")
+    game.predict(expert, x=features, id="pending")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "state.orcast"
         game.save(path)
@@ -213,7 +213,7 @@ def check_state(payoff: Payoff, space: Space, *, x: Any = None, rounds: int = 6,
     y = some_outcome(space, rng)
     masses = []
     for each in (game, twin):
-        each.update(y, id="waiting")
+        each.update(y, id="pending")
         masses.append(each.predict(expert, x=features).mass)
     if not np.array_equal(*masses) or game.guarantee != twin.guarantee:
         raise PayoffError(f"expected a game with {payoff!r} that continues bit for bit after a load, got another")
@@ -247,8 +247,8 @@ def some_expert(space: Space, rng: np.random.Generator) -> Any:
     if isinstance(space, OrderedSpace):
         from orcast.adapters import Normal
 
-        low = space.low if np.isfinite(space.low) else 0.0
-        span = space.high - low if np.isfinite(space.high) else 10.0
+        span = space.high - space.low if np.isfinite(space.high - space.low) else 10.0
+        low = space.low if np.isfinite(space.low) else min(space.high - span, 0.0)
         return Normal(low + span * rng.random(), span * 10.0 ** rng.uniform(-3, -0.5))
     return random_masses(space.cells, rng)
 
@@ -256,7 +256,7 @@ def some_expert(space: Space, rng: np.random.Generator) -> Any:
 def some_outcome(space: Space, rng: np.random.Generator) -> Any:
     """A random outcome."""
     if isinstance(space, OrderedSpace):
-        low = space.low if np.isfinite(space.low) else -5.0
+        low = space.low if np.isfinite(space.low) else min(space.high - 20.0, -5.0)
         high = space.high if np.isfinite(space.high) else low + 20.0
         return float(rng.uniform(low, high))
     assert isinstance(space, FiniteSpace)
@@ -308,7 +308,7 @@ def cell_payoffs_of(
     engine, record, cell_grid = _open(payoff, space, rng, features)
     return [
         (part, cell_payoff, cell_grid.cells)
-        for part, cell_payoff in zip(engine.bound_payoff.parts, engine._cell_payoffs(record, features), strict=True)
+        for part, cell_payoff in zip(engine.bound_payoff.parts, engine.cell_payoffs(record, features), strict=True)
     ]
 
 

@@ -70,18 +70,18 @@ SLOW: dict[str, Payoff] = {
 @pytest.mark.parametrize("name", FAST)
 @pytest.mark.parametrize("space", [SPACE, LINE, oc.HalfLine(-1)], ids=str)
 def test_the_compiled_engine_is_the_one_taken(name: str, space: Any) -> None:
-    for game in (oc.Recalibrator(space, FAST[name])._game, oc.Forecaster(space, FAST[name])):
+    for game in (oc.Recalibrator(space, FAST[name]), oc.Forecaster(space, FAST[name])):
         assert type(game.engine) is OrderedEngine
 
 
 @pytest.mark.parametrize("name", SLOW)
 def test_the_dense_engine_plays_the_rest(name: str) -> None:
-    assert type(oc.Recalibrator(SPACE, SLOW[name])._game.engine) is DenseEngine
+    assert type(oc.Recalibrator(SPACE, SLOW[name]).engine) is DenseEngine
 
 
 @pytest.mark.parametrize("space", [oc.Labels(["a", "b", "c"]), oc.Circle(24), oc.Box([(0, 1), (0, 1)])], ids=str)
 def test_so_it_does_on_finite_spaces(space: Any) -> None:
-    assert type(oc.Recalibrator(space)._game.engine) is DenseEngine
+    assert type(oc.Recalibrator(space).engine) is DenseEngine
 
 
 # --- the fast path against its slow twin ---
@@ -114,7 +114,7 @@ def a_round(
         record.round.context.copy(),
         np.zeros(ledger.CERTIFICATE_SIZE),
         features,
-        slow._cell_payoffs(other, features),
+        slow.cell_payoffs(other, features),
     )
     return fast, record, slow, dense, features
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import orcast as oc
-from helpers import NODES, SENTENCE, WEIGHTS, inner
+from helpers import NODES, SENTENCE, WEIGHTS
 from orcast import ledger
 from orcast.engine.kernels import records
 from orcast.engine.ordered import OrderedEngine
@@ -51,7 +51,7 @@ def outcome_on(space: Any, rng: np.random.Generator) -> Any:
 
 def log_prior(game: Any) -> np.ndarray:
     """Of the last layer: the expert as it is on the cells for an equilibrium without learners."""
-    record = inner(game)._waiting[None].record
+    record = game.rounds.find(None).record
     if hasattr(record.round, "mix"):
         return np.log(record.round.mix)
     n = int(record.round.info[records.CELLS])
@@ -226,9 +226,9 @@ def test_explaining_changes_nothing() -> None:
     game.predict(oc.Normal(0.5, 0.1))
     game.update(0.9)
     p = game.predict(oc.Normal(0.5, 0.1))
-    before = {name: array.tobytes() for name, array in inner(game).engine.arrays().items()}
+    before = {name: array.tobytes() for name, array in game.engine.arrays().items()}
     p.explain()
-    assert {name: array.tobytes() for name, array in inner(game).engine.arrays().items()} == before
+    assert {name: array.tobytes() for name, array in game.engine.arrays().items()} == before
 
 
 def test_a_first_forecast_has_nothing_to_explain() -> None:
@@ -249,6 +249,6 @@ def test_late_rounds_are_explained_with_the_temperature_they_had() -> None:
         game.predict(oc.Normal(0.5, 0.05))
         game.update(0.7)
     told = [game.predict(oc.Normal(0.5, 0.05), id=t).explain() for t in range(8)]
-    assert isinstance(inner(game).engine, OrderedEngine)
+    assert isinstance(game.engine, OrderedEngine)
     strength = [next(r.strength for r in each if r.part == "quantile") for each in told]
     assert strength[-1] < strength[0]

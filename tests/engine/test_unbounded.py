@@ -1,5 +1,6 @@
 """Quantities without bounds: far outcomes, no expert, equivariance, and a promise that needs no bounds."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -177,6 +178,24 @@ def test_a_line_is_symmetric() -> None:
         y = 3 + np.sin(t) + 0.4 * rng.normal()
         plain.update(y)
         mirrored.update(-y)
+
+
+def test_an_upper_bound_mirrors_a_lower_one() -> None:
+    """Also with an expert that lies beyond the bound, wholly or in part."""
+    plain, mirrored = oc.Recalibrator(oc.HalfLine(0)), oc.Recalibrator(oc.HalfLine(high=0))
+    rng, levels = np.random.default_rng(0), np.array([0.05, 0.25, 0.5, 0.75, 0.95])
+    for t in range(120):
+        mean, sd = (-5.0, 0.1) if t % 20 == 19 else (1 + np.sin(t), 0.5)
+        p, q = plain.predict(oc.Normal(mean, sd)), mirrored.predict(oc.Normal(-mean, sd))
+        assert q.support() == (-math.inf, 0.0)
+        assert -q.quantile(levels)[::-1] == pytest.approx(p.quantile(levels), abs=0.02)
+        assert p.certificate is not None
+        assert q.certificate is not None
+        assert q.certificate.promised == pytest.approx(p.certificate.promised, rel=2e-2)
+        y = max(1 + np.sin(t) + 0.6 * rng.normal(), 0.0)
+        plain.update(y)
+        mirrored.update(-y)
+    assert mirrored.guarantee.held == 1.0
 
 
 @pytest.mark.parametrize("space", [oc.Line(), oc.HalfLine(0)], ids=str)

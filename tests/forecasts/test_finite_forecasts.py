@@ -264,10 +264,10 @@ def test_a_probability(p: float) -> None:
     assert forecast.mode() == (1 if p > 0.5 else 0)
     assert forecast.mass.tolist() == [1.0 - p, p]
     assert forecast.expect(lambda y: 3.0 * y) == pytest.approx(3 * p)
-    same = BinaryForecast._trusted(Binary(), np.array([1.0 - p, p]), None)
+    same = BinaryForecast.trusted(Binary(), np.array([1.0 - p, p]), None)
     assert same.probability() == p
     assert same.to_plain() == forecast.to_plain()
-    assert type(float(BinaryForecast._trusted(Binary(), np.float64(p), None))) is float
+    assert type(float(BinaryForecast.trusted(Binary(), np.float64(p), None))) is float
 
 
 @pytest.mark.parametrize("p", [-0.1, 1.1, float("nan"), None, "half", "0.5", [0.5], 1j])

@@ -472,7 +472,7 @@ def test_only_a_game_explains() -> None:
 @pytest.mark.parametrize("twin_of", [copy.copy, copy.deepcopy, lambda p: pickle.loads(pickle.dumps(p))])
 def test_a_copy_knows_the_explanation_of_its_time(twin_of) -> None:  # type: ignore[no-untyped-def]
     state = {"rounds": 3}
-    p = oc.Forecast._trusted(np.array([0.0]), np.array([1.0]), np.array([1.0]), None, why=lambda: dict(state))
+    p = oc.Forecast.trusted(np.array([0.0]), np.array([1.0]), np.array([1.0]), None, why=lambda: dict(state))
     assert p.explain() == {"rounds": 3}
     twin = twin_of(p)
     state["rounds"] = 4

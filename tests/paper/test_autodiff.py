@@ -751,7 +751,7 @@ def hand_of(game: Any, x: Any = None) -> tuple[CandidateSearch, Any, RoundSetup]
         engine.bound_payoff.context(engine.prior.known(engine.bound_payoff, None, features, engine.ledger.rounds))
     )
     search = CandidateSearch(
-        engine.ledger, engine.ledger.layout, engine._cell_payoffs(round, features), context, 0.0, 1.0
+        engine.ledger, engine.ledger.layout, engine.cell_payoffs(round, features), context, 0.0, 1.0
     )
     return search, cell_grid, RoundSetup(cell_grid, mix, np.log(mix), np.empty(0), 0.0, engine.ledger.rounds)
 

@@ -222,8 +222,7 @@ class Nature:
                 after.append(np.abs(rows + np.array(hat) * error).sum())
             k = int(np.argmax(after))
         else:  # the forecaster of the cell, by itself
-            key = twin.game._waiting[None].key
-            game = twin.game._cells[key].game
+            game = twin.game._cells[twin.game._pending.find(None)].game
             k = int(game.space.outcome(worst_outcome(game)[0]))
         return options[k]
 
@@ -618,6 +617,11 @@ def test_neighbours_do_not_learn_from_each_other() -> None:
 # --- quantities
 
 
+def attached(game: PartitionedRecalibrator) -> dict[str, Vector]:
+    """What is attached to the unnamed pending round."""
+    return game._cells[game._pending.find(None)].game.rounds.find(None).attached  # type: ignore[no-any-return]
+
+
 def test_within_a_bin_the_forecast_is_the_experts() -> None:
     rng = np.random.default_rng(8)
     game = GAMES["interval"]()
@@ -627,7 +631,7 @@ def test_within_a_bin_the_forecast_is_the_experts() -> None:
         forecast = oc.Normal(float(rng.uniform(0.2, 0.8)), float(10 ** rng.uniform(-2, -0.5)))
         p, expert = game.predict(forecast), twin.expert(forecast)
         mine, theirs = twin.bins(p), twin.bins(expert)
-        assert mine == pytest.approx(game._waiting[None].played, abs=1e-12)
+        assert mine == pytest.approx(attached(game)["played"], abs=1e-12)
         for low, high, a, b in zip([0, *EDGES], [*EDGES, 1], mine, theirs, strict=True):
             ys = np.linspace(low, high, 7)
             inside = (p.cdf(ys) - p.cdf(low)) / a
@@ -644,11 +648,11 @@ def test_within_a_bin_the_forecast_is_the_experts() -> None:
 def test_an_outcome_on_an_edge_is_in_the_bin_on_its_left() -> None:
     rain = PartitionedRecalibrator(oc.HalfLine(0), bins=[0.0, 5.0], cells=3)
     p = rain.predict(oc.Ensemble([0, 0, 0, 0, 1, 4, 9]))
-    assert p.cdf(0.0) == pytest.approx(rain._waiting[None].played[0])
+    assert p.cdf(0.0) == pytest.approx(attached(rain)["played"][0])
     for y in (0.0, 5.0, 5.0 + 1e-9, 0.0):
         before = rain._sums.copy()
         p = rain.predict(oc.Ensemble([0, 0, 0, 0, 1, 4, 9]))
-        played = rain._waiting[None].played.copy()
+        played = attached(rain)["played"].copy()
         rain.update(y)
         k = 0 if y == 0 else 1 if y <= 5 else 2
         assert (rain._sums - before).sum(axis=0) == pytest.approx(played - np.eye(3)[k], abs=1e-12)
@@ -695,7 +699,7 @@ def test_rounds_wait_by_name(name: str) -> None:
     game.predict(expert_of(name, 0, rng), id="a")
     game.predict(expert_of(name, 0, rng), id=("b", 1))
     assert game.pending == (None, "a", ("b", 1))
-    with pytest.warns(RuntimeWarning, match=r"3 rounds wait .* the oldest, None, is dropped"):
+    with pytest.warns(RuntimeWarning, match=r"3 rounds are pending .* the oldest, None, is dropped"):
         game.predict(expert_of(name, 0, rng), id="c")
     assert game.pending == ("a", ("b", 1), "c")
     game.update(y, id=("b", 1))
@@ -809,6 +813,14 @@ def spoilt(change: Callable[[dict[str, Any], dict[str, Any]], None], path: Path)
     return path.with_name("spoilt")
 
 
+def pending_arrays(arrays: dict[str, Any]) -> list[str]:
+    return [name for name in arrays if "/pending/" in name]
+
+
+def pending_rounds(header: dict[str, Any]) -> list[list[Any]]:
+    return [entry for _, _, rounds in header["games"] for entry in rounds["pending"]]
+
+
 SPOILS: dict[str, Callable[[dict[str, Any], dict[str, Any]], None]] = {
     "class": lambda h, a: h.update({"class": "Recalibrator"}),
     "no space": lambda h, a: h.pop("space"),
@@ -819,9 +831,12 @@ SPOILS: dict[str, Callable[[dict[str, Any], dict[str, Any]], None]] = {
     "sums": lambda h, a: a.update(sums=a["sums"][:3]),
     "not finite": lambda h, a: a["excess"].__setitem__(0, np.nan),
     "memory": lambda h, a: [a.pop(name) for name in list(a) if name.startswith("cell/0/memory")] and None,
-    "waiting": lambda h, a: h.update(waiting=[["x", 77, 1]]),
-    "page": lambda h, a: a.update({"round/0/played": a["round/0/played"][:1]}),
-    "no page": lambda h, a: a.__delitem__("round/0/played"),
+    "pending": lambda h, a: h.update(pending=[["x", 77]]),
+    "another pending": lambda h, a: h.update(pending=[["x", 0]]),
+    "record": lambda h, a: [a.update({name: a[name][:1]}) for name in pending_arrays(a)] and None,
+    "no record": lambda h, a: [a.pop(name) for name in pending_arrays(a)] and None,
+    "attached": lambda h, a: pending_rounds(h)[0].__setitem__(3, {"features": {"played": 1.0}}),
+    "nothing attached": lambda h, a: pending_rounds(h)[0].__setitem__(3, None),
     "oracle": lambda h, a: h.update(oracle={"kind": "Nonsense"}),
     "score": lambda h, a: h.update(scores=[{"kind": "Nonsense"}]),
 }

@@ -11,9 +11,9 @@ import pytest
 
 import orcast as oc
 from helpers import SENTENCE
-from orcast.payoffs import Payoff, payoff_from_plain
+from orcast.payoffs import Payoff, default_payoff, payoff_from_plain
 from orcast.spaces import Space
-from orcast.testing import check_guarantee, check_jacobian, check_payoff, check_state, check_table
+from orcast.testing import check_all, check_guarantee, check_jacobian, check_payoff, check_state, check_table
 
 ORDERED: dict[str, Space] = {
     "interval": oc.Interval(-2, 10, cells=24, tail_cells=3),
@@ -205,6 +205,23 @@ def test_every_payoff_is_in_the_table() -> None:
 def test_the_default_payoff_of_every_space_is_kept(where: str) -> None:
     space = SPACES[where]
     check_guarantee(oc.Recalibrator(space).payoff, space, rounds=40)
+
+
+def test_an_upper_bound_alone_keeps_the_contract() -> None:
+    space = oc.HalfLine(high=-1, cells=24, tail_cells=3)
+    check_all(oc.Recalibrator(space).payoff, space, rounds=40)
+    hourly = default_payoff(space, HOURS)
+    check_guarantee(hourly, space, x=hour, rounds=40)
+
+
+@pytest.mark.parametrize("where", SPACES)
+def test_the_default_payoff_takes_a_context(where: str) -> None:
+    """Its first part, calibration, is given the context; the others are as without one."""
+    first, *rest = default_payoff(SPACES[where], HOURS)
+    plain, *others = default_payoff(SPACES[where])
+    assert first.context is HOURS
+    assert {**first.to_plain(), "context": plain.to_plain()["context"]} == plain.to_plain()
+    assert [part.to_plain() for part in rest] == [part.to_plain() for part in others]
 
 
 # --- thresholds and ranges that do not fit ---

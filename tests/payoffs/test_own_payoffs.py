@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import orcast as oc
-from helpers import SENTENCE, engine_of, inner
+from helpers import SENTENCE, engine_of
 from orcast.payoffs.recipe import find_jumps
 from orcast.testing import PayoffError, check_all, check_guarantee, check_payoff, worst_outcome
 
@@ -371,7 +371,7 @@ def test_marginal_calibration_brings_the_distribution_function_right() -> None:
     game = oc.Recalibrator(SPACE, oc.MarginalCalibration([0.3, 0.6]), oracle=oc.Equilibrium(2.0))
     for _ in range(300):
         game.predict(oc.Normal(0.5, 0.1))
-        game.update(worst_outcome(inner(game))[0])
+        game.update(worst_outcome(game)[0])
     assert game.guarantee.parts["marginal"] <= np.sqrt(2.0) * game.guarantee.promised
     assert game.guarantee.parts["marginal"] < 0.1
 

@@ -15,6 +15,7 @@ import pytest
 import orcast as oc
 from helpers import SENTENCE, shown
 from orcast.persistence import files as storage
+from orcast.persistence.migrations import MIGRATIONS
 
 SPACE = oc.Interval(-1, 3, cells=32, tail_cells=4)
 Game = oc.Forecaster | oc.Recalibrator
@@ -183,6 +184,22 @@ def test_a_state_of_another_class(tmp_path: Path) -> None:
         oc.Forecaster.load(tmp_path / "recalibrator")
 
 
+def test_a_file_says_who_wrote_it(tmp_path: Path) -> None:
+    oc.Recalibrator(SPACE).save(tmp_path / "state")
+    header, _ = storage.read(tmp_path / "state")
+    assert header["writer"] == oc.__version__
+
+
+def test_an_older_file_that_is_not_what_it_claims_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A migration that finds something else says so in a sentence."""
+    for kind in MIGRATIONS[1]:
+        with monkeypatch.context() as before:
+            before.setattr(storage, "VERSION", 1)
+            storage.write(tmp_path / "state", {"class": kind, "games": 3, "models": [1]}, {"page/0/row": np.zeros(2)})
+        with pytest.raises(ValueError, match=SENTENCE):
+            storage.read(tmp_path / "state")
+
+
 def rewritten(path: Path, change: Callable[[dict, dict], None]) -> None:  # type: ignore[type-arg]
     header, arrays = storage.read(path)
     change(header, arrays)
@@ -198,18 +215,18 @@ def rewritten(path: Path, change: Callable[[dict, dict], None]) -> None:  # type
         lambda header, arrays: header.update(space={"kind": "Torus"}),
         lambda header, arrays: header.update(oracle={"kind": "Committee", "members": 7}),
         lambda header, arrays: header.update(payoff=None),
-        lambda header, arrays: header.update(waiting=[["late"]]),
-        lambda header, arrays: header.update(issued="many"),
+        lambda header, arrays: header["rounds"].update(pending=[["late"]]),
+        lambda header, arrays: header["rounds"].update(issued="many"),
         lambda header, arrays: arrays.pop("memory/total"),
-        lambda header, arrays: arrays.pop("page/0/row"),
-        lambda header, arrays: arrays.pop("page/0/slots"),
-        lambda header, arrays: arrays.update({"page/0/row": np.full_like(arrays["page/0/row"], np.inf)}),
-        lambda header, arrays: arrays.update({"page/0/slots": arrays["page/0/slots"] + 1000}),
+        lambda header, arrays: arrays.pop("pending/0/row"),
+        lambda header, arrays: arrays.pop("pending/0/slots"),
+        lambda header, arrays: arrays.update({"pending/0/row": np.full_like(arrays["pending/0/row"], np.inf)}),
+        lambda header, arrays: arrays.update({"pending/0/slots": arrays["pending/0/slots"] + 1000}),
         lambda header, arrays: arrays.update({"memory/account": -1.0 - arrays["memory/account"]}),
-        lambda header, arrays: header.update(reserved=-1.0),
+        lambda header, arrays: header["rounds"].update(reserved=-1.0),
         lambda header, arrays: header.update(experts=["a", "b"]),
         lambda header, arrays: arrays.update({"memory/total": np.zeros(3)}),
-        lambda header, arrays: arrays.update({"page/0/row": np.zeros(2)}),
+        lambda header, arrays: arrays.update({"pending/0/row": np.zeros(2)}),
     ],
 )
 def test_a_state_that_does_not_fit(change: Callable[[dict, dict], None], tmp_path: Path) -> None:  # type: ignore[type-arg]

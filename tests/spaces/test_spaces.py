@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import json
+import math
 import pickle
 from collections.abc import Callable
 from decimal import Decimal
@@ -29,6 +30,7 @@ from orcast.spaces import (
     OrderedSpace,
     Points,
     Space,
+    between,
     space_from_plain,
 )
 
@@ -160,6 +162,7 @@ SPACES: dict[str, Callable[[], Space]] = {
     "interval": lambda: Interval(-1, 2, cells=32),
     "line": lambda: Line(cells=40, tail_cells=5),
     "half-line": lambda: HalfLine(-3, cells=40),
+    "upper half-line": lambda: HalfLine(high=3, cells=40),
     "binary": Binary,
     "labels": lambda: Labels(["home", "draw", 3, 2.5, False]),
     "circle": lambda: Circle(24, cells=7),
@@ -291,6 +294,42 @@ def test_numbers_too_large_to_square_are_refused_or_clipped() -> None:
 def test_what_is_no_lower_bound_is_refused(low: object) -> None:
     with pytest.raises((TypeError, ValueError), match=SENTENCE):
         HalfLine(low)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("high", [float("nan"), float("-inf"), "zero", None, 1e200, [0]])
+def test_what_is_no_upper_bound_is_refused(high: object) -> None:
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        HalfLine(high=high)  # type: ignore[arg-type]
+
+
+def test_a_half_line_may_have_an_upper_bound_instead() -> None:
+    space = HalfLine(high=10, cells=40)
+    assert (space.low, space.high, space.cells) == (-np.inf, 10.0, 40)
+    assert space.outcome(-1e99) == -1e99
+    assert space.outcome(11, "clip") == 10.0
+    with pytest.raises(ValueError, match=r"expected an outcome from -1e\+100 to 10, got 11"):
+        space.outcome(11)
+    with pytest.raises(ValueError, match="expected one bound"):
+        HalfLine(0, high=10)
+    assert space != HalfLine(10, cells=40)
+    assert repr(space) == "HalfLine(high=10.0, cells=40, tail_cells=8)"
+    assert dataclasses.replace(space, cells=24) == HalfLine(high=10, cells=24)
+    for copied in (space_from_plain(space.to_plain()), pickle.loads(pickle.dumps(space))):
+        assert copied == space
+        assert hash(copied) == hash(space)
+
+
+@pytest.mark.parametrize("nothing", [None, math.inf])
+def test_bounds_make_a_space(nothing: float | None) -> None:
+    below = None if nothing is None else -nothing
+    assert between(below, nothing) == Line()
+    assert between(2, nothing) == HalfLine(2)
+    assert between(below, 10) == HalfLine(high=10)
+    assert between(2, 10) == Interval(2, 10)
+    with pytest.raises(ValueError, match=SENTENCE):
+        between(10, 2)
+    with pytest.raises(TypeError, match=SENTENCE):
+        between("low", nothing)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("y", BAD_OUTCOMES, ids=lambda y: repr(y)[:20])

@@ -18,7 +18,7 @@ from orcast.streaming import journal, serve, snapshot
 from orcast.streaming import protocol as lines
 from orcast.streaming.durable_session import DurableSession
 from orcast.streaming.session import Session
-from stream_lines import ask, forecast, session
+from stream_lines import ask, forecast, some_lines
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +41,7 @@ def play(kept: DurableSession, said: list[bytes]) -> list[bytes]:
 
 
 def test_a_state_goes_on_bit_for_bit(tmp_path: Path) -> None:
-    said = session(5, 240)
+    said = some_lines(5, 240)
     whole = DurableSession(tmp_path / "whole", {"levels": ("0.05", "0.95")})
     expected = play(whole, said)
     whole.close()
@@ -108,7 +108,7 @@ storage_write = storage.write
 def test_a_death_at_any_moment_loses_nothing_and_counts_nothing_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = [line for line in session(8, 60) if b"nonsense" not in line][:16]
+    said = [line for line in some_lines(8, 60) if b"nonsense" not in line][:16]
     whole = DurableSession(tmp_path / "whole", every=5)
     expected = play(whole, said)
     whole.close()
@@ -150,7 +150,7 @@ def test_a_death_at_any_moment_loses_nothing_and_counts_nothing_twice(
 
 
 def test_a_journal_that_is_cut_anywhere_is_taken_as_far_as_it_goes(tmp_path: Path) -> None:
-    said = [line for line in session(9, 60) if b"late" in line][:14]
+    said = [line for line in some_lines(9, 60) if b"late" in line][:14]
     whole = DurableSession(tmp_path / "whole")
     expected = play(whole, said)
     whole.close()
@@ -178,7 +178,7 @@ def test_a_journal_that_is_cut_anywhere_is_taken_as_far_as_it_goes(tmp_path: Pat
 
 
 def test_a_journal_that_is_damaged_before_its_end_is_refused(tmp_path: Path) -> None:
-    said = [line for line in session(9, 60) if b"late" in line][:6]
+    said = [line for line in some_lines(9, 60) if b"late" in line][:6]
     kept = DurableSession(tmp_path / "state")
     play(kept, said)
     kept.close(save=False)
@@ -205,7 +205,7 @@ def test_a_journal_that_is_damaged_before_its_end_is_refused(tmp_path: Path) -> 
 
 
 def test_a_full_disk_ends_it_before_an_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    said = [line for line in session(9, 60) if b"late" in line][:6]
+    said = [line for line in some_lines(9, 60) if b"late" in line][:6]
     kept = DurableSession(tmp_path / "state")
     play(kept, said[:4])
     size = kept.journal.size
@@ -228,7 +228,7 @@ def test_a_full_disk_ends_it_before_an_answer(tmp_path: Path, monkeypatch: pytes
 
 def test_a_snapshot_that_fails_is_not_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = DurableSession(tmp_path / "state", every=2)
-    said = [line for line in session(9, 60) if b"late" in line][:6]
+    said = [line for line in some_lines(9, 60) if b"late" in line][:6]
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
@@ -254,7 +254,7 @@ def test_a_snapshot_that_fails_is_not_the_end(tmp_path: Path, monkeypatch: pytes
 def test_sync_waits_for_the_disk_before_an_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
     monkeypatch.setattr(journal, "_flush", lambda file: sizes.append(os.fstat(file).st_size))
-    said = [line for line in session(9, 60) if b"late" in line][:3]
+    said = [line for line in some_lines(9, 60) if b"late" in line][:3]
     for sync in (False, True):
         kept = DurableSession(tmp_path / f"state {sync}", sync=sync)
         for count, line in enumerate(said, start=1):
@@ -370,7 +370,7 @@ def test_many_answers_fit_a_pipe_that_is_full(monkeypatch: pytest.MonkeyPatch) -
 
 def test_two_names_of_a_state_are_one_state(tmp_path: Path) -> None:
     kept = DurableSession(tmp_path / "state")
-    play(kept, session(1, 10))
+    play(kept, some_lines(1, 10))
     kept.close()
     (tmp_path / "link").symlink_to(tmp_path / "state")
     kept = DurableSession(tmp_path / "state")
@@ -378,6 +378,6 @@ def test_two_names_of_a_state_are_one_state(tmp_path: Path) -> None:
         DurableSession(tmp_path / "link")
     kept.close()
     again = DurableSession(tmp_path / "link")
-    play(again, session(2, 10))
+    play(again, some_lines(2, 10))
     again.close()
     assert (tmp_path / "link").is_symlink()

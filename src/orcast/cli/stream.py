@@ -21,9 +21,9 @@ Other forecasts are {"mean": 4, "sd": 1}, {"members": [3, 4, 6]}, {"p": 0.7} wit
 
   "series"  text or a whole number: which game; made when it is first seen.  Left out: one series.
   "id"      text or a number: which round.  Left out: the series has one round at a time, and a new
-            forecast takes the place of one that still waits.
+            forecast takes the place of one that is still pending.
   "y"       may stand beside a forecast: it is the outcome of the earlier round "of", or of the only
-            one that waits, and is booked first.  With --state such a line needs an "id".
+            pending one, and counts first.  With --state such a line needs an "id".
   "drop"    true: the outcome of this round will never come.
   "x"       features such as {"hour": 14}, for --by.
   "low", "high", "binary", "labels"
@@ -74,10 +74,10 @@ def add(parts: Parts) -> None:
         "--max-pending",
         type=int,
         metavar="N",
-        help='rounds of a series that may wait; then the oldest is dropped, said as "lost" (default: 1000)',
+        help='rounds of a series that may be pending; then the oldest is dropped, "lost" in an answer (default: 1000)',
     )
-    told = stream.add_argument_group("answers")
-    told.add_argument("--levels", metavar="A,B,...", help="quantiles to tell (default: those of the forecast)")
+    answers = stream.add_argument_group("answers")
+    answers.add_argument("--levels", metavar="A,B,...", help="quantiles to answer with (default: the forecast's)")
     state = stream.add_argument_group("state", description=STATE)
     file(state, "--state", metavar="FILE", help="keep the state in FILE and go on from there")
     state.add_argument("--sync", action="store_true", help="be safe against loss of power too")
@@ -94,7 +94,7 @@ def run(options: argparse.Namespace) -> int:
     if options.sync and options.state is None:
         raise ValueError("expected --state beside --sync, got none")
     say_if_compiling()
-    session = _desk(options, wanted)
+    session = _session(options, wanted)
     _warm(session)
     from orcast.streaming.durable_session import DurableSession
     from orcast.streaming.serve import serve
@@ -143,16 +143,16 @@ def _by(text: str | None) -> tuple[str, tuple[Any, ...]] | None:
         return name, tuple(each.strip() for each in values.split(","))
 
 
-def _desk(options: argparse.Namespace, wanted: dict[str, Any]) -> Any:
+def _session(options: argparse.Namespace, wanted: dict[str, Any]) -> Any:
     from orcast.streaming.durable_session import DurableSession
     from orcast.streaming.session import Session, StreamSettings
 
     if options.state is None:
         return Session(StreamSettings(**wanted))
-    keeper = DurableSession(options.state, wanted, sync=options.sync, every=options.snapshot)
-    if keeper.recovered:
-        say(f"{keeper.recovered} lines recovered from {keeper.journal.path}")
-    return keeper
+    session = DurableSession(options.state, wanted, sync=options.sync, every=options.snapshot)
+    if session.recovered:
+        say(f"{session.recovered} lines recovered from {session.journal.path}")
+    return session
 
 
 def _warm(session: Any) -> None:

@@ -176,7 +176,7 @@ class BinaryEngine:
         """The forecast that a round played, with its certificate."""
         row = record.row
         total = self.ledger.total.copy()
-        return BinaryForecast._trusted(
+        return BinaryForecast.trusted(
             self.space,
             row[binary_rounds.PLAYED],
             _ledger.certificate_of(row[CERTIFICATE_AT:RECORD_AT]),

@@ -545,7 +545,7 @@ def forecast_of(space: OrderedSpace, cells: Array, n: int, certificate: Certific
         left[0] = -math.inf
     if space.high == math.inf:
         right[-1] = math.inf
-    return Forecast._trusted(left, right, cells[records.PLAYED, :n].copy(), certificate, why)
+    return Forecast.trusted(left, right, cells[records.PLAYED, :n].copy(), certificate, why)
 
 
 def cell_grid_of(space: OrderedSpace, round: Round, features: Any) -> CellGrid:

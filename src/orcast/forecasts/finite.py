@@ -68,7 +68,7 @@ class FiniteForecast(IssuedForecast, ABC):
     _instead: ClassVar[str]
 
     @classmethod
-    def _trusted(cls, space: FiniteSpace, mass: Array, certificate: Certificate | None, why: Why | None = None) -> Self:
+    def trusted(cls, space: FiniteSpace, mass: Array, certificate: Certificate | None, why: Why | None = None) -> Self:
         """From masses that a kernel made: no checks, no copies."""
         self = cls.__new__(cls)
         mass.flags.writeable = False
@@ -127,7 +127,7 @@ def _restored(
     why: GivenExplanation | None,
 ) -> FiniteForecast:
     # not by the constructor: the masses have been checked
-    return cls._trusted(space, mass, certificate, why)
+    return cls.trusted(space, mass, certificate, why)
 
 
 def _drawn_cells(mass: Array, size: int | tuple[int, ...], rng: np.random.Generator) -> NDArray[np.intp]:
@@ -164,7 +164,7 @@ class BinaryForecast(FiniteForecast):
         self._mass, self.certificate, self._why = p, certificate, None
 
     @classmethod
-    def _trusted(
+    def trusted(
         cls, space: FiniteSpace, mass: Array | float, certificate: Certificate | None, why: Why | None = None
     ) -> Self:
         """From two masses, or from the probability of a yes: no checks, no copies."""
@@ -533,4 +533,4 @@ def forecast_on(
     >>> forecast_on(Labels(["no", "yes"]), np.array([0.25, 0.75]))
     LabelForecast('yes': 0.75, 'no': 0.25)
     """
-    return _CLASSES.get(type(space), PointsForecast)._trusted(space, mass, certificate, why)
+    return _CLASSES.get(type(space), PointsForecast).trusted(space, mass, certificate, why)

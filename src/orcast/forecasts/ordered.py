@@ -138,7 +138,7 @@ class Forecast(IssuedForecast):
         self._bounded: _Cells | None = None
 
     @classmethod
-    def _trusted(
+    def trusted(
         cls, left: Array, right: Array, mass: Array, certificate: Certificate | None, why: Why | None = None
     ) -> Forecast:
         """From arrays that a kernel made: no checks, no copies."""
@@ -380,4 +380,4 @@ def _restored(
     left: Array, right: Array, mass: Array, certificate: Certificate | None, why: GivenExplanation | None
 ) -> Forecast:
     # not by the constructor: the cells have been checked
-    return Forecast._trusted(left, right, mass, certificate, why)
+    return Forecast.trusted(left, right, mass, certificate, why)

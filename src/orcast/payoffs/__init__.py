@@ -13,6 +13,7 @@ from orcast.payoffs.calibration import (
     ThresholdCalibration,
 )
 from orcast.payoffs.decisions import DecisionCalibration, SwapRegret
+from orcast.payoffs.defaults import default_payoff
 from orcast.payoffs.levels import LevelCalibration
 from orcast.payoffs.probabilities import (
     BinaryCalibration,
@@ -50,6 +51,7 @@ __all__ = [
     "SwapRegret",
     "ThresholdCalibration",
     "TopLabelCalibration",
+    "default_payoff",
     "part_names",
     "payoff_from_plain",
 ]

@@ -59,7 +59,7 @@ class CellGrid(NamedTuple):
 
         if isinstance(self.space, FiniteSpace):
             return forecast_on(self.space, mass, None)
-        return Forecast._trusted(self.left, self.right, mass, None)
+        return Forecast.trusted(self.left, self.right, mass, None)
 
 
 class CellPayoff:

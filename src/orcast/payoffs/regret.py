@@ -145,7 +145,7 @@ def loss_at(score: Score, cell_grid: CellGrid, x: Array, k: int, y: Any) -> floa
     if isinstance(score, CRPS):
         from orcast.forecasts import Forecast
 
-        return Forecast._trusted(cell_grid.left, cell_grid.right, x, None).crps(at)
+        return Forecast.trusted(cell_grid.left, cell_grid.right, x, None).crps(at)
     return (float(x @ (0.5 * (cell_grid.left + cell_grid.right))) - at) ** 2
 
 

@@ -13,18 +13,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from orcast import __version__
+from orcast.persistence.migrations import migrated
+
 MAGIC = b"ORCAST\x00\n"
-VERSION = 1
+VERSION = 2
 KINDS = {"f8": np.dtype("<f8"), "i8": np.dtype("<i8")}
 
 
 def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
     """Write a state file; a reader sees the old one or the new one, never a part.
 
-    Layout: magic, version and lengths (little endian), checksum, JSON header, raw arrays.
+    Layout: magic, format and lengths (little endian), checksum, JSON header, raw arrays.
     """
     described = {name: ["i8" if array.dtype.kind == "i" else "f8", list(array.shape)] for name, array in arrays.items()}
-    text = json.dumps({**header, "arrays": described}, allow_nan=False).encode()
+    text = json.dumps({**header, "writer": __version__, "arrays": described}, allow_nan=False).encode()
     # views, not copies: a state may be large
     body = [
         np.ascontiguousarray(array, dtype=KINDS[str(described[name][0])]).reshape(-1).view(np.uint8).data
@@ -62,7 +65,7 @@ def _umask() -> int:
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Read a state file, or say in one sentence why not."""
+    """Read a state file, of this format or an older one, or say in one sentence why not."""
     if Path(path).exists() and not Path(path).is_file():
         raise ValueError(f"expected an orcast state file, got what is not a file: {path}")
     data = Path(path).read_bytes()
@@ -91,7 +94,12 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArra
         arrays = _unpack(header.pop("arrays"), content[text_size:])
     except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as reason:
         raise ValueError(f"expected a readable state file, got one that is not ({reason}): {path}") from reason
-    return header, arrays
+    try:
+        return migrated(header, arrays, version, VERSION)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as reason:
+        raise ValueError(
+            f"expected a state that this version can use, got one that it cannot ({reason}): {path}"
+        ) from reason
 
 
 def _unpack(described: dict[str, Any], body: memoryview) -> dict[str, NDArray[Any]]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from numpy.typing import NDArray
 
@@ -16,38 +17,52 @@ from orcast.persistence import files as storage
 from orcast.spaces import Space, space_from_plain
 from orcast.validation import short
 
+Arrays = dict[str, NDArray[Any]]
+Game = TypeVar("Game", bound=Forecaster)
+
 # What may have to be given again, because it has functions, which are not saved.
 GIVEN = ("payoff", "space", "oracle")
+# What a file that is not a state of the kind leads to.
+UNREADABLE = (
+    AssertionError,
+    AttributeError,
+    IndexError,
+    KeyError,
+    OverflowError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 
 
-def write_state(game: Forecaster, path: str | os.PathLike[str], owner: str) -> None:
-    """Write a game's state under the name of the class that owns it."""
-    storage.write(path, *state_of(game, owner))
+def write_state(game: Forecaster, path: str | os.PathLike[str]) -> None:
+    """Write a game's state."""
+    storage.write(path, *state_of(game, game.kind))
 
 
 def read_state(
+    cls: type[Game],
     path: str | os.PathLike[str],
-    owner: str,
     *,
     payoff: Payoff | None = None,
     space: Space | None = None,
     oracle: Oracle | None = None,
-) -> Forecaster:
-    """Read a game's state that was written under the name of the class that owns it."""
+) -> Game:
+    """Read a game of a class from its file."""
     header, arrays = storage.read(path)
     try:
-        return game_from(header, arrays, owner, payoff=payoff, space=space, oracle=oracle)
+        return game_from(header, arrays, cls.kind, cls=cls, payoff=payoff, space=space, oracle=oracle)
     except ValueError as reason:
-        if str(reason).startswith("expected the same") or any(f" {name}= " in str(reason) for name in GIVEN):
+        if _asks_the_user(reason):
             raise
         raise ValueError(f"{reason}: {path}") from reason
 
 
-def state_of(game: Forecaster, owner: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def state_of(game: Forecaster, owner: str) -> tuple[dict[str, Any], Arrays]:
     """A game's state as a header of plain data and named arrays, under the name of the class that owns it."""
     rounds, pending = game.rounds.to_plain()
-    arrays: dict[str, NDArray[Any]] = {f"memory/{name}": a for name, a in game.engine.arrays().items()}
-    arrays.update({f"pending/{name}": a for name, a in pending.items()})
+    arrays = {f"memory/{name}": array for name, array in game.engine.arrays().items()}
+    arrays |= {f"pending/{name}": array for name, array in pending.items()}
     header = {
         "class": owner,
         "space": game.space.to_plain(),
@@ -58,26 +73,27 @@ def state_of(game: Forecaster, owner: str) -> tuple[dict[str, Any], dict[str, ND
         "sizes": getattr(game.engine, "sizes", None),
         "outside": game.outside,
         "max_pending": game.max_pending,
+        "crossing_reported": game.crossing_reported,
         "rounds": rounds,
-        "said_crossed": game._said_crossed,
     }
     return header, arrays
 
 
 def game_from(
     header: dict[str, Any],
-    arrays: dict[str, NDArray[Any]],
+    arrays: Arrays,
     owner: str,
     *,
+    cls: type[Game],
     payoff: Payoff | None = None,
     space: Space | None = None,
     oracle: Oracle | None = None,
-) -> Forecaster:
+) -> Game:
     """The game that has a state; refuses what it cannot use, in one sentence."""
     if header.get("class") != owner:
         raise ValueError(f"expected the state of a {owner}, got that of a {header.get('class')}")
     try:
-        game = Forecaster(
+        game = cls(
             as_saved(space, header["space"], space_from_plain, "space"),
             as_saved(payoff, header["payoff"], payoff_from_plain, "payoff"),
             oracle=as_saved(oracle, header["oracle"], oracle_from_plain, "oracle"),
@@ -85,20 +101,23 @@ def game_from(
             outside=header["outside"],
             max_pending=header["max_pending"],
         )
-        game._bind(tuple(header["experts"]), header["sizes"])
-        game.engine.restore({name[7:]: a for name, a in arrays.items() if name.startswith("memory/")})
-        game.rounds.from_plain(
-            header["rounds"], {name[8:]: a for name, a in arrays.items() if name.startswith("pending/")}
-        )
-        game._said_crossed = bool(header["said_crossed"])
-    except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as reason:
-        if str(reason).startswith("expected the same") or any(f" {name}= " in str(reason) for name in GIVEN):
+        game.begin(tuple(header["experts"]), header["sizes"])
+        game.engine.restore(inside(arrays, "memory/"))
+        game.rounds.from_plain(header["rounds"], inside(arrays, "pending/"))
+        game.crossing_reported = bool(header["crossing_reported"])
+    except UNREADABLE as reason:
+        if _asks_the_user(reason):
             raise
         raise ValueError(f"expected a state that this version can use, got one that it cannot ({reason})") from reason
     return game
 
 
-def as_saved(given: Any, saved: dict[str, Any], read: Any, what: str) -> Any:
+def inside(arrays: Arrays, prefix: str) -> Arrays:
+    """The arrays whose names begin so, under the rest of their names."""
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def as_saved(given: Any, saved: dict[str, Any], read: Callable[[dict[str, Any]], Any], what: str) -> Any:
     """What was saved; or what is given again, if it is configured alike."""
     if given is None:
         return read(saved)
@@ -107,6 +126,11 @@ def as_saved(given: Any, saved: dict[str, Any], read: Any, what: str) -> Any:
         where, theirs, ours = _difference(saved, other, what)
         raise ValueError(f"expected the same {what} as was saved: {where} was {short(theirs)}, got {short(ours)}")
     return given
+
+
+def _asks_the_user(reason: BaseException) -> bool:
+    """Whether an error is about what was given again, or must be, and not about the file."""
+    return str(reason).startswith("expected the same") or any(f" {name}= " in str(reason) for name in GIVEN)
 
 
 def _difference(saved: Any, given: Any, where: str) -> tuple[str, Any, Any]:

@@ -1,4 +1,4 @@
-"""The keeper: a desk whose lines are kept on the disk before they are answered."""
+"""A durable session: its lines are kept on the disk before they are answered."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from orcast.validation import short
 
 # Lines between two snapshots, at least; and bytes of a snapshot for each of them, so that large ones are rarer.
 EVERY, SHARE = 10_000, 2_000
-# What may change from one start to the next: it says what is told, not how series are played.
+# What may change from one start to the next: it changes answers, not how series are played.
 FREE = ("levels", "remember")
 
 
 class DurableSession:
-    """A desk with a state on the disk: a snapshot in FILE, and in FILE.journal each line taken since.
+    """A session with a state on the disk: a snapshot in FILE, and in FILE.journal each line taken since.
 
     A line is in the journal before it is answered.  Whoever kills the process, at any moment, and starts it again on
     the same file finds it as it was after the last line that is in the journal; that line may not have been

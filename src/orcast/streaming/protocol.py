@@ -27,11 +27,11 @@ FORMS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """A forecast as it was found, and what a game takes it as.
+class LineForecast:
+    """A forecast as it stands in a line, and as what a game takes it.
 
-    `space` is what its form says of the outcome: "quantity", "binary" or "labels".  `keys` are the levels as they
-    were written, or the labels.
+    `space` is the kind of outcome that its form is for: "quantity", "binary" or "labels".  `keys` are the levels as
+    they were written, or the labels.
     """
 
     form: str
@@ -42,24 +42,24 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class StreamLine:
-    """A line, read and checked as far as it can be without its series; `print` tells its content from another's."""
+    """A line, read and checked as far as it can be without its series, and the digest of its content."""
 
     series: str | int | None
     id: Id
-    given: Given | None
+    forecast: LineForecast | None
     y: Any
     of: Id
     x: dict[str, Any] | None
     drop: bool
     settings: dict[str, Any]
-    print: str
+    digest: str
 
 
 def read(text: bytes) -> StreamLine:
     """A line from its text, or one clear sentence.
 
     >>> line = read(b'{"series": "a", "id": "14:00", "forecast": {"mean": 4, "sd": 1}}')
-    >>> line.series, line.id, line.given.expert
+    >>> line.series, line.id, line.forecast.expert
     ('a', '14:00', Normal(mean=4.0, sd=1.0))
     >>> read(b'{"series": "a", "forecast": {"mean": 4}}')
     Traceback (most recent call last):
@@ -81,21 +81,21 @@ def read(text: bytes) -> StreamLine:
     if not (x is None or isinstance(x, dict)):
         raise TypeError(f'expected features by name as x, such as {{"hour": 14}}, got {short(x)}')
     forecast, y = found.get("forecast"), found.get("y")
-    given = None if forecast is None else _given(forecast)
+    known = None if forecast is None else _parsed_forecast(forecast)
     settings = {key: found[key] for key in SETTINGS if found.get(key) is not None and found[key] is not False}
-    _check_parts(given, y, id, of, drop, settings)
+    _check_parts(known, y, id, of, drop, settings)
     content = json.dumps([forecast, y, of, x, settings], sort_keys=True)
     return StreamLine(
-        series, id, given, y, of, x, drop, settings, blake2b(content.encode(), digest_size=12).hexdigest()
+        series, id, known, y, of, x, drop, settings, blake2b(content.encode(), digest_size=12).hexdigest()
     )
 
 
-def _check_parts(given: Given | None, y: Any, id: Id, of: Id, drop: bool, settings: dict[str, Any]) -> None:
-    if given is None and y is None and not drop and not settings:
+def _check_parts(forecast: LineForecast | None, y: Any, id: Id, of: Id, drop: bool, settings: dict[str, Any]) -> None:
+    if forecast is None and y is None and not drop and not settings:
         raise ValueError("expected a forecast, an outcome y, drop or bounds in a line, got none of them")
-    if drop and not (given is None and y is None):
+    if drop and not (forecast is None and y is None):
         raise ValueError("expected drop in a line of its own, got a forecast or an outcome y beside it")
-    if of is not None and (given is None or y is None):
+    if of is not None and (forecast is None or y is None):
         raise ValueError('expected "of" where a forecast and the outcome y of an earlier round stand in one line, '
                          'got it alone: "id" names the round of a lone y')  # fmt: skip
     if of is not None and of == id:
@@ -147,7 +147,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 # --- forecasts, in ---
 
 
-def _given(forecast: Any) -> Given:
+def _parsed_forecast(forecast: Any) -> LineForecast:
     if not isinstance(forecast, dict) or not forecast:
         raise TypeError(f"expected a forecast such as {FORMS}, got {short(forecast)}")
     for name, form in _NAMED.items():
@@ -156,7 +156,7 @@ def _given(forecast: Any) -> Given:
     return _quantiles(forecast)
 
 
-def _quantiles(forecast: dict[str, Any]) -> Given:
+def _quantiles(forecast: dict[str, Any]) -> LineForecast:
     levels = []
     for key in forecast:
         try:
@@ -164,43 +164,43 @@ def _quantiles(forecast: dict[str, Any]) -> Given:
         except ValueError:
             raise ValueError(f"expected a forecast such as {FORMS}, got the key {short(key)}") from None
     values = [_number(value, f"quantile {key}") for key, value in forecast.items()]
-    return Given("quantiles", "quantity", Quantiles(levels, values), tuple(forecast))
+    return LineForecast("quantiles", "quantity", Quantiles(levels, values), tuple(forecast))
 
 
-def _normal(forecast: dict[str, Any]) -> Given:
+def _normal(forecast: dict[str, Any]) -> LineForecast:
     for key, other in (("mean", "sd"), ("sd", "mean")):
         if key not in forecast:
             raise ValueError(f'expected "{key}" beside "{other}" in a forecast, got {short(forecast)}')
     _alone(forecast, "mean", "sd")
-    return Given("normal", "quantity", Normal(_number(forecast["mean"], "mean"), _number(forecast["sd"], "sd")))
+    return LineForecast("normal", "quantity", Normal(_number(forecast["mean"], "mean"), _number(forecast["sd"], "sd")))
 
 
-def _members(forecast: dict[str, Any]) -> Given:
+def _members(forecast: dict[str, Any]) -> LineForecast:
     _alone(forecast, "members")
     members = forecast["members"]
     if not isinstance(members, list) or not members:
         raise TypeError(f"expected a list of numbers as members, got {short(members)}")
     values = [_number(value, "member") for value in members]
-    # who stands where in the order: the answer keeps it
+    # the rank of each member: the answer keeps their order
     places = np.argsort(np.argsort(values, kind="stable"), kind="stable")
-    return Given("members", "quantity", Ensemble(values), tuple(map(str, places.tolist())))
+    return LineForecast("members", "quantity", Ensemble(values), tuple(map(str, places.tolist())))
 
 
-def _binary(forecast: dict[str, Any]) -> Given:
+def _binary(forecast: dict[str, Any]) -> LineForecast:
     _alone(forecast, "p")
     p = _number(forecast["p"], "p")
     if not 0.0 <= p <= 1.0:
         raise ValueError(f"expected a probability between 0 and 1 as p, got {p!r}")
-    return Given("p", "binary", p)
+    return LineForecast("p", "binary", p)
 
 
-def _labels(forecast: dict[str, Any]) -> Given:
+def _labels(forecast: dict[str, Any]) -> LineForecast:
     _alone(forecast, "probabilities")
     given = forecast["probabilities"]
     if not isinstance(given, dict) or not given:
         raise TypeError(f'expected probabilities by label, such as {{"home": 0.5, "away": 0.5}}, got {short(given)}')
     masses = {label: _number(value, f"probability of {label!r}") for label, value in given.items()}
-    return Given("probabilities", "labels", masses, tuple(masses))
+    return LineForecast("probabilities", "labels", masses, tuple(masses))
 
 
 _NAMED = {"mean": _normal, "sd": _normal, "members": _members, "p": _binary, "probabilities": _labels}
@@ -227,26 +227,26 @@ def _number(value: Any, what: str) -> float:
 # --- forecasts, out ---
 
 
-def told(given: Given, p: Any, levels: Sequence[str] = ()) -> dict[str, Any]:
-    """A calibrated forecast in the form of the one it answers; `levels` are the quantiles asked for by the user."""
-    if given.form == "p":
+def forecast_fields(forecast: LineForecast, p: Any, levels: Sequence[str] = ()) -> dict[str, Any]:
+    """A calibrated forecast in the form of the one it answers; `levels` are the quantiles that the user asked for."""
+    if forecast.form == "p":
         return {"forecast": {"p": p.probability()}}
-    if given.form == "probabilities":
+    if forecast.form == "probabilities":
         return {"forecast": {"probabilities": p.to_dict()}}
     mean, sd = p.to_normal()
     also: dict[str, Any] = {}
-    if given.form == "quantiles":
-        form: dict[str, Any] = _at(p, levels or given.keys)
+    if forecast.form == "quantiles":
+        form: dict[str, Any] = _at(p, levels or forecast.keys)
     else:
-        if given.form == "normal":
+        if forecast.form == "normal":
             form = {"mean": mean, "sd": sd}
         else:
-            count = len(given.keys)
+            count = len(forecast.keys)
             spread = p.quantile((np.arange(count) + 0.5) / count).tolist()
-            form = {"members": [spread[int(place)] for place in given.keys]}
+            form = {"members": [spread[int(place)] for place in forecast.keys]}
         if levels:
             also = {"quantiles": _at(p, levels)}
-    if given.form == "quantiles" and given.expert.crossed:
+    if forecast.form == "quantiles" and forecast.expert.crossed:
         also = {"sorted": True}
     return {"forecast": form, "mean": mean, "sd": sd, **also}
 
@@ -255,10 +255,10 @@ def _at(p: Any, levels: Sequence[str]) -> dict[str, Any]:
     return dict(zip(levels, p.quantile([float(level) for level in levels]).tolist(), strict=True))
 
 
-def text(answer: dict[str, Any]) -> bytes:
+def to_line(answer: dict[str, Any]) -> bytes:
     """An answer as a line; whatever it is, it can be written.
 
-    >>> text({"series": "\\ud800", "mean": float("inf")})
+    >>> to_line({"series": "\\ud800", "mean": float("inf")})
     b'{"series": "\\\\ud800", "mean": null}\\n'
     """
     try:
@@ -266,7 +266,7 @@ def text(answer: dict[str, Any]) -> bytes:
     except UnicodeEncodeError:  # half a character, which JSON can write but UTF-8 cannot
         return json.dumps(_finite(answer), allow_nan=False).encode() + b"\n"
     except ValueError:
-        return text(_finite(answer))
+        return to_line(_finite(answer))
 
 
 def _finite(value: Any) -> Any:

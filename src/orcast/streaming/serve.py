@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-from orcast.streaming import protocol as lines
+from orcast.streaming import protocol
 from orcast.streaming.durable_session import DurableSession
 from orcast.streaming.session import Session
 
@@ -101,10 +101,10 @@ def _answer_all(
             continue
         try:
             if line is None:
-                raise ValueError(f"expected a line of at most {lines.LONGEST} bytes, got a longer one")
+                raise ValueError(f"expected a line of at most {protocol.LONGEST} bytes, got a longer one")
             answer = session.answer(line).text
         except BAD as reason:
-            answer = lines.text({"error": " ".join(str(reason).split()), "line": number})
+            answer = protocol.to_line({"error": " ".join(str(reason).split()), "line": number})
         _put(sink, answer, signals)
         if isinstance(session, DurableSession) and session.due:
             _save(session, say)
@@ -128,11 +128,11 @@ def _lines(source: int, signals: Signals) -> Iterator[bytes | None]:
         *whole, rest = chunk.split(b"\n")
         for end in whole:
             size += len(end)
-            yield b"".join([*parts, end]).strip() if size <= lines.LONGEST else None
+            yield b"".join([*parts, end]).strip() if size <= protocol.LONGEST else None
             parts, size = [], 0
         size += len(rest)
-        parts = [*parts, rest] if size <= lines.LONGEST else []
-    if size > lines.LONGEST:
+        parts = [*parts, rest] if size <= protocol.LONGEST else []
+    if size > protocol.LONGEST:
         yield None
     elif last := b"".join(parts).strip():
         yield last

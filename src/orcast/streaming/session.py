@@ -1,4 +1,4 @@
-"""The desk: many series, each with a game of its own, answered line by line."""
+"""A session: many series, each with a game of its own, answered line by line."""
 
 from __future__ import annotations
 
@@ -11,29 +11,19 @@ from typing import Any
 from numpy.typing import NDArray
 
 from orcast.adapters import expert_row
-from orcast.contexts import by
-from orcast.payoffs import (
-    BinaryCalibration,
-    Calibeating,
-    LabelCalibration,
-    MomentMatching,
-    NoRegret,
-    Payoff,
-    QuantileCalibration,
-)
+from orcast.contexts import ContextInputs, by
+from orcast.payoffs import default_payoff
 from orcast.persistence.state import game_from, state_of
 from orcast.recalibrator import Recalibrator
-from orcast.scores import CRPS, Brier
-from orcast.spaces import Binary, HalfLine, Interval, Labels, OrderedSpace, Space
-from orcast.spaces import Line as AnyNumber
-from orcast.streaming import protocol as lines
-from orcast.streaming.protocol import Given, Id, StreamLine
+from orcast.rounds import PendingRound
+from orcast.spaces import Binary, Labels, OrderedSpace, Space, between
+from orcast.streaming import protocol
+from orcast.streaming.protocol import Id, LineForecast, StreamLine
 from orcast.validation import number, short
 
 Name = str | int | None
 # A game's state: a header of plain data, and arrays.
 State = tuple[dict[str, Any], dict[str, NDArray[Any]]]
-OWNER = "Recalibrator"
 FORM = {
     "quantity": "quantiles, mean and sd, or members",
     "binary": '{"p": ...}',
@@ -43,12 +33,12 @@ FORM = {
 
 @dataclass(frozen=True)
 class StreamSettings:
-    """How series begin, and what is told of them.
+    """How series begin, and what is answered.
 
-    `low` and `high` bound quantities; without them any number may come.  `binary` or `labels` say that
-    outcomes are none; else the first forecast of a series says it.  `levels` are quantiles to tell, as text.
+    `low` and `high` bound quantities; without them any number may come.  With `binary` or `labels` outcomes are no
+    quantities; else the form of a series' first forecast decides.  `levels` are quantiles to answer with, as text.
     `by` keeps the values of a feature calibrated each by itself.  `memory` is in rounds.  At most
-    `max_pending` rounds of a series wait, and `remember` settled rounds of all series are remembered.
+    `max_pending` rounds of a series are pending, and `remember` settled rounds of all series are remembered.
     """
 
     low: float | None = None
@@ -75,8 +65,7 @@ class StreamSettings:
             raise ValueError(f"expected different levels, got {', '.join(self.levels)}")
         if self.remember < 1:
             raise ValueError(f"expected at least 1 settled round to be remembered, got {self.remember}")
-        if self.low is not None or self.high is not None:
-            quantity(self.low, self.high)
+        between(self.low, self.high)
         if self.labels:
             Labels(self.labels)
         # says what is wrong with the rest
@@ -92,82 +81,76 @@ class StreamSettings:
             return Binary()
         if kind == "labels":
             return Labels(labels)
-        return quantity(self.low, self.high)
+        return between(self.low, self.high)
 
     def game(self, space: Space) -> Recalibrator:
         """A new game on a space."""
+        context = None if self.by is None else by(self.by[0], values=self.by[1])
         return Recalibrator(
-            space, self._payoff(space), memory=self.memory, outside=self.outside, max_pending=self.max_pending
+            space,
+            default_payoff(space, context),
+            memory=self.memory,
+            outside=self.outside,
+            max_pending=self.max_pending,
         )
-
-    def _payoff(self, space: Space) -> Payoff | None:
-        if self.by is None:
-            return None
-        context = by(self.by[0], values=self.by[1])
-        if isinstance(space, Binary):
-            parts = BinaryCalibration(context=context) + Calibeating(weight=0.5)
-            return parts + MomentMatching(1, weight=0.25) + NoRegret(Brier())
-        if isinstance(space, Labels):
-            return LabelCalibration(context=context) + NoRegret(Brier())
-        return QuantileCalibration(context=context) + MomentMatching(2) + NoRegret(CRPS())
-
-
-def quantity(low: Any, high: Any) -> Space:
-    """The space of a quantity with these bounds, either of which may be None."""
-    if low is None and high is None:
-        return AnyNumber()
-    if low is None:
-        raise ValueError(f"expected a lower bound beside the upper one, got high={high!r} alone")
-    return HalfLine(low) if high is None else Interval(low, high)
 
 
 @dataclass(slots=True)
 class IssuedAnswer:
-    """What was answered to a forecast that waits: the mark of the line's content, and the answer."""
+    """What was answered to the forecast of a pending round: the digest of the line's content, and the answer."""
 
-    print: str
-    answer: bytes
+    digest: str
+    answer: str
 
 
 @dataclass(slots=True)
 class Settled:
-    """A round that is over: its forecast's mark and answer, its outcome (None if it was dropped), and that answer."""
+    """A round that is over: its forecast's digest and answer, its outcome (None if it was dropped), and that answer."""
 
-    print: str
-    answer: bytes
+    digest: str
+    answer: str
     y: Any
     closing: bytes
 
 
 class SeriesSession:
-    """A series: its game, and what was said of the rounds that wait, in the order of the game's own.
+    """A series and its game, whose pending rounds have the answers to their forecasts attached.
 
     A game that comes from a file is made when it is first used.
     """
 
-    __slots__ = ("_game", "_state", "last", "space", "waiting")
+    __slots__ = ("_game", "_state", "last", "space")
 
     def __init__(self, space: Space, game: Recalibrator | None, state: State | None = None) -> None:
         self.space = space
         self._game, self._state = game, state
-        self.waiting: dict[Id, IssuedAnswer] = {}
-        self.last: Settled | None = None  # the last round without a name
+        self.last: Settled | None = None  # the last unnamed round
 
     @property
     def game(self) -> Recalibrator:
         """The game."""
         if self._game is None:
             assert self._state is not None
-            self._game = Recalibrator._of(game_from(*self._state, OWNER))
+            self._game = game_from(*self._state, Recalibrator.kind, cls=Recalibrator)
             self._state = None
         return self._game
+
+    @property
+    def pending(self) -> dict[Any, PendingRound]:
+        """The pending rounds by id, the oldest first."""
+        return self.game.rounds.pending
+
+    def issued(self, id: Id) -> IssuedAnswer | None:
+        """What was answered to the forecast of a pending round; None if there is no such round."""
+        entry = self.pending.get(id)
+        return None if entry is None else IssuedAnswer(*entry.attached)
 
     def state(self) -> State:
         """Its state as plain data and arrays."""
         if self._game is None:
             assert self._state is not None
             return self._state
-        return state_of(self._game.game, OWNER)
+        return state_of(self._game, Recalibrator.kind)
 
 
 @dataclass(slots=True)
@@ -182,45 +165,43 @@ class StreamAnswer:
 class Session:
     """Answers lines: forecasts with calibrated ones, outcomes with the guarantee, nonsense with what is wrong.
 
-    A line that is refused changes nothing.  A line that comes again, told by its series, id and content, gets the
-    same answer again and changes nothing.
+    A line that is refused changes nothing.  A line that comes again, recognised by its series, id and content, gets
+    the same answer again and changes nothing.
 
-    >>> desk = Desk(Options(low=0, high=10))
-    >>> print(desk.answer(b'{"id": 1, "forecast": {"p": 0.7}}').text.decode().strip())  # doctest: +ELLIPSIS
+    >>> session = Session(StreamSettings(low=0, high=10))
+    >>> print(session.answer(b'{"id": 1, "forecast": {"p": 0.7}}').text.decode().strip())  # doctest: +ELLIPSIS
     {"id": 1, "forecast": {"p": 0...}, "certificate": {"holds": true, ...}}
-    >>> print(desk.answer(b'{"id": 1, "y": 1}').text.decode().strip())  # doctest: +ELLIPSIS
+    >>> print(session.answer(b'{"id": 1, "y": 1}').text.decode().strip())  # doctest: +ELLIPSIS
     {"id": 1, "y": 1, "guarantee": {"rounds": 1, ...}}
     """
 
     options: StreamSettings = field(default_factory=StreamSettings)
-    strict: bool = False  # whether a repeat must always be told from a new line
+    strict: bool = False  # whether a repeat must never be mistaken for a new line
     series: dict[Name, SeriesSession] = field(default_factory=dict)
     settled: dict[tuple[Name, Id], Settled] = field(default_factory=dict)
 
     def answer(self, line: bytes) -> StreamAnswer:
         """The answer to a line; bad input raises one sentence and changes nothing."""
-        read = lines.read(line)
+        read = protocol.read(line)
         again = self._again(read)
         if again is not None:
             return StreamAnswer(again, False)
         series = self._series(read)
         of, y = self._outcome(read, series)
-        if read.given is not None:
-            self._check_forecast(read, series)
-        told: dict[str, Any] = {}
+        if read.forecast is not None:
+            self._check_forecast(read.forecast, read, series)
         if read.drop:
-            told = self._drop(read, series)
+            fields = self._drop(read, series)
         else:
-            if read.settings:
-                told["space"] = _plain(series.space)
+            fields = {"space": _plain(series.space)} if read.settings else {}
             # the outcome first: it is of an earlier round, and the forecast should know it
-            booked = {} if y is None else self._book(read, series, of, y)
-            if read.given is not None:
-                return StreamAnswer(self._predict(read, series, told, booked), True)
-            told |= booked
+            settled = {} if y is None else self._settle(read, series, of, y)
+            if read.forecast is not None:
+                return StreamAnswer(self._predict(read.forecast, read, series, {**fields, **settled}), True)
+            fields |= settled
         fresh = read.series not in self.series
         self.series[read.series] = series
-        answer = lines.text({**_name(read.series, read.id), **told})
+        answer = protocol.to_line({**_name(read.series, read.id), **fields})
         return StreamAnswer(answer, fresh or y is not None or read.drop)
 
     # --- what is asked again
@@ -230,13 +211,13 @@ class Session:
         if line.id is None:
             return None if series is None else _unnamed_again(line, series)
         over = self.settled.get((line.series, line.id))
-        if line.given is not None:
-            said = over or (None if series is None else series.waiting.get(line.id))
-            if said is None:
+        if line.forecast is not None:
+            issued = over or (None if series is None else series.issued(line.id))
+            if issued is None:
                 return None
-            if said.print == line.print:
-                return said.answer
-            state = "is settled" if over is not None else "waits for its outcome"
+            if issued.digest == line.digest:
+                return issued.answer.encode()
+            state = "is settled" if over is not None else "is pending"
             raise ValueError(f"expected a new id or the same line again, got {short(line.id)} once more, which {state}")
         if over is None or series is None or not (line.drop or line.y is not None):
             return None
@@ -246,7 +227,7 @@ class Session:
     def _series(self, line: StreamLine) -> SeriesSession:
         series = self.series.get(line.series)
         if series is None:
-            if line.given is None and not line.settings:
+            if line.forecast is None and not line.settings:
                 raise ValueError(f"expected a forecast first, got {'drop' if line.drop else 'an outcome'} "
                                  f"of a series without any, {short(line.series)}")  # fmt: skip
             space = self._new_space(line)
@@ -254,15 +235,15 @@ class Session:
         if line.settings:
             wanted = self._stated(line.settings)
             if wanted != series.space:
-                raise ValueError(f"expected {_words(series.space)}, as series {short(line.series)} began, "
-                                 f"got {_words(wanted)}")  # fmt: skip
+                raise ValueError(f"expected {_described(series.space)}, as series {short(line.series)} began, "
+                                 f"got {_described(wanted)}")  # fmt: skip
         return series
 
     def _new_space(self, line: StreamLine) -> Space:
         if line.settings:
             return self._stated(line.settings)
-        assert line.given is not None
-        return self.options.space(line.given.space, line.given.keys)
+        assert line.forecast is not None
+        return self.options.space(line.forecast.space, line.forecast.keys)
 
     def _stated(self, settings: dict[str, Any]) -> Space:
         """The space that a line says its series has; a bound that it leaves out is that of the options."""
@@ -281,18 +262,17 @@ class Session:
         for key, bound in bounds.items():
             if isinstance(bound, bool) or not isinstance(bound, (int, float)):
                 raise TypeError(f"expected a number as {key}, got {short(bound)}")
-        return quantity(bounds.get("low", self.options.low), bounds.get("high", self.options.high))
+        return between(bounds.get("low", self.options.low), bounds.get("high", self.options.high))
 
-    def _check_forecast(self, line: StreamLine, series: SeriesSession) -> None:
-        given, space = line.given, series.space
-        assert given is not None
+    def _check_forecast(self, forecast: LineForecast, line: StreamLine, series: SeriesSession) -> None:
+        space = series.space
         kind = "binary" if isinstance(space, Binary) else "labels" if isinstance(space, Labels) else "quantity"
-        if given.space != kind:
-            raise ValueError(f"expected {FORM[kind]} as forecast on {_words(space)}, got {short(_form(given))}")
-        row, _ = expert_row(given.expert, space)
+        if forecast.space != kind:
+            raise ValueError(f"expected {FORM[kind]} as forecast on {_described(space)}, got {short(_form(forecast))}")
+        expert_row(forecast.expert, space)
         if self.options.by is not None:
-            # the groups of a round are found by its features: a trial finds what is wrong with them
-            series.game.game.engine.predict(row[None, :], self._features(line))
+            # the groups of the round, which its features decide: refused here if there is none
+            series.game.engine.bound_payoff.context(ContextInputs(self._features(line)))
 
     def _features(self, line: StreamLine) -> dict[str, Any] | None:
         """The features that matter."""
@@ -308,11 +288,11 @@ class Session:
         if line.y is None and not line.drop:
             return None, None
         of = line.id
-        if line.given is not None:
+        if line.forecast is not None:
             of = self._earlier(line, series)
-        if of not in series.waiting:
+        if of not in series.pending:
             over = self.settled.get((line.series, of)) if of is not None else series.last
-            raise ValueError(_not_waiting(of, over, series, line))
+            raise ValueError(_not_pending(of, over, series, line))
         return of, None if line.drop else _canonical(line.y, series)
 
     def _earlier(self, line: StreamLine, series: SeriesSession) -> Id:
@@ -322,17 +302,18 @@ class Session:
                              "with --state a repeat must be told from a new line")  # fmt: skip
         if line.id is None or line.of is not None:
             return line.of
-        if len(series.waiting) > 1:
+        if len(series.pending) > 1:
             raise ValueError(f'expected "of", the id of the round that y belongs to, got none while '
-                             f"{len(series.waiting)} rounds wait")  # fmt: skip
-        return next(iter(series.waiting), None)
+                             f"{len(series.pending)} rounds are pending")  # fmt: skip
+        return next(iter(series.pending), None)
 
     # --- what changes
-    def _book(self, line: StreamLine, series: SeriesSession, of: Id, y: Any) -> dict[str, Any]:
-        series.game.update(series.space.value(y) if isinstance(series.space, Labels) else y, id=of)
-        guarantee = series.game.guarantee
+    def _settle(self, line: StreamLine, series: SeriesSession, of: Id, y: Any) -> dict[str, Any]:
+        issued = series.issued(of)
         shown = series.space.value(y) if isinstance(series.space, Labels) else y
-        told = {
+        series.game.update(shown, id=of)
+        guarantee = series.game.guarantee
+        fields = {
             "y": shown,
             "guarantee": {
                 "rounds": guarantee.rounds,
@@ -341,59 +322,57 @@ class Session:
                 "held": guarantee.held,
             },
         }
-        self._close(line.series, of, series, y, lines.text({**_name(line.series, of), **told}))
-        return {"of": of, **told} if line.given is not None and of is not None else told
+        self._remember(line.series, of, issued, y, fields)
+        return {"of": of, **fields} if line.forecast is not None and of is not None else fields
 
     def _drop(self, line: StreamLine, series: SeriesSession) -> dict[str, Any]:
+        issued = series.issued(line.id)
         series.game.drop(line.id)
-        told = {"dropped": True}
-        self._close(line.series, line.id, series, None, lines.text({**_name(line.series, line.id), **told}))
-        return told
+        fields = {"dropped": True}
+        self._remember(line.series, line.id, issued, None, fields)
+        return fields
 
-    def _close(self, name: Name, id: Id, series: SeriesSession, y: Any, closing: bytes) -> None:
-        said = series.waiting.pop(id)
-        over = Settled(said.print, said.answer, y, closing)
+    def _remember(self, name: Name, id: Id, issued: IssuedAnswer | None, y: Any, fields: dict[str, Any]) -> None:
+        """Remember a round that is over, and what was answered, for as long as its line may come again."""
+        assert issued is not None
+        over = Settled(issued.digest, issued.answer, y, protocol.to_line({**_name(name, id), **fields}))
         if id is None:
-            series.last = over
+            self.series[name].last = over
             return
         self.settled[name, id] = over
         while len(self.settled) > self.options.remember:
             del self.settled[next(iter(self.settled))]
 
-    def _predict(self, line: StreamLine, series: SeriesSession, told: dict[str, Any], booked: dict[str, Any]) -> bytes:
-        given = line.given
-        assert given is not None
-        lost: dict[str, Any] = {}
-        if line.id not in series.waiting and len(series.waiting) >= self.options.max_pending:
-            oldest = next(iter(series.waiting))
-            lost = {"lost": oldest}  # too many wait: the game drops it
+    def _predict(
+        self, forecast: LineForecast, line: StreamLine, series: SeriesSession, fields: dict[str, Any]
+    ) -> bytes:
+        # the oldest, which the game drops because too many are pending
+        leaving: list[Any] = series.game.rounds.leaving(line.id)
+        lost = [(id, series.issued(id)) for id in leaving if id != line.id]
         with warnings.catch_warnings():
-            # both are said in the answer
+            # both are in the answer
             warnings.simplefilter("ignore")
-            p = series.game.predict(given.expert, x=self._features(line), id=line.id)
-        if lost:
-            text = lines.text({**_name(line.series, lost["lost"]), "dropped": True})
-            self._close(line.series, lost["lost"], series, None, text)
+            p = series.game.predict(forecast.expert, x=self._features(line), id=line.id)
+        for id, issued in lost:
+            self._remember(line.series, id, issued, None, {"dropped": True})
+            fields = {**fields, "lost": id}
         certificate = p.certificate
-        told = {
-            **_name(line.series, line.id),
-            **lines.told(given, p, self.options.levels),
-            "certificate": {
-                "holds": certificate.holds,
-                "worst_next": certificate.worst_next,
-                "allowed": certificate.allowed,
-                "bound": certificate.bound,
-                "promised": certificate.promised,
-            },
-            **told,
-            **booked,
-            **lost,
-        }
-        answer = lines.text(told)
+        answer = protocol.to_line(
+            {
+                **_name(line.series, line.id),
+                **protocol.forecast_fields(forecast, p, self.options.levels),
+                "certificate": {
+                    "holds": certificate.holds,
+                    "worst_next": certificate.worst_next,
+                    "allowed": certificate.allowed,
+                    "bound": certificate.bound,
+                    "promised": certificate.promised,
+                },
+                **fields,
+            }
+        )
         self.series[line.series] = series
-        # a round without a name takes the place of the one before, at the end of those that wait
-        series.waiting.pop(line.id, None)
-        series.waiting[line.id] = IssuedAnswer(line.print, answer)
+        series.pending[line.id].attached = [line.digest, answer.decode()]
         return answer
 
 
@@ -404,10 +383,12 @@ def _name(series: Name, id: Id) -> dict[str, Any]:
 
 def _unnamed_again(line: StreamLine, series: SeriesSession) -> bytes | None:
     """A line without an id is a repeat if it could be nothing else."""
-    waits = series.waiting.get(None)
-    if line.given is not None:
-        return waits.answer if waits is not None and line.y is None and waits.print == line.print else None
-    if waits is not None or series.last is None or not (line.drop or line.y is not None):
+    issued = series.issued(None)
+    if line.forecast is not None:
+        if issued is None or line.y is not None or issued.digest != line.digest:
+            return None
+        return issued.answer.encode()
+    if issued is not None or series.last is None or not (line.drop or line.y is not None):
         return None
     return _closed_again(line, series, series.last, "the last round")
 
@@ -416,14 +397,14 @@ def _closed_again(line: StreamLine, series: SeriesSession, over: Settled, which:
     if line.drop and over.y is None:
         return over.closing
     if line.drop:
-        raise ValueError(f"expected a round that waits to drop, got {which}, which was settled with "
+        raise ValueError(f"expected a pending round to drop, got {which}, which was settled with "
                          f"{_shown(over.y, series)}")  # fmt: skip
     if over.y is None:
-        raise ValueError(f"expected the outcome of a round that waits, got that of {which}, which was dropped")
+        raise ValueError(f"expected the outcome of a pending round, got that of {which}, which was dropped")
     y = _canonical(line.y, series)
     if y == over.y:
         return over.closing
-    raise ValueError(f"expected {_shown(over.y, series)}, which was booked as the outcome of {which}, "
+    raise ValueError(f"expected {_shown(over.y, series)}, with which {which} was settled, "
                      f"got {_shown(y, series)}")  # fmt: skip
 
 
@@ -431,17 +412,18 @@ def _shown(y: Any, series: SeriesSession) -> str:
     return repr(series.space.value(y) if isinstance(series.space, Labels) else y)
 
 
-def _not_waiting(of: Id, over: Settled | None, series: SeriesSession, line: StreamLine) -> str:
+def _not_pending(of: Id, over: Settled | None, series: SeriesSession, line: StreamLine) -> str:
     what = "drop" if line.drop else "the outcome"
-    if line.given is not None and of is None and line.of is None:
-        return (f"expected {what} of an earlier round beside a forecast, got a series in which none waits: "
+    if line.forecast is not None and of is None and line.of is None:
+        return (f"expected {what} of an earlier round beside a forecast, got a series in which none is pending: "
                 "send the outcome of a forecast in a later line")  # fmt: skip
     if over is not None:
         end = "was dropped" if over.y is None else f"was settled with {_shown(over.y, series)}"
-        return f"expected {what} of a round that waits, got that of {short(of)}, which {end}"
+        return f"expected {what} of a pending round, got that of {short(of)}, which {end}"
     if of is None:
-        return f"expected {what} with the id of its round, got none ({len(series.waiting)} rounds with an id wait)"
-    return f"expected {what} of a round that waits, got the id {short(of)}"
+        count = len(series.pending)
+        return f"expected {what} with the id of its round, got none ({count} rounds with an id are pending)"
+    return f"expected {what} of a pending round, got the id {short(of)}"
 
 
 def _canonical(y: Any, series: SeriesSession) -> Any:
@@ -450,7 +432,7 @@ def _canonical(y: Any, series: SeriesSession) -> Any:
         y = json.dumps(y)
     elif isinstance(y, bool) and isinstance(series.space, OrderedSpace):
         raise TypeError(f"expected a number as outcome, got {'true' if y else 'false'}")
-    return series.space.outcome(y, series.game.game.outside)
+    return series.space.outcome(y, series.game.outside)
 
 
 def _plain(space: Space) -> dict[str, Any]:
@@ -463,7 +445,7 @@ def _plain(space: Space) -> dict[str, Any]:
     return {key: bound for key, bound in bounds.items() if math.isfinite(bound)}
 
 
-def _words(space: Space) -> str:
+def _described(space: Space) -> str:
     if isinstance(space, Binary):
         return "a binary outcome"
     if isinstance(space, Labels):
@@ -472,5 +454,5 @@ def _words(space: Space) -> str:
     return f"a quantity with {bounds}" if bounds else "a quantity without bounds"
 
 
-def _form(given: Given) -> str:
-    return {"quantiles": "quantiles", "normal": "mean and sd", "p": "p"}.get(given.form, given.form)
+def _form(forecast: LineForecast) -> str:
+    return {"quantiles": "quantiles", "normal": "mean and sd", "p": "p"}.get(forecast.form, forecast.form)

@@ -117,7 +117,7 @@ class DenseEngine:
         rounds = 0 if self._ledger is None else self._ledger.rounds
         context = self.bound_payoff.context(self.prior.known(self.bound_payoff, experts, features, rounds))
         round, mix = self.prior.open(experts, float(pending))
-        cell_payoffs = self._cell_payoffs(round, features)
+        cell_payoffs = self.cell_payoffs(round, features)
         states = [{name: array.copy() for name, array in state.items()} for state in self.states]
         record = DenseRecord(
             round, np.array(context), np.zeros(_ledger.CERTIFICATE_SIZE), features, cell_payoffs, 0.0, states
@@ -126,7 +126,7 @@ class DenseEngine:
         other = self.prior.recell(round, mix) if record.certificate[_ledger.CertificateField.HOLDS] == 0.0 else None
         if other is not None:
             even, even_mix = other
-            own = self._cell_payoffs(even, features)
+            own = self.cell_payoffs(even, features)
             again = DenseRecord(even, record.context, record.certificate.copy(), features, own, 0.0, states)
             self._play(again, even_mix, pending, reserved)
             if again.certificate[_ledger.CertificateField.HOLDS] > 0.0:
@@ -134,9 +134,8 @@ class DenseEngine:
                 return again
         return record
 
-    def _cell_payoffs(
-        self, round: Any, features: Any, states: list[dict[str, Array]] | None = None
-    ) -> list[CellPayoff]:
+    def cell_payoffs(self, round: Any, features: Any, states: list[dict[str, Array]] | None = None) -> list[CellPayoff]:
+        """Each part of the payoff on the cells of a round, as the parts are now or were then."""
         cell_grid = self.prior.cell_grid(round, features)
         known = self.states if states is None else states
         cell_payoffs = [
@@ -176,7 +175,7 @@ class DenseEngine:
     def payoff(self, record: DenseRecord, y: Any) -> Array:
         """The core payoff that an outcome would book."""
         if record.cell_payoffs is None:
-            record.cell_payoffs = self._cell_payoffs(record.round, record.features, record.states)
+            record.cell_payoffs = self.cell_payoffs(record.round, record.features, record.states)
         p = self.prior.played(record.round)
         k, near = self.prior.place(record.round, y), self.prior.near(record.round, y)
         return np.concatenate([cell_payoff.realised(p, k, near) for cell_payoff in record.cell_payoffs])
@@ -247,7 +246,7 @@ class DenseEngine:
             return
         layout = self.ledger.layout
         p = self.prior.played(record.round)
-        cell_payoffs = record.cell_payoffs or self._cell_payoffs(record.round, record.features, record.states)
+        cell_payoffs = record.cell_payoffs or self.cell_payoffs(record.round, record.features, record.states)
         for number, (cell_payoff, name) in enumerate(zip(cell_payoffs, self.bound_payoff.names, strict=True)):
             start, size, groups, _, at, one_sided = (int(v) for v in layout.parts[number])
             for group in range(groups):

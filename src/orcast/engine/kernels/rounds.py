@@ -118,7 +118,7 @@ def set_window(rules, q, shifted, statistics, info):
     if reach == 0.0:
         reach = 1.0
     if rules.low == -np.inf:
-        info[LOW] = min(q[0], shifted[0]) - reach
+        info[LOW] = min(q[0], shifted[0], rules.high) - reach
     if rules.high == np.inf:
         info[HIGH] = max(q[last], shifted[last], info[LOW]) + reach
 

@@ -411,7 +411,7 @@ class ForecastRecalibrator:
             parts.setdefault(place, {})[rest] = array
         try:
             blank = header["blank"]
-            game = game_from(blank, parts[BLANK], OWNER, payoff=payoff, oracle=oracle)
+            game = game_from(blank, parts[BLANK], OWNER, cls=Recalibrator, payoff=payoff, oracle=oracle)
             self = cls(
                 quantiles=header["quantiles"],
                 payoff=game.payoff,
@@ -432,10 +432,15 @@ class ForecastRecalibrator:
                 for residual in mine.pop(RESIDUALS).tolist():
                     residuals.add(residual)
                 game = game_from(
-                    {**own, **{name: blank[name] for name in COMMON}}, mine, OWNER, payoff=payoff, oracle=oracle
+                    {**own, **{name: blank[name] for name in COMMON}},
+                    mine,
+                    OWNER,
+                    cls=Recalibrator,
+                    payoff=payoff,
+                    oracle=oracle,
                 )
                 self._items[id_from_plain(plain)].games[int(step)] = Game(
-                    Recalibrator._of(game), residuals, {int(time): float(point) for time, point in points}
+                    game, residuals, {int(time): float(point) for time, point in points}
                 )
         except (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError) as reason:
             if str(reason).startswith("expected"):

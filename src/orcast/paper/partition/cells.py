@@ -1,4 +1,4 @@
-"""Cells of what an expert may say: bins of a probability, or a grid on the simplex."""
+"""Cells of an expert's forecasts: bins of a probability, or a grid on the simplex."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Key = tuple[int, ...]
 
-# More cells than this are refused, and unless told otherwise a grid on the simplex is as fine as this many allow.
+# More cells than this are refused; a grid on the simplex whose resolution is not given is as fine as this many allow.
 MOST_CELLS, USUAL_CELLS = 10_000, 100
-# The finest grid unless told otherwise.
+# The finest grid whose resolution is not given.
 FINEST = 10
 
 
@@ -105,7 +105,7 @@ class Compositions:
 
 
 def finest(labels: int) -> int:
-    """The resolution unless told otherwise."""
+    """The resolution unless another is given."""
     fits = [n for n in range(1, FINEST + 1) if Compositions(labels, n).total <= USUAL_CELLS]
     return max(fits, default=1)
 

@@ -1,4 +1,4 @@
-"""PartitionedRecalibrator: a calibrated forecaster for each cell of what an expert may say (paper, appendix D).
+"""PartitionedRecalibrator: a calibrated forecaster for each cell of what an expert may forecast (paper, appendix D).
 
 For a proper score let g be minus the slope of what it expects of itself (2 p for the Brier score, log p for the log
 score).  Concavity says that for all forecasts p and x and every outcome
@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,8 @@ from orcast.payoffs import BinaryCalibration, LabelCalibration, Payoff
 from orcast.payoffs.calibration import GRID, checked_grid
 from orcast.payoffs.cell_payoffs import hat_weights
 from orcast.persistence import files as storage
+from orcast.persistence.state import UNREADABLE, inside
+from orcast.rounds import PendingById
 from orcast.scores import CRPS, Brier, LogScore, Score, score_from_plain
 from orcast.serialise import id_from_plain, plain_id
 from orcast.spaces import TAIL_MASS, Binary, Labels, OrderedSpace, Space, frozen, space_from_plain
@@ -50,7 +52,7 @@ from orcast.validation import short, warn_user
 
 Array = NDArray[np.float64]
 
-# The bins of a quantity, unless told otherwise.
+# The bins of a quantity, unless others are given.
 BINS = 4
 # The forecasters know nothing but the outcomes of their cell, so they are to listen to these.
 TEMPERATURE = 2.0
@@ -58,8 +60,6 @@ TEMPERATURE = 2.0
 LEAST_MASS = 1e-200
 # A bound that rounding alone puts below what it bounds is equal to it.
 ROUNDING = 1e-12
-# What a file that is not a state of this kind leads to.
-UNREADABLE = (AssertionError, AttributeError, LookupError, OverflowError, RecursionError, TypeError, ValueError)
 
 
 # --- what is remembered ---
@@ -79,21 +79,17 @@ class _Cell:
 
 
 @dataclass(slots=True)
-class _Round:
-    """A round that waits: its cell, probabilities of the events as said and as played, what is known of them.
+class _CellRound:
+    """What is attached to a pending round of a cell: probabilities of the events, the expert's and as played.
 
-    For a quantity also its cells: left and right ends, masses as said and as played.
+    Also what is known of them (see `_Cell`), and for a quantity its cells: left and right ends, masses of the expert
+    and as played.
     """
 
-    key: Key
-    said: Array
+    expert: Array
     played: Array
     known: Array
     cells: Array
-
-    def arrays(self) -> dict[str, Array]:
-        """Everything but the key."""
-        return {"said": self.said, "played": self.played, "known": self.known, "cells": self.cells}
 
 
 @dataclass(frozen=True)
@@ -112,7 +108,7 @@ class CellReport:
 
 @dataclass(frozen=True)
 class _CellTable:
-    """What is played at: the events, the cells of what may be said of them, and the edges that make a quantity events.
+    """The events, the cells of forecasts of them, and the edges that make a quantity events.
 
     An outcome on an edge belongs to the bin on its left.
     """
@@ -164,7 +160,7 @@ def _cells_around(space: OrderedSpace, row: Array, edges: Array) -> Array:
 
 
 class PartitionedRecalibrator:
-    """Calibrated forecasts with no regret against an expert, by a forecaster for each cell of what it may say.
+    """Calibrated forecasts with no regret against an expert, by a forecaster for each cell of its forecasts.
 
     The expert's forecast decides which forecaster F_j plays and learns (paper, appendix D).  Each F_j is a game of its
     own (`Forecaster` with `BinaryCalibration` or `LabelCalibration` of `grid` hats, played by `oracle`), which starts
@@ -203,7 +199,7 @@ class PartitionedRecalibrator:
     **Or a** `Recalibrator` **instead?**  That one keeps one ledger for all rounds, in which no-regret payoffs
     pull towards the expert, and spends the slack of its promise on accuracy: it corrects smoothly, learns from every
     round, and is usually the better choice.  The partition has no regret by every score of the kind at once, not
-    only by those it was told, and is simple enough to check by hand.  For that it pays a factor 1 / sqrt(epsilon) in
+    only by those it follows, and is simple enough to check by hand.  For that it pays a factor 1 / sqrt(epsilon) in
     the rate, tells no two forecasts of a cell apart, and forgets what neighbouring cells have in common: each must
     learn for itself that the expert is too sure.
 
@@ -260,11 +256,12 @@ class PartitionedRecalibrator:
         # a game says what is wrong with the other options
         Forecaster(some, self._payoff, oracle=oracle, outside=outside, max_pending=max_pending)
         self._cells: dict[Key, _Cell] = {}
-        self._waiting: dict[Hashable, _Round] = {}
+        # the cell of each pending round; the round itself is pending in the game of its cell
+        self._pending = PendingById[Key](max_pending)
         self._rounds = 0
         self._excess = np.zeros(len(self._followed))
         self._sums = self._no_sums(self._table)
-        self._said_crossed = False
+        self._crossing_reported = False
 
     # --- what is played at
     def _uncut(self) -> _CellTable:
@@ -296,7 +293,7 @@ class PartitionedRecalibrator:
         return np.zeros((self.grid, 0 if table is None else table.count))
 
     def _new_game(self, events: Space) -> Forecaster:
-        # this class drops rounds itself, so a game always has room for one more
+        # this class drops rounds itself, so a game can always have one more
         return Forecaster(events, self._payoff, oracle=self.oracle, max_pending=self.max_pending + 1)
 
     def _new_cell(self, table: _CellTable) -> _Cell:
@@ -314,10 +311,10 @@ class PartitionedRecalibrator:
 
     # --- the loop
     def predict(self, forecast: object, *, id: Hashable = None) -> Any:
-        """Recalibrate one forecast; the round then waits for its outcome.
+        """Recalibrate one forecast; its round is then pending.
 
         `forecast` is anything that `Recalibrator` takes on the same space.  Without `id` it replaces an
-        unnamed round that still waits.
+        unnamed round that is still pending.
 
         >>> import orcast as oc
         >>> from orcast.paper.partition import PartitionedRecalibrator
@@ -326,50 +323,45 @@ class PartitionedRecalibrator:
         >>> low, high = p.interval(0.9)
         >>> recal.update(55)
         """
-        if id is not None:
-            plain_id(id)
-            if id in self._waiting:
-                raise ValueError(f"expected a new id, got {id!r}, which already waits for its outcome")
+        self._pending.check_new(id)
         if forecast is None:
             raise TypeError("expected a forecast, got None (a game without an expert is a Forecaster)")
         row, crossed = expert_row(forecast, self.space)
-        gone = self._in_the_way(id)
+        leaving = self._pending.leaving(id)
         # a game that has not begun may still be cut elsewhere
-        fresh = isinstance(self._bins, int) and not self._rounds and len(self._waiting) == len(gone)
+        fresh = isinstance(self._bins, int) and not self._rounds and len(self._pending) == len(leaving)
         table = self._cut_around(row) if fresh else self._table
         assert table is not None
         cells, bins = self._spread(table, row)
-        said = row if table.edges is None else bins.T @ cells[2]
-        key = table.cells.cell(said)
+        expert = row if table.edges is None else bins.T @ cells[2]
+        key = table.cells.cell(expert)
         cell = None if fresh else self._cells.get(key)
         if cell is None:
             cell = self._new_cell(table)
-        if gone and gone != [id]:
-            warn_user(
-                f"{self.max_pending} rounds wait for their outcome (max_pending); the oldest, {gone[0]!r}, is dropped",
-                RuntimeWarning,
-            )
-        if crossed and not self._said_crossed:
-            self._said_crossed = True
-            warn_user("crossing quantiles were sorted (said once)", UserWarning)
+        if leaving and leaving != [id]:
+            self._pending.warn_dropped(leaving[0])
+        if crossed and not self._crossing_reported:
+            self._crossing_reported = True
+            warn_user("crossing quantiles were sorted (reported once)", UserWarning)
         inner = cell.game.predict(table.cells.start(key), id=id)
         played = np.array(inner.mass)
         if table.edges is not None:
-            cells[3] *= bins @ (played / said)
+            cells[3] *= bins @ (played / expert)
             cells[3] /= cells[3].sum()
-        round_ = _Round(key, said, played, self._known(table, key, said, played), cells)
-        for other in gone:
-            if other != id or self._waiting[other].key != key or fresh:
-                self._forget(other)
+        own = _CellRound(expert, played, self._known(table, key, expert, played), cells)
+        cell.game.rounds.pending[id].attached = asdict(own)
+        for other in leaving:
+            if other == id and self._pending.pending[other] == key and not fresh:
+                del self._pending.pending[other]  # its game has replaced it
             else:
-                del self._waiting[other]  # its game has replaced it
+                self._forget(other)
         if fresh:
             self._table, self._sums = table, self._no_sums(table)
         self._cells[key] = cell
-        self._waiting[id] = round_
+        self._pending.pending[id] = key
         if table.edges is None:
             return inner
-        return Forecast._trusted(cells[0].copy(), cells[1].copy(), cells[3].copy(), inner.certificate, inner._why)
+        return Forecast.trusted(cells[0].copy(), cells[1].copy(), cells[3].copy(), inner.certificate, inner.explain)
 
     def _spread(self, table: _CellTable, row: Array) -> tuple[Array, Array]:
         """The cells of a quantity (the last row is to be what is played) and in which bin each lies; none otherwise."""
@@ -379,16 +371,10 @@ class PartitionedRecalibrator:
         bins: Array = np.eye(table.edges.size + 1)[np.searchsorted(table.edges, cells[1], side="left")]
         return np.vstack((cells, cells[2])), bins
 
-    def _in_the_way(self, id: Hashable) -> list[Hashable]:
-        """The waiting round that a new one takes the place of, if any."""
-        if id is None and None in self._waiting:
-            return [None]
-        return [next(iter(self._waiting))] if len(self._waiting) >= self.max_pending else []
-
-    def _known(self, table: _CellTable, key: Key, said: Array, played: Array) -> Array:
+    def _known(self, table: _CellTable, key: Key, expert: Array, played: Array) -> Array:
         """What is known of a round before its outcome; see `_Cell`."""
         errors = table.errors(played)
-        p, x, q = table.chances(played), table.chances(said), table.chances(table.cells.middle(key))
+        p, x, q = table.chances(played), table.chances(expert), table.chances(table.cells.middle(key))
         left, share = hat_weights(self.grid, p)
         remainders, most = [], []
         for each in self._followed:
@@ -399,48 +385,49 @@ class PartitionedRecalibrator:
             through_hats = each.heights[left] + share * (each.heights[left + 1] - each.heights[left])
             rest = each.rule.slope(p) - through_hats + each.rule.slope(q) - each.rule.slope(x)
             remainders.append(float((errors @ rest).max()))
-            most.append(float((each.rule.losses(played) - each.rule.losses(said)).max()))
+            most.append(float((each.rule.losses(played) - each.rule.losses(expert)).max()))
         return np.array([float(np.abs(errors).sum(axis=1).max()), *remainders, *most])
 
     def update(self, y: Any, *, id: Hashable = None) -> None:
-        """Book the outcome of the unnamed round, or of a named one."""
+        """Settle the unnamed round, or a named one, with its outcome."""
         value = self.space.outcome(y, self.outside)
-        round_ = self._waiting[self._waits(id)]
+        cell = self._cells[self._pending.find(id)]
+        own = _CellRound(**cell.game.rounds.find(id).attached)
         table = self._table
         assert table is not None
         k = table.outcome(value)
-        excess = self._excesses(round_, k, value)
-        cell = self._cells[round_.key]
+        excess = self._excesses(own, k, value)
         cell.game.update(table.events.value(k), id=id)
-        del self._waiting[id]
-        p, errors = table.chances(round_.played), table.errors(round_.played)[k]
+        del self._pending.pending[id]
+        p, errors = table.chances(own.played), table.errors(own.played)[k]
         left, share = hat_weights(self.grid, p)
         columns = np.arange(p.size)
         for at, weight in ((left, 1.0 - share), (left + 1, share)):
             cell.weights[at, columns] += weight
             self._sums[at, columns] += weight * errors
-        cell.known += round_.known
+        cell.known += own.known
         self._excess += excess
         self._rounds += 1
 
-    def _excesses(self, round_: _Round, k: int, y: Any) -> Array:
+    def _excesses(self, own: _CellRound, k: int, y: Any) -> Array:
         """Each score of what was played minus that of the expert."""
         found = np.zeros(len(self._followed))
         for i, each in enumerate(self._followed):
             if each.rule is not None:
-                found[i] = each.rule.losses(round_.played)[k] - each.rule.losses(round_.said)[k]
+                found[i] = each.rule.losses(own.played)[k] - each.rule.losses(own.expert)[k]
             else:
-                left, right, said, played = round_.cells
-                mine, theirs = (Forecast._trusted(left, right, mass, None) for mass in (played, said))
+                left, right, expert, played = own.cells
+                mine, theirs = (Forecast.trusted(left, right, mass, None) for mass in (played, expert))
                 found[i] = each.score(mine, y) - each.score(theirs, y)
         return found
 
     def drop(self, id: Hashable = None) -> None:
         """Forget a round whose outcome will never come."""
-        self._forget(self._waits(id))
+        self._pending.find(id)
+        self._forget(id)
 
     def _forget(self, id: Hashable) -> None:
-        key = self._waiting.pop(id).key
+        key = self._pending.pending.pop(id)
         cell = self._cells[key]
         cell.game.drop(id)
         if not cell.game.pending and not cell.game.guarantee.rounds:
@@ -448,27 +435,15 @@ class PartitionedRecalibrator:
         if isinstance(self._bins, int) and not self._cells:
             self._table, self._sums = None, self._no_sums(None)
 
-    def _waits(self, id: Hashable) -> Hashable:
-        try:
-            known = id in self._waiting
-        except TypeError:
-            raise TypeError(f"expected an id that can be a key, got {id!r}") from None
-        if not known:
-            if id is None:
-                named = f" ({len(self._waiting)} named ones wait)" if self._waiting else ""
-                raise ValueError(f"expected an unnamed round that waits for its outcome, got none{named}")
-            raise ValueError(f"expected the id of a waiting round, got {id!r}")
-        return id
-
     @property
     def pending(self) -> tuple[Hashable, ...]:
-        """Ids of the rounds that wait, the oldest first; None is the unnamed one."""
-        return tuple(self._waiting)
+        """Ids of the pending rounds, the oldest first; None is the unnamed one."""
+        return self._pending.ids
 
     # --- what was promised and what was kept
     @property
     def rounds(self) -> int:
-        """Outcomes booked so far."""
+        """Outcomes settled so far."""
         return self._rounds
 
     @property
@@ -571,21 +546,14 @@ class PartitionedRecalibrator:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a file, without pickle; a crash leaves the old file or the new one, never a part."""
         games, arrays = [], {"sums": self._sums, "excess": self._excess}
+        for place, (key, cell) in enumerate(self._cells.items()):
+            rounds, pending = cell.game.rounds.to_plain()
+            games.append([list(key), getattr(cell.game.engine, "sizes", None), rounds])
+            own = {"weights": cell.weights, "known": cell.known}
+            own |= {f"memory/{name}": array for name, array in cell.game.engine.arrays().items()}
+            own |= {f"pending/{name}": array for name, array in pending.items()}
+            arrays |= {f"cell/{place}/{name}": array for name, array in own.items()}
         places = {key: place for place, key in enumerate(self._cells)}
-        records: dict[Hashable, tuple[int, dict[str, NDArray[Any]]]] = {}
-        for key, cell in self._cells.items():
-            state = cell.game.__getstate__()
-            memory, sizes = state["_engine"]
-            games.append([list(key), state["_issued"], state["_usual_lag"], state["_reserved"], sizes])
-            own = {"weights": cell.weights, "known": cell.known} | {f"memory/{name}": a for name, a in memory.items()}
-            arrays.update({f"cell/{places[key]}/{name}": array for name, array in own.items()})
-            records.update({id: (issued, record) for id, issued, record, _ in state["_waiting"]})
-        waiting = []
-        for number, (id, round_) in enumerate(self._waiting.items()):
-            issued, record = records[id]
-            waiting.append([plain_id(id), places[round_.key], issued])
-            own = round_.arrays() | {f"page/{name}": array for name, array in record.items()}
-            arrays.update({f"round/{number}/{name}": array for name, array in own.items()})
         edges = self.edges
         header = {
             "class": "PartitionedRecalibrator",
@@ -599,9 +567,9 @@ class PartitionedRecalibrator:
             "outside": self.outside,
             "max_pending": self.max_pending,
             "rounds": self._rounds,
-            "said_crossed": self._said_crossed,
+            "crossing_reported": self._crossing_reported,
             "games": games,
-            "waiting": waiting,
+            "pending": [[plain_id(id), places[key]] for id, key in self._pending.pending.items()],
         }
         storage.write(path, header, arrays)
 
@@ -637,53 +605,38 @@ class PartitionedRecalibrator:
             assert isinstance(edges, np.ndarray)
             self._table = self._cut(edges)
             self._sums = self._no_sums(self._table)
-        self._rounds, self._said_crossed = int(header["rounds"]), bool(header["said_crossed"])
+        self._rounds, self._crossing_reported = int(header["rounds"]), bool(header["crossing_reported"])
         for name, mine in (("sums", self._sums), ("excess", self._excess)):
             mine[...] = like(name, arrays[name], mine)
-        folders: dict[str, dict[str, NDArray[Any]]] = {}
-        for name, array in arrays.items():
-            if name.count("/") >= 2:
-                kind, which, rest = name.split("/", 2)
-                folders.setdefault(f"{kind}/{which}", {})[rest] = array
-        records: dict[int, list[tuple[Hashable, int, dict[str, NDArray[Any]], None]]] = {}
-        keys = [tuple(int(n) for n in game[0]) for game in header["games"]]
-        for number, (plain, place, issued) in enumerate(header["waiting"]):
-            folder, id = folders[f"round/{number}"], id_from_plain(plain)
-            records.setdefault(place, []).append((id, int(issued), _inside(folder, "page/"), None))
-            self._waiting[id] = self._restored_round(keys[place], folder)
-        for place, (key, (_, issued, lag, reserved, sizes)) in enumerate(zip(keys, header["games"], strict=True)):
+        for place, (plain, sizes, rounds) in enumerate(header["games"]):
+            key = tuple(int(n) for n in plain)
             if self._table is None or not self._table.cells.has(key):
                 raise ValueError(f"there is no cell {key}")
-            cell, folder = self._new_cell(self._table), folders[f"cell/{place}"]
+            cell, own = self._new_cell(self._table), inside(arrays, f"cell/{place}/")
             for name, mine in (("weights", cell.weights), ("known", cell.known)):
-                mine[...] = like(name, folder[name], mine)
-            cell.game.__setstate__(
-                cell.game.__getstate__()
-                | {
-                    "_issued": int(issued),
-                    "_usual_lag": None if lag is None else float(lag),
-                    "_reserved": float(reserved),
-                    "_engine": (_inside(folder, "memory/"), sizes),
-                    "_waiting": records.get(place, []),
-                }
-            )
+                mine[...] = like(name, own[name], mine)
+            cell.game.begin(cell.game.experts, sizes)
+            cell.game.engine.restore(inside(own, "memory/"))
+            cell.game.rounds.from_plain(rounds, inside(own, "pending/"))
+            for entry in cell.game.rounds.pending.values():
+                self._check_round(_CellRound(**entry.attached))
             self._cells[key] = cell
+        keys = list(self._cells)
+        self._pending.pending = {id_from_plain(id): keys[place] for id, place in header["pending"]}
+        there = {id: key for key, cell in self._cells.items() for id in cell.game.pending}
+        if there != self._pending.pending:
+            raise ValueError("the pending rounds of the cells are not those of the whole")
         if self._rounds != sum(cell.game.guarantee.rounds for cell in self._cells.values()):
             raise ValueError("the rounds of the cells do not sum to those of the whole")
 
-    def _restored_round(self, key: Key, folder: dict[str, NDArray[Any]]) -> _Round:
+    def _check_round(self, own: _CellRound) -> None:
         assert self._table is not None
         mass = np.empty(self._table.events.cells)
-        said, played = (like(name, folder[name], mass) for name in ("said", "played"))
-        known = like("known", folder["known"], np.empty(1 + 2 * len(self._followed)))
-        cells: Array = folder["cells"]
-        if cells.ndim != 2 or np.isnan(cells).any() or len(cells) != 4:
-            raise ValueError("a waiting round has no cells")
-        return _Round(key, said, played, known, cells)
-
-
-def _inside(folder: dict[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
-    return {name[len(prefix) :]: array for name, array in folder.items() if name.startswith(prefix)}
+        for name, array in (("expert", own.expert), ("played", own.played)):
+            like(name, array, mass)
+        like("known", own.known, np.empty(1 + 2 * len(self._followed)))
+        if own.cells.ndim != 2 or np.isnan(own.cells).any() or len(own.cells) != 4:
+            raise ValueError("a pending round has no cells")
 
 
 def _at_least(bound: float, value: float) -> float:
