@@ -24,18 +24,13 @@ CONTRACTS = {
 # Still to do.
 TO_DO = {
     "cli/__init__.py",
-    "cli/recalibrate.py",
     "evidence/diagnostics.py",
     "evidence/statistics.py",
     "integrations/gluonts/predictor.py",
     "integrations/gluonts/recalibrator.py",
-    "integrations/nixtla/combined_frame.py",
     "integrations/river/distribution.py",
     "integrations/skpro.py",
     "integrations/sktime.py",
-    "integrations/spark/stream.py",
-    "panel/api.py",
-    "panel/runner.py",
     "paper/autodiff.py",
     "paper/exact/decision.py",
     "paper/orca.py",

@@ -29,10 +29,10 @@ from orcast.engine.kernels.events import (
     unpack_row,
 )
 from orcast.engine.ordered import OrderedEngine
-from orcast.game import ALONE, default_payoff
+from orcast.game import ALONE
 from orcast.panel.bounds import scale_between, space_between
 from orcast.panel.experts import ForecastShape, normal_rows
-from orcast.payoffs import Payoff
+from orcast.payoffs import Payoff, default_payoff
 from orcast.payoffs.base import UNKNOWN
 from orcast.residuals import Residuals, first_spread
 from orcast.rounds import Rounds
@@ -371,7 +371,7 @@ class PythonRun:
     def _run(self, start: int, count: int) -> None:
         new, all_ = slice(start, start + count), slice(self.old + start, self.old + start + count)
         features = None if self.features is None else self.features[new]
-        outcomes = self.inputs.values[all_].astype(np.int64)
+        outcomes = self.inputs.values[all_].astype(np.int64).tolist()
         played, round_log = self.rounds.run(self.inputs.experts[new, None, :], features, outcomes, np.empty(0))
         self.outputs.quantiles[new] = played.reshape(count, -1)
         self.outputs.round_log[new] = round_log

@@ -381,7 +381,7 @@ class ForecastRecalibrator:
             for step, game in item.games.items():
                 header, parts = state_of(game.recal.game, OWNER)
                 arrays |= {f"{len(games)}/{name}": part for name, part in parts.items()}
-                arrays[f"{len(games)}/{RESIDUALS}"] = np.array(list(game.residuals._last), dtype=np.float64)
+                arrays[f"{len(games)}/{RESIDUALS}"] = np.array(game.residuals.last, dtype=np.float64)
                 own = {name: value for name, value in header.items() if name not in COMMON}
                 games.append([plain_id(item_id), step, list(game.points.items()), own])
         header = {
