@@ -22,17 +22,16 @@ from orcast.engine.kernels.events import EventKind, PackedRounds
 from orcast.ledger import RoundLog
 from orcast.panel.columns import Form
 from orcast.panel.experts import ForecastShape, rows_with_forecast
-from orcast.panel.migrations import absolute_errors
 from orcast.panel.runner import NewForecasts, Runner, RunnerPool, RunState, events_of
 from orcast.panel.statuses import Status
 from orcast.payoffs import Payoff
-from orcast.persistence.migrations import renamed
+from orcast.persistence.migrations import absolute_errors, renamed
 from orcast.serialise import features_from_json, features_to_json
 
 Array = NDArray[np.float64]
 Time = int | float
 
-# Format 1 had sums of squared errors of point forecasts.
+# Format 1 had other names of arrays, and sums of squared errors of point forecasts.
 MAGIC, MAGIC_1 = b"ORC2", b"ORC1"
 
 
@@ -492,6 +491,7 @@ class Games:
             length, sizes, fields, width, ids, features = model
             game, issued, points = cut(length), cut(len(ids)), cut(len(ids)).tolist()
             if magic == MAGIC_1:
+                fields = [(renamed(name), *rest) for name, *rest in fields]
                 game[3] = absolute_errors(game[3], game[4])
             own = [None] * len(ids) if features is None else [features_from_json(each) for each in features]
             described = tuple((renamed(name), kind, tuple(sides)) for name, kind, sides in fields)
