@@ -177,16 +177,16 @@ class ValueCheck:
         """Expected value, what r times it is, and the direction of the value, also on this forecast's cells."""
         seen: dict[float, float] = {}
 
-        def look(y: float) -> float:
+        def value_at(y: float) -> float:
             if y not in seen:
                 seen[y] = self._value(y)
             return seen[y]
 
-        expected = expected_value(forecast, look)
+        expected = expected_value(forecast, value_at)
         for end in {*forecast.left.tolist(), *forecast.right.tolist()} - {math.inf, -math.inf}:
-            look(end)
+            value_at(end)
         levels = (1.0 / self.r, 1.0 - 1.0 / self.r)
-        low, high = (look(float(forecast.quantile(level))) for level in levels)
+        low, high = (value_at(float(forecast.quantile(level))) for level in levels)
         direction = _direction([seen[y] for y in sorted(seen)], direction)
         least = low if direction < 0 else high
         return max(expected, least / self.r), max(self.r * expected, least), direction

@@ -189,7 +189,7 @@ class MeshCellPayoff(CellPayoff):
         self.size = vertices * self.dimension
 
     def mean(self, p: Array) -> Array:
-        """f, what the forecast says of the witness."""
+        """f, the mean of the witness under the forecast."""
         value: Array = self.witness.mean @ p
         return value
 

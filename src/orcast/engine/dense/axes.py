@@ -45,7 +45,7 @@ def axes_of(space: Space) -> int:
 
 
 def new_memory(axes: int) -> AxisMemory:
-    """Learners that have seen nothing and say what the expert says."""
+    """Learners without data, which repeat the expert."""
     count = len(DISCOUNTS)
     return AxisMemory(
         np.zeros((count, axes, 2)),

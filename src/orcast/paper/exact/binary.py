@@ -110,7 +110,7 @@ def log_masses(q: float) -> Array:
 
 
 def worst_value(search: CandidateSearch, lp: Array) -> float:
-    """The largest <S_+, payoff(p, k)> over all cells k, for the masses as the hand will keep them."""
+    """The largest <S_+, payoff(p, k)> over all cells k, for the masses as the search will keep them."""
     p = np.exp(lp)
     p /= p.sum()
     value = np.zeros(p.size)
