@@ -24,6 +24,8 @@ Migration = Callable[[Header, Arrays], tuple[Header, Arrays]]
 
 # What arrays were called in format 1, and are called in format 2.
 ARRAY_NAMES = {"note": "certificate", "record": "tracker_record", "said": "claim", "tally": "statistics"}
+# The same of payoffs.
+PAYOFF_NAMES = {"MomentCalibration": "MomentBasedCalibration"}
 
 
 def migrated(header: Header, arrays: Arrays, version: int, newest: int) -> tuple[Header, Arrays]:
@@ -41,6 +43,12 @@ def renamed(name: str) -> str:
     return f"{folder}{slash}{ARRAY_NAMES.get(field, field)}"
 
 
+def renamed_payoff(plain: dict[str, Any]) -> dict[str, Any]:
+    """The plain form of a payoff of format 1 in format 2."""
+    parts = {"parts": [renamed_payoff(part) for part in plain["parts"]]} if "parts" in plain else {}
+    return {**plain, "kind": PAYOFF_NAMES.get(plain["kind"], plain["kind"]), **parts}
+
+
 # --- from format 1 to 2 ---
 
 
@@ -52,6 +60,8 @@ def game(header: Header, arrays: Arrays) -> tuple[Header, Arrays]:
 def _game_header(header: Header, attached: list[Any] | None = None) -> Header:
     """The header of a game, or what is its own of one; what is attached to its pending rounds comes from elsewhere."""
     rest = dict(header)
+    if "payoff" in rest:
+        rest["payoff"] = renamed_payoff(rest["payoff"])
     waiting, crossing = rest.pop("waiting"), rest.pop("said_crossed")
     own: list[Any] = [None] * len(waiting) if attached is None else attached
     rounds = {name: rest.pop(name) for name in ("issued", "usual_lag", "reserved")}
@@ -132,6 +142,7 @@ def panel(header: Header, arrays: Arrays) -> tuple[Header, Arrays]:
     """A `PanelState`: counters stood before the memory, and what a pending row keeps before its record."""
     new = {name: arrays[name] for name in ("calendar", "calendar/shapes")} | {"bounds": arrays["ends"]}
     models = []
+<<<<<<< HEAD
     for number, model in enumerate(header["models"]):
         own = {name.partition("/")[2]: array for name, array in arrays.items() if name.startswith(f"{number}/")}
         games, pages = _unstacked(own, "game"), _unstacked(own, "pages")
@@ -173,6 +184,15 @@ def absolute_errors(squares: Any, count: Any) -> Any:
     3.0
     """
     return np.sqrt(squares * count) / PER_ABSOLUTE
+=======
+    for model in header["models"]:
+        rounds = [[sizes, [[renamed(name), *rest] for name, *rest in fields]] for sizes, fields in model["rounds"]]
+        models.append({**model, "rounds": rounds})
+    terms = header["terms"]
+    if terms is not None and terms["payoff"] is not None:
+        terms = {**terms, "payoff": renamed_payoff(terms["payoff"])}
+    return {**header, "terms": terms, "models": models}, arrays
+>>>>>>> solvers
 
 
 # By the format that a file has, and the class that is written in it.

@@ -88,7 +88,7 @@ def games() -> Iterator[tuple[str, Callable[[], Array]]]:
         lambda: played(
             oc.Forecaster(
                 space,
-                oc.IntervalCalibration([0.5, 0.9]) + oc.ThresholdCalibration([45.0, 55.0]),
+                oc.IntervalCalibration([0.5, 0.9]) + oc.payoffs.ThresholdCalibration([45.0, 55.0]),
                 oracle=oc.Committee(),
             ),
             normal,
