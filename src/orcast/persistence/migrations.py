@@ -142,7 +142,6 @@ def panel(header: Header, arrays: Arrays) -> tuple[Header, Arrays]:
     """A `PanelState`: counters stood before the memory, and what a pending row keeps before its record."""
     new = {name: arrays[name] for name in ("calendar", "calendar/shapes")} | {"bounds": arrays["ends"]}
     models = []
-<<<<<<< HEAD
     for number, model in enumerate(header["models"]):
         own = {name.partition("/")[2]: array for name, array in arrays.items() if name.startswith(f"{number}/")}
         games, pages = _unstacked(own, "game"), _unstacked(own, "pages")
@@ -164,7 +163,10 @@ def panel(header: Header, arrays: Arrays) -> tuple[Header, Arrays]:
         rest = {name: value for name, value in model.items() if name not in ("rounds", "round")}
         records = [[sizes, [[renamed(name), *rest] for name, *rest in fields]] for sizes, fields in model["rounds"]]
         models.append({**rest, "records": records, "record": model["round"]})
-    return {**header, "options": header["terms"], "models": models}, new
+    options = header["terms"]
+    if options is not None and options["payoff"] is not None:
+        options = {**options, "payoff": renamed_payoff(options["payoff"])}
+    return {**header, "options": options, "models": models}, new
 
 
 def _unstacked(arrays: Arrays, name: str) -> list[NDArray[Any]]:
@@ -184,15 +186,6 @@ def absolute_errors(squares: Any, count: Any) -> Any:
     3.0
     """
     return np.sqrt(squares * count) / PER_ABSOLUTE
-=======
-    for model in header["models"]:
-        rounds = [[sizes, [[renamed(name), *rest] for name, *rest in fields]] for sizes, fields in model["rounds"]]
-        models.append({**model, "rounds": rounds})
-    terms = header["terms"]
-    if terms is not None and terms["payoff"] is not None:
-        terms = {**terms, "payoff": renamed_payoff(terms["payoff"])}
-    return {**header, "terms": terms, "models": models}, arrays
->>>>>>> solvers
 
 
 # By the format that a file has, and the class that is written in it.

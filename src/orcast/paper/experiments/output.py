@@ -53,11 +53,7 @@ def yes_or_no(met: bool) -> str:
 
 
 @contextmanager
-<<<<<<< HEAD
-def styled_figure(height: float, **padding: Any) -> Iterator[Figure]:
-=======
 def styled_figure(height: float, w_pad: float | None = None, h_pad: float | None = None) -> Iterator[Figure]:
->>>>>>> solvers
     """An empty figure of the width of a page, in the style of the package while it is drawn."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure as Blank
