@@ -218,6 +218,13 @@ def test_the_compiled_note_is_the_one_that_is_written(game: Game, linear: float,
             certificate[ledger.CertificateField.WORST] < certificate[ledger.CertificateField.ALLOWED]
         )
     assert certificate[ledger.CertificateField.ROOT] == pytest.approx(np.sqrt(max(bound, book.bound)))
+    assert certificate[ledger.CertificateField.OVERDRAFT] == pytest.approx(min(max(linear - bound, 0.0), free))
+    # the budget after the round, or the worst that may come if that is more and the certificate does not hold
+    reach = book.discount**2 * book.account[ledger.Account.BUDGET] + bound
+    if not certificate[ledger.CertificateField.HOLDS]:
+        reach = max(reach, carried + linear)
+    weight = book.discount * book.account[ledger.Account.WEIGHT] + 1.0
+    assert certificate[ledger.CertificateField.PROMISED] == pytest.approx(np.sqrt(reach) / weight)
 
 
 @given(games())
