@@ -17,6 +17,7 @@ class Fault(NamedTuple):
     instead: str
     tests: tuple[str, ...]
 
+
 def golden(*stories: str) -> tuple[str, ...]:
     """Stories of states that an earlier version wrote."""
     return tuple(f"tests/test_golden.py::test_a_state_goes_on_as_it_did[v1-{story}]" for story in stories)
