@@ -259,6 +259,7 @@ class FrameRun:
             for number, model in enumerate(self.models)
         ]
         made = ((i, self._batch(options[number], first, last)) for i, (number, first, last) in enumerate(batches))
+        payoffs: dict[int, dict[str, Any] | None]
         payoffs = dict.fromkeys(range(len(self.models)), plain_payoff(self.payoff))
         with Bar(progress, total) as bar, closing(play_all(made, workers, payoffs)) as played:
             for i, result in played:
