@@ -5,7 +5,6 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 SHOWN  := $(VENV)/.shown
 PANDAS := .venv-pandas3
-KERNELS := $(VENV)/.kernels
 FRAMES := src/orcast/panel $(addprefix tests/test_,$(addsuffix .py,columns panel panel_play panel_state cli_recalibrate evidence))
 # a file of tests stays in one process: what its tests share is made once
 CORES  := -n auto --maxprocesses=4 --dist loadfile
@@ -39,31 +38,26 @@ $(PANDAS)/.ready: pyproject.toml constraints.txt
 	@$(PANDAS)/bin/python $(INSTALL) -c $(PANDAS)/constraints.txt "pandas>=3" pytest pytest-xdist hypothesis scoringrules -e ".[cli,demo]"
 	@touch $@
 
-# numba's cache does not see that a kernel in another file has changed
-$(KERNELS): $(wildcard src/orcast/*/_*.py) src/orcast/ledger.py src/orcast/spaces/ordered.py | $(SHOWN)
-	@find src -name '*.nb[ic]' -delete
-	@touch $@
-
-demo: $(SHOWN) $(KERNELS)  ## recalibrate a real stream: table and picture
+demo: $(SHOWN)  ## recalibrate a real stream: table and picture
 	@$(BIN)/python -m orcast.demo
 
-test: lint types $(KERNELS)  ## the gate: lint, types, tests, doc snippets
+test: lint types  ## the gate: lint, types, tests, doc snippets
 	@$(BIN)/python -m pytest -q --durations=25 $(CORES)
 
-test-all: lint types $(KERNELS)  ## the gate and the slow tests, with more random examples
+test-all: lint types  ## the gate and the slow tests, with more random examples
 	@$(BIN)/python -m pytest -q -m "" --hypothesis-profile=thorough $(CORES)
 
 # SHORT=1 is the part for the gate: after `make test` it compiles nothing, so one process is the quickest
-test-cpus: $(READY) $(KERNELS)  ## what depends on numbers, with the kernels of other processors
+test-cpus: $(READY)  ## what depends on numbers, with the kernels of other processors
 	@$(BIN)/python tests/cpus.py $(if $(SHORT),--short,$(CORES))
 
-test-pandas3: $(PANDAS)/.ready $(KERNELS)  ## what touches data frames, with pandas 3
+test-pandas3: $(PANDAS)/.ready  ## what touches data frames, with pandas 3
 	@$(PANDAS)/bin/python -m pytest -q $(CORES) $(FRAMES)
 
 mutate: $(READY)  ## faults put in one at a time: which test catches each
 	@$(BIN)/python -m tests.mutate $(FAULTS)
 
-bench: $(READY) $(KERNELS)  ## benchmarks: ratios from one run
+bench: $(READY)  ## benchmarks: ratios from one run
 	@$(BIN)/python -m benchmarks
 
 docs: $(READY)  ## the documentation site, in site/; open site/index.html

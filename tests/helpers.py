@@ -220,11 +220,10 @@ def certified(engine: OrderedEngine, round: Round, features: object = None) -> t
     """Bounds on ||S + payoff||_+^2, 2 <S_+, payoff> + ||payoff||^2 and ||payoff||^2, from the kernel."""
     n = int(round.info[RoundInfo.CELLS])
     round = round._replace(**{name: array.copy() for name, array in round._asdict().items()})
-    workspace = last_layer.new_workspace(engine.rules, engine.memory, n, round, witnesses(engine, round, features))
-    out = np.empty(2)
-    equilibrium_kernels.certify(engine.rules, n, round, round.cells[CellRow.PLAYED], workspace, out)
+    workspace = last_layer.new_workspace(engine.rules, engine.memory, round, 0.0, witnesses(engine, round, features))
+    linear, bound = equilibrium_kernels.certify(engine.rules, n, round, round.cells[CellRow.PLAYED], workspace)
     carried = engine.rules.discount**2 * positive_square(engine.memory.total, engine.ledger.layout.sides)
-    return carried + float(out[0]), float(out[0]), float(out[1])
+    return carried + float(linear), float(linear), float(bound)
 
 
 def positive(total: Vector, sides: Vector) -> Vector:

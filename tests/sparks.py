@@ -74,14 +74,17 @@ class Acted:
     """A stream whose tasks are called here, without Spark; values are given as they travel."""
 
     def __init__(self, columns: str, **options: Any) -> None:
-        from orcast.integrations.spark.stream import StreamSettings, task_of
+        from orcast.integrations.spark.stream import EventOptions, task_of
         from orcast.panel.frame_run import FrameOptions
 
         self.df, self.states = Unstarted(columns), dict[Any, Any]()
         names = {name: options.pop(name, None) for name in ("y", "series", "time")}
-        model, own = options.pop("model", None), {"outcomes": True}
-        own |= {name: options.pop(name) for name in ("id", "outcomes", "max_pending", "remember") if name in options}
-        self.task = task_of(self.df, names, model, FrameOptions(**options), StreamSettings(**own))
+        model = options.pop("model", None)
+        own = {name: options.pop(name) for name in ("id", "outcomes", "max_pending", "remember") if name in options}
+        own = {"outcomes": True, **own}
+        if "most" in options:
+            own["max_pending"] = options.pop("most")  # as golden states have it
+        self.task = task_of(self.df, names, model, FrameOptions(**options), EventOptions(**own))
 
     def batch(self, *rows: tuple[Any, ...]) -> list[dict[str, Any]]:
         """What comes of the rows of a micro-batch."""

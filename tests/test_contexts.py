@@ -1,7 +1,10 @@
 """Contexts: groups known before the outcome, each with a promise of its own."""
 
+import datetime
 import json
+import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import hypothesis.strategies as st
@@ -32,6 +35,16 @@ def test_values_have_a_group_each() -> None:
     assert at(context, day="Tu") == [0.0, 1.0, 0.0]
     assert at(oc.by("hour", values=range(3)), hour=np.int64(2)) == [0.0, 0.0, 1.0]
     assert at(oc.by("hour", values=np.arange(3)), hour=1) == [0.0, 1.0, 0.0]
+
+
+def test_values_of_any_plain_kind_come_back_from_a_file(tmp_path: Path) -> None:
+    values = [datetime.date(2026, 1, 1), datetime.datetime(2026, 1, 1, 12), ("a", 1), math.inf, "x", 2, 0.5]
+    recal = oc.Recalibrator(SPACE, oc.QuantileCalibration(context=oc.by("v", values=values)))
+    recal.save(tmp_path / "state")
+    again = oc.Recalibrator.load(tmp_path / "state")
+    (part,) = again.payoff
+    assert [at(part.context, v=value) for value in values] == np.eye(len(values)).tolist()
+    assert again.payoff.to_plain() == recal.payoff.to_plain()
 
 
 def test_an_unknown_value_raises_or_has_a_group_of_its_own() -> None:

@@ -191,7 +191,7 @@ def test_an_upper_bound_mirrors_a_lower_one() -> None:
         assert -q.quantile(levels)[::-1] == pytest.approx(p.quantile(levels), abs=0.02)
         assert p.certificate is not None
         assert q.certificate is not None
-        assert q.certificate.promised == pytest.approx(p.certificate.promised, rel=1e-2)
+        assert q.certificate.promised == pytest.approx(p.certificate.promised, rel=2e-2)
         y = max(1 + np.sin(t) + 0.6 * rng.normal(), 0.0)
         plain.update(y)
         mirrored.update(-y)

@@ -62,7 +62,9 @@ def put_in(fault: Fault, copy: Path) -> Iterator[None]:
     path = copy / "orcast" / fault.file
     text = path.read_text()
     if text.count(fault.text) != 1:
-        raise SystemExit(f"expected the text of {fault.name!r} once in {fault.file}, got it {text.count(fault.text)} times")
+        raise SystemExit(
+            f"expected the text of {fault.name!r} once in {fault.file}, got it {text.count(fault.text)} times"
+        )
     path.write_text(text.replace(fault.text, fault.instead))
     try:
         yield

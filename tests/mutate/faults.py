@@ -17,6 +17,7 @@ class Fault(NamedTuple):
     instead: str
     tests: tuple[str, ...]
 
+
 def golden(*stories: str) -> tuple[str, ...]:
     """Stories of states that an earlier version wrote."""
     return tuple(f"tests/test_golden.py::test_a_state_goes_on_as_it_did[v1-{story}]" for story in stories)
@@ -251,7 +252,9 @@ LEARNERS = (
         FINITE,
     ),
     # --- circles and boxes
-    Fault("axes: the last error in other units", _AXES, "memory.last[axis] = z", "memory.last[axis] = z * spread", AXES),
+    Fault(
+        "axes: the last error in other units", _AXES, "memory.last[axis] = z", "memory.last[axis] = z * spread", AXES
+    ),
     Fault(
         "axes: covariance discounted the wrong way",
         _AXES,
@@ -447,8 +450,8 @@ PENDING = (
     Fault(
         "ordering: old outcomes of one moment in the order of forecasts",
         "panel/ordering.py",
-        "first = first[np.argsort(time[first], kind=\"stable\")]",
-        "first = first[np.argsort(first, kind=\"stable\")]",
+        'first = first[np.argsort(time[first], kind="stable")]',
+        'first = first[np.argsort(first, kind="stable")]',
         ORDERING,
     ),
     Fault(

@@ -81,7 +81,9 @@ def test_looking_ahead_leaves_nothing_behind(kind: str, which: int) -> None:
         np.testing.assert_array_equal(part, was)
 
 
-@given(st.integers(0, 3), st.lists(st.floats(0.1, 2.0), min_size=5, max_size=5), st.lists(st.integers(0, 2), min_size=4))
+@given(
+    st.integers(0, 3), st.lists(st.floats(0.1, 2.0), min_size=5, max_size=5), st.lists(st.integers(0, 2), min_size=4)
+)
 def test_what_is_promised_is_the_worst_over_all_orders(before: int, bounds: list[float], gaps: list[int]) -> None:
     """Whichever of the pending rounds are settled first, in whichever order: no more than that, and as much in one."""
     book = Ledger(ledger_layout([PartShape([0], 1, False, 1.0, 2.0)]))

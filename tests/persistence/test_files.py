@@ -292,6 +292,7 @@ def test_the_file_is_there_in_one_step(tmp_path: Path, monkeypatch: pytest.Monke
     assert seen == [(before, path.read_bytes())]
 
 
+@pytest.mark.skipif(os.name != "posix", reason="there are no such permissions here")
 def test_a_file_keeps_its_permissions(tmp_path: Path) -> None:
     path = tmp_path / "state"
     game = oc.Recalibrator(SPACE)

@@ -22,7 +22,9 @@ def test_the_text_of_a_fault_occurs_once(fault: Fault) -> None:
 
 
 def test_each_fault_has_a_name_of_its_own() -> None:
-    assert len({fault.name for fault in FAULTS}) == len({(fault.file, fault.instead) for fault in FAULTS}) == len(FAULTS)
+    assert (
+        len({fault.name for fault in FAULTS}) == len({(fault.file, fault.instead) for fault in FAULTS}) == len(FAULTS)
+    )
     assert len(FAULTS) >= 44
 
 

@@ -22,20 +22,7 @@ CONTRACTS = {
     "_safe_indexing": "scikit-learn",
     "_set_cutoff": "sktime",
 }
-# Still to do.
-TO_DO = {
-    "cli/__init__.py",
-    "cli/recalibrate.py",
-    "evidence/diagnostics.py",
-    "evidence/statistics.py",
-    "integrations/nixtla/combined_frame.py",
-    "integrations/spark/stream.py",
-    "panel/api.py",
-    "panel/runner.py",
-    "paper/autodiff.py",
-    "paper/exact/decision.py",
-    "paper/orca.py",
-}
+TO_DO: set[str] = set()
 
 FILES = sorted(str(path.relative_to(ROOT)) for path in ROOT.rglob("*.py"))
 

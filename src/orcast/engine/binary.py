@@ -106,8 +106,8 @@ class BinaryEngine:
             getattr(state, name)[...] = array
         self.ledger.total, self.ledger.account, self.ledger.groups = state.total, state.account, state.groups
         self._shapes = python_source(binary_round_shapes)(self.rules)
-        places: Any = BinaryRound(*slices(self._shapes))  # type: ignore[arg-type]
-        self._info, self._certificate, self._context = places.info, places.certificate, places.context
+        lies: Any = BinaryRound(*slices(self._shapes))  # type: ignore[arg-type]
+        self._info, self._certificate, self._context = lies.info, lies.certificate, lies.context
         self._blank = np.ones(length(self._shapes))
         self._core = at_regret + int(regret) * count
 

@@ -180,8 +180,8 @@ class OrderedEngine:
         slots, *shapes = python_source(round_shapes)(self.rules)
         self._slots, self._shapes = slots, tuple(shapes)
         self._length = length(self._shapes)
-        places: Any = Round(None, *slices(self._shapes))  # type: ignore[arg-type]
-        self._info, self._certificate, self._context = places.info, places.certificate, places.context
+        lies: Any = Round(None, *slices(self._shapes))  # type: ignore[arg-type]
+        self._info, self._certificate, self._context = lies.info, lies.certificate, lies.context
 
     def cut_at(self, places: Array) -> None:
         """Make given places edges of cells, before any round is played."""

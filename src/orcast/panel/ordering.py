@@ -24,6 +24,8 @@ Array = NDArray[np.float64]
 Events = NDArray[np.int64]  # kind and entry of each
 Stamps = NDArray[Any]  # int64, or float64 where times are numbers
 
+# As plain numbers: Python 3.11 is slow in looking up members of an enum, and streams may be short.
+PREDICT, SETTLE, DROP = map(int, EventKind)
 # A series' cutoffs and times that were seen before, a row each, in order.
 Calendar = dict[Hashable, Stamps]
 
@@ -276,7 +278,7 @@ def order_of_play(
         while ready and (until is None or ready[0][0] <= until):
             i = heapq.heappop(ready)[2]
             if i in open_:
-                kinds.append(EventKind.SETTLE if good[i] else EventKind.DROP)
+                kinds.append(SETTLE if good[i] else DROP)
                 which.append(i)
                 del open_[i]
 
@@ -286,9 +288,9 @@ def order_of_play(
             first = next(iter(open_))
             del open_[first]
             lost.append(first)
-            kinds.append(EventKind.DROP)
+            kinds.append(DROP)
             which.append(first)
-        kinds.append(EventKind.PREDICT)
+        kinds.append(PREDICT)
         which.append(i)
         open_[i] = None
         if known[i]:
@@ -303,7 +305,7 @@ def _order_at_once(time: Stamps, known: NDArray[np.bool_], good: NDArray[np.bool
     first = np.flatnonzero(known[:old])
     first = first[np.argsort(time[first], kind="stable")]
     new = np.arange(old, len(time))
-    ends = np.where(good, EventKind.SETTLE, EventKind.DROP)
-    both = np.column_stack((np.full(len(new), EventKind.PREDICT), new, ends[new], new)).reshape(-1, 2)
+    ends = np.where(good, SETTLE, DROP)
+    both = np.column_stack((np.full(len(new), PREDICT), new, ends[new], new)).reshape(-1, 2)
     happens = np.column_stack((np.ones(len(new), dtype=bool), known[new])).ravel()
     return np.concatenate((np.column_stack((ends[first], first)), both[happens])).astype(np.int64)

@@ -29,10 +29,10 @@ from orcast.engine.kernels.events import (
     unpack_row,
 )
 from orcast.engine.ordered import OrderedEngine
-from orcast.game import ALONE, default_payoff
+from orcast.game import ALONE
 from orcast.panel.bounds import scale_between, space_between
 from orcast.panel.experts import ForecastShape, normal_rows
-from orcast.payoffs import Payoff
+from orcast.payoffs import Payoff, default_payoff
 from orcast.payoffs.base import UNKNOWN
 from orcast.residuals import Residuals, first_spread
 from orcast.rounds import Rounds
@@ -42,17 +42,27 @@ from orcast.spaces import Interval, OrderedSpace, Space
 Array = NDArray[np.float64]
 Events = NDArray[np.int64]  # kind and entry of each
 
+# As a plain number: Python 3.11 is slow in looking up members of an enum, and streams may be short.
+PREDICT = int(EventKind.PREDICT)
 # Runners that are kept, of series with other bounds.
 MOST_RUNNERS = 256
 
 
+class Units(NamedTuple):
+    """How what is played becomes an outcome in the user's units, row by row: y = shift + scale * what is played."""
+
+    shift: Array
+    scale: Array
+
+
 @dataclass(frozen=True)
 class NewForecasts:
-    """The new forecasts of a stream in the user's units, the bounds of each, and the features of its context."""
+    """The new forecasts of a stream in the user's units, with the bounds, the units and the features of each."""
 
     given: Array
     low: Array
     high: Array
+    units: Units
     features: list[Any] | None = None
 
     def __len__(self) -> int:
@@ -69,20 +79,25 @@ class RunState(NamedTuple):
 
 
 class RunnerPool:
-    """The runners of one model, by space."""
+    """The runners of one model, one for each space."""
 
     def __init__(self, shape: ForecastShape, payoff: Payoff | None, by_row: bool) -> None:
         self.shape, self.payoff, self.by_row = shape, payoff, by_row and shape.ordered
-        self.runners: dict[Space, Runner] = {}
+        self.runners: dict[tuple[float, float] | None, Runner] = {}
 
     def between(self, low: float, high: float) -> Runner:
         """The runner for outcomes between two bounds."""
-        space = self.shape.space(space_between(low, high, self.by_row) if self.shape.ordered else None)
-        if space not in self.runners:
+        key = None
+        if self.shape.ordered:
+            # only a lower bound that is the same for all rows is one of the space
+            own = math.isfinite(low) and not self.by_row
+            key = (low, high) if own else (math.isfinite(low), math.isfinite(high))
+        if key not in self.runners:
             if len(self.runners) >= MOST_RUNNERS:
                 self.runners.clear()
-            self.runners[space] = Runner(self.shape, space, self.payoff, self.by_row)
-        return self.runners[space]
+            space = self.shape.space(space_between(low, high, self.by_row) if self.shape.ordered else None)
+            self.runners[key] = Runner(self.shape, space, self.payoff, self.by_row)
+        return self.runners[key]
 
 
 class Runner:
@@ -100,17 +115,21 @@ class Runner:
         return Rounds(Committee().bind(bound_payoff, sizes), max_pending=2**31)
 
     # --- units
-    def scale(self, low: Array, high: Array) -> tuple[Array, Array]:
-        """Shift and scale of rows with bounds, y = shift + scale * what is played."""
+    def units(self, low: Array, high: Array) -> Units:
+        """The units of rows with bounds."""
         if self.shape.ordered:
-            return scale_between(low, high, self.by_row)
-        return np.zeros(len(low)), np.ones(len(low))
+            return Units(*scale_between(low, high, self.by_row))
+        return Units(np.zeros(len(low)), np.ones(len(low)))
 
-    def outcomes(self, y: Array, low: Array, high: Array, clip: bool) -> Array:
+    def new(self, given: Array, low: Array, high: Array, features: list[Any] | None = None) -> NewForecasts:
+        """New forecasts between bounds."""
+        return NewForecasts(given, low, high, self.units(low, high), features)
+
+    def outcomes(self, y: Array, units: Units, clip: bool) -> Array:
         """Outcomes as they are played; nan where they are missing or outside."""
         if not isinstance(self.space, OrderedSpace):
             return np.where((y >= 0.0) & (y < self.space.cells) & (y == np.floor(y)), y, np.nan)
-        shift, scale = self.scale(low, high)
+        shift, scale = units
         least, most = max(self.space.low, -LARGEST), min(self.space.high, LARGEST)
         with np.errstate(over="ignore", invalid="ignore"):
             value: Array = (y - shift) / scale
@@ -122,12 +141,12 @@ class Runner:
         """Point forecasts as they are played; empty for other forecasts."""
         if self.shape.kind != "point":
             return np.empty(0)
-        shift, scale = self.scale(new.low, new.high)
+        shift, scale = new.units
         return np.asarray((new.given[:, 0] - shift) / scale)
 
     def _inputs(self, new: NewForecasts, values: Array, points: Array) -> EventInputs:
         shape, space, m = self.shape, self.space, len(new)
-        shift, scale = self.scale(new.low, new.high)
+        shift, scale = new.units
         experts, spreads = np.empty((0, 0)), np.empty(0)
         reach = np.array([-LARGEST, LARGEST])
         if isinstance(space, OrderedSpace) and math.isfinite(space.high - space.low):
@@ -160,7 +179,7 @@ class Runner:
         if not shape.ordered:
             return outputs.quantiles
         answers = np.empty((len(new), len(shape.outputs)))
-        shift, scale = self.scale(new.low, new.high)
+        shift, scale = new.units
         moments = outputs.round_log[:, [_ledger.RoundLog.MEAN, _ledger.RoundLog.SD]]
         for number, width in enumerate(inputs.widths):
             at = np.flatnonzero(inputs.level_set == number)
@@ -229,26 +248,30 @@ class CompiledRun:
         self.runner, self.engine = runner, engine
         packed = state.rounds
         old, entries = len(packed.issued), len(inputs.values)
-        open_ = old + np.cumsum(np.where(events[:, 0] == EventKind.PREDICT, 1, -1))
+        open_ = old + np.cumsum(1 - 2 * (events[:, 0] != PREDICT))
         most = int(open_.max(initial=max(old, 1)))
-        counters = np.concatenate((packed.counters, state.errors))
-        if not (counters[[Counter.ISSUED, Counter.RESERVED]] >= 0.0).all():
+        issued, _, reserved = packed.counters.tolist()
+        if not (issued >= 0.0 and reserved >= 0.0):
             raise ValueError("a counter is negative or not a number")
         store = PendingStore(
-            counters,
+            np.concatenate((packed.counters, state.errors)),
             np.zeros((most, engine.record_size)),
             np.zeros((most, engine.space.cells), dtype=np.int64),
+            np.zeros((most, _ledger.CERTIFICATE_SIZE)),
             np.full(entries, -1, dtype=np.int64),
             np.zeros(most + 1, dtype=np.int64),
-            np.concatenate(([most - old], np.arange(most - 1, -1, -1))).astype(np.int64),
+            np.arange(most, -1, -1, dtype=np.int64),
             np.zeros(entries),
         )
-        for entry, (arrays, own) in enumerate(zip(packed.arrays(), packed.features, strict=True)):
-            record = engine.restored_record(arrays, own)
-            store.records[entry], store.slots[entry] = record.row, record.slots
-        store.place[:old] = np.arange(old)
-        store.queue[0], store.queue[1 : old + 1] = old, np.arange(old)
-        store.issued[:old] = packed.issued
+        if old:
+            for entry, (arrays, own) in enumerate(zip(packed.arrays(), packed.features, strict=True)):
+                record = engine.restored_record(arrays, own)
+                store.records[entry], store.slots[entry] = record.row, record.slots
+                store.certificates[entry] = record.certificate
+            store.place[:old] = np.arange(old)
+            store.queue[0], store.queue[1 : old + 1] = old, np.arange(old)
+            store.issued[:old] = packed.issued
+        store.free[0] = most - old
         self.store, self.inputs = store, inputs._replace(contexts=self._contexts(inputs, features))
         self.outputs = _new_outputs(inputs, inputs.levels.shape[1])
 
@@ -348,7 +371,7 @@ class PythonRun:
     def _run(self, start: int, count: int) -> None:
         new, all_ = slice(start, start + count), slice(self.old + start, self.old + start + count)
         features = None if self.features is None else self.features[new]
-        outcomes = self.inputs.values[all_].astype(np.int64)
+        outcomes = self.inputs.values[all_].astype(np.int64).tolist()
         played, round_log = self.rounds.run(self.inputs.experts[new, None, :], features, outcomes, np.empty(0))
         self.outputs.quantiles[new] = played.reshape(count, -1)
         self.outputs.round_log[new] = round_log

@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from orcast.engine.kernels.events import PackedRounds
 from orcast.panel.experts import ForecastShape
-from orcast.panel.migrations import FORMAT, migrated
 from orcast.panel.ordering import Calendar
 from orcast.panel.runner import RunState
 from orcast.panel.statuses import Status
@@ -131,11 +130,10 @@ class PanelState:
         content = self.content
         arrays: Arrays = {}
         models = [_model_header(number, *each, arrays) for number, each in enumerate(content.models.items())]
-        stack(arrays, "calendar", list(content.calendar.values()))
+        _stack(arrays, "calendar", list(content.calendar.values()))
         arrays["bounds"] = np.array(list(content.bounds.values()), dtype=np.float64).ravel()
         header = {
             "class": OWNER,
-            "format": FORMAT,
             "remember": self.remember,
             "options": None if content.options is None else asdict(content.options),
             "models": models,
@@ -152,7 +150,6 @@ class PanelState:
         if header.get("class") != OWNER:
             raise ValueError(f"expected the state of a panel, got that of a {header.get('class')}: {path}")
         try:
-            header, arrays = migrated(header, arrays)
             self = cls(remember=header["remember"])
             content = self.content
             content.options = None if header["options"] is None else PanelOptions(**header["options"])
@@ -160,7 +157,7 @@ class PanelState:
             content.bounds = {id_from_plain(key): (a, b) for key, (a, b) in zip(header["series"], bounds, strict=True)}
             for number, data in enumerate(header["models"]):
                 content.models[data["name"]] = _model_streams(number, data, arrays)
-            dates = unstack(arrays, "calendar", len(header["calendar"]))
+            dates = _unstack(arrays, "calendar", len(header["calendar"]))
             content.calendar = {id_from_plain(key): each for key, each in zip(header["calendar"], dates, strict=True)}
             content.counted = {id_from_plain(key): int(count) for key, count in header["counted"]}
         except (AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as reason:
@@ -276,7 +273,7 @@ def _model_header(number: int, name: str, model: ModelStreams, arrays: Arrays) -
         "log": [stream.log for stream in streams],
     }
     for part, each in parts.items():
-        stack(arrays, f"{number}/{part}", each)
+        _stack(arrays, f"{number}/{part}", each)
     arrays[f"{number}/rows"] = np.array([stream.rows for stream in streams], dtype=np.int64)
     kinds = [(stream.game.sizes, stream.game.rounds.fields) for stream in streams]
     distinct = list(dict.fromkeys(kinds))
@@ -308,7 +305,7 @@ def _model_streams(number: int, data: dict[str, Any], arrays: Arrays) -> ModelSt
     )
     keys = [(id_from_plain(key), id_from_plain(horizon)) for key, horizon in data["streams"]]
     names = ("counters", "memory", "issued", "records", "pending", "stamps", "log")
-    parts = zip(*(unstack(arrays, f"{number}/{part}", len(keys)) for part in names), strict=True)
+    parts = zip(*(_unstack(arrays, f"{number}/{part}", len(keys)) for part in names), strict=True)
     kinds = [
         (None if sizes is None else tuple(sizes), tuple((name, kind, tuple(sides)) for name, kind, sides in fields))
         for sizes, fields in data["records"]
@@ -332,7 +329,7 @@ def _model_streams(number: int, data: dict[str, Any], arrays: Arrays) -> ModelSt
     return model
 
 
-def stack(arrays: Arrays, name: str, parts: Sequence[NDArray[Any]]) -> None:
+def _stack(arrays: Arrays, name: str, parts: Sequence[NDArray[Any]]) -> None:
     """Many arrays as one, and their shapes."""
     # flat: a file with nothing else in it has no room for sides
     arrays[f"{name}/shapes"] = np.array(
@@ -341,8 +338,8 @@ def stack(arrays: Arrays, name: str, parts: Sequence[NDArray[Any]]) -> None:
     arrays[name] = np.concatenate([part.ravel() for part in parts]) if parts else np.empty(0)
 
 
-def unstack(arrays: Arrays, name: str, count: int) -> list[NDArray[Any]]:
-    """Many arrays from one, which `stack` made."""
+def _unstack(arrays: Arrays, name: str, count: int) -> list[NDArray[Any]]:
+    """Many arrays from one, which `_stack` made."""
     shapes, all_ = arrays[f"{name}/shapes"].reshape(-1, 2), arrays[name]
     if len(shapes) != count or (shapes < 0).any() or int(shapes.prod(axis=1).sum()) != all_.size:
         raise ValueError(f"{name} has other shapes")

@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.engine.kernels.events import EventKind
 from orcast.ledger import RoundLog
 from orcast.panel.experts import ForecastShape
-from orcast.panel.ordering import order_of_play
-from orcast.panel.runner import NewForecasts, RunnerPool, RunState, events_of
+from orcast.panel.ordering import DROP, SETTLE, order_of_play
+from orcast.panel.runner import RunnerPool, RunState, events_of
 from orcast.panel.statuses import Status
 from orcast.payoffs import Payoff
 
@@ -180,9 +179,8 @@ class _StreamRun:
         self.log = np.empty((0, ANSWERS_AT + len(options.shape.outputs))) if before is None else before.log
         self._match()
         new = slice(self.first_new, None)
-        self.new = NewForecasts(
-            batch.given[self.rows[new]], low[new], high[new], None if features is None else features[new]
-        )
+        given = batch.given[self.rows[new]]
+        self.new = self.runner.new(given, low[new], high[new], None if features is None else features[new])
 
     # --- what was seen before
     def _match(self) -> None:
@@ -241,7 +239,7 @@ class _StreamRun:
         fresh[:, LogColumn.HOLDS] = self.run.outputs.round_log[:, RoundLog.HOLDS]
         fresh[:, LogColumn.PROMISED] = self.run.outputs.round_log[:, RoundLog.PROMISED]
         fresh[:, ANSWERS_AT:] = self.runner.answers(self.run, self.new)
-        settled, dropped = (events[events[:, 0] == kind, 1] for kind in (EventKind.SETTLE, EventKind.DROP))
+        settled, dropped = (events[events[:, 0] == kind, 1] for kind in (SETTLE, DROP))
         self._settle(settled)
         self.log[rows.at[dropped], LogColumn.STATUS] = Status.OUTSIDE
         self.log[rows.at[lost], LogColumn.STATUS] = Status.LOST
@@ -256,7 +254,7 @@ class _StreamRun:
         """All rows that are open, with the outcomes that have come."""
         new, before = slice(self.first_new, None), self.before
         low, high, y = self.new.low, self.new.high, self.y[new]
-        value = self.runner.outcomes(y, low, high, self.options.clip)
+        value = self.runner.outcomes(y, self.new.units, self.options.clip)
         points = self.runner.points(self.new) if self.options.shape.kind == "point" else np.full(len(y), np.nan)
         at = self.begin + np.arange(len(y))
         fresh = _OpenRows(at, self.time[new], self.cutoff[new], value, ~np.isnan(y), points, low, high)
@@ -277,7 +275,7 @@ class _StreamRun:
         came = ~np.isnan(y) & (y != self.log[at, LogColumn.Y])
         # the status that an outcome had before it changed no longer counts
         self.log[at[came], LogColumn.Y], self.log[at[came], LogColumn.STATUS] = y[came], Status.PENDING
-        value = np.where(came, self.runner.outcomes(y, low, high, self.options.clip), value)
+        value = np.where(came, self.runner.outcomes(y, self.runner.units(low, high), self.options.clip), value)
         known = ~np.isnan(self.log[at, LogColumn.Y])
         return fresh.after(_OpenRows(at, time, cutoff, value, known, point, low, high))
 
@@ -294,7 +292,7 @@ class _StreamRun:
         good = ~np.isnan(rows.value[held])
         self.log[rows.at[held[~good]], LogColumn.STATUS] = Status.OUTSIDE
         held = held[good]
-        self.run.look_ahead(events_of([EventKind.SETTLE] * len(held), held.tolist()))
+        self.run.look_ahead(events_of([SETTLE] * len(held), held.tolist()))
         self._settle(held)
 
     # --- what came of it

@@ -403,8 +403,7 @@ class OrcaSolver:
         problem = OrcaProblem(
             width=cell_grid.right - cell_grid.left,
             middle=middle,
-            low=float(cell_grid.left[0]),
-            high=float(cell_grid.right[-1]),
+            ends=np.array([cell_grid.left[0], cell_grid.right[-1]]),
             pull=pull,
             pull_at=pull_at,
             quantiles=quantile_tables(grids),

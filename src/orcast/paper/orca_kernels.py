@@ -2,7 +2,7 @@
 
 The field is v_k = quantiles + E_p[W] - W_k + crps (C_k(p) - C_k(x)) + squares, with W the pull of everything whose tilt
 is explicit.  Nature mixes components, rows of masses on the cells (none: the cells themselves).  The gradient of what
-she can reach, sum_k phi_k v_k with her weights phi held fixed, is taken by hand in O(cells).
+she can reach, sum_k phi_k v_k with her weights phi held fixed, is analytic and takes O(cells).
 """
 
 from __future__ import annotations
@@ -56,8 +56,7 @@ class OrcaProblem(NamedTuple):
 
     width: Array
     middle: Array
-    low: float
-    high: float
+    ends: Array  # of the first and the last cell
     pull: Array  # W on average over each cell
     pull_at: Array  # W where Nature is: the same, or in the middle
     quantiles: QuantileTables
@@ -153,8 +152,11 @@ def weighted_sum(weights, values):
 
 
 @kernel
-def softmax(log_masses, out):
-    """Masses in proportion to exp(log_masses)."""
+def softmax(log_masses, pull, middle, out):
+    """Masses in proportion to exp(log_masses); returns the means of `pull` and `middle` under them.
+
+    The two sums share a loop: each by itself would wait for its own additions.
+    """
     n = log_masses.shape[0]
     top = log_masses[0]
     for k in range(1, n):
@@ -164,14 +166,18 @@ def softmax(log_masses, out):
         out[k] = math.exp(log_masses[k] - top)
         total += out[k]
     scale = 1.0 / total
+    expected = 0.0
+    mean = 0.0
     for k in range(n):
         out[k] *= scale
+        expected += out[k] * pull[k]
+        mean += out[k] * middle[k]
+    return expected, mean
 
 
 @kernel
-def regret_weights(problem, p, mean, expert_crps):
+def regret_weights(experts, width, middle, ends, p, mean, expert_crps):
     """What is owed to the experts in the units of this very forecast; leaves their CRPS, weighted, in `expert_crps`."""
-    experts = problem.experts
     crps = 0.0
     mse = 0.0
     expert_mean = 0.0
@@ -179,16 +185,15 @@ def regret_weights(problem, p, mean, expert_crps):
     expert_crps[:] = 0.0
     for e in range(experts.masses.shape[0]):
         if experts.owed[0, e] != 0.0:
-            one = experts.owed[0, e] / max(
-                experts.usual[0, e], largest_gap(p.shape[0], problem.width, p, experts.masses[e])
-            )
+            gap = largest_gap(p.shape[0], width, p, experts.masses[e])
+            one = experts.owed[0, e] / max(experts.usual[0, e], gap)
             crps += one
             for k in range(p.shape[0]):
                 expert_crps[k] += one * experts.crps[e, k]
         if experts.owed[1, e] != 0.0:
-            theirs = weighted_sum(experts.masses[e], problem.middle)
-            low = abs((mean - theirs) * (mean + theirs - 2.0 * problem.low))
-            high = abs((mean - theirs) * (mean + theirs - 2.0 * problem.high))
+            theirs = weighted_sum(experts.masses[e], middle)
+            low = abs((mean - theirs) * (mean + theirs - 2.0 * ends[0]))
+            high = abs((mean - theirs) * (mean + theirs - 2.0 * ends[1]))
             one = experts.owed[1, e] / max(experts.usual[1, e], low, high)
             mse += one
             expert_mean += one * theirs
@@ -197,36 +202,40 @@ def regret_weights(problem, p, mean, expert_crps):
 
 
 @kernel
-def explicit_field(problem, p, mean, regret, expert_crps, score, field):
-    """The field of all but the quantiles; `score` is scratch."""
+def add_crps_field(width, at_centre, p, factor, expert_crps, score, field):
+    """Add the excess CRPS over the experts; `score` is scratch."""
     n = p.shape[0]
-    middle = problem.middle
-    expected = weighted_sum(p, problem.pull)
+    if at_centre:
+        crps_centres(n, width, p, score)
+    else:
+        crps_means(n, width, p, score)
     for k in range(n):
-        field[k] = expected - problem.pull_at[k]
-    if regret.crps != 0.0:
-        if problem.at_centre:
-            crps_centres(n, problem.width, p, score)
-        else:
-            crps_means(n, problem.width, p, score)
-        for k in range(n):
-            field[k] += regret.crps * score[k] - expert_crps[k]
-    if regret.mse != 0.0:
-        for k in range(n):
-            own = regret.mse * (mean * mean - 2.0 * mean * middle[k])
-            field[k] += own - regret.expert_square + 2.0 * regret.expert_mean * middle[k]
+        field[k] += factor * score[k] - expert_crps[k]
 
 
 @kernel
-def quantile_field(quantiles, p, part, slope, field):
-    """Add the quantiles' part of the field, (H(F_k) - H(F_{k-1})) / p_k; `slope` is h at the edges."""
+def add_mse_field(middle, mean, regret, field):
+    """Add the excess squared error over the experts."""
+    for k in range(field.shape[0]):
+        own = regret.mse * (mean * mean - 2.0 * mean * middle[k])
+        field[k] += own - regret.expert_square + 2.0 * regret.expert_mean * middle[k]
+
+
+@kernel
+def quantile_field(quantiles, smooth, p, part, slope, field):
+    """Add the quantiles' part of the field, (H(F_k) - H(F_{k-1})) / p_k.
+
+    `part` and `slope`, h at the edges, are what the gradient is taken of: with `smooth` those of smeared levels.
+    """
     levels, knots, slopes = quantiles.levels, quantiles.knots, quantiles.slopes
-    n = p.shape[0]
-    count = levels.shape[0]
+    places, values, heights = quantiles.places, quantiles.values, quantiles.heights
+    n, count, nodes = p.shape[0], levels.shape[0], places.shape[0]
     before = 0.0
     height = 0.0
+    smooth_height = 0.0
     j = 0
-    slope[0] = slopes[0]
+    i = 0
+    slope[0] = values[0] if smooth else slopes[0]
     for k in range(n):
         after = before + p[k] if k < n - 1 else 1.0
         j_before = j
@@ -236,23 +245,11 @@ def quantile_field(quantiles, p, part, slope, field):
         # a cell without a level takes the slope itself: differences of H over a tiny mass are rounding errors
         part[k] = (new - height) / p[k] if j > j_before and p[k] > TINY_MASS else slopes[j]
         field[k] += part[k]
-        slope[k + 1] = slopes[j]
         height = new
         before = after
-
-
-@kernel
-def smeared_quantiles(quantiles, p, part, slope):
-    """The quantiles' part and h at the edges, with every level smeared: what the gradient is taken of."""
-    places, values, heights = quantiles.places, quantiles.values, quantiles.heights
-    n = p.shape[0]
-    nodes = places.shape[0]
-    before = 0.0
-    height = 0.0
-    i = 0
-    slope[0] = values[0]
-    for k in range(n):
-        after = before + p[k] if k < n - 1 else 1.0
+        if not smooth:
+            slope[k + 1] = slopes[j]
+            continue
         i_before = i
         while i < nodes - 2 and places[i + 1] < after:
             i += 1
@@ -262,11 +259,10 @@ def smeared_quantiles(quantiles, p, part, slope):
         slope[k + 1] = values[i] + tilt * into
         new = heights[i] + into * (values[i] + 0.5 * tilt * into)
         if i > i_before and p[k] > TINY_MASS:
-            part[k] = (new - height) / p[k]
+            part[k] = (new - smooth_height) / p[k]
         else:
             part[k] = 0.5 * (slope[k] + slope[k + 1])
-        height = new
-        before = after
+        smooth_height = new
 
 
 @kernel
@@ -307,15 +303,15 @@ def add_quantile_gradient(p, weights, part, slope, by_edge):
 
 
 @kernel
-def add_crps_gradient(problem, p, weights, factor, by_edge):
+def add_crps_gradient(width, at_centre, p, weights, factor, by_edge):
     """Derivatives of the CRPS by the edges."""
     n = p.shape[0]
     # C = lowest + w (F_0 + p / 4 - 1/2) in the middle of a cell, p / 3 on average over it
-    lower, upper = (0.75, 0.25) if problem.at_centre else (2.0 / 3.0, 1.0 / 3.0)
+    lower, upper = (0.75, 0.25) if at_centre else (2.0 / 3.0, 1.0 / 3.0)
     above = 0.0
     for k in range(n - 1, -1, -1):
         # cells above k have passed all of it: above is their weight
-        edge = factor * problem.width[k]
+        edge = factor * width[k]
         by_edge[k] += edge * above
         by_edge[k + 1] += edge * above
         by_edge[k] += edge * weights[k] * lower
@@ -325,17 +321,16 @@ def add_crps_gradient(problem, p, weights, factor, by_edge):
     for k in range(n):
         a = 1.0 - before
         b = a - p[k]
-        edge = factor * problem.width[k] / 3.0
+        edge = factor * width[k] / 3.0
         by_edge[k] -= edge * (2.0 * a + b)
         by_edge[k + 1] -= edge * (a + 2.0 * b)
         before += p[k]
 
 
 @kernel
-def log_mass_gradient(problem, p, mean, mse, weights, by_edge, out):
+def log_mass_gradient(pull, middle, p, mean, mse, weights, by_edge, out):
     """The gradient by the log masses, from that by the edges and what is linear or quadratic in the masses."""
     n = p.shape[0]
-    middle = problem.middle
     target = weighted_sum(weights, middle) if mse != 0.0 else 0.0
     carried = 0.0
     average = 0.0
@@ -343,7 +338,7 @@ def log_mass_gradient(problem, p, mean, mse, weights, by_edge, out):
         # F_n = 1 does not move
         if k < n - 1:
             carried += by_edge[k + 1]
-        out[k] = carried + problem.pull[k] + 2.0 * mse * (mean - target) * middle[k]
+        out[k] = carried + pull[k] + 2.0 * mse * (mean - target) * middle[k]
         average += p[k] * out[k]
     for k in range(n):
         out[k] = p[k] * (out[k] - average)
@@ -367,36 +362,45 @@ def descend(problem, log_masses, adam, steps, best):
     Stops as soon as the worst case is at most zero.
     """
     n = log_masses.shape[0]
-    nature, quantiles = problem.nature, problem.quantiles
+    width, middle, ends, at_centre = problem.width, problem.middle, problem.ends, problem.at_centre
+    pull, pull_at, nature = problem.pull, problem.pull_at, problem.nature
+    quantiles, experts = problem.quantiles, problem.experts
+    has_quantiles, has_experts = quantiles.levels.shape[0] > 0, experts.masses.shape[0] > 0
     p, field, part, weights, gradient = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     slope, by_edge, expert_crps = np.empty(n + 1), np.empty(n + 1), np.empty(n)
     first, second = np.zeros(n), np.zeros(n)
     reach = np.empty(nature.shape[0])
+    regret = RegretWeights(0.0, 0.0, 0.0, 0.0)
     found = np.inf
     first_left = 1.0
     second_left = 1.0
     for step in range(steps + 1):
-        softmax(log_masses, p)
-        mean = weighted_sum(p, problem.middle)
-        regret = regret_weights(problem, p, mean, expert_crps)
-        explicit_field(problem, p, mean, regret, expert_crps, gradient, field)
-        if quantiles.levels.shape[0]:
-            quantile_field(quantiles, p, part, slope, field)
+        expected, mean = softmax(log_masses, pull, middle, p)
+        for k in range(n):
+            field[k] = expected - pull_at[k]
+        if has_experts:
+            regret = regret_weights(experts, width, middle, ends, p, mean, expert_crps)
+        if regret.crps != 0.0:
+            add_crps_field(width, at_centre, p, regret.crps, expert_crps, gradient, field)
+        if regret.mse != 0.0:
+            add_mse_field(middle, mean, regret, field)
+        if has_quantiles:
+            quantile_field(quantiles, problem.smooth, p, part, slope, field)
         worst = worst_case(nature, field, reach)
         if worst < found:
             found = worst
-            best[:] = p
+            for k in range(n):
+                best[k] = p[k]
         if found <= 0.0 or step == steps:
             break
         cell_weights(nature, field, reach, problem.temperature, weights)
-        by_edge[:] = 0.0
-        if quantiles.levels.shape[0]:
-            if problem.smooth:
-                smeared_quantiles(quantiles, p, part, slope)
+        for k in range(n + 1):
+            by_edge[k] = 0.0
+        if has_quantiles:
             add_quantile_gradient(p, weights, part, slope, by_edge)
         if regret.crps != 0.0:
-            add_crps_gradient(problem, p, weights, regret.crps, by_edge)
-        log_mass_gradient(problem, p, mean, regret.mse, weights, by_edge, gradient)
+            add_crps_gradient(width, at_centre, p, weights, regret.crps, by_edge)
+        log_mass_gradient(pull, middle, p, mean, regret.mse, weights, by_edge, gradient)
         first_left *= adam.first
         second_left *= adam.second
         adam_step(adam, first_left, second_left, gradient, first, second, log_masses)

@@ -12,8 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
+from orcast.residuals import PER_ABSOLUTE
 from orcast.serialise import features_to_json
 
 Header = dict[str, Any]
@@ -22,6 +24,8 @@ Migration = Callable[[Header, Arrays], tuple[Header, Arrays]]
 
 # What arrays were called in format 1, and are called in format 2.
 ARRAY_NAMES = {"note": "certificate", "record": "tracker_record", "said": "claim", "tally": "statistics"}
+# The same of payoffs.
+PAYOFF_NAMES = {"MomentCalibration": "MomentBasedCalibration"}
 
 
 def migrated(header: Header, arrays: Arrays, version: int, newest: int) -> tuple[Header, Arrays]:
@@ -39,6 +43,12 @@ def renamed(name: str) -> str:
     return f"{folder}{slash}{ARRAY_NAMES.get(field, field)}"
 
 
+def renamed_payoff(plain: dict[str, Any]) -> dict[str, Any]:
+    """The plain form of a payoff of format 1 in format 2."""
+    parts = {"parts": [renamed_payoff(part) for part in plain["parts"]]} if "parts" in plain else {}
+    return {**plain, "kind": PAYOFF_NAMES.get(plain["kind"], plain["kind"]), **parts}
+
+
 # --- from format 1 to 2 ---
 
 
@@ -50,6 +60,8 @@ def game(header: Header, arrays: Arrays) -> tuple[Header, Arrays]:
 def _game_header(header: Header, attached: list[Any] | None = None) -> Header:
     """The header of a game, or what is its own of one; what is attached to its pending rounds comes from elsewhere."""
     rest = dict(header)
+    if "payoff" in rest:
+        rest["payoff"] = renamed_payoff(rest["payoff"])
     waiting, crossing = rest.pop("waiting"), rest.pop("said_crossed")
     own: list[Any] = [None] * len(waiting) if attached is None else attached
     rounds = {name: rest.pop(name) for name in ("issued", "usual_lag", "reserved")}
@@ -127,12 +139,53 @@ def gluonts(header: Header, arrays: Arrays) -> tuple[Header, Arrays]:
 
 
 def panel(header: Header, arrays: Arrays) -> tuple[Header, Arrays]:
-    """A `PanelState`: the names in its records of pending rounds; `orcast.panel` sees to the rest."""
+    """A `PanelState`: counters stood before the memory, and what a pending row keeps before its record."""
+    new = {name: arrays[name] for name in ("calendar", "calendar/shapes")} | {"bounds": arrays["ends"]}
     models = []
-    for model in header["models"]:
-        rounds = [[sizes, [[renamed(name), *rest] for name, *rest in fields]] for sizes, fields in model["rounds"]]
-        models.append({**model, "rounds": rounds})
-    return {**header, "models": models}, arrays
+    for number, model in enumerate(header["models"]):
+        own = {name.partition("/")[2]: array for name, array in arrays.items() if name.startswith(f"{number}/")}
+        games, pages = _unstacked(own, "game"), _unstacked(own, "pages")
+        for game in games:
+            game[3] = absolute_errors(game[3], game[4])
+        parts = {
+            "counters": [game[:5] for game in games],
+            "memory": [game[5:] for game in games],
+            "issued": [page[:, 1:2] for page in pages],
+            "records": [page[:, 6:] for page in pages],
+            "pending": [page[:, [0, 2, 3, 4, 5]] for page in pages],
+        }
+        for part, each in parts.items():
+            new[f"{number}/{part}"] = np.concatenate([np.empty(0), *(array.ravel() for array in each)])
+            new[f"{number}/{part}/shapes"] = np.array([array.shape for array in each], dtype=np.int64).ravel()
+        for part, was in (("stamps", "when"), ("log", "said")):
+            new[f"{number}/{part}"], new[f"{number}/{part}/shapes"] = own[was], own[f"{was}/shapes"]
+        new[f"{number}/rows"] = own["rows"]
+        rest = {name: value for name, value in model.items() if name not in ("rounds", "round")}
+        records = [[sizes, [[renamed(name), *rest] for name, *rest in fields]] for sizes, fields in model["rounds"]]
+        models.append({**rest, "records": records, "record": model["round"]})
+    options = header["terms"]
+    if options is not None and options["payoff"] is not None:
+        options = {**options, "payoff": renamed_payoff(options["payoff"])}
+    return {**header, "options": options, "models": models}, new
+
+
+def _unstacked(arrays: Arrays, name: str) -> list[NDArray[Any]]:
+    """The arrays of two sides that were written as one."""
+    shapes = arrays[f"{name}/shapes"].reshape(-1, 2)
+    parts = np.split(arrays[name].copy(), np.cumsum(shapes.prod(axis=1)))[:-1]
+    return [part.reshape(tuple(shape)) for part, shape in zip(parts, shapes.tolist(), strict=True)]
+
+
+def absolute_errors(squares: Any, count: Any) -> Any:
+    """The sum of absolute errors that gives a point forecast the spread which a sum of squares gave it in format 1.
+
+    >>> from orcast.residuals import Residuals
+    >>> residuals = Residuals()
+    >>> residuals.total, residuals.count = float(absolute_errors(36.0, 4)), 4  # a root mean square of 3
+    >>> round(residuals.scale(0.0, None), 12)
+    3.0
+    """
+    return np.sqrt(squares * count) / PER_ABSOLUTE
 
 
 # By the format that a file has, and the class that is written in it.

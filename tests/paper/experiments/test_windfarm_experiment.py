@@ -192,7 +192,7 @@ def test_judgements() -> None:
     expert = wf.forecasts(wf.EXPERT, days)
     higher, lower = np.clip(expert + 4.0, 0.0, 100.0), np.clip(expert - 9.0, 0.0, 100.0)
     for lam in wf.LAMBDAS:
-        found = wf.judge({wf.EXPERT: expert, "higher": higher, "lower": lower}, days.y, lam)
+        found = wf.compare_losses({wf.EXPERT: expert, "higher": higher, "lower": lower}, days.y, lam)
         assert found[wf.EXPERT][1:4] == (0.0, 0.0, 0.0)
         assert not found[wf.EXPERT].better
         assert found["higher"].better  # the expert is too low by 4
@@ -207,8 +207,8 @@ def test_judgements() -> None:
 
 
 def test_targets_and_the_best_rate() -> None:
-    def one(change: float, high: float) -> wf.Judgement:
-        return wf.Judgement(np.ones(9), change, change - 1.0, high, 0.0, 0.0)
+    def one(change: float, high: float) -> wf.LossComparison:
+        return wf.LossComparison(np.ones(9), change, change - 1.0, high, 0.0, 0.0)
 
     judged = {
         lam: {

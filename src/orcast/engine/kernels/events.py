@@ -66,6 +66,7 @@ class PendingStore(NamedTuple):
     counters: Array  # see `Counter`
     records: Array  # a row each
     slots: Integers
+    certificates: Array  # those of the records
     place: Integers  # which row of the records an entry has, or -1
     queue: Integers  # how many are pending, then their entries, the oldest first
     free: Integers  # how many rows of the records are free, then which
@@ -146,8 +147,21 @@ def promised(account: Any, certificates: Any, certificate: Any) -> Any:
 
 
 @kernel
-def point_expert(scores: Any, inputs: Any, counters: Any, entry: Any, new: Any, expert: Any) -> None:
-    """A point forecast as a Gaussian; the compiled twin of `orcast.residuals.Residuals`."""
+def promised_with(account: Any, store: Any, certificate: Any) -> Any:
+    """The bound on the miscalibration after a round, with the rounds of a store pending."""
+    count = store.queue[0]
+    certificates = np.empty((count, _ledger.CERTIFICATE_SIZE))
+    for i in range(count):
+        certificates[i] = store.certificates[store.place[store.queue[i + 1]]]
+    return promised(account, certificates, certificate)
+
+
+@kernel
+def fill_expert(scores: Any, inputs: Any, counters: Any, entry: Any, new: Any, expert: Any) -> None:
+    """The quantiles of a new forecast; of a point as `orcast.residuals.Residuals` has them."""
+    if inputs.points.shape[0] == 0:
+        expert[0] = inputs.experts[new]
+        return
     spread = inputs.spreads[new]
     if counters[Counter.ERROR_COUNT] > 0.0:
         spread = PER_ABSOLUTE * counters[Counter.ERROR_SUM] / counters[Counter.ERROR_COUNT]
@@ -157,43 +171,20 @@ def point_expert(scores: Any, inputs: Any, counters: Any, entry: Any, new: Any, 
 
 
 @kernel
-def open_entry(rules: Any, memory: Any, inputs: Any, store: Any, entry: Any, new: Any, expert: Any) -> Any:
-    """Play the round of a new entry, as far as compiled code can; returns whether it holds."""
+def reserve_place(store: Any, entry: Any) -> None:
+    """An empty record for an entry."""
     at = store.free[store.free[0]]
     store.free[0] -= 1
     store.place[entry] = at
     store.records[at] = 0.0
     store.slots[at] = 0
-    round = round_of(rules, store.records[at], store.slots[at])
-    round.context[:] = inputs.contexts[new]
-    if inputs.points.shape[0] > 0:
-        point_expert(rules.scores, inputs, store.counters, entry, new, expert)
-    else:
-        expert[0] = inputs.experts[new]
-    outstanding = float(store.queue[0])
-    if not np.isnan(store.counters[Counter.LAG]):
-        outstanding = min(outstanding, 2.0 * store.counters[Counter.LAG] + 2.0)
-    predict_round(rules, memory, expert, outstanding, store.counters[Counter.RESERVED], round)
-    return round.certificate[_ledger.CertificateField.HOLDS] != 0.0
 
 
 @kernel
-def issue_entry(rules: Any, memory: Any, inputs: Any, store: Any, outputs: Any, entry: Any, new: Any) -> None:
-    """The round of a new entry is final: read it, and keep it pending."""
-    at = store.place[entry]
-    round = round_of(rules, store.records[at], store.slots[at])
-    which = inputs.level_set[new]
-    width = inputs.widths[which]
-    log_round(rules, round, inputs.levels[which, :width], outputs.quantiles[new, :width], outputs.round_log[new])
-    count = store.queue[0]
-    if count > 0:
-        certificates = np.empty((count, _ledger.CERTIFICATE_SIZE))
-        for i in range(count):
-            other = store.place[store.queue[i + 1]]
-            certificates[i] = round_of(rules, store.records[other], store.slots[other]).certificate
-        bound = promised(memory.account, certificates, round.certificate)
-        outputs.round_log[new, _ledger.RoundLog.PROMISED] = bound
-    store.counters[Counter.RESERVED] += round.certificate[_ledger.CertificateField.OVERDRAFT]
+def keep_entry(store: Any, entry: Any, certificate: Any) -> None:
+    """The round of an entry is issued, and pending from now on."""
+    store.certificates[store.place[entry]] = certificate
+    store.counters[Counter.RESERVED] += certificate[_ledger.CertificateField.OVERDRAFT]
     store.counters[Counter.ISSUED] += 1.0
     store.issued[entry] = store.counters[Counter.ISSUED]
     store.queue[0] += 1
@@ -219,19 +210,13 @@ def remove_entry(store: Any, entry: Any, overdraft: Any) -> None:
 
 
 @kernel
-def settle_entry(rules: Any, memory: Any, inputs: Any, store: Any, outputs: Any, entry: Any, overdraft: Any) -> None:
-    """The outcome of a pending entry has come; it stays in the queue until it is removed."""
-    others = store.counters[Counter.RESERVED] - overdraft if store.queue[0] > 1 else 0.0
-    at = store.place[entry]
-    round = round_of(rules, store.records[at], store.slots[at])
-    update_round(rules, memory, round, max(others, 0.0), inputs.values[entry], np.empty(0))
-    outputs.settled[entry] = miscalibration(rules, memory)
+def learn_outcome(counters: Any, inputs: Any, entry: Any, lag: Any) -> None:
+    """What an outcome tells beside the ledger: how late it came, and how far a point forecast was off."""
+    usual = counters[Counter.LAG]
+    counters[Counter.LAG] = lag if np.isnan(usual) else usual + LAG_RATE * (lag - usual)
     if inputs.points.shape[0] > 0:
-        store.counters[Counter.ERROR_SUM] += abs(inputs.values[entry] - inputs.points[entry])
-        store.counters[Counter.ERROR_COUNT] += 1.0
-    lag = store.counters[Counter.ISSUED] - store.issued[entry]
-    usual = store.counters[Counter.LAG]
-    store.counters[Counter.LAG] = lag if np.isnan(usual) else usual + LAG_RATE * (lag - usual)
+        counters[Counter.ERROR_SUM] += abs(inputs.values[entry] - inputs.points[entry])
+        counters[Counter.ERROR_COUNT] += 1.0
 
 
 @kernel
@@ -240,25 +225,44 @@ def play(
 ) -> Any:
     """Play events (kind and entry) in their order, from one on; returns which comes next.
 
-    That is the end, or a forecast that does not hold: it is opened, and once Python has done for it what it can, the
-    play goes on with `resumed`.
+    That is the end, or a forecast that does not hold: its record is filled, and once Python has done for it what it
+    can, the play goes on with `resumed`.
     """
     memory = memory_of(rules, memory_row)
-    expert = np.empty((1, rules.grid.shape[0]))
+    counters, queue = store.counters, store.queue
+    expert, nothing = np.empty((1, rules.grid.shape[0])), np.empty(0)
     pending_before = store.place.shape[0] - inputs.contexts.shape[0]
     for e in range(start, events.shape[0]):
         kind, entry = events[e, 0], events[e, 1]
-        if kind == EventKind.PREDICT:
-            new = entry - pending_before
-            if not resumed and not open_entry(rules, memory, inputs, store, entry, new, expert):
-                return e
-            resumed = False
-            issue_entry(rules, memory, inputs, store, outputs, entry, new)
-            continue
+        if kind == EventKind.PREDICT and not resumed:
+            reserve_place(store, entry)
         at = store.place[entry]
         round = round_of(rules, store.records[at], store.slots[at])
-        overdraft = round.certificate[_ledger.CertificateField.OVERDRAFT]
+        if kind == EventKind.PREDICT:
+            new = entry - pending_before
+            if not resumed:
+                round.context[:] = inputs.contexts[new]
+                fill_expert(rules.scores, inputs, counters, entry, new, expert)
+                outstanding = float(queue[0])
+                if not np.isnan(counters[Counter.LAG]):
+                    outstanding = min(outstanding, 2.0 * counters[Counter.LAG] + 2.0)
+                predict_round(rules, memory, expert, outstanding, counters[Counter.RESERVED], round)
+                if round.certificate[_ledger.CertificateField.HOLDS] == 0.0:
+                    return e
+            resumed = False
+            which = inputs.level_set[new]
+            width = inputs.widths[which]
+            log_row = outputs.round_log[new]
+            log_round(rules, round, inputs.levels[which, :width], outputs.quantiles[new, :width], log_row)
+            if queue[0] > 0:
+                log_row[_ledger.RoundLog.PROMISED] = promised_with(memory.account, store, round.certificate)
+            keep_entry(store, entry, round.certificate)
+            continue
+        overdraft = store.certificates[at, _ledger.CertificateField.OVERDRAFT]
         if kind == EventKind.SETTLE:
-            settle_entry(rules, memory, inputs, store, outputs, entry, overdraft)
+            others = counters[Counter.RESERVED] - overdraft if queue[0] > 1 else 0.0
+            update_round(rules, memory, round, max(others, 0.0), inputs.values[entry], nothing)
+            outputs.settled[entry] = miscalibration(rules, memory)
+            learn_outcome(counters, inputs, entry, counters[Counter.ISSUED] - store.issued[entry])
         remove_entry(store, entry, overdraft)
     return events.shape[0]

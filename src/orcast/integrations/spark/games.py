@@ -22,17 +22,16 @@ from orcast.engine.kernels.events import EventKind, PackedRounds
 from orcast.ledger import RoundLog
 from orcast.panel.columns import Form
 from orcast.panel.experts import ForecastShape, rows_with_forecast
-from orcast.panel.migrations import absolute_errors
 from orcast.panel.runner import NewForecasts, Runner, RunnerPool, RunState, events_of
 from orcast.panel.statuses import Status
 from orcast.payoffs import Payoff
-from orcast.persistence.migrations import renamed
+from orcast.persistence.migrations import absolute_errors, renamed
 from orcast.serialise import features_from_json, features_to_json
 
 Array = NDArray[np.float64]
 Time = int | float
 
-# Format 1 had sums of squared errors of point forecasts.
+# Format 1 had other names of arrays, and sums of squared errors of point forecasts.
 MAGIC, MAGIC_1 = b"ORC2", b"ORC1"
 
 
@@ -274,7 +273,7 @@ class Games:
                     continue
                 try:
                     runner = self.options.runner(number, event.low, event.high)
-                    new, first = _forecasts([event], given), events_of([EventKind.PREDICT], [0])
+                    new, first = _forecasts(runner, [event], given), events_of([EventKind.PREDICT], [0])
                     runner.resume(None, new, np.full(1, np.nan), runner.points(new), first).play(first)
                 except MemoryError:
                     raise
@@ -327,8 +326,8 @@ class Games:
                 self._lose(self.rounds[oldest], number)
             entry = _PendingEntry(plan.old + len(plan.new), fresh)
             if options.shapes[number].kind == "point":
-                new = _forecasts([event], event.given[number][None, :])
-                entry.point = float(options.runner(number, event.low, event.high).points(new)[0])
+                runner = options.runner(number, event.low, event.high)
+                entry.point = float(runner.points(_forecasts(runner, [event], event.given[number][None, :]))[0])
             plan.add(EventKind.PREDICT, entry.entry)
             plan.new.append((entry, event))
             plan.pending[event.id] = entry
@@ -349,7 +348,7 @@ class Games:
                 found.append(Status.CORRECTED if corrected else Status.SEEN if status == Status.OK else status)
                 continue
             runner = self.options.runner(number, known.low, known.high)
-            value = float(runner.outcomes(np.array([event.y]), *known.bounds, self.options.clip)[0])
+            value = float(runner.outcomes(np.array([event.y]), runner.units(*known.bounds), self.options.clip)[0])
             entry = plan.pending.pop(known.id).entry
             plan.add(EventKind.DROP if np.isnan(value) else EventKind.SETTLE, entry)
             if not np.isnan(value):
@@ -386,7 +385,7 @@ class Games:
         for entry, _, value in plan.settled:
             values[entry] = value
         given = [event.given[number] for _, event in plan.new if event.given is not None]
-        new = _forecasts([event for _, event in plan.new], np.array(given).reshape(-1, shape.columns))
+        new = _forecasts(runner, [event for _, event in plan.new], np.array(given).reshape(-1, shape.columns))
         events = events_of(plan.kinds, plan.entries)
         run = runner.resume(self.games[number], new, values, points, events)
         run.play(events)
@@ -421,7 +420,7 @@ class Games:
         if np.isfinite(game.memory).all() and np.isfinite(game.rounds.records).all():
             return
         entries = list(self.pending[number].values())
-        new = _forecasts([], np.empty((0, self.options.shapes[number].columns)))
+        new = _forecasts(runner, [], np.empty((0, self.options.shapes[number].columns)))
         try:
             runner.resume(game, new, np.full(len(entries), np.nan), self._points(number, entries), events_of([], []))
         except ValueError as reason:
@@ -492,6 +491,7 @@ class Games:
             length, sizes, fields, width, ids, features = model
             game, issued, points = cut(length), cut(len(ids)), cut(len(ids)).tolist()
             if magic == MAGIC_1:
+                fields = [(renamed(name), *rest) for name, *rest in fields]
                 game[3] = absolute_errors(game[3], game[4])
             own = [None] * len(ids) if features is None else [features_from_json(each) for each in features]
             described = tuple((renamed(name), kind, tuple(sides)) for name, kind, sides in fields)
@@ -505,10 +505,10 @@ class Games:
             raise ValueError(f"expected a state of {at} numbers, got {len(numbers)}")
 
 
-def _forecasts(events: list[Event], given: Array) -> NewForecasts:
+def _forecasts(runner: Runner, events: list[Event], given: Array) -> NewForecasts:
     low, high = (np.array([getattr(event, side) for event in events], dtype=np.float64) for side in ("low", "high"))
     features = None if not events or events[0].features is None else [event.features for event in events]
-    return NewForecasts(given, low, high, features)
+    return runner.new(given, low, high, features)
 
 
 def _present(form: Form, given: Array) -> tuple[Array, NDArray[np.bool_]]:
