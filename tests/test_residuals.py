@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given
-from orcast.panel.migrations import absolute_errors
+from orcast.persistence.migrations import absolute_errors
 
 import orcast as oc
 from orcast.residuals import Residuals

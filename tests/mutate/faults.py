@@ -506,15 +506,15 @@ PENDING = (
     Fault(
         "events: a round is settled against its own slack",
         _EVENTS,
-        "others = store.counters[Counter.RESERVED] - overdraft if",
-        "others = store.counters[Counter.RESERVED] if",
+        "others = counters[Counter.RESERVED] - overdraft if",
+        "others = counters[Counter.RESERVED] if",
         EVENTS,
     ),
     Fault(
         "events: the usual lag counts from the first round",
         _EVENTS,
-        "lag = store.counters[Counter.ISSUED] - store.issued[entry]",
-        "lag = store.counters[Counter.ISSUED] - entry",
+        "counters[Counter.ISSUED] - store.issued[entry])",
+        "counters[Counter.ISSUED] - entry)",
         EVENTS,
     ),
     Fault(
@@ -565,8 +565,8 @@ KEPT = (
         MIGRATIONS,
     ),
     Fault(
-        "panel migrations: the mean of squares twice",
-        "panel/migrations.py",
+        "migrations: the mean of squares twice",
+        "persistence/migrations.py",
         "return np.sqrt(squares * count) / PER_ABSOLUTE",
         "return np.sqrt(squares / count) / PER_ABSOLUTE",
         RESIDUALS,
