@@ -83,7 +83,7 @@ def test_they_learn_as_they_are_defined(name: str) -> None:
         assert memory.last == pytest.approx(last)
         for i, own in enumerate(learners):
             for axis, learner in enumerate(own):
-                shift, stretch = axes.said(memory, i, axis)
+                shift, stretch = axes.shift_and_stretch(memory, i, axis)
                 assert memory.location[i, axis] == pytest.approx(learner.theta)
                 assert shift == pytest.approx(np.clip(learner.theta @ [1.0, last[axis]], -6.0, 6.0))
                 assert stretch == pytest.approx(np.clip(math.sqrt(learner.variance), 0.3, 8.0))

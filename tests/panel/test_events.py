@@ -13,7 +13,7 @@ from hypothesis import given
 from orcast.engine.kernels.events import EventKind, PackedRounds, promised
 from orcast.ledger import Account, CertificateField, Ledger, PartShape, ledger_layout
 from orcast.panel.experts import ForecastShape
-from orcast.panel.runner import CompiledRun, NewForecasts, PythonRun, Runner, RunState, events_of
+from orcast.panel.runner import CompiledRun, PythonRun, Runner, RunState, events_of
 from orcast.spaces import Interval
 
 PREDICT, SETTLE, DROP = EventKind.PREDICT, EventKind.SETTLE, EventKind.DROP
@@ -32,7 +32,7 @@ def runs(kind: str) -> Any:
     rng = np.random.default_rng(3)
     runner = Runner(SHAPES[kind], Interval(0, 100), None)
     given = np.column_stack((rng.uniform(30.0, 70.0, 7), np.full(7, 2.0)))[:, : SHAPES[kind].columns]
-    new = NewForecasts(given, np.zeros(7), np.full(7, 100.0))
+    new = runner.new(given, np.zeros(7), np.full(7, 100.0))
     values = rng.uniform(20.0, 80.0, 7)
     events = np.concatenate((FIRST, REST))
     run = runner.resume(None, new, values, runner.points(new), events)
