@@ -513,13 +513,8 @@ PENDING = (
     Fault(
         "events: the usual lag counts from the first round",
         _EVENTS,
-<<<<<<< HEAD
-        "counters[Counter.ISSUED] - store.issued[entry]",
-        "counters[Counter.ISSUED] - entry",
-=======
         "counters[Counter.ISSUED] - store.issued[entry])",
         "counters[Counter.ISSUED] - entry)",
->>>>>>> mutate
         EVENTS,
     ),
     Fault(
@@ -570,11 +565,7 @@ KEPT = (
         MIGRATIONS,
     ),
     Fault(
-<<<<<<< HEAD
-        "panel migrations: the mean of squares twice",
-=======
         "migrations: the mean of squares twice",
->>>>>>> mutate
         "persistence/migrations.py",
         "return np.sqrt(squares * count) / PER_ABSOLUTE",
         "return np.sqrt(squares / count) / PER_ABSOLUTE",
