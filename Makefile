@@ -5,13 +5,12 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 SHOWN  := $(VENV)/.shown
 PANDAS := .venv-pandas3
-KERNELS := $(VENV)/.kernels
 FRAMES := src/orcast/panel $(addprefix tests/test_,$(addsuffix .py,columns panel panel_play panel_state cli_recalibrate evidence))
 # a file of tests stays in one process: what its tests share is made once
 CORES  := -n auto --maxprocesses=4 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-pandas3 bench docs lint types format clean
+.PHONY: help demo test test-all test-cpus test-pandas3 mutate bench docs lint types format clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,28 +38,30 @@ $(PANDAS)/.ready: pyproject.toml constraints.txt
 	@$(PANDAS)/bin/python $(INSTALL) -c $(PANDAS)/constraints.txt "pandas>=3" pytest pytest-xdist hypothesis scoringrules -e ".[cli,demo]"
 	@touch $@
 
-# numba's cache does not see that a kernel in another file has changed
-$(KERNELS): $(wildcard src/orcast/*/_*.py) src/orcast/ledger.py src/orcast/spaces/ordered.py | $(SHOWN)
-	@find src -name '*.nb[ic]' -delete
-	@touch $@
-
-demo: $(SHOWN) $(KERNELS)  ## recalibrate a real stream: table and picture
+demo: $(SHOWN)  ## recalibrate a real stream: table and picture
 	@$(BIN)/python -m orcast.demo
 
-test: lint types $(KERNELS)  ## the gate: lint, types, tests, doc snippets
-	@$(BIN)/python -m pytest -q $(CORES)
+test: lint types  ## the gate: lint, types, tests, doc snippets
+	@$(BIN)/python -m pytest -q --durations=25 $(CORES)
 
-test-all: lint types $(KERNELS)  ## the gate and the slow tests, with more random examples
+test-all: lint types  ## the gate and the slow tests, with more random examples
 	@$(BIN)/python -m pytest -q -m "" --hypothesis-profile=thorough $(CORES)
 
-test-pandas3: $(PANDAS)/.ready $(KERNELS)  ## what touches data frames, with pandas 3
+# SHORT=1 is the part for the gate: after `make test` it compiles nothing, so one process is the quickest
+test-cpus: $(READY)  ## what depends on numbers, with the kernels of other processors
+	@$(BIN)/python tests/cpus.py $(if $(SHORT),--short,$(CORES))
+
+test-pandas3: $(PANDAS)/.ready  ## what touches data frames, with pandas 3
 	@$(PANDAS)/bin/python -m pytest -q $(CORES) $(FRAMES)
 
-bench: $(READY) $(KERNELS)  ## benchmarks: ratios from one run
+mutate: $(READY)  ## faults put in one at a time: which test catches each
+	@$(BIN)/python -m tests.mutate $(FAULTS)
+
+bench: $(READY)  ## benchmarks: ratios from one run
 	@$(BIN)/python -m benchmarks
 
 docs: $(READY)  ## the documentation site, in site/; open site/index.html
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@PYTHONPATH=docs $(BIN)/zensical build --clean --strict
 
 lint: $(READY)  ## ruff: rules and formatting
 	@$(BIN)/ruff check
@@ -74,5 +75,5 @@ format: $(READY)  ## rewrite the files in the house style
 	@$(BIN)/ruff format
 
 clean:  ## remove .venv, caches and build products
-	rm -rf $(VENV) $(PANDAS) site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis src/*.egg-info
+	rm -rf $(VENV) $(PANDAS) site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .cache src/*.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -45,7 +45,7 @@ class Duel:
 def duel(expert: Callable[[int], oc.Normal], payoff: Any, rounds: int, *, late: bool) -> Duel:
     """Play the game; with delay, she picks each outcome when it is revealed, knowing all forecasts until then."""
     recal = oc.Recalibrator(oc.Interval(0.0, 1.0), payoff)
-    game = recal.game
+    game = recal
     book = game.engine.ledger
     reveal = batches(rounds) if late else np.arange(1, rounds + 1)
     waiting: deque[int] = deque()

@@ -48,7 +48,7 @@ def measure(quick: bool = False) -> Iterator[Line | Remark]:
         for first, last in ((0, EARLY), (EARLY, LATER)):
             play(recal, first, last)
             recal.save(path)
-            arrays = sum(array.nbytes for array in recal.game.engine.arrays().values())
+            arrays = sum(array.nbytes for array in recal.engine.arrays().values())
             sizes[last] = (path.stat().st_size, arrays, pickled(recal))
             for what, size in zip(("saved", "arrays in memory"), sizes[last], strict=False):
                 yield Line(f"after {last:,} rounds", f"{what}, bytes", size, LIMIT, form=",.0f")

@@ -14,7 +14,7 @@ from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.kernels import last_layer
 from orcast.engine.kernels.cells import locate
 from orcast.engine.kernels.equilibrium import payoff
-from orcast.engine.kernels.records import CELLS, LEFT, RIGHT
+from orcast.engine.kernels.records import CellRow, RoundInfo
 from orcast.engine.ordered import OrderedEngine
 from orcast.ledger import Ledger
 from orcast.spaces import FiniteSpace, OrderedSpace
@@ -31,10 +31,10 @@ LARGEST = 1e100
 @njit(error_model="numpy")
 def payoffs(rules, round, places, witnesses, out):
     """The core payoff at each place, a column each."""
-    n = int(round.info[CELLS])
+    n = int(round.info[RoundInfo.CELLS])
     one = np.empty(out.shape[0])
     for i in range(places.shape[0]):
-        k = locate(places[i], round.cells[LEFT], round.cells[RIGHT], n)
+        k = locate(places[i], round.cells[CellRow.LEFT], round.cells[CellRow.RIGHT], n)
         payoff(rules, round, places[i], k, witnesses[i], one)
         out[:, i] = one
 
@@ -72,8 +72,8 @@ def worst_outcome(game: oc.Forecaster, id: Any = None, *, thorough: bool = False
     context = engine.context_of(record)
     if isinstance(engine, OrderedEngine):
         round = record.round
-        n = int(round.info[CELLS])
-        places = points_of(round.cells[LEFT, :n], round.cells[RIGHT, :n]).ravel()
+        n = int(round.info[RoundInfo.CELLS])
+        places = points_of(round.cells[CellRow.LEFT, :n], round.cells[CellRow.RIGHT, :n]).ravel()
         witnesses = np.empty((places.size, 0))
         if engine.explicit:
             witnesses = np.array([engine._witnesses(record, float(y), engine._cell(round, float(y))) for y in places])

@@ -114,8 +114,8 @@ def ratios(stream: experts.ForecastStream, repetitions: int) -> Iterator[Line | 
     hours = oc.by("hour", values=range(24))
     rest = oc.MomentMatching(2) + oc.NoRegret(oc.CRPS())
     actions = [low + span * share for share in (0.1, 0.3, 0.5, 0.7, 0.9)]
-    swap = oc.SwapRegret(actions, lambda a, y: -abs(a - y), utility_range=span)
-    threshold = oc.ThresholdCalibration([low + span * share for share in (0.25, 0.5, 0.75)])
+    swap = oc.payoffs.SwapRegret(actions, lambda a, y: -abs(a - y), utility_range=span)
+    threshold = oc.payoffs.ThresholdCalibration([low + span * share for share in (0.25, 0.5, 0.75)])
     works: dict[str, tuple[Work, float | None]] = {
         "default predict + update": (quantity(stream, oc.Recalibrator(space)), DEFAULT_LIMIT),
         "Equilibrium predict + update": (

@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import griffe
+from markdown import Extension, Markdown
+from markdown.preprocessors import Preprocessor
+from zensical.extensions.context import ContextPreprocessor
 
 import orcast
 from orcast import cli
@@ -82,15 +85,32 @@ class Docstrings(griffe.Extension):
             obj.docstring.value = apart(markdown(obj.docstring.value, obj.name))
 
 
-def on_page_markdown(text: str, /, *, page: Any, **_: Any) -> str:
-    """Fill in what is made at build time, and keep the words of links that lead out of `docs`."""
-    if HELP in text:
-        text = text.replace(HELP, command_help())
-    if INTEGRATIONS in text:
-        text = text.replace(INTEGRATIONS, integrations())
-    folder = Path(page.file.abs_src_path).parent
-    text = LINK.sub(lambda link: _inside(link, folder), apart(text))
-    return text if folder.name == "reference" else linked(text)
+class Pages(Preprocessor):
+    """Pages as the site shows them."""
+
+    def run(self, lines: list[str]) -> list[str]:
+        """Fill in what is made at build time, and keep the words of links that lead out of `docs`."""
+        text = "\n".join(lines)
+        if HELP in text:
+            text = text.replace(HELP, command_help())
+        if INTEGRATIONS in text:
+            text = text.replace(INTEGRATIONS, integrations())
+        folder = (DOCS / ContextPreprocessor.from_markdown(self.md).page.path).parent
+        text = LINK.sub(lambda link: _inside(link, folder), apart(text))
+        return (text if folder.name == "reference" else linked(text)).split("\n")
+
+
+class PagesExtension(Extension):
+    """Rewrites a page before anything else reads it."""
+
+    def extendMarkdown(self, md: Markdown) -> None:
+        """Add the preprocessor, ahead of all others."""
+        md.preprocessors.register(Pages(md), "pages", 1000)
+
+
+def makeExtension(**settings: Any) -> Extension:
+    """The extension, under the name that Python-Markdown looks for."""
+    return PagesExtension(**settings)
 
 
 def linked(text: str) -> str:

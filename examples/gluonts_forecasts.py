@@ -3,7 +3,7 @@
     python examples/gluonts_forecasts.py [--quick]
 
 Each midnight the humidity of the next hours is drawn from the week before it (NPTS, a baseline of GluonTS's).  The
-wrapped predictor is asked for the same windows: what each holds of the past tells what came of earlier forecasts.
+wrapped predictor is asked for the same windows: what each holds of the past are the outcomes of earlier forecasts.
 """
 
 import argparse

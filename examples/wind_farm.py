@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             for k, price in enumerate(PRICES):
                 level = price / (price + 1)
                 before[k, day, hour] = np.clip(expert.quantile(level), series.low, series.high)
-                after[k, day, hour] = oc.commitment(p, under=price, over=1)
+                after[k, day, hour] = oc.decisions.commitment(p, under=price, over=1)
         for hour in HOURS:
             recal.update(days.y[day, hour], id=(day, hour))  # the evening after
 

@@ -13,7 +13,8 @@ from orcast.engine import Oracle
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.kernels import cells as cell_kernels
 from orcast.engine.kernels import equilibrium as equilibrium_kernels
-from orcast.engine.kernels import last_layer, records
+from orcast.engine.kernels import last_layer
+from orcast.engine.kernels.records import CellRow, RegretScore, Round, RoundInfo, WitnessRow
 from orcast.engine.ordered import OrderedEngine
 from orcast.ledger import LedgerLayout
 from orcast.payoffs import Payoff
@@ -129,31 +130,31 @@ def bound_to(space: Space, payoff: Payoff, oracle: Oracle | None = None, experts
     return (oc.Equilibrium() if oracle is None else oracle).bind(BoundPayoff(space, payoff, experts, None))
 
 
-def page_with(engine: OrderedEngine, p: oc.Forecast, expert: Vector) -> records.Round:
+def page_with(engine: OrderedEngine, p: oc.Forecast, expert: Vector) -> Round:
     """A round that played p, whatever the oracle would have done; the expert's masses are on the same cells."""
     round = engine.new_record().round
     n = p.mass.size
     round.context[:] = 1.0
-    round.info[records.CELLS] = n
-    round.info[records.LOW], round.info[records.HIGH] = engine.space.low, engine.space.high
-    round.units[records.CRPS], round.units[records.MSE] = 2.0, 3.0
+    round.info[RoundInfo.CELLS] = n
+    round.info[RoundInfo.LOW], round.info[RoundInfo.HIGH] = engine.space.low, engine.space.high
+    round.units[RegretScore.CRPS], round.units[RegretScore.MSE] = 2.0, 3.0
     for row, values in zip(
-        (records.LEFT, records.RIGHT, records.PLAYED, records.EXPERT), (p.left, p.right, p.mass, expert), strict=True
+        (CellRow.LEFT, CellRow.RIGHT, CellRow.PLAYED, CellRow.EXPERT), (p.left, p.right, p.mass, expert), strict=True
     ):
         round.cells[row, :n] = values
     round.rivals[:, :n] = expert
-    round.expected[:] = witnesses(engine, round)[records.MEAN, :, :n] @ p.mass
+    round.expected[:] = witnesses(engine, round)[WitnessRow.MEAN, :, :n] @ p.mass
     return round
 
 
-def witnesses(engine: OrderedEngine, round: records.Round, features: object = None) -> NDArray[np.float64]:
+def witnesses(engine: OrderedEngine, round: Round, features: object = None) -> NDArray[np.float64]:
     """What the kernels see of the witnesses: powers first, then whatever else is explicit."""
     rules = engine.rules
-    n = int(round.info[records.CELLS])
+    n = int(round.info[RoundInfo.CELLS])
     table = np.zeros((3, rules.witnesses, engine.capacity))
-    low, high = round.info[records.LOW], round.info[records.HIGH]
-    a = (round.cells[records.LEFT, :n] - low) / (high - low)
-    b = (round.cells[records.RIGHT, :n] - low) / (high - low)
+    low, high = round.info[RoundInfo.LOW], round.info[RoundInfo.HIGH]
+    a = (round.cells[CellRow.LEFT, :n] - low) / (high - low)
+    b = (round.cells[CellRow.RIGHT, :n] - low) / (high - low)
     for order in range(1, rules.orders + 1):
         unit = [oc.Forecast([u], [v], [1.0]).moment(order) for u, v in zip(a, b, strict=True)]
         table[:, order - 1, :n] = unit, a**order, b**order
@@ -177,15 +178,15 @@ def whole(layout: LedgerLayout, cell_payoff: Vector, context: Vector) -> Vector:
     return np.concatenate(parts) if parts else np.empty(0)
 
 
-def slow_payoff(engine: OrderedEngine, round: records.Round, y: float, features: object = None) -> Vector:
+def slow_payoff(engine: OrderedEngine, round: Round, y: float, features: object = None) -> Vector:
     """The whole weighted payoff of a round with one expert, from the parts' own `evaluate`."""
-    n = int(round.info[records.CELLS])
-    left, right = round.cells[records.LEFT, :n], round.cells[records.RIGHT, :n]
-    p = oc.Forecast(left, right, round.cells[records.PLAYED, :n])
+    n = int(round.info[RoundInfo.CELLS])
+    left, right = round.cells[CellRow.LEFT, :n], round.cells[CellRow.RIGHT, :n]
+    p = oc.Forecast(left, right, round.cells[CellRow.PLAYED, :n])
     expert = oc.Forecast(left, right, round.rivals[0, :n])
     span = engine.space.high - engine.space.low
     # squared errors are booked in units of the interval
-    units_of = {"crps": round.units[records.CRPS, 0], "mse": round.units[records.MSE, 0] / span**2}
+    units_of = {"crps": round.units[RegretScore.CRPS, 0], "mse": round.units[RegretScore.MSE, 0] / span**2}
     coordinates, at = [], 0
     for part in engine.bound_payoff.parts:
         payoff = part.payoff
@@ -200,13 +201,11 @@ def slow_payoff(engine: OrderedEngine, round: records.Round, y: float, features:
     return np.concatenate(coordinates)
 
 
-def fast_payoff(
-    engine: OrderedEngine, round: records.Round, y: float, k: int | None = None, features: object = None
-) -> Vector:
+def fast_payoff(engine: OrderedEngine, round: Round, y: float, k: int | None = None, features: object = None) -> Vector:
     """The same from the compiled kernel; y is taken to be in cell k if that is given."""
-    n = int(round.info[records.CELLS])
+    n = int(round.info[RoundInfo.CELLS])
     if k is None:
-        k = int(cell_kernels.locate(y, round.cells[records.LEFT], round.cells[records.RIGHT], n))
+        k = int(cell_kernels.locate(y, round.cells[CellRow.LEFT], round.cells[CellRow.RIGHT], n))
     at = np.zeros(engine.rules.witnesses)
     if engine.explicit:
         at[engine.rules.orders :] = np.concatenate(
@@ -217,15 +216,14 @@ def fast_payoff(
     return whole(engine.ledger.layout, cell_payoff, round.context)
 
 
-def certified(engine: OrderedEngine, round: records.Round, features: object = None) -> tuple[float, float, float]:
+def certified(engine: OrderedEngine, round: Round, features: object = None) -> tuple[float, float, float]:
     """Bounds on ||S + payoff||_+^2, 2 <S_+, payoff> + ||payoff||^2 and ||payoff||^2, from the kernel."""
-    n = int(round.info[records.CELLS])
+    n = int(round.info[RoundInfo.CELLS])
     round = round._replace(**{name: array.copy() for name, array in round._asdict().items()})
-    workspace = last_layer.new_workspace(engine.rules, engine.memory, n, round, witnesses(engine, round, features))
-    out = np.empty(2)
-    equilibrium_kernels.certify(engine.rules, n, round, round.cells[records.PLAYED], workspace, out)
+    workspace = last_layer.new_workspace(engine.rules, engine.memory, round, 0.0, witnesses(engine, round, features))
+    linear, bound = equilibrium_kernels.certify(engine.rules, n, round, round.cells[CellRow.PLAYED], workspace)
     carried = engine.rules.discount**2 * positive_square(engine.memory.total, engine.ledger.layout.sides)
-    return carried + float(out[0]), float(out[0]), float(out[1])
+    return carried + float(linear), float(linear), float(bound)
 
 
 def positive(total: Vector, sides: Vector) -> Vector:
@@ -245,7 +243,7 @@ def engine_of(game: oc.Forecaster | oc.Recalibrator) -> OrderedEngine:
     return game.engine  # type: ignore[return-value]
 
 
-def record_of(game: oc.Forecaster | oc.Recalibrator, id: object = None) -> records.Round:
+def record_of(game: oc.Forecaster | oc.Recalibrator, id: object = None) -> Round:
     return game.rounds.find(id).record.round
 
 
@@ -253,8 +251,8 @@ def record_of(game: oc.Forecaster | oc.Recalibrator, id: object = None) -> recor
 def worst_point(rules, total, round, points):  # type: ignore[no-untyped-def]
     """The outcome that makes ||g S + payoff||_+^2 largest, over `points` places in every cell, and that square."""
     rows = round.cells
-    n = int(round.info[records.CELLS])
-    left, right = rows[records.LEFT], rows[records.RIGHT]
+    n = int(round.info[RoundInfo.CELLS])
+    left, right = rows[CellRow.LEFT], rows[CellRow.RIGHT]
     layout = rules.layout
     cell_payoff = np.empty(last_layer.payoff_size(rules, round.rivals.shape[0]))
     none = np.empty(0)

@@ -706,7 +706,7 @@ def test_binning_by_hand() -> None:
 @events
 def test_events_become_calibrated(make: Any) -> None:
     rng = np.random.default_rng(15)
-    method, before, after = make(), oc.ECE(), oc.ECE()
+    method, before, after = make(), oc.metrics.ECE(), oc.metrics.ECE()
     for p in rng.beta(1, 1, size=3000).tolist():
         y = bool(rng.random() < expit(0.5 * logit(p) - 1))
         before.update(p, y)
@@ -718,11 +718,11 @@ def test_events_become_calibrated(make: Any) -> None:
 
 @events
 @pytest.mark.parametrize(
-    "forecast", [0.75, [0.25, 0.75], {1: 0.75}, {0: 0.25}, oc.BinaryForecast(0.75), np.float64(0.75)]
+    "forecast", [0.75, [0.25, 0.75], {1: 0.75}, {0: 0.25}, oc.forecasts.BinaryForecast(0.75), np.float64(0.75)]
 )
 def test_events_take_what_a_recalibrator_takes(make: Any, forecast: object) -> None:
     p = make().predict(forecast)
-    assert isinstance(p, oc.BinaryForecast)
+    assert isinstance(p, oc.forecasts.BinaryForecast)
     assert p.probability() == pytest.approx(0.75)
     assert p.mean() == p.probability()
 
@@ -741,7 +741,7 @@ everything = pytest.mark.parametrize(("make", "experts", "outcomes"), ALL.values
 
 
 def said(p: Any) -> Any:
-    return float(p) if isinstance(p, oc.BinaryForecast) else p.quantile(WIDE).tolist()
+    return float(p) if isinstance(p, oc.forecasts.BinaryForecast) else p.quantile(WIDE).tolist()
 
 
 @everything

@@ -12,7 +12,7 @@ import pytest
 
 import orcast as oc
 from helpers import SENTENCE, engine_of, one_by_one
-from orcast.engine.kernels import records
+from orcast.engine.kernels.records import RoundInfo
 
 SPACE = oc.Interval(0, 1)
 Game = oc.Forecaster | oc.Recalibrator
@@ -457,7 +457,7 @@ def test_waiting_rounds_raise_the_temperature() -> None:
     game = oc.Recalibrator(SPACE)
     for t in range(10):
         game.predict(expert(t), id=t)
-    temperatures = [w.record.round.info[records.TEMPERATURE] for w in game.rounds.pending.values()]
+    temperatures = [w.record.round.info[RoundInfo.TEMPERATURE] for w in game.rounds.pending.values()]
     assert (np.diff(temperatures) > 0).all()
 
 
@@ -483,8 +483,12 @@ RUNS: dict[str, tuple[object, object, object]] = {
     "by hour": (SPACE, oc.QuantileCalibration(context=HOURS) + oc.NoRegret(oc.CRPS()), "hour"),
     "by level": (SPACE, oc.QuantileCalibration(context=oc.by_expert("level", edges=[0.5])), None),
     "by last error": (SPACE, oc.QuantileCalibration(context=oc.by_last_error()), None),
-    "decision": (SPACE, oc.DecisionCalibration(["a"], lambda a, y, x: y * x["hour"], utility_range=2.0), "hour"),
-    "threshold": (SPACE, oc.ThresholdCalibration([0.5], grid=5), None),
+    "decision": (
+        SPACE,
+        oc.payoffs.DecisionCalibration(["a"], lambda a, y, x: y * x["hour"], utility_range=2.0),
+        "hour",
+    ),
+    "threshold": (SPACE, oc.payoffs.ThresholdCalibration([0.5], grid=5), None),
     "recipe": (SPACE, oc.Recipe(lambda y: [y], lambda x, p: [0.5, x["hour"] / 4], bound=1.0), "hour"),
 }
 

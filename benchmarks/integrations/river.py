@@ -35,15 +35,15 @@ def cases() -> Iterator[Case]:
         return oc.Normal(model.predict_one(x), 5.0)
 
     def distribution(model: Any, x: Any) -> Any:
-        said = model.predict_one(x, with_dist=True)
-        return oc.Normal(said.mu, said.sigma)
+        p = model.predict_one(x, with_dist=True)
+        return oc.Normal(p.mu, p.sigma)
 
     def probability(model: Any, x: Any) -> Any:
         return model.predict_proba_one(x)[True]
 
     def masses(model: Any, x: Any) -> Any:
-        said = model.predict_proba_one(x)
-        return said if len(said) > 1 else [1.0 / len(labels)] * len(labels)
+        found = model.predict_proba_one(x)
+        return found if len(found) > 1 else [1.0 / len(labels)] * len(labels)
 
     space = oc.Interval(0, 100)
     bayesian, naive = linear_model.BayesianLinearRegression, naive_bayes.GaussianNB
@@ -60,7 +60,7 @@ def river_case(
     space: Any,
     stream: list[tuple[Any, Any]],
     make: Callable[[], Any],
-    said: Callable[[Any, Any], Any],
+    forecast: Callable[[Any, Any], Any],
     wrapped: Callable[[], Any],
 ) -> Case:
     ordered = isinstance(space, oc.Interval)
@@ -71,7 +71,7 @@ def river_case(
 
         def work() -> None:
             for x, y in stream:
-                said(model, x)
+                forecast(model, x)
                 model.learn_one(x, y)
 
         return work
@@ -81,7 +81,7 @@ def river_case(
 
         def work() -> None:
             for x, y in stream:
-                read(recal.predict(said(model, x)))
+                read(recal.predict(forecast(model, x)))
                 model.learn_one(x, y)
                 recal.update(y)
 

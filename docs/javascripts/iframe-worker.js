@@ -1,8 +1,8 @@
 // A page that was opened as a file may start no worker. There a hidden frame stands in for the one that searches.
+// As with a worker, a message is a copy, and its answer comes later.
 if (location.protocol === "file:") {
-  window.Worker = class extends EventTarget {
+  window.Worker = class {
     constructor(url) {
-      super();
       this.waiting = [];
       this.frame = document.createElement("iframe");
       this.frame.hidden = true;
@@ -12,7 +12,10 @@ if (location.protocol === "file:") {
 
     start(url) {
       const inside = this.frame.contentWindow;
-      inside.postMessage = (data) => this.dispatchEvent(new MessageEvent("message", { data }));
+      inside.postMessage = (data) => {
+        const copy = structuredClone(data);
+        setTimeout(() => this.onmessage?.({ data: copy }));
+      };
       const script = this.frame.contentDocument.createElement("script");
       script.src = url;
       script.addEventListener("load", () => {
@@ -25,7 +28,11 @@ if (location.protocol === "file:") {
 
     postMessage(data) {
       if (this.waiting) this.waiting.push(data);
-      else this.frame.contentWindow.dispatchEvent(new MessageEvent("message", { data }));
+      else this.frame.contentWindow.onmessage({ data: structuredClone(data) });
+    }
+
+    terminate() {
+      this.frame.remove();
     }
   };
 }

@@ -385,7 +385,7 @@ class Forecaster:
         space: Space | None = None,
         oracle: Oracle | None = None,
     ) -> Self:
-        """Continue from a file, bit for bit; refuses what it cannot read, in one sentence.
+        """Continue from a file, bit for bit on the same kind of machine; refuses what it cannot read, in one sentence.
 
         Functions are not saved: a payoff, space or oracle that has them is given again, and must be configured as the
         saved one was.

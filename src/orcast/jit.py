@@ -1,16 +1,80 @@
-"""How kernels are compiled: once, cached on disk where that is possible."""
+"""How kernels are compiled: once, cached on disk where that is possible.
+
+The cache of numba knows a kernel by its own file and does not see that a kernel in another file has changed, which it
+calls.  So compiled kernels lie in a folder that is named by a digest of the sources of all kernels.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import shutil
 from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from numba import njit
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+
+# Where kernels are, and the constants they use.
+SOURCES = ("constants.py", "jit.py", "ledger.py", "*/kernels.py", "*/*_kernels.py", "engine/kernels/*.py")
+# Folders of digests that are kept beside each other, so that two branches do not compile all over again in turn.
+KEPT = 3
 
 
-def kernel(function: Callable[..., Any]) -> Any:
+@cache
+def digest() -> str:
+    """A digest of the sources of all kernels; empty where there are none to read, as in an archive."""
+    package = Path(__file__).parent
+    found = hashlib.sha256()
+    files = sorted({path for pattern in SOURCES for path in package.glob(pattern)})
+    for path in files:
+        found.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes())
+    return found.hexdigest()[:16] if files else ""
+
+
+@cache
+def folder_in(path: str) -> Path:
+    """The folder of today's kernels in a cache; those used longest ago go."""
+    folder = Path(path) / f"orcast-{digest()}"
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.touch()
+    others = sorted(Path(path).glob("orcast-*"), key=lambda other: other.stat().st_mtime, reverse=True)
+    for other in others[KEPT:]:
+        shutil.rmtree(other, ignore_errors=True)
+    return folder
+
+
+class KernelCache(FunctionCache):
+    """The cache of a kernel: where numba would have it, in the folder of the digest."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        if digest():
+            self._cache_path = str(folder_in(self._cache_path))
+            self._cache_file = IndexDataCacheFile(self._cache_path, self._impl.filename_base, digest())
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Save a compiled kernel; another process may have removed the folder meanwhile."""
+        Path(self._cache_path).mkdir(parents=True, exist_ok=True)
+        super().save_overload(sig, data)
+
+
+def kernel(function: Callable[..., Any], **options: Any) -> Any:
     """Compile a kernel, with the cache if there is a place for it (a read-only install without a home has none)."""
-    try:
-        return njit(cache=True, error_model="numpy")(function)
-    except RuntimeError:
-        return njit(error_model="numpy")(function)
+    compiled: Any = njit(error_model="numpy", **options)(function)
+    if compiled is not function:  # numba can be told not to compile
+        with suppress(RuntimeError, OSError):
+            compiled._cache = KernelCache(function)
+    return compiled
+
+
+def inner_kernel(function: Callable[..., Any]) -> Any:
+    """The same for a kernel that only kernels call: no way in from Python, which would take longest to compile."""
+    return kernel(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+
+def python_source(compiled: Any) -> Any:
+    """The Python function of a kernel."""
+    return getattr(compiled, "py_func", compiled)

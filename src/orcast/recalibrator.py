@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from orcast.engine import Committee, Oracle
 from orcast.game import Forecaster
@@ -36,11 +36,6 @@ class Recalibrator(Forecaster):
     kind: ClassVar[str] = "Recalibrator"
     default_oracle: ClassVar[type[Oracle]] = Committee
     expert_required: ClassVar[bool] = True
-
-    @property
-    def game(self) -> Self:
-        """The game that is played: the recalibrator itself."""
-        return self
 
     def replay(self, history: Iterable[tuple[object, Any]]) -> None:
         """Warm up from past (forecast, outcome) pairs, as if they had come one by one; `run` also takes features.

@@ -51,6 +51,7 @@ def tell(process: subprocess.Popen[bytes], line: bytes) -> dict[str, Any]:
     return answer
 
 
+@pytest.mark.skipif(os.name != "posix", reason="there are no such signals here")
 def test_it_answers_each_line_at_once_and_survives_a_kill(start: Any, tmp_path: Path) -> None:
     process = start("--low", "0", "--high", "9", "--state", "wind")
     first = tell(process, b'{"id": 1, "forecast": {"mean": 4, "sd": 1}}')
@@ -79,6 +80,7 @@ def said(process: subprocess.Popen[bytes]) -> str:
     return "".join(line for line in process.stderr.read().decode().splitlines(True) if "compiling" not in line)
 
 
+@pytest.mark.skipif(os.name != "posix", reason="there are no such signals here")
 def test_it_ends_without_a_word(start: Any) -> None:
     # Ctrl-C; the end of the input, in the middle of a line; nobody reads
     process = start()

@@ -8,8 +8,8 @@ from hypothesis import given
 import orcast as oc
 from helpers import Vector, cells_around, forecasts, quantile_rows, slow_locate, units, within
 from orcast.engine.kernels import cells as cell_kernels
-from orcast.engine.kernels import records
 from orcast.engine.kernels import rounds as round_kernels
+from orcast.engine.kernels.records import CellRow
 from orcast.forecasts import PERCENTS
 from orcast.spaces import TAIL_MASS
 
@@ -152,10 +152,10 @@ def test_quantiles_a_rounding_error_inside_a_bound_sit_on_it(bound: float) -> No
 
 
 def test_even_cells_without_an_expert() -> None:
-    rows = np.empty((records.MEMBERS, ODD.cells))
+    rows = np.empty((CellRow.MEMBERS, ODD.cells))
     slots = np.empty(ODD.cells, dtype=np.int64)
     n = round_kernels.even_cells(ODD.low, ODD.high, ODD.cells, rows, slots)
-    left, right, mass = rows[records.LEFT], rows[records.RIGHT], rows[records.PRIOR]
+    left, right, mass = rows[CellRow.LEFT], rows[CellRow.RIGHT], rows[CellRow.PRIOR]
     assert n == ODD.cells
     assert (left[0], right[-1]) == (ODD.low, ODD.high)
     assert (left[1:] == right[:-1]).all()

@@ -22,8 +22,8 @@ from helpers import (
 )
 from helpers import positive_square as square
 from orcast import ledger
-from orcast.engine.kernels import equilibrium as equilibrium_kernels
-from orcast.engine.kernels import records
+from orcast.constants import TINY_MASS
+from orcast.engine.kernels.records import CellRow, Round, RoundInfo
 from orcast.engine.ordered import OrderedEngine
 from orcast.ledger import Ledger, LedgerLayout, PartShape, ledger_layout
 from orcast.payoffs import Payoff
@@ -42,21 +42,21 @@ PAYOFFS = {
     "everything": oc.QuantileCalibration([0.2, 0.8])
     + oc.IntervalCalibration(0.5, weight=2.0)
     + oc.MomentMatching(1)
-    + oc.MarginalCalibration([0.0, 3.0])
-    + oc.DecisionCalibration(["a", "b"], lambda a, y: abs(y) if a == "a" else y * y * y)
+    + oc.payoffs.MarginalCalibration([0.0, 3.0])
+    + oc.payoffs.DecisionCalibration(["a", "b"], lambda a, y: abs(y) if a == "a" else y * y * y)
     + oc.NoRegret(oc.CRPS(), oc.MSE()),
 }
 # What is constant within a cell: there the claim is exact.
 EXACT = {"quantile", "three levels", "interval"}
 
 
-def brute_force(engine: OrderedEngine, record: records.Round) -> tuple[float, float, float]:
+def brute_force(engine: OrderedEngine, record: Round) -> tuple[float, float, float]:
     """The same three, over a grid of points in every cell."""
     total, sides = engine.memory.total, engine.ledger.layout.sides
     pull = positive(total, sides)
     worst, linear, norm = -np.inf, -np.inf, -np.inf
-    for k in range(int(record.info[records.CELLS])):
-        left, right = record.cells[records.LEFT, k], record.cells[records.RIGHT, k]
+    for k in range(int(record.info[RoundInfo.CELLS])):
+        left, right = record.cells[CellRow.LEFT, k], record.cells[CellRow.RIGHT, k]
         for y in left + (right - left) * (POINTS if right > left else np.zeros(1)):
             owed = fast_payoff(engine, record, y, k)
             worst = max(worst, square(total + owed, sides))
@@ -66,7 +66,7 @@ def brute_force(engine: OrderedEngine, record: records.Round) -> tuple[float, fl
 
 
 @st.composite
-def positions(draw: st.DrawFn, payoff: Payoff) -> tuple[OrderedEngine, records.Round]:
+def positions(draw: st.DrawFn, payoff: Payoff) -> tuple[OrderedEngine, Round]:
     """Any ledger and any forecast."""
     engine = bound_to(SMALL, payoff)
     sizes = st.floats(-1, 1, allow_subnormal=False) | st.integers(-1, 1).map(float)
@@ -95,7 +95,7 @@ def test_the_linear_claim_covers_the_square(data: st.DataObject) -> None:
     assert worst <= carried + linear + 1e-9 * (1.0 + abs(linear))
 
 
-@pytest.mark.parametrize("mass", [0.0, 1e-13, 0.5 * equilibrium_kernels.TINY_MASS, 3 * equilibrium_kernels.TINY_MASS])
+@pytest.mark.parametrize("mass", [0.0, 1e-13, 0.5 * TINY_MASS, 3 * TINY_MASS])
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
 def test_a_level_inside_an_almost_empty_cell(mass: float, share: float) -> None:
     """Which side of the level the outcome counts on must be the same in the claim and in the books."""

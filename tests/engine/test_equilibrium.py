@@ -12,8 +12,11 @@ from scipy.optimize import root
 import orcast as oc
 from helpers import NODES, WEIGHTS, Vector, cells_around, engine_of, fast_payoff, full_payoff, positive, record_of
 from orcast import ledger
+from orcast.constants import EASY, STRICT, STRICT_STEPS, TINY_MASS
 from orcast.engine.kernels import equilibrium as equilibrium_kernels
-from orcast.engine.kernels import last_layer, records
+from orcast.engine.kernels import last_layer
+from orcast.engine.kernels.equilibrium import LogitField
+from orcast.engine.kernels.records import CellRow, RoundInfo
 
 SMALL = oc.Interval(0, 1, cells=14, tail_cells=2)
 LARGE = oc.Interval(0, 1)
@@ -132,7 +135,7 @@ def tables(levels: Vector, s: Vector) -> tuple[Vector, Vector]:
     return knots, slopes
 
 
-def arguments(case: Case) -> tuple[object, ...]:
+def arguments(case: Case) -> tuple[Vector, LogitField]:
     """What the kernel takes: the part of the field that does not depend on p goes into the base."""
     base = np.log(case.prior)
     for order, s in enumerate(case.moments, start=1):
@@ -145,12 +148,13 @@ def arguments(case: Case) -> tuple[object, ...]:
     base = base - crps_pull * crps + 2.0 * mse_pull * expert.mean() * case.middle
     knots, slopes = tables(case.levels, case.quantile / case.temperature)
     width = case.right - case.left
-    return base, case.levels, knots, slopes, crps_pull, width, mse_pull, case.middle
+    return base, LogitField(case.levels, knots, slopes, crps_pull, width, mse_pull, case.middle)
 
 
 def solved(case: Case, tolerance: float = 1e-10, steps: int = 50) -> tuple[Vector, float]:
     lp = np.log(case.prior)
-    error = equilibrium_kernels.solve(case.n, lp, *arguments(case), tolerance, steps, np.empty((9, case.n + 2)))
+    rows = equilibrium_kernels.newton_rows(case.n)
+    error = equilibrium_kernels.solve(case.n, lp, *arguments(case), tolerance, steps, rows)
     return lp, error
 
 
@@ -174,7 +178,7 @@ def test_the_error_it_returns_is_honest(parts: str, seed: int) -> None:
     this = case(seed, parts, large=True, rounds=400)
     lp, error = solved(this, tolerance=1e-9, steps=100)
     # masses below TINY_MASS are treated as zero, so the twin cannot judge their cells
-    real = np.exp(lp) > 100 * equilibrium_kernels.TINY_MASS
+    real = np.exp(lp) > 100 * TINY_MASS
     r = dense_residual(this, lp)[real]
     assert r.max() - r.min() <= 2.0 * error + 1e-6
 
@@ -182,8 +186,8 @@ def test_the_error_it_returns_is_honest(parts: str, seed: int) -> None:
 @pytest.mark.parametrize("parts", PARTS)
 def test_newton_gets_there_in_few_steps(parts: str) -> None:
     for seed in range(40):
-        _, error = solved(case(seed, parts, large=True, rounds=20), last_layer.STRICT, last_layer.STRICT_STEPS)
-        assert error <= last_layer.STRICT
+        _, error = solved(case(seed, parts, large=True, rounds=20), STRICT, STRICT_STEPS)
+        assert error <= STRICT
 
 
 @pytest.mark.parametrize("parts", PARTS)
@@ -191,9 +195,9 @@ def test_residual_is_the_definition(parts: str) -> None:
     this = case(5, parts)
     rng = np.random.default_rng(9)
     lp = np.log(rng.dirichlet(np.ones(this.n)))
-    work = np.empty((5, this.n + 2))
-    F, p, v, h, r = work
-    worst = equilibrium_kernels.residual(this.n, lp + 3.0, *arguments(this), F, p, v, h, r)
+    rows = equilibrium_kernels.newton_rows(this.n)
+    worst = equilibrium_kernels.residual(this.n, lp + 3.0, *arguments(this), rows)
+    F, p, v, r = rows.F, rows.p, rows.v, rows.r
     expected = dense_residual(this, lp)
     assert r[: this.n] == pytest.approx(expected, abs=1e-9)
     assert worst == pytest.approx(np.abs(expected).max(), abs=1e-9)
@@ -246,16 +250,16 @@ def cell_means(game: oc.Recalibrator) -> tuple[Vector, Vector, Vector]:
     """Of the round that waits: log prior, log of what was played, and <S_+, payoff> averaged over each cell."""
     engine, record = engine_of(game), record_of(game)
     total = positive(engine.memory.total, engine.ledger.layout.sides)
-    n = int(record.info[records.CELLS])
-    left, right = record.cells[records.LEFT, :n], record.cells[records.RIGHT, :n]
+    n = int(record.info[RoundInfo.CELLS])
+    left, right = record.cells[CellRow.LEFT, :n], record.cells[CellRow.RIGHT, :n]
     # the equation is solved in the units of regret that belong to its prior
-    last_layer.regret_units(engine.rules, engine.memory, n, record, record.cells[records.PRIOR])
+    last_layer.regret_units(engine.rules, engine.memory, n, record, record.cells[CellRow.PRIOR])
     field = np.zeros(n)
     for k in range(n):
         for node, weight in zip(NODES, WEIGHTS, strict=True):
             y = left[k] + node * (right[k] - left[k])
             field[k] += weight * (total @ fast_payoff(engine, record, y, k))
-    return np.log(record.cells[records.PRIOR, :n]), np.log(record.cells[records.PLAYED, :n]), field
+    return np.log(record.cells[CellRow.PRIOR, :n]), np.log(record.cells[CellRow.PLAYED, :n]), field
 
 
 @pytest.mark.parametrize("payoff", [oc.QuantileCalibration(), full_payoff(), oc.MomentMatching(3)], ids=str)
@@ -266,7 +270,7 @@ def test_the_oracle_plays_the_equilibrium_of_the_whole_payoff(payoff: object, te
         game.predict(oc.Normal(0.45, 0.15))
         log_prior, log_played, field = cell_means(game)
         r = log_played - log_prior - field / temperature
-        assert r.max() - r.min() <= 20.0 * last_layer.EASY
+        assert r.max() - r.min() <= 20.0 * EASY
         # so no outcome can gain more than the temperature allows (method, section 2)
         tilt = log_played - log_prior
         played = np.exp(log_played)
@@ -285,7 +289,7 @@ def test_the_tilt_of_moments_is_explicit() -> None:
     unit = [oc.Forecast([a], [b], [1.0]) for a, b in zip(p.left, p.right, strict=True)]
     tilt = -np.array([pull[0] * cell.moment(1) + pull[1] * cell.moment(2) for cell in unit])
     rest = log_played - log_prior - tilt
-    assert rest == pytest.approx(rest[0], abs=2 * last_layer.EASY)
+    assert rest == pytest.approx(rest[0], abs=2 * EASY)
 
 
 @pytest.mark.parametrize("payoff", [oc.QuantileCalibration(), full_payoff()], ids=str)
@@ -309,7 +313,7 @@ def test_an_empty_ledger_leaves_the_expert_alone() -> None:
 
 def test_a_late_outcome_raises_the_temperature() -> None:
     record = engine_of(random_game(1, oc.QuantileCalibration(), 2.0)).predict(None, pending=3.0)
-    assert record.round.info[records.TEMPERATURE] > 2.0
+    assert record.round.info[RoundInfo.TEMPERATURE] > 2.0
 
 
 # --- two cells ---

@@ -10,7 +10,7 @@ import pytest
 import orcast as oc
 from helpers import NODES, SENTENCE, WEIGHTS
 from orcast import ledger
-from orcast.engine.kernels import records
+from orcast.engine.kernels.records import CellRow, RegretScore, RoundInfo
 from orcast.engine.ordered import OrderedEngine
 
 SPACE = oc.Interval(0, 1, cells=24, tail_cells=3)
@@ -25,12 +25,12 @@ CASES: dict[str, tuple[Any, Any]] = {
     "default": (SPACE, oc.QuantileCalibration() + oc.MomentMatching(2) + oc.NoRegret(oc.CRPS())),
     "quantile": (SPACE, oc.QuantileCalibration()),
     "interval": (SPACE, oc.IntervalCalibration([0.5, 0.9]) + oc.MomentMatching(1)),
-    "marginal": (SPACE, oc.MarginalCalibration([0.25, 0.5]) + oc.QuantileCalibration()),
-    "decision": (SPACE, oc.DecisionCalibration(["go", "stay"], worth)),
+    "marginal": (SPACE, oc.payoffs.MarginalCalibration([0.25, 0.5]) + oc.QuantileCalibration()),
+    "decision": (SPACE, oc.payoffs.DecisionCalibration(["go", "stay"], worth)),
     "groups": (SPACE, oc.QuantileCalibration(context=HOURS) + oc.MomentMatching(1)),
     "overlap": (SPACE, oc.QuantileCalibration([0.5], context=HOURS | oc.by("wind", edges=[0.5]))),
-    "threshold": (SPACE, oc.ThresholdCalibration([0.25, 0.5], grid=6) + oc.QuantileCalibration([0.1, 0.9])),
-    "swap regret": (SPACE, oc.SwapRegret(["go", "stay"], worth, sharpness=5.0)),
+    "threshold": (SPACE, oc.payoffs.ThresholdCalibration([0.25, 0.5], grid=6) + oc.QuantileCalibration([0.1, 0.9])),
+    "swap regret": (SPACE, oc.payoffs.SwapRegret(["go", "stay"], worth, sharpness=5.0)),
     "line": (oc.Line(cells=24, tail_cells=3), oc.QuantileCalibration() + oc.MomentMatching(2)),
     "labels": (oc.Labels(["a", "b", "c"]), oc.LabelCalibration(grid=6) + oc.NoRegret(oc.Brier())),
     "circle": (oc.Circle(24, cells=12), oc.MomentMatching(2)),
@@ -54,8 +54,8 @@ def log_prior(game: Any) -> np.ndarray:
     record = game.rounds.find(None).record
     if hasattr(record.round, "mix"):
         return np.log(record.round.mix)
-    n = int(record.round.info[records.CELLS])
-    return np.log(record.round.cells[records.PRIOR, :n])
+    n = int(record.round.info[RoundInfo.CELLS])
+    return np.log(record.round.cells[CellRow.PRIOR, :n])
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -70,7 +70,7 @@ def test_the_pieces_add_up_to_what_was_played(name: str) -> None:
         p = game.predict(expert_on(space, rng), x={"hour": t % 2, "wind": rng.random()})
         record = game.rounds.pending[None].record
         engine: Any = game.engine
-        temperature = record.temperature if hasattr(record, "temperature") else record.round.info[records.TEMPERATURE]
+        temperature = record.temperature if hasattr(record, "temperature") else record.round.info[RoundInfo.TEMPERATURE]
         pieces = list(engine._pieces(record, engine.ledger.total.copy()))
         if t and temperature == 3.0 and not any(piece.part == "regret" and piece.tilt.any() for piece in pieces):
             tilt = np.sum([piece.tilt for piece in pieces], axis=0)
@@ -97,7 +97,7 @@ def test_the_pull_of_regret_is_among_the_pieces() -> None:
     expert = oc.Forecast(p.left, p.right, record.round.rivals[0, : p.mass.size])
     y = p.left[:, None] + NODES * (p.right - p.left)[:, None]
     gaps = np.array([[p.crps(spot) - expert.crps(spot) for spot in row] for row in y]) @ WEIGHTS
-    expected = 5.0 / 2.0 * record.round.units[records.CRPS, 0] * gaps
+    expected = 5.0 / 2.0 * record.round.units[RegretScore.CRPS, 0] * gaps
     assert np.abs(expected).max() > 0.1
     assert pieces["regret"] == pytest.approx(expected, abs=1e-6)
     # the moment pulls up, the regret back down to the expert
@@ -238,7 +238,7 @@ def test_a_first_forecast_has_nothing_to_explain() -> None:
 
 
 def test_a_forecast_made_by_hand_has_no_reasons() -> None:
-    for p in (oc.Forecast([0], [1], [1]), oc.BinaryForecast(0.5)):
+    for p in (oc.Forecast([0], [1], [1]), oc.forecasts.BinaryForecast(0.5)):
         with pytest.raises(ValueError, match=SENTENCE):
             p.explain()
 

@@ -104,7 +104,7 @@ def test_a_history_of_several_experts_is_the_loop() -> None:
 
 def test_a_branch_is_followed_around_its_folds() -> None:
     """Lowering the temperature step by step loses the branch in a tenth of these rounds."""
-    game = oc.Forecaster(oc.Interval(0, 10), oc.ThresholdCalibration([2.0, 5.0, 8.0]), oracle=oc.Committee())
+    game = oc.Forecaster(oc.Interval(0, 10), oc.payoffs.ThresholdCalibration([2.0, 5.0, 8.0]), oracle=oc.Committee())
     for t in range(70):
         game.predict(oc.Normal(5.0 + 3.0 * np.sin(t / 20.0), 1.0))
         game.update(worst_outcome(game)[0])

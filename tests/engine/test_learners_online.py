@@ -64,12 +64,12 @@ def test_the_protocol_is_predict_then_learn(monkeypatch: pytest.MonkeyPatch) -> 
     rounds = range(24, first + 30)
     assert [call[0] for call in spy.calls] == ["predict", "learn"] * len(rounds)
     for t, asked, told in zip(rounds, spy.calls[::2], spy.calls[1::2], strict=True):
-        np.testing.assert_allclose(asked[1], z[t - 24 : t], rtol=1e-12)
+        np.testing.assert_allclose(asked[1], z[t - 24 : t], rtol=1e-12, atol=1e-12)
         np.testing.assert_array_equal(asked[1], told[1])
         assert told[2] == pytest.approx(z[t], rel=1e-12)
     assert s.name == "toy/spy"
     np.testing.assert_array_equal(s.y, y[first : first + 30])
-    np.testing.assert_allclose(s.mu, y[first - 2 : first + 28], rtol=1e-9)
+    np.testing.assert_allclose(s.mu, y[first - 2 : first + 28], rtol=1e-9, atol=1e-12)
     residuals = y[24:] - y[22:-2]
     for k in range(30):
         last = residuals[600 + k - 500 : 600 + k]

@@ -9,7 +9,7 @@ import pytest
 import orcast as oc
 from helpers import default_payoff, engine_of, greedy, record_of
 from orcast import ledger
-from orcast.engine.kernels import records
+from orcast.engine.kernels.records import RoundInfo
 
 SPACES = {"line": oc.Line(), "half line": oc.HalfLine(0.0)}
 on_both = pytest.mark.parametrize("where", SPACES)
@@ -97,9 +97,9 @@ def nature(game: Any, t: int, kind: str) -> float:
     y, _ = greedy(game)
     info = record_of(game).info
     if kind == "beyond":
-        if y >= info[records.HIGH]:
+        if y >= info[RoundInfo.HIGH]:
             y = 1e90 if t % 3 == 0 else y + 1e6
-        elif y <= info[records.LOW] and game.space.low == -np.inf:
+        elif y <= info[RoundInfo.LOW] and game.space.low == -np.inf:
             y = -1e90 if t % 3 == 0 else y - 1e6
     return float(np.clip(y, max(game.space.low, -1e100), 1e100))
 

@@ -214,7 +214,7 @@ def test_binary_numbers(rounds: list[tuple[int, bool, str]], chunk: int) -> None
         np.testing.assert_allclose(loss(evidence), metrics.brier(p, y))
         found = reliability(evidence)
         bins = np.minimum((p * 15).astype(int), 14)
-        np.testing.assert_allclose(found.said, [p[bins == b].mean() for b in np.unique(bins)])
+        np.testing.assert_allclose(found.nominal, [p[bins == b].mean() for b in np.unique(bins)])
         np.testing.assert_allclose(found.frequency, [y[bins == b].mean() for b in np.unique(bins)], atol=1e-12)
         np.testing.assert_allclose(found.count, np.bincount(bins)[np.unique(bins)])
         table = by_series(evidence)
@@ -272,7 +272,7 @@ def test_difference_of_losses() -> None:
     assert found.relative_low < found.relative < found.relative_high < 0.0
     assert found.clear
     assert found == difference(evidence)
-    assert (found.unit, found.units) == ("stretches of time", 400 // int(np.ceil(2 * 400 ** (1 / 3))))
+    assert (found.unit, found.units) == ("blocks of time", 400 // int(np.ceil(2 * 400 ** (1 / 3))))
     same = difference(Evidence.of(q, y, after=q, levels=LEVELS))
     assert same is not None
     assert (same.change, same.low, same.high, same.clear) == (0.0, 0.0, 0.0, False)
@@ -360,7 +360,7 @@ def test_verdict_says_before_and_after() -> None:
             holds=np.ones(1200),
             promised=np.linspace(1, 0.05, 1200),
             miscalibration=np.linspace(0.9, 0.02, 1200),
-            waiting=3,
+            pending=3,
             missing=1,
             outside=2,
         )
@@ -388,7 +388,7 @@ def test_verdict_says_before_and_after() -> None:
         "The promise held after every outcome: in the end the miscalibration was 0.0200, at most 0.0500 was promised.",
         "2 of 1,202 outcomes were beyond the bounds and left out.",
         "1 row has no forecast.",
-        "3 forecasts wait for their outcome.",
+        "3 forecasts have no outcome yet.",
     ]
     worse = said(Evidence.of(q, y, after=q / 2, levels=LEVELS))
     assert "After, the intervals are too narrow." in worse
@@ -410,9 +410,9 @@ def test_verdict_says_when_there_is_too_little() -> None:
     assert "90 outcomes show large faults only." in of(90)
     assert "few" not in of(2000)
     assert "large faults" not in of(2000)
-    assert verdict(Evidence.of(q[:0], y[:0], levels=LEVELS, waiting=1)) == [
+    assert verdict(Evidence.of(q[:0], y[:0], levels=LEVELS, pending=1)) == [
         "No outcome is known yet, so there is nothing to judge by.",
-        "1 forecast waits for its outcome.",
+        "1 forecast has no outcome yet.",
     ]
 
 
@@ -653,7 +653,7 @@ def test_collect(make: Any) -> None:
     (evidence,) = collect(frame, find_in(frame), low=-10, high={"a": 10.0, "b": 20.0})
     assert (evidence.model, evidence.kind, evidence.names) == ("M", "quantiles", ("a", "b"))
     assert evidence.levels.tolist() == [0.05, 0.5, 0.95]
-    assert (evidence.rows, evidence.waiting, evidence.missing, evidence.outside) == (56, 2, 1, 1)
+    assert (evidence.rows, evidence.pending, evidence.missing, evidence.outside) == (56, 2, 1, 1)
     assert evidence.time is not None
     assert evidence.time.dtype.kind == "M"
     assert not evidence.overlap
@@ -775,13 +775,13 @@ def test_collect_probabilities() -> None:
         assert evidence.before.tolist() == [[0.7], [0.2]]
         assert evidence.after is not None
         assert evidence.after.tolist() == [[0.8], [0.1]]
-        assert (evidence.waiting, evidence.missing) == (1, 1)
+        assert (evidence.pending, evidence.missing) == (1, 1)
     match = {"y": ["b", None, "a"], "p_a": [0.3, 0.5, 0.9], "p_b": [0.7, 0.5, 0.1]}
     for frame in (pl.DataFrame(match), pd.DataFrame(match)):
         (evidence,) = collect(frame, find_in(frame))
         assert (evidence.kind, evidence.labels, evidence.y.tolist()) == ("labels", ("a", "b"), [1.0, 0.0])
         assert evidence.after is None
-        assert evidence.waiting == 1
+        assert evidence.pending == 1
 
 
 def test_collect_several_models_and_series() -> None:

@@ -58,7 +58,10 @@ def _utility(action: str, y: float) -> float:
 
 def _decisions() -> dict[str, Any]:
     actions = ["much", "little"]
-    return {"payoff": oc.DecisionCalibration(actions, _utility) + oc.SwapRegret(actions, _utility, sharpness=10)}
+    return {
+        "payoff": oc.payoffs.DecisionCalibration(actions, _utility)
+        + oc.payoffs.SwapRegret(actions, _utility, sharpness=10)
+    }
 
 
 def _label_decisions() -> dict[str, Any]:
@@ -67,8 +70,8 @@ def _label_decisions() -> dict[str, Any]:
 
     actions = ["home", "away"]
     return {
-        "payoff": oc.DecisionCalibration(actions, utility, utility_range=2.0)
-        + oc.SwapRegret(actions, utility, utility_range=2.0, sharpness=5)
+        "payoff": oc.payoffs.DecisionCalibration(actions, utility, utility_range=2.0)
+        + oc.payoffs.SwapRegret(actions, utility, utility_range=2.0, sharpness=5)
     }
 
 
@@ -87,7 +90,7 @@ def _hourly() -> dict[str, Any]:
 
 def _anchors() -> dict[str, Any]:
     anchors = [oc.Normal(30, 8), oc.Normal(50, 10), oc.Normal(75, 6)]
-    return {"payoff": oc.DistributionCalibration(anchors, thresholds=5)}
+    return {"payoff": oc.payoffs.DistributionCalibration(anchors, thresholds=5)}
 
 
 def _differentiable() -> dict[str, Any]:
@@ -100,12 +103,12 @@ def _differentiable() -> dict[str, Any]:
         below = 1.0 / (1.0 + jnp.exp(-(jnp.append(left, 100.0) - 100.0 * a[0]) / (100.0 * jnp.exp(a[1]))))
         return jnp.diff(below)
 
-    family = oc.JaxFamily(logistic, [0.5, -2.0], name="logistic")
-    return {"payoff": oc.Differentiable(payoff, bound=1.0), "oracle": oc.Orca(steps=30, family=family, cells=8)}
+    family = oc.paper.JaxFamily(logistic, [0.5, -2.0], name="logistic")
+    return {"payoff": oc.paper.Differentiable(payoff, bound=1.0), "oracle": oc.Orca(steps=30, family=family, cells=8)}
 
 
 def _monte_carlo() -> dict[str, Any]:
-    nature = oc.MonteCarlo([oc.Normal(10.0 * m, 6.0) for m in range(11)], draws=200, seed=3)
+    nature = oc.paper.MonteCarlo([oc.Normal(10.0 * m, 6.0) for m in range(11)], draws=200, seed=3)
     return {"oracle": oc.Orca(steps=30, cells=10, adversary=nature)}
 
 

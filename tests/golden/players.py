@@ -74,7 +74,7 @@ class Game:
 
     CLASSES: ClassVar[dict[str, Any]] = {
         "Forecaster": oc.Forecaster,
-        "PartitionedRecalibrator": oc.PartitionedRecalibrator,
+        "PartitionedRecalibrator": oc.paper.PartitionedRecalibrator,
         "Recalibrator": oc.Recalibrator,
     }
 
@@ -116,25 +116,25 @@ class Game:
 
     def _look(self, _: Any) -> Json:
         look = {"pending": written(list(self.game.pending)), "guarantee": _guarantee(self.game.guarantee)}
-        if isinstance(self.game, oc.PartitionedRecalibrator):
+        if isinstance(self.game, oc.paper.PartitionedRecalibrator):
             bounds = {name: self.game.regret_bound(score) for name, score in SCORES.items()}
             cells = {"cells": self.game.cells.total, "visited": self.game.cells.rounds, "edges": self.game.edges}
             look |= written({"regret_bounds": bounds, **cells})
         return look
 
 
-SCORES = {"brier": oc.Brier(), "log": oc.LogScore()}
+SCORES = {"brier": oc.Brier(), "log": oc.scores.LogScore()}
 
 
 class Level:
     """A conformal level by itself."""
 
-    def __init__(self, level: oc.ConformalLevel) -> None:
+    def __init__(self, level: oc.paper.ConformalLevel) -> None:
         self.level = level
 
     @classmethod
     def load(cls, path: Path, options: dict[str, Json]) -> Self:
-        return cls(oc.ConformalLevel.load(path.with_suffix(".orcast")))
+        return cls(oc.paper.ConformalLevel.load(path.with_suffix(".orcast")))
 
     def save(self, path: Path) -> None:
         self.level.save(path.with_suffix(".orcast"))
@@ -350,12 +350,12 @@ class Forecasts:
     CLASSES: ClassVar[dict[str, Any]] = {
         each.__name__: each
         for each in (
-            oc.BinaryForecast,
-            oc.BoxForecast,
-            oc.CircleForecast,
+            oc.forecasts.BinaryForecast,
+            oc.forecasts.BoxForecast,
+            oc.forecasts.CircleForecast,
             oc.Forecast,
-            oc.LabelForecast,
-            oc.PointsForecast,
+            oc.forecasts.LabelForecast,
+            oc.forecasts.PointsForecast,
         )
     }
 

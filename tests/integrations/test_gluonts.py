@@ -16,6 +16,12 @@ from orcast.residuals import Residuals
 
 pytest.importorskip("gluonts")
 
+from orcast.integrations.gluonts import (  # noqa: I001 (quietly, before the library itself)
+    ForecastRecalibrator,
+    RecalibratedPredictor,
+    recalibrate,
+)
+
 from gluonts.dataset.pandas import PandasDataset
 from gluonts.dataset.split import split
 from gluonts.evaluation import make_evaluation_predictions
@@ -23,8 +29,6 @@ from gluonts.model.forecast import QuantileForecast, SampleForecast
 from gluonts.model.npts import NPTSPredictor
 from gluonts.model.predictor import Predictor
 from gluonts.model.seasonal_naive import SeasonalNaivePredictor
-
-from orcast.integrations.gluonts import ForecastRecalibrator, RecalibratedPredictor, recalibrate
 
 KEYS = ["0.9", "mean", "0.1", "0.5"]  # in no order
 LEVELS = [0.1, 0.5, 0.9]
@@ -119,6 +123,22 @@ def test_points_are_as_wide_as_their_last_errors_bit_for_bit() -> None:
         assert p.forecast_keys == ["0.1", "0.5", "0.9"]
         expected = game.predict(residuals.around(50.0, oc.Interval(0, 100)))
         np.testing.assert_array_equal(p.forecast_array[:, 0], expected.quantile(LEVELS))
+
+
+def test_an_upper_bound_alone(tmp_path: Path) -> None:
+    y = outcomes()
+    recal, game = ForecastRecalibrator(high=100), oc.Recalibrator(oc.HalfLine(high=100))
+    for t in range(10, 40):
+        given = samples(t, 1)
+        expected = game.predict(oc.Ensemble(given.samples[:, 0])).quantile((np.arange(20) + 0.5) / 20)
+        np.testing.assert_array_equal(np.sort(recal.predict(given).samples[:, 0]), expected)
+        recal.update(entry(y[: t + 1]))
+        game.update(y[t])
+    recal.save(tmp_path / "state")
+    again = ForecastRecalibrator.load(tmp_path / "state")
+    np.testing.assert_array_equal(again.predict(samples(40)).samples, recal.predict(samples(40)).samples)
+    with pytest.raises(ValueError, match=SENTENCE):
+        recal.update(entry([*y[:40], 101.0]))
 
 
 def test_contexts_look_at_the_time_that_a_step_is_for() -> None:
@@ -580,7 +600,7 @@ def test_a_context_that_refuses_a_step_leaves_the_steps_before_it_alone(tmp_path
 
 
 def test_options_are_checked() -> None:
-    for options in ({"high": 3}, {"lead_time": -1}, {"lead_time": 0.5},
+    for options in ({"high": "much"}, {"lead_time": -1}, {"lead_time": 0.5},
                     {"low": 5, "high": 5}, {"low": 0, "space": oc.Line()}, {"space": oc.Binary()},
                     {"quantiles": [0.0]}, {"window": 0}, {"outside": "maybe"}, {"memory": 0}):  # fmt: skip
         with pytest.raises((ValueError, TypeError), match=SENTENCE):

@@ -43,7 +43,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from orcast.integrations.sklearn import RecalibratedClassifier, RecalibratedRegressor, _level_parameter, _says_spread
+from orcast.integrations.sklearn import RecalibratedClassifier, RecalibratedRegressor
+from orcast.integrations.sklearn.regressor import has_spread, level_parameter
 
 ROOT = Path(__file__).resolve().parents[2]
 SPACE = oc.Interval(0, 100)
@@ -322,11 +323,24 @@ def test_row_by_row_it_is_the_recalibrator_bit_for_bit(streamed: bool) -> None:
     assert model.predict(X[:1])[0] == recal.predict(residuals.around(X[0, 0], SPACE)).mean()
 
 
+@pytest.mark.parametrize("batch", [1, 7])
+def test_an_upper_bound_alone(batch: int) -> None:
+    X, y = echoes(90)
+    model = frozen(batch=batch).set_params(low=None).fit(X, y)
+    assert model.recalibrator_.space == oc.HalfLine(high=100)
+    assert model.recalibrator_.guarantee.rounds == 90
+    quantiles = model.predict_quantiles([[99.0, 0.0], [-1e4, 1.0]], [0.01, 0.99])
+    assert quantiles.max() <= 100.0
+    assert quantiles.min() < -1e4
+    with pytest.raises(ValueError, match=SENTENCE):
+        model.partial_fit([[50.0, 0.0]], [101.0])
+
+
 def test_what_is_scored_is_what_was_predicted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also in batches of any length: the game is told the masses that the user saw."""
     X, y = echoes(200)
     model = frozen(batch=7).fit(X[:50], y[:50])
-    engine = type(model.recalibrator_.game.engine)
+    engine = type(model.recalibrator_.engine)
     update, booked = engine.update, []
 
     def watched(self: Any, page: Any, outcome: Any, **options: Any) -> None:
@@ -471,7 +485,7 @@ def test_a_spread_of_its_own_is_used() -> None:
 )
 def test_who_says_a_spread(base: Any, spread: bool) -> None:
     X, y = humid(60)
-    assert _says_spread(base) is spread
+    assert has_spread(base) is spread
     model = RecalibratedRegressor(base, low=0, high=100, folds=2).fit(X, y)
     low, high = model.predict_interval(X[:3]).T
     # a spread of zero, as of the dummy, is none
@@ -525,7 +539,7 @@ def test_which_parameter_is_the_level() -> None:
         (Ridge(), None),
         (Table(), None),
     ):
-        assert _level_parameter(base) == name
+        assert level_parameter(base) == name
 
 
 def test_predictions_of_a_strange_shape() -> None:

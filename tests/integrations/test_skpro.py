@@ -164,6 +164,15 @@ def test_all_ways_to_ask_agree_and_change_nothing() -> None:
     assert pickle.dumps(model._model.recalibrator_) == before
 
 
+def test_an_upper_bound_alone() -> None:
+    X, y = diabetes()
+    model = RecalibratedProbaRegressor(double(), high=350, folds=1).fit(X[:80], y[:80])
+    assert model.guarantee.rounds == 40
+    assert model.predict_quantiles(X[80:], alpha=ALPHA).to_numpy().max() <= 350.0
+    with pytest.raises(ValueError, match=SENTENCE):
+        model.update(X[80:81], y[80:81] * 0 + 351.0)
+
+
 def test_it_says_what_the_wrapper_of_scikit_learn_would() -> None:
     """Around a Gaussian both read the same forecasts, one as quantiles and one as mean and spread."""
     X, y = diabetes()

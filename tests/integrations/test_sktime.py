@@ -276,6 +276,19 @@ def test_it_is_the_recalibrator_bit_for_bit(quantiles: bool, size: int) -> None:
         assert [39 + time for time in model.recalibrators_[step].pending] == list(hand.recals[step].pending)
 
 
+@pytest.mark.parametrize("quantiles", [False, True])
+def test_an_upper_bound_alone(quantiles: bool) -> None:
+    y = walk(80)
+    levels = None if quantiles else ()
+    model = RecalibratedForecaster(Last(), high=100, levels=levels).fit(y[:60], fh=[1, 2])
+    assert model.recalibrators_[2].space == oc.HalfLine(high=100)
+    assert model.predict_quantiles(alpha=[0.01, 0.99]).to_numpy().max() <= 100.0
+    before = rounds(model)
+    assert rounds(model.update(y[60:61])) == {1: before[1] + 1, 2: before[2] + 1}
+    with pytest.raises(ValueError, match=SENTENCE):
+        model.update(y[61:62] * 0 + 101.0)
+
+
 def test_what_is_scored_is_what_was_predicted(monkeypatch: pytest.MonkeyPatch) -> None:
     y = walk(80)
     model = wrapped(initial_window=0.8).fit(y[:30], fh=[1, 2, 5])
@@ -289,9 +302,9 @@ def test_what_is_scored_is_what_was_predicted(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(engine, "update", watched)
     row = 30
     said = {
-        (step, 29 + time): each.game.engine.forecast(waits.record).mass
+        (step, 29 + time): each.engine.forecast(waits.record).mass
         for step, each in model.recalibrators_.items()
-        for time, waits in each.game.rounds.pending.items()
+        for time, waits in each.rounds.pending.items()
     }
     assert len(said) == 0 + 1 + 4  # that the replay has left
     for size in (1, 2, 1, 7, 3, 10, 1):
@@ -377,10 +390,10 @@ def test_update_predict_plays_step_by_step() -> None:
 def test_steps_that_fit_was_not_told_of_are_replayed() -> None:
     y = walk(50)
     told, untold = wrapped().fit(y[:40], fh=[1, 2, 4]), wrapped().fit(y[:40], fh=[1])
-    before = pickle.dumps(untold._steps)
+    before = pickle.dumps(untold._games)
     np.testing.assert_array_equal(told.predict(), untold.predict([1, 2, 4]))
     np.testing.assert_array_equal(wrapped().fit(y[:40]).predict([4]), told.predict([4]))
-    assert pickle.dumps(untold._steps) == before
+    assert pickle.dumps(untold._games) == before
     untold.predict_interval([1, 2, 4])
     for each in (told, untold):
         each.update(y[40:43])
@@ -446,11 +459,11 @@ def test_dates_of_no_frequency_are_refused() -> None:
         with pytest.raises(ValueError, match=SENTENCE):
             wrapped().fit(few, fh=[1])
     model = wrapped(initial_window=0.8).fit(y, fh=[1])
-    before = pickle.dumps(model._steps)
+    before = pickle.dumps(model._games)
     with pytest.raises(ValueError, match=SENTENCE):
         model.update(pd.Series([50.0], index=pd.DatetimeIndex(["2026-05-21"])))  # a Thursday
     assert model.cutoff[0] == model.forecaster_.cutoff[0] == y.index[-1]
-    assert pickle.dumps(model._steps) == before
+    assert pickle.dumps(model._games) == before
 
 
 @pytest.mark.parametrize(("start", "freq"), [("2026-03-28", "h"), ("2026-10-24", "h"), ("2026-03-01", "D")])
@@ -465,7 +478,7 @@ def test_clocks_that_are_changed_are_refused(start: str, freq: str) -> None:
             model.update(y[row : row + 1])
         assert rounds(model) == {1: 30, 3: 28}
         # a ramp, of which so many steps ahead less a half for each are missed
-        assert {step: set(game.residuals._last) for step, game in model._steps.items()} == {1: {0.5}, 3: {1.5}}
+        assert {step: set(game.residuals.last) for step, game in model._games.items()} == {1: {0.5}, 3: {1.5}}
 
 
 @pytest.mark.parametrize("kind", ["int", "period", "datetime", "zone"])
@@ -480,12 +493,12 @@ def test_times_of_another_kind_change_nothing(kind: str) -> None:
     y = walk(40)
     y.index = indexes.pop(kind)
     model = wrapped(initial_window=0.8).fit(y[:30], fh=[1, 2])
-    before = pickle.dumps(model._steps)
+    before = pickle.dumps(model._games)
     for index in indexes.values():
         with pytest.raises(TypeError, match=SENTENCE):
             model.update(pd.Series(y.to_numpy(), index=index)[30:32])
         assert model.cutoff[0] == model.forecaster_.cutoff[0] == y.index[29]
-        assert pickle.dumps(model._steps) == before
+        assert pickle.dumps(model._games) == before
     assert rounds(model.update(y[30:31])) == {1: 7, 2: 6}
 
 
@@ -577,10 +590,10 @@ def test_missing_outcomes_end_their_rounds() -> None:
 def test_a_refused_outcome_changes_nothing() -> None:
     y = walk(45)
     model = wrapped(initial_window=0.8).fit(y[:40], fh=[1, 2])
-    before, cutoff = pickle.dumps(model._steps), model.cutoff
+    before, cutoff = pickle.dumps(model._games), model.cutoff
     with pytest.raises(ValueError, match=SENTENCE):
         model.update(pd.Series([50.0, 101.0], index=[40, 41]))
-    assert pickle.dumps(model._steps) == before
+    assert pickle.dumps(model._games) == before
     assert model.cutoff == cutoff == model.forecaster_.cutoff
     model.update(y[40:])
     assert rounds(model) == {1: 9, 2: 9}
@@ -605,9 +618,9 @@ def test_a_forecaster_that_fails_changes_nothing() -> None:
     assert rounds(model) == rounds(twin)
     np.testing.assert_array_equal(model.predict(), twin.predict())
     for step, each in model.recalibrators_.items():
-        assert each.pending == twin.recalibrators_[step].pending
-        assert each.game.rounds.issued == twin.recalibrators_[step].rounds.issued
-    assert [str(p) for p in model._steps[1].points] == [str(p) for p in twin._steps[1].points]
+        own, other = each.rounds, twin.recalibrators_[step].rounds
+        assert (own.ids, own.issued, own.reserved) == (other.ids, other.issued, other.reserved)
+        assert [p.attached for p in own.pending.values()] == [p.attached for p in other.pending.values()]
 
 
 @pytest.mark.parametrize(
@@ -648,7 +661,7 @@ def test_other_bad_input_is_one_clear_sentence() -> None:
 
 def test_predicting_changes_nothing() -> None:
     model = wrapped(Band(), initial_window=0.7).fit(walk(40), fh=[1, 2, 3])
-    before = pickle.dumps((model._steps, model._seen_y))
+    before = pickle.dumps((model._games, model._seen_y))
     forecasts = model.predict_proba()
     assert isinstance(forecasts, ForecastDistribution)
     pd.testing.assert_frame_equal(forecasts.mean(), model.predict().to_frame(0))
@@ -656,7 +669,7 @@ def test_predicting_changes_nothing() -> None:
     pd.testing.assert_frame_equal(forecasts.quantile(ALPHA), model.predict_quantiles(alpha=ALPHA))
     bands = model.predict_interval(coverage=[0.9])
     np.testing.assert_array_equal(bands, model.predict_quantiles(alpha=[0.5 - 0.45, 0.5 + 0.45]))
-    assert pickle.dumps((model._steps, model._seen_y)) == before
+    assert pickle.dumps((model._games, model._seen_y)) == before
 
 
 def test_copies_go_on_bit_for_bit(tmp_path: Path) -> None:

@@ -300,7 +300,7 @@ def test_bounds_may_be_given_in_every_way() -> None:
     names = [n for n in outputs(want) if not n.endswith(("holds", "status"))]
     for low, high in [("floor", "cap"), (0, "cap"), ("floor", 100), ({"s0": 0, "s1": 0}, "cap")]:
         out = recalibrate(frame, low=low, high=high)
-        np.testing.assert_allclose(out[names].to_numpy(), want[names].to_numpy(), rtol=1e-7)
+        np.testing.assert_allclose(out[names].to_numpy(), want[names].to_numpy(), rtol=1e-7, atol=1e-9)
 
 
 def test_each_series_has_its_own_bounds() -> None:
@@ -345,7 +345,7 @@ def test_an_upper_bound_alone_is_the_mirror_of_a_lower_one(form: str) -> None:
         np.testing.assert_allclose(low[name], sign * high[mirror], rtol=1e-9, atol=1e-9)
     if form == "members":
         columns = [n for n in outputs(low) if "member" in n]
-        np.testing.assert_allclose(low[columns].to_numpy(), -high[columns].to_numpy(), rtol=1e-9)
+        np.testing.assert_allclose(low[columns].to_numpy(), -high[columns].to_numpy(), rtol=1e-9, atol=1e-9)
     by_row = recalibrate(flipped.assign(cap=20.0), high="cap")
     same(high[outputs(high)], by_row[outputs(high)])
 
@@ -358,7 +358,7 @@ def test_the_mirror_has_the_levels_of_the_mirror() -> None:
     names = [n for n in frame.columns if n.startswith("M0")]
     high = recalibrate(frame.assign(y=-frame.y, **{n: -frame[n] for n in names}), high=20, model=down)
     for a, b in ((0.2, 0.8), (0.5, 0.5), (0.9, 0.1)):
-        np.testing.assert_allclose(low[f"M_orcast_q{a}"], -high[f"M_orcast_q{b}"], rtol=1e-9)
+        np.testing.assert_allclose(low[f"M_orcast_q{a}"], -high[f"M_orcast_q{b}"], rtol=1e-9, atol=1e-9)
 
 
 def test_outcomes_beyond_a_bound_are_reported_with_their_rows() -> None:

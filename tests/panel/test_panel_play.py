@@ -171,7 +171,7 @@ def test_the_promise_holds_whichever_outcomes_come_first(before: int, waiting: i
     recal.play([oc.Normal(0.5, 0.1)] * before, rng.random(before))
     for t in range(waiting):
         recal.predict(oc.Normal(rng.random(), 0.2), id=t)
-    game = recal.game
+    game = recal
     certificates = np.array([each.record.certificate for each in game.rounds.pending.values()])
     p = recal.predict(oc.Normal(0.4, 0.1), id="own")
     said = float(promised(game.engine.ledger.account, certificates, game.rounds.pending["own"].record.certificate))

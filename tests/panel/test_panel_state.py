@@ -180,7 +180,7 @@ def test_rounds_that_python_must_rescue_are_played_as_in_a_game(monkeypatch: pyt
     said = []
     for t, row in frame.iterrows():
         if t == 12:
-            total = recal.game.engine.memory.total
+            total = recal.engine.memory.total
             debt = np.random.default_rng(0).normal(0.0, 3.0, total.size)
             total += debt
             stream.game.memory[: total.size] += debt

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 import orcast as oc
 from helpers import SENTENCE, engine_of, forecasts
 from orcast.engine.dense.search import CandidateSearch
-from orcast.engine.dense.solver import RoundSetup
-from orcast.paper import autodiff as jaxed
+from orcast.engine.dense.solver import DenseRound
+from orcast.paper import autodiff
 from orcast.paper.autodiff import Differentiable, JaxFamily
 from orcast.paper.families import Softmax
 from orcast.paper.orca import OrcaSolver
@@ -130,12 +130,12 @@ def asked(p: Any, y: Any) -> list[Any]:
 
 
 def view_moved(mass: Any, left: Any, right: Any, y: Any) -> Any:
-    p = jaxed.OrderedView(jax, mass, left, right)
+    p = autodiff.OrderedView(jax, mass, left, right)
     return jnp.stack([p.std(), p.cdf(y), p.quantile(0.5432109), p.expect(jnp.sin)])
 
 
 def view_asked(mass: Any, left: Any, right: Any, y: Any) -> Any:
-    p = jaxed.OrderedView(jax, mass, left, right)
+    p = autodiff.OrderedView(jax, mass, left, right)
     return jnp.stack([*asked(p, y), *p.expect(lambda z: jnp.stack([z, z * z]))])
 
 
@@ -207,8 +207,8 @@ def test_the_view_says_what_the_forecast_says(p: oc.Forecast, y: float) -> None:
     """Also with cells that are there for the size only."""
     more = ROOM - p.mass.size
     end = np.full(more, p.right[-1])
-    cells = np.append(p.mass, np.full(more, jaxed.NO_MASS)), np.append(p.left, end), np.append(p.right, end)
-    with jaxed.double():
+    cells = np.append(p.mass, np.full(more, autodiff.NO_MASS)), np.append(p.left, end), np.append(p.right, end)
+    with autodiff.double():
         answers = np.asarray(ASKED(*cells, y))
     expected = [*asked(p, y), p.mean(), p.moment(2)]
     assert answers == pytest.approx(expected, abs=1e-7)
@@ -219,8 +219,8 @@ def test_the_view_says_what_the_forecast_says(p: oc.Forecast, y: float) -> None:
 def test_the_view_has_derivatives() -> None:
     left = np.array([0.0, 0.2, 0.4, 0.4, 0.6, 0.8] + [1.0] * 8)
     right = np.array([0.2, 0.4, 0.4, 0.6, 0.8, 1.0] + [1.0] * 8)
-    mass = np.append([0.1, 0.2, 0.1, 0.2, 0.25, 0.15], np.full(8, jaxed.NO_MASS))
-    with jaxed.double():
+    mass = np.append([0.1, 0.2, 0.1, 0.2, 0.25, 0.15], np.full(8, autodiff.NO_MASS))
+    with autodiff.double():
         moved = jax.jit(view_moved)
         exact = np.asarray(jax.jit(jax.jacfwd(view_moved))(mass, left, right, 0.47))
         assert np.isfinite(exact).all()
@@ -229,7 +229,7 @@ def test_the_view_has_derivatives() -> None:
             up, down = (np.asarray(moved(mass + sign * step, left, right, 0.47)) for sign in (1.0, -1.0))
             assert exact[:, j] == pytest.approx((up - down) / 2e-6, abs=1e-6)
         # all on one place: no spread, and a derivative all the same
-        still = np.asarray(jax.jit(jax.grad(lambda m: jaxed.OrderedView(jax, m, left, left).std()))(np.eye(ROOM)[0]))
+        still = np.asarray(jax.jit(jax.grad(lambda m: autodiff.OrderedView(jax, m, left, left).std()))(np.eye(ROOM)[0]))
         assert np.isfinite(still).all()
 
 
@@ -244,11 +244,11 @@ def test_a_question_that_makes_no_sense_on_a_finite_space() -> None:
 def test_values_of_finite_spaces_are_numbers() -> None:
     words = oc.Points(["ab", "abcd", "abcdefgh"], distance=lambda a, b: abs(len(a) - len(b)))
     for space in (LABELS, words):
-        assert jaxed._values_of(space).tolist() == [0, 1, 2]
-    assert jaxed._values_of(oc.Binary()).tolist() == [0, 1]
-    assert jaxed._values_of(oc.Circle(360, cells=4)).tolist() == [45.0, 135.0, 225.0, 315.0]
+        assert autodiff._values_of(space).tolist() == [0, 1, 2]
+    assert autodiff._values_of(oc.Binary()).tolist() == [0, 1]
+    assert autodiff._values_of(oc.Circle(360, cells=4)).tolist() == [45.0, 135.0, 225.0, 315.0]
     for space in (BOX, oc.Points([[0.0, 1.0], [2.0, 3.0]])):
-        assert jaxed._values_of(space).tolist() == [space.value(k).tolist() for k in range(space.cells)]
+        assert autodiff._values_of(space).tolist() == [space.value(k).tolist() for k in range(space.cells)]
 
 
 # --- Differentiable is Custom, faster ---
@@ -328,8 +328,8 @@ def test_it_may_be_played_and_its_derivatives_are_right(name: str) -> None:
 
 @with_jax
 def test_a_wrong_derivative_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    exact = jaxed.DifferentiableCellPayoff.jacobian
-    monkeypatch.setattr(jaxed.DifferentiableCellPayoff, "jacobian", lambda self, s, p: 1.5 * exact(self, s, p))
+    exact = autodiff.DifferentiableCellPayoff.jacobian
+    monkeypatch.setattr(autodiff.DifferentiableCellPayoff, "jacobian", lambda self, s, p: 1.5 * exact(self, s, p))
     with pytest.raises(PayoffError):
         check_jacobian(LEANING, SPACE, x=unit)
 
@@ -342,7 +342,7 @@ def test_all_checks_with_features_a_context_and_a_built_in_payoff() -> None:
 @with_jax
 @pytest.mark.parametrize("adversary", ["uniform", "dirac"])
 def test_a_sum_with_a_built_in_payoff_under_orca(adversary: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jaxed, "descend", None)
+    monkeypatch.setattr(autodiff, "descend", None)
     oracle = oc.Orca(steps=60, cells=10, adversary=adversary)
     fields = []
     for payoff in (ERROR, oc.Custom(error, bound=1.5)):
@@ -350,7 +350,7 @@ def test_a_sum_with_a_built_in_payoff_under_orca(adversary: str, monkeypatch: py
         game.predict()
         game.update(0.2)
         engine_of(game).ledger.total[:] = 1.0, -2.0, 0.5
-        fields.append(OrcaSolver(oracle)._field(*hand_of(game)[:2], np.arange(1, 11) / 55))
+        fields.append(OrcaSolver(oracle)._field(*search_of(game)[:2], np.arange(1, 11) / 55))
     assert fields[0] == pytest.approx(fields[1], abs=1e-12)
     check_guarantee(ERROR + oc.QuantileCalibration([0.5]), SPACE, oracle=oracle, rounds=8, held=0.7)
 
@@ -741,8 +741,8 @@ def test_a_bad_start_changes_nothing() -> None:
 # --- the whole search ---
 
 
-def hand_of(game: Any, x: Any = None) -> tuple[CandidateSearch, Any, RoundSetup]:
-    """A hand in the state of a game, as its engine would make it."""
+def search_of(game: Any, x: Any = None) -> tuple[CandidateSearch, Any, DenseRound]:
+    """A search in the state of a game, as its engine would make it."""
     engine = engine_of(game)
     features = x
     round, mix = engine.prior.open(None, 0.0)
@@ -753,10 +753,10 @@ def hand_of(game: Any, x: Any = None) -> tuple[CandidateSearch, Any, RoundSetup]
     search = CandidateSearch(
         engine.ledger, engine.ledger.layout, engine.cell_payoffs(round, features), context, 0.0, 1.0
     )
-    return search, cell_grid, RoundSetup(cell_grid, mix, np.log(mix), np.empty(0), 0.0, engine.ledger.rounds)
+    return search, cell_grid, DenseRound(cell_grid, mix, np.log(mix), np.empty(0), 0.0, engine.ledger.rounds)
 
 
-NATURE = oc.MonteCarlo([oc.Normal(m / 6, 0.1) for m in range(7)], draws=200)
+NATURE = oc.paper.MonteCarlo([oc.Normal(m / 6, 0.1) for m in range(7)], draws=200)
 SEARCHES: dict[str, tuple[Any, str, dict[str, Any]]] = {
     "softmax": (SPACE, "LEANING", {}),
     "own family, softened mixtures": (SPACE, "ERROR", {"family": "BUMP", "soft": 0.2, "adversary": NATURE}),
@@ -784,7 +784,7 @@ def test_the_compiled_search_is_the_loop(name: str) -> None:
     for _ in range(3):
         game.predict(x=x)
         game.update(outcome_of(space, rng))
-    search, cell_grid, setup = hand_of(game, x)
+    search, cell_grid, setup = search_of(game, x)
     found = []
     for steps in (1, 2, 20):
         oracle = oc.Orca(steps=steps, cells=10, **options)
@@ -795,7 +795,7 @@ def test_the_compiled_search_is_the_loop(name: str) -> None:
         # far from an answer, so that the search goes on
         search.owed = [np.arange(1.0, 1.0 + s.size) for s in search.owed]
         slow = solver._search(search, cell_grid, parameters, nature, soft)
-        fast = jaxed.descend(oracle, search.cell_payoffs, search.owed, cell_grid, parameters, nature, soft)
+        fast = autodiff.descend(oracle, search.cell_payoffs, search.owed, cell_grid, parameters, nature, soft)
         # where a gradient vanishes, Adam makes steps of rounding errors
         assert fast == pytest.approx(slow, abs=1e-6)
         assert fast.sum() == pytest.approx(1.0)
@@ -838,7 +838,7 @@ def test_middles_are_looked_at_in_the_middle() -> None:
     game.predict()
     game.update(0.9)
     p = game.predict()
-    search, cell_grid, _ = hand_of(game)
+    search, cell_grid, _ = search_of(game)
     middle = 0.5 * (cell_grid.left + cell_grid.right)
     values = [
         float(search.owed[0] @ search.cell_payoffs[0].realised(p.mass, k, y)) for k, y in enumerate(middle.tolist())

@@ -31,13 +31,13 @@ PAYOFFS: dict[str, Callable[[], Payoff]] = {
     "plain": oc.BinaryCalibration,
     "two grids": lambda: oc.BinaryCalibration(grid=4) + oc.BinaryCalibration(grid=9, weight=2.0),
     "default": lambda: game_module.default_payoff(oc.Binary()),
-    "given the expert": lambda: oc.Calibeating() + oc.MomentMatching(1),
+    "given the expert": lambda: oc.payoffs.Calibeating() + oc.MomentMatching(1),
     "by hour": lambda: oc.BinaryCalibration(grid=6, context=HOURS) + oc.NoRegret(oc.Brier(), context=HOURS),
-    "decision": lambda: oc.DecisionCalibration(["take", "leave"], worth),
-    "swap regret": lambda: oc.SwapRegret(["take", "leave"], worth),
-    "distribution": lambda: oc.DistributionCalibration([0.2, 0.5, 0.9]),
-    "regrets": lambda: oc.NoRegret(oc.Brier(), oc.LogScore(), oc.CRPS()) + oc.BinaryCalibration(grid=5),
-    "log": lambda: oc.NoRegret(oc.LogScore()) + oc.MomentMatching(1),
+    "decision": lambda: oc.payoffs.DecisionCalibration(["take", "leave"], worth),
+    "swap regret": lambda: oc.payoffs.SwapRegret(["take", "leave"], worth),
+    "distribution": lambda: oc.payoffs.DistributionCalibration([0.2, 0.5, 0.9]),
+    "regrets": lambda: oc.NoRegret(oc.Brier(), oc.scores.LogScore(), oc.CRPS()) + oc.BinaryCalibration(grid=5),
+    "log": lambda: oc.NoRegret(oc.scores.LogScore()) + oc.MomentMatching(1),
     "recipe": lambda: oc.Recipe(lambda y: [0.3 * y, 1.0 - y], bound=2.0),
     "recipe of p": lambda: oc.Recipe(lambda y: [float(y)], lambda x, p: [1.0 - p.mass[0], p.mass[0]], bound=1.0),
     "custom": lambda: oc.Custom(lambda x, p, y: [math.cos(9.0 * p.probability()) * (p.probability() - y)], bound=1.0),
@@ -67,9 +67,8 @@ def check(engine: DenseEngine, record: Any) -> None:
     """No outcome hurts beyond rounding, and what the certificate says is the very value."""
     worst = max(inner_products(engine, record))
     rounding = 1e-13 * (1.0 + float(np.abs(engine.ledger.total).sum()))
-    said = record.claim[1] * max(engine.ledger.rounds, 1)
-    assert record.claim[0] == 1.0
-    assert record.claim[2] == 0.0
+    said = record.claim.half_space * max(engine.ledger.rounds, 1)
+    assert record.claim.approximation == 0.0
     assert worst == pytest.approx(said, rel=1e-9, abs=rounding)
     assert worst <= 1e3 * rounding
 
@@ -160,6 +159,19 @@ def test_the_root_is_the_first_one_in_the_direction_of_the_debt() -> None:
         assert engine.prior.played(record.round)[1] == pytest.approx(expected, abs=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("nudge", "right"),
+    [(-1e-9, [0.2]), (-1e-16, [0.2, 0.4, 0.6]), (0.0, [0.2, 0.4, 0.6]), (1e-16, [0.2, 0.4, 0.6]), (1e-9, [0.6])],
+)
+def test_an_expert_on_a_zero_that_leads_away_stays_or_goes_either_way(nudge: float, right: list[float]) -> None:
+    """At 0.4 d grows through zero: rounding decides, and every answer wins."""
+    engine = bind(oc.BinaryCalibration(grid=10))
+    engine.ledger.total[:] = [-1, -1, 1, 1, -1, -1, 1, 1, -1, -1]
+    page = engine.predict(np.array([[0.6 - nudge, 0.4 + nudge]]))
+    assert np.abs(engine.prior.played(page.round)[1] - right).min() < 1e-9
+    check(engine, page)
+
+
 @given(
     st.lists(st.floats(-5, 5) | st.sampled_from([0.0, 1.0, -1.0]), min_size=2, max_size=12),
     st.floats(0.0, 1.0),
@@ -198,8 +210,8 @@ def test_a_jump_is_bracketed_too() -> None:
     engine.ledger.total[:] = -1.0
     record = engine.predict(np.array([[0.5, 0.5]]))
     assert engine.prior.played(record.round)[1] == pytest.approx(1 / 3, abs=1e-9)
-    assert record.claim[1] == pytest.approx(max(inner_products(engine, record)))
-    assert record.claim[1] > 0.3
+    assert record.claim.half_space == pytest.approx(max(inner_products(engine, record)))
+    assert record.claim.half_space > 0.3
 
 
 # --- the promise ---

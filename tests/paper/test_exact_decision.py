@@ -53,19 +53,22 @@ def squared(action: float, y: Any) -> Any:
 
 
 PAYOFFS: dict[str, tuple[Any, Payoff]] = {
-    "decision": (LETTERS, oc.DecisionCalibration(range(4), worth)),
-    "swap": (LETTERS, oc.SwapRegret(range(4), worth)),
-    "sharp swap": (LETTERS, oc.SwapRegret(range(4), worth, sharpness=2000.0)),
-    "dull swap": (LETTERS, oc.SwapRegret(range(4), worth, sharpness=2.0)),
-    "both": (LETTERS, oc.SwapRegret(range(4), worth) + oc.DecisionCalibration(range(2), other)),
-    "two who decide": (LETTERS, oc.SwapRegret(range(4), worth, weight=2.0) + oc.SwapRegret(range(3), other)),
-    "umbrella": (oc.Binary(), oc.SwapRegret(["take", "leave"], lambda a, y: -0.2 if a == "take" else -1.0 * y)),
-    "circle": (oc.Circle(24, cells=12), oc.SwapRegret([0, 8, 16], lambda a, y: np.cos((a - y) * np.pi / 12))),
-    "interval": (SPACE, oc.SwapRegret([20, 40, 60, 80], commit)),
-    "kinks off the grid": (SPACE, oc.SwapRegret([17.3, 44.4, 71.9], commit)),
-    "squares": (SPACE, oc.SwapRegret([20, 50, 80], squared) + oc.DecisionCalibration([30, 70], commit)),
-    "decision on an interval": (SPACE, oc.DecisionCalibration([20, 40, 60, 80], commit)),
-    "line": (oc.Line(), oc.SwapRegret([-1.0, 1.0], lambda a, y: a * np.tanh(y), utility_range=2.0)),
+    "decision": (LETTERS, oc.payoffs.DecisionCalibration(range(4), worth)),
+    "swap": (LETTERS, oc.payoffs.SwapRegret(range(4), worth)),
+    "sharp swap": (LETTERS, oc.payoffs.SwapRegret(range(4), worth, sharpness=2000.0)),
+    "dull swap": (LETTERS, oc.payoffs.SwapRegret(range(4), worth, sharpness=2.0)),
+    "both": (LETTERS, oc.payoffs.SwapRegret(range(4), worth) + oc.payoffs.DecisionCalibration(range(2), other)),
+    "two who decide": (
+        LETTERS,
+        oc.payoffs.SwapRegret(range(4), worth, weight=2.0) + oc.payoffs.SwapRegret(range(3), other),
+    ),
+    "umbrella": (oc.Binary(), oc.payoffs.SwapRegret(["take", "leave"], lambda a, y: -0.2 if a == "take" else -1.0 * y)),
+    "circle": (oc.Circle(24, cells=12), oc.payoffs.SwapRegret([0, 8, 16], lambda a, y: np.cos((a - y) * np.pi / 12))),
+    "interval": (SPACE, oc.payoffs.SwapRegret([20, 40, 60, 80], commit)),
+    "kinks off the grid": (SPACE, oc.payoffs.SwapRegret([17.3, 44.4, 71.9], commit)),
+    "squares": (SPACE, oc.payoffs.SwapRegret([20, 50, 80], squared) + oc.payoffs.DecisionCalibration([30, 70], commit)),
+    "decision on an interval": (SPACE, oc.payoffs.DecisionCalibration([20, 40, 60, 80], commit)),
+    "line": (oc.Line(), oc.payoffs.SwapRegret([-1.0, 1.0], lambda a, y: a * np.tanh(y), utility_range=2.0)),
 }
 
 
@@ -310,15 +313,15 @@ def test_it_holds_for_long(name: str) -> None:
 
 
 def test_groups_and_features() -> None:
-    payoff = oc.SwapRegret(range(4), worth, context=oc.by("hour", values=range(2))) + oc.DecisionCalibration(
-        range(2), lambda a, y, x: worth(a, y) * (1 + x["hour"]), utility_range=2.0
-    )
+    payoff = oc.payoffs.SwapRegret(
+        range(4), worth, context=oc.by("hour", values=range(2))
+    ) + oc.payoffs.DecisionCalibration(range(2), lambda a, y, x: worth(a, y) * (1 + x["hour"]), utility_range=2.0)
     hour = lambda rng: {"hour": int(rng.integers(2))}  # noqa: E731
     check_guarantee(payoff, LETTERS, oracle=DecisionGame(), x=hour, rounds=40, held=1.0)
 
 
 def test_without_debts_the_expert_is_played_as_it_is() -> None:
-    game = oc.Forecaster(LETTERS, oc.SwapRegret(range(4), worth), oracle=DecisionGame())
+    game = oc.Forecaster(LETTERS, oc.payoffs.SwapRegret(range(4), worth), oracle=DecisionGame())
     expert = [0.1, 0.2, 0.4, 0.2, 0.1]
     np.testing.assert_allclose(game.predict(expert).mass, expert, atol=1e-3)
 
@@ -326,7 +329,7 @@ def test_without_debts_the_expert_is_played_as_it_is() -> None:
 def test_decisions_are_worth_what_was_said() -> None:
     """Seen without the library: when an action is best, its forecast utility and the one it had agree on average."""
     rng = np.random.default_rng(0)
-    game = oc.Forecaster(LETTERS, oc.SwapRegret(range(4), worth), oracle=DecisionGame())
+    game = oc.Forecaster(LETTERS, oc.payoffs.SwapRegret(range(4), worth), oracle=DecisionGame())
     errors = np.zeros((4, 4))
     for t in range(200):
         p = np.asarray(game.predict().mass)
@@ -373,7 +376,7 @@ def test_what_is_said_is_measured_even_then(monkeypatch: pytest.MonkeyPatch) -> 
 def test_what_it_cannot_play_is_refused() -> None:
     for space, payoff in (
         (LETTERS, oc.LabelCalibration()),
-        (LETTERS, oc.SwapRegret(range(4), worth) + oc.NoRegret(oc.Brier())),
+        (LETTERS, oc.payoffs.SwapRegret(range(4), worth) + oc.NoRegret(oc.Brier())),
         (SPACE, oc.QuantileCalibration()),
     ):
         with pytest.raises(TypeError, match=SENTENCE):

@@ -19,7 +19,7 @@ from orcast.adapters import expert_row
 from orcast.contexts import context_from_plain
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
-from orcast.engine.kernels import records
+from orcast.engine.kernels.records import CellRow, RoundInfo
 from orcast.paper.exact.level import bent, root_towards
 from orcast.payoffs import Payoff
 from orcast.payoffs.levels import LevelCalibration, LevelCellPayoff
@@ -50,9 +50,9 @@ PAYOFFS: dict[str, Callable[[], Payoff]] = {
 }
 
 
-def oracle_of(payoff: Payoff) -> oc.ConformalLevel:
+def oracle_of(payoff: Payoff) -> oc.paper.ConformalLevel:
     """The oracle for a payoff of one level."""
-    return oc.ConformalLevel(next(iter(payoff)).level)  # type: ignore[attr-defined]
+    return oc.paper.ConformalLevel(next(iter(payoff)).level)  # type: ignore[attr-defined]
 
 
 # --- the payoff ---
@@ -124,7 +124,7 @@ def test_a_cell_without_mass_is_the_limit() -> None:
 
 
 def test_what_is_shown_is_the_error_of_the_coverage() -> None:
-    game = oc.Forecaster(oc.Interval(0, 10), LevelCalibration(0.9), oracle=oc.ConformalLevel(0.9))
+    game = oc.Forecaster(oc.Interval(0, 10), LevelCalibration(0.9), oracle=oc.paper.ConformalLevel(0.9))
     covered = []
     for y in (9.5, 0.5, 0.4, 9.9, 0.3, 0.1, 0.2):
         p = game.predict(oc.Normal(4, 1))
@@ -177,8 +177,8 @@ def bind(space: Space, payoff: Payoff) -> DenseEngine:
 
 def outcomes(engine: DenseEngine, record: Any) -> list[float]:
     """Both ends and the middle of every cell."""
-    n = int(record.round.info[records.CELLS])
-    left, right = record.round.cells[records.LEFT, :n], record.round.cells[records.RIGHT, :n]
+    n = int(record.round.info[RoundInfo.CELLS])
+    left, right = record.round.cells[CellRow.LEFT, :n], record.round.cells[CellRow.RIGHT, :n]
     return sorted({float(y) for y in np.concatenate((left, 0.5 * (left + right), right))})
 
 
@@ -200,9 +200,8 @@ def check(engine: DenseEngine, record: Any, level: float) -> float:
     """No outcome hurts beyond rounding, and what the certificate says is the very value."""
     worst = max(inner_products(engine, record).values())
     total = float(np.abs(engine.ledger.total).sum())
-    said = record.claim[1] * max(engine.ledger.rounds, 1)
-    assert record.claim[0] == 1.0
-    assert record.claim[2] == 0.0
+    said = record.claim.half_space * max(engine.ledger.rounds, 1)
+    assert record.claim.approximation == 0.0
     assert worst == pytest.approx(said, rel=1e-9, abs=1e-13 * (1.0 + total))
     assert worst <= 1e-11 * total / min(level, 1.0 - level) + 1e-12
     return worst
@@ -246,7 +245,7 @@ def played(engine: DenseEngine, record: Any) -> tuple[LevelCellPayoff, Vector, f
 
 
 def test_without_debts_it_is_the_expert_who_speaks() -> None:
-    game = oc.Forecaster(SPACES["interval"], LevelCalibration(0.9), oracle=oc.ConformalLevel(0.9))
+    game = oc.Forecaster(SPACES["interval"], LevelCalibration(0.9), oracle=oc.paper.ConformalLevel(0.9))
     p = game.predict(oc.Normal(4, 1))
     record = game.rounds.pending[None].record
     assert p.mass == pytest.approx(record.cell_payoffs[0].expert, abs=1e-5)
@@ -420,7 +419,7 @@ def test_the_promise_is_kept_against_a_greedy_nature(name: str) -> None:
 @pytest.mark.parametrize("level", [0.9, 0.5, 0.1])
 def test_the_coverage_is_right_although_the_expert_is_wrong(level: float) -> None:
     """By the hard indicator that people plot."""
-    game = oc.Forecaster(oc.Interval(-20, 30), LevelCalibration(level), oracle=oc.ConformalLevel(level))
+    game = oc.Forecaster(oc.Interval(-20, 30), LevelCalibration(level), oracle=oc.paper.ConformalLevel(level))
     rng = np.random.default_rng(5)
     covered = []
     for t in range(1000):
@@ -446,16 +445,16 @@ def test_the_coverage_is_right_although_the_expert_is_wrong(level: float) -> Non
 )
 def test_it_is_for_one_level_on_ordered_spaces(space: Any, payoff: Payoff) -> None:
     with pytest.raises((TypeError, ValueError), match=SENTENCE):
-        oc.Forecaster(space, payoff, oracle=oc.ConformalLevel(0.9))
+        oc.Forecaster(space, payoff, oracle=oc.paper.ConformalLevel(0.9))
 
 
 def test_at_random_it_is_no_oracle() -> None:
     with pytest.raises(ValueError, match=SENTENCE):
-        oc.Forecaster(SPACES["interval"], LevelCalibration(0.9), oracle=oc.ConformalLevel(0.9, randomised=True))
+        oc.Forecaster(SPACES["interval"], LevelCalibration(0.9), oracle=oc.paper.ConformalLevel(0.9, randomised=True))
 
 
 def test_it_is_saved_loaded_and_pickled(tmp_path: Path) -> None:
-    game = oc.Forecaster(SPACES["line"], PAYOFFS["two grids"](), oracle=oc.ConformalLevel(0.7))
+    game = oc.Forecaster(SPACES["line"], PAYOFFS["two grids"](), oracle=oc.paper.ConformalLevel(0.7))
     for y in (1.0, -2.0, 30.0, 10.0):
         game.predict(oc.Normal(4, 1), x={"hour": 1})
         game.update(y)
@@ -465,7 +464,7 @@ def test_it_is_saved_loaded_and_pickled(tmp_path: Path) -> None:
         oc.Forecaster.load(tmp_path / "state", payoff=PAYOFFS["two grids"]()),
         pickle.loads(pickle.dumps(game)),
     ):
-        assert isinstance(twin.oracle, oc.ConformalLevel)
+        assert isinstance(twin.oracle, oc.paper.ConformalLevel)
         assert twin.oracle.to_plain() == game.oracle.to_plain()
         twin.update(5.0, id="late")
         again = twin.predict(oc.Normal(3, 2), x={"hour": 2})

@@ -333,7 +333,9 @@ def test_in_expectation_the_draw_costs_no_more_than_a_triangle_is_wide() -> None
         cell_payoff = record.cell_payoffs[0]
         _, prior = engine.prior.open(row[None, :], 0.0)
         f = cell_payoff.mean(prior)
-        if largest(cell_payoff.pull(owed, f)[0], f) <= 0.0:
+        if np.abs(engine.prior.played(record.round) - prior).sum() < 1e-9:
+            # as it is: it wins, if need be by a tie
+            assert largest(cell_payoff.pull(owed, f)[0], f) <= ROUNDING * np.abs(owed).max()
             continue
         found = solve(faces, owed / np.sqrt(2.0), f)
         # a drawn forecast has the moments of a corner, and so books there alone

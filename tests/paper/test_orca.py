@@ -1,7 +1,6 @@
 """ORCA: its two searches against each other, its gradients, Nature's linear program, and what it says of a forecast."""
 
 import copy
-import inspect
 import itertools
 import json
 import math
@@ -26,12 +25,14 @@ from orcast import ledger
 from orcast.adapters import expert_row
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine, DenseRecord
-from orcast.paper import oracle_from_plain, orca_kernels
 from orcast.paper import orca as module
+from orcast.paper import orca_kernels
 from orcast.paper.families import LEAST
+from orcast.paper.orca_kernels import AdamRates, OrcaProblem
 from orcast.payoffs import CellGrid, CellPayoff, Payoff
 from orcast.payoffs.calibration import IntervalCellPayoff, QuantileCellPayoff
 from orcast.payoffs.regret import RegretCellPayoff
+from orcast.persistence.kinds import oracle_from_plain
 from orcast.spaces import Space
 from orcast.testing import cell_payoffs_of, random_masses, some_expert, some_outcome, worst_outcome
 
@@ -39,7 +40,7 @@ UNIT = oc.Interval(0, 1)
 INTERVAL, LINE = SPACES["interval"], SPACES["line"]
 CELLS = 12
 # Nature with components that overlap and reach over the edges of cells.
-CLOUDS = oc.MonteCarlo([oc.Normal(m, 0.8) for m in range(-2, 11)], draws=300)
+CLOUDS = oc.paper.MonteCarlo([oc.Normal(m, 0.8) for m in range(-2, 11)], draws=300)
 ADVERSARIES: dict[str, Any] = {"uniform": "uniform", "dirac": "dirac", "clouds": CLOUDS}
 
 
@@ -126,8 +127,8 @@ def everywhere_in(cell_grid: CellGrid, points: int = 9) -> list[float]:
 
 def said(record: DenseRecord) -> tuple[float, float]:
     """The half-space value that a search claims, and by how much the truth may exceed it."""
-    assert record.claim[0] == 1.0
-    return float(record.claim[1]), float(record.claim[2])
+    assert record.claim is not None
+    return record.claim
 
 
 # --- the compiled search and its slow twin ---
@@ -137,10 +138,12 @@ ONE_GRID: dict[str, Payoff] = {
     "one level": oc.QuantileCalibration([0.9]),
     "interval": oc.IntervalCalibration([0.5, 0.9]),
     "moment": oc.MomentMatching(3, weight=2.0),
-    "marginal": oc.MarginalCalibration([0.0, 3.0]),
-    "decision": oc.DecisionCalibration(ACTIONS, utility, utility_range=1.0),
+    "marginal": oc.payoffs.MarginalCalibration([0.0, 3.0]),
+    "decision": oc.payoffs.DecisionCalibration(ACTIONS, utility, utility_range=1.0),
     "recipe": oc.Recipe(np.tanh, bound=4.0, jumps=[5.0]),
-    "sum": oc.QuantileCalibration([0.2, 0.8], context=HOURS) + oc.MomentMatching(2) + oc.MarginalCalibration([3.0]),
+    "sum": oc.QuantileCalibration([0.2, 0.8], context=HOURS)
+    + oc.MomentMatching(2)
+    + oc.payoffs.MarginalCalibration([3.0]),
 }
 REGRETS: dict[str, Payoff] = {
     "crps": oc.NoRegret(oc.CRPS()),
@@ -162,14 +165,14 @@ def with_(oracle: oc.Orca, **options: Any) -> oc.Orca:
 
 def still_at(oracle: oc.Orca) -> oc.Orca:
     """The same search with steps that lead nowhere: it plays its start."""
-    return with_(oracle, steps=1, optimizer=oc.Adam(rate=1e-12))
+    return with_(oracle, steps=1, optimizer=oc.paper.Adam(rate=1e-12))
 
 
 def assert_twins(payoff: Payoff, oracles: Sequence[oc.Orca], monkeypatch: pytest.MonkeyPatch) -> None:
     """Both searches play the same, and not just their start."""
     moved = 0
     for seed, (oracle, space) in enumerate(itertools.product(oracles, (INTERVAL, LINE))):
-        oracle = with_(oracle, steps=6, optimizer=oc.Adam(rate=0.2), jitter=0.3, cells=CELLS)
+        oracle = with_(oracle, steps=6, optimizer=oc.paper.Adam(rate=0.2), jitter=0.3, cells=CELLS)
         x = {"hour": seed % 3}
         fast, still = (
             played(*opened(space, payoff, each, seed, experts=2, x=x)) for each in (oracle, still_at(oracle))
@@ -236,7 +239,9 @@ def test_which_search_runs(name: str, where: str, monkeypatch: pytest.MonkeyPatc
     assert compiled or name not in ("quantile", "default") or where not in ORDERED
     assert ran == ["_compiled" if compiled else "_search"]
     if where in ORDERED and "recipe" not in name:
-        game = oc.Forecaster(SPACES[where], PAYOFFS[name].make(), oracle=with_(oracle, family=oc.GaussianMixture(2)))
+        game = oc.Forecaster(
+            SPACES[where], PAYOFFS[name].make(), oracle=with_(oracle, family=oc.paper.GaussianMixture(2))
+        )
         game.predict(some_expert(SPACES[where], rng), x=features_of(name, rng))
         assert ran[1:] == ["_search"]
 
@@ -306,7 +311,7 @@ def test_slopes_of_pinball_loss_are_exact_though_its_table_is_not() -> None:
     edges = np.linspace(-2.0, 10.0, 13)
     experts = rng.dirichlet(np.ones(12), size=1)
     cell_grid = CellGrid(INTERVAL, 12, edges[:-1], edges[1:], -2.0, 10.0, experts[0], experts)
-    score = oc.QuantileScore([0.1, 0.5, 0.9])
+    score = oc.scores.QuantileScore([0.1, 0.5, 0.9])
     cell_payoff = RegretCellPayoff(cell_grid, (score,), {"count": np.zeros(1), "loss": np.zeros((1, 1))})
     for _ in range(20):
         p, weights = rng.dirichlet(np.full(12, 3.0)), rng.dirichlet(np.full(12, 0.3))
@@ -385,13 +390,15 @@ def test_smooth_slopes_of_intervals_and_boxes_are_those_of_their_quantiles() -> 
 BOARD = CellGrid(UNIT, 10, np.linspace(0, 0.9, 10), np.linspace(0.1, 1, 10), 0.0, 1.0)
 
 
-@pytest.mark.parametrize("family", [oc.Softmax(), oc.GaussianMixture(1), oc.GaussianMixture(3)], ids=repr)
+@pytest.mark.parametrize(
+    "family", [oc.paper.Softmax(), oc.paper.GaussianMixture(1), oc.paper.GaussianMixture(3)], ids=repr
+)
 @given(seed=st.integers(0, 10**6))
 def test_families_pull_gradients_back(family: Any, seed: int) -> None:
     rng = np.random.default_rng(seed)
     size = family.start(BOARD, np.full(10, 0.1)).size
     parameters = rng.normal(size=size)
-    if isinstance(family, oc.GaussianMixture):
+    if isinstance(family, oc.paper.GaussianMixture):
         parameters[: family.n] = rng.uniform(0.02, 0.98, family.n)
         parameters[family.n : 2 * family.n] = rng.uniform(-3.0, 1.0, family.n)
     gradient = rng.standard_normal(10)
@@ -405,19 +412,17 @@ def test_families_pull_gradients_back(family: Any, seed: int) -> None:
     assert np.abs(found).max() > 0.0
 
 
-def kernel_arguments(
+def kernel_problem(
     payoff: Payoff, nature: Any, seed: int, monkeypatch: pytest.MonkeyPatch
-) -> tuple[dict[str, Any], DenseRecord, list[float]]:
-    """What the kernel is given in a round, by name; the round, and what the kernel returns."""
-    seen: dict[str, Any] = {}
+) -> tuple[OrcaProblem, DenseRecord, list[float]]:
+    """The problem that the kernel solves in a round; the round, and what the kernel returns."""
+    problems: list[OrcaProblem] = []
     values: list[float] = []
     real = orca_kernels.descend
-    names = inspect.signature(real.py_func).parameters
 
-    def kept(*arguments: Any) -> Any:
-        copies = [np.copy(a) if isinstance(a, np.ndarray) else a for a in arguments]
-        seen.update(zip(names, copies, strict=True))
-        values.append(float(real(*arguments)))
+    def kept(problem: OrcaProblem, *rest: Any) -> Any:
+        problems.append(problem)
+        values.append(float(real(problem, *rest)))
         return values[-1]
 
     with monkeypatch.context() as patch:
@@ -425,22 +430,19 @@ def kernel_arguments(
         oracle = oc.Orca(steps=3, adversary=nature, cells=CELLS)
         # experts that usually lose more than they can here: the units of regrets do not move with the forecast
         _, record = opened(INTERVAL, payoff, oracle, seed, size=5.0, x={"hour": 1}, usual=200.0)
-    return seen, record, values
+    return problems[-1], record, values
 
 
-def kernel_value(arguments: dict[str, Any], theta: Vector) -> float:
-    """The worst case at log masses, as the kernel says it."""
-    own = {**arguments, "theta": theta.copy(), "steps": 0, "best": np.empty(theta.size)}
-    return float(orca_kernels.descend(*own.values()))
+def kernel_value(problem: OrcaProblem, theta: Vector) -> float:
+    """The worst case at log masses, as the kernel computes it."""
+    return float(orca_kernels.descend(problem, theta.copy(), oc.paper.Adam().rates, 0, np.empty(theta.size)))
 
 
-def kernel_gradient(arguments: dict[str, Any], theta: Vector, soft: float, smooth: bool) -> Vector:
+def kernel_gradient(problem: OrcaProblem, theta: Vector, soft: float, smooth: bool) -> Vector:
     """What one step without memory or normalisation takes off."""
-    plain = np.array([1e12, 0.0, 0.0, 1e12])
     moved = theta.copy()
-    own = {**arguments, "theta": moved, "steps": 1, "best": np.empty(theta.size)}
-    own.update(soft=soft, smooth=smooth, optimizer=plain)
-    orca_kernels.descend(*own.values())
+    own = problem._replace(temperature=soft, smooth=smooth)
+    orca_kernels.descend(own, moved, AdamRates(1e12, 0.0, 0.0, 1e12), 1, np.empty(theta.size))
     return theta - moved
 
 
@@ -448,7 +450,7 @@ def kernel_gradient(arguments: dict[str, Any], theta: Vector, soft: float, smoot
 @pytest.mark.parametrize("name", ONE_GRID)
 def test_the_kernel_judges_by_what_it_says(name: str, nature: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(3):
-        _, record, values = kernel_arguments(ONE_GRID[name], ADVERSARIES[nature], seed, monkeypatch)
+        _, record, values = kernel_problem(ONE_GRID[name], ADVERSARIES[nature], seed, monkeypatch)
         assert said(record)[0] == pytest.approx(values[0] / 100, abs=1e-12)
 
 
@@ -457,16 +459,14 @@ def test_the_kernel_judges_by_what_it_says(name: str, nature: str, monkeypatch: 
 def test_the_gradient_of_the_kernel(name: str, nature: str, monkeypatch: pytest.MonkeyPatch) -> None:
     tried = 0
     for seed in range(6):
-        arguments, _, _ = kernel_arguments({**ONE_GRID, **REGRETS}[name], ADVERSARIES[nature], seed, monkeypatch)
-        theta = np.random.default_rng(seed).normal(size=arguments["n"])
-        if kernel_value(arguments, theta) <= 0.0:
+        problem, _, _ = kernel_problem({**ONE_GRID, **REGRETS}[name], ADVERSARIES[nature], seed, monkeypatch)
+        theta = np.random.default_rng(seed).normal(size=problem.width.size)
+        if kernel_value(problem, theta) <= 0.0:
             continue  # there is nothing to do, so no step is taken
         step = 1e-6
-        ups, downs = (
-            [kernel_value(arguments, theta + side * step * e) for e in np.eye(theta.size)] for side in (1, -1)
-        )
+        ups, downs = ([kernel_value(problem, theta + side * step * e) for e in np.eye(theta.size)] for side in (1, -1))
         wanted = (np.array(ups) - np.array(downs)) / (2.0 * step)
-        found = kernel_gradient(arguments, theta, 0.0, False)
+        found = kernel_gradient(problem, theta, 0.0, False)
         tried += 1
         assert found == pytest.approx(wanted, rel=1e-3, abs=1e-3 * max(float(np.abs(wanted).max()), 1e-3))
     assert tried > 1
@@ -477,21 +477,21 @@ def test_the_smooth_gradient_of_the_kernel(soft: float, monkeypatch: pytest.Monk
     """Smeared payoffs, weighed as Nature weighs the true ones."""
     levels = np.array([0.2, 0.3, 0.9])
     for seed in range(5):
-        arguments, _, _ = kernel_arguments(oc.QuantileCalibration(levels), "uniform", seed, monkeypatch)
+        problem, _, _ = kernel_problem(oc.QuantileCalibration(levels), "uniform", seed, monkeypatch)
         # h = sum of s above - s @ levels: the slopes of the kernel give back what is owed
-        s = -np.diff(arguments["slopes"])
+        s = -np.diff(problem.quantiles.slopes)
         theta = np.random.default_rng(seed).normal(size=CELLS)
-        p = oc.Softmax().masses(None, theta)
+        p = oc.paper.Softmax().masses(None, theta)
         v = s @ QuantileCellPayoff(levels).table(p)
-        assert kernel_value(arguments, theta) == pytest.approx(v.max())
+        assert kernel_value(problem, theta) == pytest.approx(v.max())
         weights = np.exp(v / soft - logsumexp(v / soft)) if soft else np.eye(CELLS)[int(v.argmax())]
         step = 1e-6
         values = [
-            [s @ smeared(levels, oc.Softmax().masses(None, theta + e)) @ weights for e in side * np.eye(CELLS)]
+            [s @ smeared(levels, oc.paper.Softmax().masses(None, theta + e)) @ weights for e in side * np.eye(CELLS)]
             for side in (step, -step)
         ]
         wanted = (np.array(values[0]) - np.array(values[1])) / (2.0 * step)
-        assert kernel_gradient(arguments, theta, soft, True) == pytest.approx(wanted, rel=1e-4, abs=1e-6)
+        assert kernel_gradient(problem, theta, soft, True) == pytest.approx(wanted, rel=1e-4, abs=1e-6)
 
 
 @dataclass(frozen=True)
@@ -502,15 +502,15 @@ class Watched:
     asked: list[int]
 
     def start(self, cell_grid: CellGrid, masses: Vector) -> Vector:
-        return oc.Softmax().start(cell_grid, masses)
+        return oc.paper.Softmax().start(cell_grid, masses)
 
     def masses(self, cell_grid: CellGrid, parameters: Vector) -> Vector:
         self.asked.append(parameters.size)
-        return oc.Softmax().masses(cell_grid, parameters)
+        return oc.paper.Softmax().masses(cell_grid, parameters)
 
     def pull(self, cell_grid: CellGrid, parameters: Vector, gradient: Vector) -> Vector:
         self.seen.append((parameters.copy(), gradient.copy()))
-        return oc.Softmax().pull(cell_grid, parameters, gradient)
+        return oc.paper.Softmax().pull(cell_grid, parameters, gradient)
 
     def to_plain(self) -> dict[str, Any]:
         return {"kind": "Watched"}
@@ -547,7 +547,7 @@ def test_the_slow_search_goes_down_the_gradient_of_what_it_judges_by(
     solver, search, cell_grid, components = table
     assert watched.seen
     for parameters, gradient in watched.seen[-2:]:
-        p = oc.Softmax().masses(None, parameters)
+        p = oc.paper.Softmax().masses(None, parameters)
         found = []
         # regrets are taken in units that do not move meanwhile: those of the start, or of p
         for fixed in (np.full(cell_grid.cells, 1.0 / cell_grid.cells), p):
@@ -587,20 +587,20 @@ EXACT: dict[str, Payoff] = {
     "quantile": oc.QuantileCalibration(),
     "interval": oc.IntervalCalibration([0.5, 0.9]),
     "moment": oc.MomentMatching(3),
-    "marginal": oc.MarginalCalibration([0.0, 3.0]),
-    "threshold": oc.ThresholdCalibration([0.0, 3.0], grid=6),
-    "decision": oc.DecisionCalibration(ACTIONS, utility, utility_range=1.0),
-    "swap regret": oc.SwapRegret(ACTIONS, utility, utility_range=1.0),
+    "marginal": oc.payoffs.MarginalCalibration([0.0, 3.0]),
+    "threshold": oc.payoffs.ThresholdCalibration([0.0, 3.0], grid=6),
+    "decision": oc.payoffs.DecisionCalibration(ACTIONS, utility, utility_range=1.0),
+    "swap regret": oc.payoffs.SwapRegret(ACTIONS, utility, utility_range=1.0),
     "recipe": oc.Recipe(bounded, bound=1.0, jumps=[5.0]),
     "crps": oc.NoRegret(oc.CRPS()),
     "mse": oc.NoRegret(oc.MSE()),
-    "log": oc.NoRegret(oc.LogScore()),
+    "log": oc.NoRegret(oc.scores.LogScore()),
     "default": oc.QuantileCalibration() + oc.MomentMatching(2) + oc.NoRegret(oc.CRPS()),
 }
 
 
 @pytest.mark.parametrize("name", EXACT)
-@pytest.mark.parametrize("family", [oc.Softmax(), oc.GaussianMixture(2)], ids=repr)
+@pytest.mark.parametrize("family", [oc.paper.Softmax(), oc.paper.GaussianMixture(2)], ids=repr)
 def test_what_nature_reaches_is_her_linear_program_over_the_definitions(name: str, family: Any) -> None:
     """Points in the middle of cells, even spreads over cells, and draws, each averaged by brute force."""
     rng = np.random.default_rng(0)
@@ -627,7 +627,7 @@ def test_what_nature_reaches_is_her_linear_program_over_the_definitions(name: st
 def test_draws_are_as_good_as_the_distribution_itself() -> None:
     for name, payoff in {"quantile": oc.QuantileCalibration(), "moment": oc.MomentMatching(2)}.items():
         means, width = (-1.0, 2.0, 5.0, 9.5), 0.7
-        nature = oc.MonteCarlo([oc.Normal(m, width) for m in means], draws=20_000, seed=3)
+        nature = oc.paper.MonteCarlo([oc.Normal(m, width) for m in means], draws=20_000, seed=3)
         engine, record = opened(INTERVAL, payoff, oc.Orca(steps=3, adversary=nature, cells=60), 1, size=3.0)
         rng = np.random.default_rng(7)
         grid = np.linspace(-2.0, 10.0, 1201)
@@ -645,7 +645,7 @@ def test_components_are_drawn_on_the_cells() -> None:
     edges = np.linspace(0.0, 1.0, 5)
     cell_grid = CellGrid(UNIT, 4, edges[:-1], edges[1:], 0.0, 1.0)
     atom, outside = oc.Normal(0.6, 1e-9), oc.Normal(3.0, 0.1)
-    rows, wide, far = oc.MonteCarlo([atom, outside, oc.Normal(0.5, 0.2)], draws=4000).on(cell_grid)
+    rows, wide, far = oc.paper.MonteCarlo([atom, outside, oc.Normal(0.5, 0.2)], draws=4000).on(cell_grid)
     assert rows.sum(axis=1) == pytest.approx(1.0)
     assert rows[0].tolist() == [0.0, 0.0, 1.0, 0.0]
     assert rows[1].tolist() == [0.0, 0.0, 0.0, 1.0]
@@ -658,21 +658,21 @@ def test_components_are_drawn_on_the_cells() -> None:
     fine = np.linspace(0.0, 1.0, 201)
     fine_board = CellGrid(UNIT, 200, fine[:-1], fine[1:], 0.0, 1.0)
     for places, farthest in (((0.1, 0.2, 0.7), 0.3), ((0.1, 0.2, 0.9), 0.35), ((0.4, 0.5, 0.9), 0.4)):
-        _, wide, far = oc.MonteCarlo([oc.Normal(m, 1e-12) for m in places], draws=1).on(fine_board)
+        _, wide, far = oc.paper.MonteCarlo([oc.Normal(m, 1e-12) for m in places], draws=1).on(fine_board)
         assert (wide, far) == pytest.approx((0.0, farthest), abs=0.0051)
     assert (
-        oc.MonteCarlo([oc.Normal(0, 1)], seed=1).on(cell_grid)[0].tolist()
-        == oc.MonteCarlo([oc.Normal(0, 1)], seed=1).on(cell_grid)[0].tolist()
+        oc.paper.MonteCarlo([oc.Normal(0, 1)], seed=1).on(cell_grid)[0].tolist()
+        == oc.paper.MonteCarlo([oc.Normal(0, 1)], seed=1).on(cell_grid)[0].tolist()
     )
     assert (
-        oc.MonteCarlo([oc.Normal(0, 1)], seed=1).on(cell_grid)[0].tolist()
-        != oc.MonteCarlo([oc.Normal(0, 1)], seed=2).on(cell_grid)[0].tolist()
+        oc.paper.MonteCarlo([oc.Normal(0, 1)], seed=1).on(cell_grid)[0].tolist()
+        != oc.paper.MonteCarlo([oc.Normal(0, 1)], seed=2).on(cell_grid)[0].tolist()
     )
 
 
 def test_components_on_finite_spaces_are_their_masses() -> None:
     space = oc.Labels(["a", "b", "c"])
-    nature = oc.MonteCarlo([{"a": 0.5, "b": 0.5, "c": 0.0}, {"a": 0.1, "b": 0.2, "c": 0.7}])
+    nature = oc.paper.MonteCarlo([{"a": 0.5, "b": 0.5, "c": 0.0}, {"a": 0.1, "b": 0.2, "c": 0.7}])
     for seed in range(5):
         oracle = oc.Orca(steps=20, adversary=nature)
         engine, record = opened(space, oc.LabelCalibration(grid=4), oracle, seed)
@@ -799,7 +799,7 @@ def test_the_truth_is_within_what_is_said(name: str, where: str) -> None:
 
 
 def test_with_one_coordinate_what_is_said_is_exact() -> None:
-    for nature in ("uniform", "dirac", oc.MonteCarlo([oc.Normal(4, 0.1)])):
+    for nature in ("uniform", "dirac", oc.paper.MonteCarlo([oc.Normal(4, 0.1)])):
         for seed in range(6):
             engine, record = opened(INTERVAL, oc.MomentMatching(1), oc.Orca(steps=2, adversary=nature, cells=8), seed)
             ys = everywhere_in(engine.prior.cell_grid(record.round, None))
@@ -807,7 +807,7 @@ def test_with_one_coordinate_what_is_said_is_exact() -> None:
 
 
 LIPSCHITZ = math.sqrt(1 + 4) / math.sqrt(2) / 12  # of (t, t^2) / sqrt(2), t = (y + 2) / 12
-POINTS = oc.MonteCarlo([oc.Normal(m / 10, 1e-9) for m in range(-20, 101)], draws=1)
+POINTS = oc.paper.MonteCarlo([oc.Normal(m / 10, 1e-9) for m in range(-20, 101)], draws=1)
 
 
 @pytest.mark.parametrize(
@@ -816,7 +816,7 @@ POINTS = oc.MonteCarlo([oc.Normal(m / 10, 1e-9) for m in range(-20, 101)], draws
         "uniform",
         "dirac",
         CLOUDS,
-        oc.MonteCarlo([oc.Normal(4, 0.1)], draws=50),
+        oc.paper.MonteCarlo([oc.Normal(4, 0.1)], draws=50),
         POINTS,
     ],
     ids=["uniform", "dirac", "clouds", "one", "points"],
@@ -835,7 +835,7 @@ def test_with_a_lipschitz_constant_it_is_the_bound_of_the_paper(nature: Any) -> 
 
 def test_so_it_is_on_finite_spaces() -> None:
     """Two outcomes that differ by one: payoffs of norm at most one are 2-Lipschitz."""
-    nature = oc.MonteCarlo([0.5, 0.4])
+    nature = oc.paper.MonteCarlo([0.5, 0.4])
     for seed in range(10):
         oracle = oc.Orca(steps=2, adversary=nature, lipschitz=2.0)
         engine, record = opened(oc.Binary(), oc.BinaryCalibration(grid=4), oracle, seed)
@@ -862,7 +862,7 @@ OPTIONS = [
     oc.Orca(steps=4, cells=CELLS),
     oc.Orca(steps=4, cells=CELLS, adversary="dirac", start="last", smooth=False),
     oc.Orca(steps=4, cells=CELLS, start="even", soft=0.1, jitter=0.1),
-    oc.Orca(steps=2, cells=7, family=oc.GaussianMixture(1)),
+    oc.Orca(steps=2, cells=7, family=oc.paper.GaussianMixture(1)),
 ]
 
 
@@ -907,7 +907,7 @@ def test_with_more_steps_it_holds_more_often() -> None:
 @pytest.mark.parametrize(("name", "where"), FITS, ids=lambda v: v)
 def test_every_payoff_is_played_on_every_space(name: str, where: str) -> None:
     rng = np.random.default_rng(0)
-    fitting = [option for option in OPTIONS if where in ORDERED or isinstance(option.family, oc.Softmax)]
+    fitting = [option for option in OPTIONS if where in ORDERED or isinstance(option.family, oc.paper.Softmax)]
     oracle = fitting[(FITS.index((name, where))) % len(fitting)]
     game = oc.Forecaster(SPACES[where], PAYOFFS[name].make(), oracle=oracle)
     for t in range(2 if name == "custom" else 5):
@@ -929,7 +929,7 @@ def test_every_payoff_is_played_on_every_space(name: str, where: str) -> None:
 def test_steps_that_are_far_too_long_break_nothing(name: str) -> None:
     where = "4 labels" if name == "everything labelled" else "line"
     for rate, size in itertools.product((1.0, 1e3), (1e-6, 1.0, 1e6)):
-        oracle = oc.Orca(steps=20, cells=8, optimizer=oc.Adam(rate=rate))
+        oracle = oc.Orca(steps=20, cells=8, optimizer=oc.paper.Adam(rate=rate))
         engine, record = opened(SPACES[where], PAYOFFS[name].make(), oracle, 1, size=size)
         assert played(engine, record).sum() == pytest.approx(1.0)
         assert np.isfinite(record.claim).all()
@@ -1047,9 +1047,13 @@ SAVED = {
     "compiled": ("interval", "default", oc.Orca(steps=6, cells=CELLS)),
     "last": ("interval", "default", oc.Orca(steps=6, cells=CELLS, start="last", adversary="dirac", soft=0.05)),
     "last on a line": ("line", "quantile", oc.Orca(steps=6, cells=CELLS, start="last", smooth=False)),
-    "mixture": ("half line", "moment", oc.Orca(steps=6, cells=CELLS, family=oc.GaussianMixture(4), lipschitz=1.0)),
+    "mixture": (
+        "half line",
+        "moment",
+        oc.Orca(steps=6, cells=CELLS, family=oc.paper.GaussianMixture(4), lipschitz=1.0),
+    ),
     "labels": ("4 labels", "everything labelled", oc.Orca(steps=6, start="last", jitter=0.2, seed=5)),
-    "hours": ("box", "quantile by hour", oc.Orca(steps=6, optimizer=oc.Adam(0.1, first=0.5, second=0.9))),
+    "hours": ("box", "quantile by hour", oc.Orca(steps=6, optimizer=oc.paper.Adam(0.1, first=0.5, second=0.9))),
     "function": ("line", "recipe of p", oc.Orca(steps=3, cells=6, start="last")),
 }
 
@@ -1271,10 +1275,10 @@ def normal_masses(mean: float, sd: float, cells: int) -> Vector:
 @given(st.floats(0.0, 1.0), st.floats(-6.0, 1.0), st.floats(-5.0, 5.0), st.integers(1, 60))
 def test_a_mixture_is_a_forecast(mean: float, size: float, weight: float, cells: int) -> None:
     cell_grid = on_unit(cells)
-    masses = oc.GaussianMixture(2).masses(cell_grid, np.array([mean, 1.0 - mean, size, -size, 0.0, weight]))
+    masses = oc.paper.GaussianMixture(2).masses(cell_grid, np.array([mean, 1.0 - mean, size, -size, 0.0, weight]))
     assert masses.sum() == pytest.approx(1.0)
     assert (masses >= 0.9 * LEAST / cells).all()
-    alone = oc.GaussianMixture(1).masses(cell_grid, np.array([mean, size, weight]))
+    alone = oc.paper.GaussianMixture(1).masses(cell_grid, np.array([mean, size, weight]))
     wanted = np.diff(ndtr((np.linspace(0, 1, cells + 1) - mean) / (1e-4 + math.exp(size))))
     assert alone == pytest.approx(wanted / wanted.sum(), abs=2 * LEAST)
 
@@ -1282,7 +1286,7 @@ def test_a_mixture_is_a_forecast(mean: float, size: float, weight: float, cells:
 @pytest.mark.parametrize("mean", [-0.02, -0.5, 1.2, 3.0])
 def test_so_it_is_where_its_components_lie_outside(mean: float) -> None:
     parameters = np.array([mean, math.log(1e-3), 0.0])
-    masses = oc.GaussianMixture(1).masses(on_unit(20), parameters)
+    masses = oc.paper.GaussianMixture(1).masses(on_unit(20), parameters)
     assert masses.sum() == pytest.approx(1.0)
 
 
@@ -1290,7 +1294,7 @@ def test_so_it_is_where_its_components_lie_outside(mean: float) -> None:
 def test_no_search_leaves_the_forecasts(payoff: Payoff) -> None:
     """A sharp expert near an end: its component is pushed out, and its gradient grows beyond all numbers."""
     rng = np.random.default_rng(0)
-    game = oc.Forecaster(UNIT, payoff, oracle=oc.Orca(steps=100, family=oc.GaussianMixture(1), cells=20))
+    game = oc.Forecaster(UNIT, payoff, oracle=oc.Orca(steps=100, family=oc.paper.GaussianMixture(1), cells=20))
     for _ in range(10):
         p = game.predict(oc.Normal(float(rng.choice([0.02, 0.97])), 0.005))
         assert np.isfinite(p.mass).all()
@@ -1300,7 +1304,7 @@ def test_no_search_leaves_the_forecasts(payoff: Payoff) -> None:
 @pytest.mark.parametrize("n", [1, *(n for n in (2, 3, 5)), 20, 100])
 def test_a_mixture_starts_near_the_expert(n: int) -> None:
     rng = np.random.default_rng(0)
-    family, cell_grid = oc.GaussianMixture(n), on_unit(50)
+    family, cell_grid = oc.paper.GaussianMixture(n), on_unit(50)
     apart = []
     for _ in range(100):
         expert = normal_masses(rng.uniform(0.1, 0.9), 10.0 ** rng.uniform(-2.0, 0.0), 50)
@@ -1316,7 +1320,7 @@ def test_a_mixture_answers_debts_on_ordered_spaces(where: str) -> None:
     for seed in range(6):
         values = []
         for steps in (1, 60):
-            oracle = oc.Orca(cells=CELLS, family=oc.GaussianMixture(3), steps=steps)
+            oracle = oc.Orca(cells=CELLS, family=oc.paper.GaussianMixture(3), steps=steps)
             engine, record = opened(ORDERED[where], oc.QuantileCalibration([0.2, 0.5, 0.8]), oracle, seed)
             assert played(engine, record).sum() == pytest.approx(1.0)
             values.append(said(record)[0])
@@ -1328,15 +1332,17 @@ def test_a_mixture_answers_debts_on_ordered_spaces(where: str) -> None:
 @pytest.mark.parametrize("where", [where for where in SPACES if where not in ORDERED])
 def test_a_mixture_needs_an_ordered_space(where: str) -> None:
     with pytest.raises(TypeError, match=SENTENCE) as caught:
-        oc.Forecaster(SPACES[where], oracle=oc.Orca(family=oc.GaussianMixture(2)))
+        oc.Forecaster(SPACES[where], oracle=oc.Orca(family=oc.paper.GaussianMixture(2)))
     assert repr(SPACES[where]) in str(caught.value)
     with pytest.raises(TypeError, match=SENTENCE):
-        oc.GaussianMixture(2).masses(CellGrid(SPACES[where], 3), np.zeros(6))
+        oc.paper.GaussianMixture(2).masses(CellGrid(SPACES[where], 3), np.zeros(6))
 
 
 def test_a_family_of_ones_own_is_played() -> None:
     watched = Watched([], [])
-    own, ours = (oc.Forecaster(UNIT, oracle=oc.Orca(steps=5, cells=CELLS, family=f)) for f in (watched, oc.Softmax()))
+    own, ours = (
+        oc.Forecaster(UNIT, oracle=oc.Orca(steps=5, cells=CELLS, family=f)) for f in (watched, oc.paper.Softmax())
+    )
     for t in range(6):
         a, b = (game.predict(oc.Normal(0.2, 0.1)) for game in (own, ours))
         assert a.mass == pytest.approx(b.mass, abs=1e-9)
@@ -1346,7 +1352,7 @@ def test_a_family_of_ones_own_is_played() -> None:
 
 
 @dataclass(frozen=True)
-class Blunt(oc.Softmax):
+class Blunt(oc.paper.Softmax):
     """Half even, whatever the parameters."""
 
     def masses(self, cell_grid: Any, parameters: Vector) -> Vector:
@@ -1370,7 +1376,7 @@ class Wrong(Blunt):
 
 
 def test_a_family_whose_masses_do_not_add_up_is_refused() -> None:
-    game = oc.Forecaster(UNIT, oc.DistributionCalibration(2), oracle=oc.Orca(steps=5, cells=10, family=Wrong()))
+    game = oc.Forecaster(UNIT, oc.payoffs.DistributionCalibration(2), oracle=oc.Orca(steps=5, cells=10, family=Wrong()))
     with pytest.raises(ValueError, match=SENTENCE):
         game.predict(oc.Normal(0.2, 0.05))
 
@@ -1386,32 +1392,34 @@ REFUSED: dict[str, Callable[[], Any]] = {
     "too many cells": lambda: oc.Orca(cells=10**4),
     "family": lambda: oc.Orca(family="softmax"),
     "adversary": lambda: oc.Orca(adversary="normal"),
-    "adversary as a class": lambda: oc.Orca(adversary=oc.MonteCarlo),
+    "adversary as a class": lambda: oc.Orca(adversary=oc.paper.MonteCarlo),
     "optimizer": lambda: oc.Orca(optimizer="adam"),
-    "optimizer as a class": lambda: oc.Orca(optimizer=oc.Adam),
+    "optimizer as a class": lambda: oc.Orca(optimizer=oc.paper.Adam),
     "start": lambda: oc.Orca(start="warm"),
     "soft": lambda: oc.Orca(soft=-1.0),
     "soft text": lambda: oc.Orca(soft="a little"),
     "jitter": lambda: oc.Orca(jitter=math.nan),
     "lipschitz": lambda: oc.Orca(lipschitz=-1.0),
     "lipschitz without end": lambda: oc.Orca(lipschitz=math.inf),
-    "rate": lambda: oc.Adam(rate=0.0),
-    "first": lambda: oc.Adam(first=1.0),
-    "second": lambda: oc.Adam(second=-0.1),
-    "components": lambda: oc.MonteCarlo(3),
-    "no components": lambda: oc.MonteCarlo([]),
-    "draws": lambda: oc.MonteCarlo([oc.Normal(0, 1)], draws=0),
-    "seed of draws": lambda: oc.MonteCarlo([oc.Normal(0, 1)], seed=-1),
-    "no Gaussians": lambda: oc.GaussianMixture(0),
-    "too many Gaussians": lambda: oc.GaussianMixture(101),
-    "half a Gaussian": lambda: oc.GaussianMixture(1.5),
-    "words as components": lambda: oc.Forecaster(UNIT, oracle=oc.Orca(adversary=oc.MonteCarlo(("a", "b")))).predict(),
+    "rate": lambda: oc.paper.Adam(rate=0.0),
+    "first": lambda: oc.paper.Adam(first=1.0),
+    "second": lambda: oc.paper.Adam(second=-0.1),
+    "components": lambda: oc.paper.MonteCarlo(3),
+    "no components": lambda: oc.paper.MonteCarlo([]),
+    "draws": lambda: oc.paper.MonteCarlo([oc.Normal(0, 1)], draws=0),
+    "seed of draws": lambda: oc.paper.MonteCarlo([oc.Normal(0, 1)], seed=-1),
+    "no Gaussians": lambda: oc.paper.GaussianMixture(0),
+    "too many Gaussians": lambda: oc.paper.GaussianMixture(101),
+    "half a Gaussian": lambda: oc.paper.GaussianMixture(1.5),
+    "words as components": lambda: oc.Forecaster(
+        UNIT, oracle=oc.Orca(adversary=oc.paper.MonteCarlo(("a", "b")))
+    ).predict(),
     "densities of yes and no": lambda: oc.Forecaster(
-        oc.Binary(), oracle=oc.Orca(adversary=oc.MonteCarlo((oc.Normal(0, 1),)))
+        oc.Binary(), oracle=oc.Orca(adversary=oc.paper.MonteCarlo((oc.Normal(0, 1),)))
     ).predict(),
 }
 UNCHECKED: dict[str, Callable[[], Any]] = {
-    "family as a class": lambda: oc.Orca(family=oc.Softmax),
+    "family as a class": lambda: oc.Orca(family=oc.paper.Softmax),
     "negative seed": lambda: oc.Orca(seed=-1),
     "text as seed": lambda: oc.Orca(seed="a"),
     "text as smooth": lambda: oc.Orca(smooth="no"),
@@ -1437,7 +1445,7 @@ def test_so_are_these(what: str) -> None:
     [
         oc.Orca(seed=np.int64(3)),
         oc.Orca(smooth=np.bool_(True)),
-        oc.Orca(adversary=oc.MonteCarlo((oc.Normal(0, 1),), draws=np.int64(5))),
+        oc.Orca(adversary=oc.paper.MonteCarlo((oc.Normal(0, 1),), draws=np.int64(5))),
     ],
     ids=["seed", "smooth", "draws"],
 )
@@ -1446,7 +1454,7 @@ def test_numbers_of_numpy_can_be_saved(oracle: oc.Orca, tmp_path: Path) -> None:
 
 
 def test_a_refused_component_changes_nothing() -> None:
-    game = oc.Forecaster(UNIT, oracle=oc.Orca(adversary=oc.MonteCarlo(("a",))))
+    game = oc.Forecaster(UNIT, oracle=oc.Orca(adversary=oc.paper.MonteCarlo(("a",))))
     before = {name: array.copy() for name, array in game.engine.arrays().items()}
     with pytest.raises(TypeError, match=SENTENCE):
         game.predict()
@@ -1455,7 +1463,13 @@ def test_a_refused_component_changes_nothing() -> None:
 
 
 def test_an_oracle_does_not_change() -> None:
-    for kind in (oc.Orca(), oc.Adam(), oc.Softmax(), oc.GaussianMixture(), oc.MonteCarlo((oc.Normal(0, 1),))):
+    for kind in (
+        oc.Orca(),
+        oc.paper.Adam(),
+        oc.paper.Softmax(),
+        oc.paper.GaussianMixture(),
+        oc.paper.MonteCarlo((oc.Normal(0, 1),)),
+    ):
         assert copy.deepcopy(kind) == kind
         with pytest.raises(AttributeError):
             kind.steps = 3
@@ -1470,7 +1484,7 @@ def test_components_without_a_name_of_their_own_can_be_given_again(tmp_path: Pat
     from scipy.stats import norm
 
     def oracle() -> oc.Orca:
-        return oc.Orca(steps=5, adversary=oc.MonteCarlo([norm(0.2, 0.1), norm(0.7, 0.1)]))
+        return oc.Orca(steps=5, adversary=oc.paper.MonteCarlo([norm(0.2, 0.1), norm(0.7, 0.1)]))
 
     game = oc.Forecaster(UNIT, oracle=oracle())
     game.predict(oc.Normal(0.3, 0.1))
@@ -1481,7 +1495,7 @@ def test_components_without_a_name_of_their_own_can_be_given_again(tmp_path: Pat
 
 
 @dataclass(frozen=True)
-class Falling(oc.Softmax):
+class Falling(oc.paper.Softmax):
     """Its masses become negative once the parameters have moved."""
 
     def masses(self, cell_grid: Any, parameters: Vector) -> Vector:
@@ -1503,7 +1517,7 @@ def test_a_round_that_the_outcome_proved_wrong_did_not_hold() -> None:
     def worth(action: int, y: float) -> float:
         return action * max(0.0, 1.0 - abs(y - 0.4321) / 0.002)
 
-    payoff = oc.DecisionCalibration([0, 1], worth, utility_range=1.0)
+    payoff = oc.payoffs.DecisionCalibration([0, 1], worth, utility_range=1.0)
     game = oc.Forecaster(UNIT, payoff, oracle=oc.Orca(steps=5, cells=10))
     for _ in range(60):
         game.predict(oc.Normal(0.5, 0.3))

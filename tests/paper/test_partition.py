@@ -27,7 +27,7 @@ from orcast.scores import Score
 from orcast.testing import worst_outcome
 
 Vector = NDArray[np.float64]
-BRIER, LOG = oc.Brier(), oc.LogScore(0.02)
+BRIER, LOG = oc.Brier(), oc.scores.LogScore(0.02)
 LABELS = ["home", "draw", "away"]
 EDGES = [0.3, 0.6]
 
@@ -112,7 +112,11 @@ class Twin:
 
     def regret(self, score: Score) -> float:
         def of(mass: Vector, k: int) -> float:
-            p = oc.BinaryForecast(float(mass[1])) if self.name == "binary" else oc.LabelForecast(range(mass.size), mass)
+            p = (
+                oc.forecasts.BinaryForecast(float(mass[1]))
+                if self.name == "binary"
+                else oc.forecasts.LabelForecast(range(mass.size), mass)
+            )
             return score(p, k)
 
         return float(np.mean([of(p, k) - of(said, k) for said, p, k in self.rows]))
@@ -391,7 +395,7 @@ def test_over_confident_labels_and_quantities_are_repaired() -> None:
         twin.see(forecast, load.predict(forecast), y)
         load.update(y)
     assert load.regret(oc.CRPS()) < -0.01
-    assert load.regret(oc.LogScore()) < -0.05
+    assert load.regret(oc.scores.LogScore()) < -0.05
     assert load.calibration_error < 0.7 * twin.calibration_error(0)
 
 
@@ -403,7 +407,7 @@ def brier(y: int, p: float) -> float:
 
 
 def clipped_log(y: int, p: float) -> float:
-    return oc.LogScore(0.05)(oc.BinaryForecast(p), y)
+    return oc.scores.LogScore(0.05)(oc.forecasts.BinaryForecast(p), y)
 
 
 def calibration_error(ps: Any, ys: Any) -> float:
@@ -468,7 +472,7 @@ def test_the_log_loss_with_the_sign_of_the_paper_is_not_proper() -> None:
         printed = truth * np.log(at) + (1 - truth) * np.log(1 - at)
         assert abs(at[printed.argmin()] - truth) > 0.09
         assert at[printed.argmax()] == pytest.approx(truth, abs=1e-3)
-        no, yes = (np.array([oc.LogScore()(oc.BinaryForecast(p), y) for p in at]) for y in (0, 1))
+        no, yes = (np.array([oc.scores.LogScore()(oc.forecasts.BinaryForecast(p), y) for p in at]) for y in (0, 1))
         ours = truth * yes + (1 - truth) * no
         assert at[np.argmin(ours)] == pytest.approx(truth, abs=1e-3)
 
@@ -476,7 +480,7 @@ def test_the_log_loss_with_the_sign_of_the_paper_is_not_proper() -> None:
 masses = st.lists(st.floats(0, 1) | st.sampled_from([0.0, 0.25, 1.0]), min_size=2, max_size=5).filter(
     lambda m: sum(m) > 0.1
 )
-RULES = [oc.Brier(), oc.CRPS(), oc.LogScore(0.001), oc.LogScore(0.2)]
+RULES = [oc.Brier(), oc.CRPS(), oc.scores.LogScore(0.001), oc.scores.LogScore(0.2)]
 
 
 @given(masses, st.data(), st.sampled_from(RULES))
@@ -489,7 +493,7 @@ def test_regret_is_an_error_of_calibration(m: list[float], data: st.DataObject, 
     rule = Rule.of(score, oc.Labels(range(p.size)))
     assert rule is not None
     for k in range(p.size):
-        mine, theirs = (score(oc.LabelForecast(range(p.size), each), k) for each in (p, x))
+        mine, theirs = (score(oc.forecasts.LabelForecast(range(p.size), each), k) for each in (p, x))
         assert rule.losses(p)[k] == pytest.approx(mine, abs=1e-12)
         error = p - np.eye(p.size)[k]
         assert mine - theirs <= (rule.slope(p) - rule.slope(x)) @ error + 1e-9
@@ -525,7 +529,7 @@ def test_the_same_for_yes_or_no(p: float, x: float, score: Score) -> None:
     rule = Rule.of(score, oc.Binary())
     assert rule is not None
     for y in (0, 1):
-        mine, theirs = (score(oc.BinaryForecast(each), y) for each in (p, x))
+        mine, theirs = (score(oc.forecasts.BinaryForecast(each), y) for each in (p, x))
         assert rule.losses(np.array([1 - p, p]))[y] == pytest.approx(mine, abs=1e-12)
         g = rule.slope(np.array([p, x]))
         assert mine - theirs <= (g[0] - g[1]) * (p - y) + 1e-9
@@ -905,8 +909,8 @@ def test_refused_outcomes_and_ids_change_nothing(name: str, tmp_path: Path) -> N
         lambda: game.drop("b"),
         lambda: game.predict(forecast, id="a"),
         lambda: game.predict(forecast, id=object()),
-        lambda: game.regret(oc.QuantileScore()),
-        lambda: game.regret_bound(oc.LogScore(0.3)),
+        lambda: game.regret(oc.scores.QuantileScore()),
+        lambda: game.regret_bound(oc.scores.LogScore(0.3)),
     ):
         with pytest.raises((TypeError, ValueError), match=SENTENCE):
             call()
@@ -925,7 +929,7 @@ def test_refused_outcomes_and_ids_change_nothing(name: str, tmp_path: Path) -> N
         lambda: PartitionedRecalibrator(oc.Binary(), bins=4),
         lambda: PartitionedRecalibrator(oc.Binary(), grid=1),
         lambda: PartitionedRecalibrator(oc.Binary(), oracle="exact"),  # type: ignore[arg-type]
-        lambda: PartitionedRecalibrator(oc.Binary(), scores=[oc.QuantileScore()]),
+        lambda: PartitionedRecalibrator(oc.Binary(), scores=[oc.scores.QuantileScore()]),
         lambda: PartitionedRecalibrator(oc.Binary(), scores=["brier"]),  # type: ignore[list-item]
         lambda: PartitionedRecalibrator(oc.Binary(), max_pending=0),
         lambda: PartitionedRecalibrator(oc.Binary(), outside="ignore"),

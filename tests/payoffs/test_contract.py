@@ -89,22 +89,22 @@ PAYOFFS = {
     "interval": Entry(lambda: oc.IntervalCalibration([0.5, 0.9]), ordered),
     "moment": Entry(lambda: oc.MomentMatching(2), numbers),
     "third moment": Entry(lambda: oc.MomentMatching(3, weight=2.0), numbers),
-    "marginal": Entry(lambda: oc.MarginalCalibration([0.0, 3.0]), ordered),
-    "threshold": Entry(lambda: oc.ThresholdCalibration([0.0, 3.0], grid=6), ordered),
+    "marginal": Entry(lambda: oc.payoffs.MarginalCalibration([0.0, 3.0]), ordered),
+    "threshold": Entry(lambda: oc.payoffs.ThresholdCalibration([0.0, 3.0], grid=6), ordered),
     "decision": Entry(
-        lambda: oc.DecisionCalibration(ACTIONS, utility, utility_range=1.0), everywhere, plain=False, rounds=25
+        lambda: oc.payoffs.DecisionCalibration(ACTIONS, utility, utility_range=1.0), everywhere, plain=False, rounds=25
     ),
     "swap regret": Entry(
-        lambda: oc.SwapRegret(ACTIONS, utility, utility_range=1.0), everywhere, plain=False, rounds=25
+        lambda: oc.payoffs.SwapRegret(ACTIONS, utility, utility_range=1.0), everywhere, plain=False, rounds=25
     ),
     "binary": Entry(lambda: oc.BinaryCalibration(grid=11), {"binary"}),
     "label": Entry(lambda: oc.LabelCalibration(grid=6), labels),
-    "top label": Entry(lambda: oc.TopLabelCalibration(grid=6), labels),
-    "calibeating": Entry(lambda: oc.Calibeating(grid=6), labels | {"binary"}),
-    "distribution": Entry(lambda: oc.DistributionCalibration(3, thresholds=5), finite | {"interval"}),
-    "level": Entry(lambda: oc.LevelCalibration(0.9, grid=6), ordered),
-    "moments given moments": Entry(lambda: oc.MomentCalibration(4), {"interval"}, rounds=25),
-    "simplex": Entry(lambda: oc.SimplexCalibration(2), {"binary", "points", "words"} | labels, rounds=25),
+    "top label": Entry(lambda: oc.payoffs.TopLabelCalibration(grid=6), labels),
+    "calibeating": Entry(lambda: oc.payoffs.Calibeating(grid=6), labels | {"binary"}),
+    "distribution": Entry(lambda: oc.payoffs.DistributionCalibration(3, thresholds=5), finite | {"interval"}),
+    "level": Entry(lambda: oc.payoffs.LevelCalibration(0.9, grid=6), ordered),
+    "moments given moments": Entry(lambda: oc.payoffs.MomentCalibration(4), {"interval"}, rounds=25),
+    "simplex": Entry(lambda: oc.payoffs.SimplexCalibration(2), {"binary", "points", "words"} | labels, rounds=25),
     "recipe": Entry(lambda: oc.Recipe(lambda y: [bounded(y)], bound=1.0), everywhere, plain=False, rounds=20),
     "recipe of p": Entry(
         lambda: oc.Recipe(lambda y: [bounded(y)], lambda x, p: [1.0 - p.mass[0], p.mass[0]], bound=1.0),
@@ -117,8 +117,8 @@ PAYOFFS = {
     "mse": Entry(lambda: oc.NoRegret(oc.MSE()), ordered | {"binary"}),
     "crps and mse": Entry(lambda: oc.NoRegret(oc.MSE(), oc.CRPS()), ordered | {"binary"}),
     "brier": Entry(lambda: oc.NoRegret(oc.Brier()), finite),
-    "log": Entry(lambda: oc.NoRegret(oc.LogScore()), everywhere),
-    "pinball": Entry(lambda: oc.NoRegret(oc.QuantileScore([0.1, 0.5, 0.9])), ordered),
+    "log": Entry(lambda: oc.NoRegret(oc.scores.LogScore()), everywhere),
+    "pinball": Entry(lambda: oc.NoRegret(oc.scores.QuantileScore([0.1, 0.5, 0.9])), ordered),
     "quantile by hour": Entry(lambda: oc.QuantileCalibration([0.2, 0.8], context=HOURS), ordered | {"box"}, hour),
     "moment by hour": Entry(lambda: oc.MomentMatching(1, context=HOURS), numbers, hour),
     "regret by hour": Entry(lambda: oc.NoRegret(oc.CRPS(), context=HOURS), everywhere, hour),
@@ -126,7 +126,7 @@ PAYOFFS = {
         lambda: oc.QuantileCalibration() + oc.MomentMatching(2) + oc.NoRegret(oc.CRPS()), ordered | {"box"}
     ),
     "everything binary": Entry(
-        lambda: oc.BinaryCalibration() + oc.Calibeating(weight=0.5) + oc.NoRegret(oc.Brier()), {"binary"}
+        lambda: oc.BinaryCalibration() + oc.payoffs.Calibeating(weight=0.5) + oc.NoRegret(oc.Brier()), {"binary"}
     ),
     "everything labelled": Entry(lambda: oc.LabelCalibration() + oc.NoRegret(oc.Brier()), labels),
 }
@@ -227,7 +227,7 @@ def test_the_default_payoff_takes_a_context(where: str) -> None:
 # --- thresholds and ranges that do not fit ---
 
 
-@pytest.mark.parametrize("kind", [oc.MarginalCalibration, oc.ThresholdCalibration])
+@pytest.mark.parametrize("kind", [oc.payoffs.MarginalCalibration, oc.payoffs.ThresholdCalibration])
 @pytest.mark.parametrize("z", [-3.0, 10.0, 11.0])
 def test_thresholds_lie_within_the_space(kind: type, z: float) -> None:
     with pytest.raises(ValueError, match=SENTENCE):
@@ -235,13 +235,13 @@ def test_thresholds_lie_within_the_space(kind: type, z: float) -> None:
 
 
 def test_the_range_of_a_utility_is_measured_or_asked_for() -> None:
-    payoff = oc.DecisionCalibration(["a"], lambda a, y: 5.0 * y)
-    assert payoff._range_on(oc.Interval(0, 2)) == pytest.approx(1.05 * 10.0)  # a kink may reach a little further
+    payoff = oc.payoffs.DecisionCalibration(["a"], lambda a, y: 5.0 * y)
+    assert payoff.range_on(oc.Interval(0, 2)) == pytest.approx(1.05 * 10.0)  # a kink may reach a little further
     for space in (oc.Line(), oc.HalfLine(0)):
         with pytest.raises(ValueError, match=SENTENCE):
             payoff.on(space)
     with pytest.raises(ValueError, match=SENTENCE):
-        oc.SwapRegret(["a"], lambda a, y, x: y).on(oc.Interval(0, 1))
+        oc.payoffs.SwapRegret(["a"], lambda a, y, x: y).on(oc.Interval(0, 1))
 
 
 def test_distances_must_be_of_negative_type_for_an_energy_score() -> None:

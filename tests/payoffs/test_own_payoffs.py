@@ -193,7 +193,7 @@ def test_a_function_that_goes_wrong_changes_nothing(make: Callable[[Fails], Any]
 
 
 @pytest.mark.parametrize("wrong", [[1.0, 2.0], np.zeros(2), "much", None, float("nan"), float("inf")], ids=repr)
-@pytest.mark.parametrize("kind", [oc.DecisionCalibration, oc.SwapRegret])
+@pytest.mark.parametrize("kind", [oc.payoffs.DecisionCalibration, oc.payoffs.SwapRegret])
 @pytest.mark.parametrize("space", [SPACE, oc.Binary(), LABELS], ids=str)
 def test_a_utility_is_one_number(kind: Any, wrong: Any, space: Any) -> None:
     bad = Fails(lambda a, y: 0.5 if a == "go" else 0.1, wrong)
@@ -211,7 +211,7 @@ def test_a_utility_is_one_number(kind: Any, wrong: Any, space: Any) -> None:
 
 def test_a_utility_beyond_its_range_is_refused() -> None:
     for space, forecast in ((SPACE, oc.Normal(0.5, 0.1)), (LABELS, [0.2, 0.3, 0.5])):
-        payoff = oc.DecisionCalibration(["go"], lambda a, y: 7.0 * (y in ("a",) or y == 1.0), utility_range=1.0)
+        payoff = oc.payoffs.DecisionCalibration(["go"], lambda a, y: 7.0 * (y in ("a",) or y == 1.0), utility_range=1.0)
         with pytest.raises(ValueError, match=SENTENCE):
             oc.Recalibrator(space, payoff).predict(forecast)
 
@@ -228,24 +228,24 @@ def test_a_utility_beyond_its_range_is_refused() -> None:
         lambda: oc.Recipe(lambda y: [y], bound=-1.0),
         lambda: oc.Recipe(lambda y: [y], bound=1.0, jumps=[2.0, 1.0]),
         lambda: oc.Recipe(lambda y: [y], bound=1.0, jumps="text"),
-        lambda: oc.DecisionCalibration([], lambda a, y: 0.0),
-        lambda: oc.DecisionCalibration(range(101), lambda a, y: 0.0),
-        lambda: oc.DecisionCalibration(7, lambda a, y: 0.0),
-        lambda: oc.DecisionCalibration(["a"], "text"),
-        lambda: oc.DecisionCalibration(["a"], lambda a, y: 0.0, utility_range=0.0),
-        lambda: oc.SwapRegret(["a"], lambda a, y: 0.0, sharpness=0.0),
+        lambda: oc.payoffs.DecisionCalibration([], lambda a, y: 0.0),
+        lambda: oc.payoffs.DecisionCalibration(range(101), lambda a, y: 0.0),
+        lambda: oc.payoffs.DecisionCalibration(7, lambda a, y: 0.0),
+        lambda: oc.payoffs.DecisionCalibration(["a"], "text"),
+        lambda: oc.payoffs.DecisionCalibration(["a"], lambda a, y: 0.0, utility_range=0.0),
+        lambda: oc.payoffs.SwapRegret(["a"], lambda a, y: 0.0, sharpness=0.0),
         lambda: oc.BinaryCalibration(grid=1),
         lambda: oc.LabelCalibration(grid=2.5),
-        lambda: oc.TopLabelCalibration(sharpness="much"),
-        lambda: oc.DistributionCalibration(0),
-        lambda: oc.DistributionCalibration([]),
-        lambda: oc.DistributionCalibration(width=0.0),
-        lambda: oc.DistributionCalibration(thresholds=0),
+        lambda: oc.payoffs.TopLabelCalibration(sharpness="much"),
+        lambda: oc.payoffs.DistributionCalibration(0),
+        lambda: oc.payoffs.DistributionCalibration([]),
+        lambda: oc.payoffs.DistributionCalibration(width=0.0),
+        lambda: oc.payoffs.DistributionCalibration(thresholds=0),
         lambda: oc.IntervalCalibration(1.0),
         lambda: oc.IntervalCalibration([0.9, 0.5]),
-        lambda: oc.MarginalCalibration([2.0, 1.0]),
-        lambda: oc.MarginalCalibration([float("inf")]),
-        lambda: oc.ThresholdCalibration([]),
+        lambda: oc.payoffs.MarginalCalibration([2.0, 1.0]),
+        lambda: oc.payoffs.MarginalCalibration([float("inf")]),
+        lambda: oc.payoffs.ThresholdCalibration([]),
     ],
 )
 def test_bad_arguments_are_refused_in_a_sentence(make: Callable[[], object]) -> None:
@@ -356,7 +356,7 @@ def test_what_is_booked_at_a_jump_is_exact() -> None:
 @pytest.mark.parametrize("space", [SPACE, oc.HalfLine(0, cells=16, tail_cells=2)], ids=str)
 def test_marginal_calibration_is_exact_at_its_thresholds(space: Any) -> None:
     thresholds = [0.0, 0.25, 0.6] if space.low == 0.0 else [0.25, 0.6]
-    game = oc.Recalibrator(space, oc.MarginalCalibration(thresholds))
+    game = oc.Recalibrator(space, oc.payoffs.MarginalCalibration(thresholds))
     rng, total = np.random.default_rng(0), np.zeros(len(thresholds))
     for t in range(40):
         p = game.predict(oc.Normal(0.4 + 0.1 * np.sin(t), 0.2))
@@ -368,7 +368,7 @@ def test_marginal_calibration_is_exact_at_its_thresholds(space: Any) -> None:
 
 
 def test_marginal_calibration_brings_the_distribution_function_right() -> None:
-    game = oc.Recalibrator(SPACE, oc.MarginalCalibration([0.3, 0.6]), oracle=oc.Equilibrium(2.0))
+    game = oc.Recalibrator(SPACE, oc.payoffs.MarginalCalibration([0.3, 0.6]), oracle=oc.Equilibrium(2.0))
     for _ in range(300):
         game.predict(oc.Normal(0.5, 0.1))
         game.update(worst_outcome(game)[0])

@@ -120,7 +120,9 @@ SUMS = [
     full_payoff(),
     oc.IntervalCalibration([0.5, 0.9]) + oc.QuantileCalibration([0.05, 0.5]),
     oc.MomentMatching(1) + oc.MomentMatching(3) + oc.QuantileCalibration([0.5]) + oc.QuantileCalibration([0.2, 0.5]),
-    oc.MarginalCalibration([0.0, 3.0]) + oc.MomentMatching(2) + oc.MarginalCalibration([5.0], weight=2.0),
+    oc.payoffs.MarginalCalibration([0.0, 3.0])
+    + oc.MomentMatching(2)
+    + oc.payoffs.MarginalCalibration([5.0], weight=2.0),
 ]
 
 

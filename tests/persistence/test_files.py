@@ -292,6 +292,7 @@ def test_the_file_is_there_in_one_step(tmp_path: Path, monkeypatch: pytest.Monke
     assert seen == [(before, path.read_bytes())]
 
 
+@pytest.mark.skipif(os.name != "posix", reason="there are no such permissions here")
 def test_a_file_keeps_its_permissions(tmp_path: Path) -> None:
     path = tmp_path / "state"
     game = oc.Recalibrator(SPACE)
@@ -327,19 +328,19 @@ WITH_FUNCTIONS: dict[str, Callable[[], object]] = {
     "recipe": lambda: oc.Recipe(rise, bound=4.0),
     "recipe of x and p": lambda: oc.QuantileCalibration([0.5]) + oc.Recipe(rise, steep, bound=4.0),
     "custom": lambda: oc.Custom(lambda x, p, y: [0.1 * (p.mean() - y)], bound=1.0),
-    "decision": lambda: oc.DecisionCalibration(["go", "stay"], worth),
-    "swap regret": lambda: oc.SwapRegret(["go", "stay"], worth) + oc.MomentMatching(1),
+    "decision": lambda: oc.payoffs.DecisionCalibration(["go", "stay"], worth),
+    "swap regret": lambda: oc.payoffs.SwapRegret(["go", "stay"], worth) + oc.MomentMatching(1),
     "context": lambda: oc.QuantileCalibration([0.5], context=oc.by(lambda x: [0.5, x["hour"] / 48], size=2)),
-    "anchors": lambda: oc.DistributionCalibration([oc.Normal(0, 1), oc.Normal(2, 1)]),
+    "anchors": lambda: oc.payoffs.DistributionCalibration([oc.Normal(0, 1), oc.Normal(2, 1)]),
 }
 ANOTHER: dict[str, object] = {
     "recipe": oc.Recipe(rise, bound=3.0),
     "recipe of x and p": oc.QuantileCalibration([0.6]) + oc.Recipe(rise, steep, bound=4.0),
     "custom": oc.Custom(lambda x, p, y: [0.0], bound=1.0, one_sided=True),
-    "decision": oc.DecisionCalibration(["go", "stay", "wait"], worth),
-    "swap regret": oc.SwapRegret(["go", "stay"], worth, sharpness=7.0) + oc.MomentMatching(1),
+    "decision": oc.payoffs.DecisionCalibration(["go", "stay", "wait"], worth),
+    "swap regret": oc.payoffs.SwapRegret(["go", "stay"], worth, sharpness=7.0) + oc.MomentMatching(1),
     "context": oc.QuantileCalibration([0.5], context=oc.by(lambda x: [0.5, 0.0, 0.0], size=3)),
-    "anchors": oc.DistributionCalibration([oc.Normal(0, 1)]),
+    "anchors": oc.payoffs.DistributionCalibration([oc.Normal(0, 1)]),
 }
 
 
@@ -384,7 +385,7 @@ def test_a_payoff_that_was_saved_may_be_given_again_too(tmp_path: Path) -> None:
 
 def test_a_space_with_a_distance_is_given_again(tmp_path: Path) -> None:
     space = oc.Points(["cat", "dog", "bird"], distance=gap)
-    game = oc.Recalibrator(space, oc.DistributionCalibration(2))
+    game = oc.Recalibrator(space, oc.payoffs.DistributionCalibration(2))
     game.predict([0.2, 0.3, 0.5])
     game.update("dog")
     game.save(tmp_path / "state")
@@ -449,7 +450,7 @@ def test_features_that_could_not_be_saved_are_refused(x: object) -> None:
 @pytest.mark.parametrize(
     ("space", "payoff", "expert", "y"),
     [
-        (oc.Labels(["a", "b", "c"]), oc.DistributionCalibration(4, width=0.02), [0.2, 0.3, 0.5], "b"),
+        (oc.Labels(["a", "b", "c"]), oc.payoffs.DistributionCalibration(4, width=0.02), [0.2, 0.3, 0.5], "b"),
         (oc.Labels(["a", "b", "c"]), None, [0.2, 0.3, 0.5], "b"),
         (oc.Circle(24, cells=12), None, (3.0, 2.0), 5.0),
     ],

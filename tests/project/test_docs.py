@@ -80,3 +80,15 @@ def test_names_that_are_mentioned_exist(page: Path) -> None:
         at: object = oc
         for name in path.split("."):
             at = getattr(at, name)
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+
+    def leaves(node: object) -> list[str]:
+        if isinstance(node, str):
+            return [node]
+        return [leaf for inner in (node.values() if isinstance(node, dict) else node) for leaf in leaves(inner)]
+
+    listed = leaves(yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"])
+    assert sorted(listed) == sorted(p.relative_to(ROOT / "docs").as_posix() for p in (ROOT / "docs").glob("**/*.md"))

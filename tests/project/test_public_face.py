@@ -87,7 +87,7 @@ def test_more_of_the_public_face_runs_as_it_stands() -> None:
         assert (g.rounds, g.held) == (1, 1.0)
         assert g.miscalibration <= g.promised
     assert isinstance(names["price"].space, oc.Line)
-    assert isinstance(names["rain"].predict(0.7), oc.BinaryForecast)
+    assert isinstance(names["rain"].predict(0.7), oc.forecasts.BinaryForecast)
     assert set(names["cls"].predict({"home": 0.5, "draw": 0.3, "away": 0.2}).to_dict()) == {"home", "draw", "away"}
 
 

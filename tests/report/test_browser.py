@@ -1,7 +1,10 @@
-"""The report in a real browser: nothing goes wrong, nothing overflows a phone, nothing leaves the file."""
+"""The report and the documentation site in a real browser: no errors, nothing too wide for a phone, no request."""
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +22,7 @@ if CHROME is None or DRIVER is None:
     pytest.skip("chromium and chromedriver are not installed", allow_module_level=True)
 pytest.importorskip("selenium", reason="selenium is not installed")
 
+ROOT = Path(__file__).resolve().parents[1]
 PHONE, DESK = 360, 1200
 
 
@@ -29,6 +33,20 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("browser") / "report.html"
     report.write(path, [one_series(), many, binary(), labels(NASTY[:3])], title=NASTY[0], source=NASTY[5])
     return path
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The documentation site, built from a copy of its pages."""
+    pytest.importorskip("zensical", reason="zensical is not installed")
+    folder = tmp_path_factory.mktemp("docs")
+    shutil.copytree(ROOT / "docs", folder / "docs")
+    shutil.copy(ROOT / "mkdocs.yml", folder)
+    (folder / "src").symlink_to(ROOT / "src")
+    paths = os.pathsep.join([str(folder / "docs"), str(ROOT / "src")])
+    build = [sys.executable, "-m", "zensical", "build"]
+    subprocess.run(build, cwd=folder, env=os.environ | {"PYTHONPATH": paths}, capture_output=True, check=True)
+    return folder / "site"
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +71,9 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+    # the site keeps the scheme that it began with
+    forgets = "if (location.protocol === 'file:') localStorage.clear()"
+    driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": forgets})
     try:
         yield driver
     finally:
@@ -67,15 +88,24 @@ def show(browser: Any, page: Path, *, width: int, dark: bool = False) -> None:
     browser.get(page.as_uri())
 
 
-def test_no_error_and_no_request_leaves_the_file(browser: Any, page: Path) -> None:
+def forget(browser: Any) -> None:
+    """Leave out of the logs what was before."""
     browser.get_log("performance")
     browser.get_log("browser")
-    show(browser, page, width=DESK)
-    assert browser.get_log("browser") == []
+
+
+def requests(browser: Any, page: Path) -> set[str]:
+    """What a page has asked for; the browser's own pages ask for things too."""
     messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
     sent = [m["params"] for m in messages if m["method"] == "Network.requestWillBeSent"]
-    # the browser's own pages ask for things too; ours alone counts
-    asked = {request["request"]["url"] for request in sent if request["documentURL"] == page.as_uri()}
+    return {request["request"]["url"] for request in sent if request["documentURL"].startswith(page.as_uri())}
+
+
+def test_no_error_and_no_request_leaves_the_file(browser: Any, page: Path) -> None:
+    forget(browser)
+    show(browser, page, width=DESK)
+    assert browser.get_log("browser") == []
+    asked = requests(browser, page)
     assert asked <= {page.as_uri(), "data:,"}
     assert page.as_uri() in asked
     # no script came in by a name, and none could run
@@ -179,3 +209,42 @@ def test_it_prints_on_white_with_the_tables(browser: Any, page: Path) -> None:
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "screen"})
     assert browser.execute_script(count) == 0
     assert printed > 10
+
+
+# --- the documentation site -----------------------------------------------------------------------
+
+
+def test_the_site_searches_from_a_file_and_asks_nobody(browser: Any, site: Path) -> None:
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    forget(browser)
+    show(browser, site / "index.html", width=DESK)
+    browser.find_element(By.TAG_NAME, "body").send_keys("/")
+    # the search is a shadow tree
+    deepest = "let a = document.activeElement; while (a.shadowRoot) a = a.shadowRoot.activeElement; return a"
+    field = WebDriverWait(browser, 20).until(
+        lambda _: (found := browser.execute_script(deepest)) and found.tag_name == "input" and found
+    )
+    field.send_keys("worst_next")
+    assert field.get_attribute("value") == "worst_next"
+    links = (
+        "const all = r => [...r.querySelectorAll('*')].flatMap(e => [e, ...(e.shadowRoot ? all(e.shadowRoot) : [])]);"
+        "return all(document).filter(e => e.tagName === 'A' && e.href.includes('h=worst_next')).map(e => e.href)"
+    )
+    found = WebDriverWait(browser, 20).until(lambda _: browser.execute_script(links))
+    assert any(link.endswith("#orcast.Certificate") for link in found)
+    assert browser.get_log("browser") == []
+    asked = requests(browser, site / "index.html")
+    assert any("search.js" in url for url in asked)
+    assert all(url.startswith((site.as_uri(), "data:")) for url in asked), asked
+
+
+@pytest.mark.parametrize("name", ["index", "howto/delayed", "reference/game", "experiments"])
+def test_pages_of_the_site_are_light_and_dark_and_fit_a_phone(browser: Any, site: Path, name: str) -> None:
+    seen = []
+    for dark in (False, True):
+        show(browser, site / f"{name}.html", width=PHONE, dark=dark)
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= PHONE
+        seen.append(browser.execute_script("return getComputedStyle(document.body).backgroundColor"))
+    assert seen[0] != seen[1]

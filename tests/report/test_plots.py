@@ -1,6 +1,7 @@
 """The pictures for notebooks: they draw the evidence's numbers on the axes they are given, and give them back."""
 
 import io
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,8 +13,8 @@ from helpers import SENTENCE
 from orcast import evidence as facts
 from orcast import plots
 from orcast.evidence import Evidence
-from orcast.report import selection as choices
-from pages import LEVELS, binary, labels, one_series, panel
+from orcast.report import pictures, svg
+from pages import LEVELS, Page, binary, labels, one_series, panel
 
 matplotlib.use("Agg")
 from matplotlib import pyplot
@@ -81,11 +82,10 @@ def test_a_check_has_no_after(name: str) -> None:
 def test_pit_draws_the_densities() -> None:
     evidence = one_series()
     axes = plots.pit(evidence, blank())
-    for patch, side in zip(axes.patches, evidence.sides, strict=True):
-        values, edges, _ = patch.get_data()  # type: ignore[attr-defined]
+    for name, side in (("as given", "before"), ("recalibrated", "after")):
         found = facts.pit(evidence, side)
-        np.testing.assert_array_equal(values, found.density)
-        np.testing.assert_array_equal(edges, found.edges)
+        np.testing.assert_array_equal(line(axes, name).get_ydata(), np.repeat(found.density, 2))
+        np.testing.assert_array_equal(line(axes, name).get_xdata(), np.repeat(found.edges, 2)[1:-1])
         assert f"{found.outside} of {found.shares.size}" in axes.get_title()
 
 
@@ -95,7 +95,7 @@ def test_reliability_draws_the_frequencies(make: Callable[[], Evidence]) -> None
     axes = plots.reliability(evidence, blank())
     for side, words in (("before", "as given"), ("after", "recalibrated")):
         found = facts.reliability(evidence, side)
-        np.testing.assert_array_equal(line(axes, words).get_xydata(), np.column_stack((found.said, found.frequency)))
+        np.testing.assert_array_equal(line(axes, words).get_xydata(), np.column_stack((found.nominal, found.frequency)))
     drawn(axes)
 
 
@@ -119,7 +119,7 @@ def test_fan_draws_the_last_rows_of_the_worst_or_the_named_series() -> None:
     with pytest.raises(ValueError, match=SENTENCE):
         plots.fan(evidence, blank(), series="nobody")
     axes = plots.fan(one_series(), blank(), share=0.8)
-    assert "80% recalibrated" in axes.get_legend_handles_labels()[1]
+    assert "80% interval recalibrated" in axes.get_legend_handles_labels()[1]
     with pytest.raises(ValueError, match=SENTENCE):
         plots.fan(one_series(), blank(), share=0.77)
 
@@ -129,7 +129,7 @@ def test_sharpness_draws_the_mean_widths() -> None:
     axes = plots.sharpness(evidence, blank())
     heights = [bar.get_height() for bars in axes.containers for bar in bars]  # type: ignore[union-attr]
     expected = [
-        facts.width(evidence, share, side) for side in evidence.sides for share in choices.some_shares(evidence)
+        facts.width(evidence, share, side) for side in evidence.sides for share in facts.widths(evidence).shares
     ]
     assert heights == pytest.approx(expected)
 
@@ -182,34 +182,26 @@ def test_names_are_not_read_as_formulas() -> None:
 
 
 def test_one_row() -> None:
-    booked = {"promised": np.array([1.0]), "miscalibration": np.array([0.0]), "holds": np.array([1.0])}
-    evidence = Evidence.of([[1.0, 2.0, 3.0]], [2.5], after=[[1.0, 2.0, 3.0]], levels=[0.1, 0.5, 0.9], **booked)
+    columns = {"promised": np.array([1.0]), "miscalibration": np.array([0.0]), "holds": np.array([1.0])}
+    evidence = Evidence.of([[1.0, 2.0, 3.0]], [2.5], after=[[1.0, 2.0, 3.0]], levels=[0.1, 0.5, 0.9], **columns)
     for draw in DRAW.values():
         drawn(draw(evidence, blank()))
 
 
-# --- a whole run ---
+# --- together ---
 
 
-def record() -> plots.Record:
+def test_the_overview_of_a_stream() -> None:
     rng = np.random.default_rng(0)
-    y = rng.random(300)
-    q = np.tile(plots.LEVELS, (300, 1))
+    q = np.tile(levels := np.arange(1, 100) / 100, (300, 1))
     size = 1 / np.sqrt(np.arange(1, 301))
-    return plots.Record("a name", "MW", 0.0, 1.0, y, 0.3 + 0.4 * q, q, size, 5 * size, 1.0, 0.1)
-
-
-def test_record_and_evidence_say_the_same() -> None:
-    run = record()
-    evidence = run.evidence()
-    assert plots.coverage(run.expert, run.y, low=0.0, high=1.0) == facts.coverage(evidence, 0.9, "before")
-    assert plots.coverage(run.played, run.y, 0.5, low=0.0, high=1.0) == facts.coverage(evidence, 0.5, "after")
-
-
-def test_the_picture_of_a_run() -> None:
-    figure = plots.picture(record(), last=50)
+    promise = {"promised": 5 * size, "miscalibration": size}
+    evidence = Evidence.of(
+        0.3 + 0.4 * q, rng.random(300), after=q, levels=levels, model="a $name", low=0, high=1, **promise
+    )
+    figure = plots.overview(evidence, unit="MW", last=50)
     top, left, right = figure.axes
-    assert top.get_title("left").startswith("a name\nAs given: ")
+    assert top.get_title("left").startswith("a \\$name\nAs given: ")
     assert top.get_ylabel() == "MW"
     assert line(top, "outcome").get_ydata().size == 50
     assert "Bins" in left.get_title("left")
@@ -218,10 +210,23 @@ def test_the_picture_of_a_run() -> None:
     assert pyplot.get_fignums() == []
 
 
-def test_a_record_checks_its_shapes() -> None:
-    run = record()
-    with pytest.raises(ValueError, match=SENTENCE):
-        plots.Record("", "", 0.0, 1.0, run.y, run.expert[:, :5], run.played, run.promised, run.promised, 1.0, 0.0)
+@pytest.mark.parametrize("make", [one_series, panel, binary, labels])
+def test_the_page_and_matplotlib_draw_the_same_numbers(make: Callable[[], Evidence]) -> None:
+    """Lines of the page, read back from its SVG, are those on the axes."""
+    evidence = make()
+    picture = pictures.reliability(evidence)
+    axes = plots.reliability(evidence, blank())
+    page = Page(svg.draw(picture))
+    for mark in picture.marks:
+        if mark.shape != "line" or not mark.label:
+            continue
+        drawn_line = line(axes, mark.label).get_xydata()
+        (node,) = [n for n in page.top.all("path", "line") if mark.role in n.attrs["class"].split()]
+        found = np.array([p.split(" ") for p in re.split("[ML]", node.attrs["d"])[1:]], dtype=float) / 1000
+        np.testing.assert_allclose(np.column_stack((found[:, 0], 1 - found[:, 1])), drawn_line, atol=1e-4)
+    assert axes.get_xlabel() == picture.x.label
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == [tick.text for tick in picture.x.ticks]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == [m.label for m in pictures.legend(picture)]  # type: ignore[union-attr]
 
 
 def test_probabilities_have_no_widths_to_draw() -> None:

@@ -15,10 +15,11 @@ from helpers import SENTENCE
 from orcast import evidence as facts
 from orcast import report
 from orcast.evidence import Evidence
-from orcast.report import selection as choices
-from orcast.report.axes import Scale, TimeAxis, area, around, path, ticks
+from orcast.evidence.statistics import level_name
+from orcast.report.axes import Scale, around, ticks, time_axis
 from orcast.report.style import SHEET
-from orcast.report.text import clean, level, name, number, percent, shortened
+from orcast.report.svg import area, line
+from orcast.report.text import clean, name, number, percent, shortened
 from pages import LEVELS, NASTY, Node, Page, binary, cells, check_page, labels, one_series, panel, tags, value
 
 ALL = {
@@ -65,7 +66,7 @@ def test_the_verdict_comes_first_then_the_sections_in_their_order() -> None:
         "Where in the forecast the outcomes fell",
         "Reliability of the quantiles",
         "Coverage over time",
-        "The last stretch",
+        "Recent forecasts",
         "Sharpness",
         "Scores",
         "Miscalibration and the promise",
@@ -154,14 +155,14 @@ def test_reliability_table_and_lines() -> None:
     evidence = one_series()
     figure = section(read(evidence), "Reliability of the quantiles")
     rows = cells(figure.all("table")[0])
-    assert [row[0] for row in rows] == [level(a) for a in LEVELS]
+    assert [row[0] for row in rows] == [level_name(a) for a in LEVELS]
     drawn = figure.all("svg", "chart")[0]
     for j, side in enumerate(evidence.sides):
         found = facts.reliability(evidence, side)
         np.testing.assert_allclose([value(row[1 + j]) for row in rows], found.frequency, atol=5.1e-5)
-        line = [node for node in drawn.all("path", "line") if side in node.attrs["class"].split()]
-        expected = np.column_stack((1000 * found.said, 1000 - 1000 * found.frequency))
-        np.testing.assert_allclose(corners(line[0]), expected, atol=0.051)
+        lines = [node for node in drawn.all("path", "line") if side in node.attrs["class"].split()]
+        expected = np.column_stack((1000 * found.nominal, 1000 - 1000 * found.frequency))
+        np.testing.assert_allclose(corners(lines[0]), expected, atol=0.051)
         assert f"{found.outside} of {LEVELS.size}" in figure.all("figcaption")[0].text
 
 
@@ -180,7 +181,7 @@ def test_coverage_over_time() -> None:
 
 def test_fan_of_the_last_stretch() -> None:
     evidence = one_series()
-    figure = section(read(evidence), "The last stretch")
+    figure = section(read(evidence), "Recent forecasts")
     rows = cells(figure.all("table")[0])
     assert len(rows) == 120
     np.testing.assert_allclose([value(row[1]) for row in rows], evidence.y[-120:], rtol=1e-3)
@@ -188,7 +189,7 @@ def test_fan_of_the_last_stretch() -> None:
     for side, matrix in (("as given", evidence.before), ("recalibrated", evidence.after)):
         assert matrix is not None
         for at in (0.05, 0.25, 0.5, 0.75, 0.95):
-            column = heads.index(f"{level(at)} {side}")
+            column = heads.index(f"{level_name(at)} {side}")
             expected = matrix[-120:, list(LEVELS).index(at)]
             np.testing.assert_allclose([value(row[column]) for row in rows], expected, rtol=1e-3)
     dots = figure.all("path", "outcome")[-1]
@@ -197,7 +198,7 @@ def test_fan_of_the_last_stretch() -> None:
 
 def test_the_fan_shows_the_worst_series() -> None:
     evidence = panel(after=False)
-    figure = section(read(evidence), "The last stretch")
+    figure = section(read(evidence), "Recent forecasts")
     worst = facts.by_series(evidence).names[0]
     assert f"Series {worst}, the worst of 3" in figure.text
     mine = evidence.y[evidence.series == evidence.names.index(worst)]
@@ -211,7 +212,7 @@ def test_sharpness() -> None:
         share = value(row[0])
         for j, side in enumerate(evidence.sides):
             assert value(row[1 + 3 * j]) == pytest.approx(facts.width(evidence, share, side), rel=1e-3)
-    assert len(figure.all("svg", "chart")[0].all("path", "bar")) == 2 * len(choices.some_shares(evidence))
+    assert len(figure.all("svg", "chart")[0].all("path", "bar")) == 2 * len(facts.widths(evidence).shares)
 
 
 def test_scores_with_differences_and_their_uncertainty() -> None:
@@ -243,7 +244,7 @@ def test_the_promise_table_has_rows_of_the_evidence_with_first_and_last() -> Non
     for row in rows:
         t = int(value(row[0]))
         assert value(row[1]) == pytest.approx(evidence.promised[t - 1], rel=1e-3)
-    assert value(rows[-1][3]) == pytest.approx(choices.running_error(evidence)[-1], rel=1e-3)
+    assert value(rows[-1][3]) == pytest.approx(facts.running_error(evidence)[-1], rel=1e-3)
 
 
 @pytest.mark.parametrize("make", [lambda: one_series(3000), lambda: panel(tuple("abcdefgh"), 200)])
@@ -253,7 +254,7 @@ def test_a_promise_broken_once_is_not_thinned_away(make: object, row: int) -> No
     happened = evidence.miscalibration.copy()
     happened[row] = 1.5 * evidence.promised[row]
     broken = dataclasses.replace(evidence, miscalibration=happened)
-    found = choices.promise(broken)
+    found = facts.promise_check(broken)
     assert found is not None
     assert found.kept == found.rows - 1
     assert np.count_nonzero(found.miscalibration > found.promised) == 1
@@ -286,7 +287,7 @@ def test_reliability_of_probabilities() -> None:
         for side, words in (("before", "As given"), ("after", "Recalibrated")):
             found = facts.reliability(evidence, side)
             own = [row for row in rows if row[0] == words]
-            np.testing.assert_allclose([value(row[1]) for row in own], found.said, atol=5.1e-5)
+            np.testing.assert_allclose([value(row[1]) for row in own], found.nominal, atol=5.1e-5)
             np.testing.assert_allclose([value(row[2]) for row in own], found.frequency, atol=5.1e-5)
             np.testing.assert_allclose([value(row[4]) for row in own], found.count)
         assert sum(
@@ -322,7 +323,7 @@ def test_each_picture_has_a_title_and_a_table(kind: str) -> None:
             assert svg.attrs["role"] == "img"
             assert svg.attrs["aria-label"]
             assert svg.inside[0].tag == "title"
-            assert svg.inside[0].pieces[0] == svg.attrs["aria-label"]
+            assert svg.inside[0].texts[0] == svg.attrs["aria-label"]
             assert [mark for mark in svg.all("path") if mark.attrs["d"]]
         assert figure.all("details")[0].all("table")[0].all("td")
     for table in page.top.all("table"):
@@ -434,7 +435,7 @@ def test_any_probabilities_can_be_shown(p: np.ndarray, after: bool) -> None:
 
 
 def test_nothing_yet() -> None:
-    empty = Evidence.of(np.empty((0, 2)), [], levels=[0.1, 0.9], waiting=3)
+    empty = Evidence.of(np.empty((0, 2)), [], levels=[0.1, 0.9], pending=3)
     page = read(empty)
     assert facts.verdict(empty)[0] in page.top.text
     assert page.top.all("figure") == []
@@ -444,7 +445,7 @@ def test_nothing_yet() -> None:
 
 def test_one_row() -> None:
     page = read(Evidence.of([[1.0, 2.0, 3.0]], [2.5], after=[[1.0, 2.0, 3.5]], levels=[0.1, 0.5, 0.9]))
-    assert len(cells(section(page, "The last stretch").all("table")[0])) == 1
+    assert len(cells(section(page, "Recent forecasts").all("table")[0])) == 1
 
 
 def test_identical_input_gives_identical_output() -> None:
@@ -467,12 +468,12 @@ def test_the_page_stays_small() -> None:
 
 def test_overlapping_forecasts_show_one_row_a_time() -> None:
     evidence = dataclasses.replace(one_series(), overlap=True, time=np.repeat(np.arange(100), 4))
-    found = choices.stretch(evidence, last=30)
+    found = facts.fan(evidence, last=30)
     np.testing.assert_array_equal(found.time, np.arange(70, 100))
     np.testing.assert_array_equal(found.rows, 4 * np.arange(70, 100) + 3)
-    promise = choices.promise(evidence)
+    promise = facts.promise_check(evidence)
     assert promise is not None
-    assert not promise.rounds
+    assert not promise.single
 
 
 # --- writing ---
@@ -494,8 +495,9 @@ def test_ticks_are_few_round_and_apart(low: float, span: float) -> None:
     high = low + span
     if not high - low > 1e-9 * max(abs(low), abs(high)):
         return
-    found = ticks(Scale(low, high), most=6)
-    places = [tick.place for tick in found]
+    scale = Scale(low, high)
+    found = ticks(scale, most=6)
+    places = [float(scale.place(tick.value)) for tick in found]
     assert places == sorted(places)
     assert 2 <= len(found) <= 8
     assert all(0.0 <= place <= 1.0 for place in places)
@@ -514,13 +516,15 @@ def test_logarithmic_ticks(low: float, ratio: float) -> None:
 )
 def test_dates_are_round(step: str, rows: int) -> None:
     values = (np.datetime64("2023-11-28", step) + np.arange(rows)).astype("datetime64[ns]")
-    found = TimeAxis(values).ticks()
+    axis, x = time_axis(values)
+    found = axis.ticks
     assert 1 <= len(found) <= 6
-    assert [tick.place for tick in found] == sorted(tick.place for tick in found)
+    assert [tick.value for tick in found] == sorted(tick.value for tick in found)
+    assert x.min() <= found[0].value <= found[-1].value <= x.max()
     assert all(a.text != b.text for a, b in itertools.pairwise(found))
 
 
 def test_lines_have_gaps_where_there_is_nothing() -> None:
-    assert path([0.0, 0.5, 1.0], [0.0, np.nan, 1.0]) == "M0 1000M1000 0"
+    assert line([0.0, 0.5, 1.0], [0.0, np.nan, 1.0]) == "M0 1000M1000 0"
     assert area([0.0], [np.nan], [1.0]) == ""
     assert around([np.nan]) == Scale(0.0, 1.0)

@@ -16,10 +16,12 @@ from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.explain import PartTilt, explanation
 from orcast.engine.kernels import binary as binary_kernels
 from orcast.engine.kernels import binary_rounds, packing
-from orcast.engine.kernels.binary_rounds import CERTIFICATE_AT, RECORD_AT, RIVALS_AT, BinaryRules
-from orcast.engine.kernels.packing import binary_shapes, length, views
+from orcast.engine.kernels.binary import BinaryInfo
+from orcast.engine.kernels.binary_rounds import BinaryRival, BinaryRound, BinaryRules, BinaryState
+from orcast.engine.kernels.packing import binary_round_shapes, binary_shapes, fields, length, slices
 from orcast.engine.ordered import like
 from orcast.forecasts import BinaryForecast
+from orcast.jit import python_source
 from orcast.ledger import Guarantee, Ledger
 from orcast.payoffs import BinaryCalibration, Calibeating, CellGrid, MomentMatching, NoRegret, Payoff
 from orcast.scores import Brier
@@ -46,14 +48,10 @@ def plays(bound_payoff: BoundPayoff) -> bool:
 
 @dataclass(slots=True)
 class BinaryRecord:
-    """A round that waits: one row of numbers."""
+    """A pending round: one row of numbers, and its certificate in it."""
 
     row: Array
-
-    @property
-    def certificate(self) -> Array:
-        """The note of its certificate."""
-        return self.row[CERTIFICATE_AT:RECORD_AT]
+    certificate: Array
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Everything of it."""
@@ -61,7 +59,7 @@ class BinaryRecord:
 
 
 class BinaryEngine:
-    """Plays rounds of calibrated probabilities, given the expert's word or not, with no regret in Brier score."""
+    """Plays rounds of calibrated probabilities, given the expert or not, with no regret in Brier score."""
 
     def __init__(self, bound_payoff: BoundPayoff, *, temperature: float, learns: bool) -> None:
         self.bound_payoff = bound_payoff
@@ -71,17 +69,17 @@ class BinaryEngine:
             kind: next((p.grid for p in bound_payoff.payoffs if isinstance(p, kind)), 0)
             for kind in (BinaryCalibration, Calibeating)
         }
-        hats, given = grids[BinaryCalibration], grids[Calibeating]
+        hats, expert_hats = grids[BinaryCalibration], grids[Calibeating]
         bias = any(isinstance(p, MomentMatching) for p in bound_payoff.payoffs)
         regret = any(isinstance(p, NoRegret) for p in bound_payoff.payoffs)
-        at_bias = hats + given
+        at_bias = hats + expert_hats
         at_regret = at_bias + bias
         places: list[range] = []
         for payoff in bound_payoff.payoffs:
             if isinstance(payoff, BinaryCalibration):
                 places.append(range(hats))
             elif isinstance(payoff, Calibeating):
-                places.append(range(hats, hats + given))
+                places.append(range(hats, hats + expert_hats))
             elif isinstance(payoff, MomentMatching):
                 places.append(range(at_bias, at_bias + 1))
             else:
@@ -90,7 +88,7 @@ class BinaryEngine:
         self.rules = BinaryRules(
             self.ledger.layout,
             hats,
-            given,
+            expert_hats,
             int(bias),
             int(regret),
             count,
@@ -100,24 +98,31 @@ class BinaryEngine:
             temperature,
             int(learns),
         )
-        shapes = binary_shapes(self.rules)
-        self._state = np.zeros(length(shapes))
-        self._fields: dict[str, Array] = views(shapes, self._state)
-        start = {**binary_kernels.new_memory()._asdict(), **self.ledger.arrays()}
-        for name, array in start.items():
-            self._fields[name][...] = array
-        self.ledger.total, self.ledger.account = self._fields["total"], self._fields["account"]
-        self.ledger.groups = self._fields["groups"]
-        self._first = RIVALS_AT + 2 * count
-        self._blank = np.ones(self._first + self.rules.groups)
+        shapes = python_source(binary_shapes)(self.rules)
+        self._row = np.zeros(length(shapes))
+        self._state = state = BinaryState(*fields(shapes, self._row))
+        binary_kernels.start(state.theta, state.spread)
+        for name, array in self.ledger.arrays().items():
+            getattr(state, name)[...] = array
+        self.ledger.total, self.ledger.account, self.ledger.groups = state.total, state.account, state.groups
+        self._shapes = python_source(binary_round_shapes)(self.rules)
+        lies: Any = BinaryRound(*slices(self._shapes))  # type: ignore[arg-type]
+        self._info, self._certificate, self._context = lies.info, lies.certificate, lies.context
+        self._blank = np.ones(length(self._shapes))
         self._core = at_regret + int(regret) * count
 
     # --- the round
     def _known(self, probabilities: Array, features: Any, rounds: int) -> ContextInputs:
         level = math.nan
         if probabilities.size and self.bound_payoff.needs_expert:
-            level = float(binary_rounds.pool_probabilities(packing.state_of(self.rules, self._state), probabilities))
-        return ContextInputs(features, level, math.nan, float(self._fields["last"][0]) if rounds else math.nan)
+            level = float(binary_rounds.pool_probabilities(self._state.rivals, probabilities))
+        return ContextInputs(features, level, math.nan, float(self._state.last[0]) if rounds else math.nan)
+
+    def _record(self, row: Array) -> BinaryRecord:
+        return BinaryRecord(row, row[self._certificate])
+
+    def _round(self, row: Array) -> BinaryRound:
+        return BinaryRound(*fields(self._shapes, row))
 
     def predict(
         self, experts: Array | None, features: Any = None, *, pending: float = 0.0, reserved: float = 0.0
@@ -126,23 +131,23 @@ class BinaryEngine:
         row = self._blank.copy()
         probabilities = _NOBODY if experts is None else experts[:, 1].copy()
         if not self.bound_payoff.plain:
-            row[self._first :] = self.bound_payoff.context(self._known(probabilities, features, self.ledger.rounds))
-        packing.predict_binary(self.rules, self._state, probabilities, pending, reserved, row)
-        return BinaryRecord(row)
+            row[self._context] = self.bound_payoff.context(self._known(probabilities, features, self.ledger.rounds))
+        packing.predict_binary(self.rules, self._row, probabilities, pending, reserved, row)
+        return self._record(row)
 
     def payoff(self, record: BinaryRecord, y: Any) -> Array:
-        """The core payoff that an outcome would book."""
+        """The core payoff that an outcome would settle."""
         out = np.empty(self._core)
-        binary_rounds.payoff(self.rules, record.row, float(y), out)
+        binary_rounds.payoff(self.rules, self._round(record.row), float(y), out)
         return out
 
     def update(self, record: BinaryRecord, y: Any, *, reserved: float = 0.0) -> None:
-        """Book the outcome of a round."""
-        packing.update_binary(self.rules, self._state, record.row, reserved, float(y))
+        """Settle the outcome of a round."""
+        packing.update_binary(self.rules, self._row, record.row, reserved, float(y))
 
     def context_of(self, record: BinaryRecord) -> Array:
         """The context that a round has."""
-        return record.row[self._first :]
+        return record.row[self._context]
 
     @property
     def runs(self) -> bool:
@@ -154,18 +159,18 @@ class BinaryEngine:
     ) -> tuple[Array, Array]:
         """Many rounds in one compiled loop: the probabilities played, and what is told of each (see the ledger)."""
         played, round_log = np.empty(len(outcomes)), np.empty((len(outcomes), _ledger.ROUND_LOG_SIZE))
-        contexts = np.ones((len(outcomes), self._blank.size - self._first))
+        contexts = np.ones((len(outcomes), self.rules.groups))
         probabilities = np.ascontiguousarray(experts[:, :, 1])
         if not self.bound_payoff.plain:
             for t in range(len(outcomes)):
                 contexts[t] = self.bound_payoff.context(ContextInputs(None if features is None else features[t]))
         binary_rounds.run(
             self.rules,
-            packing.state_of(self.rules, self._state),
+            self._state,
             probabilities,
             contexts,
             outcomes.astype(np.float64),
-            self._blank.copy(),
+            self._round(self._blank.copy()),
             played,
             round_log,
         )
@@ -178,22 +183,20 @@ class BinaryEngine:
         total = self.ledger.total.copy()
         return BinaryForecast.trusted(
             self.space,
-            row[binary_rounds.PLAYED],
-            _ledger.certificate_of(row[CERTIFICATE_AT:RECORD_AT]),
+            row[self._info][BinaryInfo.PLAYED],
+            _ledger.certificate_of(record.certificate),
             lambda: explanation(self.space, self._cell_grid(record), self._pieces(record, total)),
         )
 
     def _cell_grid(self, record: BinaryRecord) -> tuple[CellGrid, Array]:
-        correction, p = float(record.row[binary_rounds.WORD]), float(record.row[binary_rounds.PLAYED])
-        experts = record.row[RIVALS_AT : RIVALS_AT + len(self.bound_payoff.experts)]
-        both = np.column_stack((1.0 - experts, experts))
-        return CellGrid(self.space, 2, expert=np.array([1.0 - correction, correction]), experts=both), np.array(
-            [1.0 - p, p]
-        )
+        round = self._round(record.row)
+        x, p = float(round.info[BinaryInfo.POOL]), float(round.info[BinaryInfo.PLAYED])
+        experts = np.column_stack((1.0 - round.experts, round.experts))
+        return CellGrid(self.space, 2, expert=np.array([1.0 - x, x]), experts=experts), np.array([1.0 - p, p])
 
     def _pieces(self, record: BinaryRecord, total: Array) -> Iterator[PartTilt]:
         """The tilt of each part and group."""
-        temperature = float(record.row[binary_rounds.TEMPERATURE])
+        temperature = float(record.row[self._info][BinaryInfo.TEMPERATURE])
         if temperature <= 0.0:
             return
         layout = self.ledger.layout
@@ -213,8 +216,8 @@ class BinaryEngine:
     def guarantee(self) -> Guarantee:
         """What was promised and what was kept."""
         regrets: dict[int, dict[str, float]] = {}
-        rivals = self._fields["rivals"]
-        excess = rivals[:, binary_rounds.EXCESS] / np.maximum(rivals[:, binary_rounds.SEEN], 1.0)
+        rivals = self._state.rivals
+        excess = rivals[:, BinaryRival.EXCESS] / np.maximum(rivals[:, BinaryRival.ROUNDS], 1.0)
         for number, payoff in enumerate(self.bound_payoff.payoffs):
             if isinstance(payoff, NoRegret):
                 names = self.bound_payoff.regret_names(payoff)
@@ -224,7 +227,7 @@ class BinaryEngine:
     # --- state
     def arrays(self) -> dict[str, Array]:
         """Everything that is carried from round to round."""
-        return self._fields
+        return dict(self._state._asdict())
 
     def restore(self, arrays: dict[str, Array]) -> None:
         """Take over what `arrays` of an equal engine gave."""
@@ -234,9 +237,10 @@ class BinaryEngine:
             raise ValueError("the account is negative")
 
     def restored_record(self, arrays: dict[str, NDArray[Any]], features: Any) -> BinaryRecord:
-        """A waiting round from its arrays."""
+        """A pending round from its arrays."""
         row = self._blank.copy()
         row[...] = like("row", arrays["row"], row)
-        if not 0.0 <= row[binary_rounds.PLAYED] <= 1.0 or not 0.0 <= row[binary_rounds.WORD] <= 1.0:
-            raise ValueError("a waiting round has no probability")
-        return BinaryRecord(row)
+        info = row[self._info]
+        if not 0.0 <= info[BinaryInfo.PLAYED] <= 1.0 or not 0.0 <= info[BinaryInfo.POOL] <= 1.0:
+            raise ValueError("a pending round has no probability")
+        return self._record(row)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast import ledger as _ledger
+from orcast.constants import DELAY_TEMPERATURE
 from orcast.contexts import ContextInputs
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.fixed_point import MOST_CELLS
@@ -22,12 +23,25 @@ from orcast.engine.dense.search import CandidateSearch
 from orcast.engine.explain import PartTilt, explanation
 from orcast.engine.kernels import cells as cell_kernels
 from orcast.engine.kernels import equilibrium as equilibrium_kernels
-from orcast.engine.kernels import groups as group_kernels
-from orcast.engine.kernels import last_layer, packing, records, tracker
+from orcast.engine.kernels import last_layer, packing, tracker
 from orcast.engine.kernels import rounds as round_kernels
-from orcast.engine.kernels.packing import Shapes, length, memory_shapes, round_shapes, views
-from orcast.engine.kernels.records import Memory, Round, Rules
+from orcast.engine.kernels.packing import Shape, fields, length, memory_shapes, round_shapes, slices
+from orcast.engine.kernels.records import (
+    BASIS,
+    LOCATION_FEATURES,
+    SPREAD_FEATURES,
+    CellRow,
+    GroupColumn,
+    Memory,
+    RegretScore,
+    RivalColumn,
+    Round,
+    RoundInfo,
+    Rules,
+    Statistic,
+)
 from orcast.forecasts import Forecast
+from orcast.jit import python_source
 from orcast.ledger import Certificate, Guarantee, Ledger, LedgerLayout
 from orcast.payoffs import CellGrid, NoRegret, Part
 from orcast.payoffs.cell_payoffs import ExplicitCellPayoff
@@ -51,18 +65,18 @@ def slot_masses(space: OrderedSpace) -> Array:
 def cosine_means(masses: Array) -> Array:
     """Mean of sqrt(2) cos(pi j u) over each cell's share of [0, 1]."""
     edges = np.concatenate(([0.0], np.cumsum(masses)))
-    w = np.pi * np.arange(1, records.BASIS + 1)
+    w = np.pi * np.arange(1, BASIS + 1)
     rise = np.sin(np.outer(edges[1:], w)) - np.sin(np.outer(edges[:-1], w))
     means: Array = np.sqrt(2.0) * rise / (w * masses[:, None])
     return means
 
 
 class OrderedRecord:
-    """A round that waits: its row of numbers, the features it had, and its witnesses (remade after a load)."""
+    """A pending round: its row of numbers, the features it had, and its witnesses (remade after a load)."""
 
     __slots__ = ("_shapes", "cell_payoffs", "certificate", "features", "row", "slots")
 
-    def __init__(self, shapes: Shapes, row: Array, slots: NDArray[np.int64], certificate: Array) -> None:
+    def __init__(self, shapes: tuple[Shape, ...], row: Array, slots: NDArray[np.int64], certificate: Array) -> None:
         self._shapes, self.row, self.slots, self.certificate = shapes, row, slots, certificate
         self.features: Any = None
         self.cell_payoffs: list[ExplicitCellPayoff] | None = None
@@ -70,7 +84,7 @@ class OrderedRecord:
     @property
     def round(self) -> Round:
         """The round's arrays, views of its row."""
-        return Round(slots=self.slots, **views(self._shapes, self.row))
+        return Round(self.slots, *fields(self._shapes, self.row))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Everything of it but the features."""
@@ -150,29 +164,24 @@ class OrderedEngine:
 
     def _start(self) -> None:
         """An empty memory, and where a round's fields lie."""
-        shapes = memory_shapes(self.rules)
+        shapes = python_source(memory_shapes)(self.rules)
         self._memory = np.zeros(length(shapes))
-        self.memory = memory = Memory(**views(shapes, self._memory))
+        self.memory = memory = Memory(*fields(shapes, self._memory))
         for name, array in self.ledger.arrays().items():
             getattr(memory, name)[...] = array
         self.ledger.total, self.ledger.account, self.ledger.groups = memory.total, memory.account, memory.groups
-        memory.statistics[tracker.RHO] = 1.0
-        memory.statistics[tracker.LAST_PIT] = 0.5
-        memory.statistics[tracker.LEVEL_VAR] = 1.0
-        memory.location_cov[:] = tracker.LOCATION_START * np.eye(tracker.N_LOCATION)
+        memory.statistics[Statistic.SCORE_SIZE] = 1.0
+        memory.statistics[Statistic.LAST_PIT] = 0.5
+        memory.statistics[Statistic.LEVEL_VARIANCE] = 1.0
+        memory.location_cov[:] = tracker.LOCATION_START * np.eye(LOCATION_FEATURES)
         memory.spread[:] = 1.0
-        memory.fit_cov[:] = tracker.SPREAD_START * np.eye(tracker.N_SPREAD)
-        memory.by_group[:, group_kernels.VARIANCE] = 1.0
-        self._shapes = round_shapes(self.rules)
+        memory.fit_cov[:] = tracker.SPREAD_START * np.eye(SPREAD_FEATURES)
+        memory.by_group[:, GroupColumn.VARIANCE] = 1.0
+        slots, *shapes = python_source(round_shapes)(self.rules)
+        self._slots, self._shapes = slots, tuple(shapes)
         self._length = length(self._shapes)
-        before = {}
-        at = 0
-        for name, shape in self._shapes.items():
-            before[name] = at
-            at += math.prod(shape)
-        self._info = slice(before["info"], before["info"] + records.INFO_SIZE)
-        self._certificate = slice(before["certificate"], before["certificate"] + _ledger.CERTIFICATE_SIZE)
-        self._context = slice(before["context"], before["context"] + self.rules.groups)
+        lies: Any = Round(None, *slices(self._shapes))  # type: ignore[arg-type]
+        self._info, self._certificate, self._context = lies.info, lies.certificate, lies.context
 
     def cut_at(self, places: Array) -> None:
         """Make given places edges of cells, before any round is played."""
@@ -187,7 +196,7 @@ class OrderedEngine:
     def new_record(self) -> OrderedRecord:
         """An empty round."""
         row = np.zeros(self._length)
-        return OrderedRecord(self._shapes, row, np.zeros(self.space.cells, dtype=np.int64), row[self._certificate])
+        return OrderedRecord(self._shapes, row, np.zeros(self._slots, dtype=np.int64), row[self._certificate])
 
     # --- for loops that keep the records of many rounds themselves
     @property
@@ -218,7 +227,7 @@ class OrderedEngine:
             level = float(pool[pool.size // 2])
             low, high = np.interp([0.1, 0.9], self.space.levels, pool)
             spread = float(high - low)
-        last = float(self.memory.statistics[tracker.LAST_ERROR]) if rounds else math.nan
+        last = float(self.memory.statistics[Statistic.LAST_ERROR]) if rounds else math.nan
         return ContextInputs(features, level, spread, last)
 
     def experts_or_own(self, experts: Array | None) -> Array:
@@ -228,8 +237,8 @@ class OrderedEngine:
         if math.isfinite(self.space.high - self.space.low):
             return self._none
         statistics = self.memory.statistics
-        spread = math.sqrt(statistics[tracker.LEVEL_VAR])
-        own: Array = statistics[tracker.LEVEL_MEAN] + 2.0 * spread * self.space.scores
+        spread = math.sqrt(statistics[Statistic.LEVEL_VARIANCE])
+        own: Array = statistics[Statistic.LEVEL_MEAN] + 2.0 * spread * self.space.scores
         return np.tile(own, (len(self.bound_payoff.experts), 1))
 
     # --- the round
@@ -250,13 +259,13 @@ class OrderedEngine:
         mix = np.empty(self.capacity)
         round = record.round
         round_kernels.open_round(self.rules, self.memory, rows, float(pending), round, mix)
-        record.features, record.cell_payoffs = features, self._play(round, mix, pending, reserved, features)
+        record.features, record.cell_payoffs = features, self._play(round, mix, reserved, features)
         if record.certificate[_ledger.CertificateField.HOLDS] == 0.0 and len(rows):
             other = self.copied(record)
             even = other.round
             round_kernels.recell(self.rules, self.memory, even, mix)
-            other.cell_payoffs = self._play(even, mix, pending, reserved, features)
-            even.cells[records.TILT] = 0.0
+            other.cell_payoffs = self._play(even, mix, reserved, features)
+            even.cells[CellRow.TILT] = 0.0
             if other.certificate[_ledger.CertificateField.HOLDS] > 0.0:
                 return other
             self._rescue(record, reserved)
@@ -265,7 +274,7 @@ class OrderedEngine:
     def _rescue(self, record: OrderedRecord, reserved: float) -> None:
         """Where the compiled search lost the branch of equilibria, follow it around its folds; kept if that holds."""
         round = record.round
-        n = int(round.info[records.CELLS])
+        n = int(round.info[RoundInfo.CELLS])
         if not self.bound_payoff.parts or n > MOST_CELLS:
             return
         cell_grid = cell_grid_of(self.space, round, record.features)
@@ -273,18 +282,18 @@ class OrderedEngine:
         search = CandidateSearch(
             self.ledger, self._apart, cell_payoffs, round.context, reserved, self.rules.temperature
         )
-        for prior in (round.cells[records.PRIOR, :n], np.full(n, 1.0 / n)):
+        for prior in (round.cells[CellRow.PRIOR, :n], np.full(n, 1.0 / n)):
             if search.missing > 0.0:
-                search.follow(10.0 * self.rules.temperature, np.log(np.maximum(prior, 1e-12)))
+                search.follow_branch(10.0 * self.rules.temperature, np.log(np.maximum(prior, 1e-12)))
         if search.missing > 0.0:
             return
         before = record.row.copy()
         p = np.exp(search.best)
-        round.cells[records.PLAYED, :n] = p / p.sum()
-        round.cells[records.TILT, :n] = 0.0
-        round.info[records.TEMPERATURE] = search.temperature
+        round.cells[CellRow.PLAYED, :n] = p / p.sum()
+        round.cells[CellRow.TILT, :n] = 0.0
+        round.info[RoundInfo.TEMPERATURE] = search.temperature
         witness = self._witness_table(record.cell_payoffs or [], n)
-        if last_layer.rejudge(self.rules, self.memory, n, round, reserved, witness) > 0.0:
+        if last_layer.rejudge(self.rules, self.memory, round, reserved, witness) > 0.0:
             record.row[:] = before
 
     def _losses(self, part: Part, cell_grid: CellGrid) -> dict[str, Array]:
@@ -293,10 +302,10 @@ class OrderedEngine:
             return {}
         rivals = self.memory.rivals
         square = (cell_grid.high - cell_grid.low) ** 2
-        sums = {"crps": rivals[:, records.LOSS], "mse": rivals[:, records.SQUARE] * square}
+        sums = {"crps": rivals[:, RivalColumn.CRPS], "mse": rivals[:, RivalColumn.SQUARED_ERROR] * square}
         return {
             "loss": np.array([sums[score.name] for score in part.payoff.scores]),
-            "count": rivals[:, records.COUNT],
+            "count": rivals[:, RivalColumn.COUNT],
         }
 
     def _witness_table(self, cell_payoffs: list[ExplicitCellPayoff], n: int) -> Array:
@@ -316,16 +325,14 @@ class OrderedEngine:
         other.features, other.cell_payoffs = record.features, record.cell_payoffs
         return other
 
-    def _play(
-        self, round: Round, mix: Array, pending: float, reserved: float, features: Any
-    ) -> list[ExplicitCellPayoff]:
-        n = int(round.info[records.CELLS])
+    def _play(self, round: Round, mix: Array, reserved: float, features: Any) -> list[ExplicitCellPayoff]:
+        n = int(round.info[RoundInfo.CELLS])
         cell_payoffs = self._cell_payoffs(round, features)
         witness = self._witness_table(cell_payoffs, n)
-        last_layer.play(self.rules, self.memory, n, mix[:n], float(pending), reserved, round, witness)
+        last_layer.play(self.rules, self.memory, mix[:n], reserved, round, witness)
         for cell_payoff in cell_payoffs:
             if isinstance(cell_payoff, BoundedCellPayoff):
-                cell_payoff.assess(np.zeros(cell_payoff.size), 1.0, round.cells[records.PLAYED, :n])
+                cell_payoff.assess(np.zeros(cell_payoff.size), 1.0, round.cells[CellRow.PLAYED, :n])
         return cell_payoffs
 
     def _cell_payoffs(self, round: Round, features: Any) -> list[ExplicitCellPayoff]:
@@ -339,31 +346,31 @@ class OrderedEngine:
         return cell_payoffs
 
     def payoff(self, record: OrderedRecord, y: float) -> Array:
-        """The core payoff that an outcome would book."""
+        """The core payoff that an outcome would settle."""
         round = record.round
         out = np.empty(int(last_layer.payoff_size(self.rules, len(round.rivals))))
-        near = min(max(y, float(round.info[records.LOW])), float(round.info[records.HIGH]))
+        near = min(max(y, float(round.info[RoundInfo.LOW])), float(round.info[RoundInfo.HIGH]))
         k = self._cell(round, near)
         equilibrium_kernels.payoff(self.rules, round, near, k, self._witnesses(record, near, k), out)
         return out
 
     def update(self, record: OrderedRecord, y: float, *, reserved: float = 0.0) -> None:
-        """Book the outcome of a round."""
+        """Settle the outcome of a round."""
         if not self.explicit:
             packing.update(self.rules, self._memory, record.row, record.slots, reserved, y)
             return
         round = record.round
-        near = min(max(y, float(round.info[records.LOW])), float(round.info[records.HIGH]))
+        near = min(max(y, float(round.info[RoundInfo.LOW])), float(round.info[RoundInfo.HIGH]))
         k = self._cell(round, near)
         at = self._witnesses(record, near, k)
         for cell_payoff in record.cell_payoffs or []:
             if isinstance(cell_payoff, BoundedCellPayoff):
-                cell_payoff.realised(round.cells[records.PLAYED, : int(round.info[records.CELLS])], k, near)
+                cell_payoff.realised(round.cells[CellRow.PLAYED, : int(round.info[RoundInfo.CELLS])], k, near)
         round_kernels.update(self.rules, self.memory, round, reserved, y, at)
 
     def _cell(self, round: Round, near: float) -> int:
-        n = int(round.info[records.CELLS])
-        return int(cell_kernels.locate(near, round.cells[records.LEFT], round.cells[records.RIGHT], n))
+        n = int(round.info[RoundInfo.CELLS])
+        return int(cell_kernels.locate(near, round.cells[CellRow.LEFT], round.cells[CellRow.RIGHT], n))
 
     def _witnesses(self, record: OrderedRecord, near: float, k: int) -> Array:
         """The witnesses of an outcome; powers are the kernels' business."""
@@ -421,9 +428,9 @@ class OrderedEngine:
     # --- what users see
     def forecast(self, record: OrderedRecord) -> Forecast:
         """The forecast that a round played, with its certificate."""
-        n = int(record.row[self._info][records.CELLS])
+        n = int(record.row[self._info][RoundInfo.CELLS])
         # the cells come first in the row
-        cells = record.row[: (records.PLAYED + 1) * self.capacity].reshape(-1, self.capacity)
+        cells = record.row[: (CellRow.PLAYED + 1) * self.capacity].reshape(-1, self.capacity)
         total = self.memory.total.copy()
         return forecast_of(
             self.space,
@@ -436,18 +443,18 @@ class OrderedEngine:
     def _cell_grid(self, record: OrderedRecord) -> tuple[CellGrid, Array]:
         round = record.round
         return cell_grid_of(self.space, round, record.features), round.cells[
-            records.PLAYED, : int(round.info[records.CELLS])
+            CellRow.PLAYED, : int(round.info[RoundInfo.CELLS])
         ]
 
     def _pieces(self, record: OrderedRecord, total: Array) -> Iterator[PartTilt]:
         """The tilt of each part and group, whose sum is log(played / prior of the last layer)."""
         round = record.round
-        n = int(round.info[records.CELLS])
+        n = int(round.info[RoundInfo.CELLS])
         cell_grid, p = self._cell_grid(record)
-        temperature = float(round.info[records.TEMPERATURE])
+        temperature = float(round.info[RoundInfo.TEMPERATURE])
         if temperature <= 0.0:
             return
-        soft = (1.0 + float(round.info[records.PENDING])) ** last_layer.SOFTEN
+        soft = (1.0 + float(round.info[RoundInfo.PENDING])) ** DELAY_TEMPERATURE
         usual = temperature == self.rules.temperature * soft
         layout = self.ledger.layout
         for number, (part, name) in enumerate(zip(self.bound_payoff.parts, self.bound_payoff.names, strict=True)):
@@ -478,7 +485,7 @@ class OrderedEngine:
 
         field = np.zeros(p.size)
         span = cell_grid.high - cell_grid.low
-        rows = {"crps": (records.CRPS, 1.0), "mse": (records.MSE, span * span)}
+        rows = {"crps": (RegretScore.CRPS, 1.0), "mse": (RegretScore.MSE, span * span)}
         i = 0
         for score in payoff.scores:
             row, unit = rows[score.name]
@@ -492,8 +499,8 @@ class OrderedEngine:
     def guarantee(self) -> Guarantee:
         """What was promised and what was kept."""
         regrets: dict[int, dict[str, float]] = {}
-        columns = {"crps": records.CRPS_EXCESS, "mse": records.MSE_EXCESS}
-        seen = np.maximum(self.memory.rivals[:, records.SEEN], 1.0)
+        columns = {"crps": RivalColumn.CRPS_EXCESS, "mse": RivalColumn.MSE_EXCESS}
+        seen = np.maximum(self.memory.rivals[:, RivalColumn.ROUNDS], 1.0)
         for number, payoff in enumerate(self.bound_payoff.payoffs):
             if isinstance(payoff, NoRegret):
                 values = [self.memory.rivals[:, columns[score.name]] / seen for score in payoff.scores]
@@ -514,17 +521,16 @@ class OrderedEngine:
             raise ValueError("the account is negative")
 
     def restored_record(self, arrays: dict[str, NDArray[Any]], features: Any) -> OrderedRecord:
-        """A waiting round from its arrays, checked so that no kernel can leave its arrays."""
+        """A pending round from its arrays, checked so that no kernel can leave its arrays."""
         record = self.new_record()
         round = record.round
-        lies = {name: mine for name, mine in round._asdict().items() if name != "slots"}
-        theirs = views(self._shapes, like("row", arrays["row"], record.row, missing=True))
-        for name, mine in lies.items():
-            mine[...] = like(name, theirs[name], mine, missing=name == "experts")
-        record.slots[...] = like("slots", arrays["slots"], record.slots)
-        n = round.info[records.CELLS]
+        theirs = fields(self._shapes, like("row", arrays["row"], record.row, missing=True))
+        for name, other in Round(arrays["slots"], *theirs)._asdict().items():
+            mine = getattr(round, name)
+            mine[...] = like(name, other, mine, missing=name == "experts")
+        n = round.info[RoundInfo.CELLS]
         if not (n == int(n) and 1 <= n <= self.capacity and ((record.slots >= 0) & (record.slots < n)).all()):
-            raise ValueError(f"a waiting round has {n} cells")
+            raise ValueError(f"a pending round has {n} cells")
         record.features = features
         return record
 
@@ -540,17 +546,17 @@ def groups_of(layout: LedgerLayout) -> tuple[int, int]:
 
 def forecast_of(space: OrderedSpace, cells: Array, n: int, certificate: Certificate, why: Any) -> Forecast:
     """What users see of a round's cells; where the space has no bound, the outer cell is open."""
-    left, right = cells[records.LEFT, :n].copy(), cells[records.RIGHT, :n].copy()
+    left, right = cells[CellRow.LEFT, :n].copy(), cells[CellRow.RIGHT, :n].copy()
     if space.low == -math.inf:
         left[0] = -math.inf
     if space.high == math.inf:
         right[-1] = math.inf
-    return Forecast.trusted(left, right, cells[records.PLAYED, :n].copy(), certificate, why)
+    return Forecast.trusted(left, right, cells[CellRow.PLAYED, :n].copy(), certificate, why)
 
 
 def cell_grid_of(space: OrderedSpace, round: Round, features: Any) -> CellGrid:
     """The cells of a round as payoffs see them."""
-    n = int(round.info[records.CELLS])
+    n = int(round.info[RoundInfo.CELLS])
     several = len(round.rivals) > 1
     experts = round.rivals[:, :n].copy()
     if several:
@@ -558,11 +564,11 @@ def cell_grid_of(space: OrderedSpace, round: Round, features: Any) -> CellGrid:
     return CellGrid(
         space,
         n,
-        round.cells[records.LEFT, :n],
-        round.cells[records.RIGHT, :n],
-        float(round.info[records.LOW]),
-        float(round.info[records.HIGH]),
-        round.cells[records.EXPERT, :n],
+        round.cells[CellRow.LEFT, :n],
+        round.cells[CellRow.RIGHT, :n],
+        float(round.info[RoundInfo.LOW]),
+        float(round.info[RoundInfo.HIGH]),
+        round.cells[CellRow.EXPERT, :n],
         experts,
         features,
     )

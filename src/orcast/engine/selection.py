@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +44,9 @@ def engine_for(
     )
 
 
-def prior_for(bound_payoff: BoundPayoff, temperature: float, learners: Array, members: Array, finite: Array) -> Prior:
+def prior_for(
+    bound_payoff: BoundPayoff, temperature: float, learners: Array, members: Array, finite: Array
+) -> Prior[Any]:
     """The committee's prior on the terms' space."""
     if isinstance(bound_payoff.space, OrderedSpace):
         return OrderedPrior(bound_payoff, temperature, learners, members)

@@ -1,4 +1,4 @@
-"""What is drawn and tabulated: PIT histogram, reliability, coverage over time, series by series, scores."""
+"""What is drawn: PIT histogram, reliability, coverage over time, recent forecasts, widths, the promise."""
 
 from __future__ import annotations
 
@@ -8,22 +8,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.evidence.accuracy import difference, loss, steps_of
-from orcast.evidence.base import Evidence, Vector, frequencies, outcomes_of, rows_of, tally
+from orcast.evidence.accuracy import steps_of
+from orcast.evidence.base import Evidence, Places, Vector, chunks, frequencies, indicators
 from orcast.evidence.statistics import (
+    BINS,
     band,
     bins_of,
-    chance_limit,
-    coverage,
     ends_of,
-    error,
-    half_normal_limit,
     inside,
-    limit_of,
-    picked,
+    level_name,
+    main_share,
+    place_of,
     shares,
     width,
 )
+from orcast.evidence.tables import by_series
 from orcast.validation import number, short
 
 # Bins of a PIT histogram at most.
@@ -77,16 +76,16 @@ def pit(evidence: Evidence, side: str = "before", *, bins: int = PIT_BINS) -> Hi
 
 @dataclass(frozen=True, eq=False)
 class Reliability:
-    """How often it happened (`frequency`) against what was said (`said`), and what chance allows there.
+    """How often it happened (`frequency`) against the `nominal` probability, and what chance allows there.
 
-    For quantiles `said` are the levels, for probabilities their means in bins; `count` is the number of forecasts.
+    For quantiles `nominal` are the levels, for probabilities their means in bins; `count` is the number of forecasts.
 
     >>> found = reliability(Evidence.of([[1.0, 3.0]] * 4, [0.5, 2.0, 2.5, 5.0], levels=[0.25, 0.75]))
-    >>> found.said, found.frequency
+    >>> found.nominal, found.frequency
     (array([0.25, 0.75]), array([0.25, 0.75]))
     """
 
-    said: Vector
+    nominal: Vector
     frequency: Vector
     low: Vector
     high: Vector
@@ -104,20 +103,29 @@ def reliability(evidence: Evidence, side: str = "before") -> Reliability:
     Labels are looked at one by one, their probabilities binned together.
 
     >>> found = reliability(Evidence.of([0.1, 0.1, 0.9, 0.9], [0, 1, 1, 1]))
-    >>> found.said, found.frequency, found.count
+    >>> found.nominal, found.frequency, found.count
     (array([0.1, 0.9]), array([0.5, 1. ]), array([2., 2.]))
     """
     if evidence.kind == "quantiles":
         low, high = band(evidence.rows, evidence.levels)
         count = np.full(evidence.levels.size, float(evidence.rows))
         return Reliability(evidence.levels, frequencies(evidence, side), low, high, count)
-    gaps, _, counts = (part.sum(axis=(0, 1)) for part in bins_of(evidence, side))
-    total = evidence._memo["said", side].sum(axis=(0, 1))
-    there = counts > 0
-    said, count = total[there] / counts[there], counts[there]
-    frequency = said + gaps[there] / count
-    low, high = band(count, said)
-    return Reliability(said, np.clip(frequency, 0.0, 1.0), low, high, count)
+    sums = bins_of(evidence, side)
+    gap, count, total = (part.sum(axis=(0, 1)) for part in (sums.gap, sums.forecasts, sums.probability))
+    there = count > 0
+    nominal, count = total[there] / count[there], count[there]
+    low, high = band(count, nominal)
+    return Reliability(nominal, np.clip(nominal + gap[there] / count, 0.0, 1.0), low, high, count)
+
+
+def probability_shares(evidence: Evidence, side: str = "before") -> tuple[Vector, Vector]:
+    """How often each range of probabilities was forecast: the edges of the bins, and the share in each.
+
+    >>> probability_shares(Evidence.of([0.1, 0.1, 0.9, 0.9], [0, 1, 1, 1]))[1][[1, 13]]
+    array([0.5, 0.5])
+    """
+    count = bins_of(evidence, side).forecasts.sum(axis=(0, 1))
+    return np.linspace(0.0, 1.0, BINS + 1), count / count.sum()
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,10 +158,9 @@ def rolling(evidence: Evidence, share: float | None = None, *, window: int | Non
     array([0.5, 0.5, 1. ])
     """
     _need_quantiles(evidence)
-    there = shares(evidence)
-    if share is None and not there:
+    chosen = main_share(evidence) if share is None else share
+    if chosen is None:
         raise ValueError(f"expected quantiles at symmetric levels for an interval, got levels {short(evidence.levels)}")
-    chosen = picked(evidence)[0] if share is None else share
     rows = evidence.rows
     size = max(100, rows // 10) if window is None else int(number(window, "window", 1, 1e12))
     size = max(1, min(size, rows))
@@ -175,159 +182,237 @@ def _need_quantiles(evidence: Evidence) -> None:
         raise ValueError(f"expected evidence about quantiles, got kind {evidence.kind!r}")
 
 
-# --- series by series
-
-
-@dataclass(frozen=True, eq=False)
-class SeriesTable:
-    """The series of a panel, the worst first; each array has an entry a series, `*_after` is None in a check.
-
-    `error` is as in `error`, `limit` what chance allows it (`SURE`), `outside` whether it is above.  `coverage`
-    is that of the interval nearest to 90%, `share`; None for probabilities.
-
-    >>> table = by_series(Evidence.of([[0.0]] * 8, [1, -1] * 2 + [1] * 4, levels=[0.5], series=list("aaaabbbb")))
-    >>> table.names, table.rows
-    (('b', 'a'), array([4., 4.]))
-    """
-
-    names: tuple[str, ...]
-    rows: Vector
-    share: float | None
-    coverage_before: Vector | None
-    coverage_after: Vector | None
-    error_before: Vector
-    error_after: Vector | None
-    limit_before: Vector
-    limit_after: Vector | None
-    loss_before: Vector
-    loss_after: Vector | None
-
-    @property
-    def outside_before(self) -> NDArray[np.bool_]:
-        """Which series were outside what chance allows before."""
-        return np.asarray(self.error_before > self.limit_before)
-
-    @property
-    def outside_after(self) -> NDArray[np.bool_] | None:
-        """Which series are outside what chance allows after."""
-        if self.error_after is None or self.limit_after is None:
-            return None
-        return np.asarray(self.error_after > self.limit_after)
-
-
-def by_series(evidence: Evidence) -> SeriesTable:
-    """Every series by itself, the one furthest above what chance allows first; those without an outcome left out.
-
-    >>> table = by_series(Evidence.of([[0.0]] * 8, [1, -1] * 2 + [1] * 4, levels=[0.5], series=list("aaaabbbb")))
-    >>> table.names, table.error_before
-    (('b', 'a'), array([0.25, 0.  ]))
-    """
-    rows = rows_of(evidence)
-    there = np.flatnonzero(rows > 0)
-    errors: dict[str, Vector] = {}
-    limits: dict[str, Vector] = {}
-    covered: dict[str, Vector] = {}
-    losses: dict[str, Vector] = {}
-    main = picked(evidence)[0] if shares(evidence) else None
-    for side in evidence.sides:
-        count = rows[there]
-        if evidence.kind == "quantiles":
-            hits = tally(evidence, side)[there] / count[:, None]
-            errors[side] = ((hits - evidence.levels) ** 2).sum(axis=1)
-            limits[side] = chance_limit(evidence, count)
-            if main is not None:
-                lower, upper = ends_of(evidence, main)
-                covered[side] = hits[:, upper] - hits[:, lower]
-        else:
-            gaps, variances, _ = (part[there].reshape(there.size, -1) for part in bins_of(evidence, side))
-            scale = count * len(evidence.labels)
-            errors[side] = np.abs(gaps).sum(axis=1) / scale
-            limits[side] = half_normal_limit(variances) / scale
-        losses[side] = np.bincount(evidence.series, loss(evidence, side), minlength=rows.size)[there] / count
-    last = evidence.sides[-1]
-    worst = errors[last] / np.maximum(limits[last], 1e-300)
-    order = np.argsort(-worst, kind="stable")
-
-    def sort(part: dict[str, Vector], side: str) -> Vector | None:
-        return part[side][order] if side in part else None
-
-    return SeriesTable(
-        names=tuple(evidence.names[i] for i in there[order]),
-        rows=rows[there][order],
-        share=main,
-        coverage_before=sort(covered, "before"),
-        coverage_after=sort(covered, "after"),
-        error_before=errors["before"][order],
-        error_after=sort(errors, "after"),
-        limit_before=limits["before"][order],
-        limit_after=sort(limits, "after"),
-        loss_before=losses["before"][order],
-        loss_after=sort(losses, "after"),
-    )
-
-
-# --- the numbers in one table
+# --- recent forecasts
 
 
 @dataclass(frozen=True)
-class ScoreRow:
-    """One line of the table of scores.
+class FanBand:
+    """A band of a fan: the columns of its ends, and its name."""
 
-    `target` is what a calibrated forecaster shows, `chance` between what it stays; `low` and `high` are the 95%
-    interval of after - before.  What does not apply is None.  `form` is "percent" or "number".
+    lower: int
+    upper: int
+    name: str
 
-    >>> first = scores(Evidence.of([[0.0, 1.0]] * 4, [0.5, 0.7, 1.5, 0.1], levels=[0.25, 0.75]))[0]
-    >>> first.name, first.before, first.target
-    ('coverage of the 50% interval', 0.75, 0.5)
+
+@dataclass(frozen=True, eq=False)
+class Fan:
+    """The last rows of a series: which they are, their times, how many rows it has in all, and what to draw of them.
+
+    `bands` are the widest first; `median` is the column of the median, if there is one.
+
+    >>> found = fan(Evidence.of([[0.0, 1.0, 2.0]] * 6, [1.0] * 6, levels=[0.05, 0.5, 0.95]), last=3)
+    >>> found.time, found.bands[0].name, found.columns
+    (array([4, 5, 6]), '90% interval', [0, 1, 2])
     """
 
     name: str
-    before: float
-    after: float | None = None
-    target: float | None = None
-    chance: tuple[float, float] | None = None
-    low: float | None = None
-    high: float | None = None
-    form: str = "number"
+    rows: Places
+    time: NDArray[Any]
+    total: int
+    bands: tuple[FanBand, ...]
+    median: int | None
+
+    @property
+    def columns(self) -> list[int]:
+        """The columns that are drawn, the lowest level first."""
+        ends = {end for band in self.bands for end in (band.lower, band.upper)}
+        return sorted(ends | ({self.median} if self.median is not None else set())) or [0]
 
 
-def scores(evidence: Evidence) -> list[ScoreRow]:
-    """Coverage and width of the intervals, calibration error and accuracy, before and after.
+def fan(evidence: Evidence, *, series: str | None = None, last: int = 120, share: float | None = None) -> Fan:
+    """The last rows of the worst series, or of a named one, a row a time; `share` is the outer interval.
 
-    >>> found = scores(Evidence.of([[0.0, 1.0]] * 4, [0.5, 0.7, 1.5, 0.1], levels=[0.25, 0.75]))
-    >>> [(score.name, score.before) for score in found][:2]
-    [('coverage of the 50% interval', 0.75), ('width of the 50% interval', 1.0)]
+    >>> found = fan(Evidence.of([[0.0]] * 6, [1, -1, 1, 1, 1, 1], levels=[0.5], series=list("aabbbb")), last=3)
+    >>> found.name, found.rows.tolist(), found.total
+    ('b', [3, 4, 5], 4)
     """
-    sides = evidence.sides
+    _need_quantiles(evidence)
+    if series is None:
+        names = by_series(evidence).names if len(evidence.names) > 1 else evidence.names
+        series = names[0] if names else ""
+    elif series not in evidence.names:
+        raise ValueError(f"expected the name of a series, got {series!r}")
+    mine = np.flatnonzero(evidence.series == evidence.names.index(series)) if evidence.names else np.empty(0, np.intp)
+    total = mine.size
+    # of forecasts several steps ahead the last one is shown; others would draw a zigzag
+    if evidence.time is not None and evidence.overlap and total:
+        own = evidence.time[mine]
+        mine = mine[np.append(own[1:] != own[:-1], True)]
+    mine = mine[-last:]
+    time = np.arange(total - mine.size, total) + 1 if evidence.time is None else evidence.time[mine]
+    return Fan(series, mine, time, total, _fan_bands(evidence, share), place_of(evidence, 0.5))
 
-    def both(measure: Any) -> tuple[float, float | None]:
-        values = [float(measure(side)) for side in sides]
-        return values[0], values[1] if len(values) > 1 else None
 
-    table: list[ScoreRow] = []
-    for share in sorted(picked(evidence), reverse=True):
-        low, high = band(evidence.rows, share)
-        before, after = both(lambda side, share=share: coverage(evidence, share, side))
-        name = f"{100.0 * share:.6g}% interval"
-        chance = (float(low), float(high))
-        table.append(ScoreRow(f"coverage of the {name}", before, after, share, chance, form="percent"))
-        before, after = both(lambda side, share=share: width(evidence, share, side))
-        table.append(ScoreRow(f"width of the {name}", before, after))
-    if evidence.kind != "quantiles" and evidence.rows:
-        happened = outcomes_of(evidence, slice(None)).mean(axis=0)
-        for k, label in enumerate(evidence.labels):
-            before, after = both(lambda side, k=k: evidence.side(side)[:, k].mean())
-            what = "mean probability" if evidence.kind == "binary" else f"mean probability of {label!r}"
-            table.append(ScoreRow(what, before, after, float(happened[k]), form="percent"))
-    before, after = both(lambda side: error(evidence, side))
-    name = "calibration error (QCE)" if evidence.kind == "quantiles" else "calibration error (ECE)"
-    table.append(ScoreRow(name, before, after, 0.0, (0.0, limit_of(evidence, sides[-1]))))
-    found = difference(evidence)
-    before, after = both(lambda side: loss(evidence, side).mean() if evidence.rows else np.nan)
-    what = "pinball loss" if evidence.kind == "quantiles" else "Brier score"
-    table.append(
-        ScoreRow(
-            what, before, after, low=None if found is None else found.low, high=None if found is None else found.high
-        )
+def _fan_bands(evidence: Evidence, share: float | None) -> tuple[FanBand, ...]:
+    """The main interval and about 50%, or from the lowest level to the highest."""
+    share = main_share(evidence) if share is None else share
+    if share is None:
+        if evidence.levels.size < 2:
+            return ()
+        first, last = evidence.levels[0], evidence.levels[-1]
+        return (FanBand(0, evidence.levels.size - 1, f"{level_name(first)} to {level_name(last)} quantile"),)
+    inner = min((s for s in shares(evidence) if s < share), key=lambda s: abs(s - 0.5), default=None)
+    return tuple(FanBand(*ends_of(evidence, s), f"{level_name(s)} interval") for s in (share, inner) if s is not None)
+
+
+# --- widths
+
+
+@dataclass(frozen=True, eq=False)
+class Widths:
+    """Widths of a few central intervals: for each side the means, and between what 8 of 10 lie.
+
+    >>> widths(Evidence.of([[0.0, 1.0], [0.0, 3.0]], [0.5, 0.7], levels=[0.25, 0.75])).shares
+    (0.5,)
+    """
+
+    shares: tuple[float, ...]
+    sides: dict[str, tuple[Vector, Vector, Vector]]
+
+
+def widths(evidence: Evidence) -> Widths:
+    """How wide the intervals are: at most four, those closest to 50%, 80%, 90% and 95%.
+
+    >>> widths(Evidence.of([[0.0, 1.0], [0.0, 3.0]], [0.5, 0.7], levels=[0.25, 0.75])).sides["before"][0]
+    array([2.])
+    >>> widths(Evidence.of([np.arange(19.0)], [2.0], levels=np.arange(1, 20) / 20)).shares
+    (0.5, 0.8, 0.9)
+    """
+    there = shares(evidence)
+    wanted = (0.5, 0.8, 0.9, 0.95) if there else ()
+    chosen = sorted({min(there, key=lambda share: (round(abs(share - w), 9), -share)) for w in wanted})
+    sides = {}
+    for side in evidence.sides:
+        q, rows = evidence.side(side), np.full((len(chosen), 3), np.nan)
+        for row, share in zip(rows, chosen, strict=True):
+            if evidence.rows:
+                lower, upper = ends_of(evidence, share)
+                row[:] = width(evidence, share, side), *np.quantile(q[:, upper] - q[:, lower], [0.1, 0.9])
+        sides[side] = (rows[:, 0], rows[:, 1], rows[:, 2])
+    return Widths(tuple(chosen), sides)
+
+
+# --- the promise
+
+# A promise is kept up to rounding.
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class PromiseCheck:
+    """The miscalibration against what was promised, thinned.
+
+    With one stream `x` are its rounds, and `before` is the error of the quantiles before.  With several `single` is
+    False, `x` is what was promised, and `median` that of the miscalibration there.  Of each group of rows the one that
+    came closest to its promise is shown, so nothing that was broken is thinned away.  `kept` of `rows` rows kept it;
+    `held` is the share of certificates that held before the outcome; `final` are miscalibration and promise in the end,
+    of several series the medians.
+
+    >>> columns = {"promised": np.ones(2), "miscalibration": np.array([0.5, 1.5])}
+    >>> promise_check(Evidence.of([[0.0]] * 2, [1, -1], levels=[0.5], **columns)).summary
+    'The promise was not kept after 1 of 2 outcomes.'
+    """
+
+    single: bool
+    x: Vector
+    promised: Vector
+    miscalibration: Vector
+    median: Vector | None
+    before: Vector | None
+    kept: int
+    rows: int
+    held: float | None
+    final: tuple[float, float]
+
+    @property
+    def summary(self) -> str:
+        """Whether it was kept."""
+        if self.kept == self.rows:
+            return "The promise was kept after every outcome."
+        return f"The promise was not kept after {self.rows - self.kept:,} of {self.rows:,} outcomes."
+
+
+def promise_check(evidence: Evidence) -> PromiseCheck | None:
+    """The miscalibration against what was promised; None if nothing was promised.
+
+    >>> columns = {"promised": np.ones(2), "miscalibration": np.zeros(2)}
+    >>> found = promise_check(Evidence.of([[0.0]] * 2, [1, -1], levels=[0.5], **columns))
+    >>> found.summary, found.final
+    ('The promise was kept after every outcome.', (0.0, 1.0))
+    """
+    return evidence.cached("promise", lambda: _promise_check(evidence))
+
+
+def _promise_check(evidence: Evidence) -> PromiseCheck | None:
+    if evidence.promised is None or evidence.miscalibration is None:
+        return None
+    there = np.isfinite(evidence.promised) & np.isfinite(evidence.miscalibration)
+    bound, size = evidence.promised[there], evidence.miscalibration[there]
+    if bound.size == 0:
+        return None
+    ratio = size / np.maximum(bound, 1e-300)
+    single = len(evidence.names) == 1 and not evidence.overlap
+    x = np.arange(1.0, bound.size + 1.0) if single else bound
+    groups = _log_groups(x, 150 if single else 40)
+    order = np.lexsort((ratio, groups))
+    shown = order[np.append(np.diff(groups[order]) > 0, True)]
+    before = median = None
+    if single:
+        shown = np.union1d(shown, [0, bound.size - 1])
+        if evidence.kind == "quantiles":
+            before = running_error(evidence)[np.flatnonzero(there)[shown]]
+    else:
+        starts = np.flatnonzero(np.append(True, np.diff(groups[order]) > 0))
+        median = np.array([float(np.median(part)) for part in np.split(size[order], starts[1:])])
+    return PromiseCheck(
+        single,
+        x[shown],
+        bound[shown],
+        size[shown],
+        median,
+        before,
+        kept=int(np.count_nonzero(ratio <= 1.0 + ROUNDING)),
+        rows=bound.size,
+        held=_held(evidence),
+        final=_final(evidence.series[there], size, bound, evidence.overlap),
     )
-    return table
+
+
+def _log_groups(x: Vector, count: int) -> Places:
+    """Groups of neighbours, evenly spaced in the logarithm."""
+    low, high = max(float(x.min()), 1e-300), float(x.max())
+    if not high > low:
+        return np.zeros(x.size, dtype=np.intp)
+    groups: Places = np.minimum((np.log(x / low) / np.log(high / low) * count).astype(np.intp), count - 1)
+    return groups
+
+
+def _held(evidence: Evidence) -> float | None:
+    if evidence.holds is None or not (known := np.isfinite(evidence.holds)).any():
+        return None
+    return float(evidence.holds[known].mean())
+
+
+def _final(series: Places, size: Vector, bound: Vector, overlap: bool) -> tuple[float, float]:
+    # each step ahead has a promise of its own: that of the last row would be that of the furthest
+    order = np.lexsort((bound, series)) if overlap else np.arange(series.size)[::-1]
+    last = order[np.unique(series[order], return_index=True)[1]]
+    return float(np.median(size[last])), float(np.median(bound[last]))
+
+
+def running_error(evidence: Evidence, side: str = "before") -> Vector:
+    """The size of the quantile errors after each row, normalised as in the game.
+
+        sqrt( sum_a (mean_{s <= t} I_a(s) - a)^2 / sum_a a^2 )
+
+    >>> evidence = Evidence.of([[0.25, 0.5, 0.75]] * 3, [0.4, 0.1, 0.9], levels=[0.25, 0.5, 0.75])
+    >>> running_error(evidence).round(3)
+    array([0.655, 0.655, 0.218])
+    """
+    a, out = evidence.levels, np.empty(evidence.rows)
+    total = np.zeros(a.size)
+    for chunk in chunks(evidence.rows, 1 << 14):
+        sums = total + np.cumsum(indicators(evidence, side, chunk) - a, axis=0)
+        out[chunk] = np.sqrt((sums**2).sum(axis=1) / (a**2).sum())
+        total = sums[-1]
+    return out / np.arange(1, evidence.rows + 1)

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast import metrics
+from orcast.constants import PER_ABSOLUTE
 from orcast.evidence.base import Evidence, Matrix, Places, Vector
-from orcast.residuals import PER_ABSOLUTE
 
 if TYPE_CHECKING:
     from orcast.panel.columns import ColumnLayout, Form
@@ -43,7 +43,7 @@ def collect(
     >>> from orcast.evidence import coverage
     >>> frame = pl.DataFrame({"y": [1.0, 4.0, None], "q0.1": [0.0, 1.0, 1.0], "q0.9": [2.0, 3.0, 3.0]})
     >>> evidence, = collect(frame)
-    >>> evidence.rows, evidence.waiting, coverage(evidence, 0.8)
+    >>> evidence.rows, evidence.pending, coverage(evidence, 0.8)
     (2, 1, 0.5)
     """
     from orcast.panel.bounds import read_bounds
@@ -103,7 +103,7 @@ class _EvidenceRows:
             if rows is not None:
                 fine = np.isfinite(rows) if kind == "quantiles" else (rows >= 0.0) & (rows <= 1.0)
                 whole &= fine.all(axis=1)
-        given = np.isfinite(self.matrix(form.columns)).all(axis=1) if form.kind == "point" else whole
+        forecast = np.isfinite(self.matrix(form.columns)).all(axis=1) if form.kind == "point" else whole
         known = np.isfinite(y)
         beyond = known & self.beyond(form, y, recalibrated)
         keep: Any = whole & known & ~beyond
@@ -130,8 +130,8 @@ class _EvidenceRows:
             holds=certificate.get("holds"),
             promised=certificate.get("promised"),
             miscalibration=certificate.get("miscalibration"),
-            waiting=int(np.count_nonzero(given & ~known)),
-            missing=int(np.count_nonzero(~given)),
+            pending=int(np.count_nonzero(forecast & ~known)),
+            missing=int(np.count_nonzero(~forecast)),
             outside=int(np.count_nonzero(whole & beyond)),
             overlap=overlap,
             point=form.kind == "point",
@@ -150,8 +150,8 @@ class _EvidenceRows:
         out = np.empty((self.order.size, len(parts)))
         # a few rows at a time, or each number would be written to memory far from its neighbours
         for start in range(0, self.order.size, 4096):
-            piece = slice(start, start + 4096)
-            np.stack([part[piece] for part in parts], axis=1, out=out[piece])
+            chunk = slice(start, start + 4096)
+            np.stack([part[chunk] for part in parts], axis=1, out=out[chunk])
         return out
 
     def outcomes(self, form: Form) -> Vector:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import bdtrik, betainc, gammaincinv
 
-from orcast.evidence.base import Evidence, Vector, frequencies, hits_of, outcomes_of, pieces, remember
+from orcast.evidence.base import Evidence, Vector, chunks, frequencies, indicators, outcomes_of
 
 # Bins of the reliability of probabilities, as in `metrics.ece`.
 BINS = 15
@@ -28,6 +30,15 @@ def shares(evidence: Evidence) -> tuple[float, ...]:
     return tuple(sorted(round(share, 12) for share in found))
 
 
+def level_name(share: float) -> str:
+    """A level as people write it.
+
+    >>> level_name(0.9), level_name(0.975)
+    ('90%', '97.5%')
+    """
+    return f"{round(100.0 * share, 6):g}%"
+
+
 def place_of(evidence: Evidence, level: float) -> int | None:
     """Which of the levels this is, if it is one."""
     gaps = np.abs(evidence.levels - level)
@@ -44,13 +55,22 @@ def ends_of(evidence: Evidence, share: float) -> tuple[int, int]:
     return lower, upper
 
 
-def picked(evidence: Evidence) -> tuple[float, ...]:
+def main_shares(evidence: Evidence) -> tuple[float, ...]:
     """The interval nearest to 90%, which people know, and of the others the one nearest to a half."""
     there = shares(evidence)
     if len(there) < 2:
         return there
     main = min(there, key=lambda share: (round(abs(share - 0.9), 9), -share))
     return main, min((share for share in there if share != main), key=lambda share: abs(share - 0.5))
+
+
+def main_share(evidence: Evidence) -> float | None:
+    """The central interval that the verdict speaks of, if the levels allow any.
+
+    >>> main_share(Evidence.of([[1.0, 2.0, 3.0, 4.0]], [2.0], levels=[0.05, 0.25, 0.75, 0.95]))
+    0.9
+    """
+    return next(iter(main_shares(evidence)), None)
 
 
 def coverage(evidence: Evidence, share: float, side: str = "before") -> float:
@@ -74,15 +94,14 @@ def inside(evidence: Evidence, share: float, side: str = "before") -> Vector:
     """
     lower, upper = ends_of(evidence, share)
 
-    def make() -> Vector:
+    def compute() -> Vector:
         out = np.empty(evidence.rows)
-        for piece in pieces(evidence.rows):
-            hits = hits_of(evidence, side, piece)
-            out[piece] = hits[:, upper] - hits[:, lower]
+        for chunk in chunks(evidence.rows):
+            hits = indicators(evidence, side, chunk)
+            out[chunk] = hits[:, upper] - hits[:, lower]
         return out
 
-    found: Vector = remember(evidence, ("inside", share, side), make)
-    return found
+    return evidence.cached(("inside", share, side), compute)
 
 
 def width(evidence: Evidence, share: float, side: str = "before") -> float:
@@ -131,8 +150,8 @@ def error(evidence: Evidence, side: str = "before") -> float:
         return float("nan")
     if evidence.kind == "quantiles":
         return float(((frequencies(evidence, side) - evidence.levels) ** 2).sum())
-    gaps, _, _ = bins_of(evidence, side)
-    return float(np.abs(gaps.sum(axis=0)).sum() / (evidence.rows * len(evidence.labels)))
+    gaps = bins_of(evidence, side).gap.sum(axis=0)
+    return float(np.abs(gaps).sum() / (evidence.rows * len(evidence.labels)))
 
 
 def chance_limit(evidence: Evidence, rows: ArrayLike | None = None, sure: float = SURE) -> Vector:
@@ -152,29 +171,35 @@ def chance_limit(evidence: Evidence, rows: ArrayLike | None = None, sure: float 
     return np.asarray(_gamma_quantile(sure, mean, variance) / np.maximum(count, 1e-300))
 
 
-def bins_of(evidence: Evidence, side: str) -> tuple[Vector, Vector, Vector]:
-    """Sums over series x labels x bins of probabilities: outcome less probability, its variance, and rows' number.
+class ReliabilityBins(NamedTuple):
+    """Sums over series x labels x bins of probabilities.
 
-    The variance is what it would be if the probabilities were right: p (1 - p).
+    `gap` is outcome less probability, `variance` that of the outcomes if the probabilities were right, p (1 - p),
+    `forecasts` their number.
     """
 
-    def make() -> tuple[Vector, Vector, Vector]:
-        series, labels = len(evidence.names), len(evidence.labels)
-        size = series * labels * BINS
-        sums = [np.zeros(size) for _ in range(4)]
-        for piece in pieces(evidence.rows):
-            p = evidence.side(side)[piece]
-            came = outcomes_of(evidence, piece)
-            at = np.minimum((p * BINS).astype(np.intp), BINS - 1)
-            places = ((evidence.series[piece, None] * labels + np.arange(labels)) * BINS + at).ravel()
-            for total, values in zip(sums, (came - p, p * (1.0 - p), np.ones_like(p), p), strict=True):
-                total += np.bincount(places, values.ravel(), minlength=size)
-        gaps, variances, counts, said = (total.reshape(series, labels, BINS) for total in sums)
-        evidence._memo["said", side] = said
-        return gaps, variances, counts
+    gap: Vector
+    variance: Vector
+    forecasts: Vector
+    probability: Vector
 
-    found: tuple[Vector, Vector, Vector] = remember(evidence, ("bins", side), make)
-    return found
+
+def bins_of(evidence: Evidence, side: str) -> ReliabilityBins:
+    """The probabilities in bins of one width."""
+
+    def compute() -> ReliabilityBins:
+        series, labels = len(evidence.names), len(evidence.labels)
+        sums = np.zeros((4, series * labels * BINS))
+        for chunk in chunks(evidence.rows):
+            p = evidence.side(side)[chunk]
+            at = np.minimum((p * BINS).astype(np.intp), BINS - 1)
+            places = ((evidence.series[chunk, None] * labels + np.arange(labels)) * BINS + at).ravel()
+            parts = (outcomes_of(evidence, chunk) - p, p * (1.0 - p), np.ones_like(p), p)
+            for total, values in zip(sums, parts, strict=True):
+                total += np.bincount(places, values.ravel(), minlength=total.size)
+        return ReliabilityBins(*sums.reshape(4, series, labels, BINS))
+
+    return evidence.cached(("bins", side), compute)
 
 
 def half_normal_limit(variances: Vector, sure: float = SURE) -> Vector:
@@ -194,6 +219,5 @@ def limit_of(evidence: Evidence, side: str, sure: float = SURE) -> float:
     """Below what the error stays by chance."""
     if evidence.kind == "quantiles":
         return float(chance_limit(evidence, sure=sure))
-    _, variances, _ = bins_of(evidence, side)
-    flat = variances.sum(axis=0).reshape(-1)
-    return float(half_normal_limit(flat, sure) / (max(evidence.rows, 1) * len(evidence.labels)))
+    variances = bins_of(evidence, side).variance.sum(axis=0).reshape(-1)
+    return float(half_normal_limit(variances, sure) / (max(evidence.rows, 1) * len(evidence.labels)))

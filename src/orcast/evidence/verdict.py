@@ -6,14 +6,28 @@ import numpy as np
 
 from orcast.evidence.accuracy import difference
 from orcast.evidence.base import SIDES, Evidence, frequencies, outcomes_of
-from orcast.evidence.diagnostics import by_series
-from orcast.evidence.statistics import SURE, band, coverage, ends_of, error, limit_of, picked, place_of, shares, width
+from orcast.evidence.diagnostics import promise_check
+from orcast.evidence.statistics import (
+    SURE,
+    band,
+    coverage,
+    ends_of,
+    error,
+    level_name,
+    limit_of,
+    main_share,
+    main_shares,
+    place_of,
+    shares,
+    width,
+)
+from orcast.evidence.tables import by_series
 
-# With very many outcomes everything is beyond chance.  A smaller fault of a frequency is not worth a word.
-TRIFLE = 0.005
-# Outcomes beyond the bounds are the first thing to say if there are more than this share of them.
+# With very many outcomes everything is beyond chance.  A smaller fault of a frequency is not reported.
+NEGLIGIBLE = 0.005
+# Outcomes beyond the bounds come first if there are more than this share of them.
 MANY = 0.02
-# Outcomes that equal a quantile are worth a word from this share on, unless there are more levels than this.
+# Outcomes that equal a quantile are mentioned from this share on, unless there are more levels than this.
 TIED, CLOSE = 0.1, 40
 # What is called a fault is outside of what chance does in 99 of 100 cases: several are looked for.
 CLEAR, SIGMAS = 0.99, 2.576
@@ -31,14 +45,14 @@ def verdict(evidence: Evidence) -> list[str]:
     if evidence.rows == 0:
         some = "No row has both a forecast and an outcome" if evidence.missing else "No outcome is known yet"
         return [*_on_left_out(evidence), f"{some}, so there is nothing to judge by.", *_on_rest(evidence)]
-    said = _on_intervals(evidence) if evidence.kind == "quantiles" else _on_averages(evidence)
+    main = _on_intervals(evidence) if evidence.kind == "quantiles" else _on_averages(evidence)
     left_out = _on_left_out(evidence)
     many = evidence.outside > MANY * (evidence.rows + evidence.outside)
     return [
         *(left_out if many else []),
-        *said[:1],
+        *main[:1],
         *_on_size(evidence),
-        *said[1:],
+        *main[1:],
         *_on_faults(evidence),
         *_on_width(evidence),
         _on_error(evidence),
@@ -61,37 +75,37 @@ def faults(evidence: Evidence, side: str = "before") -> list[str]:
     return [] if evidence.rows == 0 else _faults(evidence, side, was=False)
 
 
-# --- what was covered, what was said
+# --- coverage, and mean probabilities
 
 
 def _on_intervals(evidence: Evidence) -> list[str]:
     lines = []
     rows = evidence.rows
-    for k, share in enumerate(picked(evidence)):
+    for k, share in enumerate(main_shares(evidence)):
         low, high = (_percent(float(end), rows) for end in band(rows, share))
         seen = [_percent(coverage(evidence, share, side), rows) for side in evidence.sides]
         of = f" of {_outcomes(rows)}" if k == 0 else ""
         lines.append(
-            f"The {_level(share)} interval covered {seen[0]}{of}{_then(seen)} ({low} to {high} would be chance)."
+            f"The {level_name(share)} interval covered {seen[0]}{of}{_then(seen)} ({low} to {high} would be chance)."
         )
     if not lines:
         at = int(np.abs(evidence.levels - 0.5).argmax())
         low, high = (_percent(float(end), rows) for end in band(rows, evidence.levels[at]))
         seen = [_percent(float(frequencies(evidence, side)[at]), rows) for side in evidence.sides]
         lines.append(
-            f"Of {_outcomes(rows)} {seen[0]} were at or below the {_level(evidence.levels[at])} quantile{_then(seen)} "
-            f"({low} to {high} would be chance)."
+            f"Of {_outcomes(rows)} {seen[0]} were at or below the {level_name(evidence.levels[at])} quantile"
+            f"{_then(seen)} ({low} to {high} would be chance)."
         )
     return lines
 
 
 def _on_averages(evidence: Evidence) -> list[str]:
-    """What was said on average, and what came; of labels the one that is furthest off."""
+    """The mean probability against the frequency; of labels the one that is furthest off."""
     rows = evidence.rows
-    came = outcomes_of(evidence, slice(None)).mean(axis=0)
-    said = np.stack([evidence.side(side).mean(axis=0) for side in evidence.sides])
-    k = int(np.abs(said - came).max(axis=0).argmax())
-    seen = [_percent(float(p), rows) for p in said[:, k]]
+    came = outcomes_of(evidence).mean(axis=0)
+    means = np.stack([evidence.side(side).mean(axis=0) for side in evidence.sides])
+    k = int(np.abs(means - came).max(axis=0).argmax())
+    seen = [_percent(float(p), rows) for p in means[:, k]]
     what = "It" if evidence.kind == "binary" else repr(evidence.labels[k])
     then = f", after recalibration {seen[1]}" if len(seen) > 1 else ""
     happened = f"{what} came in {_percent(float(came[k]), rows)} of {_outcomes(rows)}"
@@ -120,45 +134,44 @@ def _on_size(evidence: Evidence) -> list[str]:
 
 def _on_faults(evidence: Evidence) -> list[str]:
     """What is wrong, before and after."""
-    after = evidence.after is not None
-    found = {side: _faults(evidence, side, was=after and side == "before") for side in evidence.sides}
-    if not after:
-        if found["before"]:
-            return [f"What {'may be' if evidence.overlap else 'is'} wrong: {_and(found['before'])}."]
-        return [
-            "Nothing is clearly wrong, though not all is within what chance allows."
-            if _strays(evidence, "before")
-            else "Nothing is clearly wrong."
-        ]
-    left = _strays(evidence, "after")
-    if not found["before"] and not found["after"] and not left:
+    last = evidence.sides[-1]
+    found = {side: _faults(evidence, side, was=side != last) for side in evidence.sides}
+    within = not _beyond_chance(evidence, last)
+    clear = "nothing is clearly wrong" + ("" if within else ", though not all is within what chance allows")
+    if last == "before":
+        if found[last]:
+            return [f"What {'may be' if evidence.overlap else 'is'} wrong: {_and(found[last])}."]
+        return [f"{clear.capitalize()}."]
+    if not found["before"] and not found["after"] and within:
         return ["Nothing was clearly wrong before, and nothing is after."]
     lines = [f"Before, {_and(found['before'])}."] if found["before"] else []
-    if found["after"]:
-        return [*lines, f"After, {_and(found['after'])}."]
-    if left:
-        return [*lines, "After, nothing is clearly wrong, though not all is within what chance allows."]
-    return [*lines, "After, nothing is clearly wrong."]
+    return [*lines, f"After, {_and(found['after']) if found['after'] else clear}."]
 
 
-def _strays(evidence: Evidence, side: str) -> bool:
-    """Whether a number that is told lies beyond what a calibrated forecaster shows in 19 of 20 cases."""
-    trifle = TRIFLE**2 * evidence.levels.size if evidence.kind == "quantiles" else TRIFLE
-    if error(evidence, side) > max(limit_of(evidence, side), trifle):
-        return True
-    for share in picked(evidence) if evidence.kind == "quantiles" else ():
-        low, high = (float(end) for end in band(evidence.rows, share))
-        if not min(low, share - TRIFLE) <= coverage(evidence, share, side) <= max(high, share + TRIFLE):
-            return True
-    return False
+def _beyond_chance(evidence: Evidence, side: str) -> bool:
+    """Whether a number of the verdict lies beyond what a calibrated forecaster shows in 19 of 20 cases."""
+    return _large_error(evidence, side, SURE) or any(
+        _is_off(coverage(evidence, share, side), share, evidence.rows, SURE) for share in main_shares(evidence)
+    )
+
+
+def _large_error(evidence: Evidence, side: str, sure: float) -> bool:
+    """Whether the calibration error is beyond chance, and not negligible."""
+    negligible = NEGLIGIBLE**2 * evidence.levels.size if evidence.kind == "quantiles" else NEGLIGIBLE
+    return error(evidence, side) > max(limit_of(evidence, side, sure), negligible)
+
+
+def _is_off(frequency: float, share: float, rows: int, sure: float) -> bool:
+    """Whether a frequency is beyond chance, and by more than is negligible."""
+    low, high = (float(end) for end in band(rows, share, sure))
+    return not min(low, share - NEGLIGIBLE) <= frequency <= max(high, share + NEGLIGIBLE)
 
 
 def _faults(evidence: Evidence, side: str, *, was: bool) -> list[str]:
     one, many = ("was", "were") if was else ("is", "are")
-    words = _quantile_faults if evidence.kind == "quantiles" else _probability_faults
-    found = words(evidence, side, one, many)
-    trifle = TRIFLE**2 * evidence.levels.size if evidence.kind == "quantiles" else TRIFLE
-    if found or error(evidence, side) <= max(limit_of(evidence, side, CLEAR), trifle):
+    look = _quantile_faults if evidence.kind == "quantiles" else _probability_faults
+    found = look(evidence, side, one, many)
+    if found or not _large_error(evidence, side, CLEAR):
         return found
     if evidence.kind != "quantiles":
         return [f"some probabilities {many} too high and others too low"]
@@ -170,16 +183,15 @@ def _faults(evidence: Evidence, side: str, *, was: bool) -> list[str]:
 
 def _quantile_faults(evidence: Evidence, side: str, one: str, many: str) -> list[str]:
     found = []
-    for share in picked(evidence):
-        low, high = (float(end) for end in band(evidence.rows, share, CLEAR))
+    for share in main_shares(evidence):
         covered = coverage(evidence, share, side)
-        if covered < min(low, share - TRIFLE) or covered > max(high, share + TRIFLE):
+        if _is_off(covered, share, evidence.rows, CLEAR):
             found.append((share, "too narrow" if covered < share else "too wide"))
     if len(found) > 1 and len({how for _, how in found}) == 1:
-        words = [f"the intervals {many} {found[0][1]}"]
+        widths = [f"the intervals {many} {found[0][1]}"]
     else:
-        words = [f"the {_level(share)} interval {one} {how}" for share, how in found]
-    return [*words, *_bias(evidence, side, many)]
+        widths = [f"the {level_name(share)} interval {one} {how}" for share, how in found]
+    return [*widths, *_bias(evidence, side, many)]
 
 
 def _bias(evidence: Evidence, side: str, are: str) -> list[str]:
@@ -187,9 +199,8 @@ def _bias(evidence: Evidence, side: str, are: str) -> list[str]:
     rows, hits = evidence.rows, frequencies(evidence, side)
     middle = place_of(evidence, 0.5)
     if middle is not None:
-        low, high = (float(end) for end in band(rows, 0.5, CLEAR))
         below = float(hits[middle])
-        if min(low, 0.5 - TRIFLE) <= below <= max(high, 0.5 + TRIFLE):
+        if not _is_off(below, 0.5, rows, CLEAR):
             return []
         far = ""
         if len(evidence.names) == 1:
@@ -202,48 +213,48 @@ def _bias(evidence: Evidence, side: str, are: str) -> list[str]:
         return []
     lower, upper = ends_of(evidence, shares(evidence)[0])
     below, above = float(hits[lower]), float(1.0 - hits[upper])
-    if abs(below - above) <= max(SIGMAS * np.sqrt(2.0 * evidence.levels[lower] / rows), 2.0 * TRIFLE):
+    if abs(below - above) <= max(SIGMAS * np.sqrt(2.0 * evidence.levels[lower] / rows), 2.0 * NEGLIGIBLE):
         return []
-    parts = f"{_percent(below, rows)} of the outcomes below the {_level(shares(evidence)[0])} interval"
+    parts = f"{_percent(below, rows)} of the outcomes below the {level_name(shares(evidence)[0])} interval"
     which = "low" if above > below else "high"
     return [f"the forecasts {are} too {which} ({parts}, {_percent(above, rows)} above it)"]
 
 
 def _probability_faults(evidence: Evidence, side: str, one: str, many: str) -> list[str]:
     """Too high or too low on average, too bold or too timid: beyond what right probabilities show by chance."""
-    p, came = evidence.side(side), outcomes_of(evidence, slice(None))
+    p, came = evidence.side(side), outcomes_of(evidence)
     variance = p * (1.0 - p)
-    words = []
+    found = []
     for k, label in enumerate(evidence.labels):
         gap = float((came[:, k] - p[:, k]).sum())
-        if abs(gap) > max(SIGMAS * float(np.sqrt(variance[:, k].sum())), TRIFLE * evidence.rows):
+        if abs(gap) > max(SIGMAS * float(np.sqrt(variance[:, k].sum())), NEGLIGIBLE * evidence.rows):
             what = f"the probabilities {many}" if evidence.kind == "binary" else f"the probability of {label!r} {one}"
             far = f"{100.0 * abs(gap) / evidence.rows:.2g} percentage points"
-            words.append(f"{what} too {'low' if gap > 0.0 else 'high'} by {far} on average")
-    # the covariance of what was said and its errors: negative if said too boldly
+            found.append(f"{what} too {'low' if gap > 0.0 else 'high'} by {far} on average")
+    # the covariance of the probabilities and their errors: negative if they are too bold
     centred = p - p.mean(axis=0)
     slope, scale = float((centred * (came - p)).sum()), float((centred**2).sum())
     if abs(slope) > max(SIGMAS * float(np.sqrt((centred**2 * variance).sum())), 0.02 * scale) and scale > 0.0:
         bold = f"high probabilities {many} too high and low ones too low"
-        words.append(bold if slope < 0.0 else f"high probabilities {many} too low and low ones too high")
-    return words
+        found.append(bold if slope < 0.0 else f"high probabilities {many} too low and low ones too high")
+    return found
 
 
 # --- errors, accuracy, series, promise
 
 
 def _on_width(evidence: Evidence) -> list[str]:
-    main = picked(evidence)
-    if evidence.after is None or not main:
+    share = main_share(evidence)
+    if evidence.after is None or share is None:
         return []
-    was, now = (width(evidence, main[0], side) for side in SIDES)
+    was, now = (width(evidence, share, side) for side in SIDES)
     if not was > 0.0:
         return []
     change = now / was - 1.0
-    if abs(change) < TRIFLE:
-        return [f"On average the {_level(main[0])} interval is as wide as before."]
+    if abs(change) < NEGLIGIBLE:
+        return [f"On average the {level_name(share)} interval is as wide as before."]
     return [
-        f"On average the {_level(main[0])} interval became {abs(change):.0%} {'wider' if change > 0 else 'narrower'}."
+        f"On average the {level_name(share)} interval became {abs(change):.0%} {'wider' if change > 0 else 'narrower'}."
     ]
 
 
@@ -278,37 +289,31 @@ def _on_series(evidence: Evidence) -> list[str]:
     count = len(table.names)
     if count < 2:
         return []
-    was, then = int(table.outside_before.sum()), "are"
-    lucky = f"chance alone would make about {_few((1.0 - SURE) * count)} of them look so, more if they move together"
-    if table.outside_after is not None:
-        then = f"were further off than chance allows, after recalibration {int(table.outside_after.sum()):,}"
-        return [f"Of {count:,} series {was:,} {then} ({lucky})."]
-    return [f"Of {count:,} series {was:,} {then} further off than chance allows ({lucky})."]
+    was = int(table.outside_before.sum())
+    if table.outside_after is None:
+        found = f"{was:,} are further off than chance allows"
+    else:
+        after = int(table.outside_after.sum())
+        found = f"{was:,} were further off than chance allows, after recalibration {after:,}"
+    expected = f"chance alone would make about {_few((1.0 - SURE) * count)} of them look so, more if they move together"
+    return [f"Of {count:,} series {found} ({expected})."]
 
 
 def _on_promise(evidence: Evidence) -> list[str]:
     lines = []
-    if evidence.promised is not None and evidence.miscalibration is not None:
-        there = np.isfinite(evidence.promised) & np.isfinite(evidence.miscalibration)
-        promised, happened = evidence.promised[there], evidence.miscalibration[there]
-        broken = int(np.count_nonzero(happened > promised * (1.0 + 1e-9)))
-        alone = len(evidence.names) == 1 and not evidence.overlap
-        if promised.size and not broken:
-            series = evidence.series[there]
-            # each step ahead has a promise of its own: that of the last row would be that of the furthest
-            order = np.lexsort((promised, series)) if evidence.overlap else np.arange(series.size)[::-1]
-            last = order[np.unique(series[order], return_index=True)[1]]
-            end, reached = (float(np.median(values[last])) for values in (promised, happened))
-            which = "the miscalibration" if alone else "the miscalibration of a series (the median of them)"
-            which += ", at the step ahead with the tightest promise," if evidence.overlap else ""
-            told = f"in the end {which} was {reached:.4f}, at most {end:.4f} was promised"
-            lines.append(f"The promise held after every outcome: {told}.")
-            if end >= 0.3:
-                lines.append(
-                    "So early the promise says little; it tightens with the square root of the outcomes' number."
-                )
-        elif promised.size:
-            lines.append(f"The promise was broken after {broken:,} of {_outcomes(promised.size)}.")
+    found = promise_check(evidence)
+    if found is not None and found.kept == found.rows:
+        size, bound = found.final
+        which = "the miscalibration" if found.single else "the miscalibration of a series (the median of them)"
+        which += ", at the step ahead with the tightest promise," if evidence.overlap else ""
+        lines.append(
+            f"The promise held after every outcome: in the end {which} was {size:.4f}, "
+            f"at most {bound:.4f} was promised."
+        )
+        if bound >= 0.3:
+            lines.append("So early the promise says little; it tightens with the square root of the outcomes' number.")
+    elif found is not None:
+        lines.append(f"The promise was broken after {found.rows - found.kept:,} of {_outcomes(found.rows)}.")
     if evidence.holds is not None:
         known = evidence.holds[np.isfinite(evidence.holds)]
         missed = int(np.count_nonzero(known == 0.0))
@@ -345,7 +350,7 @@ def _on_rest(evidence: Evidence) -> list[str]:
         lines.append("What came out is read as a normal distribution with that mean and spread; levels give quantiles.")
     if evidence.overlap and evidence.rows:
         lines.append(
-            "Forecasts several steps ahead overlap and err in bunches, so chance allows much more than is said here."
+            "Forecasts several steps ahead overlap and err in bunches, so chance allows much more than is stated here."
         )
     tied = _ties(evidence)
     if tied > TIED:
@@ -355,13 +360,13 @@ def _on_rest(evidence: Evidence) -> list[str]:
         )
     if evidence.missing:
         lines.append(f"{evidence.missing:,} row{' has' if evidence.missing == 1 else 's have'} no forecast.")
-    if evidence.waiting:
-        wait = "waits for its" if evidence.waiting == 1 else "wait for their"
-        lines.append(f"{_forecasts(evidence.waiting).capitalize()} {wait} outcome.")
+    if evidence.pending:
+        have = "has" if evidence.pending == 1 else "have"
+        lines.append(f"{_forecasts(evidence.pending).capitalize()} {have} no outcome yet.")
     return lines
 
 
-# --- numbers as words
+# --- numbers as text
 
 
 def _outcomes(count: int) -> str:
@@ -372,17 +377,12 @@ def _forecasts(count: int) -> str:
     return f"{count:,} forecast{'' if count == 1 else 's'}"
 
 
-def _and(words: list[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+def _and(parts: list[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def _few(count: float) -> str:
     return f"{count:,.0f}" if count >= 3 else f"{count:.1g}"
-
-
-def _level(share: float) -> str:
-    """A share as people write it: 90%, 97.5%."""
-    return f"{round(100.0 * share, 6):g}%"
 
 
 def _percent(share: float, rows: int) -> str:

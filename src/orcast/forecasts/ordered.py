@@ -157,7 +157,7 @@ class Forecast(IssuedForecast):
         return self._below
 
     @property
-    def _cells(self) -> _Cells:
+    def cells(self) -> _Cells:
         """The cells with bounded ends, and what is open about them."""
         if self._bounded is None:
             first, last = self.left.item(0) == -math.inf, self.right.item(-1) == math.inf
@@ -198,7 +198,7 @@ class Forecast(IssuedForecast):
 
         An odd moment with mass in both tails is nan.
         """
-        left, right, sides, scale = self._cells
+        left, right, sides, scale = self.cells
         powers = np.asarray(sum(left**i * right ** (order - i) for i in range(order + 1))) / (order + 1)
         tails = [(k, edge, sign) for k, edge, sign in sides if self.mass[k] > 0.0]
         if order > 2 and tails:
@@ -213,7 +213,7 @@ class Forecast(IssuedForecast):
         at = np.asarray(y, dtype=np.float64)
         k = np.searchsorted(self.right, at, side="right")
         inside = np.minimum(k, self.mass.size - 1)
-        left, right, sides, scale = self._cells
+        left, right, sides, scale = self.cells
         width = right[inside] - left[inside]
         share = np.clip((at - left[inside]) / np.where(width > 0.0, width, 1.0), 0.0, 1.0)
         share = np.where(width > 0.0, share, at >= left[inside])
@@ -248,7 +248,7 @@ class Forecast(IssuedForecast):
     def pdf(self, y: ArrayLike) -> Any:
         """The density at y; the mass of atoms is not in it."""
         at = np.asarray(y, dtype=np.float64)
-        left, right, sides, scale = self._cells
+        left, right, sides, scale = self.cells
         width = right - left
         density = np.divide(self.mass, width, out=np.zeros_like(width), where=width > 0.0)
         wide = np.flatnonzero(width > 0.0)
@@ -273,7 +273,7 @@ class Forecast(IssuedForecast):
         which is exact for squares.
         """
         nodes, weights = _gauss(NODES)
-        left, right, sides, scale = self._cells
+        left, right, sides, scale = self.cells
         middle, half = 0.5 * (left + right), 0.5 * (right - left)
         points = (middle[:, None] + half[:, None] * nodes).ravel()
         shares = (0.5 * self.mass[:, None] * weights).ravel()
@@ -320,7 +320,7 @@ class Forecast(IssuedForecast):
         An open-ended cell of mass m, which y exceeds by e, adds e - m d (1 - (1 + e/d)^-2) + m^2 d / 5.
         """
         f0, f1 = self.below[:-1], self.below[1:]
-        left, right, sides, scale = self._cells
+        left, right, sides, scale = self.cells
         cut = np.clip(y, left, right)
         width = right - left
         share = np.divide(cut - left, width, out=np.zeros_like(width), where=width > 0.0)

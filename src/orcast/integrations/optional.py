@@ -1,4 +1,4 @@
-"""What an integration says if its library is not installed."""
+"""The error of an integration whose library is not installed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def needs(extra: str, *packages: str) -> Iterator[None]:
-    """Around imports of what an extra installs: if a package is missing, one sentence says which extra brings it.
+    """Around imports of what an extra installs: if a package is missing, the error names the extra that installs it.
 
     >>> with needs("river", "nowhere"):
     ...     import nowhere.at_all

@@ -7,7 +7,7 @@
     model.update(X_today, y_today)
 
 The rows of one call belong together: none of their outcomes is known when they are forecast.  ``update`` first makes
-all forecasts for its rows, the same that the methods which predict make of them, then scores them, and then teaches the
+all forecasts for its rows, the same that the methods which predict make of them, then scores them, and then updates the
 wrapped regressor, if that can be updated.  All methods that predict are pure.
 """
 
@@ -27,7 +27,8 @@ with needs("sktime", "pandas", "skpro"):
 
 from orcast.engine import Oracle
 from orcast.forecasts import Forecast
-from orcast.integrations import sklearn as _sklearn
+from orcast.integrations.common import increasing_levels
+from orcast.integrations.sklearn import RecalibratedRegressor
 from orcast.ledger import Guarantee
 from orcast.payoffs import Payoff
 from orcast.validation import short
@@ -36,7 +37,7 @@ __all__ = ["LEVELS", "ForecastDistribution", "RecalibratedProbaRegressor"]
 
 Array = NDArray[np.float64]
 
-# What a model that can say quantiles is asked for, unless told otherwise; a Gaussian comes through as it is.
+# The quantiles that a model is asked for by default; a Gaussian comes through as it is.
 LEVELS = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 
 
@@ -170,12 +171,6 @@ def _grid(forecasts: Any) -> NDArray[Any]:
     return grid
 
 
-def _places(size: int, chosen: Any) -> NDArray[np.intp]:
-    """The places that were chosen; all of them if none were."""
-    every = np.arange(size)
-    return every if chosen is None else every[np.atleast_1d(chosen)]
-
-
 def _atom(p: Forecast, x: float) -> float:
     below, upto = p.pit(x)
     return upto - below
@@ -183,7 +178,7 @@ def _atom(p: Forecast, x: float) -> float:
 
 def _distance(p: Forecast, x: float) -> float:
     """E|X - x|."""
-    left, right, sides, scale = p._cells
+    left, right, sides, scale = p.cells
     width = right - left
     cut = np.clip(x, left, right)
     square = (cut - left) ** 2 + (right - cut) ** 2
@@ -199,7 +194,7 @@ def _distance(p: Forecast, x: float) -> float:
 
 def _power(p: Forecast, a: float) -> float:
     """The integral of the density to the power a."""
-    left, right, sides, scale = p._cells
+    left, right, sides, scale = p.cells
     width = right - left
     wide = width > 0.0
     total = float(np.sum(p.mass[wide] ** a * width[wide] ** (1.0 - a)))
@@ -217,7 +212,7 @@ def _spread(p: Forecast) -> float:
 
 
 class _Columns:
-    """A regressor of skpro's as one of scikit-learn's that says a column of quantiles for each level."""
+    """A regressor of skpro's as one of scikit-learn's that predicts a column of quantiles for each level."""
 
     def __init__(self, regressor: Any, levels: list[float], names: Any) -> None:
         self.regressor, self.levels, self.names = regressor, levels, names
@@ -231,7 +226,7 @@ class _Columns:
         return Tags(estimator_type="regressor", target_tags=TargetTags(required=True))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        return {}  # what it is made of is nobody's business: no parameter of the regressor is a level
+        return {}  # no parameter of the regressor is to be taken for a level
 
     def fit(self, X: Any, y: Array) -> _Columns:
         self.regressor.fit(X, self._frame(X, y))
@@ -258,13 +253,6 @@ class _Learning(_Columns):
         return self
 
 
-class _TrainingRows(_sklearn.RecalibratedRegressor):
-    """What does the work; skpro has checked the rows, and takes names of columns that scikit-learn does not."""
-
-    def _checked(self, X: Any, y: Any) -> tuple[Any, Array]:
-        return X, self._outcomes(X, y)
-
-
 class RecalibratedProbaRegressor(BaseProbaRegressor):  # type: ignore[misc]
     """A regressor around any regressor of skpro's, whose forecasts stay calibrated on any sequence.
 
@@ -274,8 +262,8 @@ class RecalibratedProbaRegressor(BaseProbaRegressor):  # type: ignore[misc]
 
     ``fit`` cuts the rows, in their order, into ``folds`` + 1 parts; each part but the first is forecast by a regressor
     that was fitted to the rows before it, ``batch`` rows at a time, and scored.  ``update`` scores its rows, and then
-    updates the regressor if that can be updated.  All is as in the module for scikit-learn, whose wrapper of the same
-    name does the work.
+    updates the regressor if that can be updated.  The rounds are played by
+    :class:`orcast.integrations.sklearn.RecalibratedRegressor`: see there.
 
     Fitted, it has ``regressor_``, and ``guarantee``.
 
@@ -317,15 +305,9 @@ class RecalibratedProbaRegressor(BaseProbaRegressor):  # type: ignore[misc]
         batch: int = 100,
     ) -> None:
         self.regressor = regressor
-        self.low = low
-        self.high = high
-        self.levels = levels
-        self.payoff = payoff
-        self.oracle = oracle
-        self.memory = memory
-        self.outside = outside
-        self.folds = folds
-        self.batch = batch
+        self.low, self.high, self.levels = low, high, levels
+        self.payoff, self.oracle, self.memory, self.outside = payoff, oracle, memory, outside
+        self.folds, self.batch = folds, batch
         super().__init__()
         if not isinstance(regressor, BaseProbaRegressor):
             raise TypeError(f"expected a regressor of skpro's, got {short(regressor)}")
@@ -343,21 +325,12 @@ class RecalibratedProbaRegressor(BaseProbaRegressor):  # type: ignore[misc]
         return self._model.estimator_.regressor
 
     def _fit(self, X: Any, y: Any) -> Self:
-        levels = _sklearn._levels(self.levels)
+        levels = increasing_levels(self.levels)
         make = _Learning if self.regressor.get_tag("capability:update") else _Columns
-        self._model = _TrainingRows(
-            make(self.regressor.clone(), levels, list(y.columns)),
-            low=self.low,
-            high=self.high,
-            levels=levels,
-            payoff=self.payoff,
-            oracle=self.oracle,
-            memory=self.memory,
-            outside=self.outside,
-            folds=self.folds,
-            batch=self.batch,
-        )
-        self._model.fit(X, _outcomes(y))
+        options = {name: value for name, value in self.get_params(deep=False).items() if name != "regressor"}
+        model = make(self.regressor.clone(), levels, list(y.columns))
+        # skpro has checked the rows, and takes names of columns that scikit-learn does not
+        self._model = RecalibratedRegressor(model, **options).fit_checked(X, _outcomes(y))
         return self
 
     def _update(self, X: Any, y: Any) -> Self:

@@ -439,7 +439,7 @@ class Differentiable(Payoff):
 
     >>> import jax.numpy as jnp
     >>> import orcast as oc
-    >>> spread = oc.Differentiable(lambda x, p, y: [jnp.tanh(p.std()) * (y - p.mean())], bound=1.0)
+    >>> spread = oc.paper.Differentiable(lambda x, p, y: [jnp.tanh(p.std()) * (y - p.mean())], bound=1.0)
     >>> oc.check_payoff(spread, oc.Interval(0, 1))
     >>> p = oc.Forecaster(oc.Interval(0, 1), spread, oracle=oc.Orca()).predict()
     """
@@ -522,7 +522,7 @@ class JaxFamily:
     >>> import jax.numpy as jnp
     >>> import orcast as oc
     >>> logistic = lambda a, left, right: jnp.diff(1 / (1 + jnp.exp(-(jnp.append(left, 1.0) - a[0]) / jnp.exp(a[1]))))
-    >>> oracle = oc.Orca(family=oc.JaxFamily(logistic, [0.5, -2.0], name="logistic"))
+    >>> oracle = oc.Orca(family=oc.paper.JaxFamily(logistic, [0.5, -2.0], name="logistic"))
     >>> p = oc.Forecaster(oc.Interval(0, 1), oc.MomentMatching(1), oracle=oracle).predict()
     """
 
@@ -603,7 +603,7 @@ class JaxFamily:
 
 
 # --- the whole search of ORCA
-def plays(family: Any, cell_payoffs: Sequence[CellPayoff]) -> bool:
+def compiles(family: Any, cell_payoffs: Sequence[CellPayoff]) -> bool:
     """Whether a search can be compiled as a whole."""
     from orcast.paper.families import Softmax
 
@@ -641,7 +641,7 @@ def descend(
         best, trouble = run(
             tuple(each.fixed for each in cell_payoffs), tuple(each.numbers for each in cell_payoffs), tuple(owed),
             places, points,
-            weights, parameters, nature, max(soft, 1e-300), options.optimizer.numbers, options.steps, TIED,
+            weights, parameters, nature, max(soft, 1e-300), np.array(options.optimizer.rates), options.steps, TIED,
         )  # fmt: skip
         p, code = np.asarray(best), int(trouble)
     if code != FINE:
@@ -659,7 +659,7 @@ def _search(programs: tuple[Program, ...], family: JaxFamily | None, mixed: bool
         return jax.nn.softmax(parameters) if family is None else family.traced(parameters, places[0], places[-1])
 
     def chosen(reach: Any, soft: Any, tied: Any) -> Any:
-        """Nature's weights, as _orca.weigh."""
+        """Nature's weights, as orca_kernels.weigh."""
         if softened:
             return jax.nn.softmax(reach / soft)
         top = reach.max()

@@ -77,7 +77,7 @@ class ConformalLevel:
     beta-quantile is where the ledger wants it.
 
     >>> import orcast as oc
-    >>> game = oc.Forecaster(oc.Interval(0, 10), oc.LevelCalibration(0.9), oracle=oc.ConformalLevel(0.9))
+    >>> game = oc.Forecaster(oc.Interval(0, 10), oc.payoffs.LevelCalibration(0.9), oracle=oc.paper.ConformalLevel(0.9))
     >>> for y in (9, 2, 4):
     ...     p = game.predict(oc.Normal(4, 1))
     ...     game.update(y)
@@ -233,7 +233,7 @@ class ConformalLevel:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> ConformalLevel:
-        """Continue from a file, bit for bit; refuses what it cannot read, in one sentence."""
+        """Continue from a file, as `Recalibrator.load` does; refuses what it cannot read, in one sentence."""
         header, arrays = storage.read(path)
         if header.get("class") != "ConformalLevel":
             raise ValueError(f"expected the state of a ConformalLevel, got that of a {header.get('class')}: {path}")

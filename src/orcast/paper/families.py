@@ -85,7 +85,8 @@ class GaussianMixture:
     the expert: start at the expert.
 
     >>> import orcast as oc
-    >>> game = oc.Forecaster(oc.Interval(0, 1), oc.MomentMatching(2), oracle=oc.Orca(family=oc.GaussianMixture(3)))
+    >>> oracle = oc.Orca(family=oc.paper.GaussianMixture(3))
+    >>> game = oc.Forecaster(oc.Interval(0, 1), oc.MomentMatching(2), oracle=oracle)
     >>> game.predict().certificate.holds
     True
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import field as option
 from typing import Any
@@ -17,12 +17,12 @@ from orcast.engine.base import Engine
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.priors import FinitePrior, GridPrior
-from orcast.engine.dense.search import CandidateSearch
-from orcast.engine.dense.solver import RoundSetup
+from orcast.engine.dense.search import CandidateSearch, HalfSpaceClaim
+from orcast.engine.dense.solver import DenseRound
 from orcast.engine.kernels import equilibrium as equilibrium_kernels
-from orcast.paper import autodiff as jaxed
-from orcast.paper import orca_kernels
+from orcast.paper import autodiff, orca_kernels
 from orcast.paper.families import Family, GaussianMixture, Softmax
+from orcast.paper.orca_kernels import AdamRates, ExpertTables, OrcaProblem, QuantileTables
 from orcast.payoffs import CellGrid, CellPayoff
 from orcast.payoffs.calibration import IntervalCellPayoff, QuantileCellPayoff
 from orcast.payoffs.recipe import BoundedCellPayoff
@@ -61,9 +61,9 @@ class Adam:
             object.__setattr__(self, name, number(getattr(self, name), name, 0.0, 1.0 - 1e-12))
 
     @property
-    def numbers(self) -> Array:
-        """As the kernel wants them."""
-        return np.array([self.rate, self.first, self.second, 1e-12])
+    def rates(self) -> AdamRates:
+        """As the kernel takes them."""
+        return AdamRates(self.rate, self.first, self.second, 1e-12)
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class MonteCarlo:
     payoffs are averaged.  The support should come close to every outcome, or the worst case is underestimated.
 
     >>> import orcast as oc
-    >>> nature = oc.MonteCarlo([oc.Normal(m / 10, 0.05) for m in range(11)], draws=500)
+    >>> nature = oc.paper.MonteCarlo([oc.Normal(m / 10, 0.05) for m in range(11)], draws=500)
     >>> p = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=oc.Orca(adversary=nature)).predict()
     """
 
@@ -250,7 +250,7 @@ class Orca:
 
 
 class OrcaSolver:
-    """Plays a round by the search that its options describe."""
+    """Searches for the forecast of a round as its options say."""
 
     temperature = 1.0
 
@@ -259,8 +259,8 @@ class OrcaSolver:
         self.remembers = options.start == "last"
         self._nature: tuple[bytes, tuple[Array, float, float]] | None = None
 
-    def solve(self, search: CandidateSearch, setup: RoundSetup) -> None:
-        """Search, then let the ledger judge what was found."""
+    def solve(self, search: CandidateSearch, setup: DenseRound) -> None:
+        """Search; the ledger's slack rule judges what was found."""
         options, cell_grid = self.options, setup.cell_grid
         first = setup.prior
         if options.start == "last" and setup.last.size:
@@ -273,14 +273,14 @@ class OrcaSolver:
             parameters = parameters + options.jitter * rng.standard_normal(parameters.size)
         nature, wide, far = self._components(cell_grid)
         soft = options.soft * math.sqrt(sum(float(s @ s) for s in search.owed))
-        if type(options.family) is Softmax and cell_grid.ordered and all(map(fast, search.cell_payoffs)):
+        if type(options.family) is Softmax and cell_grid.ordered and all(map(compiles, search.cell_payoffs)):
             p = self._compiled(search, cell_grid, parameters, nature, soft)
-        elif jaxed.plays(options.family, search.cell_payoffs):
-            p = jaxed.descend(options, search.cell_payoffs, search.owed, cell_grid, parameters, nature, soft)
+        elif autodiff.compiles(options.family, search.cell_payoffs):
+            p = autodiff.descend(options, search.cell_payoffs, search.owed, cell_grid, parameters, nature, soft)
         else:
             p = self._search(search, cell_grid, parameters, nature, soft)
         search.consider(np.log(np.maximum(p, 1e-300)), 0.0)
-        self.warn_user(search, setup, p, nature, (wide + far) if options.lipschitz is not None else None)
+        search.claim = self._claim(search, setup, p, nature, wide + far)
 
     def _components(self, cell_grid: CellGrid) -> tuple[Array, float, float]:
         """Nature's components on the cells (none: the cells themselves), the widest support, the largest distance."""
@@ -293,23 +293,20 @@ class OrcaSolver:
         none = np.empty((0, cell_grid.cells))
         return (none, widest, 0.0) if self.options.adversary == "uniform" else (none, 0.0, 0.5 * widest)
 
-    def warn_user(
-        self, search: CandidateSearch, setup: RoundSetup, p: Array, nature: Array, reach: float | None
-    ) -> None:
+    def _claim(
+        self, search: CandidateSearch, setup: DenseRound, p: Array, nature: Array, reach: float
+    ) -> HalfSpaceClaim:
         """What Nature can reach with her components, and by how much the truth may exceed it."""
         rounds = search.weight
         search.rescale(p)
         field = self._field(search, setup.cell_grid, p)
         value = float((nature @ field if nature.size else field).max()) / rounds
-        if reach is not None:
-            assert self.options.lipschitz is not None
-            search.claim[:] = 1.0, value, reach * self.options.lipschitz * search.ledger.miscalibration
-            return
+        if self.options.lipschitz is not None:
+            return HalfSpaceClaim(value, reach * self.options.lipschitz * search.ledger.miscalibration)
         top = sum(
             cell_payoff.assess(s, 0.0, p)[0] for cell_payoff, s in zip(search.cell_payoffs, search.owed, strict=True)
         )
-        exact = 0.5 * float(np.max(top)) / rounds
-        search.claim[:] = 1.0, value, max(exact - value, 0.0)
+        return HalfSpaceClaim(value, max(0.5 * float(np.max(top)) / rounds - value, 0.0))
 
     # --- the search, for any payoff and family
     def _field(self, search: CandidateSearch, cell_grid: CellGrid, p: Array) -> Array:
@@ -323,7 +320,7 @@ class OrcaSolver:
                 pulls = s * cell_payoff.units.ravel()
                 middle = 0.5 * (cell_grid.left + cell_grid.right)
                 v += [float(pulls @ cell_payoff.excess(p, k, y).ravel()) for k, y in enumerate(middle.tolist())]
-            elif centre and isinstance(cell_payoff, jaxed.DifferentiableCellPayoff):
+            elif centre and isinstance(cell_payoff, autodiff.DifferentiableCellPayoff):
                 v += s @ cell_payoff.centres(p)
             elif centre and not isinstance(cell_payoff, (QuantileCellPayoff, IntervalCellPayoff)):
                 middle = 0.5 * (cell_grid.left + cell_grid.right)
@@ -335,7 +332,7 @@ class OrcaSolver:
         return v
 
     def _masses(self, cell_grid: CellGrid, parameters: Array) -> Array:
-        """What the family says, or one clear sentence if these are no masses."""
+        """The family's forecast, or one clear sentence if these are no masses."""
         p = np.asarray(self.options.family.masses(cell_grid, parameters), dtype=np.float64)
         if p.shape != (cell_grid.cells,) or not (p >= 0.0).all() or abs(p.sum() - 1.0) > 1e-6:
             raise ValueError(
@@ -346,7 +343,7 @@ class OrcaSolver:
     def _search(
         self, search: CandidateSearch, cell_grid: CellGrid, parameters: Array, nature: Array, soft: float
     ) -> Array:
-        """The slow twin of _orca.descend, for any family and payoff."""
+        """The slow twin of orca_kernels.descend, for any family and payoff."""
         family, adam = self.options.family, self.options.optimizer
         first, second = np.zeros(parameters.size), np.zeros(parameters.size)
         best, found = parameters, math.inf
@@ -385,51 +382,44 @@ class OrcaSolver:
         self, search: CandidateSearch, cell_grid: CellGrid, parameters: Array, nature: Array, soft: float
     ) -> Array:
         centre = self.options.adversary == "dirac"
-        n = cell_grid.cells
-        width, middle = cell_grid.right - cell_grid.left, 0.5 * (cell_grid.left + cell_grid.right)
+        middle = 0.5 * (cell_grid.left + cell_grid.right)
+        pull, pull_at = np.zeros(cell_grid.cells), np.zeros(cell_grid.cells)
         grids: list[tuple[Array, Array]] = []
-        pull, taken = np.zeros(n), np.zeros(n)
-        rows: list[tuple[Array, Array, Array]] = []
+        regrets: list[tuple[RegretCellPayoff, Array]] = []
         for cell_payoff, s in zip(search.cell_payoffs, search.owed, strict=True):
             if isinstance(cell_payoff, QuantileCellPayoff):
                 grids.append((cell_payoff.levels, s))
             elif isinstance(cell_payoff, IntervalCellPayoff):
-                grids.append((cell_payoff.quantiles.levels, cell_payoff._on_levels(s)))
+                grids.append((cell_payoff.quantiles.levels, cell_payoff.on_levels(s)))
             elif isinstance(cell_payoff, RegretCellPayoff):
-                for e in np.flatnonzero(cell_payoff.present):
-                    due, loss = np.zeros(2), np.ones(2)
-                    for i, score in enumerate(cell_payoff.scores):
-                        row = 0 if isinstance(score, CRPS) else 1
-                        due[row], loss[row] = s.reshape(cell_payoff.usual.shape)[i, e], cell_payoff.usual[i, e]
-                    if due.any():
-                        rows.append((np.ascontiguousarray(cell_grid.experts[e]), due, loss))
+                regrets.append((cell_payoff, s))
             else:
                 witness = cell_payoff.witness  # type: ignore[attr-defined]
                 pull += s @ witness.mean
                 if centre and not witness.flat:
-                    taken += [float(s @ witness.point(y, k)) for k, y in enumerate(middle.tolist())]
+                    pull_at += [float(s @ witness.point(y, k)) for k, y in enumerate(middle.tolist())]
                 else:
-                    taken += s @ witness.mean
-        levels, owed = joined(grids)
-        places, values, heights = smeared(grids)
-        knots, slopes = np.empty(levels.size + 1), np.empty(levels.size + 1)
-        equilibrium_kernels.field_tables(owed, levels, knots, slopes)
-        best = np.empty(n)
-        rivals = np.array([x for x, _, _ in rows]).reshape(len(rows), n)
-        scores = np.empty((len(rows), n))
-        for x, theirs in zip(rivals, scores, strict=True):
-            (orca_kernels.crps_centres if centre else orca_kernels.crps_means)(n, width, x, theirs)
-        debts, usual = (np.array([row[i] for row in rows]).reshape(len(rows), 2).T.copy() for i in (1, 2))
-        orca_kernels.descend(
-            n, parameters.copy(), levels, knots, slopes, places, values, heights, pull, taken, rivals, scores, debts,
-            usual, width, centre, middle, np.array([cell_grid.left[0], cell_grid.right[-1]]), nature, soft,
-            self.options.smooth, self.options.optimizer.numbers, self.options.steps, best,
-        )  # fmt: skip
+                    pull_at += s @ witness.mean
+        problem = OrcaProblem(
+            width=cell_grid.right - cell_grid.left,
+            middle=middle,
+            ends=np.array([cell_grid.left[0], cell_grid.right[-1]]),
+            pull=pull,
+            pull_at=pull_at,
+            quantiles=quantile_tables(grids),
+            experts=expert_tables(regrets, cell_grid, centre),
+            nature=nature,
+            at_centre=centre,
+            temperature=soft,
+            smooth=self.options.smooth,
+        )
+        best = np.empty(cell_grid.cells)
+        orca_kernels.descend(problem, parameters.copy(), self.options.optimizer.rates, self.options.steps, best)
         return best
 
 
-def fast(cell_payoff: CellPayoff) -> bool:
-    """Whether the compiled search knows a core."""
+def compiles(cell_payoff: CellPayoff) -> bool:
+    """Whether the compiled search can play a payoff."""
     if isinstance(cell_payoff, RegretCellPayoff):
         return all(isinstance(score, (CRPS, MSE)) for score in cell_payoff.scores)
     if isinstance(cell_payoff, QuantileCellPayoff):
@@ -438,30 +428,48 @@ def fast(cell_payoff: CellPayoff) -> bool:
     return isinstance(cell_payoff, IntervalCellPayoff) or (inner.explicit and hasattr(inner, "witness"))
 
 
-def smeared(grids: Sequence[tuple[Array, Array]]) -> tuple[Array, Array, Array]:
-    """Each grid of levels smeared by itself: places, the sum of their slopes there, and its integral."""
+def expert_tables(regrets: Sequence[tuple[RegretCellPayoff, Array]], cell_grid: CellGrid, centre: bool) -> ExpertTables:
+    """The experts to whom something is owed."""
+    rows: list[tuple[Array, Array, Array]] = []
+    for cell_payoff, s in regrets:
+        for e in np.flatnonzero(cell_payoff.present):
+            due, loss = np.zeros(2), np.ones(2)
+            for i, score in enumerate(cell_payoff.scores):
+                row = 0 if isinstance(score, CRPS) else 1
+                due[row], loss[row] = s.reshape(cell_payoff.usual.shape)[i, e], cell_payoff.usual[i, e]
+            if due.any():
+                rows.append((np.ascontiguousarray(cell_grid.experts[e]), due, loss))
+    masses = np.array([x for x, _, _ in rows]).reshape(len(rows), cell_grid.cells)
+    crps = np.empty(masses.shape)
+    for x, theirs in zip(masses, crps, strict=True):
+        score_cells = orca_kernels.crps_centres if centre else orca_kernels.crps_means
+        score_cells(cell_grid.cells, cell_grid.right - cell_grid.left, x, theirs)
+    owed, usual = (np.array([row[i] for row in rows]).reshape(len(rows), 2).T.copy() for i in (1, 2))
+    return ExpertTables(masses, crps, owed, usual)
+
+
+def quantile_tables(grids: Sequence[tuple[Array, Array]]) -> QuantileTables:
+    """H of all levels together, and its slope with each grid of levels smeared by itself."""
+    if not grids:
+        zero = np.zeros(1)
+        return QuantileTables(NOTHING, zero, zero, NOTHING, NOTHING, NOTHING)
+    levels = np.unique(np.concatenate([grid for grid, _ in grids]))
+    owed = np.zeros(levels.size)
     lines = []
-    for levels, s in grids:
-        knots, slopes, heights = (np.empty(levels.size + 1) for _ in range(3))
-        equilibrium_kernels.field_tables(s, levels, knots, slopes)
-        places, values = np.empty(levels.size + 1), np.empty(levels.size + 1)
-        orca_kernels.smear(levels, slopes, places, values, heights)
+    for grid, s in grids:
+        owed[np.searchsorted(levels, grid)] += s
+        _, slopes = field_tables(grid, s)
+        places, values, heights = (np.empty(grid.size + 1) for _ in range(3))
+        orca_kernels.smear(grid, slopes, places, values, heights)
         lines.append((places, values))
-    if not lines:
-        return NOTHING, NOTHING, NOTHING
     places = np.unique(np.concatenate([line[0] for line in lines]))
     values = np.sum([np.interp(places, *line) for line in lines], axis=0)
     rise = 0.5 * (values[1:] + values[:-1]) * np.diff(places)
-    return places, values, np.concatenate(([0.0], np.cumsum(rise)))
+    return QuantileTables(levels, *field_tables(levels, owed), places, values, np.concatenate(([0.0], np.cumsum(rise))))
 
 
-def joined(grids: Iterable[tuple[Array, Array]]) -> tuple[Array, Array]:
-    """All levels once, and what is owed on them."""
-    pairs = list(grids)
-    if not pairs:
-        return NOTHING, NOTHING
-    levels = np.unique(np.concatenate([grid for grid, _ in pairs]))
-    owed = np.zeros(levels.size)
-    for grid, s in pairs:
-        owed[np.searchsorted(levels, grid)] += s
-    return levels, owed
+def field_tables(levels: Array, owed: Array) -> tuple[Array, Array]:
+    """H at 0 and at the levels, and its slopes between them."""
+    knots, slopes = np.empty(levels.size + 1), np.empty(levels.size + 1)
+    equilibrium_kernels.field_tables(owed, levels, knots, slopes)
+    return knots, slopes

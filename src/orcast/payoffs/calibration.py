@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from orcast.constants import MIN_SLOPE, TINY_MASS
 from orcast.contexts import Context
 from orcast.forecasts import PERCENTS
 from orcast.payoffs.base import CellGrid, CellPayoff, Part, Payoff, wrong_space
@@ -21,10 +22,6 @@ from orcast.validation import short
 
 Array = NDArray[np.float64]
 
-# A mass below this is treated as the limit zero.
-TINY_MASS = 1e-8
-# Derivative factors are kept away from zero by this much, so that Newton's matrix stays regular.
-LEAST_SLOPE = 0.1
 # There are this many hat functions unless told otherwise.
 GRID = 15
 MOST_MONOMIALS = 500
@@ -100,7 +97,7 @@ class QuantileCellPayoff(CellPayoff):
 
     def jacobian(self, s: Array, p: Array) -> Array:
         """v_k = (H(F_k) - H(F_{k-1})) / p_k; its two derivatives, clipped so that Newton's matrix stays regular."""
-        return self._derivatives(s, p, 1.0 - LEAST_SLOPE)
+        return self._derivatives(s, p, 1.0 - MIN_SLOPE)
 
     def exact_jacobian(self, s: Array, p: Array) -> Array:
         """The same, not clipped."""
@@ -123,7 +120,7 @@ class QuantileCellPayoff(CellPayoff):
         return value if self.bins is None else value[np.ix_(self.bins, self.bins)]
 
     def smooth_slopes(self, s: Array, p: Array, weights: Array) -> Array:
-        """With each level smeared towards its neighbours; _orca.smear is the compiled one.
+        """With each level smeared towards its neighbours; orca_kernels.smear is the compiled one.
 
         Where the worst cell's share of [0, 1] holds no level the payoff is constant, and its slope vanishes.
         """
@@ -272,17 +269,17 @@ class IntervalCellPayoff(CellPayoff):
 
     def jacobian(self, s: Array, p: Array) -> Array | None:
         """That of the quantiles."""
-        return self.quantiles.jacobian(self._on_levels(s), p)
+        return self.quantiles.jacobian(self.on_levels(s), p)
 
     def exact_jacobian(self, s: Array, p: Array) -> Array | None:
         """That of the quantiles."""
-        return self.quantiles.exact_jacobian(self._on_levels(s), p)
+        return self.quantiles.exact_jacobian(self.on_levels(s), p)
 
     def smooth_slopes(self, s: Array, p: Array, weights: Array) -> Array:
         """That of the quantiles."""
-        return self.quantiles.smooth_slopes(self._on_levels(s), p, weights)
+        return self.quantiles.smooth_slopes(self.on_levels(s), p, weights)
 
-    def _on_levels(self, s: Array) -> Array:
+    def on_levels(self, s: Array) -> Array:
         """What is owed on intervals, as owed on the levels at their ends."""
         owed = np.zeros(self.quantiles.size)
         np.add.at(owed, self.ends[:, 1], s)

@@ -63,7 +63,7 @@ class _WithUtility(Payoff):
             worth[i] = number(value, f"utility of {action!r}")
         return worth
 
-    def _range_on(self, space: Space) -> float:
+    def range_on(self, space: Space) -> float:
         """The most that the worth of an action can change, measured where it can be."""
         if self.utility_range is not None:
             return self.utility_range
@@ -79,7 +79,7 @@ class _WithUtility(Payoff):
         return 1.05 * max(float((table.max(axis=0) - table.min(axis=0)).max()), 1e-300)
 
     def _witness(self, cell_grid: CellGrid, unit: float) -> Witness:
-        centre, half = self._limits(cell_grid.space, cell_grid.forecast(cell_grid.expert), cell_grid.features, unit)
+        centre, half = self.limits(cell_grid.space, cell_grid.forecast(cell_grid.expert), cell_grid.features, unit)
 
         def worth(y: Any) -> Array:
             return np.clip(self._worth(y, cell_grid.features) - centre, -half, half) / unit
@@ -99,7 +99,7 @@ class _WithUtility(Payoff):
             )
         return witness
 
-    def _limits(self, space: Space, expert: Any, x: Any, unit: float) -> tuple[Array, float]:
+    def limits(self, space: Space, expert: Any, x: Any, unit: float) -> tuple[Array, float]:
         """Around what, and how far from it, utilities are cut off: nowhere on a bounded space, else half the range."""
         if not isinstance(space, OrderedSpace) or np.isfinite(space.high - space.low):
             return np.zeros(len(self.actions)), np.inf
@@ -111,7 +111,7 @@ class _WithUtility(Payoff):
             table = np.array([self._worth(space.value(k), x) for k in range(space.cells)])
             expected = forecast.mass @ table
             return expected, expected - table[space.cell(space.outcome(y))]
-        centre, half = self._limits(space, expert, x, self._range_on(space))
+        centre, half = self.limits(space, expert, x, self.range_on(space))
         left, right = closed(forecast)
         expected = np.zeros(len(self.actions))
         for a, b, mass in zip(left, right, forecast.mass, strict=True):
@@ -135,7 +135,7 @@ class DecisionCalibration(_WithUtility):
     the expert's median.  The tilt is explicit.  Squared bound: the number of actions.
 
     >>> import orcast as oc
-    >>> umbrella = oc.DecisionCalibration(["take", "leave"], lambda a, y: -0.2 if a == "take" else -1.0 * y)
+    >>> umbrella = oc.payoffs.DecisionCalibration(["take", "leave"], lambda a, y: -0.2 if a == "take" else -1.0 * y)
     >>> umbrella.on(oc.Binary()).bound
     2.0
     """
@@ -156,7 +156,7 @@ class DecisionCalibration(_WithUtility):
 
     def on(self, space: Space, experts: int = 1) -> Part:
         """On any space."""
-        unit = self._range_on(space)
+        unit = self.range_on(space)
         size = len(self.actions)
         return Part(
             self,
@@ -168,7 +168,7 @@ class DecisionCalibration(_WithUtility):
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
         """Expected minus real utilities, in units of their range."""
-        return self._errors(space, forecast, y, expert, x)[1] / self._range_on(space)
+        return self._errors(space, forecast, y, expert, x)[1] / self.range_on(space)
 
     def summary(self, mean: Array) -> float:
         """The largest error of a mean utility, in units of their range."""
@@ -186,7 +186,7 @@ class SwapRegret(_WithUtility):
     actions.
 
     >>> import orcast as oc
-    >>> oc.SwapRegret(["take", "leave"], lambda a, y: -0.2 if a == "take" else -1.0 * y).on(oc.Binary()).size
+    >>> oc.payoffs.SwapRegret(["take", "leave"], lambda a, y: -0.2 if a == "take" else -1.0 * y).on(oc.Binary()).size
     4
     """
 
@@ -208,12 +208,12 @@ class SwapRegret(_WithUtility):
 
     def on(self, space: Space, experts: int = 1) -> Part:
         """On any space."""
-        unit = self._range_on(space)
+        unit = self.range_on(space)
         size = len(self.actions)
 
         def cell_payoff(cell_grid: CellGrid, state: dict[str, Array]) -> CellPayoff:
             witness = self._witness(cell_grid, unit)
-            centre, _ = self._limits(space, cell_grid.forecast(cell_grid.expert), cell_grid.features, unit)
+            centre, _ = self.limits(space, cell_grid.forecast(cell_grid.expert), cell_grid.features, unit)
 
             def best(p: Array) -> Array:
                 return softmax(self.sharpness * (witness.mean @ p + centre / unit))
@@ -229,7 +229,7 @@ class SwapRegret(_WithUtility):
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
         """Weights of the best action, times expected minus real utilities in units of their range."""
-        unit = self._range_on(space)
+        unit = self.range_on(space)
         expected, errors = self._errors(space, forecast, y, expert, x)
         weights = np.exp(self.sharpness * (expected - expected.max()) / unit)
         weights /= weights.sum()

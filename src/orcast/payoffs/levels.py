@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from orcast.constants import TINY_MASS
 from orcast.contexts import Context
 from orcast.payoffs.base import CellPayoff, Part, Payoff, wrong_space
-from orcast.payoffs.calibration import TINY_MASS, cell_of, checked_grid, increasing, shares
+from orcast.payoffs.calibration import cell_of, checked_grid, increasing, shares
 from orcast.spaces import OrderedSpace, Space
 
 Array = NDArray[np.float64]

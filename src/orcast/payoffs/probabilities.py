@@ -124,7 +124,7 @@ class Calibeating(_OnEvents):
     explicit.  With several experts it is their pool's.  Squared bound: 1, or 2 for labels.
 
     >>> import orcast as oc
-    >>> payoff = oc.BinaryCalibration() + oc.Calibeating()
+    >>> payoff = oc.BinaryCalibration() + oc.payoffs.Calibeating()
     >>> [part.name for part in payoff]
     ['binary', 'calibeating']
     """

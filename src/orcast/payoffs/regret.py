@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from orcast.constants import OWN_EXPECTATION_WEIGHT
 from orcast.contexts import Context
 from orcast.payoffs.base import CellGrid, CellPayoff, Part, Payoff
 from orcast.payoffs.cell_payoffs import MEAN_WEIGHTS, NODES
@@ -15,11 +16,6 @@ from orcast.scores import CRPS, MSE, LogScore, QuantileScore, Score
 from orcast.spaces import Binary, FiniteSpace, OrderedSpace, Space
 
 Array = NDArray[np.float64]
-
-# An expert's own expectation counts as this many observations of its loss.
-OWN_WORD = 5.0
-# Losses are discounted by this, a round.
-LOSS_DISCOUNT = 0.998
 
 
 def crps_gap(cell_grid: CellGrid, p: Array, x: Array) -> tuple[Array, Array, Array]:
@@ -215,7 +211,7 @@ class RegretCellPayoff(CellPayoff):
             for e in np.flatnonzero(self.present):
                 own = own_expectation(score, cell_grid, cell_grid.experts[e])
                 seen = float(state["count"][e])
-                usual = (OWN_WORD * own + float(state["loss"][i, e])) / (OWN_WORD + seen)
+                usual = (OWN_EXPECTATION_WEIGHT * own + float(state["loss"][i, e])) / (OWN_EXPECTATION_WEIGHT + seen)
                 self.usual[i, e] = max(usual, 1e-300)
         # on finite spaces the experts' scores are the same whatever p
         self._theirs: list[list[Array]] | None = None

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.residuals import PER_ABSOLUTE
+from orcast.constants import PER_ABSOLUTE
 from orcast.serialise import features_to_json
 
 Header = dict[str, Any]
@@ -116,8 +116,11 @@ def partition(header: Header, arrays: Arrays) -> tuple[Header, Arrays]:
 
 
 def gluonts(header: Header, arrays: Arrays) -> tuple[Header, Arrays]:
-    """The `ForecastRecalibrator` of GluonTS: games, and one that has not begun."""
-    games = [[*entry, _game_header(own)] for *entry, own in header["games"]]
+    """The `ForecastRecalibrator` of GluonTS: games, and one that has not begun; points are attached to their rounds."""
+    games = []
+    for item_id, step, points, own in header["games"]:
+        point = dict(points)
+        games.append([item_id, step, _game_header(own, [point.get(time) for time, *_ in own["waiting"]])])
     found: Arrays = {}
     for name, array in arrays.items():
         number, slash, rest = name.partition("/")

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from orcast.engine import Oracle
 from orcast.game import Forecaster
-from orcast.paper import oracle_from_plain
 from orcast.payoffs import Payoff, payoff_from_plain
 from orcast.persistence import files as storage
+from orcast.persistence.kinds import oracle_from_plain
 from orcast.spaces import Space, space_from_plain
 from orcast.validation import short
 

@@ -1,4 +1,4 @@
-"""What a page is made of: tables, figures with a table as their twin, key numbers, the document around them."""
+"""What a page is made of: tables, figures with their numbers as a table, key numbers, the document around them."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def details(summary: str, body: str) -> str:
     return f"<details><summary>{plain(summary)}</summary>{body}</details>"
 
 
-def figure(title: str, lead: str, drawing: str, twin: str) -> str:
+def figure(title: str, lead: str, drawing: str, numbers: str) -> str:
     """A picture under its title and a sentence that says what it shows, and the same numbers as a table."""
-    numbers = details("The numbers", twin)
+    numbers = details("The numbers", numbers)
     return f"<figure><figcaption><h3>{plain(title)}</h3><p>{lead}</p></figcaption>{drawing}{numbers}</figure>"
 
 
 def pair(panels: Sequence[tuple[str, str]]) -> str:
-    """Pictures side by side where there is room, else one below the other."""
+    """Pictures side by side where they fit, else one below the other."""
     inside = "".join(f"<div><h4>{plain(title)}</h4>{drawing}</div>" for title, drawing in panels)
     return f'<div class="pair">{inside}</div>'
 
@@ -55,7 +55,7 @@ def keys(entries: Sequence[tuple[str, str, str | None, str]]) -> str:
                 f'<span class="big"><span class="was">{before} <span aria-hidden="true">→</span></span> '
                 f"<span>{after}</span></span>"
             )
-        items.append(f'<div><dt>{plain(what)}</dt><dd>{numbers}<span class="say">{remark}</span></dd></div>')
+        items.append(f'<div><dt>{plain(what)}</dt><dd>{numbers}<span class="remark">{remark}</span></dd></div>')
     return f'<dl class="keys">{"".join(items)}</dl>'
 
 

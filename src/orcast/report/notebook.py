@@ -1,4 +1,4 @@
-"""How forecasts and recalibrators show themselves in a notebook: small pieces of HTML, readable on light and dark.
+"""How forecasts and recalibrators show themselves in a notebook: small fragments of HTML, readable on light and dark.
 
 Everything is drawn in the notebook's own text colour and one accent; all text is escaped.
 """
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.forecasts import BinaryForecast, BoxForecast, CircleForecast, FiniteForecast, Forecast, LabelForecast
+from orcast.report.svg import SIZE, area
 from orcast.report.text import name, number, percent, plain
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def forecast_html(forecast: Forecast | FiniteForecast) -> str:
 
 
 def recalibrator_html(obj: Any) -> str:
-    """A recalibrator or a forecaster for notebooks: where it stands with its promise, and what waits.
+    """A recalibrator or a forecaster for notebooks: where it stands with its promise, and what is pending.
 
     >>> import orcast as oc
     >>> recal = oc.Recalibrator(oc.Interval(0, 10))
@@ -53,8 +54,8 @@ def recalibrator_html(obj: Any) -> str:
     True
     """
     g = obj.guarantee
-    waiting = list(obj.pending)
-    named = ", ".join("unnamed" if id is None else str(id) for id in waiting[:3])
+    pending = list(obj.pending)
+    named = ", ".join("unnamed" if id is None else str(id) for id in pending[:3])
     rows = [
         ("space", name(obj.space, limit=80)),
         ("kept calibrated", name(obj.payoff, limit=80)),
@@ -63,11 +64,11 @@ def recalibrator_html(obj: Any) -> str:
         ("promised at most", number(g.promised, digits=3)),
         ("certificates held", percent(g.held)),
         *((f"part: {part}", number(value, digits=3)) for part, value in list(g.parts.items())[:LISTED]),
-        ("waiting", f"{len(waiting):,}" + (f" ({plain(named)}{', …' if len(waiting) > 3 else ''})" if waiting else "")),
+        ("pending", f"{len(pending):,}" + (f" ({plain(named)}{', …' if len(pending) > 3 else ''})" if pending else "")),
     ]
     share = g.miscalibration / g.promised if g.rounds and g.promised > 0.0 else 0.0
-    said = f"{percent(share, decimals=0)} of what the promise allows is used" if g.rounds else "nothing is booked yet"
-    return _card(type(obj).__name__, _meter(share) + f'<div style="{_SOFT}">{said}</div>' + _table(rows))
+    used = f"{percent(share, decimals=0)} of what the promise allows is used" if g.rounds else "no round is settled yet"
+    return _card(type(obj).__name__, _meter(share) + f'<div style="{_SOFT}">{used}</div>' + _table(rows))
 
 
 # --- quantities -----------------------------------------------------------------------------------
@@ -94,8 +95,8 @@ def _shape(p: Forecast) -> str:
     """A histogram of the mass between the outermost percents; dark in the half in the middle, pale beyond the 90%."""
     first, last = (float(q) for q in p.quantile([0.005, 0.995]))
     # on a point mass both are the same
-    room = 0.02 * (last - first) if last > first else max(abs(first), 1.0) * 0.05
-    edges = np.linspace(first - room, last + room, BARS + 1)
+    margin = 0.02 * (last - first) if last > first else max(abs(first), 1.0) * 0.05
+    edges = np.linspace(first - margin, last + margin, BARS + 1)
     if not np.isfinite(edges).all() or not (np.diff(edges) > 0.0).all():
         return ""
     mass = np.maximum(np.diff(p.cdf(edges)), 0.0)
@@ -108,17 +109,21 @@ def _shape(p: Forecast) -> str:
     return _bars(mass, depth) + _ends(number(edges[0]), number(edges[-1]))
 
 
-def _bars(mass: Vector, depth: Vector) -> str:
-    top = float(mass.max()) or 1.0
-    bars = "".join(
-        f'<rect x="{10 * k + 0.5:g}" y="{100 - 100 * m / top:.1f}" width="9" height="{100 * m / top:.1f}" '
-        f'fill-opacity="{d:g}"/>'
-        for k, (m, d) in enumerate(zip(mass.tolist(), depth.tolist(), strict=True))
-    )
+def _bars(mass: Vector, opacity: Vector) -> str:
+    """Bars of one width, those of one opacity in one path."""
+    height, left = mass / (float(mass.max()) or 1.0), np.arange(mass.size) / mass.size
+    edge = 0.05 / mass.size
+    paths = ""
+    for depth in np.unique(opacity):
+        chosen = [
+            area([a + edge, a + 1.0 / mass.size - edge], [0.0, 0.0], [h, h])
+            for a, h in zip(left[opacity == depth], height[opacity == depth], strict=True)
+        ]
+        paths += f'<path fill-opacity="{depth:g}" d="{"".join(chosen)}"/>'
     return (
-        f'<svg viewBox="0 0 {10 * mass.size} 100" preserveAspectRatio="none" role="img" '
+        f'<svg viewBox="0 0 {SIZE:g} {SIZE:g}" preserveAspectRatio="none" role="img" '
         f'style="display:block;width:100%;height:72px;border-bottom:1px solid currentColor" fill="{ACCENT}">'
-        f"<title>shape of the forecast</title>{bars}</svg>"
+        f"<title>shape of the forecast</title>{paths}</svg>"
     )
 
 
@@ -171,7 +176,7 @@ def _more(total: int, what: str) -> str:
     return f'<div style="{_SOFT}">and {total - LISTED:,} more {what}</div>' if total > LISTED else ""
 
 
-# --- pieces ---------------------------------------------------------------------------------------
+# --- HTML -----------------------------------------------------------------------------------------
 
 _SOFT = "opacity:.7;font-size:85%"
 _LEFT = "width:38%;vertical-align:top;text-align:left;font-weight:normal;opacity:.75;padding:1px 12px 1px 0"
@@ -207,7 +212,7 @@ def _certificate(certificate: Certificate | None) -> str:
     if certificate is None:
         return ""
     if certificate.holds:
-        words = "The certificate holds: no outcome can break the promise."
+        state = "The certificate holds: no outcome can break the promise."
     else:
-        words = "The certificate does not hold: some outcome may exceed what the promise allows."
-    return f'<div style="{_SOFT}">{words}</div>'
+        state = "The certificate does not hold: some outcome may exceed what the promise allows."
+    return f'<div style="{_SOFT}">{state}</div>'

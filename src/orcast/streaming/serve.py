@@ -31,19 +31,20 @@ class Signals:
         self.by: int | None = None
         self.waiting = False
         self._before: dict[int, Any] = {}
+        self._wakeup = -1
 
     def __enter__(self) -> Self:
+        self.pipe: tuple[int, int] | None = None
         if threading.current_thread() is threading.main_thread():
-            # a signal between two looks at it must still end a wait: it also writes to this pipe
-            self.pipe: tuple[int, int] | None = os.pipe()
-            os.set_blocking(self.pipe[1], False)
-            self._wakeup = signal.set_wakeup_fd(self.pipe[1], warn_on_full_buffer=False)
+            if sys.platform != "win32":  # where only a socket can be waited for
+                # a signal between two looks at it must still end a wait: it also writes to this pipe
+                self.pipe = os.pipe()
+                os.set_blocking(self.pipe[1], False)
+                self._wakeup = signal.set_wakeup_fd(self.pipe[1], warn_on_full_buffer=False)
             for number in (signal.SIGINT, signal.SIGTERM):
                 # whoever started it in the background had reasons to have Ctrl-C ignored
                 if signal.getsignal(number) is not signal.SIG_IGN:
                     self._before[number] = signal.signal(number, self._note)
-        else:
-            self.pipe = None
         return self
 
     def __exit__(
@@ -140,7 +141,7 @@ def _lines(source: int, signals: Signals) -> Iterator[bytes | None]:
 
 def _get(source: int, signals: Signals) -> bytes:
     while True:
-        if signals.pipe is not None and sys.platform != "win32":
+        if signals.pipe is not None:
             select.select([source, signals.pipe[0]], [], [])
         try:
             return os.read(source, CHUNK)

@@ -80,7 +80,7 @@ def _contexts() -> Iterator[Case]:
     both = _hours() * oc.by_last_error() | oc.by("wind", edges=[5, 10], soft=2.0)
     yield _game("by_both", INTERVAL, featured, q([0.5], context=both, weight=2.0) + q(FEW) + regret)
     yield _game("by_function", INTERVAL, featured, given="function context")
-    binary = oc.BinaryCalibration(5, context=_hours()) + oc.Calibeating(5, weight=0.5)
+    binary = oc.BinaryCalibration(5, context=_hours()) + oc.payoffs.Calibeating(5, weight=0.5)
     yield _game("by_values_binary", oc.Binary(), with_features(event), binary + oc.NoRegret(oc.Brier()))
     labels = oc.LabelCalibration(5, context=_hours()) + oc.NoRegret(oc.Brier())
     yield _game("by_values_labels", LABELS, with_features(match), labels)
@@ -90,17 +90,19 @@ def _payoffs() -> Iterator[Case]:
     """Payoffs of every kind that others do not have."""
     crps = oc.NoRegret(oc.CRPS(), oc.MSE())
     several = oc.QuantileCalibration(FEW) + oc.IntervalCalibration([0.5, 0.9]) + oc.MomentMatching(3)
-    yield _game("ordered_payoffs", INTERVAL, QUANTITY, several + oc.MarginalCalibration([20, 60]) + crps)
-    threshold = oc.ThresholdCalibration([30, 60], grid=5)
+    yield _game("ordered_payoffs", INTERVAL, QUANTITY, several + oc.payoffs.MarginalCalibration([20, 60]) + crps)
+    threshold = oc.payoffs.ThresholdCalibration([30, 60], grid=5)
     yield _game("threshold", INTERVAL, QUANTITY, threshold + oc.QuantileCalibration(FEW))
-    yield _game("distribution", INTERVAL, QUANTITY, oc.DistributionCalibration(3, thresholds=5, width=0.05))
+    yield _game("distribution", INTERVAL, QUANTITY, oc.payoffs.DistributionCalibration(3, thresholds=5, width=0.05))
     yield _game("distribution_anchors", INTERVAL, QUANTITY, given="anchors")
-    distribution = oc.DistributionCalibration(3, width=0.3)
-    yield _game("distribution_labels", LABELS, match, distribution + oc.NoRegret(oc.LogScore()))
-    scores = oc.NoRegret(oc.QuantileScore([0.1, 0.9]), oc.LogScore(), oc.CRPS(), oc.MSE())
+    distribution = oc.payoffs.DistributionCalibration(3, width=0.3)
+    yield _game("distribution_labels", LABELS, match, distribution + oc.NoRegret(oc.scores.LogScore()))
+    scores = oc.NoRegret(oc.scores.QuantileScore([0.1, 0.9]), oc.scores.LogScore(), oc.CRPS(), oc.MSE())
     yield _game("scores", INTERVAL, with_experts(QUANTITY), oc.QuantileCalibration(FEW) + scores)
-    yield _game("scores_binary", oc.Binary(), event, oc.BinaryCalibration(5) + oc.NoRegret(oc.Brier(), oc.LogScore()))
-    yield _game("top_label", LABELS, match, oc.TopLabelCalibration(5) + oc.SimplexCalibration(2))
+    yield _game(
+        "scores_binary", oc.Binary(), event, oc.BinaryCalibration(5) + oc.NoRegret(oc.Brier(), oc.scores.LogScore())
+    )
+    yield _game("top_label", LABELS, match, oc.payoffs.TopLabelCalibration(5) + oc.payoffs.SimplexCalibration(2))
     yield _game("recipe", INTERVAL, QUANTITY, given="recipe")
     yield _game("recipe_by_forecast", INTERVAL, with_features(QUANTITY), given="recipe by forecast")
     yield _game("recipe_by_features", INTERVAL, with_many_features(QUANTITY), given="recipe by features")
@@ -122,22 +124,30 @@ def _oracles() -> Iterator[Case]:
     few = {"steps": 30, "cells": 10}
     yield game("orca", INTERVAL, QUANTITY, quantiles, oc.Orca(**few))
     options = {"adversary": "dirac", "soft": 0.1, "jitter": 0.01, "atoms": True}
-    last = oc.Orca(start="last", optimizer=oc.Adam(rate=0.05, first=0.8, second=0.99), **few, **options)
+    last = oc.Orca(start="last", optimizer=oc.paper.Adam(rate=0.05, first=0.8, second=0.99), **few, **options)
     yield game("orca_last", INTERVAL, alone(QUANTITY), oc.MomentMatching(2), last, script=one_by_one)
     # where choices of Nature's are tied, rounding decides between forecasts far apart: a soft maximum has no ties
-    yield game("orca_mixture", INTERVAL, QUANTITY, quantiles, oc.Orca(family=oc.GaussianMixture(2), soft=0.1, **few))
+    yield game(
+        "orca_mixture", INTERVAL, QUANTITY, quantiles, oc.Orca(family=oc.paper.GaussianMixture(2), soft=0.1, **few)
+    )
     yield game("orca_labels", LABELS, match, oc.LabelCalibration(5), oc.Orca(steps=30))
     yield game("orca_monte_carlo", INTERVAL, QUANTITY, quantiles, given="monte carlo")
     yield game("orca_jax", INTERVAL, QUANTITY, given="differentiable", needs="jax")
-    yield game("binary_root", oc.Binary(), event, oc.BinaryCalibration(5), oc.BinaryRoot(tolerance=1e-10))
-    yield game("two_cells", INTERVAL, QUANTITY, quantiles + oc.IntervalCalibration(0.8), oc.TwoCells())
-    hull = {"oracle": oc.MomentHull(), "compare": "moments", "script": one_by_one}
-    yield game("moment_hull", INTERVAL, QUANTITY, oc.MomentCalibration(3), **hull)
-    yield game("simplex_grid", LABELS, match, oc.SimplexCalibration(3), oc.SimplexGrid())
-    yield game("simplex_grid_drawn", LABELS, match, oc.SimplexCalibration(3), oc.SimplexGrid(randomised=True, seed=5))
-    yield game("decision_game", INTERVAL, QUANTITY, oracle=oc.DecisionGame(), given="decisions")
-    yield game("decision_game_labels", LABELS, bet, oracle=oc.DecisionGame(), given="label decisions")
-    yield game("conformal", INTERVAL, QUANTITY, oc.LevelCalibration(0.9, grid=6), oc.ConformalLevel(0.9))
+    yield game("binary_root", oc.Binary(), event, oc.BinaryCalibration(5), oc.paper.BinaryRoot(tolerance=1e-10))
+    yield game("two_cells", INTERVAL, QUANTITY, quantiles + oc.IntervalCalibration(0.8), oc.paper.TwoCells())
+    hull = {"oracle": oc.paper.MomentHull(), "compare": "moments", "script": one_by_one}
+    yield game("moment_hull", INTERVAL, QUANTITY, oc.payoffs.MomentCalibration(3), **hull)
+    yield game("simplex_grid", LABELS, match, oc.payoffs.SimplexCalibration(3), oc.paper.SimplexGrid())
+    yield game(
+        "simplex_grid_drawn",
+        LABELS,
+        match,
+        oc.payoffs.SimplexCalibration(3),
+        oc.paper.SimplexGrid(randomised=True, seed=5),
+    )
+    yield game("decision_game", INTERVAL, QUANTITY, oracle=oc.paper.DecisionGame(), given="decisions")
+    yield game("decision_game_labels", LABELS, bet, oracle=oc.paper.DecisionGame(), given="label decisions")
+    yield game("conformal", INTERVAL, QUANTITY, oc.payoffs.LevelCalibration(0.9, grid=6), oc.paper.ConformalLevel(0.9))
 
 
 def _game(
@@ -173,10 +183,12 @@ def _partitions() -> Iterator[Case]:
     def partition(name: str, space: Any, draw: Draw, **options: Any) -> Case:
         before, after = one_by_one(draw, _seed(name))
         load = {"class": "PartitionedRecalibrator"}
-        return Case(name, "game", lambda _: Game(oc.PartitionedRecalibrator(space, **options)), before, after, load)
+        return Case(
+            name, "game", lambda _: Game(oc.paper.PartitionedRecalibrator(space, **options)), before, after, load
+        )
 
     yield partition("partition_binary", oc.Binary(), event, cells=2, grid=5)
-    yield partition("partition_labels", LABELS, match, cells=2, grid=5, scores=[oc.Brier(), oc.LogScore()])
+    yield partition("partition_labels", LABELS, match, cells=2, grid=5, scores=[oc.Brier(), oc.scores.LogScore()])
     yield partition("partition_interval", INTERVAL, QUANTITY, cells=2, bins=3, grid=5)
     yield partition("partition_line", oc.Line(**SMALL), QUANTITY, cells=2, bins=[40, 60], grid=5, outside="clip")
 
@@ -190,7 +202,9 @@ def _levels() -> Iterator[Case]:
         "conformal_level": {"grid": 10},
         "conformal_level_drawn": {"grid": 10, "randomised": True, "seed": 7, "head_start": 1.0},
     }.items():
-        yield Case(name, "level", lambda _, some=options: Level(oc.ConformalLevel(0.8, **some)), steps[:30], after)
+        yield Case(
+            name, "level", lambda _, some=options: Level(oc.paper.ConformalLevel(0.8, **some)), steps[:30], after
+        )
 
 
 def _forecasts() -> Iterator[Case]:
@@ -200,8 +214,8 @@ def _forecasts() -> Iterator[Case]:
             oc.Recalibrator(space).predict(oc.Normal(40, 8))
             for space in (INTERVAL, oc.HalfLine(0, **SMALL), oc.Line(**SMALL))
         ],
-        "BinaryForecast": [oc.BinaryForecast(0.3)],
-        "LabelForecast": [oc.LabelForecast(["home", "draw", 3], [0.5, 0.3, 0.2])],
+        "BinaryForecast": [oc.forecasts.BinaryForecast(0.3)],
+        "LabelForecast": [oc.forecasts.LabelForecast(["home", "draw", 3], [0.5, 0.3, 0.2])],
         "CircleForecast": [oc.Recalibrator(CIRCLE).predict((40, 20))],
         "BoxForecast": [oc.Recalibrator(BOX).predict([oc.Normal(0.4, 0.1), oc.Normal(1, 2)])],
         "PointsForecast": [oc.Recalibrator(oc.Points(PLACES)).predict([0.2, 0.2, 0.2, 0.3, 0.1])],

@@ -103,23 +103,23 @@ def test_one_wide_cell_fools_her_unless_her_cells_are_her_own() -> None:
 @pytest.mark.parametrize("nature", list(ad.NATURES))
 @pytest.mark.parametrize("method", [ad.DEFAULT, ad.LOW, "TwoCells, exact"])
 def test_the_promise_is_kept_under_attack(method: str, nature: str) -> None:
-    trace = ad.duel(method, nature, 150)
+    trace = ad.play(method, nature, 150)
     assert trace.held == 1.0
     assert trace.largest <= 1.0 + 1e-9
     assert (trace.booked <= trace.promised * (1.0 + 1e-9)).all()
 
 
 def test_the_promise_that_is_drawn() -> None:
-    trace = ad.duel(ad.LOW, "cells", 40)
+    trace = ad.play(ad.LOW, "cells", 40)
     bound = float((LEVELS**2).sum())
     assert (trace.promised <= (trace.times + 16) / trace.times**2 * bound * (1.0 + 1e-12)).all()
-    three = ad.duel(ad.DEFAULT, "cells", 40)
+    three = ad.play(ad.DEFAULT, "cells", 40)
     assert (three.promised <= 3.0 * (three.times + 16) / three.times**2 * bound * (1.0 + 1e-12)).all()
     assert three.promised[-1] > trace.promised[-1]
 
 
 def test_qce_is_that_of_the_metric() -> None:
-    trace = ad.duel("isotonic", "even", 50, run=3, seed=2)
+    trace = ad.play("isotonic", "even", 50, run=3, seed=2)
     method, nature = ad.METHODS["isotonic"](0), ad.Nature(ad.even_cells, np.random.default_rng([2, 3]))
     rows, ys = [], []
     for _ in range(50):
@@ -134,13 +134,13 @@ def test_qce_is_that_of_the_metric() -> None:
 
 
 def test_what_has_no_promise_is_broken() -> None:
-    assert ad.duel("isotonic", "cells", 100).qce[-1] > 10.0
-    assert ad.duel("conformal PID", "cells", 100).qce[-1] > 10.0
-    assert ad.duel("TwoCells, exact", "cells", 100).qce[-1] < 0.1
+    assert ad.play("isotonic", "cells", 100).qce[-1] > 10.0
+    assert ad.play("conformal PID", "cells", 100).qce[-1] > 10.0
+    assert ad.play("TwoCells, exact", "cells", 100).qce[-1] < 0.1
 
 
 def test_a_run_is_decided_by_its_seeds() -> None:
-    first, again, other = (ad.duel(ad.ORCA, "cells", 12, run=run) for run in (1, 1, 2))
+    first, again, other = (ad.play(ad.ORCA, "cells", 12, run=run) for run in (1, 1, 2))
     np.testing.assert_array_equal(first.qce, again.qce)
     assert not np.array_equal(first.qce, other.qce)
 

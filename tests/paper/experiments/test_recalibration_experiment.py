@@ -20,7 +20,7 @@ from orcast.paper.experiments import recalibration as experiment
 from orcast.paper.experiments.data import RealSeries
 from orcast.paper.experiments.learners import Gaussian, Marginal
 from orcast.paper.experiments.output import ResultTable
-from orcast.paper.experiments.recalibration import FULL, GRID, PAPER, Outcome, RecalibrationPlan, Score
+from orcast.paper.experiments.recalibration import FULL, GRID, PAPER, MethodScore, RecalibrationPlan, SettingResult
 
 Vector = NDArray[np.float64]
 
@@ -45,7 +45,7 @@ def toy(rounds: int = 60, seed: int = 0) -> Gaussian:
 # --- what is measured ---
 
 
-def slow_score(q: Vector, y: Vector, low: float, high: float, window: int) -> Score:
+def slow_score(q: Vector, y: Vector, low: float, high: float, window: int) -> MethodScore:
     """Round by round and level by level, from the definitions."""
     rounds = len(y)
     hits = np.zeros((rounds, 99))
@@ -70,7 +70,7 @@ def slow_score(q: Vector, y: Vector, low: float, high: float, window: int) -> Sc
         mean = sum(values) / 100
         size = (abs(mean) + abs(y[t])) / 2
         percent += (abs(mean - y[t]) / size if size > 0.0 else 0.0) / rounds
-    return Score(
+    return MethodScore(
         qce=float((gaps.mean(axis=0) ** 2).sum()),
         worst=max(float((gap**2).sum()) for gap in windows),
         crps=crps,
@@ -203,9 +203,9 @@ def made_up(monkeypatch: pytest.MonkeyPatch, qces: dict[float, list[float]]) -> 
     """Lets ORCA score as told, by rate and run, and keeps what it is asked to play."""
     asked: list[tuple[Any, ...]] = []
 
-    def play(stream: Any, rate: float, seed: int, window: int) -> Score:
+    def play(stream: Any, rate: float, seed: int, window: int) -> MethodScore:
         asked.append((stream, rate, seed))
-        return Score(qces[rate][seed - 7], 0.5, 1.0, 0.2, 0.9, 3.0, 2.0)
+        return MethodScore(qces[rate][seed - 7], 0.5, 1.0, 0.2, 0.9, 3.0, 2.0)
 
     monkeypatch.setattr(experiment, "_orca", play)
     return asked
@@ -213,7 +213,7 @@ def made_up(monkeypatch: pytest.MonkeyPatch, qces: dict[float, list[float]]) -> 
 
 def prepared(series: RealSeries, learner: str, plan: RecalibrationPlan, seed: int) -> Any:
     stream = Marginal.of(f"{series.name}/{learner}/{seed}", [1.0, 2.0], [3.0], 0.0, 10.0)
-    return stream, dict.fromkeys(("expert", *methods.METHODS), Score(seed, 0.5, 1.0, 0.2, 0.9, 3.0, 1.0)), 0.25
+    return stream, dict.fromkeys(("expert", *methods.METHODS), MethodScore(seed, 0.5, 1.0, 0.2, 0.9, 3.0, 1.0)), 0.25
 
 
 def test_orca_has_more_runs_at_the_rate_that_was_best_at_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,7 +253,7 @@ def test_a_failure_in_a_worker_is_told() -> None:
 # --- tables ---
 
 
-FAIR = Score(0.05, 0.5, 1.0, 0.2, 0.9, 3.0, 1.0)
+FAIR = MethodScore(0.05, 0.5, 1.0, 0.2, 0.9, 3.0, 1.0)
 TARGETS = ("QCE", "best rate", "any rate", "paper", "CRPS", "CRPS better", "SMAPE", "SMAPE better", "ORCA improves")
 
 
@@ -265,16 +265,16 @@ def setting(
     crps: float = 0.8,
     smape: float = 0.8,
     expert: float = 0.1,
-) -> Outcome:
+) -> SettingResult:
     """A setting in which all is well but for what is given; ORCA at 0.1 has 0.008 and 0.012."""
     scores = {name: [FAIR] for name in ("expert", *methods.METHODS)}
     scores["expert"] = [replace(FAIR, qce=expert, milliseconds=None)]
     scores["ours"] = [replace(FAIR, qce=ours, crps=crps * FAIR.crps, smape=smape * FAIR.smape)]
     at_best, other = [replace(FAIR, qce=orca)] * 3, [replace(FAIR, qce=qce) for qce in (0.008, 0.012)]
-    return Outcome(*place, scores, {0.01: at_best, 0.1: other}, 0.01, [0.3])
+    return SettingResult(*place, scores, {0.01: at_best, 0.1: other}, 0.01, [0.3])
 
 
-def missed(outcomes: list[Outcome]) -> list[str]:
+def missed(outcomes: list[SettingResult]) -> list[str]:
     table = experiment.target_table(outcomes)
     assert table.columns == ("target", "measured", "met")
     return [name for name, row in zip(TARGETS, table.rows, strict=True) if row[2] == "no"]
@@ -320,7 +320,7 @@ def test_comparisons_are_on_the_same_runs() -> None:
     scores = {name: [FAIR] * 3 for name in ("expert", *methods.METHODS)}
     scores["ours"] = [replace(FAIR, qce=qce) for qce in (0.02, 0.02, 0.5)]
     scores["expert"] = [replace(FAIR, crps=crps) for crps in (1.0, 2.0, 4.0)]
-    outcome = Outcome(*place, scores, {0.01: [replace(FAIR, qce=0.03, crps=2.0)] * 2}, 0.01, [0.3] * 3)
+    outcome = SettingResult(*place, scores, {0.01: [replace(FAIR, qce=0.03, crps=2.0)] * 2}, 0.01, [0.3] * 3)
     assert outcome.gap("ours", outcome.orca[0.01]) == pytest.approx(-0.01)
     assert outcome.relative(outcome.orca[0.01], "crps") == pytest.approx(1.5)
 

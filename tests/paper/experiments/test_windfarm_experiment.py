@@ -49,7 +49,7 @@ def test_loss_is_the_one_of_the_paper(pairs: list[tuple[float, float]], lam: flo
 @given(forecasts(0.0, 10.0), st.sampled_from(wf.LAMBDAS))
 def test_the_commitment_is_the_quantile_that_is_read(p: oc.Forecast, lam: float) -> None:
     read = p.quantile(LEVELS)[wf.column(lam)]
-    assert oc.commitment(p, under=1.0 + lam, over=1.0 - lam) == pytest.approx(read, abs=1e-9)
+    assert oc.decisions.commitment(p, under=1.0 + lam, over=1.0 - lam) == pytest.approx(read, abs=1e-9)
 
     def expected(a: float) -> float:
         # many places of every cell, each with its part of the mass
@@ -192,7 +192,7 @@ def test_judgements() -> None:
     expert = wf.forecasts(wf.EXPERT, days)
     higher, lower = np.clip(expert + 4.0, 0.0, 100.0), np.clip(expert - 9.0, 0.0, 100.0)
     for lam in wf.LAMBDAS:
-        found = wf.judge({wf.EXPERT: expert, "higher": higher, "lower": lower}, days.y, lam)
+        found = wf.compare_losses({wf.EXPERT: expert, "higher": higher, "lower": lower}, days.y, lam)
         assert found[wf.EXPERT][1:4] == (0.0, 0.0, 0.0)
         assert not found[wf.EXPERT].better
         assert found["higher"].better  # the expert is too low by 4
@@ -207,8 +207,8 @@ def test_judgements() -> None:
 
 
 def test_targets_and_the_best_rate() -> None:
-    def one(change: float, high: float) -> wf.Judgement:
-        return wf.Judgement(np.ones(9), change, change - 1.0, high, 0.0, 0.0)
+    def one(change: float, high: float) -> wf.LossComparison:
+        return wf.LossComparison(np.ones(9), change, change - 1.0, high, 0.0, 0.0)
 
     judged = {
         lam: {

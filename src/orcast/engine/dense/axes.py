@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from orcast.constants import DELAY_ODDS, LOG_LOSS_RATE, LOSS_DISCOUNT
 from orcast.spaces import Box, Circle, Space
 
 Array = NDArray[np.float64]
@@ -22,7 +23,7 @@ Array = NDArray[np.float64]
 DISCOUNTS = (0.99, 0.998)
 START_LOCATION, START_SPREAD = 0.05, 20.0
 MOST_SHIFT, LEAST_STRETCH, MOST_STRETCH, MOST_SCORE = 6.0, 0.3, 8.0, 6.0
-LOSS_DISCOUNT, RATE, DOUBT, FLOOR = 0.998, 1.0, 0.5, 1e-4
+FLOOR = 1e-4
 
 
 class AxisMemory(NamedTuple):
@@ -148,8 +149,8 @@ def corrected(space: Space, memory: AxisMemory, expert: Array) -> Array:
 
 def mixed(memory: AxisMemory, rows: Array, expert: Array, pending: float) -> Array:
     """Learners and expert, weighed by how well they did; with outcomes outstanding the expert counts more."""
-    weights = np.exp(-RATE * (memory.loss - memory.loss.min()))
-    weights[:-1] *= (1.0 + pending) ** -DOUBT
+    weights = np.exp(-LOG_LOSS_RATE * (memory.loss - memory.loss.min()))
+    weights[:-1] *= (1.0 + pending) ** -DELAY_ODDS
     value: Array = (weights[:-1] @ rows + weights[-1] * expert) / weights.sum()
     return value
 

@@ -1,13 +1,13 @@
 """The dense engine: any payoff on any space, under the same ledger and slack rule as the compiled ones.
 
-A prior supplies the cells and what is expected on them, a player the forecasts to choose from.
+A prior supplies the cells and what is expected on them, a solver the forecasts to choose from.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -15,39 +15,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast import ledger as _ledger
+from orcast.constants import LOSS_DISCOUNT
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.priors import Prior
-from orcast.engine.dense.search import CandidateSearch
-from orcast.engine.dense.solver import RoundSetup, Solver
+from orcast.engine.dense.search import CandidateSearch, HalfSpaceClaim
+from orcast.engine.dense.solver import DenseRound, Solver
 from orcast.engine.explain import PartTilt, explanation
 from orcast.engine.kernels import rounds as round_kernels
+from orcast.engine.kernels.finite import FiniteRound
+from orcast.engine.kernels.records import Round
 from orcast.engine.ordered import like
 from orcast.ledger import Guarantee, Ledger
 from orcast.payoffs import CellPayoff, NoRegret
 from orcast.payoffs.base import UNKNOWN
 from orcast.payoffs.recipe import CustomCellPayoff
-from orcast.payoffs.regret import LOSS_DISCOUNT, RegretCellPayoff, loss_at
+from orcast.payoffs.regret import RegretCellPayoff, loss_at
 
 Array = NDArray[np.float64]
-
-# Places in what a search says of its forecast: whether it says anything, the largest <mean payoff, payoff> that it
-# saw, and by how much that may fall short.
-CLAIMS, VALUE, BEYOND = 0, 1, 2
-CLAIM_SIZE = 3
 
 
 @dataclass(slots=True)
 class DenseRecord:
-    """A round that waits: its prior's arrays, its own, its features, and its cores (remade after a load)."""
+    """A pending round: its prior's arrays, its own, its features, and its payoffs on cells (remade after a load)."""
 
-    round: Any
+    round: Round | FiniteRound
     context: Array
     certificate: Array
     features: Any = None
     cell_payoffs: list[CellPayoff] | None = None
     temperature: float = 0.0
-    states: list[dict[str, Array]] | None = None  # what the parts remembered then: their cores depend on it
-    claim: Array = field(default_factory=lambda: np.zeros(CLAIM_SIZE))
+    states: list[dict[str, Array]] | None = None  # of the parts when the round was issued
+    claim: HalfSpaceClaim | None = None
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Everything of it but the features."""
@@ -58,19 +56,19 @@ class DenseRecord:
             context=self.context,
             certificate=self.certificate,
             temperature=np.array([self.temperature]),
-            claim=self.claim,
+            claim=np.array((0.0, 0.0, 0.0) if self.claim is None else (1.0, *self.claim)),
         )
         return own
 
 
 class DenseEngine:
-    """Plays rounds of any payoff on any space."""
+    """Rounds of any payoff on any space."""
 
     def __init__(
-        self, bound_payoff: BoundPayoff, prior: Prior, solver: Solver, sizes: Sequence[int] | None = None
+        self, bound_payoff: BoundPayoff, prior: Prior[Any], solver: Solver, sizes: Sequence[int] | None = None
     ) -> None:
         self.bound_payoff, self.space = bound_payoff, bound_payoff.space
-        self.prior: Any = prior
+        self.prior = prior
         self.solver = solver
         # masses of the last settled round, and whether there was one
         self._last = np.zeros(prior.cells + 1 if solver.remembers else 0)
@@ -98,13 +96,13 @@ class DenseEngine:
     def predict(
         self, experts: Array | None, features: Any = None, *, pending: float = 0.0, reserved: float = 0.0
     ) -> DenseRecord:
-        """Play one round around the experts (or without any); nothing is remembered but the sizes of the parts."""
+        """Solve one round around the experts (or without any); nothing is remembered but the sizes of the parts."""
         if self._ledger is not None:
             return self._predict(experts, features, pending, reserved)
         try:
             return self._predict(experts, features, pending, reserved)
         except BaseException:
-            # what a refused round said of the sizes does not count
+            # the sizes of a refused round do not count
             self.forget_sizes()
             raise
 
@@ -122,19 +120,21 @@ class DenseEngine:
         record = DenseRecord(
             round, np.array(context), np.zeros(_ledger.CERTIFICATE_SIZE), features, cell_payoffs, 0.0, states
         )
-        self._play(record, mix, pending, reserved)
+        self._solve(record, mix, pending, reserved)
         other = self.prior.recell(round, mix) if record.certificate[_ledger.CertificateField.HOLDS] == 0.0 else None
         if other is not None:
             even, even_mix = other
             own = self.cell_payoffs(even, features)
             again = DenseRecord(even, record.context, record.certificate.copy(), features, own, 0.0, states)
-            self._play(again, even_mix, pending, reserved)
+            self._solve(again, even_mix, pending, reserved)
             if again.certificate[_ledger.CertificateField.HOLDS] > 0.0:
-                self.prior.cool(even)
+                self.prior.forget_tilt(even)
                 return again
         return record
 
-    def cell_payoffs(self, round: Any, features: Any, states: list[dict[str, Array]] | None = None) -> list[CellPayoff]:
+    def cell_payoffs(
+        self, round: Round | FiniteRound, features: Any, states: list[dict[str, Array]] | None = None
+    ) -> list[CellPayoff]:
         """Each part of the payoff on the cells of a round, as the parts are now or were then."""
         cell_grid = self.prior.cell_grid(round, features)
         known = self.states if states is None else states
@@ -151,17 +151,17 @@ class DenseEngine:
                 )
         return cell_payoffs
 
-    def _play(self, record: DenseRecord, mix: Array, pending: float, reserved: float) -> None:
-        """Let the player find a forecast, and keep what is to be remembered of it."""
+    def _solve(self, record: DenseRecord, mix: Array, pending: float, reserved: float) -> None:
+        """Let the solver find a forecast, and keep what is to be remembered of it."""
         assert record.cell_payoffs is not None
         ledger = self.ledger
         search = CandidateSearch(
             ledger, ledger.layout, record.cell_payoffs, record.context, reserved, self.solver.temperature
         )
         cell_grid = self.prior.cell_grid(record.round, record.features)
-        warm = self.prior.warm(record.round, np.log(np.maximum(mix, 1e-300)))
+        warm = self.prior.warm_start(record.round, np.log(np.maximum(mix, 1e-300)))
         last = self._last[1:] if self._last.size and self._last[0] > 0.0 else np.empty(0)
-        self.solver.solve(search, RoundSetup(cell_grid, mix, warm, last, pending, ledger.rounds))
+        self.solver.solve(search, DenseRound(cell_grid, mix, warm, last, pending, ledger.rounds))
         p = np.exp(search.best)
         p /= p.sum()
         for cell_payoff in record.cell_payoffs:
@@ -169,11 +169,11 @@ class DenseEngine:
                 cell_payoff.check(p)
         record.temperature = search.temperature
         record.certificate[:] = search.certificate
-        record.claim[:] = search.claim
+        record.claim = search.claim
         self.prior.store(record.round, p, mix)
 
     def payoff(self, record: DenseRecord, y: Any) -> Array:
-        """The core payoff that an outcome would book."""
+        """The payoff of an outcome, before contexts and weights."""
         if record.cell_payoffs is None:
             record.cell_payoffs = self.cell_payoffs(record.round, record.features, record.states)
         p = self.prior.played(record.round)
@@ -181,7 +181,7 @@ class DenseEngine:
         return np.concatenate([cell_payoff.realised(p, k, near) for cell_payoff in record.cell_payoffs])
 
     def update(self, record: DenseRecord, y: Any, *, reserved: float = 0.0) -> None:
-        """Book the outcome of a round."""
+        """Settle a round by its outcome."""
         payoff = self.payoff(record, y)
         p = self.prior.played(record.round)
         k = self.prior.place(record.round, y)
@@ -227,21 +227,19 @@ class DenseEngine:
 
     # --- what users see
     def forecast(self, record: DenseRecord) -> Any:
-        """The forecast that a round played, with its certificate."""
+        """The forecast that a round issued, with its certificate."""
         total = self.ledger.total.copy()
         return self.prior.forecast(
             record.round,
-            _ledger.certificate_of(record.certificate, *record.claim[VALUE:])
-            if record.claim[CLAIMS]
-            else _ledger.certificate_of(record.certificate),
+            _ledger.certificate_of(record.certificate, *(record.claim or ())),
             lambda: explanation(
                 self.space,
                 (self.prior.cell_grid(record.round, record.features), self.prior.played(record.round)),
-                self._pieces(record, total),
+                self._tilts(record, total),
             ),
         )
 
-    def _pieces(self, record: DenseRecord, total: Array) -> Iterator[PartTilt]:
+    def _tilts(self, record: DenseRecord, total: Array) -> Iterator[PartTilt]:
         if record.temperature <= 0.0:
             return
         layout = self.ledger.layout
@@ -297,10 +295,10 @@ class DenseEngine:
             self._last[...] = like("last", arrays["last"], self._last)
 
     def restored_record(self, arrays: dict[str, NDArray[Any]], features: Any) -> DenseRecord:
-        """A waiting round from its arrays."""
+        """A pending round from its arrays."""
         round = self.prior.restored({name[6:]: a for name, a in arrays.items() if name.startswith("round/")})
         context = np.ones(int(self.ledger.layout.parts[:, _ledger.PartColumn.GROUPS].sum()))
-        certificate, temperature, claim = np.zeros(_ledger.CERTIFICATE_SIZE), np.zeros(1), np.zeros(CLAIM_SIZE)
+        certificate, temperature, claim = np.zeros(_ledger.CERTIFICATE_SIZE), np.zeros(1), np.zeros(3)
         for name, mine in (
             ("context", context),
             ("certificate", certificate),
@@ -312,7 +310,8 @@ class DenseEngine:
         for i, state in enumerate(states):
             for name, mine in state.items():
                 mine[...] = like(name, arrays[f"part/{i}/{name}"], mine)
-        return DenseRecord(round, context, certificate, features, None, float(temperature[0]), states, claim)
+        found = HalfSpaceClaim(float(claim[1]), float(claim[2])) if claim[0] else None
+        return DenseRecord(round, context, certificate, features, None, float(temperature[0]), states, found)
 
 
 def _learn_losses(cell_payoff: RegretCellPayoff, state: dict[str, Array], p: Array, k: int, y: Any) -> None:

@@ -14,11 +14,14 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from orcast.constants import MAX_STEP, SHRINK
+
 Array = NDArray[np.float64]
 Field = Callable[[Array], Array]
 Jacobian = Callable[[Array], Array | None]
 
-MAX_STEP, SHRINK, TRIES = 2.0, 0.4, 5
+# How often a rejected Newton step is shortened.
+TRIES = 5
 # Beyond so many cells a Newton step costs more than it gains.
 MOST_CELLS = 100
 DEPTH, DAMPING = 5, 0.5

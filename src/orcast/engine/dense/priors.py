@@ -3,74 +3,81 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from orcast import ledger as _ledger
+from orcast.constants import MAX_TILT
 from orcast.contexts import ContextInputs
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense import axes
+from orcast.engine.explain import Explanation
 from orcast.engine.kernels import cells as cell_kernels
 from orcast.engine.kernels import finite as finite_kernels
-from orcast.engine.kernels import records
 from orcast.engine.kernels import rounds as round_kernels
-from orcast.engine.kernels.finite import FiniteMemory, FiniteRound
-from orcast.engine.kernels.records import Round
+from orcast.engine.kernels.finite import FINITE_INFO, FiniteInfo, FiniteMemory, FiniteRound
+from orcast.engine.kernels.records import CellRow, Round, RoundInfo
 from orcast.engine.ordered import OrderedEngine, cell_grid_of, forecast_of, like
-from orcast.forecasts import forecast_on
+from orcast.forecasts import FiniteForecast, Forecast, forecast_on
+from orcast.ledger import Certificate
 from orcast.payoffs import CellGrid, Sum
 from orcast.spaces import Binary, FiniteSpace
 
 Array = NDArray[np.float64]
 
 
-class Prior(Protocol):
-    """The cells of a round, what is expected on them before the ledger has its say, and what is learnt from outcomes.
+RoundT = TypeVar("RoundT", Round, FiniteRound)
+Why = Callable[[], Explanation]
+
+
+class Prior(Protocol[RoundT]):
+    """The cells of a round, the masses expected on them before the ledger counts, and what is learnt from outcomes.
 
     `recell` gives a second set of cells, for rounds that fail on the first, where there is one.
     """
 
     cells: int  # how many there are at most
 
-    def open(self, experts: Array | None, pending: float) -> tuple[Any, Array]:
+    def open(self, experts: Array | None, pending: float) -> tuple[RoundT, Array]:
         """A round with its cells, and the prior on them."""
         ...
 
-    def recell(self, round: Any, mix: Array) -> tuple[Any, Array] | None:
+    def recell(self, round: RoundT, mix: Array) -> tuple[RoundT, Array] | None:
         """The same on other cells, where there are some worth a try."""
         ...
 
-    def cool(self, round: Any) -> None:
+    def forget_tilt(self, round: RoundT) -> None:
         """Forget how what is played differs from the prior, for other rounds have other cells."""
         ...
 
-    def cell_grid(self, round: Any, features: Any) -> CellGrid:
+    def cell_grid(self, round: RoundT, features: Any) -> CellGrid:
         """The cells as payoffs see them."""
         ...
 
-    def warm(self, round: Any, log_mix: Array) -> Array:
+    def warm_start(self, round: RoundT, log_mix: Array) -> Array:
         """Log masses to start a search at."""
         ...
 
-    def played(self, round: Any) -> Array:
+    def played(self, round: RoundT) -> Array:
         """The masses played."""
         ...
 
-    def store(self, round: Any, p: Array, mix: Array) -> None:
+    def store(self, round: RoundT, p: Array, mix: Array) -> None:
         """Remember what is played, and how it differs from the prior."""
         ...
 
-    def near(self, round: Any, y: Any) -> Any:
+    def near(self, round: RoundT, y: Any) -> Any:
         """The outcome, clipped to the window of the round where there is one."""
         ...
 
-    def place(self, round: Any, y: Any) -> int:
+    def place(self, round: RoundT, y: Any) -> int:
         """The cell of an outcome."""
         ...
 
-    def teach(self, round: Any, y: Any, k: int) -> None:
+    def teach(self, round: RoundT, y: Any, k: int) -> None:
         """Learn from an outcome."""
         ...
 
@@ -78,7 +85,7 @@ class Prior(Protocol):
         """What contexts may look at."""
         ...
 
-    def forecast(self, round: Any, certificate: Any, why: Any) -> Any:
+    def forecast(self, round: RoundT, certificate: Certificate, why: Why) -> Forecast | FiniteForecast:
         """What users see."""
         ...
 
@@ -90,8 +97,8 @@ class Prior(Protocol):
         """Take it over."""
         ...
 
-    def restored(self, arrays: dict[str, NDArray[Any]]) -> Any:
-        """A waiting round."""
+    def restored(self, arrays: dict[str, NDArray[Any]]) -> RoundT:
+        """A pending round."""
         ...
 
 
@@ -114,7 +121,7 @@ class OrderedPrior:
         round_kernels.open_round(
             self.engine.rules, self.engine.memory, self.engine.experts_or_own(experts), pending, round, mix
         )
-        return round, mix[: int(round.info[records.CELLS])].copy()
+        return round, mix[: int(round.info[RoundInfo.CELLS])].copy()
 
     def recell(self, round: Round, mix: Array) -> tuple[Round, Array]:
         """The same on even cells."""
@@ -122,17 +129,17 @@ class OrderedPrior:
         padded = np.empty(self.engine.capacity)
         padded[: mix.size] = mix
         round_kernels.recell(self.engine.rules, self.engine.memory, even, padded)
-        return even, padded[: int(even.info[records.CELLS])].copy()
+        return even, padded[: int(even.info[RoundInfo.CELLS])].copy()
 
-    def cool(self, round: Round) -> None:
+    def forget_tilt(self, round: Round) -> None:
         """No tilt on cells that no other round has."""
-        round.cells[records.TILT] = 0.0
+        round.cells[CellRow.TILT] = 0.0
 
     def cell_grid(self, round: Round, features: Any) -> CellGrid:
         """The cells as payoffs see them."""
         return cell_grid_of(self.space, round, features)
 
-    def warm(self, round: Round, log_mix: Array) -> Array:
+    def warm_start(self, round: Round, log_mix: Array) -> Array:
         """Where to start."""
         start = log_mix.copy()
         start[round.slots] = log_mix[round.slots] + self.engine.memory.warm
@@ -140,24 +147,24 @@ class OrderedPrior:
 
     def played(self, round: Round) -> Array:
         """The masses played, to be written or read."""
-        return round.cells[records.PLAYED, : int(round.info[records.CELLS])]
+        return round.cells[CellRow.PLAYED, : int(round.info[RoundInfo.CELLS])]
 
     def store(self, round: Round, p: Array, mix: Array) -> None:
         """Remember what is played, and how it differs from the prior."""
         n = p.size
-        round.cells[records.PLAYED, :n] = p
+        round.cells[CellRow.PLAYED, :n] = p
         tilt = np.log(np.maximum(p, 1e-300)) - np.log(np.maximum(mix, 1e-300))
-        round.cells[records.TILT, :n] = np.clip(tilt, -6.0, 6.0)
+        round.cells[CellRow.TILT, :n] = np.clip(tilt, -MAX_TILT, MAX_TILT)
 
     def near(self, round: Round, y: float) -> float:
         """The outcome clipped to the window of the round."""
-        return min(max(y, float(round.info[records.LOW])), float(round.info[records.HIGH]))
+        return min(max(y, float(round.info[RoundInfo.LOW])), float(round.info[RoundInfo.HIGH]))
 
     def place(self, round: Round, y: float) -> int:
         """The cell of an outcome."""
         near = self.near(round, y)
-        n = int(round.info[records.CELLS])
-        return int(cell_kernels.locate(near, round.cells[records.LEFT], round.cells[records.RIGHT], n))
+        n = int(round.info[RoundInfo.CELLS])
+        return int(cell_kernels.locate(near, round.cells[CellRow.LEFT], round.cells[CellRow.RIGHT], n))
 
     def teach(self, round: Round, y: float, k: int) -> None:
         """Learn from an outcome."""
@@ -169,9 +176,9 @@ class OrderedPrior:
         """What contexts may look at."""
         return self.engine.known(experts, features, bound_payoff, rounds)
 
-    def forecast(self, round: Round, certificate: Any, why: Any) -> Any:
+    def forecast(self, round: Round, certificate: Certificate, why: Why) -> Forecast | FiniteForecast:
         """What users see."""
-        return forecast_of(self.space, round.cells, int(round.info[records.CELLS]), certificate, why)
+        return forecast_of(self.space, round.cells, int(round.info[RoundInfo.CELLS]), certificate, why)
 
     def memory(self) -> dict[str, Array]:
         """Everything that is carried from round to round."""
@@ -182,18 +189,18 @@ class OrderedPrior:
         self.engine.restore(arrays)
 
     def restored(self, arrays: dict[str, NDArray[Any]]) -> Round:
-        """A waiting round."""
+        """A pending round."""
         round = self.engine.new_record().round
         for name, mine in round._asdict().items():
             mine[...] = like(name, arrays[name], mine, missing=name == "experts")
-        n = round.info[records.CELLS]
+        n = round.info[RoundInfo.CELLS]
         if not (n == int(n) and 1 <= n <= self.engine.capacity and ((round.slots >= 0) & (round.slots < n)).all()):
-            raise ValueError(f"a waiting round has {n} cells")
+            raise ValueError(f"a pending round has {n} cells")
         return round
 
 
 class GridPrior:
-    """The same cells in every round, whatever the expert says: even ones, as the paper has them, or given ones.
+    """The same cells in every round, whatever the expert: even ones, as the paper has them, or given ones.
 
     Without bounds there is no fixed grid; there the cells divide the round's window evenly.
     """
@@ -221,34 +228,34 @@ class GridPrior:
         """A round with its cells, and the expert on them."""
         round, mix = self.around.open(experts, pending)
         old = round.cells.copy()
-        n = int(round.info[records.CELLS])
+        n = int(round.info[RoundInfo.CELLS])
         edges = self.edges
         if edges is None:
-            edges = np.linspace(round.info[records.LOW], round.info[records.HIGH], self.count + 1)
+            edges = np.linspace(round.info[RoundInfo.LOW], round.info[RoundInfo.HIGH], self.count + 1)
         count = edges.size - 1
         rows = round.cells
-        rows[records.LEFT, :count], rows[records.RIGHT, :count] = edges[:-1], edges[1:]
-        left, right = rows[records.LEFT], rows[records.RIGHT]
-        carried = [rows[records.PRIOR], rows[records.EXPERT], *round.rivals]
-        for row, source in zip(carried, [old[records.PRIOR], old[records.EXPERT], *round.rivals.copy()], strict=True):
-            cell_kernels.rebin(n, old[records.LEFT], old[records.RIGHT], source, count, left, right, row)
+        rows[CellRow.LEFT, :count], rows[CellRow.RIGHT, :count] = edges[:-1], edges[1:]
+        left, right = rows[CellRow.LEFT], rows[CellRow.RIGHT]
+        carried = [rows[CellRow.PRIOR], rows[CellRow.EXPERT], *round.rivals]
+        for row, source in zip(carried, [old[CellRow.PRIOR], old[CellRow.EXPERT], *round.rivals.copy()], strict=True):
+            cell_kernels.rebin(n, old[CellRow.LEFT], old[CellRow.RIGHT], source, count, left, right, row)
         on_grid = np.empty(count)
-        cell_kernels.rebin(n, old[records.LEFT], old[records.RIGHT], mix, count, left, right, on_grid)
-        round.info[records.CELLS], round.info[records.REGULAR] = count, 0.0
+        cell_kernels.rebin(n, old[CellRow.LEFT], old[CellRow.RIGHT], mix, count, left, right, on_grid)
+        round.info[RoundInfo.CELLS], round.info[RoundInfo.REGULAR] = count, 0.0
         round.slots[:] = np.minimum(np.arange(round.slots.size), count - 1)
         return round, on_grid
 
     def recell(self, round: Round, mix: Array) -> None:
         """There is one grid."""
 
-    def cool(self, round: Round) -> None:
+    def forget_tilt(self, round: Round) -> None:
         """Nothing to forget."""
 
     def cell_grid(self, round: Round, features: Any) -> CellGrid:
         """The cells as payoffs see them."""
         return self.around.cell_grid(round, features)
 
-    def warm(self, round: Round, log_mix: Array) -> Array:
+    def warm_start(self, round: Round, log_mix: Array) -> Array:
         """Where to start: the prior."""
         return log_mix
 
@@ -276,7 +283,7 @@ class GridPrior:
         """What contexts may look at."""
         return self.around.known(bound_payoff, experts, features, rounds)
 
-    def forecast(self, round: Round, certificate: Any, why: Any) -> Any:
+    def forecast(self, round: Round, certificate: Certificate, why: Why) -> Forecast | FiniteForecast:
         """What users see."""
         return self.around.forecast(round, certificate, why)
 
@@ -289,7 +296,7 @@ class GridPrior:
         self.around.restore(arrays)
 
     def restored(self, arrays: dict[str, NDArray[Any]]) -> Round:
-        """A waiting round."""
+        """A pending round."""
         return self.around.restored(arrays)
 
 
@@ -324,7 +331,7 @@ class FinitePrior:
             np.zeros((len(self.members), cells)),
             np.zeros(cells),
             np.zeros(cells),
-            np.zeros(finite_kernels.INFO_SIZE),
+            np.zeros(FINITE_INFO),
         )
 
     def open(self, experts: Array | None, pending: float) -> tuple[FiniteRound, Array]:
@@ -340,14 +347,14 @@ class FinitePrior:
     def recell(self, round: FiniteRound, mix: Array) -> None:
         """There are no other cells."""
 
-    def cool(self, round: FiniteRound) -> None:
+    def forget_tilt(self, round: FiniteRound) -> None:
         """Nothing to forget."""
 
     def cell_grid(self, round: FiniteRound, features: Any) -> CellGrid:
         """The cells as payoffs see them."""
         return CellGrid(self.space, self.space.cells, expert=round.pool, experts=round.experts, features=features)
 
-    def warm(self, round: FiniteRound, log_mix: Array) -> Array:
+    def warm_start(self, round: FiniteRound, log_mix: Array) -> Array:
         """Where to start."""
         value: Array = log_mix + self._memory.warm
         return value
@@ -372,8 +379,8 @@ class FinitePrior:
         """Learn from an outcome."""
         if isinstance(self.space, Binary):
             self._last_error[0] = k - round.played[1]
-        if round.info[finite_kernels.HAS_EXPERT] and len(round.moved):
-            pending = float(round.info[finite_kernels.PENDING])
+        if round.info[FiniteInfo.HAS_EXPERT] and len(round.moved):
+            pending = float(round.info[FiniteInfo.PENDING])
             axes.learn(self.space, self._axes, round.moved, round.pool, np.asarray(y), k, pending)
         finite_kernels.teach(self.members, self._memory, round, k)
 
@@ -390,7 +397,7 @@ class FinitePrior:
             raise TypeError(f"expected a space of numbers for by_last_error(), got {self.space!r}")
         return ContextInputs(features, level, math.nan, last)
 
-    def forecast(self, round: FiniteRound, certificate: Any, why: Any) -> Any:
+    def forecast(self, round: FiniteRound, certificate: Certificate, why: Why) -> Forecast | FiniteForecast:
         """What users see."""
         return forecast_on(self.space, round.played.copy(), certificate, why)
 
@@ -405,7 +412,7 @@ class FinitePrior:
             mine[...] = like(name, arrays[name], mine)
 
     def restored(self, arrays: dict[str, NDArray[Any]]) -> FiniteRound:
-        """A waiting round."""
+        """A pending round."""
         round = self._new_round()
         for name, mine in round._asdict().items():
             mine[...] = like(name, arrays[name], mine, missing=name == "experts")

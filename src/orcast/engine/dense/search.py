@@ -10,11 +10,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from orcast import ledger as _ledger
+from orcast.constants import (
+    DENSE_CLOSEST_RATIO,
+    DENSE_CONTINUATION,
+    DENSE_STRICT,
+    DENSE_STRICT_STEPS,
+    LOWEST,
+    TRUSTED,
+)
 from orcast.engine.dense import fixed_point
 from orcast.engine.kernels import last_layer
 from orcast.ledger import Ledger, LedgerLayout
@@ -23,12 +32,17 @@ from orcast.payoffs.regret import RegretCellPayoff
 
 Array = NDArray[np.float64]
 
-STRICT, STRICT_STEPS, TRUSTED = 1e-8, 40, 1e-3
-CONTINUATION, LOWEST = 40, 1e-5
 # Along a branch: first and largest step, when it is given up, how many steps, and how exact they are.
 FIRST_STEP, LARGEST_STEP, LEAST_STEP, ARC_STEPS, CORRECTIONS, ON_BRANCH = 0.1, 0.5, 1e-5, 1000, 6, 1e-7
 # A step that turns further than this has lost the branch.
 LEAST_COSINE, CORNER = 0.8, 2e-3
+
+
+class HalfSpaceClaim(NamedTuple):
+    """The largest <mean payoff, payoff> that a solver found, and how much larger the true one may be."""
+
+    half_space: float
+    approximation: float = 0.0
 
 
 class CandidateSearch:
@@ -67,7 +81,7 @@ class CandidateSearch:
         self.missing = math.inf
         self.best: Array = np.empty(0)
         self.temperature = 0.0
-        self.claim = np.zeros(3)  # what a search says of its forecast, see dense.SAYS
+        self.claim: HalfSpaceClaim | None = None
         self._side = 0.0
 
     @property
@@ -120,18 +134,18 @@ class CandidateSearch:
             self.certificate[:] = certificate
         return missing
 
-    def descend(self, temperature: float, log_prior: Array, start: Array) -> None:
+    def lower_temperature(self, temperature: float, log_prior: Array, start: Array) -> None:
         """Lower the temperature from a solution at `start` until the certificate holds."""
         ratio = 0.5
         lowest = LOWEST * min(self.usual, 1.0)
-        for _ in range(CONTINUATION):
+        for _ in range(DENSE_CONTINUATION):
             lower = temperature * ratio
-            lp, error = self.equilibrium(lower, log_prior, start, STRICT, STRICT_STEPS)
+            lp, error = self.equilibrium(lower, log_prior, start, DENSE_STRICT, DENSE_STRICT_STEPS)
             self.consider(lp, lower)
             if self.missing <= 0.0:
                 return
             if error > TRUSTED:
-                if ratio > 0.95:
+                if ratio > DENSE_CLOSEST_RATIO:
                     return  # the branch ends here, or folds back
                 ratio = math.sqrt(ratio)
                 continue
@@ -140,7 +154,7 @@ class CandidateSearch:
             if temperature < lowest:
                 return
 
-    def follow(self, temperature: float, log_prior: Array, unlike: float = 0.0) -> None:
+    def follow_branch(self, temperature: float, log_prior: Array, unlike: float = 0.0) -> None:
         """Follow the branch that starts at the prior, folds included, until a certificate holds.
 
         Where cells are alike, branches cross: `unlike` parts them by that difference in the prior.
@@ -148,7 +162,7 @@ class CandidateSearch:
         if unlike > 0.0:
             log_prior = fixed_point.normalised(log_prior + unlike * np.cos(1.7 * np.arange(log_prior.size) ** 1.5))
         self.rescale(np.exp(log_prior))
-        lp, error = self.equilibrium(temperature, log_prior, log_prior, STRICT, STRICT_STEPS)
+        lp, error = self.equilibrium(temperature, log_prior, log_prior, DENSE_STRICT, DENSE_STRICT_STEPS)
         if error > TRUSTED:
             return
         n = lp.size

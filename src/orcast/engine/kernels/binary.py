@@ -18,27 +18,20 @@ lowering kappa always ends at a forecast whose certificate holds.
 from __future__ import annotations
 
 import math
+from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from orcast.engine.kernels.pit_members import horizon
-from orcast.jit import kernel
+from orcast.constants import BINARY_DELAY_TEMPERATURE, BINARY_LOSS_DISCOUNT, LOSS_DISCOUNT
+from orcast.engine.kernels.delays import delay_odds, delay_weight, delayed, horizon
+from orcast.engine.kernels.records import Array
+from orcast.jit import inner_kernel
 from orcast.ledger import ROUNDING
 from orcast.payoffs.hat_kernels import hat, hat_slope
 
-Array = NDArray[np.float64]
-
-# Defaults of the last layer: vertices of the grids, weights of the payoffs, the temperature and when it begins to grow.
-VERTICES = 15
-CALIBRATION, CALIBEATING, BIAS, REGRET = 1.0, 0.5, 0.25, 1.0
-KAPPA, SETTLING = 6.0, 500.0
-# Regret counts in units of this part of the expert's usual loss, or of the most that can come if that is larger.
-REGRET_PART = 0.5
-OWN_EXPECTATION_WEIGHT = 5.0
-# With n outcomes outstanding the temperature rises by (1 + n)^SOFTEN.
-SOFTEN = 0.5
+# The usual temperature.
+KAPPA = 6.0
 # Largest log odds: of the expert as an offset and as a feature, of the prior, and of what is played at a temperature.
 MOST_EXPERT, MOST_FEATURE, MOST_PRIOR, MOST_PLAYED = 8.0, 6.9, 13.8, 30.0
 HALVINGS, REFINEMENTS = 40, 2
@@ -46,82 +39,127 @@ TOLERANCE, STEPS, NEWTON_STEPS = 1e-10, 60, 12
 # The ledger forgives this much rounding; what is played must not count on all of it.
 SURE = 0.1 * ROUNDING
 
-# Features: a constant, the log odds, their asymmetric part as in beta scaling, the last error, fast and slow means of
-# the errors, the last outcome, a mean of the outcomes, how the log odds changed, the outcome before the last, hats.
-ONE, LOGIT, SKEW, ERROR, FAST, SLOW, OUTCOME, MEAN, CHANGE, BEFORE, HATS = range(11)
+
+class Feature(IntEnum):
+    """What the learners may look at."""
+
+    ONE = 0
+    LOG_ODDS = 1  # of the expert
+    SKEW = 2  # their asymmetric part as in beta scaling
+    ERROR = 3  # the last one
+    FAST = 4  # fast and slow means of the errors
+    SLOW = 5
+    OUTCOME = 6  # the last one
+    MEAN = 7  # of the outcomes
+    CHANGE = 8  # of the log odds
+    BEFORE = 9  # the outcome before the last
+    HATS = 10  # the first of the hat functions of the log odds
+
+
+class BinaryStatistic(IntEnum):
+    """Running statistics of a game with binary outcomes."""
+
+    LAST_ERROR = 0
+    FAST_ERROR = 1
+    SLOW_ERROR = 2
+    LAST_OUTCOME = 3  # -1 or 1
+    OUTCOME_MEAN = 4
+    LAST_LOG_ODDS = 5  # of the expert
+    BEFORE_LAST_OUTCOME = 6
+    OUTCOMES = 7  # settled
+    LOSS_SUM = 8  # discounted squared error of the expert
+    LOSS_COUNT = 9
+
+
+class BinaryInfo(IntEnum):
+    """Numbers of a round with a binary outcome."""
+
+    PLAYED = 0
+    TEMPERATURE = 1
+    PENDING = 2  # outcomes outstanding when the forecast was made
+    POOL = 3  # the probability of the pool of experts
+    HAS_EXPERT = 4
+    PRIOR = 5  # log odds
+
+
+class RecordedOdds(IntEnum):
+    """What the committee records of a round beside the features and what each learner said."""
+
+    PROBABILITY = 0  # the expert's
+    EXPERT = 1  # its log odds
+    FIRST_STAGE = 2  # log odds that stage 1 agreed on
+    PRIOR = 3  # log odds of the prior
+
+
 KNOTS = np.array([-4.0, -2.4, -1.1, 0.0, 1.1, 2.4, 4.0])
-N_FEATURES = HATS + 7
+FEATURES = int(Feature.HATS) + KNOTS.size
 VARIANCES = (0.3, 0.1, 0.05, 0.9, 1.8, 1.8, 0.9, 0.9, 0.3, 0.9, 2.0, *(5 * (0.3,)), 2.0)
 FAST_STEP, SLOW_STEP, MEAN_STEP = 0.2, 0.05, 0.1
 
-_STATE = (ONE, LOGIT, ERROR, FAST, SLOW, OUTCOME, MEAN)
+_PLATT = (Feature.ONE, Feature.LOG_ODDS)
+_ERRORS = (Feature.ERROR, Feature.FAST, Feature.SLOW)
+_STATE = (*_PLATT, *_ERRORS, Feature.OUTCOME, Feature.MEAN)
 # Learners: stage, the time constant of the drift in outcomes (0: none), features.
 LEARNERS = (
-    (1, 0, (ONE, LOGIT)),
-    (1, 1000, (ONE, LOGIT)),
-    (1, 0, (ONE, LOGIT, SKEW)),
-    (1, 3000, tuple(range(HATS, N_FEATURES))),
-    (2, 30, (ONE,)),
-    (2, 200, (ONE, LOGIT)),
-    (2, 2000, (ONE, ERROR, FAST, SLOW)),
+    (1, 0, _PLATT),
+    (1, 1000, _PLATT),
+    (1, 0, (*_PLATT, Feature.SKEW)),
+    (1, 3000, tuple(range(Feature.HATS, FEATURES))),
+    (2, 30, (Feature.ONE,)),
+    (2, 200, _PLATT),
+    (2, 2000, (Feature.ONE, *_ERRORS)),
     (2, 20000, _STATE),
-    (2, 20000, (*_STATE, CHANGE, BEFORE)),
-    (2, 500, (*_STATE, CHANGE, BEFORE)),
+    (2, 20000, (*_STATE, Feature.CHANGE, Feature.BEFORE)),
+    (2, 500, (*_STATE, Feature.CHANGE, Feature.BEFORE)),
 )
 COUNT = len(LEARNERS)
-FIRST_STAGE = 4
-MOST_USED = 9
+FIRST_STAGE = sum(stage == 1 for stage, _, _ in LEARNERS)
 USED = np.array([len(used) for _, _, used in LEARNERS])
-FEATURES = np.array([used + (0,) * (MOST_USED - len(used)) for _, _, used in LEARNERS])
+MOST_USED = int(USED.max())
+USED_FEATURES = np.array([used + (0,) * (MOST_USED - len(used)) for _, _, used in LEARNERS], dtype=np.int64)
 DISCOUNT = np.array([1.0 - 1.0 / span if span else 1.0 for _, span, _ in LEARNERS])
 START = np.array([[VARIANCES[j] for j in used] + [0.0] * (MOST_USED - len(used)) for _, _, used in LEARNERS])
 # Where the coefficients and the matrix of each learner begin.
 THETA_AT = np.concatenate([[0], np.cumsum(USED)])
 SPREAD_AT = np.concatenate([[0], np.cumsum(USED**2)])
+COEFFICIENTS, COVARIANCES = int(THETA_AT[-1]), int(SPREAD_AT[-1])
 
-# The mix: prior odds of the expert, learning rates by horizon (what is stale also weighs less), memory of the losses.
-# After the learners come the expert and the mix of stage 1.
-EXPERT_ODDS, LOSS_DISCOUNT = 10.0, 0.999
+# The mix: prior odds of the expert, learning rates by horizon (what is stale also weighs less).
+EXPERT_ODDS = 10.0
 RATES = np.array([0.5, 1.0, 1.0])
-DOUBT = 0.5
-EXPERT, AGREED = COUNT, COUNT + 1
+# Losses of the expert and of the mix of stage 1 come after those of the learners.
+EXPERT, AGREED, LOSSES = COUNT, COUNT + 1, COUNT + 2
 # Curvature below which an observation counts as this informative.
 LEAST_CURVATURE = 0.01
-
-# Places in the tally.
-LAST_ERROR, FAST_ERROR, SLOW_ERROR, LAST_Y, MEAN_Y, LAST_LOGIT, BEFORE_Y, SEEN, LOSS_SUM, LOSS_COUNT = range(10)
-STATISTICS_SIZE = 10
-USUAL_DISCOUNT = 0.998
-
-# Places in what the learners record of a round: the expert's probability, its log odds, those of stage 1 and of the
-# prior, features, learners.
-SAID, FROM_EXPERT, FROM_FIRST, PRIOR, FEATURES_AT = range(5)
-LEARNERS_AT = FEATURES_AT + N_FEATURES
-RECORD_SIZE = LEARNERS_AT + COUNT
+BINARY_STATISTICS = len(BinaryStatistic)
+RECORDED_ODDS, BINARY_INFO = len(RecordedOdds), len(BinaryInfo)
 
 
-class BinaryMemory(NamedTuple):
-    """All that the committee remembers: coefficients and their spreads, losses by horizon, a tally of recent rounds."""
+class BinaryGame(NamedTuple):
+    """What the last layer plays on: what the ledger owes, the experts, and the prior."""
 
-    theta: Array
-    spread: Array
-    loss: Array
-    statistics: Array
+    owed_p: Array  # on the hats of the forecast
+    owed_x: Array  # on the hats of the expert
+    owed_0: float  # on the bias
+    owed_r: Array  # on the regret against each expert
+    xs: Array  # the experts' probabilities
+    cs: Array  # units of their regrets
+    factors: Array  # squared weight times the squared norm of the context, of the four kinds of payoff
+    prior: float  # log odds
+    x: float  # the pool of the experts
+    fixed: float  # the part of what is owed that does not depend on p
 
 
-def new_memory() -> BinaryMemory:
-    """A committee that has seen nothing and says what the expert says."""
-    memory = BinaryMemory(
-        np.zeros(int(THETA_AT[-1])), np.zeros(int(SPREAD_AT[-1])), np.zeros((3, COUNT + 2)), np.zeros(STATISTICS_SIZE)
-    )
+def start(theta: Array, spread: Array) -> None:
+    """Coefficients and matrices of a committee that has seen nothing and says what the expert says."""
+    theta[:] = 0.0
+    spread[:] = 0.0
     for i in range(COUNT):
         count = int(USED[i])
-        for j in range(count):
-            memory.spread[SPREAD_AT[i] + j * count + j] = START[i, j]
-    return memory
+        spread[SPREAD_AT[i] : SPREAD_AT[i + 1]] = np.diag(START[i, :count]).ravel()
 
 
-@kernel
+@inner_kernel
 def sigmoid(z):
     """The probability with log odds z."""
     if z >= 0.0:
@@ -130,7 +168,7 @@ def sigmoid(z):
     return e / (1.0 + e)
 
 
-@kernel
+@inner_kernel
 def log_odds(p, most):
     """logit p, at most `most` either way."""
     least = 1.0 / (1.0 + math.exp(most))
@@ -138,106 +176,110 @@ def log_odds(p, most):
     return math.log(p / (1.0 - p))
 
 
-@kernel
+@inner_kernel
 def log_loss(z, y):
     """Log loss of the log odds z."""
     against = -z if y > 0.5 else z
     return max(against, 0.0) + math.log1p(math.exp(-abs(against)))
 
 
-@kernel
-def observe(statistics, x, learner_record):
+@inner_kernel
+def observe(statistics, x, odds, features):
     """Write the expert's log odds and the features of the round."""
     z = log_odds(x, MOST_EXPERT)
-    learner_record[SAID] = x
-    learner_record[FROM_EXPERT] = z
+    odds[RecordedOdds.PROBABILITY] = x
+    odds[RecordedOdds.EXPERT] = z
     z = min(max(z, -MOST_FEATURE), MOST_FEATURE)
-    f = learner_record[FEATURES_AT:LEARNERS_AT]
-    f[ONE] = 1.0
-    f[LOGIT] = z
+    features[Feature.ONE] = 1.0
+    features[Feature.LOG_ODDS] = z
     # log 4 x (1 - x)
-    f[SKEW] = 2.0 * math.log(2.0) - abs(z) - 2.0 * math.log1p(math.exp(-abs(z)))
-    f[ERROR] = statistics[LAST_ERROR]
-    f[FAST] = statistics[FAST_ERROR]
-    f[SLOW] = statistics[SLOW_ERROR]
-    f[OUTCOME] = statistics[LAST_Y]
-    f[MEAN] = statistics[MEAN_Y]
-    f[CHANGE] = statistics[LAST_LOGIT] - z if statistics[SEEN] > 0.0 else 0.0
-    f[BEFORE] = statistics[BEFORE_Y]
-    for j in range(HATS, N_FEATURES):
-        f[j] = 0.0
+    features[Feature.SKEW] = 2.0 * math.log(2.0) - abs(z) - 2.0 * math.log1p(math.exp(-abs(z)))
+    features[Feature.ERROR] = statistics[BinaryStatistic.LAST_ERROR]
+    features[Feature.FAST] = statistics[BinaryStatistic.FAST_ERROR]
+    features[Feature.SLOW] = statistics[BinaryStatistic.SLOW_ERROR]
+    features[Feature.OUTCOME] = statistics[BinaryStatistic.LAST_OUTCOME]
+    features[Feature.MEAN] = statistics[BinaryStatistic.OUTCOME_MEAN]
+    features[Feature.CHANGE] = 0.0
+    if statistics[BinaryStatistic.OUTCOMES] > 0.0:
+        features[Feature.CHANGE] = statistics[BinaryStatistic.LAST_LOG_ODDS] - z
+    features[Feature.BEFORE] = statistics[BinaryStatistic.BEFORE_LAST_OUTCOME]
+    for j in range(Feature.HATS, FEATURES):
+        features[j] = 0.0
     last = KNOTS.shape[0] - 1
     z = min(max(z, KNOTS[0]), KNOTS[last])
     j = 0
     while j < last - 1 and KNOTS[j + 1] <= z:
         j += 1
     share = (z - KNOTS[j]) / (KNOTS[j + 1] - KNOTS[j])
-    f[HATS + j] = 1.0 - share
-    f[HATS + j + 1] = share
+    features[Feature.HATS + j] = 1.0 - share
+    features[Feature.HATS + j + 1] = share
 
 
-@kernel
-def said_by(memory, i, offset, pending, learner_record):
+@inner_kernel
+def learner_odds(state, i, offset, round):
     """The log odds of a learner; what it learnt wears off with the outcomes that it has not seen."""
+    pending = round.info[BinaryInfo.PENDING]
     total = 0.0
     at = THETA_AT[i]
     for j in range(USED[i]):
-        total += memory.theta[at + j] * learner_record[FEATURES_AT + FEATURES[i, j]]
+        total += state.theta[at + j] * round.features[USED_FEATURES[i, j]]
     if pending > 0.0 and DISCOUNT[i] < 1.0:
         total *= DISCOUNT[i] ** pending
     z = min(max(offset + total, -MOST_EXPERT), MOST_EXPERT)
-    learner_record[LEARNERS_AT + i] = z
+    round.learners[i] = z
     return z
 
 
-@kernel
-def committee(memory, x, pending, learner_record):
-    """The prior probability of 1 given the expert's x; fills the learner_record and leaves the memory as it is.
+@inner_kernel
+def committee(state, x, round):
+    """The log odds of the prior given the expert's x; fills what the committee records and only reads the state.
 
-    `pending` outcomes are outstanding: the more there are, the more weight the expert has.
+    The more outcomes are outstanding, the more weight the expert has.
     """
-    observe(memory.statistics, x, learner_record)
+    observe(state.statistics, x, round.odds, round.features)
+    pending = round.info[BinaryInfo.PENDING]
     rate = RATES[horizon(pending)]
-    loss = memory.loss[horizon(pending)]
+    loss = state.loss[horizon(pending)]
     best = loss[0]
-    for i in range(1, COUNT + 2):
+    for i in range(1, LOSSES):
         best = min(best, loss[i])
-    doubt = (1.0 + pending) ** -DOUBT
-    expert = learner_record[FROM_EXPERT]
+    learnt = delay_odds(pending)
+    expert = round.odds[RecordedOdds.EXPERT]
     weight = EXPERT_ODDS * math.exp(rate * (best - loss[EXPERT]))
     total = weight
     mix = weight * sigmoid(expert)
     odds = weight * expert
     for i in range(FIRST_STAGE):
-        z = said_by(memory, i, expert, pending, learner_record)
-        weight = doubt * math.exp(rate * (best - loss[i]))
+        z = learner_odds(state, i, expert, round)
+        weight = learnt * math.exp(rate * (best - loss[i]))
         total += weight
         mix += weight * sigmoid(z)
         odds += weight * z
     agreed = odds / total if total > 0.0 else expert
-    learner_record[FROM_FIRST] = agreed
-    weight = doubt * math.exp(rate * (best - loss[AGREED]))
+    round.odds[RecordedOdds.FIRST_STAGE] = agreed
+    weight = learnt * math.exp(rate * (best - loss[AGREED]))
     total += weight
     mix += weight * sigmoid(agreed)
     for i in range(FIRST_STAGE, COUNT):
-        z = said_by(memory, i, agreed, pending, learner_record)
-        weight = doubt * math.exp(rate * (best - loss[i]))
+        z = learner_odds(state, i, agreed, round)
+        weight = learnt * math.exp(rate * (best - loss[i]))
         total += weight
         mix += weight * sigmoid(z)
-    learner_record[PRIOR] = log_odds(mix / total, MOST_PRIOR)
-    return sigmoid(learner_record[PRIOR])
+    round.odds[RecordedOdds.PRIOR] = log_odds(mix / total, MOST_PRIOR)
+    return round.odds[RecordedOdds.PRIOR]
 
 
-@kernel
-def step(memory, i, learner_record, y, weight, f, gain):
+@inner_kernel
+def step(state, i, round, y, weight, scratch):
     """A learner learns from an outcome, then drifts for one round."""
     count = USED[i]
-    theta = memory.theta[THETA_AT[i] : THETA_AT[i + 1]]
-    spread = memory.spread[SPREAD_AT[i] : SPREAD_AT[i + 1]]
+    theta = state.theta[THETA_AT[i] : THETA_AT[i + 1]]
+    spread = state.spread[SPREAD_AT[i] : SPREAD_AT[i + 1]]
+    f, gain = scratch[0], scratch[1]
     # What it would say now, not what it said then: a batch of outcomes is no reason to take the same step many times.
-    z = learner_record[FROM_EXPERT] if i < FIRST_STAGE else learner_record[FROM_FIRST]
+    z = round.odds[RecordedOdds.EXPERT] if i < FIRST_STAGE else round.odds[RecordedOdds.FIRST_STAGE]
     for j in range(count):
-        f[j] = learner_record[FEATURES_AT + FEATURES[i, j]]
+        f[j] = round.features[USED_FEATURES[i, j]]
         z += theta[j] * f[j]
     z = min(max(z, -MOST_EXPERT), MOST_EXPERT)
     variance = 0.0
@@ -265,91 +307,87 @@ def step(memory, i, learner_record, y, weight, f, gain):
         spread[j * count + j] += (1.0 - square) * START[i, j]
 
 
-@kernel
-def teach(memory, learner_record, y, pending):
-    """Learn from an outcome; `pending` outcomes were outstanding when the forecast was made.
-
-    Errors of one batch are seldom independent: the more were outstanding, the less an observation counts.
-    """
-    weight = 1.0 / math.sqrt(1.0 + pending)
+@inner_kernel
+def teach(state, round, y):
+    """Learn from an outcome; the more were outstanding when the forecast was made, the less it counts."""
+    pending = round.info[BinaryInfo.PENDING]
+    weight = delay_weight(pending)
     careful = math.sqrt(weight)
-    loss = memory.loss[horizon(pending)]
-    fade = 1.0 - (1.0 - LOSS_DISCOUNT) * weight
-    f = np.empty(MOST_USED)
-    gain = np.empty(MOST_USED)
+    loss = state.loss[horizon(pending)]
+    kept = delayed(BINARY_LOSS_DISCOUNT, weight)
+    scratch = np.empty((2, MOST_USED))
     for i in range(COUNT):
-        loss[i] = fade * loss[i] + weight * log_loss(learner_record[LEARNERS_AT + i], y)
-        step(memory, i, learner_record, y, 1.0 if i < FIRST_STAGE else careful, f, gain)
-    loss[EXPERT] = fade * loss[EXPERT] + weight * log_loss(learner_record[FROM_EXPERT], y)
-    loss[AGREED] = fade * loss[AGREED] + weight * log_loss(learner_record[FROM_FIRST], y)
-    statistics = memory.statistics
-    error = y - sigmoid(learner_record[FROM_FIRST])
+        loss[i] = kept * loss[i] + weight * log_loss(round.learners[i], y)
+        step(state, i, round, y, 1.0 if i < FIRST_STAGE else careful, scratch)
+    expert, agreed = round.odds[RecordedOdds.EXPERT], round.odds[RecordedOdds.FIRST_STAGE]
+    loss[EXPERT] = kept * loss[EXPERT] + weight * log_loss(expert, y)
+    loss[AGREED] = kept * loss[AGREED] + weight * log_loss(agreed, y)
+    learn_statistics(state.statistics, round, y, weight)
+
+
+@inner_kernel
+def learn_statistics(statistics, round, y, weight):
+    """Means of errors and outcomes, and the last ones."""
+    error = y - sigmoid(round.odds[RecordedOdds.FIRST_STAGE])
     side = 2.0 * y - 1.0
-    statistics[LAST_ERROR] = error
-    statistics[FAST_ERROR] += FAST_STEP * weight * (error - statistics[FAST_ERROR])
-    statistics[SLOW_ERROR] += SLOW_STEP * weight * (error - statistics[SLOW_ERROR])
-    statistics[BEFORE_Y] = statistics[LAST_Y]
-    statistics[LAST_Y] = side
-    statistics[MEAN_Y] += MEAN_STEP * weight * (side - statistics[MEAN_Y])
-    statistics[LAST_LOGIT] = learner_record[FEATURES_AT + LOGIT]
-    statistics[SEEN] += 1.0
-    gap = learner_record[SAID] - y
-    statistics[LOSS_SUM] = USUAL_DISCOUNT * statistics[LOSS_SUM] + gap * gap
-    statistics[LOSS_COUNT] = USUAL_DISCOUNT * statistics[LOSS_COUNT] + 1.0
+    statistics[BinaryStatistic.LAST_ERROR] = error
+    statistics[BinaryStatistic.FAST_ERROR] += FAST_STEP * weight * (error - statistics[BinaryStatistic.FAST_ERROR])
+    statistics[BinaryStatistic.SLOW_ERROR] += SLOW_STEP * weight * (error - statistics[BinaryStatistic.SLOW_ERROR])
+    statistics[BinaryStatistic.BEFORE_LAST_OUTCOME] = statistics[BinaryStatistic.LAST_OUTCOME]
+    statistics[BinaryStatistic.LAST_OUTCOME] = side
+    change = side - statistics[BinaryStatistic.OUTCOME_MEAN]
+    statistics[BinaryStatistic.OUTCOME_MEAN] += MEAN_STEP * weight * change
+    statistics[BinaryStatistic.LAST_LOG_ODDS] = round.features[Feature.LOG_ODDS]
+    statistics[BinaryStatistic.OUTCOMES] += 1.0
+    gap = round.odds[RecordedOdds.PROBABILITY] - y
+    statistics[BinaryStatistic.LOSS_SUM] = LOSS_DISCOUNT * statistics[BinaryStatistic.LOSS_SUM] + gap * gap
+    statistics[BinaryStatistic.LOSS_COUNT] = LOSS_DISCOUNT * statistics[BinaryStatistic.LOSS_COUNT] + 1.0
 
 
-@kernel
-def regret_unit(memory, x):
-    """The scale c of the regret against an expert who says x, from its usual Brier loss; known before the outcome."""
-    usual = OWN_EXPECTATION_WEIGHT * x * (1.0 - x) + memory.statistics[LOSS_SUM]
-    return 1.0 / max(REGRET_PART * usual / (OWN_EXPECTATION_WEIGHT + memory.statistics[LOSS_COUNT]), 1e-6)
-
-
-@kernel
-def temperature(rounds):
-    """The usual temperature after so many booked rounds: what is owed by chance alone grows with their root."""
-    return KAPPA * math.sqrt(1.0 + rounds / SETTLING)
-
-
-@kernel
+@inner_kernel
 def interpolate(table, at):
     """A function given at the vertices, taken between them."""
     k, share = hat(at, table.shape[0])
     return (1.0 - share) * table[k] + share * table[k + 1]
 
 
-@kernel
+@inner_kernel
 def regret_scale(p, x, c):
     """The unit of the regret of p against x: c, or less where the regret could exceed 1."""
     return 1.0 / max(1.0 / c, abs(p - x) * max(p + x, 2.0 - p - x))
 
 
-@kernel
-def advantage(p, owed_p, fixed, owed_r, xs, cs, eager):
-    """v_1(p) - v_0(p), the pull on the log odds; `fixed` is the part of what is owed that does not depend on p."""
-    total = -(interpolate(owed_p, p) + fixed)
-    for e in range(xs.shape[0]):
-        if owed_r[e] > 0.0:
-            total += 2.0 * eager * owed_r[e] * regret_scale(p, xs[e], cs[e]) * (xs[e] - p)
+@inner_kernel
+def advantage(p, game, eager):
+    """v_1(p) - v_0(p), the pull on the log odds.
+
+    `eager` multiplies the pull of the regrets: it points back to the expert and cannot overshoot, so delay need not
+    soften it.
+    """
+    total = -(interpolate(game.owed_p, p) + game.fixed)
+    for e in range(game.xs.shape[0]):
+        if game.owed_r[e] > 0.0:
+            scale = regret_scale(p, game.xs[e], game.cs[e])
+            total += 2.0 * eager * game.owed_r[e] * scale * (game.xs[e] - p)
     return total
 
 
-@kernel
-def slope(p, owed_p, owed_r, xs, cs, eager):
+@inner_kernel
+def slope(p, game, eager):
     """Derivative of the advantage, that of the regret scales left out."""
-    vertices = owed_p.shape[0]
+    vertices = game.owed_p.shape[0]
     k, _ = hat(p, vertices)
-    total = -(owed_p[k + 1] - owed_p[k]) * hat_slope(p, vertices)
-    for e in range(xs.shape[0]):
-        if owed_r[e] > 0.0:
-            total -= 2.0 * eager * owed_r[e] * regret_scale(p, xs[e], cs[e])
+    total = -(game.owed_p[k + 1] - game.owed_p[k]) * hat_slope(p, vertices)
+    for e in range(game.xs.shape[0]):
+        if game.owed_r[e] > 0.0:
+            total -= 2.0 * eager * game.owed_r[e] * regret_scale(p, game.xs[e], game.cs[e])
     return total
 
 
-@kernel
-def bracket(m, towards, prior_logit, kappa, owed_p, fixed, owed_r, xs, cs, eager):
+@inner_kernel
+def bracket(m, towards, kappa, game, eager):
     """The first stretch between vertices, from the prior m on in the direction of the pull, that holds a root."""
-    vertices = owed_p.shape[0]
+    vertices = game.owed_p.shape[0]
     near = m
     if towards > 0.0:
         k = math.floor(m * vertices - 0.5) + 1
@@ -359,9 +397,9 @@ def bracket(m, towards, prior_logit, kappa, owed_p, fixed, owed_r, xs, cs, eager
         far = (k + 0.5) / vertices
         if not 0.0 < far < 1.0:
             break
-        value = advantage(far, owed_p, fixed, owed_r, xs, cs, eager)
+        value = advantage(far, game, eager)
         if kappa > 0.0:
-            value -= kappa * (math.log(far / (1.0 - far)) - prior_logit)
+            value -= kappa * (math.log(far / (1.0 - far)) - game.prior)
         if value * towards <= 0.0:
             return near, far
         near = far
@@ -369,33 +407,28 @@ def bracket(m, towards, prior_logit, kappa, owed_p, fixed, owed_r, xs, cs, eager
     return near, 1.0 if towards > 0.0 else 0.0
 
 
-@kernel
-def root(owed_p, owed_x, owed_0, owed_r, xs, cs, prior_logit, x, kappa, eager):
-    """The equilibrium nearest to the prior, for kappa > 0.
-
-    `eager` multiplies the pull of the regrets: it points back to the expert and cannot overshoot, so delay need not
-    soften it.
-    """
-    fixed = interpolate(owed_x, x) + owed_0
-    m = sigmoid(prior_logit)
-    start = advantage(m, owed_p, fixed, owed_r, xs, cs, eager)
-    if start == 0.0:
+@inner_kernel
+def root(game, kappa, eager):
+    """The equilibrium nearest to the prior, for kappa > 0."""
+    m = sigmoid(game.prior)
+    pull = advantage(m, game, eager)
+    if pull == 0.0:
         return m
-    towards = 1.0 if start > 0.0 else -1.0
-    near, far = bracket(m, towards, prior_logit, kappa, owed_p, fixed, owed_r, xs, cs, eager)
-    a = prior_logit if near == m else math.log(near / (1.0 - near))
+    towards = 1.0 if pull > 0.0 else -1.0
+    near, far = bracket(m, towards, kappa, game, eager)
+    a = game.prior if near == m else math.log(near / (1.0 - near))
     b = math.log(far / (1.0 - far)) if 0.0 < far < 1.0 else towards * MOST_PLAYED
     if (b - a) * towards <= 0.0:
         return sigmoid(a)
     z = a
     for n in range(STEPS):
         p = sigmoid(z)
-        value = z - prior_logit - advantage(p, owed_p, fixed, owed_r, xs, cs, eager) / kappa
+        value = z - game.prior - advantage(p, game, eager) / kappa
         if value * towards < 0.0:
             a = z
         else:
             b = z
-        rise = 1.0 - slope(p, owed_p, owed_r, xs, cs, eager) * p * (1.0 - p) / kappa
+        rise = 1.0 - slope(p, game, eager) * p * (1.0 - p) / kappa
         then = z - value / rise if rise > 0.0 else math.inf
         if n >= NEWTON_STEPS or not min(a, b) < then < max(a, b):
             then = 0.5 * (a + b)
@@ -406,36 +439,33 @@ def root(owed_p, owed_x, owed_0, owed_r, xs, cs, prior_logit, x, kappa, eager):
     return sigmoid(z)
 
 
-@kernel
-def strict_root(owed_p, owed_x, owed_0, owed_r, xs, cs, prior_logit, x):
+@inner_kernel
+def strict_root(game):
     """The limit kappa = 0: the zero of v_1 - v_0 nearest to the prior, or the end of [0, 1] that it points to."""
-    fixed = interpolate(owed_x, x) + owed_0
-    m = sigmoid(prior_logit)
-    start = advantage(m, owed_p, fixed, owed_r, xs, cs, 1.0)
-    if start == 0.0:
+    m = sigmoid(game.prior)
+    pull = advantage(m, game, 1.0)
+    if pull == 0.0:
         return m
-    towards = 1.0 if start > 0.0 else -1.0
-    a, b = bracket(m, towards, prior_logit, 0.0, owed_p, fixed, owed_r, xs, cs, 1.0)
-    if advantage(b, owed_p, fixed, owed_r, xs, cs, 1.0) * towards >= 0.0:
+    towards = 1.0 if pull > 0.0 else -1.0
+    a, b = bracket(m, towards, 0.0, game, 1.0)
+    if advantage(b, game, 1.0) * towards >= 0.0:
         return b
     for _ in range(STEPS):
         p = 0.5 * (a + b)
-        if advantage(p, owed_p, fixed, owed_r, xs, cs, 1.0) * towards > 0.0:
+        if advantage(p, game, 1.0) * towards > 0.0:
             a = p
         else:
             b = p
     return 0.5 * (a + b)
 
 
-@kernel
-def certify(p, owed_p, owed_x, owed_0, owed_r, xs, cs, factors, x):
-    """The largest 2 <S_+, payoff> + ||payoff||^2 and the largest ||payoff||^2 over both outcomes, exact.
-
-    `factors` are the squared weight times the squared norm of the context, of the four kinds of payoff.
-    """
-    along = interpolate(owed_p, p) + interpolate(owed_x, x) + owed_0
-    _, u = hat(p, owed_p.shape[0])
-    _, v = hat(x, owed_x.shape[0])
+@inner_kernel
+def certify(p, game):
+    """The largest 2 <S_+, payoff> + ||payoff||^2 and the largest ||payoff||^2 over both outcomes, exact."""
+    factors = game.factors
+    along = interpolate(game.owed_p, p) + interpolate(game.owed_x, game.x) + game.owed_0
+    _, u = hat(p, game.owed_p.shape[0])
+    _, v = hat(game.x, game.owed_x.shape[0])
     size = factors[0] * (u * u + (1.0 - u) * (1.0 - u)) + factors[1] * (v * v + (1.0 - v) * (1.0 - v)) + factors[2]
     linear = -math.inf
     bound = 0.0
@@ -443,46 +473,46 @@ def certify(p, owed_p, owed_x, owed_0, owed_r, xs, cs, factors, x):
         error = p - y
         inner = along * error
         square = size * error * error
-        for e in range(xs.shape[0]):
-            gap = xs[e] - y
-            regret = regret_scale(p, xs[e], cs[e]) * (error * error - gap * gap)
-            inner += max(owed_r[e], 0.0) * regret
+        for e in range(game.xs.shape[0]):
+            gap = game.xs[e] - y
+            regret = regret_scale(p, game.xs[e], game.cs[e]) * (error * error - gap * gap)
+            inner += max(game.owed_r[e], 0.0) * regret
             square += factors[3] * regret * regret
         linear = max(linear, 2.0 * inner + square)
         bound = max(bound, square)
     return linear, bound
 
 
-@kernel
-def play(owed_p, owed_x, owed_0, owed_r, xs, cs, factors, prior_logit, x, kappa, pending, free, budget):
+@inner_kernel
+def play(game, kappa, pending, free, budget):
     """The forecast, the temperature used (0: strict), and its certificate: `linear` and `bound`.
 
     The root at the usual temperature, or at a lower one where the slack that is `free` does not allow it.
     """
-    soft = (1.0 + pending) ** SOFTEN
+    soft = (1.0 + pending) ** BINARY_DELAY_TEMPERATURE
     warm = kappa * soft
-    p = root(owed_p, owed_x, owed_0, owed_r, xs, cs, prior_logit, x, warm, soft)
-    linear, bound = certify(p, owed_p, owed_x, owed_0, owed_r, xs, cs, factors, x)
+    p = root(game, warm, soft)
+    linear, bound = certify(p, game)
     if linear - bound <= free + SURE * (budget + bound):
         return p, warm, linear, bound
     cool = warm
     held = False
     for _ in range(HALVINGS):
         cool *= 0.5
-        p = root(owed_p, owed_x, owed_0, owed_r, xs, cs, prior_logit, x, cool, 1.0)
-        linear, bound = certify(p, owed_p, owed_x, owed_0, owed_r, xs, cs, factors, x)
+        p = root(game, cool, 1.0)
+        linear, bound = certify(p, game)
         if linear - bound <= free + SURE * (budget + bound):
             held = True
             break
         warm = cool
     if not held:
-        p = strict_root(owed_p, owed_x, owed_0, owed_r, xs, cs, prior_logit, x)
-        linear, bound = certify(p, owed_p, owed_x, owed_0, owed_r, xs, cs, factors, x)
+        p = strict_root(game)
+        linear, bound = certify(p, game)
         return p, 0.0, linear, bound
     for _ in range(REFINEMENTS):
         middle = math.sqrt(warm * cool)
-        q = root(owed_p, owed_x, owed_0, owed_r, xs, cs, prior_logit, x, middle, 1.0)
-        high, size = certify(q, owed_p, owed_x, owed_0, owed_r, xs, cs, factors, x)
+        q = root(game, middle, 1.0)
+        high, size = certify(q, game)
         if high - size <= free + SURE * (budget + size):
             p, cool, linear, bound = q, middle, high, size
         else:

@@ -11,19 +11,50 @@ h = H' over the cell's share of [0, 1].
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
+from orcast.constants import MAX_STEP, MIN_SLOPE, SHRINK, TINY_MASS
 from orcast.engine.kernels.cells import power_mean
-from orcast.engine.kernels.records import CELLS, CRPS, HIGH, LARGEST, LEAST, LEFT, LOW, MEAN, MSE, PLAYED, RIGHT
-from orcast.jit import kernel
+from orcast.engine.kernels.records import Array, CellRow, RegretScore, RoundInfo, WitnessRow
+from orcast.jit import inner_kernel, kernel
 
-# A mass below this is treated as the limit zero.
-TINY_MASS = 1e-8
-# Derivative factors are kept above this, so that the Newton matrix stays an M-matrix.
-MIN_SLOPE = 0.1
-# Largest step in log mass, and how a rejected step shrinks.
-MAX_STEP, SHRINK, TRIES = 2.0, 0.4, 6
+# How often a rejected Newton step is shortened.
+TRIES = 6
+
+
+class LogitField(NamedTuple):
+    """The field of an equilibrium over its temperature, but for the tilts that do not depend on p."""
+
+    levels: Array
+    knots: Array  # H at the levels
+    slopes: Array  # h right of each
+    crps_pull: float
+    width: Array
+    mse_pull: float
+    middle: Array
+
+
+class NewtonRows(NamedTuple):
+    """Scratch of Newton's method."""
+
+    F: Array
+    p: Array
+    v: Array
+    h: Array
+    r: Array
+    upper: Array
+    d: Array
+    e: Array
+    start: Array
+
+
+@kernel
+def newton_rows(n):
+    """Scratch for n cells."""
+    work = np.empty((9, n + 2))
+    return NewtonRows(work[0], work[1], work[2], work[3], work[4], work[5], work[6], work[7], work[8])
 
 
 @kernel
@@ -48,8 +79,11 @@ def field_tables(s, levels, knots, slopes):
 
 
 @kernel
-def residual(n, lp, base, levels, knots, slopes, crps_pull, width, mse_pull, middle, F, p, v, h, r):
+def residual(n, lp, base, field, rows):
     """Normalise lp; fill masses, F, field, slopes at the edges and the centred residual; return its largest size."""
+    F, p, v, h, r = rows.F, rows.p, rows.v, rows.h, rows.r
+    levels, knots, slopes = field.levels, field.knots, field.slopes
+    crps_pull, width, mse_pull, middle = field.crps_pull, field.width, field.mse_pull, field.middle
     top = lp[0]
     for k in range(1, n):
         top = max(top, lp[k])
@@ -97,80 +131,85 @@ def residual(n, lp, base, levels, knots, slopes, crps_pull, width, mse_pull, mid
     return worst
 
 
-@kernel
-def solve(n, lp, base, levels, knots, slopes, crps_pull, width, mse_pull, middle, tolerance, steps, work):
-    """Logit equilibrium log p = base + field(p) + const by damped Newton from lp, in place; returns the residual.
+@inner_kernel
+def newton_step(n, lp, field, rows):
+    """The Newton step in log masses from lp, limited; in `e`, and lp in `start`.
 
-    In terms of F the Newton system is tridiagonal (quantiles, CRPS) plus rank one (the mean, from squared error): one
-    Thomas sweep and one Sherman-Morrison correction.
+    In terms of F the system is tridiagonal (quantiles, CRPS) plus rank one (the mean, from squared error): one Thomas
+    sweep and one Sherman-Morrison correction.
     """
-    F, p, v, h, r = work[0], work[1], work[2], work[3], work[4]
-    upper, d, e, start = work[5], work[6], work[7], work[8]
-    size = residual(n, lp, base, levels, knots, slopes, crps_pull, width, mse_pull, middle, F, p, v, h, r)
+    p, v, h, r, upper, d, e = rows.p, rows.v, rows.h, rows.r, rows.upper, rows.d, rows.e
+    crps_pull, width, mse_pull, middle = field.crps_pull, field.width, field.mse_pull, field.middle
+    inv = 1.0 / max(p[0], TINY_MASS)
+    a = max(1.0 - (h[1] - v[0]), MIN_SLOPE) * inv
+    b = 0.0
+    for k in range(n - 1):
+        inv = 1.0 / max(p[k + 1], TINY_MASS)
+        a_next = max(1.0 - (h[k + 2] - v[k + 1]), MIN_SLOPE) * inv
+        b_next = max(1.0 + (v[k + 1] - h[k + 1]), MIN_SLOPE) * inv
+        below = -b
+        diagonal = a + b_next
+        above = -a_next
+        if crps_pull != 0.0:
+            below += crps_pull * width[k] / 3.0
+            diagonal += crps_pull * (width[k] + width[k + 1]) * (2.0 / 3.0)
+            above += crps_pull * width[k + 1] / 3.0
+        slope = middle[k + 1] - middle[k]
+        if k == 0:
+            pivot = 1.0 / diagonal
+            d[k] = (r[k + 1] - r[k]) * pivot
+            e[k] = slope * pivot
+        else:
+            pivot = 1.0 / (diagonal - below * upper[k - 1])
+            d[k] = (r[k + 1] - r[k] - below * d[k - 1]) * pivot
+            e[k] = (slope - below * e[k - 1]) * pivot
+        upper[k] = above * pivot
+        a = a_next
+        b = b_next
+    for k in range(n - 3, -1, -1):
+        d[k] -= upper[k] * d[k + 1]
+        e[k] -= upper[k] * e[k + 1]
+    if mse_pull != 0.0:
+        along_d = 0.0
+        along_e = 0.0
+        for k in range(n - 1):
+            slope = middle[k + 1] - middle[k]
+            along_d += slope * d[k]
+            along_e += slope * e[k]
+        factor = 2.0 * mse_pull * along_d / (1.0 + 2.0 * mse_pull * along_e)
+        for k in range(n - 1):
+            d[k] -= factor * e[k]
+    # From a step in F to one in log p, limited; `e` now holds it.
+    last = 0.0
+    for k in range(n):
+        change = d[k] if k < n - 1 else 0.0
+        e[k] = min(max((change - last) / max(p[k], TINY_MASS), -MAX_STEP), MAX_STEP)
+        last = change
+        rows.start[k] = lp[k]
+
+
+@kernel
+def solve(n, lp, base, field, tolerance, steps, rows):
+    """Logit equilibrium log p = base + field(p) + const by damped Newton from lp, in place; returns the residual."""
+    size = residual(n, lp, base, field, rows)
     for _ in range(steps):
         if size <= tolerance or n < 2:
             break
-        inv = 1.0 / max(p[0], TINY_MASS)
-        a = max(1.0 - (h[1] - v[0]), MIN_SLOPE) * inv
-        b = 0.0
-        for k in range(n - 1):
-            inv = 1.0 / max(p[k + 1], TINY_MASS)
-            a_next = max(1.0 - (h[k + 2] - v[k + 1]), MIN_SLOPE) * inv
-            b_next = max(1.0 + (v[k + 1] - h[k + 1]), MIN_SLOPE) * inv
-            below = -b
-            diagonal = a + b_next
-            above = -a_next
-            if crps_pull != 0.0:
-                below += crps_pull * width[k] / 3.0
-                diagonal += crps_pull * (width[k] + width[k + 1]) * (2.0 / 3.0)
-                above += crps_pull * width[k + 1] / 3.0
-            slope = middle[k + 1] - middle[k]
-            if k == 0:
-                pivot = 1.0 / diagonal
-                d[k] = (r[k + 1] - r[k]) * pivot
-                e[k] = slope * pivot
-            else:
-                pivot = 1.0 / (diagonal - below * upper[k - 1])
-                d[k] = (r[k + 1] - r[k] - below * d[k - 1]) * pivot
-                e[k] = (slope - below * e[k - 1]) * pivot
-            upper[k] = above * pivot
-            a = a_next
-            b = b_next
-        for k in range(n - 3, -1, -1):
-            d[k] -= upper[k] * d[k + 1]
-            e[k] -= upper[k] * e[k + 1]
-        if mse_pull != 0.0:
-            along_d = 0.0
-            along_e = 0.0
-            for k in range(n - 1):
-                slope = middle[k + 1] - middle[k]
-                along_d += slope * d[k]
-                along_e += slope * e[k]
-            factor = 2.0 * mse_pull * along_d / (1.0 + 2.0 * mse_pull * along_e)
-            for k in range(n - 1):
-                d[k] -= factor * e[k]
-        # From a step in F to one in log p, limited; `e` now holds it.
-        last = 0.0
-        for k in range(n):
-            change = d[k] if k < n - 1 else 0.0
-            e[k] = min(max((change - last) / max(p[k], TINY_MASS), -MAX_STEP), MAX_STEP)
-            last = change
-            start[k] = lp[k]
+        newton_step(n, lp, field, rows)
         length = 1.0
         improved = False
         for _ in range(TRIES):
             for k in range(n):
-                lp[k] = start[k] + length * e[k]
-            new = residual(n, lp, base, levels, knots, slopes, crps_pull, width, mse_pull, middle, F, p, v, h, r)
+                lp[k] = rows.start[k] + length * rows.e[k]
+            new = residual(n, lp, base, field, rows)
             if new < size:
                 improved = True
                 break
             length *= SHRINK
         if not improved:
             for k in range(n):
-                lp[k] = start[k]
-            new = residual(n, lp, base, levels, knots, slopes, crps_pull, width, mse_pull, middle, F, p, v, h, r)
-            size = new
+                lp[k] = rows.start[k]
+            size = residual(n, lp, base, field, rows)
             break
         size = new
     return size
@@ -185,7 +224,7 @@ def level_share(a, before, mass):
     return min(max((a - before) / mass, 0.0), 1.0)
 
 
-@kernel
+@inner_kernel
 def power_table(rules, low, high, n, left, right, witness):
     """Powers of the outcome in units of the window: the first witnesses."""
     span = high - low
@@ -193,18 +232,18 @@ def power_table(rules, low, high, n, left, right, witness):
         for k in range(n):
             a = (left[k] - low) / span
             b = (right[k] - low) / span
-            witness[MEAN, order - 1, k] = power_mean(a, b, order)
-            witness[LEAST, order - 1, k] = a**order
-            witness[LARGEST, order - 1, k] = b**order
+            witness[WitnessRow.MEAN, order - 1, k] = power_mean(a, b, order)
+            witness[WitnessRow.LEAST, order - 1, k] = a**order
+            witness[WitnessRow.LARGEST, order - 1, k] = b**order
 
 
 @kernel
 def payoff(rules, round, y, k, at, out):
     """The core payoff of what was played when y, in cell k, comes true; `at` holds the witnesses there."""
     rows = round.cells
-    n = int(round.info[CELLS])
-    low, high = round.info[LOW], round.info[HIGH]
-    left, right, p = rows[LEFT], rows[RIGHT], rows[PLAYED]
+    n = int(round.info[RoundInfo.CELLS])
+    low, high = round.info[RoundInfo.LOW], round.info[RoundInfo.HIGH]
+    left, right, p = rows[CellRow.LEFT], rows[CellRow.RIGHT], rows[CellRow.PLAYED]
     before = 0.0
     for j in range(k):
         before += p[j]
@@ -222,20 +261,20 @@ def payoff(rules, round, y, k, at, out):
     experts = round.rivals.shape[0]
     if rules.crps:
         for e in range(experts):
-            unit = round.units[CRPS, e]
+            unit = round.units[RegretScore.CRPS, e]
             out[coordinate] = unit * crps_difference(y, k, n, left, right, p, round.rivals[e]) if unit > 0.0 else 0.0
             coordinate += 1
     if rules.mse:
         for e in range(experts):
             out[coordinate] = 0.0
-            if round.units[MSE, e] > 0.0:
+            if round.units[RegretScore.MSE, e] > 0.0:
                 mean_p = 0.0
                 mean_x = 0.0
                 for j in range(n):
                     middle = (0.5 * (left[j] + right[j]) - low) / (high - low)
                     mean_p += p[j] * middle
                     mean_x += round.rivals[e, j] * middle
-                out[coordinate] = round.units[MSE, e] * (mean_p - mean_x) * (mean_p + mean_x - 2.0 * t)
+                out[coordinate] = round.units[RegretScore.MSE, e] * (mean_p - mean_x) * (mean_p + mean_x - 2.0 * t)
             coordinate += 1
 
 
@@ -267,16 +306,16 @@ def crps_difference(y, k, n, left, right, p, expert):
 
 
 @kernel
-def certify(rules, n, round, p, workspace, out):
+def certify(rules, n, round, p, workspace):
     """What the worst outcome could do, over every point of every cell.
 
-    Fills out[0] = max (2 <owed, payoff> + ||payoff||^2), out[1] = max ||payoff||^2.  Within a cell each coordinate is
-    monotone or quadratic in y, so its extremes are known; where several take theirs at different points of one cell,
-    the sum of the maxima is an upper bound.
+    Returns max (2 <owed, payoff> + ||payoff||^2) and max ||payoff||^2.  Within a cell each coordinate is monotone or
+    quadratic in y, so its extremes are known; where several take theirs at different points of one cell, the sum of
+    the maxima is an upper bound.
     """
     rows = round.cells
-    left, right = rows[LEFT], rows[RIGHT]
-    low, span = round.info[LOW], round.info[HIGH] - round.info[LOW]
+    left, right = rows[CellRow.LEFT], rows[CellRow.RIGHT]
+    low, span = round.info[RoundInfo.LOW], round.info[RoundInfo.HIGH] - round.info[RoundInfo.LOW]
     levels, owed, factors, witness = rules.levels, workspace.owed, workspace.factors, workspace.witness
     count = levels.shape[0]
     at_witness = count + rules.intervals.shape[0]
@@ -286,7 +325,7 @@ def certify(rules, n, round, p, workspace, out):
     expected = np.zeros(rules.witnesses)
     for i in range(rules.witnesses):
         for k in range(n):
-            expected[i] += p[k] * witness[MEAN, i, k]
+            expected[i] += p[k] * witness[WitnessRow.MEAN, i, k]
     mean_p = 0.0
     mean_x = np.zeros(experts)
     if rules.mse:
@@ -310,8 +349,8 @@ def certify(rules, n, round, p, workspace, out):
     seg = 0
     before = 0.0
     height = 0.0
-    out[0] = -1e300
-    out[1] = 0.0
+    worst = -1e300
+    bound = 0.0
     for k in range(n):
         after = before + p[k] if k < n - 1 else 1.0
         while seg < count and levels[seg] <= after:
@@ -346,8 +385,8 @@ def certify(rules, n, round, p, workspace, out):
             norm += factors[count + i] * z * z
         linear = 2.0 * v + norm
         for i in range(rules.witnesses):
-            da = expected[i] - witness[LARGEST, i, k]
-            db = expected[i] - witness[LEAST, i, k]
+            da = expected[i] - witness[WitnessRow.LARGEST, i, k]
+            db = expected[i] - witness[WitnessRow.LEAST, i, k]
             s = 2.0 * owed[at_witness + i]
             f = factors[at_witness + i]
             linear += max(s * da + f * da * da, s * db + f * db * db)
@@ -355,7 +394,7 @@ def certify(rules, n, round, p, workspace, out):
         if rules.crps:
             width = right[k] - left[k]
             for e in range(experts):
-                c = round.units[CRPS, e]
+                c = round.units[RegretScore.CRPS, e]
                 slope_a = 2.0 * (before - before_x[e])
                 slope_b = slope_a + 2.0 * (p[k] - round.rivals[e, k])
                 gap_b = gap[e] + 0.5 * width * (slope_a + slope_b)
@@ -377,19 +416,20 @@ def certify(rules, n, round, p, workspace, out):
             ta = (left[k] - low) / span
             tb = (right[k] - low) / span
             for e in range(experts):
-                c = round.units[MSE, e] * (mean_p - mean_x[e])
+                c = round.units[RegretScore.MSE, e] * (mean_p - mean_x[e])
                 da = c * (mean_p + mean_x[e] - 2.0 * ta)
                 db = c * (mean_p + mean_x[e] - 2.0 * tb)
                 s = 2.0 * owed[at_mse + e]
                 f = factors[at_mse + e]
                 linear += max((s + f * da) * da, (s + f * db) * db)
                 norm += f * max(da * da, db * db)
-        out[0] = max(out[0], linear)
-        out[1] = max(out[1], norm)
+        worst = max(worst, linear)
+        bound = max(bound, norm)
         before = after
         height = next_height
     for i in range(rules.witnesses):
         round.expected[i] = expected[i]
+    return worst, bound
 
 
 @kernel

@@ -8,47 +8,43 @@ from typing import NamedTuple
 import numpy as np
 
 from orcast import ledger as _ledger
-from orcast.engine.kernels.cells import expected_crps, log_masses, mean_of, power_mean
-from orcast.engine.kernels.equilibrium import certify, crps_difference, field_tables, power_table, solve, two_cells
-from orcast.engine.kernels.pit_members import MAX_TILT
-from orcast.engine.kernels.records import (
-    COUNT,
-    CRPS,
-    EXPERT,
-    HIGH,
-    LEFT,
-    LOSS,
-    LOW,
-    MEAN,
-    MSE,
-    PLAYED,
-    PRIOR,
-    RIGHT,
-    SQUARE,
-    TEMPERATURE,
-    TILT,
-    Array,
+from orcast.constants import (
+    CLOSEST_RATIO,
+    CONTINUATION,
+    DELAY_TEMPERATURE,
+    EASY,
+    EASY_STEPS,
+    LOWEST,
+    MAX_TILT,
+    OWN_EXPECTATION_WEIGHT,
+    STRICT,
+    STRICT_STEPS,
+    TRUSTED,
 )
-from orcast.jit import kernel
+from orcast.engine.kernels.cells import expected_crps, log_masses, mean_of, power_mean
+from orcast.engine.kernels.equilibrium import (
+    LogitField,
+    NewtonRows,
+    certify,
+    crps_difference,
+    field_tables,
+    newton_rows,
+    power_table,
+    solve,
+    two_cells,
+)
+from orcast.engine.kernels.records import Array, CellRow, RegretScore, RivalColumn, RoundInfo, WitnessRow
+from orcast.jit import inner_kernel, kernel
+from orcast.ledger import CertificateField
 
 squared_norm = kernel(_ledger.squared_norm)
 combine = kernel(_ledger.combine)
 available_slack = kernel(_ledger.available_slack)
 write_certificate = kernel(_ledger.write_certificate)
 
-# With n outcomes outstanding the temperature rises by (1 + n)^SOFTEN: the same correction is applied once for each
-# outstanding round before any effect is seen.
-SOFTEN = 0.85
-# The expert's own expectation counts as this many observations of its loss.
-OWN_EXPECTATION_WEIGHT = 5.0
-# The equilibrium: when it is good enough at first, and when the certificate asks for more.
-EASY, EASY_STEPS = 0.01, 8
-STRICT, STRICT_STEPS, TRUSTED = 1e-7, 30, 1e-3
-CONTINUATION, LOWEST = 60, 1e-5
-
 
 class Workspace(NamedTuple):
-    """Scratch of one round: what the ledger owes and its tables, and what solving an equilibrium needs."""
+    """Scratch of one round: what the ledger owes and its tables, the slack, and what solving an equilibrium needs."""
 
     owed: Array
     factors: Array
@@ -61,11 +57,20 @@ class Workspace(NamedTuple):
     base: Array
     width: Array
     middle: Array
-    work: Array
-    verdict: Array
+    newton: NewtonRows
+    square: float  # ||S||_+^2
+    free: float  # the slack that the round may use
 
 
-@kernel
+class BestForecast(NamedTuple):
+    """What comes closest to a certificate so far."""
+
+    missing: Array  # one number: how far it is from holding
+    p: Array
+    log_mix: Array  # the prior of the last layer
+
+
+@inner_kernel
 def level_ledger(rules, owed, scale, out):
     """What is owed on each level, by the quantiles and by the intervals that end there."""
     count = rules.levels.shape[0]
@@ -83,11 +88,16 @@ def payoff_size(rules, rivals):
 
 
 @kernel
-def new_workspace(rules, memory, n, round, witness):
-    """A desk for n cells."""
+def new_workspace(rules, memory, round, reserved, witness):
+    """Scratch for the cells of a round; pending rounds have `reserved` so much of the slack."""
     rows = round.cells
+    n = int(round.info[RoundInfo.CELLS])
     count = rules.levels.shape[0]
     size = payoff_size(rules, round.rivals.shape[0])
+    square = squared_norm(rules.layout.sides, memory.total)
+    free = available_slack(
+        rules.layout, memory.account, memory.groups, memory.total, square, round.context, rules.discount, reserved
+    )
     workspace = Workspace(
         np.empty(size),
         np.empty(size),
@@ -100,17 +110,18 @@ def new_workspace(rules, memory, n, round, witness):
         np.empty(n),
         np.empty(n),
         np.empty(n),
-        np.empty((9, n + 2)),
-        np.empty(2),
+        newton_rows(n),
+        square,
+        free,
     )
-    low, high = round.info[LOW], round.info[HIGH]
+    low, high = round.info[RoundInfo.LOW], round.info[RoundInfo.HIGH]
     combine(rules.layout, memory.total, round.context, rules.discount, workspace.owed, workspace.factors)
     level_ledger(rules, workspace.owed, 1.0, workspace.s)
     field_tables(workspace.s, rules.levels, workspace.owed_knots, workspace.owed_slopes)
-    power_table(rules, low, high, n, rows[LEFT], rows[RIGHT], witness)
+    power_table(rules, low, high, n, rows[CellRow.LEFT], rows[CellRow.RIGHT], witness)
     for k in range(n):
-        workspace.width[k] = rows[RIGHT, k] - rows[LEFT, k]
-        workspace.middle[k] = (0.5 * (rows[LEFT, k] + rows[RIGHT, k]) - low) / (high - low)
+        workspace.width[k] = rows[CellRow.RIGHT, k] - rows[CellRow.LEFT, k]
+        workspace.middle[k] = (0.5 * (rows[CellRow.LEFT, k] + rows[CellRow.RIGHT, k]) - low) / (high - low)
     return workspace
 
 
@@ -123,18 +134,18 @@ def regret_units(rules, memory, n, round, p):
     if rules.crps == 0 and rules.mse == 0:
         return
     rows = round.cells
-    left, right = rows[LEFT], rows[RIGHT]
-    low, span = round.info[LOW], round.info[HIGH] - round.info[LOW]
+    left, right = rows[CellRow.LEFT], rows[CellRow.RIGHT]
+    low, span = round.info[RoundInfo.LOW], round.info[RoundInfo.HIGH] - round.info[RoundInfo.LOW]
     several = round.rivals.shape[0] > 1
     for e in range(round.rivals.shape[0]):
-        round.units[CRPS, e] = 0.0
-        round.units[MSE, e] = 0.0
+        round.units[RegretScore.CRPS, e] = 0.0
+        round.units[RegretScore.MSE, e] = 0.0
         if several and np.isnan(round.experts[e + 1, 0]):
             continue
         expert = round.rivals[e]
-        seen = memory.rivals[e, COUNT]
+        seen = memory.rivals[e, RivalColumn.COUNT]
         if rules.crps:
-            usual = OWN_EXPECTATION_WEIGHT * expected_crps(n, left, right, expert) + memory.rivals[e, LOSS]
+            usual = OWN_EXPECTATION_WEIGHT * expected_crps(n, left, right, expert) + memory.rivals[e, RivalColumn.CRPS]
             usual = max(usual / (OWN_EXPECTATION_WEIGHT + seen), 1e-9 * span)
             gap = crps_difference(left[0], 0, n, left, right, p, expert)
             most = abs(gap)
@@ -148,7 +159,7 @@ def regret_units(rules, memory, n, round, p):
                 gap += width * (F + F1)
                 most = max(most, abs(gap))
                 F = F1
-            round.units[CRPS, e] = 1.0 / max(usual, most)
+            round.units[RegretScore.CRPS, e] = 1.0 / max(usual, most)
         if rules.mse:
             mean_p = 0.0
             mean_x = 0.0
@@ -159,24 +170,28 @@ def regret_units(rules, memory, n, round, p):
                 mean_p += p[k] * 0.5 * (a + b)
                 mean_x += expert[k] * 0.5 * (a + b)
                 variance += expert[k] * power_mean(a, b, 2)
-            usual = OWN_EXPECTATION_WEIGHT * max(variance - mean_x * mean_x, 0.0) + memory.rivals[e, SQUARE]
+            usual = (
+                OWN_EXPECTATION_WEIGHT * max(variance - mean_x * mean_x, 0.0)
+                + memory.rivals[e, RivalColumn.SQUARED_ERROR]
+            )
             usual = max(usual / (OWN_EXPECTATION_WEIGHT + seen), 1e-12)
             most = abs(mean_p - mean_x) * max(mean_p + mean_x, 2.0 - mean_p - mean_x)
-            round.units[MSE, e] = 1.0 / max(usual, most)
+            round.units[RegretScore.MSE, e] = 1.0 / max(usual, most)
 
 
-@kernel
-def prepare(rules, temperature, eager, n, round, log_prior, workspace):
-    """Everything of the equilibrium equation that does not depend on p; returns the two pulls of the regrets.
+@inner_kernel
+def prepare(rules, temperature, eager, round, log_prior, workspace):
+    """Everything of the equilibrium equation that does not depend on p; returns the field of the rest.
 
     `eager` multiplies these: the pull back to the expert cannot overshoot, so delay need not soften it.
     """
     rows = round.cells
+    n = log_prior.shape[0]
     base = workspace.base
     level_ledger(rules, workspace.owed, 1.0 / temperature, workspace.s)
     field_tables(workspace.s, rules.levels, workspace.knots, workspace.slopes)
-    low, span = round.info[LOW], round.info[HIGH] - round.info[LOW]
-    left, right = rows[LEFT], rows[RIGHT]
+    low, span = round.info[RoundInfo.LOW], round.info[RoundInfo.HIGH] - round.info[RoundInfo.LOW]
+    left, right = rows[CellRow.LEFT], rows[CellRow.RIGHT]
     for k in range(n):
         base[k] = log_prior[k]
     coordinate = rules.levels.shape[0] + rules.intervals.shape[0]
@@ -185,12 +200,12 @@ def prepare(rules, temperature, eager, n, round, log_prior, workspace):
         coordinate += 1
         if pull != 0.0:
             for k in range(n):
-                base[k] -= pull * workspace.witness[MEAN, i, k]
+                base[k] -= pull * workspace.witness[WitnessRow.MEAN, i, k]
     crps_pull = 0.0
     mse_pull = 0.0
     if rules.crps:
         for e in range(round.rivals.shape[0]):
-            pull = eager * workspace.owed[coordinate] * round.units[CRPS, e] / temperature
+            pull = eager * workspace.owed[coordinate] * round.units[RegretScore.CRPS, e] / temperature
             coordinate += 1
             if pull > 0.0:
                 crps_pull += pull
@@ -204,21 +219,23 @@ def prepare(rules, temperature, eager, n, round, log_prior, workspace):
                     below += mass
     if rules.mse:
         for e in range(round.rivals.shape[0]):
-            pull = eager * workspace.owed[coordinate] * round.units[MSE, e] / temperature
+            pull = eager * workspace.owed[coordinate] * round.units[RegretScore.MSE, e] / temperature
             coordinate += 1
             if pull > 0.0:
                 mse_pull += pull
                 mean = (mean_of(n, left, right, round.rivals[e]) - low) / span
                 for k in range(n):
                     base[k] += 2.0 * pull * mean * workspace.middle[k]
-    return crps_pull, mse_pull
+    return LogitField(
+        rules.levels, workspace.knots, workspace.slopes, crps_pull, workspace.width, mse_pull, workspace.middle
+    )
 
 
-@kernel
-def judge(rules, memory, n, round, p, free, square, workspace):
+@inner_kernel
+def judge(rules, memory, round, p, workspace):
     """The certificate of p; returns how far it is from holding (at most 0: it holds)."""
-    certificate = round.certificate
-    out = workspace.verdict
+    certificate, square, free = round.certificate, workspace.square, workspace.free
+    n = int(round.info[RoundInfo.CELLS])
     mass = 0.0
     for k in range(n):
         mass += p[k]
@@ -227,62 +244,41 @@ def judge(rules, memory, n, round, p, free, square, workspace):
         write_certificate(memory.account, rules.discount, square, free, np.inf, 0.0, rules.bound, certificate)
         return np.inf
     regret_units(rules, memory, n, round, p)
-    certify(rules, n, round, p, workspace, out)
-    write_certificate(memory.account, rules.discount, square, free, out[0], out[1], rules.bound, certificate)
-    return (
-        0.0
-        if certificate[_ledger.CertificateField.HOLDS] > 0.0
-        else certificate[_ledger.CertificateField.WORST] - certificate[_ledger.CertificateField.ALLOWED]
-    )
+    linear, bound = certify(rules, n, round, p, workspace)
+    write_certificate(memory.account, rules.discount, square, free, linear, bound, rules.bound, certificate)
+    if certificate[CertificateField.HOLDS] > 0.0:
+        return 0.0
+    return certificate[CertificateField.WORST] - certificate[CertificateField.ALLOWED]
 
 
-@kernel
-def equilibrium(rules, temperature, eager, n, round, log_prior, workspace, lp, tolerance, steps):
+@inner_kernel
+def equilibrium(rules, temperature, eager, round, log_prior, workspace, lp, tolerance, steps):
     """The logit equilibrium around a prior at a temperature, from lp, in place; returns the residual."""
-    crps_pull, mse_pull = prepare(rules, temperature, eager, n, round, log_prior, workspace)
-    return solve(
-        n,
-        lp,
-        workspace.base,
-        rules.levels,
-        workspace.knots,
-        workspace.slopes,
-        crps_pull,
-        workspace.width,
-        mse_pull,
-        workspace.middle,
-        tolerance,
-        steps,
-        workspace.work,
-    )
+    field = prepare(rules, temperature, eager, round, log_prior, workspace)
+    return solve(lp.shape[0], lp, workspace.base, field, tolerance, steps, workspace.newton)
 
 
-@kernel
-def descend(rules, memory, temperature, n, round, log_prior, log_mix, free, square, workspace, start, missing, best):
-    """Lower the temperature from a solution at `start` until the certificate holds; returns what is still missing.
+@inner_kernel
+def descend(rules, memory, temperature, round, log_prior, start, workspace, best):
+    """Lower the temperature from a solution at `start` until the certificate holds, or the branch ends.
 
-    Each solve starts from the last; where one fails, the ratio comes closer to 1.  The best forecast is kept in `best`.
+    Each solve starts from the last; where one fails, the ratio comes closer to 1.
     """
-    p = round.cells[PLAYED]
+    p = round.cells[CellRow.PLAYED]
+    n = start.shape[0]
     lp = np.empty(n)
     ratio = 0.5
     for _ in range(CONTINUATION):
         lower = temperature * ratio
         for k in range(n):
             lp[k] = start[k]
-        error = equilibrium(rules, lower, 1.0, n, round, log_prior, workspace, lp, STRICT, STRICT_STEPS)
+        error = equilibrium(rules, lower, 1.0, round, log_prior, workspace, lp, STRICT, STRICT_STEPS)
         for k in range(n):
             p[k] = math.exp(lp[k])
-        now = judge(rules, memory, n, round, p, free, square, workspace)
-        if now < missing:
-            missing = now
-            for k in range(n):
-                best[k] = p[k]
-                round.cells[TILT, k] = min(max(lp[k] - log_mix[k], -MAX_TILT), MAX_TILT)
-            round.info[TEMPERATURE] = lower
-        if missing <= 0.0:
+        keep_if_better(best, judge(rules, memory, round, p, workspace), lp, lower, round)
+        if best.missing[0] <= 0.0:
             break
-        if error > TRUSTED and ratio < 0.98:
+        if error > TRUSTED and ratio < CLOSEST_RATIO:
             ratio = math.sqrt(ratio)
             continue
         temperature = lower
@@ -290,11 +286,38 @@ def descend(rules, memory, temperature, n, round, log_prior, log_mix, free, squa
             start[k] = lp[k]
         if temperature < LOWEST * min(rules.temperature, 1.0):
             break
-    return missing
+
+
+@inner_kernel
+def keep_if_better(best, missing, lp, temperature, round):
+    """Keep what is played, at log masses lp, if less is missing than from the best so far."""
+    if missing < best.missing[0]:
+        best.missing[0] = missing
+        for k in range(lp.shape[0]):
+            best.p[k] = round.cells[CellRow.PLAYED, k]
+            round.cells[CellRow.TILT, k] = min(max(lp[k] - best.log_mix[k], -MAX_TILT), MAX_TILT)
+        round.info[RoundInfo.TEMPERATURE] = temperature
+
+
+@inner_kernel
+def first_solution(rules, memory, round, log_mix, workspace):
+    """Log masses of the equilibrium at the usual temperature, from the last tilt; from the mix where that fails."""
+    soft = (1.0 + round.info[RoundInfo.PENDING]) ** DELAY_TEMPERATURE
+    usual = rules.temperature * soft
+    round.info[RoundInfo.TEMPERATURE] = usual
+    lp = log_mix.copy()
+    for i in range(round.slots.shape[0]):
+        lp[round.slots[i]] = log_mix[round.slots[i]] + memory.warm[i]
+    error = equilibrium(rules, usual, soft, round, log_mix, workspace, lp, EASY, EASY_STEPS)
+    if not error <= 10.0 * EASY:
+        cold = log_mix.copy()
+        if equilibrium(rules, usual, soft, round, log_mix, workspace, cold, EASY, STRICT_STEPS) < error:
+            lp = cold
+    return lp
 
 
 @kernel
-def play(rules, memory, n, mix, pending, reserved, round, witness):
+def play(rules, memory, mix, reserved, round, witness):
     """The equilibrium around the mix on the ledger of what is played, as gentle as the slack rule lets it be.
 
     If the certificate does not hold at the usual temperature, it is lowered by continuation.  A branch of equilibria
@@ -302,66 +325,48 @@ def play(rules, memory, n, mix, pending, reserved, round, witness):
     quantiles alone (and while no regret is owed).  What holds, or comes closest, is played.
     """
     rows = round.cells
-    p = rows[PLAYED]
+    p, n = rows[CellRow.PLAYED], mix.shape[0]
     regret_units(rules, memory, n, round, mix)
-    workspace = new_workspace(rules, memory, n, round, witness)
-    square = squared_norm(rules.layout.sides, memory.total)
-    free = available_slack(
-        rules.layout, memory.account, memory.groups, memory.total, square, round.context, rules.discount, reserved
-    )
-    soft = (1.0 + pending) ** SOFTEN
-    usual = rules.temperature * soft
+    workspace = new_workspace(rules, memory, round, reserved, witness)
     log_mix = np.empty(n)
     log_masses(n, mix, log_mix)
-    lp = log_mix.copy()
-    for i in range(round.slots.shape[0]):
-        lp[round.slots[i]] = log_mix[round.slots[i]] + memory.warm[i]
-    error = equilibrium(rules, usual, soft, n, round, log_mix, workspace, lp, EASY, EASY_STEPS)
-    if not error <= 10.0 * EASY:
-        cold = log_mix.copy()
-        if equilibrium(rules, usual, soft, n, round, log_mix, workspace, cold, EASY, STRICT_STEPS) < error:
-            lp = cold
+    lp = first_solution(rules, memory, round, log_mix, workspace)
     for k in range(n):
         p[k] = math.exp(lp[k])
-        rows[TILT, k] = lp[k] - log_mix[k]
-    round.info[TEMPERATURE] = usual
-    missing = judge(rules, memory, n, round, p, free, square, workspace)
+        rows[CellRow.TILT, k] = lp[k] - log_mix[k]
+    missing = judge(rules, memory, round, p, workspace)
     if missing <= 0.0:
         return
-    best = p[:n].copy()
-    missing = descend(rules, memory, usual, n, round, log_mix, log_mix, free, square, workspace, lp, missing, best)
+    usual = round.info[RoundInfo.TEMPERATURE]
+    best = BestForecast(np.array([missing]), p[:n].copy(), log_mix)
+    descend(rules, memory, usual, round, log_mix, lp, workspace, best)
     log_prior = np.empty(n)
     for attempt in range(3):
-        if missing <= 0.0:
+        if best.missing[0] <= 0.0:
             return
         for k in range(n):
             if attempt == 0:
-                log_prior[k] = math.log(rows[PRIOR, k])
+                log_prior[k] = math.log(rows[CellRow.PRIOR, k])
             elif attempt == 1:
-                log_prior[k] = math.log(max(rows[EXPERT, k], 1e-12))
+                log_prior[k] = math.log(max(rows[CellRow.EXPERT, k], 1e-12))
             else:
                 log_prior[k] = -math.log(n)
             lp[k] = log_prior[k]
         # from a temperature so high that the prior itself is almost the solution
-        hot = 1e3 * min(usual, 10.0)
-        missing = descend(rules, memory, hot, n, round, log_prior, log_mix, free, square, workspace, lp, missing, best)
-    if missing <= 0.0:
+        descend(rules, memory, 1e3 * min(usual, 10.0), round, log_prior, lp, workspace, best)
+    if best.missing[0] <= 0.0:
         return
     two_cells(n, rules.levels, workspace.owed_knots, workspace.owed_slopes, p)
-    if judge(rules, memory, n, round, p, free, square, workspace) < missing:
-        round.info[TEMPERATURE] = 0.0
+    if judge(rules, memory, round, p, workspace) < best.missing[0]:
+        round.info[RoundInfo.TEMPERATURE] = 0.0
         return
     for k in range(n):
-        p[k] = best[k]
-    judge(rules, memory, n, round, p, free, square, workspace)
+        p[k] = best.p[k]
+    judge(rules, memory, round, p, workspace)
 
 
 @kernel
-def rejudge(rules, memory, n, round, reserved, witness):
+def rejudge(rules, memory, round, reserved, witness):
     """The certificate of what a round plays, however it was found; returns how far it is from holding."""
-    workspace = new_workspace(rules, memory, n, round, witness)
-    square = squared_norm(rules.layout.sides, memory.total)
-    free = available_slack(
-        rules.layout, memory.account, memory.groups, memory.total, square, round.context, rules.discount, reserved
-    )
-    return judge(rules, memory, n, round, round.cells[PLAYED], free, square, workspace)
+    workspace = new_workspace(rules, memory, round, reserved, witness)
+    return judge(rules, memory, round, round.cells[CellRow.PLAYED], workspace)

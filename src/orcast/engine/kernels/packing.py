@@ -1,211 +1,190 @@
 """Many arrays in one: an array handed to a kernel costs a fraction of a microsecond, so the hot path hands over few.
 
-A tuple of arrays lies in one row of numbers, in the order of its fields; Python sees the fields as views, a kernel
-cuts them out by the same sizes.
+A tuple of arrays lies in one row of numbers, in the order of its fields.  The shapes below are the only place that says
+how; Python and kernels cut the fields out of a row by them.
 """
+
+# mypy: disable-error-code="arg-type"
+# (shapes are said in the tuple that later holds the arrays)
 
 from __future__ import annotations
 
 import math
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
+from numba.extending import overload
 from numpy.typing import NDArray
 
-from orcast.engine.kernels import binary as binary_kernels
-from orcast.engine.kernels import binary_rounds, records, tracker
-from orcast.engine.kernels import groups as group_kernels
-from orcast.engine.kernels.binary import BinaryMemory
-from orcast.engine.kernels.binary_rounds import BinaryState
+from orcast.engine.kernels.binary import (
+    BINARY_INFO,
+    BINARY_STATISTICS,
+    COEFFICIENTS,
+    COUNT,
+    COVARIANCES,
+    FEATURES,
+    LOSSES,
+    RECORDED_ODDS,
+)
+from orcast.engine.kernels.binary_rounds import BINARY_RIVAL, BinaryRound, BinaryState
 from orcast.engine.kernels.binary_rounds import predict as _predict_binary
 from orcast.engine.kernels.binary_rounds import update as _update_binary
-from orcast.engine.kernels.records import Memory, Round
+from orcast.engine.kernels.records import (
+    BASIS,
+    CELL_ROWS,
+    GROUP_COLUMNS,
+    HORIZONS,
+    INFO_SIZE,
+    LEARNER_SIZE,
+    LOCATION_FEATURES,
+    RIVAL_SIZE,
+    SPREAD_FEATURES,
+    STATISTICS_SIZE,
+    Memory,
+    Round,
+    TrackerRecord,
+)
 from orcast.engine.kernels.rounds import predict as _predict
 from orcast.engine.kernels.rounds import update as _update
-from orcast.jit import kernel
+from orcast.jit import inner_kernel, kernel
 from orcast.ledger import ACCOUNT_SIZE, CERTIFICATE_SIZE, GROUP_SIZE
 
 Array = NDArray[np.float64]
-Shapes = dict[str, tuple[int, ...]]
+Shape = tuple[int, ...]
 
 
-def views(shapes: Shapes, row: Array) -> dict[str, Any]:
-    """The fields in a row of numbers."""
-    found, at = {}, 0
-    for name, shape in shapes.items():
-        size = math.prod(shape)
-        found[name] = row[at : at + size].reshape(shape)
-        at += size
-    return found
-
-
-def length(shapes: Shapes) -> int:
-    """Numbers in a row."""
-    return sum(map(math.prod, shapes.values()))
-
-
-def memory_shapes(rules: Any) -> Shapes:
-    """The fields of a memory on ordered spaces."""
-    learners, members = len(rules.learners), len(rules.members)
-    location, spread = tracker.N_LOCATION, tracker.N_SPREAD
-    return {
-        "total": (len(rules.layout.sides),),
-        "account": (ACCOUNT_SIZE,),
-        "groups": (rules.groups, GROUP_SIZE),
-        "statistics": (tracker.STATISTICS_SIZE,),
-        "location": (learners, location),
-        "location_cov": (learners, location, location),
-        "spread": (learners, 2),
-        "fit": (learners, spread),
-        "fit_cov": (learners, spread, spread),
-        "track_loss": (records.HORIZONS, learners + 1),
-        "shape": (members, 2, records.BASIS),
-        "member_loss": (records.HORIZONS, members + 2),
-        "warm": (rules.cells,),
-        "pool": (rules.experts,),
-        "rivals": (rules.experts, records.RIVAL_SIZE),
-        "by_group": (rules.group_count, group_kernels.GROUP_SIZE),
-        "group_loss": (2,),
-    }
-
-
-def round_shapes(rules: Any) -> Shapes:
-    """The fields of a round on ordered spaces, but for its slots."""
-    learners, members, capacity = len(rules.learners), len(rules.members), rules.cells + len(rules.jumps)
-    return {
-        "cells": (records.MEMBERS + members, capacity),
-        "info": (records.INFO_SIZE,),
-        "certificate": (CERTIFICATE_SIZE,),
-        "tracker_record": (tracker.LEARNERS_AT + learners * tracker.PER_LEARNER,),
-        "means": (members, records.BASIS),
-        "experts": (1 if rules.experts == 1 else 1 + rules.experts, len(rules.grid)),
-        "raw": (len(rules.grid),),
-        "rivals": (rules.experts, capacity),
-        "units": (2, rules.experts),
-        "context": (rules.groups,),
-        "expected": (rules.witnesses,),
-    }
-
-
-@kernel
-def cut(row, at, size):
-    """The next field, and where the one after it starts."""
-    return row[at : at + size], at + size
-
-
-@kernel
-def memory_of(rules, row):
-    """The memory in a row of numbers; see memory_shapes."""
+@inner_kernel
+def memory_shapes(rules):
+    """The shapes of a memory on ordered spaces."""
     learners, members = rules.learners.shape[0], rules.members.shape[0]
-    location, spread = tracker.N_LOCATION, tracker.N_SPREAD
-    total, at = cut(row, 0, rules.layout.sides.shape[0])
-    account, at = cut(row, at, ACCOUNT_SIZE)
-    groups, at = cut(row, at, rules.groups * GROUP_SIZE)
-    statistics, at = cut(row, at, tracker.STATISTICS_SIZE)
-    where, at = cut(row, at, learners * location)
-    where_cov, at = cut(row, at, learners * location * location)
-    wide, at = cut(row, at, learners * 2)
-    fit, at = cut(row, at, learners * spread)
-    fit_cov, at = cut(row, at, learners * spread * spread)
-    track_loss, at = cut(row, at, records.HORIZONS * (learners + 1))
-    shape, at = cut(row, at, members * 2 * records.BASIS)
-    member_loss, at = cut(row, at, records.HORIZONS * (members + 2))
-    warm, at = cut(row, at, rules.cells)
-    pool, at = cut(row, at, rules.experts)
-    rivals, at = cut(row, at, rules.experts * records.RIVAL_SIZE)
-    by_group, at = cut(row, at, rules.group_count * group_kernels.GROUP_SIZE)
-    group_loss, at = cut(row, at, 2)
     return Memory(
-        total,
-        account,
-        groups.reshape(rules.groups, GROUP_SIZE),
-        statistics,
-        where.reshape(learners, location),
-        where_cov.reshape(learners, location, location),
-        wide.reshape(learners, 2),
-        fit.reshape(learners, spread),
-        fit_cov.reshape(learners, spread, spread),
-        track_loss.reshape(records.HORIZONS, learners + 1),
-        shape.reshape(members, 2, records.BASIS),
-        member_loss.reshape(records.HORIZONS, members + 2),
-        warm,
-        pool,
-        rivals.reshape(rules.experts, records.RIVAL_SIZE),
-        by_group.reshape(rules.group_count, group_kernels.GROUP_SIZE),
-        group_loss,
+        total=(rules.layout.sides.shape[0],),
+        account=(ACCOUNT_SIZE,),
+        groups=(rules.groups, GROUP_SIZE),
+        statistics=(STATISTICS_SIZE,),
+        location=(learners, LOCATION_FEATURES),
+        location_cov=(learners, LOCATION_FEATURES, LOCATION_FEATURES),
+        spread=(learners, 2),
+        fit=(learners, SPREAD_FEATURES),
+        fit_cov=(learners, SPREAD_FEATURES, SPREAD_FEATURES),
+        track_loss=(HORIZONS, learners + 1),
+        shape=(members, 2, BASIS),
+        member_loss=(HORIZONS, members + 2),
+        warm=(rules.cells,),
+        pool=(rules.experts,),
+        rivals=(rules.experts, RIVAL_SIZE),
+        by_group=(rules.group_count, GROUP_COLUMNS),
+        group_loss=(2,),
     )
 
 
-@kernel
-def round_of(rules, row, slots):
-    """The round in a row of numbers; see round_shapes."""
-    learners, members = rules.learners.shape[0], rules.members.shape[0]
-    capacity = rules.cells + rules.jumps.shape[0]
-    rows = records.MEMBERS + members
-    quoted = 1 if rules.experts == 1 else 1 + rules.experts
-    levels = rules.grid.shape[0]
-    cells, at = cut(row, 0, rows * capacity)
-    info, at = cut(row, at, records.INFO_SIZE)
-    certificate, at = cut(row, at, CERTIFICATE_SIZE)
-    tracker_record, at = cut(row, at, tracker.LEARNERS_AT + learners * tracker.PER_LEARNER)
-    means, at = cut(row, at, members * records.BASIS)
-    experts, at = cut(row, at, quoted * levels)
-    raw, at = cut(row, at, levels)
-    rivals, at = cut(row, at, rules.experts * capacity)
-    units, at = cut(row, at, 2 * rules.experts)
-    context, at = cut(row, at, rules.groups)
-    expected, at = cut(row, at, rules.witnesses)
+@inner_kernel
+def round_shapes(rules):
+    """The shapes of a round on ordered spaces; its slots are integers and lie apart."""
+    members, capacity, levels = rules.members.shape[0], rules.cells + rules.jumps.shape[0], rules.grid.shape[0]
     return Round(
-        cells.reshape(rows, capacity),
-        slots,
-        info,
-        certificate,
-        tracker_record,
-        means.reshape(members, records.BASIS),
-        experts.reshape(quoted, levels),
-        raw,
-        rivals.reshape(rules.experts, capacity),
-        units.reshape(2, rules.experts),
-        context,
-        expected,
+        slots=(rules.cells,),
+        cells=(CELL_ROWS + members, capacity),
+        info=(INFO_SIZE,),
+        certificate=(CERTIFICATE_SIZE,),
+        tracker_record=(TrackerRecord.LEARNERS + rules.learners.shape[0] * LEARNER_SIZE,),
+        means=(members, BASIS),
+        experts=(1 if rules.experts == 1 else 1 + rules.experts, levels),
+        raw=(levels,),
+        rivals=(rules.experts, capacity),
+        units=(2, rules.experts),
+        context=(rules.groups,),
+        expected=(rules.witnesses,),
     )
 
 
-def binary_shapes(rules: Any) -> Shapes:
-    """The fields of the state on binary outcomes."""
-    return {
-        "theta": (int(binary_kernels.THETA_AT[-1]),),
-        "spread": (int(binary_kernels.SPREAD_AT[-1]),),
-        "loss": (3, binary_kernels.COUNT + 2),
-        "statistics": (binary_kernels.STATISTICS_SIZE,),
-        "total": (len(rules.layout.sides),),
-        "account": (ACCOUNT_SIZE,),
-        "groups": (rules.groups, GROUP_SIZE),
-        "rivals": (rules.rivals, binary_rounds.RIVAL_SIZE),
-        "last": (1,),
-    }
-
-
-@kernel
-def state_of(rules, row):
-    """The state in a row of numbers; see binary_shapes."""
-    theta, at = cut(row, 0, binary_kernels.THETA_AT[-1])
-    spread, at = cut(row, at, binary_kernels.SPREAD_AT[-1])
-    loss, at = cut(row, at, 3 * (binary_kernels.COUNT + 2))
-    statistics, at = cut(row, at, binary_kernels.STATISTICS_SIZE)
-    total, at = cut(row, at, rules.layout.sides.shape[0])
-    account, at = cut(row, at, ACCOUNT_SIZE)
-    groups, at = cut(row, at, rules.groups * GROUP_SIZE)
-    rivals, at = cut(row, at, rules.rivals * binary_rounds.RIVAL_SIZE)
-    last, at = cut(row, at, 1)
+@inner_kernel
+def binary_shapes(rules):
+    """The shapes of the state on binary outcomes."""
     return BinaryState(
-        BinaryMemory(theta, spread, loss.reshape(3, binary_kernels.COUNT + 2), statistics),
-        total,
-        account,
-        groups.reshape(rules.groups, GROUP_SIZE),
-        rivals.reshape(rules.rivals, binary_rounds.RIVAL_SIZE),
-        last,
+        theta=(COEFFICIENTS,),
+        spread=(COVARIANCES,),
+        loss=(HORIZONS, LOSSES),
+        statistics=(BINARY_STATISTICS,),
+        total=(rules.layout.sides.shape[0],),
+        account=(ACCOUNT_SIZE,),
+        groups=(rules.groups, GROUP_SIZE),
+        rivals=(rules.rivals, BINARY_RIVAL),
+        last=(1,),
     )
+
+
+@inner_kernel
+def binary_round_shapes(rules):
+    """The shapes of a round with a binary outcome."""
+    return BinaryRound(
+        info=(BINARY_INFO,),
+        certificate=(CERTIFICATE_SIZE,),
+        odds=(RECORDED_ODDS,),
+        features=(FEATURES,),
+        learners=(COUNT,),
+        experts=(rules.rivals,),
+        units=(rules.rivals,),
+        context=(rules.groups,),
+    )
+
+
+def length(shapes: tuple[Shape, ...]) -> int:
+    """Numbers in a row."""
+    return sum(map(math.prod, shapes))
+
+
+def slices(shapes: tuple[Shape, ...]) -> tuple[slice, ...]:
+    """Where the arrays of these shapes lie in a row of numbers."""
+    ends = [0, *accumulate(map(math.prod, shapes))]
+    return tuple(slice(a, b) for a, b in pairwise(ends))
+
+
+def fields(shapes: tuple[Shape, ...], row: Array) -> tuple[Array, ...]:
+    """The arrays of these shapes in a row of numbers, as views; also inside kernels."""
+    return tuple(row[part].reshape(shape) for part, shape in zip(slices(shapes), shapes, strict=True))
+
+
+@overload(fields, strict=False)
+def _fields(shapes: Any, row: Any) -> Any:
+    """The loop above, unrolled: in a kernel each array of a tuple has a type of its own."""
+    lines, names = ["def fields(shapes, row):", "    at = 0"], []
+    for i, shape in enumerate(shapes.types):
+        sizes = [f"shapes[{i}][{axis}]" for axis in range(len(shape))]
+        reshaped = f".reshape(({', '.join(sizes)}))" if len(sizes) > 1 else ""
+        lines.append(f"    end = at + {' * '.join(sizes)}")
+        lines.append(f"    field_{i} = row[at:end]{reshaped}")
+        lines.append("    at = end")
+        names.append(f"field_{i}")
+    lines.append(f"    return ({', '.join(names)},)")
+    scope: dict[str, Any] = {}
+    exec("\n".join(lines), scope)
+    return scope["fields"]
+
+
+@inner_kernel
+def memory_of(rules, row):
+    """The memory in a row of numbers."""
+    return Memory(*fields(memory_shapes(rules), row))
+
+
+@inner_kernel
+def round_of(rules, row, slots):
+    """The round in a row of numbers."""
+    return Round(slots, *fields(round_shapes(rules)[1:], row))
+
+
+@inner_kernel
+def state_of(rules, row):
+    """The state on binary outcomes in a row of numbers."""
+    return BinaryState(*fields(binary_shapes(rules), row))
+
+
+@inner_kernel
+def binary_round_of(rules, row):
+    """The round with a binary outcome in a row of numbers."""
+    return BinaryRound(*fields(binary_round_shapes(rules), row))
 
 
 # --- the hot path
@@ -213,23 +192,23 @@ def state_of(rules, row):
 
 @kernel
 def predict(rules, memory, experts, pending, reserved, row, slots):
-    """A round on ordered spaces; see _rounds.predict."""
+    """A round on ordered spaces; see rounds.predict."""
     _predict(rules, memory_of(rules, memory), experts, pending, reserved, round_of(rules, row, slots))
 
 
 @kernel
 def update(rules, memory, row, slots, reserved, y):
-    """Its outcome; see _rounds.update."""
+    """Its outcome; see rounds.update."""
     _update(rules, memory_of(rules, memory), round_of(rules, row, slots), reserved, y, np.empty(0))
 
 
 @kernel
 def predict_binary(rules, state, probabilities, pending, reserved, row):
-    """A round with a binary outcome; see _binary_rounds.predict."""
-    _predict_binary(rules, state_of(rules, state), probabilities, pending, reserved, row)
+    """A round with a binary outcome; see binary_rounds.predict."""
+    _predict_binary(rules, state_of(rules, state), probabilities, pending, reserved, binary_round_of(rules, row))
 
 
 @kernel
 def update_binary(rules, state, row, reserved, y):
-    """Its outcome; see _binary_rounds.update."""
-    _update_binary(rules, state_of(rules, state), row, reserved, y)
+    """Its outcome; see binary_rounds.update."""
+    _update_binary(rules, state_of(rules, state), binary_round_of(rules, row), reserved, y)

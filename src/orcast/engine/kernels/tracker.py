@@ -1,6 +1,6 @@
 """Compiled kernels of the tracker: an online location-scale correction of the expert, in normal scores.
 
-Let Q(z) be the expert's quantile at the level Phi(z), linear between the levels given and beyond.  Each learner
+Let Q(z) be the expert's quantile at the level Phi(z), linear between the levels and beyond.  Each learner
 predicts the mean a and the spread b of the normal score of the next outcome, and Q(a + b z) is its corrected expert:
 for a Gaussian expert a shift and a stretch; atoms and bounds stay where they are.
 
@@ -16,55 +16,51 @@ of one batch are seldom independent.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from orcast.jit import kernel
+from orcast.constants import LOSS_DISCOUNT, WEIGHT_RATE
+from orcast.engine.kernels.delays import delayed, horizon
+from orcast.engine.kernels.records import (
+    LEARNER_SIZE,
+    LOCATION_FEATURES,
+    SPREAD_FEATURES,
+    Array,
+    LearnerColumn,
+    LearnerRecord,
+    RoundInfo,
+    SpreadColumn,
+    Statistic,
+    TrackerRecord,
+)
+from orcast.jit import inner_kernel
 
-# What a learner is made of, one row each: location features used, memory of the slow spread.
-FEATURES, SLOW = 0, 1
-N_LOCATION, N_SPREAD = 5, 5
 # Learners keep this share of the past at each step, and start this sure of "the expert is right".
 DISCOUNT = 0.998
 LOCATION_START, SPREAD_START = 0.05, 0.02
 LOCATION_CAP, SPREAD_CAP = 0.5, 0.1
-FAST = 0.9
-RHO_DISCOUNT = 0.99
-WEIGHT_RATE = 2.0
+FAST_DISCOUNT, SCORE_SIZE_DISCOUNT = 0.9, 0.99
 # E|z| of a standard normal
 MEAN_ABS = 0.7978845608028654
-
-# Places in the tally.
-(
-    RHO,  # running size of the expert's scores
-    ERROR_1,  # y - median of the last three booked rounds
-    ERROR_2,
-    ERROR_3,
-    LAST_Y,
-    SEEN,
-    MEDIAN_MEAN,
-    MEDIAN_VAR,
-    LOG_SCALE_MEAN,
-    DISTANCE_MEAN,
-    LAST_PIT,  # of the corrected expert
-    LOSS_SUM,  # discounted CRPS of the expert, or of the pool of experts
-    LOSS_COUNT,
-    LEARNT,  # observations, discounted for delay
-    LAST_ERROR,  # outcome minus the median that was played
-    LEVEL_MEAN,  # of the outcomes, where there is no expert
-    LEVEL_VAR,
-    REACH,  # the usual loss of the expert, in which no single outcome counts much: for the window
-) = range(18)
-STATISTICS_SIZE = 18
-
-# Places in what the tracker records of a round: location features, then these, then a, b and spread features of each
-# learner.
-SCALE, SLOPE_LOW, SLOPE_HIGH, RHO_THEN, MEDIAN = 5, 6, 7, 8, 9
-LEARNERS_AT = 10
-PER_LEARNER = 2 + N_SPREAD
+# The most that a score counts, in units of the usual one: with bounds or early on, and later without.
+BOLD, CAREFUL, EARLY = 6.0, 3.0, 100.0
+# No number grows beyond this, whatever an adversary does.
+FARTHEST = 1e110
 
 
-@kernel
+class QuantileFunction(NamedTuple):
+    """Q, the quantile of an expert at a normal score: linear between the levels and beyond."""
+
+    values: Array
+    scores: Array
+    slope_low: float  # beyond the outer levels
+    slope_high: float
+    low: float  # bounds of the outcome
+    high: float
+
+
+@inner_kernel
 def outer_slopes(q, z, smallest):
     """Slopes of Q beyond the outer levels: those of each half, kept comparable and positive."""
     last = q.shape[0] - 1
@@ -75,14 +71,30 @@ def outer_slopes(q, z, smallest):
     return max(low, least), max(high, least)
 
 
-@kernel
-def quantile_at(score, q, z, slope_low, slope_high):
+@inner_kernel
+def with_slopes(rules, q, slope_low, slope_high):
+    """The quantile function of quantiles at the levels of the grid."""
+    return QuantileFunction(
+        q, rules.scores, slope_low, slope_high, max(rules.low, -FARTHEST), min(rules.high, FARTHEST)
+    )
+
+
+@inner_kernel
+def quantile_function(rules, q, smallest):
+    """The same, with slopes of its own that are at least `smallest`."""
+    slope_low, slope_high = outer_slopes(q, rules.scores, smallest)
+    return with_slopes(rules, q, slope_low, slope_high)
+
+
+@inner_kernel
+def quantile_at(score, expert):
     """Q at a normal score."""
+    q, z = expert.values, expert.scores
     last = q.shape[0] - 1
     if score <= z[0]:
-        return q[0] + (score - z[0]) * slope_low
+        return q[0] + (score - z[0]) * expert.slope_low
     if score >= z[last]:
-        return q[last] + (score - z[last]) * slope_high
+        return q[last] + (score - z[last]) * expert.slope_high
     a = 0
     b = last
     while b - a > 1:
@@ -94,32 +106,34 @@ def quantile_at(score, q, z, slope_low, slope_high):
     return q[a] + (q[b] - q[a]) * (score - z[a]) / (z[b] - z[a])
 
 
-@kernel
-def corrected(location, spread, q, z, slope_low, slope_high, low, high, out):
+@inner_kernel
+def corrected(location, spread, expert, out):
     """The quantiles Q(location + spread z) at the grid, within the bounds; one walk along the grid."""
+    q, z = expert.values, expert.scores
     last = q.shape[0] - 1
     j = 0
     for i in range(last + 1):
         score = location + spread * z[i]
         if score <= z[0]:
-            value = q[0] + (score - z[0]) * slope_low
+            value = q[0] + (score - z[0]) * expert.slope_low
         elif score >= z[last]:
-            value = q[last] + (score - z[last]) * slope_high
+            value = q[last] + (score - z[last]) * expert.slope_high
         else:
             while z[j + 1] < score:
                 j += 1
             value = q[j] + (q[j + 1] - q[j]) * (score - z[j]) / (z[j + 1] - z[j])
-        out[i] = min(max(value, low), high)
+        out[i] = min(max(value, expert.low), expert.high)
 
 
-@kernel
-def normal_score(y, q, z, slope_low, slope_high):
+@inner_kernel
+def normal_score(y, expert):
     """Mean and variance of the normal score of a value; the variance is zero unless it is an atom of the expert."""
+    q, z = expert.values, expert.scores
     last = q.shape[0] - 1
     if y < q[0]:
-        return z[0] + (y - q[0]) / slope_low, 0.0
+        return z[0] + (y - q[0]) / expert.slope_low, 0.0
     if y > q[last]:
-        return z[last] + (y - q[last]) / slope_high, 0.0
+        return z[last] + (y - q[last]) / expert.slope_high, 0.0
     i = np.searchsorted(q, y)
     if q[i] > y:
         return z[i - 1] + (z[i] - z[i - 1]) * (y - q[i - 1]) / (q[i] - q[i - 1]), 0.0
@@ -130,18 +144,19 @@ def normal_score(y, q, z, slope_low, slope_high):
     return cut_normal(z[i] if i > 0 else -8.0, z[j] if j < last else 8.0)
 
 
-@kernel
-def outcome_score(y, q, z, slope_low, slope_high, low, high):
+@inner_kernel
+def outcome_score(y, expert):
     """The same for an outcome: at a bound it stands for all that the expert puts beyond."""
-    score, blur = normal_score(y, q, z, slope_low, slope_high)
-    if y <= low and score > -6.0:
+    q, z = expert.values, expert.scores
+    score, blur = normal_score(y, expert)
+    if y <= expert.low and score > -6.0:
         return cut_normal(-8.0, score if blur == 0.0 else z[np.searchsorted(q, y, side="right") - 1])
-    if y >= high and score < 6.0:
+    if y >= expert.high and score < 6.0:
         return cut_normal(score if blur == 0.0 else z[np.searchsorted(q, y)], 8.0)
     return score, blur
 
 
-@kernel
+@inner_kernel
 def cut_normal(a, b):
     """Mean and variance of a standard normal cut to [a, b]."""
     share = 0.5 * (math.erf(b / math.sqrt(2.0)) - math.erf(a / math.sqrt(2.0)))
@@ -151,7 +166,7 @@ def cut_normal(a, b):
     return mean, max(1.0 + (a * density_a - b * density_b) / share - mean * mean, 0.0)
 
 
-@kernel
+@inner_kernel
 def pinball(q, y, levels):
     """Mean pinball loss of quantiles."""
     total = 0.0
@@ -161,9 +176,10 @@ def pinball(q, y, levels):
     return total / q.shape[0]
 
 
-@kernel
-def least_squares(theta, P, x, count, error, discount, weight, cap, gain):
+@inner_kernel
+def least_squares(theta, P, x, count, error, weight, cap, gain):
     """One step of recursive least squares with forgetting; P stops growing at `cap` where nothing excites it."""
+    discount = delayed(DISCOUNT, weight)
     scale = discount / weight
     for i in range(count):
         total = 0.0
@@ -184,150 +200,183 @@ def least_squares(theta, P, x, count, error, discount, weight, cap, gain):
                 P[i, j] *= discount
 
 
-@kernel
-def track(q, z, low, high, smallest, learners, loss, doubt, memory, tracker_record, out):
-    """Fill `tracker_record` with what each learner says and `out` with the quantiles of the corrected expert."""
-    statistics = memory.statistics
-    middle = q.shape[0] // 2
-    slope_low, slope_high = outer_slopes(q, z, smallest)
-    scale = 0.5 * (quantile_at(1.0, q, z, slope_low, slope_high) - quantile_at(-1.0, q, z, slope_low, slope_high))
-    scale = max(scale, 0.1 * (slope_low + slope_high))
-    rho = statistics[RHO]
-    tracker_record[0] = 1.0
-    for i in range(1, N_LOCATION):
-        tracker_record[i] = 0.0
-    if statistics[SEEN] > 0.0:
-        # scores under today's expert, so that a learnt shift means the same on both sides of a skewed one
-        for i in range(1, N_LOCATION):
-            value = statistics[LAST_Y] if i == N_LOCATION - 1 else q[middle] + statistics[ERROR_1 + i - 1]
-            then, _ = normal_score(value, q, z, slope_low, slope_high)
-            tracker_record[i] = min(max(then / rho, -8.0), 8.0)
-    tracker_record[SCALE] = scale
-    tracker_record[SLOPE_LOW] = slope_low
-    tracker_record[SLOPE_HIGH] = slope_high
-    tracker_record[RHO_THEN] = rho
-    tracker_record[MEDIAN] = q[middle]
+@inner_kernel
+def location_features(statistics, expert, record):
+    """Scores of the last errors and of the last outcome under today's expert, over their usual size.
+
+    So a learnt shift means the same on both sides of a skewed expert.
+    """
+    record[TrackerRecord.ONE] = 1.0
+    for i in range(1, LOCATION_FEATURES):
+        record[i] = 0.0
+    if statistics[Statistic.OUTCOMES] > 0.0:
+        median = expert.values[expert.values.shape[0] // 2]
+        for i in range(1, LOCATION_FEATURES):
+            value = median + statistics[Statistic.ERROR_1 + i - 1]
+            if i == TrackerRecord.LAST_OUTCOME:
+                value = statistics[Statistic.LAST_OUTCOME]
+            score, _ = normal_score(value, expert)
+            record[i] = min(max(score / statistics[Statistic.SCORE_SIZE], -8.0), 8.0)
+
+
+@inner_kernel
+def spread_features(statistics, record, slow, fast, out):
+    """What a learner's spread depends on."""
+    out[LearnerRecord.ONE] = 1.0
+    out[LearnerRecord.FAST] = math.log((fast + 0.1 * slow) / (1.1 * slow))
+    out[LearnerRecord.LEVEL] = 0.0
+    out[LearnerRecord.SCALE] = 0.0
+    out[LearnerRecord.DISTANCE] = 0.0
+    if statistics[Statistic.OUTCOMES] > 5.0:
+        level = record[TrackerRecord.MEDIAN] - statistics[Statistic.MEDIAN_MEAN]
+        level /= math.sqrt(statistics[Statistic.MEDIAN_VARIANCE] + 1e-300)
+        scale = math.log(record[TrackerRecord.SCALE]) - statistics[Statistic.LOG_SCALE_MEAN]
+        out[LearnerRecord.LEVEL] = min(max(level, -3.0), 3.0)
+        out[LearnerRecord.SCALE] = min(max(scale, -2.0), 2.0)
+        out[LearnerRecord.DISTANCE] = distance_of(record) - statistics[Statistic.DISTANCE_MEAN]
+
+
+@inner_kernel
+def distance_of(record):
+    """How far the last outcome lies from the median, in logarithms."""
+    return math.log(1.0 + abs(record[TrackerRecord.LAST_OUTCOME]))
+
+
+@inner_kernel
+def learner_part(record, c):
+    """What learner c records of a round."""
+    at = TrackerRecord.LEARNERS + c * LEARNER_SIZE
+    return record[at : at + LEARNER_SIZE]
+
+
+@inner_kernel
+def track(rules, memory, round, odds, out):
+    """Fill the tracker's record with what each learner says, and `out` with the quantiles of the corrected expert.
+
+    `odds` are the prior odds of the learners against the expert.
+    """
+    statistics, record = memory.statistics, round.tracker_record
+    loss = memory.track_loss[horizon(round.info[RoundInfo.PENDING])]
+    expert = quantile_function(rules, round.experts[0], round.info[RoundInfo.SMALLEST_SLOPE])
+    scale = 0.5 * (quantile_at(1.0, expert) - quantile_at(-1.0, expert))
+    size = statistics[Statistic.SCORE_SIZE]
+    location_features(statistics, expert, record)
+    record[TrackerRecord.SCALE] = max(scale, 0.1 * (expert.slope_low + expert.slope_high))
+    record[TrackerRecord.SLOPE_LOW] = expert.slope_low
+    record[TrackerRecord.SLOPE_HIGH] = expert.slope_high
+    record[TrackerRecord.SCORE_SIZE] = size
+    record[TrackerRecord.MEDIAN] = expert.values[expert.values.shape[0] // 2]
     best = loss[0]
     for c in range(1, loss.shape[0]):
         best = min(best, loss[c])
-    # The expert as it is: weight by the first loss.
+    # The expert as it is has location 0 and spread 1, and the first loss.
     weight = math.exp(-WEIGHT_RATE * (loss[0] - best))
     location = 0.0
     spread = weight
     total = weight
-    for c in range(learners.shape[0]):
-        at = LEARNERS_AT + c * PER_LEARNER
+    for c in range(rules.learners.shape[0]):
+        own = learner_part(record, c)
         a = 0.0
-        for i in range(int(learners[c, FEATURES])):
-            a += memory.location[c, i] * tracker_record[i]
-        slow = memory.spread[c, 0]
-        tracker_record[at + 2] = 1.0
-        tracker_record[at + 3] = math.log((memory.spread[c, 1] + 0.1 * slow) / (1.1 * slow))
-        for i in range(4, 7):
-            tracker_record[at + i] = 0.0
-        if statistics[SEEN] > 5.0:
-            level = (q[middle] - statistics[MEDIAN_MEAN]) / math.sqrt(statistics[MEDIAN_VAR] + 1e-300)
-            tracker_record[at + 4] = min(max(level, -3.0), 3.0)
-            tracker_record[at + 5] = min(max(math.log(scale) - statistics[LOG_SCALE_MEAN], -2.0), 2.0)
-            tracker_record[at + 6] = math.log(1.0 + abs(tracker_record[4])) - statistics[DISTANCE_MEAN]
+        for i in range(int(rules.learners[c, LearnerColumn.FEATURES])):
+            a += memory.location[c, i] * record[i]
+        slow = memory.spread[c, SpreadColumn.SLOW]
+        spread_features(statistics, record, slow, memory.spread[c, SpreadColumn.FAST], own)
         stretch = 0.0
-        for i in range(N_SPREAD):
-            stretch += memory.fit[c, i] * tracker_record[at + 2 + i]
+        for i in range(SPREAD_FEATURES):
+            stretch += memory.fit[c, i] * own[LearnerRecord.ONE + i]
         b = slow * math.exp(min(max(stretch, -1.5), 1.5))
-        tracker_record[at] = a * rho
-        tracker_record[at + 1] = b * rho
-        weight = doubt * math.exp(-WEIGHT_RATE * (loss[c + 1] - best))
-        location += weight * tracker_record[at]
-        spread += weight * tracker_record[at + 1]
+        own[LearnerRecord.LOCATION] = a * size
+        own[LearnerRecord.SPREAD] = b * size
+        weight = odds * math.exp(-WEIGHT_RATE * (loss[c + 1] - best))
+        location += weight * own[LearnerRecord.LOCATION]
+        spread += weight * own[LearnerRecord.SPREAD]
         total += weight
-    corrected(location / total, spread / total, q, z, slope_low, slope_high, low, high, out)
+    corrected(location / total, spread / total, expert, out)
 
 
-@kernel
-def learn(
-    y, near, most, q, z, levels, low, high, learners, loss, loss_discount, loss_unit, weight, memory, tracker_record
-):
-    """Teach every learner the outcome of a round, from what it saw when the forecast was made.
-
-    `near` is the outcome clipped to the round's window: no single one may decide the weights for good.  A score
-    counts as at most `most` times the usual one.
-    """
-    statistics = memory.statistics
-    slope_low = tracker_record[SLOPE_LOW]
-    slope_high = tracker_record[SLOPE_HIGH]
-    score, blur = outcome_score(y, q, z, slope_low, slope_high, low, high)
-    rho = statistics[RHO]
-    aged = tracker_record[RHO_THEN] / rho
-    features = np.empty(N_LOCATION)
+@inner_kernel
+def learn(rules, memory, round, outcome):
+    """Teach every learner the outcome of a round, from what it saw when the forecast was made."""
+    statistics, record, weight = memory.statistics, round.tracker_record, outcome.weight
+    expert = with_slopes(rules, round.experts[0], record[TrackerRecord.SLOPE_LOW], record[TrackerRecord.SLOPE_HIGH])
+    score, blur = outcome_score(outcome.value, expert)
+    bounded = rules.high - rules.low < np.inf
+    most = BOLD if bounded or statistics[Statistic.OUTCOMES] < EARLY else CAREFUL
+    learn_weights(rules, memory, round, outcome, expert)
+    size = statistics[Statistic.SCORE_SIZE]
+    gain = np.empty(max(LOCATION_FEATURES, SPREAD_FEATURES))
+    features = np.empty(LOCATION_FEATURES)
     features[0] = 1.0
-    for i in range(1, N_LOCATION):
-        features[i] = tracker_record[i] * aged
-    target = min(max(score / rho, -most), most)
-    gain = np.empty(max(N_LOCATION, N_SPREAD))
-    quantiles = np.empty(q.shape[0])
-    discount = 1.0 - (1.0 - DISCOUNT) * weight
-    fade = 1.0 - (1.0 - loss_discount) * weight
-    for c in range(-1, learners.shape[0]):
-        at = LEARNERS_AT + c * PER_LEARNER
-        location = tracker_record[at] if c >= 0 else 0.0
-        spread = tracker_record[at + 1] if c >= 0 else 1.0
-        corrected(location, spread, q, z, slope_low, slope_high, low, high, quantiles)
-        own = pinball(quantiles, near, levels)
-        loss[c + 1] = fade * loss[c + 1] + weight * own / loss_unit
-        if c < 0:
-            continue
-        count = int(learners[c, FEATURES])
+    for i in range(1, LOCATION_FEATURES):
+        features[i] = record[i] * (record[TrackerRecord.SCORE_SIZE] / size)
+    target = min(max(score / size, -most), most)
+    for c in range(rules.learners.shape[0]):
+        own = learner_part(record, c)
+        count = int(rules.learners[c, LearnerColumn.FEATURES])
         error = target
         for i in range(count):
             error -= memory.location[c, i] * features[i]
-        least_squares(
-            memory.location[c],
-            memory.location_cov[c],
-            features,
-            count,
-            error,
-            discount,
-            weight,
-            LOCATION_CAP,
-            gain,
-        )
-        size = math.sqrt(error * error + blur / (rho * rho)) / MEAN_ABS
-        surprise = min(size * rho / tracker_record[at + 1] - 1.0, 4.0)
-        spread_features = tracker_record[at + 2 : at + 2 + N_SPREAD]
-        least_squares(
-            memory.fit[c],
-            memory.fit_cov[c],
-            spread_features,
-            N_SPREAD,
-            surprise,
-            discount,
-            weight,
-            SPREAD_CAP,
-            gain,
-        )
-        slow = memory.spread[c, 0]
-        rate = (1.0 - FAST) * weight
-        memory.spread[c, 1] = (1.0 - rate) * memory.spread[c, 1] + rate * min(size, 6.0 * slow)
-        rate = (1.0 - learners[c, SLOW]) * weight
-        # with bounds (6) the targets are bound enough; without, an adversary would run away with the spread
-        counted = size if most >= 6.0 else min(size, most * slow)
-        memory.spread[c, 0] = max((1.0 - rate) * slow + rate * counted, 1e-3)
-    rate = (1.0 - RHO_DISCOUNT) * weight
-    square = min(score * score + blur, most * most * rho * rho)
-    new_rho = max(math.sqrt((1.0 - rate) * rho * rho + rate * square), 1e-3)
-    for c in range(learners.shape[0]):
-        memory.location[c, 0] *= rho / new_rho
-        memory.spread[c, 0] *= rho / new_rho
-        memory.spread[c, 1] *= rho / new_rho
-    statistics[RHO] = new_rho
-    rate = max(0.002, 1.0 / (statistics[SEEN] + 1.0))
-    step = tracker_record[MEDIAN] - statistics[MEDIAN_MEAN]
-    statistics[MEDIAN_MEAN] += rate * step
-    statistics[MEDIAN_VAR] = (1.0 - rate) * (statistics[MEDIAN_VAR] + rate * step * step)
-    statistics[LOG_SCALE_MEAN] += rate * (math.log(tracker_record[SCALE]) - statistics[LOG_SCALE_MEAN])
-    statistics[DISTANCE_MEAN] += rate * (math.log(1.0 + abs(tracker_record[4])) - statistics[DISTANCE_MEAN])
-    statistics[ERROR_3] = statistics[ERROR_2]
-    statistics[ERROR_2] = statistics[ERROR_1]
-    statistics[ERROR_1] = y - tracker_record[MEDIAN]
-    statistics[LAST_Y] = y
-    statistics[SEEN] += 1.0
+        least_squares(memory.location[c], memory.location_cov[c], features, count, error, weight, LOCATION_CAP, gain)
+        deviation = math.sqrt(error * error + blur / (size * size)) / MEAN_ABS
+        surprise = min(deviation * size / own[LearnerRecord.SPREAD] - 1.0, 4.0)
+        x = own[LearnerRecord.ONE :]
+        least_squares(memory.fit[c], memory.fit_cov[c], x, SPREAD_FEATURES, surprise, weight, SPREAD_CAP, gain)
+        slow, fast = memory.spread[c, SpreadColumn.SLOW], memory.spread[c, SpreadColumn.FAST]
+        rate = (1.0 - FAST_DISCOUNT) * weight
+        memory.spread[c, SpreadColumn.FAST] = (1.0 - rate) * fast + rate * min(deviation, 6.0 * slow)
+        rate = (1.0 - rules.learners[c, LearnerColumn.DISCOUNT]) * weight
+        # with bounds the targets are bound enough; without, an adversary would run away with the spread
+        counted = deviation if most >= BOLD else min(deviation, most * slow)
+        memory.spread[c, SpreadColumn.SLOW] = max((1.0 - rate) * slow + rate * counted, 1e-3)
+    rescale(memory, score * score + blur, most, weight)
+    learn_features(statistics, record, outcome.value)
+
+
+@inner_kernel
+def learn_weights(rules, memory, round, outcome, expert):
+    """Discounted pinball losses of the expert and of each learner."""
+    loss = memory.track_loss[horizon(round.info[RoundInfo.PENDING])]
+    quantiles = np.empty(expert.values.shape[0])
+    kept = delayed(LOSS_DISCOUNT, outcome.weight)
+    for c in range(-1, rules.learners.shape[0]):
+        location = 0.0
+        spread = 1.0
+        if c >= 0:
+            own = learner_part(round.tracker_record, c)
+            location, spread = own[LearnerRecord.LOCATION], own[LearnerRecord.SPREAD]
+        corrected(location, spread, expert, quantiles)
+        lost = pinball(quantiles, outcome.clipped, rules.grid)
+        loss[c + 1] = kept * loss[c + 1] + outcome.weight * lost / (0.5 * outcome.unit)
+
+
+@inner_kernel
+def rescale(memory, square, most, weight):
+    """Learn the usual size of the scores, and keep what the learners say as it is in the new unit."""
+    statistics = memory.statistics
+    size = statistics[Statistic.SCORE_SIZE]
+    rate = (1.0 - SCORE_SIZE_DISCOUNT) * weight
+    square = min(square, most * most * size * size)
+    new = max(math.sqrt((1.0 - rate) * size * size + rate * square), 1e-3)
+    for c in range(memory.location.shape[0]):
+        memory.location[c, 0] *= size / new
+        memory.spread[c, SpreadColumn.SLOW] *= size / new
+        memory.spread[c, SpreadColumn.FAST] *= size / new
+    statistics[Statistic.SCORE_SIZE] = new
+
+
+@inner_kernel
+def learn_features(statistics, record, y):
+    """Means that the features are centred at, and the last errors and outcome."""
+    rate = max(0.002, 1.0 / (statistics[Statistic.OUTCOMES] + 1.0))
+    step = record[TrackerRecord.MEDIAN] - statistics[Statistic.MEDIAN_MEAN]
+    statistics[Statistic.MEDIAN_MEAN] += rate * step
+    variance = statistics[Statistic.MEDIAN_VARIANCE] + rate * step * step
+    statistics[Statistic.MEDIAN_VARIANCE] = (1.0 - rate) * variance
+    log_scale = math.log(record[TrackerRecord.SCALE])
+    statistics[Statistic.LOG_SCALE_MEAN] += rate * (log_scale - statistics[Statistic.LOG_SCALE_MEAN])
+    statistics[Statistic.DISTANCE_MEAN] += rate * (distance_of(record) - statistics[Statistic.DISTANCE_MEAN])
+    statistics[Statistic.ERROR_3] = statistics[Statistic.ERROR_2]
+    statistics[Statistic.ERROR_2] = statistics[Statistic.ERROR_1]
+    statistics[Statistic.ERROR_1] = y - record[TrackerRecord.MEDIAN]
+    statistics[Statistic.LAST_OUTCOME] = y
+    statistics[Statistic.OUTCOMES] += 1.0

@@ -1,6 +1,6 @@
 """GluonTS: forecasts in, forecasts of the same class out, calibrated (extra ``orcast[gluonts]``).
 
-Wrap a predictor, and use it as any other of GluonTS's: the dataset that it is given holds what came of its earlier
+Wrap a predictor, and use it as any other of GluonTS's: the dataset that it is given holds the outcomes of its earlier
 forecasts.
 
     predictor = RecalibratedPredictor(predictor, ForecastRecalibrator(low=0))

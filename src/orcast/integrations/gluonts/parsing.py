@@ -1,4 +1,4 @@
-"""What a forecast of GluonTS's says, and the same with other numbers."""
+"""A forecast of GluonTS's as numbers, and the same forecast with other numbers."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from gluonts.model.forecast import QuantileForecast, SampleForecast  # type: ign
 from numpy.typing import NDArray
 
 from orcast.adapters import Ensemble, Quantiles
-from orcast.residuals import Residuals
-from orcast.spaces import OrderedSpace
+from orcast.integrations.common import HorizonGame
 from orcast.validation import short
 
 Array = NDArray[np.float64]
@@ -19,10 +18,10 @@ MEAN = "mean"
 
 
 class ParsedForecast:
-    """What a forecast says at each step: samples or quantiles, a row each, in the order they came in."""
+    """The samples or quantiles of a forecast at each step, a row each, in the order they came in."""
 
     def __init__(self, forecast: Any) -> None:
-        self.given = forecast
+        self.original = forecast
         self.crossed = False
         if isinstance(forecast, SampleForecast):
             values, self.keys = forecast.samples, []
@@ -63,17 +62,17 @@ class ParsedForecast:
         if len(set(self.keys)) < len(self.keys):
             raise ValueError(f"expected each key once, got {short(self.keys)}")
 
-    def told(self, step: int, residuals: Residuals | None, window: int, space: OrderedSpace) -> Any:
-        """The forecast of a step, as the game reads it."""
+    def at(self, step: int, game: HorizonGame) -> Any:
+        """The forecast of a step, as its game reads it."""
         column = self.table[:, step]
         if self.point:
-            return (residuals or Residuals(window)).around(column[0], space)
+            return game.around(column[0])
         if self.samples:
             return Ensemble(column)
-        told = Quantiles(self.levels, column[self.rows])
-        self.crossed |= told.crossed
-        told.crossed = False  # it is said once, not for each game
-        return told
+        quantiles = Quantiles(self.levels, column[self.rows])
+        self.crossed |= quantiles.crossed
+        quantiles.crossed = False  # it is reported once, not for each game
+        return quantiles
 
     def blank(self, levels: Array | None) -> Array:
         """Where the answers go; steps that are not answered are as they were, or missing."""
@@ -93,16 +92,20 @@ class ParsedForecast:
 
     def forecast(self, out: Array, levels: Array | None) -> Any:
         """A forecast with other numbers."""
-        given = self.given
+        original = self.original
         if levels is not None:
             keys = [repr(level) for level in levels.tolist()]
-            return QuantileForecast(out, given.start_date, keys, item_id=given.item_id, info=given.info)
+            return QuantileForecast(out, original.start_date, keys, item_id=original.item_id, info=original.info)
         if self.samples:
-            kind = given.samples.dtype if given.samples.dtype.kind == "f" else np.float64
+            kind = original.samples.dtype if original.samples.dtype.kind == "f" else np.float64
             return SampleForecast(
-                out.astype(kind, copy=False), given.start_date, item_id=given.item_id, info=given.info
+                out.astype(kind, copy=False), original.start_date, item_id=original.item_id, info=original.info
             )
-        kind = given.forecast_array.dtype if given.forecast_array.dtype.kind == "f" else np.float64
+        kind = original.forecast_array.dtype if original.forecast_array.dtype.kind == "f" else np.float64
         return QuantileForecast(
-            out.astype(kind, copy=False), given.start_date, given.forecast_keys, item_id=given.item_id, info=given.info
+            out.astype(kind, copy=False),
+            original.start_date,
+            original.forecast_keys,
+            item_id=original.item_id,
+            info=original.info,
         )

@@ -6,7 +6,7 @@ import inspect
 from typing import Any
 
 import numpy as np
-from river import conf, proba
+from river import compose, conf, proba
 
 from orcast.adapters import Normal
 from orcast.forecasts import Forecast
@@ -85,20 +85,17 @@ class RiverDistribution(proba.base.ContinuousDistribution):
         return repr(self.forecast)
 
 
-# --- rounds that wait
-
-
-def says_distributions(model: Any) -> bool:
+def has_distributions(model: Any) -> bool:
     """Whether ``predict_one`` has River's option ``with_dist``; of a pipeline its last step's."""
-    while hasattr(model, "_last_step"):
-        model = model._last_step
+    while isinstance(model, compose.Pipeline):
+        model = list(model.steps.values())[-1]
     try:
         return "with_dist" in inspect.signature(model.predict_one).parameters
     except (TypeError, ValueError):
         return False
 
 
-def said(distribution: Any) -> object:
+def as_forecast(distribution: Any) -> object:
     """A distribution of River's as a forecast: Gaussian if it has ``mu`` and ``sigma``, else by ``ppf`` or ``cdf``."""
     mu, sigma = getattr(distribution, "mu", None), getattr(distribution, "sigma", None)
     if hasattr(distribution, "ppf") or not (isinstance(mu, (int, float)) and isinstance(sigma, (int, float))):
@@ -106,8 +103,8 @@ def said(distribution: Any) -> object:
     return Normal(mu, sigma)
 
 
-def shown(p: Forecast, rounds: int, level: float, with_dist: bool, with_interval: bool) -> Any:
-    """A forecast as it was asked for."""
+def as_answer(p: Forecast, rounds: int, level: float, with_dist: bool, with_interval: bool) -> Any:
+    """A forecast as a distribution, an interval or its mean."""
     if with_dist:
         if with_interval:
             raise ValueError("expected with_dist or with_interval, got both")

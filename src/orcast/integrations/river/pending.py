@@ -1,85 +1,92 @@
-"""Forecasts that were issued, and how an outcome finds its own."""
+"""River's pending forecasts: an outcome finds the one that was issued for its features."""
 
 from __future__ import annotations
 
 import math
 import pickle
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from orcast.adapters import expert_row
-from orcast.engine import Committee, Engine, Oracle
+from orcast.adapters import Normal, expert_row
 from orcast.game import Forecaster
-from orcast.ledger import CertificateField
-from orcast.payoffs import Payoff
+from orcast.integrations.common import FeatureReader
+from orcast.rounds import Rounds
 from orcast.serialise import plain_features
-from orcast.spaces import Space
 from orcast.validation import short, warn_user
 
-# A forecast waits for this many outcomes of others, and twice the longest wait that ended well, which fades.
+# A forecast is pending for this many outcomes of others, and twice the longest lag of an outcome, which fades.
 PATIENCE = 100
 FADE = 0.99
-# So many outcomes in a row whose forecast was made for other features are no accident.
-ASTRAY = 10
+# So many outcomes in a row whose features are not those of the forecast just before them are no accident.
+MISMATCHES = 10
 
 
+@dataclass(slots=True, eq=False)
 class PendingForecast:
-    """A forecast, its round, what it was made for and around, and how many outcomes were known then."""
+    """A pending round, and what it is found by."""
 
-    __slots__ = ("forecast", "key", "known", "name", "point", "record", "reserves", "x")
-
-    def __init__(self, record: Any, forecast: Any, point: float, known: int, x: Any, name: Hashable) -> None:
-        self.record = record
-        self.forecast = forecast
-        self.point = point
-        self.known = known
-        self.x = x
-        self.name = name
-        self.key: Hashable = None  # what it is looked up by, once it is not the newest
-        self.reserves = 0.0  # of the slack, while it is expected
+    id: int  # among the rounds of the game
+    known: int  # outcomes that were known when it was issued
+    point: float  # the mean of the model's forecast, if that is a Gaussian
+    x: Any
+    name: Hashable
+    key: Hashable = None  # its features or name, hashed once it is not the newest
 
 
 class PendingBook:
-    """A game and the forecasts that wait for their outcome.
+    """The pending rounds of a game, by the features they were issued for or by name.
 
-    The newest is kept apart: its outcome usually comes next, and to compare features costs less than to hash them.
+    The newest is kept apart: its outcome usually comes next, and comparing features costs less than hashing them.
 
-    Rounds that are expected to end make later ones careful, and reserve some of what these may risk.  So only as many
-    are expected as the lags of past outcomes suggest; the rounds before these are parked: they are scored if their
-    outcome comes after all, and given up in the end.
+    Rounds whose outcome is expected make later ones cautious and reserve slack.  Only as many are expected as the lags
+    of past outcomes suggest; older ones are parked: they reserve nothing, are settled if their outcome comes after all,
+    and are dropped in the end.
     """
 
-    __slots__ = (
-        "_astray",
-        "_expected",
-        "_longest",
-        "_missed",
-        "_most",
-        "_newest",
-        "_parked",
-        "_reserved",
-        "_settled",
-        "game",
-        "known",
-    )
-
-    def __init__(self, game: Forecaster, most: int) -> None:
+    def __init__(self, game: Forecaster, max_pending: int) -> None:
         self.game = game
         self.known = 0
+        self._features = FeatureReader(game.payoff)
+        self._max_pending = max_pending
         self._newest: PendingForecast | None = None
         self._expected: dict[Hashable, PendingForecast] = {}
         self._parked: dict[Hashable, PendingForecast] = {}
-        self._reserved = 0.0
-        self._most = most
+        self._parked_rounds = Rounds(game.engine, max_pending)
         self._longest = math.inf  # outcomes of others between a forecast and its own, at most; an old maximum fades
-        self._astray = self._missed = 0  # outcomes in a row that went astray, and what was known at the last
-        self._settled: Any = None  # the features that were learnt last
+        self._mismatches = self._last_mismatch = 0  # in a row, and what was known at the last
+        self._settled_x: Any = None
 
     def __len__(self) -> int:
         return len(self._expected) + len(self._parked) + (self._newest is not None)
 
+    def __getstate__(self) -> dict[str, Any]:
+        # rounds go as plain data: the parts of a record may be closures
+        return {**vars(self), "_parked_rounds": self._parked_rounds.state()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._parked_rounds = Rounds(self.game.engine, self._max_pending)
+        self._parked_rounds.resume(*state["_parked_rounds"])
+
+    # --- what models ask
+    def predict(self, x: Any, name: Hashable, read: Callable[..., object], options: Mapping[str, Any]) -> Any:
+        """The forecast for these features, issued anew if it may have changed; `read` asks the model."""
+        entry = self.find(x, name)
+        if entry is None or entry.known != self.known or options or name is not None:
+            entry = self._issue(entry, read(x, **options), x, name)
+        return self.forecast(entry)
+
+    def pending_for(self, x: Any, name: Hashable, read: Callable[..., object]) -> PendingForecast:
+        """The round that an outcome settles; issued now if there was none."""
+        entry = self.find(x, name)
+        if entry is None:
+            self._count_mismatch(x)
+            entry = self._issue(None, read(x), x, name)
+        return entry
+
     def find(self, x: Any, name: Hashable) -> PendingForecast | None:
-        """The forecast that waits for the outcome of these features, or of a named round."""
+        """The pending forecast of these features, or of a name."""
         newest = self._newest
         if newest is not None and newest.name == name and (name is not None or _same(newest.x, x)):
             return newest
@@ -88,36 +95,60 @@ class PendingBook:
         key = _key(x) if name is None else (name,)
         return self._expected.get(key) or self._parked.get(key)
 
-    def issue(
-        self, old: PendingForecast | None, told: object, point: float, features: Any, x: Any, name: Hashable
-    ) -> PendingForecast:
+    def forecast(self, entry: PendingForecast) -> Any:
+        """What users see of a round."""
+        rounds = self._rounds(entry)
+        return rounds.forecast(rounds.pending[entry.id])
+
+    def settle(self, entry: PendingForecast, outcome: Any) -> None:
+        """Record the outcome of a round, and drop those that have been pending too long."""
+        rounds = self.game.rounds
+        if entry.id in rounds:
+            rounds.settle(outcome, id=entry.id)
+        else:
+            record = self._parked_rounds.drop(entry.id).record
+            rounds.settle_unkept(record, outcome, reserved=rounds.reserved)
+        self._unlist(entry)
+        self._settled_x = entry.x
+        if entry.known:  # before the first outcome of all, no lag could be seen
+            longest = FADE * self._longest if self._longest < math.inf else 0.0
+            self._longest = max(longest, float(self.known - entry.known))
+        self.known += 1
+        self._park()
+        while self._parked:
+            oldest = next(iter(self._parked.values()))
+            if self.known - oldest.known <= PATIENCE + 2.0 * self._longest:
+                break
+            self._drop(oldest)
+
+    # --- which rounds are pending
+    def _issue(self, old: PendingForecast | None, forecast: object, x: Any, name: Hashable) -> PendingForecast:
         """A new round, in place of an old one for the same if there is one."""
-        row, _ = expert_row(told, self.game.space)
+        row, _ = expert_row(forecast, self.game.space)
+        features = self._features.of(x)
         if features is not None:
             features = plain_features(features)
         if self._newest is not None:
-            self._make_way(self._newest)
-        engine = self.game.engine
-        record = engine.predict(row[None, :], features, pending=float(len(self._expected)), reserved=self._reserved)
-        entry = PendingForecast(
-            record, engine.forecast(record), point, self.known, x.copy() if type(x) is dict else x, name
-        )
+            self._list(self._newest)
+        rounds = self.game.rounds
+        record = rounds.peek(row[None, :], features, outstanding=float(len(rounds)))
         if old is not None:
-            self._forget(old)
+            self._drop(old)
+        point = forecast.mean if isinstance(forecast, Normal) else math.nan
+        entry = PendingForecast(rounds.issued, self.known, point, x.copy() if type(x) is dict else x, name)
+        rounds.keep(record, id=entry.id)
         self._newest = entry
-        while (self._parked or self._expected) and len(self) > self._most:
-            self._forget(next(iter((self._parked or self._expected).values())))
+        while (self._parked or self._expected) and len(self) > self._max_pending:
+            self._drop(next(iter((self._parked or self._expected).values())))
         return entry
 
-    def _make_way(self, newest: PendingForecast) -> None:
+    def _list(self, newest: PendingForecast) -> None:
         """The newest becomes one of those that are expected, and the oldest of them are parked."""
         newest.key = _key(newest.x) if newest.name is None else (newest.name,)
         for others in (self._expected, self._parked):
             if newest.key in others:  # features that are not equal to themselves
-                self._forget(others[newest.key])
+                self._drop(others[newest.key])
         self._newest = None
-        newest.reserves = float(newest.record.certificate[CertificateField.OVERDRAFT])
-        self._reserved += newest.reserves
         self._expected[newest.key] = newest
         self._park()
 
@@ -128,87 +159,40 @@ class PendingBook:
             oldest = next(iter(self._expected.values()))
             if len(self._expected) <= usual and self.known - oldest.known <= usual:
                 break
-            self._forget(oldest)
+            del self._expected[oldest.key]
             self._parked[oldest.key] = oldest
+            self._parked_rounds.keep(self.game.rounds.drop(oldest.id).record, id=oldest.id)
 
-    def settle(self, entry: PendingForecast, outcome: Any) -> None:
-        """The outcome of a round, and the end of those that have waited too long."""
-        self._forget(entry)
-        reserved = self._reserved
-        if self._newest is not None:
-            reserved += float(self._newest.record.certificate[CertificateField.OVERDRAFT])
-        self.game.engine.update(entry.record, outcome, reserved=reserved)
-        self._settled = entry.x
-        if entry.known:  # before the first outcome of all, no lag could be seen
-            longest = FADE * self._longest if self._longest < math.inf else 0.0
-            self._longest = max(longest, float(self.known - entry.known))
-        self.known += 1
-        if self._expected:
-            self._park()
-        while self._parked:
-            oldest = next(iter(self._parked.values()))
-            if self.known - oldest.known <= PATIENCE + 2.0 * self._longest:
-                break
-            self._forget(oldest)
+    def _drop(self, entry: PendingForecast) -> None:
+        self._rounds(entry).drop(entry.id)
+        self._unlist(entry)
 
-    def _forget(self, entry: PendingForecast) -> None:
+    def _unlist(self, entry: PendingForecast) -> None:
         if entry is self._newest:
             self._newest = None
-        elif self._parked.get(entry.key) is entry:
-            del self._parked[entry.key]
         else:
-            del self._expected[entry.key]
-            # not by subtraction alone: nothing must be left of it when none is expected
-            self._reserved = max(self._reserved - entry.reserves, 0.0) if self._expected else 0.0
+            del (self._parked if self._parked.get(entry.key) is entry else self._expected)[entry.key]
 
-    def __getstate__(self) -> dict[str, Any]:
-        # the parts of a round may be closures, so it goes as its arrays and its engine makes it anew
-        state = {name: getattr(self, name) for name in self.__slots__}
-        state["_newest"] = None if self._newest is None else _plain(self._newest)
-        for name in ("_expected", "_parked"):
-            state[name] = [_plain(entry) for entry in state[name].values()]
-        return state
+    def _rounds(self, entry: PendingForecast) -> Rounds:
+        return self.game.rounds if entry.id in self.game.rounds else self._parked_rounds
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        engine = state["game"].engine
-        newest = state["_newest"]
-        rounds = {name: [_from_plain(data, engine) for data in state[name]] for name in ("_expected", "_parked")}
-        waiting = {name: {entry.key: entry for entry in entries} for name, entries in rounds.items()}
-        for name, value in {**state, **waiting}.items():
-            setattr(self, name, value)
-        self._newest = None if newest is None else _from_plain(newest, engine)
-
-    def look_out(self, x: Any) -> None:
-        """Say it, once, if outcomes keep coming with other features than the forecast just before them."""
+    def _count_mismatch(self, x: Any) -> None:
+        """Warn, once, if outcomes keep coming with other features than the forecast just before them."""
         newest = self._newest
-        if newest is None or newest.known != self.known or newest.name is not None or _same(newest.x, self._settled):
+        if newest is None or newest.known != self.known or newest.name is not None or _same(newest.x, self._settled_x):
             return
         if not (isinstance(x, Mapping) and isinstance(newest.x, Mapping) and x.keys() == newest.x.keys()):
             return
-        if self._astray < ASTRAY:
-            self._astray = self._astray + 1 if self._missed == self.known - 1 else 1
-            self._missed = self.known
-            if self._astray == ASTRAY:
+        if self._mismatches < MISMATCHES:
+            self._mismatches = self._mismatches + 1 if self._last_mismatch == self.known - 1 else 1
+            self._last_mismatch = self.known
+            if self._mismatches == MISMATCHES:
                 warn_user(
-                    f"{ASTRAY} outcomes in a row came with other features than the forecasts just before them, and "
+                    f"{MISMATCHES} outcomes in a row came with other features than the forecasts just before them, and "
                     "were scored against forecasts of their own; in a pipeline wrap all of it, "
-                    "Recalibrated(scaler | model), or name the rounds with id= (said once)",
+                    "RiverRegressor(scaler | model), or name the rounds with id= (reported once)",
                     UserWarning,
                 )
-
-
-def _plain(entry: PendingForecast) -> dict[str, Any]:
-    fields = {name: getattr(entry, name) for name in entry.__slots__ if name not in ("record", "forecast")}
-    arrays = {name: array.copy() for name, array in entry.record.arrays().items()}
-    return {**fields, "record": (arrays, getattr(entry.record, "features", None))}
-
-
-def _from_plain(data: dict[str, Any], engine: Engine) -> PendingForecast:
-    entry = PendingForecast.__new__(PendingForecast)
-    record = engine.restored_record(*data["record"])
-    for name, value in {**data, "record": record, "forecast": engine.forecast(record)}.items():
-        setattr(entry, name, value)
-    return entry
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -229,28 +213,8 @@ def _key(x: Any) -> Hashable:
     return x if isinstance(x, Hashable) else pickle.dumps(x)
 
 
-def game_of(
-    space: Space,
-    payoff: Payoff | None,
-    oracle: Oracle | None,
-    memory: float | None,
-    outside: str = "raise",
-    most: int = 1000,
-) -> Forecaster:
-    """What a Recalibrator plays."""
-    oracle = Committee() if oracle is None else oracle
-    return Forecaster(space, payoff, oracle=oracle, memory=memory, outside=outside, max_pending=most)
-
-
-def most_pending(max_pending: object) -> int:
-    """How many forecasts may wait, checked."""
-    if isinstance(max_pending, bool) or not isinstance(max_pending, int) or max_pending < 1:
-        raise ValueError(f"expected max_pending of at least 1, got {short(max_pending)}")
-    return max_pending
-
-
-def able(model: Any, *methods: str, what: str) -> Any:
-    """The model, if it can do what is asked of it."""
+def checked_model(model: Any, *methods: str, kind: str) -> Any:
+    """The model, if it has the methods that are needed."""
     if isinstance(model, type) or not all(hasattr(model, method) for method in methods):
-        raise TypeError(f"expected a River {what} with {' and '.join(methods)}, got {short(model)}")
+        raise TypeError(f"expected a River {kind} with {' and '.join(methods)}, got {short(model)}")
     return model

@@ -13,8 +13,8 @@ from orcast.engine.base import Engine
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.priors import FinitePrior
-from orcast.engine.dense.search import CandidateSearch
-from orcast.engine.dense.solver import RoundSetup
+from orcast.engine.dense.search import CandidateSearch, HalfSpaceClaim
+from orcast.engine.dense.solver import DenseRound
 from orcast.payoffs import CellPayoff
 from orcast.payoffs.regret import RegretCellPayoff
 from orcast.spaces import Binary
@@ -46,6 +46,8 @@ class BinaryRoot:
     *Which one.*  There may be several, and they are not equally good forecasts.  Where d > 0 at the expert's word the
     forecasts made there were too low, and a zero lies above, or p = 1 is right; so the search walks from the
     expert's word (1/2 without one) in that direction, by steps of 1/32, up to the first change of sign.
+    Where d is zero there but for rounding, rounding decides: stay, the first zero above, or the first below.  Each is
+    right, and they can be far apart.
 
     *Cost.*  At most 33 + 2 log2(1 / tolerance) evaluations of d: in turn the zero of the chord is tried, and the
     middle of what is left.  *Tolerance.*  The bisection ends when the bracket is narrower than `tolerance`, or |d|
@@ -92,13 +94,13 @@ class RootSolver:
     def __init__(self, tolerance: float) -> None:
         self.tolerance = tolerance
 
-    def solve(self, search: CandidateSearch, setup: RoundSetup) -> None:
+    def solve(self, search: CandidateSearch, setup: DenseRound) -> None:
         """One forecast: the better end of the last bracket."""
         found = [log_masses(q) for q in nearest_root(gap_of(search), float(setup.cell_grid.expert[1]), self.tolerance)]
         values = [worst_value(search, lp) for lp in found]
         best = int(np.argmin(values))
         search.consider(found[best], 0.0)
-        search.claim[:] = 1.0, values[best] / search.weight, 0.0
+        search.claim = HalfSpaceClaim(values[best] / search.weight)
 
 
 def log_masses(q: float) -> Array:

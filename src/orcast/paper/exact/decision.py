@@ -23,8 +23,8 @@ from orcast.engine.base import Engine
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.priors import FinitePrior, GridPrior, Prior
-from orcast.engine.dense.search import CandidateSearch
-from orcast.engine.dense.solver import LogitSolver, RoundSetup
+from orcast.engine.dense.search import CandidateSearch, HalfSpaceClaim
+from orcast.engine.dense.solver import DenseRound, LogitSolver
 from orcast.payoffs import DecisionCalibration, SwapRegret
 from orcast.payoffs.cell_payoffs import ContextCellPayoff, ExplicitCellPayoff, softmax
 from orcast.spaces import FiniteSpace, Interval, OrderedSpace
@@ -91,7 +91,8 @@ class DecisionGame:
 
     >>> import orcast as oc
     >>> utility = lambda action, y: -0.3 if action == "umbrella" else -1.0 * (y == "rain")
-    >>> payoff = oc.SwapRegret(["umbrella", "none"], utility) + oc.DecisionCalibration(["umbrella", "none"], utility)
+    >>> actions = ["umbrella", "none"]
+    >>> payoff = oc.payoffs.SwapRegret(actions, utility) + oc.payoffs.DecisionCalibration(actions, utility)
     >>> game = oc.Forecaster(oc.Labels(["sun", "clouds", "rain"]), payoff, oracle=DecisionGame())
     >>> for y in ("rain", "rain", "sun"):
     ...     p = game.predict([0.6, 0.3, 0.1])
@@ -114,7 +115,7 @@ class DecisionGame:
         return {"kind": "DecisionGame"}
 
 
-def _cells_for(bound_payoff: BoundPayoff) -> Prior:
+def _cells_for(bound_payoff: BoundPayoff) -> Prior[Any]:
     space = bound_payoff.space
     if isinstance(space, FiniteSpace):
         return FinitePrior(bound_payoff, np.empty((0, 3)))
@@ -205,13 +206,13 @@ class DecisionSolver:
     def __init__(self, bound_payoff: BoundPayoff) -> None:
         # measuring the range of a utility takes longer than a round
         self.units = [
-            payoff._range_on(bound_payoff.space) if isinstance(payoff, SwapRegret) else 1.0
+            payoff.range_on(bound_payoff.space) if isinstance(payoff, SwapRegret) else 1.0
             for payoff in bound_payoff.payoffs
         ]
         self.payoffs = bound_payoff.payoffs
         self.dense = LogitSolver(self.temperature)
 
-    def solve(self, search: CandidateSearch, setup: RoundSetup) -> None:
+    def solve(self, search: CandidateSearch, setup: DenseRound) -> None:
         """The expert's forecast, the cheapest cells, or the end of the path; if all fails, the dense equilibrium."""
         prices = self._prices(search, setup)
         p = setup.prior
@@ -220,9 +221,9 @@ class DecisionSolver:
         search.consider(np.log(np.maximum(p, 1e-300)), 0.0)
         if prices.worst(p) > prices.tolerance and search.missing > 0.0:
             self.dense.solve(search, setup)
-        self.warn_user(search, setup, prices)
+        search.claim = self._claim(search, prices)
 
-    def _prices(self, search: CandidateSearch, setup: RoundSetup) -> Prices:
+    def _prices(self, search: CandidateSearch, setup: DenseRound) -> Prices:
         fixed = np.zeros(setup.cell_grid.cells)
         deciders = []
         cell_grid = setup.cell_grid
@@ -236,12 +237,12 @@ class DecisionSolver:
             assert isinstance(payoff, SwapRegret)
             witness = cell_payoff.plain.witness.mean
             # without bounds, utilities are taken from what they are at the expert's median
-            centre, _ = payoff._limits(cell_grid.space, cell_grid.forecast(cell_grid.expert), cell_grid.features, unit)
+            centre, _ = payoff.limits(cell_grid.space, cell_grid.forecast(cell_grid.expert), cell_grid.features, unit)
             debts = owed.reshape(cell_payoff.groups, cell_payoff.plain.size) @ witness
             deciders.append((payoff.sharpness * (witness + centre[:, None] / unit), debts))
         return Prices(fixed, deciders)
 
-    def warn_user(self, search: CandidateSearch, setup: RoundSetup, prices: Prices) -> None:
+    def _claim(self, search: CandidateSearch, prices: Prices) -> HalfSpaceClaim:
         """The largest value over the cells, and what utilities that vary within a cell add to it."""
         p = np.exp(search.best)
         p /= p.sum()
@@ -258,7 +259,7 @@ class DecisionSolver:
             away = np.maximum(pull[:, None] * -witness.low, pull[:, None] * -witness.high).sum(axis=0)
             reach += pull @ (witness.mean @ p) + away
         rounds = search.weight
-        search.claim[:] = 1.0, value / rounds, max(float(reach.max()) - value, 0.0) / rounds
+        return HalfSpaceClaim(value / rounds, max(float(reach.max()) - value, 0.0) / rounds)
 
 
 def cheapest(prices: Array, prior: Array) -> Array:

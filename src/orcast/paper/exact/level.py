@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from orcast.constants import TINY_MASS
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.priors import OrderedPrior
-from orcast.engine.dense.search import CandidateSearch
-from orcast.engine.dense.solver import RoundSetup
+from orcast.engine.dense.search import CandidateSearch, HalfSpaceClaim
+from orcast.engine.dense.solver import DenseRound
 from orcast.paper.exact.binary import worst_value
-from orcast.payoffs.calibration import TINY_MASS
 from orcast.payoffs.levels import LevelCalibration, LevelCellPayoff
 from orcast.spaces import OrderedSpace
 
@@ -72,7 +72,7 @@ class LevelSolver:
         self.grids = [np.linspace(0.0, 1.0, grid + 1) for grid in grids]
         self.vertices = self.grids[0] if len(set(grids)) == 1 else np.unique(np.concatenate(self.grids))
 
-    def solve(self, search: CandidateSearch, setup: RoundSetup) -> None:
+    def solve(self, search: CandidateSearch, setup: DenseRound) -> None:
         """One forecast."""
         cell_payoff = search.cell_payoffs[0]
         assert isinstance(cell_payoff, LevelCellPayoff)
@@ -85,7 +85,7 @@ class LevelSolver:
         p = bent(x, level, alpha, low, high)
         lp = np.log(np.maximum(p, 1e-300))
         search.consider(lp, 0.0)
-        search.claim[:] = 1.0, worst_value(search, lp) / search.weight, 0.0
+        search.claim = HalfSpaceClaim(worst_value(search, lp) / search.weight)
 
 
 def root_towards(vertices: Array, c: Array, start: float, low: float, high: float) -> float:

@@ -14,8 +14,8 @@ from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.fixed_point import normalised
 from orcast.engine.dense.priors import GridPrior
-from orcast.engine.dense.search import CandidateSearch
-from orcast.engine.dense.solver import RoundSetup
+from orcast.engine.dense.search import CandidateSearch, HalfSpaceClaim
+from orcast.engine.dense.solver import DenseRound
 from orcast.paper.exact.triangles import Found, check_draws, drawn, moment_faces, one_grid, solve
 from orcast.payoffs.triangulated import MomentCalibration, MomentCellPayoff, moment_mesh
 from orcast.spaces import Interval
@@ -53,6 +53,8 @@ class MomentHull:
     coordinate, so <S, payoff> <= max(c_2(f), 0) / (4 M^2) for every outcome, plus 1e-9 of the largest |S|, and the
     rounding of the ticks where the interval is narrow and far from zero.  The certificate says the largest value over
     the polygon as `half_space`, and the former as `approximation`.
+
+    *Ties* are decided by rounding, as those of `SimplexGrid` are: each answer wins.
 
     *Randomised.*  A corner v of the triangle of f is played instead, with probability lambda_v(f); the draw is a
     function of `seed` and of the number of outcomes booked.  In expectation over the draw, against a Nature who does
@@ -109,7 +111,7 @@ class HullSolver:
         self.faces, self.mesh = moment_faces(grid), moment_mesh(grid)
         self.atoms = np.arange(grid + 1) * (finer + 1)
 
-    def solve(self, search: CandidateSearch, setup: RoundSetup) -> None:
+    def solve(self, search: CandidateSearch, setup: DenseRound) -> None:
         """One forecast: the expert's own if it will do, else one with the moments found."""
         cell_payoff = search.cell_payoffs[0]
         assert isinstance(cell_payoff, MomentCellPayoff)
@@ -130,7 +132,7 @@ class HullSolver:
         f = cell_payoff.mean(masses)
         value, second = self._value(owed, f, cell_payoff, found)
         rounds = search.weight
-        search.claim[:] = 1.0, value / rounds, max(second, 0.0) / (4.0 * self.grid**2) / rounds
+        search.claim = HalfSpaceClaim(value / rounds, max(second, 0.0) / (4.0 * self.grid**2) / rounds)
 
     def _value(self, owed: Array, f: Array, cell_payoff: MomentCellPayoff, found: Found | None) -> tuple[float, float]:
         """The largest <S, payoff> over the corners of the polygon, and c_2."""

@@ -13,8 +13,8 @@ from orcast.engine.base import Engine
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.priors import GridPrior
-from orcast.engine.dense.search import CandidateSearch
-from orcast.engine.dense.solver import RoundSetup
+from orcast.engine.dense.search import CandidateSearch, HalfSpaceClaim
+from orcast.engine.dense.solver import DenseRound
 from orcast.engine.kernels.equilibrium import field_tables
 from orcast.paper.exact.binary import worst_value
 from orcast.payoffs import Part
@@ -111,13 +111,13 @@ class EndsSolver:
                 np.subtract.at(s, lower, own)
         return s
 
-    def solve(self, search: CandidateSearch, setup: RoundSetup) -> None:
+    def solve(self, search: CandidateSearch, setup: DenseRound) -> None:
         """One forecast."""
         field_tables(self.owed_on_levels(search.owed), self.levels, self.knots, self.slopes)
         u = downward_zero(self.levels, self.knots, self.slopes)
         lp = np.log(np.maximum(np.array([u, 0.0, 1.0 - u]), 1e-300))
         search.consider(lp, 0.0)
-        search.claim[:] = 1.0, worst_value(search, lp) / search.weight, 0.0
+        search.claim = HalfSpaceClaim(worst_value(search, lp) / search.weight)
 
 
 def downward_zero(levels: Array, knots: Array, slopes: Array) -> float:

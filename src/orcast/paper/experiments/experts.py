@@ -30,7 +30,7 @@ class ForecastStream:
     """One-step-ahead normal forecasts N(mu, sd) of y on [low, high]: entry t of each array is one round.
 
     Examples:
-        >>> s = Stream("toy", np.array([1.0, 5.0]), np.array([1.0, 2.0]), np.array([0.5, 7.0]), 0.0, 10.0)
+        >>> s = ForecastStream("toy", np.array([1.0, 5.0]), np.array([1.0, 2.0]), np.array([0.5, 7.0]), 0.0, 10.0)
         >>> s.quantile([0.05, 0.5, 0.95]).round(2)
         array([[0.  , 1.  , 2.64],
                [1.71, 5.  , 8.29]])

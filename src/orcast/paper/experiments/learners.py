@@ -52,7 +52,7 @@ class _Tree:
 
 
 class _Network:
-    """scikit-learn's network, one step of Adam an outcome; it says 0, the mean, before the first."""
+    """scikit-learn's network, one step of Adam an outcome; it forecasts 0, the mean, before the first."""
 
     def __init__(self, model: Any) -> None:
         self._model = model
@@ -152,10 +152,10 @@ def stream(
     """A learner's one-step-ahead forecasts of a series: `steps` of them, after `warmup` rounds from the 24th on.
 
     The features are the last 24 values. They and the outcome are standardised by the mean and the deviation of the
-    values before the first step. In each round, those of the warm-up included, the learner says a number and is then
-    told the outcome. The forecast is normal, clipped to the interval, with
+    values before the first step. In each round, those of the warm-up included, the learner forecasts a number and
+    then learns from the outcome. The forecast is normal, clipped to the interval, with
 
-        mu_t = what the learner says,    sd_t = root mean square of the last 500 residuals
+        mu_t = the learner's forecast,    sd_t = root mean square of the last 500 residuals
 
     see `residual_scale`. The marginal distribution has neither features nor residuals: it is the `Ensemble` of all past
     values. The same seed gives the same stream.
@@ -185,14 +185,14 @@ def stream(
 
 
 def _online(y: Vector, learner: Learner, first: int) -> Vector:
-    """What the learner says in each round from the 24th on; nan before."""
+    """The learner's forecast in each round from the 24th on; nan before."""
     z, centre, scale = _standardised(y, first)
-    said = np.full(y.size, np.nan)
+    points = np.full(y.size, np.nan)
     for t in range(LAGS, y.size):
         x = z[t - LAGS : t]
-        said[t] = learner.predict(x)
+        points[t] = learner.predict(x)
         learner.learn(x, float(z[t]))
-    return centre + scale * said
+    return centre + scale * points
 
 
 def _standardised(y: Vector, first: int) -> tuple[Vector, float, float]:

@@ -63,7 +63,7 @@ def paper_oracle(*, rate: float, seed: int = 0) -> oc.Orca:
     >>> paper_oracle(rate=0.1, seed=3).optimizer
     Adam(rate=0.1, first=0.9, second=0.999)
     """
-    return oc.Orca(steps=400, cells=50, optimizer=oc.Adam(rate=rate), jitter=1e-6, seed=seed)
+    return oc.Orca(steps=400, cells=50, optimizer=oc.paper.Adam(rate=rate), jitter=1e-6, seed=seed)
 
 
 def orca(low: float, high: float, *, rate: float, seed: int = 0) -> oc.Recalibrator:

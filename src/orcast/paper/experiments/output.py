@@ -1,12 +1,17 @@
-"""What an experiment gives: tables, figures, sentences; and how they are shown and written down."""
+"""Results of an experiment: tables, figures and notes, how they are shown and written to files."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from orcast.plots import STYLE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,13 +26,50 @@ def silent(what: str, share: float) -> None:
     """No progress is shown."""
 
 
+class JobCounter:
+    """Reports the share of so many jobs that are done."""
+
+    def __init__(self, jobs: int, progress: Progress) -> None:
+        self.jobs, self.progress, self.done = jobs, progress, 0
+
+    def __call__(self, what: str) -> None:
+        """One more is done."""
+        self.done += 1
+        self.progress(what, self.done / self.jobs)
+
+
+def deviation(values: Sequence[float]) -> float | None:
+    """The standard deviation of single runs, with n - 1; none of one run.
+
+    >>> deviation([1.0, 3.0]), deviation([1.0])
+    (1.4142135623730951, None)
+    """
+    return float(np.std(values, ddof=1)) if len(values) > 1 else None
+
+
+def yes_or_no(met: bool) -> str:
+    """Whether a target is met, as tables show it."""
+    return "yes" if met else "no"
+
+
+@contextmanager
+def styled_figure(height: float, **padding: Any) -> Iterator[Figure]:
+    """An empty figure of the width of a page, in the style of the package while it is drawn."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure as Blank
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    with rc_context(STYLE):
+        yield Blank(figsize=(10.0, height), layout=ConstrainedLayoutEngine(**padding))
+
+
 @dataclass(frozen=True)
 class ResultTable:
     """Rows under columns; `digits` says how a column's numbers are printed.
 
-    Unless told: four significant digits, and no decimals from a thousand on.
+    By default: four significant digits, and no decimals from a thousand on.
 
-    >>> table = Table("one", "A table", ("who", "QCE"), [("expert", 0.15041), ("ours", None)], {"QCE": ".4f"})
+    >>> table = ResultTable("one", "A table", ("who", "QCE"), [("expert", 0.15041), ("ours", None)], {"QCE": ".4f"})
     >>> print(table.markdown())
     | who | QCE |
     |---|---:|
@@ -79,8 +121,8 @@ class ResultTable:
         table = Rich(title=self.title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
         shown = self.shown()
         for i, (column, number) in enumerate(zip(self.columns, self.numeric, strict=True)):
-            # no word is ever cut
-            widest = max(len(word) for text in (column, *(row[i] for row in shown)) for word in text.split() or [""])
+            # no word is ever broken
+            widest = max(len(part) for text in (column, *(row[i] for row in shown)) for part in text.split() or [""])
             table.add_column(column, justify="right" if number else "left", min_width=widest)
         for row in shown:
             table.add_row(*row)

@@ -3,7 +3,7 @@
 **Settings.** Two series, hourly wind power in Texas and monthly sunspots, by four experts: the paper's
 (`learners.LEARNERS`), which see the last 24 values and learn from each outcome.  1,000 one-step-ahead forecasts are
 recalibrated, after 1,000 rounds of warm-up in which only the expert learns; every method starts from nothing at the
-first of them.  The forecast of a learner is normal around what it says, with the root mean square of its last 500
+first of them.  The forecast of a learner is normal around its point forecast, with the root mean square of its last 500
 residuals as deviation, and is clipped to the bounds of the quantity.  The paper states neither the warm-up nor the
 deviation, so its own figures stand beside ours as a landmark; the experts behind them are not the same.
 
@@ -38,24 +38,34 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from orcast.evidence import Evidence, coverage
 from orcast.metrics import LEVELS, crps_quantiles, qce, smape, worst_rolling_qce
 from orcast.paper.experiments import data, learners
 from orcast.paper.experiments.data import RealSeries
 from orcast.paper.experiments.learners import LEARNERS, Gaussian, Marginal
 from orcast.paper.experiments.methods import METHODS, OURS, RATES, WINDOW, Method, orca
-from orcast.paper.experiments.output import Cell, Progress, Result, ResultTable, silent
-from orcast.plots import GREY, INK, STYLE, coverage
+from orcast.paper.experiments.output import (
+    Cell,
+    JobCounter,
+    Progress,
+    Result,
+    ResultTable,
+    deviation,
+    silent,
+    styled_figure,
+    yes_or_no,
+)
+from orcast.paper.experiments.parallel import worker_pool
+from orcast.plots import GREY, INK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,8 +76,8 @@ __all__ = [
     "PAPER",
     "QUICK",
     "MethodScore",
-    "Outcome",
     "RecalibrationPlan",
+    "SettingResult",
     "chance",
     "compare",
     "measure",
@@ -172,7 +182,7 @@ def measure(q: Vector, y: Vector, *, low: float, high: float, window: int = 200)
         worst=worst_rolling_qce(percents, y, window=window, low=low, high=high),
         crps=float(crps_quantiles(middles, y, MIDDLES).mean()),
         smape=float(smape(middles.mean(axis=1), y).mean()),
-        holds=coverage(percents, y, 0.9, low=low, high=high),
+        holds=coverage(Evidence.of(percents, y, levels=LEVELS, low=low, high=high), 0.9),
         width=float((percents[:, -1 - FIVE] - percents[:, FIVE]).mean()),
     )
 
@@ -191,11 +201,11 @@ def play(stream: ForecastStream, method: Method) -> tuple[Vector, float]:
     for t, (forecast, y) in enumerate(zip(stream.forecasts(), stream.y.tolist(), strict=True)):
         start = time.thread_time()
         p = method.predict(forecast)
-        said = time.thread_time()
+        issued = time.thread_time()
         q[t] = p.quantile(GRID)
-        told = time.thread_time()
+        read = time.thread_time()
         method.update(y)
-        seconds[t] = time.thread_time() - told + said - start
+        seconds[t] = time.thread_time() - read + issued - start
     return q, 1e3 * float(np.median(seconds))
 
 
@@ -208,7 +218,7 @@ def _score(stream: ForecastStream, method: Method, window: int) -> MethodScore:
 def _prepared(
     series: RealSeries, learner: str, plan: RecalibrationPlan, seed: int
 ) -> tuple[ForecastStream, dict[str, MethodScore], float]:
-    """A stream, its score and that of all methods but ORCA, and the SMAPE of what the learner itself says."""
+    """A stream, its score and that of all methods but ORCA, and the SMAPE of the learner's point forecasts."""
     stream = learners.stream(series, learner, steps=plan.steps, warmup=plan.warmup, seed=seed)
     bounds = {"low": stream.low, "high": stream.high}
     scores = {EXPERT: measure(stream.quantile(GRID), stream.y, window=plan.window, **bounds)}
@@ -224,15 +234,15 @@ def _orca(stream: ForecastStream, rate: float, seed: int, window: int) -> Method
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What came of a setting: scores by method, one a run, ORCA's by its rate; and the best rate."""
+class SettingResult:
+    """The result of a setting: scores by method, one a run, ORCA's by its rate; and the best rate."""
 
     series: str
     learner: str
     scores: Mapping[str, Sequence[MethodScore]]
     orca: Mapping[float, Sequence[MethodScore]]
     best: float
-    said: Sequence[float]  # SMAPE of what the learner says, a run each
+    point_smape: Sequence[float]  # SMAPE of the learner's point forecasts, a run each
 
     @property
     def name(self) -> str:
@@ -266,14 +276,14 @@ def compare(
     seed: int = 0,
     workers: int = 1,
     progress: Progress = silent,
-) -> list[Outcome]:
+) -> list[SettingResult]:
     """All runs of a plan; what comes out does not depend on the number of workers."""
     settings = [(one, learner) for one in series for learner in plan.learners]
     starts = [(one, learner, plan, seed + r) for one, learner in settings for r in range(plan.seeds(learner))]
     jobs = len(starts) + len(settings) * (len(plan.rates) * plan.tried + plan.runs - plan.tried)
-    with _workers(workers) as work:
-        done = _Count(jobs, progress)
-        begun = iter(work(_prepared, starts, lambda: done("experts, and methods other than ORCA")))
+    with worker_pool(workers) as run_all:
+        done = JobCounter(jobs, progress)
+        begun = iter(run_all(_prepared, starts, lambda job: done("experts, and methods other than ORCA")))
         experts = [[next(begun) for _ in range(plan.seeds(learner))] for _, learner in settings]
 
         def play_orca(wanted: Iterable[tuple[int, float, int]], what: str) -> Iterator[MethodScore]:
@@ -281,7 +291,7 @@ def compare(
             for setting, rate, r in wanted:
                 stream = experts[setting][r % len(experts[setting])][0]
                 tasks.append((stream, rate, seed + r, plan.window))
-            return iter(work(_orca, tasks, lambda: done(what)))
+            return iter(run_all(_orca, tasks, lambda job: done(what)))
 
         places = range(len(settings))
         found = play_orca(
@@ -293,60 +303,16 @@ def compare(
         for i in places:
             tried[i][best[i]] += [next(found) for _ in range(plan.tried, plan.runs)]
     return [
-        Outcome(
+        SettingResult(
             one.name,
             learner,
             {method: [scores[method] for _, scores, _ in runs] for method in (EXPERT, *METHODS)},
             rates,
             rate,
-            [said for _, _, said in runs],
+            [smape_of_points for _, _, smape_of_points in runs],
         )
         for (one, learner), runs, rates, rate in zip(settings, experts, tried, best, strict=True)
     ]
-
-
-class _Count:
-    """Tells of the share of jobs that are done."""
-
-    def __init__(self, jobs: int, progress: Progress) -> None:
-        self.jobs, self.progress, self.done = jobs, progress, 0
-
-    def __call__(self, what: str) -> None:
-        self.done += 1
-        self.progress(what, self.done / self.jobs)
-
-
-Work = Callable[[Callable[..., Any], Sequence[tuple[Any, ...]], Callable[[], None]], list[Any]]
-
-
-@contextmanager
-def _workers(count: int) -> Iterator[Work]:
-    """A function that applies another to many tuples of arguments, in their order, in so many processes."""
-    if count == 1:
-        yield _one_by_one
-        return
-    with ProcessPoolExecutor(max_workers=count, mp_context=get_context("spawn")) as pool:
-
-        def spread(function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], done: Callable[[], None]) -> Any:
-            futures = [pool.submit(function, *task) for task in tasks]
-            try:
-                for future in as_completed(futures):
-                    future.result()
-                    done()
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
-            return [future.result() for future in futures]
-
-        yield spread
-
-
-def _one_by_one(function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], done: Callable[[], None]) -> list[Any]:
-    results = []
-    for task in tasks:
-        results.append(function(*task))
-        done()
-    return results
 
 
 @dataclass(frozen=True)
@@ -383,11 +349,7 @@ def chance(rounds: int, *, window: int = 200, forecasters: int = 200, seed: int 
 # --- tables ---
 
 
-def _spread(values: Sequence[float]) -> float | None:
-    return float(np.std(values, ddof=1)) if len(values) > 1 else None
-
-
-def _all_methods(outcome: Outcome) -> Iterator[tuple[str, Sequence[MethodScore]]]:
+def _all_methods(outcome: SettingResult) -> Iterator[tuple[str, Sequence[MethodScore]]]:
     """Every method with its runs, in the order of tables: ours last, ORCA by its rates before it."""
     for method, runs in outcome.scores.items():
         if method == OURS:
@@ -395,13 +357,13 @@ def _all_methods(outcome: Outcome) -> Iterator[tuple[str, Sequence[MethodScore]]
         yield method, runs
 
 
-def full_table(outcomes: Sequence[Outcome], plan: RecalibrationPlan) -> ResultTable:
+def full_table(outcomes: Sequence[SettingResult], plan: RecalibrationPlan) -> ResultTable:
     """Every figure of every method in every setting."""
     rows: list[tuple[Cell, ...]] = []
     for outcome in outcomes:
         for method, runs in _all_methods(outcome):
             mean = {what: float(np.mean([getattr(s, what) for s in runs])) for what in FIGURES}
-            spread = {what: _spread([getattr(s, what) for s in runs]) for what in ("qce", "smape")}
+            spread = {what: deviation([getattr(s, what) for s in runs]) for what in ("qce", "smape")}
             relative = outcome.relative(runs, "crps")
             rows.append(
                 (
@@ -419,7 +381,7 @@ def full_table(outcomes: Sequence[Outcome], plan: RecalibrationPlan) -> ResultTa
     return ResultTable("recalibration", title, columns, rows, digits)
 
 
-def paper_table(outcomes: Sequence[Outcome]) -> ResultTable:
+def paper_table(outcomes: Sequence[SettingResult]) -> ResultTable:
     """The paper's table, with its own figures beside."""
     names = list(dict.fromkeys(outcome.series for outcome in outcomes))
     by_place = {(outcome.series, outcome.learner): outcome for outcome in outcomes}
@@ -441,7 +403,7 @@ def paper_table(outcomes: Sequence[Outcome]) -> ResultTable:
     return ResultTable("recalibration_paper", "The paper's table, ORCA at its best rate", tuple(columns), rows, digits)
 
 
-def rate_table(outcomes: Sequence[Outcome]) -> ResultTable:
+def rate_table(outcomes: Sequence[SettingResult]) -> ResultTable:
     """QCE of ORCA by its rate, beside the expert's and ours."""
     rates = list(outcomes[0].orca)
     rows: list[tuple[Cell, ...]] = []
@@ -452,7 +414,7 @@ def rate_table(outcomes: Sequence[Outcome]) -> ResultTable:
         rows.append(
             (
                 outcome.series, TITLES[outcome.learner], outcome.mean(EXPERT, "qce"), *means, f"{outcome.best:g}",
-                len(best), _spread([s.qce for s in best]), outcome.mean(OURS, "qce"), _spread(qces), max(qces),
+                len(best), deviation([s.qce for s in best]), outcome.mean(OURS, "qce"), deviation(qces), max(qces),
             )
         )  # fmt: skip
     named = [f"ORCA {rate:g}" for rate in rates]
@@ -464,7 +426,7 @@ def rate_table(outcomes: Sequence[Outcome]) -> ResultTable:
     )
 
 
-def time_table(outcomes: Sequence[Outcome]) -> ResultTable:
+def time_table(outcomes: Sequence[SettingResult]) -> ResultTable:
     """Milliseconds a round of each method."""
     times: dict[str, list[float]] = {}
     for outcome in outcomes:
@@ -477,7 +439,7 @@ def time_table(outcomes: Sequence[Outcome]) -> ResultTable:
     )
 
 
-def target_table(outcomes: Sequence[Outcome]) -> ResultTable:
+def target_table(outcomes: Sequence[SettingResult]) -> ResultTable:
     """What was to be reached, what was measured, and whether that is enough."""
     count = len(outcomes)
     ours = {o.name: o.mean(OURS, "qce") for o in outcomes}
@@ -493,17 +455,17 @@ def target_table(outcomes: Sequence[Outcome]) -> ResultTable:
         (
             f"ours: QCE at most {MOST_QCE:.3f} on all {count}",
             f"{min(ours.values()):.4f} to {max(ours.values()):.4f}",
-            _yes(max(ours.values()) <= MOST_QCE),
+            yes_or_no(max(ours.values()) <= MOST_QCE),
         ),
         (
             f"ours: QCE not above ORCA's at its best rate, on the same runs, on at least {enough} of {count}",
             _so_many(above_best, count),
-            _yes(count - len(above_best) >= enough),
+            yes_or_no(count - len(above_best) >= enough),
         ),
         (
             f"ours: QCE not above ORCA's at any rate, on the same runs, on at least {enough} of {count}",
             _so_many(above_any, count),
-            _yes(count - len(above_any) >= enough),
+            yes_or_no(count - len(above_any) >= enough),
         ),
         _against_paper(outcomes, ours),
         *_kept("CRPS", crps, MORE_CRPS, better),
@@ -511,19 +473,19 @@ def target_table(outcomes: Sequence[Outcome]) -> ResultTable:
         (
             f"ORCA at its best rate: QCE below the expert's on all {count}",
             _so_many(at_best, count) + (f"; {ever}" if ever else "; at every rate"),
-            _yes(not at_best),
+            yes_or_no(not at_best),
         ),
     ]
     return ResultTable("recalibration_targets", "What was to be reached", ("target", "measured", "met"), rows)
 
 
-def _against_paper(outcomes: Sequence[Outcome], ours: Mapping[str, float]) -> tuple[Cell, ...]:
+def _against_paper(outcomes: Sequence[SettingResult], ours: Mapping[str, float]) -> tuple[Cell, ...]:
     target = f"ours: QCE below the paper's figure for ORCA on all {len(outcomes)}"
     theirs = {o.name: PAPER.get((o.series, o.learner), {}).get("ORCA") for o in outcomes}
     if None in theirs.values():
         return target, "another series: not comparable", ""
     missed = [name for name, figures in theirs.items() if figures is not None and ours[name] >= figures[0]]
-    return target, _so_many(missed, len(outcomes)), _yes(not missed)
+    return target, _so_many(missed, len(outcomes)), yes_or_no(not missed)
 
 
 def _kept(what: str, ratios: Mapping[str, float], most: float, better: int) -> Iterator[tuple[Cell, ...]]:
@@ -531,18 +493,14 @@ def _kept(what: str, ratios: Mapping[str, float], most: float, better: int) -> I
     yield (
         f"ours: {what} at most {most - 1:.1%} above the expert's on any",
         f"at most {ratios[worst]:.3f} times the expert's ({worst})",
-        _yes(ratios[worst] <= most),
+        yes_or_no(ratios[worst] <= most),
     )
     improved = sum(ratio < 1.0 for ratio in ratios.values())
     yield (
         f"ours: {what} below the expert's on at least {better} of {len(ratios)}",
         f"{improved} of {len(ratios)}",
-        _yes(improved >= better),
+        yes_or_no(improved >= better),
     )
-
-
-def _yes(met: bool) -> str:
-    return "yes" if met else "no"
 
 
 def _named(names: Iterable[str]) -> str:
@@ -556,7 +514,7 @@ def _so_many(missed: Sequence[str], count: int) -> str:
 # --- figures ---
 
 # Okabe and Ito's colours, each with a shape of its own.
-LOOKS: dict[str, tuple[str, str]] = {
+MARKERS: dict[str, tuple[str, str]] = {
     EXPERT: (INK, "o"),
     ISOTONIC: ("#E69F00", "s"),
     f"isotonic, last {WINDOW}": ("#CC79A7", "D"),
@@ -566,18 +524,18 @@ LOOKS: dict[str, tuple[str, str]] = {
     OURS: ("#0072B2", "*"),
 }
 SHAPES = {"gradient-tree": "s", "network": "o", "hoeffding-tree": "^", "marginal": "D"}
-STAR = 1.6  # a star needs more room to look as large
+STAR = 1.6  # a star must be larger to look as large
 
 
-def qce_figure(outcomes: Sequence[Outcome], perfect: Chance) -> Figure:
+def qce_figure(outcomes: Sequence[SettingResult], perfect: Chance) -> Figure:
     """QCE by setting and method: means with the range of the runs, beside chance and the paper's ORCA."""
     with _figure(outcomes, height=5.6) as (figure, panels):
         for axes, (series, own) in panels:
             axes.axvspan(perfect.low, perfect.high, color=GREY, alpha=0.18, lw=0)
             axes.axvline(perfect.mean, color=GREY, lw=1.0, ls=(0, (4, 2)))
             for row, outcome in enumerate(own):
-                for place, (method, (color, shape)) in enumerate(LOOKS.items()):
-                    at = row + 0.11 * (place - (len(LOOKS) - 1) / 2)
+                for place, (method, (color, shape)) in enumerate(MARKERS.items()):
+                    at = row + 0.11 * (place - (len(MARKERS) - 1) / 2)
                     values = [s.qce for s in outcome.of(method)]
                     axes.plot([min(values), max(values)], [at, at], color=color, lw=1.6, alpha=0.55)
                     size = 6.0 * (STAR if shape == "*" else 1.0)
@@ -600,7 +558,7 @@ def qce_figure(outcomes: Sequence[Outcome], perfect: Chance) -> Figure:
     return figure
 
 
-def trade_figure(outcomes: Sequence[Outcome], perfect: Chance) -> Figure:
+def trade_figure(outcomes: Sequence[SettingResult], perfect: Chance) -> Figure:
     """CRPS relative to the expert against QCE, means over the runs: left is calibrated, down is accurate."""
     from matplotlib.lines import Line2D
 
@@ -609,7 +567,7 @@ def trade_figure(outcomes: Sequence[Outcome], perfect: Chance) -> Figure:
             axes.axvspan(perfect.low, perfect.high, color=GREY, alpha=0.18, lw=0)
             axes.axhline(1.0, color=GREY, lw=0.8)
             for outcome in own:
-                for method, (color, _) in LOOKS.items():
+                for method, (color, _) in MARKERS.items():
                     x, y = outcome.mean(method, "qce"), outcome.relative(outcome.of(method), "crps")
                     axes.plot(x, y, SHAPES[outcome.learner], color=color, ms=7.5, mec="white", mew=0.7)
             axes.set_xscale("log")
@@ -623,7 +581,7 @@ def trade_figure(outcomes: Sequence[Outcome], perfect: Chance) -> Figure:
         panels[0][0].set_ylabel("CRPS relative to the expert's")
         handles = [
             Line2D([], [], color=color, marker="o", ls="", ms=7.0, mec="white", label=_label(method))
-            for method, (color, _) in LOOKS.items()
+            for method, (color, _) in MARKERS.items()
         ]
         handles += [
             Line2D([], [], color="white", marker=SHAPES[learner], ls="", ms=7.0, mec=INK, label=f"on {TITLES[learner]}")
@@ -640,15 +598,11 @@ def _shown(limits: tuple[float, float], tick: float) -> bool:
 
 @contextmanager
 def _figure(
-    outcomes: Sequence[Outcome], *, height: float
-) -> Iterator[tuple[Figure, list[tuple[Axes, tuple[str, list[Outcome]]]]]]:
-    """A figure in the house style, with a panel for each series and its outcomes."""
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure as Blank
-
+    outcomes: Sequence[SettingResult], *, height: float
+) -> Iterator[tuple[Figure, list[tuple[Axes, tuple[str, list[SettingResult]]]]]]:
+    """A figure with a panel for each series and its outcomes."""
     names = list(dict.fromkeys(o.series for o in outcomes))
-    with rc_context(STYLE):
-        figure = Blank(figsize=(10.0, height), layout="constrained")
+    with styled_figure(height) as figure:
         grid = figure.subplots(1, len(names), sharey=True, sharex=True, squeeze=False)[0]
         own = [(name, [o for o in outcomes if o.series == name]) for name in names]
         yield figure, list(zip(grid, own, strict=True))
@@ -664,10 +618,10 @@ def _method_handles(*, x: bool) -> list[Any]:
     handles = [
         Line2D([], [], color=color, marker=shape, ls="", ms=7.0 * (STAR if shape == "*" else 1.0), mec="white",
                label=_label(method))
-        for method, (color, shape) in LOOKS.items()
+        for method, (color, shape) in MARKERS.items()
     ]  # fmt: skip
     if x:
-        handles.append(Line2D([], [], color=LOOKS["ORCA"][0], marker="x", ls="", mew=1.6, label="ORCA in the paper"))
+        handles.append(Line2D([], [], color=MARKERS["ORCA"][0], marker="x", ls="", mew=1.6, label="ORCA in the paper"))
     return handles
 
 
@@ -699,8 +653,8 @@ def run(
     return result(outcomes, plan, series)
 
 
-def result(outcomes: Sequence[Outcome], plan: RecalibrationPlan, series: Sequence[RealSeries]) -> Result:
-    """Tables, figures and sentences from what came out."""
+def result(outcomes: Sequence[SettingResult], plan: RecalibrationPlan, series: Sequence[RealSeries]) -> Result:
+    """Tables, figures and notes of all settings."""
     perfect = chance(plan.steps, window=plan.window, forecasters=plan.perfect)
     return Result(
         "recalibration",
@@ -718,11 +672,11 @@ def result(outcomes: Sequence[Outcome], plan: RecalibrationPlan, series: Sequenc
 
 
 def _notes(
-    outcomes: Sequence[Outcome], plan: RecalibrationPlan, series: Sequence[RealSeries], perfect: Chance
+    outcomes: Sequence[SettingResult], plan: RecalibrationPlan, series: Sequence[RealSeries], perfect: Chance
 ) -> tuple[str, ...]:
     real = all(one.name in SERIES for one in series)
     sources = "; ".join(f"{one.name}: {one.source}" for one in series)
-    own = [float(np.mean([s.smape / o.said[r] for r, s in enumerate(o.scores[OURS])])) for o in outcomes]
+    own = [float(np.mean([s.smape / o.point_smape[r] for r, s in enumerate(o.scores[OURS])])) for o in outcomes]
     return (
         f"Series: {sources}."
         + ("" if real else " Stand-ins: the paper's figures are of other series, and are left out."),
@@ -736,6 +690,6 @@ def _notes(
         "An outcome that ties with several quantiles, as at zero sunspots, counts with its expectation under a PIT "
         "drawn evenly from the jump. CRPS is twice the mean pinball loss at 0.005, 0.015, ..., 0.995, SMAPE that of "
         "the mean of the quantiles at these levels, for every method and the expert alike.",
-        f"The expert's mean is that of its clipped forecast. Against the number that the learner says, our SMAPE "
+        f"The expert's mean is that of its clipped forecast. Against the learner's point forecast, our SMAPE "
         f"is {min(own):.3f} to {max(own):.3f} times the expert's.",
     )

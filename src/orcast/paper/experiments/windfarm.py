@@ -5,7 +5,7 @@ When y has come, a day costs
 
     sum over the hours of  (1 + lambda) (y - a)^+ + (1 - lambda) (a - y)^+
 
-The commitment that a forecast asks for is its quantile at (1 + lambda) / 2, `orcast.commitment(p, under=1 + lambda,
+The commitment that a forecast asks for is its quantile at (1 + lambda) / 2, `decisions.commitment(p, under=1 + lambda,
 over=1 - lambda)`.  lambda is 0, 0.2, 0.5, 0.8 and 0.9; the paper states none.  Amounts are in the units of the series
 (MW of all wind in Texas) and so are losses: an hour's loss is MW times the price of one, a day's is the sum of 24.
 
@@ -19,7 +19,7 @@ hour; the first 60 days are its warm-up.  Every method starts from nothing on th
   forecasts say on average what the commitment costs.  At three learning rates, of which the paper states none; the
   figure has the one that did best, which is known only afterwards.
 - ours, the default: one recalibrator for the stream of all hours.  The 24 forecasts of a day are made, named by day and
-  hour, before the first of its outcomes is booked.
+  hour, before the first of its outcomes is known.
 - ours, one for each hour: 24 recalibrators, the default each.  What came of an hour is known before its next forecast.
 - ours, by hour: one recalibrator for the stream of all hours whose payoff is the default with each part by the hour,
   `context=by("hour", values=range(24))`.
@@ -41,10 +41,8 @@ have cost least, those of the expert, or those of the method itself.  It is in p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -57,8 +55,18 @@ from orcast.metrics import LEVELS
 from orcast.paper.experiments import data, learners
 from orcast.paper.experiments.data import RealSeries
 from orcast.paper.experiments.learners import HOURS, Days
-from orcast.paper.experiments.output import Cell, Progress, Result, ResultTable, silent
-from orcast.plots import BLUE, GREY, INK, ORANGE, STYLE
+from orcast.paper.experiments.output import (
+    Cell,
+    JobCounter,
+    Progress,
+    Result,
+    ResultTable,
+    silent,
+    styled_figure,
+    yes_or_no,
+)
+from orcast.paper.experiments.parallel import worker_pool
+from orcast.plots import BLUE, GREY, INK, ORANGE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -68,14 +76,14 @@ __all__ = [
     "FULL",
     "LAMBDAS",
     "QUICK",
-    "Judgement",
+    "LossComparison",
     "WindFarmPlan",
     "best_level",
     "column",
+    "compare_losses",
     "daily_loss",
     "forecasts",
     "interval",
-    "judge",
     "methods_of",
     "play_all",
     "run",
@@ -191,8 +199,8 @@ def orca(days: Days, *, rate: float, steps: int = 400, seed: int = 0) -> oc.Reca
     amounts = np.linspace(days.low, days.high, COMMITMENTS + 2)[1:-1].tolist()
     actions = [(amount, lam) for amount in amounts for lam in LAMBDAS]
     payoff: Any = oc.QuantileCalibration() + oc.MomentMatching(2) + oc.NoRegret(oc.CRPS(), oc.MSE())
-    oracle = oc.Orca(steps=steps, cells=50, optimizer=oc.Adam(rate=rate), jitter=JITTER, seed=seed)
-    return oc.Recalibrator(_space(days), payoff + oc.DecisionCalibration(actions, _cost), oracle=oracle)
+    oracle = oc.Orca(steps=steps, cells=50, optimizer=oc.paper.Adam(rate=rate), jitter=JITTER, seed=seed)
+    return oc.Recalibrator(_space(days), payoff + oc.payoffs.DecisionCalibration(actions, _cost), oracle=oracle)
 
 
 def _by_hour(days: Days) -> oc.Recalibrator:
@@ -220,7 +228,7 @@ def methods_of(plan: WindFarmPlan) -> tuple[str, ...]:
 
 
 def _play_stream(name: str, days: Days) -> Vector:
-    """Quantiles of all hours, days by hours by levels; the outcomes of a day are booked after its forecasts."""
+    """Quantiles of all hours, days by hours by levels; a day is settled after its last forecast."""
     game = STREAMS[name](days)
     played = np.empty((len(days), HOURS, LEVELS.size))
     for day in range(len(days)):
@@ -252,6 +260,10 @@ class _Job(NamedTuple):
     steps: int
     seed: int
 
+    @property
+    def label(self) -> str:
+        return self.name if self.hour is None else f"{self.name}, hour {self.hour}"
+
 
 def _one(job: _Job, days: Days) -> Vector:
     if job.hour is None:
@@ -260,7 +272,7 @@ def _one(job: _Job, days: Days) -> Vector:
 
 
 def forecasts(name: str, days: Days, *, steps: int = 400, seed: int = 0) -> Vector:
-    """What a method says: quantiles at the percents, days by hours by levels."""
+    """The forecasts of a method: quantiles at the percents, days by hours by levels."""
     if name == EXPERT:
         return np.stack([days.hour(hour).quantile(LEVELS) for hour in range(HOURS)], axis=1)
     return _joined([_one(job, days) for job in _jobs(name, steps, seed)])
@@ -284,37 +296,21 @@ def play_all(
     jobs = [job for name in names for job in _jobs(name, plan.steps, seed)]
     # the long ones first, so that none is left over at the end
     jobs.sort(key=lambda job: (job.hour is not None, not job.name.startswith(ORCA)))
-    found: dict[_Job, Vector] = {}
-    for job, played in _spread(jobs, days, workers):
-        found[job] = played
-        what = job.name if job.hour is None else f"{job.name}, hour {job.hour}"
-        progress(what, len(found) / len(jobs))
-    said = {EXPERT: forecasts(EXPERT, days)}
+    count = JobCounter(len(jobs), progress)
+    with worker_pool(workers) as run_all:
+        results = run_all(_one, [(job, days) for job in jobs], lambda job: count(job[0].label))
+    found = dict(zip(jobs, results, strict=True))
+    quantiles = {EXPERT: forecasts(EXPERT, days)}
     for name in names:
-        said[name] = _joined([found[job] for job in _jobs(name, plan.steps, seed)])
-    return said
+        quantiles[name] = _joined([found[job] for job in _jobs(name, plan.steps, seed)])
+    return quantiles
 
 
-def _spread(jobs: Sequence[_Job], days: Days, workers: int) -> Iterator[tuple[_Job, Vector]]:
-    """Jobs with what came of them, as they finish."""
-    if workers == 1:
-        yield from ((job, _one(job, days)) for job in jobs)
-        return
-    with ProcessPoolExecutor(max_workers=workers, mp_context=get_context("spawn")) as pool:
-        futures = {pool.submit(_one, job, days): job for job in jobs}
-        try:
-            for future in as_completed(futures):
-                yield futures[future], future.result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+# --- losses against the expert ---
 
 
-# --- what came of it ---
-
-
-class Judgement(NamedTuple):
-    """How the decisions of a method fared for a lambda; all but the losses in percent of the expert's mean loss."""
+class LossComparison(NamedTuple):
+    """Losses of a method for a lambda; all but `losses` against the expert, in percent of its mean loss."""
 
     losses: Vector  # a number a day
     change: float
@@ -329,18 +325,20 @@ class Judgement(NamedTuple):
         return self.high < 0.0
 
 
-def judge(said: Mapping[str, Vector], y: Vector, lam: float, *, seed: int = 0) -> dict[str, Judgement]:
+def compare_losses(
+    quantiles_by_method: Mapping[str, Vector], y: Vector, lam: float, *, seed: int = 0
+) -> dict[str, LossComparison]:
     """The decisions of every method for a lambda, against the expert's."""
-    expert = daily_loss(said[EXPERT][..., column(lam)], y, lam)
+    expert = daily_loss(quantiles_by_method[EXPERT][..., column(lam)], y, lam)
     unit = 100.0 / float(expert.mean())
-    _, reached = best_level(said[EXPERT], y, lam)
+    _, reached = best_level(quantiles_by_method[EXPERT], y, lam)
     found = {}
-    for name, quantiles in said.items():
+    for name, quantiles in quantiles_by_method.items():
         losses = daily_loss(quantiles[..., column(lam)], y, lam)
         mean = float(losses.mean())
         low, high = interval(losses - expert, seed=seed)
         _, own = best_level(quantiles, y, lam)
-        found[name] = Judgement(
+        found[name] = LossComparison(
             losses,
             unit * float((losses - expert).mean()),
             unit * low,
@@ -351,79 +349,81 @@ def judge(said: Mapping[str, Vector], y: Vector, lam: float, *, seed: int = 0) -
     return found
 
 
-Judged = Mapping[float, Mapping[str, Judgement]]
+Comparisons = Mapping[float, Mapping[str, LossComparison]]
 
 
-def best_orca(judged: Judged) -> str:
+def best_orca(comparisons: Comparisons) -> str:
     """The rate of ORCA that did best over all lambdas, known afterwards."""
-    names = [name for name in judged[SHOWN] if name.startswith(ORCA)]
-    return min(names, key=lambda name: sum(each[name].change for each in judged.values()))
+    names = [name for name in comparisons[SHOWN] if name.startswith(ORCA)]
+    return min(names, key=lambda name: sum(each[name].change for each in comparisons.values()))
 
 
 # --- tables ---
 
 
-def change_table(judged: Judged) -> ResultTable:
+def change_table(comparisons: Comparisons) -> ResultTable:
     """Change of the mean loss against the expert, with its interval."""
-    columns = ("method", *(f"lambda = {lam:g}" for lam in judged))
-    names = [name for name in judged[SHOWN] if name != EXPERT]
-    rows: list[tuple[Cell, ...]] = [(name, *(_shown(each[name]) for each in judged.values())) for name in names]
-    days = judged[SHOWN][EXPERT].losses.size
+    columns = ("method", *(f"lambda = {lam:g}" for lam in comparisons))
+    names = [name for name in comparisons[SHOWN] if name != EXPERT]
+    rows: list[tuple[Cell, ...]] = [(name, *(_shown(each[name]) for each in comparisons.values())) for name in names]
+    days = comparisons[SHOWN][EXPERT].losses.size
     title = f"Mean loss against the expert's over {days} days, %, with paired 95% intervals"
     return ResultTable("windfarm", title, columns, rows)
 
 
-def _shown(one: Judgement) -> str:
+def _shown(one: LossComparison) -> str:
     return f"{one.change:+.1f} [{one.low:+.1f}, {one.high:+.1f}]"
 
 
-def loss_table(judged: Judged, unit: str) -> ResultTable:
+def loss_table(comparisons: Comparisons, unit: str) -> ResultTable:
     """The mean loss of a day."""
     return _by_lambda(
         "windfarm_losses",
         f"Mean loss of a day, {unit} h",
-        judged,
+        comparisons,
         lambda one: float(one.losses.mean()),
         ",.0f",
     )
 
 
-def regret_tables(judged: Judged) -> tuple[ResultTable, ResultTable]:
+def regret_tables(comparisons: Comparisons) -> tuple[ResultTable, ResultTable]:
     """Mean loss minus that of the best fixed quantile in hindsight: of the expert, and of the method itself."""
     unit = "in % of the expert's mean loss"
     return (
         _by_lambda(
             "windfarm_regret",
             f"Regret against the expert's best fixed quantile in hindsight, {unit}",
-            judged,
+            comparisons,
             lambda one: one.regret,
             "+.2f",
         ),
         _by_lambda(
             "windfarm_own_regret",
             f"Regret against the method's own best fixed quantile in hindsight, {unit}",
-            judged,
+            comparisons,
             lambda one: one.own_regret,
             "+.2f",
         ),
     )
 
 
-def _by_lambda(name: str, title: str, judged: Judged, figure: Callable[[Judgement], float], digits: str) -> ResultTable:
-    columns = ("method", *(f"lambda = {lam:g}" for lam in judged))
+def _by_lambda(
+    name: str, title: str, comparisons: Comparisons, figure: Callable[[LossComparison], float], digits: str
+) -> ResultTable:
+    columns = ("method", *(f"lambda = {lam:g}" for lam in comparisons))
     rows: list[tuple[Cell, ...]] = [
-        (method, *(figure(each[method]) for each in judged.values())) for method in judged[SHOWN]
+        (method, *(figure(each[method]) for each in comparisons.values())) for method in comparisons[SHOWN]
     ]
     return ResultTable(name, title, columns, rows, dict.fromkeys(columns[1:], digits))
 
 
-def target_table(judged: Judged) -> ResultTable:
+def target_table(comparisons: Comparisons) -> ResultTable:
     """What was to be reached, and whether it was."""
     rows: list[tuple[Cell, ...]] = []
     for name in (DEFAULT, EACH, BY_HOUR):
-        lower = [lam for lam, each in judged.items() if each[name].change < 0.0]
-        below = [lam for lam, each in judged.items() if each[name].better]
-        rows.append((name, _list(lower), _list(below), "yes" if len(below) == len(judged) else "no"))
+        lower = [lam for lam, each in comparisons.items() if each[name].change < 0.0]
+        below = [lam for lam, each in comparisons.items() if each[name].better]
+        rows.append((name, _list(lower), _list(below), yes_or_no(len(below) == len(comparisons))))
     columns = ("method", "mean loss lower, lambda", "interval below zero, lambda", "met for every lambda")
     return ResultTable(
         "windfarm_targets", "Ours is to lower the loss for every lambda, with a 95% interval below zero", columns, rows
@@ -436,34 +436,29 @@ def _list(values: Sequence[float]) -> str:
 
 # --- the figure ---
 
-LOOKS = {DEFAULT: ("#56B4E9", "s"), EACH: ("#CC79A7", "v"), BY_HOUR: (BLUE, "o")}
+MARKERS = {DEFAULT: ("#56B4E9", "s"), EACH: ("#CC79A7", "v"), BY_HOUR: (BLUE, "o")}
 
 
-def picture(judged: Judged, unit: str) -> Figure:
+def picture(comparisons: Comparisons, unit: str) -> Figure:
     """Losses of each day and their means as in the paper; their sums; and the change for every lambda."""
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure as Blank
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-
-    with rc_context(STYLE):
-        figure = Blank(figsize=(10.0, 8.2), layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1))
+    with styled_figure(8.2, w_pad=0.1, h_pad=0.1) as figure:
         grid = figure.add_gridspec(2, 2, height_ratios=(1.0, 1.15))
-        _draw_days(figure.add_subplot(grid[0, :]), judged, unit)
-        _draw_sums(figure.add_subplot(grid[1, 0]), judged, unit)
-        _draw_changes(figure.add_subplot(grid[1, 1]), judged)
+        _draw_days(figure.add_subplot(grid[0, :]), comparisons, unit)
+        _draw_sums(figure.add_subplot(grid[1, 0]), comparisons, unit)
+        _draw_changes(figure.add_subplot(grid[1, 1]), comparisons)
     return figure
 
 
-def _lines(judged: Judged) -> list[tuple[str, str, str]]:
+def _lines(comparisons: Comparisons) -> list[tuple[str, str, str]]:
     """Name, label and colour of what the figure follows day by day."""
-    chosen = best_orca(judged)
+    chosen = best_orca(comparisons)
     return [(EXPERT, "expert", INK), (chosen, chosen, ORANGE), (BY_HOUR, BY_HOUR, BLUE)]
 
 
-def _draw_days(axes: Axes, judged: Judged, unit: str) -> None:
-    each = judged[SHOWN]
+def _draw_days(axes: Axes, comparisons: Comparisons, unit: str) -> None:
+    each = comparisons[SHOWN]
     most = 0.0
-    for name, label, color in _lines(judged):
+    for name, label, color in _lines(comparisons):
         losses = each[name].losses / 1000.0
         most = max(most, float(losses.max()))
         t = np.arange(1, losses.size + 1)
@@ -477,10 +472,10 @@ def _draw_days(axes: Axes, judged: Judged, unit: str) -> None:
     axes.legend(loc="upper left", ncols=3)
 
 
-def _draw_sums(axes: Axes, judged: Judged, unit: str) -> None:
-    each = judged[SHOWN]
+def _draw_sums(axes: Axes, comparisons: Comparisons, unit: str) -> None:
+    each = comparisons[SHOWN]
     axes.axhline(0.0, color=INK, lw=1.0)
-    for name, label, color in _lines(judged)[1:]:
+    for name, label, color in _lines(comparisons)[1:]:
         saved = np.cumsum(each[name].losses - each[EXPERT].losses) / 1000.0
         axes.plot(np.arange(1, saved.size + 1), saved, color=color, lw=1.6, label=label)
     axes.set_title(f"Summed up against the expert, lambda = {SHOWN:g}\n(below zero: cheaper)")
@@ -491,17 +486,17 @@ def _draw_sums(axes: Axes, judged: Judged, unit: str) -> None:
     axes.legend(loc="best")
 
 
-def _draw_changes(axes: Axes, judged: Judged) -> None:
+def _draw_changes(axes: Axes, comparisons: Comparisons) -> None:
     axes.axhline(0.0, color=INK, lw=1.0)
-    looks = {best_orca(judged): (ORANGE, "^")} | LOOKS
-    for i, (name, (color, mark)) in enumerate(looks.items()):
-        at = np.arange(len(judged)) + 0.16 * (i - (len(looks) - 1) / 2)
-        found = [each[name] for each in judged.values()]
+    markers = {best_orca(comparisons): (ORANGE, "^")} | MARKERS
+    for i, (name, (color, mark)) in enumerate(markers.items()):
+        at = np.arange(len(comparisons)) + 0.16 * (i - (len(markers) - 1) / 2)
+        found = [each[name] for each in comparisons.values()]
         change = np.array([one.change for one in found])
         ends = np.array([[one.change - one.low for one in found], [one.high - one.change for one in found]])
         axes.errorbar(at, change, ends, color=color, marker=mark, ms=4.5, ls="", lw=1.3, capsize=2.0, label=name)
     axes.set_title("Mean loss against the expert's,\nwith paired 95% intervals")
-    axes.set_xticks(range(len(judged)), [f"{lam:g}" for lam in judged])
+    axes.set_xticks(range(len(comparisons)), [f"{lam:g}" for lam in comparisons])
     axes.set_xlabel("lambda")
     axes.set_ylabel("change, %")
     axes.grid(axis="y", color=GREY, alpha=0.25, lw=0.6)
@@ -529,22 +524,27 @@ def run(
     progress("bagged trees", 0.0)
     days = learners.day_ahead(series, days=plan.days, warmup=plan.warmup, trees=plan.trees, seed=seed)
     # to start a process takes longer than what a quick one would have to do
-    said = play_all(days, plan, seed=seed, workers=1 if quick else workers, progress=progress)
-    judged = {lam: judge(said, days.y, lam, seed=seed) for lam in LAMBDAS}
+    quantiles = play_all(days, plan, seed=seed, workers=1 if quick else workers, progress=progress)
+    comparisons = {lam: compare_losses(quantiles, days.y, lam, seed=seed) for lam in LAMBDAS}
     return Result(
         "windfarm",
         "Experiment 3: what a wind farm commits to",
-        _notes(series, days, judged),
-        (target_table(judged), change_table(judged), loss_table(judged, series.unit), *regret_tables(judged)),
-        {"windfarm": picture(judged, series.unit)},
+        _notes(series, days, comparisons),
+        (
+            target_table(comparisons),
+            change_table(comparisons),
+            loss_table(comparisons, series.unit),
+            *regret_tables(comparisons),
+        ),
+        {"windfarm": picture(comparisons, series.unit)},
     )
 
 
-def _notes(series: RealSeries, days: Days, judged: Judged) -> tuple[str, ...]:
+def _notes(series: RealSeries, days: Days, comparisons: Comparisons) -> tuple[str, ...]:
     stand_in = "" if series.name == "wind" else " It is a stand-in: figures are not comparable with those of Texas."
-    chosen = best_orca(judged)
-    worse = [lam for lam, each in judged.items() if each[chosen].low > 0.0]
-    better = [lam for lam, each in judged.items() if each[chosen].better]
+    chosen = best_orca(comparisons)
+    worse = [lam for lam, each in comparisons.items() if each[chosen].low > 0.0]
+    better = [lam for lam, each in comparisons.items() if each[chosen].better]
     return (
         f"Series: {series.source}.{stand_in} {len(days)} days of 24 hourly commitments, made before the day, after a "
         f"warm-up of the expert; amounts in {series.unit}, losses of a day in {series.unit} h.",

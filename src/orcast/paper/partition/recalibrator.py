@@ -35,13 +35,13 @@ from orcast.engine.ordered import like
 from orcast.forecasts import Forecast
 from orcast.game import Forecaster
 from orcast.ledger import Guarantee
-from orcast.paper import oracle_from_plain
 from orcast.paper.partition.cells import FINEST, MOST_CELLS, Compositions, Key, ProbabilityBins, compositions
 from orcast.paper.partition.scores import Followed
 from orcast.payoffs import BinaryCalibration, LabelCalibration, Payoff
 from orcast.payoffs.calibration import GRID, checked_grid
 from orcast.payoffs.cell_payoffs import hat_weights
 from orcast.persistence import files as storage
+from orcast.persistence.kinds import oracle_from_plain
 from orcast.persistence.state import UNREADABLE, inside
 from orcast.rounds import PendingById
 from orcast.scores import CRPS, Brier, LogScore, Score, score_from_plain
@@ -575,7 +575,7 @@ class PartitionedRecalibrator:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> PartitionedRecalibrator:
-        """Continue from a file, bit for bit; refuses what it cannot read, in one sentence."""
+        """Continue from a file, as `Recalibrator.load` does; refuses what it cannot read, in one sentence."""
         header, arrays = storage.read(path)
         if header.get("class") != "PartitionedRecalibrator":
             raise ValueError(
