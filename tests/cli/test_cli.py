@@ -80,7 +80,6 @@ def test_wrong_options_are_refused_in_one_sentence(tmp_path: Path, capsys: Captu
         refused(["reproduce", "recalibration", "--quick", "--out", str(tmp_path / "out"), *wrong], capsys)
     for wrong in (
         ["--sync"],
-        ["--high", "3"],
         ["--low", "4", "--high", "3"],
         ["--labels", "a"],
         ["--levels", "5"],
