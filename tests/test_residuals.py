@@ -8,9 +8,9 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given
-from orcast.persistence.migrations import absolute_errors
 
 import orcast as oc
+from orcast.persistence.migrations import absolute_errors
 from orcast.residuals import Residuals
 
 errors = st.lists(st.floats(-100.0, 100.0), min_size=1, max_size=12)

@@ -26,7 +26,7 @@ def series(seed: int = 0) -> tuple[Array, Array]:
 
 def state(game: Any) -> Array:
     """Everything that a game carries from round to round."""
-    engine = (game.game if hasattr(game, "game") else game).engine
+    engine = game.engine
     return np.concatenate([np.asarray(array, dtype=np.float64).ravel() for array in engine.arrays().values()])
 
 
@@ -101,12 +101,12 @@ def games() -> Iterator[tuple[str, Callable[[], Array]]]:
         """A ledger that owes more than it may: every prior, even cells and the two-cell oracle are tried."""
         game = oc.Recalibrator(space)
         first = played(game, normal, y[:5], quantiles)
-        engine: Any = game.game.engine
+        engine: Any = game.engine
         moments = int(engine.ledger.layout.parts[1, PartColumn.START])
         engine.ledger.total[moments : moments + 2] = 30.0, -30.0
         engine.ledger.account[Account.BUDGET] = 1.0
         p = game.predict(oc.Normal(95.0, 0.01))
-        record = game.game.rounds.pending[None].record
+        record = game.rounds.pending[None].record
         witness = engine._witness_table([], int(record.round.info[RoundInfo.CELLS]))
         missing = last_layer.rejudge(engine.rules, engine.memory, record.round, 0.5, witness)
         return np.concatenate([first, p.quantile(LEVELS), [missing], record.row[np.isfinite(record.row)]])
