@@ -17,6 +17,7 @@ FREE = {"game.py", "rounds.py"}
 # Private names that are part of a library's contract.
 CONTRACTS = {
     "_asdict": "namedtuple",
+    "_cache": "numba",
     "_getframe": "sys",
     "_replace": "namedtuple",
     "_safe_indexing": "scikit-learn",

@@ -260,7 +260,7 @@ class FrameRun:
         ]
         made = ((i, self._batch(options[number], first, last)) for i, (number, first, last) in enumerate(batches))
         plain = plain_payoff(self.payoff)
-        payoffs = dict.fromkeys(range(len(self.models)), plain)
+        payoffs: dict[int, dict[str, Any] | None] = dict.fromkeys(range(len(self.models)), plain)
         with Bar(progress, total) as bar, closing(play_all(made, workers, payoffs)) as played:
             for i, result in played:
                 number, first, last = batches[i]
