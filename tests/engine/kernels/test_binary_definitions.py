@@ -139,10 +139,10 @@ def played(late: int, several: bool) -> Iterator[tuple[Any, Any, Any, Any, int]]
             recal.predict(experts=experts, id=t)
         else:
             recal.predict(float(p), id=t)
-        engine: Any = recal.game.engine
+        engine: Any = recal.engine
         then[t] = copied(engine)
         if t >= late:
-            record = engine.round_of(recal.game.rounds.pending[t - late].record.row.copy())
+            record = engine.round_of(recal.rounds.pending[t - late].record.row.copy())
             before = copied(engine)
             recal.update(y[t - late], id=t - late)
             yield then[t - late], record, before, copied(engine), int(y[t - late])

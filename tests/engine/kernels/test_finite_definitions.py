@@ -83,7 +83,7 @@ def test_the_finite_committee_is_its_definition(late: int, several: bool) -> Non
     outcomes = rng.choice(4, size=40, p=[0.1, 0.2, 0.3, 0.4])
 
     def state() -> dict[str, Array]:
-        arrays = recal.game.engine.arrays()
+        arrays = recal.engine.arrays()
         return {name: arrays[f"prior/{name}"].copy() for name in NAMES}
 
     for t in range(40):
@@ -94,13 +94,13 @@ def test_the_finite_committee_is_its_definition(late: int, several: bool) -> Non
         else:
             recal.predict(list(x / x.sum()), id=t)
         memory = state()
-        round: Any = recal.game.rounds.pending[t].record.round
+        round: Any = recal.rounds.pending[t].record.round
         assert round.pool == pytest.approx(pooled(memory["pool"], round.experts), abs=1e-12)
         assert round.members == pytest.approx(members(memory, round.base), abs=1e-12)
         assert round.mix == pytest.approx(mixed(memory, round.base, float(round.info[0])), abs=1e-12)
         if t >= late:
             k = int(outcomes[t - late])
-            settled: Any = recal.game.rounds.pending[t - late].record.round
+            settled: Any = recal.rounds.pending[t - late].record.round
             expected = taught(memory, settled, k)
             recal.update(LABELS[k], id=t - late)
             for name, values in state().items():
