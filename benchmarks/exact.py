@@ -147,7 +147,7 @@ def on_random_ledgers(game: oc.Forecaster, forecast: Any, times: int) -> float:
 def moments(times: int) -> Iterator[Line]:
     sizes, costs = (2, 11, 64), []
     for grid in sizes:
-        game = oc.Forecaster(oc.Interval(0, 1), oc.payoffs.MomentCalibration(grid), oracle=oc.paper.MomentHull())
+        game = oc.Forecaster(oc.Interval(0, 1), oc.payoffs.MomentBasedCalibration(grid), oracle=oc.paper.MomentHull())
         costs.append(on_random_ledgers(game, oc.Normal(0.5, 0.1), times))
     yield from growth("MomentHull, predict", "grid", sizes, costs, None)
 
@@ -201,7 +201,7 @@ def rounds(times: int) -> Iterator[Line | Remark]:
             rng.random,
         ),
         "TwoCells": (space, quantiles, oc.paper.TwoCells(), normal, rng.random),
-        "MomentHull": (space, oc.payoffs.MomentCalibration(), oc.paper.MomentHull(), normal, rng.random),
+        "MomentHull": (space, oc.payoffs.MomentBasedCalibration(), oc.paper.MomentHull(), normal, rng.random),
         "DecisionGame, 3 actions": (space, swap, oc.paper.DecisionGame(), normal, rng.random),
         "Equilibrium, 3 actions": (space, swap, oc.Equilibrium(), normal, rng.random),
         "BinaryRoot": (

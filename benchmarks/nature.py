@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 import orcast as oc
 from orcast import ledger as _ledger
 from orcast.engine.dense.engine import DenseEngine
-from orcast.engine.kernels import last_layer
+from orcast.engine.kernels import last_layer, ledger_kernels
 from orcast.engine.kernels.cells import locate
 from orcast.engine.kernels.equilibrium import payoff
 from orcast.engine.kernels.records import CellRow, RoundInfo
@@ -101,7 +101,7 @@ def _worst_of_cells(engine: DenseEngine, record: Any, thorough: bool) -> tuple[f
     cell_grid, p, ledger = engine.prior.cell_grid(record.round, None), engine.prior.played(record.round), engine.ledger
     size = int(engine.cuts[-1])
     owed, factors = np.empty(size), np.empty(size)
-    last_layer.combine(ledger.layout, ledger.total, record.context, ledger.discount, owed, factors)
+    ledger_kernels.combine(ledger.layout, ledger.total, record.context, ledger.discount, owed, factors)
     bounds = np.full(cell_grid.cells, ledger.discount**2 * ledger.square)
     for cell_payoff, first, last in zip(record.cell_payoffs, engine.cuts[:-1], engine.cuts[1:], strict=True):
         bounds += cell_payoff.assess(owed[first:last], float(factors[first]), p)[0]

@@ -785,9 +785,9 @@ def test_bad_input_changes_nothing(make: Any, experts: Any, outcomes: Any) -> No
 
 
 @everything
-def test_an_outcome_needs_a_round_that_waits(make: Any, experts: Any, outcomes: Any) -> None:
+def test_an_outcome_needs_a_pending_round(make: Any, experts: Any, outcomes: Any) -> None:
     method = make()
-    with pytest.raises(ValueError, match="expected a round that waits for its outcome, got none"):
+    with pytest.raises(ValueError, match="expected a pending round, got none"):
         method.update(outcomes[0])
     method.predict(experts[0])
     method.update(outcomes[0])

@@ -10,8 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from helpers import Vector, positive_square, whole
 from orcast import ledger
-from orcast.engine.kernels import last_layer
-from orcast.engine.kernels import rounds as round_kernels
+from orcast.engine.kernels import ledger_kernels
 from orcast.ledger import Ledger, LedgerLayout, PartShape, ledger_layout
 
 numbers = st.floats(-3, 3, allow_subnormal=False) | st.integers(-1, 1).map(float)
@@ -116,7 +115,7 @@ def scratch(book: Ledger) -> tuple[Vector, Vector, Vector]:
 def test_combine_is_its_definition(game: Game) -> None:
     book = game.book
     expected = slow_combine(game)
-    for combine in (ledger.combine, last_layer.combine):
+    for combine in (ledger.combine, ledger_kernels.combine):
         owed, factors = np.empty((2, game.cell_payoff.size))
         combine(book.layout, book.total, game.context, book.discount, owed, factors)
         assert owed == pytest.approx(expected[0], abs=1e-9)
@@ -139,13 +138,13 @@ def test_room_is_its_definition(game: Game) -> None:
     book = game.book
     square = positive_square(book.total, book.layout.sides)
     expected = slow_room(game)
-    for available_slack in (ledger.available_slack, last_layer.available_slack):
+    for available_slack in (ledger.available_slack, ledger_kernels.available_slack):
         found = available_slack(
             book.layout, book.account, book.groups, book.total, square, game.context, book.discount, game.reserved
         )
         assert found == pytest.approx(expected, abs=1e-9)
     assert ledger.squared_norm(book.layout.sides, book.total) == pytest.approx(square, abs=1e-9)
-    assert last_layer.squared_norm(book.layout.sides, book.total) == pytest.approx(square, abs=1e-9)
+    assert ledger_kernels.squared_norm(book.layout.sides, book.total) == pytest.approx(square, abs=1e-9)
 
 
 def slow_settle(game: Game, certificate: Vector) -> tuple[Vector, Vector, Vector]:
@@ -191,7 +190,7 @@ def test_settle_is_its_definition(game: Game, linear: float, bound: float) -> No
     certificate[ledger.CertificateField.ROUNDS_THEN] = max(certificate[ledger.CertificateField.ROUNDS_THEN] - 2.0, 0.0)
     expected = slow_settle(game, certificate)
     account, groups, total = scratch(book)
-    round_kernels.settle(
+    ledger_kernels.settle(
         book.layout, account, groups, total, game.context, book.discount, game.reserved, game.cell_payoff, certificate
     )
     book.book(game.cell_payoff, game.context, certificate, reserved=game.reserved)
@@ -206,7 +205,7 @@ def test_the_compiled_note_is_the_one_that_is_written(game: Game, linear: float,
     certificate = book.certify(game.context, linear=linear, bound=bound, reserved=game.reserved)
     free, square = slow_room(game), positive_square(book.total, book.layout.sides)
     fast = np.zeros(ledger.CERTIFICATE_SIZE)
-    last_layer.write_certificate(book.account, book.discount, square, free, linear, bound, book.bound, fast)
+    ledger_kernels.write_certificate(book.account, book.discount, square, free, linear, bound, book.bound, fast)
     assert fast == pytest.approx(certificate, abs=1e-9)
     carried = book.discount**2 * square
     assert certificate[ledger.CertificateField.WORST] == pytest.approx(carried + linear, abs=1e-9)
@@ -219,6 +218,13 @@ def test_the_compiled_note_is_the_one_that_is_written(game: Game, linear: float,
             certificate[ledger.CertificateField.WORST] < certificate[ledger.CertificateField.ALLOWED]
         )
     assert certificate[ledger.CertificateField.ROOT] == pytest.approx(np.sqrt(max(bound, book.bound)))
+    assert certificate[ledger.CertificateField.OVERDRAFT] == pytest.approx(min(max(linear - bound, 0.0), free))
+    # the budget after the round, or the worst that may come if that is more and the certificate does not hold
+    reach = book.discount**2 * book.account[ledger.Account.BUDGET] + bound
+    if not certificate[ledger.CertificateField.HOLDS]:
+        reach = max(reach, carried + linear)
+    weight = book.discount * book.account[ledger.Account.WEIGHT] + 1.0
+    assert certificate[ledger.CertificateField.PROMISED] == pytest.approx(np.sqrt(reach) / weight)
 
 
 @given(games())

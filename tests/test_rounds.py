@@ -185,3 +185,57 @@ def test_ids_that_are_not_known_or_not_new() -> None:
     assert book.leaving(None) == book.leaving("c") == ["a"]
     book.pending[None] = 3
     assert book.leaving(None) == [None]
+
+
+def test_a_round_is_settled_beside_what_the_others_reserve(monkeypatch: pytest.MonkeyPatch) -> None:
+    rounds = played(12)
+    for t in range(4):
+        rounds.issue(row(t), id=t)
+    update, told = rounds.engine.update, []
+
+    def listen(record: Any, y: float, *, reserved: float) -> None:
+        told.append(reserved)
+        update(record, y, reserved=reserved)
+
+    monkeypatch.setattr(rounds.engine, "update", listen)
+    assert min(each.overdraft for each in rounds.pending.values()) > 0.01
+    for t in (2, 0, 3, 1):
+        others = sum(each.overdraft for id, each in rounds.pending.items() if id != t)
+        rounds.settle(0.7, id=t)
+        assert told[-1] == pytest.approx(others, abs=1e-12)
+        assert rounds.reserved == pytest.approx(others, abs=1e-12)
+
+
+def test_the_usual_lag_is_a_running_mean_of_the_rounds_issued_meanwhile() -> None:
+    rounds = oc.Recalibrator(SPACE).rounds
+    issued: list[str] = []
+    usual = None
+    for what in ("a", "b", "c", "-b", "d", "-a", "e", "-e", "-c"):
+        if not what.startswith("-"):
+            rounds.issue(row(), id=what)
+            issued.append(what)
+            continue
+        rounds.settle(0.4, id=what[1:])
+        lag = len(issued) - 1 - issued.index(what[1:])
+        usual = lag if usual is None else 0.95 * usual + 0.05 * lag
+        assert rounds.usual_lag == pytest.approx(usual)
+    before = rounds.snapshot()
+    rounds.issue(row(), id="f")
+    rounds.settle(0.4, id="d")
+    assert rounds.usual_lag != usual
+    rounds.restore(before)
+    assert rounds.usual_lag == pytest.approx(usual)
+
+
+@pytest.mark.parametrize("count", [0, 5])
+def test_packed_rounds_are_the_same_rounds_in_the_same_order(count: int) -> None:
+    """Before any outcome nothing is known of a lag; a lag of zero is one that is known."""
+    rounds, packed, plain = played(count), played(count), played(count)
+    for t in (2, 0, 1):
+        rounds.issue(row(t), id=t)
+    assert rounds.usual_lag == (0.0 if count else None)
+    packed.from_packed(rounds.to_packed(), rounds.ids)
+    header, arrays = rounds.to_plain()
+    plain.from_plain(header, arrays)
+    assert [id for id, *_ in header["pending"]] == [2, 0, 1] == list(plain.ids)
+    assert everything(packed) == everything(plain) == everything(rounds)

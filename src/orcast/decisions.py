@@ -18,7 +18,7 @@ from orcast.validation import number, short
 Array = NDArray[np.float64]
 
 # Values that differ by less than this share are equal but for rounding.
-HAIR = 1e-12
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def best_action(
 
     expectations = tuple(map(worth_of, several))
     most = max(expectations)
-    best = next(i for i, each in enumerate(expectations) if most - each <= HAIR * max(abs(most), abs(each)))
+    best = next(i for i, each in enumerate(expectations) if most - each <= ROUNDING * max(abs(most), abs(each)))
     return Decision(several[best], expectations[best], several, expectations)
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from numba import njit
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.registry import CPUDispatcher
 
 # Where kernels are, and the constants they use.
 SOURCES = ("constants.py", "jit.py", "ledger.py", "*/kernels.py", "*/*_kernels.py", "engine/kernels/*.py")
@@ -49,11 +50,12 @@ def folder_in(path: str) -> Path:
 class KernelCache(FunctionCache):
     """The cache of a kernel: where numba would have it, in the folder of the digest."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], suffix: str) -> None:
         super().__init__(function)
+        stamp = digest() or self._impl.locator.get_source_stamp()
         if digest():
             self._cache_path = str(folder_in(self._cache_path))
-            self._cache_file = IndexDataCacheFile(self._cache_path, self._impl.filename_base, digest())
+        self._cache_file = IndexDataCacheFile(self._cache_path, self._impl.filename_base + suffix, stamp)
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Save a compiled kernel; another process may have removed the folder meanwhile."""
@@ -61,20 +63,40 @@ class KernelCache(FunctionCache):
         super().save_overload(sig, data)
 
 
-def kernel(function: Callable[..., Any], **options: Any) -> Any:
-    """Compile a kernel, with the cache if there is a place for it (a read-only install without a home has none)."""
-    compiled: Any = njit(error_model="numpy", **options)(function)
-    if compiled is not function:  # numba can be told not to compile
+class KernelDispatcher(CPUDispatcher):
+    """A kernel for kernels; called from Python it is compiled once more, with a way in."""
+
+    entry: Any = None
+
+    def __call__(self, *args: Any) -> Any:
+        """The entry, made when it is first asked for."""
+        if self.entry is None:
+            self.entry = entry_kernel(self.py_func)
+        return self.entry(*args)
+
+
+def compiled(function: Callable[..., Any], suffix: str, **options: Any) -> Any:
+    """Compile on the first call, with the cache if there is a place for it (a read-only install may have none)."""
+    dispatcher: Any = njit(error_model="numpy", **options)(function)
+    if dispatcher is not function:  # numba can be told not to compile
         with suppress(RuntimeError, OSError):
-            compiled._cache = KernelCache(function)
-    return compiled
+            dispatcher._cache = KernelCache(function, suffix)
+    return dispatcher
 
 
-def inner_kernel(function: Callable[..., Any]) -> Any:
-    """The same for a kernel that only kernels call: no way in from Python, which would take longest to compile."""
-    return kernel(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+def kernel(function: Callable[..., Any]) -> Any:
+    """A kernel that kernels call: without a way in from Python, which can take longer to compile than the kernel."""
+    dispatcher = compiled(function, "", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    if dispatcher is not function:
+        dispatcher.__class__ = KernelDispatcher
+    return dispatcher
 
 
-def python_source(compiled: Any) -> Any:
+def entry_kernel(function: Callable[..., Any]) -> Any:
+    """A kernel that Python calls in every round."""
+    return compiled(function, ".entry")
+
+
+def python_source(dispatcher: Any) -> Any:
     """The Python function of a kernel."""
-    return getattr(compiled, "py_func", compiled)
+    return getattr(dispatcher, "py_func", dispatcher)

@@ -80,7 +80,6 @@ def test_wrong_options_are_refused_in_one_sentence(tmp_path: Path, capsys: Captu
         refused(["reproduce", "recalibration", "--quick", "--out", str(tmp_path / "out"), *wrong], capsys)
     for wrong in (
         ["--sync"],
-        ["--high", "3"],
         ["--low", "4", "--high", "3"],
         ["--labels", "a"],
         ["--levels", "5"],
@@ -129,8 +128,8 @@ def test_a_page_keeps_what_stands_above_its_mark(tmp_path: Path) -> None:
 def test_pictures_are_found_from_the_page(tmp_path: Path) -> None:
     table = ResultTable("one", "One", ("who", "x"), [("a", 1.25), ("b", None)])
     result = Result("r", "R", ("said",), (table,), {})
-    assert cli._seen_from(str(tmp_path / "docs" / "page.md"), str(tmp_path / "docs" / "images")) == "images/"
-    assert cli._seen_from(None, "results") == ""
+    assert cli.relative_folder(str(tmp_path / "docs" / "page.md"), str(tmp_path / "docs" / "images")) == "images/"
+    assert cli.relative_folder(None, "results") == ""
     assert "| a | 1.25 |" in result.markdown()
     (path,) = result.write(tmp_path / "made")
     assert path.read_text(encoding="utf-8").splitlines() == ["who,x", "a,1.25", "b,"]

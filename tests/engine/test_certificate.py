@@ -267,7 +267,7 @@ def test_a_layout_says_where_things_are() -> None:
 
 def overdrafts(game: oc.Recalibrator) -> float:
     return sum(
-        float(w.record.certificate[ledger.CertificateField.OVERDRAFT]) for w in game.game.rounds.pending.values()
+        float(w.record.certificate[ledger.CertificateField.OVERDRAFT]) for w in game.rounds.pending.values()
     )
 
 
@@ -280,15 +280,15 @@ def test_waiting_rounds_reserve_their_slack_and_give_it_back() -> None:
     seen = 0.0
     for t in range(12):
         game.predict(oc.Normal(0.5, 0.2), id=t)
-        assert game.game.rounds.reserved == pytest.approx(overdrafts(game))
-        seen = max(seen, game.game.rounds.reserved)
+        assert game.rounds.reserved == pytest.approx(overdrafts(game))
+        seen = max(seen, game.rounds.reserved)
     assert seen > 0.0
     game.drop(3)
     game.update(0.9, id=7)
-    assert game.game.rounds.reserved == pytest.approx(overdrafts(game))
+    assert game.rounds.reserved == pytest.approx(overdrafts(game))
     for t in game.pending:
         game.drop(t)
-    assert game.game.rounds.reserved == 0.0
+    assert game.rounds.reserved == 0.0
 
 
 def test_what_is_reserved_is_not_promised_twice() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from scipy.optimize import linprog
 
 import orcast as oc
@@ -75,7 +75,7 @@ def test_its_derivative_is_that_of_finite_differences() -> None:
         p, x = 0.5 * rng.dirichlet(np.ones(6)) + 0.5 / 6, rng.dirichlet(np.ones(6))
         cell_payoff = LevelCellPayoff(0.7, 5, x)
         s = rng.normal(size=cell_payoff.size)
-        alpha = cell_payoff.word(cell_payoff.below(p))
+        alpha = cell_payoff.expert_level(cell_payoff.below(p))
         if abs(5 * alpha - round(5 * alpha)) < 1e-3 or np.abs(np.cumsum(p) - 0.7).min() < 1e-3:
             continue
         jacobian = cell_payoff.jacobian(s, p)
@@ -95,7 +95,7 @@ def test_the_bound_is_reached() -> None:
     expert = np.array([0.4, 0.5, 0.1])
     cell_payoff = LevelCellPayoff(0.9, 10, expert)
     table = cell_payoff.table(np.array([0.4, 0.5, 0.1]))
-    assert cell_payoff.word(cell_payoff.below(np.array([0.4, 0.5, 0.1]))) == pytest.approx(0.9)
+    assert cell_payoff.expert_level(cell_payoff.below(np.array([0.4, 0.5, 0.1]))) == pytest.approx(0.9)
     assert table[:, 2] == pytest.approx(-0.9 * (np.arange(11) == 9))
     assert (table**2).sum(axis=0).max() == pytest.approx(LevelCalibration(0.9).on(SPACES["interval"]).bound)
 
@@ -109,7 +109,7 @@ def test_alpha_is_the_experts_word_for_our_quantile() -> None:
         level = float(rng.uniform(0.05, 0.95))
         cell_payoff = LevelCellPayoff(level, 20, x)
         quantile = oc.Forecast(left, right, p).quantile(level)
-        assert cell_payoff.word(cell_payoff.below(p)) == pytest.approx(
+        assert cell_payoff.expert_level(cell_payoff.below(p)) == pytest.approx(
             float(oc.Forecast(left, right, x).cdf(quantile)), abs=1e-9
         )
 
@@ -120,7 +120,7 @@ def test_a_cell_without_mass_is_the_limit() -> None:
         cell_payoff = LevelCellPayoff(0.5, 4, x)
         p = np.array([0.5 - tiny, tiny, tiny, 0.5 - tiny])
         assert cell_payoff.below(p) == pytest.approx([1.0, 1.0, 1.0, 0.0], abs=1e-8)
-        assert cell_payoff.word(cell_payoff.below(p)) == pytest.approx(0.75, abs=1e-8)
+        assert cell_payoff.expert_level(cell_payoff.below(p)) == pytest.approx(0.75, abs=1e-8)
 
 
 def test_what_is_shown_is_the_error_of_the_coverage() -> None:
@@ -241,7 +241,7 @@ def test_nor_where_an_adversary_has_grown_the_ledger(name: str) -> None:
 def played(engine: DenseEngine, record: Any) -> tuple[LevelCellPayoff, Vector, float]:
     (cell_payoff,) = record.cell_payoffs
     p = engine.prior.played(record.round)
-    return cell_payoff, p, cell_payoff.word(cell_payoff.below(p))
+    return cell_payoff, p, cell_payoff.expert_level(cell_payoff.below(p))
 
 
 def test_without_debts_it_is_the_expert_who_speaks() -> None:
@@ -296,7 +296,8 @@ def test_where_no_root_is_within_reach_all_mass_is_at_one_end(sign: float, end: 
     st.floats(0.01, 0.99),
     st.floats(0.0, 1.0),
 )
-def test_masses_can_be_bent_to_any_word_within_reach(masses: list[float], level: float, at: float) -> None:
+@example([1e-12, 1.0, 1e-12], 0.5, 0.9999999999999999)
+def test_masses_can_be_bent_to_any_level_within_reach(masses: list[float], level: float, at: float) -> None:
     x = np.array(masses)
     x[0] += x.sum() == 0.0
     x /= x.sum()
@@ -306,7 +307,7 @@ def test_masses_can_be_bent_to_any_word_within_reach(masses: list[float], level:
     cell_payoff = LevelCellPayoff(level, 10, x)
     assert (p >= 0.0).all()
     assert p.sum() == pytest.approx(1.0, abs=1e-12)
-    assert cell_payoff.word(cell_payoff.below(p)) == pytest.approx(alpha, abs=2e-12)
+    assert cell_payoff.expert_level(cell_payoff.below(p)) == pytest.approx(alpha, abs=2e-12)
 
 
 @pytest.mark.parametrize("share", [0.5, 1.0])
@@ -320,7 +321,7 @@ def test_cells_that_the_expert_hardly_believes_in_are_no_trap(share: float) -> N
         alpha = float(np.cumsum(x)[2] + share * x[3])
         p = bent(x, 0.9, alpha, 0.9 * x[0], 1.0 - 0.1 * x[-1])
         cell_payoff = LevelCellPayoff(0.9, 10, x)
-        assert cell_payoff.word(cell_payoff.below(p)) == pytest.approx(alpha, abs=1e-12)
+        assert cell_payoff.expert_level(cell_payoff.below(p)) == pytest.approx(alpha, abs=1e-12)
 
 
 @given(

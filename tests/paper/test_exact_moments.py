@@ -15,7 +15,7 @@ import orcast as oc
 from helpers import SENTENCE
 from orcast.paper.exact.moments import BETWEEN, HullSolver, MomentHull, largest, nearest_with_mean
 from orcast.paper.exact.triangles import drawn, moment_faces, solve
-from orcast.payoffs.triangulated import MomentCalibration, MomentCellPayoff, moment_mesh, turning_points
+from orcast.payoffs.triangulated import MomentBasedCalibration, MomentCellPayoff, moment_mesh, turning_points
 from orcast.testing import cell_payoffs_of, check_guarantee, check_jacobian, check_payoff, check_state, check_table
 
 Vector = NDArray[np.float64]
@@ -67,7 +67,7 @@ def test_below_the_polygon_weights_are_those_of_the_chord(grid: int, mean: float
 
 @pytest.mark.parametrize("grid", [2, 5, 8])
 def test_the_payoff_keeps_the_contract(grid: int) -> None:
-    payoff = MomentCalibration(grid)
+    payoff = MomentBasedCalibration(grid)
     check_payoff(payoff, SMALL)
     check_table(payoff, SMALL)
     check_jacobian(payoff, SMALL)
@@ -78,7 +78,7 @@ def test_the_certificate_is_exact_over_every_cell() -> None:
     """A quartic in the outcome: never more than certified, and no less than that at the worst point of each cell."""
     rng = np.random.default_rng(0)
     for trial in range(60):
-        (_, cell_payoff, cells), *_ = cell_payoffs_of(MomentCalibration(5), SMALL, rng, None)
+        (_, cell_payoff, cells), *_ = cell_payoffs_of(MomentBasedCalibration(5), SMALL, rng, None)
         assert isinstance(cell_payoff, MomentCellPayoff)
         p = rng.dirichlet(np.full(cells, 10.0 ** rng.uniform(-1, 1)))
         s = rng.normal(size=cell_payoff.size) * 10.0 ** rng.uniform(-3, 3) * (trial % 5 > 0)
@@ -176,7 +176,7 @@ def test_where_everything_wins_the_solver_stays_at_its_target() -> None:
 
 
 def game_of(grid: int = 8, **options: Any) -> oc.Forecaster:
-    return oc.Forecaster(SPACE, MomentCalibration(grid), oracle=MomentHull(**options))
+    return oc.Forecaster(SPACE, MomentBasedCalibration(grid), oracle=MomentHull(**options))
 
 
 def some_normal(rng: np.random.Generator) -> Any:
@@ -239,23 +239,23 @@ def test_no_outcome_beats_grown_ledgers(grid: int) -> None:
 
 
 def test_the_guarantee_holds_against_the_worst_outcome() -> None:
-    assert check_guarantee(MomentCalibration(8), SPACE, oracle=MomentHull(), rounds=120, held=1.0) == 1.0
+    assert check_guarantee(MomentBasedCalibration(8), SPACE, oracle=MomentHull(), rounds=120, held=1.0) == 1.0
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("grid", [8, 16])
 def test_it_holds_for_long(grid: int) -> None:
-    check_guarantee(MomentCalibration(grid), SPACE, oracle=MomentHull(), rounds=2000, held=1.0, seed=1)
+    check_guarantee(MomentBasedCalibration(grid), SPACE, oracle=MomentHull(), rounds=2000, held=1.0, seed=1)
 
 
 @pytest.mark.slow
 def test_the_equilibrium_keeps_it_too() -> None:
     for seed in range(2):
-        check_guarantee(MomentCalibration(8), SMALL, oracle=oc.Equilibrium(), rounds=60, held=0.99, seed=seed)
+        check_guarantee(MomentBasedCalibration(8), SMALL, oracle=oc.Equilibrium(), rounds=60, held=0.99, seed=seed)
 
 
 def test_groups_share_the_triangulation() -> None:
-    payoff = MomentCalibration(4) + MomentCalibration(4, context=oc.by("hour", values=range(2)))
+    payoff = MomentBasedCalibration(4) + MomentBasedCalibration(4, context=oc.by("hour", values=range(2)))
     game = oc.Forecaster(SPACE, payoff, oracle=MomentHull())
     rng = np.random.default_rng(0)
     game.engine.ledger.total[:] = rng.normal(size=game.engine.ledger.total.size)
@@ -430,31 +430,31 @@ def test_most_random_ledgers_have_no_zero_of_c() -> None:
 def test_what_it_cannot_play_is_refused() -> None:
     for payoff in (
         oc.MomentMatching(2),
-        MomentCalibration(4) + oc.MomentMatching(2),
-        MomentCalibration(4) + MomentCalibration(8),
+        MomentBasedCalibration(4) + oc.MomentMatching(2),
+        MomentBasedCalibration(4) + MomentBasedCalibration(8),
     ):
         with pytest.raises(TypeError, match=SENTENCE):
             oc.Forecaster(SPACE, payoff, oracle=MomentHull())
     with pytest.raises(ValueError, match=SENTENCE):
-        oc.Forecaster(SMALL, MomentCalibration(25), oracle=MomentHull())
+        oc.Forecaster(SMALL, MomentBasedCalibration(25), oracle=MomentHull())
     for space in (oc.Line(), oc.Binary(), oc.Labels(["a", "b"])):
         with pytest.raises(TypeError, match=SENTENCE):
-            MomentCalibration().on(space)
+            MomentBasedCalibration().on(space)
     for grid in (1, 65):
         with pytest.raises(ValueError, match=SENTENCE):
-            MomentCalibration(grid)
+            MomentBasedCalibration(grid)
     with pytest.raises(TypeError, match=SENTENCE):
-        MomentCalibration(2.5)  # type: ignore[arg-type]
+        MomentBasedCalibration(2.5)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=SENTENCE):
         MomentHull(seed=-1)
 
 
 def test_the_finest_grid_that_fits_is_played() -> None:
-    check_guarantee(MomentCalibration(24), SMALL, oracle=MomentHull(), rounds=20, held=1.0)
+    check_guarantee(MomentBasedCalibration(24), SMALL, oracle=MomentHull(), rounds=20, held=1.0)
 
 
 def test_options_are_plain() -> None:
     oracle = MomentHull(randomised=True, seed=3)
     assert oracle.to_plain() == {"kind": "MomentHull", "randomised": True, "seed": 3}
     assert dataclasses.replace(oracle, seed=4) == MomentHull(randomised=True, seed=4)
-    assert MomentCalibration(5, weight=2.0).to_plain()["grid"] == 5
+    assert MomentBasedCalibration(5, weight=2.0).to_plain()["grid"] == 5

@@ -524,6 +524,47 @@ def test_what_is_known_before_the_outcome_covers_every_outcome(name: str, data: 
             assert np.abs(error).sum() <= known[0] + 1e-12
 
 
+def test_the_bounds_are_those_of_the_lemmas() -> None:
+    """Round by round as they are written, for yes or no: what each cell promises, over the hats that it touched."""
+    game = GAMES["binary"]()
+    rng = np.random.default_rng(7)
+    remainder: dict[Any, float] = {}
+    touched: dict[Any, set[int]] = {}
+    most, largest = dict(remainder), dict(remainder)
+    grid = game.grid
+    heights = Rule(LOG, True).heights(grid)
+
+    def g(p: float) -> float:
+        return math.log(max(p, LOG.clip)) - math.log(max(1.0 - p, LOG.clip))
+
+    # an expert that is wrong, so that the most that its regret could be is more than what is promised
+    experts = np.resize([0.25, 0.91, 0.28, 0.99, 0.35, 0.97], 300).tolist()
+    for x in experts:
+        p, key = float(game.predict(x)), game._pending.find(None)
+        middle = (key[0] + 0.5) / 5
+        w = [float(hats(v, grid, np.array([p]))[0]) for v in range(grid)]
+        rest = g(p) - sum(a * b for a, b in zip(w, heights, strict=True)) + g(middle) - g(x)
+        remainder[key] = remainder.get(key, 0.0) + max(rest * (p - y) for y in (0, 1))
+        touched.setdefault(key, set()).update(v for v in range(grid) if w[v] > 0.0)
+        scores = [LOG(oc.forecasts.BinaryForecast(q), y) for y in (0, 1) for q in (p, x)]
+        most[key] = most.get(key, 0.0) + max(scores[0] - scores[1], scores[2] - scores[3])
+        largest[key] = largest.get(key, 0.0) + max(p, 1.0 - p)
+        game.update(int(rng.random() < 0.6))
+    bound = error = 0.0
+    by_lemma = []
+    for key, cell in game._cells.items():
+        guarantee = cell.game.guarantee
+        sums = guarantee.promised * guarantee.rounds * math.sqrt(oc.BinaryCalibration(grid).on(oc.Binary()).bound)
+        apart = math.sqrt(sum((heights[v] - g((key[0] + 0.5) / 5)) ** 2 for v in touched[key]))
+        by_lemma.append(apart * sums + remainder[key] < most[key])
+        bound += min(apart * sums + remainder[key], most[key])
+        error += min(math.sqrt(len(touched[key])) * sums, largest[key])
+    assert game.regret_bound(LOG) == pytest.approx(bound / 300)
+    assert game.calibration_bound == pytest.approx(error / 300)
+    # for one cell the lemma says less than what was known of each round, for the other more
+    assert sorted(by_lemma) == [False, True]
+
+
 @given(st.floats(0, 1), st.floats(0, 1), st.sampled_from([*RULES, oc.MSE()]))
 def test_the_same_for_yes_or_no(p: float, x: float, score: Score) -> None:
     rule = Rule.of(score, oc.Binary())

@@ -103,7 +103,7 @@ PAYOFFS = {
     "calibeating": Entry(lambda: oc.payoffs.Calibeating(grid=6), labels | {"binary"}),
     "distribution": Entry(lambda: oc.payoffs.DistributionCalibration(3, thresholds=5), finite | {"interval"}),
     "level": Entry(lambda: oc.payoffs.LevelCalibration(0.9, grid=6), ordered),
-    "moments given moments": Entry(lambda: oc.payoffs.MomentCalibration(4), {"interval"}, rounds=25),
+    "moments given moments": Entry(lambda: oc.payoffs.MomentBasedCalibration(4), {"interval"}, rounds=25),
     "simplex": Entry(lambda: oc.payoffs.SimplexCalibration(2), {"binary", "points", "words"} | labels, rounds=25),
     "recipe": Entry(lambda: oc.Recipe(lambda y: [bounded(y)], bound=1.0), everywhere, plain=False, rounds=20),
     "recipe of p": Entry(

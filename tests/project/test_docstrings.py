@@ -16,6 +16,8 @@ import orcast
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = ("baselines", "evidence", "metrics", "plots", "report", "testing")
 INTEGRATIONS = ROOT / "src" / "orcast" / "integrations"
+# What the wrappers share, which no user calls.
+INTERNAL = ("common", "optional")
 
 # What lives in these modules has a formula and a source, unless it is listed below.
 MATHEMATICAL = (
@@ -23,7 +25,6 @@ MATHEMATICAL = (
     *(f"orcast.{name}" for name in ("paper", "payoffs", "recalibrator", "scores", "spaces")),
 )
 NO_FORMULA = {
-    "Played": "arrays of what was played; the formulas are those of Certificate and Guarantee",
     "metrics.Metric": "a protocol: the metrics have the formulas",
 }
 NO_DOCSTRING = {"metrics.LEVELS": "an array, which can have none; a comment beside it says what it is"}
@@ -47,7 +48,7 @@ def public() -> dict[str, Any]:
 def integrations() -> dict[str, Any]:
     """Public names of the integrations that can be imported here."""
     found: dict[str, Any] = {}
-    for name in sorted({path.stem for path in INTEGRATIONS.iterdir() if not path.name.startswith("_")}):
+    for name in sorted({path.stem for path in INTEGRATIONS.iterdir() if not path.name.startswith("_") and path.stem not in INTERNAL}):
         try:
             module = import_module(f"orcast.integrations.{name}")
         except ModuleNotFoundError:

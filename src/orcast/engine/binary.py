@@ -121,7 +121,8 @@ class BinaryEngine:
     def _record(self, row: Array) -> BinaryRecord:
         return BinaryRecord(row, row[self._certificate])
 
-    def _round(self, row: Array) -> BinaryRound:
+    def round_of(self, row: Array) -> BinaryRound:
+        """The fields of a round, as views of its row."""
         return BinaryRound(*fields(self._shapes, row))
 
     def predict(
@@ -138,7 +139,7 @@ class BinaryEngine:
     def payoff(self, record: BinaryRecord, y: Any) -> Array:
         """The core payoff that an outcome would settle."""
         out = np.empty(self._core)
-        binary_rounds.payoff(self.rules, self._round(record.row), float(y), out)
+        binary_rounds.payoff(self.rules, self.round_of(record.row), float(y), out)
         return out
 
     def update(self, record: BinaryRecord, y: Any, *, reserved: float = 0.0) -> None:
@@ -170,7 +171,7 @@ class BinaryEngine:
             probabilities,
             contexts,
             outcomes.astype(np.float64),
-            self._round(self._blank.copy()),
+            self.round_of(self._blank.copy()),
             played,
             round_log,
         )
@@ -189,7 +190,7 @@ class BinaryEngine:
         )
 
     def _cell_grid(self, record: BinaryRecord) -> tuple[CellGrid, Array]:
-        round = self._round(record.row)
+        round = self.round_of(record.row)
         x, p = float(round.info[BinaryInfo.POOL]), float(round.info[BinaryInfo.PLAYED])
         experts = np.column_stack((1.0 - round.experts, round.experts))
         return CellGrid(self.space, 2, expert=np.array([1.0 - x, x]), experts=experts), np.array([1.0 - p, p])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtri
 
-from orcast.jit import kernel
+from orcast.jit import entry_kernel, kernel
 
 PERCENTS = np.arange(1, 100) / 100.0
 SCORES = ndtri(PERCENTS)
@@ -25,7 +25,7 @@ def tail_scale(n, left, right, open_low, open_high):
     return max(1e-9 * edge, 1e-12)
 
 
-@kernel
+@entry_kernel
 def read_quantiles(n, left, right, mass, open_low, open_high, levels, out):
     """Quantiles of a forecast on n cells, whose outer ones may be open-ended, at levels in any order."""
     below = np.empty(n + 1)
@@ -49,7 +49,7 @@ def read_quantiles(n, left, right, mass, open_low, open_high, levels, out):
             out[i] = left[k] + share * (right[k] - left[k])
 
 
-@kernel
+@entry_kernel
 def mean_and_variance(n, left, right, mass, open_low, open_high):
     """Mean and variance of a forecast on n cells, whose outer ones may be open-ended."""
     scale = tail_scale(n, left, right, open_low, open_high) if open_low or open_high else 0.0
@@ -79,7 +79,7 @@ def mean_and_variance(n, left, right, mass, open_low, open_high):
     return mean, square / whole
 
 
-@kernel
+@entry_kernel
 def nearest_normal(n, left, right, mass, open_low, open_high):
     """Mean and standard deviation of the normal whose percentiles are nearest to the forecast's, by least squares."""
     q = np.empty(PERCENTS.shape[0])

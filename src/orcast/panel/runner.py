@@ -34,7 +34,6 @@ from orcast.panel.bounds import scale_between, space_between
 from orcast.panel.experts import ForecastShape, normal_rows
 from orcast.payoffs import Payoff
 from orcast.payoffs.base import UNKNOWN
-from orcast.payoffs.defaults import default_payoff
 from orcast.residuals import Residuals, first_spread
 from orcast.rounds import Rounds
 from orcast.serialise import plain_features

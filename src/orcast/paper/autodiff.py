@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.contexts import Context
-from orcast.payoffs.base import NOTHING, UNKNOWN, CellGrid, CellPayoff, Part, Payoff
-from orcast.payoffs.calibration import closed, increasing
+from orcast.payoffs.base import CellGrid, CellPayoff
+from orcast.payoffs.calibration import closed
 from orcast.payoffs.cell_payoffs import MEAN_WEIGHTS, NODES, vector
-from orcast.payoffs.recipe import CustomCellPayoff, _within
-from orcast.spaces import Binary, FiniteSpace, Labels, OrderedSpace, Space
-from orcast.validation import number, short
+from orcast.payoffs.recipe import CustomCellPayoff, FunctionPayoff, check_bound
+from orcast.spaces import Binary, FiniteSpace, Labels, Space
+from orcast.validation import short
 
 if TYPE_CHECKING:
     from orcast.paper.orca import Orca
@@ -84,8 +83,8 @@ def _traced(function: Callable[..., Any], *arguments: Any, what: str) -> Any:
     try:
         value = function(*arguments)
     except (jax.errors.JAXTypeError, jax.errors.JAXIndexError) as reason:
-        said = str(reason).split("\n")[0]
-        text = f"expected a {what} written with jax.numpy (where instead of if), got one that is not: {said}"
+        first = str(reason).split("\n")[0]
+        text = f"expected a {what} written with jax.numpy (where instead of if), got one that is not: {first}"
         raise _Refused(TypeError(text)) from reason
     try:
         if value is None or isinstance(value, (str, bytes)):
@@ -184,14 +183,14 @@ def _values_of(space: FiniteSpace) -> NDArray[Any]:
 
 
 class FeatureArrays(Mapping[str, Any]):
-    """Features by name: numbers are traced, anything else is fixed, and whether it was looked at is remembered."""
+    """Features by name: numbers are traced, anything else is fixed, and whether it was used is remembered."""
 
-    def __init__(self, numbers: dict[str, Any], others: dict[str, Any], looked: set[str]) -> None:
-        self._numbers, self._others, self._looked = numbers, others, looked
+    def __init__(self, numbers: dict[str, Any], others: dict[str, Any], used: set[str]) -> None:
+        self._numbers, self._others, self._used = numbers, others, used
 
     def __getitem__(self, name: str) -> Any:
         if name in self._others:
-            self._looked.add(name)
+            self._used.add(name)
             return self._others[name]
         return self._numbers[name]
 
@@ -203,13 +202,13 @@ class FeatureArrays(Mapping[str, Any]):
 
 
 class Fixed:
-    """What is not a number among the features: a program is made for the values of those that it looks at."""
+    """What is not a number among the features: a program is made for the values of those that it uses."""
 
     __slots__ = ("_key", "by_name", "values")
 
-    def __init__(self, by_name: bool, values: dict[str, Any], looked: set[str]) -> None:
+    def __init__(self, by_name: bool, values: dict[str, Any], used: set[str]) -> None:
         self.by_name, self.values = by_name, values
-        seen = tuple((name, _key(values[name])) for name in sorted(values) if not by_name or name in looked)
+        seen = tuple((name, _key(values[name])) for name in sorted(values) if not by_name or name in used)
         self._key = by_name, tuple(sorted(values)), seen
 
     def __eq__(self, other: object) -> bool:
@@ -249,7 +248,7 @@ class Program:
 
     def __init__(self, function: Callable[[Any, Any, Any], Any]) -> None:
         self.function = function
-        self.looked: set[str] = set()
+        self.used: set[str] = set()
         self.traces = 0
         jax = _jax()
         self._values = jax.jit(self.rows, static_argnums=0)
@@ -261,13 +260,13 @@ class Program:
         given = features if isinstance(features, dict) else {"": features}
         others = {name: value for name, value in given.items() if not _numeric(value)}
         numbers = {name: _leaves(value) for name, value in given.items() if name not in others}
-        return Fixed(isinstance(features, dict), others, self.looked), numbers
+        return Fixed(isinstance(features, dict), others, self.used), numbers
 
     # in the trace
     def row(self, fixed: Fixed, numbers: dict[str, Any], view: Any, y: Any) -> Any:
         """The function at one outcome."""
         jax = _jax()
-        x: Any = FeatureArrays(numbers, fixed.values, self.looked)
+        x: Any = FeatureArrays(numbers, fixed.values, self.used)
         if not fixed.by_name:
             x = x[""]
         array = jax.numpy.atleast_1d(_traced(self.function, x, view, y, what="payoff"))
@@ -323,11 +322,11 @@ class Program:
         with double():
             found = np.asarray(self._slopes(*arguments))
         if not np.isfinite(found).all():
-            raise ValueError(_SENTENCES[SLOPES])
+            raise ValueError(_MESSAGES[SLOPES])
         return found
 
 
-_SENTENCES = {
+_MESSAGES = {
     VALUES: "expected finite numbers from the payoff, got others on the way of a search",
     SLOPES: "expected finite derivatives of the payoff and of the family, got others (jnp.where looks at both sides)",
     MASSES: "expected masses that are finite and not negative, with a positive sum, from the family {name}, got others",
@@ -346,12 +345,12 @@ def _places(cell_grid: CellGrid) -> tuple[NDArray[Any], ...]:
     return (_values_of(cell_grid.space),)
 
 
-def _room(space: Space, cells: int) -> int:
+def _padded_size(space: Space, cells: int) -> int:
     """How many cells a program is made for."""
     return space.cells if cells <= space.cells else -(-cells // SIZES) * SIZES
 
 
-def _filled(values: Array, count: int, rest: float) -> Array:
+def _padded(values: Array, count: int, rest: float) -> Array:
     """So many values, with those of cells that are only there for the size."""
     return values if values.size == count else np.concatenate((values, np.full(count - values.size, rest)))
 
@@ -366,15 +365,15 @@ class DifferentiableCellPayoff(CustomCellPayoff):
         self.count = cell_grid.cells
         self._points = self.places[0]
         if cell_grid.ordered:
-            self.count = _room(cell_grid.space, cell_grid.cells)
-            left, right = self.places = tuple(_filled(side, self.count, cell_grid.right[-1]) for side in self.places)
+            self.count = _padded_size(cell_grid.space, cell_grid.cells)
+            left, right = self.places = tuple(_padded(side, self.count, cell_grid.right[-1]) for side in self.places)
             self._points = left[:, None] + NODES * (right - left)[:, None]
         self._last = None
         start = cell_grid.expert if cell_grid.expert.size else np.full(cell_grid.cells, 1.0 / cell_grid.cells)
         self.size = len(self._values(start))
 
     def _at_points(self, p: Array, points: NDArray[Any]) -> Array:
-        return self.program.values(self.fixed, self.numbers, _filled(p, self.count, NO_MASS), self.places, points)
+        return self.program.values(self.fixed, self.numbers, _padded(p, self.count, NO_MASS), self.places, points)
 
     def _values(self, p: Array) -> Array:
         """Coordinates x cells x nodes; those of the last p are remembered."""
@@ -398,7 +397,7 @@ class DifferentiableCellPayoff(CustomCellPayoff):
             value = self._at_points(p, np.full(self._points.size, at))[:, 0]
         else:
             value = self.table(p)[:, k]
-        _within(float(value @ value), self.limit, "payoff")
+        check_bound(float(value @ value), self.limit, "payoff")
         return value
 
     def _averaged(self) -> tuple[tuple[NDArray[Any], ...], NDArray[Any], Array]:
@@ -409,19 +408,19 @@ class DifferentiableCellPayoff(CustomCellPayoff):
 
     def jacobian(self, s: Array, p: Array) -> Array | None:
         """By automatic differentiation."""
-        found = self.program.jacobian(self.fixed, self.numbers, s, _filled(p, self.count, NO_MASS), *self._averaged())
+        found = self.program.jacobian(self.fixed, self.numbers, s, _padded(p, self.count, NO_MASS), *self._averaged())
         return None if found is None else found[: p.size, : p.size]
 
     def slopes(self, s: Array, p: Array, weights: Array) -> Array:
         """By automatic differentiation, backwards."""
-        chosen = _filled(weights, self.count, 0.0)
+        chosen = _padded(weights, self.count, 0.0)
         found = self.program.slopes(
-            self.fixed, self.numbers, s, _filled(p, self.count, NO_MASS), chosen, *self._averaged()
+            self.fixed, self.numbers, s, _padded(p, self.count, NO_MASS), chosen, *self._averaged()
         )
         return found[: p.size]
 
 
-class Differentiable(Payoff):
+class Differentiable(FunctionPayoff):
     """Any payoff of your own, like `Custom`, written with `jax.numpy`: fast, with exact derivatives.
 
         E_{y ~ p} payoff(x, p, y) = 0,    ||payoff(x, p, y)||^2 <= bound
@@ -431,7 +430,7 @@ class Differentiable(Payoff):
     4).  It is traced and compiled once, not called in every round: `p` is a view of the forecast with `mass`
     and `expect(g)`, for quantities also `left`, `right`, `mean()`, `var()`, `std()`, `cdf(z)`,
     `quantile(a)`, else `values`; `y` is a number (of labels their place, of vectors a vector).  Numbers among the
-    features `x` are traced; for other values of those that it looks at, it is compiled anew.  Cells that hold next
+    features `x` are traced; for other values of those that it uses, it is compiled anew.  Cells that hold next
     to nothing may follow the last one, so that there are always as many.
 
     The equilibrium gets Newton's method from the derivatives, and `Orca` runs its whole search compiled if all
@@ -446,24 +445,8 @@ class Differentiable(Payoff):
 
     name = "differentiable"
 
-    def __init__(
-        self,
-        function: Callable[[Any, Any, Any], Any],
-        *,
-        bound: float,
-        one_sided: bool = False,
-        jumps: Iterable[float] | None = None,
-        context: Context | None = None,
-        weight: float = 1.0,
-    ) -> None:
+    def _check_installed(self) -> None:
         _jax(type(self).__name__)
-        if not callable(function):
-            raise TypeError(f"expected a function of (x, p, y), got {short(function)}")
-        self.function = function
-        self.limit = number(bound, "bound", 1e-12, 1e12)
-        self.one_sided = bool(one_sided)
-        self.jumps = NOTHING if jumps is None else increasing(jumps, "finite jumps", -np.inf, np.inf)
-        self._settings(context, weight)
 
     @cached_property
     def program(self) -> Program:
@@ -474,19 +457,9 @@ class Differentiable(Payoff):
         # what is compiled stays in its process
         return {name: value for name, value in self.__dict__.items() if name != "program"}
 
-    def on(self, space: Space, experts: int = 1) -> Part:
-        """On any space."""
-        jumps = NOTHING
-        if isinstance(space, OrderedSpace):
-            jumps = self.jumps[(self.jumps > space.low) & (self.jumps < space.high)]
-        return Part(
-            self,
-            UNKNOWN,
-            self.limit,
-            "general",
-            lambda cell_grid, state: DifferentiableCellPayoff(self.program, cell_grid, self.limit, self.one_sided),
-            jumps,
-        )
+    def on_cells(self, cell_grid: CellGrid) -> CellPayoff:
+        """The compiled function at the cells of a round."""
+        return DifferentiableCellPayoff(self.program, cell_grid, self.limit, self.one_sided)
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
         """The function, as written: neither traced nor compiled."""
@@ -498,15 +471,12 @@ class Differentiable(Payoff):
             places = closed(forecast)
             at = np.clip(float(y), places[0][0], places[1][-1])
             # JAX compiles even single operations, for each size
-            count = _room(space, mass.size)
-            places = tuple(_filled(side, count, places[1][-1]) for side in places)
-            mass = _filled(mass, count, NO_MASS)
+            count = _padded_size(space, mass.size)
+            places = tuple(_padded(side, count, places[1][-1]) for side in places)
+            mass = _padded(mass, count, NO_MASS)
         with double() as jax:
             view = _view(jax.numpy.asarray(mass), tuple(map(jax.numpy.asarray, places)))
             return vector(self.function, x, view, jax.numpy.asarray(at), what="payoff")
-
-    def _plain(self) -> dict[str, Any]:
-        return {"bound": self.limit, "one_sided": self.one_sided, "jumps": self.jumps.tolist()}
 
 
 # --- families
@@ -570,7 +540,7 @@ class JaxFamily:
     def _sound(self, values: Any, trouble: int) -> Array:
         array = np.asarray(values)
         if not np.isfinite(array).all():
-            raise ValueError(_SENTENCES[trouble].format(name=self.name))
+            raise ValueError(_MESSAGES[trouble].format(name=self.name))
         return array
 
     def start(self, cell_grid: CellGrid, masses: Array) -> Array:
@@ -591,7 +561,7 @@ class JaxFamily:
             return self._sound(self._compiled[1](parameters, *self._sides(cell_grid), gradient), SLOPES)
 
     def to_plain(self) -> dict[str, Any]:
-        """Plain data; its functions must be given again."""
+        """Plain data; its functions must be passed again."""
         return {
             "kind": "JaxFamily",
             "name": self.name,
@@ -645,7 +615,7 @@ def descend(
         )  # fmt: skip
         p, code = np.asarray(best), int(trouble)
     if code != FINE:
-        raise ValueError(_SENTENCES[code].format(name=getattr(family, "name", "Softmax")))
+        raise ValueError(_MESSAGES[code].format(name=getattr(family, "name", "Softmax")))
     return p
 
 

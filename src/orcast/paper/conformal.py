@@ -125,7 +125,7 @@ class ConformalLevel:
         return self._asked(*self._place())
 
     def update(self, covered: bool) -> None:
-        """Book whether the outcome was at most the quantile at the level of `predict`."""
+        """Record whether the outcome was at most the quantile at the level of `predict`."""
         cell, share = self._place()
         level = self._asked(cell, share)
         error = _hit(covered, level) - self.beta
@@ -283,7 +283,7 @@ class GibbsCandesLevel:
         return min(max(self._level, 0.0), 1.0)
 
     def update(self, covered: bool) -> None:
-        """Book whether the outcome was at most the quantile at the level of `predict`."""
+        """Record whether the outcome was at most the quantile at the level of `predict`."""
         hit = _hit(covered, self.predict())
         self._level += self.rate * (self.beta - hit)
         self._covered += hit

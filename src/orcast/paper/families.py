@@ -81,7 +81,7 @@ class GaussianMixture:
         p_k  ~  sum_i w_i (Phi((right_k - m_i) / s_i) - Phi((left_k - m_i) / s_i))    (paper, section 5)
 
     On ordered spaces.  Smoother than a histogram and with fewer parameters, so it can answer fewer ledgers: the
-    certificate says how well it did.  With `start="last"` it is fitted to what it said before, and may drift far from
+    certificate says how well it did.  With `start="last"` it is fitted to its last forecast, and may drift far from
     the expert: start at the expert.
 
     >>> import orcast as oc

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.constants import TINY_MASS
-from orcast.jit import kernel
+from orcast.jit import entry_kernel, kernel
 
 # Values within this share of their range are equal.
 TIED = 1e-9
@@ -76,7 +76,7 @@ class AdamRates(NamedTuple):
     safe: float
 
 
-@kernel
+@entry_kernel
 def smear(levels, slopes, places, values, heights):
     """The slope h of H, each level smeared from half way to the one below to half way to the one above, or to the end.
 
@@ -355,7 +355,7 @@ def adam_step(adam, first_left, second_left, gradient, first, second, parameters
         parameters[k] -= adam.rate * (first[k] / (1.0 - first_left)) / size
 
 
-@kernel
+@entry_kernel
 def descend(problem, log_masses, adam, steps, best):
     """Adam from log masses, in place, on the worst case; leaves the best masses in `best`, returns their value.
 

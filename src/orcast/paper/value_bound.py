@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.decisions import HAIR, check_quantity, expected_value, one_number
+from orcast.decisions import ROUNDING, check_quantity, expected_value, one_number
 from orcast.forecasts import Forecast
 from orcast.spaces.base import single
 from orcast.validation import number, short
@@ -119,7 +119,7 @@ class ValueCheck:
         worth = self._value(outcome)
         above = outcome > float(forecast.quantile(1.0 - 1.0 / self.r))
         below = outcome < float(forecast.quantile(1.0 / self.r))
-        exceeded = worth > threshold * (1.0 + HAIR)
+        exceeded = worth > threshold * (1.0 + ROUNDING)
         if exceeded:
             # so far constant, the value is seen to change where the outcome is
             direction = direction or (1 if above else -1)
@@ -177,16 +177,16 @@ class ValueCheck:
         """Expected value, what r times it is, and the direction of the value, also on this forecast's cells."""
         seen: dict[float, float] = {}
 
-        def look(y: float) -> float:
+        def value_at(y: float) -> float:
             if y not in seen:
                 seen[y] = self._value(y)
             return seen[y]
 
-        expected = expected_value(forecast, look)
+        expected = expected_value(forecast, value_at)
         for end in {*forecast.left.tolist(), *forecast.right.tolist()} - {math.inf, -math.inf}:
-            look(end)
+            value_at(end)
         levels = (1.0 / self.r, 1.0 - 1.0 / self.r)
-        low, high = (look(float(forecast.quantile(level))) for level in levels)
+        low, high = (value_at(float(forecast.quantile(level))) for level in levels)
         direction = _direction([seen[y] for y in sorted(seen)], direction)
         least = low if direction < 0 else high
         return max(expected, least / self.r), max(self.r * expected, least), direction
@@ -196,7 +196,7 @@ def _direction(values: Sequence[float], so_far: int) -> int:
     """Whether values rise (1), fall (-1), or neither (0), or one clear sentence."""
     steps = np.diff(values)
     # rounding may break what is monotone
-    steps[np.abs(steps) <= HAIR * np.maximum(values[1:], values[:-1])] = 0.0
+    steps[np.abs(steps) <= ROUNDING * np.maximum(values[1:], values[:-1])] = 0.0
     rises, falls = bool((steps > 0.0).any()), bool((steps < 0.0).any())
     if rises and falls:
         turn = int(np.flatnonzero(steps * (1.0 if steps.sum() < 0.0 else -1.0) > 0.0)[0])

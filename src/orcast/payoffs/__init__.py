@@ -24,7 +24,7 @@ from orcast.payoffs.probabilities import (
 )
 from orcast.payoffs.recipe import Custom, Recipe
 from orcast.payoffs.regret import NoRegret
-from orcast.payoffs.triangulated import MomentCalibration, SimplexCalibration
+from orcast.payoffs.triangulated import MomentBasedCalibration, SimplexCalibration
 from orcast.scores import score_from_plain
 
 __all__ = [
@@ -39,7 +39,7 @@ __all__ = [
     "LabelCalibration",
     "LevelCalibration",
     "MarginalCalibration",
-    "MomentCalibration",
+    "MomentBasedCalibration",
     "MomentMatching",
     "NoRegret",
     "Part",
@@ -66,7 +66,7 @@ _READERS: dict[str, Callable[..., Payoff]] = {
         LabelCalibration,
         LevelCalibration,
         MarginalCalibration,
-        MomentCalibration,
+        MomentBasedCalibration,
         MomentMatching,
         QuantileCalibration,
         SimplexCalibration,

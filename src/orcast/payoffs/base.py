@@ -138,7 +138,7 @@ class Part:
 
     `kind` is "quantile", "interval", "moment", "explicit" (its field does not depend on p, so the tilt is explicit),
     "regret" or "general".  `jumps` are the places where its witness jumps, which become edges of cells.
-    `state` makes what the part itself remembers, `learn` changes that once the outcome is booked.
+    `state` makes what the part itself remembers, `learn` changes that once the round is settled.
     """
 
     payoff: Payoff

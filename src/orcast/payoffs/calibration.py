@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import combinations_with_replacement
 from typing import Any
@@ -22,7 +22,7 @@ from orcast.validation import short
 
 Array = NDArray[np.float64]
 
-# There are this many hat functions unless told otherwise.
+# There are this many hat functions by default.
 GRID = 15
 MOST_MONOMIALS = 500
 
@@ -143,12 +143,15 @@ class QuantileCellPayoff(CellPayoff):
 
 
 class StackedCellPayoff(CellPayoff):
-    """Several cores, one after the other."""
+    """Several payoffs on cells, one after the other."""
 
     def __init__(self, cell_payoffs: list[CellPayoff]) -> None:
         self.cell_payoffs = cell_payoffs
         self.size = sum(cell_payoff.size for cell_payoff in cell_payoffs)
         self._cuts = np.cumsum([cell_payoff.size for cell_payoff in cell_payoffs])[:-1]
+
+    def _pairs(self, s: Array) -> Iterator[tuple[CellPayoff, Array]]:
+        return zip(self.cell_payoffs, np.split(s, self._cuts), strict=True)
 
     def table(self, p: Array) -> Array:
         """All rows."""
@@ -160,27 +163,22 @@ class StackedCellPayoff(CellPayoff):
 
     def jacobian(self, s: Array, p: Array) -> Array | None:
         """Their sum."""
-        found = [
-            cell_payoff.jacobian(t, p)
-            for cell_payoff, t in zip(self.cell_payoffs, np.split(s, self._cuts), strict=True)
-        ]
-        known = [j for j in found if j is not None]
-        return sum(known[1:], known[0]) if known else None
+        return _total([cell_payoff.jacobian(t, p) for cell_payoff, t in self._pairs(s)])
 
     def smooth_slopes(self, s: Array, p: Array, weights: Array) -> Array:
         """Their sum."""
-        pairs = zip(self.cell_payoffs, np.split(s, self._cuts), strict=True)
-        value: Array = np.sum([cell_payoff.smooth_slopes(t, p, weights) for cell_payoff, t in pairs], axis=0)
+        value: Array = np.sum([cell_payoff.smooth_slopes(t, p, weights) for cell_payoff, t in self._pairs(s)], axis=0)
         return value
 
     def exact_jacobian(self, s: Array, p: Array) -> Array | None:
         """Their sum."""
-        found = [
-            cell_payoff.exact_jacobian(t, p)
-            for cell_payoff, t in zip(self.cell_payoffs, np.split(s, self._cuts), strict=True)
-        ]
-        known = [j for j in found if j is not None]
-        return sum(known[1:], known[0]) if known else None
+        return _total([cell_payoff.exact_jacobian(t, p) for cell_payoff, t in self._pairs(s)])
+
+
+def _total(matrices: list[Array | None]) -> Array | None:
+    """The sum of those that are known."""
+    known = [matrix for matrix in matrices if matrix is not None]
+    return sum(known[1:], known[0]) if known else None
 
 
 class QuantileCalibration(Payoff):
@@ -351,7 +349,8 @@ class MomentMatching(Payoff):
 
         payoff_j = E_p[t^j] - t^j,    j = 1, ..., order,    t = (y - low) / (high - low)
 
-    Each is at most 1 in size.  Booked at the outcome itself.  Squared bound: the order.
+    Each is at most 1 in size.  Taken at the outcome itself.  Squared bound: the order.  `MomentBasedCalibration` asks
+    for more: mean and mean square right in the rounds where the forecast's are about the same.
 
     On a `Line` or `HalfLine` low and high are the ends of the round's window, to which y is clipped.  On
     a `Circle` the moments are trigonometric, cos(j theta) and sin(j theta), with the bound 4 times the order; on
@@ -397,13 +396,13 @@ class MomentMatching(Payoff):
     def on(self, space: Space, experts: int = 1) -> Part:
         """On any space of numbers."""
         if isinstance(space, OrderedSpace):
-            return Part(self, self.order, float(self.order), "moment", self._ordered_core)
+            return Part(self, self.order, float(self.order), "moment", self._on_ordered_cells)
         values = self._values(space)
         bound = 4.0 * self.order if isinstance(space, Circle) else float(len(values))
         witness = Witness(values, values, values, lambda y, k: values[:, k])
         return Part(self, len(values), bound, "explicit", lambda cell_grid, state: ExplicitCellPayoff(witness))
 
-    def _ordered_core(self, cell_grid: CellGrid, state: dict[str, Array]) -> CellPayoff:
+    def _on_ordered_cells(self, cell_grid: CellGrid, state: dict[str, Array]) -> CellPayoff:
         span = cell_grid.high - cell_grid.low
         a, b = (cell_grid.left - cell_grid.low) / span, (cell_grid.right - cell_grid.low) / span
         steps = np.arange(1, self.order + 1)[:, None]
@@ -460,7 +459,7 @@ class _AtThresholds(Payoff):
     def _witness(self, cell_grid: CellGrid) -> Witness:
         """Exact: the thresholds within the window are edges of cells, and those beyond it see all or nothing."""
         below = (cell_grid.right[None, :] <= self.thresholds[:, None]).astype(np.float64)
-        # an open-ended cell is booked at its inner end
+        # in an open-ended cell it is taken at the inner end
         return Witness(below, below, below, lambda y, k: below[:, k])
 
     def _indicators(self, forecast: Any, y: float) -> tuple[Array, Array]:

@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 Point = Callable[[Any, int], Array]
 
 _GAUSS, _GAUSS_WEIGHTS = np.polynomial.legendre.leggauss(5)
-# Where a witness is looked at within a cell: both ends (from inside on the left: a cell does not hold its left end),
+# Where a witness is evaluated within a cell: both ends (from inside on the left: a cell does not hold its left end),
 # and the nodes of Gauss quadrature, by which its mean is taken.
 NODES = frozen(np.concatenate(([1e-9], 0.5 + 0.5 * _GAUSS, [1.0])))
 MEAN_WEIGHTS = frozen(np.concatenate(([0.0], 0.5 * _GAUSS_WEIGHTS, [0.0])))
@@ -205,7 +205,7 @@ class EventCellPayoff(CellPayoff):
 
 
 class GivenCellPayoff(CellPayoff):
-    """The same given what the expert said: hat_v(x_j) (q_j - 1{event j}); the hats do not depend on p."""
+    """The same given the expert's probabilities: hat_v(x_j) (q_j - 1{event j}); the hats do not depend on p."""
 
     explicit = True
 

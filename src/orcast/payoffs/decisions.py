@@ -1,4 +1,4 @@
-"""Calibration for decisions: the forecast tells what each action is worth."""
+"""Calibration for decisions: what each action is worth under the forecast."""
 
 from __future__ import annotations
 

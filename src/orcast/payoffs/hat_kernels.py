@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from orcast.jit import kernel
+from orcast.jit import entry_kernel, kernel
 
 # How steeply one hat function gives way to the next: 1 is linear interpolation between their middles, larger values
 # have flatter tops.  (Hats that only touch their middle leave the rest of a bin to its neighbours: what is kept small
@@ -45,7 +45,7 @@ def chances(witness, p, q):
         q[j] = total
 
 
-@kernel
+@entry_kernel
 def event_field(s, witness, p):
     """sum_j s_j(q_j) (q_j - w_jk), with the ledgers s_j interpolated by the hats."""
     events, cells = witness.shape
@@ -60,7 +60,7 @@ def event_field(s, witness, p):
     return out
 
 
-@kernel
+@entry_kernel
 def event_jacobian(s, witness, p):
     """Its derivative by the masses through the interpolated ledgers."""
     events, cells = witness.shape
@@ -79,7 +79,7 @@ def event_jacobian(s, witness, p):
     return out
 
 
-@kernel
+@entry_kernel
 def event_assess(s, factor, witness, p):
     """For an outcome in each cell, 2 <s, payoff> + factor ||payoff||^2 and factor ||payoff||^2."""
     events, cells = witness.shape

@@ -25,7 +25,7 @@ from orcast.validation import number, short
 
 Array = NDArray[np.float64]
 
-# How sharply the top label is told from the runner-up: the weights are softmax(TOP * p).
+# How sharply the top label is separated from the runner-up: the weights are softmax(TOP * p).
 TOP = 50.0
 
 
@@ -35,7 +35,7 @@ def events_on(space: FiniteSpace) -> Witness:
     return Witness(table, table, table, lambda y, k: table[:, k])
 
 
-def _chances(space: Space, forecast: Any, y: Any) -> tuple[Array, Array]:
+def _probabilities(space: Space, forecast: Any, y: Any) -> tuple[Array, Array]:
     """Probabilities of the events and which of them happened, as written."""
     first = 1 if isinstance(space, Binary) else 0
     mass = np.asarray(forecast.mass)
@@ -69,8 +69,10 @@ class _OnEvents(Payoff):
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
         """Hats of the probabilities, times probabilities minus indicators."""
-        chances, happened = _chances(space, forecast, y)
-        return np.concatenate([hats(v, self.grid, chances) * (chances - happened) for v in range(self.grid)])
+        probabilities, happened = _probabilities(space, forecast, y)
+        return np.concatenate(
+            [hats(v, self.grid, probabilities) * (probabilities - happened) for v in range(self.grid)]
+        )
 
     def _plain(self) -> dict[str, Any]:
         return {"grid": self.grid}
@@ -116,12 +118,12 @@ class LabelCalibration(_OnEvents):
 
 
 class Calibeating(_OnEvents):
-    """When the *expert* said about x, the forecasts are right on average (calibeating, Foster and Hart 2023).
+    """When the *expert's* probability is about x, forecasts are right on average (calibeating, Foster and Hart 2023).
 
         payoff_{v,j} = hat_v(x_j) (p_j - 1{y = j})
 
-    j is the outcome 1 of `Binary`, or every label of `Labels`.  The context is the expert's word x, so the tilt is
-    explicit.  With several experts it is their pool's.  Squared bound: 1, or 2 for labels.
+    j is the outcome 1 of `Binary`, or every label of `Labels`.  The context is the expert's probability, so the tilt
+    is explicit.  With several experts it is their pool's.  Squared bound: 1, or 2 for labels.
 
     >>> import orcast as oc
     >>> payoff = oc.BinaryCalibration() + oc.payoffs.Calibeating()
@@ -140,9 +142,9 @@ class Calibeating(_OnEvents):
         """Hats of the expert's probabilities, times probabilities minus indicators."""
         if expert is None:
             raise ValueError("expected the expert's forecast as expert=, got None")
-        chances, happened = _chances(space, forecast, y)
-        said, _ = _chances(space, expert, y)
-        return np.concatenate([hats(v, self.grid, said) * (chances - happened) for v in range(self.grid)])
+        probabilities, happened = _probabilities(space, forecast, y)
+        experts, _ = _probabilities(space, expert, y)
+        return np.concatenate([hats(v, self.grid, experts) * (probabilities - happened) for v in range(self.grid)])
 
 
 class TopLabelCellPayoff(CellPayoff):
@@ -214,11 +216,11 @@ class TopLabelCalibration(Payoff):
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
         """Label by label."""
-        chances, happened = _chances(space, forecast, y)
-        weights = np.exp(self.sharpness * (chances - chances.max()))
+        probabilities, happened = _probabilities(space, forecast, y)
+        weights = np.exp(self.sharpness * (probabilities - probabilities.max()))
         weights /= weights.sum()
         return np.array(
-            [(weights * hats(v, self.grid, chances) * (chances - happened)).sum() for v in range(self.grid)]
+            [(weights * hats(v, self.grid, probabilities) * (probabilities - happened)).sum() for v in range(self.grid)]
         )
 
     def _plain(self) -> dict[str, Any]:

@@ -34,9 +34,17 @@ SCAN = 2049
 INCONSISTENT = 0.05
 
 
-def _within(square: float, bound: float, what: str) -> None:
+def check_bound(square: float, bound: float, what: str) -> None:
+    """Nothing, or one clear sentence if a squared norm is above its bound."""
     if square > bound * (1.0 + 1e-9) + 1e-12:
         raise ValueError(f"expected a {what} with a squared norm of at most bound={bound:g}, got {square:.6g}")
+
+
+def jumps_inside(jumps: Array, space: Space) -> Array:
+    """The jumps that become edges of cells: those between the ends of an ordered space."""
+    if not isinstance(space, OrderedSpace):
+        return NOTHING
+    return jumps[(jumps > space.low) & (jumps < space.high)]
 
 
 def _takes(function: Callable[..., Any], count: int) -> bool:
@@ -120,21 +128,21 @@ class Recipe(Payoff):
     def on(self, space: Space, experts: int = 1) -> Part:
         """On any space; a size that depends on the features is learnt from the first round."""
         if self.moment is not None or self._with_features:
-            return Part(self, UNKNOWN, self.limit, "general", self._core, self._jumps_on(space))
+            return Part(self, UNKNOWN, self.limit, "general", self._on_cells, self._jumps_on(space))
         probe = space.value(0) if isinstance(space, FiniteSpace) else space.outcome(0.0, "clip")
         size = self._at(probe, None).size
-        return Part(self, size, self.limit, "explicit", self._core, self._jumps_on(space))
+        return Part(self, size, self.limit, "explicit", self._on_cells, self._jumps_on(space))
 
     def _jumps_on(self, space: Space) -> Array:
         if not isinstance(space, OrderedSpace):
             return NOTHING
         if self.jumps is not None:
-            return self.jumps[(self.jumps > space.low) & (self.jumps < space.high)]
+            return jumps_inside(self.jumps, space)
         if isinstance(space, Interval) and not self._with_features:
             return find_jumps(lambda y: self._at(y, None), space.low, space.high)
         return NOTHING
 
-    def _core(self, cell_grid: CellGrid, state: dict[str, Array]) -> CellPayoff:
+    def _on_cells(self, cell_grid: CellGrid, state: dict[str, Array]) -> CellPayoff:
         probe = cell_grid.space.value(0) if isinstance(cell_grid.space, FiniteSpace) else float(cell_grid.left[0])
         size = self._at(probe, cell_grid.features).size
         rest = (cell_grid.features,) if self._with_features else ()
@@ -174,7 +182,7 @@ class Recipe(Payoff):
 
 
 class BoundedCellPayoff(CellPayoff):
-    """A core whose squared norm is checked wherever it is assessed or booked."""
+    """A payoff whose squared norm is checked wherever it is assessed or taken."""
 
     def __init__(self, cell_payoff: CellPayoff, limit: float) -> None:
         self.cell_payoff, self.limit, self.size = cell_payoff, limit, cell_payoff.size
@@ -185,21 +193,21 @@ class BoundedCellPayoff(CellPayoff):
 
     @property
     def witness(self) -> Witness:
-        """Of a core whose tilt is explicit."""
+        """Of a payoff whose tilt is explicit."""
         found: Witness = self.cell_payoff.witness  # type: ignore[attr-defined]
         return found
 
     def realised(self, p: Array, k: int, y: Any) -> Array:
         """Checked."""
         value = self.cell_payoff.realised(p, k, y)
-        _within(float(value @ value), self.limit, "payoff")
+        check_bound(float(value @ value), self.limit, "payoff")
         return value
 
     def assess(self, s: Array, factor: float, p: Array) -> tuple[Array, Array]:
         """Checked over all cells."""
         linear, square = self.cell_payoff.assess(s, factor, p)
         if factor > 0.0:
-            _within(float(square.max()) / factor, self.limit, "payoff")
+            check_bound(float(square.max()) / factor, self.limit, "payoff")
         return linear, square
 
 
@@ -277,18 +285,56 @@ class CustomCellPayoff(CellPayoff):
         grid = self.cell_grid
         at = float(np.clip(y, grid.low, grid.high)) if grid.ordered else grid.values[k]
         value = self._at(self.cell_grid.forecast(p), at)
-        _within(float(value @ value), self.limit, "payoff")
+        check_bound(float(value @ value), self.limit, "payoff")
         return value
 
     def assess(self, s: Array, factor: float, p: Array) -> tuple[Array, Array]:
         """Checked over all cells."""
         linear, square = super().assess(s, factor, p)
         if factor > 0.0:
-            _within(float(square.max()) / factor, self.limit, "payoff")
+            check_bound(float(square.max()) / factor, self.limit, "payoff")
         return linear, square
 
 
-class Custom(Payoff):
+class FunctionPayoff(Payoff):
+    """What `Custom` and `Differentiable` share: a function of (x, p, y) with a bound, and how it is put on a space."""
+
+    def __init__(
+        self,
+        function: Callable[[Any, Any, Any], Any],
+        *,
+        bound: float,
+        one_sided: bool = False,
+        jumps: Iterable[float] | None = None,
+        context: Context | None = None,
+        weight: float = 1.0,
+    ) -> None:
+        self._check_installed()
+        if not callable(function):
+            raise TypeError(f"expected a function of (x, p, y), got {short(function)}")
+        self.function = function
+        self.limit = number(bound, "bound", 1e-12, 1e12)
+        self.one_sided = bool(one_sided)
+        self.jumps = NOTHING if jumps is None else increasing(jumps, "finite jumps", -np.inf, np.inf)
+        self._settings(context, weight)
+
+    def _check_installed(self) -> None:
+        """Nothing, or one clear sentence if a library is missing."""
+
+    def on_cells(self, cell_grid: CellGrid) -> CellPayoff:
+        """The function at the cells of a round."""
+        raise AttributeError(f"{type(self).__name__} has no cells")
+
+    def on(self, space: Space, experts: int = 1) -> Part:
+        """On any space."""
+        jumps = jumps_inside(self.jumps, space)
+        return Part(self, UNKNOWN, self.limit, "general", lambda cell_grid, state: self.on_cells(cell_grid), jumps)
+
+    def _plain(self) -> dict[str, Any]:
+        return {"bound": self.limit, "one_sided": self.one_sided, "jumps": self.jumps.tolist()}
+
+
+class Custom(FunctionPayoff):
     """Any payoff of your own: a function of (x, p, y) with a vector as value (paper, section 4).
 
         E_{y ~ p} payoff(x, p, y) = 0,    ||payoff(x, p, y)||^2 <= bound
@@ -304,41 +350,10 @@ class Custom(Payoff):
 
     name = "custom"
 
-    def __init__(
-        self,
-        function: Callable[[Any, Any, Any], Any],
-        *,
-        bound: float,
-        one_sided: bool = False,
-        jumps: Iterable[float] | None = None,
-        context: Context | None = None,
-        weight: float = 1.0,
-    ) -> None:
-        if not callable(function):
-            raise TypeError(f"expected a function of (x, p, y), got {short(function)}")
-        self.function = function
-        self.limit = number(bound, "bound", 1e-12, 1e12)
-        self.one_sided = bool(one_sided)
-        self.jumps = NOTHING if jumps is None else increasing(jumps, "finite jumps", -np.inf, np.inf)
-        self._settings(context, weight)
-
-    def on(self, space: Space, experts: int = 1) -> Part:
-        """On any space."""
-        jumps = NOTHING
-        if isinstance(space, OrderedSpace):
-            jumps = self.jumps[(self.jumps > space.low) & (self.jumps < space.high)]
-        return Part(
-            self,
-            UNKNOWN,
-            self.limit,
-            "general",
-            lambda cell_grid, state: CustomCellPayoff(self.function, cell_grid, self.limit, self.one_sided),
-            jumps,
-        )
+    def on_cells(self, cell_grid: CellGrid) -> CellPayoff:
+        """The function at seven places of each cell."""
+        return CustomCellPayoff(self.function, cell_grid, self.limit, self.one_sided)
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
         """The function."""
         return vector(self.function, x, forecast, y, what="payoff")
-
-    def _plain(self) -> dict[str, Any]:
-        return {"bound": self.limit, "one_sided": self.one_sided, "jumps": self.jumps.tolist()}

@@ -24,6 +24,8 @@ Migration = Callable[[Header, Arrays], tuple[Header, Arrays]]
 
 # What arrays were called in format 1, and are called in format 2.
 ARRAY_NAMES = {"note": "certificate", "record": "tracker_record", "said": "claim", "tally": "statistics"}
+# The same of payoffs.
+PAYOFF_NAMES = {"MomentCalibration": "MomentBasedCalibration"}
 
 
 def migrated(header: Header, arrays: Arrays, version: int, newest: int) -> tuple[Header, Arrays]:
@@ -41,6 +43,12 @@ def renamed(name: str) -> str:
     return f"{folder}{slash}{ARRAY_NAMES.get(field, field)}"
 
 
+def renamed_payoff(plain: dict[str, Any]) -> dict[str, Any]:
+    """The plain form of a payoff of format 1 in format 2."""
+    parts = {"parts": [renamed_payoff(part) for part in plain["parts"]]} if "parts" in plain else {}
+    return {**plain, "kind": PAYOFF_NAMES.get(plain["kind"], plain["kind"]), **parts}
+
+
 # --- from format 1 to 2 ---
 
 
@@ -52,6 +60,8 @@ def game(header: Header, arrays: Arrays) -> tuple[Header, Arrays]:
 def _game_header(header: Header, attached: list[Any] | None = None) -> Header:
     """The header of a game, or what is its own of one; what is attached to its pending rounds comes from elsewhere."""
     rest = dict(header)
+    if "payoff" in rest:
+        rest["payoff"] = renamed_payoff(rest["payoff"])
     waiting, crossing = rest.pop("waiting"), rest.pop("said_crossed")
     own: list[Any] = [None] * len(waiting) if attached is None else attached
     rounds = {name: rest.pop(name) for name in ("issued", "usual_lag", "reserved")}
@@ -153,7 +163,10 @@ def panel(header: Header, arrays: Arrays) -> tuple[Header, Arrays]:
         rest = {name: value for name, value in model.items() if name not in ("rounds", "round")}
         records = [[sizes, [[renamed(name), *rest] for name, *rest in fields]] for sizes, fields in model["rounds"]]
         models.append({**rest, "records": records, "record": model["round"]})
-    return {**header, "options": header["terms"], "models": models}, new
+    options = header["terms"]
+    if options is not None and options["payoff"] is not None:
+        options = {**options, "payoff": renamed_payoff(options["payoff"])}
+    return {**header, "options": options, "models": models}, new
 
 
 def _unstacked(arrays: Arrays, name: str) -> list[NDArray[Any]]:

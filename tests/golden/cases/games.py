@@ -136,7 +136,7 @@ def _oracles() -> Iterator[Case]:
     yield game("binary_root", oc.Binary(), event, oc.BinaryCalibration(5), oc.paper.BinaryRoot(tolerance=1e-10))
     yield game("two_cells", INTERVAL, QUANTITY, quantiles + oc.IntervalCalibration(0.8), oc.paper.TwoCells())
     hull = {"oracle": oc.paper.MomentHull(), "compare": "moments", "script": one_by_one}
-    yield game("moment_hull", INTERVAL, QUANTITY, oc.payoffs.MomentCalibration(3), **hull)
+    yield game("moment_hull", INTERVAL, QUANTITY, oc.payoffs.MomentBasedCalibration(3), **hull)
     yield game("simplex_grid", LABELS, match, oc.payoffs.SimplexCalibration(3), oc.paper.SimplexGrid())
     yield game(
         "simplex_grid_drawn",

@@ -45,7 +45,7 @@ def axes_of(space: Space) -> int:
 
 
 def new_memory(axes: int) -> AxisMemory:
-    """Learners that have seen nothing and say what the expert says."""
+    """Learners without data, which repeat the expert."""
     count = len(DISCOUNTS)
     return AxisMemory(
         np.zeros((count, axes, 2)),
@@ -125,7 +125,7 @@ def transfer(space: Space, axis: int, mean: float, shift: float, stretch: float)
     return value
 
 
-def said(memory: AxisMemory, learner: int, axis: int) -> tuple[float, float]:
+def shift_and_stretch(memory: AxisMemory, learner: int, axis: int) -> tuple[float, float]:
     """Shift and stretch of a learner, in units of the expert's spread."""
     bias, echo = memory.location[learner, axis]
     shift = float(bias + echo * memory.last[axis])
@@ -140,7 +140,7 @@ def corrected(space: Space, memory: AxisMemory, expert: Array) -> Array:
     for learner in range(len(DISCOUNTS)):
         moved = expert if isinstance(space, Circle) else expert.reshape(space.shape)  # type: ignore[attr-defined]
         for axis, (mean, spread) in enumerate(frames):
-            shift, stretch = said(memory, learner, axis)
+            shift, stretch = shift_and_stretch(memory, learner, axis)
             table = transfer(space, axis, mean, shift * spread, stretch)
             moved = np.moveaxis(np.tensordot(moved, table, axes=(axis, 0)), -1, axis)
         out[learner] = (1.0 - FLOOR) * moved.ravel() + FLOOR / expert.size

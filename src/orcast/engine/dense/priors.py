@@ -82,7 +82,7 @@ class Prior(Protocol[RoundT]):
         ...
 
     def known(self, bound_payoff: BoundPayoff, experts: Array | None, features: Any, rounds: int) -> ContextInputs:
-        """What contexts may look at."""
+        """The inputs of contexts."""
         ...
 
     def forecast(self, round: RoundT, certificate: Certificate, why: Why) -> Forecast | FiniteForecast:
@@ -173,7 +173,7 @@ class OrderedPrior:
         round_kernels.teach(self.engine.rules, memory, round, y)
 
     def known(self, bound_payoff: BoundPayoff, experts: Array | None, features: Any, rounds: int) -> ContextInputs:
-        """What contexts may look at."""
+        """The inputs of contexts."""
         return self.engine.known(experts, features, bound_payoff, rounds)
 
     def forecast(self, round: Round, certificate: Certificate, why: Why) -> Forecast | FiniteForecast:
@@ -280,7 +280,7 @@ class GridPrior:
         self.around.teach(round, y, k)
 
     def known(self, bound_payoff: BoundPayoff, experts: Array | None, features: Any, rounds: int) -> ContextInputs:
-        """What contexts may look at."""
+        """The inputs of contexts."""
         return self.around.known(bound_payoff, experts, features, rounds)
 
     def forecast(self, round: Round, certificate: Certificate, why: Why) -> Forecast | FiniteForecast:
@@ -385,7 +385,7 @@ class FinitePrior:
         finite_kernels.teach(self.members, self._memory, round, k)
 
     def known(self, bound_payoff: BoundPayoff, experts: Array | None, features: Any, rounds: int) -> ContextInputs:
-        """What contexts may look at."""
+        """The inputs of contexts."""
         if bound_payoff.plain:
             return ContextInputs(features)
         level = math.nan

@@ -25,7 +25,7 @@ from orcast.constants import (
     TRUSTED,
 )
 from orcast.engine.dense import fixed_point
-from orcast.engine.kernels import last_layer
+from orcast.engine.kernels import ledger_kernels
 from orcast.ledger import Ledger, LedgerLayout
 from orcast.payoffs import CellPayoff
 from orcast.payoffs.regret import RegretCellPayoff
@@ -60,10 +60,10 @@ class CandidateSearch:
         self.ledger, self.cell_payoffs, self.usual = ledger, list(cell_payoffs), usual
         cuts = np.concatenate(([0], np.cumsum([cell_payoff.size for cell_payoff in cell_payoffs]))).astype(int)
         owed, factors = np.empty(cuts[-1]), np.empty(cuts[-1])
-        last_layer.combine(layout, ledger.total, context, ledger.discount, owed, factors)
+        ledger_kernels.combine(layout, ledger.total, context, ledger.discount, owed, factors)
         self.square = ledger.square
         self.free = float(
-            last_layer.available_slack(
+            ledger_kernels.available_slack(
                 ledger.layout,
                 ledger.account,
                 ledger.groups,

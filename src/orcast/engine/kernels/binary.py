@@ -26,7 +26,7 @@ import numpy as np
 from orcast.constants import BINARY_DELAY_TEMPERATURE, BINARY_LOSS_DISCOUNT, LOSS_DISCOUNT
 from orcast.engine.kernels.delays import delay_odds, delay_weight, delayed, horizon
 from orcast.engine.kernels.records import Array
-from orcast.jit import inner_kernel
+from orcast.jit import kernel
 from orcast.ledger import ROUNDING
 from orcast.payoffs.hat_kernels import hat, hat_slope
 
@@ -159,7 +159,7 @@ def start(theta: Array, spread: Array) -> None:
         spread[SPREAD_AT[i] : SPREAD_AT[i + 1]] = np.diag(START[i, :count]).ravel()
 
 
-@inner_kernel
+@kernel
 def sigmoid(z):
     """The probability with log odds z."""
     if z >= 0.0:
@@ -168,7 +168,7 @@ def sigmoid(z):
     return e / (1.0 + e)
 
 
-@inner_kernel
+@kernel
 def log_odds(p, most):
     """logit p, at most `most` either way."""
     least = 1.0 / (1.0 + math.exp(most))
@@ -176,14 +176,14 @@ def log_odds(p, most):
     return math.log(p / (1.0 - p))
 
 
-@inner_kernel
+@kernel
 def log_loss(z, y):
     """Log loss of the log odds z."""
     against = -z if y > 0.5 else z
     return max(against, 0.0) + math.log1p(math.exp(-abs(against)))
 
 
-@inner_kernel
+@kernel
 def observe(statistics, x, odds, features):
     """Write the expert's log odds and the features of the round."""
     z = log_odds(x, MOST_EXPERT)
@@ -215,7 +215,7 @@ def observe(statistics, x, odds, features):
     features[Feature.HATS + j + 1] = share
 
 
-@inner_kernel
+@kernel
 def learner_odds(state, i, offset, round):
     """The log odds of a learner; what it learnt wears off with the outcomes that it has not seen."""
     pending = round.info[BinaryInfo.PENDING]
@@ -230,7 +230,7 @@ def learner_odds(state, i, offset, round):
     return z
 
 
-@inner_kernel
+@kernel
 def committee(state, x, round):
     """The log odds of the prior given the expert's x; fills what the committee records and only reads the state.
 
@@ -269,7 +269,7 @@ def committee(state, x, round):
     return round.odds[RecordedOdds.PRIOR]
 
 
-@inner_kernel
+@kernel
 def step(state, i, round, y, weight, scratch):
     """A learner learns from an outcome, then drifts for one round."""
     count = USED[i]
@@ -307,7 +307,7 @@ def step(state, i, round, y, weight, scratch):
         spread[j * count + j] += (1.0 - square) * START[i, j]
 
 
-@inner_kernel
+@kernel
 def teach(state, round, y):
     """Learn from an outcome; the more were outstanding when the forecast was made, the less it counts."""
     pending = round.info[BinaryInfo.PENDING]
@@ -325,7 +325,7 @@ def teach(state, round, y):
     learn_statistics(state.statistics, round, y, weight)
 
 
-@inner_kernel
+@kernel
 def learn_statistics(statistics, round, y, weight):
     """Means of errors and outcomes, and the last ones."""
     error = y - sigmoid(round.odds[RecordedOdds.FIRST_STAGE])
@@ -344,20 +344,20 @@ def learn_statistics(statistics, round, y, weight):
     statistics[BinaryStatistic.LOSS_COUNT] = LOSS_DISCOUNT * statistics[BinaryStatistic.LOSS_COUNT] + 1.0
 
 
-@inner_kernel
+@kernel
 def interpolate(table, at):
     """A function given at the vertices, taken between them."""
     k, share = hat(at, table.shape[0])
     return (1.0 - share) * table[k] + share * table[k + 1]
 
 
-@inner_kernel
+@kernel
 def regret_scale(p, x, c):
     """The unit of the regret of p against x: c, or less where the regret could exceed 1."""
     return 1.0 / max(1.0 / c, abs(p - x) * max(p + x, 2.0 - p - x))
 
 
-@inner_kernel
+@kernel
 def advantage(p, game, eager):
     """v_1(p) - v_0(p), the pull on the log odds.
 
@@ -372,7 +372,7 @@ def advantage(p, game, eager):
     return total
 
 
-@inner_kernel
+@kernel
 def slope(p, game, eager):
     """Derivative of the advantage, that of the regret scales left out."""
     vertices = game.owed_p.shape[0]
@@ -384,7 +384,7 @@ def slope(p, game, eager):
     return total
 
 
-@inner_kernel
+@kernel
 def bracket(m, towards, kappa, game, eager):
     """The first stretch between vertices, from the prior m on in the direction of the pull, that holds a root."""
     vertices = game.owed_p.shape[0]
@@ -407,7 +407,7 @@ def bracket(m, towards, kappa, game, eager):
     return near, 1.0 if towards > 0.0 else 0.0
 
 
-@inner_kernel
+@kernel
 def root(game, kappa, eager):
     """The equilibrium nearest to the prior, for kappa > 0."""
     m = sigmoid(game.prior)
@@ -439,7 +439,7 @@ def root(game, kappa, eager):
     return sigmoid(z)
 
 
-@inner_kernel
+@kernel
 def strict_root(game):
     """The limit kappa = 0: the zero of v_1 - v_0 nearest to the prior, or the end of [0, 1] that it points to."""
     m = sigmoid(game.prior)
@@ -459,7 +459,7 @@ def strict_root(game):
     return 0.5 * (a + b)
 
 
-@inner_kernel
+@kernel
 def certify(p, game):
     """The largest 2 <S_+, payoff> + ||payoff||^2 and the largest ||payoff||^2 over both outcomes, exact."""
     factors = game.factors
@@ -483,7 +483,7 @@ def certify(p, game):
     return linear, bound
 
 
-@inner_kernel
+@kernel
 def play(game, kappa, pending, free, budget):
     """The forecast, the temperature used (0: strict), and its certificate: `linear` and `bound`.
 

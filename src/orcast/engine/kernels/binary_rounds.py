@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from orcast import ledger as _ledger
 from orcast.constants import (
     BINARY_LOSS_DISCOUNT,
     LOG_LOSS_RATE,
@@ -32,14 +31,18 @@ from orcast.engine.kernels.binary import (
     teach,
 )
 from orcast.engine.kernels.delays import delay_weight, delayed
-from orcast.engine.kernels.last_layer import available_slack, combine, squared_norm, write_certificate
+from orcast.engine.kernels.ledger_kernels import (
+    available_slack,
+    combine,
+    mean_size,
+    settle,
+    squared_norm,
+    write_certificate,
+)
 from orcast.engine.kernels.records import Array
-from orcast.jit import inner_kernel, kernel
+from orcast.jit import entry_kernel, kernel
 from orcast.ledger import Account, CertificateField, LedgerLayout, RoundLog
 from orcast.payoffs.hat_kernels import hat
-
-settle = kernel(_ledger.settle)
-mean_size = kernel(_ledger.mean_size)
 
 # The temperature begins to grow after this many rounds.
 SETTLING = 500.0
@@ -104,7 +107,7 @@ class BinaryRound(NamedTuple):
     context: Array
 
 
-@kernel
+@entry_kernel
 def pool_probabilities(rivals, probabilities):
     """The experts' probabilities, averaged by how well each did; nan where one is missing."""
     best = np.inf
@@ -121,13 +124,13 @@ def pool_probabilities(rivals, probabilities):
     return mean / total
 
 
-@inner_kernel
+@kernel
 def payoff_size(rules):
     """Coordinates of the core payoff."""
     return rules.hats + rules.expert_hats + rules.bias + rules.regret * rules.rivals
 
 
-@inner_kernel
+@kernel
 def place_experts(rules, rivals, probabilities, round):
     """The experts of a round and the units of the regrets against them."""
     xs, units = round.experts, round.units
@@ -143,7 +146,7 @@ def place_experts(rules, rivals, probabilities, round):
                 units[e] = 1.0 / max(usual, 1e-6)
 
 
-@inner_kernel
+@kernel
 def new_game(rules, total, round):
     """What the last layer plays on; an absent kind of payoff has two zeros, or nothing."""
     size = payoff_size(rules)
@@ -186,7 +189,7 @@ def new_game(rules, total, round):
     )
 
 
-@inner_kernel
+@kernel
 def predict(rules, state, probabilities, pending, reserved, round):
     """Fill a round: the prior, the forecast to play and its certificate.  The state is only read."""
     info, account = round.info, state.account
@@ -243,7 +246,7 @@ def payoff(rules, round, y, out):
                 out[at + e] = regret_scale(p, x, unit) * ((p - y) ** 2 - (x - y) ** 2)
 
 
-@inner_kernel
+@kernel
 def learn_rivals(rules, rivals, round, y):
     """The weight of each expert in the pool, and how each fares as a rival."""
     p = round.info[BinaryInfo.PLAYED]
@@ -266,7 +269,7 @@ def learn_rivals(rules, rivals, round, y):
             rival[BinaryRival.ROUNDS] += 1.0
 
 
-@inner_kernel
+@kernel
 def update(rules, state, round, reserved, y):
     """Settle the outcome of a round and teach the committee."""
     coordinates = np.empty(payoff_size(rules))
@@ -290,7 +293,7 @@ def update(rules, state, round, reserved, y):
         teach(state, round, y)
 
 
-@kernel
+@entry_kernel
 def run(rules, state, probabilities, contexts, outcomes, round, played, round_log):
     """Many rounds in one go, each outcome known before the next forecast; writes down what came of each."""
     for t in range(outcomes.shape[0]):

@@ -18,7 +18,7 @@ import numpy as np
 from orcast.constants import MAX_STEP, MIN_SLOPE, SHRINK, TINY_MASS
 from orcast.engine.kernels.cells import power_mean
 from orcast.engine.kernels.records import Array, CellRow, RegretScore, RoundInfo, WitnessRow
-from orcast.jit import inner_kernel, kernel
+from orcast.jit import kernel
 
 # How often a rejected Newton step is shortened.
 TRIES = 6
@@ -131,7 +131,7 @@ def residual(n, lp, base, field, rows):
     return worst
 
 
-@inner_kernel
+@kernel
 def newton_step(n, lp, field, rows):
     """The Newton step in log masses from lp, limited; in `e`, and lp in `start`.
 
@@ -224,7 +224,7 @@ def level_share(a, before, mass):
     return min(max((a - before) / mass, 0.0), 1.0)
 
 
-@inner_kernel
+@kernel
 def power_table(rules, low, high, n, left, right, witness):
     """Powers of the outcome in units of the window: the first witnesses."""
     span = high - low

@@ -17,7 +17,7 @@ import numpy as np
 from orcast.constants import LOG_LOSS_RATE, LOSS_DISCOUNT, MAX_TILT, MOST_LOG_BEHIND, MOST_LOG_LOSS
 from orcast.engine.kernels.delays import delay_odds, delay_weight, delayed
 from orcast.engine.kernels.records import Array
-from orcast.jit import inner_kernel, kernel
+from orcast.jit import entry_kernel, kernel
 
 # Masses below this are raised to it before logarithms are taken.
 FLOOR = 1e-6
@@ -71,7 +71,7 @@ class FiniteRound(NamedTuple):
     info: Array
 
 
-@kernel
+@entry_kernel
 def pool_experts(memory, experts, pending, round):
     """Fill the pool of the experts; the memory is only read."""
     n = round.pool.shape[0]
@@ -102,7 +102,7 @@ def pool_experts(memory, experts, pending, round):
         round.base[k] = round.pool[k]
 
 
-@kernel
+@entry_kernel
 def mix_members(members, memory, pending, round):
     """Fill the members' masses and their mix; the memory is only read."""
     count, n = members.shape[0], round.pool.shape[0]
@@ -135,13 +135,13 @@ def mix_members(members, memory, pending, round):
         round.mix[k] = (1.0 - EVEN) * round.mix[k] / total + EVEN / n
 
 
-@inner_kernel
+@kernel
 def loss_of(mass):
     """Clipped log score."""
     return min(-math.log(max(mass, 1e-300)), MOST_LOG_LOSS)
 
 
-@kernel
+@entry_kernel
 def teach(members, memory, round, k):
     """Teach the members that the outcome lies in cell k."""
     count, n = members.shape[0], round.pool.shape[0]

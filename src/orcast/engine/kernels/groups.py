@@ -15,14 +15,14 @@ from orcast.constants import LOSS_DISCOUNT, WEIGHT_RATE
 from orcast.engine.kernels.delays import delayed
 from orcast.engine.kernels.records import GroupColumn, GroupLoss, RoundInfo
 from orcast.engine.kernels.tracker import corrected, normal_score, pinball, quantile_function
-from orcast.jit import inner_kernel
+from orcast.jit import kernel
 
 # "The expert is right" counts as this many rounds; the past is forgotten at this rate at least.
 START, RATE = 10.0, 0.002
 MOST_SCORE, LEAST_SPREAD, MOST_SPREAD = 8.0, 0.1, 10.0
 
 
-@inner_kernel
+@kernel
 def wanted_correction(rules, by_group, context):
     """Location and spread that the groups of a round ask for."""
     total = 0.0
@@ -38,7 +38,7 @@ def wanted_correction(rules, by_group, context):
     return 0.0, 1.0
 
 
-@inner_kernel
+@kernel
 def correct(rules, memory, round, odds, out):
     """The quantiles of the expert as corrected for the groups of a round.
 
@@ -53,7 +53,7 @@ def correct(rules, memory, round, odds, out):
     corrected(share * location, 1.0 + share * (spread - 1.0), expert, out)
 
 
-@inner_kernel
+@kernel
 def learn(rules, memory, round, outcome):
     """Teach the groups of a round its outcome."""
     weight, loss = outcome.weight, memory.group_loss

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from orcast import ledger as _ledger
 from orcast.constants import (
     CLOSEST_RATIO,
     CONTINUATION,
@@ -33,14 +32,10 @@ from orcast.engine.kernels.equilibrium import (
     solve,
     two_cells,
 )
+from orcast.engine.kernels.ledger_kernels import available_slack, combine, squared_norm, write_certificate
 from orcast.engine.kernels.records import Array, CellRow, RegretScore, RivalColumn, RoundInfo, WitnessRow
-from orcast.jit import inner_kernel, kernel
+from orcast.jit import kernel
 from orcast.ledger import CertificateField
-
-squared_norm = kernel(_ledger.squared_norm)
-combine = kernel(_ledger.combine)
-available_slack = kernel(_ledger.available_slack)
-write_certificate = kernel(_ledger.write_certificate)
 
 
 class Workspace(NamedTuple):
@@ -70,7 +65,7 @@ class BestForecast(NamedTuple):
     log_mix: Array  # the prior of the last layer
 
 
-@inner_kernel
+@kernel
 def level_ledger(rules, owed, scale, out):
     """What is owed on each level, by the quantiles and by the intervals that end there."""
     count = rules.levels.shape[0]
@@ -179,7 +174,7 @@ def regret_units(rules, memory, n, round, p):
             round.units[RegretScore.MSE, e] = 1.0 / max(usual, most)
 
 
-@inner_kernel
+@kernel
 def prepare(rules, temperature, eager, round, log_prior, workspace):
     """Everything of the equilibrium equation that does not depend on p; returns the field of the rest.
 
@@ -231,7 +226,7 @@ def prepare(rules, temperature, eager, round, log_prior, workspace):
     )
 
 
-@inner_kernel
+@kernel
 def judge(rules, memory, round, p, workspace):
     """The certificate of p; returns how far it is from holding (at most 0: it holds)."""
     certificate, square, free = round.certificate, workspace.square, workspace.free
@@ -251,14 +246,14 @@ def judge(rules, memory, round, p, workspace):
     return certificate[CertificateField.WORST] - certificate[CertificateField.ALLOWED]
 
 
-@inner_kernel
+@kernel
 def equilibrium(rules, temperature, eager, round, log_prior, workspace, lp, tolerance, steps):
     """The logit equilibrium around a prior at a temperature, from lp, in place; returns the residual."""
     field = prepare(rules, temperature, eager, round, log_prior, workspace)
     return solve(lp.shape[0], lp, workspace.base, field, tolerance, steps, workspace.newton)
 
 
-@inner_kernel
+@kernel
 def descend(rules, memory, temperature, round, log_prior, start, workspace, best):
     """Lower the temperature from a solution at `start` until the certificate holds, or the branch ends.
 
@@ -288,7 +283,7 @@ def descend(rules, memory, temperature, round, log_prior, start, workspace, best
             break
 
 
-@inner_kernel
+@kernel
 def keep_if_better(best, missing, lp, temperature, round):
     """Keep what is played, at log masses lp, if less is missing than from the best so far."""
     if missing < best.missing[0]:
@@ -299,7 +294,7 @@ def keep_if_better(best, missing, lp, temperature, round):
         round.info[RoundInfo.TEMPERATURE] = temperature
 
 
-@inner_kernel
+@kernel
 def first_solution(rules, memory, round, log_mix, workspace):
     """Log masses of the equilibrium at the usual temperature, from the last tilt; from the mix where that fails."""
     soft = (1.0 + round.info[RoundInfo.PENDING]) ** DELAY_TEMPERATURE

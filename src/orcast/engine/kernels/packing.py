@@ -47,14 +47,14 @@ from orcast.engine.kernels.records import (
 )
 from orcast.engine.kernels.rounds import predict as _predict
 from orcast.engine.kernels.rounds import update as _update
-from orcast.jit import inner_kernel, kernel
+from orcast.jit import entry_kernel, kernel
 from orcast.ledger import ACCOUNT_SIZE, CERTIFICATE_SIZE, GROUP_SIZE
 
 Array = NDArray[np.float64]
 Shape = tuple[int, ...]
 
 
-@inner_kernel
+@kernel
 def memory_shapes(rules):
     """The shapes of a memory on ordered spaces."""
     learners, members = rules.learners.shape[0], rules.members.shape[0]
@@ -79,7 +79,7 @@ def memory_shapes(rules):
     )
 
 
-@inner_kernel
+@kernel
 def round_shapes(rules):
     """The shapes of a round on ordered spaces; its slots are integers and lie apart."""
     members, capacity, levels = rules.members.shape[0], rules.cells + rules.jumps.shape[0], rules.grid.shape[0]
@@ -99,7 +99,7 @@ def round_shapes(rules):
     )
 
 
-@inner_kernel
+@kernel
 def binary_shapes(rules):
     """The shapes of the state on binary outcomes."""
     return BinaryState(
@@ -115,7 +115,7 @@ def binary_shapes(rules):
     )
 
 
-@inner_kernel
+@kernel
 def binary_round_shapes(rules):
     """The shapes of a round with a binary outcome."""
     return BinaryRound(
@@ -163,25 +163,25 @@ def _fields(shapes: Any, row: Any) -> Any:
     return scope["fields"]
 
 
-@inner_kernel
+@kernel
 def memory_of(rules, row):
     """The memory in a row of numbers."""
     return Memory(*fields(memory_shapes(rules), row))
 
 
-@inner_kernel
+@kernel
 def round_of(rules, row, slots):
     """The round in a row of numbers."""
     return Round(slots, *fields(round_shapes(rules)[1:], row))
 
 
-@inner_kernel
+@kernel
 def state_of(rules, row):
     """The state on binary outcomes in a row of numbers."""
     return BinaryState(*fields(binary_shapes(rules), row))
 
 
-@inner_kernel
+@kernel
 def binary_round_of(rules, row):
     """The round with a binary outcome in a row of numbers."""
     return BinaryRound(*fields(binary_round_shapes(rules), row))
@@ -190,25 +190,25 @@ def binary_round_of(rules, row):
 # --- the hot path
 
 
-@kernel
+@entry_kernel
 def predict(rules, memory, experts, pending, reserved, row, slots):
     """A round on ordered spaces; see rounds.predict."""
     _predict(rules, memory_of(rules, memory), experts, pending, reserved, round_of(rules, row, slots))
 
 
-@kernel
+@entry_kernel
 def update(rules, memory, row, slots, reserved, y):
     """Its outcome; see rounds.update."""
     _update(rules, memory_of(rules, memory), round_of(rules, row, slots), reserved, y, np.empty(0))
 
 
-@kernel
+@entry_kernel
 def predict_binary(rules, state, probabilities, pending, reserved, row):
     """A round with a binary outcome; see binary_rounds.predict."""
     _predict_binary(rules, state_of(rules, state), probabilities, pending, reserved, binary_round_of(rules, row))
 
 
-@kernel
+@entry_kernel
 def update_binary(rules, state, row, reserved, y):
     """Its outcome; see binary_rounds.update."""
     _update_binary(rules, state_of(rules, state), binary_round_of(rules, row), reserved, y)

@@ -16,20 +16,20 @@ from orcast.constants import LOSS_DISCOUNT, MAX_TILT, WEIGHT_RATE
 from orcast.engine.kernels.cells import crps, place
 from orcast.engine.kernels.delays import delayed, horizon
 from orcast.engine.kernels.records import BASIS, CellRow, MemberColumn, RoundInfo, ShapeRow, Statistic
-from orcast.jit import inner_kernel
+from orcast.jit import kernel
 
 # This much of the prior is always in the mix, so that no cell is ever without mass.
 PRIOR_SHARE = 1e-4
 
 
-@inner_kernel
+@kernel
 def cosine_mean(j, below, above):
     """Mean of phi_j over a share of the levels."""
     w = math.pi * (j + 1)
     return math.sqrt(2.0) * (math.sin(w * above) - math.sin(w * below)) / (w * max(above - below, 1e-12))
 
 
-@inner_kernel
+@kernel
 def basis_of(rules, n, regular, prior, out):
     """Mean of each phi_j over each cell."""
     if regular > 0.0:
@@ -46,7 +46,7 @@ def basis_of(rules, n, regular, prior, out):
         below = above
 
 
-@inner_kernel
+@kernel
 def fill_member(rules, memory, round, m, n, phi):
     """The masses of a member, and the mean of each phi_j under them."""
     prior, p, means = round.cells[CellRow.PRIOR], round.cells[CellRow.MEMBERS + m], round.means[m]
@@ -69,7 +69,7 @@ def fill_member(rules, memory, round, m, n, phi):
             means[j] += p[k] * phi[k, j]
 
 
-@inner_kernel
+@kernel
 def mix_members(rules, memory, n, odds, round, mix):
     """Each member's masses, and their mix with the corrected expert and the expert.
 
@@ -100,7 +100,7 @@ def mix_members(rules, memory, n, odds, round, mix):
         mix[k] = (1.0 - PRIOR_SHARE) * blend + PRIOR_SHARE * rows[CellRow.PRIOR, k]
 
 
-@inner_kernel
+@kernel
 def teach_members(rules, memory, round, k, expert_loss, outcome):
     """Note what each member, the corrected expert and the expert lost, and let the members take their steps.
 

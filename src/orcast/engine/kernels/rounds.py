@@ -11,7 +11,6 @@ import math
 
 import numpy as np
 
-from orcast import ledger as _ledger
 from orcast.constants import LOSS_DISCOUNT, WEIGHT_RATE
 from orcast.engine.kernels import groups as group_kernels
 from orcast.engine.kernels import tracker
@@ -27,16 +26,14 @@ from orcast.engine.kernels.cells import (
 )
 from orcast.engine.kernels.delays import delay_odds, delay_weight, delayed
 from orcast.engine.kernels.equilibrium import crps_difference, payoff
-from orcast.engine.kernels.last_layer import payoff_size, play, squared_norm
+from orcast.engine.kernels.last_layer import payoff_size, play
+from orcast.engine.kernels.ledger_kernels import mean_size, settle, squared_norm
 from orcast.engine.kernels.pit_members import mix_members, teach_members
 from orcast.engine.kernels.records import CellRow, Outcome, RivalColumn, RoundInfo, Statistic
 from orcast.forecasts.kernels import nearest_normal
 from orcast.forecasts.kernels import read_quantiles as read_forecast
-from orcast.jit import inner_kernel, kernel
+from orcast.jit import entry_kernel, kernel
 from orcast.ledger import Account, CertificateField, RoundLog
-
-settle = kernel(_ledger.settle)
-mean_size = kernel(_ledger.mean_size)
 
 # Prior mass of the atom at each bound, without an expert.
 BOUND_MASS = 1e-4
@@ -54,14 +51,14 @@ LEVEL_STEP = 6.0
 MOST_BEHIND = 4.0
 
 
-@inner_kernel
+@kernel
 def usual_loss(statistics):
     """Mean discounted CRPS of the expert; zero before any outcome."""
     count = statistics[Statistic.LOSS_COUNT]
     return statistics[Statistic.LOSS_SUM] / count if count > 0.0 else 0.0
 
 
-@kernel
+@entry_kernel
 def pool_experts(memory, experts, out):
     """Quantiles averaged over the experts that are there, weighed by how well they did."""
     count = experts.shape[0]
@@ -83,7 +80,7 @@ def pool_experts(memory, experts, out):
         out[j] /= total
 
 
-@inner_kernel
+@kernel
 def set_window(rules, q, shifted, statistics, info):
     """The window that outcomes are clipped to: the bounds, or what an expert says and has missed by, and far beyond."""
     info[RoundInfo.LOW] = rules.low
@@ -115,7 +112,7 @@ def even_cells(low, high, n, rows, slots):
     return n
 
 
-@inner_kernel
+@kernel
 def cells_around(rules, q, usual, info, rows, mass, slots):
     """The cells around quantiles and the masses on them."""
     low, high = info[RoundInfo.LOW], info[RoundInfo.HIGH]
@@ -124,7 +121,7 @@ def cells_around(rules, q, usual, info, rows, mass, slots):
     return build_cells(q, low, high, rules.tail_cells, rules.grid[0], usual, left, right, mass, slots)
 
 
-@inner_kernel
+@kernel
 def put_on_cells(rules, q, usual, n, round, out):
     """Masses of an expert's quantiles on the cells of the round."""
     inner = np.empty(q.shape[0])
@@ -138,7 +135,7 @@ def put_on_cells(rules, q, usual, n, round, out):
     rebin(count, own[CellRow.LEFT], own[CellRow.RIGHT], mass, n, left, right, out)
 
 
-@inner_kernel
+@kernel
 def correct_expert(rules, memory, experts, usual, round, out):
     """Quantiles of the pool of experts, corrected for the groups of the round and for their errors so far."""
     pool = round.experts[0]
@@ -163,7 +160,7 @@ def correct_expert(rules, memory, experts, usual, round, out):
     tracker.track(rules, memory, round, odds, out)
 
 
-@inner_kernel
+@kernel
 def expert_cells(rules, memory, experts, round):
     """Cells around the corrected expert, with its masses and those of the expert; returns how many there are."""
     rows, info = round.cells, round.info
@@ -181,7 +178,7 @@ def expert_cells(rules, memory, experts, round):
     return n
 
 
-@inner_kernel
+@kernel
 def bare_cells(rules, round):
     """Even cells, where there is no expert; returns how many there are."""
     rows, info = round.cells, round.info
@@ -212,7 +209,7 @@ def open_round(rules, memory, experts, pending, round, mix):
             mix[k] = round.cells[CellRow.PRIOR, k]
 
 
-@inner_kernel
+@kernel
 def place_rivals(rules, memory, n, round):
     """Masses of each expert on the cells of the round; of one that is missing, those of the pool."""
     count = round.rivals.shape[0]
@@ -261,7 +258,7 @@ def recell(rules, memory, round, mix):
     place_rivals(rules, memory, total, round)
 
 
-@inner_kernel
+@kernel
 def play_evenly(rules, memory, mix, reserved, round, witness):
     """The same on even cells; kept if it holds there."""
     cells, info, certificate, slots = (
@@ -286,7 +283,7 @@ def play_evenly(rules, memory, mix, reserved, round, witness):
         round.expected[:] = expected
 
 
-@inner_kernel
+@kernel
 def predict(rules, memory, experts, pending, reserved, round):
     """Fill the round: cells, prior, members, the forecast to play and its certificate.  The memory is only read."""
     capacity = round.cells.shape[1]
@@ -299,7 +296,7 @@ def predict(rules, memory, experts, pending, reserved, round):
         play_evenly(rules, memory, mix, reserved, round, witness)
 
 
-@inner_kernel
+@kernel
 def settle_round(rules, memory, round, reserved, y, at):
     """Settle the payoff of an outcome; `at` holds the witnesses there, powers aside."""
     info = round.info
@@ -320,7 +317,7 @@ def settle_round(rules, memory, round, reserved, y, at):
     )
 
 
-@inner_kernel
+@kernel
 def learn_level(statistics, y, rounds):
     """Mean and variance of the outcomes, for a game without an expert or bounds; no outcome moves them far."""
     if rounds <= 1.0:
@@ -336,7 +333,7 @@ def learn_level(statistics, y, rounds):
     )
 
 
-@inner_kernel
+@kernel
 def learn_loss(statistics, round, loss, clipped):
     """The expert's usual loss, and a robust one for the window; returns the unit in which losses are weighed."""
     cells, info = round.cells, round.info
@@ -353,7 +350,7 @@ def learn_loss(statistics, round, loss, clipped):
     return max(unit, 1e-12 * (info[RoundInfo.HIGH] - info[RoundInfo.LOW]))
 
 
-@inner_kernel
+@kernel
 def learn_rivals(memory, round, k, loss, outcome):
     """The weight of each expert in the pool, and how each fares as a rival; the pool's own CRPS is `loss`."""
     cells, info, clipped, weight = round.cells, round.info, outcome.clipped, outcome.weight
@@ -433,13 +430,13 @@ def log_round(rules, round, levels, row, log_row):
     log_row[RoundLog.SD] = spread
 
 
-@inner_kernel
+@kernel
 def miscalibration(rules, memory):
     """The size of the mean payoff so far."""
     return mean_size(squared_norm(rules.layout.sides, memory.total), memory.account)
 
 
-@kernel
+@entry_kernel
 def run(rules, memory, experts, contexts, outcomes, levels, start, round, quantiles, round_log):
     """Many rounds in one go, each outcome known before the next forecast; writes down what came of each.
 

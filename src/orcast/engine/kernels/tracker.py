@@ -34,7 +34,7 @@ from orcast.engine.kernels.records import (
     Statistic,
     TrackerRecord,
 )
-from orcast.jit import inner_kernel
+from orcast.jit import kernel
 
 # Learners keep this share of the past at each step, and start this sure of "the expert is right".
 DISCOUNT = 0.998
@@ -60,7 +60,7 @@ class QuantileFunction(NamedTuple):
     high: float
 
 
-@inner_kernel
+@kernel
 def outer_slopes(q, z, smallest):
     """Slopes of Q beyond the outer levels: those of each half, kept comparable and positive."""
     last = q.shape[0] - 1
@@ -71,7 +71,7 @@ def outer_slopes(q, z, smallest):
     return max(low, least), max(high, least)
 
 
-@inner_kernel
+@kernel
 def with_slopes(rules, q, slope_low, slope_high):
     """The quantile function of quantiles at the levels of the grid."""
     return QuantileFunction(
@@ -79,14 +79,14 @@ def with_slopes(rules, q, slope_low, slope_high):
     )
 
 
-@inner_kernel
+@kernel
 def quantile_function(rules, q, smallest):
     """The same, with slopes of its own that are at least `smallest`."""
     slope_low, slope_high = outer_slopes(q, rules.scores, smallest)
     return with_slopes(rules, q, slope_low, slope_high)
 
 
-@inner_kernel
+@kernel
 def quantile_at(score, expert):
     """Q at a normal score."""
     q, z = expert.values, expert.scores
@@ -106,7 +106,7 @@ def quantile_at(score, expert):
     return q[a] + (q[b] - q[a]) * (score - z[a]) / (z[b] - z[a])
 
 
-@inner_kernel
+@kernel
 def corrected(location, spread, expert, out):
     """The quantiles Q(location + spread z) at the grid, within the bounds; one walk along the grid."""
     q, z = expert.values, expert.scores
@@ -125,7 +125,7 @@ def corrected(location, spread, expert, out):
         out[i] = min(max(value, expert.low), expert.high)
 
 
-@inner_kernel
+@kernel
 def normal_score(y, expert):
     """Mean and variance of the normal score of a value; the variance is zero unless it is an atom of the expert."""
     q, z = expert.values, expert.scores
@@ -144,7 +144,7 @@ def normal_score(y, expert):
     return cut_normal(z[i] if i > 0 else -8.0, z[j] if j < last else 8.0)
 
 
-@inner_kernel
+@kernel
 def outcome_score(y, expert):
     """The same for an outcome: at a bound it stands for all that the expert puts beyond."""
     q, z = expert.values, expert.scores
@@ -156,7 +156,7 @@ def outcome_score(y, expert):
     return score, blur
 
 
-@inner_kernel
+@kernel
 def cut_normal(a, b):
     """Mean and variance of a standard normal cut to [a, b]."""
     share = 0.5 * (math.erf(b / math.sqrt(2.0)) - math.erf(a / math.sqrt(2.0)))
@@ -166,7 +166,7 @@ def cut_normal(a, b):
     return mean, max(1.0 + (a * density_a - b * density_b) / share - mean * mean, 0.0)
 
 
-@inner_kernel
+@kernel
 def pinball(q, y, levels):
     """Mean pinball loss of quantiles."""
     total = 0.0
@@ -176,7 +176,7 @@ def pinball(q, y, levels):
     return total / q.shape[0]
 
 
-@inner_kernel
+@kernel
 def least_squares(theta, P, x, count, error, weight, cap, gain):
     """One step of recursive least squares with forgetting; P stops growing at `cap` where nothing excites it."""
     discount = delayed(DISCOUNT, weight)
@@ -200,7 +200,7 @@ def least_squares(theta, P, x, count, error, weight, cap, gain):
                 P[i, j] *= discount
 
 
-@inner_kernel
+@kernel
 def location_features(statistics, expert, record):
     """Scores of the last errors and of the last outcome under today's expert, over their usual size.
 
@@ -219,7 +219,7 @@ def location_features(statistics, expert, record):
             record[i] = min(max(score / statistics[Statistic.SCORE_SIZE], -8.0), 8.0)
 
 
-@inner_kernel
+@kernel
 def spread_features(statistics, record, slow, fast, out):
     """What a learner's spread depends on."""
     out[LearnerRecord.ONE] = 1.0
@@ -236,20 +236,20 @@ def spread_features(statistics, record, slow, fast, out):
         out[LearnerRecord.DISTANCE] = distance_of(record) - statistics[Statistic.DISTANCE_MEAN]
 
 
-@inner_kernel
+@kernel
 def distance_of(record):
     """How far the last outcome lies from the median, in logarithms."""
     return math.log(1.0 + abs(record[TrackerRecord.LAST_OUTCOME]))
 
 
-@inner_kernel
+@kernel
 def learner_part(record, c):
     """What learner c records of a round."""
     at = TrackerRecord.LEARNERS + c * LEARNER_SIZE
     return record[at : at + LEARNER_SIZE]
 
 
-@inner_kernel
+@kernel
 def track(rules, memory, round, odds, out):
     """Fill the tracker's record with what each learner says, and `out` with the quantiles of the corrected expert.
 
@@ -294,7 +294,7 @@ def track(rules, memory, round, odds, out):
     corrected(location / total, spread / total, expert, out)
 
 
-@inner_kernel
+@kernel
 def learn(rules, memory, round, outcome):
     """Teach every learner the outcome of a round, from what it saw when the forecast was made."""
     statistics, record, weight = memory.statistics, round.tracker_record, outcome.weight
@@ -332,7 +332,7 @@ def learn(rules, memory, round, outcome):
     learn_features(statistics, record, outcome.value)
 
 
-@inner_kernel
+@kernel
 def learn_weights(rules, memory, round, outcome, expert):
     """Discounted pinball losses of the expert and of each learner."""
     loss = memory.track_loss[horizon(round.info[RoundInfo.PENDING])]
@@ -349,7 +349,7 @@ def learn_weights(rules, memory, round, outcome, expert):
         loss[c + 1] = kept * loss[c + 1] + outcome.weight * lost / (0.5 * outcome.unit)
 
 
-@inner_kernel
+@kernel
 def rescale(memory, square, most, weight):
     """Learn the usual size of the scores, and keep what the learners say as it is in the new unit."""
     statistics = memory.statistics
@@ -364,7 +364,7 @@ def rescale(memory, square, most, weight):
     statistics[Statistic.SCORE_SIZE] = new
 
 
-@inner_kernel
+@kernel
 def learn_features(statistics, record, y):
     """Means that the features are centred at, and the last errors and outcome."""
     rate = max(0.002, 1.0 / (statistics[Statistic.OUTCOMES] + 1.0))

@@ -23,7 +23,7 @@ from orcast.validation import number
 Array = NDArray[np.float64]
 Gap = Callable[[float], float]
 
-# From the expert's word on, a change of sign is looked for in steps of this size.
+# From the expert's probability on, a change of sign is searched in steps of this size.
 STEP = 1.0 / 32.0
 
 
@@ -43,9 +43,9 @@ class BinaryRoot:
     d, continuous as all payoffs are, has a zero in between.  The signs are those of payoffs p - y, as this library
     books them: with hat functions d(p) = -sum_v hat_v(p) S_v.
 
-    *Which one.*  There may be several, and they are not equally good forecasts.  Where d > 0 at the expert's word the
+    *Which one.*  There may be several, and they are not equally good forecasts.  Where d > 0 at the expert's p the
     forecasts made there were too low, and a zero lies above, or p = 1 is right; so the search walks from the
-    expert's word (1/2 without one) in that direction, by steps of 1/32, up to the first change of sign.
+    expert's p (1/2 without one) in that direction, by steps of 1/32, up to the first change of sign.
     Where d is zero there but for rounding, rounding decides: stay, the first zero above, or the first below.  Each is
     right, and they can be far apart.
 
@@ -57,7 +57,7 @@ class BinaryRoot:
     played, `approximation` 0.
 
     The paper has no oracle for this case of its own; it is the scalar case of the fixed point of its appendix C.2,
-    whose lemma needs the two ends told apart.
+    whose lemma needs the two ends to be distinguished.
 
     >>> import orcast as oc
     >>> from orcast.paper.exact.binary import BinaryRoot
@@ -86,7 +86,7 @@ class BinaryRoot:
 
 
 class RootSolver:
-    """Plays the zero of d that the expert's word leads to."""
+    """Plays the zero of d next to the expert's probability."""
 
     temperature = 1.0
     remembers = False
@@ -110,7 +110,7 @@ def log_masses(q: float) -> Array:
 
 
 def worst_value(search: CandidateSearch, lp: Array) -> float:
-    """The largest <S_+, payoff(p, k)> over all cells k, for the masses as the hand will keep them."""
+    """The largest <S_+, payoff(p, k)> over all cells k, for the masses as the search will keep them."""
     p = np.exp(lp)
     p /= p.sum()
     value = np.zeros(p.size)

@@ -293,7 +293,7 @@ def trace(prices: Prices, stride: float) -> Array | None:
 
     None if it is lost.  Prices should be set apart first: on the path no two things may happen at once.
     """
-    walk = _Walk(prices)
+    walk = _PathFollower(prices)
     for _ in range(STEPS):
         if walk.step < LEAST:
             return None
@@ -302,7 +302,7 @@ def trace(prices: Prices, stride: float) -> Array | None:
     return None
 
 
-class _Walk:
+class _PathFollower:
     """A place on the path: the cells that have mass, how much, and where to."""
 
     def __init__(self, prices: Prices) -> None:
@@ -313,7 +313,7 @@ class _Walk:
         self.x, self.direction = np.zeros(1), np.ones(1)
         self.step, self.arrived = FIRST, False
         self.fresh = self.cells[0]  # the bound where the walk is, and which it is about to leave
-        self._look()
+        self._measure()
 
     def masses(self) -> Array:
         """The masses here."""
@@ -326,7 +326,7 @@ class _Walk:
         q[self.cells] = x
         return q
 
-    def _look(self) -> None:
+    def _measure(self) -> None:
         """What keeps a walk within bounds: masses, how much dearer the other cells are, mass that is left."""
         self.gaps = self._gaps(self.x, self.prices.at(self._wide(self.x)))
         self.answers = self.prices.answers(self._wide(self.x))
@@ -430,7 +430,7 @@ class _Walk:
             t = self._tangent(self.prices.with_slopes(self._wide(self.x), self.cells)[1])
             self.direction = t if t[-1] >= 0.0 else -t
         self.step, self.fresh = min(self.step, FIRST), bound
-        self._look()
+        self._measure()
         return False
 
     def _meets(self, bound: int) -> Row:

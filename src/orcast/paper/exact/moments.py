@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +15,8 @@ from orcast.engine.dense.fixed_point import normalised
 from orcast.engine.dense.priors import GridPrior
 from orcast.engine.dense.search import CandidateSearch, HalfSpaceClaim
 from orcast.engine.dense.solver import DenseRound
-from orcast.paper.exact.triangles import Found, check_draws, drawn, moment_faces, one_grid, solve
-from orcast.payoffs.triangulated import MomentCalibration, MomentCellPayoff, moment_mesh
+from orcast.paper.exact.triangles import Found, RandomisedOracle, drawn, moment_faces, one_grid, solve
+from orcast.payoffs.triangulated import MomentBasedCalibration, MomentCellPayoff, moment_mesh
 from orcast.spaces import Interval
 
 Array = NDArray[np.float64]
@@ -32,8 +31,8 @@ GOOD_ENOUGH = 1e-11
 
 
 @dataclass(frozen=True)
-class MomentHull:
-    """The half-space oracle of `MomentCalibration`: no outcome can push the moments any further.
+class MomentHull(RandomisedOracle):
+    """The half-space oracle of `MomentBasedCalibration`: no outcome can push the moments any further.
 
     With S_v owed on the vertices v of the triangulation and c(f) = sum_v lambda_v(f) S_v it finds a point f of the
     polygon with the corners (i/M, (i/M)^2) such that
@@ -57,7 +56,7 @@ class MomentHull:
     *Ties* are decided by rounding, as those of `SimplexGrid` are: each answer wins.
 
     *Randomised.*  A corner v of the triangle of f is played instead, with probability lambda_v(f); the draw is a
-    function of `seed` and of the number of outcomes booked.  In expectation over the draw, against a Nature who does
+    function of `seed` and of the number of rounds settled.  In expectation over the draw, against a Nature who does
     not see it, <S, payoff> is at most the above plus sum_v lambda_v <S_v, v - f>, which is at most the diameter of the
     triangle times the largest |S_v| at its corners.  This, not zero, is what the paper's randomised oracle has, and a
     forecast that was drawn need not keep the slack rule.  `half_space` is then about the expectation.
@@ -67,8 +66,8 @@ class MomentHull:
     asks for c(f) = 0, which need not exist (S_v = (1, 0) for all v): hence the segments and the corners.
 
     >>> import orcast as oc
-    >>> from orcast.payoffs.triangulated import MomentCalibration
-    >>> game = oc.Forecaster(oc.Interval(0, 10), MomentCalibration(grid=8), oracle=MomentHull())
+    >>> from orcast.payoffs.triangulated import MomentBasedCalibration
+    >>> game = oc.Forecaster(oc.Interval(0, 10), MomentBasedCalibration(grid=8), oracle=MomentHull())
     >>> for y in (9.0, 8.0, 8.5, 2.0):
     ...     p = game.predict(oc.Normal(5, 1))
     ...     game.update(y)
@@ -76,15 +75,9 @@ class MomentHull:
     (True, True)
     """
 
-    randomised: bool = False
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        check_draws(self)
-
     def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> Engine:
         """An engine with an empty ledger."""
-        grid, space = one_grid(bound_payoff, MomentCalibration, "MomentHull"), bound_payoff.space
+        grid, space = one_grid(bound_payoff, MomentBasedCalibration, "MomentHull"), bound_payoff.space
         assert isinstance(space, Interval)
         if grid > space.cells:
             raise ValueError(
@@ -94,10 +87,6 @@ class MomentHull:
         edges = np.linspace(space.low, space.high, grid * finer + 1)
         edges = np.sort(np.concatenate((edges, edges[::finer])))
         return DenseEngine(bound_payoff, GridPrior(bound_payoff, 0, edges), HullSolver(grid, finer, self), sizes)
-
-    def to_plain(self) -> dict[str, Any]:
-        """Plain data."""
-        return {"kind": "MomentHull", "randomised": self.randomised, "seed": self.seed}
 
 
 class HullSolver:

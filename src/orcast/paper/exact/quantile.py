@@ -42,14 +42,14 @@ class TwoCells:
 
     If h(0) <= 0 all mass goes to the high end (then v_high = 0 and the rest is h(0)); else if h(1) <= 0 all to the low
     end; else H rises from H(0) = 0 and rises to H(1) = 0, so it has a downward zero u in between, where all three are
-    at most 0.  Outcomes between the ends are booked by hard indicators, so this promise has no cells to speak of.
+    at most 0.  Payoffs of outcomes between the ends are hard indicators, so this promise does not depend on cells.
 
     *Cost.*  O(M) for M levels to add up what is owed and its prefix sums, as booking an outcome is O(M); given these,
     O(log M): bisection over the levels, where H is known, then the zero of one straight piece.  *Tolerance.*  Rounding:
     a zero that lies on a level is played 1e-13 below it, which costs 1e-13 |h| / a; and the payoff is constant on each
     cell, so the certificate says the very value, with `approximation` 0.
 
-    This is the oracle of the paper's appendix C.1.2, mended.  The paper takes a zero of the ledger itself, s(a') = 0,
+    This is the oracle of the paper's appendix C.1.2, fixed.  The paper takes a zero of the ledger itself, s(a') = 0,
     instead of one of H, and weighs the areas on its two sides: with levels 1/4 and 3/4 and s = (1, -1/2) it plays
     u = 7/12, and an outcome at the low end has an inner product of 3/56 > 0; a zero of H is u = 2/3.
 

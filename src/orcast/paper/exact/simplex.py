@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +14,7 @@ from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.priors import FinitePrior
 from orcast.engine.dense.search import CandidateSearch, HalfSpaceClaim
 from orcast.engine.dense.solver import DenseRound
-from orcast.paper.exact.triangles import check_draws, drawn, one_grid, simplex_faces, simplex_pieces, solve
+from orcast.paper.exact.triangles import RandomisedOracle, drawn, one_grid, simplex_faces, simplex_pieces, solve
 from orcast.payoffs.triangulated import MeshCellPayoff, SimplexCalibration
 from orcast.spaces import FiniteSpace
 
@@ -25,7 +24,7 @@ MOST_PIECES = 50_000
 
 
 @dataclass(frozen=True)
-class SimplexGrid:
+class SimplexGrid(RandomisedOracle):
     """The half-space oracle of `SimplexCalibration`, by enumeration: for a few labels and a coarse grid.
 
     With S_v owed on the vertices v of the triangulation and c(p) = sum_v lambda_v(p) S_v it finds a distribution p
@@ -49,7 +48,7 @@ class SimplexGrid:
     wins the half-space up to the tolerance, and its certificate is about the one that is played.
 
     *Randomised.*  A corner v of the simplex of p is played instead, with probability lambda_v(p); the draw is a
-    function of `seed` and of the number of outcomes booked.  In expectation over the draw, against a Nature who does
+    function of `seed` and of the number of rounds settled.  In expectation over the draw, against a Nature who does
     not see it, <S, payoff> is at most the above plus sum_v lambda_v <S_v, v - p>, which is at most the diameter of a
     simplex, sqrt(K) / N, times the largest |S_v| at its corners.  This, not zero, is what the paper's randomised
     oracle has, and a forecast that was drawn need not keep the slack rule.  `half_space` is then about the
@@ -71,12 +70,6 @@ class SimplexGrid:
     ValueError: expected at most 50,000 pieces of the simplex for SimplexGrid, got 10 labels with a grid of 4: ...
     """
 
-    randomised: bool = False
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        check_draws(self)
-
     def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> Engine:
         """An engine with an empty ledger, if the pieces can be enumerated."""
         grid = one_grid(bound_payoff, SimplexCalibration, "SimplexGrid")
@@ -91,10 +84,6 @@ class SimplexGrid:
         return DenseEngine(
             bound_payoff, FinitePrior(bound_payoff, np.empty((0, 3))), GridSolver(labels, grid, self), sizes
         )
-
-    def to_plain(self) -> dict[str, Any]:
-        """Plain data."""
-        return {"kind": "SimplexGrid", "randomised": self.randomised, "seed": self.seed}
 
 
 class GridSolver:

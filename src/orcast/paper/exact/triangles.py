@@ -20,6 +20,7 @@ leave none of them singular; and the solution misses the true inequality by at m
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations, product
 from typing import Any, NamedTuple
@@ -197,15 +198,15 @@ def simplex_faces(labels: int, grid: int) -> Faces:
 def _simplices(labels: int, grid: int) -> Places:
     """Tails of the corners of all simplices, N^(K - 1) of them, see SimplexMesh.
 
-    Each word of K - 1 numbers below N is one: sorted it is the lowest corner, and from corner to corner the words'
-    letters say which tail grows by one, the first of those that begin with that number and have not grown yet.
+    Each sequence of K - 1 numbers below N is one: sorted it is the lowest corner, and from corner to corner its
+    numbers say which tail grows by one, the first of those that begin with that number and have not grown yet.
     """
     d = labels - 1
-    words = np.array(list(product(range(grid), repeat=d)), dtype=np.intp).reshape(grid**d, d)
-    order = np.argsort(-words, axis=1, kind="stable")
-    base = np.take_along_axis(words, order, axis=1)
-    grows = np.argsort(order, axis=1)  # for each letter, the tail that it stands for
-    steps = np.zeros((len(words), labels, d), dtype=np.intp)
+    sequences = np.array(list(product(range(grid), repeat=d)), dtype=np.intp).reshape(grid**d, d)
+    order = np.argsort(-sequences, axis=1, kind="stable")
+    base = np.take_along_axis(sequences, order, axis=1)
+    grows = np.argsort(order, axis=1)  # for each number, the tail that it stands for
+    steps = np.zeros((len(sequences), labels, d), dtype=np.intp)
     np.put_along_axis(steps[:, 1:], grows[:, :, None], 1, axis=2)
     value: Places = base[:, None, :] + np.cumsum(steps, axis=1)
     return value
@@ -218,12 +219,22 @@ def drawn(found: Found, seed: int, rounds: int) -> int:
     return int(found.corners[min(i, found.corners.size - 1)])
 
 
-def check_draws(options: Any) -> None:
-    """Options `randomised` and `seed` as they should be, or one clear sentence."""
-    if not isinstance(options.randomised, (bool, np.bool_)):
-        raise TypeError(f"expected randomised=True or False, got {short(options.randomised)}")
-    object.__setattr__(options, "randomised", bool(options.randomised))
-    object.__setattr__(options, "seed", whole(options.seed, "as seed", 0, 2**63 - 1))
+@dataclass(frozen=True)
+class RandomisedOracle:
+    """Options of the oracles on a triangulation: whether a corner is drawn, and the seed of the draws."""
+
+    randomised: bool = False
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.randomised, (bool, np.bool_)):
+            raise TypeError(f"expected randomised=True or False, got {short(self.randomised)}")
+        object.__setattr__(self, "randomised", bool(self.randomised))
+        object.__setattr__(self, "seed", whole(self.seed, "as seed", 0, 2**63 - 1))
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"kind": type(self).__name__, "randomised": self.randomised, "seed": self.seed}
 
 
 def one_grid(bound_payoff: BoundPayoff, kind: type[Any], oracle: str) -> int:

@@ -494,7 +494,7 @@ def run(
     workers: int = 2,
     progress: Progress = silent,
 ) -> Result:
-    """The experiment; it needs no data, so `folder` is not looked at.
+    """The experiment; it needs no data, so `folder` is not used.
 
     `quick` has fewer rounds and runs.  The same seed gives the same tables and figures, with any number of workers.
     """

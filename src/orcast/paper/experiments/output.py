@@ -53,14 +53,14 @@ def yes_or_no(met: bool) -> str:
 
 
 @contextmanager
-def styled_figure(height: float, **padding: Any) -> Iterator[Figure]:
+def styled_figure(height: float, w_pad: float | None = None, h_pad: float | None = None) -> Iterator[Figure]:
     """An empty figure of the width of a page, in the style of the package while it is drawn."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure as Blank
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     with rc_context(STYLE):
-        yield Blank(figsize=(10.0, height), layout=ConstrainedLayoutEngine(**padding))
+        yield Blank(figsize=(10.0, height), layout=ConstrainedLayoutEngine(w_pad=w_pad, h_pad=h_pad))
 
 
 @dataclass(frozen=True)

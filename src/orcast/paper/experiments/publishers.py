@@ -163,7 +163,7 @@ def _text(row: Sequence[Any], column: int | None) -> str:
 
 
 def _header(row: Sequence[Any]) -> _Header | None:
-    """What a row says of the columns, if it is the header: with a date, a fuel and all quarter hours."""
+    """The columns that a row names, if it is the header: with a date, a fuel and all quarter hours."""
     names: dict[str, int] = {}
     quarters: dict[int, int] = {}
     repeated: dict[int, int] = {}
