@@ -32,7 +32,7 @@ from orcast.engine.ordered import OrderedEngine
 from orcast.game import ALONE
 from orcast.panel.bounds import scale_between, space_between
 from orcast.panel.experts import ForecastShape, normal_rows
-from orcast.payoffs import Payoff
+from orcast.payoffs import Payoff, default_payoff
 from orcast.payoffs.base import UNKNOWN
 from orcast.residuals import Residuals, first_spread
 from orcast.rounds import Rounds
