@@ -65,7 +65,7 @@ def integrations() -> dict[str, Any]:
     ):
         try:
             module = import_module(f"orcast.integrations.{name}")
-        except ModuleNotFoundError:
+        except ImportError:
             continue  # the library that it is for is not installed
         things = {each: getattr(module, each) for each in _names_of(module)}
         found |= {f"integrations.{name}.{each}": thing for each, thing in things.items() if callable(thing)}
