@@ -266,9 +266,7 @@ def test_a_layout_says_where_things_are() -> None:
 
 
 def overdrafts(game: oc.Recalibrator) -> float:
-    return sum(
-        float(w.record.certificate[ledger.CertificateField.OVERDRAFT]) for w in game.rounds.pending.values()
-    )
+    return sum(float(w.record.certificate[ledger.CertificateField.OVERDRAFT]) for w in game.rounds.pending.values())
 
 
 def test_waiting_rounds_reserve_their_slack_and_give_it_back() -> None:

@@ -14,10 +14,22 @@ import pytest
 import orcast
 
 ROOT = Path(__file__).resolve().parents[2]
-MODULES = ("baselines", "evidence", "metrics", "plots", "report", "testing")
+MODULES = (
+    "baselines",
+    "decisions",
+    "evidence",
+    "forecasts",
+    "metrics",
+    "paper",
+    "payoffs",
+    "plots",
+    "report",
+    "scores",
+    "testing",
+)
 INTEGRATIONS = ROOT / "src" / "orcast" / "integrations"
 # What the wrappers share, which no user calls.
-INTERNAL = ("common", "optional")
+INTERNAL = {"common", "optional"}
 
 # What lives in these modules has a formula and a source, unless it is listed below.
 MATHEMATICAL = (
@@ -48,7 +60,9 @@ def public() -> dict[str, Any]:
 def integrations() -> dict[str, Any]:
     """Public names of the integrations that can be imported here."""
     found: dict[str, Any] = {}
-    for name in sorted({path.stem for path in INTEGRATIONS.iterdir() if not path.name.startswith("_") and path.stem not in INTERNAL}):
+    for name in sorted(
+        {path.stem for path in INTEGRATIONS.iterdir() if not path.name.startswith("_") and path.stem not in INTERNAL}
+    ):
         try:
             module = import_module(f"orcast.integrations.{name}")
         except ModuleNotFoundError:

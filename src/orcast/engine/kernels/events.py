@@ -14,7 +14,7 @@ from orcast import ledger as _ledger
 from orcast.constants import PER_ABSOLUTE
 from orcast.engine.kernels import packing
 from orcast.engine.kernels import rounds as round_kernels
-from orcast.jit import inner_kernel, kernel
+from orcast.jit import entry_kernel, kernel
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -121,7 +121,7 @@ memory_of = packing.memory_of
 round_of = packing.round_of
 
 
-@kernel
+@entry_kernel
 def promised(account: Any, certificates: Any, certificate: Any) -> Any:
     """The bound on the miscalibration after a round, whichever of the pending rounds are settled before it.
 
@@ -146,7 +146,7 @@ def promised(account: Any, certificates: Any, certificate: Any) -> Any:
     return most
 
 
-@inner_kernel
+@kernel
 def promised_with(account: Any, store: Any, certificate: Any) -> Any:
     """The bound on the miscalibration after a round, with the rounds of a store pending."""
     count = store.queue[0]
@@ -156,7 +156,7 @@ def promised_with(account: Any, store: Any, certificate: Any) -> Any:
     return promised(account, certificates, certificate)
 
 
-@inner_kernel
+@kernel
 def fill_expert(scores: Any, inputs: Any, counters: Any, entry: Any, new: Any, expert: Any) -> None:
     """The quantiles of a new forecast; of a point as `orcast.residuals.Residuals` has them."""
     if inputs.points.shape[0] == 0:
@@ -170,7 +170,7 @@ def fill_expert(scores: Any, inputs: Any, counters: Any, entry: Any, new: Any, e
         expert[0, i] = min(max(value, inputs.reach[0]), inputs.reach[1])
 
 
-@inner_kernel
+@kernel
 def reserve_place(store: Any, entry: Any) -> None:
     """An empty record for an entry."""
     at = store.free[store.free[0]]
@@ -180,7 +180,7 @@ def reserve_place(store: Any, entry: Any) -> None:
     store.slots[at] = 0
 
 
-@inner_kernel
+@kernel
 def keep_entry(store: Any, entry: Any, certificate: Any) -> None:
     """The round of an entry is issued, and pending from now on."""
     store.certificates[store.place[entry]] = certificate
@@ -191,7 +191,7 @@ def keep_entry(store: Any, entry: Any, certificate: Any) -> None:
     store.queue[store.queue[0]] = entry
 
 
-@inner_kernel
+@kernel
 def remove_entry(store: Any, entry: Any, overdraft: Any) -> None:
     """An entry is no longer pending."""
     count = store.queue[0]
@@ -209,7 +209,7 @@ def remove_entry(store: Any, entry: Any, overdraft: Any) -> None:
         store.counters[Counter.RESERVED] = 0.0
 
 
-@inner_kernel
+@kernel
 def learn_outcome(counters: Any, inputs: Any, entry: Any, lag: Any) -> None:
     """What an outcome tells beside the ledger: how late it came, and how far a point forecast was off."""
     usual = counters[Counter.LAG]
@@ -219,7 +219,7 @@ def learn_outcome(counters: Any, inputs: Any, entry: Any, lag: Any) -> None:
         counters[Counter.ERROR_COUNT] += 1.0
 
 
-@kernel
+@entry_kernel
 def play(
     rules: Any, memory_row: Any, inputs: Any, store: Any, outputs: Any, events: Any, start: Any, resumed: Any
 ) -> Any:

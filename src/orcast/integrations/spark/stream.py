@@ -276,8 +276,7 @@ def _mark_side(side: Any, name: str, nothing: float) -> Any:
 
 def _series_options(plan: SparkPlan, schema: T.StructType, id: str, stream: QueryOptions) -> SeriesOptions:
     layout, payoff, options = plan.layout, plan.game_payoff(), plan.options
-    levels: Any = options.levels
-    shapes = tuple(ForecastShape.of(form, levels) for form in layout.forms)
+    shapes = tuple(ForecastShape.of(form, plan.outputs(form)) for form in layout.forms)
     labels = {form.labels for form in layout.forms if form.kind == "labels"}
     if len(labels) > 1:
         raise ValueError(f"expected the same labels in the same order for all models of a stream, got {short(labels)}")
@@ -318,8 +317,7 @@ class StreamTask:
         """The columns that are added: on their way, their names, and their types."""
         found: list[tuple[str, T.DataType]] = []
         for form in self.options.forms:
-            outputs = form.outputs(None if form.kind in ("binary", "labels") else self.plan.options.levels)
-            found += [(out.name, T.DoubleType()) for out in outputs]
+            found += [(out.name, T.DoubleType()) for out in self.plan.outputs(form)]
             types = {"holds": T.BooleanType(), "status": T.StringType()}
             found += [(name, types.get(what, T.DoubleType())) for what, name in form.certificate.items()]
         found += [(EVENT, T.StringType()), (REASON, T.StringType())]
