@@ -14,7 +14,7 @@ from orcast import ledger as _ledger
 from orcast.constants import PER_ABSOLUTE
 from orcast.engine.kernels import packing
 from orcast.engine.kernels import rounds as round_kernels
-from orcast.jit import kernel
+from orcast.jit import entry_kernel, kernel
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
