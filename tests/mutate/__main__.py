@@ -44,7 +44,13 @@ def run_tests(copy: Path, tests: Sequence[str], **variables: str) -> Verdict:
     began = time.monotonic()
     try:
         done = subprocess.run(
-            [*command, *tests], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
+            [*command, "--hypothesis-profile=mutate", *tests],
+            cwd=ROOT,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
         )
     except subprocess.TimeoutExpired:
         return Verdict(f"no end after {SECONDS:.0f} seconds", "", time.monotonic() - began)
