@@ -1,5 +1,7 @@
 """The certificate against brute force, and the ledger's bookkeeping against the promise it makes."""
 
+from typing import Any
+
 import hypothesis.strategies as st
 import numpy as np
 import pytest
@@ -19,11 +21,13 @@ from helpers import (
     page_with,
     positive,
     record_of,
+    whole,
+    within,
 )
 from helpers import positive_square as square
 from orcast import ledger
 from orcast.constants import TINY_MASS
-from orcast.engine.kernels.records import CellRow, Round, RoundInfo
+from orcast.engine.kernels.records import CellRow, RegretScore, RivalColumn, Round, RoundInfo
 from orcast.engine.ordered import OrderedEngine
 from orcast.ledger import Ledger, LedgerLayout, PartShape, ledger_layout
 from orcast.payoffs import Payoff
@@ -129,6 +133,53 @@ def test_the_certificate_issued_is_the_one_of_the_forecast_played(payoff: Payoff
                 1 + 1e-6
             )
         game.update(rng.random())
+
+
+def test_no_regret_counts_more_than_one() -> None:
+    """The unit of a regret is one over its largest size, over all outcomes, or over the usual loss if that is more."""
+    space = oc.Interval(0, 1, cells=8, tail_cells=1)
+    game = oc.Recalibrator(space, oc.QuantileCalibration([0.25, 0.75]) + oc.NoRegret(oc.CRPS()))
+    engine, largest, inside = engine_of(game), [], 0
+    for t in range(16):
+        game.predict(oc.Normal(0.5, 0.2))
+        record = record_of(game)
+        n = int(record.info[RoundInfo.CELLS])
+        left, right, mass = record.cells[[CellRow.LEFT, CellRow.RIGHT, CellRow.PLAYED], :n]
+        expert = oc.Forecast(left, right, record.rivals[0, :n])
+        own = sum(weight * expert.crps(y) for y, weight in within(expert))
+        losses, count = engine.memory.rivals[0, [RivalColumn.CRPS, RivalColumn.COUNT]]
+        usual = (5.0 * own + losses) / (5.0 + count)
+        # F - G, whose integral is half of the difference, may change its sign within a cell
+        played = oc.Forecast(left, right, mass)
+        ys = np.concatenate([np.linspace(a, b, 21) for a, b in zip(left, right, strict=True)])
+        gaps = [abs(played.crps(y) - expert.crps(y)) for y in ys]
+        most = max(gaps)
+        largest.append(most / usual)
+        inside += most > 1.001 * max(usual, *gaps[::21], *gaps[20::21])
+        assert record.units[RegretScore.CRPS, 0] == pytest.approx(1.0 / max(usual, most), rel=1e-3)
+        game.update(0.5 + 0.01 * (t % 3))
+    assert max(largest) > 1.0
+    assert inside
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_certificate_of_a_probability_is_exact(seed: int) -> None:
+    """There are two outcomes only; what is owed is anything, and two experts are followed."""
+    rng = np.random.default_rng(seed)
+    parts = oc.BinaryCalibration(5) + oc.payoffs.Calibeating(4, weight=0.5) + oc.NoRegret(oc.Brier(), weight=2.0)
+    game = oc.Recalibrator(oc.Binary(), parts)
+    for t in range(4):
+        game.predict(experts={"one": float(rng.random()), "other": 0.3 if t % 2 else None})
+        engine: Any = game.engine
+        book = engine.ledger
+        record = game.rounds.find(None).record
+        each = [whole(book.layout, engine.payoff(record, float(y)), engine.context_of(record)) for y in (0, 1)]
+        linear = max(2.0 * positive(book.total, book.layout.sides) @ owed + owed @ owed for owed in each)
+        carried = square(book.total, book.layout.sides)
+        assert record.certificate[ledger.CertificateField.WORST] == pytest.approx(carried + linear)
+        assert record.certificate[ledger.CertificateField.BOUND] == pytest.approx(max(owed @ owed for owed in each))
+        game.update(int(rng.integers(2)))
+        book.total[:] = rng.normal(size=book.total.size)
 
 
 # --- the ledger ---

@@ -71,7 +71,7 @@ def test_the_pieces_add_up_to_what_was_played(name: str) -> None:
         record = game.rounds.pending[None].record
         engine: Any = game.engine
         temperature = record.temperature if hasattr(record, "temperature") else record.round.info[RoundInfo.TEMPERATURE]
-        pieces = list(engine._pieces(record, engine.ledger.total.copy()))
+        pieces = list(engine._tilts(record, engine.ledger.total.copy()))
         if t and temperature == 3.0 and not any(piece.part == "regret" and piece.tilt.any() for piece in pieces):
             tilt = np.sum([piece.tilt for piece in pieces], axis=0)
             gap = np.log(p.mass) - log_prior(game) - tilt
@@ -92,7 +92,7 @@ def test_the_pull_of_regret_is_among_the_pieces() -> None:
     engine.ledger.account[ledger.Account.BUDGET] = 1e6
     p = game.predict(oc.Normal(0.4, 0.1))
     record = game.rounds.pending[None].record
-    pieces = {piece.part: piece.tilt for piece in engine._pieces(record, engine.ledger.total.copy())}
+    pieces = {piece.part: piece.tilt for piece in engine._tilts(record, engine.ledger.total.copy())}
     assert set(pieces) == {"moment", "regret"}
     expert = oc.Forecast(p.left, p.right, record.round.rivals[0, : p.mass.size])
     y = p.left[:, None] + NODES * (p.right - p.left)[:, None]

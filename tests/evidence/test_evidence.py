@@ -744,7 +744,7 @@ def test_collect_points() -> None:
     expected = {}
     for row in plain:
         past = [
-            (other["y"] - other["Naive"]) ** 2
+            abs(other["y"] - other["Naive"])
             for other in plain
             if other["unique_id"] == row["unique_id"]
             and other["ds"] <= row["cutoff"]
@@ -752,7 +752,7 @@ def test_collect_points() -> None:
         ]
         if past:
             key = (row["unique_id"], row["ds"], row["y"])
-            expected[key] = norm.ppf(metrics.LEVELS, row["Naive"], np.sqrt(np.mean(past)))
+            expected[key] = norm.ppf(metrics.LEVELS, row["Naive"], np.sqrt(np.pi / 2.0) * np.mean(past))
     assert evidence.rows == len(expected)
     assert evidence.missing == 0
     assert evidence.time is not None

@@ -548,7 +548,7 @@ PENDING = (
     # --- the spread of a point forecast
     Fault(
         "residuals: the inverse factor",
-        "residuals.py",
+        "constants.py",
         "PER_ABSOLUTE = math.sqrt(math.pi / 2.0)",
         "PER_ABSOLUTE = math.sqrt(2.0 / math.pi)",
         RESIDUALS,

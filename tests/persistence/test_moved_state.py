@@ -86,7 +86,7 @@ def test_labels_part_after_hundreds_of_rounds_and_either_stream_keeps_its_promis
     rng = np.random.default_rng(seed)
     labels = ["home", "draw", "away"]
     here, moved = (oc.Recalibrator(oc.Labels(labels)) for _ in range(2))
-    total = moved._game._engine.ledger.total  # type: ignore[attr-defined]
+    total = moved.engine.ledger.total  # type: ignore[attr-defined]
     rows = rng.dirichlet(np.full(3, 2.0), 400)
     outcomes = [str(rng.choice(labels, p=0.5 * row + 0.5 / 3)) for row in rows]
     apart = []

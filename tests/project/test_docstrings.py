@@ -28,6 +28,15 @@ MODULES = (
     "testing",
 )
 INTEGRATIONS = ROOT / "src" / "orcast" / "integrations"
+# For those who extend the package: docs/architecture.md has recipes that run.
+BUILDING_BLOCKS = {
+    *(f"decisions.{name}" for name in ("check_quantity", "expected_value", "one_number")),
+    *(f"forecasts.{name}" for name in ("FiniteForecast", "PERCENTS", "as_levels", "forecast_on")),
+    *(f"payoffs.{name}" for name in ("CellGrid", "CellPayoff", "Part", "Payoff", "Sum", "default_payoff")),
+    *(f"payoffs.{name}" for name in ("part_names", "payoff_from_plain")),
+    *(f"scores.{name}" for name in ("Score", "score_from_plain")),
+    "paper.Family",
+}
 # What the wrappers share, which no user calls.
 INTERNAL = {"common", "optional"}
 
@@ -54,7 +63,7 @@ def public() -> dict[str, Any]:
     for place in MODULES:
         module = import_module(f"orcast.{place}")
         names |= {f"{place}.{name}": getattr(module, name) for name in _names_of(module)}
-    return names
+    return {name: thing for name, thing in names.items() if name not in BUILDING_BLOCKS}
 
 
 def integrations() -> dict[str, Any]:

@@ -22,7 +22,7 @@ if CHROME is None or DRIVER is None:
     pytest.skip("chromium and chromedriver are not installed", allow_module_level=True)
 pytest.importorskip("selenium", reason="selenium is not installed")
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PHONE, DESK = 360, 1200
 
 

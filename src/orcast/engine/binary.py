@@ -186,7 +186,7 @@ class BinaryEngine:
             self.space,
             row[self._info][BinaryInfo.PLAYED],
             _ledger.certificate_of(record.certificate),
-            lambda: explanation(self.space, self._cell_grid(record), self._pieces(record, total)),
+            lambda: explanation(self.space, self._cell_grid(record), self._tilts(record, total)),
         )
 
     def _cell_grid(self, record: BinaryRecord) -> tuple[CellGrid, Array]:
@@ -195,7 +195,7 @@ class BinaryEngine:
         experts = np.column_stack((1.0 - round.experts, round.experts))
         return CellGrid(self.space, 2, expert=np.array([1.0 - x, x]), experts=experts), np.array([1.0 - p, p])
 
-    def _pieces(self, record: BinaryRecord, total: Array) -> Iterator[PartTilt]:
+    def _tilts(self, record: BinaryRecord, total: Array) -> Iterator[PartTilt]:
         """The tilt of each part and group."""
         temperature = float(record.row[self._info][BinaryInfo.TEMPERATURE])
         if temperature <= 0.0:

@@ -437,7 +437,7 @@ class OrderedEngine:
             cells,
             n,
             _ledger.certificate_of(record.certificate),
-            lambda: explanation(self.space, self._cell_grid(record), self._pieces(record, total)),
+            lambda: explanation(self.space, self._cell_grid(record), self._tilts(record, total)),
         )
 
     def _cell_grid(self, record: OrderedRecord) -> tuple[CellGrid, Array]:
@@ -446,7 +446,7 @@ class OrderedEngine:
             CellRow.PLAYED, : int(round.info[RoundInfo.CELLS])
         ]
 
-    def _pieces(self, record: OrderedRecord, total: Array) -> Iterator[PartTilt]:
+    def _tilts(self, record: OrderedRecord, total: Array) -> Iterator[PartTilt]:
         """The tilt of each part and group, whose sum is log(played / prior of the last layer)."""
         round = record.round
         n = int(round.info[RoundInfo.CELLS])
