@@ -5,12 +5,19 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 SHOWN  := $(VENV)/.shown
 PANDAS := .venv-pandas3
-FRAMES := src/orcast/panel $(addprefix tests/test_,$(addsuffix .py,columns panel panel_play panel_state cli_recalibrate evidence))
+LOWEST := .venv-lowest
+DIST   := .venv-dist
+FRAMES := src/orcast/panel tests/panel tests/cli/test_cli_recalibrate.py tests/evidence
 # a file of tests stays in one process: what its tests share is made once
 CORES  := -n auto --maxprocesses=4 --dist loadfile
+# what needs no library that orcast is at home in
+CORE   := --doctest-ignore-import-errors --ignore=tests/project --ignore=tests/integrations
+# from Python 3.12 on lines are counted at little cost; before that it takes a third more time, and has a target of its own
+COUNTER = $(shell $(BIN)/python -c 'import sys; print("sysmon" * hasattr(sys, "monitoring"))')
+LINES   = --cov --cov-report=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-cpus test-pandas3 mutate bench docs lint types format clean
+.PHONY: help demo test test-all test-cpus test-pandas3 test-lowest coverage mutate bench docs dist lint types format hooks clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,14 +42,28 @@ $(PANDAS)/.ready: pyproject.toml constraints.txt
 	@echo "setting up $(PANDAS) (half a minute, once)"
 	@test -x $(PANDAS)/bin/python || $(PYTHON) -m venv $(PANDAS)
 	@grep -v '^pandas==' constraints.txt > $(PANDAS)/constraints.txt
-	@$(PANDAS)/bin/python $(INSTALL) -c $(PANDAS)/constraints.txt "pandas>=3" pytest pytest-xdist hypothesis scoringrules -e ".[cli,demo]"
+	@$(PANDAS)/bin/python $(INSTALL) -c $(PANDAS)/constraints.txt "pandas>=3" -e ".[cli,demo,test]"
+	@touch $@
+
+$(LOWEST)/.ready: pyproject.toml constraints-lowest.txt
+	@echo "setting up $(LOWEST) (half a minute, once)"
+	@test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
+	@$(LOWEST)/bin/python $(INSTALL) -c constraints-lowest.txt -e ".[cli,demo,jax,test]"
+	@touch $@
+
+$(DIST)/.ready: constraints.txt
+	@test -x $(DIST)/bin/python || $(PYTHON) -m venv $(DIST)
+	@$(DIST)/bin/python $(INSTALL) -c constraints.txt build twine
 	@touch $@
 
 demo: $(SHOWN)  ## recalibrate a real stream: table and picture
 	@$(BIN)/python -m orcast.demo
 
 test: lint types  ## the gate: lint, types, tests, doc snippets
-	@$(BIN)/python -m pytest -q --durations=25 $(CORES)
+	@COVERAGE_CORE=$(COUNTER) $(BIN)/python -m pytest -q --durations=25 $(CORES) $(if $(COUNTER),$(LINES))
+
+coverage: $(READY)  ## the tests alone, with the lines that they reach
+	@COVERAGE_CORE=$(COUNTER) $(BIN)/python -m pytest -q $(CORES) --cov --cov-report=term:skip-covered
 
 test-all: lint types  ## the gate and the slow tests, with more random examples
 	@$(BIN)/python -m pytest -q -m "" --hypothesis-profile=thorough $(CORES)
@@ -57,11 +78,24 @@ test-pandas3: $(PANDAS)/.ready  ## what touches data frames, with pandas 3
 mutate: $(READY)  ## faults put in one at a time: which test catches each
 	@$(BIN)/python -m tests.mutate $(FAULTS)
 
+# kernels compiled by another numba have a cache of their own
+test-lowest: $(LOWEST)/.ready  ## what needs no other library, with the lowest versions of the dependencies
+	@NUMBA_CACHE_DIR=$(CURDIR)/$(LOWEST)/kernels $(LOWEST)/bin/python -m pytest -q $(CORES) $(CORE)
+
 bench: $(READY)  ## benchmarks: ratios from one run
 	@$(BIN)/python -m benchmarks
 
 docs: $(READY)  ## the documentation site, in site/; open site/index.html
 	@PYTHONPATH=docs $(BIN)/zensical build --clean --strict
+
+dist: $(DIST)/.ready  ## sdist and wheel, in dist/; the wheel, alone, runs the README's first example
+	@rm -rf dist
+	@$(DIST)/bin/python -m build --quiet
+	@$(DIST)/bin/twine check --strict dist/*
+	@place=$$(mktemp -d) && trap 'rm -rf "$$place"' EXIT && $(PYTHON) -m venv "$$place/venv" \
+	&& "$$place/venv/bin/python" $(INSTALL) dist/*.whl \
+	&& awk '/^```python/ {code = 1; next} /^```/ && code {exit} code' README.md > "$$place/example.py" \
+	&& cd "$$place" && venv/bin/python example.py
 
 lint: $(READY)  ## ruff: rules and formatting
 	@$(BIN)/ruff check
@@ -74,6 +108,9 @@ format: $(READY)  ## rewrite the files in the house style
 	@$(BIN)/ruff check --fix
 	@$(BIN)/ruff format
 
+hooks: $(READY)  ## run what pre-commit runs, on all files
+	@$(BIN)/pre-commit run --all-files
+
 clean:  ## remove .venv, caches and build products
-	rm -rf $(VENV) $(PANDAS) site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .cache src/*.egg-info
+	rm -rf $(VENV) $(PANDAS) $(LOWEST) $(DIST) site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .cache .coverage*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -116,7 +116,7 @@ def state(steps: int) -> dict[str, float]:
     columns = panel(1, steps)
     names = [name for name in columns if name.startswith("q")]
     layout = find(list(columns), numeric=["ds", "y", *names])
-    shapes = tuple(ForecastShape.of(form, None) for form in layout.forms)
+    shapes = tuple(ForecastShape.of(form, form.outputs()) for form in layout.forms)
 
     def size(remember: int, late: int) -> int:
         games = Games(SeriesOptions(layout.forms, shapes, None, False, False, 1000, remember, mark_of()))

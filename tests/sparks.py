@@ -74,7 +74,7 @@ class Acted:
     """A stream whose tasks are called here, without Spark; values are given as they travel."""
 
     def __init__(self, columns: str, **options: Any) -> None:
-        from orcast.integrations.spark.stream import EventOptions, task_of
+        from orcast.integrations.spark.stream import QueryOptions, task_of
         from orcast.panel.frame_run import FrameOptions
 
         self.df, self.states = Unstarted(columns), dict[Any, Any]()
@@ -84,7 +84,7 @@ class Acted:
         own = {"outcomes": True, **own}
         if "most" in options:
             own["max_pending"] = options.pop("most")  # as golden states have it
-        self.task = task_of(self.df, names, model, FrameOptions(**options), EventOptions(**own))
+        self.task = task_of(self.df, names, model, FrameOptions(**options), QueryOptions(**own))
 
     def batch(self, *rows: tuple[Any, ...]) -> list[dict[str, Any]]:
         """What comes of the rows of a micro-batch."""

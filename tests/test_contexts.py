@@ -399,7 +399,7 @@ def test_groups_of_probabilities_on_binary() -> None:
     game = oc.Recalibrator(oc.Binary(), oc.BinaryCalibration(grid=11, context=context))
     for t in range(200):
         game.predict(0.3, x={"hour": t % 2})
-        game.update(worst_outcome(game.game)[0])
+        game.update(worst_outcome(game)[0])
         for group in game.guarantee.groups["binary by hour"].values():
             assert group.miscalibration <= group.promised * (1 + 1e-9)
     assert game.guarantee.held == 1.0

@@ -14,7 +14,7 @@ from hypothesis import assume, given
 import orcast as oc
 from helpers import SENTENCE, forecasts, units, within
 from orcast.decisions import best_action, commitment
-from orcast.paper.value_bound import ValueCheck, value_bound
+from orcast.paper.value_bounds import ValueCheck, value_bound
 
 UNIT = oc.Forecast([0.0], [1.0], [1.0])
 OPEN = oc.Forecast([None, 0.0, 1.0], [0.0, 1.0, None], [0.1, 0.7, 0.2])

@@ -598,10 +598,10 @@ def test_a_run_whose_function_keeps_failing_leaves_nothing_behind() -> None:
         return [0.5 if y > 0.5 else 0.0]
 
     game = oc.Recalibrator(oc.Interval(0, 1), oc.Recipe(witness, bound=1.0, jumps=[0.5]))
-    before = {name: array.copy() for name, array in game.game.engine.arrays().items()}
+    before = {name: array.copy() for name, array in game.engine.arrays().items()}
     fails["after"] = fails["calls"] + 1500
     with pytest.raises(RuntimeError, match="no more"):
         game.run([oc.Normal(0.5, 0.1)] * 50, [0.5] * 50)
-    after = game.game.engine.arrays()
+    after = game.engine.arrays()
     assert all(np.array_equal(before[name], after[name]) for name in before)
     assert game.guarantee.rounds == 0

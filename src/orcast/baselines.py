@@ -174,10 +174,10 @@ class _QuantityMethod:
         raise NotImplementedError
 
 
-Kept = TypeVar("Kept")
+_Kept = TypeVar("_Kept")
 
 
-def _pending(kept: Kept | None) -> Kept:
+def _pending(kept: _Kept | None) -> _Kept:
     """What the pending round holds, or one clear sentence if there is none."""
     if kept is None:
         raise ValueError("expected a pending round, got none")

@@ -5,6 +5,8 @@ Where the compiled code and the dense code solve the same problem with different
 
 from __future__ import annotations
 
+import math
+
 # --- learning
 
 # Losses are discounted by this, a round.  The binary committee weighs log losses, which are noisier: a longer memory.
@@ -19,6 +21,8 @@ DELAY_ODDS = 0.5
 OWN_EXPECTATION_WEIGHT = 5.0
 # The largest change of a log mass by a learner, and by a warm start.
 MAX_TILT = 6.0
+# The standard deviation of a Gaussian whose mean absolute value is 1: see `orcast.residuals`.
+PER_ABSOLUTE = math.sqrt(math.pi / 2.0)
 
 # --- the equilibrium
 

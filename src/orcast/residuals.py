@@ -6,7 +6,6 @@ same numbers in a compiled loop (`orcast.engine.kernels.events`).
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from typing import Any
 
@@ -14,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.adapters import Normal
+from orcast.constants import PER_ABSOLUTE
 from orcast.spaces import Interval, OrderedSpace
 from orcast.validation import number, short
 
-# The standard deviation of a Gaussian whose mean absolute value is 1.
-PER_ABSOLUTE = math.sqrt(math.pi / 2.0)
 # The spread before any error is known: a share of the interval, or of the forecast itself.
 FIRST_SPREAD = 0.1
 

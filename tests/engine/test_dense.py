@@ -172,7 +172,7 @@ def test_a_whole_game_is_about_the_same(name: str) -> None:
     """Alike but for when an equation is called solved."""
     fast = oc.Forecaster(SPACE, FAST[name])
     slow = oc.Forecaster(SPACE, FAST[name])
-    slow.engine = dense_engine(oc.Equilibrium(), BoundPayoff(SPACE, FAST[name], ("expert",), None))  # type: ignore[arg-type]
+    slow.rounds.engine = dense_engine(oc.Equilibrium(), BoundPayoff(SPACE, FAST[name], ("expert",), None))  # type: ignore[arg-type]
     slow.engine.prior.engine.rules = slow.engine.prior.engine.rules._replace(
         learners=fast.engine.rules.learners, members=fast.engine.rules.members
     )

@@ -74,7 +74,7 @@ def test_so_it_is_on_finite_spaces(space: Any) -> None:
     for _ in range(120):
         rows = {name: rng.dirichlet(np.ones(space.cells)) for name in ("one", "two")}
         game.predict(experts={k: float(v[1]) for k, v in rows.items()} if isinstance(space, oc.Binary) else rows)
-        game.update(worst_outcome(game.game)[0])
+        game.update(worst_outcome(game)[0])
         assert game.guarantee.miscalibration <= game.guarantee.promised * (1 + 1e-12)
     score = "crps" if isinstance(space, oc.Circle) else "brier"
     assert set(game.guarantee.parts) == {f"regret {score} against one", f"regret {score} against two"}

@@ -44,7 +44,7 @@ def rules(
     outcomes = {"binary": "0/1", "labels": "labels"}.get(form, "numbers")
     numeric = [*names, *([] if form == "labels" else ["y"])]
     layout = find(["unique_id", "ds", "y", *names], numeric=numeric, outcomes=outcomes)
-    shapes = tuple(ForecastShape.of(each, None) for each in layout.forms)
+    shapes = tuple(ForecastShape.of(each, each.outputs()) for each in layout.forms)
     return SeriesOptions(
         layout.forms, shapes, payoff, False, False, max_pending, remember, mark_of(form, max_pending, repr(payoff))
     )

@@ -20,7 +20,7 @@ class Fault(NamedTuple):
 
 def golden(*stories: str) -> tuple[str, ...]:
     """Stories of states that an earlier version wrote."""
-    return tuple(f"tests/test_golden.py::test_a_state_goes_on_as_it_did[v1-{story}]" for story in stories)
+    return tuple(f"tests/persistence/test_golden.py::test_a_state_goes_on_as_it_did[v1-{story}]" for story in stories)
 
 
 def definitions(kind: str, *cases: str) -> tuple[str, ...]:

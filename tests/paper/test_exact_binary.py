@@ -137,7 +137,7 @@ def test_signs_matter() -> None:
     assert engine.prior.played(record.round)[1] == pytest.approx(1.0)
     check(engine, record)
     wrong = engine.predict(np.array([[0.5, 0.5]]))
-    engine.prior.keep(wrong.round, np.array([1.0, 1e-300]), np.array([0.5, 0.5]))
+    engine.prior.store(wrong.round, np.array([1.0, 1e-300]), np.array([0.5, 0.5]))
     assert max(inner_products(engine, wrong)) == pytest.approx(1.0)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from scipy.optimize import linprog
 
 import orcast as oc
@@ -296,7 +296,8 @@ def test_where_no_root_is_within_reach_all_mass_is_at_one_end(sign: float, end: 
     st.floats(0.01, 0.99),
     st.floats(0.0, 1.0),
 )
-def test_masses_can_be_bent_to_any_word_within_reach(masses: list[float], level: float, at: float) -> None:
+@example([1e-12, 1.0, 1e-12], 0.5, 0.9999999999999999)
+def test_masses_can_be_bent_to_any_level_within_reach(masses: list[float], level: float, at: float) -> None:
     x = np.array(masses)
     x[0] += x.sum() == 0.0
     x /= x.sum()

@@ -283,7 +283,7 @@ def test_of_two_that_are_as_near_either_may_be_played(nudge: float) -> None:
     gap = np.where(np.abs(mesh.points[:, 1] - 0.5) < 0.4, 1.0, -1.0)
     owed = np.stack((-gap, gap), axis=1)
     game = oc.Forecaster(oc.Labels(["no", "yes"]), SimplexCalibration(3), oracle=SimplexGrid())
-    game._engine.ledger.total[:] = owed.ravel()
+    game.engine.ledger.total[:] = owed.ravel()
     yes = np.asarray(game.predict([0.5 - nudge, 0.5 + nudge]).mass)[1]
     assert worst_value(game, owed) <= ROUNDING
     near = {-1e-9: [1 / 6], 1e-9: [5 / 6]}.get(nudge, [1 / 6, 5 / 6])
@@ -300,10 +300,10 @@ def test_an_expert_that_ties_is_played_or_what_wins_as_well(randomised: bool) ->
     rng = np.random.default_rng(0)
     mesh = simplex_mesh(3, 4)
     game = oc.Forecaster(LABELS, SimplexCalibration(4), oracle=SimplexGrid(randomised=randomised))
-    engine: Any = game._engine
+    engine: Any = game.engine
     for _ in range(100):
         owed = np.full((mesh.size, 3), rng.normal() * 10.0 ** rng.uniform(-6, 6))
-        game._engine.ledger.total[:] = owed.ravel()
+        game.engine.ledger.total[:] = owed.ravel()
         row = rng.dirichlet(np.ones(3))
         p = game.predict(row)
         _, expert = engine.prior.open(row[None, :], 0.0)

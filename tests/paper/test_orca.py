@@ -178,7 +178,7 @@ def assert_twins(payoff: Payoff, oracles: Sequence[oc.Orca], monkeypatch: pytest
             played(*opened(space, payoff, each, seed, experts=2, x=x)) for each in (oracle, still_at(oracle))
         )
         with monkeypatch.context() as patch:
-            patch.setattr(module, "fast", lambda cell_payoff: False)
+            patch.setattr(module, "compiles", lambda cell_payoff: False)
             slow = played(*opened(space, payoff, oracle, seed, experts=2, x=x))
         assert fast == pytest.approx(slow, abs=1e-6)
         moved += not np.allclose(fast, still, atol=1e-3)

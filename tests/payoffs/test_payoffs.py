@@ -158,12 +158,12 @@ def test_a_round_books_the_payoff_of_its_parts(payoff: Payoff) -> None:
     space = oc.Interval(-2, 7)
     for oracle in (oc.Committee(), oc.Equilibrium()):
         game = oc.Recalibrator(space, payoff, oracle=oracle)
-        engine = game.game.engine
+        engine = game.engine
         rng = np.random.default_rng(0)
         for t in range(30):
             game.predict(oc.Normal(2 + np.sin(t), 0.5))
             y = float(np.clip(2 + np.sin(t) + rng.standard_t(2), -2, 7))
-            record = game.game.rounds.pending[None].record.round
+            record = game.rounds.pending[None].record.round
             expected = engine.memory.total + slow_payoff(engine, record, y)
             game.update(y)
             assert engine.ledger.total == pytest.approx(expected, abs=1e-9)

@@ -79,7 +79,7 @@ def test_options_come_back(tmp_path: Path) -> None:
     assert twin.space == SPACE
     assert twin.oracle == oc.Equilibrium(temperature=3)
     assert twin.payoff.to_plain() == game.payoff.to_plain()
-    assert (twin.game.outside, twin.game.max_pending) == ("clip", 7)
+    assert (twin.outside, twin.max_pending) == ("clip", 7)
 
 
 def test_a_path_may_be_text_and_saving_twice_is_the_same(tmp_path: Path) -> None:

@@ -14,8 +14,22 @@ import pytest
 import orcast
 
 ROOT = Path(__file__).resolve().parents[2]
-MODULES = ("baselines", "evidence", "metrics", "plots", "report", "testing")
+MODULES = (
+    "baselines",
+    "decisions",
+    "evidence",
+    "forecasts",
+    "metrics",
+    "paper",
+    "payoffs",
+    "plots",
+    "report",
+    "scores",
+    "testing",
+)
 INTEGRATIONS = ROOT / "src" / "orcast" / "integrations"
+# What the wrappers share, which no user calls.
+INTERNAL = {"common", "optional"}
 
 # What lives in these modules has a formula and a source, unless it is listed below.
 MATHEMATICAL = (
@@ -23,7 +37,6 @@ MATHEMATICAL = (
     *(f"orcast.{name}" for name in ("paper", "payoffs", "recalibrator", "scores", "spaces")),
 )
 NO_FORMULA = {
-    "Played": "arrays of what was played; the formulas are those of Certificate and Guarantee",
     "metrics.Metric": "a protocol: the metrics have the formulas",
 }
 NO_DOCSTRING = {"metrics.LEVELS": "an array, which can have none; a comment beside it says what it is"}
@@ -47,10 +60,12 @@ def public() -> dict[str, Any]:
 def integrations() -> dict[str, Any]:
     """Public names of the integrations that can be imported here."""
     found: dict[str, Any] = {}
-    for name in sorted({path.stem for path in INTEGRATIONS.iterdir() if not path.name.startswith("_")}):
+    for name in sorted(
+        {path.stem for path in INTEGRATIONS.iterdir() if not path.name.startswith("_") and path.stem not in INTERNAL}
+    ):
         try:
             module = import_module(f"orcast.integrations.{name}")
-        except ModuleNotFoundError:
+        except ImportError:
             continue  # the library that it is for is not installed
         things = {each: getattr(module, each) for each in _names_of(module)}
         found |= {f"integrations.{name}.{each}": thing for each, thing in things.items() if callable(thing)}

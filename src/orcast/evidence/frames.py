@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast import metrics
+from orcast.constants import PER_ABSOLUTE
 from orcast.evidence.base import Evidence, Matrix, Places, Vector
-from orcast.residuals import PER_ABSOLUTE
 
 if TYPE_CHECKING:
     from orcast.panel.columns import ColumnLayout, Form

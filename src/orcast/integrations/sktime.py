@@ -29,13 +29,14 @@ with needs("sktime", "pandas", "sktime"):
     from sktime.forecasting.stream import UpdateRefitsEvery  # type: ignore[import-untyped]
 
 from orcast.adapters import Quantiles
+from orcast.constants import PER_ABSOLUTE
 from orcast.engine import Oracle
 from orcast.forecasts import Forecast
 from orcast.integrations.common import FeatureReader, HorizonGame, at_least_one, increasing_levels, recalibrator_for
 from orcast.integrations.skpro import LEVELS, ForecastDistribution
 from orcast.ledger import Guarantee
 from orcast.payoffs import Payoff
-from orcast.residuals import PER_ABSOLUTE, Residuals
+from orcast.residuals import Residuals
 from orcast.spaces import between
 from orcast.validation import short
 

@@ -193,10 +193,7 @@ class _Roles:
     horizon: Label | None
     y: Label
     nixtla: bool
-
-    @property
-    def taken(self) -> list[Label]:
-        return [c for c in (self.y, self.time, self.cutoff, self.horizon, *self.series) if c is not None]
+    taken: tuple[Label, ...]
 
 
 def _roles(labels: list[Label], names: Mapping[str, Any], pending: bool) -> _Roles:
@@ -226,12 +223,12 @@ def _roles(labels: list[Label], names: Mapping[str, Any], pending: bool) -> _Rol
             f"expected a column of outcomes named {listed(OUTCOME, 'or')}, or y= with its name, got {_shown(labels)}"
         )
     nixtla = {"unique_id", "ds"} <= set(texts) and ("y" in texts or names.get("y") is not None or pending)
-    roles = _Roles(tuple(several), found["time"], found["cutoff"], found["horizon"], found["y"], nixtla)
-    if len(set(roles.taken)) < len(roles.taken):
+    taken = [column for column in (*found.values(), *several) if column is not None]
+    if len(set(taken)) < len(taken):
         raise ValueError(
-            f"expected a column for each of y, series, time, cutoff and horizon, got {_twice(roles.taken)!r} for two"
+            f"expected a column for each of y, series, time, cutoff and horizon, got {_twice(taken)!r} for two"
         )
-    return roles
+    return _Roles(tuple(several), found["time"], found["cutoff"], found["horizon"], found["y"], nixtla, tuple(taken))
 
 
 def _only(role: str, words: Sequence[str], free: Mapping[str, Label], convention: Sequence[str]) -> Label | None:

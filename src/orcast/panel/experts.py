@@ -3,6 +3,7 @@ out."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.adapters import expert_table, within_reach
-from orcast.panel.columns import Form
+from orcast.panel.columns import Form, Output
 from orcast.spaces import Binary, Labels, OrderedSpace, Space
 from orcast.spaces.base import LARGEST
 
@@ -35,15 +36,14 @@ class ForecastShape:
     outputs: tuple[tuple[str, float | None, int | None], ...]
 
     @classmethod
-    def of(cls, form: Form, levels: list[float] | None) -> ForecastShape:
-        """That of a form, with the levels that are asked for."""
-        asked = None if form.kind in ("binary", "labels") else levels
+    def of(cls, form: Form, outputs: Sequence[Output]) -> ForecastShape:
+        """That of a form whose outputs are these."""
         return cls(
             form.kind,
             len(form.columns),
             () if form.levels is None else tuple(form.levels.tolist()),
             () if form.labels is None else tuple(map(str, form.labels)),
-            tuple((out.what, out.level, out.place) for out in form.outputs(asked)),
+            tuple((out.what, out.level, out.place) for out in outputs),
         )
 
     def __str__(self) -> str:

@@ -62,13 +62,18 @@ class Form:
     explicit: bool = field(default=False, repr=False)
 
     @property
+    def ordered(self) -> bool:
+        """Whether outcomes are numbers."""
+        return self.kind not in ("binary", "labels")
+
+    @property
     def base(self) -> str:
         """What the names of all that comes out begin with."""
         return base_of(self.model)
 
     @property
     def certificate(self) -> dict[str, str]:
-        """Names of the columns that come out beside the forecasts, by what they say.
+        """Names of the columns that come out beside the forecasts, by what they hold.
 
         >>> from orcast.panel.columns import find
         >>> find(["y", "q0.1", "q0.9"], numeric=["y", "q0.1", "q0.9"]).forms[0].certificate["status"]
@@ -81,12 +86,13 @@ class Form:
 
         A point forecast gives its median, ``M_orcast``, and the intervals 80 and 95, or the levels asked for instead.
 
+        >>> from orcast.panel.columns import find
         >>> layout = find(["unique_id", "ds", "y", "A", "A-lo-90", "A-hi-90"], numeric=["y", "A", "A-lo-90", "A-hi-90"])
         >>> [out.name for out in layout.forms[0].outputs([0.1, 0.9])]
         ['A_orcast-lo-90', 'A_orcast-lo-80', 'A_orcast', 'A_orcast-hi-80', 'A_orcast-hi-90']
         """
-        asked = _asked(levels)
-        if self.kind in ("binary", "labels"):
+        asked = [] if levels is None else _asked(levels)
+        if not self.ordered:
             if asked:
                 raise ValueError(f"expected no levels beside {KINDS[self.kind]}, got {short(levels)}")
             endings = [f"p_{label}" for label in self.labels or ()] or ["p"]
@@ -132,7 +138,7 @@ class Form:
 class ColumnLayout:
     """Which columns of a frame are what; ``series`` may be empty, ``time``, ``cutoff`` and ``horizon`` None.
 
-    ``y`` is None only where `find` was told that a frame without outcomes will do.
+    ``y`` is None only where `find` was asked to do without outcomes.
     """
 
     series: tuple[Label, ...]
@@ -153,6 +159,7 @@ class ColumnLayout:
     def earlier(self, columns: Iterable[Label]) -> tuple[Label, ...]:
         """Columns that an earlier run wrote for these models: drop them, and the new ones take their place.
 
+        >>> from orcast.panel.columns import find
         >>> columns = ["y", "q0.1", "q0.9", "orcast_q0.1", "orcast_q0.9", "orcast_q0.5", "orcast_holds"]
         >>> find(columns, numeric=columns).earlier(columns)
         ('orcast_q0.1', 'orcast_q0.9', 'orcast_q0.5', 'orcast_holds')
@@ -164,11 +171,12 @@ class ColumnLayout:
 def written_levels(form: Form, columns: Iterable[Label]) -> dict[float, Label]:
     """The quantile columns that came out for a form, by level, as far as a frame has them.
 
+    >>> from orcast.panel.columns import find
     >>> form = find(["y", "mean", "sd"], numeric=["y", "mean", "sd"]).forms[0]
     >>> written_levels(form, ["y", "mean", "sd", "orcast_mean", "orcast_sd", "orcast_q0.1"])
     {0.1: 'orcast_q0.1'}
     """
-    if form.kind in ("binary", "labels"):
+    if not form.ordered:
         return {}
     usual = {out.name: out.level for out in form.outputs() if out.what == "quantile"}
     found: dict[float, Label] = {}
@@ -181,9 +189,7 @@ def written_levels(form: Form, columns: Iterable[Label]) -> dict[float, Label]:
     return dict(sorted(found.items()))
 
 
-def _asked(levels: ArrayLike | None) -> list[float]:
-    if levels is None:
-        return []
+def _asked(levels: ArrayLike) -> list[float]:
     try:
         values = np.unique(np.asarray(levels, dtype=np.float64).round(10))
     except (TypeError, ValueError):

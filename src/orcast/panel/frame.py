@@ -129,19 +129,15 @@ class Frame:
         kinds = set(map(type, column.to_list()))
         return all(issubclass(kind, (bool, int, float, np.number, np.bool_, type(None))) for kind in kinds)
 
-    def values(self, name: Any) -> tuple[list[Any], NDArray[np.bool_]]:
-        """A column as Python values, and which of them are missing."""
+    def complete(self, name: Any, what: str) -> list[Any]:
+        """A column as Python values, none of which is missing."""
         column = self.column(name)
         missing = np.asarray(column.is_null().to_numpy(), dtype=bool)
         if column.dtype.is_float():
             missing = missing | np.isnan(column.cast(nw.Float64).to_numpy())
-        return column.to_list(), missing
-
-    def complete(self, name: Any, what: str) -> list[Any]:
-        """A column as Python values, none of which is missing."""
-        values, missing = self.values(name)
         if missing.any():
             raise ValueError(f"expected a {what} in every row of {name!r}, got none in row {int(missing.argmax())}")
+        values: list[Any] = column.to_list()
         return values
 
     def keys(self, names: Sequence[Any]) -> tuple[Codes, list[Hashable]]:

@@ -16,7 +16,7 @@ from orcast.contexts import Bins, Values
 from orcast.engine.bound_payoff import leaves
 from orcast.panel.bounds import Bounds, read_bounds
 from orcast.panel.column_names import of_model, of_series, rows_text
-from orcast.panel.columns import ColumnLayout, Form, label_places
+from orcast.panel.columns import ColumnLayout, Form, Output, label_places
 from orcast.panel.experts import ForecastShape, crossing_rows, rows_with_forecast
 from orcast.panel.frame import Codes, Frame
 from orcast.panel.ordering import Streams, arrange, fill_outcomes, read_times, seen_dates
@@ -28,14 +28,13 @@ from orcast.panel.state import (
     PanelState,
     bound_to_keep,
     has_functions,
-    levels_of,
-    payoff_of,
     plain_payoff,
 )
 from orcast.panel.statuses import STATUS_TEXTS, Status
 from orcast.panel.stream import Batch, Stream, StreamOptions, StreamResult
-from orcast.panel.workers import Bar, Progress, play_all, usable_cores
-from orcast.payoffs import Payoff
+from orcast.panel.workers import Progress, play_all, progress_bar, usable_cores
+from orcast.payoffs import Payoff, payoff_from_plain
+from orcast.persistence.state import as_saved
 from orcast.spaces.base import LARGEST
 from orcast.validation import short, warn_user
 
@@ -59,12 +58,36 @@ class FrameOptions(NamedTuple):
     outside: str = "report"
 
     def checked(self) -> FrameOptions:
-        """These options, or one clear sentence on what is wrong with them."""
+        """These options with sorted levels, or one clear sentence on what is wrong with them."""
         if self.outside not in ("report", "clip", "raise"):
             raise ValueError(f"expected outside='report', 'clip' or 'raise', got {self.outside!r}")
         if self.payoff is not None and not isinstance(self.payoff, Payoff):
             raise TypeError(f"expected a payoff such as QuantileCalibration(), got {short(self.payoff)}")
-        return self
+        if self.levels is None:
+            return self
+        try:
+            return self._replace(levels=np.unique(np.asarray(self.levels, dtype=np.float64)).tolist())
+        except (TypeError, ValueError):
+            raise TypeError(f"expected levels strictly between 0 and 1, got {short(self.levels)}") from None
+
+    def completed(self, content: PanelContent) -> FrameOptions:
+        """With what a state began with where something is left out; levels and payoff must be the same."""
+        before = content.options
+        assert before is not None
+        if self.levels is not None and self.levels != before.levels:
+            raise ValueError(f"expected the levels that the state began with, {before.levels}, got {self.levels}")
+        if before.payoff is None and self.payoff is not None:
+            raise ValueError(
+                f"expected the payoff that the state began with, the default one, got {short(self.payoff)}"
+            )
+        payoff = None if before.payoff is None else as_saved(self.payoff, before.payoff, payoff_from_plain, "payoff")
+        low, high = self.low, self.high
+        if low is None and high is None:
+            low, high = (
+                {key: pair[side] for key, pair in content.bounds.items()} if given == BY_SERIES else given
+                for side, given in enumerate((before.low, before.high))
+            )
+        return FrameOptions(low, high, before.levels, payoff, self.outside)
 
 
 @dataclass
@@ -72,6 +95,7 @@ class ModelRun:
     """One model of a frame: what goes in, and arrays for what comes out."""
 
     form: Form
+    outputs: tuple[Output, ...]
     shape: ForecastShape
     y: Array
     known: Codes  # a row for each outcome of a series and time, in that order
@@ -100,8 +124,10 @@ class FrameRun:
         self.content = PanelContent() if panel is None else panel.content
         before = self.content.options
         self.clip = options.outside == "clip"
-        self.levels = levels_of(options.levels, before)
-        self.payoff = payoff_of(options.payoff, before)
+        if before is not None:
+            options = options.completed(self.content)
+        self.levels: Any = options.levels
+        self.payoff = options.payoff
         self.codes, self.keys = frame.keys(layout.series)
         self.streams = self._streams()
         self.bounds = self._bounds(options)
@@ -142,16 +168,9 @@ class FrameRun:
 
     def _bounds(self, options: FrameOptions) -> Bounds:
         low, high, before = options.low, options.high, self.content.options
-        if (low is not None or high is not None) and all(
-            form.kind in ("binary", "labels") for form in self.layout.forms
-        ):
+        if (low is not None or high is not None) and all(not form.ordered for form in self.layout.forms):
             raise ValueError(f"expected no bounds for probabilities, got {short(low if high is None else high)}")
-        if before is not None and low is None and high is None:
-            low, high = (
-                {key: pair[side] for key, pair in self.content.bounds.items()} if given == BY_SERIES else given
-                for side, given in enumerate((before.low, before.high))
-            )
-        self.bounds_to_keep = bound_to_keep(low), bound_to_keep(high)
+        self.bounds_to_keep = low, high
         bounds = read_bounds(low, high, self.frame, self.codes, self.keys)
         lows, highs = bounds.low, bounds.high
         if bounds.by_row:
@@ -171,7 +190,8 @@ class FrameRun:
         return bounds
 
     def _model(self, form: Form) -> ModelRun:
-        shape = ForecastShape.of(form, self.levels)
+        outputs = form.outputs(self.levels if form.ordered else None)
+        shape = ForecastShape.of(form, outputs)
         before = self.content.models.get(form.model)
         if before is not None and before.shape != shape:
             raise ValueError(
@@ -186,6 +206,7 @@ class FrameRun:
             streams = [before.streams.get((self.keys[code], horizon)) for code, horizon in keys]
         return ModelRun(
             form,
+            outputs,
             shape,
             y,
             known,
@@ -239,7 +260,7 @@ class FrameRun:
         total = self.frame.rows * len(self.models)
         if workers is None:
             workers = usable_cores() if total >= SMALL else 1
-        if has_functions(self.payoff):
+        if self.payoff is not None and has_functions(self.payoff):
             workers = 1
         batches = self._batches(workers)
         workers = min(workers, len(batches))
@@ -259,13 +280,13 @@ class FrameRun:
             for number, model in enumerate(self.models)
         ]
         made = ((i, self._batch(options[number], first, last)) for i, (number, first, last) in enumerate(batches))
-        plain = plain_payoff(self.payoff)
-        payoffs: dict[int, dict[str, Any] | None] = dict.fromkeys(range(len(self.models)), plain)
-        with Bar(progress, total) as bar, closing(play_all(made, workers, payoffs)) as played:
+        payoffs: dict[int, dict[str, Any] | None]
+        payoffs = dict.fromkeys(range(len(self.models)), None if self.payoff is None else plain_payoff(self.payoff))
+        with progress_bar(progress, total) as add, closing(play_all(made, workers, payoffs)) as played:
             for i, result in played:
                 number, first, last = batches[i]
                 self._write(self.models[number], first, last, result)
-                bar.add(int(self.streams.starts[last] - self.streams.starts[first]))
+                add(int(self.streams.starts[last] - self.streams.starts[first]))
 
     def _batches(self, workers: int) -> list[tuple[int, int, int]]:
         """Model, first stream and last of each batch."""
@@ -359,8 +380,7 @@ class FrameRun:
         """The frame with what came out."""
         new: dict[Any, NDArray[Any]] = {}
         for model in self.models:
-            outputs = model.form.outputs(self.levels if model.shape.ordered else None)
-            for out in outputs:
+            for out in model.outputs:
                 # taken out one by one: large columns are not to be there twice
                 values = model.out.pop(0)
                 if replace and out.column is not None:
@@ -381,9 +401,10 @@ class FrameRun:
                 streams.kind,
                 streams.at_once,
                 self.ranked,
-                plain_payoff(self.payoff),
+                None if self.payoff is None else plain_payoff(self.payoff),
                 self.levels,
-                *self.bounds_to_keep,
+                bound_to_keep(self.bounds_to_keep[0]),
+                bound_to_keep(self.bounds_to_keep[1]),
                 self.bounds.by_row,
             )
         content.bounds.update(self.series_bounds)

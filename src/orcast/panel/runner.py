@@ -65,9 +65,6 @@ class NewForecasts:
     units: Units
     features: list[Any] | None = None
 
-    def __len__(self) -> int:
-        return len(self.given)
-
 
 class RunState(NamedTuple):
     """A game between frames."""
@@ -145,7 +142,7 @@ class Runner:
         return np.asarray((new.given[:, 0] - shift) / scale)
 
     def _inputs(self, new: NewForecasts, values: Array, points: Array) -> EventInputs:
-        shape, space, m = self.shape, self.space, len(new)
+        shape, space, m = self.shape, self.space, len(new.given)
         shift, scale = new.units
         experts, spreads = np.empty((0, 0)), np.empty(0)
         reach = np.array([-LARGEST, LARGEST])
@@ -178,7 +175,7 @@ class Runner:
         shape, outputs, inputs = self.shape, run.outputs, run.inputs
         if not shape.ordered:
             return outputs.quantiles
-        answers = np.empty((len(new), len(shape.outputs)))
+        answers = np.empty((len(new.given), len(shape.outputs)))
         shift, scale = new.units
         moments = outputs.round_log[:, [_ledger.RoundLog.MEAN, _ledger.RoundLog.SD]]
         for number, width in enumerate(inputs.widths):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from orcast.engine.kernels.events import PackedRounds
 from orcast.panel.experts import ForecastShape
@@ -21,7 +21,6 @@ from orcast.panel.statuses import Status
 from orcast.panel.stream import ANSWERS_AT, LogColumn, PendingColumn, Stream
 from orcast.payoffs import Payoff, payoff_from_plain
 from orcast.persistence import files as storage
-from orcast.persistence.state import as_saved
 from orcast.serialise import features_from_json, features_to_json, id_from_plain, plain_id
 from orcast.spaces.base import whole
 from orcast.validation import short
@@ -200,42 +199,16 @@ def check_unchanged(path: str | os.PathLike[str], read: tuple[int, int, int] | N
 # --- options that a state began with
 
 
-def levels_of(levels: ArrayLike | None, before: PanelOptions | None) -> list[float] | None:
-    """The levels that are asked for, or those that the state began with."""
-    try:
-        given = None if levels is None else np.unique(np.asarray(levels, dtype=np.float64)).tolist()
-    except (TypeError, ValueError):
-        raise TypeError(f"expected levels strictly between 0 and 1, got {short(levels)}") from None
-    if before is None:
-        return given
-    if given is not None and given != before.levels:
-        raise ValueError(f"expected the levels that the state began with, {before.levels}, got {given}")
-    return before.levels
-
-
-def payoff_of(payoff: Payoff | None, before: PanelOptions | None) -> Payoff | None:
-    """The payoff that is given, or the one that the state began with."""
-    if before is None:
-        return payoff
-    if before.payoff is None:
-        if payoff is not None:
-            raise ValueError(f"expected the payoff that the state began with, the default one, got {short(payoff)}")
-        return None
-    found: Payoff = as_saved(payoff, before.payoff, payoff_from_plain, "payoff")
-    return found
-
-
-def plain_payoff(payoff: Payoff | None) -> dict[str, Any] | None:
+def plain_payoff(payoff: Payoff) -> dict[str, Any]:
     """The plain form of a payoff, as a file has it."""
-    return None if payoff is None else json.loads(json.dumps(payoff.to_plain()))
+    plain: dict[str, Any] = json.loads(json.dumps(payoff.to_plain()))
+    return plain
 
 
-def has_functions(payoff: Payoff | None) -> bool:
+def has_functions(payoff: Payoff) -> bool:
     """Whether a payoff has functions, and so cannot be made from its plain form."""
-    if payoff is None:
-        return False
     try:
-        payoff_from_plain(plain_payoff(payoff))  # type: ignore[arg-type]
+        payoff_from_plain(plain_payoff(payoff))
     except (AttributeError, KeyError, TypeError, ValueError):
         return True
     return False

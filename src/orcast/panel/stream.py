@@ -218,7 +218,7 @@ class _StreamRun:
     # --- the play
     def play(self) -> None:
         """Play the new rows, each after the outcomes that it could know."""
-        before, m = self.before, len(self.new)
+        before, m = self.before, len(self.new.given)
         played = 0 if before is None else before.rows
         self.begin, self.played = len(self.log), played + m
         fresh = np.full((m, self.log.shape[1]), np.nan)

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import islice
 from typing import IO, Any
 
@@ -201,39 +202,48 @@ def _portable(reason: Exception) -> Exception:
 Progress = Callable[[str, float], None]
 
 
-class Bar:
-    """One bar of progress, if it is wanted: with rich if that is there, else a line on stderr."""
+@contextmanager
+def progress_bar(wanted: bool | Progress, total: int) -> Iterator[Callable[[int], None]]:
+    """What is called with how many more are done: with rich if that is there, else a line on stderr; if it is wanted.
 
-    def __init__(self, wanted: bool | Progress, total: int) -> None:
-        self.wanted, self.total, self.count = wanted, max(total, 1), 0
-        self._rich: Any = None
+    >>> shares = []
+    >>> with progress_bar(lambda what, share: shares.append((what, share)), 4) as add:
+    ...     add(1)
+    ...     add(3)
+    >>> shares
+    [('recalibrating', 0.25), ('recalibrating', 1.0)]
+    """
+    count, total = 0, max(total, 1)
+    rich = _rich_bar(total) if wanted is True else None
 
-    def __enter__(self) -> Bar:
-        if self.wanted is True:
-            try:
-                from rich.console import Console
-                from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    def add(more: int) -> None:
+        nonlocal count
+        count += more
+        if rich is not None:
+            rich.update(rich.task_ids[0], completed=count)
+        elif wanted is True:
+            print(f"\r{count:,} of {total:,} forecasts", end="", file=sys.stderr, flush=True)
+        elif callable(wanted):
+            wanted("recalibrating", count / total)
 
-                columns = (TextColumn("{task.completed:,.0f} of {task.total:,.0f} forecasts"), BarColumn())
-                self._rich = Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
-                self._rich.start()
-                self._task = self._rich.add_task("", total=self.total)
-            except ImportError:
-                pass
-        return self
-
-    def add(self, count: int) -> None:
-        """So many more are done."""
-        self.count += count
-        if self._rich is not None:
-            self._rich.update(self._task, completed=self.count)
-        elif self.wanted is True:
-            print(f"\r{self.count:,} of {self.total:,} forecasts", end="", file=sys.stderr, flush=True)
-        elif callable(self.wanted):
-            self.wanted("recalibrating", self.count / self.total)
-
-    def __exit__(self, *_: object) -> None:
-        if self._rich is not None:
-            self._rich.stop()
-        elif self.wanted is True:
+    try:
+        yield add
+    finally:
+        if rich is not None:
+            rich.stop()
+        elif wanted is True:
             print(file=sys.stderr, flush=True)
+
+
+def _rich_bar(total: int) -> Any:
+    """A bar of rich that has started; None if rich is not there."""
+    try:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    except ImportError:
+        return None
+    columns = (TextColumn("{task.completed:,.0f} of {task.total:,.0f} forecasts"), BarColumn())
+    bar = Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
+    bar.start()
+    bar.add_task("", total=total)
+    return bar

@@ -22,7 +22,7 @@ def default_payoff(space: Space, context: Context | None = None) -> Payoff:
 
     >>> from orcast.spaces import Interval
     >>> default_payoff(Interval(0, 1))
-    QuantileCalibration() + MomentMatching(order=2) + NoRegret([CRPS()])
+    QuantileCalibration() + MomentMatching(order=2) + NoRegret(scores=[{'kind': 'CRPS'}])
     """
     if isinstance(space, OrderedSpace):
         return QuantileCalibration(context=context) + MomentMatching(2) + NoRegret(CRPS())

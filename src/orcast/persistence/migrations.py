@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.residuals import PER_ABSOLUTE
+from orcast.constants import PER_ABSOLUTE
 from orcast.serialise import features_to_json
 
 Header = dict[str, Any]

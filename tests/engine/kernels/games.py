@@ -26,8 +26,7 @@ def series(seed: int = 0) -> tuple[Array, Array]:
 
 def state(game: Any) -> Array:
     """Everything that a game carries from round to round."""
-    engine = game.engine
-    return np.concatenate([np.asarray(array, dtype=np.float64).ravel() for array in engine.arrays().values()])
+    return np.concatenate([np.asarray(array, dtype=np.float64).ravel() for array in game.engine.arrays().values()])
 
 
 def played(game: Any, forecast: Callable[[int], Any], outcomes: Any, read: Any, late: int = 0, **options: Any) -> Array:

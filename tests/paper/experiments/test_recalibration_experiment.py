@@ -407,13 +407,13 @@ def test_figures_hold_every_method_in_every_setting() -> None:
     figure = experiment.qce_figure(outcomes, perfect)
     for axes, series in zip(figure.axes, ("wind", "sunspots"), strict=True):
         points = [line for line in axes.lines if line.get_marker() not in ("None", None, "x", "")]
-        assert len(points) == 4 * len(experiment.LOOKS)
+        assert len(points) == 4 * len(experiment.MARKERS)
         paper = sorted(float(line.get_xdata()[0]) for line in axes.lines if line.get_marker() == "x")  # type: ignore[index, arg-type]
         assert paper == sorted(PAPER[place]["ORCA"][0] for place in PAPER if place[0] == series)
     figure = experiment.trade_figure(outcomes, perfect)
     for axes in figure.axes:
         assert len([line for line in axes.lines if line.get_marker() not in ("None", None, "")]) == 4 * len(
-            experiment.LOOKS
+            experiment.MARKERS
         )
 
 

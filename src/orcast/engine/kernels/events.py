@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast import ledger as _ledger
+from orcast.constants import PER_ABSOLUTE
 from orcast.engine.kernels import packing
 from orcast.engine.kernels import rounds as round_kernels
-from orcast.jit import kernel
-from orcast.residuals import PER_ABSOLUTE
+from orcast.jit import entry_kernel, kernel
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -121,7 +121,7 @@ memory_of = packing.memory_of
 round_of = packing.round_of
 
 
-@kernel
+@entry_kernel
 def promised(account: Any, certificates: Any, certificate: Any) -> Any:
     """The bound on the miscalibration after a round, whichever of the pending rounds are settled before it.
 
@@ -219,7 +219,7 @@ def learn_outcome(counters: Any, inputs: Any, entry: Any, lag: Any) -> None:
         counters[Counter.ERROR_COUNT] += 1.0
 
 
-@kernel
+@entry_kernel
 def play(
     rules: Any, memory_row: Any, inputs: Any, store: Any, outputs: Any, events: Any, start: Any, resumed: Any
 ) -> Any:

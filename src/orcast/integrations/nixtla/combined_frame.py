@@ -367,7 +367,7 @@ class CombinedFrame:
         new: dict[Any, NDArray[Any]] = {}
         count = len(self.given)
         for model in run.models:
-            for out, every in zip(model.form.outputs(run.levels), model.out, strict=True):
+            for out, every in zip(model.outputs, model.out, strict=True):
                 values = every[:count]
                 if not replace:
                     new[out.name] = values

@@ -494,7 +494,7 @@ class Games:
                 fields = [(renamed(name), *rest) for name, *rest in fields]
                 game[3] = absolute_errors(game[3], game[4])
             own = [None] * len(ids) if features is None else [features_from_json(each) for each in features]
-            described = tuple((renamed(name), kind, tuple(sides)) for name, kind, sides in fields)
+            described = tuple((name, kind, tuple(sides)) for name, kind, sides in fields)
             packed = PackedRounds(game[:3], described, cut(len(ids), width), issued, own)
             self.games[number] = RunState(packed, game[3:5], game[5:], None if sizes is None else tuple(sizes))
             self.pending[number] = {

@@ -12,10 +12,10 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from orcast.panel.columns import ColumnLayout, find
+from orcast.panel.columns import ColumnLayout, Form, Output, find
 from orcast.panel.frame import Frame
 from orcast.panel.frame_run import FrameOptions, FrameRun
-from orcast.panel.state import has_functions, levels_of
+from orcast.panel.state import has_functions
 from orcast.payoffs import Payoff, payoff_from_plain
 
 # What a column of times may hold.
@@ -51,6 +51,10 @@ class SparkPlan:
         run.play()
         return run.result(replace)
 
+    def outputs(self, form: Form) -> tuple[Output, ...]:
+        """The columns that come out for a model."""
+        return form.outputs(self.options.levels if form.ordered else None)
+
     def game_payoff(self) -> Payoff | None:
         """The payoff itself."""
         return self.options.payoff if self.payoff is None else payoff_from_plain(json.loads(self.payoff))
@@ -67,7 +71,7 @@ def plan_of(
     if all(isinstance(side, (int, float)) for side in (low, high)) and not low < high:
         raise ValueError(f"expected bounds with low < high, got {low:g} and {high:g}")
     layout = _layout(df, names, model, hidden)
-    options = options._replace(low=low, high=high, levels=levels_of(options.levels, None))
+    options = options._replace(low=low, high=high)
     payoff = None
     if options.payoff is not None and not has_functions(options.payoff):
         payoff, options = json.dumps(options.payoff.to_plain()), options._replace(payoff=None)

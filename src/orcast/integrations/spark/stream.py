@@ -94,7 +94,7 @@ def recalibrate_stream(
         raise ValueError(f"expected outside='report' or 'clip' for a stream, got {outside!r}")
     most, kept = whole(max_pending, "max_pending", 1, 10**6), whole(remember, "rounds to remember", 1, 10**6)
     names = {"y": y, "series": series, "time": time}
-    stream = EventOptions(id, bool(outcomes), most, kept)
+    stream = QueryOptions(id, bool(outcomes), most, kept)
     task = task_of(df, names, model, FrameOptions(low, high, levels, payoff, outside), stream)
     layout, carried = task.plan.layout, task.carried
     keys = [_encoded(name, df.schema[name].dataType).alias(f"k{i}") for i, name in enumerate(layout.series)]
@@ -108,7 +108,7 @@ def recalibrate_stream(
     return played.select(*back, *(F.col(code).alias(name) for code, name, _ in task.new()))
 
 
-class EventOptions(NamedTuple):
+class QueryOptions(NamedTuple):
     """Options of a stream alone: the column of ids, whether outcomes are answered, and what is kept."""
 
     id: Any = None
@@ -117,7 +117,7 @@ class EventOptions(NamedTuple):
     remember: int = 20
 
 
-def task_of(df: Any, names: Mapping[str, Any], model: Any, options: FrameOptions, stream: EventOptions) -> StreamTask:
+def task_of(df: Any, names: Mapping[str, Any], model: Any, options: FrameOptions, stream: QueryOptions) -> StreamTask:
     """What tasks do with the events of a stream, after its columns were found and its options checked."""
     if hasattr(df, "isStreaming") and not df.isStreaming:
         raise ValueError("expected a stream, got a table, which recalibrate takes")
@@ -274,10 +274,9 @@ def _mark_side(side: Any, name: str, nothing: float) -> Any:
     return "" if isinstance(side, Mapping) else bound_number(side, name, nothing) + 0.0
 
 
-def _series_options(plan: SparkPlan, schema: T.StructType, id: str, stream: EventOptions) -> SeriesOptions:
+def _series_options(plan: SparkPlan, schema: T.StructType, id: str, stream: QueryOptions) -> SeriesOptions:
     layout, payoff, options = plan.layout, plan.game_payoff(), plan.options
-    levels: Any = options.levels
-    shapes = tuple(ForecastShape.of(form, levels) for form in layout.forms)
+    shapes = tuple(ForecastShape.of(form, plan.outputs(form)) for form in layout.forms)
     labels = {form.labels for form in layout.forms if form.kind == "labels"}
     if len(labels) > 1:
         raise ValueError(f"expected the same labels in the same order for all models of a stream, got {short(labels)}")
@@ -318,8 +317,7 @@ class StreamTask:
         """The columns that are added: on their way, their names, and their types."""
         found: list[tuple[str, T.DataType]] = []
         for form in self.options.forms:
-            outputs = form.outputs(None if form.kind in ("binary", "labels") else self.plan.options.levels)
-            found += [(out.name, T.DoubleType()) for out in outputs]
+            found += [(out.name, T.DoubleType()) for out in self.plan.outputs(form)]
             types = {"holds": T.BooleanType(), "status": T.StringType()}
             found += [(name, types.get(what, T.DoubleType())) for what, name in form.certificate.items()]
         found += [(EVENT, T.StringType()), (REASON, T.StringType())]

@@ -145,12 +145,14 @@ def bent(x: Array, level: float, alpha: float, low: float, high: float) -> Array
     k = min(int(np.searchsorted(below, alpha, side="left")), x.size - 1)
     start = float(below[k - 1]) if k else 0.0
     s = min(max((alpha - start) / float(x[k]), 0.0), 1.0)
-    most = min(level / s if s > 0.0 else 1.0, (1.0 - level) / (1.0 - s) if s < 1.0 else 1.0)
-    if k == 0 or k == x.size - 1:
-        # nothing beyond it to make up for
-        own = most
+    if k == 0:
+        # nothing beyond an outer cell to make up for; rounding must not carry the quantile out of it
+        own = level / s if s > level else 1.0
+    elif k == x.size - 1:
+        own = (1.0 - level) / (1.0 - s) if s < level else 1.0
     else:
         own = float(x[k]) * (s * level / alpha + (1.0 - s) * (1.0 - level) / (1.0 - alpha))
+        most = min(level / s if s > 0.0 else 1.0, (1.0 - level) / (1.0 - s) if s < 1.0 else 1.0)
         own = min(max(own, 4.0 * TINY_MASS), most)
     p[k] = own
     # a mass that counts as none would hide where the quantile is

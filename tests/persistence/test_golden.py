@@ -18,7 +18,7 @@ import pytest
 from golden.players import NEEDS, PLAYERS
 from golden.write import ABOUT, copy
 
-STORIES = sorted(path for path in Path(__file__).parent.glob("golden/v*/*.json") if path.name != ABOUT)
+STORIES = sorted(path for path in Path(__file__).parents[1].glob("golden/v*/*.json") if path.name != ABOUT)
 EXACT = os.environ.get("ORCAST_GOLDEN") == "exact"
 TOLERANCE = 1e-9
 

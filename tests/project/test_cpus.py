@@ -37,8 +37,8 @@ def test_other_processors_get_what_they_can() -> None:
 
 def test_the_tests_it_names_are_there() -> None:
     for name in {*cpus.TESTS, *cpus.SHORT_TESTS}:
-        file, _, test = f"test_{name}".partition("::")
-        assert f"def {test}" in (Path(__file__).parent / file).read_text()
+        file, _, test = cpus.located(name).partition("::")
+        assert f"def {test}" in (cpus.ROOT / file).read_text()
 
 
 def test_the_setting_is_in_force_and_a_failure_ends_in_1(

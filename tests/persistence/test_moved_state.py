@@ -4,7 +4,7 @@
 what the next 30 rounds answered, on a processor with AVX-512.  With the kernels of other processors (`make test-cpus`)
 the forecasts were the same to 5e-15 of their size and the certificates, differences of large numbers, to 1e-12; 1e-9
 leaves room for processors that were not tried, and a change of the method or a state read wrongly is far above it.
-`python tests/test_moved_state.py` writes both files anew.
+`python tests/persistence/test_moved_state.py` writes both files anew.
 """
 
 import json
@@ -16,7 +16,7 @@ import pytest
 
 import orcast as oc
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parents[1] / "golden"
 STATE, ANSWERS = GOLDEN / "moved.orcast", GOLDEN / "moved.json"
 SAVED, ROUNDS, LATE = 40, 71, 45
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
