@@ -1,6 +1,6 @@
 """The ledger: what the forecasts owe to the outcomes so far, and the promise about it that is known beforehand.
 
-S is the sum of the booked payoffs (one-sided coordinates count through their positive part), B_t the largest squared
+S is the sum of the settled payoffs (one-sided coordinates count through their positive part), B_t the largest squared
 norm that the payoff of round t could have.  A forecast holds when the worst outcome keeps
 
     ||S_{t-1} + payoff||_+^2  <=  C B + B_1 + ... + B_t                                   (the slack rule)
@@ -269,7 +269,7 @@ def settle(
     payoff: Array,
     certificate: Array,
 ) -> None:
-    """Book the core payoff of a round; `reserved` is the overdraft of the others that still wait.
+    """Add the cell payoff of a round; `reserved` is the overdraft of the others that still wait.
 
     With d outcomes booked since its forecast, S has moved by at most d sqrt(B), and the budget grows by the cross
     term of the squares, 2 d B; so the promise squared is at most B (T + C + 2 sum d) / T^2.
@@ -432,7 +432,7 @@ class Ledger:
 
     @property
     def rounds(self) -> int:
-        """Outcomes booked so far."""
+        """Outcomes settled so far."""
         return int(self.account[Account.ROUNDS])
 
     @property
@@ -457,12 +457,12 @@ class Ledger:
 
     @property
     def held(self) -> float:
-        """Share of the booked rounds whose certificate held."""
+        """Share of the settled rounds whose certificate held."""
         return float(self.account[Account.HELD] / self.account[Account.ROUNDS]) if self.rounds else 1.0
 
     @property
     def delay(self) -> float:
-        """Outcomes booked between a forecast and its own outcome, on average."""
+        """Outcomes settled between a forecast and its own outcome, on average."""
         return float(self.account[Account.DELAY]) / max(self.rounds, 1)
 
     def part(self, number: int) -> Array:

@@ -146,6 +146,7 @@ def play(folder: Path, master: str, worker: str) -> None:
         assert got == want[key], key
 
 
+@pytest.mark.slow
 def test_driver_and_worker_are_killed(tmp_path: Path) -> None:
     play(tmp_path, "local[2,4]", "pyspark.daemon")
 

@@ -159,6 +159,7 @@ def test_nature_may_answer_where_it_hurts() -> None:
     assert used["orcast_miscalibration"].max() > 0.2
 
 
+@pytest.mark.slow
 def test_rounds_that_python_must_rescue_are_played_as_in_a_game(monkeypatch: pytest.MonkeyPatch) -> None:
     """A ledger so deep in debt that the compiled search fails: the loop stops, Python helps, the loop goes on."""
     from orcast.engine.ordered import OrderedEngine

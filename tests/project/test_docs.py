@@ -15,6 +15,8 @@ import orcast as oc
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [p for p in [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))] if p.exists()]
+SLOW = ("scale.md",)  # starts a session of Spark
+QUICK_AND_SLOW = [pytest.param(page, marks=[pytest.mark.slow] if page.name in SLOW else []) for page in PAGES]
 # A block of code, and what it prints if a block of text follows at once.
 BLOCK = re.compile(r"^```python[^\n]*\n(.*?)^```[ \t]*$(?:\n\n?^```text\n(.*?)^```[ \t]*$)?", re.DOTALL | re.MULTILINE)
 # Links to files of this repository, without what follows a #.
@@ -30,7 +32,7 @@ def blocks(text: str) -> list[tuple[int, str, str | None]]:
 
 @pytest.mark.filterwarnings("ignore:Using `json`-module:UserWarning")  # of GluonTS
 @pytest.mark.filterwarnings("ignore:The default of config ``remember_data``:FutureWarning")  # of sktime
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+@pytest.mark.parametrize("page", QUICK_AND_SLOW, ids=lambda p: str(p.relative_to(ROOT)))
 def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "agg")

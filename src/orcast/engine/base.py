@@ -50,11 +50,11 @@ class Engine(Protocol):
         ...
 
     def update(self, record: Any, y: Any, *, reserved: float = 0.0) -> None:
-        """Book the outcome of a round."""
+        """Settle the outcome of a round."""
         ...
 
     def payoff(self, record: Any, y: Any) -> Array:
-        """The core payoff that an outcome would book."""
+        """The payoff of an outcome, before contexts and weights."""
         ...
 
     def context_of(self, record: Any) -> Array:

@@ -87,6 +87,7 @@ def write(path: Path, sheets: dict[str, list[Row]]) -> Path:
     return path
 
 
+@pytest.mark.slow
 @needs_openpyxl
 def test_the_workbook_of_a_whole_year(tmp_path: Path) -> None:
     """With both days on which the clock changes, three ways to write a time, other fuels, rows of two settlements."""

@@ -222,7 +222,7 @@ def predict(rules, state, probabilities, pending, reserved, round):
 
 @kernel
 def payoff(rules, round, y, out):
-    """The core payoff of an outcome."""
+    """The payoff of an outcome, before contexts and weights."""
     p = round.info[BinaryInfo.PLAYED]
     for i in range(out.shape[0]):
         out[i] = 0.0
