@@ -1,5 +1,7 @@
 """The certificate against brute force, and the ledger's bookkeeping against the promise it makes."""
 
+from typing import Any
+
 import hypothesis.strategies as st
 import numpy as np
 import pytest
@@ -19,11 +21,13 @@ from helpers import (
     page_with,
     positive,
     record_of,
+    whole,
+    within,
 )
 from helpers import positive_square as square
 from orcast import ledger
 from orcast.constants import TINY_MASS
-from orcast.engine.kernels.records import CellRow, Round, RoundInfo
+from orcast.engine.kernels.records import CellRow, RegretScore, RivalColumn, Round, RoundInfo
 from orcast.engine.ordered import OrderedEngine
 from orcast.ledger import Ledger, LedgerLayout, PartShape, ledger_layout
 from orcast.payoffs import Payoff
