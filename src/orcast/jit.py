@@ -92,6 +92,11 @@ def kernel(function: Callable[..., Any]) -> Any:
     return dispatcher
 
 
+def kernel_part(function: Callable[..., Any]) -> Any:
+    """A part of the kernels that call it, and compiled in its place: a call with many arrays would cost as much."""
+    return njit(error_model="numpy", inline="always")(function)
+
+
 def entry_kernel(function: Callable[..., Any]) -> Any:
     """A kernel that Python calls in every round."""
     return compiled(function, ".entry")

@@ -15,7 +15,7 @@ from orcast import ledger
 from orcast.constants import EASY, STRICT, STRICT_STEPS, TINY_MASS
 from orcast.engine.kernels import equilibrium as equilibrium_kernels
 from orcast.engine.kernels import last_layer
-from orcast.engine.kernels.equilibrium import LogitField
+from orcast.engine.kernels.equilibrium import LogitField, NewtonRows
 from orcast.engine.kernels.records import CellRow, RoundInfo
 
 SMALL = oc.Interval(0, 1, cells=14, tail_cells=2)
@@ -153,8 +153,8 @@ def arguments(case: Case) -> tuple[Vector, LogitField]:
 
 def solved(case: Case, tolerance: float = 1e-10, steps: int = 50) -> tuple[Vector, float]:
     lp = np.log(case.prior)
-    rows = equilibrium_kernels.newton_rows(case.n)
-    error = equilibrium_kernels.solve(case.n, lp, *arguments(case), tolerance, steps, rows)
+    work = np.empty((equilibrium_kernels.SCRATCH_ROWS, case.n + 2))
+    error = equilibrium_kernels.solve(case.n, lp, *arguments(case), tolerance, steps, work)
     return lp, error
 
 
@@ -195,7 +195,7 @@ def test_residual_is_the_definition(parts: str) -> None:
     this = case(5, parts)
     rng = np.random.default_rng(9)
     lp = np.log(rng.dirichlet(np.ones(this.n)))
-    rows = equilibrium_kernels.newton_rows(this.n)
+    rows = NewtonRows(*np.empty((5, this.n + 2)))
     worst = equilibrium_kernels.residual(this.n, lp + 3.0, *arguments(this), rows)
     F, p, v, r = rows.F, rows.p, rows.v, rows.r
     expected = dense_residual(this, lp)

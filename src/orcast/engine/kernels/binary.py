@@ -26,7 +26,7 @@ import numpy as np
 from orcast.constants import BINARY_DELAY_TEMPERATURE, BINARY_LOSS_DISCOUNT, LOSS_DISCOUNT
 from orcast.engine.kernels.delays import delay_odds, delay_weight, delayed, horizon
 from orcast.engine.kernels.records import Array
-from orcast.jit import kernel
+from orcast.jit import kernel, kernel_part
 from orcast.ledger import ROUNDING
 from orcast.payoffs.hat_kernels import hat, hat_slope
 
@@ -183,7 +183,7 @@ def log_loss(z, y):
     return max(against, 0.0) + math.log1p(math.exp(-abs(against)))
 
 
-@kernel
+@kernel_part
 def observe(statistics, x, odds, features):
     """Write the expert's log odds and the features of the round."""
     z = log_odds(x, MOST_EXPERT)
@@ -215,7 +215,7 @@ def observe(statistics, x, odds, features):
     features[Feature.HATS + j + 1] = share
 
 
-@kernel
+@kernel_part
 def learner_odds(state, i, offset, round):
     """The log odds of a learner; what it learnt wears off with the outcomes that it has not seen."""
     pending = round.info[BinaryInfo.PENDING]
@@ -269,7 +269,7 @@ def committee(state, x, round):
     return round.odds[RecordedOdds.PRIOR]
 
 
-@kernel
+@kernel_part
 def step(state, i, round, y, weight, scratch):
     """A learner learns from an outcome, then drifts for one round."""
     count = USED[i]
@@ -325,7 +325,7 @@ def teach(state, round, y):
     learn_statistics(state.statistics, round, y, weight)
 
 
-@kernel
+@kernel_part
 def learn_statistics(statistics, round, y, weight):
     """Means of errors and outcomes, and the last ones."""
     error = y - sigmoid(round.odds[RecordedOdds.FIRST_STAGE])

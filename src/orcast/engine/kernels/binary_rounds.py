@@ -40,7 +40,7 @@ from orcast.engine.kernels.ledger_kernels import (
     write_certificate,
 )
 from orcast.engine.kernels.records import Array
-from orcast.jit import entry_kernel, kernel
+from orcast.jit import entry_kernel, kernel, kernel_part
 from orcast.ledger import Account, CertificateField, LedgerLayout, RoundLog
 from orcast.payoffs.hat_kernels import hat
 
@@ -124,13 +124,13 @@ def pool_probabilities(rivals, probabilities):
     return mean / total
 
 
-@kernel
+@kernel_part
 def payoff_size(rules):
     """Coordinates of the core payoff."""
     return rules.hats + rules.expert_hats + rules.bias + rules.regret * rules.rivals
 
 
-@kernel
+@kernel_part
 def place_experts(rules, rivals, probabilities, round):
     """The experts of a round and the units of the regrets against them."""
     xs, units = round.experts, round.units
@@ -146,7 +146,7 @@ def place_experts(rules, rivals, probabilities, round):
                 units[e] = 1.0 / max(usual, 1e-6)
 
 
-@kernel
+@kernel_part
 def new_game(rules, total, round):
     """What the last layer plays on; an absent kind of payoff has two zeros, or nothing."""
     size = payoff_size(rules)
@@ -246,7 +246,7 @@ def payoff(rules, round, y, out):
                 out[at + e] = regret_scale(p, x, unit) * ((p - y) ** 2 - (x - y) ** 2)
 
 
-@kernel
+@kernel_part
 def learn_rivals(rules, rivals, round, y):
     """The weight of each expert in the pool, and how each fares as a rival."""
     p = round.info[BinaryInfo.PLAYED]

@@ -18,7 +18,7 @@ import numpy as np
 from orcast.constants import MAX_STEP, MIN_SLOPE, SHRINK, TINY_MASS
 from orcast.engine.kernels.cells import power_mean
 from orcast.engine.kernels.records import Array, CellRow, RegretScore, RoundInfo, WitnessRow
-from orcast.jit import kernel
+from orcast.jit import kernel, kernel_part
 
 # How often a rejected Newton step is shortened.
 TRIES = 6
@@ -37,24 +37,23 @@ class LogitField(NamedTuple):
 
 
 class NewtonRows(NamedTuple):
-    """Scratch of Newton's method."""
+    """What the residual of an equilibrium fills."""
 
     F: Array
     p: Array
-    v: Array
-    h: Array
-    r: Array
-    upper: Array
-    d: Array
-    e: Array
-    start: Array
+    v: Array  # the field
+    h: Array  # its slopes at the edges
+    r: Array  # the residual
 
 
-@kernel
-def newton_rows(n):
-    """Scratch for n cells."""
-    work = np.empty((9, n + 2))
-    return NewtonRows(work[0], work[1], work[2], work[3], work[4], work[5], work[6], work[7], work[8])
+# Rows of scratch that solving takes: those above, then four of the linear system and the start of a step.
+SCRATCH_ROWS = 9
+
+
+@kernel_part
+def newton_rows(work):
+    """The residual's rows of the scratch."""
+    return NewtonRows(work[0], work[1], work[2], work[3], work[4])
 
 
 @kernel
@@ -131,14 +130,14 @@ def residual(n, lp, base, field, rows):
     return worst
 
 
-@kernel
-def newton_step(n, lp, field, rows):
-    """The Newton step in log masses from lp, limited; in `e`, and lp in `start`.
+@kernel_part
+def newton_step(n, field, rows, upper, d, e):
+    """The Newton step in log masses, limited, in `e`.
 
     In terms of F the system is tridiagonal (quantiles, CRPS) plus rank one (the mean, from squared error): one Thomas
     sweep and one Sherman-Morrison correction.
     """
-    p, v, h, r, upper, d, e = rows.p, rows.v, rows.h, rows.r, rows.upper, rows.d, rows.e
+    p, v, h, r = rows.p, rows.v, rows.h, rows.r
     crps_pull, width, mse_pull, middle = field.crps_pull, field.width, field.mse_pull, field.middle
     inv = 1.0 / max(p[0], TINY_MASS)
     a = max(1.0 - (h[1] - v[0]), MIN_SLOPE) * inv
@@ -185,22 +184,25 @@ def newton_step(n, lp, field, rows):
         change = d[k] if k < n - 1 else 0.0
         e[k] = min(max((change - last) / max(p[k], TINY_MASS), -MAX_STEP), MAX_STEP)
         last = change
-        rows.start[k] = lp[k]
 
 
 @kernel
-def solve(n, lp, base, field, tolerance, steps, rows):
+def solve(n, lp, base, field, tolerance, steps, work):
     """Logit equilibrium log p = base + field(p) + const by damped Newton from lp, in place; returns the residual."""
+    rows = newton_rows(work)
+    upper, d, e, start = work[5], work[6], work[7], work[8]
     size = residual(n, lp, base, field, rows)
     for _ in range(steps):
         if size <= tolerance or n < 2:
             break
-        newton_step(n, lp, field, rows)
+        newton_step(n, field, rows, upper, d, e)
+        for k in range(n):
+            start[k] = lp[k]
         length = 1.0
         improved = False
         for _ in range(TRIES):
             for k in range(n):
-                lp[k] = rows.start[k] + length * rows.e[k]
+                lp[k] = start[k] + length * e[k]
             new = residual(n, lp, base, field, rows)
             if new < size:
                 improved = True
@@ -208,7 +210,7 @@ def solve(n, lp, base, field, tolerance, steps, rows):
             length *= SHRINK
         if not improved:
             for k in range(n):
-                lp[k] = rows.start[k]
+                lp[k] = start[k]
             size = residual(n, lp, base, field, rows)
             break
         size = new

@@ -22,19 +22,18 @@ from orcast.constants import (
 )
 from orcast.engine.kernels.cells import expected_crps, log_masses, mean_of, power_mean
 from orcast.engine.kernels.equilibrium import (
+    SCRATCH_ROWS,
     LogitField,
-    NewtonRows,
     certify,
     crps_difference,
     field_tables,
-    newton_rows,
     power_table,
     solve,
     two_cells,
 )
 from orcast.engine.kernels.ledger_kernels import available_slack, combine, squared_norm, write_certificate
 from orcast.engine.kernels.records import Array, CellRow, RegretScore, RivalColumn, RoundInfo, WitnessRow
-from orcast.jit import kernel
+from orcast.jit import kernel, kernel_part
 from orcast.ledger import CertificateField
 
 
@@ -52,7 +51,7 @@ class Workspace(NamedTuple):
     base: Array
     width: Array
     middle: Array
-    newton: NewtonRows
+    work: Array  # of Newton's method
     square: float  # ||S||_+^2
     free: float  # the slack that the round may use
 
@@ -105,7 +104,7 @@ def new_workspace(rules, memory, round, reserved, witness):
         np.empty(n),
         np.empty(n),
         np.empty(n),
-        newton_rows(n),
+        np.empty((SCRATCH_ROWS, n + 2)),
         square,
         free,
     )
@@ -250,7 +249,7 @@ def judge(rules, memory, round, p, workspace):
 def equilibrium(rules, temperature, eager, round, log_prior, workspace, lp, tolerance, steps):
     """The logit equilibrium around a prior at a temperature, from lp, in place; returns the residual."""
     field = prepare(rules, temperature, eager, round, log_prior, workspace)
-    return solve(lp.shape[0], lp, workspace.base, field, tolerance, steps, workspace.newton)
+    return solve(lp.shape[0], lp, workspace.base, field, tolerance, steps, workspace.work)
 
 
 @kernel
@@ -294,7 +293,7 @@ def keep_if_better(best, missing, lp, temperature, round):
         round.info[RoundInfo.TEMPERATURE] = temperature
 
 
-@kernel
+@kernel_part
 def first_solution(rules, memory, round, log_mix, workspace):
     """Log masses of the equilibrium at the usual temperature, from the last tilt; from the mix where that fails."""
     soft = (1.0 + round.info[RoundInfo.PENDING]) ** DELAY_TEMPERATURE

@@ -47,14 +47,14 @@ from orcast.engine.kernels.records import (
 )
 from orcast.engine.kernels.rounds import predict as _predict
 from orcast.engine.kernels.rounds import update as _update
-from orcast.jit import entry_kernel, kernel
+from orcast.jit import entry_kernel, kernel, kernel_part
 from orcast.ledger import ACCOUNT_SIZE, CERTIFICATE_SIZE, GROUP_SIZE
 
 Array = NDArray[np.float64]
 Shape = tuple[int, ...]
 
 
-@kernel
+@kernel_part
 def memory_shapes(rules):
     """The shapes of a memory on ordered spaces."""
     learners, members = rules.learners.shape[0], rules.members.shape[0]
@@ -79,7 +79,7 @@ def memory_shapes(rules):
     )
 
 
-@kernel
+@kernel_part
 def round_shapes(rules):
     """The shapes of a round on ordered spaces; its slots are integers and lie apart."""
     members, capacity, levels = rules.members.shape[0], rules.cells + rules.jumps.shape[0], rules.grid.shape[0]
@@ -99,7 +99,7 @@ def round_shapes(rules):
     )
 
 
-@kernel
+@kernel_part
 def binary_shapes(rules):
     """The shapes of the state on binary outcomes."""
     return BinaryState(
@@ -115,7 +115,7 @@ def binary_shapes(rules):
     )
 
 
-@kernel
+@kernel_part
 def binary_round_shapes(rules):
     """The shapes of a round with a binary outcome."""
     return BinaryRound(

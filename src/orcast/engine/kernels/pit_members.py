@@ -47,51 +47,45 @@ def basis_of(rules, n, regular, prior, out):
 
 
 @kernel
-def fill_member(rules, memory, round, m, n, phi):
-    """The masses of a member, and the mean of each phi_j under them."""
-    prior, p, means = round.cells[CellRow.PRIOR], round.cells[CellRow.MEMBERS + m], round.means[m]
-    theta = np.empty(BASIS)
-    for j in range(BASIS):
-        theta[j] = memory.shape[m, ShapeRow.CONSTANT, j]
-        if rules.members[m, MemberColumn.CONTEXT] > 0.0:
-            theta[j] += round.info[RoundInfo.LAST_CONTEXT] * memory.shape[m, ShapeRow.LAST_PIT, j]
-        means[j] = 0.0
-    mass = 0.0
-    for k in range(n):
-        tilt = 0.0
-        for j in range(BASIS):
-            tilt += theta[j] * phi[k, j]
-        p[k] = prior[k] * math.exp(min(max(tilt, -MAX_TILT), MAX_TILT))
-        mass += p[k]
-    for k in range(n):
-        p[k] /= mass
-        for j in range(BASIS):
-            means[j] += p[k] * phi[k, j]
-
-
-@kernel
 def mix_members(rules, memory, n, odds, round, mix):
     """Each member's masses, and their mix with the corrected expert and the expert.
 
     `odds` are the prior odds of what was learnt against the expert.
     """
-    rows = round.cells
+    rows, means = round.cells, round.means
     count = rules.members.shape[0]
     loss = memory.member_loss[horizon(round.info[RoundInfo.PENDING])]
     best = loss[0]
     for m in range(1, count + 2):
         best = min(best, loss[m])
+    context = round.info[RoundInfo.LAST_CONTEXT]
     phi = np.empty((n, BASIS))
     basis_of(rules, n, round.info[RoundInfo.REGULAR], rows[CellRow.PRIOR], phi)
+    theta = np.empty(BASIS)
     total = 0.0
     for k in range(n):
         mix[k] = 0.0
     for m in range(count):
-        fill_member(rules, memory, round, m, n, phi)
+        for j in range(BASIS):
+            theta[j] = memory.shape[m, ShapeRow.CONSTANT, j]
+            if rules.members[m, MemberColumn.CONTEXT] > 0.0:
+                theta[j] += context * memory.shape[m, ShapeRow.LAST_PIT, j]
+            means[m, j] = 0.0
+        mass = 0.0
+        p = rows[CellRow.MEMBERS + m]
+        for k in range(n):
+            tilt = 0.0
+            for j in range(BASIS):
+                tilt += theta[j] * phi[k, j]
+            p[k] = rows[CellRow.PRIOR, k] * math.exp(min(max(tilt, -MAX_TILT), MAX_TILT))
+            mass += p[k]
         weight = odds * math.exp(-WEIGHT_RATE * (loss[m] - best))
         total += weight
         for k in range(n):
-            mix[k] += weight * rows[CellRow.MEMBERS + m, k]
+            p[k] /= mass
+            mix[k] += weight * p[k]
+            for j in range(BASIS):
+                means[m, j] += p[k] * phi[k, j]
     corrected = odds * math.exp(-WEIGHT_RATE * (loss[count] - best))
     expert = math.exp(-WEIGHT_RATE * (loss[count + 1] - best))
     total += corrected + expert

@@ -32,7 +32,7 @@ from orcast.engine.kernels.pit_members import mix_members, teach_members
 from orcast.engine.kernels.records import CellRow, Outcome, RivalColumn, RoundInfo, Statistic
 from orcast.forecasts.kernels import nearest_normal
 from orcast.forecasts.kernels import read_quantiles as read_forecast
-from orcast.jit import entry_kernel, kernel
+from orcast.jit import entry_kernel, kernel, kernel_part
 from orcast.ledger import Account, CertificateField, RoundLog
 
 # Prior mass of the atom at each bound, without an expert.
@@ -51,7 +51,7 @@ LEVEL_STEP = 6.0
 MOST_BEHIND = 4.0
 
 
-@kernel
+@kernel_part
 def usual_loss(statistics):
     """Mean discounted CRPS of the expert; zero before any outcome."""
     count = statistics[Statistic.LOSS_COUNT]
@@ -135,7 +135,7 @@ def put_on_cells(rules, q, usual, n, round, out):
     rebin(count, own[CellRow.LEFT], own[CellRow.RIGHT], mass, n, left, right, out)
 
 
-@kernel
+@kernel_part
 def correct_expert(rules, memory, experts, usual, round, out):
     """Quantiles of the pool of experts, corrected for the groups of the round and for their errors so far."""
     pool = round.experts[0]
@@ -160,7 +160,7 @@ def correct_expert(rules, memory, experts, usual, round, out):
     tracker.track(rules, memory, round, odds, out)
 
 
-@kernel
+@kernel_part
 def expert_cells(rules, memory, experts, round):
     """Cells around the corrected expert, with its masses and those of the expert; returns how many there are."""
     rows, info = round.cells, round.info
@@ -178,7 +178,7 @@ def expert_cells(rules, memory, experts, round):
     return n
 
 
-@kernel
+@kernel_part
 def bare_cells(rules, round):
     """Even cells, where there is no expert; returns how many there are."""
     rows, info = round.cells, round.info
@@ -317,7 +317,7 @@ def settle_round(rules, memory, round, reserved, y, at):
     )
 
 
-@kernel
+@kernel_part
 def learn_level(statistics, y, rounds):
     """Mean and variance of the outcomes, for a game without an expert or bounds; no outcome moves them far."""
     if rounds <= 1.0:
@@ -333,7 +333,7 @@ def learn_level(statistics, y, rounds):
     )
 
 
-@kernel
+@kernel_part
 def learn_loss(statistics, round, loss, clipped):
     """The expert's usual loss, and a robust one for the window; returns the unit in which losses are weighed."""
     cells, info = round.cells, round.info
@@ -350,7 +350,7 @@ def learn_loss(statistics, round, loss, clipped):
     return max(unit, 1e-12 * (info[RoundInfo.HIGH] - info[RoundInfo.LOW]))
 
 
-@kernel
+@kernel_part
 def learn_rivals(memory, round, k, loss, outcome):
     """The weight of each expert in the pool, and how each fares as a rival; the pool's own CRPS is `loss`."""
     cells, info, clipped, weight = round.cells, round.info, outcome.clipped, outcome.weight

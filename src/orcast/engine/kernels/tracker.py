@@ -34,7 +34,7 @@ from orcast.engine.kernels.records import (
     Statistic,
     TrackerRecord,
 )
-from orcast.jit import kernel
+from orcast.jit import kernel, kernel_part
 
 # Learners keep this share of the past at each step, and start this sure of "the expert is right".
 DISCOUNT = 0.998
@@ -71,7 +71,7 @@ def outer_slopes(q, z, smallest):
     return max(low, least), max(high, least)
 
 
-@kernel
+@kernel_part
 def with_slopes(rules, q, slope_low, slope_high):
     """The quantile function of quantiles at the levels of the grid."""
     return QuantileFunction(
@@ -79,7 +79,7 @@ def with_slopes(rules, q, slope_low, slope_high):
     )
 
 
-@kernel
+@kernel_part
 def quantile_function(rules, q, smallest):
     """The same, with slopes of its own that are at least `smallest`."""
     slope_low, slope_high = outer_slopes(q, rules.scores, smallest)
@@ -200,7 +200,7 @@ def least_squares(theta, P, x, count, error, weight, cap, gain):
                 P[i, j] *= discount
 
 
-@kernel
+@kernel_part
 def location_features(statistics, expert, record):
     """Scores of the last errors and of the last outcome under today's expert, over their usual size.
 
@@ -219,34 +219,27 @@ def location_features(statistics, expert, record):
             record[i] = min(max(score / statistics[Statistic.SCORE_SIZE], -8.0), 8.0)
 
 
-@kernel
-def spread_features(statistics, record, slow, fast, out):
-    """What a learner's spread depends on."""
-    out[LearnerRecord.ONE] = 1.0
-    out[LearnerRecord.FAST] = math.log((fast + 0.1 * slow) / (1.1 * slow))
-    out[LearnerRecord.LEVEL] = 0.0
-    out[LearnerRecord.SCALE] = 0.0
-    out[LearnerRecord.DISTANCE] = 0.0
+@kernel_part
+def spread_features(statistics, record, at, slow, fast):
+    """What the spread of the learner depends on whose part of the record begins there."""
+    record[at + LearnerRecord.ONE] = 1.0
+    record[at + LearnerRecord.FAST] = math.log((fast + 0.1 * slow) / (1.1 * slow))
+    record[at + LearnerRecord.LEVEL] = 0.0
+    record[at + LearnerRecord.SCALE] = 0.0
+    record[at + LearnerRecord.DISTANCE] = 0.0
     if statistics[Statistic.OUTCOMES] > 5.0:
         level = record[TrackerRecord.MEDIAN] - statistics[Statistic.MEDIAN_MEAN]
         level /= math.sqrt(statistics[Statistic.MEDIAN_VARIANCE] + 1e-300)
         scale = math.log(record[TrackerRecord.SCALE]) - statistics[Statistic.LOG_SCALE_MEAN]
-        out[LearnerRecord.LEVEL] = min(max(level, -3.0), 3.0)
-        out[LearnerRecord.SCALE] = min(max(scale, -2.0), 2.0)
-        out[LearnerRecord.DISTANCE] = distance_of(record) - statistics[Statistic.DISTANCE_MEAN]
+        record[at + LearnerRecord.LEVEL] = min(max(level, -3.0), 3.0)
+        record[at + LearnerRecord.SCALE] = min(max(scale, -2.0), 2.0)
+        record[at + LearnerRecord.DISTANCE] = distance_of(record) - statistics[Statistic.DISTANCE_MEAN]
 
 
-@kernel
+@kernel_part
 def distance_of(record):
     """How far the last outcome lies from the median, in logarithms."""
     return math.log(1.0 + abs(record[TrackerRecord.LAST_OUTCOME]))
-
-
-@kernel
-def learner_part(record, c):
-    """What learner c records of a round."""
-    at = TrackerRecord.LEARNERS + c * LEARNER_SIZE
-    return record[at : at + LEARNER_SIZE]
 
 
 @kernel
@@ -275,21 +268,21 @@ def track(rules, memory, round, odds, out):
     spread = weight
     total = weight
     for c in range(rules.learners.shape[0]):
-        own = learner_part(record, c)
+        at = TrackerRecord.LEARNERS + c * LEARNER_SIZE
         a = 0.0
         for i in range(int(rules.learners[c, LearnerColumn.FEATURES])):
             a += memory.location[c, i] * record[i]
         slow = memory.spread[c, SpreadColumn.SLOW]
-        spread_features(statistics, record, slow, memory.spread[c, SpreadColumn.FAST], own)
+        spread_features(statistics, record, at, slow, memory.spread[c, SpreadColumn.FAST])
         stretch = 0.0
         for i in range(SPREAD_FEATURES):
-            stretch += memory.fit[c, i] * own[LearnerRecord.ONE + i]
+            stretch += memory.fit[c, i] * record[at + LearnerRecord.ONE + i]
         b = slow * math.exp(min(max(stretch, -1.5), 1.5))
-        own[LearnerRecord.LOCATION] = a * size
-        own[LearnerRecord.SPREAD] = b * size
+        record[at + LearnerRecord.LOCATION] = a * size
+        record[at + LearnerRecord.SPREAD] = b * size
         weight = odds * math.exp(-WEIGHT_RATE * (loss[c + 1] - best))
-        location += weight * own[LearnerRecord.LOCATION]
-        spread += weight * own[LearnerRecord.SPREAD]
+        location += weight * record[at + LearnerRecord.LOCATION]
+        spread += weight * record[at + LearnerRecord.SPREAD]
         total += weight
     corrected(location / total, spread / total, expert, out)
 
@@ -311,15 +304,15 @@ def learn(rules, memory, round, outcome):
         features[i] = record[i] * (record[TrackerRecord.SCORE_SIZE] / size)
     target = min(max(score / size, -most), most)
     for c in range(rules.learners.shape[0]):
-        own = learner_part(record, c)
+        at = TrackerRecord.LEARNERS + c * LEARNER_SIZE
         count = int(rules.learners[c, LearnerColumn.FEATURES])
         error = target
         for i in range(count):
             error -= memory.location[c, i] * features[i]
         least_squares(memory.location[c], memory.location_cov[c], features, count, error, weight, LOCATION_CAP, gain)
         deviation = math.sqrt(error * error + blur / (size * size)) / MEAN_ABS
-        surprise = min(deviation * size / own[LearnerRecord.SPREAD] - 1.0, 4.0)
-        x = own[LearnerRecord.ONE :]
+        surprise = min(deviation * size / record[at + LearnerRecord.SPREAD] - 1.0, 4.0)
+        x = record[at + LearnerRecord.ONE : at + LEARNER_SIZE]
         least_squares(memory.fit[c], memory.fit_cov[c], x, SPREAD_FEATURES, surprise, weight, SPREAD_CAP, gain)
         slow, fast = memory.spread[c, SpreadColumn.SLOW], memory.spread[c, SpreadColumn.FAST]
         rate = (1.0 - FAST_DISCOUNT) * weight
@@ -332,7 +325,7 @@ def learn(rules, memory, round, outcome):
     learn_features(statistics, record, outcome.value)
 
 
-@kernel
+@kernel_part
 def learn_weights(rules, memory, round, outcome, expert):
     """Discounted pinball losses of the expert and of each learner."""
     loss = memory.track_loss[horizon(round.info[RoundInfo.PENDING])]
@@ -342,14 +335,15 @@ def learn_weights(rules, memory, round, outcome, expert):
         location = 0.0
         spread = 1.0
         if c >= 0:
-            own = learner_part(round.tracker_record, c)
-            location, spread = own[LearnerRecord.LOCATION], own[LearnerRecord.SPREAD]
+            at = TrackerRecord.LEARNERS + c * LEARNER_SIZE
+            location = round.tracker_record[at + LearnerRecord.LOCATION]
+            spread = round.tracker_record[at + LearnerRecord.SPREAD]
         corrected(location, spread, expert, quantiles)
         lost = pinball(quantiles, outcome.clipped, rules.grid)
         loss[c + 1] = kept * loss[c + 1] + outcome.weight * lost / (0.5 * outcome.unit)
 
 
-@kernel
+@kernel_part
 def rescale(memory, square, most, weight):
     """Learn the usual size of the scores, and keep what the learners say as it is in the new unit."""
     statistics = memory.statistics
@@ -364,7 +358,7 @@ def rescale(memory, square, most, weight):
     statistics[Statistic.SCORE_SIZE] = new
 
 
-@kernel
+@kernel_part
 def learn_features(statistics, record, y):
     """Means that the features are centred at, and the last errors and outcome."""
     rate = max(0.002, 1.0 / (statistics[Statistic.OUTCOMES] + 1.0))
