@@ -412,7 +412,8 @@ class Guarantee:
 class Ledger:
     """The sum of the payoffs and its accounts, of constant size.
 
-    >>> ledger = Ledger(ledger_layout([PartShape([0], 1, False, 1.0, 1.0), PartShape([1], 1, True, 1.0, 1.0)]), credit=0.0)
+    >>> parts = [PartShape([0], 1, False, 1.0, 1.0), PartShape([1], 1, True, 1.0, 1.0)]
+    >>> ledger = Ledger(ledger_layout(parts), credit=0.0)
     >>> note = ledger.certify(np.ones(2), linear=1.0, bound=1.0)
     >>> ledger.book(np.array([0.6, -0.8]), np.ones(2), note)
     >>> round(ledger.miscalibration, 3), ledger.promised

@@ -62,7 +62,8 @@ def public() -> dict[str, Any]:
     names = {name: getattr(orcast, name) for name in orcast.__all__}
     for place in MODULES:
         module = import_module(f"orcast.{place}")
-        names |= {f"{place}.{name}": getattr(module, name) for name in _names_of(module)}
+        own = [name for name in _names_of(module) if name not in orcast.__all__]
+        names |= {f"{place}.{name}": getattr(module, name) for name in own}
     return {name: thing for name, thing in names.items() if name not in BUILDING_BLOCKS}
 
 
