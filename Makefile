@@ -7,18 +7,17 @@ SHOWN  := $(VENV)/.shown
 PANDAS := .venv-pandas3
 LOWEST := .venv-lowest
 DIST   := .venv-dist
-KERNELS := $(VENV)/.kernels
-FRAMES := src/orcast/panel $(addprefix tests/test_,$(addsuffix .py,columns panel panel_play panel_state cli_recalibrate evidence))
+FRAMES := src/orcast/panel tests/panel tests/cli/test_cli_recalibrate.py tests/evidence
 # a file of tests stays in one process: what its tests share is made once
 CORES  := -n auto --maxprocesses=4 --dist loadfile
 # what needs no library that orcast is at home in
-CORE   := --doctest-ignore-import-errors --ignore=tests/test_docs.py --ignore=tests/test_examples.py
+CORE   := --doctest-ignore-import-errors --ignore=tests/project --ignore=tests/integrations
 # from Python 3.12 on lines are counted at little cost; before that it takes a third more time, and has a target of its own
 COUNTER = $(shell $(BIN)/python -c 'import sys; print("sysmon" * hasattr(sys, "monitoring"))')
 LINES   = --cov --cov-report=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-pandas3 test-lowest coverage bench docs dist lint types format hooks clean
+.PHONY: help demo test test-all test-cpus test-pandas3 test-lowest coverage mutate bench docs dist lint types format hooks clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,31 +56,33 @@ $(DIST)/.ready: constraints.txt
 	@$(DIST)/bin/python $(INSTALL) -c constraints.txt build twine
 	@touch $@
 
-# numba's cache does not see that a kernel in another file has changed
-$(KERNELS): $(wildcard src/orcast/*/_*.py) src/orcast/ledger.py src/orcast/spaces/ordered.py | $(SHOWN)
-	@find src -name '*.nb[ic]' -delete
-	@touch $@
-
-demo: $(SHOWN) $(KERNELS)  ## recalibrate a real stream: table and picture
+demo: $(SHOWN)  ## recalibrate a real stream: table and picture
 	@$(BIN)/python -m orcast.demo
 
-test: lint types $(KERNELS)  ## the gate: lint, types, tests, doc snippets
-	@COVERAGE_CORE=$(COUNTER) $(BIN)/python -m pytest -q $(CORES) $(if $(COUNTER),$(LINES))
+test: lint types  ## the gate: lint, types, tests, doc snippets
+	@COVERAGE_CORE=$(COUNTER) $(BIN)/python -m pytest -q --durations=25 $(CORES) $(if $(COUNTER),$(LINES))
 
-coverage: $(READY) $(KERNELS)  ## the tests alone, with the lines that they reach
+coverage: $(READY)  ## the tests alone, with the lines that they reach
 	@COVERAGE_CORE=$(COUNTER) $(BIN)/python -m pytest -q $(CORES) --cov --cov-report=term:skip-covered
 
-test-all: lint types $(KERNELS)  ## the gate and the slow tests, with more random examples
+test-all: lint types  ## the gate and the slow tests, with more random examples
 	@$(BIN)/python -m pytest -q -m "" --hypothesis-profile=thorough $(CORES)
 
-test-pandas3: $(PANDAS)/.ready $(KERNELS)  ## what touches data frames, with pandas 3
+# SHORT=1 is the part for the gate: after `make test` it compiles nothing, so one process is the quickest
+test-cpus: $(READY)  ## what depends on numbers, with the kernels of other processors
+	@$(BIN)/python tests/cpus.py $(if $(SHORT),--short,$(CORES))
+
+test-pandas3: $(PANDAS)/.ready  ## what touches data frames, with pandas 3
 	@$(PANDAS)/bin/python -m pytest -q $(CORES) $(FRAMES)
+
+mutate: $(READY)  ## faults put in one at a time: which test catches each
+	@$(BIN)/python -m tests.mutate $(FAULTS)
 
 # kernels compiled by another numba have a cache of their own
 test-lowest: $(LOWEST)/.ready  ## what needs no other library, with the lowest versions of the dependencies
 	@NUMBA_CACHE_DIR=$(CURDIR)/$(LOWEST)/kernels $(LOWEST)/bin/python -m pytest -q $(CORES) $(CORE)
 
-bench: $(READY) $(KERNELS)  ## benchmarks: ratios from one run
+bench: $(READY)  ## benchmarks: ratios from one run
 	@$(BIN)/python -m benchmarks
 
 docs: $(READY)  ## the documentation site, in site/; open site/index.html

@@ -45,19 +45,19 @@ class Duel:
 def duel(expert: Callable[[int], oc.Normal], payoff: Any, rounds: int, *, late: bool) -> Duel:
     """Play the game; with delay, she picks each outcome when it is revealed, knowing all forecasts until then."""
     recal = oc.Recalibrator(oc.Interval(0.0, 1.0), payoff)
-    game = recal._game
-    book = game._engine.ledger
+    game = recal
+    book = game.engine.ledger
     reveal = batches(rounds) if late else np.arange(1, rounds + 1)
     waiting: deque[int] = deque()
     result = Duel()
     played, outcomes = np.empty((rounds, LEVELS.size)), np.empty(rounds)
 
     def settle(t: int) -> None:
-        note = game._waiting[t].page.note
+        note = game.rounds.pending[t].record.note
         outcomes[t], worst = worst_outcome(game, t)
-        if not late and worst > note[ledger.WORST] * (1.0 + ROUNDING) + ROUNDING:
+        if not late and worst > note[ledger.CertificateField.WORST] * (1.0 + ROUNDING) + ROUNDING:
             result.uncertified += 1
-        result.largest = max(result.largest, float(note[ledger.BOUND]))
+        result.largest = max(result.largest, float(note[ledger.CertificateField.BOUND]))
         begin = time.perf_counter()
         recal.update(outcomes[t], id=t)
         result.seconds += time.perf_counter() - begin
@@ -78,7 +78,7 @@ def duel(expert: Callable[[int], oc.Normal], payoff: Any, rounds: int, *, late: 
         settle(waiting.popleft())
     result.guarantee = recal.guarantee
     result.qce = qce(played, outcomes, low=0.0, high=1.0)
-    delay = float(book.account[ledger.DELAY])
+    delay = float(book.account[ledger.Account.DELAY])
     result.worst_case = float(np.sqrt(book.bound * (rounds + 2.0 * delay))) / rounds
     return result
 

@@ -12,10 +12,10 @@ import numpy as np
 
 import orcast as oc
 from benchmarks.results import Line, Remark
-from orcast.oracles._ordered import field_tables
-from orcast.oracles.exact.binary import gap_of, nearest_root
-from orcast.oracles.exact.quantile import downward_zero
-from orcast.oracles.hand import Hand
+from orcast.engine.dense.search import CandidateSearch
+from orcast.engine.kernels.equilibrium import field_tables
+from orcast.paper.exact.binary import gap_of, nearest_root
+from orcast.paper.exact.quantile import downward_zero
 
 TITLE = "Exact oracles: cost against size"
 ROUNDS = 30  # played before anything is measured, so that something is owed
@@ -72,7 +72,7 @@ def conformal(times: int) -> Iterator[Line]:
     """predict of the stand-alone object: doubling steps and bisection over the accounts."""
     sizes, costs = (10, 100, 1000), []
     for grid in sizes:
-        aci = oc.ConformalLevel(0.9, grid=grid, head_start=0.0)
+        aci = oc.paper.ConformalLevel(0.9, grid=grid, head_start=0.0)
         rng = np.random.default_rng(0)
         for _ in range(10 * ROUNDS):
             level = aci.predict()
@@ -81,23 +81,23 @@ def conformal(times: int) -> Iterator[Line]:
     yield from growth("ConformalLevel, predict", "grid", sizes, costs, LOGARITHMIC)
 
 
-def hand_of(game: oc.Forecaster) -> tuple[Hand, Any]:
+def hand_of(game: oc.Forecaster) -> tuple[CandidateSearch, Any]:
     """What the player of a waiting round sees."""
-    engine: Any = game._engine
-    page = game._waiting[None].page
-    return Hand(engine.ledger, engine.ledger.layout, page.cores, page.context, 0.0, 1.0), engine
+    engine: Any = game.engine
+    record = game.rounds.pending[None].record
+    return CandidateSearch(engine.ledger, engine.ledger.layout, record.cell_payoffs, record.context, 0.0, 1.0), engine
 
 
 def binary(times: int) -> Iterator[Line]:
     """The root alone, for the plain payoff."""
-    game = oc.Forecaster(oc.Binary(), oc.BinaryCalibration(), oracle=oc.BinaryRoot())
+    game = oc.Forecaster(oc.Binary(), oc.BinaryCalibration(), oracle=oc.paper.BinaryRoot())
     rng = np.random.default_rng(0)
     for _ in range(ROUNDS):
         game.predict(float(rng.random()))
         game.update(int(rng.random() < 0.5))
     game.predict(0.3)
-    hand, _ = hand_of(game)
-    gap = gap_of(hand)
+    search, _ = hand_of(game)
+    gap = gap_of(search)
     sizes = (1e2, 1e4, 1e8, 1e12)
     costs = [spent(lambda one=size: nearest_root(gap, 0.3, 1.0 / one), times) for size in sizes]  # type: ignore[misc]
     yield from growth("BinaryRoot, the root", "1 / tolerance", sizes, costs, LOGARITHMIC)
@@ -134,7 +134,7 @@ def played(game: oc.Forecaster, forecast: Callable[[], Any], outcome: Callable[[
 def on_random_ledgers(game: oc.Forecaster, forecast: Any, times: int) -> float:
     """A forecast when something is owed everywhere: the search finds nothing near the expert, and must enumerate."""
     rng = np.random.default_rng(2)
-    total: Any = game._engine.ledger.total
+    total: Any = game.engine.ledger.total
     found = []
     for _ in range(max(times // 2, 10)):
         total[:] = rng.standard_normal(total.size)
@@ -147,7 +147,7 @@ def on_random_ledgers(game: oc.Forecaster, forecast: Any, times: int) -> float:
 def moments(times: int) -> Iterator[Line]:
     sizes, costs = (2, 11, 64), []
     for grid in sizes:
-        game = oc.Forecaster(oc.Interval(0, 1), oc.MomentCalibration(grid), oracle=oc.MomentHull())
+        game = oc.Forecaster(oc.Interval(0, 1), oc.payoffs.MomentBasedCalibration(grid), oracle=oc.paper.MomentHull())
         costs.append(on_random_ledgers(game, oc.Normal(0.5, 0.1), times))
     yield from growth("MomentHull, predict", "grid", sizes, costs, None)
 
@@ -155,7 +155,9 @@ def moments(times: int) -> Iterator[Line]:
 def simplex(times: int) -> Iterator[Line]:
     sizes, costs = (2, 11, 64), []
     for grid in sizes:
-        game = oc.Forecaster(oc.Labels(["a", "b", "c"]), oc.SimplexCalibration(grid), oracle=oc.SimplexGrid())
+        game = oc.Forecaster(
+            oc.Labels(["a", "b", "c"]), oc.payoffs.SimplexCalibration(grid), oracle=oc.paper.SimplexGrid()
+        )
         costs.append(on_random_ledgers(game, [0.2, 0.3, 0.5], times))
     yield from growth("SimplexGrid, 3 labels, predict", "grid", sizes, costs, None)
 
@@ -164,8 +166,8 @@ def decisions(times: int) -> Iterator[Line]:
     sizes, costs = (10, 100, 1000), []
     for count in sizes:
         rng = np.random.default_rng(4)
-        payoff = oc.SwapRegret([0.2, 0.5, 0.8], lambda a, y, n=count: -abs(a - y / n))
-        game = oc.Forecaster(oc.Labels(range(count)), payoff, oracle=oc.DecisionGame())
+        payoff = oc.payoffs.SwapRegret([0.2, 0.5, 0.8], lambda a, y, n=count: -abs(a - y / n))
+        game = oc.Forecaster(oc.Labels(range(count)), payoff, oracle=oc.paper.DecisionGame())
         even = np.full(count, 1.0 / count)
         costs.append(played(game, lambda x=even: x, lambda r=rng, n=count: int(r.integers(n)), times))  # type: ignore[misc]
     yield from growth("DecisionGame, 3 actions, predict", "outcomes", sizes, costs, None)
@@ -173,8 +175,8 @@ def decisions(times: int) -> Iterator[Line]:
     for count in sizes:
         rng = np.random.default_rng(4)
         actions = np.linspace(0.05, 0.95, count).tolist()
-        payoff = oc.SwapRegret(actions, lambda a, y: -np.abs(a - y))
-        game = oc.Forecaster(oc.Interval(0, 1), payoff, oracle=oc.DecisionGame())
+        payoff = oc.payoffs.SwapRegret(actions, lambda a, y: -np.abs(a - y))
+        game = oc.Forecaster(oc.Interval(0, 1), payoff, oracle=oc.paper.DecisionGame())
         costs.append(played(game, lambda: oc.Normal(0.5, 0.1), lambda r=rng: float(r.random()), times))  # type: ignore[misc]
     yield from growth("DecisionGame, predict", "actions", sizes, costs, None)
 
@@ -186,17 +188,29 @@ def rounds(times: int) -> Iterator[Line | Remark]:
     space, normal = oc.Interval(0, 1), lambda: oc.Normal(0.5, 0.1)
     quantiles = oc.QuantileCalibration()
     default = quantiles + oc.MomentMatching(2) + oc.NoRegret(oc.CRPS())
-    swap = oc.SwapRegret([0.2, 0.5, 0.8], lambda a, y: -np.abs(a - y))
+    swap = oc.payoffs.SwapRegret([0.2, 0.5, 0.8], lambda a, y: -np.abs(a - y))
     games: dict[str, tuple[Any, Any, Any, Callable[[], Any], Callable[[], Any]]] = {
         "Committee, default payoff": (space, default, oc.Committee(), normal, rng.random),
         "Equilibrium, default payoff": (space, default, oc.Equilibrium(), normal, rng.random),
         "Orca, default payoff": (space, default, oc.Orca(), normal, rng.random),
-        "ConformalLevel, in a game": (space, oc.LevelCalibration(0.9), oc.ConformalLevel(0.9), normal, rng.random),
-        "TwoCells": (space, quantiles, oc.TwoCells(), normal, rng.random),
-        "MomentHull": (space, oc.MomentCalibration(), oc.MomentHull(), normal, rng.random),
-        "DecisionGame, 3 actions": (space, swap, oc.DecisionGame(), normal, rng.random),
+        "ConformalLevel, in a game": (
+            space,
+            oc.payoffs.LevelCalibration(0.9),
+            oc.paper.ConformalLevel(0.9),
+            normal,
+            rng.random,
+        ),
+        "TwoCells": (space, quantiles, oc.paper.TwoCells(), normal, rng.random),
+        "MomentHull": (space, oc.payoffs.MomentBasedCalibration(), oc.paper.MomentHull(), normal, rng.random),
+        "DecisionGame, 3 actions": (space, swap, oc.paper.DecisionGame(), normal, rng.random),
         "Equilibrium, 3 actions": (space, swap, oc.Equilibrium(), normal, rng.random),
-        "BinaryRoot": (oc.Binary(), oc.BinaryCalibration(), oc.BinaryRoot(), rng.random, lambda: int(rng.integers(2))),
+        "BinaryRoot": (
+            oc.Binary(),
+            oc.BinaryCalibration(),
+            oc.paper.BinaryRoot(),
+            rng.random,
+            lambda: int(rng.integers(2)),
+        ),
         "Equilibrium, binary": (
             oc.Binary(),
             oc.BinaryCalibration(),
@@ -206,8 +220,8 @@ def rounds(times: int) -> Iterator[Line | Remark]:
         ),
         "SimplexGrid, 3 labels": (
             oc.Labels(["a", "b", "c"]),
-            oc.SimplexCalibration(),
-            oc.SimplexGrid(),
+            oc.payoffs.SimplexCalibration(),
+            oc.paper.SimplexGrid(),
             lambda: rng.dirichlet(np.ones(3)),
             lambda: "abc"[int(rng.integers(3))],
         ),
@@ -215,7 +229,7 @@ def rounds(times: int) -> Iterator[Line | Remark]:
     for name, (where, payoff, oracle, forecast, outcome) in games.items():
         cost = played(oc.Forecaster(where, payoff, oracle=oracle), forecast, outcome, times)
         yield Line(name, "predict", cost, form=".0f", note="us")
-    aci = oc.ConformalLevel(0.9)
+    aci = oc.paper.ConformalLevel(0.9)
     for _ in range(ROUNDS):
         level = aci.predict()
         aci.update(level > 0.0 and (level == 1.0 or bool(rng.random() < 0.8)))

@@ -12,7 +12,7 @@ import numpy as np
 
 import orcast as oc
 from benchmarks.results import Line, Remark
-from orcast.experiments import data, experts
+from orcast.paper.experiments import data, experts
 
 TITLE = "Memory and state"
 LIMIT = 32 * 1024
@@ -48,7 +48,7 @@ def measure(quick: bool = False) -> Iterator[Line | Remark]:
         for first, last in ((0, EARLY), (EARLY, LATER)):
             play(recal, first, last)
             recal.save(path)
-            arrays = sum(array.nbytes for array in recal._game._engine.arrays().values())
+            arrays = sum(array.nbytes for array in recal.engine.arrays().values())
             sizes[last] = (path.stat().st_size, arrays, pickled(recal))
             for what, size in zip(("saved", "arrays in memory"), sizes[last], strict=False):
                 yield Line(f"after {last:,} rounds", f"{what}, bytes", size, LIMIT, form=",.0f")
@@ -60,8 +60,8 @@ def measure(quick: bool = False) -> Iterator[Line | Remark]:
         )
         other = oc.Recalibrator(recal.space)
         other.predict(forecasts[0])
-        page = other._game._waiting[None].page
-        yield Line("each waiting round", "bytes", sum(a.nbytes for a in page.arrays().values()), form=",.0f")
+        record = other.game.rounds.pending[None].record
+        yield Line("each waiting round", "bytes", sum(a.nbytes for a in record.arrays().values()), form=",.0f")
         again = oc.Recalibrator.load(path)
         same = np.array_equal(play(recal, LATER, LATER + CONTINUED), play(again, LATER, LATER + CONTINUED))
     yield Line("saved and reloaded", f"{CONTINUED} rounds equal bit for bit", float(same), 1.0, "=", form=".0f")

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 import orcast as oc
 from orcast import ledger as _ledger
+from orcast.engine.dense.engine import DenseEngine
+from orcast.engine.kernels import last_layer, ledger_kernels
+from orcast.engine.kernels.cells import locate
+from orcast.engine.kernels.equilibrium import payoff
+from orcast.engine.kernels.records import CellRow, RoundInfo
+from orcast.engine.ordered import OrderedEngine
 from orcast.ledger import Ledger
-from orcast.oracles import _play
-from orcast.oracles._cells import locate
-from orcast.oracles._ordered import payoff
-from orcast.oracles._state import CELLS, LEFT, RIGHT
-from orcast.oracles.dense import DenseEngine
-from orcast.oracles.ordered import OrderedEngine
 from orcast.spaces import FiniteSpace, OrderedSpace
 from orcast.testing import candidates
 
@@ -29,23 +29,23 @@ LARGEST = 1e100
 
 # Not cached on disk: the cache of a compiled function does not notice when a function that it calls has changed.
 @njit(error_model="numpy")
-def payoffs(rules, rnd, places, witnesses, out):
+def payoffs(rules, round, places, witnesses, out):
     """The core payoff at each place, a column each."""
-    n = int(rnd.info[CELLS])
+    n = int(round.info[RoundInfo.CELLS])
     one = np.empty(out.shape[0])
     for i in range(places.shape[0]):
-        k = locate(places[i], rnd.cells[LEFT], rnd.cells[RIGHT], n)
-        payoff(rules, rnd, places[i], k, witnesses[i], one)
+        k = locate(places[i], round.cells[CellRow.LEFT], round.cells[CellRow.RIGHT], n)
+        payoff(rules, round, places[i], k, witnesses[i], one)
         out[:, i] = one
 
 
-def squares_after(ledger: Ledger, context: Array, cores: Array) -> Array:
+def squares_after(ledger: Ledger, context: Array, cell_payoffs: Array) -> Array:
     """||g S + c (x) payoff||_+^2 for each column of core payoffs."""
     layout = ledger.layout
-    squares = np.zeros(cores.shape[1])
+    squares = np.zeros(cell_payoffs.shape[1])
     for number, (start, size, groups, places, at, one_sided) in enumerate(layout.parts.tolist()):
-        own = layout.scale[number] * cores[layout.places[places : places + size]]
-        s = ledger.keep * ledger.total[start : start + size * groups].reshape(groups, size)
+        own = layout.scale[number] * cell_payoffs[layout.places[places : places + size]]
+        s = ledger.discount * ledger.total[start : start + size * groups].reshape(groups, size)
         c = context[at : at + groups]
         if one_sided:
             sums = np.maximum(s[:, :, None] + c[:, None, None] * own, 0.0)
@@ -66,50 +66,52 @@ def worst_outcome(game: oc.Forecaster, id: Any = None, *, thorough: bool = False
     On a line she looks at both ends and the middle of every cell; if the end of an unbounded window hurts most, she
     takes an outcome far beyond it.  ``thorough``: without leaving out the cells that cannot be the worst.
     """
-    engine: Any = game._engine
-    page = game._waiting[id].page
+    engine: Any = game.engine
+    record = game.rounds.pending[id].record
     space = game.space
-    context = engine.context_of(page)
+    context = engine.context_of(record)
     if isinstance(engine, OrderedEngine):
-        rnd = page.round
-        n = int(rnd.info[CELLS])
-        places = points_of(rnd.cells[LEFT, :n], rnd.cells[RIGHT, :n]).ravel()
+        round = record.round
+        n = int(round.info[RoundInfo.CELLS])
+        places = points_of(round.cells[CellRow.LEFT, :n], round.cells[CellRow.RIGHT, :n]).ravel()
         witnesses = np.empty((places.size, 0))
         if engine.explicit:
-            witnesses = np.array([engine._witnesses(page, float(y), engine._cell(rnd, float(y))) for y in places])
-        cores = np.empty((int(_play.core_size(engine.rules, len(rnd.rivals))), places.size))
-        payoffs(engine.rules, rnd, places, witnesses, cores)
-        squares = squares_after(engine.ledger, context, cores)
+            witnesses = np.array([engine._witnesses(record, float(y), engine._cell(round, float(y))) for y in places])
+        cell_payoffs = np.empty((int(last_layer.payoff_size(engine.rules, len(round.rivals))), places.size))
+        payoffs(engine.rules, round, places, witnesses, cell_payoffs)
+        squares = squares_after(engine.ledger, context, cell_payoffs)
         at = int(squares.argmax())
         return beyond(space, float(places[at]), float(places[0]), float(places[-1])), float(squares[at])
     if isinstance(engine, DenseEngine) and isinstance(space, OrderedSpace):
-        return _worst_of_cells(engine, page, thorough)
+        return _worst_of_cells(engine, record, thorough)
     assert isinstance(space, FiniteSpace)
     if isinstance(engine, DenseEngine) and not thorough:
-        cores = np.vstack([core.table(engine.prior.played(page.round)) for core in page.cores])
+        cell_payoffs = np.vstack(
+            [cell_payoff.table(engine.prior.played(record.round)) for cell_payoff in record.cell_payoffs]
+        )
     else:
-        cores = np.array([engine.payoff(page, y) for y in candidates(game, id)]).T
-    squares = squares_after(engine.ledger, context, cores)
+        cell_payoffs = np.array([engine.payoff(record, y) for y in candidates(game, id)]).T
+    squares = squares_after(engine.ledger, context, cell_payoffs)
     at = int(squares.argmax())
     return space.value(at), float(squares[at])
 
 
-def _worst_of_cells(engine: DenseEngine, page: Any, thorough: bool) -> tuple[float, float]:
+def _worst_of_cells(engine: DenseEngine, record: Any, thorough: bool) -> tuple[float, float]:
     """Cell by cell, those first that may be worst by their certificate, until no other can be."""
-    board, p, ledger = engine.prior.board(page.round, None), engine.prior.played(page.round), engine.ledger
+    cell_grid, p, ledger = engine.prior.cell_grid(record.round, None), engine.prior.played(record.round), engine.ledger
     size = int(engine.cuts[-1])
     owed, factors = np.empty(size), np.empty(size)
-    _play.combine(ledger.layout, ledger.total, page.context, ledger.keep, owed, factors)
-    bounds = np.full(board.cells, ledger.keep**2 * ledger.square)
-    for core, first, last in zip(page.cores, engine.cuts[:-1], engine.cuts[1:], strict=True):
-        bounds += core.assess(owed[first:last], float(factors[first]), p)[0]
-    rows = points_of(board.left, board.right)
+    ledger_kernels.combine(ledger.layout, ledger.total, record.context, ledger.discount, owed, factors)
+    bounds = np.full(cell_grid.cells, ledger.discount**2 * ledger.square)
+    for cell_payoff, first, last in zip(record.cell_payoffs, engine.cuts[:-1], engine.cuts[1:], strict=True):
+        bounds += cell_payoff.assess(owed[first:last], float(factors[first]), p)[0]
+    rows = points_of(cell_grid.left, cell_grid.right)
     best, at = -np.inf, 0.0
     for k in np.argsort(-bounds).tolist():
         if not thorough and bounds[k] <= best:
             break
-        cores = np.array([engine.payoff(page, float(y)) for y in np.unique(rows[k])]).T
-        squares = squares_after(ledger, page.context, cores)
+        cell_payoffs = np.array([engine.payoff(record, float(y)) for y in np.unique(rows[k])]).T
+        squares = squares_after(ledger, record.context, cell_payoffs)
         if squares.max() > best:
             best, at = float(squares.max()), float(np.unique(rows[k])[int(squares.argmax())])
     return beyond(engine.space, at, float(rows[0, 0]), float(rows[-1, -1])), best
@@ -131,6 +133,6 @@ def unforgiven(ledger: Ledger) -> float:
     neither is forgiven.
     """
     account = ledger.account
-    allowed = float(account[_ledger.BUDGET] - account[_ledger.EXCESS])
-    most = ledger.bound * float(account[_ledger.ROUNDS] + _ledger.CREDIT + 2.0 * account[_ledger.DELAY])
+    allowed = float(account[_ledger.Account.BUDGET] - account[_ledger.Account.EXCESS])
+    most = ledger.bound * float(account[_ledger.Account.ROUNDS] + _ledger.CREDIT + 2.0 * account[_ledger.Account.DELAY])
     return float(np.sqrt(ledger.square / max(min(allowed, most), 1e-300)))

@@ -36,9 +36,9 @@ STRICT = (
     oc.QuantileCalibration,
     oc.IntervalCalibration,
     oc.MomentMatching,
-    oc.MarginalCalibration,
-    oc.DecisionCalibration,
-    oc.Calibeating,
+    oc.payoffs.MarginalCalibration,
+    oc.payoffs.DecisionCalibration,
+    oc.payoffs.Calibeating,
     oc.BinaryCalibration,
 )
 PERIOD = 24.0
@@ -133,30 +133,30 @@ def payoffs_on(name: str) -> dict[str, Callable[..., Payoff]]:
         found["quantiles"] = lambda **k: oc.QuantileCalibration(**k)
         found["intervals"] = lambda **k: oc.IntervalCalibration([0.5, 0.8, 0.95], **k)
         found["moments"] = lambda **k: oc.MomentMatching(3, **k)
-        found["marginal"] = lambda **k: oc.MarginalCalibration(thresholds, **k)
-        found["threshold"] = lambda **k: oc.ThresholdCalibration(thresholds, **k)
+        found["marginal"] = lambda **k: oc.payoffs.MarginalCalibration(thresholds, **k)
+        found["threshold"] = lambda **k: oc.payoffs.ThresholdCalibration(thresholds, **k)
         found["regret CRPS, MSE"] = lambda **k: oc.NoRegret(oc.CRPS(), oc.MSE(), **k)
-        found["regret pinball"] = lambda **k: oc.NoRegret(oc.QuantileScore(np.arange(1, 20) / 20), **k)
-        found["regret log"] = lambda **k: oc.NoRegret(oc.LogScore(), **k)
+        found["regret pinball"] = lambda **k: oc.NoRegret(oc.scores.QuantileScore(np.arange(1, 20) / 20), **k)
+        found["regret log"] = lambda **k: oc.NoRegret(oc.scores.LogScore(), **k)
     if name == "Binary":
         found["binary"] = lambda **k: oc.BinaryCalibration(**k)
-        found["regret Brier, MSE, log"] = lambda **k: oc.NoRegret(oc.Brier(), oc.MSE(), oc.LogScore(), **k)
+        found["regret Brier, MSE, log"] = lambda **k: oc.NoRegret(oc.Brier(), oc.MSE(), oc.scores.LogScore(), **k)
     if name == "Labels":
         found["label"] = lambda **k: oc.LabelCalibration(**k)
-        found["top label"] = lambda **k: oc.TopLabelCalibration(**k)
+        found["top label"] = lambda **k: oc.payoffs.TopLabelCalibration(**k)
     if name in ("Binary", "Labels"):
-        found["calibeating"] = lambda **k: oc.Calibeating(**k)
+        found["calibeating"] = lambda **k: oc.payoffs.Calibeating(**k)
     if name == "Box":
         found["quantiles"] = lambda **k: oc.QuantileCalibration(**k)
     if name in ("Binary", "Circle", "Box", "Points"):
         found["moments"] = lambda **k: oc.MomentMatching(2, **k)
     if name not in (*ORDERED, "Binary"):
         found["regret CRPS"] = lambda **k: oc.NoRegret(oc.CRPS(), **k)
-        found["regret Brier, log"] = lambda **k: oc.NoRegret(oc.Brier(), oc.LogScore(), **k)
+        found["regret Brier, log"] = lambda **k: oc.NoRegret(oc.Brier(), oc.scores.LogScore(), **k)
     if name not in ("Line", "HalfLine"):
-        found["distribution"] = lambda **k: oc.DistributionCalibration(4, **k)
-    found["decision"] = lambda **k: oc.DecisionCalibration(actions, worth, utility_range=span, **k)
-    found["swap regret"] = lambda **k: oc.SwapRegret(actions, worth, utility_range=span, **k)
+        found["distribution"] = lambda **k: oc.payoffs.DistributionCalibration(4, **k)
+    found["decision"] = lambda **k: oc.payoffs.DecisionCalibration(actions, worth, utility_range=span, **k)
+    found["swap regret"] = lambda **k: oc.payoffs.SwapRegret(actions, worth, utility_range=span, **k)
     jumps = {"jumps": [0.625 * UNIT[name]]} if name in ORDERED else {}
     found["recipe"] = lambda **k: oc.Recipe(witness(name), bound=8.0, **jumps, **k)
     found["recipe given p"] = lambda **k: oc.Recipe(witness(name), certainty(name), bound=8.0, **jumps, **k)
@@ -235,7 +235,8 @@ class Case:
         if self.what in ("custom", "recipe given p", "regret pinball", "threshold"):
             return True
         return self.what.isdigit() and any(
-            type(part) in (oc.ThresholdCalibration, oc.SwapRegret, oc.DistributionCalibration, oc.NoRegret)
+            type(part)
+            in (oc.payoffs.ThresholdCalibration, oc.payoffs.SwapRegret, oc.payoffs.DistributionCalibration, oc.NoRegret)
             for part in self.payoff()
         )
 
@@ -300,18 +301,18 @@ def play(case: Case, rounds: int) -> Result:
         begin = time.perf_counter()
         game.predict(expert, x=x)
         seconds += time.perf_counter() - begin
-        note = game._waiting[None].page.note.copy()
+        note = game.rounds.pending[None].record.note.copy()
         y, square = worst_outcome(game)
         if t % THOROUGH == THOROUGH - 1:
             other, more = worst_outcome(game, thorough=True)
             if more > square * (1.0 + ROUNDING) + ROUNDING:
                 overlooked += 1
                 y, square = other, more
-        uncertified += bool(square > note[ledger.WORST] * (1.0 + ROUNDING) + ROUNDING)
+        uncertified += bool(square > note[ledger.CertificateField.WORST] * (1.0 + ROUNDING) + ROUNDING)
         begin = time.perf_counter()
         game.update(y)
         seconds += time.perf_counter() - begin
-        now = unforgiven(game._engine.ledger)
+        now = unforgiven(game.engine.ledger)
         ratio = max(ratio, now)
         violations += now > 1.0 + ROUNDING
     strict = all(type(part) in STRICT or part.on(space).kind == "explicit" for part in payoff)

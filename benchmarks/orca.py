@@ -13,8 +13,8 @@ import numpy as np
 import orcast as oc
 from benchmarks.nature import ROUNDING, unforgiven
 from benchmarks.results import Line, Remark
-from orcast.experiments import data, experts
 from orcast.metrics import LEVELS, fair_indicators
+from orcast.paper.experiments import data, experts
 
 TITLE = "ORCA: the paper's oracle beside ours"
 COMPILED_LIMIT, JAX_LIMIT = 2.0, 30.0  # milliseconds a forecast
@@ -43,7 +43,9 @@ def cost(repetitions: int) -> Iterator[Line | Remark]:
         "Equilibrium": oc.Recalibrator(space, combined(), oracle=oc.Equilibrium()),
         "ORCA": oc.Recalibrator(space, combined(), oracle=oc.Orca(steps=400)),
         "ORCA, last start": oc.Recalibrator(space, combined(), oracle=oc.Orca(steps=400, start="last")),
-        "ORCA, mixture": oc.Recalibrator(space, combined(), oracle=oc.Orca(steps=400, family=oc.GaussianMixture(3))),
+        "ORCA, mixture": oc.Recalibrator(
+            space, combined(), oracle=oc.Orca(steps=400, family=oc.paper.GaussianMixture(3))
+        ),
     }
     times: dict[str, list[float]] = {name: [] for name in games}
     won = dict.fromkeys(games, 0)
@@ -84,7 +86,9 @@ def custom(repetitions: int) -> Iterator[Line | Remark]:
         return
     import jax.numpy as jnp
 
-    payoff = oc.Differentiable(lambda x, p, y: jnp.tanh(jnp.array([1.0, 3.0]) * p.mean()) * (p.mean() - y), bound=2.0)
+    payoff = oc.paper.Differentiable(
+        lambda x, p, y: jnp.tanh(jnp.array([1.0, 3.0]) * p.mean()) * (p.mean() - y), bound=2.0
+    )
     game = oc.Recalibrator(oc.Interval(0, 1), payoff, oracle=oc.Orca(steps=400))
     rng = np.random.default_rng(0)
     times = []
@@ -112,7 +116,7 @@ def duel(oracle: Any, rounds: int, seed: int) -> tuple[dict[int, float], float, 
     that picks the very point cannot be beaten by any density, and one scored on cells alone can always.
     """
     game = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=oracle)
-    ledger: Any = game._engine.ledger
+    ledger: Any = game.engine.ledger
     rng = np.random.default_rng(seed)
     below, found, ratio = np.zeros(LEVELS.size), {}, 0.0
     for t in range(1, rounds + 1):
@@ -135,7 +139,7 @@ def duels(rounds: int, runs: int) -> Iterator[Line | Remark]:
     makers: dict[str, Callable[[int], Any]] = {
         "ORCA": lambda run: oc.Orca(steps=400, jitter=JITTER, seed=run),
         "Equilibrium": lambda run: oc.Equilibrium(),
-        "TwoCells (exact)": lambda run: oc.TwoCells(),
+        "TwoCells (exact)": lambda run: oc.paper.TwoCells(),
     }
     yield Remark(
         f"greedy adversary, quantiles, no expert, outcome drawn inside the worst cell: QCE, mean over {runs} runs"

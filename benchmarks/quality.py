@@ -9,8 +9,8 @@ import numpy as np
 import orcast as oc
 from benchmarks.results import Line, Remark, geometric_mean
 from benchmarks.streams import BATCH, LATE, Case, batches, play, score
-from orcast.experiments import data, experts
 from orcast.metrics import LEVELS, pinball
+from orcast.paper.experiments import data, experts
 
 TITLE = "Quality: default settings, real streams"
 QCE_LIMIT = 0.004
@@ -18,7 +18,7 @@ PINBALL_LIMITS = {"wind/rls": 0.995, "wind/naive": 0.260, "sunspots/rls": 0.990,
 DELAYED_PINBALL_LIMIT, DELAYED_QCE_LIMIT = 1.010, 0.5
 
 
-def as_case(stream: experts.Stream) -> Case:
+def as_case(stream: experts.ForecastStream) -> Case:
     forecasts = [oc.Normal(mu, sd) for mu, sd in zip(stream.mu, stream.sd, strict=True)]
     return Case(stream.name, forecasts, stream.quantile(LEVELS), stream.y, stream.low, stream.high)
 

@@ -109,17 +109,17 @@ def stream(series: int, steps: int) -> float:
 
 def state(steps: int) -> dict[str, float]:
     """Bytes of a series' state by what is in it: the game alone, a round remembered, a round that waits."""
-    from orcast.integrations.spark.games import Event, Games, Rules, mark_of
+    from orcast.integrations.spark.games import Event, Games, SeriesOptions, mark_of
     from orcast.panel.columns import find
-    from orcast.panel.given import shape_of
+    from orcast.panel.experts import ForecastShape
 
     columns = panel(1, steps)
     names = [name for name in columns if name.startswith("q")]
     layout = find(list(columns), numeric=["ds", "y", *names])
-    shapes = tuple(shape_of(form, None) for form in layout.forms)
+    shapes = tuple(ForecastShape.of(form, form.outputs()) for form in layout.forms)
 
     def size(remember: int, late: int) -> int:
-        games = Games(Rules(layout.forms, shapes, None, False, False, 1000, remember, mark_of()))
+        games = Games(SeriesOptions(layout.forms, shapes, None, False, False, 1000, remember, mark_of()))
         for t in range(steps):
             given = [np.array([columns[name][t] for name in names])]
             y = float(columns["y"][t]) if t < steps - late else float("nan")

@@ -14,9 +14,9 @@ import numpy as np
 
 import orcast as oc
 from benchmarks.results import Line, Remark
-from orcast.experiments import data, experts
+from orcast.engine.bound_payoff import BoundPayoff
 from orcast.metrics import LEVELS
-from orcast.oracles.terms import Terms
+from orcast.paper.experiments import data, experts
 
 TITLE = "Speed"
 DEFAULT_LIMIT, SINGLE_LIMIT, BATCH_LIMIT, IMPORT_LIMIT, FIRST_LIMIT = 4.0, 1.5, 80.0, 0.3, 1.0
@@ -44,7 +44,7 @@ def measure(quick: bool = False) -> Iterator[Line | Remark]:
 Work = Callable[[int], None]
 
 
-def norm_ppf(stream: experts.Stream) -> Work:
+def norm_ppf(stream: experts.ForecastStream) -> Work:
     from scipy.stats import norm
 
     mu, sd = stream.mu.tolist(), stream.sd.tolist()
@@ -55,7 +55,7 @@ def norm_ppf(stream: experts.Stream) -> Work:
     return ppf
 
 
-def quantity(stream: experts.Stream, recal: oc.Recalibrator) -> Work:
+def quantity(stream: experts.ForecastStream, recal: oc.Recalibrator) -> Work:
     """A round with a Gaussian expert."""
     mu, sd, y = (values.tolist() for values in (stream.mu, stream.sd, stream.y))
 
@@ -66,7 +66,7 @@ def quantity(stream: experts.Stream, recal: oc.Recalibrator) -> Work:
     return play
 
 
-def by_hour(stream: experts.Stream, recal: oc.Recalibrator) -> Work:
+def by_hour(stream: experts.ForecastStream, recal: oc.Recalibrator) -> Work:
     mu, sd, y = (values.tolist() for values in (stream.mu, stream.sd, stream.y))
 
     def play(t: int) -> None:
@@ -76,7 +76,7 @@ def by_hour(stream: experts.Stream, recal: oc.Recalibrator) -> Work:
     return play
 
 
-def two_experts(stream: experts.Stream, recal: oc.Recalibrator) -> Work:
+def two_experts(stream: experts.ForecastStream, recal: oc.Recalibrator) -> Work:
     mu, sd, y = (values.tolist() for values in (stream.mu, stream.sd, stream.y))
 
     def play(t: int) -> None:
@@ -94,28 +94,28 @@ def finite(forecasts: list[Any], outcomes: list[Any], recal: oc.Recalibrator) ->
     return play
 
 
-def binary_round(stream: experts.Stream) -> Work:
+def binary_round(stream: experts.ForecastStream) -> Work:
     rng = np.random.default_rng(0)
     p = rng.beta(1.5, 2.0, len(stream))
     y = (rng.random(p.size) < p**1.5).astype(int)
     return finite(p.tolist(), y.tolist(), oc.Recalibrator(oc.Binary()))
 
 
-def labels_round(stream: experts.Stream) -> Work:
+def labels_round(stream: experts.ForecastStream) -> Work:
     rng = np.random.default_rng(0)
     rows = rng.dirichlet(np.full(LABELS, 0.5), len(stream))
     y = [int(rng.choice(LABELS, p=0.8 * row + 0.2 / LABELS)) for row in rows]
     return finite(list(rows), y, oc.Recalibrator(oc.Labels(range(LABELS))))
 
 
-def ratios(stream: experts.Stream, repetitions: int) -> Iterator[Line | Remark]:
+def ratios(stream: experts.ForecastStream, repetitions: int) -> Iterator[Line | Remark]:
     space = oc.Interval(stream.low, stream.high)
     low, span = stream.low, stream.high - stream.low
     hours = oc.by("hour", values=range(24))
     rest = oc.MomentMatching(2) + oc.NoRegret(oc.CRPS())
     actions = [low + span * share for share in (0.1, 0.3, 0.5, 0.7, 0.9)]
-    swap = oc.SwapRegret(actions, lambda a, y: -abs(a - y), utility_range=span)
-    threshold = oc.ThresholdCalibration([low + span * share for share in (0.25, 0.5, 0.75)])
+    swap = oc.payoffs.SwapRegret(actions, lambda a, y: -abs(a - y), utility_range=span)
+    threshold = oc.payoffs.ThresholdCalibration([low + span * share for share in (0.25, 0.5, 0.75)])
     works: dict[str, tuple[Work, float | None]] = {
         "default predict + update": (quantity(stream, oc.Recalibrator(space)), DEFAULT_LIMIT),
         "Equilibrium predict + update": (
@@ -140,7 +140,7 @@ def ratios(stream: experts.Stream, repetitions: int) -> Iterator[Line | Remark]:
 
 
 def interleaved(
-    stream: experts.Stream, works: dict[str, tuple[Work, float | None]], repetitions: int, size: int
+    stream: experts.ForecastStream, works: dict[str, tuple[Work, float | None]], repetitions: int, size: int
 ) -> Iterator[Line | Remark]:
     """Blocks of rounds in turn, each beside a block of norm.ppf."""
     everyone: dict[str, Work] = {"": norm_ppf(stream)} | {name: work for name, (work, _) in works.items()}
@@ -166,13 +166,13 @@ def interleaved(
         yield Line(name, "times one norm.ppf", ratio, limit, form=".2f", note=f"{each:.0f} us")
 
 
-def batch(stream: experts.Stream, repetitions: int) -> Iterator[Line | Remark]:
+def batch(stream: experts.ForecastStream, repetitions: int) -> Iterator[Line | Remark]:
     space = oc.Interval(stream.low, stream.high)
     experts_on_grid = stream.quantile(space.levels)[:, None, :]
     at_percents = stream.quantile(LEVELS)
     compiled, whole = [], []
     for _ in range(repetitions + 1):
-        engine: Any = oc.Committee().bind(Terms(space, oc.Recalibrator(space).payoff, ("expert",), None))
+        engine: Any = oc.Committee().bind(BoundPayoff(space, oc.Recalibrator(space).payoff, ("expert",), None))
         begin = perf_counter()
         engine.run(experts_on_grid, None, stream.y, np.ascontiguousarray(LEVELS))
         compiled.append(perf_counter() - begin)

@@ -16,8 +16,8 @@ import numpy as np
 
 import orcast as oc
 from orcast import baselines
-from orcast.experiments import data, experts
-from orcast.experiments.adversarial import Nature, own_cells
+from orcast.paper.experiments import data, experts
+from orcast.paper.experiments.adversarial import Nature, own_cells
 
 LEVELS = oc.metrics.LEVELS
 BOUND = float(np.sum(LEVELS**2))  # the most that squared errors of all levels can sum up to

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.stats import norm
 
 import orcast as oc
-from orcast.experiments import data, experts
+from orcast.paper.experiments import data, experts
 
 SHARE = 0.05
 EDGES = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]

@@ -3,7 +3,7 @@
     python examples/gluonts_forecasts.py [--quick]
 
 Each midnight the humidity of the next hours is drawn from the week before it (NPTS, a baseline of GluonTS's).  The
-wrapped predictor is asked for the same windows: what each holds of the past tells what came of earlier forecasts.
+wrapped predictor is asked for the same windows: what each holds of the past are the outcomes of earlier forecasts.
 """
 
 import argparse
@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 import orcast as oc
-from orcast.experiments import data
 from orcast.integrations.gluonts import ForecastRecalibrator, RecalibratedPredictor
+from orcast.paper.experiments import data
 
 # after the line above, which keeps the library quiet as it is imported
 from gluonts.dataset.pandas import PandasDataset  # isort: skip

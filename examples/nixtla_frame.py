@@ -14,8 +14,8 @@ import pandas as pd
 from statsforecast import StatsForecast
 from statsforecast.models import AutoARIMA, Naive, SeasonalNaive
 
-from orcast.experiments import data
 from orcast.integrations.nixtla import recalibrate
+from orcast.paper.experiments import data
 
 LEVEL = [80, 95]
 LEARNING = 14  # windows that are not counted

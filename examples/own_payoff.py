@@ -15,7 +15,7 @@ import numpy as np
 from scipy.stats import norm
 
 import orcast as oc
-from orcast.experiments import data, experts
+from orcast.paper.experiments import data, experts
 
 RAMP = 800.0
 LEVELS = {"below 600 kW": 600.0, "600 to 1,500 kW": 1500.0, "above 1,500 kW": np.inf}

@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from river import conf, datasets, linear_model, preprocessing
 
-from orcast.integrations.river import Recalibrated
+from orcast.integrations.river import RiverRegressor
 
 LEVEL = 0.9
 WARM_UP = 100  # days before anything is counted
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     models = {
         "jackknife": conf.RegressionJackknife(market_model(), confidence_level=LEVEL),
-        "orcast": Recalibrated(market_model(), confidence_level=LEVEL),
+        "orcast": RiverRegressor(market_model(), confidence_level=LEVEL),
     }
     held = {name: [] for name in models}
     width = {name: [] for name in models}

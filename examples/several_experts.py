@@ -15,7 +15,7 @@ import numpy as np
 from scipy.stats import norm
 
 import orcast as oc
-from orcast.experiments import data, experts
+from orcast.paper.experiments import data, experts
 
 LEVELS = oc.metrics.LEVELS
 FIRST = 224  # hours before anything is counted

@@ -3,7 +3,7 @@
     python examples/sklearn_quantiles.py [--quick] [--out FOLDER]
 
 The humidity of each hour is forecast from the hours before it.  The trees are fitted to the first weeks of the year and
-then left alone; what came of each hour is handed to ``partial_fit``, which corrects the hours to come.
+then left alone; the outcome of each hour is passed to ``partial_fit``, which corrects the hours to come.
 """
 
 import argparse
@@ -15,15 +15,15 @@ import numpy as np
 from sklearn.ensemble import GradientBoostingRegressor
 
 import orcast as oc
-from orcast.experiments import data
 from orcast.integrations.sklearn import RecalibratedRegressor
+from orcast.paper.experiments import data
 
 LEVELS = [0.05, 0.25, 0.5, 0.75, 0.95]
 FITTED = 50 * 24
 
 
 def lagged(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The hour of the day, what came 1, 2, 3 and 24 hours before, and what came."""
+    """The hour of the day, the outcomes 1, 2, 3 and 24 hours before, and the outcome."""
     hour = np.arange(24, len(values)) % 24
     before = [values[24 - lag : len(values) - lag] for lag in (1, 2, 3, 24)]
     return np.column_stack([hour, *before]), values[24:]

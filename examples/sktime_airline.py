@@ -35,27 +35,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "naive": naive.clone().fit(history, fh=STEPS),
         "orcast": RecalibratedForecaster(naive, low=0, initial_window=first).fit(history, fh=STEPS),
     }
-    said: dict[str, list[pd.DataFrame]] = {name: [] for name in models}
+    issued: dict[str, list[pd.DataFrame]] = {name: [] for name in models}
     for month in range(months):
         for name, model in models.items():
-            said[name].append(model.predict_quantiles(alpha=LEVELS))  # before the month
+            issued[name].append(model.predict_quantiles(alpha=LEVELS))  # before the month
             model.update(coming[month : month + 1])  # after it
 
     print(f"{months} months of air travel, forecast by the same month of the year before\n")
     print(f"{'months ahead':>12}{'':>10}{'90% band holds':>16}{'below the median':>18}{'pinball loss':>14}")
     for i, step in enumerate(STEPS):
-        for name, tables in said.items():
+        for name, tables in issued.items():
             rows = pd.DataFrame([table.iloc[i] for table in tables])
             rows = rows[rows.index.isin(coming.index)]
-            came = coming[rows.index].to_numpy()
+            outcomes = coming[rows.index].to_numpy()
             quantiles = rows.to_numpy()
-            inside = np.mean((came >= quantiles[:, 0]) & (came <= quantiles[:, -1]))
-            below = np.mean(came <= quantiles[:, 2])
-            loss = oc.metrics.pinball(quantiles, came, LEVELS).mean()
+            inside = np.mean((outcomes >= quantiles[:, 0]) & (outcomes <= quantiles[:, -1]))
+            below = np.mean(outcomes <= quantiles[:, 2])
+            loss = oc.metrics.pinball(quantiles, outcomes, LEVELS).mean()
             print(f"{step:>12}{name:>10}{inside:>16.0%}{below:>18.0%}{loss:>14.2f}")
     print(f"\n1 month ahead: {models['orcast'].guarantee(1)}")
 
 
 if __name__ == "__main__":
-    logging.captureWarnings(True)  # sktime 1.2 tells of its next version whenever a forecaster is made
+    logging.captureWarnings(True)  # sktime 1.2 warns of its next version whenever a forecaster is made
     main()

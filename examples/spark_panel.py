@@ -17,8 +17,8 @@ import pandas as pd
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from orcast.experiments import data
 from orcast.integrations.spark import recalibrate, recalibrate_stream
+from orcast.paper.experiments import data
 
 WINDOW = 10  # days that a forecast looks back
 LEVELS = [0.05, 0.95]

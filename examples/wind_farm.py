@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import orcast as oc
-from orcast.experiments import data, learners
+from orcast.paper.experiments import data, learners
 
 HOURS = range(24)
 PRICES = [1, 2, 3, 9]  # what a unit too little costs, if one too much costs 1
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             for k, price in enumerate(PRICES):
                 level = price / (price + 1)
                 before[k, day, hour] = np.clip(expert.quantile(level), series.low, series.high)
-                after[k, day, hour] = oc.commitment(p, under=price, over=1)
+                after[k, day, hour] = oc.decisions.commitment(p, under=price, over=1)
         for hour in HOURS:
             recal.update(days.y[day, hour], id=(day, hour))  # the evening after
 

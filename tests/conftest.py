@@ -1,5 +1,7 @@
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 settings.register_profile("gate", deadline=None, max_examples=50, derandomize=True)
 settings.register_profile("thorough", deadline=None, max_examples=500)
+# `make mutate` asks whether an example fails, not for the simplest one that does
+settings.register_profile("mutate", settings.get_profile("gate"), phases=[Phase.explicit, Phase.generate])
 settings.load_profile("gate")

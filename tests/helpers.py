@@ -9,10 +9,14 @@ from numba import njit
 from numpy.typing import NDArray
 
 import orcast as oc
-from orcast.ledger import Layout
-from orcast.oracles import Oracle, _cells, _ordered, _play, _state
-from orcast.oracles.ordered import OrderedEngine
-from orcast.oracles.terms import Terms
+from orcast.engine import Oracle
+from orcast.engine.bound_payoff import BoundPayoff
+from orcast.engine.kernels import cells as cell_kernels
+from orcast.engine.kernels import equilibrium as equilibrium_kernels
+from orcast.engine.kernels import last_layer
+from orcast.engine.kernels.records import CellRow, RegretScore, Round, RoundInfo, WitnessRow
+from orcast.engine.ordered import OrderedEngine
+from orcast.ledger import LedgerLayout
 from orcast.payoffs import Payoff
 from orcast.spaces import TAIL_MASS, OrderedSpace, Space
 
@@ -91,8 +95,8 @@ def cells_around(
     edges = np.array(list(jumps), dtype=np.float64)
     left, right, mass = np.empty((3, space.cells + edges.size))
     slots = np.empty(space.cells, dtype=np.int64)
-    n = _cells.build_cells(q, space.low, space.high, space.tail_cells, TAIL_MASS, usual, left, right, mass, slots)
-    n = _cells.cut_cells(edges, n, left, right, mass, slots)
+    n = cell_kernels.build_cells(q, space.low, space.high, space.tail_cells, TAIL_MASS, usual, left, right, mass, slots)
+    n = cell_kernels.cut_cells(edges, n, left, right, mass, slots)
     return left[:n].copy(), right[:n].copy(), mass[:n].copy(), slots
 
 
@@ -123,64 +127,68 @@ def slow_locate(y: float, left: Vector, right: Vector) -> int:
 
 def bound_to(space: Space, payoff: Payoff, oracle: Oracle | None = None, experts: tuple[str, ...] = ("expert",)):  # type: ignore[no-untyped-def]
     """The engine of a payoff on a space."""
-    return (oc.Equilibrium() if oracle is None else oracle).bind(Terms(space, payoff, experts, None))
+    return (oc.Equilibrium() if oracle is None else oracle).bind(BoundPayoff(space, payoff, experts, None))
 
 
-def page_with(engine: OrderedEngine, p: oc.Forecast, expert: Vector) -> _state.Round:
+def page_with(engine: OrderedEngine, p: oc.Forecast, expert: Vector) -> Round:
     """A round that played p, whatever the oracle would have done; the expert's masses are on the same cells."""
-    rnd = engine.new_page().round
+    round = engine.new_record().round
     n = p.mass.size
-    rnd.context[:] = 1.0
-    rnd.info[_state.CELLS] = n
-    rnd.info[_state.LOW], rnd.info[_state.HIGH] = engine.space.low, engine.space.high
-    rnd.units[_state.CRPS], rnd.units[_state.MSE] = 2.0, 3.0
+    round.context[:] = 1.0
+    round.info[RoundInfo.CELLS] = n
+    round.info[RoundInfo.LOW], round.info[RoundInfo.HIGH] = engine.space.low, engine.space.high
+    round.units[RegretScore.CRPS], round.units[RegretScore.MSE] = 2.0, 3.0
     for row, values in zip(
-        (_state.LEFT, _state.RIGHT, _state.PLAYED, _state.EXPERT), (p.left, p.right, p.mass, expert), strict=True
+        (CellRow.LEFT, CellRow.RIGHT, CellRow.PLAYED, CellRow.EXPERT), (p.left, p.right, p.mass, expert), strict=True
     ):
-        rnd.cells[row, :n] = values
-    rnd.rivals[:, :n] = expert
-    rnd.expected[:] = witnesses(engine, rnd)[_state.MEAN, :, :n] @ p.mass
-    return rnd
+        round.cells[row, :n] = values
+    round.rivals[:, :n] = expert
+    round.expected[:] = witnesses(engine, round)[WitnessRow.MEAN, :, :n] @ p.mass
+    return round
 
 
-def witnesses(engine: OrderedEngine, rnd: _state.Round, features: object = None) -> NDArray[np.float64]:
+def witnesses(engine: OrderedEngine, round: Round, features: object = None) -> NDArray[np.float64]:
     """What the kernels see of the witnesses: powers first, then whatever else is explicit."""
     rules = engine.rules
-    n = int(rnd.info[_state.CELLS])
+    n = int(round.info[RoundInfo.CELLS])
     table = np.zeros((3, rules.witnesses, engine.capacity))
-    low, high = rnd.info[_state.LOW], rnd.info[_state.HIGH]
-    a = (rnd.cells[_state.LEFT, :n] - low) / (high - low)
-    b = (rnd.cells[_state.RIGHT, :n] - low) / (high - low)
+    low, high = round.info[RoundInfo.LOW], round.info[RoundInfo.HIGH]
+    a = (round.cells[CellRow.LEFT, :n] - low) / (high - low)
+    b = (round.cells[CellRow.RIGHT, :n] - low) / (high - low)
     for order in range(1, rules.orders + 1):
         unit = [oc.Forecast([u], [v], [1.0]).moment(order) for u, v in zip(a, b, strict=True)]
         table[:, order - 1, :n] = unit, a**order, b**order
     at = rules.orders
-    for core in engine._cores(rnd, features):
-        table[:, at : at + core.size, :n] = core.witness.mean, core.witness.low, core.witness.high
-        at += core.size
+    for cell_payoff in engine._cell_payoffs(round, features):
+        table[:, at : at + cell_payoff.size, :n] = (
+            cell_payoff.witness.mean,
+            cell_payoff.witness.low,
+            cell_payoff.witness.high,
+        )
+        at += cell_payoff.size
     return table
 
 
-def whole(layout: Layout, core: Vector, context: Vector) -> Vector:
+def whole(layout: LedgerLayout, cell_payoff: Vector, context: Vector) -> Vector:
     """The payoff as the ledger holds it: scale times context (x) the part's share of the core, part after part."""
     parts = []
     for number, (_, size, groups, places, at, _) in enumerate(layout.parts):
-        own = core[layout.places[places : places + size]]
+        own = cell_payoff[layout.places[places : places + size]]
         parts.append(layout.scale[number] * np.outer(context[at : at + groups], own).ravel())
     return np.concatenate(parts) if parts else np.empty(0)
 
 
-def slow_payoff(engine: OrderedEngine, rnd: _state.Round, y: float, features: object = None) -> Vector:
+def slow_payoff(engine: OrderedEngine, round: Round, y: float, features: object = None) -> Vector:
     """The whole weighted payoff of a round with one expert, from the parts' own `evaluate`."""
-    n = int(rnd.info[_state.CELLS])
-    left, right = rnd.cells[_state.LEFT, :n], rnd.cells[_state.RIGHT, :n]
-    p = oc.Forecast(left, right, rnd.cells[_state.PLAYED, :n])
-    expert = oc.Forecast(left, right, rnd.rivals[0, :n])
+    n = int(round.info[RoundInfo.CELLS])
+    left, right = round.cells[CellRow.LEFT, :n], round.cells[CellRow.RIGHT, :n]
+    p = oc.Forecast(left, right, round.cells[CellRow.PLAYED, :n])
+    expert = oc.Forecast(left, right, round.rivals[0, :n])
     span = engine.space.high - engine.space.low
     # squared errors are booked in units of the interval
-    units_of = {"crps": rnd.units[_state.CRPS, 0], "mse": rnd.units[_state.MSE, 0] / span**2}
+    units_of = {"crps": round.units[RegretScore.CRPS, 0], "mse": round.units[RegretScore.MSE, 0] / span**2}
     coordinates, at = [], 0
-    for part in engine.terms.parts:
+    for part in engine.bound_payoff.parts:
         payoff = part.payoff
         value = payoff.evaluate(engine.space, p, y, expert, features)
         if isinstance(payoff, oc.NoRegret):
@@ -188,35 +196,34 @@ def slow_payoff(engine: OrderedEngine, rnd: _state.Round, y: float, features: ob
         else:
             value = value / np.sqrt(part.bound * payoff.context.bound)
         groups = payoff.context.size
-        coordinates.append(payoff.weight * np.outer(rnd.context[at : at + groups], value).ravel())
+        coordinates.append(payoff.weight * np.outer(round.context[at : at + groups], value).ravel())
         at += groups
     return np.concatenate(coordinates)
 
 
-def fast_payoff(
-    engine: OrderedEngine, rnd: _state.Round, y: float, k: int | None = None, features: object = None
-) -> Vector:
+def fast_payoff(engine: OrderedEngine, round: Round, y: float, k: int | None = None, features: object = None) -> Vector:
     """The same from the compiled kernel; y is taken to be in cell k if that is given."""
-    n = int(rnd.info[_state.CELLS])
+    n = int(round.info[RoundInfo.CELLS])
     if k is None:
-        k = int(_cells.locate(y, rnd.cells[_state.LEFT], rnd.cells[_state.RIGHT], n))
+        k = int(cell_kernels.locate(y, round.cells[CellRow.LEFT], round.cells[CellRow.RIGHT], n))
     at = np.zeros(engine.rules.witnesses)
     if engine.explicit:
-        at[engine.rules.orders :] = np.concatenate([c.witness.point(y, k) for c in engine._cores(rnd, features)])
-    core = np.empty(int(_play.core_size(engine.rules, len(rnd.rivals))))
-    _ordered.payoff(engine.rules, rnd, y, k, at, core)
-    return whole(engine.ledger.layout, core, rnd.context)
+        at[engine.rules.orders :] = np.concatenate(
+            [c.witness.point(y, k) for c in engine._cell_payoffs(round, features)]
+        )
+    cell_payoff = np.empty(int(last_layer.payoff_size(engine.rules, len(round.rivals))))
+    equilibrium_kernels.payoff(engine.rules, round, y, k, at, cell_payoff)
+    return whole(engine.ledger.layout, cell_payoff, round.context)
 
 
-def certified(engine: OrderedEngine, rnd: _state.Round, features: object = None) -> tuple[float, float, float]:
+def certified(engine: OrderedEngine, round: Round, features: object = None) -> tuple[float, float, float]:
     """Bounds on ||S + payoff||_+^2, 2 <S_+, payoff> + ||payoff||^2 and ||payoff||^2, from the kernel."""
-    n = int(rnd.info[_state.CELLS])
-    rnd = rnd._replace(**{name: array.copy() for name, array in rnd._asdict().items()})
-    desk = _play.new_desk(engine.rules, engine.memory, n, rnd, witnesses(engine, rnd, features))
-    out = np.empty(2)
-    _ordered.certify(engine.rules, n, rnd, rnd.cells[_state.PLAYED], desk, out)
-    carried = engine.rules.keep**2 * positive_square(engine.memory.total, engine.ledger.layout.sides)
-    return carried + float(out[0]), float(out[0]), float(out[1])
+    n = int(round.info[RoundInfo.CELLS])
+    round = round._replace(**{name: array.copy() for name, array in round._asdict().items()})
+    workspace = last_layer.new_workspace(engine.rules, engine.memory, round, 0.0, witnesses(engine, round, features))
+    linear, bound = equilibrium_kernels.certify(engine.rules, n, round, round.cells[CellRow.PLAYED], workspace)
+    carried = engine.rules.discount**2 * positive_square(engine.memory.total, engine.ledger.layout.sides)
+    return carried + float(linear), float(linear), float(bound)
 
 
 def positive(total: Vector, sides: Vector) -> Vector:
@@ -233,41 +240,40 @@ def positive_square(total: Vector, sides: Vector) -> float:
 
 
 def engine_of(game: oc.Forecaster | oc.Recalibrator) -> OrderedEngine:
-    return inner(game)._engine
+    return game.engine  # type: ignore[return-value]
 
 
-def inner(game: oc.Forecaster | oc.Recalibrator) -> oc.Forecaster:
-    return game._game if isinstance(game, oc.Recalibrator) else game
-
-
-def page_of(game: oc.Forecaster | oc.Recalibrator, id: object = None) -> _state.Round:
-    return inner(game)._waiting[id].page.round
+def record_of(game: oc.Forecaster | oc.Recalibrator, id: object = None) -> Round:
+    return game.rounds.find(id).record.round
 
 
 @njit
-def worst_point(rules, total, rnd, points):  # type: ignore[no-untyped-def]
+def worst_point(rules, total, round, points):  # type: ignore[no-untyped-def]
     """The outcome that makes ||g S + payoff||_+^2 largest, over `points` places in every cell, and that square."""
-    rows = rnd.cells
-    n = int(rnd.info[_state.CELLS])
-    left, right = rows[_state.LEFT], rows[_state.RIGHT]
+    rows = round.cells
+    n = int(round.info[RoundInfo.CELLS])
+    left, right = rows[CellRow.LEFT], rows[CellRow.RIGHT]
     layout = rules.layout
-    core = np.empty(_play.core_size(rules, rnd.rivals.shape[0]))
+    cell_payoff = np.empty(last_layer.payoff_size(rules, round.rivals.shape[0]))
     none = np.empty(0)
     best = -1.0
     at = left[0]
     for k in range(n):
         for i in range(1, points + 1):
             y = left[k] + (right[k] - left[k]) * i / points
-            if _cells.locate(y, left, right, n) != k:
+            if cell_kernels.locate(y, left, right, n) != k:
                 continue
-            _ordered.payoff(rules, rnd, y, k, none, core)
+            equilibrium_kernels.payoff(rules, round, y, k, none, cell_payoff)
             square = 0.0
             for part in range(layout.parts.shape[0]):
                 start, size, groups, places, where, one_sided = layout.parts[part]
                 for group in range(groups):
-                    c = layout.scale[part] * rnd.context[where + group]
+                    c = layout.scale[part] * round.context[where + group]
                     for j in range(size):
-                        s = rules.keep * total[start + group * size + j] + c * core[layout.places[places + j]]
+                        s = (
+                            rules.discount * total[start + group * size + j]
+                            + c * cell_payoff[layout.places[places + j]]
+                        )
                         if one_sided == 0 or s > 0.0:
                             square += s * s
             if square > best:
@@ -283,7 +289,7 @@ def greedy(game: oc.Forecaster | oc.Recalibrator, id: object = None, points: int
     """
     engine = engine_of(game)
     assert not engine.explicit
-    y, square = worst_point(engine.rules, engine.memory.total, page_of(game, id), points)
+    y, square = worst_point(engine.rules, engine.memory.total, record_of(game, id), points)
     return min(max(y, engine.space.low), engine.space.high), square
 
 

@@ -31,7 +31,7 @@ class Node:
     tag: str
     attrs: dict[str, str]
     inside: list["Node"] = field(default_factory=list)
-    pieces: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
 
     def all(self, tag: str, style: str = "") -> list["Node"]:
         """All tags of a name inside, in order, with a class if one is named."""
@@ -50,8 +50,8 @@ class Node:
     def _texts(self) -> list[str]:
         found: list[str] = []
         rest = iter(self.inside)
-        for piece in self.pieces:
-            found.append(piece)
+        for part in self.texts:
+            found.append(part)
             node = next(rest, None)
             if node is not None and node.tag not in ("style", "title"):
                 found += [*node._texts(), "" if node.tag in ("bdi", "span", "b") else " "]
@@ -64,17 +64,17 @@ class Page(HTMLParser):
     def __init__(self, text: str) -> None:
         super().__init__()
         self.source = text
-        self.top = Node("", {}, pieces=[""])
+        self.top = Node("", {}, texts=[""])
         self.open = [self.top]
         self.feed(text)
         self.close()
         assert self.open == [self.top], [node.tag for node in self.open]
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        node = Node(tag, {name: value or "" for name, value in attrs}, pieces=[""])
+        node = Node(tag, {name: value or "" for name, value in attrs}, texts=[""])
         assert len(node.attrs) == len(attrs), (tag, attrs)
         self.open[-1].inside.append(node)
-        self.open[-1].pieces.append("")
+        self.open[-1].texts.append("")
         if tag not in VOID:
             self.open.append(node)
 
@@ -87,7 +87,7 @@ class Page(HTMLParser):
         assert self.open.pop().tag == tag
 
     def handle_data(self, data: str) -> None:
-        self.open[-1].pieces[-1] += data
+        self.open[-1].texts[-1] += data
 
 
 def tags(node: Node) -> list[Node]:
@@ -97,9 +97,9 @@ def tags(node: Node) -> list[Node]:
 
 def check_page(page: Page) -> None:
     """Nothing runs, nothing is fetched, nothing is nan."""
-    words = "html head meta link title style body header main footer section figure figcaption details summary div"
-    words += " span bdi p h1 h2 h3 h4 a dl dt dd table thead tbody tr th td svg path line rect text circle"
-    allowed = set(words.split())
+    names = "html head meta link title style body header main footer section figure figcaption details summary div"
+    names += " span bdi p h1 h2 h3 h4 a dl dt dd table thead tbody tr th td svg path line rect text circle"
+    allowed = set(names.split())
     for node in tags(page.top):
         assert node.tag in allowed, node.tag
         assert not any(name.startswith("on") or name in ("src", "srcset", "action") for name in node.attrs), node.attrs

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 import orcast as oc
+from orcast.residuals import Residuals
 
 LEVELS = (0.1, 0.5, 0.9)
 FORMS = ("quantiles", "normal", "members", "point", "binary", "labels")
@@ -108,7 +109,7 @@ def twin(frame: pd.DataFrame, form: str, m: str, *, low: float | None = None, hi
     for _, stream in frame.assign(h=ranks).groupby(["unique_id", "h"]):
         recal = oc.Recalibrator(_space(form, low, high), outside="raise")
         waiting: dict[Any, Any] = {}
-        squares: list[float] = []
+        residuals = Residuals()
         order = ["cutoff", "ds"] if "cutoff" in frame else ["ds"]
         for label, row in stream.sort_values(order).iterrows():
             known = [(w["ds"], i) for i, w in waiting.items() if not _missing(w["y"])]
@@ -117,12 +118,12 @@ def twin(frame: pd.DataFrame, form: str, m: str, *, low: float | None = None, hi
                 if form in ("binary", "labels") or (low or -1e9) <= was["y"] <= (high or 1e9):
                     recal.update(was["y"], id=i)
                     if form == "point":
-                        squares.append((was["y"] - was[m]) ** 2)
+                        residuals.add(was["y"] - was[m])
                 else:
                     recal.drop(i)
             if any(_missing(row[name]) for name in inputs(form, m)):
                 continue
-            p = recal.predict(_read(form, m, row, squares, low, high), id=label)
+            p = recal.predict(_read(form, m, row, residuals, low, high), id=label)
             told[label] = _answers(form, m, row, p), p.certificate.holds
             waiting[label] = row
     return told
@@ -142,7 +143,7 @@ def _space(form: str, low: float | None, high: float | None) -> oc.spaces.Space:
     return oc.HalfLine(low) if high is None else oc.Interval(low, high)
 
 
-def _read(form: str, m: str, row: Any, squares: list[float], low: float | None, high: float | None) -> Any:
+def _read(form: str, m: str, row: Any, residuals: Residuals, low: float | None, high: float | None) -> Any:
     values = [float(row[name]) for name in inputs(form, m)]
     if form == "quantiles":
         return oc.Quantiles(LEVELS, values)
@@ -151,11 +152,7 @@ def _read(form: str, m: str, row: Any, squares: list[float], low: float | None, 
     if form == "members":
         return oc.Ensemble(values)
     if form == "point":
-        first = 0.1 * (high - low) if low is not None and high is not None else 0.1 * abs(values[0])
-        total = 0.0
-        for square in squares:
-            total += square
-        return oc.Normal(values[0], float(np.sqrt(total / len(squares))) if squares else first)
+        return oc.Normal(values[0], residuals.scale(values[0], _space(form, low, high)))
     return values[0] if form == "binary" else values
 
 

@@ -74,26 +74,29 @@ class Acted:
     """A stream whose tasks are called here, without Spark; values are given as they travel."""
 
     def __init__(self, columns: str, **options: Any) -> None:
-        from orcast.integrations.spark.stream import machine_of
+        from orcast.integrations.spark.stream import QueryOptions, task_of
+        from orcast.panel.frame_run import FrameOptions
 
         self.df, self.states = Unstarted(columns), dict[Any, Any]()
-        given: dict[str, Any] = {"outside": "report", "outcomes": True, "most": 1000, "remember": 20, **options}
-        names = {name: given.pop(name, None) for name in ("y", "series", "time")}
-        bounds = {name: given.pop(name, None) for name in ("low", "high")}
-        plain = {name: given.pop(name, None) for name in ("model", "id", "levels", "payoff")}
-        self.machine = machine_of(self.df, names, bounds=bounds, **plain, **given)
+        names = {name: options.pop(name, None) for name in ("y", "series", "time")}
+        model = options.pop("model", None)
+        own = {name: options.pop(name) for name in ("id", "outcomes", "max_pending", "remember") if name in options}
+        own = {"outcomes": True, **own}
+        if "most" in options:
+            own["max_pending"] = options.pop("most")  # as golden states have it
+        self.task = task_of(self.df, names, model, FrameOptions(**options), QueryOptions(**own))
 
     def batch(self, *rows: tuple[Any, ...]) -> list[dict[str, Any]]:
         """What comes of the rows of a micro-batch."""
-        machine, groups = self.machine, dict[Any, list[Any]]()
+        task, groups = self.task, dict[Any, list[Any]]()
         for row in rows:
             each = dict(zip(self.df.columns, row, strict=True))
-            groups.setdefault(tuple(each[name] for name in machine.plan.layout.series) or ("",), []).append(each)
-        names = [each.name for each in machine.carried] + [name for _, name, _ in machine.new()]
+            groups.setdefault(tuple(each[name] for name in task.plan.layout.series) or ("",), []).append(each)
+        names = [each.name for each in task.carried] + [name for _, name, _ in task.new()]
         out: list[dict[str, Any]] = []
         for key, some in groups.items():
-            cells = {each.code: pd.Series([row[each.name] for row in some], dtype=object) for each in machine.carried}
-            for frame in machine(key, iter([pd.DataFrame(cells)]), self.states.setdefault(key, Kept())):
+            cells = {each.code: pd.Series([row[each.name] for row in some], dtype=object) for each in task.carried}
+            for frame in task(key, iter([pd.DataFrame(cells)]), self.states.setdefault(key, Kept())):
                 out += [dict(zip(names, values, strict=True)) for values in frame.itertuples(index=False)]
         return out
 

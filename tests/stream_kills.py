@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-from stream_lines import session
+from stream_lines import some_lines
 
 OPTIONS = ["--levels", "0.05,0.5,0.95", "--snapshot", "3"]
 
@@ -82,7 +82,7 @@ def without_number(answer: bytes) -> bytes:
 
 def main(seed: int, kills: int, folder: Path) -> None:
     random.seed(seed)
-    lines = session(seed, 400)
+    lines = some_lines(seed, 400)
     calm, stormy = folder / "calm", folder / "stormy"
     begin = time.perf_counter()
     expected, status = talk(calm, lines, None, None)
@@ -129,10 +129,10 @@ def main(seed: int, kills: int, folder: Path) -> None:
 
 if __name__ == "__main__":
     # compiled and imported before the first fork: a child then starts at once
-    from orcast.streaming.desk import Desk
+    from orcast.streaming.session import Session
 
-    desk = Desk()
-    for line in session(0, 60):
+    session = Session()
+    for line in some_lines(0, 60):
         with contextlib.suppress(TypeError, ValueError):
-            desk.answer(line)
+            session.answer(line)
     main(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]))

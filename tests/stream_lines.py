@@ -5,14 +5,14 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from orcast.streaming.desk import Desk
-from orcast.streaming.keeper import Keeper
+from orcast.streaming.durable_session import DurableSession
+from orcast.streaming.session import Session
 
 Maker = Iterator[dict[str, Any]]
 WRONG = [b"nonsense", b'{"series": "late", "forecast": {"0.5": 3}}', b'{"series": "rain", "y": "three"}', b"[1]"]
 
 
-def session(seed: int, count: int) -> list[bytes]:
+def some_lines(seed: int, count: int) -> list[bytes]:
     """Lines in an order that a client could send them."""
     rng = random.Random(seed)
     makers = [_late(rng, "late"), _turns(rng, None), _chain(rng, "chain"), _matches(rng, 7), _events(rng, "rain")]
@@ -83,8 +83,8 @@ def _events(rng: random.Random, name: str | int | None) -> Maker:
         yield {"series": name, "id": number, "y": rng.random() < 0.6}
 
 
-def ask(desk: Desk | Keeper, line: dict[str, Any]) -> dict[str, Any]:
-    answer: dict[str, Any] = json.loads(desk.answer(json.dumps(line).encode()).text)
+def ask(session: Session | DurableSession, line: dict[str, Any]) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(session.answer(json.dumps(line).encode()).text)
     return answer
 
 

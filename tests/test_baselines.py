@@ -26,7 +26,7 @@ from orcast.baselines import (
     HistogramBinning,
     Isotonic,
     OnlinePlatt,
-    _Quantity,
+    _QuantileBaseline,
 )
 
 Vector = NDArray[np.float64]
@@ -120,7 +120,7 @@ def test_what_is_issued_is_a_distribution(make: Any) -> None:
 def test_jumps_invert_quantiles(values: list[float], y: float, level: float) -> None:
     """The level of y is from the lowest whose quantile is at least y to the highest whose quantile is at most y."""
     at = np.linspace(0.05, 0.95, len(values))
-    quantity = _Quantity(0, 1)
+    quantity = _QuantileBaseline(0, 1)
     row = quantity.read(oc.Quantiles(at, np.sort(values)))
     start, stop = quantity.jump(row, y)
     assert 0.0 <= start <= stop + 1e-12
@@ -141,7 +141,7 @@ def test_jumps_invert_quantiles(values: list[float], y: float, level: float) -> 
 
 
 def test_jumps_by_hand() -> None:
-    quantity = _Quantity(0, 10)
+    quantity = _QuantileBaseline(0, 10)
     row = quantity.read(oc.Quantiles([0.2, 0.4, 0.6, 0.8], [0, 0, 5, 5]))
     np.testing.assert_allclose(quantity.jump(row, 0.0), [0.0, 0.4])
     np.testing.assert_allclose(quantity.jump(row, 5.0), [0.6, 1.0])
@@ -159,7 +159,7 @@ def test_jumps_by_hand() -> None:
 
 def test_the_ends_of_the_levels_are_the_bounds() -> None:
     """However narrow the expert is, and even if it ends in atoms, whose levels go on down to 0 and up to 1."""
-    quantity = _Quantity(-10, 10)
+    quantity = _QuantileBaseline(-10, 10)
     levels = np.array([-0.1, 0.0, 1e-300, 0.001, 0.999, 1.0, 1.1])
     narrow = quantity.quantile(quantity.read(oc.Normal(5, 0.01)), levels)
     np.testing.assert_allclose(narrow[[0, 1, 3, 4, 5, 6]], [-10, -10, 5 - 0.0309023, 5 + 0.0309023, 10, 10], atol=1e-6)
@@ -169,7 +169,7 @@ def test_the_ends_of_the_levels_are_the_bounds() -> None:
 
 
 def test_rounding_does_not_turn_a_cell_round() -> None:
-    quantity = _Quantity(0, 1)
+    quantity = _QuantileBaseline(0, 1)
     q = np.linspace(0.2, 0.8, quantity.grid.size)
     q[5] = np.nextafter(q[4], 0)
     p = quantity.on_grid(q)
@@ -177,7 +177,7 @@ def test_rounding_does_not_turn_a_cell_round() -> None:
 
 
 def test_places_in_a_jump_are_even() -> None:
-    quantity = _Quantity(0, 10)
+    quantity = _QuantileBaseline(0, 10)
     row = quantity.read(oc.Normal(5, 0))
     places = np.array([quantity.pit(row, 5.0) for _ in range(1000)])
     assert np.abs(np.sort(places) - (np.arange(1000) + 0.5) / 1000).max() < 0.002  # random ones: about 0.03
@@ -231,7 +231,7 @@ def test_isotonic_against_its_slow_twin(pits: list[float], window: int | None) -
     """With a uniform expert PITs are outcomes, and quantiles are levels; eighths tie."""
     expert = oc.Quantiles(PERCENTS, PERCENTS)
     iso = Isotonic(0, 1, window=window)
-    reader = _Quantity(0, 1)
+    reader = _QuantileBaseline(0, 1)
     row = reader.read(expert)
     seen = []
     for y in pits:
@@ -706,7 +706,7 @@ def test_binning_by_hand() -> None:
 @events
 def test_events_become_calibrated(make: Any) -> None:
     rng = np.random.default_rng(15)
-    method, before, after = make(), oc.ECE(), oc.ECE()
+    method, before, after = make(), oc.metrics.ECE(), oc.metrics.ECE()
     for p in rng.beta(1, 1, size=3000).tolist():
         y = bool(rng.random() < expit(0.5 * logit(p) - 1))
         before.update(p, y)
@@ -718,11 +718,11 @@ def test_events_become_calibrated(make: Any) -> None:
 
 @events
 @pytest.mark.parametrize(
-    "forecast", [0.75, [0.25, 0.75], {1: 0.75}, {0: 0.25}, oc.BinaryForecast(0.75), np.float64(0.75)]
+    "forecast", [0.75, [0.25, 0.75], {1: 0.75}, {0: 0.25}, oc.forecasts.BinaryForecast(0.75), np.float64(0.75)]
 )
 def test_events_take_what_a_recalibrator_takes(make: Any, forecast: object) -> None:
     p = make().predict(forecast)
-    assert isinstance(p, oc.BinaryForecast)
+    assert isinstance(p, oc.forecasts.BinaryForecast)
     assert p.probability() == pytest.approx(0.75)
     assert p.mean() == p.probability()
 
@@ -741,7 +741,7 @@ everything = pytest.mark.parametrize(("make", "experts", "outcomes"), ALL.values
 
 
 def said(p: Any) -> Any:
-    return float(p) if isinstance(p, oc.BinaryForecast) else p.quantile(WIDE).tolist()
+    return float(p) if isinstance(p, oc.forecasts.BinaryForecast) else p.quantile(WIDE).tolist()
 
 
 @everything
@@ -785,9 +785,9 @@ def test_bad_input_changes_nothing(make: Any, experts: Any, outcomes: Any) -> No
 
 
 @everything
-def test_an_outcome_needs_a_round_that_waits(make: Any, experts: Any, outcomes: Any) -> None:
+def test_an_outcome_needs_a_pending_round(make: Any, experts: Any, outcomes: Any) -> None:
     method = make()
-    with pytest.raises(ValueError, match="expected a round that waits for its outcome, got none"):
+    with pytest.raises(ValueError, match="expected a pending round, got none"):
         method.update(outcomes[0])
     method.predict(experts[0])
     method.update(outcomes[0])

@@ -52,7 +52,7 @@ def test_gaps_of_neighbouring_bins_do_not_cancel() -> None:
 
 @given(rounds)
 def test_brier_streams(said: list[tuple[float, int]]) -> None:
-    metric = metrics.BrierScore()
+    metric = metrics.MeanBrier()
     for i, (p, y) in enumerate(said):
         metric.update(BinaryForecast(p) if i % 2 else [1 - p, p], y)
     p, y = np.array(said).T
@@ -66,7 +66,7 @@ def test_brier_streams(said: list[tuple[float, int]]) -> None:
 @given(st.lists(st.tuples(st.lists(st.floats(0.01, 1), min_size=3, max_size=3), st.integers(0, 2)), min_size=1))
 def test_brier_of_labels_is_a_sum_over_labels(said: list[tuple[list[float], int]]) -> None:
     labels = ["home", "draw", "away"]
-    metric, scores, rows = metrics.BrierScore(), [], []
+    metric, scores, rows = metrics.MeanBrier(), [], []
     for weights, k in said:
         mass = np.array(weights) / np.sum(weights)
         rows.append(mass)
@@ -76,7 +76,7 @@ def test_brier_of_labels_is_a_sum_over_labels(said: list[tuple[list[float], int]
     assert metrics.brier(rows, [k for _, k in said]) == pytest.approx(scores, abs=1e-12)
 
 
-@pytest.mark.parametrize("make", [metrics.ECE, metrics.BrierScore])
+@pytest.mark.parametrize("make", [metrics.ECE, metrics.MeanBrier])
 def test_nothing_yet_is_nan_and_copies_go_on(make) -> None:  # type: ignore[no-untyped-def]
     metric = make()
     assert np.isnan(metric.get())
@@ -89,7 +89,7 @@ def test_nothing_yet_is_nan_and_copies_go_on(make) -> None:  # type: ignore[no-u
     assert metrics.brier([], []).size == 0
 
 
-@pytest.mark.parametrize("make", [metrics.ECE, metrics.BrierScore])
+@pytest.mark.parametrize("make", [metrics.ECE, metrics.MeanBrier])
 @pytest.mark.parametrize(
     ("p", "y"), [(1.5, 1), (-0.1, 0), (float("nan"), 1), ("0.5", 1), (None, 0), (0.5, 2), (0.5, "yes"), (0.5, None)]
 )
@@ -103,7 +103,7 @@ def test_bad_rounds_are_refused_and_change_nothing(make, p: object, y: object) -
 
 
 def test_a_label_that_is_none_is_refused() -> None:
-    metric = metrics.BrierScore()
+    metric = metrics.MeanBrier()
     with pytest.raises((TypeError, ValueError), match=SENTENCE):
         metric.update(LabelForecast(["a", "b"], [0.5, 0.5]), "c")
     assert metric.rounds == 0

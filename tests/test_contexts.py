@@ -1,7 +1,10 @@
 """Contexts: groups known before the outcome, each with a promise of its own."""
 
+import datetime
 import json
+import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import hypothesis.strategies as st
@@ -10,16 +13,16 @@ import pytest
 from hypothesis import given
 
 import orcast as oc
-from helpers import SENTENCE, engine_of, greedy, page_of
+from helpers import SENTENCE, engine_of, greedy, record_of
 from orcast import ledger
-from orcast.contexts import EVERYONE, Context, Known, as_context, context_from_plain
+from orcast.contexts import EVERYONE, Context, ContextInputs, as_context, context_from_plain
 from orcast.testing import worst_outcome
 
 SPACE = oc.Interval(0, 1, cells=24, tail_cells=3)
 
 
 def at(context: Context, **features: Any) -> list[float]:
-    return context(Known(features)).tolist()
+    return context(ContextInputs(features)).tolist()
 
 
 # --- the vectors ---
@@ -32,6 +35,16 @@ def test_values_have_a_group_each() -> None:
     assert at(context, day="Tu") == [0.0, 1.0, 0.0]
     assert at(oc.by("hour", values=range(3)), hour=np.int64(2)) == [0.0, 0.0, 1.0]
     assert at(oc.by("hour", values=np.arange(3)), hour=1) == [0.0, 1.0, 0.0]
+
+
+def test_values_of_any_plain_kind_come_back_from_a_file(tmp_path: Path) -> None:
+    values = [datetime.date(2026, 1, 1), datetime.datetime(2026, 1, 1, 12), ("a", 1), math.inf, "x", 2, 0.5]
+    recal = oc.Recalibrator(SPACE, oc.QuantileCalibration(context=oc.by("v", values=values)))
+    recal.save(tmp_path / "state")
+    again = oc.Recalibrator.load(tmp_path / "state")
+    (part,) = again.payoff
+    assert [at(part.context, v=value) for value in values] == np.eye(len(values)).tolist()
+    assert again.payoff.to_plain() == recal.payoff.to_plain()
 
 
 def test_an_unknown_value_raises_or_has_a_group_of_its_own() -> None:
@@ -47,7 +60,7 @@ def test_an_unknown_value_raises_or_has_a_group_of_its_own() -> None:
 @pytest.mark.parametrize("context", [oc.by("hour", values=range(3)), oc.by("hour", edges=[1.0])], ids=repr)
 def test_a_missing_feature_is_named(features: object, context: Context) -> None:
     with pytest.raises(ValueError, match=SENTENCE) as caught:
-        context(Known(features))
+        context(ContextInputs(features))
     assert "'hour'" in str(caught.value)
 
 
@@ -131,9 +144,9 @@ def test_a_bad_vector_is_refused_and_changes_nothing(name: str) -> None:
 
 def test_the_last_error_is_known() -> None:
     context = oc.by_last_error()
-    assert context(Known()).tolist() == [0.0, 0.0]
-    assert context(Known(last_error=0.1)).tolist() == [1.0, 0.0]
-    assert context(Known(last_error=0.0)).tolist() == [0.0, 1.0]
+    assert context(ContextInputs()).tolist() == [0.0, 0.0]
+    assert context(ContextInputs(last_error=0.1)).tolist() == [1.0, 0.0]
+    assert context(ContextInputs(last_error=0.0)).tolist() == [0.0, 1.0]
 
 
 def test_products_and_unions() -> None:
@@ -227,7 +240,7 @@ def test_the_experts_level_and_spread_are_what_it_said() -> None:
     for mean, sd, groups in ((0.4, 0.05, [1, 0, 1, 0]), (0.6, 0.05, [0, 1, 1, 0]), (0.6, 0.1, [0, 1, 0, 1])):
         game.predict(oc.Normal(mean, sd))
         # from 10% to 90% is 2.56 sd
-        assert page_of(game).context.tolist() == groups
+        assert record_of(game).context.tolist() == groups
         game.update(0.5)
     with pytest.raises(ValueError, match=SENTENCE):
         oc.Forecaster(SPACE, payoff).predict()
@@ -289,7 +302,7 @@ def test_groups_are_told_by_name() -> None:
 
 
 def group_excess(game: Any) -> float:
-    return float(engine_of(game).ledger.groups[:, ledger.GROUP_EXCESS].max())
+    return float(engine_of(game).ledger.groups[:, ledger.GroupAccount.EXCESS].max())
 
 
 DISJOINT: dict[str, Callable[[], Any]] = {
@@ -325,8 +338,8 @@ def test_each_disjoint_group_keeps_its_own_promise(name: str, oracle: Any) -> No
     if name in SINGLE:
         assert group_excess(game) == 0.0
     size = len(engine_of(game).ledger.groups)
-    budgets = engine_of(game).ledger.groups[:, ledger.GROUP_BUDGET] - engine_of(game).ledger.groups[:, 2]
-    rounds = engine_of(game).ledger.groups[:, ledger.GROUP_COUNT]
+    budgets = engine_of(game).ledger.groups[:, ledger.GroupAccount.BUDGET] - engine_of(game).ledger.groups[:, 2]
+    rounds = engine_of(game).ledger.groups[:, ledger.GroupAccount.COUNT]
     bounds = np.repeat(engine_of(game).ledger.layout.bounds, size // len(engine_of(game).ledger.layout.bounds))
     # what was promised to a group is B times its own rounds, and the credit
     assert budgets == pytest.approx(bounds * (rounds + ledger.CREDIT))
@@ -386,7 +399,7 @@ def test_groups_of_probabilities_on_binary() -> None:
     game = oc.Recalibrator(oc.Binary(), oc.BinaryCalibration(grid=11, context=context))
     for t in range(200):
         game.predict(0.3, x={"hour": t % 2})
-        game.update(worst_outcome(game._game)[0])
+        game.update(worst_outcome(game)[0])
         for group in game.guarantee.groups["binary by hour"].values():
             assert group.miscalibration <= group.promised * (1 + 1e-9)
     assert game.guarantee.held == 1.0

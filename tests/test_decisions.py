@@ -13,7 +13,8 @@ from hypothesis import assume, given
 
 import orcast as oc
 from helpers import SENTENCE, forecasts, units, within
-from orcast.decisions import ValueCheck, best_action, commitment, value_bound
+from orcast.decisions import best_action, commitment
+from orcast.paper.value_bounds import ValueCheck, value_bound
 
 UNIT = oc.Forecast([0.0], [1.0], [1.0])
 OPEN = oc.Forecast([None, 0.0, 1.0], [0.0, 1.0, None], [0.1, 0.7, 0.2])
@@ -52,24 +53,24 @@ def circle_distance(a: float, y: float) -> float:
 CIRCLE, BOX = oc.Circle(360, cells=36), oc.Box([(0, 1), (0, 2)], cells=4)
 NET, WORDS = oc.Points([[0, 0], [0, 1], [1, 0]]), oc.Points(["a", "bbb"], distance=lambda a, b: abs(len(a) - len(b)))
 FINITE: dict[str, tuple[Any, list[Any], Callable[[Any, Any], float]]] = {
-    "binary": (oc.BinaryForecast(0.3), ["take", "leave"], lambda a, y: -0.2 if a == "take" else -1.0 * y),
+    "binary": (oc.forecasts.BinaryForecast(0.3), ["take", "leave"], lambda a, y: -0.2 if a == "take" else -1.0 * y),
     "labels": (
-        oc.LabelForecast(["home", "draw", "away"], [0.5, 0.2, 0.3]),
+        oc.forecasts.LabelForecast(["home", "draw", "away"], [0.5, 0.2, 0.3]),
         ["home", "draw", "away"],
         lambda a, y: {"home": 1.5, "draw": 4.0, "away": 2.0}[a] if a == y else 0.0,
     ),
     "circle": (
-        oc.CircleForecast(CIRCLE, np.roll(np.eye(36)[0] * 0.6 + 0.4 / 36, -2)),
+        oc.forecasts.CircleForecast(CIRCLE, np.roll(np.eye(36)[0] * 0.6 + 0.4 / 36, -2)),
         [0.0, 90.0, 350.0],
         lambda a, y: -circle_distance(a, y),
     ),
     "box": (
-        oc.BoxForecast(BOX, np.arange(16) / 120),
+        oc.forecasts.BoxForecast(BOX, np.arange(16) / 120),
         [(0.0, 0.0), (1.0, 2.0)],
         lambda a, y: -float(np.abs(np.array(a) - y).sum()),
     ),
-    "points": (oc.PointsForecast(NET, [0.2, 0.5, 0.3]), [0, 1], lambda a, y: float(y[a])),
-    "words": (oc.PointsForecast(WORDS, [0.75, 0.25]), ["a", "b"], lambda a, y: float(a in y)),
+    "points": (oc.forecasts.PointsForecast(NET, [0.2, 0.5, 0.3]), [0, 1], lambda a, y: float(y[a])),
+    "words": (oc.forecasts.PointsForecast(WORDS, [0.75, 0.25]), ["a", "b"], lambda a, y: float(a in y)),
 }
 
 
@@ -96,7 +97,7 @@ def test_the_features_are_passed_on() -> None:
 def test_ties_go_to_the_first() -> None:
     assert best_action(UNIT, ["b", "a"], lambda a, y: 1.0).action == "b"
     # 0.2 summed in two ways
-    one_third = oc.LabelForecast(["x", "y", "z"], [1 / 3, 1 / 3, 1 / 3])
+    one_third = oc.forecasts.LabelForecast(["x", "y", "z"], [1 / 3, 1 / 3, 1 / 3])
     for order in (["constant", "sum"], ["sum", "constant"]):
         found = best_action(one_third, order, lambda a, y: 0.2 if a == "constant" else 0.6 * (y == "x"))
         assert found.action == order[0]
@@ -121,8 +122,8 @@ def test_the_decision_is_frozen() -> None:
         lambda: best_action(UNIT, ["a"], lambda a, y: [1.0, 2.0]),
         lambda: best_action(UNIT, ["a"], lambda a, y: "much"),
         lambda: best_action(UNIT, ["a"], lambda a, y: None),
-        lambda: best_action(oc.BinaryForecast(0.5), ["a"], lambda a, y: None),
-        lambda: commitment(oc.BinaryForecast(0.5), 1, 1),  # type: ignore[arg-type]
+        lambda: best_action(oc.forecasts.BinaryForecast(0.5), ["a"], lambda a, y: None),
+        lambda: commitment(oc.forecasts.BinaryForecast(0.5), 1, 1),  # type: ignore[arg-type]
         lambda: commitment(UNIT, -1, 1),
         lambda: commitment(UNIT, 0, 0),
         lambda: commitment(UNIT, math.inf, 1),
@@ -242,11 +243,11 @@ def test_what_is_not_monotone_or_negative_is_refused() -> None:
         lambda: ValueCheck(abs, 1e300),
         lambda: ValueCheck(abs, "r"),  # type: ignore[arg-type]
         lambda: value_bound(UNIT, abs, 2),  # type: ignore[arg-type]
-        lambda: value_bound([oc.BinaryForecast(0.5)], abs, 2),  # type: ignore[list-item]
+        lambda: value_bound([oc.forecasts.BinaryForecast(0.5)], abs, 2),  # type: ignore[list-item]
         lambda: value_bound([UNIT], lambda y: math.nan, 2),
         lambda: value_bound([UNIT], lambda y: [y], 2),  # type: ignore[arg-type, return-value]
         lambda: value_bound([OPEN], lambda y: math.exp(10 * y), 2),
-        lambda: ValueCheck(abs, 2).update(oc.BinaryForecast(0.5), 1),  # type: ignore[arg-type]
+        lambda: ValueCheck(abs, 2).update(oc.forecasts.BinaryForecast(0.5), 1),  # type: ignore[arg-type]
         lambda: ValueCheck(abs, 2).update(UNIT, math.nan),
         lambda: ValueCheck(abs, 2).update(UNIT, "y"),  # type: ignore[arg-type]
     ],
@@ -421,4 +422,4 @@ def test_open_ended_forecasts_of_a_recalibrator() -> None:
 
 def test_a_ruinous_action_does_not_make_the_others_equal() -> None:
     worth = {"a": 0.0, "b": 100.0, "never": -1e15}
-    assert best_action(oc.BinaryForecast(0.5), list(worth), lambda a, y: worth[a]).action == "b"
+    assert best_action(oc.forecasts.BinaryForecast(0.5), list(worth), lambda a, y: worth[a]).action == "b"

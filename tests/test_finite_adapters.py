@@ -12,14 +12,7 @@ from numpy.typing import NDArray
 
 from helpers import SENTENCE, shown
 from orcast.adapters import Ensemble, Normal, Quantiles, binary_probability, expert_quantiles, expert_row, expert_table
-from orcast.forecasts import (
-    BinaryForecast,
-    BoxForecast,
-    CircleForecast,
-    Forecast,
-    LabelForecast,
-    PointsForecast,
-)
+from orcast.forecasts import BinaryForecast, BoxForecast, CircleForecast, Forecast, LabelForecast, PointsForecast
 from orcast.spaces import Binary, Box, Circle, HalfLine, Interval, Labels, Line, OrderedSpace, Points, Space
 
 Vector = NDArray[np.float64]

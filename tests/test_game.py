@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import orcast as oc
-from helpers import SENTENCE, engine_of, inner, one_by_one
-from orcast.oracles import _state
+from helpers import SENTENCE, engine_of, one_by_one
+from orcast.engine.kernels.records import RoundInfo
 
 SPACE = oc.Interval(0, 1)
 Game = oc.Forecaster | oc.Recalibrator
@@ -450,14 +450,14 @@ def test_rounds_that_are_lost_do_not_count_as_late() -> None:
         game.predict(expert(t))
         game.update(outcome(t))
     assert len(game.pending) == 60
-    assert inner(game)._outstanding() < 10
+    assert game.rounds.outstanding < 10
 
 
 def test_waiting_rounds_raise_the_temperature() -> None:
     game = oc.Recalibrator(SPACE)
     for t in range(10):
         game.predict(expert(t), id=t)
-    temperatures = [w.page.round.info[_state.TEMPERATURE] for w in inner(game)._waiting.values()]
+    temperatures = [w.record.round.info[RoundInfo.TEMPERATURE] for w in game.rounds.pending.values()]
     assert (np.diff(temperatures) > 0).all()
 
 
@@ -483,8 +483,12 @@ RUNS: dict[str, tuple[object, object, object]] = {
     "by hour": (SPACE, oc.QuantileCalibration(context=HOURS) + oc.NoRegret(oc.CRPS()), "hour"),
     "by level": (SPACE, oc.QuantileCalibration(context=oc.by_expert("level", edges=[0.5])), None),
     "by last error": (SPACE, oc.QuantileCalibration(context=oc.by_last_error()), None),
-    "decision": (SPACE, oc.DecisionCalibration(["a"], lambda a, y, x: y * x["hour"], utility_range=2.0), "hour"),
-    "threshold": (SPACE, oc.ThresholdCalibration([0.5], grid=5), None),
+    "decision": (
+        SPACE,
+        oc.payoffs.DecisionCalibration(["a"], lambda a, y, x: y * x["hour"], utility_range=2.0),
+        "hour",
+    ),
+    "threshold": (SPACE, oc.payoffs.ThresholdCalibration([0.5], grid=5), None),
     "recipe": (SPACE, oc.Recipe(lambda y: [y], lambda x, p: [0.5, x["hour"] / 4], bound=1.0), "hour"),
 }
 
@@ -594,10 +598,10 @@ def test_a_run_whose_function_keeps_failing_leaves_nothing_behind() -> None:
         return [0.5 if y > 0.5 else 0.0]
 
     game = oc.Recalibrator(oc.Interval(0, 1), oc.Recipe(witness, bound=1.0, jumps=[0.5]))
-    before = {name: array.copy() for name, array in game._game._engine.arrays().items()}
+    before = {name: array.copy() for name, array in game.engine.arrays().items()}
     fails["after"] = fails["calls"] + 1500
     with pytest.raises(RuntimeError, match="no more"):
         game.run([oc.Normal(0.5, 0.1)] * 50, [0.5] * 50)
-    after = game._game._engine.arrays()
+    after = game.engine.arrays()
     assert all(np.array_equal(before[name], after[name]) for name in before)
     assert game.guarantee.rounds == 0

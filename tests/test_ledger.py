@@ -10,8 +10,8 @@ from hypothesis.extra.numpy import arrays
 
 from helpers import Vector, positive_square, whole
 from orcast import ledger
-from orcast.ledger import Layout, Ledger, Shape, layout_of
-from orcast.oracles import _play, _rounds
+from orcast.engine.kernels import ledger_kernels
+from orcast.ledger import Ledger, LedgerLayout, PartShape, ledger_layout
 
 numbers = st.floats(-3, 3, allow_subnormal=False) | st.integers(-1, 1).map(float)
 contexts = st.sampled_from([0.0, 0.0, 1.0, 0.5, -0.7])
@@ -22,12 +22,12 @@ class Game(NamedTuple):
 
     book: Ledger
     context: Vector
-    core: Vector
+    cell_payoff: Vector
     reserved: float
 
 
 @st.composite
-def shapes(draw: st.DrawFn) -> tuple[list[Shape], int]:
+def shapes(draw: st.DrawFn) -> tuple[list[PartShape], int]:
     """One to three parts, some of which share places of the core."""
     size = draw(st.integers(1, 4))
     found = []
@@ -35,22 +35,22 @@ def shapes(draw: st.DrawFn) -> tuple[list[Shape], int]:
         places = draw(st.lists(st.integers(0, size - 1), min_size=1, max_size=size, unique=True))
         one_sided = draw(st.booleans())
         scale, bound = draw(st.floats(0.1, 3.0)), draw(st.floats(0.1, 3.0))
-        found.append(Shape(places, draw(st.integers(1, 3)), one_sided, scale, bound, draw(st.floats(1.0, 2.0))))
+        found.append(PartShape(places, draw(st.integers(1, 3)), one_sided, scale, bound, draw(st.floats(1.0, 2.0))))
     return found, size
 
 
 @st.composite
 def games(draw: st.DrawFn) -> Game:
     found, size = draw(shapes())
-    keep = draw(st.sampled_from([1.0, 0.9, 0.5]))
-    book = Ledger(layout_of(found), credit=draw(st.sampled_from([0.0, 1.0, 16.0])), keep=keep)
+    discount = draw(st.sampled_from([1.0, 0.9, 0.5]))
+    book = Ledger(ledger_layout(found), credit=draw(st.sampled_from([0.0, 1.0, 16.0])), discount=discount)
     book.total[:] = draw(arrays(np.float64, book.total.size, elements=numbers))
-    book.account[ledger.ROUNDS] = draw(st.integers(0, 50))
-    book.account[ledger.WEIGHT] = book.account[ledger.ROUNDS]
-    book.account[ledger.ROOTS] = draw(st.floats(0, 9))
-    book.account[ledger.BUDGET] += draw(st.floats(0, 99) | st.just(1e4))
-    book.groups[:, ledger.GROUP_BUDGET] += draw(arrays(np.float64, len(book.groups), elements=st.floats(0, 50)))
-    book.groups[:, ledger.GROUP_COUNT] += draw(arrays(np.float64, len(book.groups), elements=st.floats(0, 50)))
+    book.account[ledger.Account.ROUNDS] = draw(st.integers(0, 50))
+    book.account[ledger.Account.WEIGHT] = book.account[ledger.Account.ROUNDS]
+    book.account[ledger.Account.ROOTS] = draw(st.floats(0, 9))
+    book.account[ledger.Account.BUDGET] += draw(st.floats(0, 99) | st.just(1e4))
+    book.groups[:, ledger.GroupAccount.BUDGET] += draw(arrays(np.float64, len(book.groups), elements=st.floats(0, 50)))
+    book.groups[:, ledger.GroupAccount.COUNT] += draw(arrays(np.float64, len(book.groups), elements=st.floats(0, 50)))
     context = draw(arrays(np.float64, len(book.groups), elements=contexts))
     return Game(
         book, context, draw(arrays(np.float64, size, elements=numbers)), draw(st.sampled_from([0.0, 0.0, 0.5, 20.0]))
@@ -60,7 +60,7 @@ def games(draw: st.DrawFn) -> Game:
 # --- slow twins ---
 
 
-def blocks(layout: Layout, total: Vector) -> list[Vector]:
+def blocks(layout: LedgerLayout, total: Vector) -> list[Vector]:
     """The sums of each part, one-sided ones through their positive part: a row a group."""
     found = []
     for start, size, groups, _, _, one_sided in layout.parts:
@@ -69,17 +69,17 @@ def blocks(layout: Layout, total: Vector) -> list[Vector]:
     return found
 
 
-def shares(layout: Layout, context: Vector) -> list[Vector]:
+def shares(layout: LedgerLayout, context: Vector) -> list[Vector]:
     return [context[at : at + groups] for _, _, groups, _, at, _ in layout.parts]
 
 
 def slow_combine(game: Game) -> tuple[Vector, Vector]:
     layout = game.book.layout
-    owed, factors = np.zeros((2, game.core.size))
+    owed, factors = np.zeros((2, game.cell_payoff.size))
     for i, (sums, c) in enumerate(zip(blocks(layout, game.book.total), shares(layout, game.context), strict=True)):
         _, size, _, places, _, _ = layout.parts[i]
         at = layout.places[places : places + size]
-        owed[at] += game.book.keep * layout.scale[i] * (c @ sums)
+        owed[at] += game.book.discount * layout.scale[i] * (c @ sums)
         factors[at] += layout.scale[i] ** 2 * (c @ c)
     return owed, factors
 
@@ -87,20 +87,23 @@ def slow_combine(game: Game) -> tuple[Vector, Vector]:
 def slow_room(game: Game) -> float:
     """What the whole has left; with groups also what those of the round have left, single ones lending their share."""
     book, context = game.book, game.context
-    keep = book.keep**2
-    whole_left = keep * (book.account[ledger.BUDGET] - positive_square(book.total, book.layout.sides)) - game.reserved
-    rows = np.split(book.groups, np.cumsum(book.layout.parts[:, ledger.GROUPS])[:-1])
+    discount = book.discount**2
+    whole_left = (
+        discount * (book.account[ledger.Account.BUDGET] - positive_square(book.total, book.layout.sides))
+        - game.reserved
+    )
+    rows = np.split(book.groups, np.cumsum(book.layout.parts[:, ledger.PartColumn.GROUPS])[:-1])
     there = list(zip(blocks(book.layout, book.total), shares(book.layout, context), rows, strict=True))
-    counts = [row[c != 0.0, ledger.GROUP_COUNT] for _, c, row in there if c.size > 1]
+    counts = [row[c != 0.0, ledger.GroupAccount.COUNT] for _, c, row in there if c.size > 1]
     counts = np.concatenate(counts) if counts else np.empty(0)
     if counts.size == 0 or whole_left <= 0.0:
         return max(whole_left, 0.0)
-    rounds = book.account[ledger.ROUNDS]
+    rounds = book.account[ledger.Account.ROUNDS]
     share = min((max(min(counts.min(), rounds), 0.0) + 1.0) / (rounds + 1.0), 1.0)
     own = -share * game.reserved
     for sums, c, row in there:
-        left = row[:, ledger.GROUP_BUDGET] - (sums**2).sum(axis=1)
-        own += keep * left[c != 0.0].sum() * (1.0 if c.size > 1 else share)
+        left = row[:, ledger.GroupAccount.BUDGET] - (sums**2).sum(axis=1)
+        own += discount * left[c != 0.0].sum() * (1.0 if c.size > 1 else share)
     return max(min(whole_left, own), 0.0)
 
 
@@ -112,9 +115,9 @@ def scratch(book: Ledger) -> tuple[Vector, Vector, Vector]:
 def test_combine_is_its_definition(game: Game) -> None:
     book = game.book
     expected = slow_combine(game)
-    for combine in (ledger.combine, _play.combine):
-        owed, factors = np.empty((2, game.core.size))
-        combine(book.layout, book.total, game.context, book.keep, owed, factors)
+    for combine in (ledger.combine, ledger_kernels.combine):
+        owed, factors = np.empty((2, game.cell_payoff.size))
+        combine(book.layout, book.total, game.context, book.discount, owed, factors)
         assert owed == pytest.approx(expected[0], abs=1e-9)
         assert factors == pytest.approx(expected[1], abs=1e-9)
 
@@ -124,10 +127,10 @@ def test_what_is_combined_is_all_that_the_oracle_needs(game: Game) -> None:
     """<g S_+, payoff> = <owed, core> and ||payoff||^2 = sum of factors core^2."""
     layout, total = game.book.layout, game.book.total
     owed, factors = slow_combine(game)
-    payoff = whole(layout, game.core, game.context)
+    payoff = whole(layout, game.cell_payoff, game.context)
     pull = np.concatenate([sums.ravel() for sums in blocks(layout, total)])
-    assert game.book.keep * pull @ payoff == pytest.approx(owed @ game.core, abs=1e-9)
-    assert payoff @ payoff == pytest.approx(factors @ game.core**2, abs=1e-9)
+    assert game.book.discount * pull @ payoff == pytest.approx(owed @ game.cell_payoff, abs=1e-9)
+    assert payoff @ payoff == pytest.approx(factors @ game.cell_payoff**2, abs=1e-9)
 
 
 @given(games())
@@ -135,52 +138,62 @@ def test_room_is_its_definition(game: Game) -> None:
     book = game.book
     square = positive_square(book.total, book.layout.sides)
     expected = slow_room(game)
-    for room in (ledger.room, _play.room):
-        found = room(book.layout, book.account, book.groups, book.total, square, game.context, book.keep, game.reserved)
+    for available_slack in (ledger.available_slack, ledger_kernels.available_slack):
+        found = available_slack(
+            book.layout, book.account, book.groups, book.total, square, game.context, book.discount, game.reserved
+        )
         assert found == pytest.approx(expected, abs=1e-9)
     assert ledger.squared_norm(book.layout.sides, book.total) == pytest.approx(square, abs=1e-9)
-    assert _play.squared_norm(book.layout.sides, book.total) == pytest.approx(square, abs=1e-9)
+    assert ledger_kernels.squared_norm(book.layout.sides, book.total) == pytest.approx(square, abs=1e-9)
 
 
-def slow_settle(game: Game, note: Vector) -> tuple[Vector, Vector, Vector]:
+def slow_settle(game: Game, certificate: Vector) -> tuple[Vector, Vector, Vector]:
     book, layout, c = game.book, game.book.layout, game.context
-    keep = book.keep
+    discount = book.discount
     account, groups, total = scratch(book)
-    total = keep * total + whole(layout, game.core, c)
-    account[ledger.BUDGET] = keep**2 * account[ledger.BUDGET] + note[ledger.BOUND]
-    account[ledger.BUDGET] += 2.0 * note[ledger.ROOT] * (account[ledger.ROOTS] - note[ledger.ROOTS_THEN])
-    account[ledger.DELAY] += account[ledger.ROUNDS] - note[ledger.ROUNDS_THEN]
-    account[ledger.ROOTS] += note[ledger.ROOT]
-    account[ledger.ROUNDS] += 1.0
-    account[ledger.WEIGHT] = keep * account[ledger.WEIGHT] + 1.0
-    account[ledger.HELD] += note[ledger.HOLDS]
-    bounds = np.repeat(layout.bounds, layout.parts[:, ledger.GROUPS])
-    late = account[ledger.ROUNDS] - 1.0 - note[ledger.ROUNDS_THEN]
-    groups[:, ledger.GROUP_BUDGET] *= keep**2
-    groups[:, ledger.GROUP_BUDGET] += (c**2 + 2.0 * np.abs(c) * late) * bounds
-    groups[:, ledger.GROUP_COUNT] = keep * groups[:, ledger.GROUP_COUNT] + np.abs(c)
+    total = discount * total + whole(layout, game.cell_payoff, c)
+    account[ledger.Account.BUDGET] = (
+        discount**2 * account[ledger.Account.BUDGET] + certificate[ledger.CertificateField.BOUND]
+    )
+    account[ledger.Account.BUDGET] += (
+        2.0
+        * certificate[ledger.CertificateField.ROOT]
+        * (account[ledger.Account.ROOTS] - certificate[ledger.CertificateField.ROOTS_THEN])
+    )
+    account[ledger.Account.DELAY] += account[ledger.Account.ROUNDS] - certificate[ledger.CertificateField.ROUNDS_THEN]
+    account[ledger.Account.ROOTS] += certificate[ledger.CertificateField.ROOT]
+    account[ledger.Account.ROUNDS] += 1.0
+    account[ledger.Account.WEIGHT] = discount * account[ledger.Account.WEIGHT] + 1.0
+    account[ledger.Account.HELD] += certificate[ledger.CertificateField.HOLDS]
+    bounds = np.repeat(layout.bounds, layout.parts[:, ledger.PartColumn.GROUPS])
+    late = account[ledger.Account.ROUNDS] - 1.0 - certificate[ledger.CertificateField.ROUNDS_THEN]
+    groups[:, ledger.GroupAccount.BUDGET] *= discount**2
+    groups[:, ledger.GroupAccount.BUDGET] += (c**2 + 2.0 * np.abs(c) * late) * bounds
+    groups[:, ledger.GroupAccount.COUNT] = discount * groups[:, ledger.GroupAccount.COUNT] + np.abs(c)
     squares = np.concatenate([(sums**2).sum(axis=1) for sums in blocks(layout, total)])
-    over = np.maximum(squares - groups[:, ledger.GROUP_BUDGET], 0.0)
-    groups[:, ledger.GROUP_BUDGET] += over
-    groups[:, ledger.GROUP_EXCESS] += over
-    excess = max(squares.sum() - (account[ledger.BUDGET] - game.reserved), 0.0)
-    if excess > ledger.ROUNDING * account[ledger.BUDGET] and late == 0.0:
-        account[ledger.HELD] -= note[ledger.HOLDS]  # the outcome proved it wrong
-    account[ledger.BUDGET] += excess
-    account[ledger.EXCESS] += excess
+    over = np.maximum(squares - groups[:, ledger.GroupAccount.BUDGET], 0.0)
+    groups[:, ledger.GroupAccount.BUDGET] += over
+    groups[:, ledger.GroupAccount.EXCESS] += over
+    excess = max(squares.sum() - (account[ledger.Account.BUDGET] - game.reserved), 0.0)
+    if excess > ledger.ROUNDING * account[ledger.Account.BUDGET] and late == 0.0:
+        account[ledger.Account.HELD] -= certificate[ledger.CertificateField.HOLDS]  # the outcome proved it wrong
+    account[ledger.Account.BUDGET] += excess
+    account[ledger.Account.EXCESS] += excess
     return account, groups, total
 
 
 @given(games(), st.floats(-5, 9), st.floats(1e-6, 4))
 def test_settle_is_its_definition(game: Game, linear: float, bound: float) -> None:
     book = game.book
-    note = book.certify(game.context, linear=linear, bound=bound, reserved=game.reserved)
-    note[ledger.ROOTS_THEN] *= 0.5
-    note[ledger.ROUNDS_THEN] = max(note[ledger.ROUNDS_THEN] - 2.0, 0.0)
-    expected = slow_settle(game, note)
+    certificate = book.certify(game.context, linear=linear, bound=bound, reserved=game.reserved)
+    certificate[ledger.CertificateField.ROOTS_THEN] *= 0.5
+    certificate[ledger.CertificateField.ROUNDS_THEN] = max(certificate[ledger.CertificateField.ROUNDS_THEN] - 2.0, 0.0)
+    expected = slow_settle(game, certificate)
     account, groups, total = scratch(book)
-    _rounds.settle(book.layout, account, groups, total, game.context, book.keep, game.reserved, game.core, note)
-    book.book(game.core, game.context, note, reserved=game.reserved)
+    ledger_kernels.settle(
+        book.layout, account, groups, total, game.context, book.discount, game.reserved, game.cell_payoff, certificate
+    )
+    book.book(game.cell_payoff, game.context, certificate, reserved=game.reserved)
     for fast, written, slow in zip((account, groups, total), scratch(book), expected, strict=True):
         assert fast.tolist() == written.tolist()
         assert fast == pytest.approx(slow, abs=1e-9)
@@ -189,23 +202,35 @@ def test_settle_is_its_definition(game: Game, linear: float, bound: float) -> No
 @given(games(), st.floats(-5, 9), st.floats(1e-6, 4))
 def test_the_compiled_note_is_the_one_that_is_written(game: Game, linear: float, bound: float) -> None:
     book = game.book
-    note = book.certify(game.context, linear=linear, bound=bound, reserved=game.reserved)
+    certificate = book.certify(game.context, linear=linear, bound=bound, reserved=game.reserved)
     free, square = slow_room(game), positive_square(book.total, book.layout.sides)
-    fast = np.zeros(ledger.NOTE_SIZE)
-    _play.note_certificate(book.account, book.keep, square, free, linear, bound, book.bound, fast)
-    assert fast == pytest.approx(note, abs=1e-9)
-    carried = book.keep**2 * square
-    assert note[ledger.WORST] == pytest.approx(carried + linear, abs=1e-9)
-    assert note[ledger.ALLOWED] == pytest.approx(carried + free + bound, abs=1e-9)
-    if abs(note[ledger.WORST] - note[ledger.ALLOWED]) > 1e-6 and linear > bound + 1e-6:
-        assert bool(note[ledger.HOLDS]) == (note[ledger.WORST] < note[ledger.ALLOWED])
-    assert note[ledger.ROOT] == pytest.approx(np.sqrt(max(bound, book.bound)))
+    fast = np.zeros(ledger.CERTIFICATE_SIZE)
+    ledger_kernels.write_certificate(book.account, book.discount, square, free, linear, bound, book.bound, fast)
+    assert fast == pytest.approx(certificate, abs=1e-9)
+    carried = book.discount**2 * square
+    assert certificate[ledger.CertificateField.WORST] == pytest.approx(carried + linear, abs=1e-9)
+    assert certificate[ledger.CertificateField.ALLOWED] == pytest.approx(carried + free + bound, abs=1e-9)
+    if (
+        abs(certificate[ledger.CertificateField.WORST] - certificate[ledger.CertificateField.ALLOWED]) > 1e-6
+        and linear > bound + 1e-6
+    ):
+        assert bool(certificate[ledger.CertificateField.HOLDS]) == (
+            certificate[ledger.CertificateField.WORST] < certificate[ledger.CertificateField.ALLOWED]
+        )
+    assert certificate[ledger.CertificateField.ROOT] == pytest.approx(np.sqrt(max(bound, book.bound)))
+    assert certificate[ledger.CertificateField.OVERDRAFT] == pytest.approx(min(max(linear - bound, 0.0), free))
+    # the budget after the round, or the worst that may come if that is more and the certificate does not hold
+    reach = book.discount**2 * book.account[ledger.Account.BUDGET] + bound
+    if not certificate[ledger.CertificateField.HOLDS]:
+        reach = max(reach, carried + linear)
+    weight = book.discount * book.account[ledger.Account.WEIGHT] + 1.0
+    assert certificate[ledger.CertificateField.PROMISED] == pytest.approx(np.sqrt(reach) / weight)
 
 
 @given(games())
 def test_a_round_is_never_allowed_more_than_the_whole_has_left(game: Game) -> None:
     book = game.book
-    left = book.keep**2 * (book.account[ledger.BUDGET] - book.square) - game.reserved
+    left = book.discount**2 * (book.account[ledger.Account.BUDGET] - book.square) - game.reserved
     assert slow_room(game) <= max(left, 0.0) + 1e-9
 
 
@@ -214,35 +239,35 @@ def test_a_round_is_never_allowed_more_than_the_whole_has_left(game: Game) -> No
 
 def test_no_group_can_spend_the_slack_of_another() -> None:
     """A group that was never visited leaves its credit alone, and one that is used up has none left."""
-    book = Ledger(layout_of([Shape([0], 2, False, 1.0, 1.0)]), credit=2.0)
+    book = Ledger(ledger_layout([PartShape([0], 2, False, 1.0, 1.0)]), credit=2.0)
     first, second = np.array([1.0, 0.0]), np.array([0.0, 1.0])
     for _ in range(40):
-        note = book.certify(first, linear=1.0, bound=1.0)
-        book.book(np.array([0.0]), first, note)
+        certificate = book.certify(first, linear=1.0, bound=1.0)
+        book.book(np.array([0.0]), first, certificate)
     # forty rounds without a payoff left much slack to the first, nothing to the second
     used = book.certify(second, linear=1e9, bound=1.0)
-    assert used[ledger.ALLOWED] - 1.0 == pytest.approx(2.0)
+    assert used[ledger.CertificateField.ALLOWED] - 1.0 == pytest.approx(2.0)
     plenty = book.certify(first, linear=1e9, bound=1.0)
-    assert plenty[ledger.ALLOWED] - 1.0 == pytest.approx(42.0)
+    assert plenty[ledger.CertificateField.ALLOWED] - 1.0 == pytest.approx(42.0)
 
 
 def test_a_part_without_groups_lends_as_much_as_the_rarest_group_had_rounds() -> None:
     """Nine rounds, one of them in this group: a fifth, (1 + 1) / (9 + 1), of what the part for all has left."""
-    book = Ledger(layout_of([Shape([0], 2, False, 1.0, 1.0), Shape([1], 1, False, 1.0, 1.0)]), credit=0.0)
-    book.account[ledger.BUDGET], book.account[ledger.ROUNDS] = 1000.0, 9.0
-    book.groups[:, ledger.GROUP_BUDGET] = 3.0, 30.0, 20.0
-    book.groups[:, ledger.GROUP_COUNT] = 1.0, 8.0, 9.0
-    note = book.certify(np.array([1.0, 0.0, 1.0]), linear=1e9, bound=1.0)
-    assert note[ledger.ALLOWED] - 1.0 == pytest.approx(3.0 + 0.2 * 20.0)
-    note = book.certify(np.array([1.0, 0.0, 1.0]), linear=1e9, bound=1.0, reserved=10.0)
-    assert note[ledger.ALLOWED] - 1.0 == pytest.approx(3.0 + 0.2 * 20.0 - 0.2 * 10.0)
+    book = Ledger(ledger_layout([PartShape([0], 2, False, 1.0, 1.0), PartShape([1], 1, False, 1.0, 1.0)]), credit=0.0)
+    book.account[ledger.Account.BUDGET], book.account[ledger.Account.ROUNDS] = 1000.0, 9.0
+    book.groups[:, ledger.GroupAccount.BUDGET] = 3.0, 30.0, 20.0
+    book.groups[:, ledger.GroupAccount.COUNT] = 1.0, 8.0, 9.0
+    certificate = book.certify(np.array([1.0, 0.0, 1.0]), linear=1e9, bound=1.0)
+    assert certificate[ledger.CertificateField.ALLOWED] - 1.0 == pytest.approx(3.0 + 0.2 * 20.0)
+    certificate = book.certify(np.array([1.0, 0.0, 1.0]), linear=1e9, bound=1.0, reserved=10.0)
+    assert certificate[ledger.CertificateField.ALLOWED] - 1.0 == pytest.approx(3.0 + 0.2 * 20.0 - 0.2 * 10.0)
 
 
 def test_the_accounts_of_groups_are_told() -> None:
-    book = Ledger(layout_of([Shape([0, 1], 2, False, 0.5, 1.0)]), credit=4.0)
+    book = Ledger(ledger_layout([PartShape([0, 1], 2, False, 0.5, 1.0)]), credit=4.0)
     first, second = np.array([1.0, 0.0]), np.array([0.0, 1.0])
-    for context, core in ((first, [1.0, 0.0]), (first, [0.0, 1.0]), (second, [-1.0, 1.0])):
-        book.book(np.array(core), context, book.certify(context, linear=1.0, bound=1.0))
+    for context, cell_payoff in ((first, [1.0, 0.0]), (first, [0.0, 1.0]), (second, [-1.0, 1.0])):
+        book.book(np.array(cell_payoff), context, book.certify(context, linear=1.0, bound=1.0))
     a, b = book.group_guarantees(0)
     assert (a.rounds, b.rounds) == (2.0, 1.0)
     assert a.miscalibration == pytest.approx(0.5 * np.sqrt(2.0) / 2)
@@ -257,12 +282,12 @@ def test_the_accounts_of_groups_are_told() -> None:
 
 def test_forgetting_discounts_sums_counts_and_budget_alike() -> None:
     g = 0.5
-    book = Ledger(layout_of([Shape([0], 1, False, 1.0, 1.0)]), credit=0.0, keep=g)
+    book = Ledger(ledger_layout([PartShape([0], 1, False, 1.0, 1.0)]), credit=0.0, discount=g)
     one = np.ones(1)
     for _ in range(3):
         book.book(np.array([1.0]), one, book.certify(one, linear=9e9, bound=1.0))
     assert book.total[0] == pytest.approx(1 + g + g**2)
-    assert book.account[ledger.WEIGHT] == pytest.approx(1 + g + g**2)
+    assert book.account[ledger.Account.WEIGHT] == pytest.approx(1 + g + g**2)
     assert book.rounds == 3
     assert book.miscalibration == pytest.approx(1.0)
     assert book.miscalibration <= book.promised + 1e-12
@@ -271,7 +296,7 @@ def test_forgetting_discounts_sums_counts_and_budget_alike() -> None:
 @given(st.floats(0.05, 0.99), st.integers(1, 60))
 def test_the_stated_bound_is_the_discounted_budget(g: float, rounds: int) -> None:
     """sum g^(2 (T - t)) / (sum g^(T - t))^2 = (1 - g)(1 + g^T) / ((1 + g)(1 - g^T))."""
-    book = Ledger(layout_of([Shape([0], 1, False, 1.0, 1.0)]), credit=0.0, keep=g)
+    book = Ledger(ledger_layout([PartShape([0], 1, False, 1.0, 1.0)]), credit=0.0, discount=g)
     one = np.ones(1)
     for _ in range(rounds):
         book.book(np.array([0.0]), one, book.certify(one, linear=1.0, bound=1.0))
@@ -280,7 +305,7 @@ def test_the_stated_bound_is_the_discounted_budget(g: float, rounds: int) -> Non
 
 
 def test_what_is_restored_is_all_there_is() -> None:
-    book = Ledger(layout_of([Shape([0], 2, True, 1.0, 1.0)]))
+    book = Ledger(ledger_layout([PartShape([0], 2, True, 1.0, 1.0)]))
     assert {name: array.shape for name, array in book.arrays().items()} == {
         "total": (2,),
         "account": (ledger.ACCOUNT_SIZE,),

@@ -11,7 +11,7 @@ from time import perf_counter
 import numpy as np
 
 from benchmarks.results import Line
-from orcast.experiments import data
+from orcast.paper.experiments import data
 
 ROUNDS = 1000
 LIMIT = 1.30

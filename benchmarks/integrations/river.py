@@ -15,7 +15,7 @@ HORIZON = 3
 def cases() -> Iterator[Case]:
     from river import datasets, linear_model, naive_bayes, preprocessing
 
-    from orcast.integrations.river import Recalibrated, RecalibratedClassifier
+    from orcast.integrations.river import RiverClassifier, RiverRegressor
 
     X, y = lagged(ROUNDS)
     hours = [
@@ -35,22 +35,22 @@ def cases() -> Iterator[Case]:
         return oc.Normal(model.predict_one(x), 5.0)
 
     def distribution(model: Any, x: Any) -> Any:
-        said = model.predict_one(x, with_dist=True)
-        return oc.Normal(said.mu, said.sigma)
+        p = model.predict_one(x, with_dist=True)
+        return oc.Normal(p.mu, p.sigma)
 
     def probability(model: Any, x: Any) -> Any:
         return model.predict_proba_one(x)[True]
 
     def masses(model: Any, x: Any) -> Any:
-        said = model.predict_proba_one(x)
-        return said if len(said) > 1 else [1.0 / len(labels)] * len(labels)
+        found = model.predict_proba_one(x)
+        return found if len(found) > 1 else [1.0 / len(labels)] * len(labels)
 
     space = oc.Interval(0, 100)
     bayesian, naive = linear_model.BayesianLinearRegression, naive_bayes.GaussianNB
-    yield river_case("points", space, hours, linear, point, lambda: Recalibrated(linear(), 0, 100))
-    yield river_case("distributions", space, hours, bayesian, distribution, lambda: Recalibrated(bayesian(), 0, 100))
-    yield river_case("yes or no", oc.Binary(), mails, logistic, probability, lambda: RecalibratedClassifier(logistic()))
-    name, wrapped = f"{len(labels)} labels", lambda: RecalibratedClassifier(naive(), labels)
+    yield river_case("points", space, hours, linear, point, lambda: RiverRegressor(linear(), 0, 100))
+    yield river_case("distributions", space, hours, bayesian, distribution, lambda: RiverRegressor(bayesian(), 0, 100))
+    yield river_case("yes or no", oc.Binary(), mails, logistic, probability, lambda: RiverClassifier(logistic()))
+    name, wrapped = f"{len(labels)} labels", lambda: RiverClassifier(naive(), labels)
     yield river_case(name, oc.Labels(labels), images, naive, masses, wrapped)
     yield forecaster_case(y.tolist())
 
@@ -60,7 +60,7 @@ def river_case(
     space: Any,
     stream: list[tuple[Any, Any]],
     make: Callable[[], Any],
-    said: Callable[[Any, Any], Any],
+    forecast: Callable[[Any, Any], Any],
     wrapped: Callable[[], Any],
 ) -> Case:
     ordered = isinstance(space, oc.Interval)
@@ -71,7 +71,7 @@ def river_case(
 
         def work() -> None:
             for x, y in stream:
-                said(model, x)
+                forecast(model, x)
                 model.learn_one(x, y)
 
         return work
@@ -81,7 +81,7 @@ def river_case(
 
         def work() -> None:
             for x, y in stream:
-                read(recal.predict(said(model, x)))
+                read(recal.predict(forecast(model, x)))
                 model.learn_one(x, y)
                 recal.update(y)
 
@@ -104,7 +104,7 @@ def river_case(
 def forecaster_case(values: list[float]) -> Case:
     from river import time_series
 
-    from orcast.integrations.river import RecalibratedForecaster
+    from orcast.integrations.river import RiverForecaster
 
     def trend() -> Any:
         return time_series.HoltWinters(alpha=0.3, beta=0.1)
@@ -139,6 +139,6 @@ def forecaster_case(values: list[float]) -> Case:
         f"River, {HORIZON} steps ahead",
         lambda: ahead(trend),
         by_hand,
-        lambda: ahead(lambda: RecalibratedForecaster(trend(), 0, 100)),
+        lambda: ahead(lambda: RiverForecaster(trend(), 0, 100)),
         rounds=ROUNDS * HORIZON,
     )

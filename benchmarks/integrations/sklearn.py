@@ -85,8 +85,8 @@ def cases() -> Iterator[Case]:
         model, recal = classifier(), oc.Recalibrator(oc.Binary())
 
         def work() -> None:
-            said = model.predict_proba(X[late])[:, 1].tolist()
-            for probability, outcome in zip(said, wet[late].tolist(), strict=True):
+            probabilities = model.predict_proba(X[late])[:, 1].tolist()
+            for probability, outcome in zip(probabilities, wet[late].tolist(), strict=True):
                 recal.predict(probability)
                 recal.update(outcome)
 

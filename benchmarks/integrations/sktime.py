@@ -11,7 +11,7 @@ import pandas as pd
 
 import orcast as oc
 from benchmarks.integrations.case import ROUNDS, Case, Work, nothing
-from orcast.experiments import data
+from orcast.paper.experiments import data
 
 STEPS = 250
 BATCHES = ROUNDS // STEPS
@@ -19,7 +19,7 @@ LEVELS = [0.05, 0.5, 0.95]
 
 
 def cases() -> Iterator[Case]:
-    logging.captureWarnings(True)  # sktime says of every forecaster that a default will change
+    logging.captureWarnings(True)  # sktime warns, for every forecaster, that a default will change
     from sktime.forecasting.trend import TrendForecaster
 
     from orcast.integrations.sktime import RecalibratedForecaster

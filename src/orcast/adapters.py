@@ -11,26 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from orcast.checks import number, short
-from orcast.forecasts import (
-    BinaryForecast,
-    FiniteForecast,
-    Forecast,
-    LabelForecast,
-    as_levels,
-    as_masses,
-)
-from orcast.spaces import (
-    Binary,
-    Box,
-    Circle,
-    FiniteSpace,
-    Labels,
-    OrderedSpace,
-    Points,
-    Space,
-    normal_scores,
-)
+from orcast.forecasts import BinaryForecast, FiniteForecast, Forecast, LabelForecast, as_levels, as_masses
+from orcast.spaces import Binary, Box, Circle, FiniteSpace, Labels, OrderedSpace, Points, Space, normal_scores
+from orcast.validation import number, short
 
 Array = NDArray[np.float64]
 
@@ -433,12 +416,12 @@ def binary_probability(forecast: object) -> float:
         return _binary_mapping(_as_mapping(forecast))
     if isinstance(forecast, (list, tuple)) or (isinstance(forecast, np.ndarray) and forecast.ndim > 0):
         return as_masses(forecast, 2).item(1)
-    said = getattr(forecast, "probability", forecast)
+    value = getattr(forecast, "probability", forecast)
     try:
-        said = said() if callable(said) else said
-        if isinstance(said, (str, bytes)):
+        value = value() if callable(value) else value
+        if isinstance(value, (str, bytes)):
             raise TypeError
-        p = float(said)  # type: ignore[arg-type]
+        p = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         raise TypeError(
             "expected a probability between 0 and 1, a pair [no, yes], {1: probability}, or an object with "

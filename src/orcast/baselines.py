@@ -1,6 +1,6 @@
 """What practitioners use today to recalibrate forecasts as they come, to compare with or to use instead.
 
-Every class has `predict(forecast)` and `update(y)` of a `Recalibrator`; one round waits at a time, and a new
+Every class has `predict(forecast)` and `update(y)` of a `Recalibrator`; one round is pending at a time, and a new
 `predict` replaces it.  None of them comes with a certificate.
 
 An expert's forecast of a quantity, whatever it is, is read off at 0.01, 0.02, ..., 0.99 and is linear in the normal
@@ -18,17 +18,18 @@ from array import array
 from bisect import bisect_left, insort
 from collections import deque
 from contextlib import suppress
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, ndtr, ndtri
 
 from orcast.adapters import REACH, Quantiles, binary_probability, expert_row, quantiles_at
-from orcast.checks import number
 from orcast.forecasts import BinaryForecast, Forecast
 from orcast.forecasts.ordered import PERCENTS
 from orcast.spaces import Binary, Interval, normal_scores
 from orcast.spaces.base import single, whole
+from orcast.validation import number
 
 Array = NDArray[np.float64]
 
@@ -40,7 +41,7 @@ _MEDIAN = 49
 _TAILS = np.array([1e-6, 1e-5, 1e-4, 1e-3, 3e-3])
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 # Jumps of less are rounding.
-_HAIR = 1e-9
+_ROUNDING = 1e-9
 # The rates of a mixture, from nearly still to nimble.
 _RATES = tuple(0.001 * 2.0**k for k in range(8))
 # Log odds have no end, so probabilities are kept off 0 and 1 first ...
@@ -52,7 +53,7 @@ _RADIUS = 100.0
 # --- experts, and what is issued ---
 
 
-class _Quantity:
+class _QuantileBaseline:
     """What the methods for a quantity share: bounds, levels, how experts are read and forecasts issued."""
 
     def __init__(self, low: float, high: float, levels: ArrayLike = PERCENTS) -> None:
@@ -69,7 +70,7 @@ class _Quantity:
         with np.errstate(over="ignore"):
             with suppress(TypeError):
                 row = quantiles_at(forecast, PERCENTS)
-            if row is None:  # a cdf, or else what is wrong is said
+            if row is None:  # a cdf, or else it is refused
                 row, _ = expert_row(forecast, self.space)
         reach = REACH * (self.high - self.low)
         return np.sort(np.clip(row, self.low - reach, self.high + reach))
@@ -94,7 +95,7 @@ class _Quantity:
     def pit(self, row: Array, y: float) -> float:
         """The PIT of y, somewhere in its jump; counts the jump."""
         start, stop = self.jump(row, y)
-        if stop - start <= _HAIR:
+        if stop - start <= _ROUNDING:
             return stop
         self.ties += 1
         return start + (self.ties * _GOLDEN) % 1.0 * (stop - start)
@@ -108,7 +109,7 @@ class _Quantity:
         """A forecast with these quantiles at the levels of the grid."""
         q = np.maximum.accumulate(np.clip(q, self.low, self.high))
         edges = np.concatenate(([self.low], q, [self.high]))
-        return Forecast._trusted(edges[:-1], edges[1:], self.mass, None)
+        return Forecast.trusted(edges[:-1], edges[1:], self.mass, None)
 
 
 def _quantile(row: Array, levels: Array) -> Array:
@@ -136,16 +137,57 @@ def _level(row: Array, y: float, side: str) -> float:
     return float(ndtr(_SCORES.item(end) * (1.0 + away)))
 
 
-def _waiting(row: Array | None) -> Array:
-    if row is None:
-        raise ValueError("expected a round that waits for its outcome, got none")
-    return row
+class _QuantityMethod:
+    """What the methods for a quantity share: one pending round, which holds the expert's row."""
+
+    def __init__(self, low: float, high: float, levels: ArrayLike = PERCENTS) -> None:
+        self._quantity = _QuantileBaseline(low, high, levels)
+        self.rounds = 0
+        self._row: Array | None = None
+
+    @property
+    def levels(self) -> Array:
+        """The levels whose quantiles are kept calibrated."""
+        return self._quantity.levels.copy()
+
+    def predict(self, forecast: object) -> Forecast:
+        """Recalibrate one forecast; the round is then pending."""
+        row = self._read(forecast)
+        p = self._issue(row)
+        self._row = row
+        return p
+
+    def update(self, y: float) -> None:
+        """Settle the pending round by its outcome."""
+        row = _pending(self._row)
+        self._learn(row, self._quantity.outcome(y))
+        self._row = None
+        self.rounds += 1
+
+    def _read(self, forecast: object) -> Array:
+        return self._quantity.read(forecast)
+
+    def _issue(self, row: Array) -> Forecast:
+        raise NotImplementedError
+
+    def _learn(self, row: Array, y: float) -> None:
+        raise NotImplementedError
+
+
+_Kept = TypeVar("_Kept")
+
+
+def _pending(kept: _Kept | None) -> _Kept:
+    """What the pending round holds, or one clear sentence if there is none."""
+    if kept is None:
+        raise ValueError("expected a pending round, got none")
+    return kept
 
 
 # --- quantities ---
 
 
-class Isotonic:
+class Isotonic(_QuantityMethod):
     """Isotonic recalibration (Kuleshov, Fenner and Ermon, 2018), refitted after each outcome.
 
     The frequency of PITs at or below each PIT so far is regressed on that PIT, isotonically, and the expert is asked at
@@ -159,7 +201,7 @@ class Isotonic:
     a jump of R.  Before any outcome R is the identity.
 
     `window` keeps the last so many PITs only.  Without it all are kept: the state grows by 8 bytes a round.  A round
-    takes O(log n) steps to find the place of the new PIT, and a move of up to n numbers in memory to make room for it.
+    takes O(log n) steps to find the place of the new PIT, and a move of up to n numbers in memory to insert it.
 
     Reference: "Accurate uncertainties for deep learning using calibrated regression", ICML 2018.
 
@@ -173,30 +215,21 @@ class Isotonic:
     """
 
     def __init__(self, low: float, high: float, *, window: int | None = None) -> None:
-        self._quantity = _Quantity(low, high)
+        super().__init__(low, high)
         self.window = None if window is None else whole(window, "rounds in the window", 1, 10**9)
-        self.rounds = 0
         self._sorted = array("d")
         self._latest: deque[float] = deque()
-        self._row: Array | None = None
 
-    def predict(self, forecast: object) -> Forecast:
-        """Recalibrate one forecast; the round then waits for its outcome."""
-        row = self._quantity.read(forecast)
-        p = self._quantity.on_grid(self._quantity.quantile(row, self._asked(self._quantity.grid)))
-        self._row = row
-        return p
+    def _issue(self, row: Array) -> Forecast:
+        return self._quantity.on_grid(self._quantity.quantile(row, self._asked(self._quantity.grid)))
 
-    def update(self, y: float) -> None:
-        """Book the outcome of the round that waits."""
-        pit = self._quantity.pit(_waiting(self._row), self._quantity.outcome(y))
+    def _learn(self, row: Array, y: float) -> None:
+        pit = self._quantity.pit(row, y)
         insort(self._sorted, pit)
         if self.window is not None:
             self._latest.append(pit)
             if len(self._latest) > self.window:
                 del self._sorted[bisect_left(self._sorted, self._latest.popleft())]
-        self._row = None
-        self.rounds += 1
 
     def _asked(self, levels: Array) -> Array:
         """R^-1."""
@@ -216,7 +249,7 @@ class Isotonic:
         return f"Isotonic({q.low:g}, {q.high:g}, window={self.window}, rounds={self.rounds})"
 
 
-class ConformalLevels:
+class ConformalLevels(_QuantityMethod):
     """Adaptive conformal inference (Gibbs and Candes, 2021), for each level by itself.
 
     The expert is asked at alpha_a for the quantile at level a:
@@ -243,35 +276,21 @@ class ConformalLevels:
     """
 
     def __init__(self, low: float, high: float, *, levels: ArrayLike = PERCENTS, rate: float = 0.005) -> None:
-        self._quantity = _Quantity(low, high, levels)
+        super().__init__(low, high, levels)
         self.rate = number(rate, "rate", 1e-12, 1e12)
-        self.rounds = 0
         self._asked = self._quantity.levels.copy()
-        self._row: Array | None = None
-
-    @property
-    def levels(self) -> Array:
-        """The levels whose quantiles are kept calibrated."""
-        return self._quantity.levels.copy()
 
     @property
     def asked(self) -> Array:
         """At which level the expert is asked for each of the levels, now."""
         return self._asked.copy()
 
-    def predict(self, forecast: object) -> Forecast:
-        """Recalibrate one forecast; the round then waits for its outcome."""
-        row = self._quantity.read(forecast)
-        p = self._quantity.issue(self._quantity.quantile(row, self._asked))
-        self._row = row
-        return p
+    def _issue(self, row: Array) -> Forecast:
+        return self._quantity.issue(self._quantity.quantile(row, self._asked))
 
-    def update(self, y: float) -> None:
-        """Book the outcome of the round that waits."""
-        pit = self._quantity.pit(_waiting(self._row), self._quantity.outcome(y))
+    def _learn(self, row: Array, y: float) -> None:
+        pit = self._quantity.pit(row, y)
         self._asked += self.rate * (self._quantity.levels - (pit <= self._asked))
-        self._row = None
-        self.rounds += 1
 
     def __repr__(self) -> str:
         q = self._quantity
@@ -280,7 +299,7 @@ class ConformalLevels:
         )
 
 
-class ConformalMixture:
+class ConformalMixture(_QuantityMethod):
     """Adaptive conformal inference with several rates at once, the better of late counting more (DtACI).
 
     For each level a, and each rate r_i, alpha_i follows `ConformalLevels`; the expert is asked at their weighted
@@ -314,39 +333,27 @@ class ConformalMixture:
         rates: ArrayLike = _RATES,
         horizon: int = 100,
     ) -> None:
-        self._quantity = _Quantity(low, high, levels)
-        given = np.ravel(np.asarray(rates, dtype=object)).tolist()
-        self.rates = tuple(number(rate, "rate", 1e-12, 1e12) for rate in given)
+        super().__init__(low, high, levels)
+        several = np.ravel(np.asarray(rates, dtype=object)).tolist()
+        self.rates = tuple(number(rate, "rate", 1e-12, 1e12) for rate in several)
         if not self.rates:
             raise ValueError("expected at least one rate, got none")
         self.horizon = whole(horizon, "rounds as horizon", 1, 10**9)
         a, k = self._quantity.levels, len(self.rates)
-        self.rounds = 0
         self._eta = math.sqrt(3.0 * (math.log(k * self.horizon) + 2.0) / self.horizon) / (a * (1.0 - a))
         self._alphas = np.tile(a, (k, 1))
         self._weights = np.full((k, a.size), 1.0 / k)
-        self._row: Array | None = None
-
-    @property
-    def levels(self) -> Array:
-        """The levels whose quantiles are kept calibrated."""
-        return self._quantity.levels.copy()
 
     @property
     def asked(self) -> Array:
         """At which level the expert is asked for each of the levels, now."""
         return np.asarray((self._weights * self._alphas).sum(axis=0))
 
-    def predict(self, forecast: object) -> Forecast:
-        """Recalibrate one forecast; the round then waits for its outcome."""
-        row = self._quantity.read(forecast)
-        p = self._quantity.issue(self._quantity.quantile(row, self.asked))
-        self._row = row
-        return p
+    def _issue(self, row: Array) -> Forecast:
+        return self._quantity.issue(self._quantity.quantile(row, self.asked))
 
-    def update(self, y: float) -> None:
-        """Book the outcome of the round that waits."""
-        pit = self._quantity.pit(_waiting(self._row), self._quantity.outcome(y))
+    def _learn(self, row: Array, y: float) -> None:
+        pit = self._quantity.pit(row, y)
         a = self._quantity.levels
         e = pit - self._alphas
         loss = self._eta * np.maximum(a * e, (a - 1.0) * e)
@@ -354,8 +361,6 @@ class ConformalMixture:
         mixed = 0.5 / self.horizon
         self._weights = (1.0 - mixed) * weights / weights.sum(axis=0) + mixed / len(self.rates)
         self._alphas += np.array(self.rates)[:, None] * (a - (pit <= self._alphas))
-        self._row = None
-        self.rounds += 1
 
     def __repr__(self) -> str:
         q = self._quantity
@@ -363,7 +368,7 @@ class ConformalMixture:
         return f"ConformalMixture({q.low:g}, {q.high:g}, {what}, rounds={self.rounds})"
 
 
-class ConformalPID:
+class ConformalPID(_QuantityMethod):
     """Quantile tracking with an integral term (Angelopoulos, Candes and Tibshirani, 2023).
 
     To the expert's quantile Q_a at level a an offset is added, which follows the errors e = a - 1{s <= offset} of the
@@ -405,51 +410,40 @@ class ConformalPID:
         saturation: float = 5.0,
         window: int = 100,
     ) -> None:
-        self._quantity = _Quantity(low, high, levels)
+        super().__init__(low, high, levels)
         self.rate = number(rate, "rate", 0.0, 1e12)
         self.integral = number(integral, "integral", 0.0, 1e12)
         self.saturation = number(saturation, "saturation", 1e-12, 1e12)
         self.window = whole(window, "rounds in the window", 1, 1_000_000)
-        self.rounds = 0
         count = self._quantity.levels.size
         self._track = np.zeros(count)
         self._errors = np.zeros(count)
         self._offset = np.zeros(count)
         self._scores = np.empty((0, count))
-        self._row: Array | None = None
-
-    @property
-    def levels(self) -> Array:
-        """The levels whose quantiles are kept calibrated."""
-        return self._quantity.levels.copy()
 
     @property
     def offset(self) -> Array:
         """What is added to the expert's quantile at each of the levels, now."""
         return self._offset.copy()
 
-    def predict(self, forecast: object) -> Forecast:
-        """Recalibrate one forecast; the round then waits for its outcome."""
-        row = _quantile(self._quantity.read(forecast), self._quantity.levels)
-        p = self._quantity.issue(row + self._offset)
-        self._row = row
-        return p
+    def _read(self, forecast: object) -> Array:
+        return _quantile(super()._read(forecast), self._quantity.levels)
 
-    def update(self, y: float) -> None:
-        """Book the outcome of the round that waits."""
-        scores = self._quantity.outcome(y) - _waiting(self._row)
+    def _issue(self, row: Array) -> Forecast:
+        return self._quantity.issue(row + self._offset)
+
+    def _learn(self, row: Array, y: float) -> None:
+        scores = y - row
         error = self._quantity.levels - (scores <= self._offset)
         self._scores = np.concatenate((self._scores[max(len(self._scores) + 1 - self.window, 0) :], scores[None]))
         self._track += self.rate * (self._scores.max(axis=0) - self._scores.min(axis=0)) * error
         self._errors += error
-        self.rounds += 1
-        self._offset = self._track + self._integral_part()
-        self._row = None
+        self._offset = self._track + self._integral_part(self.rounds + 1)
 
-    def _integral_part(self) -> Array:
+    def _integral_part(self, rounds: int) -> Array:
         if self.integral == 0.0:
             return np.zeros_like(self._errors)
-        angle = self._errors * math.log(self.rounds + 1) / (self.saturation * (self.rounds + 1))
+        angle = self._errors * math.log(rounds + 1) / (self.saturation * (rounds + 1))
         gain = self.integral * np.abs(self._scores).max(axis=0)
         inside = np.abs(angle) < 0.5 * math.pi
         return np.where(inside, gain * np.tan(np.where(inside, angle, 0.0)), np.copysign(np.inf, angle))
@@ -479,7 +473,7 @@ class OnlinePlatt:
 
     >>> from orcast.baselines import OnlinePlatt
     >>> platt = OnlinePlatt()
-    >>> for y in [0, 1, 0, 0] * 50:                               # 1 in 4, but the expert says 4 in 5
+    >>> for y in [0, 1, 0, 0] * 50:                               # 1 in 4, but the expert forecasts 4 in 5
     ...     p = platt.predict(0.8); platt.update(y)
     >>> round(float(platt.predict(0.8)), 2)
     0.25
@@ -494,18 +488,17 @@ class OnlinePlatt:
         self._odds: float | None = None
 
     def predict(self, forecast: object) -> BinaryForecast:
-        """Recalibrate one probability, or whatever else says one; the round then waits for its outcome."""
+        """Recalibrate one probability, or whatever else has one; the round is then pending."""
         p = min(max(binary_probability(forecast), _NO), _YES)
         self._odds = math.log(p / (1.0 - p))
-        return BinaryForecast(self._said(self._odds))
+        return BinaryForecast(self._scaled(self._odds))
 
     def update(self, y: object) -> None:
-        """Book the outcome of the round that waits, 0 or 1."""
+        """Settle the pending round by its outcome, 0 or 1."""
         outcome = Binary().outcome(y)
-        if self._odds is None:
-            raise ValueError("expected a round that waits for its outcome, got none")
-        shift = self._said(self._odds) - outcome
-        slope = shift * self._odds
+        odds = _pending(self._odds)
+        shift = self._scaled(odds) - outcome
+        slope = shift * odds
         a, b, c = self._matrix
         a, b, c = self._matrix = a + slope * slope, b + slope * shift, c + shift * shift
         step = 1.0 / (self.curvature * (a * c - b * b))
@@ -517,7 +510,7 @@ class OnlinePlatt:
         self._odds = None
         self.rounds += 1
 
-    def _said(self, odds: float) -> float:
+    def _scaled(self, odds: float) -> float:
         return float(expit(self.slope * odds + self.shift))
 
     def __repr__(self) -> str:
@@ -551,18 +544,17 @@ class HistogramBinning:
         self._bin: int | None = None
 
     def predict(self, forecast: object) -> BinaryForecast:
-        """Recalibrate one probability, or whatever else says one; the round then waits for its outcome."""
+        """Recalibrate one probability, or whatever else has one; the round is then pending."""
         p = binary_probability(forecast)
         self._bin = k = min(int(p * self.bins), self.bins - 1)
         return BinaryForecast((self._sums[k] + p) / (self._counts[k] + 1))
 
     def update(self, y: object) -> None:
-        """Book the outcome of the round that waits, 0 or 1."""
+        """Settle the pending round by its outcome, 0 or 1."""
         outcome = Binary().outcome(y)
-        if self._bin is None:
-            raise ValueError("expected a round that waits for its outcome, got none")
-        self._counts[self._bin] += 1
-        self._sums[self._bin] += outcome
+        k = _pending(self._bin)
+        self._counts[k] += 1
+        self._sums[k] += outcome
         self._bin = None
         self.rounds += 1
 

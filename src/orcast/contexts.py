@@ -1,7 +1,7 @@
 """Contexts: which rounds a payoff should be small on, known before the outcome.
 
-A context is a vector c, usually the indicator of the group that a round belongs to; a payoff with a context books
-c (x) payoff, so that it is kept small on each group by itself (multicalibration for a finite set of groups).
+A context is a vector c, usually the indicator of the group that a round belongs to; a payoff with a context adds
+c (x) payoff to the ledger, so that it is kept small on each group by itself (multicalibration for a finite set).
 """
 
 from __future__ import annotations
@@ -14,17 +14,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.checks import number, short
+from orcast.serialise import features_from_json, features_to_json
+from orcast.validation import number, short
 
 Array = NDArray[np.float64]
 
 # A context may have this many groups, and so the state a size that one can keep.
 MOST_GROUPS = 10_000
-# A bin's edges are softened over this share of the narrowest bin, unless told otherwise.
+# A bin's edges are softened over this share of the narrowest bin, unless another width is given.
 SOFT = 0.1
 
 
-class Known(NamedTuple):
+class ContextInputs(NamedTuple):
     """What is known of a round before its outcome."""
 
     features: Any = None
@@ -46,7 +47,7 @@ class Context:
         """Number of groups."""
         return len(self.labels)
 
-    def __call__(self, known: Known) -> Array:
+    def __call__(self, known: ContextInputs) -> Array:
         """The vector of a round, or one clear sentence."""
         raise AttributeError(f"{type(self).__name__} has no vector")
 
@@ -70,7 +71,7 @@ class Everyone(Context):
     name = "all"
     labels = ("all",)
 
-    def __call__(self, known: Known) -> Array:
+    def __call__(self, known: ContextInputs) -> Array:
         """One."""
         return np.ones(1)
 
@@ -98,7 +99,7 @@ class Values(Context):
         self.name = key
         self.labels = _labels(tuple(f"{key}={v}" for v in known) + ((f"{key}: other",) if other else ()))
 
-    def __call__(self, known: Known) -> Array:
+    def __call__(self, known: ContextInputs) -> Array:
         """The indicator of the feature's value."""
         value = _plain(_feature(known, self.key))
         c = np.zeros(len(self.labels))
@@ -118,7 +119,12 @@ class Values(Context):
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data."""
-        return {"kind": "Values", "key": self.key, "values": list(self.values), "other": self.other}
+        return {
+            "kind": "Values",
+            "key": self.key,
+            "values": [features_to_json(value) for value in self.values],
+            "other": self.other,
+        }
 
 
 class Bins(Context):
@@ -145,7 +151,7 @@ class Bins(Context):
         ends = ["-inf", *(f"{edge:g}" for edge in e), "inf"]
         self.labels = _labels(tuple(f"{key} in ({a}, {b}]" for a, b in itertools.pairwise(ends)))
 
-    def __call__(self, known: Known) -> Array:
+    def __call__(self, known: ContextInputs) -> Array:
         """Shares of the bins."""
         if self.source == "feature":
             value = number(_feature(known, self.key), f"feature {self.key!r}")
@@ -180,7 +186,7 @@ class LastError(Context):
     name = "last error"
     labels = ("last error > 0", "last error <= 0")
 
-    def __call__(self, known: Known) -> Array:
+    def __call__(self, known: ContextInputs) -> Array:
         """The indicator of the sign."""
         if math.isnan(known.last_error):
             return np.zeros(2)
@@ -204,7 +210,7 @@ class FunctionOf(Context):
         self.name = getattr(function, "__name__", type(function).__name__).replace("<lambda>", "function")
         self.labels = tuple(f"{self.name}[{i}]" for i in range(size))
 
-    def __call__(self, known: Known) -> Array:
+    def __call__(self, known: ContextInputs) -> Array:
         """The function's value, checked."""
         value = self.function(known.features)
         try:
@@ -235,7 +241,7 @@ class Product(Context):
         self.bound = first.bound * second.bound
         self.signed = first.signed or second.signed
 
-    def __call__(self, known: Known) -> Array:
+    def __call__(self, known: ContextInputs) -> Array:
         """The outer product."""
         return np.outer(self.first(known), self.second(known)).ravel()
 
@@ -254,7 +260,7 @@ class Union(Context):
         self.bound = first.bound + second.bound
         self.signed = first.signed or second.signed
 
-    def __call__(self, known: Known) -> Array:
+    def __call__(self, known: ContextInputs) -> Array:
         """One vector after the other."""
         return np.concatenate((self.first(known), self.second(known)))
 
@@ -283,7 +289,7 @@ def by(
     `a * b` has a group for each pair of groups, `a | b` the groups of both.
 
     >>> context = by("hour", values=range(24)) | by("wind", edges=[5, 10])
-    >>> context.size, context(Known({"hour": 3, "wind": 7.0})).nonzero()[0].tolist()
+    >>> context.size, context(ContextInputs({"hour": 3, "wind": 7.0})).nonzero()[0].tolist()
     (27, [3, 25])
     """
     if callable(key):
@@ -315,7 +321,7 @@ def by_expert(what: str, *, edges: Iterable[float], soft: float | None = None) -
 def by_last_error() -> Context:
     """Whether the last outcome was above or below what was forecast, so that errors do not follow each other.
 
-    >>> by_last_error()(Known(last_error=2.0)).tolist()
+    >>> by_last_error()(ContextInputs(last_error=2.0)).tolist()
     [1.0, 0.0]
     """
     return LastError()
@@ -340,7 +346,7 @@ def context_from_plain(data: Mapping[str, Any]) -> Context:
     if kind == "Everyone":
         return EVERYONE
     if kind == "Values":
-        return Values(**options)
+        return Values(options["key"], map(features_from_json, options["values"]), options["other"])
     if kind == "Bins":
         return Bins(**options)
     if kind == "LastError":
@@ -362,7 +368,7 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _feature(known: Known, key: str) -> Any:
+def _feature(known: ContextInputs, key: str) -> Any:
     if not isinstance(known.features, Mapping):
         raise ValueError(f"expected the feature {key!r} in x=, got {short(known.features)}")
     try:

@@ -17,22 +17,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from orcast.metrics import LEVELS, pinball, qce, worst_rolling_qce
-from orcast.plots import Record, coverage, save_picture
+from orcast import evidence as facts
+from orcast.evidence import Evidence
+from orcast.metrics import LEVELS, worst_rolling_qce
+from orcast.plots import overview
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import TaskID
     from rich.table import Table
 
-    from orcast.experiments.data import Series
-    from orcast.experiments.experts import Stream
+    from orcast.paper.experiments.data import RealSeries
+    from orcast.paper.experiments.experts import ForecastStream
 
 __all__ = ["main", "play"]
 
-Vector = NDArray[np.float64]
+# Forecasts before and after, and the seconds it took, by expert.
+Runs = dict[str, tuple[Evidence, float]]
 
 TITLES = {
     "wind": "Wind power in Texas (ERCOT), hourly, 2022",
@@ -43,94 +45,97 @@ EXPERTS = {"naive": "seasonal naive", "rls": "least squares"}
 WINDOW = 200
 # The first call of a compiled kernel takes longer than this only if it has to be compiled.
 PATIENCE = 1.5
+RESOLUTION = 160
 
 
-def play(stream: Stream, *, name: str, unit: str, step: Callable[[], object] = lambda: None) -> Record:
-    """Recalibrate a stream round by round and record it; `step` is called after each round.
+def play(stream: ForecastStream, *, name: str, step: Callable[[], object] = lambda: None) -> tuple[Evidence, float]:
+    """Recalibrate a stream round by round: the forecasts before and after at 99 levels, and the seconds it took.
 
-    >>> from orcast.experiments import data, experts
-    >>> series = data.load("humidity")
-    >>> stream = experts.stream(series, "rls")
-    >>> record = play(_first(stream, 50), name="humidity", unit=series.unit)
-    >>> record.played.shape, record.held, bool((record.miscalibration <= record.promised).all())
-    ((50, 99), 1.0, True)
+    `step` is called after each round.
+
+    >>> from orcast.paper.experiments import data, experts
+    >>> stream = experts.stream(data.load("humidity"), "rls")
+    >>> evidence, seconds = play(_first(stream, 50), name="humidity")
+    >>> evidence.after.shape, facts.promise_check(evidence).held, facts.promise_check(evidence).kept
+    ((50, 99), 1.0, 50)
     """
     from orcast import Interval, Normal, Recalibrator
 
     recal = Recalibrator(Interval(stream.low, stream.high))
     rounds = len(stream)
-    played = np.empty((rounds, LEVELS.size))
-    miscalibration, promised = np.empty(rounds), np.empty(rounds)
+    after = np.empty((rounds, LEVELS.size))
+    miscalibration, promised, holds = np.empty((3, rounds))
     seconds = 0.0
     for t in range(rounds):
         start = time.perf_counter()
         p = recal.predict(Normal(stream.mu[t], stream.sd[t]))
         seconds += time.perf_counter() - start
-        played[t] = p.quantile(LEVELS)
+        after[t] = p.quantile(LEVELS)
+        holds[t] = p.certificate.holds
         start = time.perf_counter()
         recal.update(stream.y[t])
         seconds += time.perf_counter() - start
         so_far = recal.guarantee
         miscalibration[t], promised[t] = so_far.miscalibration, so_far.promised
         step()
-    return Record(
-        name,
-        unit,
-        stream.low,
-        stream.high,
-        stream.y,
+    evidence = Evidence.of(
         stream.quantile(LEVELS),
-        played,
-        miscalibration,
-        promised,
-        recal.guarantee.held,
-        seconds,
+        stream.y,
+        after=after,
+        levels=LEVELS,
+        model=name,
+        low=stream.low,
+        high=stream.high,
+        holds=holds,
+        promised=promised,
+        miscalibration=miscalibration,
     )
+    return evidence, seconds
 
 
-def _first(stream: Stream, rounds: int | None) -> Stream:
-    from orcast.experiments.experts import Stream
+def _first(stream: ForecastStream, rounds: int | None) -> ForecastStream:
+    from orcast.paper.experiments.experts import ForecastStream
 
     cut = slice(None, rounds)
-    return Stream(stream.name, stream.mu[cut], stream.sd[cut], stream.y[cut], stream.low, stream.high)
+    return ForecastStream(stream.name, stream.mu[cut], stream.sd[cut], stream.y[cut], stream.low, stream.high)
 
 
 def _compile(console: Console) -> None:
     """Play one round on the side, so that no bar stands still while kernels are compiled; say so if it takes long."""
     from orcast import Interval, Normal, Recalibrator
 
-    words = "compiling the kernels, once (about half a minute; the next run starts at once)"
-    said = threading.Timer(PATIENCE, console.print, (words,))
-    said.daemon = True
-    said.start()
+    message = "compiling the kernels, once (about half a minute; the next run starts at once)"
+    notice = threading.Timer(PATIENCE, console.print, (message,))
+    notice.daemon = True
+    notice.start()
     try:
         recal = Recalibrator(Interval(0.0, 1.0))
         recal.predict(Normal(0.5, 0.1))
         recal.update(0.5)
     finally:
-        said.cancel()
+        notice.cancel()
 
 
-def _record_all(console: Console, series: Series, rounds: int | None) -> dict[str, Record]:
+def _play_all(console: Console, series: RealSeries, rounds: int | None) -> Runs:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from orcast.experiments.experts import stream
+    from orcast.paper.experiments.experts import stream
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    records: dict[str, Record] = {}
+    runs: Runs = {}
     # without a terminal a bar would only litter the log: a line when done is enough
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        for expert, words in EXPERTS.items():
+        for expert, title in EXPERTS.items():
             forecasts = _first(stream(series, expert), rounds)
-            task = progress.add_task(words, total=len(forecasts))
+            task = progress.add_task(title, total=len(forecasts))
 
             def step(task: TaskID = task) -> None:
                 progress.advance(task)
 
-            name = f"{TITLES[series.name]}; expert: {words}"
-            records[expert] = play(forecasts, name=name, unit=series.unit, step=step)
-            console.print(f"{words}: {len(forecasts):,} rounds recalibrated one by one")
-    return records
+            name = f"{TITLES[series.name]}; expert: {title}"
+            runs[expert] = play(forecasts, name=name, step=step)
+            console.print(f"{title}: {len(forecasts):,} rounds recalibrated one by one")
+    return runs
 
 
 def _digits(value: float) -> str:
@@ -139,24 +144,23 @@ def _digits(value: float) -> str:
     return f"{value:,.{min(max(decimals, 0), 8)}f}"
 
 
-def _row(record: Record, who: str, quantiles: Vector, step: str) -> list[str]:
-    y, space = record.y, {"low": record.low, "high": record.high}
-    loss = float(pinball(quantiles, y).mean())
-    base = float(pinball(record.expert, y).mean())
-    worst = worst_rolling_qce(quantiles, y, window=WINDOW, **space)
+def _row(evidence: Evidence, side: str, title: str, step: str) -> list[str]:
+    loss, base = (float(facts.loss(evidence, each).mean()) for each in (side, "before"))
+    space = {"low": float(evidence.low[0]), "high": float(evidence.high[0])}
+    worst = worst_rolling_qce(evidence.side(side), evidence.y, window=WINDOW, **space)
     return [
-        who,
-        f"{qce(quantiles, y, **space):.4f}",
+        title,
+        f"{facts.error(evidence, side):.4f}",
         f"{worst:.2f}" if np.isfinite(worst) else "-",
-        f"{coverage(quantiles, y, **space):.1%}",
-        _digits(float((quantiles[:, 94] - quantiles[:, 4]).mean())),
+        f"{facts.coverage(evidence, 0.9, side):.1%}",
+        _digits(facts.width(evidence, 0.9, side)),
         _digits(loss),
         f"{loss / base:.3f}",
         step,
     ]
 
 
-def _table(series: Series, records: dict[str, Record]) -> Table:
+def _table(series: RealSeries, runs: Runs) -> Table:
     from rich import box
     from rich.table import Table
 
@@ -166,19 +170,22 @@ def _table(series: Series, records: dict[str, Record]) -> Table:
     headings = ("QCE", f"worst\n{WINDOW}", "90% band\nholds", f"its width\n{unit}", "pinball\nloss", "relative", "time")
     for heading in headings:
         table.add_column(heading, justify="right", vertical="bottom", no_wrap=True)
-    for expert, words in EXPERTS.items():
-        record = records[expert]
-        each = 1e6 * record.seconds / record.y.size
-        table.add_row(*_row(record, words, record.expert, ""))
-        table.add_row(*_row(record, "  recalibrated", record.played, f"{each:.0f} us"), end_section=expert == "naive")
+    for expert, title in EXPERTS.items():
+        evidence, seconds = runs[expert]
+        each = 1e6 * seconds / evidence.rows
+        table.add_row(*_row(evidence, "before", title, ""))
+        table.add_row(*_row(evidence, "after", "  recalibrated", f"{each:.0f} us"), end_section=expert == "naive")
     return table
 
 
-def _guarantee(record: Record) -> str:
-    kept = bool((record.miscalibration <= record.promised * (1.0 + 1e-9)).all())
+def _guarantee(evidence: Evidence) -> str:
+    found = facts.promise_check(evidence)
+    assert found is not None
+    assert found.held is not None
+    kept = "kept" if found.kept == found.rows else "NOT kept"
     return (
-        f"miscalibration {record.miscalibration[-1]:.4f} <= promised {record.promised[-1]:.4f}, "
-        f"{'kept' if kept else 'NOT kept'} after every round; held {record.held:.1%}"
+        f"miscalibration {found.final[0]:.4f} <= promised {found.final[1]:.4f}, "
+        f"{kept} after every round; held {found.held:.1%}"
     )
 
 
@@ -194,8 +201,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _chosen(options: argparse.Namespace) -> Series:
-    from orcast.experiments import data
+def _chosen(options: argparse.Namespace) -> RealSeries:
+    from orcast.paper.experiments import data
 
     if options.data is not None and not Path(options.data).is_dir():
         raise ValueError(f"expected a folder as --data, got {options.data!r}")
@@ -233,16 +240,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console = Console(highlight=False, soft_wrap=True)
     console.print(f"{TITLES[series.name]}\n[dim]source: {series.source}[/dim]")
     _compile(console)
-    records = _record_all(console, series, options.rounds)
-    console.print(_table(series, records))
-    for expert, words in EXPERTS.items():
-        console.print(f"{words}: {_guarantee(records[expert])}")
+    runs = _play_all(console, series, options.rounds)
+    console.print(_table(series, runs))
+    for expert, title in EXPERTS.items():
+        console.print(f"{title}: {_guarantee(runs[expert][0])}")
     console.print(
         f"[dim]QCE: squared gaps between frequency and level, summed over 99 levels.\n"
         f"worst {WINDOW}: the largest over any {WINDOW} rounds in a row. relative: to the expert's loss.[/dim]"
     )
     try:
-        save_picture(records[options.picture], options.out)
+        overview(runs[options.picture][0], unit=series.unit).savefig(options.out, dpi=RESOLUTION)
     except OSError as problem:
         print(f"orcast demo: the picture could not be written: {problem}", file=sys.stderr)
         return 2

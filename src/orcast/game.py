@@ -1,56 +1,34 @@
-"""Forecaster: the loop of the game, predict and update, with rounds that wait for their outcome."""
+"""Forecaster: the loop of the game, predict and update."""
 
 from __future__ import annotations
 
 import os
-import sys
-import warnings
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from orcast import ledger as _ledger
 from orcast.adapters import expert_row, expert_table
-from orcast.checks import number, short
+from orcast.engine import Engine, Equilibrium, Oracle
+from orcast.engine.bound_payoff import BoundPayoff
 from orcast.forecasts import PERCENTS, as_levels
 from orcast.ledger import Guarantee
-from orcast.oracles import Engine, Equilibrium, Oracle
-from orcast.oracles.terms import Terms
-from orcast.payoffs import (
-    BinaryCalibration,
-    Calibeating,
-    DistributionCalibration,
-    LabelCalibration,
-    MomentMatching,
-    NoRegret,
-    Payoff,
-    QuantileCalibration,
-)
-from orcast.plain import plain_features, plain_id
-from orcast.scores import CRPS, Brier
-from orcast.spaces import Binary, Labels, Line, OrderedSpace, Points, Space
+from orcast.payoffs import Payoff, default_payoff
+from orcast.rounds import Rounds
+from orcast.serialise import plain_features
+from orcast.spaces import Line, OrderedSpace, Space
+from orcast.validation import number, short, warn_user
 
 Array = NDArray[np.float64]
 
-# How fast the usual lag is learnt.
-LAG_RATE = 0.05
 # The name of an expert that comes alone.
 ALONE = "expert"
 
 
-@dataclass(slots=True)
-class Waiting:
-    """A round that waits for its outcome, and how many had been issued when it was."""
-
-    page: Any
-    issued: int
-
-
 class Played(NamedTuple):
-    """A history that was played, an entry a round.
+    """What `play` returns: a history that was played, an entry a round.
 
     `rows` are quantiles, or probabilities; `mean` and `sd` those of the normal nearest to each forecast, as in
     `Forecast.to_normal` (nan on spaces without numbers).  `holds` says whether each certificate held and
@@ -72,25 +50,25 @@ class Played(NamedTuple):
     miscalibration: Array
 
     @classmethod
-    def of(cls, rows: Array, tales: Array) -> Played:
-        """From what an engine tells of its rounds."""
+    def of(cls, rows: Array, round_log: Array) -> Played:
+        """From an engine's log of its rounds."""
         return cls(
             rows,
-            tales[:, _ledger.TOLD_MEAN].copy(),
-            tales[:, _ledger.TOLD_SD].copy(),
-            tales[:, _ledger.TOLD_HOLDS] > 0.0,
-            tales[:, _ledger.TOLD_PROMISED].copy(),
-            tales[:, _ledger.TOLD_MISCALIBRATION].copy(),
+            round_log[:, _ledger.RoundLog.MEAN].copy(),
+            round_log[:, _ledger.RoundLog.SD].copy(),
+            round_log[:, _ledger.RoundLog.HOLDS] > 0.0,
+            round_log[:, _ledger.RoundLog.PROMISED].copy(),
+            round_log[:, _ledger.RoundLog.MISCALIBRATION].copy(),
         )
 
 
 class Forecaster:
     """Forecasts that stay calibrated on any sequence, with or without an expert (paper, procedure 1 and algorithm 1).
 
-    `predict` issues a forecast and keeps the round waiting; `update` books its outcome.  Without `id` there is
-    one unnamed round: a second unnamed `predict` replaces it.  Named rounds may be settled late, in any order, or
-    dropped; at most `max_pending` wait, then the oldest is dropped with a warning.  `predict` changes nothing but
-    the waiting rounds.
+    `predict` issues a forecast, whose round is then pending; `update` settles it with its outcome.  Without `id` there
+    is one unnamed round: a second unnamed `predict` replaces it.  Named rounds may be settled late, in any order, or
+    dropped; at most `max_pending` are pending, then the oldest is dropped with a warning.  `predict` changes nothing
+    but the pending rounds.
 
         || mean payoff ||_+  <=  sqrt(B (T + 16)) / T    on any sequence, if certificates held and no outcome was late
 
@@ -106,6 +84,11 @@ class Forecaster:
     >>> game.guarantee.rounds
     1
     """
+
+    # What a kind of game has of its own: the name in its state files, its oracle, whether there must be an expert.
+    kind: ClassVar[str] = "Forecaster"
+    default_oracle: ClassVar[type[Oracle]] = Equilibrium
+    expert_required: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -129,26 +112,33 @@ class Forecaster:
             raise ValueError(f"expected max_pending of at least 1, got {max_pending!r}")
         self.space: Space = Line() if space is None else space
         self.payoff = default_payoff(self.space) if payoff is None else payoff
-        self.oracle: Oracle = Equilibrium() if oracle is None else oracle
+        self.oracle: Oracle = self.default_oracle() if oracle is None else oracle
         self.memory = None if memory is None else number(memory, "memory (in rounds)", 2.0, 1e12)
         self.outside = outside
         self.max_pending = int(max_pending)
         try:
-            self._bind((ALONE,))
+            self.begin((ALONE,))
         except (TypeError, ValueError) as reason:
             if payoff is None and oracle is not None:
                 raise type(reason)(f"{reason} (the default payoff of the space; give another as payoff)") from None
             raise
-        self._waiting: dict[Hashable, Waiting] = {}
-        self._reserved = 0.0
-        self._issued = 0
-        self._usual_lag: float | None = None
-        self._said_crossed = False
+        self.crossing_reported = False  # whether the user knows that crossing quantiles are sorted
 
-    def _bind(self, experts: tuple[str, ...], sizes: Sequence[int] | None = None) -> None:
-        terms = Terms(self.space, self.payoff, experts, self.memory)
-        self._engine: Engine = self.oracle.bind(terms, sizes)
+    def begin(self, experts: tuple[str, ...], sizes: Sequence[int] | None = None) -> None:
+        """Begin anew, with these experts; `sizes` are those of the payoff's parts, where only a first round tells."""
+        bound_payoff = BoundPayoff(self.space, self.payoff, experts, self.memory)
+        self.rounds = Rounds(self.oracle.bind(bound_payoff, sizes), self.max_pending)
         self._experts = experts
+
+    @property
+    def engine(self) -> Engine:
+        """What plays the rounds: the ledger and the learners."""
+        return self.rounds.engine
+
+    @property
+    def experts(self) -> tuple[str, ...]:
+        """Names of the experts, in the order of their rows."""
+        return self._experts
 
     # --- the loop
     def predict(
@@ -163,70 +153,46 @@ class Forecaster:
 
         Several experts come by name in `experts`; those of the first round are all there will be, and one that is
         None or left out in a round does not count in it.  `x` are the features that contexts and utilities look at.
+        Without `id` it replaces an unnamed round that is still pending, so name rounds whose outcomes may come late.
+
+        >>> import orcast as oc
+        >>> recal = oc.Recalibrator(oc.Interval(0, 10), oc.QuantileCalibration(context=oc.by("day", values="MT")))
+        >>> p = recal.predict(experts={"tree": oc.Normal(4, 1), "net": None}, x={"day": "M"}); recal.update(5)
         """
+        if self.expert_required and forecast is None and experts is None:
+            raise TypeError("expected a forecast, got None (a game without an expert is a Forecaster)")
         if id is not None:
-            plain_id(id)
-            if id in self._waiting:
-                raise ValueError(f"expected a new id, got {id!r}, which already waits for its outcome")
+            self.rounds.check_new(id)
         features = None if x is None else plain_features(x)
-        was = self._engine, self._experts
+        was = self.rounds, self._experts
         rows = self._rows(forecast, experts)
-        waiting = self._waiting
-        pending, reserved = self._outstanding(), self._reserved
-        replaced = waiting.get(None) if id is None else None
-        oldest: Hashable = None
-        if replaced is not None:
-            gone: Waiting | None = replaced
-        elif len(waiting) >= self.max_pending:
-            oldest = next(iter(waiting))
-            gone = waiting[oldest]
-        else:
-            gone = None
-        if gone is not None:
-            pending = min(pending, float(len(waiting) - 1))
-            reserved = max(reserved - float(gone.page.note[_ledger.OVERDRAFT]), 0.0) if len(waiting) > 1 else 0.0
         try:
-            page = self._engine.predict(rows, features, pending=pending, reserved=reserved)
+            entry = self.rounds.issue(rows, features, id=id)
         except BaseException:
-            self._engine, self._experts = was
+            self.rounds, self._experts = was
             raise
-        if gone is not None and replaced is None:
-            _say(
-                f"{self.max_pending} rounds wait for their outcome (max_pending); the oldest, {oldest!r}, is dropped",
-                RuntimeWarning,
-            )
-        if gone is not None:
-            self._take(None if replaced is not None else oldest)
-        self._reserved += float(page.note[_ledger.OVERDRAFT])
-        self._issued += 1
-        waiting[id] = Waiting(page, self._issued)
-        return self._engine.forecast(page)
+        return self.rounds.forecast(entry)
 
     def update(self, y: Any, *, id: Hashable = None) -> None:
-        """Book the outcome of the unnamed round, or of a named one."""
-        value = self.space.outcome(y, self.outside)
-        waiting = self._waiting[self._known(id)]
-        others = self._reserved - float(waiting.page.note[_ledger.OVERDRAFT]) if len(self._waiting) > 1 else 0.0
-        self._engine.update(waiting.page, value, reserved=max(others, 0.0))
-        self._take(id)
-        self._learn_lag(float(self._issued - waiting.issued))
+        """Settle the unnamed round, or a named one, with its outcome."""
+        self.rounds.settle(self.space.outcome(y, self.outside), id=id)
 
     def drop(self, id: Hashable = None) -> None:
         """Forget a round whose outcome will never come.
 
         Nothing can be promised about rounds that are dropped because of their outcome.
         """
-        self._take(self._known(id))
+        self.rounds.drop(id)
 
     @property
     def pending(self) -> tuple[Hashable, ...]:
-        """Ids of the rounds that wait, the oldest first; None is the unnamed one."""
-        return tuple(self._waiting)
+        """Ids of the pending rounds, the oldest first; None is the unnamed one."""
+        return self.rounds.ids
 
     @property
     def guarantee(self) -> Guarantee:
         """What was promised and what was kept, so far."""
-        return self._engine.guarantee()
+        return self.engine.guarantee()
 
     def _rows(self, forecast: object, experts: Mapping[str, object] | None) -> Array | None:
         """The experts' forecasts, a row each, in the order of their names; nan for one that is missing."""
@@ -235,7 +201,7 @@ class Forecaster:
                 return None
             row, crossed = expert_row(forecast, self.space)
             if crossed:
-                self._say_crossed(True)
+                self._report_crossing(crossed)
             if self._experts != (ALONE,):
                 self._rename((ALONE,), "a single forecast")
             return row[None, :]
@@ -246,7 +212,7 @@ class Forecaster:
         there = {name: expert_row(given, self.space) for name, given in experts.items() if given is not None}
         if not there:
             raise ValueError("expected at least one expert in a round, got none")
-        self._say_crossed(any(crossed for _, crossed in there.values()))
+        self._report_crossing(any(crossed for _, crossed in there.values()))
         if not set(experts) <= set(self._experts):
             self._rename(tuple(experts), short(sorted(set(experts) - set(self._experts))))
         rows = np.full((len(self._experts), next(iter(there.values()))[0].size), np.nan)
@@ -257,48 +223,21 @@ class Forecaster:
 
     def _rename(self, experts: tuple[str, ...], got: str) -> None:
         """Other experts, which only a game that has not begun can have."""
-        if self._waiting or self._engine.guarantee().rounds:
+        if self.rounds.pending or self.engine.guarantee().rounds:
             known = ", ".join(map(repr, self._experts))
             raise ValueError(f"expected experts among those of the first round, {known}, got {got}")
-        self._bind(experts)
+        self.begin(experts)
 
-    def _say_crossed(self, crossed: bool) -> None:
-        if crossed and not self._said_crossed:
-            self._said_crossed = True
-            _say("crossing quantiles were sorted (said once)", UserWarning)
+    def _report_crossing(self, crossed: bool) -> None:
+        if crossed and not self.crossing_reported:
+            self.crossing_reported = True
+            warn_user("crossing quantiles were sorted (reported once)", UserWarning)
 
     def _outcome(self, y: object, row: int) -> Any:
         try:
             return self.space.outcome(y, self.outside)
         except (TypeError, ValueError) as reason:
             raise type(reason)(f"{reason} in row {row}") from None
-
-    def _known(self, id: Hashable) -> Hashable:
-        try:
-            known = id in self._waiting
-        except TypeError:
-            raise TypeError(f"expected an id that can be a key, got {id!r}") from None
-        if not known:
-            if id is None:
-                named = f" ({len(self._waiting)} named ones wait)" if self._waiting else ""
-                raise ValueError(f"expected an unnamed round that waits for its outcome, got none{named}")
-            raise ValueError(f"expected the id of a waiting round, got {id!r}")
-        return id
-
-    def _take(self, id: Hashable) -> Waiting:
-        waiting = self._waiting.pop(id)
-        self._reserved = max(self._reserved - float(waiting.page.note[_ledger.OVERDRAFT]), 0.0)
-        if not self._waiting:
-            self._reserved = 0.0
-        return waiting
-
-    def _learn_lag(self, lag: float) -> None:
-        self._usual_lag = lag if self._usual_lag is None else self._usual_lag + LAG_RATE * (lag - self._usual_lag)
-
-    def _outstanding(self) -> float:
-        """Rounds whose outcome is still to come; those far older than the usual lag are lost, not late."""
-        waiting = float(len(self._waiting))
-        return waiting if self._usual_lag is None else min(waiting, 2.0 * self._usual_lag + 2.0)
 
     # --- many rounds at once
     def run(
@@ -311,7 +250,20 @@ class Forecaster:
         levels: ArrayLike | None = None,
         at: ArrayLike | None = None,
     ) -> Array:
-        """Play a whole history, as `play` does; returns its `rows` alone."""
+        """Recalibrate a whole history; returns the forecasts, a row a round.
+
+        `forecasts` is a sequence of anything that `predict` takes, or, with `levels`, an array with a row of
+        quantiles a round; `experts` are several of these by name, with None (or a row of nan) where one is missing.
+        `x` is a sequence of features.  Each outcome is known before the next forecast; no round may be pending.  If
+        any input is refused, nothing has changed.  A row is the quantiles at the levels `at`, 0.01, ..., 0.99 by
+        default; on finite spaces the probability of each cell; on `Binary` one number, the probability of 1.  Where
+        there is a compiled loop, it runs in that.
+
+        >>> import numpy as np, orcast as oc
+        >>> recal = oc.Recalibrator(oc.Interval(0, 1))
+        >>> recal.run([[0.4, 0.5, 0.6], [0.3, 0.5, 0.7]], [0.45, 0.7], levels=[0.1, 0.5, 0.9], at=[0.05, 0.95]).shape
+        (2, 2)
+        """
         return self.play(forecasts, outcomes, experts=experts, x=x, levels=levels, at=at).rows
 
     def play(
@@ -324,16 +276,9 @@ class Forecaster:
         levels: ArrayLike | None = None,
         at: ArrayLike | None = None,
     ) -> Played:
-        """Play a whole history, in one compiled loop where there is one; returns what was played and promised.
-
-        `forecasts` is a sequence of anything that `predict` takes, or, with `levels`, an array with a row of
-        quantiles a round; `experts` are several of these by name, with None (or a row of nan) where one is missing.
-        `x` is a sequence of features.  Each outcome is known before the next forecast; no round may be waiting.  If
-        any input is refused, nothing has changed.  A row is the quantiles at the levels `at`, 0.01, ..., 0.99 by
-        default; on finite spaces the probability of each cell; on `Binary` one number, the probability of 1.
-        """
-        if self._waiting:
-            raise ValueError(f"expected no waiting rounds, got {len(self._waiting)}: update or drop them first")
+        """As `run`, but returns the certificate, mean and spread of each round too: see `Played`."""
+        if self.rounds.pending:
+            raise ValueError(f"expected no pending rounds, got {len(self.rounds)}: update or drop them first")
         wanted = np.atleast_1d(as_levels(PERCENTS if at is None else at))
         if wanted.ndim != 1 or (np.diff(wanted) <= 0.0).any():
             raise ValueError(f"expected increasing levels, got {at!r}")
@@ -346,16 +291,9 @@ class Forecaster:
             raise ValueError(f"expected as many features as outcomes, got {len(features)} and {len(values)}")
         if self._experts != names:
             self._rename(names, "a single forecast" if experts is None else short(list(names)))
-        self._say_crossed(crossed)
-        if self._engine.runs:
-            engine: Any = self._engine
-            played, tales = engine.run(rows, features, np.array(values), np.ascontiguousarray(wanted))
-        else:
-            played, tales = self._play_slowly(rows, features, values, wanted)
-        self._issued += len(values)
-        for _ in values:
-            self._learn_lag(0.0)
-        return Played.of(np.asarray(played, dtype=np.float64), tales)
+        self._report_crossing(crossed)
+        played, round_log = self.rounds.run(rows, features, values, np.ascontiguousarray(wanted))
+        return Played.of(played, round_log)
 
     def _history(
         self, forecasts: Any, experts: Mapping[str, Any] | None, levels: ArrayLike | None
@@ -408,78 +346,35 @@ class Forecaster:
                 any_crossed |= crossed
         return rows, any_crossed
 
-    def _play_slowly(
-        self, rows: Array, features: list[Any] | None, values: list[Any], wanted: Array
-    ) -> tuple[Array, Array]:
-        engine: Any = self._engine
-        before = {name: array.copy() for name, array in engine.arrays().items()}
-        sizes = getattr(engine, "sizes", None)
-        played = []
-        tales = np.full((len(values), _ledger.TALE_SIZE), np.nan)
-        ordered = isinstance(self.space, OrderedSpace)
-        try:
-            for t, y in enumerate(values):
-                page = engine.predict(rows[t], None if features is None else features[t])
-                p = engine.forecast(page)
-                tales[t, _ledger.TOLD_HOLDS] = page.note[_ledger.HOLDS]
-                tales[t, _ledger.TOLD_PROMISED] = page.note[_ledger.PROMISED]
-                if ordered:
-                    played.append(p.quantile(wanted))
-                    tales[t, _ledger.TOLD_MEAN], tales[t, _ledger.TOLD_SD] = p.to_normal()
-                else:
-                    played.append(p.probability() if isinstance(self.space, Binary) else p.mass)
-                engine.update(page, y)
-                tales[t, _ledger.TOLD_MISCALIBRATION] = engine.ledger.miscalibration
-        except BaseException:
-            self._roll_back(before, sizes)
-            raise
-        if isinstance(self.space, Binary):
-            return np.array(played), tales
-        width = len(wanted) if ordered else self.space.cells
-        return np.array(played).reshape(len(values), width), tales
-
-    def _roll_back(self, before: dict[str, Array], sizes: Sequence[int] | None) -> None:
-        """As things were; no function of the user's is called for it."""
-        for name, array in self._engine.arrays().items():
-            if name in before:
-                array[...] = before[name]
-        if sizes is None and hasattr(self._engine, "forget_sizes"):
-            self._engine.forget_sizes()
-
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.space}, {self.guarantee})"
 
     def _repr_html_(self) -> str:
-        from orcast.notebook import recalibrator_html
+        from orcast.report.notebook import recalibrator_html
 
         return recalibrator_html(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        # an engine is made anew from its terms and takes over the arrays: its parts are closures
-        state = {name: value for name, value in self.__dict__.items() if name not in ("_engine", "_waiting")}
-        pages = [
-            (id, w.issued, {name: a.copy() for name, a in w.page.arrays().items()}, getattr(w.page, "features", None))
-            for id, w in self._waiting.items()
-        ]
-        arrays = {name: array.copy() for name, array in self._engine.arrays().items()}
-        return {**state, "_engine": (arrays, getattr(self._engine, "sizes", None)), "_waiting": pages}
+        # an engine is made anew from its payoff and takes over the arrays: its parts are closures
+        header, arrays = self.rounds.state()
+        memory = {name: array.copy() for name, array in self.engine.arrays().items()}
+        copies = {name: array.copy() for name, array in arrays.items()}
+        return {**self.__dict__, "rounds": (header, copies, memory, getattr(self.engine, "sizes", None))}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         rest = dict(state)
-        (arrays, sizes), pages = rest.pop("_engine"), rest.pop("_waiting")
+        header, arrays, memory, sizes = rest.pop("rounds")
         self.__dict__.update(rest)
-        self._bind(self._experts, sizes)
-        self._engine.restore(arrays)
-        self._waiting = {
-            id: Waiting(self._engine.restored_page(page, features), issued) for id, issued, page, features in pages
-        }
+        self.begin(self._experts, sizes)
+        self.engine.restore(memory)
+        self.rounds.resume(header, arrays)
 
     # --- state
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a file, without pickle; a crash leaves the old file or the new one, never a part."""
-        from orcast.state import write_state
+        from orcast.persistence.state import write_state
 
-        write_state(self, path, "Forecaster")
+        write_state(self, path)
 
     @classmethod
     def load(
@@ -489,15 +384,15 @@ class Forecaster:
         payoff: Payoff | None = None,
         space: Space | None = None,
         oracle: Oracle | None = None,
-    ) -> Forecaster:
-        """Continue from a file, bit for bit; refuses what it cannot read, in one sentence.
+    ) -> Self:
+        """Continue from a file, bit for bit on the same kind of machine; refuses what it cannot read, in one sentence.
 
         Functions are not saved: a payoff, space or oracle that has them is given again, and must be configured as the
         saved one was.
         """
-        from orcast.state import read_state
+        from orcast.persistence.state import read_state
 
-        return read_state(path, "Forecaster", payoff=payoff, space=space, oracle=oracle)
+        return read_state(cls, path, payoff=payoff, space=space, oracle=oracle)
 
 
 def _each(values: Any, what: str) -> list[Any]:
@@ -505,29 +400,3 @@ def _each(values: Any, what: str) -> list[Any]:
         return list(values)
     except TypeError:
         raise TypeError(f"expected a sequence of {what}, got {values!r}") from None
-
-
-def _say(message: str, kind: type[Warning]) -> None:
-    """Warn, and point at the line of the user's that led here."""
-    depth = 1
-    while sys._getframe(depth).f_globals.get("__name__", "").startswith("orcast."):
-        depth += 1
-    warnings.warn(message, kind, stacklevel=depth + 1)
-
-
-def default_payoff(space: Space) -> Payoff:
-    """What is asked for on a space unless told otherwise.
-
-    Quantities: quantiles, two moments, no regret in CRPS.  Binary outcomes and labels: calibrated probabilities, also
-    given what the expert said, no regret in Brier score.  Other spaces: two moments (distribution calibration where
-    there are none) and no regret in energy score.
-    """
-    if isinstance(space, OrderedSpace):
-        return QuantileCalibration() + MomentMatching(2) + NoRegret(CRPS())
-    if isinstance(space, Binary):
-        return BinaryCalibration() + Calibeating(weight=0.5) + MomentMatching(1, weight=0.25) + NoRegret(Brier())
-    if isinstance(space, Labels):
-        return LabelCalibration() + NoRegret(Brier())
-    if isinstance(space, Points) and not isinstance(space.points, np.ndarray):
-        return DistributionCalibration() + NoRegret(Brier())
-    return MomentMatching(2) + NoRegret(CRPS())

@@ -1,6 +1,6 @@
 """The ledger: what the forecasts owe to the outcomes so far, and the promise about it that is known beforehand.
 
-S is the sum of the booked payoffs (one-sided coordinates count through their positive part), B_t the largest squared
+S is the sum of the settled payoffs (one-sided coordinates count through their positive part), B_t the largest squared
 norm that the payoff of round t could have.  A forecast holds when the worst outcome keeps
 
     ||S_{t-1} + payoff||_+^2  <=  C B + B_1 + ... + B_t                                   (the slack rule)
@@ -25,6 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
@@ -32,38 +33,71 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-# Places in the account of a ledger.
-BUDGET = 0  # the credit, B_1 + ... + B_T, the allowances for delay, and the measured excess of rounds that did not hold
-ROUNDS = 1  # outcomes booked
-HELD = 2  # of these, rounds whose certificate held
-EXCESS = 3  # what was added to the budget because a certificate did not hold
-ROOTS = 4  # sum of the sizes that the booked payoffs may have
-DELAY = 5  # for each booked round, the outcomes booked between its forecast and its own outcome; summed
-WEIGHT = 6  # the rounds, discounted as the payoffs are
-ACCOUNT_SIZE = 7
 
-# Places in the account of a group of a part; GROUP_COUNT is the discounted sum of its contexts.
-GROUP_BUDGET, GROUP_COUNT, GROUP_EXCESS = 0, 1, 2
-GROUP_SIZE = 3
+class Account(IntEnum):
+    """What a ledger keeps beside the sum of payoffs."""
 
-# Columns of a layout: where the part starts in S (group by group), its coordinates, its groups, where its places in
-# the core start, where its context starts, and whether it is one-sided.
-START, SIZE, GROUPS, PLACES, CONTEXT, ONE_SIDED = 0, 1, 2, 3, 4, 5
+    BUDGET = 0  # the credit, B_1 + ... + B_T, allowances for delay, and the excess of rounds that did not hold
+    ROUNDS = 1  # outcomes settled
+    HELD = 2  # of these, rounds whose certificate held
+    EXCESS = 3  # what was added to the budget because a certificate did not hold
+    ROOTS = 4  # sum of the sizes that the settled payoffs may have
+    DELAY = 5  # for each settled round, the outcomes settled between its forecast and its own outcome; summed
+    WEIGHT = 6  # the rounds, discounted as the payoffs are
 
-# Places in the note that a round keeps of its certificate.
-WORST, OVERDRAFT, BOUND, ALLOWED, HOLDS, ROOT, ROOTS_THEN, ROUNDS_THEN, PROMISED = 0, 1, 2, 3, 4, 5, 6, 7, 8
-NOTE_SIZE = 9
-# What is told of a round when many are played at once: whether its certificate held, the bound on the miscalibration
-# after it that was known before its outcome, the miscalibration after it, mean and deviation of the nearest normal.
-TOLD_HOLDS, TOLD_PROMISED, TOLD_MISCALIBRATION, TOLD_MEAN, TOLD_SD = 0, 1, 2, 3, 4
-TALE_SIZE = 5
+
+class GroupAccount(IntEnum):
+    """What a group of a part keeps."""
+
+    BUDGET = 0
+    COUNT = 1  # the discounted sum of its contexts
+    EXCESS = 2
+
+
+class PartColumn(IntEnum):
+    """Columns of a layout's parts."""
+
+    START = 0  # where the part starts in S, group by group
+    SIZE = 1  # its coordinates
+    GROUPS = 2
+    PLACES = 3  # where its places in the cell payoff start
+    CONTEXT = 4  # where its context starts
+    ONE_SIDED = 5
+
+
+class CertificateField(IntEnum):
+    """What a round keeps of its certificate."""
+
+    WORST = 0
+    OVERDRAFT = 1
+    BOUND = 2
+    ALLOWED = 3
+    HOLDS = 4
+    ROOT = 5
+    ROOTS_THEN = 6
+    ROUNDS_THEN = 7
+    PROMISED = 8
+
+
+class RoundLog(IntEnum):
+    """What is reported of a round when many are played at once."""
+
+    HOLDS = 0  # whether its certificate held
+    PROMISED = 1  # the bound on the miscalibration after it that was known before its outcome
+    MISCALIBRATION = 2  # after it
+    MEAN = 3  # of the nearest normal
+    SD = 4
+
+
+ACCOUNT_SIZE, GROUP_SIZE = len(Account), len(GroupAccount)
+CERTIFICATE_SIZE, ROUND_LOG_SIZE = len(CertificateField), len(RoundLog)
 # The promise starts with the budget of this many rounds.
 CREDIT = 16.0
 # Rounding of sums of some thousand terms.
 ROUNDING = 1e-9
 
 
-class Layout(NamedTuple):
+class LedgerLayout(NamedTuple):
     """How the parts of a payoff lie in the ledger, and how they share the core: the payoff before contexts and weights.
 
     Two parts may share coordinates of the core, as the same quantiles given different contexts do.
@@ -77,7 +111,7 @@ class Layout(NamedTuple):
     general: float  # squared bound of the whole
 
 
-class Shape(NamedTuple):
+class PartShape(NamedTuple):
     """What a layout needs to know of a part."""
 
     places: Sequence[int]
@@ -88,7 +122,7 @@ class Shape(NamedTuple):
     reach: float = 1.0  # squared bound of the context
 
 
-def layout_of(shapes: Sequence[Shape]) -> Layout:
+def ledger_layout(shapes: Sequence[PartShape]) -> LedgerLayout:
     """The layout of parts in a row."""
     parts: list[list[int]] = []
     places: list[int] = []
@@ -101,7 +135,7 @@ def layout_of(shapes: Sequence[Shape]) -> Layout:
         sides.extend([float(shape.one_sided)] * (size * shape.groups))
         start += size * shape.groups
         context += shape.groups
-    return Layout(
+    return LedgerLayout(
         np.array(parts, dtype=np.int64).reshape(-1, 6),
         np.array(places, dtype=np.int64),
         np.array([shape.scale for shape in shapes], dtype=np.float64),
@@ -121,7 +155,7 @@ def squared_norm(sides: Array, total: Array) -> float:
     return square
 
 
-def combine(layout: Layout, total: Array, context: Array, keep: float, owed: Array, factors: Array) -> None:
+def combine(layout: LedgerLayout, total: Array, context: Array, discount: float, owed: Array, factors: Array) -> None:
     """What the oracle sees of the ledger: owed = sum of scale c^T S_+ in the core, and what multiplies its squares.
 
     For a core payoff d the whole payoff has <S_+, payoff> = <owed, d> and ||payoff||^2 = sum of factors d^2.
@@ -142,19 +176,19 @@ def combine(layout: Layout, total: Array, context: Array, keep: float, owed: Arr
             for i in range(size):
                 s = total[first + i]
                 if one_sided == 0 or s > 0.0:
-                    owed[layout.places[places + i]] += keep * scale * c * s
+                    owed[layout.places[places + i]] += discount * scale * c * s
         for i in range(size):
             factors[layout.places[places + i]] += scale * scale * norm
 
 
-def room(
-    layout: Layout,
+def available_slack(
+    layout: LedgerLayout,
     account: Array,
     groups: Array,
     total: Array,
     square: float,
     context: Array,
-    keep: float,
+    discount: float,
     reserved: float,
 ) -> float:
     """The slack that a round may use beyond its own B_t.
@@ -162,37 +196,44 @@ def room(
     That is what the whole has left and no waiting round has `reserved`; and with groups, what the groups that the
     round belongs to have left.  A part without groups lends in proportion to the rounds of the rarest of them.
     """
-    free = keep * keep * (account[BUDGET] - square) - reserved
+    free = discount * discount * (account[Account.BUDGET] - square) - reserved
     grouped = False
-    rarest = account[ROUNDS]
+    rarest = account[Account.ROUNDS]
     row = 0
     for part in range(layout.parts.shape[0]):
-        count, at = layout.parts[part, GROUPS], layout.parts[part, CONTEXT]
+        count, at = layout.parts[part, PartColumn.GROUPS], layout.parts[part, PartColumn.CONTEXT]
         for group in range(count):
             if count > 1 and context[at + group] != 0.0:
                 grouped = True
-                rarest = min(rarest, groups[row, GROUP_COUNT])
+                rarest = min(rarest, groups[row, GroupAccount.COUNT])
             row += 1
     if grouped and free > 0.0:
-        share = min((max(rarest, 0.0) + 1.0) / (account[ROUNDS] + 1.0), 1.0)
+        share = min((max(rarest, 0.0) + 1.0) / (account[Account.ROUNDS] + 1.0), 1.0)
         own = -share * reserved
         row = 0
         for part in range(layout.parts.shape[0]):
             start, size, count, _, at, one_sided = layout.parts[part]
             for group in range(count):
                 if context[at + group] != 0.0:
-                    left = groups[row, GROUP_BUDGET]
+                    left = groups[row, GroupAccount.BUDGET]
                     for i in range(start + group * size, start + (group + 1) * size):
                         if one_sided == 0 or total[i] > 0.0:
                             left -= total[i] * total[i]
-                    own += keep * keep * left * (1.0 if count > 1 else share)
+                    own += discount * discount * left * (1.0 if count > 1 else share)
                 row += 1
         free = min(free, own)
     return float(max(free, 0.0))
 
 
-def note_certificate(
-    account: Array, keep: float, square: float, free: float, linear: float, bound: float, general: float, note: Array
+def write_certificate(
+    account: Array,
+    discount: float,
+    square: float,
+    free: float,
+    linear: float,
+    bound: float,
+    general: float,
+    certificate: Array,
 ) -> None:
     """Judge a forecast before its outcome: `linear` is the largest 2 <S_+, payoff> + ||payoff||^2.
 
@@ -200,51 +241,55 @@ def note_certificate(
     beyond its own B_t (its overdraft) comes out of the slack that is `free`.
     """
     overdraft = max(linear - bound, 0.0)
-    carried = keep * keep * square
-    note[WORST] = carried + linear
-    note[BOUND] = bound
-    note[ALLOWED] = carried + free + bound
-    note[HOLDS] = 1.0 if overdraft <= free + ROUNDING * (account[BUDGET] + bound) else 0.0
-    note[OVERDRAFT] = min(overdraft, free)
-    note[ROOT] = max(bound, general) ** 0.5
-    note[ROOTS_THEN] = account[ROOTS]
-    note[ROUNDS_THEN] = account[ROUNDS]
-    reach = keep * keep * account[BUDGET] + bound
-    if note[HOLDS] == 0.0:
-        reach = max(reach, note[WORST])
-    note[PROMISED] = math.sqrt(reach) / (keep * account[WEIGHT] + 1.0)
+    carried = discount * discount * square
+    certificate[CertificateField.WORST] = carried + linear
+    certificate[CertificateField.BOUND] = bound
+    certificate[CertificateField.ALLOWED] = carried + free + bound
+    certificate[CertificateField.HOLDS] = (
+        1.0 if overdraft <= free + ROUNDING * (account[Account.BUDGET] + bound) else 0.0
+    )
+    certificate[CertificateField.OVERDRAFT] = min(overdraft, free)
+    certificate[CertificateField.ROOT] = max(bound, general) ** 0.5
+    certificate[CertificateField.ROOTS_THEN] = account[Account.ROOTS]
+    certificate[CertificateField.ROUNDS_THEN] = account[Account.ROUNDS]
+    reach = discount * discount * account[Account.BUDGET] + bound
+    if certificate[CertificateField.HOLDS] == 0.0:
+        reach = max(reach, certificate[CertificateField.WORST])
+    certificate[CertificateField.PROMISED] = math.sqrt(reach) / (discount * account[Account.WEIGHT] + 1.0)
 
 
 def settle(
-    layout: Layout,
+    layout: LedgerLayout,
     account: Array,
     groups: Array,
     total: Array,
     context: Array,
-    keep: float,
+    discount: float,
     reserved: float,
     payoff: Array,
-    note: Array,
+    certificate: Array,
 ) -> None:
-    """Book the core payoff of a round; `reserved` is the overdraft of the others that still wait.
+    """Add the cell payoff of a round; `reserved` is the overdraft of the others that still wait.
 
     With d outcomes booked since its forecast, S has moved by at most d sqrt(B), and the budget grows by the cross
     term of the squares, 2 d B; so the promise squared is at most B (T + C + 2 sum d) / T^2.
     """
-    if keep < 1.0:
+    if discount < 1.0:
         for i in range(total.shape[0]):
-            total[i] *= keep
+            total[i] *= discount
         for i in range(groups.shape[0]):
-            groups[i, GROUP_BUDGET] *= keep * keep
-            groups[i, GROUP_COUNT] *= keep
-        account[BUDGET] *= keep * keep
-        account[WEIGHT] *= keep
-    account[BUDGET] += note[BOUND] + 2.0 * note[ROOT] * (account[ROOTS] - note[ROOTS_THEN])
-    account[DELAY] += account[ROUNDS] - note[ROUNDS_THEN]
-    account[ROOTS] += note[ROOT]
-    account[ROUNDS] += 1.0
-    account[WEIGHT] += 1.0
-    account[HELD] += note[HOLDS]
+            groups[i, GroupAccount.BUDGET] *= discount * discount
+            groups[i, GroupAccount.COUNT] *= discount
+        account[Account.BUDGET] *= discount * discount
+        account[Account.WEIGHT] *= discount
+    account[Account.BUDGET] += certificate[CertificateField.BOUND] + 2.0 * certificate[CertificateField.ROOT] * (
+        account[Account.ROOTS] - certificate[CertificateField.ROOTS_THEN]
+    )
+    account[Account.DELAY] += account[Account.ROUNDS] - certificate[CertificateField.ROUNDS_THEN]
+    account[Account.ROOTS] += certificate[CertificateField.ROOT]
+    account[Account.ROUNDS] += 1.0
+    account[Account.WEIGHT] += 1.0
+    account[Account.HELD] += certificate[CertificateField.HOLDS]
     row = 0
     square = 0.0
     for part in range(layout.parts.shape[0]):
@@ -260,26 +305,29 @@ def settle(
                     own += total[j] * total[j]
             square += own
             # with d outcomes booked since the forecast, the group's own sum has moved by at most d roots of its bound
-            late = account[ROUNDS] - 1.0 - note[ROUNDS_THEN]
-            groups[row, GROUP_BUDGET] += (c * c + 2.0 * abs(c) * late) * layout.bounds[part]
-            groups[row, GROUP_COUNT] += abs(c)
-            excess = own - groups[row, GROUP_BUDGET]
+            late = account[Account.ROUNDS] - 1.0 - certificate[CertificateField.ROUNDS_THEN]
+            groups[row, GroupAccount.BUDGET] += (c * c + 2.0 * abs(c) * late) * layout.bounds[part]
+            groups[row, GroupAccount.COUNT] += abs(c)
+            excess = own - groups[row, GroupAccount.BUDGET]
             if excess > 0.0:
-                groups[row, GROUP_BUDGET] += excess
-                groups[row, GROUP_EXCESS] += excess
+                groups[row, GroupAccount.BUDGET] += excess
+                groups[row, GroupAccount.EXCESS] += excess
             row += 1
-    excess = square - (account[BUDGET] - reserved)
+    excess = square - (account[Account.BUDGET] - reserved)
     if excess > 0.0:
-        if excess > ROUNDING * account[BUDGET] and note[ROUNDS_THEN] == account[ROUNDS] - 1.0:
+        if (
+            excess > ROUNDING * account[Account.BUDGET]
+            and certificate[CertificateField.ROUNDS_THEN] == account[Account.ROUNDS] - 1.0
+        ):
             # a certificate that the outcome proved wrong did not hold: a function had a peak that it did not see
-            account[HELD] -= note[HOLDS]
-        account[BUDGET] += excess
-        account[EXCESS] += excess
+            account[Account.HELD] -= certificate[CertificateField.HOLDS]
+        account[Account.BUDGET] += excess
+        account[Account.EXCESS] += excess
 
 
 def mean_size(square: float, account: Array) -> float:
     """The miscalibration ||S_T||_+ / T from its square, zero before any outcome."""
-    return float(math.sqrt(square) / max(account[WEIGHT], 1.0))
+    return float(math.sqrt(square) / max(account[Account.WEIGHT], 1.0))
 
 
 @dataclass(frozen=True)
@@ -364,28 +412,29 @@ class Guarantee:
 class Ledger:
     """The sum of the payoffs and its accounts, of constant size.
 
-    >>> ledger = Ledger(layout_of([Shape([0], 1, False, 1.0, 1.0), Shape([1], 1, True, 1.0, 1.0)]), credit=0.0)
+    >>> parts = [PartShape([0], 1, False, 1.0, 1.0), PartShape([1], 1, True, 1.0, 1.0)]
+    >>> ledger = Ledger(ledger_layout(parts), credit=0.0)
     >>> note = ledger.certify(np.ones(2), linear=1.0, bound=1.0)
     >>> ledger.book(np.array([0.6, -0.8]), np.ones(2), note)
     >>> round(ledger.miscalibration, 3), ledger.promised
     (0.6, 1.0)
     """
 
-    def __init__(self, layout: Layout, *, credit: float = CREDIT, keep: float = 1.0) -> None:
+    def __init__(self, layout: LedgerLayout, *, credit: float = CREDIT, discount: float = 1.0) -> None:
         self.layout = layout
-        self.keep = keep
+        self.discount = discount
         self.bound = layout.general
         self.total: Array = np.zeros(layout.sides.size)
         self.account: Array = np.zeros(ACCOUNT_SIZE)
-        self.account[BUDGET] = credit * self.bound
-        counts = layout.parts[:, GROUPS]
+        self.account[Account.BUDGET] = credit * self.bound
+        counts = layout.parts[:, PartColumn.GROUPS]
         self.groups: Array = np.zeros((int(counts.sum()), GROUP_SIZE))
-        self.groups[:, GROUP_BUDGET] = credit * np.repeat(layout.bounds, counts)
+        self.groups[:, GroupAccount.BUDGET] = credit * np.repeat(layout.bounds, counts)
 
     @property
     def rounds(self) -> int:
-        """Outcomes booked so far."""
-        return int(self.account[ROUNDS])
+        """Outcomes settled so far."""
+        return int(self.account[Account.ROUNDS])
 
     @property
     def square(self) -> float:
@@ -402,20 +451,20 @@ class Ledger:
     @property
     def promised(self) -> float:
         """The bound on the miscalibration that was known before each outcome."""
-        bound = float(np.sqrt(self.account[BUDGET])) / max(float(self.account[WEIGHT]), 1.0)
+        bound = float(np.sqrt(self.account[Account.BUDGET])) / max(float(self.account[Account.WEIGHT]), 1.0)
         # sums of squares in another order differ in the last digit
         now = self.miscalibration
         return now if bound < now <= bound * (1.0 + 1e-12) else bound
 
     @property
     def held(self) -> float:
-        """Share of the booked rounds whose certificate held."""
-        return float(self.account[HELD] / self.account[ROUNDS]) if self.rounds else 1.0
+        """Share of the settled rounds whose certificate held."""
+        return float(self.account[Account.HELD] / self.account[Account.ROUNDS]) if self.rounds else 1.0
 
     @property
     def delay(self) -> float:
-        """Outcomes booked between a forecast and its own outcome, on average."""
-        return float(self.account[DELAY]) / max(self.rounds, 1)
+        """Outcomes settled between a forecast and its own outcome, on average."""
+        return float(self.account[Account.DELAY]) / max(self.rounds, 1)
 
     def part(self, number: int) -> Array:
         """The sums of one part, in its own units: a row a group."""
@@ -425,42 +474,53 @@ class Ledger:
 
     def group_guarantees(self, number: int) -> list[Group]:
         """How each group of a part fares."""
-        first = int(self.layout.parts[:number, GROUPS].sum())
+        first = int(self.layout.parts[:number, PartColumn.GROUPS].sum())
         found = []
         for row, sums in enumerate(self.part(number) * self.layout.scale[number], start=first):
-            one_sided = self.layout.parts[number, ONE_SIDED]
+            one_sided = self.layout.parts[number, PartColumn.ONE_SIDED]
             norm = float(np.linalg.norm(np.maximum(sums, 0.0) if one_sided else sums))
-            count = float(self.groups[row, GROUP_COUNT])
+            count = float(self.groups[row, GroupAccount.COUNT])
             found.append(
-                Group(count, norm / max(count, 1.0), float(np.sqrt(self.groups[row, GROUP_BUDGET])) / max(count, 1.0))
+                Group(
+                    count,
+                    norm / max(count, 1.0),
+                    float(np.sqrt(self.groups[row, GroupAccount.BUDGET])) / max(count, 1.0),
+                )
             )
         return found
 
     def certify(self, context: Array, *, linear: float, bound: float, reserved: float = 0.0) -> Array:
         """The note of a certificate: what the worst outcome could do against what is allowed."""
-        note = np.zeros(NOTE_SIZE)
+        certificate = np.zeros(CERTIFICATE_SIZE)
         square = self.square
-        free = room(self.layout, self.account, self.groups, self.total, square, context, self.keep, reserved)
-        note_certificate(self.account, self.keep, square, free, linear, bound, self.bound, note)
-        return note
+        free = available_slack(
+            self.layout, self.account, self.groups, self.total, square, context, self.discount, reserved
+        )
+        write_certificate(self.account, self.discount, square, free, linear, bound, self.bound, certificate)
+        return certificate
 
-    def book(self, payoff: Array, context: Array, note: Array, *, reserved: float = 0.0) -> None:
+    def book(self, payoff: Array, context: Array, certificate: Array, *, reserved: float = 0.0) -> None:
         """Add the core payoff of a round; `reserved` is the overdraft of the rounds that still wait."""
-        settle(self.layout, self.account, self.groups, self.total, context, self.keep, reserved, payoff, note)
+        settle(
+            self.layout, self.account, self.groups, self.total, context, self.discount, reserved, payoff, certificate
+        )
 
     def arrays(self) -> dict[str, Array]:
         """Everything that changes."""
         return {"total": self.total, "account": self.account, "groups": self.groups}
 
 
-def certificate(note: Array, half_space: float | None = None, approximation: float | None = None) -> Certificate:
-    """The public form of a note, and what a search says of its forecast."""
+def certificate_of(
+    certificate: Array, half_space: float | None = None, approximation: float | None = None
+) -> Certificate:
+    """The public form of a round's certificate, and what a search knows of its forecast."""
+    values: list[float] = certificate.tolist()
     return Certificate(
-        bool(note[HOLDS] > 0.0),
-        float(note[WORST]),
-        float(note[ALLOWED]),
-        float(note[BOUND]),
-        float(note[PROMISED]),
+        values[CertificateField.HOLDS] > 0.0,
+        values[CertificateField.WORST],
+        values[CertificateField.ALLOWED],
+        values[CertificateField.BOUND],
+        values[CertificateField.PROMISED],
         None if half_space is None else float(half_space),
         None if approximation is None else float(approximation),
     )

@@ -1,8 +1,11 @@
-"""How good a sequence of forecasts was: streaming metrics (update / get) and their vectorised twins.
+"""How good a sequence of forecasts was: running metrics (`update`, `get`), and the same over arrays (functions).
 
 Every class takes a forecast, that is anything with `quantile` or `ppf`, or quantiles by level, by
 `update(forecast, y)`, or bare quantiles at its own `levels` by `update_quantiles(q, y)`. Before the
-first outcome `get()` is nan. `ECE` and `BrierScore` take probabilities instead, and have no `update_quantiles`.
+first outcome `get()` is nan. `ECE` and `MeanBrier` take probabilities instead, and have no `update_quantiles`.
+
+A metric summarises many rounds. A scoring rule (`orcast.scores`: `CRPS`, `Brier`, `QuantileScore`, ...) is the score
+of one forecast, and what a payoff such as `NoRegret` is made of; the running mean of one is called `Mean...` here.
 """
 
 from abc import ABC, abstractmethod
@@ -21,11 +24,11 @@ __all__ = [
     "LEVELS",
     "QCE",
     "SMAPE",
-    "BrierScore",
     "Coverage",
+    "MeanBrier",
     "MeanCRPS",
+    "MeanPinball",
     "Metric",
-    "Pinball",
     "RollingQCE",
     "Width",
     "brier",
@@ -57,16 +60,16 @@ class Metric(Protocol):
     """
 
     def update(self, forecast: object, y: float) -> None:
-        """Book one forecast with its outcome."""
+        """Add one forecast with its outcome."""
 
     def update_quantiles(self, q: ArrayLike, y: float) -> None:
-        """Book the forecast's quantiles at the metric's own levels with the outcome."""
+        """Add the forecast's quantiles at the metric's own levels with the outcome."""
 
     def get(self) -> float:
         """The metric over all rounds so far; nan before the first."""
 
 
-# --- what is let in -------------------------------------------------------------------------------
+# --- validation ----------------------------------------------------------------------------------
 
 
 def _levels(levels: ArrayLike) -> Vector:
@@ -76,10 +79,10 @@ def _levels(levels: ArrayLike) -> Vector:
     return a
 
 
-def _level(level: float) -> float:
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"expected a level strictly between 0 and 1, got {level!r}")
-    return float(level)
+def _count(value: int, what: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ValueError(f"expected {what}, got {value!r}")
+    return int(value)
 
 
 def _numbers(x: ArrayLike, what: str) -> Vector:
@@ -232,7 +235,7 @@ def worst_rolling_qce(
         0.25
     """
     q, outcomes, a = _series(quantiles, y, levels)
-    width = _window(window)
+    width = _count(window, "a window of at least 1 round")
     if outcomes.size < width:
         return float("nan")
     gaps = _indicators(q, outcomes, a, _midpoints(a), *_bounds(low, high)) - a
@@ -245,12 +248,6 @@ def _series(q: ArrayLike, y: ArrayLike, levels: ArrayLike) -> tuple[Vector, Vect
     if outcomes.ndim != 1:
         raise ValueError(f"expected a sequence of outcomes, got shape {outcomes.shape}")
     return quantiles, outcomes, a
-
-
-def _window(window: int) -> int:
-    if isinstance(window, bool) or not isinstance(window, int | np.integer) or window < 1:
-        raise ValueError(f"expected a window of at least 1 round, got {window!r}")
-    return int(window)
 
 
 def pinball(q: ArrayLike, y: ArrayLike, levels: ArrayLike = LEVELS) -> Vector:
@@ -351,10 +348,10 @@ def smape(mean: ArrayLike, y: ArrayLike) -> Vector:
     return _smape(m, outcomes)
 
 
-# --- streaming metrics ----------------------------------------------------------------------------
+# --- running metrics ------------------------------------------------------------------------------
 
 
-class _OnQuantiles(ABC):
+class _QuantileMetric(ABC):
     """A metric that looks at a forecast through its quantiles at fixed levels."""
 
     def __init__(self, levels: ArrayLike) -> None:
@@ -362,20 +359,32 @@ class _OnQuantiles(ABC):
         self.rounds = 0
 
     def update(self, forecast: object, y: float) -> None:
-        """Book one forecast with its outcome."""
+        """Add one forecast with its outcome."""
         self.update_quantiles(quantiles_at(forecast, self.levels), y)
 
     def update_quantiles(self, q: ArrayLike, y: float) -> None:
-        """Book the forecast's quantiles at `self.levels` with the outcome."""
+        """Add the forecast's quantiles at `self.levels` with the outcome."""
         row, outcome = _row(q, self.levels.size), _number(y, "the outcome")
-        self._book(row, np.float64(outcome))
+        self._add(row, outcome)
         self.rounds += 1
 
     @abstractmethod
-    def _book(self, q: Vector, y: np.float64) -> None: ...
+    def _add(self, q: Vector, y: float) -> None: ...
 
 
-class QCE(_OnQuantiles):
+class _CalibrationMetric(_QuantileMetric):
+    """Calibration of quantiles on a space that may have ends."""
+
+    def __init__(self, levels: ArrayLike, low: float, high: float) -> None:
+        super().__init__(levels)
+        self.low, self.high = _bounds(low, high)
+        self._mid = _midpoints(self.levels)
+
+    def _hits(self, q: Vector, y: float) -> Vector:
+        return _indicators(q, np.asarray(y), self.levels, self._mid, self.low, self.high)
+
+
+class QCE(_CalibrationMetric):
     """Quantile calibration error over all rounds: squared gaps of frequency and level, summed over levels.
 
         QCE = sum_a ( mean_t I_a(t) - a )^2,    I_a = 1{y <= q_a}, ties counted fairly (`fair_indicators`)
@@ -395,24 +404,22 @@ class QCE(_OnQuantiles):
     """
 
     def __init__(self, levels: ArrayLike = LEVELS, *, low: float = -np.inf, high: float = np.inf) -> None:
-        super().__init__(levels)
-        self.low, self.high = _bounds(low, high)
-        self._mid = _midpoints(self.levels)
-        self._hits = np.zeros(self.levels.size)
+        super().__init__(levels, low, high)
+        self._total = np.zeros(self.levels.size)
 
     def get(self) -> float:
         """The error over all rounds so far; nan before the first."""
-        return float(((self.frequencies() - self.levels) ** 2).sum()) if self.rounds else float("nan")
+        return float(((self.frequencies() - self.levels) ** 2).sum())
 
     def frequencies(self) -> Vector:
         """How often the outcome was at or below the quantile, for each level (a reliability diagram)."""
-        return self._hits / self.rounds if self.rounds else np.full(self.levels.size, np.nan)
+        return self._total / self.rounds if self.rounds else np.full(self.levels.size, np.nan)
 
-    def _book(self, q: Vector, y: np.float64) -> None:
-        self._hits += _indicators(q, np.asarray(y), self.levels, self._mid, self.low, self.high)
+    def _add(self, q: Vector, y: float) -> None:
+        self._total += self._hits(q, y)
 
 
-class RollingQCE(_OnQuantiles):
+class RollingQCE(_CalibrationMetric):
     """The largest quantile calibration error over any `window` consecutive rounds so far.
 
         max_s sum_a ( mean_{s < t <= s + window} I_a(t) - a )^2
@@ -431,17 +438,10 @@ class RollingQCE(_OnQuantiles):
     """
 
     def __init__(
-        self,
-        window: int = 200,
-        levels: ArrayLike = LEVELS,
-        *,
-        low: float = -np.inf,
-        high: float = np.inf,
+        self, window: int = 200, levels: ArrayLike = LEVELS, *, low: float = -np.inf, high: float = np.inf
     ) -> None:
-        super().__init__(levels)
-        self.window = _window(window)
-        self.low, self.high = _bounds(low, high)
-        self._mid = _midpoints(self.levels)
+        super().__init__(levels, low, high)
+        self.window = _count(window, "a window of at least 1 round")
         self._gaps = np.zeros((self.window, self.levels.size))
         self._sum = np.zeros(self.levels.size)
         self._worst = float("nan")
@@ -454,8 +454,8 @@ class RollingQCE(_OnQuantiles):
         """The error over the last window; nan before the first is full."""
         return float(((self._sum / self.window) ** 2).sum()) if self.rounds >= self.window else float("nan")
 
-    def _book(self, q: Vector, y: np.float64) -> None:
-        gap = _indicators(q, np.asarray(y), self.levels, self._mid, self.low, self.high) - self.levels
+    def _add(self, q: Vector, y: float) -> None:
+        gap = self._hits(q, y) - self.levels
         slot = self.rounds % self.window
         self._sum += gap - self._gaps[slot]
         self._gaps[slot] = gap
@@ -465,33 +465,118 @@ class RollingQCE(_OnQuantiles):
             self._worst = float(np.fmax(self._worst, ((self._sum / self.window) ** 2).sum()))
 
 
-class Pinball(_OnQuantiles):
-    """Pinball (quantile) loss, averaged over levels and rounds.
+class _QuantileMean(_QuantileMetric):
+    """The mean over the rounds of a score of the quantiles, or of one that the forecast itself gives."""
+
+    def __init__(self, levels: ArrayLike = LEVELS) -> None:
+        super().__init__(levels)
+        self._total = 0.0
+
+    def update(self, forecast: object, y: float) -> None:
+        """Add one forecast with its outcome."""
+        score = self._exact(forecast, y)
+        if score is None:
+            super().update(forecast, y)
+        else:
+            self._total += score
+            self.rounds += 1
+
+    def get(self) -> float:
+        """The mean over the rounds so far; nan before the first."""
+        return self._total / self.rounds if self.rounds else float("nan")
+
+    def _add(self, q: Vector, y: float) -> None:
+        self._total += self._score(q, y)
+
+    def _exact(self, forecast: object, y: float) -> float | None:
+        """The score without quantiles, if the forecast has what it takes."""
+        return None
+
+    @abstractmethod
+    def _score(self, q: Vector, y: float) -> float: ...
+
+
+class MeanPinball(_QuantileMean):
+    """Pinball (quantile) loss, averaged over levels and rounds; `scores.QuantileScore` is the loss of one forecast.
 
         mean_t mean_a max( a (y - q_a), (a - 1) (y - q_a) )
 
     Reference: Koenker and Bassett (1978), "Regression quantiles", Econometrica 46.
 
     Examples:
-        >>> metric = Pinball([0.25, 0.75])
+        >>> metric = MeanPinball([0.25, 0.75])
         >>> metric.update_quantiles([1.0, 3.0], 2.0)
         >>> metric.get()
         0.25
     """
 
-    def __init__(self, levels: ArrayLike = LEVELS) -> None:
-        super().__init__(levels)
-        self._total = 0.0
-
-    def get(self) -> float:
-        """The mean loss so far; nan before the first round."""
-        return self._total / self.rounds if self.rounds else float("nan")
-
-    def _book(self, q: Vector, y: np.float64) -> None:
-        self._total += float(_pinball(q, np.asarray(y), self.levels))
+    def _score(self, q: Vector, y: float) -> float:
+        return float(_pinball(q, np.asarray(y), self.levels))
 
 
-class Coverage(_OnQuantiles):
+class MeanCRPS(_QuantileMean):
+    """Continuous ranked probability score, averaged over the rounds; `orcast.CRPS` is the score of one forecast.
+
+        mean_t int ( F(x) - 1{y <= x} )^2 dx
+
+    Exact for a forecast that has a method `crps(y)`; from quantiles it is `crps_quantiles`.
+
+    Reference: Gneiting and Raftery (2007), "Strictly proper scoring rules, prediction, and estimation",
+    Journal of the American Statistical Association 102.
+
+    Examples:
+        >>> metric = MeanCRPS([0.25, 0.75])
+        >>> metric.update_quantiles([1.0, 3.0], 2.0)
+        >>> metric.get()
+        0.5
+    """
+
+    def _exact(self, forecast: object, y: float) -> float | None:
+        crps = getattr(forecast, "crps", None)
+        return None if crps is None else _number(crps(_number(y, "the outcome")), "the forecast's CRPS")
+
+    def _score(self, q: Vector, y: float) -> float:
+        return 2.0 * float(_pinball(q, np.asarray(y), self.levels))
+
+
+class SMAPE(_QuantileMean):
+    """Symmetric absolute percentage error of the forecast's mean, averaged over the rounds; between 0 and 2.
+
+        mean_t |y - m| / ((|y| + |m|) / 2),    0 where both are 0
+
+    From quantiles, m is their plain average.
+
+    Reference: Makridakis (1993), "Accuracy measures", International Journal of Forecasting 9.
+
+    Examples:
+        >>> metric = SMAPE([0.25, 0.75])
+        >>> metric.update_quantiles([2.0, 4.0], 1.0)
+        >>> metric.get()
+        1.0
+    """
+
+    def _exact(self, forecast: object, y: float) -> float | None:
+        mean = getattr(forecast, "mean", None)
+        if mean is None:
+            return None
+        m = _number(mean() if callable(mean) else mean, "the forecast's mean")
+        return float(_smape(np.asarray(m), np.asarray(_number(y, "the outcome"))))
+
+    def _score(self, q: Vector, y: float) -> float:
+        return float(_smape(q.mean(), np.asarray(y)))
+
+
+class _IntervalMean(_QuantileMean):
+    """The mean over the rounds of a score of one central interval."""
+
+    def __init__(self, level: float = 0.9) -> None:
+        if not 0.0 < level < 1.0:
+            raise ValueError(f"expected a level strictly between 0 and 1, got {level!r}")
+        self.level = float(level)
+        super().__init__([(1 - self.level) / 2, (1 + self.level) / 2])
+
+
+class Coverage(_IntervalMean):
     """How often the outcome was inside the central interval with this level, ends included.
 
         mean_t 1{ q_{(1 - level)/2} <= y <= q_{(1 + level)/2} }
@@ -510,20 +595,11 @@ class Coverage(_OnQuantiles):
         0.75
     """
 
-    def __init__(self, level: float = 0.9) -> None:
-        self.level = _level(level)
-        super().__init__([(1 - self.level) / 2, (1 + self.level) / 2])
-        self._inside = 0
-
-    def get(self) -> float:
-        """The share of rounds so far with the outcome inside; nan before the first."""
-        return self._inside / self.rounds if self.rounds else float("nan")
-
-    def _book(self, q: Vector, y: np.float64) -> None:
-        self._inside += bool(q[0] <= y <= q[1])
+    def _score(self, q: Vector, y: float) -> float:
+        return float(q[0] <= y <= q[1])
 
 
-class Width(_OnQuantiles):
+class Width(_IntervalMean):
     """Mean width of the central interval with this level.
 
         mean_t ( q_{(1 + level)/2} - q_{(1 - level)/2} )
@@ -538,102 +614,8 @@ class Width(_OnQuantiles):
         2.0
     """
 
-    def __init__(self, level: float = 0.9) -> None:
-        self.level = _level(level)
-        super().__init__([(1 - self.level) / 2, (1 + self.level) / 2])
-        self._total = 0.0
-
-    def get(self) -> float:
-        """The mean width so far; nan before the first round."""
-        return self._total / self.rounds if self.rounds else float("nan")
-
-    def _book(self, q: Vector, y: np.float64) -> None:
-        self._total += float(q[1] - q[0])
-
-
-class MeanCRPS:
-    """Continuous ranked probability score, averaged over the rounds.
-
-        CRPS(F, y) = int ( F(x) - 1{y <= x} )^2 dx
-
-    Exact for a forecast that knows its own `crps(y)`; from quantiles it is `crps_quantiles`.
-    (`orcast.CRPS` is the scoring rule that payoffs use.)
-
-    Reference: Gneiting and Raftery (2007), "Strictly proper scoring rules, prediction, and estimation",
-    Journal of the American Statistical Association 102.
-
-    Examples:
-        >>> metric = MeanCRPS([0.25, 0.75])
-        >>> metric.update_quantiles([1.0, 3.0], 2.0)
-        >>> metric.get()
-        0.5
-    """
-
-    def __init__(self, levels: ArrayLike = LEVELS) -> None:
-        self.levels = _levels(levels)
-        self.rounds = 0
-        self._total = 0.0
-
-    def update(self, forecast: object, y: float) -> None:
-        """Book one forecast with its outcome."""
-        own = getattr(forecast, "crps", None)
-        if own is None:
-            self.update_quantiles(quantiles_at(forecast, self.levels), y)
-        else:
-            self._book(_number(own(_number(y, "the outcome")), "the forecast's CRPS"))
-
-    def update_quantiles(self, q: ArrayLike, y: float) -> None:
-        """Book the forecast's quantiles at `self.levels` with the outcome."""
-        row, outcome = _row(q, self.levels.size), _number(y, "the outcome")
-        self._book(2.0 * float(_pinball(row, np.asarray(outcome), self.levels)))
-
-    def get(self) -> float:
-        """The mean score so far; nan before the first round."""
-        return self._total / self.rounds if self.rounds else float("nan")
-
-    def _book(self, score: float) -> None:
-        self._total += score
-        self.rounds += 1
-
-
-class SMAPE:
-    """Symmetric absolute percentage error of the forecast's mean, averaged over the rounds; between 0 and 2.
-
-        mean_t |y - m| / ((|y| + |m|) / 2),    0 where both are 0
-
-    From quantiles, m is their plain average.
-
-    Reference: Makridakis (1993), "Accuracy measures", International Journal of Forecasting 9.
-
-    Examples:
-        >>> metric = SMAPE([0.25, 0.75])
-        >>> metric.update_quantiles([2.0, 4.0], 1.0)
-        >>> metric.get()
-        1.0
-    """
-
-    def __init__(self, levels: ArrayLike = LEVELS) -> None:
-        self.levels = _levels(levels)
-        self.rounds = 0
-        self._total = 0.0
-
-    def update(self, forecast: object, y: float) -> None:
-        """Book one forecast with its outcome."""
-        mean = getattr(forecast, "mean", None)
-        value = mean() if callable(mean) else quantiles_at(forecast, self.levels).mean() if mean is None else mean
-        self._book(_number(value, "the forecast's mean"), _number(y, "the outcome"))
-
-    def update_quantiles(self, q: ArrayLike, y: float) -> None:
-        """Book the forecast's quantiles at `self.levels` with the outcome."""
-        self._book(float(_row(q, self.levels.size).mean()), _number(y, "the outcome"))
-
-    def get(self) -> float:
-        """The mean error so far; nan before the first round."""
-        return self._total / self.rounds if self.rounds else float("nan")
-
-    def _book(self, mean: float, y: float) -> None:
-        self._total += float(_smape(np.asarray(mean), np.asarray(y)))
-        self.rounds += 1
+    def _score(self, q: Vector, y: float) -> float:
+        return float(q[1] - q[0])
 
 
 # --- probabilities --------------------------------------------------------------------------------
@@ -642,22 +624,16 @@ class SMAPE:
 _BINARY = Binary()
 
 
-def _bins(bins: int) -> int:
-    if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or bins < 1:
-        raise ValueError(f"expected at least 1 bin, got {bins!r}")
-    return int(bins)
-
-
 def _binary_rounds(p: ArrayLike, y: ArrayLike) -> tuple[Vector, Vector]:
     """Probabilities and outcomes 0 or 1 of one length, checked against one another."""
-    said, outcomes = _numbers(p, "probabilities"), _numbers(y, "outcomes")
-    if said.ndim != 1 or said.shape != outcomes.shape:
-        raise ValueError(f"expected one probability for each outcome, got shapes {said.shape} and {outcomes.shape}")
-    if not ((said >= 0.0) & (said <= 1.0)).all():
-        raise ValueError(f"expected probabilities between 0 and 1, got {float(said[(said < 0) | (said > 1)][0])!r}")
+    prob, outcomes = _numbers(p, "probabilities"), _numbers(y, "outcomes")
+    if prob.ndim != 1 or prob.shape != outcomes.shape:
+        raise ValueError(f"expected one probability for each outcome, got shapes {prob.shape} and {outcomes.shape}")
+    if not ((prob >= 0.0) & (prob <= 1.0)).all():
+        raise ValueError(f"expected probabilities between 0 and 1, got {float(prob[(prob < 0) | (prob > 1)][0])!r}")
     if not ((outcomes == 0.0) | (outcomes == 1.0)).all():
         raise ValueError(f"expected outcomes 0 or 1, got {float(outcomes[(outcomes != 0) & (outcomes != 1)][0])!r}")
-    return said, outcomes
+    return prob, outcomes
 
 
 def ece(p: ArrayLike, y: ArrayLike, bins: int = 15) -> float:
@@ -674,12 +650,12 @@ def ece(p: ArrayLike, y: ArrayLike, bins: int = 15) -> float:
         >>> ece([0.25, 0.25, 0.75, 0.75], [0, 1, 1, 1], bins=2)
         0.25
     """
-    said, outcomes = _binary_rounds(p, y)
-    count = _bins(bins)
+    prob, outcomes = _binary_rounds(p, y)
+    count = _count(bins, "at least 1 bin")
     if outcomes.size == 0:
         return float("nan")
-    places = np.minimum((said * count).astype(np.intp), count - 1)
-    return float(np.abs(np.bincount(places, outcomes - said, minlength=count)).sum()) / outcomes.size
+    places = np.minimum((prob * count).astype(np.intp), count - 1)
+    return float(np.abs(np.bincount(places, outcomes - prob, minlength=count)).sum()) / outcomes.size
 
 
 def brier(p: ArrayLike, y: ArrayLike) -> Vector:
@@ -697,19 +673,19 @@ def brier(p: ArrayLike, y: ArrayLike) -> Vector:
         >>> brier([[0.5, 0.25, 0.25]], [0])
         array([0.375])
     """
-    said = _numbers(p, "probabilities")
-    if said.ndim != 2:
-        said, outcomes = _binary_rounds(said, y)
-        return np.asarray((said - outcomes) ** 2)
+    prob = _numbers(p, "probabilities")
+    if prob.ndim != 2:
+        prob, outcomes = _binary_rounds(prob, y)
+        return np.asarray((prob - outcomes) ** 2)
     outcomes = _numbers(y, "outcomes")
-    if outcomes.shape != said.shape[:1]:
-        raise ValueError(f"expected one row for each outcome, got shapes {said.shape} and {outcomes.shape}")
-    if not ((said >= 0.0).all() and (np.abs(said.sum(axis=1) - 1.0) <= 1e-6).all()):
+    if outcomes.shape != prob.shape[:1]:
+        raise ValueError(f"expected one row for each outcome, got shapes {prob.shape} and {outcomes.shape}")
+    if not ((prob >= 0.0).all() and (np.abs(prob.sum(axis=1) - 1.0) <= 1e-6).all()):
         raise ValueError("expected rows of probabilities that are not negative and sum to 1, got others")
     places = outcomes.astype(np.intp)
-    if not ((places == outcomes) & (places >= 0) & (places < said.shape[1])).all():
-        raise ValueError(f"expected places from 0 to {said.shape[1] - 1} as outcomes, got others")
-    return _brier(said, places)
+    if not ((places == outcomes) & (places >= 0) & (places < prob.shape[1])).all():
+        raise ValueError(f"expected places from 0 to {prob.shape[1] - 1} as outcomes, got others")
+    return _brier(prob, places)
 
 
 def _brier(p: Vector, k: NDArray[np.intp]) -> Vector:
@@ -735,12 +711,12 @@ class ECE:
     """
 
     def __init__(self, bins: int = 15) -> None:
-        self.bins = _bins(bins)
+        self.bins = _count(bins, "at least 1 bin")
         self.rounds = 0
         self._gaps = [0.0] * self.bins
 
     def update(self, forecast: object, y: object) -> None:
-        """Book one forecast with its outcome, 0 or 1."""
+        """Add one forecast with its outcome, 0 or 1."""
         p, outcome = binary_probability(forecast), _BINARY.outcome(y)
         self._gaps[min(int(p * self.bins), self.bins - 1)] += outcome - p
         self.rounds += 1
@@ -750,8 +726,8 @@ class ECE:
         return sum(abs(gap) for gap in self._gaps) / self.rounds if self.rounds else float("nan")
 
 
-class BrierScore:
-    """Brier score of probabilities, averaged over the rounds.
+class MeanBrier:
+    """Brier score of probabilities, averaged over the rounds; `orcast.Brier` is the score of one forecast.
 
         mean_t (p - y)^2    for yes or no,    mean_t sum_k (p_k - 1{k = y})^2    for labels
 
@@ -760,7 +736,7 @@ class BrierScore:
     Reference: Brier (1950), "Verification of forecasts expressed in terms of probability", Monthly Weather Review 78.
 
     Examples:
-        >>> metric = BrierScore()
+        >>> metric = MeanBrier()
         >>> metric.update(0.75, 1)
         >>> metric.get()
         0.0625
@@ -771,7 +747,7 @@ class BrierScore:
         self._total = 0.0
 
     def update(self, forecast: object, y: object) -> None:
-        """Book one forecast with its outcome: 0 or 1, or a label."""
+        """Add one forecast with its outcome: 0 or 1, or a label."""
         if isinstance(forecast, LabelForecast):
             score = float(_brier(forecast.mass, np.asarray(forecast.space.outcome(y))))
         else:

@@ -1,7 +1,7 @@
-"""Pictures for notebooks and papers: the same as in the report, drawn by matplotlib.
+"""Pictures for notebooks and papers: those of the report, drawn by matplotlib.
 
-Each takes an `evidence.Evidence` and the axes to draw on, makes a figure if it is given none, and
-returns the axes.  matplotlib is imported when a picture is drawn, not before.
+Each takes an `evidence.Evidence` and the axes to draw on, makes a figure if it gets none, and returns the axes.
+What is drawn is described in `report.pictures`.  matplotlib is imported when a picture is drawn, not before.
 
 >>> import numpy as np
 >>> from orcast.evidence import Evidence
@@ -9,47 +9,33 @@ returns the axes.  matplotlib is imported when a picture is drawn, not before.
 >>> evidence = Evidence.of(np.tile([-1.0, 0.0, 1.0], (200, 1)), y, levels=[0.05, 0.5, 0.95])
 >>> from matplotlib.figure import Figure
 >>> axes = pit(evidence, Figure().add_subplot())
->>> axes.get_title().splitlines()
-['Bins beyond what chance allows:', 'as given 4 of 4']
+>>> axes.get_title()
+'As given: 4 of 4 beyond chance'
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from orcast import evidence as facts
 from orcast.evidence import Evidence
-from orcast.evidence.numbers import place_of
-from orcast.metrics import LEVELS
-from orcast.report import choices
-from orcast.report.text import clean, level, shortened
+from orcast.report import pictures
+from orcast.report.axes import Axis
+from orcast.report.pictures import Mark, Picture, legend
+from orcast.report.text import clean
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis as DrawnAxis
     from matplotlib.figure import Figure
 
-__all__ = [
-    "Record",
-    "coverage",
-    "fan",
-    "guarantee",
-    "picture",
-    "pit",
-    "reliability",
-    "rolling",
-    "save_picture",
-    "sharpness",
-]
-
-Vector = NDArray[np.float64]
+__all__ = ["fan", "guarantee", "overview", "pit", "reliability", "rolling", "sharpness"]
 
 # Orange and blue are told apart with any colour vision; in grey by their dashes.
 BLUE, ORANGE, INK, GREY = "#0072B2", "#D55E00", "#222222", "#7a7a7a"
@@ -70,36 +56,17 @@ STYLE: dict[Any, Any] = {
     "legend.frameon": False,
     "legend.handlelength": 1.9,
 }
-RESOLUTION = 160
-WORDS = {"before": "as given", "after": "recalibrated"}
+COLOURS = {"before": ORANGE, "after": BLUE, "chance": GREY, "median": GREY}
 LINES: dict[str, dict[str, Any]] = {
-    "before": {"color": ORANGE, "linestyle": (0, (4, 1.5))},
-    "after": {"color": BLUE, "linestyle": "-"},
+    "before": {"linestyle": (0, (4, 1.5))},
+    "target": {"linestyle": ":", "lw": 0.9},
+    "promised": {"linestyle": (0, (4, 2)), "lw": 1.5},
+    "median": {"lw": 1.2},
 }
-CHANCE: dict[str, Any] = {"color": GREY, "alpha": 0.25, "lw": 0, "label": "chance"}
-RIGHT: dict[str, Any] = {"color": INK, "lw": 0.9, "ls": ":"}
-
-
-@contextmanager
-def _drawing(axes: Axes | None) -> Iterator[Axes]:
-    """The axes given, as they are, or new ones in the style of the report."""
-    _need_matplotlib()
-    if axes is not None:
-        if not hasattr(axes, "plot"):
-            raise TypeError(f"expected matplotlib axes, got {axes!r}")
-        yield axes
-        return
-    from matplotlib import pyplot, rc_context
-
-    with rc_context(STYLE):
-        yield pyplot.subplots(figsize=(7.0, 4.2), layout="constrained")[1]
-
-
-def _need_matplotlib() -> None:
-    if find_spec("matplotlib") is None:
-        raise ModuleNotFoundError(
-            "expected matplotlib for the picture, got none installed: pip install 'orcast[demo]' brings it"
-        )
+OPACITY = {"outer": 0.2, "inner": 0.38, "shade": 0.25, "over": 0.3}
+BELOW: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.18), "ncols": 3, "columnspacing": 1.6}
+# Axes narrower than so many inches do without the optional ticks.
+NARROW = 4.0
 
 
 def pit(evidence: Evidence, axes: Axes | None = None, *, bins: int = 20) -> Axes:
@@ -115,31 +82,11 @@ def pit(evidence: Evidence, axes: Axes | None = None, *, bins: int = 20) -> Axes
     Bins beyond what chance allows:
     as given 4 of 4, recalibrated 0 of 4
     """
-    found = {side: facts.pit(evidence, side, bins=bins) for side in evidence.sides}
-    one = found["before"]
-    width = np.diff(one.edges)
-    with _drawing(axes) as ax:
-        ax.fill_between(
-            np.repeat(one.edges, 2)[1:-1], np.repeat(one.low / width, 2), np.repeat(one.high / width, 2), **CHANCE
-        )
-        for side, histogram in found.items():
-            ax.stairs(histogram.density, one.edges, lw=1.8, baseline=None, label=WORDS[side], **LINES[side])
-        ax.set_title(_beyond("Bins", found))
-        ax.set_xlim(0.0, 1.0)
-        ax.set_ylim(0.0, 1.28 * max(float((one.high / width).max()), *(float(h.density.max()) for h in found.values())))
-        ax.set_xlabel("where in the forecast the outcome fell (PIT)")
-        ax.set_ylabel("density")
-        ax.legend(loc="upper center", ncols=3, columnspacing=1.0, handletextpad=0.5)
-    return ax
-
-
-def _beyond(what: str, found: dict[str, Any]) -> str:
-    counts = ", ".join(f"{WORDS[side]} {each.outside} of {each.low.size}" for side, each in found.items())
-    return f"{what} beyond what chance allows:\n{counts}"
+    return _draw(pictures.pit(evidence, bins=bins), axes, headroom=1.3, loc="upper center", ncols=2)
 
 
 def reliability(evidence: Evidence, axes: Axes | None = None) -> Axes:
-    """How often the outcome was below each quantile, or came, against what was said; on the diagonal is calibrated.
+    """How often the outcome was below each quantile, or came, against its level; on the diagonal is calibrated.
 
     >>> from matplotlib.figure import Figure
     >>> from orcast.evidence import Evidence
@@ -151,34 +98,7 @@ def reliability(evidence: Evidence, axes: Axes | None = None) -> Axes:
     Levels beyond what chance allows:
     as given 2 of 3, recalibrated 0 of 3
     """
-    found = {side: facts.reliability(evidence, side) for side in evidence.sides}
-    one = found["before"]
-    quantiles = evidence.kind == "quantiles"
-    with _drawing(axes) as ax:
-        ax.plot([0, 1], [0, 1], **RIGHT)
-        if quantiles:
-            ax.fill_between(one.said, one.low, one.high, **CHANCE)
-        for side, r in found.items():
-            ax.plot(
-                r.said,
-                r.frequency,
-                lw=1.8,
-                label=WORDS[side],
-                marker="o" if r.said.size <= 25 else "",
-                ms=4,
-                **LINES[side],
-            )
-            if not quantiles:
-                color = {"color": LINES[side]["color"], "alpha": 0.25}
-                ax.vlines(r.said, r.low, r.high, lw=6, label=f"chance, {WORDS[side]}", **color)
-        ax.set_title(_beyond("Levels" if quantiles else "Bins", found))
-        ax.set_xlim(0.0, 1.0)
-        ax.set_ylim(0.0, 1.0)
-        ax.set_aspect("equal")
-        ax.set_xlabel("level of the quantile" if quantiles else "probability said")
-        ax.set_ylabel("share of outcomes below it" if quantiles else "how often it came")
-        ax.legend(loc="upper left")
-    return ax
+    return _draw(pictures.reliability(evidence), axes, loc="upper left")
 
 
 def rolling(
@@ -195,18 +115,7 @@ def rolling(
     >>> axes.get_title()
     'Share of the last 100 outcomes in the 90% interval'
     """
-    found = facts.rolling(evidence, choices.main_share(evidence) if share is None else share, window=window)
-    with _drawing(axes) as ax:
-        x = _across(ax, found.time)
-        ax.axhspan(found.low, found.high, **CHANCE)
-        ax.axhline(found.share, **RIGHT)
-        for side, values in (("before", found.before), ("after", found.after)):
-            if values is not None:
-                ax.plot(x, values, lw=1.8, label=WORDS[side], **LINES[side])
-        ax.set_title(f"Share of the last {found.window:,} outcomes in the {level(found.share)} interval")
-        ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.4g}%")
-        ax.legend(loc="lower left", ncols=3)
-    return ax
+    return _draw(pictures.rolling(evidence, share=share, window=window), axes, **BELOW)
 
 
 def fan(
@@ -230,30 +139,7 @@ def fan(
     >>> axes.get_title()
     'The last 150 of 200 outcomes'
     """
-    facts.pit(evidence)  # says in one sentence if there are no quantiles
-    part = choices.stretch(evidence, name=series, last=last)
-    who = evidence.sides[-1]
-    own = evidence.side(who)[part.rows]
-    bands, median = choices.spreads(evidence, share), place_of(evidence, 0.5)
-    with _drawing(axes) as ax:
-        x = _across(ax, part.time)
-        color = LINES[who]["color"]
-        for band, alpha in zip(bands, (0.20, 0.38), strict=False):
-            label = band.words.replace("interval", WORDS[who])
-            ax.fill_between(x, own[:, band.lower], own[:, band.upper], color=color, alpha=alpha, lw=0, label=label)
-        if median is not None:
-            ax.plot(x, own[:, median], color=color, lw=1.3, label="median")
-        if who == "after" and bands:
-            given = bands[0].words.replace("interval", WORDS["before"])
-            for end, label in ((bands[0].lower, given), (bands[0].upper, "")):
-                ax.plot(x, evidence.before[part.rows][:, end], lw=0.9, label=label, **LINES["before"])
-        ax.plot(x, evidence.y[part.rows], ".", color=INK, ms=4.0, label="outcome")
-        name = f"{_literal(shortened(part.name, 40))}: the" if part.name else "The"
-        ax.set_title(f"{name} last {part.rows.size:,} of {part.total:,} outcomes")
-        ax.margins(x=0.01)
-        ax.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}" if abs(value) >= 10 else f"{value:g}")
-        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=5, columnspacing=1.6)
-    return ax
+    return _draw(pictures.fan(evidence, series=series, last=last, share=share), axes, **BELOW)
 
 
 def sharpness(evidence: Evidence, axes: Axes | None = None) -> Axes:
@@ -268,28 +154,13 @@ def sharpness(evidence: Evidence, axes: Axes | None = None) -> Axes:
     >>> axes.get_title()
     'Mean widths of the central intervals'
     """
-    found = choices.widths(evidence)
-    if not found.shares:
-        raise ValueError(f"expected evidence with central intervals, got {evidence.kind} without any")
-    with _drawing(axes) as ax:
-        many = len(evidence.sides)
-        for j, side in enumerate(evidence.sides):
-            mean, low, high = found.sides[side]
-            x = np.arange(len(found.shares)) + (j - (many - 1) / 2) * 0.38
-            ax.bar(x, mean, 0.34, color=LINES[side]["color"], label=WORDS[side])
-            ax.vlines(x, low, high, color=INK, lw=1.2, label="8 of 10" if j == 0 else "")
-        ax.set_title("Mean widths of the central intervals")
-        ax.set_xticks(range(len(found.shares)), [level(share) for share in found.shares])
-        ax.set_ylim(bottom=0.0)
-        ax.set_ylabel("width")
-        ax.legend()
-    return ax
+    return _draw(pictures.sharpness(evidence), axes, headroom=1.1, loc="upper left")
 
 
 def guarantee(evidence: Evidence, axes: Axes | None = None) -> Axes:
     """The miscalibration under the bound that was known before each outcome, on logarithmic axes.
 
-    Of several series together the worst and the middle are drawn by what was promised.
+    Of several series together the worst and the median are drawn by what was promised.
 
     >>> from matplotlib.figure import Figure
     >>> from orcast.evidence import Evidence
@@ -301,143 +172,17 @@ def guarantee(evidence: Evidence, axes: Axes | None = None) -> Axes:
     >>> axes.get_xscale()
     'log'
     """
-    found = choices.promise(evidence)
-    if found is None:
-        raise ValueError("expected evidence with a promise, got evidence without one")
-    with _drawing(axes) as ax:
-        promised = found.promised if found.rounds else found.place
-        ax.loglog(found.place, promised, color=INK, lw=1.5, ls=(0, (4, 2)), label="promised at most")
-        ax.loglog(
-            found.place,
-            found.miscalibration,
-            lw=1.6,
-            label="recalibrated" if found.rounds else "the worst",
-            **LINES["after"],
-        )
-        if found.given is not None:
-            ax.loglog(found.place, found.given, lw=1.3, label="as given, its quantiles alone", **LINES["before"])
-        if found.middle is not None:
-            ax.loglog(found.place, found.middle, lw=1.2, color=GREY, label="the middle")
-        title = found.words
-        if found.last is not None:
-            size, bound = found.last
-            title = f"Miscalibration {size:.4f}, promised at most {bound:.4f}.\n{title}"
-        ax.set_title(title)
-        ax.margins(x=0.01)
-        # the first few rounds are all noise, and may be 0
-        seen = [v[min(4, v.size - 1) :] for v in (found.miscalibration, found.given) if v is not None]
-        least = min(float(v[v > 0.0].min(initial=np.inf)) for v in seen)
-        most = max(float(v.max()) for v in (promised, found.miscalibration, *seen))
-        ax.set_ylim(0.6 * min(max(least, 1e-6), most), 1.6 * most)
-        ax.set_xlabel("round" if found.rounds else "promised at most")
-        ax.set_ylabel("miscalibration")
-        for axis in (ax.xaxis, ax.yaxis):
-            axis.set_major_formatter(lambda value, _: f"{value:,.0f}" if value >= 1000 else f"{value:g}")
-            axis.set_minor_formatter(lambda value, _: "")
-        ax.legend(loc="lower left" if found.rounds else "upper left")
-    return ax
+    return _draw(pictures.promise(evidence), axes, loc="best")
 
 
-def _across(ax: Axes, time: NDArray[Any]) -> NDArray[Any]:
-    """The horizontal places of times; text stands in the order of the rows, with a few labels."""
-    if time.dtype.kind == "M":
-        ax.xaxis.axis_date()
-        _few_dates(ax)
-        return time
-    if time.dtype.kind in "iuf":
-        return time
-    rows = np.arange(time.size)
-    few = np.unique(np.linspace(0, time.size - 1, min(5, time.size)).round().astype(int)) if time.size else rows
-    ax.set_xticks(few, [_literal(clean(str(time[i]))[:12]) for i in few])
-    return rows
+def overview(evidence: Evidence, *, unit: str = "", last: int = 150, bins: int = 20) -> Figure:
+    """Fan chart, PIT histogram and guarantee of a recalibrated stream in one figure, under the name of its model.
 
-
-def _literal(text: str) -> str:
-    """Text that matplotlib does not take for a formula."""
-    return text.replace("$", r"\$")
-
-
-def _few_dates(ax: Axes) -> None:
-    from matplotlib import dates
-
-    locator = dates.AutoDateLocator(minticks=3, maxticks=7)  # type: ignore[no-untyped-call]
-    ax.xaxis.set_major_locator(locator)
-    ax.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
-
-
-# --- a whole run ----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Record:
-    """What a run recorded, a row a round.
-
-    `expert` and `played` hold quantiles at the 99 levels 0.01, ..., 0.99; `miscalibration` and `promised` what
-    the guarantee said after each round, and `held` the share of rounds whose certificate held.
-
+    >>> from orcast.evidence import Evidence
     >>> t, y = np.arange(1, 201), np.random.default_rng(0).random(200)
-    >>> even = np.tile(LEVELS, (200, 1))
-    >>> record = Record("even", "share", 0.0, 1.0, y, even, even, 1 / np.sqrt(t), 2 / np.sqrt(t), held=1.0, seconds=1.0)
-    >>> record.played.shape, bool((record.miscalibration <= record.promised).all())
-    ((200, 99), True)
-    """
-
-    name: str
-    unit: str
-    low: float
-    high: float
-    y: Vector
-    expert: Vector
-    played: Vector
-    miscalibration: Vector
-    promised: Vector
-    held: float
-    seconds: float
-
-    def __post_init__(self) -> None:
-        rounds = self.y.size
-        for what in ("expert", "played"):
-            if getattr(self, what).shape != (rounds, LEVELS.size):
-                raise ValueError(
-                    f"expected {what} of shape {(rounds, LEVELS.size)}, one row a round, "
-                    f"got {getattr(self, what).shape}"
-                )
-        for what in ("miscalibration", "promised"):
-            if getattr(self, what).shape != (rounds,):
-                raise ValueError(f"expected {rounds} numbers as {what}, got shape {getattr(self, what).shape}")
-
-    def evidence(self) -> Evidence:
-        """The same as evidence."""
-        return Evidence.of(
-            self.expert,
-            self.y,
-            after=self.played,
-            levels=LEVELS,
-            low=self.low,
-            high=self.high,
-            promised=self.promised,
-            miscalibration=self.miscalibration,
-        )
-
-
-def coverage(quantiles: ArrayLike, y: ArrayLike, share: float = 0.9, *, low: float, high: float) -> float:
-    """How often the outcome was in the central band of quantiles at the 99 levels, as in `orcast.evidence.coverage`.
-
-    Examples:
-        >>> q = np.tile(LEVELS, (100, 1))
-        >>> round(coverage(q, (np.arange(100) + 0.5) / 100, low=0.0, high=1.0), 6)
-        0.9
-    """
-    return facts.coverage(Evidence.of(quantiles, y, levels=LEVELS, low=low, high=high), share)
-
-
-def picture(record: Record, *, last: int = 150, bins: int = 20) -> Figure:
-    """Fan chart, PIT histogram and guarantee of a run in one figure.
-
-    >>> t, y = np.arange(1, 201), np.random.default_rng(0).random(200)
-    >>> even = np.tile(LEVELS, (200, 1))
-    >>> record = Record("even", "share", 0.0, 1.0, y, even, even, 1 / np.sqrt(t), 2 / np.sqrt(t), held=1.0, seconds=1.0)
-    >>> figure = picture(record, last=100)
+    >>> rows = np.tile([0.05, 0.5, 0.95], (200, 1))
+    >>> promise = {"promised": 2 / np.sqrt(t), "miscalibration": 1 / np.sqrt(t)}
+    >>> figure = overview(Evidence.of(rows, y, after=rows, levels=[0.05, 0.5, 0.95], **promise))
     >>> len(figure.axes)
     3
     """
@@ -446,7 +191,6 @@ def picture(record: Record, *, last: int = 150, bins: int = 20) -> Figure:
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    evidence = record.evidence()
     with rc_context(STYLE):
         figure = Figure(figsize=(10.0, 7.2), layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08))
         grid = figure.add_gridspec(2, 2, height_ratios=(1.15, 1.0))
@@ -454,27 +198,98 @@ def picture(record: Record, *, last: int = 150, bins: int = 20) -> Figure:
         before, after = (facts.coverage(evidence, 0.9, side) for side in evidence.sides)
         was, now = (facts.width(evidence, 0.9, side) for side in evidence.sides)
         top.set_title(
-            f"{record.name}\nAs given: {before:.0%} in the 90% interval. Recalibrated: {after:.0%}, "
-            f"at {now / was:.0%} of the width."
+            f"{_literal(clean(evidence.model))}\nAs given: {before:.0%} in the 90% interval. "
+            f"Recalibrated: {after:.0%}, at {now / was:.0%} of the width."
         )
-        top.set_xlabel(f"round (the last {min(last, record.y.size)} of {record.y.size:,})")
-        top.set_ylabel(record.unit)
+        top.set_xlabel(f"round (the last {min(last, evidence.rows)} of {evidence.rows:,})")
+        top.set_ylabel(_literal(unit))
         pit(evidence, figure.add_subplot(grid[1, 0]), bins=bins)
         guarantee(evidence, figure.add_subplot(grid[1, 1]))
     return figure
 
 
-def save_picture(record: Record, path: str | os.PathLike[str], *, last: int = 150, bins: int = 20) -> None:
-    """Draw a run and write it to a file, whose ending says the format.
+# --- drawing --------------------------------------------------------------------------------------
 
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> t, y = np.arange(1, 201), np.random.default_rng(0).random(200)
-    >>> even = np.tile(LEVELS, (200, 1))
-    >>> record = Record("even", "share", 0.0, 1.0, y, even, even, 1 / np.sqrt(t), 2 / np.sqrt(t), held=1.0, seconds=1.0)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save_picture(record, Path(folder) / "run.png")
-    ...     (Path(folder) / "run.png").stat().st_size > 10_000
-    True
-    """
-    picture(record, last=last, bins=bins).savefig(path, dpi=RESOLUTION)
+
+def _need_matplotlib() -> None:
+    if find_spec("matplotlib") is None:
+        raise ModuleNotFoundError(
+            "expected matplotlib for the picture, got none installed: pip install 'orcast[demo]' brings it"
+        )
+
+
+@contextmanager
+def _axes(axes: Axes | None) -> Iterator[Axes]:
+    """The axes themselves, as they are, or new ones in the style of the report."""
+    _need_matplotlib()
+    if axes is not None:
+        if not hasattr(axes, "plot"):
+            raise TypeError(f"expected matplotlib axes, got {axes!r}")
+        yield axes
+        return
+    from matplotlib import pyplot, rc_context
+
+    with rc_context(STYLE):
+        yield pyplot.subplots(figsize=(7.0, 4.2), layout="constrained")[1]
+
+
+def _draw(picture: Picture, axes: Axes | None, *, headroom: float = 1.0, **key: Any) -> Axes:
+    """The picture on axes; `headroom` stretches the upright axis so that the key has a place."""
+    with _axes(axes) as ax:
+        for kind, axis in (("x", picture.x), ("y", picture.y)):
+            if axis.scale.log:
+                ax.set(**{f"{kind}scale": "log"})
+        handles = {id(mark): _draw_mark(ax, mark, picture, 2 + k / 100) for k, mark in enumerate(picture.marks)}
+        narrow = ax.get_window_extent().width < NARROW * ax.figure.dpi
+        _finish(ax.xaxis, picture.x, narrow)
+        _finish(ax.yaxis, picture.y, narrow)
+        scale = picture.y.scale
+        if scale.high > scale.low:
+            ax.set_ylim(scale.low, scale.high * headroom)
+        if picture.x.scale.high > picture.x.scale.low:
+            ax.set_xlim(*_units(picture.x, np.array([picture.x.scale.low, picture.x.scale.high])))
+        if picture.height is None:
+            ax.set_aspect("equal")
+        ax.set_title(_literal(picture.finding))
+        shown = legend(picture)
+        ax.legend([handles[id(mark)] for mark in shown], [mark.label for mark in shown], **key)
+    return ax
+
+
+def _draw_mark(ax: Axes, mark: Mark, picture: Picture, depth: float) -> Any:
+    """The artist of a mark."""
+    colour = COLOURS.get(mark.role, INK)
+    alpha = OPACITY.get(mark.variant, 0.25 if mark.role == "chance" else 1.0)
+    x, base = _units(picture.x, mark.x), 0.0 if mark.base is None else mark.base
+    common: dict[str, Any] = {"color": colour, "label": mark.label or "_nolegend_", "zorder": depth}
+    if mark.shape == "line":
+        style = {"lw": 1.2 if mark.variant == "thin" else 1.8, **LINES.get(mark.role, {})}
+        return ax.plot(x, mark.y, **common, **style)[0]
+    if mark.shape == "dot":
+        size = 4.0 if mark.role == "outcome" else 8.0
+        return ax.plot(x, mark.y, ".", ms=size, **common)[0]
+    if mark.shape == "area":
+        return ax.fill_between(x, base, mark.y, alpha=alpha, lw=0, **common)
+    if mark.shape == "range":
+        return ax.vlines(x, base, mark.y, lw=1.2, **common)
+    wide = np.zeros_like(mark.x) if mark.right is None else mark.right - mark.x
+    return ax.bar(mark.x, mark.y - base, wide, base, align="edge", alpha=alpha, lw=0, **common)
+
+
+def _units(axis: Axis, values: NDArray[np.float64]) -> NDArray[Any]:
+    """Dates as dates, so that matplotlib knows them."""
+    return values.astype("datetime64[us]") if axis.dates else values
+
+
+def _finish(drawn: DrawnAxis, axis: Axis, narrow: bool) -> None:
+    """The ticks and the label of an axis."""
+    ticks = [tick for tick in axis.ticks if not (narrow and tick.optional)]
+    drawn.set_ticks(_units(axis, np.array([tick.value for tick in ticks])))
+    drawn.set_ticklabels([_literal(clean(tick.text)) for tick in ticks])
+    drawn.set_ticks([], minor=True)
+    drawn.set_label_text(_literal(clean(axis.label)))
+
+
+def _literal(text: str) -> str:
+    """Text that matplotlib does not take for a formula."""
+    return text.replace("$", r"\$")

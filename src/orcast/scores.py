@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.checks import number, short
 from orcast.forecasts import PERCENTS, Forecast
 from orcast.spaces import Binary, FiniteSpace, OrderedSpace, Points, Space, frozen
+from orcast.validation import number, short
 
 Array = NDArray[np.float64]
 
@@ -113,7 +113,7 @@ class Brier(Score):
         score(p, y) = (p - y)^2 for a binary outcome,    sum_j (p_j - 1{y = j})^2 for labels and other cells
 
     >>> import orcast as oc
-    >>> round(oc.Brier()(oc.BinaryForecast(0.7), 1), 3)
+    >>> round(oc.Brier()(oc.forecasts.BinaryForecast(0.7), 1), 3)
     0.09
     """
 
@@ -140,7 +140,7 @@ class QuantileScore(Score):
         score(p, y) = mean_a (1{y <= q_a} - a)(q_a - y)
 
     >>> import orcast as oc
-    >>> oc.QuantileScore([0.5])(oc.Forecast([0.0], [1.0], [1.0]), 1.0)
+    >>> oc.scores.QuantileScore([0.5])(oc.Forecast([0.0], [1.0], [1.0]), 1.0)
     0.25
     """
 
@@ -190,7 +190,7 @@ class LogScore(Score):
     by claiming exactly zero.  On ordered spaces the cells are those of the round.
 
     >>> import orcast as oc
-    >>> round(oc.LogScore()(oc.BinaryForecast(0.5), 1), 4)
+    >>> round(oc.scores.LogScore()(oc.forecasts.BinaryForecast(0.5), 1), 4)
     0.6931
     """
 

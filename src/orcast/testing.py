@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from orcast.engine import Committee, Oracle
+from orcast.engine.bound_payoff import BoundPayoff
+from orcast.engine.dense.engine import DenseEngine
 from orcast.forecasts import Forecast
 from orcast.game import Forecaster
-from orcast.ledger import BUDGET, EXCESS, HOLDS, WORST, Ledger
-from orcast.oracles import Committee, Oracle
-from orcast.oracles.dense import DenseEngine
-from orcast.oracles.terms import Terms
-from orcast.payoffs import Core, NoRegret, Part, Payoff
-from orcast.payoffs.regret import RegretCore
-from orcast.plain import plain_features
+from orcast.ledger import Account, CertificateField, Ledger
+from orcast.payoffs import CellPayoff, NoRegret, Part, Payoff
+from orcast.payoffs.regret import RegretCellPayoff
+from orcast.serialise import plain_features
 from orcast.spaces import FiniteSpace, OrderedSpace, Space
 
 Array = NDArray[np.float64]
@@ -57,19 +57,19 @@ def check_payoff(payoff: Payoff, space: Space, *, x: Any = None, trials: int = 1
     """
     rng = np.random.default_rng(seed)
     for _ in range(max(trials // 4, 1)):
-        for part, core, board_cells in cores_of(payoff, space, rng, x):
+        for part, cell_payoff, count in cell_payoffs_of(payoff, space, rng, x):
             for turn in range(4):
-                p, other = random_masses(board_cells, rng), random_masses(board_cells, rng)
+                p, other = random_masses(count, rng), random_masses(count, rng)
                 if turn == 2:
                     p = 1e-7 * p
-                    p[int(rng.integers(board_cells))] += 1.0 - p.sum()
+                    p[int(rng.integers(count))] += 1.0 - p.sum()
                 if turn % 2:
                     # from one end of the space to the other, past every threshold that a context may have
                     p, other = leaning(p, -1.0), leaning(other, 1.0)
-                _check_bounded(part, core, p)
+                _check_bounded(part, cell_payoff, p)
                 # all mass in one cell shows how coarsely a function is looked at within it
-                _check_consistent(part, core, p, 2e-2 if turn == 2 else 1e-3)
-                _check_continuous(part, core, p, other)
+                _check_consistent(part, cell_payoff, p, 2e-2 if turn == 2 else 1e-3)
+                _check_continuous(part, cell_payoff, p, other)
 
 
 def check_table(payoff: Payoff, space: Space, *, x: Any = None, trials: int = 12, seed: int = 0) -> None:
@@ -81,26 +81,32 @@ def check_table(payoff: Payoff, space: Space, *, x: Any = None, trials: int = 12
     rng = np.random.default_rng(seed)
     for _ in range(trials):
         features = _features(x, rng)
-        engine, page, board = _open(payoff, space, rng, features)
-        for part, core, state in zip(engine.terms.parts, engine._cores(page, features), engine.states, strict=True):
+        engine, record, cell_grid = _open(payoff, space, rng, features)
+        for part, cell_payoff, state in zip(
+            engine.bound_payoff.parts, engine.cell_payoffs(record, features), engine.states, strict=True
+        ):
             if state and not isinstance(part.payoff, NoRegret):
                 continue  # what is learnt on the way has no definition beforehand
-            p = random_masses(board.cells, rng)
-            forecast, expert = board.forecast(p), board.forecast(board.expert)
-            if isinstance(core, RegretCore) and isinstance(space, OrderedSpace) and not np.isfinite(space.high):
+            p = random_masses(cell_grid.cells, rng)
+            forecast, expert = cell_grid.forecast(p), cell_grid.forecast(cell_grid.expert)
+            if (
+                isinstance(cell_payoff, RegretCellPayoff)
+                and isinstance(space, OrderedSpace)
+                and not np.isfinite(space.high - space.low)
+            ):
                 continue  # scores are taken of the outcome clipped to the window
-            for y in outcomes_of(space, board, rng):
-                k = engine.prior.place(page, y)
-                fast = core.booked(p, k, y)
+            for y in outcomes_of(space, cell_grid, rng):
+                k = engine.prior.place(record, y)
+                fast = cell_payoff.realised(p, k, y)
                 slow = part.payoff.evaluate(space, forecast, _value(space, y), expert, features)
-                if isinstance(core, RegretCore):
-                    fast = core.excess(p, k, y).ravel()
+                if isinstance(cell_payoff, RegretCellPayoff):
+                    fast = cell_payoff.excess(p, k, y).ravel()
                 if fast.shape != slow.shape or not np.allclose(fast, slow, rtol=1e-6, atol=1e-8):
                     raise PayoffError(
                         f"expected what {part.payoff!r} evaluates to for the outcome {y!r}, got another payoff, "
                         f"off by {_apart(fast, slow)}"
                     )
-                _check_within_spans(part, core, p, k, core.booked(p, k, y))
+                _check_within_spans(part, cell_payoff, p, k, cell_payoff.realised(p, k, y))
 
 
 def check_jacobian(payoff: Payoff, space: Space, *, x: Any = None, trials: int = 6, seed: int = 0) -> None:
@@ -111,14 +117,14 @@ def check_jacobian(payoff: Payoff, space: Space, *, x: Any = None, trials: int =
     """
     rng = np.random.default_rng(seed)
     for _ in range(trials):
-        for part, core, cells in cores_of(payoff, space, rng, x):
+        for part, cell_payoff, cells in cell_payoffs_of(payoff, space, rng, x):
             p = random_masses(cells, rng)
             p = 0.5 * p + 0.5 / cells
             # small, because large derivatives are clipped on purpose
-            s = 1e-3 * rng.standard_normal(core.size)
-            if isinstance(core, RegretCore):
-                core.rescale(p)
-            analytic = core.jacobian(s, p)
+            s = 1e-3 * rng.standard_normal(cell_payoff.size)
+            if isinstance(cell_payoff, RegretCellPayoff):
+                cell_payoff.rescale(p)
+            analytic = cell_payoff.jacobian(s, p)
             if analytic is None:
                 continue
             wrong = 0
@@ -128,7 +134,7 @@ def check_jacobian(payoff: Payoff, space: Space, *, x: Any = None, trials: int =
                 up[j] += step
                 down[j] -= step
                 # masses are moved one at a time, so the sums over them are not one; a kink may lie in between
-                numeric = (core.field(s, up) - core.field(s, down)) / (2.0 * step)
+                numeric = (cell_payoff.field(s, up) - cell_payoff.field(s, down)) / (2.0 * step)
                 gap = numeric - analytic[:, j]
                 gap -= gap.mean()
                 wrong += float(np.abs(gap).max()) > 1e-4 * max(float(np.abs(analytic).max()), 1e-3)
@@ -162,17 +168,22 @@ def check_guarantee(
     for t in range(rounds):
         expert = some_expert(space, rng) if experts is None else experts(t)
         game.predict(expert, x=_features(x, rng))
-        note = game._waiting[None].page.note.copy()
+        certificate = game.rounds.pending[None].record.certificate.copy()
         y, square = worst_outcome(game, rng=rng)
-        ledger: Ledger = game._engine.ledger
-        if square > note[WORST] * (1.0 + ROUNDING) + ROUNDING:
+        ledger: Ledger = game.engine.ledger
+        if square > certificate[CertificateField.WORST] * (1.0 + ROUNDING) + ROUNDING:
             raise PayoffError(
-                f"expected no outcome worse than certified ({note[WORST]:.6g}), got {square:.6g} by {y!r} in round {t}"
+                f"expected no outcome worse than certified ({certificate[CertificateField.WORST]:.6g}), "
+                f"got {square:.6g} by {y!r} in round {t}"
             )
-        excess = float(ledger.account[EXCESS])
+        excess = float(ledger.account[Account.EXCESS])
         game.update(y)
-        allowed = float(ledger.account[BUDGET] - ledger.account[EXCESS])
-        if note[HOLDS] and excess == 0.0 and ledger.square > allowed * (1.0 + ROUNDING) + ROUNDING:
+        allowed = float(ledger.account[Account.BUDGET] - ledger.account[Account.EXCESS])
+        if (
+            certificate[CertificateField.HOLDS]
+            and excess == 0.0
+            and ledger.square > allowed * (1.0 + ROUNDING) + ROUNDING
+        ):
             raise PayoffError(
                 f"expected a squared sum of at most {allowed:.6g} after round {t}, got {ledger.square:.6g}"
             )
@@ -183,7 +194,7 @@ def check_guarantee(
 
 
 def check_state(payoff: Payoff, space: Space, *, x: Any = None, rounds: int = 6, seed: int = 0) -> None:
-    """Does a saved game continue bit for bit, with a round waiting?
+    """Does a saved game continue bit for bit, with a round pending?
 
     >>> import orcast as oc
     >>> check_state(oc.QuantileCalibration([0.5]), oc.Interval(0, 1), rounds=2)
@@ -194,7 +205,7 @@ def check_state(payoff: Payoff, space: Space, *, x: Any = None, rounds: int = 6,
         game.predict(some_expert(space, rng), x=_features(x, rng))
         game.update(some_outcome(space, rng))
     features, expert = _features(x, rng), some_expert(space, rng)
-    game.predict(expert, x=features, id="waiting")
+    game.predict(expert, x=features, id="pending")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "state.orcast"
         game.save(path)
@@ -202,7 +213,7 @@ def check_state(payoff: Payoff, space: Space, *, x: Any = None, rounds: int = 6,
     y = some_outcome(space, rng)
     masses = []
     for each in (game, twin):
-        each.update(y, id="waiting")
+        each.update(y, id="pending")
         masses.append(each.predict(expert, x=features).mass)
     if not np.array_equal(*masses) or game.guarantee != twin.guarantee:
         raise PayoffError(f"expected a game with {payoff!r} that continues bit for bit after a load, got another")
@@ -236,8 +247,8 @@ def some_expert(space: Space, rng: np.random.Generator) -> Any:
     if isinstance(space, OrderedSpace):
         from orcast.adapters import Normal
 
-        low = space.low if np.isfinite(space.low) else 0.0
-        span = space.high - low if np.isfinite(space.high) else 10.0
+        span = space.high - space.low if np.isfinite(space.high - space.low) else 10.0
+        low = space.low if np.isfinite(space.low) else min(space.high - span, 0.0)
         return Normal(low + span * rng.random(), span * 10.0 ** rng.uniform(-3, -0.5))
     return random_masses(space.cells, rng)
 
@@ -245,7 +256,7 @@ def some_expert(space: Space, rng: np.random.Generator) -> Any:
 def some_outcome(space: Space, rng: np.random.Generator) -> Any:
     """A random outcome."""
     if isinstance(space, OrderedSpace):
-        low = space.low if np.isfinite(space.low) else -5.0
+        low = space.low if np.isfinite(space.low) else min(space.high - 20.0, -5.0)
         high = space.high if np.isfinite(space.high) else low + 20.0
         return float(rng.uniform(low, high))
     assert isinstance(space, FiniteSpace)
@@ -272,39 +283,45 @@ def _open(payoff: Payoff, space: Space, rng: np.random.Generator, features: Any)
     from orcast.adapters import expert_row
 
     oracle = Committee()
-    terms = Terms(space, payoff, ("expert",), None)
-    engine = dense_engine(oracle, terms)
+    bound_payoff = BoundPayoff(space, payoff, ("expert",), None)
+    engine = dense_engine(oracle, bound_payoff)
     row, _ = expert_row(some_expert(space, rng), space)
-    page, _ = engine.prior.open(row[None, :], 0.0)
-    return engine, page, engine.prior.board(page, features)
+    record, _ = engine.prior.open(row[None, :], 0.0)
+    return engine, record, engine.prior.cell_grid(record, features)
 
 
-def dense_engine(oracle: Committee, terms: Terms) -> DenseEngine:
+def dense_engine(oracle: Committee, bound_payoff: BoundPayoff) -> DenseEngine:
     """The dense engine for any terms, even those that a compiled one would play."""
-    from orcast.oracles.committee import FINITE, LEARNERS, MEMBERS
-    from orcast.oracles.engine import prior_for
-    from orcast.oracles.player import LogitPlayer
+    from orcast.engine.committee import FINITE, LEARNERS, MEMBERS
+    from orcast.engine.dense.solver import LogitSolver
+    from orcast.engine.selection import prior_for
 
-    prior = prior_for(terms, oracle.temperature, LEARNERS, MEMBERS, FINITE)
-    return DenseEngine(terms, prior, LogitPlayer(oracle.temperature))
+    prior = prior_for(bound_payoff, oracle.temperature, LEARNERS, MEMBERS, FINITE)
+    return DenseEngine(bound_payoff, prior, LogitSolver(oracle.temperature))
 
 
-def cores_of(payoff: Payoff, space: Space, rng: np.random.Generator, x: Any) -> list[tuple[Part, Core, int]]:
+def cell_payoffs_of(
+    payoff: Payoff, space: Space, rng: np.random.Generator, x: Any
+) -> list[tuple[Part, CellPayoff, int]]:
     """Each part of a payoff on the cells of a random round, and how many there are."""
     features = _features(x, rng)
-    engine, page, board = _open(payoff, space, rng, features)
+    engine, record, cell_grid = _open(payoff, space, rng, features)
     return [
-        (part, core, board.cells) for part, core in zip(engine.terms.parts, engine._cores(page, features), strict=True)
+        (part, cell_payoff, cell_grid.cells)
+        for part, cell_payoff in zip(engine.bound_payoff.parts, engine.cell_payoffs(record, features), strict=True)
     ]
 
 
-def outcomes_of(space: Space, board: Any, rng: np.random.Generator) -> Sequence[Any]:
+def outcomes_of(space: Space, cell_grid: Any, rng: np.random.Generator) -> Sequence[Any]:
     """Some outcomes in canonical form, ends of cells among them."""
     if not isinstance(space, OrderedSpace):
         assert isinstance(space, FiniteSpace)
         return [space.outcome(space.value(int(k))) for k in rng.integers(0, space.cells, 6)]
-    ks = rng.integers(0, board.cells, 6)
-    return [float(board.left[k] + (board.right[k] - board.left[k]) * s) for k, s in zip(ks, rng.random(6), strict=True)]
+    ks = rng.integers(0, cell_grid.cells, 6)
+    return [
+        float(cell_grid.left[k] + (cell_grid.right[k] - cell_grid.left[k]) * s)
+        for k, s in zip(ks, rng.random(6), strict=True)
+    ]
 
 
 def _value(space: Space, y: Any) -> Any:
@@ -318,15 +335,15 @@ def _apart(fast: Array, slow: Array) -> str:
     return f"{np.abs(fast - slow).max():.3g}" if fast.shape == slow.shape else f"shapes {fast.shape} and {slow.shape}"
 
 
-def _check_within_spans(part: Part, core: Core, p: Array, k: int, booked: Array) -> None:
-    low, high = core.spans(p)
-    room = 1e-6 * np.sqrt(part.bound)
-    if (booked < low[:, k] - room).any() or (booked > high[:, k] + room).any():
+def _check_within_spans(part: Part, cell_payoff: CellPayoff, p: Array, k: int, realised: Array) -> None:
+    low, high = cell_payoff.spans(p)
+    rounding = 1e-6 * np.sqrt(part.bound)
+    if (realised < low[:, k] - rounding).any() or (realised > high[:, k] + rounding).any():
         raise PayoffError(f"expected a payoff of {part.payoff!r} within the ends of its cell, got one beyond")
 
 
-def _check_bounded(part: Part, core: Core, p: Array) -> None:
-    low, high = core.spans(p)
+def _check_bounded(part: Part, cell_payoff: CellPayoff, p: Array) -> None:
+    low, high = cell_payoff.spans(p)
     square = float(np.maximum(low * low, high * high).sum(axis=0).max())
     if not square <= part.bound * (1.0 + 1e-9):
         raise PayoffError(
@@ -334,8 +351,8 @@ def _check_bounded(part: Part, core: Core, p: Array) -> None:
         )
 
 
-def _check_consistent(part: Part, core: Core, p: Array, tolerance: float) -> None:
-    mean = core.table(p) @ p
+def _check_consistent(part: Part, cell_payoff: CellPayoff, p: Array, tolerance: float) -> None:
+    mean = cell_payoff.table(p) @ p
     off = np.maximum(mean, 0.0) if part.payoff.one_sided else np.abs(mean)
     if float(off.max()) > tolerance * np.sqrt(part.bound):
         at_most = "at most zero" if part.payoff.one_sided else "zero"
@@ -346,16 +363,16 @@ def _check_consistent(part: Part, core: Core, p: Array, tolerance: float) -> Non
         )
 
 
-def _check_continuous(part: Part, core: Core, p: Array, other: Array) -> None:
+def _check_continuous(part: Part, cell_payoff: CellPayoff, p: Array, other: Array) -> None:
     """Find the largest step on the way from p to another forecast, and halve it until it is a jump or gone."""
     shares = np.linspace(0.0, 1.0, 33)
-    tables = [core.table((1.0 - s) * p + s * other) for s in shares]
+    tables = [cell_payoff.table((1.0 - s) * p + s * other) for s in shares]
     steps = [float(np.abs(b - a).max()) for a, b in pairwise(tables)]
     i = int(np.argmax(steps))
     a, b, low, high = shares[i], shares[i + 1], tables[i], tables[i + 1]
     for _ in range(34):
         middle = 0.5 * (a + b)
-        table = core.table((1.0 - middle) * p + middle * other)
+        table = cell_payoff.table((1.0 - middle) * p + middle * other)
         if float(np.abs(table - low).max()) >= float(np.abs(high - table).max()):
             b, high = middle, table
         else:
@@ -374,7 +391,7 @@ def candidates(game: Forecaster, id: Any = None, points: int = 3) -> list[Any]:
     if not isinstance(space, OrderedSpace):
         assert isinstance(space, FiniteSpace)
         return [space.outcome(space.value(k)) for k in range(space.cells)]
-    p: Forecast = game._engine.forecast(game._waiting[id].page)
+    p: Forecast = game.engine.forecast(game.rounds.pending[id].record)
     left, right = p.left.copy(), p.right.copy()
     if np.isinf(left[0]):
         left[0] = right[0] - (right[-2] - left[1])
@@ -398,24 +415,24 @@ def worst_outcome(
     >>> y, square <= p.certificate.worst_next
     (0, True)
     """
-    engine = game._engine
-    page = game._waiting[id].page
-    context = engine.context_of(page)
+    engine = game.engine
+    record = game.rounds.pending[id].record
+    context = engine.context_of(record)
     ledger = engine.ledger
     best, at = -np.inf, None
     for y in candidates(game, id, points):
-        square = _square_after(ledger, context, engine.payoff(page, y))
+        square = _square_after(ledger, context, engine.payoff(record, y))
         if square > best:
             best, at = square, y
     return (at if isinstance(game.space, OrderedSpace) else _value(game.space, at)), float(best)
 
 
-def _square_after(ledger: Ledger, context: Array, core: Array) -> float:
+def _square_after(ledger: Ledger, context: Array, cell_payoff: Array) -> float:
     """||g S + c (x) payoff||_+^2, as written."""
     square = 0.0
     for number, (start, size, groups, places, at, one_sided) in enumerate(ledger.layout.parts):
-        own = core[ledger.layout.places[places : places + size]] * ledger.layout.scale[number]
-        sums = ledger.keep * ledger.total[start : start + size * groups].reshape(groups, size)
+        own = cell_payoff[ledger.layout.places[places : places + size]] * ledger.layout.scale[number]
+        sums = ledger.discount * ledger.total[start : start + size * groups].reshape(groups, size)
         sums = sums + np.outer(context[at : at + groups], own)
         if one_sided:
             sums = np.maximum(sums, 0.0)

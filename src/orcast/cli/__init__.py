@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from orcast.cli import bench, check, completion, recalibrate, reproduce, stream
 from orcast.cli.common import Examples, as_options, say
-from orcast.cli.reproduce import MARK, _seen_from, write_page
+from orcast.cli.reproduce import MARK, relative_folder, write_page
 
-__all__ = ["MARK", "_seen_from", "main", "parser", "write_page"]
+__all__ = ["MARK", "main", "parser", "relative_folder", "write_page"]
 
 EXAMPLES = """examples:
   orcast recalibrate forecasts.csv --report report.html    calibrated forecasts, and how much better they are

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from orcast.cli.column_options import add_columns, bound, describe, names_of, text_columns
 from orcast.cli.common import Parts, file, part
-from orcast.cli.layout import add_columns, bound, names_of, text_columns, told
 
 if TYPE_CHECKING:
     from orcast.evidence import Evidence
@@ -28,7 +28,7 @@ def add(parts: Parts) -> None:
         parts,
         "check",
         help="say how well calibrated forecasts are",
-        description="Say in words how well calibrated the forecasts in a file are.  Nothing is changed.",
+        description="Say how well calibrated the forecasts in a file are.  Nothing is changed.",
         examples=EXAMPLES,
     )
     file(
@@ -44,8 +44,8 @@ def add(parts: Parts) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Read, judge, tell."""
-    from orcast.cli import tables
+    """Read, judge, report."""
+    from orcast.cli import table_files as tables
 
     if options.report:
         tables.check_place(options.report, "--report")
@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
     layout = tables.located(table, lambda: find_in(table.frame, **names_of(options)))
     low, high = bound(options.low), bound(options.high)
     found = tables.located(table, lambda: collect(table.frame, layout, low=low, high=high, recalibrated=False))
-    print("\n".join(told(table, layout, len(found[0].names))), file=sys.stderr)
+    print("\n".join(describe(table, layout, len(found[0].names))), file=sys.stderr)
     print("\n".join(verdicts(found)))
     if options.report:
         report(options.report, found, table.name)
@@ -82,7 +82,7 @@ def verdicts(found: Sequence[Evidence]) -> list[str]:
 def report(path: str, found: Sequence[Evidence], source: str) -> None:
     """Write the report, whole or not at all."""
     from orcast import report as pages
-    from orcast.cli.tables import replacing
+    from orcast.cli.table_files import replacing
 
     with replacing(path) as temporary:
         pages.write(temporary, found, source=source)

@@ -66,10 +66,10 @@ def as_options(text: str) -> str:
 
 def say_if_compiling() -> None:
     """Say so if the first round will take long: kernels that were never compiled are, once."""
-    from orcast.oracles import _rounds
+    from orcast.engine.kernels import rounds
 
-    stats = getattr(_rounds.predict, "stats", None)
-    if stats is not None and not (stats.cache_path and any(Path(stats.cache_path).glob("_rounds.predict-*.nbi"))):
+    stats = getattr(rounds.predict, "stats", None)
+    if stats is not None and not (stats.cache_path and any(Path(stats.cache_path).glob("rounds.predict-*.nbi"))):
         say("compiling the kernels, once (about half a minute)")
 
 

@@ -9,22 +9,23 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from orcast.cli.check import report, verdicts
+from orcast.cli.column_options import add_columns, bound, describe, names_of, text_columns
 from orcast.cli.common import Parts, file, part, say, say_if_compiling
-from orcast.cli.layout import add_columns, bound, names_of, text_columns, told
 
 if TYPE_CHECKING:
     import polars as pl
 
     from orcast.evidence import Evidence
     from orcast.panel import PanelState
-    from orcast.panel.columns import Layout
+    from orcast.panel.columns import ColumnLayout
+    from orcast.panel.frame_run import FrameRun
 
 DESCRIPTION = """\
 Recalibrate the forecasts in a file: the same table comes out, with a calibrated column for each
 column of forecasts and a certificate for each row.  Rows without an outcome get a forecast too.
 
 The result goes to --out; without it, beside FILE as NAME.orcast.csv (or .parquet, as FILE is), and
-to stdout if FILE is -.  What was found, and how good it was before and after, is told on stderr.
+to stdout if FILE is -.  What was found, and how good it was before and after, is printed on stderr.
 Rows are never lost: those without a forecast pass through, and the status column says so."""
 
 EXAMPLES = """\
@@ -34,9 +35,6 @@ EXAMPLES = """\
   orcast recalibrate today.csv --state wind.state           goes on where yesterday's file ended
   cat cv.csv | orcast recalibrate - | head
 """
-
-# Statuses of rows that somebody should look at.
-LOOK = ("outside", "corrected", "late", "lost")
 
 
 def add(parts: Parts) -> None:
@@ -54,7 +52,7 @@ def add(parts: Parts) -> None:
     file(recalibrate, "--report", metavar="HTML", help="write a report with pictures, before and after")
     file(recalibrate, "--state", metavar="FILE", help="go on from this state, and keep it for the next file")
     recalibrate.add_argument("--levels", metavar="A,B,...", help="quantiles wanted beside those that were found")
-    recalibrate.add_argument("--quiet", action="store_true", help="say only what has to be looked at")
+    recalibrate.add_argument("--quiet", action="store_true", help="print only what needs attention")
     add_columns(recalibrate)
     more = recalibrate.add_argument_group("more")
     more.add_argument(
@@ -74,8 +72,8 @@ def add(parts: Parts) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Read, play, write, tell."""
-    from orcast.cli import tables
+    """Read, play, write, report."""
+    from orcast.cli import table_files as tables
 
     if options.file != tables.PIPE:
         tables.format_of(options.file)
@@ -87,41 +85,24 @@ def run(options: argparse.Namespace) -> int:
     tables.check_apart({"FILE": options.file, "--out": out, "--report": options.report, "--state": options.state})
     levels = _levels(options.levels)
     table = tables.read(options.file, names=text_columns(options))
+    import numpy as np
+
     from orcast.evidence import collect
-    from orcast.panel import PanelState, recalibrate
-    from orcast.panel.columns import find_in
-    from orcast.panel.state import check_unchanged, stamp
+    from orcast.panel.state import PanelState, check_unchanged, stamp
+    from orcast.panel.statuses import NEEDS_ATTENTION
 
     low, high = bound(options.low), bound(options.high)
     state, was = None, None
     if options.state is not None:
         was = stamp(options.state)
         state = PanelState() if was is None else PanelState.load(options.state)
-    # a state can go on with forecasts alone
-    begun = state is not None and len(state) > 0
-    layout = tables.located(table, lambda: find_in(table.frame, pending=begun, **names_of(options)))
-    say_if_compiling()
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always", UserWarning)
-        result: pl.DataFrame = tables.located(
-            table,
-            lambda: recalibrate(
-                table.frame,
-                **names_of(options),
-                low=low,
-                high=high,
-                levels=levels,
-                state=state,
-                replay=options.replay,
-                workers=options.workers,
-                progress=sys.stderr.isatty() and not options.quiet,
-                outside=options.outside,
-            ),
-        )
+        run = tables.located(table, lambda: _played(table.frame, options, (low, high, levels), state))
+    layout, result = run.layout, run.result(False)
     found: list[Evidence] = []
     if options.report or not options.quiet:
-        low, high = _bounds(state, low, high)
-        found = collect(result, layout, low=low, high=high)
+        found = collect(result, layout, **_bounds(state, low, high))
     if state is not None:
         check_unchanged(options.state, was)
     tables.write(
@@ -133,10 +114,12 @@ def run(options: argparse.Namespace) -> int:
     if options.report:
         report(options.report, found, table.name)
         written.append(options.report)
-    lines = [] if options.quiet else [*told(table, layout, len(found[0].names)), *verdicts(found)]
-    look = _something(result, layout)
+    lines = [] if options.quiet else [*describe(table, layout, len(found[0].names)), *verdicts(found)]
+    attention = any(np.isin(model.status, NEEDS_ATTENTION).any() for model in run.models)
+    if state is not None:
+        run.commit(state)
     # the state may be as large as these
-    del found, result
+    del found, result, run
     if state is not None:
         # last: whoever stops before it gets the same rows again
         check_unchanged(options.state, was)
@@ -144,23 +127,48 @@ def run(options: argparse.Namespace) -> int:
         written.append(options.state)
     if not options.quiet:
         print("\n".join([*lines, *([f"written: {', '.join(written)}"] if written else [])]), file=sys.stderr)
-    for each in said:
+    for each in warned:
         if each.category is UserWarning:
-            say(table.spoken(str(each.message)))
-    return 1 if look else 0
+            say(table.as_command(str(each.message)))
+    return 1 if attention else 0
 
 
-def _bounds(state: PanelState | None, low: Any, high: Any) -> tuple[Any, Any]:
+def _played(
+    native: pl.DataFrame,
+    options: argparse.Namespace,
+    given: tuple[float | str | None, float | str | None, list[float] | None],
+    state: PanelState | None,
+) -> FrameRun:
+    """What `orcast.recalibrate` does with a frame and a state, up to the result."""
+    from orcast.panel.columns import find_in
+    from orcast.panel.frame import Frame
+    from orcast.panel.frame_run import FrameOptions, FrameRun
+    from orcast.panel.workers import worker_count
+
+    frame = Frame(native)
+    # a state can go on with forecasts alone
+    layout = find_in(frame, pending=state is not None and len(state) > 0, **names_of(options))
+    say_if_compiling()
+    run = FrameRun(frame, layout, FrameOptions(*given, outside=options.outside).checked(), state)
+    progress = sys.stderr.isatty() and not options.quiet
+    run.play(worker_count(options.workers), progress, options.replay)
+    run.warn(options.replay)
+    return run
+
+
+def _bounds(state: PanelState | None, low: float | str | None, high: float | str | None) -> dict[str, Any]:
     """The bounds, which a state knows from its beginning."""
-    if state is None or state._terms is None or low is not None or high is not None:
-        return low, high
-    if state._terms.by_row:
-        return state._terms.low, state._terms.high
-    ends = ({key: pair[side] for key, pair in state._ends.items()} for side in (0, 1))
-    return tuple({key: end if math.isfinite(end) else None for key, end in each.items()} for each in ends)  # type: ignore[return-value]
+    before = None if state is None else state.content.options
+    if state is None or before is None or low is not None or high is not None:
+        return {"low": low, "high": high}
+    if before.by_row:
+        return {"low": before.low, "high": before.high}
+    sides = ({key: pair[side] for key, pair in state.content.bounds.items()} for side in (0, 1))
+    low_, high_ = ({key: end if math.isfinite(end) else None for key, end in side.items()} for side in sides)
+    return {"low": low_, "high": high_}
 
 
-def _replaced(result: pl.DataFrame, layout: Layout) -> pl.DataFrame:
+def _replaced(result: pl.DataFrame, layout: ColumnLayout) -> pl.DataFrame:
     """What came out in the place of what was found; a row without an answer keeps what it had."""
     import polars as pl
 
@@ -176,9 +184,3 @@ def _levels(text: str | None) -> list[float] | None:
         return [float(level) for level in text.split(",")]
     except ValueError:
         raise ValueError(f"expected levels such as 0.05,0.5,0.95, got {text!r}") from None
-
-
-def _something(result: pl.DataFrame, layout: Layout) -> bool:
-    """Whether some rows should be looked at."""
-    statuses = [form.certificate["status"] for form in layout.forms]
-    return any(result[name].is_in(LOOK).any() for name in statuses if name in result.columns)

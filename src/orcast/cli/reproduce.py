@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
         paths = result.write(Path(options.out))
         console.print(f"written: {', '.join(str(path) for path in paths)}", soft_wrap=True, highlight=False)
         console.print()
-        parts.append(result.markdown(pictures=_seen_from(options.page, options.out)))
+        parts.append(result.markdown(pictures=relative_folder(options.page, options.out)))
     if options.page:
         write_page(Path(options.page), parts, time.perf_counter() - begin)
         console.print(f"page: {options.page}", highlight=False)
@@ -109,8 +109,8 @@ def _version(name: str) -> str:
     return version(name)
 
 
-def _seen_from(page: str | None, folder: str) -> str:
-    """Where a folder is, seen from a page."""
+def relative_folder(page: str | None, folder: str) -> str:
+    """The path of a folder relative to that of a page."""
     if page is None:
         return ""
     away = os.path.relpath(Path(folder).absolute(), Path(page).absolute().parent)
@@ -120,7 +120,7 @@ def _seen_from(page: str | None, folder: str) -> str:
 def _run(console: Any, name: str, options: argparse.Namespace) -> Any:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    module = import_module(f"orcast.experiments.{name}")
+    module = import_module(f"orcast.paper.experiments.{name}")
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

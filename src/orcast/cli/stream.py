@@ -21,9 +21,9 @@ Other forecasts are {"mean": 4, "sd": 1}, {"members": [3, 4, 6]}, {"p": 0.7} wit
 
   "series"  text or a whole number: which game; made when it is first seen.  Left out: one series.
   "id"      text or a number: which round.  Left out: the series has one round at a time, and a new
-            forecast takes the place of one that still waits.
+            forecast takes the place of one that is still pending.
   "y"       may stand beside a forecast: it is the outcome of the earlier round "of", or of the only
-            one that waits, and is booked first.  With --state such a line needs an "id".
+            pending one, and counts first.  With --state such a line needs an "id".
   "drop"    true: the outcome of this round will never come.
   "x"       features such as {"hour": 14}, for --by.
   "low", "high", "binary", "labels"
@@ -74,10 +74,10 @@ def add(parts: Parts) -> None:
         "--max-pending",
         type=int,
         metavar="N",
-        help='rounds of a series that may wait; then the oldest is dropped, said as "lost" (default: 1000)',
+        help='rounds of a series that may be pending; then the oldest is dropped, "lost" in an answer (default: 1000)',
     )
-    told = stream.add_argument_group("answers")
-    told.add_argument("--levels", metavar="A,B,...", help="quantiles to tell (default: those of the forecast)")
+    answers = stream.add_argument_group("answers")
+    answers.add_argument("--levels", metavar="A,B,...", help="quantiles to answer with (default: the forecast's)")
     state = stream.add_argument_group("state", description=STATE)
     file(state, "--state", metavar="FILE", help="keep the state in FILE and go on from there")
     state.add_argument("--sync", action="store_true", help="be safe against loss of power too")
@@ -94,16 +94,16 @@ def run(options: argparse.Namespace) -> int:
     if options.sync and options.state is None:
         raise ValueError("expected --state beside --sync, got none")
     say_if_compiling()
-    desk = _desk(options, wanted)
-    _warm(desk)
-    from orcast.streaming.keeper import Keeper
+    session = _session(options, wanted)
+    _warm(session)
+    from orcast.streaming.durable_session import DurableSession
     from orcast.streaming.serve import serve
 
     try:
-        return serve(desk, say=say)
+        return serve(session, say=say)
     finally:
-        if isinstance(desk, Keeper):
-            desk.close(save=False)
+        if isinstance(session, DurableSession):
+            session.close(save=False)
 
 
 def _wanted(options: argparse.Namespace) -> dict[str, Any]:
@@ -143,25 +143,25 @@ def _by(text: str | None) -> tuple[str, tuple[Any, ...]] | None:
         return name, tuple(each.strip() for each in values.split(","))
 
 
-def _desk(options: argparse.Namespace, wanted: dict[str, Any]) -> Any:
-    from orcast.streaming.desk import Desk, Options
-    from orcast.streaming.keeper import Keeper
+def _session(options: argparse.Namespace, wanted: dict[str, Any]) -> Any:
+    from orcast.streaming.durable_session import DurableSession
+    from orcast.streaming.session import Session, StreamSettings
 
     if options.state is None:
-        return Desk(Options(**wanted))
-    keeper = Keeper(options.state, wanted, sync=options.sync, every=options.snapshot)
-    if keeper.recovered:
-        say(f"{keeper.recovered} lines recovered from {keeper.journal.path}")
-    return keeper
+        return Session(StreamSettings(**wanted))
+    session = DurableSession(options.state, wanted, sync=options.sync, every=options.snapshot)
+    if session.recovered:
+        say(f"{session.recovered} lines recovered from {session.journal.path}")
+    return session
 
 
-def _warm(desk: Any) -> None:
+def _warm(session: Any) -> None:
     """Play a round on the side while nothing is asked yet: the first answer then comes as fast as the others."""
     from orcast.spaces import Binary, Labels, OrderedSpace
-    from orcast.streaming.desk import Options
-    from orcast.streaming.keeper import Keeper
+    from orcast.streaming.durable_session import DurableSession
+    from orcast.streaming.session import StreamSettings
 
-    chosen: Options = (desk.desk if isinstance(desk, Keeper) else desk).options
+    chosen: StreamSettings = (session.session if isinstance(session, DurableSession) else session).options
     space = chosen.space("quantity", ())
     game = chosen.game(space)
     x = None if chosen.by is None else {chosen.by[0]: chosen.by[1][0]}

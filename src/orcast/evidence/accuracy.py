@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from orcast import metrics
-from orcast.evidence.base import Evidence, Places, Vector, outcomes_of, pieces, remember
-from orcast.evidence.numbers import SURE
+from orcast.evidence.base import Evidence, Places, Vector, chunks, outcomes_of
+from orcast.evidence.statistics import SURE
 
-# So many series are resampled as they are; fewer are cut into stretches of time.
+# So many series are resampled as they are; fewer are cut into blocks of time.
 PANEL = 20
 
 
@@ -21,18 +21,22 @@ def loss(evidence: Evidence, side: str = "before") -> Vector:
     array([0.25])
     """
 
-    def make() -> Vector:
+    def compute() -> Vector:
         out = np.empty(evidence.rows)
-        for piece in pieces(evidence.rows):
-            rows, y = evidence.side(side)[piece], evidence.y[piece]
+        for chunk in chunks(evidence.rows):
+            rows, y = evidence.side(side)[chunk], evidence.y[chunk]
             if evidence.kind == "quantiles":
-                out[piece] = metrics.pinball(rows, y, evidence.levels)
+                out[chunk] = metrics.pinball(rows, y, evidence.levels)
             else:
-                out[piece] = ((rows - outcomes_of(evidence, piece)) ** 2).sum(axis=1)
+                out[chunk] = ((rows - outcomes_of(evidence, chunk)) ** 2).sum(axis=1)
         return out
 
-    found: Vector = remember(evidence, ("loss", side), make)
-    return found
+    return evidence.cached(("loss", side), compute)
+
+
+def loss_name(evidence: Evidence) -> str:
+    """What `loss` is called."""
+    return "pinball loss" if evidence.kind == "quantiles" else "Brier score"
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,7 @@ class Difference:
 def difference(evidence: Evidence, *, draws: int = 1000, seed: int = 0) -> Difference | None:
     """How the loss changed, with a 95% interval from a paired bootstrap; None if nothing was recalibrated.
 
-    From 20 series on whole series are resampled, else stretches of time, the same in all series, of about
+    From 20 series on whole series are resampled, else blocks of time, the same in all series, of about
     2 T^(1/3) steps.
 
     Reference: Künsch (1989), "The jackknife and the bootstrap for general stationary observations", Annals of
@@ -80,17 +84,15 @@ def difference(evidence: Evidence, *, draws: int = 1000, seed: int = 0) -> Diffe
     """
     if evidence.after is None:
         return None
-    found: Difference = remember(evidence, ("difference", draws, seed), lambda: _difference(evidence, draws, seed))
-    return found
+    return evidence.cached(("difference", draws, seed), lambda: _difference(evidence, draws, seed))
 
 
 def _difference(evidence: Evidence, draws: int, seed: int) -> Difference:
     before, after = loss(evidence, "before"), loss(evidence, "after")
-    name = "pinball loss" if evidence.kind == "quantiles" else "Brier score"
     unit, units, count = _units(evidence)
     nan = float("nan")
     if evidence.rows == 0:
-        return Difference(name, nan, nan, nan, nan, nan, nan, nan, nan, unit, 0)
+        return Difference(loss_name(evidence), nan, nan, nan, nan, nan, nan, nan, nan, unit, 0)
     sums = np.stack([np.bincount(units, values, minlength=count) for values in (before, after, np.ones_like(before))])
     means = sums[:2].sum(axis=1) / evidence.rows
     change, relative = float(means[1] - means[0]), _ratio(means[1], means[0])
@@ -108,9 +110,9 @@ def _difference(evidence: Evidence, draws: int, seed: int) -> Difference:
         if (drawn[:, 0] > 0.0).all():
             ends[2:] = np.quantile(drawn[:, 1] / drawn[:, 0] - 1.0, tails)
     low, high, relative_low, relative_high = ends.tolist()
-    return Difference(
-        name, float(means[0]), float(means[1]), change, low, high, relative, relative_low, relative_high, unit, count
-    )
+    both = (float(means[0]), float(means[1]))
+    ends_relative = (relative_low, relative_high)
+    return Difference(loss_name(evidence), *both, change, low, high, relative, *ends_relative, unit, count)
 
 
 def _ratio(after: float, before: float) -> float:
@@ -127,13 +129,13 @@ def _units(evidence: Evidence) -> tuple[str, Places, int]:
     length = int(steps.max()) + 1 if steps.size else 1
     block = int(np.ceil(2.0 * length ** (1.0 / 3.0)))
     count = max(1, length // block)
-    return "stretches of time", np.minimum(steps // block, count - 1), count
+    return "blocks of time", np.minimum(steps // block, count - 1), count
 
 
 def steps_of(evidence: Evidence) -> Places:
     """When each row was, as a whole number: the rank of its time, or its place in its series."""
 
-    def make() -> Places:
+    def compute() -> Places:
         if evidence.time is not None:
             return np.asarray(np.unique(evidence.time, return_inverse=True)[1], dtype=np.intp)
         order = np.argsort(evidence.series, kind="stable")
@@ -143,5 +145,4 @@ def steps_of(evidence: Evidence) -> Places:
         steps[order] = np.arange(evidence.rows) - starts
         return steps
 
-    found: Places = remember(evidence, "steps", make)
-    return found
+    return evidence.cached("steps", compute)

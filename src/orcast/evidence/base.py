@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from orcast import metrics
-from orcast.checks import short
+from orcast.validation import short
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 Places = NDArray[np.intp]
+T = TypeVar("T")
 
 KINDS = ("quantiles", "binary", "labels")
 SIDES = ("before", "after")
@@ -29,7 +31,7 @@ class Evidence:
     kind "binary"); `after` is None if nothing was recalibrated.  `y` is the outcome, for labels its place.
     `series` says to which of `names` a row belongs; within a series rows are in the order of time.  `low` and
     `high` are the bounds of each row.  `holds`, `promised` and `miscalibration` are the certificate's columns.
-    `waiting` forecasts have no outcome yet, `missing` rows no forecast, and the outcomes of `outside` rows were
+    `pending` forecasts have no outcome yet, `missing` rows no forecast, and the outcomes of `outside` rows were
     beyond the bounds: none of these are rows here.  `overlap`: forecasts several steps ahead overlap.  `point`: the
     forecasts before were points, read with their own past errors; `moments`: those after were a mean and a spread,
     read as a normal distribution.
@@ -55,13 +57,13 @@ class Evidence:
     holds: Vector | None = None
     promised: Vector | None = None
     miscalibration: Vector | None = None
-    waiting: int = 0
+    pending: int = 0
     missing: int = 0
     outside: int = 0
     overlap: bool = False
     point: bool = False
     moments: bool = False
-    _memo: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
+    _cache: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -121,11 +123,11 @@ class Evidence:
         'binary'
         """
         outcomes = np.asarray(y, dtype=np.float64)
-        said = np.asarray(before, dtype=np.float64)
+        first = np.asarray(before, dtype=np.float64)
         then = None if after is None else np.asarray(after, dtype=np.float64)
         kind = "quantiles" if levels is not None else "labels" if labels else "binary"
         if kind == "binary":
-            said, then, labels = said.reshape(-1, 1), None if then is None else then.reshape(-1, 1), ("1",)
+            first, then, labels = first.reshape(-1, 1), None if then is None else then.reshape(-1, 1), ("1",)
         codes: Places = np.zeros(outcomes.size, dtype=np.intp)
         names: tuple[str, ...] = ("",)
         if series is not None:
@@ -139,7 +141,7 @@ class Evidence:
             kind=kind,
             levels=np.empty(0) if levels is None else np.asarray(levels, dtype=np.float64),
             labels=tuple(labels),
-            before=said,
+            before=first,
             after=then,
             y=outcomes,
             series=codes,
@@ -169,36 +171,41 @@ class Evidence:
             raise ValueError("expected forecasts after recalibration, got evidence without any")
         return rows
 
+    def cached(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """What `compute` gives, computed once for each key: numbers that several others are made of.
 
-def remember(evidence: Evidence, key: Any, make: Any) -> Any:
-    """Numbers that several others are made of, computed once."""
-    if key not in evidence._memo:
-        evidence._memo[key] = make()
-    return evidence._memo[key]
+        >>> evidence = Evidence.of([0.2, 0.7], [0, 1])
+        >>> evidence.cached("rows", lambda: 2), evidence.cached("rows", lambda: 3)
+        (2, 2)
+        """
+        if key not in self._cache:
+            self._cache[key] = compute()
+        found: T = self._cache[key]
+        return found
 
 
-def pieces(rows: int) -> list[slice]:
-    """Stretches of rows that are looked at together."""
-    return [slice(start, min(start + CHUNK, rows)) for start in range(0, rows, CHUNK)]
+def chunks(rows: int, size: int = CHUNK) -> list[slice]:
+    """Consecutive rows that are looked at together."""
+    return [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
 
 
 # --- indicators
 
 
-def hits_of(evidence: Evidence, side: str, piece: slice) -> Matrix:
+def indicators(evidence: Evidence, side: str, chunk: slice) -> Matrix:
     """Indicators that the outcome is at or below each quantile, ties counted fairly, with the bounds of each row."""
-    q, y = evidence.side(side)[piece], evidence.y[piece]
+    q, y = evidence.side(side)[chunk], evidence.y[chunk]
     hits = metrics.fair_indicators(q, y, evidence.levels)
     # only an outcome at its bound is counted otherwise; moved to 0, all such rows share the bound 0
-    for at, bounds in ((y <= evidence.low[piece], {"low": 0.0}), (y >= evidence.high[piece], {"high": 0.0})):
+    for at, bounds in ((y <= evidence.low[chunk], {"low": 0.0}), (y >= evidence.high[chunk], {"high": 0.0})):
         if at.any():
             hits[at] = metrics.fair_indicators(q[at] - y[at, None], np.zeros(int(at.sum())), evidence.levels, **bounds)
     return hits
 
 
-def outcomes_of(evidence: Evidence, piece: slice) -> Matrix:
-    """Which label came, as a row of zeros and a one; for kind "binary" the outcome itself."""
-    y = evidence.y[piece]
+def outcomes_of(evidence: Evidence, chunk: slice = slice(None)) -> Matrix:
+    """The outcome's label as a row of zeros and a one; for kind "binary" the outcome itself."""
+    y = evidence.y[chunk]
     return (
         y[:, None] if evidence.kind == "binary" else (y[:, None] == np.arange(len(evidence.labels))).astype(np.float64)
     )
@@ -214,18 +221,17 @@ def _by_group(values: Matrix, groups: Places, count: int) -> Matrix:
     return np.asarray(sums.reshape(count, width), dtype=np.float64)
 
 
-def tally(evidence: Evidence, side: str) -> Matrix:
+def indicator_sums(evidence: Evidence, side: str) -> Matrix:
     """Sums of the indicators: series x levels."""
 
-    def make() -> Matrix:
+    def compute() -> Matrix:
         count = len(evidence.names)
         total = np.zeros((count, evidence.levels.size))
-        for piece in pieces(evidence.rows):
-            total += _by_group(hits_of(evidence, side, piece), evidence.series[piece], count)
+        for chunk in chunks(evidence.rows):
+            total += _by_group(indicators(evidence, side, chunk), evidence.series[chunk], count)
         return total
 
-    found: Matrix = remember(evidence, ("tally", side), make)
-    return found
+    return evidence.cached(("indicator sums", side), compute)
 
 
 def rows_of(evidence: Evidence) -> Vector:
@@ -235,4 +241,4 @@ def rows_of(evidence: Evidence) -> Vector:
 
 def frequencies(evidence: Evidence, side: str) -> Vector:
     """How often the outcome was at or below the quantile, for each level."""
-    return np.asarray(tally(evidence, side).sum(axis=0) / max(evidence.rows, 1))
+    return np.asarray(indicator_sums(evidence, side).sum(axis=0) / max(evidence.rows, 1))

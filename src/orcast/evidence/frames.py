@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast import metrics
+from orcast.constants import PER_ABSOLUTE
 from orcast.evidence.base import Evidence, Matrix, Places, Vector
 
 if TYPE_CHECKING:
-    from orcast.panel.columns import Form, Layout
+    from orcast.panel.columns import ColumnLayout, Form
     from orcast.panel.frame import Frame, Times
 
 # Beyond so many rows a distribution is looked at by twentieths, not by percents.
@@ -22,7 +23,7 @@ MANY = 200_000
 
 def collect(
     frame: Any,
-    layout: Layout | None = None,
+    layout: ColumnLayout | None = None,
     *,
     low: Any = None,
     high: Any = None,
@@ -42,7 +43,7 @@ def collect(
     >>> from orcast.evidence import coverage
     >>> frame = pl.DataFrame({"y": [1.0, 4.0, None], "q0.1": [0.0, 1.0, 1.0], "q0.9": [2.0, 3.0, 3.0]})
     >>> evidence, = collect(frame)
-    >>> evidence.rows, evidence.waiting, coverage(evidence, 0.8)
+    >>> evidence.rows, evidence.pending, coverage(evidence, 0.8)
     (2, 1, 0.5)
     """
     from orcast.panel.bounds import read_bounds
@@ -61,7 +62,7 @@ def collect(
         for name in (layout.time if layout.time is not None else dated, layout.cutoff)
     )
     order = np.lexsort([*(part.values for part in (cutoff, time) if part is not None), codes])
-    rows = _Rows(
+    rows = _EvidenceRows(
         table,
         layout,
         order,
@@ -77,11 +78,11 @@ def collect(
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
+class _EvidenceRows:
     """What the models of a frame have in common, in the order of series and time."""
 
     table: Frame
-    layout: Layout
+    layout: ColumnLayout
     order: Places
     sorted: bool
     series: Places
@@ -102,7 +103,7 @@ class _Rows:
             if rows is not None:
                 fine = np.isfinite(rows) if kind == "quantiles" else (rows >= 0.0) & (rows <= 1.0)
                 whole &= fine.all(axis=1)
-        given = np.isfinite(self.matrix(form.columns)).all(axis=1) if form.kind == "point" else whole
+        forecast = np.isfinite(self.matrix(form.columns)).all(axis=1) if form.kind == "point" else whole
         known = np.isfinite(y)
         beyond = known & self.beyond(form, y, recalibrated)
         keep: Any = whole & known & ~beyond
@@ -129,8 +130,8 @@ class _Rows:
             holds=certificate.get("holds"),
             promised=certificate.get("promised"),
             miscalibration=certificate.get("miscalibration"),
-            waiting=int(np.count_nonzero(given & ~known)),
-            missing=int(np.count_nonzero(~given)),
+            pending=int(np.count_nonzero(forecast & ~known)),
+            missing=int(np.count_nonzero(~forecast)),
             outside=int(np.count_nonzero(whole & beyond)),
             overlap=overlap,
             point=form.kind == "point",
@@ -149,8 +150,8 @@ class _Rows:
         out = np.empty((self.order.size, len(parts)))
         # a few rows at a time, or each number would be written to memory far from its neighbours
         for start in range(0, self.order.size, 4096):
-            piece = slice(start, start + 4096)
-            np.stack([part[piece] for part in parts], axis=1, out=out[piece])
+            chunk = slice(start, start + 4096)
+            np.stack([part[chunk] for part in parts], axis=1, out=out[chunk])
         return out
 
     def outcomes(self, form: Form) -> Vector:
@@ -226,7 +227,7 @@ class _Rows:
 
     # --- what was known when
     def past_spread(self, errors: Vector) -> Vector:
-        """Root mean square of the errors, so many steps ahead, that were known at each forecast; nan before the first.
+        """The spread of the errors, so many steps ahead, that were known at each forecast; nan before the first.
 
         An error is known to later rows; where there are cutoffs, once the cutoff has reached its time.
         """
@@ -234,7 +235,7 @@ class _Rows:
         order = np.lexsort((when, stream))
         e, key = errors[order], stream[order]
         known = np.isfinite(e)
-        squares = np.concatenate(([0.0], np.cumsum(np.where(known, e, 0.0) ** 2)))
+        sizes = np.concatenate(([0.0], np.cumsum(np.abs(np.where(known, e, 0.0)))))
         counts = np.concatenate(([0], np.cumsum(known)))
         first = np.searchsorted(key, key, side="left")
         until = np.arange(e.size)
@@ -244,8 +245,8 @@ class _Rows:
         until = np.maximum(until, first)
         out = np.empty(e.size)
         with np.errstate(invalid="ignore", divide="ignore"):
-            total = np.maximum(squares[until] - squares[first], 0.0)
-            out[order] = np.sqrt(total / (counts[until] - counts[first]))
+            total = np.maximum(sizes[until] - sizes[first], 0.0)
+            out[order] = PER_ABSOLUTE * total / (counts[until] - counts[first])
         return out
 
     def streams(self) -> tuple[Places, Places, Places | None]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 Why = Callable[[], Any]
 
 
-class Issued:
+class IssuedForecast:
     """A forecast that a game may have issued."""
 
     __slots__ = ("_why", "certificate")
@@ -30,17 +30,17 @@ class Issued:
 
     def _repr_html_(self) -> str:
         """How it shows itself in a notebook."""
-        from orcast.notebook import forecast_html  # only a notebook needs it
+        from orcast.report.notebook import forecast_html  # only a notebook needs it
 
         return forecast_html(self)  # type: ignore[arg-type]
 
-    def _told(self) -> Told | None:
+    def _given_explanation(self) -> GivenExplanation | None:
         """The explanation as a copy carries it: told now, because the game does not come along."""
-        return None if self._why is None else Told(self._why())
+        return None if self._why is None else GivenExplanation(self._why())
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class GivenExplanation:
     """An explanation that has been given."""
 
     explanation: Any

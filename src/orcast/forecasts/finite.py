@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from orcast.checks import short
-from orcast.forecasts.base import Issued, Told, Why, as_share, generator
+from orcast.forecasts.base import GivenExplanation, IssuedForecast, Why, as_share, generator
 from orcast.forecasts.ordered import Forecast
 from orcast.spaces import Binary, Box, Circle, FiniteSpace, Labels, Points, frozen, space_from_plain
+from orcast.validation import short
 
 if TYPE_CHECKING:
     from orcast.ledger import Certificate
@@ -56,7 +56,7 @@ def as_masses(mass: object, cells: int) -> Array:
     return m / total if abs(total - 1.0) > 1e-12 else m
 
 
-class FiniteForecast(Issued, ABC):
+class FiniteForecast(IssuedForecast, ABC):
     """Masses on the cells of a finite space, with what such forecasts have in common."""
 
     __slots__ = ("mass", "space")
@@ -68,7 +68,7 @@ class FiniteForecast(Issued, ABC):
     _instead: ClassVar[str]
 
     @classmethod
-    def _trusted(cls, space: FiniteSpace, mass: Array, certificate: Certificate | None, why: Why | None = None) -> Self:
+    def trusted(cls, space: FiniteSpace, mass: Array, certificate: Certificate | None, why: Why | None = None) -> Self:
         """From masses that a kernel made: no checks, no copies."""
         self = cls.__new__(cls)
         mass.flags.writeable = False
@@ -116,14 +116,18 @@ class FiniteForecast(Issued, ABC):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_restored, (type(self), self.space, self.mass, self.certificate, self._told()))
+        return (_restored, (type(self), self.space, self.mass, self.certificate, self._given_explanation()))
 
 
 def _restored(
-    cls: type[FiniteForecast], space: FiniteSpace, mass: Array, certificate: Certificate | None, why: Told | None
+    cls: type[FiniteForecast],
+    space: FiniteSpace,
+    mass: Array,
+    certificate: Certificate | None,
+    why: GivenExplanation | None,
 ) -> FiniteForecast:
     # not by the constructor: the masses have been checked
-    return cls._trusted(space, mass, certificate, why)
+    return cls.trusted(space, mass, certificate, why)
 
 
 def _drawn_cells(mass: Array, size: int | tuple[int, ...], rng: np.random.Generator) -> NDArray[np.intp]:
@@ -160,7 +164,7 @@ class BinaryForecast(FiniteForecast):
         self._mass, self.certificate, self._why = p, certificate, None
 
     @classmethod
-    def _trusted(
+    def trusted(
         cls, space: FiniteSpace, mass: Array | float, certificate: Certificate | None, why: Why | None = None
     ) -> Self:
         """From two masses, or from the probability of a yes: no checks, no copies."""
@@ -213,7 +217,7 @@ class BinaryForecast(FiniteForecast):
         return f"BinaryForecast({self.__float__():.6g})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_restored, (BinaryForecast, _BINARY, self._mass, self.certificate, self._told()))
+        return (_restored, (BinaryForecast, _BINARY, self._mass, self.certificate, self._given_explanation()))
 
 
 def _as_probability(value: object) -> float:
@@ -529,4 +533,4 @@ def forecast_on(
     >>> forecast_on(Labels(["no", "yes"]), np.array([0.25, 0.75]))
     LabelForecast('yes': 0.75, 'no': 0.25)
     """
-    return _CLASSES.get(type(space), PointsForecast)._trusted(space, mass, certificate, why)
+    return _CLASSES.get(type(space), PointsForecast).trusted(space, mass, certificate, why)

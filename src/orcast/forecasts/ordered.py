@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from orcast.forecasts.base import Issued, Told, Why, as_share, generator
+from orcast.forecasts.base import GivenExplanation, IssuedForecast, Why, as_share, generator
 
 if TYPE_CHECKING:
     from orcast.ledger import Certificate
@@ -71,7 +71,7 @@ def _beyond(at: Array, edge: float, sign: float, scale: float) -> Array:
         return np.asarray((1.0 + np.maximum(sign * (at - edge), 0.0) / scale) ** -3.0)
 
 
-class Forecast(Issued):
+class Forecast(IssuedForecast):
     """A distribution as masses on consecutive cells, even within each; a cell of zero width is an atom.
 
     The first cell may begin at -inf and the last may end at inf, beside at least one bounded cell.  The tail of such
@@ -138,7 +138,7 @@ class Forecast(Issued):
         self._bounded: _Cells | None = None
 
     @classmethod
-    def _trusted(
+    def trusted(
         cls, left: Array, right: Array, mass: Array, certificate: Certificate | None, why: Why | None = None
     ) -> Forecast:
         """From arrays that a kernel made: no checks, no copies."""
@@ -157,7 +157,7 @@ class Forecast(Issued):
         return self._below
 
     @property
-    def _cells(self) -> _Cells:
+    def cells(self) -> _Cells:
         """The cells with bounded ends, and what is open about them."""
         if self._bounded is None:
             first, last = self.left.item(0) == -math.inf, self.right.item(-1) == math.inf
@@ -179,13 +179,13 @@ class Forecast(Issued):
 
     def mean(self) -> float:
         """Expected value."""
-        from orcast.forecasts._reading import mean_and_variance
+        from orcast.forecasts.kernels import mean_and_variance
 
         return float(mean_and_variance(*self._plain)[0])
 
     def var(self) -> float:
         """Variance."""
-        from orcast.forecasts._reading import mean_and_variance
+        from orcast.forecasts.kernels import mean_and_variance
 
         return float(mean_and_variance(*self._plain)[1])
 
@@ -198,7 +198,7 @@ class Forecast(Issued):
 
         An odd moment with mass in both tails is nan.
         """
-        left, right, sides, scale = self._cells
+        left, right, sides, scale = self.cells
         powers = np.asarray(sum(left**i * right ** (order - i) for i in range(order + 1))) / (order + 1)
         tails = [(k, edge, sign) for k, edge, sign in sides if self.mass[k] > 0.0]
         if order > 2 and tails:
@@ -213,7 +213,7 @@ class Forecast(Issued):
         at = np.asarray(y, dtype=np.float64)
         k = np.searchsorted(self.right, at, side="right")
         inside = np.minimum(k, self.mass.size - 1)
-        left, right, sides, scale = self._cells
+        left, right, sides, scale = self.cells
         width = right[inside] - left[inside]
         share = np.clip((at - left[inside]) / np.where(width > 0.0, width, 1.0), 0.0, 1.0)
         share = np.where(width > 0.0, share, at >= left[inside])
@@ -226,7 +226,7 @@ class Forecast(Issued):
 
     def quantile(self, levels: ArrayLike) -> Any:
         """The smallest y with P(outcome <= y) >= level, a float for a number and an array for an array."""
-        from orcast.forecasts._reading import read_quantiles
+        from orcast.forecasts.kernels import read_quantiles
 
         a = as_levels(levels)
         # a copy: for levels that must not be written to, the kernel would be compiled once more
@@ -248,7 +248,7 @@ class Forecast(Issued):
     def pdf(self, y: ArrayLike) -> Any:
         """The density at y; the mass of atoms is not in it."""
         at = np.asarray(y, dtype=np.float64)
-        left, right, sides, scale = self._cells
+        left, right, sides, scale = self.cells
         width = right - left
         density = np.divide(self.mass, width, out=np.zeros_like(width), where=width > 0.0)
         wide = np.flatnonzero(width > 0.0)
@@ -273,7 +273,7 @@ class Forecast(Issued):
         which is exact for squares.
         """
         nodes, weights = _gauss(NODES)
-        left, right, sides, scale = self._cells
+        left, right, sides, scale = self.cells
         middle, half = 0.5 * (left + right), 0.5 * (right - left)
         points = (middle[:, None] + half[:, None] * nodes).ravel()
         shares = (0.5 * self.mass[:, None] * weights).ravel()
@@ -320,7 +320,7 @@ class Forecast(Issued):
         An open-ended cell of mass m, which y exceeds by e, adds e - m d (1 - (1 + e/d)^-2) + m^2 d / 5.
         """
         f0, f1 = self.below[:-1], self.below[1:]
-        left, right, sides, scale = self._cells
+        left, right, sides, scale = self.cells
         cut = np.clip(y, left, right)
         width = right - left
         share = np.divide(cut - left, width, out=np.zeros_like(width), where=width > 0.0)
@@ -349,7 +349,7 @@ class Forecast(Issued):
         so that a normal forecast that needs no correction comes back as it was.  `mean` and `std` are those of the
         whole distribution instead, whose tails are made for surprises: far out, little mass counts much.
         """
-        from orcast.forecasts._reading import nearest_normal
+        from orcast.forecasts.kernels import nearest_normal
 
         mean, sd = nearest_normal(*self._plain)
         return float(mean), float(sd)
@@ -373,9 +373,11 @@ class Forecast(Issued):
         return f"Forecast(median={self.median():.6g}, 90%=[{low:.6g}, {high:.6g}])"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_restored, (self.left, self.right, self.mass, self.certificate, self._told()))
+        return (_restored, (self.left, self.right, self.mass, self.certificate, self._given_explanation()))
 
 
-def _restored(left: Array, right: Array, mass: Array, certificate: Certificate | None, why: Told | None) -> Forecast:
+def _restored(
+    left: Array, right: Array, mass: Array, certificate: Certificate | None, why: GivenExplanation | None
+) -> Forecast:
     # not by the constructor: the cells have been checked
-    return Forecast._trusted(left, right, mass, certificate, why)
+    return Forecast.trusted(left, right, mass, certificate, why)

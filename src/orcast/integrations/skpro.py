@@ -2,12 +2,12 @@
 
 ``fit`` learns from rows in the order of time, ``update`` from those that come later:
 
-    model = RecalibratedRegressor(ResidualDouble(LinearRegression()), low=0, high=100).fit(X, y)
+    model = RecalibratedProbaRegressor(ResidualDouble(LinearRegression()), low=0, high=100).fit(X, y)
     model.predict_interval(X_today, coverage=0.9)
     model.update(X_today, y_today)
 
 The rows of one call belong together: none of their outcomes is known when they are forecast.  ``update`` first makes
-all forecasts for its rows, the same that the methods which predict make of them, then scores them, and then teaches the
+all forecasts for its rows, the same that the methods which predict make of them, then scores them, and then updates the
 wrapped regressor, if that can be updated.  All methods that predict are pure.
 """
 
@@ -18,25 +18,26 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from orcast.integrations._extra import needs
+from orcast.integrations.optional import needs
 
 with needs("sktime", "pandas", "skpro"):
     import pandas as pd  # type: ignore[import-untyped]
     from skpro.distributions.base import BaseDistribution  # type: ignore[import-untyped]
     from skpro.regression.base import BaseProbaRegressor  # type: ignore[import-untyped]
 
-from orcast.checks import short
+from orcast.engine import Oracle
 from orcast.forecasts import Forecast
-from orcast.integrations import sklearn as _sklearn
+from orcast.integrations.common import increasing_levels
+from orcast.integrations.sklearn import RecalibratedRegressor
 from orcast.ledger import Guarantee
-from orcast.oracles import Oracle
 from orcast.payoffs import Payoff
+from orcast.validation import short
 
-__all__ = ["LEVELS", "ForecastDistribution", "RecalibratedRegressor"]
+__all__ = ["LEVELS", "ForecastDistribution", "RecalibratedProbaRegressor"]
 
 Array = NDArray[np.float64]
 
-# What a model that can say quantiles is asked for, unless told otherwise; a Gaussian comes through as it is.
+# The quantiles that a model is asked for by default; a Gaussian comes through as it is.
 LEVELS = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 
 
@@ -170,12 +171,6 @@ def _grid(forecasts: Any) -> NDArray[Any]:
     return grid
 
 
-def _places(size: int, chosen: Any) -> NDArray[np.intp]:
-    """The places that were chosen; all of them if none were."""
-    every = np.arange(size)
-    return every if chosen is None else every[np.atleast_1d(chosen)]
-
-
 def _atom(p: Forecast, x: float) -> float:
     below, upto = p.pit(x)
     return upto - below
@@ -183,7 +178,7 @@ def _atom(p: Forecast, x: float) -> float:
 
 def _distance(p: Forecast, x: float) -> float:
     """E|X - x|."""
-    left, right, sides, scale = p._cells
+    left, right, sides, scale = p.cells
     width = right - left
     cut = np.clip(x, left, right)
     square = (cut - left) ** 2 + (right - cut) ** 2
@@ -199,7 +194,7 @@ def _distance(p: Forecast, x: float) -> float:
 
 def _power(p: Forecast, a: float) -> float:
     """The integral of the density to the power a."""
-    left, right, sides, scale = p._cells
+    left, right, sides, scale = p.cells
     width = right - left
     wide = width > 0.0
     total = float(np.sum(p.mass[wide] ** a * width[wide] ** (1.0 - a)))
@@ -217,7 +212,7 @@ def _spread(p: Forecast) -> float:
 
 
 class _Columns:
-    """A regressor of skpro's as one of scikit-learn's that says a column of quantiles for each level."""
+    """A regressor of skpro's as one of scikit-learn's that predicts a column of quantiles for each level."""
 
     def __init__(self, regressor: Any, levels: list[float], names: Any) -> None:
         self.regressor, self.levels, self.names = regressor, levels, names
@@ -231,7 +226,7 @@ class _Columns:
         return Tags(estimator_type="regressor", target_tags=TargetTags(required=True))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        return {}  # what it is made of is nobody's business: no parameter of the regressor is a level
+        return {}  # no parameter of the regressor is to be taken for a level
 
     def fit(self, X: Any, y: Array) -> _Columns:
         self.regressor.fit(X, self._frame(X, y))
@@ -258,14 +253,7 @@ class _Learning(_Columns):
         return self
 
 
-class _Rows(_sklearn.RecalibratedRegressor):
-    """What does the work; skpro has checked the rows, and takes names of columns that scikit-learn does not."""
-
-    def _checked(self, X: Any, y: Any) -> tuple[Any, Array]:
-        return X, self._outcomes(X, y)
-
-
-class RecalibratedRegressor(BaseProbaRegressor):  # type: ignore[misc]
+class RecalibratedProbaRegressor(BaseProbaRegressor):  # type: ignore[misc]
     """A regressor around any regressor of skpro's, whose forecasts stay calibrated on any sequence.
 
     ``regressor`` is asked for its quantiles at ``levels``.  ``low`` and ``high`` are the bounds of the outcomes, if
@@ -274,17 +262,17 @@ class RecalibratedRegressor(BaseProbaRegressor):  # type: ignore[misc]
 
     ``fit`` cuts the rows, in their order, into ``folds`` + 1 parts; each part but the first is forecast by a regressor
     that was fitted to the rows before it, ``batch`` rows at a time, and scored.  ``update`` scores its rows, and then
-    updates the regressor if that can be updated.  All is as in the module for scikit-learn, whose wrapper of the same
-    name does the work.
+    updates the regressor if that can be updated.  The rounds are played by
+    :class:`orcast.integrations.sklearn.RecalibratedRegressor`: see there.
 
     Fitted, it has ``regressor_``, and ``guarantee``.
 
     >>> from sklearn.datasets import load_diabetes
     >>> from sklearn.linear_model import LinearRegression
     >>> from skpro.regression.residual import ResidualDouble
-    >>> from orcast.integrations.skpro import RecalibratedRegressor
+    >>> from orcast.integrations.skpro import RecalibratedProbaRegressor
     >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
-    >>> model = RecalibratedRegressor(ResidualDouble(LinearRegression()), low=0, high=400).fit(X[:300], y[:300])
+    >>> model = RecalibratedProbaRegressor(ResidualDouble(LinearRegression()), low=0, high=400).fit(X[:300], y[:300])
     >>> model.predict_interval(X[300:], coverage=0.9).shape, model.guarantee.rounds
     ((142, 2), 250)
     >>> model.update(X[300:], y[300:]).guarantee.rounds
@@ -317,15 +305,9 @@ class RecalibratedRegressor(BaseProbaRegressor):  # type: ignore[misc]
         batch: int = 100,
     ) -> None:
         self.regressor = regressor
-        self.low = low
-        self.high = high
-        self.levels = levels
-        self.payoff = payoff
-        self.oracle = oracle
-        self.memory = memory
-        self.outside = outside
-        self.folds = folds
-        self.batch = batch
+        self.low, self.high, self.levels = low, high, levels
+        self.payoff, self.oracle, self.memory, self.outside = payoff, oracle, memory, outside
+        self.folds, self.batch = folds, batch
         super().__init__()
         if not isinstance(regressor, BaseProbaRegressor):
             raise TypeError(f"expected a regressor of skpro's, got {short(regressor)}")
@@ -343,21 +325,12 @@ class RecalibratedRegressor(BaseProbaRegressor):  # type: ignore[misc]
         return self._model.estimator_.regressor
 
     def _fit(self, X: Any, y: Any) -> Self:
-        levels = _sklearn._levels(self.levels)
+        levels = increasing_levels(self.levels)
         make = _Learning if self.regressor.get_tag("capability:update") else _Columns
-        self._model = _Rows(
-            make(self.regressor.clone(), levels, list(y.columns)),
-            low=self.low,
-            high=self.high,
-            levels=levels,
-            payoff=self.payoff,
-            oracle=self.oracle,
-            memory=self.memory,
-            outside=self.outside,
-            folds=self.folds,
-            batch=self.batch,
-        )
-        self._model.fit(X, _outcomes(y))
+        options = {name: value for name, value in self.get_params(deep=False).items() if name != "regressor"}
+        model = make(self.regressor.clone(), levels, list(y.columns))
+        # skpro has checked the rows, and takes names of columns that scikit-learn does not
+        self._model = RecalibratedRegressor(model, **options).fit_checked(X, _outcomes(y))
         return self
 
     def _update(self, X: Any, y: Any) -> Self:

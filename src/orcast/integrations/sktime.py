@@ -6,9 +6,9 @@ Wrap a forecaster, and use it as any other of sktime's:
     model.predict_interval(coverage=0.9)
     model.update(y_new)
 
-An outcome is scored against the forecasts that were issued for it: ``update`` makes once more the forecasts from before
-``y_new``, the same that the methods which predict made, scores those that are about ``y_new``, keeps the others until
-their outcomes come, and then updates the wrapped forecaster.  All methods that predict are pure.
+An outcome is scored against the forecasts that were issued for it: ``update`` issues the forecasts from before
+``y_new``, the same that the methods which predict made, settles those that are about ``y_new``, keeps the others
+pending, and updates the wrapped forecaster.  All methods that predict are pure.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from orcast.integrations._extra import needs
+from orcast.integrations.optional import needs
 
 with needs("sktime", "pandas", "sktime"):
     import pandas as pd  # type: ignore[import-untyped]
     from sktime.forecasting.base import BaseForecaster, ForecastingHorizon  # type: ignore[import-untyped]
     from sktime.forecasting.stream import UpdateRefitsEvery  # type: ignore[import-untyped]
 
-from orcast.adapters import Quantiles, expert_row
-from orcast.checks import short
-from orcast.forecasts import Forecast, as_levels
-from orcast.integrations._shared import PER_ABSOLUTE, Features, Residuals, space_of
+from orcast.adapters import Quantiles
+from orcast.constants import PER_ABSOLUTE
+from orcast.engine import Oracle
+from orcast.forecasts import Forecast
+from orcast.integrations.common import FeatureReader, HorizonGame, at_least_one, increasing_levels, recalibrator_for
 from orcast.integrations.skpro import LEVELS, ForecastDistribution
 from orcast.ledger import Guarantee
-from orcast.oracles import Oracle
 from orcast.payoffs import Payoff
-from orcast.plain import plain_features
-from orcast.recalibrator import Recalibrator
-from orcast.spaces import OrderedSpace
+from orcast.residuals import Residuals
+from orcast.spaces import between
+from orcast.validation import short
 
 __all__ = ["ForecastDistribution", "RecalibratedForecaster"]
 
 Array = NDArray[np.float64]
 
-# How many rows of a long history are replayed, unless told otherwise: for each the forecaster is asked and updated.
+# How many rows of a long history are replayed by default: for each the forecaster is asked and updated.
 REPLAYED = 300
 # What a forecaster raises when a history is too short for it.
 TOO_SHORT = (ArithmeticError, LookupError, ValueError)
@@ -59,52 +59,6 @@ LIKE_IT = (
     "X-y-must-have-same-index",
     "enforce_index_type",
 )
-
-
-class _Step:
-    """The game of one step ahead: rounds by the time they are about, and the points they were made around."""
-
-    __slots__ = ("points", "recalibrator", "residuals", "space", "usual")
-
-    def __init__(self, recalibrator: Recalibrator, space: OrderedSpace, window: int, usual: float | None) -> None:
-        self.recalibrator, self.space, self.residuals = recalibrator, space, Residuals(window)
-        self.usual = usual
-        self.points: dict[int, float] = {}
-
-    def around(self, point: float) -> Any:
-        """A point as a forecast; before an error is known as wide as changes were over so many steps."""
-        return self.residuals.around(point, self.space, None if len(self.residuals) else self.usual)
-
-    def peek(self, told: Any, x: Any) -> Forecast:
-        """The forecast that :meth:`issue` would issue; nothing waits for it."""
-        game = self.recalibrator._game
-        row, _ = expert_row(told, self.space)
-        features = None if x is None else plain_features(x)
-        page = game._engine.predict(row[None, :], features, pending=game._outstanding(), reserved=game._reserved)
-        forecast: Forecast = game._engine.forecast(page)
-        return forecast
-
-    def issue(self, about: int, told: Any, x: Any) -> None:
-        """A round that waits for the outcome of a time."""
-        self.recalibrator.predict(told, x=x, id=about)
-        self.points[about] = getattr(told, "mean", math.nan)
-
-    def take_back(self, about: int) -> None:
-        """As if it had not been issued."""
-        self.recalibrator.drop(about)
-        self.recalibrator._game._issued -= 1
-        del self.points[about]
-
-    def settle(self, outcomes: Mapping[int, float], upto: int) -> None:
-        """All rounds about times that are over; those whose outcome is missing are given up."""
-        for about in [time for time in self.points if time <= upto]:
-            point = self.points.pop(about)
-            if about in outcomes:
-                self.recalibrator.update(outcomes[about], id=about)
-                if not math.isnan(point):
-                    self.residuals.add(outcomes[about] - point)
-            else:
-                self.recalibrator.drop(about)
 
 
 class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
@@ -123,16 +77,16 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
     ``fit`` replays the history as it would have been in use.  A copy of the forecaster is fitted to the first
     ``initial_window`` rows (a number, or a share; by default a quarter, or all but the last 300 if that is more), and
     then, every ``step_length`` rows, asked for the steps of ``fh`` and updated, with ``update_params`` or without.  So
-    each step's game has learnt from forecasts that were really out of sample.  This costs as much as such a life of the
-    forecaster does: if a new fit is dear, take longer steps.  Steps that ``fit`` was not told of are replayed when they
-    are asked for, each time until the next ``update``: name them in ``fit`` if you can.
+    each step's game has learnt from forecasts that were really out of sample.  This costs as much as such a use of the
+    forecaster does: if a new fit is slow, take longer steps.  Steps that are not in the ``fh`` of ``fit`` are replayed
+    when they are asked for, each time until the next ``update``: name them in ``fit`` if you can.
 
-    ``update`` scores what was issued, a forecast at each step from the time before its rows; rows that lie beyond all
-    steps only update the forecaster.  Outcomes that are missing (nan, or left out) end their rounds without a score.
+    ``update`` settles what was issued, a forecast at each step from the time before its rows; rows that lie beyond all
+    steps only update the forecaster.  Rounds whose outcome is missing (nan, or left out) are dropped.
     If the forecaster wants X, give ``update`` the X of all steps that you asked for, not of the new rows alone: only
     forecasts whose X is there can be scored.
 
-    ``predict`` gives the means, within the history what the forecaster itself says.  ``predict_proba`` gives a
+    ``predict`` gives the means, within the history those of the forecaster itself.  ``predict_proba`` gives a
     :class:`~orcast.integrations.skpro.ForecastDistribution`.
 
     A forecaster that cannot be updated (``capability:update``) is fitted anew by ``update`` to all rows, whatever
@@ -141,7 +95,7 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
     Fitted, it has ``forecaster_`` and ``recalibrators_``, an :class:`orcast.Recalibrator` by step.
 
     >>> import warnings
-    >>> warnings.filterwarnings("ignore", "The default of config")  # sktime 1.2 tells of its next version
+    >>> warnings.filterwarnings("ignore", "The default of config")  # sktime 1.2 warns of its next version
     >>> from sktime.datasets import load_airline
     >>> from sktime.forecasting.naive import NaiveForecaster
     >>> from orcast.integrations.sktime import RecalibratedForecaster
@@ -168,7 +122,7 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         "X_inner_mtype": "pd.DataFrame",
     }
     _config = {"remember_data": False}  # noqa: RUF012
-    _y: Any = None  # where sktime looks for its memory if it is told to have one
+    _y: Any = None  # where sktime looks for its memory if it is set to have one
     _X: Any = None
 
     def __init__(
@@ -188,22 +142,15 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         window: int = 100,
     ) -> None:
         self.forecaster = forecaster
-        self.low = low
-        self.high = high
-        self.levels = levels
-        self.payoff = payoff
-        self.oracle = oracle
-        self.memory = memory
-        self.outside = outside
-        self.initial_window = initial_window
-        self.step_length = step_length
-        self.update_params = update_params
-        self.window = window
+        self.low, self.high, self.levels = low, high, levels
+        self.payoff, self.oracle, self.memory, self.outside = payoff, oracle, memory, outside
+        self.initial_window, self.step_length = initial_window, step_length
+        self.update_params, self.window = update_params, window
         super().__init__()
         if not isinstance(forecaster, BaseForecaster):
             raise TypeError(f"expected a forecaster of sktime's, got {short(forecaster)}")
         self.clone_tags(forecaster, [tag for tag in LIKE_IT if tag in forecaster.get_tags()])
-        if isinstance(payoff, Payoff) and Features(payoff):
+        if isinstance(payoff, Payoff) and FeatureReader(payoff):
             self.set_tags(**{"capability:exogenous": True})
 
     def guarantee(self, step: int = 1) -> Guarantee:
@@ -211,27 +158,26 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         self.check_is_fitted()
         if self._is_vectorized:
             raise ValueError("expected a forecaster of one series, got several: each of forecasters_ has its own")
-        if step not in self._steps:
-            raise ValueError(f"expected one of the steps {short(sorted(self._steps))}, got {short(step)}")
-        return self._steps[step].recalibrator.guarantee
+        if step not in self._games:
+            raise ValueError(f"expected one of the steps {short(sorted(self._games))}, got {short(step)}")
+        return self._games[step].recalibrator.guarantee
 
     # --- fit
     def _fit(self, y: Any, X: Any, fh: Any) -> RecalibratedForecaster:
-        self._space = space_of(self.low, self.high)
-        self._asked_levels = self._levels_to_ask()
-        self._features = Features(self.payoff if isinstance(self.payoff, Payoff) else None)
-        _checked_steps(self.step_length)
-        _first(self.initial_window, len(y))
-        self._new_step(1, y)
+        self._quantile_levels = self._levels_to_ask()
+        self._features = FeatureReader(self.payoff if isinstance(self.payoff, Payoff) else None)
+        at_least_one(self.step_length, "a step_length of at least 1 row")
+        _first_rows(self.initial_window, len(y))
+        self._space = between(self.low, self.high)
+        self._new_game(1, y)  # refuses what does not fit, before anything is fitted
         self._origin = _checked_origin(self.cutoff)
         self._outcomes(y, self._times(y.index))
         self.forecaster_ = self._copy().fit(y, X=X, fh=fh)
         self._seen_y, self._seen_X = [y], None if X is None else [X]
-        self._told: dict[tuple[int, ...], tuple[Any, Array]] = {}  # by steps: what the forecaster says now, without X
+        self._predictions: dict[tuple[int, ...], tuple[Any, Array]] = {}  # the forecaster's by steps, without X
         self._known = self._now = 0  # times of the last outcome, and of the forecaster
-        self._steps: dict[int, _Step] = {}
-        self._steps = self._learnt([] if fh is None else _ahead(self._relative(fh)))
-        self.recalibrators_ = {step: each.recalibrator for step, each in self._steps.items()}
+        self._games: dict[int, HorizonGame] = {}
+        self._add_games([] if fh is None else _ahead(self._relative(fh)))
         return self
 
     def _levels_to_ask(self) -> list[float]:
@@ -239,7 +185,7 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         has = self.forecaster.get_tag("capability:pred_int")
         if self.levels is None:
             return list(LEVELS) if has else []
-        levels: list[float] = sorted(np.atleast_1d(as_levels(self.levels)).ravel().tolist())
+        levels = increasing_levels(self.levels)
         if len(levels) == 1:
             raise ValueError(f"expected no levels, for points, or two and more, got {short(self.levels)}")
         if levels and not has:
@@ -248,79 +194,77 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
 
     def _copy(self) -> Any:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what it has to say was said when it was made
+            warnings.simplefilter("ignore")  # they were shown when it was made
             copy = self.forecaster.clone()
             if copy.get_tag("capability:update") or copy.get_config().get("remember_data"):
                 return copy
             return UpdateRefitsEvery(copy)
 
-    def _new_step(self, step: int, before: Any) -> _Step:
-        recalibrator = Recalibrator(
-            self._space,
-            self.payoff,
-            oracle=self.oracle,
-            memory=self.memory,
-            outside=self.outside,
-            max_pending=step,  # of the rounds that were issued before, those about later times
-        )
-        return _Step(recalibrator, self._space, self.window, _change(before, step))
+    def _new_game(self, step: int, before: Any) -> HorizonGame:
+        # as many rounds as are pending at once: those about the times up to the step
+        game = HorizonGame(recalibrator_for(self, space=self._space, max_pending=step), Residuals(self.window))
+        game.first_spread = _change(before, step)
+        return game
 
-    def _learnt(self, steps: Sequence[int]) -> dict[int, _Step]:
+    def _add_games(self, steps: Sequence[int]) -> None:
+        self._games = {**self._games, **self._replayed(steps)}
+        self.recalibrators_ = {step: game.recalibrator for step, game in self._games.items()}
+
+    def _replayed(self, steps: Sequence[int]) -> dict[int, HorizonGame]:
         """The games of steps, each after a replay of all that was seen."""
         if not steps:
             return {}
         y, X = pd.concat(self._seen_y), None if self._seen_X is None else pd.concat(self._seen_X)
         if X is not None:
             y = y[y.index.isin(X.index)]
-        row = _first(self.initial_window, len(y))
-        games = {step: self._new_step(step, y.iloc[:row]) for step in steps}
-        if row >= len(y):
-            return games
-        times = self._times(y.index)
-        outcomes = self._outcomes(y, times)
-        rows = _Rows(X, None if X is None else self._times(X.index))
-        horizon = self._horizon(steps)
-        model: Any = None
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the fit to all rows says it once
-            while row < len(y):
-                now, next_row = int(times[row - 1]), min(row + self.step_length, len(y))
-                if model is None:
-                    try:
-                        model = self._copy().set_config(warnings="off")
-                        model.fit(y.iloc[:row], X=rows.until(now), fh=horizon)
-                    except TOO_SHORT:
-                        model = None
-                if model is not None:
-                    there, X_ahead = rows.ahead(steps, now, self._all_or_none)
-                    fh = horizon if len(there) == len(steps) else None
-                    for step, told, x in self._said(model, games, there, X_ahead, fh)[1]:
-                        if told is not None:
-                            games[step].issue(now + step, told, x)
-                    then = int(times[next_row - 1])
-                    for game in games.values():
-                        game.settle(outcomes, then)
-                    if next_row < len(y):
-                        model.update(y.iloc[row:next_row], X=rows.between(now, then), update_params=self.update_params)
-                row = next_row
+        first = _first_rows(self.initial_window, len(y))
+        games = {step: self._new_game(step, y.iloc[:first]) for step in steps}
+        if first < len(y):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # the fit to all rows gives them once
+                self._replay(games, y, _HorizonRows(X, None if X is None else self._times(X.index)), first)
         return games
 
-    # --- what the forecaster says
+    def _replay(self, games: Mapping[int, HorizonGame], y: Any, rows: _HorizonRows, first: int) -> None:
+        """Forecast and settle the rows from the first on, as if they had come one step length after the other."""
+        times, steps = self._times(y.index), list(games)
+        outcomes, horizon = self._outcomes(y, times), self._horizon(steps)
+        model: Any = None
+        for row in range(first, len(y), self.step_length):
+            now, next_row = int(times[row - 1]), min(row + self.step_length, len(y))
+            if model is None:
+                try:
+                    model = self._copy().set_config(warnings="off")
+                    model.fit(y.iloc[:row], X=rows.until(now), fh=horizon)
+                except TOO_SHORT:
+                    model = None
+                    continue
+            there, X_ahead = rows.ahead(steps, now, self._all_or_none)
+            fh = horizon if len(there) == len(steps) else None
+            for step, forecast, x in self._read(model, games, there, X_ahead, fh)[1]:
+                if forecast is not None:
+                    games[step].keep(now + step, forecast, games[step].peek(forecast, x))
+            then = int(times[next_row - 1])
+            _settle(games, outcomes, then)
+            if next_row < len(y):
+                model.update(y.iloc[row:next_row], X=rows.between(now, then), update_params=self.update_params)
+
+    # --- the forecaster's own forecasts
     @property
     def _all_or_none(self) -> bool:
         """Whether the forecaster can be asked only for the steps that it was fitted for."""
         return bool(self.forecaster.get_tag("requires-fh-in-fit"))
 
-    def _said(
-        self, model: Any, games: Mapping[int, _Step], steps: Sequence[int], X: Any, fh: Any = None
+    def _read(
+        self, model: Any, games: Mapping[int, HorizonGame], steps: Sequence[int], X: Any, fh: Any = None
     ) -> tuple[Any, list[tuple[int, Any, Any]]]:
-        """The times of steps, and of each what the forecaster says, None if that is not finite, and the features."""
+        """The times of steps, and of each the forecaster's forecast, None if that is not finite, and the features."""
         if not steps:
             return pd.Index([]), []
-        levels, told = self._asked_levels, self._told if X is None and model is self.forecaster_ else {}
-        if tuple(steps) not in told:
-            told[tuple(steps)] = self._asked(model, steps, X, fh)
-        index, table = told[tuple(steps)]
+        levels, cached = self._quantile_levels, self._predictions if X is None and model is self.forecaster_ else {}
+        if tuple(steps) not in cached:
+            cached[tuple(steps)] = self._ask(model, steps, X, fh)
+        index, table = cached[tuple(steps)]
         features: list[Any] = [None] * len(steps)
         if self._features and X is not None:
             features = [self._features.of(row) for row in X.loc[index].to_dict("records")]
@@ -333,32 +277,32 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
             rows.append((step, forecast, x))
         return index.copy(), rows
 
-    def _asked(self, model: Any, steps: Sequence[int], X: Any, fh: Any) -> tuple[Any, Array]:
+    def _ask(self, model: Any, steps: Sequence[int], X: Any, fh: Any) -> tuple[Any, Array]:
         """The times of steps, and a row of quantiles or a point for each."""
         asked = None
         if not self._all_or_none:
             asked = self._horizon(steps) if fh is None else fh
-        if self._asked_levels:
-            said = model.predict_quantiles(fh=asked, X=X, alpha=self._asked_levels)
-            table = np.sort(np.asarray(said, dtype=np.float64), axis=1)
+        if self._quantile_levels:
+            found = model.predict_quantiles(fh=asked, X=X, alpha=self._quantile_levels)
+            table = np.sort(np.asarray(found, dtype=np.float64), axis=1)
         else:
-            said = model.predict(fh=asked, X=X)
-            table = np.asarray(said, dtype=np.float64).reshape(-1, 1)
+            found = model.predict(fh=asked, X=X)
+            table = np.asarray(found, dtype=np.float64).reshape(-1, 1)
         if len(table) != len(steps):
             raise ValueError(f"expected a forecast for each of {len(steps)} steps, got {len(table)}")
-        return said.index, table
+        return found.index, table
 
-    def _issued(self, steps: Sequence[int], X: Any, fh: Any = None) -> tuple[Any, list[Forecast | None]]:
+    def _calibrated(self, steps: Sequence[int], X: Any, fh: Any = None) -> tuple[Any, list[Forecast | None]]:
         """The times of steps and their calibrated forecasts; None where the forecaster's own is not finite."""
-        games = {**self._learnt([step for step in steps if step not in self._steps]), **self._steps}
-        index, said = self._said(self.forecaster_, games, steps, X, fh)
-        return index, [None if told is None else games[step].peek(told, x) for step, told, x in said]
+        games = {**self._replayed([step for step in steps if step not in self._games]), **self._games}
+        index, rows = self._read(self.forecaster_, games, steps, X, fh)
+        return index, [None if forecast is None else games[step].preview(forecast, x) for step, forecast, x in rows]
 
     # --- predict
     def _predict(self, fh: Any, X: Any) -> Any:
         steps = self._relative(fh)
         ahead = _ahead(steps)
-        index, forecasts = self._issued(ahead, X, fh if len(ahead) == len(steps) else None)
+        index, forecasts = self._calibrated(ahead, X, fh if len(ahead) == len(steps) else None)
         means = [math.nan if p is None else p.mean() for p in forecasts]
         if len(ahead) == len(steps):
             return pd.Series(means, index=index, name=self._seen_y[0].name)
@@ -367,7 +311,7 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         return own.rename(self._seen_y[0].name)
 
     def _predict_quantiles(self, fh: Any, X: Any, alpha: list[float]) -> Any:
-        index, forecasts = self._issued(self._relative(fh), X, fh)
+        index, forecasts = self._calibrated(self._relative(fh), X, fh)
         nothing = np.full(len(alpha), math.nan)
         rows = np.array([nothing if p is None else p.quantile(alpha) for p in forecasts])
         return pd.DataFrame(rows, index=index, columns=pd.MultiIndex.from_product([self._get_varnames(), alpha]))
@@ -375,7 +319,7 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
     def _predict_proba(self, fh: Any, X: Any, marginal: bool = True) -> ForecastDistribution:
         if not marginal:
             raise NotImplementedError("expected marginal=True, got False: each step has a distribution of its own")
-        index, forecasts = self._issued(self._relative(fh), X, fh)
+        index, forecasts = self._calibrated(self._relative(fh), X, fh)
         if None in forecasts:
             raise ValueError("expected finite forecasts of the forecaster, got one that is not")
         columns = pd.Index(self._get_varnames())
@@ -384,51 +328,49 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
     # --- update
     def _update(self, y: Any, X: Any = None, update_params: bool = True) -> Any:
         before = self.forecaster_.cutoff
-        issued: list[tuple[_Step, int]] = []
+        issued: list[tuple[HorizonGame, int, Any, Any]] = []
         try:
             times = self._times(y.index)
             new = times > self._known
             outcomes = self._outcomes(y[new], times[new])
             now = self._now
-            # a forecaster that was led back to the past knows what came after it
+            # a forecaster that was set back to the past knows what came after it
             if new.any() and now >= self._known:
                 steps, X_ahead = self._to_score(now, X)
-                for step, told, x in self._said(self.forecaster_, self._steps, steps, X_ahead)[1]:
-                    if told is not None:
-                        self._steps[step].issue(now + step, told, x)
-                        issued.append((self._steps[step], now + step))
+                for step, forecast, x in self._read(self.forecaster_, self._games, steps, X_ahead)[1]:
+                    if forecast is not None:
+                        game = self._games[step]
+                        issued.append((game, now + step, forecast, game.peek(forecast, x)))
             cutoff = self._dated(y.index[-1:])
             self.forecaster_.update(y, X=X, update_params=update_params)
         except BaseException:
-            for game, about in issued:
-                game.take_back(about)
             self._set_cutoff(self._dated(before))
             self.forecaster_._set_cutoff(before)
             raise
-        self._told.clear()
+        for game, about, forecast, record in issued:
+            game.keep(about, forecast, record)
+        self._predictions.clear()
         self._set_cutoff(cutoff)
         self._now = int(times[-1])
         if new.any():
             self._known = self._now
-            for game in self._steps.values():
-                game.settle(outcomes, self._known)
+            _settle(self._games, outcomes, self._known)
             self._remember(y[new], X)
         return self
 
     def _to_score(self, now: int, X: Any) -> tuple[Sequence[int], Any]:
         """The steps whose forecasts were issued before an update, and their X."""
         wanted = [] if self._fh is None else self._relative(self._fh, self.forecaster_.cutoff)
-        missing = [step for step in _ahead(wanted) if step not in self._steps]
+        missing = [step for step in _ahead(wanted) if step not in self._games]
         if missing:
-            self._steps = {**self._steps, **self._learnt(missing)}
-            self.recalibrators_ = {step: each.recalibrator for step, each in self._steps.items()}
+            self._add_games(missing)
         if self._all_or_none:
             steps = wanted if min(wanted, default=0) >= 1 else []
         else:
-            steps = sorted(self._steps)
+            steps = sorted(self._games)
         if X is None and self._seen_X is not None:
             return [], None
-        return _Rows(X, None if X is None else self._times(X.index)).ahead(steps, now, self._all_or_none)
+        return _HorizonRows(X, None if X is None else self._times(X.index)).ahead(steps, now, self._all_or_none)
 
     def _remember(self, y: Any, X: Any) -> None:
         self._seen_y.append(y)
@@ -482,7 +424,7 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         ]
 
 
-class _Rows:
+class _HorizonRows:
     """Rows of X by their times; without any, None of each."""
 
     __slots__ = ("X", "times")
@@ -543,19 +485,22 @@ def _change(y: Any, step: int) -> float | None:
     return PER_ABSOLUTE * float(known.mean()) or None if known.size else None
 
 
-def _checked_steps(step_length: object) -> None:
-    if isinstance(step_length, bool) or not isinstance(step_length, (int, np.integer)) or step_length < 1:
-        raise ValueError(f"expected a step_length of at least 1 row, got {short(step_length)}")
+def _settle(games: Mapping[int, HorizonGame], outcomes: Mapping[int, float], upto: int) -> None:
+    """All rounds about times that are over; those whose outcome is missing are dropped."""
+    for game in games.values():
+        for time in game.times:
+            if time <= upto:
+                game.settle(time, outcomes.get(time))
 
 
-def _first(initial_window: float | None, rows: int) -> int:
+def _first_rows(initial_window: float | None, rows: int) -> int:
     """How many rows come before the replay."""
     if initial_window is None:
         return max(math.ceil(rows / 4), rows - REPLAYED, 1)
     real = isinstance(initial_window, (int, float, np.integer, np.floating)) and not isinstance(initial_window, bool)
-    given = float(initial_window) if real else math.nan
-    if 0.0 < given < 1.0:
-        return max(math.floor(given * rows), 1)
-    if given >= 1.0 and given.is_integer():
-        return int(given)
+    window = float(initial_window) if real else math.nan
+    if 0.0 < window < 1.0:
+        return max(math.floor(window * rows), 1)
+    if window >= 1.0 and window.is_integer():
+        return int(window)
     raise ValueError(f"expected an initial_window of at least 1 row, or a share, got {short(initial_window)}")

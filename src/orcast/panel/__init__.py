@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from orcast.panel.call import recalibrate
+    from orcast.panel.api import recalibrate
     from orcast.panel.state import PanelState
 
 __all__ = ["PanelState", "recalibrate"]
@@ -16,7 +16,7 @@ __all__ = ["PanelState", "recalibrate"]
 
 def __getattr__(name: str) -> object:
     if name == "recalibrate":
-        from orcast.panel.call import recalibrate
+        from orcast.panel.api import recalibrate
 
         return recalibrate
     if name == "PanelState":

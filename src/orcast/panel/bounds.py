@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.checks import number, short
 from orcast.panel.frame import Codes, Frame
 from orcast.spaces import HalfLine, Interval, Line, OrderedSpace
 from orcast.spaces.base import LARGEST
+from orcast.validation import number, short
 
 Array = NDArray[np.float64]
 
@@ -62,16 +62,6 @@ def scale_between(low: Array, high: Array, by_row: bool) -> tuple[Array, Array]:
     return shift, scale
 
 
-def placed(y: Array, shift: Array, scale: Array, space: OrderedSpace, clip: bool) -> Array:
-    """Outcomes as they are played; nan where they are missing or outside."""
-    least, most = max(space.low, -LARGEST), min(space.high, LARGEST)
-    with np.errstate(over="ignore", invalid="ignore"):
-        value: Array = (y - shift) / scale
-        if clip:
-            value = np.where(np.isfinite(value), np.minimum(np.maximum(value, least), most), np.nan)
-        return np.where((value >= least) & (value <= most), value, np.nan)
-
-
 def read_bounds(low: Any, high: Any, frame: Frame, codes: Codes, keys: Sequence[Hashable]) -> Bounds:
     """What users give as low and high, as bounds of each series or row; or one clear sentence."""
     sides = [_side(given, name, frame, keys) for given, name in ((low, "low"), (high, "high"))]
@@ -101,16 +91,17 @@ def _side(given: Any, name: str, frame: Frame, keys: Sequence[Hashable]) -> tupl
     if hasattr(given, "to_dict") and hasattr(given, "index"):
         given = given.to_dict()  # a pandas Series with a bound for each series
     if not isinstance(given, Mapping):
-        return np.full(len(keys), _bound(given, name, nothing)), False
+        return np.full(len(keys), bound_number(given, name, nothing)), False
     found = np.empty(len(keys))
     for i, key in enumerate(keys):
         if key not in given:
             raise ValueError(f"expected {name} for every series, got none for {key!r} in {short(dict(given))}")
-        found[i] = _bound(given[key], name, nothing)
+        found[i] = bound_number(given[key], name, nothing)
     return found, False
 
 
-def _bound(given: Any, name: str, nothing: float) -> float:
+def bound_number(given: Any, name: str, nothing: float) -> float:
+    """A bound as a number; ``nothing`` if there is none."""
     if given is None or (isinstance(given, float) and given == nothing):
         return nothing
     return number(given, f"{name} bound", -LARGEST, LARGEST)

@@ -30,15 +30,16 @@ drop `Layout.earlier`, then add `Layout.names`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+import dataclasses
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import narwhals.stable.v2 as nw
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from orcast.checks import short
-from orcast.panel.names import (
+from orcast.panel.column_names import (
     CERTIFICATE,
     CONTROLS,
     CONVENTIONS,
@@ -46,23 +47,25 @@ from orcast.panel.names import (
     HORIZON,
     NEVER,
     OUTCOME,
-    OWN,
     SERIES,
     TIME,
     Level,
     Style,
-    base_of,
-    chance_of,
     is_bound,
     is_own,
+    label_of,
     level_of,
     listed,
     member_of,
+    of_model,
     owner_of,
     plain,
+    statistic_of,
     style_of,
-    word_of,
 )
+from orcast.panel.forms import KINDS, ColumnLayout, Form, Label, Output, written_levels
+from orcast.panel.frame import INDEX, Frame
+from orcast.validation import short
 
 __all__ = [
     "CERTIFICATE",
@@ -71,8 +74,8 @@ __all__ = [
     "OUTCOME",
     "SERIES",
     "TIME",
+    "ColumnLayout",
     "Form",
-    "Layout",
     "Output",
     "find",
     "find_in",
@@ -81,211 +84,29 @@ __all__ = [
     "written_levels",
 ]
 
-Vector = NDArray[np.float64]
-# pandas has columns named by numbers too
-Label = Any
 
-KINDS = ("quantiles", "members", "normal", "labels", "binary", "point")
-SAID = {
-    "quantiles": "quantiles",
-    "members": "members",
-    "normal": "a mean and a spread",
-    "labels": "probabilities of labels",
-    "binary": "a probability",
-    "point": "a point forecast",
-}
-# What a point forecast gives, if no levels are asked for.
-POINT_LEVELS = (0.025, 0.1, 0.5, 0.9, 0.975)
-
-
-@dataclass(frozen=True)
-class Output:
-    """One column that comes out.
-
-    ``what`` is "quantile", "mean", "sd", "member" or "probability"; ``level`` is that of a quantile, ``place`` which
-    of the form's columns it answers to (None if to none: a level that was asked for) and ``column`` that column.
-    """
-
-    name: str
-    what: str
-    level: float | None = None
-    place: int | None = None
-    column: Label | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Form:
-    """The forecast columns of one model.
-
-    ``columns`` are in the order of ``levels`` (increasing), of the members, of ``labels``, or mean and spread.
-    ``mean`` is a column with the mean beside quantiles; it is not a forecast of its own, but its like comes out.
-    """
-
-    model: str
-    kind: str
-    columns: tuple[Label, ...]
-    levels: Vector | None = None
-    labels: tuple[str, ...] | None = None
-    mean: Label | None = None
-    style: Style = field(default=Style(), repr=False)
-    spelt: bool = field(default=False, repr=False)
-
-    @property
-    def base(self) -> str:
-        """What the names of all that comes out begin with."""
-        return base_of(self.model)
-
-    @property
-    def certificate(self) -> dict[str, str]:
-        """Names of the columns that come out beside the forecasts, by what they say.
-
-        >>> find(["y", "q0.1", "q0.9"], numeric=["y", "q0.1", "q0.9"]).forms[0].certificate["status"]
-        'orcast_status'
-        """
-        return {what: f"{self.base}_{what}" for what in CERTIFICATE}
-
-    def outputs(self, levels: ArrayLike | None = None) -> tuple[Output, ...]:
-        """What comes out, in the form that was found, with quantiles at more levels if asked for.
-
-        A point forecast gives its median, ``M_orcast``, and the intervals 80 and 95, or the levels asked for instead.
-
-        >>> layout = find(["unique_id", "ds", "y", "A", "A-lo-90", "A-hi-90"], numeric=["y", "A", "A-lo-90", "A-hi-90"])
-        >>> [out.name for out in layout.forms[0].outputs([0.1, 0.9])]
-        ['A_orcast-lo-90', 'A_orcast-lo-80', 'A_orcast', 'A_orcast-hi-80', 'A_orcast-hi-90']
-        """
-        asked = _asked(levels)
-        if self.kind in ("binary", "labels"):
-            if asked:
-                raise ValueError(f"expected no levels beside {SAID[self.kind]}, got {short(levels)}")
-            endings = [f"p_{label}" for label in self.labels or ()] or ["p"]
-            return tuple(
-                Output(self._answer(column, endings[i]), "probability", None, i, column)
-                for i, column in enumerate(self.columns)
-            )
-        first: list[Output] = []
-        quantiles: dict[float, Output] = {}
-        if self.kind == "quantiles":
-            assert self.levels is not None
-            for i, (level, column) in enumerate(zip(self.levels.tolist(), self.columns, strict=True)):
-                quantiles[level] = Output(self._answer(column, f"q{plain(level)}"), "quantile", level, i, column)
-            if self.mean is not None:
-                first = [Output(self._answer(self.mean, "mean"), "mean", None, None, self.mean)]
-        elif self.kind == "point":
-            quantiles[0.5] = Output(self.base, "quantile", 0.5, 0, self.columns[0])
-            asked = asked or list(POINT_LEVELS)
-        else:
-            whats = ("mean", "sd") if self.kind == "normal" else ("member",) * len(self.columns)
-            for i, (what, column) in enumerate(zip(whats, self.columns, strict=True)):
-                ending = what if self.kind == "normal" else f"member_{i + 1}"
-                first.append(Output(self._answer(column, ending), what, None, i, column))
-        new = [level for level in asked if all(abs(level - other) > 1e-9 for other in quantiles)]
-        every = [*quantiles, *new]
-        for level in new:
-            quantiles[level] = Output(self.base + self.style.write(level, every), "quantile", level)
-        return (*first, *(quantiles[level] for level in sorted(quantiles)))
-
-    def names(self, levels: ArrayLike | None = None) -> tuple[str, ...]:
-        """Names of all columns that come out, the certificate's last."""
-        return (*(out.name for out in self.outputs(levels)), *self.certificate.values())
-
-    def _answer(self, column: Label, ending: str) -> str:
-        """The name that answers to a found column: its ending behind the base, or else a plain ending."""
-        if self.spelt:
-            return f"{self.base}_{ending}"
-        text = str(column)
-        return f"{self.base}{text[len(self.model) :]}" if self.model else f"{OWN}_{text}"
-
-
-@dataclass(frozen=True, eq=False)
-class Layout:
-    """Which columns of a frame are what; ``series`` may be empty, ``time``, ``cutoff`` and ``horizon`` None.
-
-    ``y`` is None only where `find` was told that a frame without outcomes will do.
-    """
-
-    series: tuple[Label, ...]
-    time: Label | None
-    cutoff: Label | None
-    horizon: Label | None
-    y: Label
-    forms: tuple[Form, ...]
-
-    def outputs(self, levels: ArrayLike | None = None) -> tuple[Output, ...]:
-        """What comes out for all models, the certificates aside."""
-        return tuple(out for form in self.forms for out in form.outputs(levels))
-
-    def names(self, levels: ArrayLike | None = None) -> tuple[str, ...]:
-        """Names of all columns that come out, model by model."""
-        return tuple(name for form in self.forms for name in form.names(levels))
-
-    def earlier(self, columns: Iterable[Label]) -> tuple[Label, ...]:
-        """Columns that an earlier run wrote for these models: drop them, and the new ones take their place.
-
-        >>> columns = ["y", "q0.1", "q0.9", "orcast_q0.1", "orcast_q0.9", "orcast_q0.5", "orcast_holds"]
-        >>> find(columns, numeric=columns).earlier(columns)
-        ('orcast_q0.1', 'orcast_q0.9', 'orcast_q0.5', 'orcast_holds')
-        """
-        bases = {form.base for form in self.forms}
-        return tuple(column for column in columns if owner_of(str(column)) in bases)
-
-
-def written_levels(form: Form, columns: Iterable[Label]) -> dict[float, Label]:
-    """The quantile columns that came out for a form, by level, as far as a frame has them.
-
-    >>> form = find(["y", "mean", "sd"], numeric=["y", "mean", "sd"]).forms[0]
-    >>> written_levels(form, ["y", "mean", "sd", "orcast_mean", "orcast_sd", "orcast_q0.1"])
-    {0.1: 'orcast_q0.1'}
-    """
-    if form.kind in ("binary", "labels"):
-        return {}
-    usual = {out.name: out.level for out in form.outputs() if out.what == "quantile"}
-    found: dict[float, Label] = {}
-    for column in columns:
-        text = str(column)
-        if text in usual:
-            found[usual[text] or 0.0] = column
-        elif owner_of(text) == form.base and (level := level_of(text[len(form.base) + 1 :])) is not None:
-            found[level.level] = column
-    return dict(sorted(found.items()))
-
-
-# --- finding
-
-
-def find_in(
-    frame: Any,
-    *,
-    y: Label | None = None,
-    model: Any = None,
-    series: Any = None,
-    time: Label | None = None,
-    cutoff: Label | None = None,
-    horizon: Label | None = None,
-    pending: bool = False,
-) -> Layout:
+def find_in(frame: Any, *, model: Any = None, pending: bool = False, **names: Any) -> ColumnLayout:
     """Find what a data frame holds (pandas, polars, or any that narwhals knows): `find`, with a look at the outcomes.
+
+    The time may also be a pandas index of dates.
 
     >>> import polars as pl
     >>> find_in(pl.DataFrame({"y": [True, False], "p": [0.7, 0.2]})).forms[0].kind
     'binary'
     """
-    import narwhals.stable.v2 as nw
-
-    from orcast.panel.frame import Frame
-
-    table = Frame(frame)
+    table = frame if isinstance(frame, Frame) else Frame(frame)
     schema = table.searched.schema
-    names: dict[str, Any] = {"y": y, "series": series, "time": time, "cutoff": cutoff, "horizon": horizon}
-    roles = _roles(list(schema), **names, pending=pending)
     loose = (nw.Object, nw.Unknown)
-    return find(
+    numeric = [c for c, kind in schema.items() if kind.is_numeric() or (kind in loose and table.holds_numbers(c))]
+    layout = find(
         list(schema),
-        numeric=[c for c, kind in schema.items() if kind.is_numeric() or (kind in loose and table.holds_numbers(c))],
+        numeric=numeric,
         model=model,
-        **names,
         pending=pending,
-        outcomes=None if roles.y is None else outcomes_in(table.column(roles.y)),
+        outcomes=lambda y: outcomes_in(table.column(y)),
+        **names,
     )
+    return dataclasses.replace(layout, time=INDEX) if layout.time is None and table.dated else layout
 
 
 def outcomes_in(column: Any) -> str | None:
@@ -295,8 +116,6 @@ def outcomes_in(column: Any) -> str | None:
     >>> [outcomes_in(nw.from_native(pl.Series(v), series_only=True)) for v in ([1, 0], [1.5], ["a"], [True], [None])]
     ['0/1', 'numbers', 'labels', 'bool', None]
     """
-    import narwhals.stable.v2 as nw
-
     if column.dtype.is_numeric():
         values = column.cast(nw.Float64).to_numpy()
         values = values[~np.isnan(values)]
@@ -321,18 +140,15 @@ def find(
     columns: Sequence[Label],
     *,
     numeric: Collection[Label],
-    y: Label | None = None,
     model: Any = None,
-    series: Any = None,
-    time: Label | None = None,
-    cutoff: Label | None = None,
-    horizon: Label | None = None,
     pending: bool = False,
-    outcomes: str | None = None,
-) -> Layout:
+    outcomes: str | Callable[[Label], str | None] | None = None,
+    **names: Any,
+) -> ColumnLayout:
     """Find which columns are what, from their names and which of them hold numbers.
 
-    ``model`` is a name, several, or None for all that are found; or it spells out the columns of each model:
+    ``names`` are those of the columns y, series (or several), time, cutoff and horizon, as far as they are given.
+    ``model`` is a name, several, or None for all that are found; or it has the columns of each model:
 
         {"tree": {0.1: "lower", 0.9: "upper"}}      quantiles by level (and "mean", if there is one)
         {"tree": {"mean": "m", "sd": "s"}}          a normal distribution
@@ -341,8 +157,8 @@ def find(
         {"tree": {"p": "chance"}}                   the probability of 1
         {"tree": {"p_home": "h", "p_away": "a"}}    the probabilities of labels
 
-    ``pending``: a frame without outcomes will do.  ``outcomes`` says what the outcomes are, if known: "numbers", "0/1",
-    "bool" or "labels".
+    ``pending``: a frame without outcomes will do.  ``outcomes`` are what the outcomes are, if known: "numbers", "0/1",
+    "bool" or "labels"; or a function that tells it of their column.
 
     >>> columns = ["unique_id", "ds", "cutoff", "y", "ETS", "ETS-lo-80", "ETS-hi-80"]
     >>> layout = find(columns, numeric=columns[3:])
@@ -350,18 +166,20 @@ def find(
     ('ETS', ('ETS-lo-80', 'ETS', 'ETS-hi-80'), [0.1, 0.5, 0.9])
     """
     labels = list(columns)
-    roles = _roles(labels, y=y, series=series, time=time, cutoff=cutoff, horizon=horizon, pending=pending)
-    table = _Table(labels, set(numeric), roles, outcomes)
+    roles = _roles(labels, names, pending)
+    if callable(outcomes):
+        outcomes = None if roles.y is None else outcomes(roles.y)
+    candidates = _Candidates(labels, set(numeric), roles, outcomes)
     if isinstance(model, Mapping):
-        forms = [_spelt(str(name), parts, table) for name, parts in model.items()]
+        forms = [_explicit(str(name), parts, candidates) for name, parts in model.items()]
     elif model is not None:
-        forms = [_named(name, table) for name in _several(model, "model")]
+        forms = [_named(name, candidates) for name in _several(model, "model")]
     else:
-        forms = _all(table)
+        forms = _all(candidates)
     if not forms:
         raise ValueError("expected at least one model, got none")
-    _judge(forms, table)
-    return Layout(roles.series, roles.time, roles.cutoff, roles.horizon, roles.y, tuple(forms))
+    _check(forms, candidates)
+    return ColumnLayout(roles.series, roles.time, roles.cutoff, roles.horizon, roles.y, tuple(forms))
 
 
 # --- series, time, outcome
@@ -375,56 +193,54 @@ class _Roles:
     horizon: Label | None
     y: Label
     nixtla: bool
-
-    @property
-    def taken(self) -> list[Label]:
-        return [c for c in (self.y, self.time, self.cutoff, self.horizon, *self.series) if c is not None]
+    taken: tuple[Label, ...]
 
 
-def _roles(
-    labels: list[Label], *, y: Label, series: Any, time: Label, cutoff: Label, horizon: Label, pending: bool
-) -> _Roles:
+def _roles(labels: list[Label], names: Mapping[str, Any], pending: bool) -> _Roles:
     texts = [str(label) for label in labels]
     if len(set(texts)) < len(texts):
         raise ValueError(f"expected columns with names of their own, got {_twice(texts)!r} twice")
     odd = [label for label in labels if isinstance(label, tuple)]
     if odd:
         raise ValueError(f"expected columns with plain names, got {odd[0]!r}")
-    given = {"y": y, "time": time, "cutoff": cutoff, "horizon": horizon}
-    found = {what: None if name is None else _column(name, labels, f"{what}=") for what, name in given.items()}
+    usual = {"y": OUTCOME, "time": TIME, "cutoff": CUTOFF, "horizon": HORIZON}
+    if unknown := set(names) - {*usual, "series"}:
+        raise TypeError(f"expected names of y, series, time, cutoff and horizon, got {short(unknown)}")
+    found = {role: _column(names[role], labels, f"{role}=") for role in usual if names.get(role) is not None}
+    series = names.get("series")
     several = None if series is None else [_column(name, labels, "series=") for name in _several(series, "series")]
     taken = [*found.values(), *(several or [])]
     free = {str(label): label for label in labels if label not in taken}
-    sure = next((words for words in CONVENTIONS if set(words) <= set(texts)), ())
-    for what, words in (("y", OUTCOME), ("time", TIME), ("cutoff", CUTOFF), ("horizon", HORIZON)):
-        if found[what] is None:
-            found[what] = _only(what, words, free, sure)
+    convention = next((words for words in CONVENTIONS if set(words) <= set(texts)), ())
+    for role, words in usual.items():
+        if role not in found:
+            found[role] = _only(role, words, free, convention)
     if several is None:
-        one = _only("series", SERIES, free, sure)
+        one = _only("series", SERIES, free, convention)
         several = [] if one is None else [one]
     if found["y"] is None and not pending:
         raise ValueError(
             f"expected a column of outcomes named {listed(OUTCOME, 'or')}, or y= with its name, got {_shown(labels)}"
         )
-    nixtla = {"unique_id", "ds"} <= set(texts) and ("y" in texts or y is not None or pending)
-    roles = _Roles(tuple(several), found["time"], found["cutoff"], found["horizon"], found["y"], nixtla)
-    if len(set(roles.taken)) < len(roles.taken):
+    nixtla = {"unique_id", "ds"} <= set(texts) and ("y" in texts or names.get("y") is not None or pending)
+    taken = [column for column in (*found.values(), *several) if column is not None]
+    if len(set(taken)) < len(taken):
         raise ValueError(
-            f"expected a column for each of y, series, time, cutoff and horizon, got {_twice(roles.taken)!r} for two"
+            f"expected a column for each of y, series, time, cutoff and horizon, got {_twice(taken)!r} for two"
         )
-    return roles
+    return _Roles(tuple(several), found["time"], found["cutoff"], found["horizon"], found["y"], nixtla, tuple(taken))
 
 
-def _only(what: str, words: Sequence[str], free: Mapping[str, Label], sure: Sequence[str]) -> Label | None:
+def _only(role: str, words: Sequence[str], free: Mapping[str, Label], convention: Sequence[str]) -> Label | None:
     """The one column with a usual name; a convention settles it where there are several."""
-    settled = [word for word in words if word in sure and word in free]
+    settled = [word for word in words if word in convention and word in free]
     if settled:
         return free[settled[0]]
     there = [text for text in free if text.lower() in words]
     if len(there) > 1:
         raise ValueError(
-            f"expected one column for {'the outcome' if what == 'y' else what}, got {listed(there)}: "
-            f"{what}= with a name settles it"
+            f"expected one column for {'the outcome' if role == 'y' else role}, got {listed(there)}: "
+            f"{role}= with a name settles it"
         )
     return free[there[0]] if there else None
 
@@ -451,10 +267,10 @@ def _several(names: Any, what: str) -> list[Label]:
 # --- models by their columns' names
 
 
-class _Table:
+class _Candidates:
     """What the columns beside series, time and outcome may be: forms by model and kind, as far as names tell.
 
-    ``doubtful`` are columns that look like forecasts but do not say enough, and why; ``troubles`` sentences to be said
+    ``doubtful`` are columns that look like forecasts but do not say enough, and why; ``ambiguous`` sentences to be said
     if a form is wanted.
     """
 
@@ -464,11 +280,11 @@ class _Table:
         self.numbers = dict.fromkeys(text for text, label in self.free.items() if label in numeric)
         self.found: dict[str, dict[str, Form]] = {}
         self.doubtful: dict[str, str] = {}
-        self.troubles: dict[tuple[str, str], str] = {}
-        self.words = self._words()
+        self.ambiguous: dict[tuple[str, str], str] = {}
+        self.statistics = self._statistics()
         self._read_quantiles()
         self._read_members()
-        self._read_words()
+        self._read_statistics()
         self._read_labels()
         bounds = [text for text in self.free if is_bound(text)]
         self.doubtful = dict.fromkeys(bounds, "ends of intervals without a level") | self.doubtful
@@ -477,10 +293,10 @@ class _Table:
         columns = tuple(self.free[text] for text in texts)
         self.found.setdefault(model, {})[kind] = Form(model, kind, columns, **rest)
 
-    def _words(self) -> dict[str, dict[str, list[str]]]:
+    def _statistics(self) -> dict[str, dict[str, list[str]]]:
         found: dict[str, dict[str, list[str]]] = {}
         for text in self.free:
-            whose = word_of(text) if text in self.numbers else None
+            whose = statistic_of(text) if text in self.numbers else None
             if whose is not None:
                 found.setdefault(whose[0], {}).setdefault(whose[1], []).append(text)
         return found
@@ -516,12 +332,12 @@ class _Table:
             return
         for at, texts in by_level.items():
             if len(texts) > 1:
-                self.troubles[model, "quantiles"] = (
-                    f"expected one column for the {plain(at)} quantile{_of(model)}, got {listed(texts)}: "
+                self.ambiguous[model, "quantiles"] = (
+                    f"expected one column for the {plain(at)} quantile{of_model(model)}, got {listed(texts)}: "
                     f"model={{{model!r}: {{{plain(at)}: {texts[0]!r}, ...}}}} settles it"
                 )
         order = sorted(by_level)
-        means: list[str | None] = [*self.words.get(model, {}).get("mean", []), alone]
+        means: list[str | None] = [*self.statistics.get(model, {}).get("mean", []), alone]
         self._add(
             model,
             "quantiles",
@@ -546,16 +362,16 @@ class _Table:
             if len(members) > 1:
                 self._add(model, "members", members)
 
-    def _read_words(self) -> None:
-        for model, parts in self.words.items():
+    def _read_statistics(self) -> None:
+        for model, parts in self.statistics.items():
             means, spreads, chances = parts.get("mean", []), parts.get("sd", []), parts.get("p", [])
             if not means and spreads and model in self.numbers:
                 means = [model]
             wanted = (("normal", means, "mean"), ("normal", spreads, "spread"), ("binary", chances, "probability"))
             for kind, some, what in wanted:
                 if len(some) > 1:
-                    self.troubles[model, kind] = (
-                        f"expected one column for the {what}{_of(model)}, got {listed(some)}: "
+                    self.ambiguous[model, kind] = (
+                        f"expected one column for the {what}{of_model(model)}, got {listed(some)}: "
                         f"model={{{model!r}: {{...}}}} with the columns settles it"
                     )
             if means and spreads:
@@ -566,7 +382,7 @@ class _Table:
     def _read_labels(self) -> None:
         groups: dict[str, dict[str, str]] = {}
         for text in self.free:
-            whose = chance_of(text) if text in self.numbers else None
+            whose = label_of(text) if text in self.numbers else None
             if whose is not None:
                 groups.setdefault(whose[0], {})[whose[1]] = text
         for model, group in groups.items():
@@ -580,17 +396,18 @@ class _Table:
 
     def why_not(self, form: Form) -> str | None:
         """Why the outcomes cannot be what a form is about."""
-        said, y = self.outcomes, self.roles.y
-        if form.kind not in ("labels", "binary") and said in ("labels", "bool"):
-            what = "true or false" if said == "bool" else "text"
-            return f"expected numbers as outcomes in column {y!r} beside {SAID[form.kind]}{_of(form.model)}, got {what}"
-        if form.kind == "binary" and said in ("numbers", "labels"):
-            other = "text" if said == "labels" else "other numbers"
+        outcomes, y = self.outcomes, self.roles.y
+        if form.kind not in ("labels", "binary") and outcomes in ("labels", "bool"):
+            what = "true or false" if outcomes == "bool" else "text"
+            whose = f"{KINDS[form.kind]}{of_model(form.model)}"
+            return f"expected numbers as outcomes in column {y!r} beside {whose}, got {what}"
+        if form.kind == "binary" and outcomes in ("numbers", "labels"):
+            other = "text" if outcomes == "labels" else "other numbers"
             return (
                 f"expected outcomes 0 or 1 beside the probability in {form.columns[0]!r}, got {other} in column {y!r}"
             )
         if form.kind == "labels" and not all(label.isdecimal() for label in form.labels or ()):
-            numbers = y in self.numeric if said is None else said != "labels"
+            numbers = y in self.numeric if outcomes is None else outcomes != "labels"
             if numbers and set(map(str.lower, form.labels or ())) != {"true", "false"}:
                 names = listed(form.labels or (), "or")
                 return f"expected outcomes that name a label ({names}), got numbers in column {y!r}"
@@ -601,83 +418,84 @@ class _Table:
         return [model for model in self.found if not is_own(model)]
 
 
-def _all(table: _Table) -> list[Form]:
+def _all(candidates: _Candidates) -> list[Form]:
     """Every model that the frame has, without being told any."""
-    found = [form for model in table.models() if (form := table.best(model)) is not None]
-    if table.outcomes == "0/1":
+    found = [form for model in candidates.models() if (form := candidates.best(model)) is not None]
+    if candidates.outcomes == "0/1":
         # a quantity that was 0 or 1 so far, or an event: both readings of one model are possible
-        found += [forms["binary"] for forms in map(table.found.get, table.models()) if forms and "binary" in forms]
+        models = [candidates.found[model] for model in candidates.models()]
+        found += [forms["binary"] for forms in models if "binary" in forms]
         found = list(dict.fromkeys(found))
-    if any(form.kind in ("quantiles", "members") for form in found) and table.outcomes in (None, "numbers"):
+    if any(form.kind in ("quantiles", "members") for form in found) and candidates.outcomes in (None, "numbers"):
         found = [form for form in found if form.kind not in ("labels", "binary")]
     sorts = {"quantiles": 0, "members": 0, "normal": 1, "labels": 2, "binary": 3}
     if len({sorts[form.kind] for form in found}) > 1:
         one_each = {sorts[form.kind]: form for form in reversed(found)}.values()
-        kinds = [f"{SAID[form.kind]}{_of(form.model)}" for form in reversed(one_each)]
+        kinds = [f"{KINDS[form.kind]}{of_model(form.model)}" for form in reversed(one_each)]
         raise ValueError(
             f"expected forecasts of one kind, got {listed(kinds, quoted=False)}: "
             f"model= with a name, such as model={found[0].model!r}, or with several, settles it"
         )
-    return found or _points(table)
+    return found or _points(candidates)
 
 
-def _points(table: _Table) -> list[Form]:
+def _points(candidates: _Candidates) -> list[Form]:
     """Plain columns of numbers, where nothing better is there."""
-    for model in table.models():
-        for form in table.found[model].values():
-            why = table.why_not(form)
+    for model in candidates.models():
+        for form in candidates.found[model].values():
+            why = candidates.why_not(form)
             if why is not None:
                 raise ValueError(why)
-    unsure = [text for text in table.doubtful if owner_of(text) is None]
+    unsure = [text for text in candidates.doubtful if owner_of(text) is None]
     if unsure:
         example = f"0.05: {unsure[0]!r}, 0.95: {unsure[1] if len(unsure) > 1 else 'another'!r}"
         raise ValueError(
             f"expected columns of forecasts that tell by their names what they are, got {listed(unsure)}, "
-            f"{table.doubtful[unsure[0]]}: model= with a name, or with levels as in "
+            f"{candidates.doubtful[unsure[0]]}: model= with a name, or with levels as in "
             f"model={{'tree': {{{example}}}}}, settles it"
         )
-    names = [text for text in table.numbers if text.lower() not in NEVER and owner_of(text) is None]
-    if table.roles.nixtla and names:
-        return [_point(text, table) for text in names]
+    names = [text for text in candidates.numbers if text.lower() not in NEVER and owner_of(text) is None]
+    if candidates.roles.nixtla and names:
+        return [_point(text, candidates) for text in names]
     asked = f"; model= with a name says which of {listed(names)} are forecasts" if names else ""
     raise ValueError(
         "expected columns of forecasts such as 'MODEL-lo-90' and 'MODEL-hi-90', 'q0.1' and 'q0.9', 'mean' and 'sd', "
-        f"'member_1' and 'member_2', or 'p', got {_shown(table.labels)}{asked}"
+        f"'member_1' and 'member_2', or 'p', got {_shown(candidates.labels)}{asked}"
     )
 
 
-def _point(text: str, table: _Table) -> Form:
-    kind = "binary" if table.outcomes == "bool" else "point"
-    return Form(text, kind, (table.free[text],), style=Style("interval", "-"))
+def _point(text: str, candidates: _Candidates) -> Form:
+    kind = "binary" if candidates.outcomes == "bool" else "point"
+    return Form(text, kind, (candidates.free[text],), style=Style("interval", "-"))
 
 
 # --- models by their own names
 
 
-def _named(name: Label, table: _Table) -> Form:
+def _named(name: Label, candidates: _Candidates) -> Form:
     """The model with a name that was given."""
     text = str(name)
-    best = table.best(text)
+    best = candidates.best(text)
     if best is not None:
         return best
-    if text in table.numbers:
-        return _point(text, table)
-    if text in table.free:
+    if text in candidates.numbers:
+        return _point(text, candidates)
+    if text in candidates.free:
         raise ValueError(f"expected numbers in the column of model {text!r}, got another type")
-    for form in table.found.get(text, {}).values():
-        raise ValueError(table.why_not(form) or "")
-    known = [model for model in table.models() if table.best(model) is not None]
+    for form in candidates.found.get(text, {}).values():
+        raise ValueError(candidates.why_not(form) or "")
+    known = [model for model in candidates.models() if candidates.best(model) is not None]
     raise ValueError(f"expected model= with a model ({listed(known)} found) or a column of numbers, got {name!r}")
 
 
-def _spelt(model: str, parts: Any, table: _Table) -> Form:
-    """A model whose columns were spelt out."""
+def _explicit(model: str, parts: Any, candidates: _Candidates) -> Form:
+    """A model whose columns were explicit out."""
 
     def label(name: Label) -> Label:
-        return _column(name, table.labels, f"model={{{model!r}: ...}}")
+        return _column(name, candidates.labels, f"model={{{model!r}: ...}}")
 
     def form(kind: str, names: Iterable[Label], **rest: Any) -> Form:
-        return Form(model, kind, tuple(map(label, names)), spelt=True, **rest)
+        return Form(model, kind, tuple(map(label, names)), explicit=True, **rest)
 
     if isinstance(parts, Mapping):
         keys = list(parts)
@@ -692,7 +510,7 @@ def _spelt(model: str, parts: Any, table: _Table) -> Form:
             mean = label(parts["mean"]) if "mean" in parts else None
             return form("quantiles", (parts[key] for key in order), levels=np.array(order, dtype=np.float64), mean=mean)
     elif isinstance(parts, str) or not isinstance(parts, Iterable):
-        return form("binary" if table.outcomes == "bool" else "point", [parts], style=Style("interval", "-"))
+        return form("binary" if candidates.outcomes == "bool" else "point", [parts], style=Style("interval", "-"))
     elif len(members := list(parts)) > 1:
         return form("members", members)
     raise ValueError(
@@ -709,24 +527,24 @@ def _is_level(key: object) -> bool:
 # --- what was found must be of use
 
 
-def _judge(forms: list[Form], table: _Table) -> None:
+def _check(forms: list[Form], candidates: _Candidates) -> None:
     """What was chosen must hold numbers, be about the outcomes, and leave room for what comes out."""
     for form in forms:
-        trouble = None if form.spelt else table.troubles.get((form.model, form.kind))
-        if trouble is not None:
-            raise ValueError(trouble)
-        why = table.why_not(form)
+        doubt = None if form.explicit else candidates.ambiguous.get((form.model, form.kind))
+        if doubt is not None:
+            raise ValueError(doubt)
+        why = candidates.why_not(form)
         if why is not None:
             raise ValueError(why)
         for column in form.columns:
-            if column in table.roles.taken:
+            if column in candidates.roles.taken:
                 raise ValueError(
-                    f"expected a column of forecasts{_of(form.model)}, got {column!r}, which is y, series or time"
+                    f"expected a column of forecasts{of_model(form.model)}, got {column!r}, which is y, series or time"
                 )
-            if column not in table.numeric:
-                raise ValueError(f"expected numbers in column {column!r}{_of(form.model)}, got another type")
+            if column not in candidates.numeric:
+                raise ValueError(f"expected numbers in column {column!r}{of_model(form.model)}, got another type")
         if len(set(form.columns)) < len(form.columns):
-            raise ValueError(f"expected different columns{_of(form.model)}, got {_twice(form.columns)!r} twice")
+            raise ValueError(f"expected different columns{of_model(form.model)}, got {_twice(form.columns)!r} twice")
     models = [form.model for form in forms]
     if len(set(models)) < len(models):
         raise ValueError(f"expected models with names of their own, got {_twice(models)!r} twice")
@@ -750,14 +568,12 @@ def label_places(column: Any, labels: Sequence[str]) -> NDArray[np.intp]:
     >>> label_places(pl.Series(["away", None, "home"]), ("home", "away"))
     array([ 1, -1,  0])
     """
-    import narwhals.stable.v2 as nw
-
     values = nw.from_native(column, series_only=True)
     known = {label: i for i, label in enumerate(labels)}
     there = [value for value in values.drop_nulls().unique().to_list() if value == value]
     places = []
     for value in there:
-        place = next((known[text] for text in _texts(value) if text in known), None)
+        place = next((known[text] for text in label_texts(value) if text in known), None)
         if place is None:
             row = int(np.flatnonzero((values == value).fill_null(False).to_numpy())[0])
             raise ValueError(f"expected a label {listed(labels, 'or')} as outcome, got {value!r} in row {row}")
@@ -768,7 +584,7 @@ def label_places(column: Any, labels: Sequence[str]) -> NDArray[np.intp]:
     return np.asarray(found.to_numpy(), dtype=np.intp)
 
 
-def _texts(value: Any) -> tuple[str, ...]:
+def label_texts(value: Any) -> tuple[str, ...]:
     """How an outcome may be written as a label."""
     if isinstance(value, bool | np.bool_):
         return str(bool(value)), str(bool(value)).lower(), str(int(value))
@@ -777,11 +593,7 @@ def _texts(value: Any) -> tuple[str, ...]:
     return (str(value),)
 
 
-# --- words
-
-
-def _of(model: str) -> str:
-    return f" of model {model!r}" if model else ""
+# --- sentences
 
 
 def _shown(labels: Sequence[Label]) -> str:
@@ -790,15 +602,3 @@ def _shown(labels: Sequence[Label]) -> str:
 
 def _twice(names: Sequence[Label]) -> Label:
     return next(name for i, name in enumerate(names) if name in names[:i])
-
-
-def _asked(levels: ArrayLike | None) -> list[float]:
-    if levels is None:
-        return []
-    try:
-        values = np.unique(np.asarray(levels, dtype=np.float64).round(10))
-    except (TypeError, ValueError):
-        raise TypeError(f"expected levels strictly between 0 and 1, got {short(levels)}") from None
-    if not ((values > 0.0) & (values < 1.0)).all():
-        raise ValueError(f"expected levels strictly between 0 and 1, got {short(levels)}")
-    return [float(value) for value in values]

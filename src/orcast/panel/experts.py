@@ -1,24 +1,29 @@
-"""Forecasts of a form, many rows at once, as what a game starts from; and what it says as the columns that come out."""
+"""Forecasts of a form, many rows at once: as what a game starts from, and from what it plays to the columns that come
+out."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from orcast.adapters import expert_table, within_reach
-from orcast.spaces import Binary, Interval, Labels, OrderedSpace, Space
+from orcast.panel.columns import Form, Output
+from orcast.spaces import Binary, Labels, OrderedSpace, Space
+from orcast.spaces.base import LARGEST
 
 Array = NDArray[np.float64]
 
-# The spread of a point forecast before any error is known: a share of the interval, or of the forecast itself.
-FIRST_SPREAD = 0.1
+# Masses of labels sum to 1 up to this.
+TOLERANCE = 0.01
 
 
 @dataclass(frozen=True)
-class Shape:
+class ForecastShape:
     """What comes in and goes out for one model: a form without its names.
 
     ``outputs`` are what, level and place of each column that comes out.
@@ -29,6 +34,24 @@ class Shape:
     levels: tuple[float, ...]
     labels: tuple[str, ...]
     outputs: tuple[tuple[str, float | None, int | None], ...]
+
+    @classmethod
+    def of(cls, form: Form, outputs: Sequence[Output]) -> ForecastShape:
+        """That of a form whose outputs are these."""
+        return cls(
+            form.kind,
+            len(form.columns),
+            () if form.levels is None else tuple(form.levels.tolist()),
+            () if form.labels is None else tuple(map(str, form.labels)),
+            tuple((out.what, out.level, out.place) for out in outputs),
+        )
+
+    def __str__(self) -> str:
+        more = f" at {', '.join(f'{a:g}' for a in self.levels)}" if self.levels else ""
+        more += f" of {', '.join(self.labels)}" if self.labels else ""
+        asked = [level for what, level, place in self.outputs if what == "quantile" and place is None]
+        extra = f", and levels {', '.join(f'{a:g}' for a in asked)}" if asked else ""
+        return f"{self.columns} {self.kind}{more}{extra}"
 
     @property
     def ordered(self) -> bool:
@@ -44,28 +67,48 @@ class Shape:
         assert otherwise is not None
         return otherwise
 
-    def at(self, members: int, flip: bool) -> Array:
+    def levels_to_read(self, members: int, flip: bool) -> Array:
         """Levels to be read of a game's forecast: those of the members, then those of the quantiles."""
         own = (np.arange(members) + 0.5) / max(members, 1)
         asked = [level for what, level, _ in self.outputs if what == "quantile"]
         levels = np.concatenate((own, np.array(asked, dtype=np.float64)))
         return 1.0 - levels if flip else levels
 
-    def answers(self, quantiles: Array, mean: Array, std: Array, shift: Array, scale: Array, ranks: Any) -> Array:
-        """The columns that come out, from quantiles at the levels ``at`` and moments, as the user's units have them."""
+    def expert_rows(self, space: Any, given: Array, shift: Array, scale: Array) -> Array:
+        """A row of quantiles at the levels of the space for each forecast, or of masses on its cells; not of points."""
+        if self.kind == "binary":
+            return np.column_stack((1.0 - given[:, 0], given[:, 0]))
+        if self.kind == "labels":
+            total = given.sum(axis=1, keepdims=True)
+            # no division where there is only rounding, as a single forecast is read
+            return np.where(np.abs(total - 1.0) > 1e-12, given / total, given)
+        with np.errstate(over="ignore"):
+            if self.kind == "normal":
+                return normal_rows((given[:, 0] - shift) / scale, given[:, 1] / np.abs(scale), space)
+            own = (given - shift[:, None]) / scale[:, None]
+            if self.kind == "members":
+                return _member_rows(own, space)
+            levels = np.array(self.levels)
+            if len(scale) and scale[0] < 0.0:
+                own, levels = own[:, ::-1], 1.0 - levels[::-1]
+            return expert_table(levels, own, space)[0]
+
+    def answers(self, quantiles: Array, moments: Array, shift: Array, scale: Array, given: Array) -> Array:
+        """The columns that come out, in the user's units, from quantiles at `levels_to_read`, mean and spread."""
         out = np.empty((len(quantiles), len(self.outputs)))
         values = shift[:, None] + scale[:, None] * quantiles
-        members = values.shape[1] - sum(what == "quantile" for what, _, _ in self.outputs)
-        column = members
+        members = column = values.shape[1] - sum(what == "quantile" for what, _, _ in self.outputs)
+        ranks = ranks_of(given) if self.kind == "members" else None
         for i, (what, _, place) in enumerate(self.outputs):
             if what == "quantile":
                 out[:, i] = values[:, column]
                 column += 1
             elif what == "mean":
-                out[:, i] = shift + scale * mean
+                out[:, i] = shift + scale * moments[:, 0]
             elif what == "sd":
-                out[:, i] = np.abs(scale) * std
+                out[:, i] = np.abs(scale) * moments[:, 1]
             else:
+                assert ranks is not None
                 rank = ranks[:, place]
                 there = rank < members
                 out[there, i] = values[there, rank[there]]
@@ -79,27 +122,6 @@ def ranks_of(members: Array) -> NDArray[np.intp]:
     ranks = np.empty(order.shape, dtype=np.intp)
     np.put_along_axis(ranks, order, np.broadcast_to(np.arange(order.shape[1]), order.shape), axis=1)
     return ranks
-
-
-def expert_rows(shape: Shape, space: Any, given: Array, shift: Array, scale: Array) -> Array:
-    """A row of quantiles at the levels of the space for each forecast, or of masses on its cells; not of points."""
-    if shape.kind == "binary":
-        return np.column_stack((1.0 - given[:, 0], given[:, 0]))
-    if shape.kind == "labels":
-        total = given.sum(axis=1, keepdims=True)
-        # no division where there is only rounding, as a single forecast is read
-        return np.where(np.abs(total - 1.0) > 1e-12, given / total, given)
-    flip = bool(len(scale) and scale[0] < 0.0)
-    with np.errstate(over="ignore"):
-        if shape.kind == "normal":
-            return normal_rows((given[:, 0] - shift) / scale, given[:, 1] / np.abs(scale), space)
-        own = (given - shift[:, None]) / scale[:, None]
-        if shape.kind == "members":
-            return _member_rows(own, space)
-        levels = np.array(shape.levels)
-        if flip:
-            own, levels = own[:, ::-1], 1.0 - levels[::-1]
-        return expert_table(levels, own, space)[0]
 
 
 def normal_rows(mean: Array, sd: Array, space: OrderedSpace) -> Array:
@@ -122,9 +144,36 @@ def _member_rows(members: Array, space: OrderedSpace) -> Array:
     return rows
 
 
-def first_spreads(points: Array, scale: Array, space: OrderedSpace) -> Array:
-    """The spreads of point forecasts none of whose errors is known yet: of the size of the interval, or of theirs."""
-    if isinstance(space, Interval):
-        return np.full(len(points), FIRST_SPREAD * (space.high - space.low))
-    sizes = FIRST_SPREAD * np.abs(points)
-    return np.where(sizes > 0.0, sizes, 1.0) / np.abs(scale)
+def rows_with_forecast(form: Form, given: list[Array]) -> NDArray[np.bool_]:
+    """Which rows have a forecast; what is there must be one."""
+    finite = [np.abs(column) <= LARGEST for column in given]  # nan is not
+    if form.kind == "members":
+        given[:] = [np.where(fine, column, np.nan) for fine, column in zip(finite, given, strict=True)]
+        there: NDArray[np.bool_] = np.sum(finite, axis=0) >= min(2, len(given))
+    else:
+        there = np.logical_and.reduce(finite)
+    if form.kind == "normal":
+        _refuse(there & (given[1] < 0.0), given[1], form.columns[1], "a standard deviation of at least 0")
+    elif form.kind in ("binary", "labels"):
+        for column, name in zip(given, form.columns, strict=True):
+            wrong = there & ~((column >= 0.0) & (column <= 1.0 + TOLERANCE * (form.kind == "labels")))
+            _refuse(wrong, column, name, "a probability from 0 to 1")
+        if form.kind == "labels":
+            total = np.sum(given, axis=0)
+            wrong = there & ~(np.abs(total - 1.0) <= TOLERANCE)
+            _refuse(wrong, total, form.columns[0], "probabilities with a sum of 1 (up to 1%)")
+    return there
+
+
+def _refuse(wrong: NDArray[np.bool_], values: Array, column: object, what: str) -> None:
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise ValueError(f"expected {what} in {column!r}, got {values[row]:g} in row {row}")
+
+
+def crossing_rows(given: list[Array], there: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Rows with quantiles that cross."""
+    wrong = np.zeros(len(there), dtype=bool)
+    for a, b in pairwise(given):
+        wrong |= there & (b < a)
+    return np.flatnonzero(wrong)

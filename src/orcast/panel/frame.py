@@ -12,8 +12,8 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.checks import short
-from orcast.plain import plain_id
+from orcast.serialise import plain_id
+from orcast.validation import short
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -129,19 +129,15 @@ class Frame:
         kinds = set(map(type, column.to_list()))
         return all(issubclass(kind, (bool, int, float, np.number, np.bool_, type(None))) for kind in kinds)
 
-    def values(self, name: Any) -> tuple[list[Any], NDArray[np.bool_]]:
-        """A column as Python values, and which of them are missing."""
+    def complete(self, name: Any, what: str) -> list[Any]:
+        """A column as Python values, none of which is missing."""
         column = self.column(name)
         missing = np.asarray(column.is_null().to_numpy(), dtype=bool)
         if column.dtype.is_float():
             missing = missing | np.isnan(column.cast(nw.Float64).to_numpy())
-        return column.to_list(), missing
-
-    def complete(self, name: Any, what: str) -> list[Any]:
-        """A column as Python values, none of which is missing."""
-        values, missing = self.values(name)
         if missing.any():
             raise ValueError(f"expected a {what} in every row of {name!r}, got none in row {int(missing.argmax())}")
+        values: list[Any] = column.to_list()
         return values
 
     def keys(self, names: Sequence[Any]) -> tuple[Codes, list[Hashable]]:
@@ -253,7 +249,7 @@ def _parsed(values: list[Any], name: Any, what: str) -> Times:
     for row, value in enumerate(values):
         try:
             if value not in known:
-                known[value] = _date(value)
+                known[value] = read_date(value)
         except (TypeError, ValueError, OverflowError):
             raise TypeError(
                 f"expected a {what} as dates, numbers, or text such as '2024-01-31' in {name!r}, "
@@ -266,7 +262,7 @@ def _parsed(values: list[Any], name: Any, what: str) -> Times:
     return Times(next(iter(kinds), "dates"), _nanoseconds(out, name))
 
 
-def _date(value: Any) -> tuple[str, int]:
+def read_date(value: Any) -> tuple[str, int]:
     """What kind of date it is, and microseconds since 1970."""
     value = getattr(value, "start_time", value)  # of a period of pandas
     if isinstance(value, str):

@@ -1,10 +1,10 @@
-"""The state of a panel: every stream's game, the rounds that wait, and the last rows, in one file."""
+"""The state of a panel: every stream's game, its pending rows, and the last rows, in one file."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -13,43 +13,37 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast import storage
-from orcast.checks import short
-from orcast.panel.experts import Shape
-from orcast.panel.play import (
-    ANSWERS,
-    LOST,
-    OK,
-    OUTSIDE,
-    PENDING,
-    SERIAL,
-    STATE,
-    WAIT_SERIAL,
-    WAIT_SIZE,
-    Stream,
-    Y,
-)
-from orcast.panel.streams import Calendar
-from orcast.plain import features_from_json, features_to_json, id_from_plain, plain_id
+from orcast.engine.kernels.events import PackedRounds
+from orcast.panel.experts import ForecastShape
+from orcast.panel.ordering import Calendar
+from orcast.panel.runner import RunState
+from orcast.panel.statuses import Status
+from orcast.panel.stream import ANSWERS_AT, LogColumn, PendingColumn, Stream
+from orcast.payoffs import Payoff, payoff_from_plain
+from orcast.persistence import files as storage
+from orcast.serialise import features_from_json, features_to_json, id_from_plain, plain_id
 from orcast.spaces.base import whole
+from orcast.validation import short
+
+Arrays = dict[str, NDArray[Any]]
 
 OWNER = "PanelState"
 # What a row may be remembered as.
-KEPT = (OK, PENDING, OUTSIDE, LOST)
+REMEMBERED = (Status.OK, Status.PENDING, Status.OUTSIDE, Status.LOST)
 # What stands for bounds that were given for each series.
 BY_SERIES = {"by": "series"}
 
 
 @dataclass
-class Book:
-    """What is known of one model: its shape, and its streams by series and horizon."""
+class ModelStreams:
+    """The streams of one model by series and horizon, and the shape of its forecasts."""
 
-    shape: Shape
+    shape: ForecastShape
     streams: dict[tuple[Hashable, Hashable], Stream] = field(default_factory=dict)
 
 
 @dataclass
-class Terms:
+class PanelOptions:
     """What a panel was begun with; what is left out later is taken from here.
 
     ``low`` and ``high`` are as they were given, or `BY_SERIES`; ``kind`` is that of the times, ``at_once`` whether each
@@ -66,11 +60,32 @@ class Terms:
     by_row: bool
 
 
+@dataclass
+class PanelContent:
+    """What a panel knows, for the code of panels: by model, and by series."""
+
+    options: PanelOptions | None = None
+    models: dict[str, ModelStreams] = field(default_factory=dict)
+    bounds: dict[Hashable, tuple[float, float]] = field(default_factory=dict)
+    calendar: Calendar = field(default_factory=dict)  # cutoffs and times, where horizons are places among them
+    counted: dict[Hashable, int] = field(default_factory=dict)  # rows, where there are no times
+
+    def pending_rows(self, models: Iterable[str]) -> Iterator[tuple[Hashable, Hashable, Any, Any, float, float]]:
+        """Series, horizon, cutoff, time and bounds of the pending rows of some models."""
+        for model in models:
+            found = self.models.get(model)
+            for (key, horizon), stream in () if found is None else found.streams.items():
+                places = {serial: place for place, serial in enumerate(stream.log[:, LogColumn.SERIAL].tolist())}
+                for serial, _, _, low, high in stream.pending.tolist():
+                    cutoff, time = stream.stamps[places[serial]].tolist()
+                    yield key, horizon, cutoff, time, low, high
+
+
 class PanelState:
     """Where a panel stands, so that the next frame goes on from there: give it, or the path of its file, as ``state=``.
 
-    For each model, series and horizon it holds the game, the rows that wait for their outcome, and the last
-    ``remember`` rows with what was said of them: a frame that repeats these gets the same answers again.
+    For each model, series and horizon it holds the game, the pending rows, and the last ``remember`` rows with their
+    answers: a frame that repeats these gets the same answers again.
 
     >>> import orcast as oc, pandas as pd
     >>> frame = pd.DataFrame({"ds": range(4), "y": [1.0, 3.0, 2.0, None], "mean": [2.0] * 4, "sd": [1.0] * 4})
@@ -85,69 +100,45 @@ class PanelState:
 
     def __init__(self, *, remember: int = 1000) -> None:
         self.remember = whole(remember, "rows to remember of each stream", 1, 10**9)
-        self._terms: Terms | None = None
-        self._models: dict[str, Book] = {}
-        self._ends: dict[Hashable, tuple[float, float]] = {}  # bounds of each series
-        self._calendar: Calendar = {}  # cutoffs and times of each series, where horizons are places among them
-        self._counted: dict[Hashable, int] = {}  # rows of each series, where there are no times
+        self.content = PanelContent()
 
     @property
     def models(self) -> tuple[str, ...]:
         """The models it has seen; "" is one without a name."""
-        return tuple(self._models)
+        return tuple(self.content.models)
 
     @property
     def pending(self) -> int:
-        """Rows that wait for their outcome, of all models together."""
-        return sum(_waiting(stream) for book in self._models.values() for stream in book.streams.values())
+        """Rows without an outcome, of all models together."""
+        return sum(_pending(stream) for model in self.content.models.values() for stream in model.streams.values())
 
     def __len__(self) -> int:
         """How many streams there are: a game for each model, series and horizon."""
-        return sum(len(book.streams) for book in self._models.values())
+        return sum(len(model.streams) for model in self.content.models.values())
 
     def __repr__(self) -> str:
-        series = {key for book in self._models.values() for key, _ in book.streams}
-        counts = {"model": len(self._models), "series": len(series), "game": len(self), "pending row": self.pending}
-        said = (f"{n} {what}{'' if n == 1 or what == 'series' else 's'}" for what, n in counts.items())
-        return f"PanelState({', '.join(said)})"
+        models = self.content.models
+        series = {key for model in models.values() for key, _ in model.streams}
+        counts = {"model": len(models), "series": len(series), "game": len(self), "pending row": self.pending}
+        texts = (f"{n} {what}{'' if n == 1 or what == 'series' else 's'}" for what, n in counts.items())
+        return f"PanelState({', '.join(texts)})"
 
     # --- files
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to a file, without pickle; a crash leaves the old file or the new one, never a part."""
-        arrays: dict[str, NDArray[Any]] = {}
-        models = []
-        for number, (name, book) in enumerate(self._models.items()):
-            order = sorted(book.streams, key=_text)
-            streams = [book.streams[key] for key in order]
-            for part in ("game", "pages", "when", "said"):
-                _stack(arrays, f"{number}/{part}", [getattr(stream, part) for stream in streams])
-            arrays[f"{number}/rows"] = np.array([stream.rows for stream in streams], dtype=np.int64)
-            rounds = list(dict.fromkeys((stream.sizes, stream.fields) for stream in streams))
-            features = {
-                str(i): [features_to_json(each) for each in stream.features]
-                for i, stream in enumerate(streams)
-                if any(each is not None for each in stream.features)
-            }
-            models.append(
-                {
-                    "name": name,
-                    "shape": asdict(book.shape),
-                    "streams": [[plain_id(key), plain_id(horizon)] for key, horizon in order],
-                    "rounds": rounds,
-                    "round": [rounds.index((stream.sizes, stream.fields)) for stream in streams],
-                    "features": features,
-                }
-            )
-        _stack(arrays, "calendar", list(self._calendar.values()))
-        arrays["ends"] = np.array(list(self._ends.values()), dtype=np.float64).ravel()
+        content = self.content
+        arrays: Arrays = {}
+        models = [_model_header(number, *each, arrays) for number, each in enumerate(content.models.items())]
+        _stack(arrays, "calendar", list(content.calendar.values()))
+        arrays["bounds"] = np.array(list(content.bounds.values()), dtype=np.float64).ravel()
         header = {
             "class": OWNER,
             "remember": self.remember,
-            "terms": None if self._terms is None else asdict(self._terms),
+            "options": None if content.options is None else asdict(content.options),
             "models": models,
-            "series": [plain_id(key) for key in self._ends],
-            "calendar": [plain_id(key) for key in self._calendar],
-            "counted": [[plain_id(key), count] for key, count in self._counted.items()],
+            "series": [plain_id(key) for key in content.bounds],
+            "calendar": [plain_id(key) for key in content.calendar],
+            "counted": [[plain_id(key), count] for key, count in content.counted.items()],
         }
         storage.write(path, header, arrays)
 
@@ -159,14 +150,15 @@ class PanelState:
             raise ValueError(f"expected the state of a panel, got that of a {header.get('class')}: {path}")
         try:
             self = cls(remember=header["remember"])
-            self._terms = None if header["terms"] is None else Terms(**header["terms"])
-            ends = arrays["ends"].reshape(-1, 2).tolist()
-            self._ends = {id_from_plain(key): (a, b) for key, (a, b) in zip(header["series"], ends, strict=True)}
+            content = self.content
+            content.options = None if header["options"] is None else PanelOptions(**header["options"])
+            bounds = arrays["bounds"].reshape(-1, 2).tolist()
+            content.bounds = {id_from_plain(key): (a, b) for key, (a, b) in zip(header["series"], bounds, strict=True)}
             for number, data in enumerate(header["models"]):
-                self._models[data["name"]] = _book(number, data, arrays)
+                content.models[data["name"]] = _model_streams(number, data, arrays)
             dates = _unstack(arrays, "calendar", len(header["calendar"]))
-            self._calendar = {id_from_plain(key): each for key, each in zip(header["calendar"], dates, strict=True)}
-            self._counted = {id_from_plain(key): int(count) for key, count in header["counted"]}
+            content.calendar = {id_from_plain(key): each for key, each in zip(header["calendar"], dates, strict=True)}
+            content.counted = {id_from_plain(key): int(count) for key, count in header["counted"]}
         except (AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as reason:
             raise ValueError(
                 f"expected a state that this version can use, got one that it cannot ({reason}): {path}"
@@ -204,39 +196,79 @@ def check_unchanged(path: str | os.PathLike[str], read: tuple[int, int, int] | N
         raise ValueError(f"expected the state as it was when it was read, got one that was written since: {path}")
 
 
-def _waiting(stream: Stream) -> int:
+# --- options that a state began with
+
+
+def plain_payoff(payoff: Payoff) -> dict[str, Any]:
+    """The plain form of a payoff, as a file has it."""
+    plain: dict[str, Any] = json.loads(json.dumps(payoff.to_plain()))
+    return plain
+
+
+def has_functions(payoff: Payoff) -> bool:
+    """Whether a payoff has functions, and so cannot be made from its plain form."""
+    try:
+        payoff_from_plain(plain_payoff(payoff))
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return True
+    return False
+
+
+def bound_to_keep(side: Any) -> Any:
+    """A bound as a state keeps it."""
+    if side is None or isinstance(side, str):
+        return side
+    return BY_SERIES if isinstance(side, Mapping) or hasattr(side, "to_dict") else float(side)
+
+
+# --- parts of a file
+
+
+def _pending(stream: Stream) -> int:
     """Rows of a stream whose outcome is not known."""
-    if not len(stream.pages):
+    if not len(stream.pending):
         return 0
-    waits = np.isin(stream.said[:, SERIAL], stream.pages[:, WAIT_SERIAL])
-    return int(np.isnan(stream.said[waits, Y]).sum())
+    pending = np.isin(stream.log[:, LogColumn.SERIAL], stream.pending[:, PendingColumn.SERIAL])
+    return int(np.isnan(stream.log[pending, LogColumn.Y]).sum())
 
 
-def _text(key: Any) -> str:
-    return json.dumps(plain_id(key))
+def _model_header(number: int, name: str, model: ModelStreams, arrays: Arrays) -> dict[str, Any]:
+    """The plain data of one model; its arrays are put among the others."""
+    order = sorted(model.streams, key=lambda key: json.dumps(plain_id(key)))
+    streams = [model.streams[key] for key in order]
+    parts: dict[str, list[NDArray[Any]]] = {
+        "counters": [np.concatenate((stream.game.rounds.counters, stream.game.errors)) for stream in streams],
+        "memory": [stream.game.memory for stream in streams],
+        "issued": [stream.game.rounds.issued for stream in streams],
+        "records": [stream.game.rounds.records for stream in streams],
+        "pending": [stream.pending for stream in streams],
+        "stamps": [stream.stamps for stream in streams],
+        "log": [stream.log for stream in streams],
+    }
+    for part, each in parts.items():
+        _stack(arrays, f"{number}/{part}", each)
+    arrays[f"{number}/rows"] = np.array([stream.rows for stream in streams], dtype=np.int64)
+    kinds = [(stream.game.sizes, stream.game.rounds.fields) for stream in streams]
+    distinct = list(dict.fromkeys(kinds))
+    features = {
+        str(i): [features_to_json(each) for each in stream.game.rounds.features]
+        for i, stream in enumerate(streams)
+        if any(each is not None for each in stream.game.rounds.features)
+    }
+    return {
+        "name": name,
+        "shape": asdict(model.shape),
+        "streams": [[plain_id(key), plain_id(horizon)] for key, horizon in order],
+        "records": distinct,
+        "record": [distinct.index(kind) for kind in kinds],
+        "features": features,
+    }
 
 
-def _stack(arrays: dict[str, NDArray[Any]], name: str, parts: Sequence[NDArray[Any]]) -> None:
-    """Many arrays as one, and their shapes."""
-    # flat: a file with nothing else in it has no room for sides
-    arrays[f"{name}/shapes"] = np.array(
-        [side for part in parts for side in (*part.shape, *([1] * (2 - part.ndim)))], dtype=np.int64
-    )
-    arrays[name] = np.concatenate([part.ravel() for part in parts]) if parts else np.empty(0)
-
-
-def _unstack(arrays: dict[str, NDArray[Any]], name: str, count: int) -> list[NDArray[Any]]:
-    shapes, whole_ = arrays[f"{name}/shapes"].reshape(-1, 2), arrays[name]
-    if len(shapes) != count or (shapes < 0).any() or int(shapes.prod(axis=1).sum()) != whole_.size:
-        raise ValueError(f"{name} has other shapes")
-    cuts = [0, *np.cumsum(shapes.prod(axis=1)).tolist()]
-    return [whole_[a:b].reshape(side).copy() for (a, b), side in zip(pairwise(cuts), shapes.tolist(), strict=True)]
-
-
-def _book(number: int, data: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Book:
+def _model_streams(number: int, data: dict[str, Any], arrays: Arrays) -> ModelStreams:
     shape = data["shape"]
-    book = Book(
-        Shape(
+    model = ModelStreams(
+        ForecastShape(
             str(shape["kind"]),
             int(shape["columns"]),
             tuple(map(float, shape["levels"])),
@@ -245,24 +277,44 @@ def _book(number: int, data: dict[str, Any], arrays: dict[str, NDArray[Any]]) ->
         )
     )
     keys = [(id_from_plain(key), id_from_plain(horizon)) for key, horizon in data["streams"]]
-    parts = {part: _unstack(arrays, f"{number}/{part}", len(keys)) for part in ("game", "pages", "when", "said")}
-    rows = arrays[f"{number}/rows"].tolist()
-    width = ANSWERS + len(book.shape.outputs)
-    rounds = [
-        (None if sizes is None else tuple(sizes), tuple((name, kind, tuple(shape)) for name, kind, shape in fields))
-        for sizes, fields in data["rounds"]
+    names = ("counters", "memory", "issued", "records", "pending", "stamps", "log")
+    parts = zip(*(_unstack(arrays, f"{number}/{part}", len(keys)) for part in names), strict=True)
+    kinds = [
+        (None if sizes is None else tuple(sizes), tuple((name, kind, tuple(sides)) for name, kind, sides in fields))
+        for sizes, fields in data["records"]
     ]
-    for i, key in enumerate(keys):
-        game, pages, when, said = (parts[part][i] for part in ("game", "pages", "when", "said"))
-        game = game.ravel()
-        if not (len(when) == len(said) and when.shape[1] == 2 and said.shape[1] == width):
+    rows = arrays[f"{number}/rows"].tolist()
+    for i, (key, (counters, memory, issued, records, pending, stamps, log)) in enumerate(zip(keys, parts, strict=True)):
+        counters, count = counters.ravel(), len(pending)
+        if not (len(stamps) == len(log) and stamps.shape[1] == 2 and len(counters) == 5 and len(records) == count):
             raise ValueError(f"the stream {key!r} has other shapes")
-        if len(pages) and not (pages.shape[1] > WAIT_SIZE and np.isin(pages[:, WAIT_SERIAL], said[:, SERIAL]).all()):
-            raise ValueError(f"the stream {key!r} has forgotten a row that waits")
-        if not np.isin(said[:, STATE], KEPT).all():
+        if log.shape[1] != ANSWERS_AT + len(model.shape.outputs) or pending.shape[1] != len(PendingColumn):
+            raise ValueError(f"the stream {key!r} has other shapes")
+        if not np.isin(pending[:, PendingColumn.SERIAL], log[:, LogColumn.SERIAL]).all():
+            raise ValueError(f"the stream {key!r} has forgotten a pending row")
+        if not np.isin(log[:, LogColumn.STATUS], REMEMBERED).all():
             raise ValueError(f"the stream {key!r} has rows in no known state")
-        sizes, fields = rounds[data["round"][i]]
-        features = data["features"].get(str(i))
-        waiting = [None] * len(pages) if features is None else [features_from_json(each) for each in features]
-        book.streams[key] = Stream(game, pages, when, said, rows[i], sizes, fields, waiting)
-    return book
+        sizes, fields = kinds[data["record"][i]]
+        own = data["features"].get(str(i), [None] * count)
+        packed = PackedRounds(counters[:3], fields, records, issued.ravel(), [features_from_json(each) for each in own])
+        game = RunState(packed, counters[3:], memory.ravel(), sizes)
+        model.streams[key] = Stream(game, pending, stamps, log, rows[i])
+    return model
+
+
+def _stack(arrays: Arrays, name: str, parts: Sequence[NDArray[Any]]) -> None:
+    """Many arrays as one, and their shapes."""
+    # flat: a file with nothing else in it has no room for sides
+    arrays[f"{name}/shapes"] = np.array(
+        [side for part in parts for side in (*part.shape, *([1] * (2 - part.ndim)))], dtype=np.int64
+    )
+    arrays[name] = np.concatenate([part.ravel() for part in parts]) if parts else np.empty(0)
+
+
+def _unstack(arrays: Arrays, name: str, count: int) -> list[NDArray[Any]]:
+    """Many arrays from one, which `_stack` made."""
+    shapes, all_ = arrays[f"{name}/shapes"].reshape(-1, 2), arrays[name]
+    if len(shapes) != count or (shapes < 0).any() or int(shapes.prod(axis=1).sum()) != all_.size:
+        raise ValueError(f"{name} has other shapes")
+    cuts = [0, *np.cumsum(shapes.prod(axis=1)).tolist()]
+    return [all_[a:b].reshape(side).copy() for (a, b), side in zip(pairwise(cuts), shapes.tolist(), strict=True)]

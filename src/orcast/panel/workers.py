@@ -1,6 +1,6 @@
-"""Processes that play batches: started for one call and gone after it, whatever happens.
+"""Processes that play batches: started for one frame and gone after it, whatever happens.
 
-They are plain interpreters that talk through pipes.  Unlike those of `multiprocessing` they do not import the user's
+They are plain interpreters that read and write pipes.  Unlike those of `multiprocessing` they do not import the user's
 script again, so that one line of Python is enough; and they are in a group of their own, so that Ctrl-C in a terminal
 reaches the caller alone, who ends them.
 """
@@ -15,16 +15,18 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import islice
 from typing import IO, Any
 
-from orcast.panel.play import Batch, Told, play_batch
-from orcast.panel.table import Table
+from orcast.panel.runner import RunnerPool
+from orcast.panel.stream import Batch, StreamResult, play_batch
 from orcast.payoffs import payoff_from_plain
+from orcast.spaces.base import whole
 
 BOOT = "import sys; sys.path[:] = {path!r}; from orcast.panel.workers import serve; serve()"
-# How often a caller looks up while it waits.
-BREATH = 0.5
+# Seconds after which a caller that gets nothing can be interrupted.
+POLL = 0.5
 
 
 def usable_cores() -> int:
@@ -36,30 +38,35 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
+def worker_count(workers: object) -> int | None:
+    """The number of processes that is asked for, or one clear sentence; None if it is left open."""
+    return None if workers is None else whole(workers, "workers", 1, 1024)
+
+
 def play_all(
     batches: Iterable[tuple[int, Batch]], workers: int, payoffs: dict[int, dict[str, Any] | None]
-) -> Generator[tuple[int, Told], None, None]:
+) -> Generator[tuple[int, StreamResult], None, None]:
     """Play batches here, or in so many processes; what comes of each, with its number, as it is done.
 
     ``payoffs`` are those of the models in plain form, which is how they travel.
     """
     if workers <= 1:
-        tables: dict[Any, Table] = {}
+        pools: dict[int, RunnerPool] = {}
         for number, batch in batches:
-            yield number, play_batch(batch, tables)
+            yield number, play_batch(batch, pools)
         return
     source = iter(batches)
-    crew = _Crew(workers, payoffs)
+    processes = _Processes(workers, payoffs)
     try:
         # while they start, one is played here: so kernels that were never compiled are compiled once, not in each
         for number, batch in islice(source, 1):
             yield number, play_batch(batch, {})
-        yield from crew.play(source)
+        yield from processes.play(source)
     finally:
-        crew.end()
+        processes.end()
 
 
-class _Crew:
+class _Processes:
     def __init__(self, workers: int, payoffs: dict[int, dict[str, Any] | None]) -> None:
         self.lock = threading.Lock()
         self.done: queue.Queue[tuple[int, Any]] = queue.Queue()
@@ -85,8 +92,8 @@ class _Crew:
             self.end()
             raise
 
-    def play(self, batches: Iterable[tuple[int, Batch]]) -> Iterator[tuple[int, Told]]:
-        """Hand batches to whoever is free; what comes back, in the order in which it does."""
+    def play(self, batches: Iterable[tuple[int, Batch]]) -> Iterator[tuple[int, StreamResult]]:
+        """Send batches to processes that are free; the results, as they come."""
         source = iter(batches)
         for process, errors in zip(self.processes, self.errors, strict=True):
             thread = threading.Thread(target=self._drive, args=(process, errors, source), daemon=True)
@@ -95,15 +102,15 @@ class _Crew:
         busy = len(self.threads)
         while busy:
             try:
-                number, told = self.done.get(timeout=BREATH)
+                number, result = self.done.get(timeout=POLL)
             except queue.Empty:
                 continue
-            if isinstance(told, BaseException):
-                raise told
-            if told is None:
+            if isinstance(result, BaseException):
+                raise result
+            if result is None:
                 busy -= 1
                 continue
-            yield number, told
+            yield number, result
 
     def _drive(self, process: subprocess.Popen[bytes], errors: IO[bytes], source: Iterator[tuple[int, Batch]]) -> None:
         """Keep one process busy."""
@@ -124,7 +131,7 @@ class _Crew:
             last = errors.read().decode(errors="replace").strip().splitlines()[-1:]
             reason = f": {last[0]}" if last else ""
             self.done.put((-1, RuntimeError(f"expected a worker process to go on, got its end (code {code}){reason}")))
-        except BaseException as reason:  # it is raised where the user waits
+        except BaseException as reason:  # raised in the thread of the caller
             self.done.put((-1, reason))
 
     def end(self) -> None:
@@ -164,17 +171,17 @@ def _receive(pipe: Any) -> Any:
 def serve() -> None:
     """What a worker process does until its pipe ends."""
     channel = os.fdopen(os.dup(1), "wb")
-    # whatever prints must not come between
+    # what is printed must not get into the pipe
     os.dup2(2, 1)
     source = sys.stdin.buffer
     try:
         payoffs = {number: data and payoff_from_plain(data) for number, data in _receive(source).items()}
-        tables: dict[Any, Table] = {}
+        pools: dict[int, RunnerPool] = {}
         while True:
             batch: Batch = _receive(source)
             answer: Any
             try:
-                answer = play_batch(batch.with_payoff(payoffs[batch.ask.number]), tables)
+                answer = play_batch(batch.with_payoff(payoffs[batch.options.number]), pools)
             except Exception as reason:
                 answer = _portable(reason)
             _send(channel, answer)
@@ -191,43 +198,52 @@ def _portable(reason: Exception) -> Exception:
     return reason
 
 
-# What is called with a sentence on what is being done and the share of it that is done, from 0 to 1.
+# A function of what is being done and the share of it that is done, from 0 to 1.
 Progress = Callable[[str, float], None]
 
 
-class Bar:
-    """One bar of progress, if it is wanted: with rich if that is there, else a line on stderr."""
+@contextmanager
+def progress_bar(wanted: bool | Progress, total: int) -> Iterator[Callable[[int], None]]:
+    """What is called with how many more are done: with rich if that is there, else a line on stderr; if it is wanted.
 
-    def __init__(self, wanted: bool | Progress, total: int) -> None:
-        self.wanted, self.total, self.count = wanted, max(total, 1), 0
-        self._rich: Any = None
+    >>> shares = []
+    >>> with progress_bar(lambda what, share: shares.append((what, share)), 4) as add:
+    ...     add(1)
+    ...     add(3)
+    >>> shares
+    [('recalibrating', 0.25), ('recalibrating', 1.0)]
+    """
+    count, total = 0, max(total, 1)
+    rich = _rich_bar(total) if wanted is True else None
 
-    def __enter__(self) -> Bar:
-        if self.wanted is True:
-            try:
-                from rich.console import Console
-                from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    def add(more: int) -> None:
+        nonlocal count
+        count += more
+        if rich is not None:
+            rich.update(rich.task_ids[0], completed=count)
+        elif wanted is True:
+            print(f"\r{count:,} of {total:,} forecasts", end="", file=sys.stderr, flush=True)
+        elif callable(wanted):
+            wanted("recalibrating", count / total)
 
-                columns = (TextColumn("{task.completed:,.0f} of {task.total:,.0f} forecasts"), BarColumn())
-                self._rich = Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
-                self._rich.start()
-                self._task = self._rich.add_task("", total=self.total)
-            except ImportError:
-                pass
-        return self
-
-    def add(self, count: int) -> None:
-        """So many more are done."""
-        self.count += count
-        if self._rich is not None:
-            self._rich.update(self._task, completed=self.count)
-        elif self.wanted is True:
-            print(f"\r{self.count:,} of {self.total:,} forecasts", end="", file=sys.stderr, flush=True)
-        elif callable(self.wanted):
-            self.wanted("recalibrating", self.count / self.total)
-
-    def __exit__(self, *_: object) -> None:
-        if self._rich is not None:
-            self._rich.stop()
-        elif self.wanted is True:
+    try:
+        yield add
+    finally:
+        if rich is not None:
+            rich.stop()
+        elif wanted is True:
             print(file=sys.stderr, flush=True)
+
+
+def _rich_bar(total: int) -> Any:
+    """A bar of rich that has started; None if rich is not there."""
+    try:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    except ImportError:
+        return None
+    columns = (TextColumn("{task.completed:,.0f} of {task.total:,.0f} forecasts"), BarColumn())
+    bar = Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
+    bar.start()
+    bar.add_task("", total=total)
+    return bar

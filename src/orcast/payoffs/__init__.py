@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from orcast.contexts import context_from_plain
-from orcast.payoffs.base import Board, Core, Part, Payoff, Sum, part_names
+from orcast.payoffs.base import CellGrid, CellPayoff, Part, Payoff, Sum, part_names
 from orcast.payoffs.calibration import (
     IntervalCalibration,
     MarginalCalibration,
@@ -13,6 +13,7 @@ from orcast.payoffs.calibration import (
     ThresholdCalibration,
 )
 from orcast.payoffs.decisions import DecisionCalibration, SwapRegret
+from orcast.payoffs.defaults import default_payoff
 from orcast.payoffs.levels import LevelCalibration
 from orcast.payoffs.probabilities import (
     BinaryCalibration,
@@ -23,14 +24,14 @@ from orcast.payoffs.probabilities import (
 )
 from orcast.payoffs.recipe import Custom, Recipe
 from orcast.payoffs.regret import NoRegret
-from orcast.payoffs.triangulated import MomentCalibration, SimplexCalibration
+from orcast.payoffs.triangulated import MomentBasedCalibration, SimplexCalibration
 from orcast.scores import score_from_plain
 
 __all__ = [
     "BinaryCalibration",
-    "Board",
     "Calibeating",
-    "Core",
+    "CellGrid",
+    "CellPayoff",
     "Custom",
     "DecisionCalibration",
     "DistributionCalibration",
@@ -38,7 +39,7 @@ __all__ = [
     "LabelCalibration",
     "LevelCalibration",
     "MarginalCalibration",
-    "MomentCalibration",
+    "MomentBasedCalibration",
     "MomentMatching",
     "NoRegret",
     "Part",
@@ -50,6 +51,7 @@ __all__ = [
     "SwapRegret",
     "ThresholdCalibration",
     "TopLabelCalibration",
+    "default_payoff",
     "part_names",
     "payoff_from_plain",
 ]
@@ -64,7 +66,7 @@ _READERS: dict[str, Callable[..., Payoff]] = {
         LabelCalibration,
         LevelCalibration,
         MarginalCalibration,
-        MomentCalibration,
+        MomentBasedCalibration,
         MomentMatching,
         QuantileCalibration,
         SimplexCalibration,

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.checks import number
 from orcast.contexts import EVERYONE, Context, as_context
 from orcast.spaces import FiniteSpace, Space, frozen
+from orcast.validation import number
 
 Array = NDArray[np.float64]
 
@@ -25,7 +25,7 @@ def checked_weight(weight: object) -> float:
     return number(weight, "weight", 1e-6, 1e6)
 
 
-class Board(NamedTuple):
+class CellGrid(NamedTuple):
     """The cells of a round, as a payoff sees them.
 
     On ordered spaces cell k reaches from `left[k]` to `right[k]`, and outcomes are clipped to [`low`, `high`],
@@ -59,10 +59,10 @@ class Board(NamedTuple):
 
         if isinstance(self.space, FiniteSpace):
             return forecast_on(self.space, mass, None)
-        return Forecast._trusted(self.left, self.right, mass, None)
+        return Forecast.trusted(self.left, self.right, mass, None)
 
 
-class Core:
+class CellPayoff:
     """A payoff on the cells of a round, before its context and weight; s is what the ledger owes, p the masses."""
 
     size: int
@@ -77,7 +77,7 @@ class Core:
         table = self.table(p)
         return table, table
 
-    def booked(self, p: Array, k: int, y: Any) -> Array:
+    def realised(self, p: Array, k: int, y: Any) -> Array:
         """The payoff of an outcome y in cell k."""
         return self.table(p)[:, k]
 
@@ -138,17 +138,17 @@ class Part:
 
     `kind` is "quantile", "interval", "moment", "explicit" (its field does not depend on p, so the tilt is explicit),
     "regret" or "general".  `jumps` are the places where its witness jumps, which become edges of cells.
-    `state` makes what the part itself remembers, `learn` changes that once the outcome is booked.
+    `state` makes what the part itself remembers, `learn` changes that once the round is settled.
     """
 
     payoff: Payoff
     size: int
     bound: float
     kind: str
-    core: Callable[[Board, dict[str, Array]], Core]
+    cell_payoff: Callable[[CellGrid, dict[str, Array]], CellPayoff]
     jumps: Array = field(default_factory=lambda: NOTHING)
     state: Callable[[], dict[str, Array]] = dict
-    learn: Callable[[Board, dict[str, Array]], None] | None = None
+    learn: Callable[[CellGrid, dict[str, Array]], None] | None = None
 
     @property
     def context(self) -> Context:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import combinations_with_replacement
 from typing import Any
@@ -11,21 +11,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.checks import short
+from orcast.constants import MIN_SLOPE, TINY_MASS
 from orcast.contexts import Context
 from orcast.forecasts import PERCENTS
-from orcast.payoffs._hats import STEEPNESS
-from orcast.payoffs.base import Board, Core, Part, Payoff, wrong_space
-from orcast.payoffs.cores import EventCore, ExplicitCore, Witness
+from orcast.payoffs.base import CellGrid, CellPayoff, Part, Payoff, wrong_space
+from orcast.payoffs.cell_payoffs import EventCellPayoff, ExplicitCellPayoff, Witness
+from orcast.payoffs.hat_kernels import STEEPNESS
 from orcast.spaces import Binary, Box, Circle, FiniteSpace, Interval, OrderedSpace, Points, Space, frozen
+from orcast.validation import short
 
 Array = NDArray[np.float64]
 
-# A mass below this is treated as the limit zero.
-TINY_MASS = 1e-8
-# Derivative factors are kept away from zero by this much, so that Newton's matrix stays regular.
-LEAST_SLOPE = 0.1
-# There are this many hat functions unless told otherwise.
+# There are this many hat functions by default.
 GRID = 15
 MOST_MONOMIALS = 500
 
@@ -68,7 +65,7 @@ def shares(levels: Array, before: Array, mass: Array) -> Array:
     return value
 
 
-class QuantileCore(Core):
+class QuantileCellPayoff(CellPayoff):
     """Quantile payoffs on consecutive cells; `bins` says in which of them each cell of a product grid lies."""
 
     def __init__(self, levels: Array, bins: NDArray[np.intp] | None = None, count: int = 0) -> None:
@@ -90,7 +87,7 @@ class QuantileCore(Core):
         table = self._table(self._masses(p))
         return table if self.bins is None else table[:, self.bins]
 
-    def booked(self, p: Array, k: int, y: Any) -> Array:
+    def realised(self, p: Array, k: int, y: Any) -> Array:
         """On average over the cell of the outcome."""
         mass = self._masses(p)
         bin_ = k if self.bins is None else int(self.bins[k])
@@ -100,7 +97,7 @@ class QuantileCore(Core):
 
     def jacobian(self, s: Array, p: Array) -> Array:
         """v_k = (H(F_k) - H(F_{k-1})) / p_k; its two derivatives, clipped so that Newton's matrix stays regular."""
-        return self._derivatives(s, p, 1.0 - LEAST_SLOPE)
+        return self._derivatives(s, p, 1.0 - MIN_SLOPE)
 
     def exact_jacobian(self, s: Array, p: Array) -> Array:
         """The same, not clipped."""
@@ -123,7 +120,7 @@ class QuantileCore(Core):
         return value if self.bins is None else value[np.ix_(self.bins, self.bins)]
 
     def smooth_slopes(self, s: Array, p: Array, weights: Array) -> Array:
-        """With each level smeared towards its neighbours; _orca.smear is the compiled one.
+        """With each level smeared towards its neighbours; orca_kernels.smear is the compiled one.
 
         Where the worst cell's share of [0, 1] holds no level the payoff is constant, and its slope vanishes.
         """
@@ -145,39 +142,43 @@ class QuantileCore(Core):
         return value if self.bins is None else value[self.bins]
 
 
-class StackedCore(Core):
-    """Several cores, one after the other."""
+class StackedCellPayoff(CellPayoff):
+    """Several payoffs on cells, one after the other."""
 
-    def __init__(self, cores: list[Core]) -> None:
-        self.cores = cores
-        self.size = sum(core.size for core in cores)
-        self._cuts = np.cumsum([core.size for core in cores])[:-1]
+    def __init__(self, cell_payoffs: list[CellPayoff]) -> None:
+        self.cell_payoffs = cell_payoffs
+        self.size = sum(cell_payoff.size for cell_payoff in cell_payoffs)
+        self._cuts = np.cumsum([cell_payoff.size for cell_payoff in cell_payoffs])[:-1]
+
+    def _pairs(self, s: Array) -> Iterator[tuple[CellPayoff, Array]]:
+        return zip(self.cell_payoffs, np.split(s, self._cuts), strict=True)
 
     def table(self, p: Array) -> Array:
         """All rows."""
-        return np.vstack([core.table(p) for core in self.cores])
+        return np.vstack([cell_payoff.table(p) for cell_payoff in self.cell_payoffs])
 
-    def booked(self, p: Array, k: int, y: Any) -> Array:
+    def realised(self, p: Array, k: int, y: Any) -> Array:
         """All of them."""
-        return np.concatenate([core.booked(p, k, y) for core in self.cores])
+        return np.concatenate([cell_payoff.realised(p, k, y) for cell_payoff in self.cell_payoffs])
 
     def jacobian(self, s: Array, p: Array) -> Array | None:
         """Their sum."""
-        found = [core.jacobian(t, p) for core, t in zip(self.cores, np.split(s, self._cuts), strict=True)]
-        known = [j for j in found if j is not None]
-        return sum(known[1:], known[0]) if known else None
+        return _total([cell_payoff.jacobian(t, p) for cell_payoff, t in self._pairs(s)])
 
     def smooth_slopes(self, s: Array, p: Array, weights: Array) -> Array:
         """Their sum."""
-        pairs = zip(self.cores, np.split(s, self._cuts), strict=True)
-        value: Array = np.sum([core.smooth_slopes(t, p, weights) for core, t in pairs], axis=0)
+        value: Array = np.sum([cell_payoff.smooth_slopes(t, p, weights) for cell_payoff, t in self._pairs(s)], axis=0)
         return value
 
     def exact_jacobian(self, s: Array, p: Array) -> Array | None:
         """Their sum."""
-        found = [core.exact_jacobian(t, p) for core, t in zip(self.cores, np.split(s, self._cuts), strict=True)]
-        known = [j for j in found if j is not None]
-        return sum(known[1:], known[0]) if known else None
+        return _total([cell_payoff.exact_jacobian(t, p) for cell_payoff, t in self._pairs(s)])
+
+
+def _total(matrices: list[Array | None]) -> Array | None:
+    """The sum of those that are known."""
+    known = [matrix for matrix in matrices if matrix is not None]
+    return sum(known[1:], known[0]) if known else None
 
 
 class QuantileCalibration(Payoff):
@@ -214,14 +215,18 @@ class QuantileCalibration(Payoff):
         if isinstance(space, Box):
             bins = [np.unravel_index(np.arange(space.cells), space.shape)[i] for i in range(len(space.shape))]
 
-            def stacked(board: Board, state: dict[str, Array]) -> Core:
-                return StackedCore([QuantileCore(self.levels, b, n) for b, n in zip(bins, space.shape, strict=True)])
+            def stacked(cell_grid: CellGrid, state: dict[str, Array]) -> CellPayoff:
+                return StackedCellPayoff(
+                    [QuantileCellPayoff(self.levels, b, n) for b, n in zip(bins, space.shape, strict=True)]
+                )
 
             sides = len(space.shape)
             return Part(self, sides * self.levels.size, sides * self.bound, "general", stacked)
         if not isinstance(space, OrderedSpace):
             raise wrong_space(self, "an ordered space such as Interval(low, high), or a Box", space)
-        return Part(self, self.levels.size, self.bound, "quantile", lambda board, state: QuantileCore(self.levels))
+        return Part(
+            self, self.levels.size, self.bound, "quantile", lambda cell_grid, state: QuantileCellPayoff(self.levels)
+        )
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
         """The indicators averaged over the outcome's cell, minus the levels."""
@@ -241,10 +246,10 @@ class QuantileCalibration(Payoff):
         return {"levels": self.levels.tolist()}
 
 
-class IntervalCore(Core):
+class IntervalCellPayoff(CellPayoff):
     """Differences of quantile payoffs."""
 
-    def __init__(self, quantiles: QuantileCore, ends: NDArray[np.intp]) -> None:
+    def __init__(self, quantiles: QuantileCellPayoff, ends: NDArray[np.intp]) -> None:
         self.quantiles, self.ends = quantiles, ends
         self.size = len(ends)
 
@@ -256,23 +261,23 @@ class IntervalCore(Core):
         """Upper minus lower."""
         return self._differ(self.quantiles.table(p))
 
-    def booked(self, p: Array, k: int, y: Any) -> Array:
+    def realised(self, p: Array, k: int, y: Any) -> Array:
         """On average over the cell of the outcome."""
-        return self._differ(self.quantiles.booked(p, k, y))
+        return self._differ(self.quantiles.realised(p, k, y))
 
     def jacobian(self, s: Array, p: Array) -> Array | None:
         """That of the quantiles."""
-        return self.quantiles.jacobian(self._on_levels(s), p)
+        return self.quantiles.jacobian(self.on_levels(s), p)
 
     def exact_jacobian(self, s: Array, p: Array) -> Array | None:
         """That of the quantiles."""
-        return self.quantiles.exact_jacobian(self._on_levels(s), p)
+        return self.quantiles.exact_jacobian(self.on_levels(s), p)
 
     def smooth_slopes(self, s: Array, p: Array, weights: Array) -> Array:
         """That of the quantiles."""
-        return self.quantiles.smooth_slopes(self._on_levels(s), p, weights)
+        return self.quantiles.smooth_slopes(self.on_levels(s), p, weights)
 
-    def _on_levels(self, s: Array) -> Array:
+    def on_levels(self, s: Array) -> Array:
         """What is owed on intervals, as owed on the levels at their ends."""
         owed = np.zeros(self.quantiles.size)
         np.add.at(owed, self.ends[:, 1], s)
@@ -323,7 +328,7 @@ class IntervalCalibration(Payoff):
             self.confidence.size,
             self.bound,
             "interval",
-            lambda board, state: IntervalCore(QuantileCore(self.levels), self.ends),
+            lambda cell_grid, state: IntervalCellPayoff(QuantileCellPayoff(self.levels), self.ends),
         )
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
@@ -344,7 +349,8 @@ class MomentMatching(Payoff):
 
         payoff_j = E_p[t^j] - t^j,    j = 1, ..., order,    t = (y - low) / (high - low)
 
-    Each is at most 1 in size.  Booked at the outcome itself.  Squared bound: the order.
+    Each is at most 1 in size.  Taken at the outcome itself.  Squared bound: the order.  `MomentBasedCalibration` asks
+    for more: mean and mean square right in the rounds where the forecast's are about the same.
 
     On a `Line` or `HalfLine` low and high are the ends of the round's window, to which y is clipped.  On
     a `Circle` the moments are trigonometric, cos(j theta) and sin(j theta), with the bound 4 times the order; on
@@ -379,33 +385,35 @@ class MomentMatching(Payoff):
             high = np.array([b for _, b in space.bounds]) if isinstance(space, Box) else points.max(axis=0)
             t = (points - low) / np.where(high > low, high - low, 1.0)
             sides = range(t.shape[1])
-            terms = [c for j in range(1, self.order + 1) for c in combinations_with_replacement(sides, j)]
-            if len(terms) > MOST_MONOMIALS:
-                raise ValueError(f"expected at most {MOST_MONOMIALS} monomials, got {len(terms)}: lower the order")
-            return np.array([t[:, list(term)].prod(axis=1) for term in terms])
+            bound_payoff = [c for j in range(1, self.order + 1) for c in combinations_with_replacement(sides, j)]
+            if len(bound_payoff) > MOST_MONOMIALS:
+                raise ValueError(
+                    f"expected at most {MOST_MONOMIALS} monomials, got {len(bound_payoff)}: lower the order"
+                )
+            return np.array([t[:, list(term)].prod(axis=1) for term in bound_payoff])
         raise wrong_space(self, "a space of numbers", space)
 
     def on(self, space: Space, experts: int = 1) -> Part:
         """On any space of numbers."""
         if isinstance(space, OrderedSpace):
-            return Part(self, self.order, float(self.order), "moment", self._ordered_core)
+            return Part(self, self.order, float(self.order), "moment", self._on_ordered_cells)
         values = self._values(space)
         bound = 4.0 * self.order if isinstance(space, Circle) else float(len(values))
         witness = Witness(values, values, values, lambda y, k: values[:, k])
-        return Part(self, len(values), bound, "explicit", lambda board, state: ExplicitCore(witness))
+        return Part(self, len(values), bound, "explicit", lambda cell_grid, state: ExplicitCellPayoff(witness))
 
-    def _ordered_core(self, board: Board, state: dict[str, Array]) -> Core:
-        span = board.high - board.low
-        a, b = (board.left - board.low) / span, (board.right - board.low) / span
+    def _on_ordered_cells(self, cell_grid: CellGrid, state: dict[str, Array]) -> CellPayoff:
+        span = cell_grid.high - cell_grid.low
+        a, b = (cell_grid.left - cell_grid.low) / span, (cell_grid.right - cell_grid.low) / span
         steps = np.arange(1, self.order + 1)[:, None]
         mean = np.array([sum(a**i * b ** (j - i) for i in range(j + 1)) / (j + 1) for j in range(1, self.order + 1)])
 
         def point(y: Any, k: int) -> Array:
-            t = min(max((y - board.low) / span, 0.0), 1.0)
+            t = min(max((y - cell_grid.low) / span, 0.0), 1.0)
             value: Array = t ** np.arange(1, self.order + 1)
             return value
 
-        return ExplicitCore(Witness(mean, a**steps, b**steps, point))
+        return ExplicitCellPayoff(Witness(mean, a**steps, b**steps, point))
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
         """Mean powers of the forecast minus those of the outcome, in units of the interval."""
@@ -448,10 +456,10 @@ class _AtThresholds(Payoff):
                 f"expected thresholds in [{space.low:g}, {space.high:g}), got {float(self.thresholds[~inside][0])!r}"
             )
 
-    def _witness(self, board: Board) -> Witness:
+    def _witness(self, cell_grid: CellGrid) -> Witness:
         """Exact: the thresholds within the window are edges of cells, and those beyond it see all or nothing."""
-        below = (board.right[None, :] <= self.thresholds[:, None]).astype(np.float64)
-        # an open-ended cell is booked at its inner end
+        below = (cell_grid.right[None, :] <= self.thresholds[:, None]).astype(np.float64)
+        # in an open-ended cell it is taken at the inner end
         return Witness(below, below, below, lambda y, k: below[:, k])
 
     def _indicators(self, forecast: Any, y: float) -> tuple[Array, Array]:
@@ -491,7 +499,7 @@ class MarginalCalibration(_AtThresholds):
             self.thresholds.size,
             float(self.thresholds.size),
             "explicit",
-            lambda board, state: ExplicitCore(self._witness(board)),
+            lambda cell_grid, state: ExplicitCellPayoff(self._witness(cell_grid)),
             self.thresholds,
         )
 
@@ -540,7 +548,7 @@ class ThresholdCalibration(_AtThresholds):
             self.grid * self.thresholds.size,
             float(self.thresholds.size),
             "general",
-            lambda board, state: EventCore(self._witness(board), self.grid),
+            lambda cell_grid, state: EventCellPayoff(self._witness(cell_grid), self.grid),
             self.thresholds,
         )
 

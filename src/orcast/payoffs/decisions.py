@@ -1,4 +1,4 @@
-"""Calibration for decisions: the forecast tells what each action is worth."""
+"""Calibration for decisions: what each action is worth under the forecast."""
 
 from __future__ import annotations
 
@@ -9,12 +9,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.checks import number, short
 from orcast.contexts import Context
-from orcast.payoffs.base import Board, Core, Part, Payoff
+from orcast.payoffs.base import CellGrid, CellPayoff, Part, Payoff
 from orcast.payoffs.calibration import closed
-from orcast.payoffs.cores import MEAN_WEIGHTS, NODES, ContextCore, ExplicitCore, Witness, softmax, witness_on
+from orcast.payoffs.cell_payoffs import (
+    MEAN_WEIGHTS,
+    NODES,
+    ContextCellPayoff,
+    ExplicitCellPayoff,
+    Witness,
+    softmax,
+    witness_on,
+)
 from orcast.spaces import FiniteSpace, Interval, OrderedSpace, Space
+from orcast.validation import number, short
 
 Array = NDArray[np.float64]
 
@@ -55,7 +63,7 @@ class _WithUtility(Payoff):
             worth[i] = number(value, f"utility of {action!r}")
         return worth
 
-    def _range_on(self, space: Space) -> float:
+    def range_on(self, space: Space) -> float:
         """The most that the worth of an action can change, measured where it can be."""
         if self.utility_range is not None:
             return self.utility_range
@@ -70,19 +78,19 @@ class _WithUtility(Payoff):
         # a little more: a kink between the points that were looked at may reach further
         return 1.05 * max(float((table.max(axis=0) - table.min(axis=0)).max()), 1e-300)
 
-    def _witness(self, board: Board, unit: float) -> Witness:
-        centre, half = self._limits(board.space, board.forecast(board.expert), board.features, unit)
+    def _witness(self, cell_grid: CellGrid, unit: float) -> Witness:
+        centre, half = self.limits(cell_grid.space, cell_grid.forecast(cell_grid.expert), cell_grid.features, unit)
 
         def worth(y: Any) -> Array:
-            return np.clip(self._worth(y, board.features) - centre, -half, half) / unit
+            return np.clip(self._worth(y, cell_grid.features) - centre, -half, half) / unit
 
         def worths(ys: Array) -> Array:
             # an action may be worth the same whatever comes
-            rows = [np.broadcast_to(self._called(action, ys, board.features), ys.shape) for action in self.actions]
+            rows = [np.broadcast_to(self._called(action, ys, cell_grid.features), ys.shape) for action in self.actions]
             value: Array = np.clip(np.array(rows).T - centre, -half, half).T / unit
             return value
 
-        witness = witness_on(board, worth, len(self.actions), "utility", worths)
+        witness = witness_on(cell_grid, worth, len(self.actions), "utility", worths)
         spread = float((witness.high.max(axis=1) - witness.low.min(axis=1)).max())
         if spread > 1.0 + 1e-6 and np.isinf(half):
             raise ValueError(
@@ -91,7 +99,7 @@ class _WithUtility(Payoff):
             )
         return witness
 
-    def _limits(self, space: Space, expert: Any, x: Any, unit: float) -> tuple[Array, float]:
+    def limits(self, space: Space, expert: Any, x: Any, unit: float) -> tuple[Array, float]:
         """Around what, and how far from it, utilities are cut off: nowhere on a bounded space, else half the range."""
         if not isinstance(space, OrderedSpace) or np.isfinite(space.high - space.low):
             return np.zeros(len(self.actions)), np.inf
@@ -103,7 +111,7 @@ class _WithUtility(Payoff):
             table = np.array([self._worth(space.value(k), x) for k in range(space.cells)])
             expected = forecast.mass @ table
             return expected, expected - table[space.cell(space.outcome(y))]
-        centre, half = self._limits(space, expert, x, self._range_on(space))
+        centre, half = self.limits(space, expert, x, self.range_on(space))
         left, right = closed(forecast)
         expected = np.zeros(len(self.actions))
         for a, b, mass in zip(left, right, forecast.mass, strict=True):
@@ -127,7 +135,7 @@ class DecisionCalibration(_WithUtility):
     the expert's median.  The tilt is explicit.  Squared bound: the number of actions.
 
     >>> import orcast as oc
-    >>> umbrella = oc.DecisionCalibration(["take", "leave"], lambda a, y: -0.2 if a == "take" else -1.0 * y)
+    >>> umbrella = oc.payoffs.DecisionCalibration(["take", "leave"], lambda a, y: -0.2 if a == "take" else -1.0 * y)
     >>> umbrella.on(oc.Binary()).bound
     2.0
     """
@@ -148,19 +156,19 @@ class DecisionCalibration(_WithUtility):
 
     def on(self, space: Space, experts: int = 1) -> Part:
         """On any space."""
-        unit = self._range_on(space)
+        unit = self.range_on(space)
         size = len(self.actions)
         return Part(
             self,
             size,
             float(size),
             "explicit",
-            lambda board, state: ExplicitCore(self._witness(board, unit)),
+            lambda cell_grid, state: ExplicitCellPayoff(self._witness(cell_grid, unit)),
         )
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
         """Expected minus real utilities, in units of their range."""
-        return self._errors(space, forecast, y, expert, x)[1] / self._range_on(space)
+        return self._errors(space, forecast, y, expert, x)[1] / self.range_on(space)
 
     def summary(self, mean: Array) -> float:
         """The largest error of a mean utility, in units of their range."""
@@ -178,7 +186,7 @@ class SwapRegret(_WithUtility):
     actions.
 
     >>> import orcast as oc
-    >>> oc.SwapRegret(["take", "leave"], lambda a, y: -0.2 if a == "take" else -1.0 * y).on(oc.Binary()).size
+    >>> oc.payoffs.SwapRegret(["take", "leave"], lambda a, y: -0.2 if a == "take" else -1.0 * y).on(oc.Binary()).size
     4
     """
 
@@ -200,12 +208,12 @@ class SwapRegret(_WithUtility):
 
     def on(self, space: Space, experts: int = 1) -> Part:
         """On any space."""
-        unit = self._range_on(space)
+        unit = self.range_on(space)
         size = len(self.actions)
 
-        def core(board: Board, state: dict[str, Array]) -> Core:
-            witness = self._witness(board, unit)
-            centre, _ = self._limits(space, board.forecast(board.expert), board.features, unit)
+        def cell_payoff(cell_grid: CellGrid, state: dict[str, Array]) -> CellPayoff:
+            witness = self._witness(cell_grid, unit)
+            centre, _ = self.limits(space, cell_grid.forecast(cell_grid.expert), cell_grid.features, unit)
 
             def best(p: Array) -> Array:
                 return softmax(self.sharpness * (witness.mean @ p + centre / unit))
@@ -215,13 +223,13 @@ class SwapRegret(_WithUtility):
                 value: Array = self.sharpness * c[:, None] * (witness.mean - c @ witness.mean)
                 return value
 
-            return ContextCore(witness, best, size, derivative)
+            return ContextCellPayoff(witness, best, size, derivative)
 
-        return Part(self, size * size, float(size), "general", core)
+        return Part(self, size * size, float(size), "general", cell_payoff)
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
         """Weights of the best action, times expected minus real utilities in units of their range."""
-        unit = self._range_on(space)
+        unit = self.range_on(space)
         expected, errors = self._errors(space, forecast, y, expert, x)
         weights = np.exp(self.sharpness * (expected - expected.max()) / unit)
         weights /= weights.sum()

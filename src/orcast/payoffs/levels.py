@@ -1,4 +1,4 @@
-"""Adaptive conformal inference as a payoff: which of the expert's quantiles is the one that is asked for."""
+"""Adaptive conformal inference as a payoff: which of the expert's quantiles is issued as the level-quantile."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from orcast.constants import TINY_MASS
 from orcast.contexts import Context
-from orcast.payoffs.base import Core, Part, Payoff, wrong_space
-from orcast.payoffs.calibration import TINY_MASS, cell_of, checked_grid, increasing, shares
+from orcast.payoffs.base import CellPayoff, Part, Payoff, wrong_space
+from orcast.payoffs.calibration import cell_of, checked_grid, increasing, shares
 from orcast.spaces import OrderedSpace, Space
 
 Array = NDArray[np.float64]
 
 
-class LevelCore(Core):
+class LevelCellPayoff(CellPayoff):
     """hat_v(alpha) (w_k - level): w_k is the share of cell k below q_level(p), alpha the expert's mass below it."""
 
     def __init__(self, level: float, grid: int, expert: Array) -> None:
@@ -28,8 +29,8 @@ class LevelCore(Core):
         before = np.concatenate(([0.0], np.cumsum(p)[:-1]))
         return shares(self._levels, before, p)[0]
 
-    def word(self, below: Array) -> float:
-        """alpha: what the expert calls that quantile."""
+    def expert_level(self, below: Array) -> float:
+        """alpha: the level of that quantile under the expert."""
         return min(max(float(self.expert @ below), 0.0), 1.0)
 
     def _vertex(self, alpha: float) -> tuple[int, float]:
@@ -46,7 +47,7 @@ class LevelCore(Core):
     def table(self, p: Array) -> Array:
         """Hats times errors of the coverage."""
         below = self.below(p)
-        left, share = self._vertex(self.word(below))
+        left, share = self._vertex(self.expert_level(below))
         out = np.zeros((self.size, p.size))
         out[left] = (1.0 - share) * (below - self.level)
         out[left + 1] = share * (below - self.level)
@@ -55,13 +56,13 @@ class LevelCore(Core):
     def field(self, s: Array, p: Array) -> Array:
         """c(alpha) (w_k - level)."""
         below = self.below(p)
-        value: Array = self.pull(s, self.word(below)) * (below - self.level)
+        value: Array = self.pull(s, self.expert_level(below)) * (below - self.level)
         return value
 
     def jacobian(self, s: Array, p: Array) -> Array:
         """Mass below the quantile moves it down, within its cell k: dw_k = -(mass added below) / p_k."""
         below = self.below(p)
-        alpha = self.word(below)
+        alpha = self.expert_level(below)
         out = np.zeros((p.size, p.size))
         (inside,) = np.nonzero((below > 0.0) & (below < 1.0))
         if not inside.size:
@@ -116,11 +117,11 @@ class LevelCalibration(Payoff):
             self.grid + 1,
             bound,
             "general",
-            lambda board, state: LevelCore(self.level, self.grid, board.expert),
+            lambda cell_grid, state: LevelCellPayoff(self.level, self.grid, cell_grid.expert),
         )
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        """Hats of the expert's word, times the error of the coverage; both forecasts are on the same cells."""
+        """Hats of the expert's level, times the error of the coverage; both forecasts are on the same cells."""
         if expert is None:
             raise ValueError("expected the expert's forecast as expert=, got None")
         if not (np.array_equal(forecast.left, expert.left) and np.array_equal(forecast.right, expert.right)):

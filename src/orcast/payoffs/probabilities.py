@@ -8,16 +8,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.checks import number, short
 from orcast.contexts import Context
-from orcast.payoffs.base import Board, Core, Part, Payoff, wrong_space
+from orcast.payoffs.base import CellGrid, CellPayoff, Part, Payoff, wrong_space
 from orcast.payoffs.calibration import GRID, checked_grid, closed, hats
-from orcast.payoffs.cores import ContextCore, EventCore, GivenCore, Witness, hat_slopes, hat_weights, softmax
+from orcast.payoffs.cell_payoffs import (
+    ContextCellPayoff,
+    EventCellPayoff,
+    GivenCellPayoff,
+    Witness,
+    hat_slopes,
+    hat_weights,
+    softmax,
+)
 from orcast.spaces import Binary, FiniteSpace, Interval, Labels, Space
+from orcast.validation import number, short
 
 Array = NDArray[np.float64]
 
-# How sharply the top label is told from the runner-up: the weights are softmax(TOP * p).
+# How sharply the top label is separated from the runner-up: the weights are softmax(TOP * p).
 TOP = 50.0
 
 
@@ -27,7 +35,7 @@ def events_on(space: FiniteSpace) -> Witness:
     return Witness(table, table, table, lambda y, k: table[:, k])
 
 
-def _chances(space: Space, forecast: Any, y: Any) -> tuple[Array, Array]:
+def _probabilities(space: Space, forecast: Any, y: Any) -> tuple[Array, Array]:
     """Probabilities of the events and which of them happened, as written."""
     first = 1 if isinstance(space, Binary) else 0
     mass = np.asarray(forecast.mass)
@@ -46,8 +54,8 @@ class _OnEvents(Payoff):
         self.grid = checked_grid(grid)
         self._settings(context, weight)
 
-    def _make(self, board: Board, witness: Witness) -> Core:
-        return EventCore(witness, self.grid)
+    def _make(self, cell_grid: CellGrid, witness: Witness) -> CellPayoff:
+        return EventCellPayoff(witness, self.grid)
 
     def on(self, space: Space, experts: int = 1) -> Part:
         """On the spaces it is about."""
@@ -57,12 +65,14 @@ class _OnEvents(Payoff):
         events = witness.mean.shape[0]
         # all errors p - e_k together: |p - e_k|^2 <= 2, and 1 with a single event
         bound = 1.0 if events == 1 else 2.0
-        return Part(self, self.grid * events, bound, "general", lambda board, state: self._make(board, witness))
+        return Part(self, self.grid * events, bound, "general", lambda cell_grid, state: self._make(cell_grid, witness))
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
         """Hats of the probabilities, times probabilities minus indicators."""
-        chances, happened = _chances(space, forecast, y)
-        return np.concatenate([hats(v, self.grid, chances) * (chances - happened) for v in range(self.grid)])
+        probabilities, happened = _probabilities(space, forecast, y)
+        return np.concatenate(
+            [hats(v, self.grid, probabilities) * (probabilities - happened) for v in range(self.grid)]
+        )
 
     def _plain(self) -> dict[str, Any]:
         return {"grid": self.grid}
@@ -108,15 +118,15 @@ class LabelCalibration(_OnEvents):
 
 
 class Calibeating(_OnEvents):
-    """When the *expert* said about x, the forecasts are right on average (calibeating, Foster and Hart 2023).
+    """When the *expert's* probability is about x, forecasts are right on average (calibeating, Foster and Hart 2023).
 
         payoff_{v,j} = hat_v(x_j) (p_j - 1{y = j})
 
-    j is the outcome 1 of `Binary`, or every label of `Labels`.  The context is the expert's word x, so the tilt is
-    explicit.  With several experts it is their pool's.  Squared bound: 1, or 2 for labels.
+    j is the outcome 1 of `Binary`, or every label of `Labels`.  The context is the expert's probability, so the tilt
+    is explicit.  With several experts it is their pool's.  Squared bound: 1, or 2 for labels.
 
     >>> import orcast as oc
-    >>> payoff = oc.BinaryCalibration() + oc.Calibeating()
+    >>> payoff = oc.BinaryCalibration() + oc.payoffs.Calibeating()
     >>> [part.name for part in payoff]
     ['binary', 'calibeating']
     """
@@ -125,19 +135,19 @@ class Calibeating(_OnEvents):
     spaces = (Binary, Labels)
     wanted = "Binary() or Labels([...])"
 
-    def _make(self, board: Board, witness: Witness) -> Core:
-        return GivenCore(witness, self.grid, board.expert)
+    def _make(self, cell_grid: CellGrid, witness: Witness) -> CellPayoff:
+        return GivenCellPayoff(witness, self.grid, cell_grid.expert)
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
         """Hats of the expert's probabilities, times probabilities minus indicators."""
         if expert is None:
             raise ValueError("expected the expert's forecast as expert=, got None")
-        chances, happened = _chances(space, forecast, y)
-        said, _ = _chances(space, expert, y)
-        return np.concatenate([hats(v, self.grid, said) * (chances - happened) for v in range(self.grid)])
+        probabilities, happened = _probabilities(space, forecast, y)
+        experts, _ = _probabilities(space, expert, y)
+        return np.concatenate([hats(v, self.grid, experts) * (probabilities - happened) for v in range(self.grid)])
 
 
-class TopLabelCore(Core):
+class TopLabelCellPayoff(CellPayoff):
     """sum_j top_j(p) hat_v(p_j) (p_j - 1{k = j})."""
 
     def __init__(self, labels: int, grid: int, sharpness: float) -> None:
@@ -197,16 +207,20 @@ class TopLabelCalibration(Payoff):
         if not isinstance(space, Labels):
             raise wrong_space(self, "Labels([...])", space)
         return Part(
-            self, self.grid, 1.0, "general", lambda board, state: TopLabelCore(space.cells, self.grid, self.sharpness)
+            self,
+            self.grid,
+            1.0,
+            "general",
+            lambda cell_grid, state: TopLabelCellPayoff(space.cells, self.grid, self.sharpness),
         )
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
         """Label by label."""
-        chances, happened = _chances(space, forecast, y)
-        weights = np.exp(self.sharpness * (chances - chances.max()))
+        probabilities, happened = _probabilities(space, forecast, y)
+        weights = np.exp(self.sharpness * (probabilities - probabilities.max()))
         weights /= weights.sum()
         return np.array(
-            [(weights * hats(v, self.grid, chances) * (chances - happened)).sum() for v in range(self.grid)]
+            [(weights * hats(v, self.grid, probabilities) * (probabilities - happened)).sum() for v in range(self.grid)]
         )
 
     def _plain(self) -> dict[str, Any]:
@@ -288,14 +302,14 @@ class DistributionCalibration(Payoff):
         fixed = None if isinstance(self.anchors, int) else self._rows(space, self.anchors)
         flat = np.eye(size) if not interval else None
 
-        def witness_of(board: Board) -> Witness:
+        def witness_of(cell_grid: CellGrid) -> Witness:
             if flat is not None:
                 return Witness(flat, flat, flat, lambda y, k: flat[:, k])
-            below = (board.right[None, :] <= self._points(space)[:, None]).astype(np.float64)  # type: ignore[arg-type]
+            below = (cell_grid.right[None, :] <= self._points(space)[:, None]).astype(np.float64)  # type: ignore[arg-type]
             return Witness(below, below, below, lambda y, k: below[:, k])
 
-        def core(board: Board, state: dict[str, Array]) -> Core:
-            witness = witness_of(board)
+        def cell_payoff(cell_grid: CellGrid, state: dict[str, Array]) -> CellPayoff:
+            witness = witness_of(cell_grid)
             anchors = state["anchors"] if fixed is None else fixed
             known = self.count if fixed is not None else int(state["known"][0])
             scale = (1.0 / size if interval else 0.5) / self.width**2
@@ -310,7 +324,7 @@ class DistributionCalibration(Payoff):
                 return c
 
             def derivative(p: Array) -> Array:
-                d = np.zeros((self.count, board.cells))
+                d = np.zeros((self.count, cell_grid.cells))
                 if known > 1:
                     away = anchors[:known] - witness.mean @ p
                     c = weights(p)[:known]
@@ -318,13 +332,13 @@ class DistributionCalibration(Payoff):
                     d[:known] = c[:, None] * (slopes - c @ slopes)
                 return d
 
-            return ContextCore(witness, weights, self.count, derivative)
+            return ContextCellPayoff(witness, weights, self.count, derivative)
 
-        def learn(board: Board, state: dict[str, Array]) -> None:
+        def learn(cell_grid: CellGrid, state: dict[str, Array]) -> None:
             known = int(state["known"][0])
-            if known >= self.count or not board.expert.size:
+            if known >= self.count or not cell_grid.expert.size:
                 return
-            row = witness_of(board).mean @ board.expert
+            row = witness_of(cell_grid).mean @ cell_grid.expert
             away = state["anchors"][:known] - row
             distances = np.einsum("ij,ij->i", away, away) * (1.0 / size if interval else 0.5)
             if known == 0 or distances.min() > self.width**2:
@@ -336,7 +350,7 @@ class DistributionCalibration(Payoff):
             self.count * size,
             float(size) if interval else 2.0,
             "general",
-            core,
+            cell_payoff,
             self._points(space) if interval else np.empty(0),  # type: ignore[arg-type]
             (lambda: {"anchors": np.zeros((self.count, size)), "known": np.zeros(1)}) if fixed is None else dict,
             learn if fixed is None else None,

@@ -10,12 +10,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.checks import number, short
 from orcast.contexts import Context
-from orcast.payoffs.base import NOTHING, UNKNOWN, Board, Core, Part, Payoff
+from orcast.payoffs.base import NOTHING, UNKNOWN, CellGrid, CellPayoff, Part, Payoff
 from orcast.payoffs.calibration import closed, increasing
-from orcast.payoffs.cores import MEAN_WEIGHTS, NODES, ContextCore, ExplicitCore, Witness, at_once, vector, witness_on
+from orcast.payoffs.cell_payoffs import (
+    MEAN_WEIGHTS,
+    NODES,
+    ContextCellPayoff,
+    ExplicitCellPayoff,
+    Witness,
+    at_once,
+    vector,
+    witness_on,
+)
 from orcast.spaces import FiniteSpace, Interval, OrderedSpace, Space
+from orcast.validation import number, short
 
 Array = NDArray[np.float64]
 
@@ -25,9 +34,17 @@ SCAN = 2049
 INCONSISTENT = 0.05
 
 
-def _within(square: float, bound: float, what: str) -> None:
+def check_bound(square: float, bound: float, what: str) -> None:
+    """Nothing, or one clear sentence if a squared norm is above its bound."""
     if square > bound * (1.0 + 1e-9) + 1e-12:
         raise ValueError(f"expected a {what} with a squared norm of at most bound={bound:g}, got {square:.6g}")
+
+
+def jumps_inside(jumps: Array, space: Space) -> Array:
+    """The jumps that become edges of cells: those between the ends of an ordered space."""
+    if not isinstance(space, OrderedSpace):
+        return NOTHING
+    return jumps[(jumps > space.low) & (jumps < space.high)]
 
 
 def _takes(function: Callable[..., Any], count: int) -> bool:
@@ -111,36 +128,38 @@ class Recipe(Payoff):
     def on(self, space: Space, experts: int = 1) -> Part:
         """On any space; a size that depends on the features is learnt from the first round."""
         if self.moment is not None or self._with_features:
-            return Part(self, UNKNOWN, self.limit, "general", self._core, self._jumps_on(space))
+            return Part(self, UNKNOWN, self.limit, "general", self._on_cells, self._jumps_on(space))
         probe = space.value(0) if isinstance(space, FiniteSpace) else space.outcome(0.0, "clip")
         size = self._at(probe, None).size
-        return Part(self, size, self.limit, "explicit", self._core, self._jumps_on(space))
+        return Part(self, size, self.limit, "explicit", self._on_cells, self._jumps_on(space))
 
     def _jumps_on(self, space: Space) -> Array:
         if not isinstance(space, OrderedSpace):
             return NOTHING
         if self.jumps is not None:
-            return self.jumps[(self.jumps > space.low) & (self.jumps < space.high)]
+            return jumps_inside(self.jumps, space)
         if isinstance(space, Interval) and not self._with_features:
             return find_jumps(lambda y: self._at(y, None), space.low, space.high)
         return NOTHING
 
-    def _core(self, board: Board, state: dict[str, Array]) -> Core:
-        probe = board.space.value(0) if isinstance(board.space, FiniteSpace) else float(board.left[0])
-        size = self._at(probe, board.features).size
-        rest = (board.features,) if self._with_features else ()
+    def _on_cells(self, cell_grid: CellGrid, state: dict[str, Array]) -> CellPayoff:
+        probe = cell_grid.space.value(0) if isinstance(cell_grid.space, FiniteSpace) else float(cell_grid.left[0])
+        size = self._at(probe, cell_grid.features).size
+        rest = (cell_grid.features,) if self._with_features else ()
         witness = witness_on(
-            board, lambda y: self._at(y, board.features), size, "witness", lambda ys: self.witness(ys, *rest)
+            cell_grid, lambda y: self._at(y, cell_grid.features), size, "witness", lambda ys: self.witness(ys, *rest)
         )
         if self.moment is None:
-            return BoundedCore(ExplicitCore(witness), self.limit)
+            return BoundedCellPayoff(ExplicitCellPayoff(witness), self.limit)
         moment = self.moment
 
         def context(p: Array) -> Array:
-            return vector(moment, board.features, board.forecast(p), what="context")
+            return vector(moment, cell_grid.features, cell_grid.forecast(p), what="context")
 
-        groups = context(board.expert if board.expert.size else np.full(board.cells, 1.0 / board.cells)).size
-        return BoundedCore(ContextCore(witness, context, groups), self.limit)
+        groups = context(
+            cell_grid.expert if cell_grid.expert.size else np.full(cell_grid.cells, 1.0 / cell_grid.cells)
+        ).size
+        return BoundedCellPayoff(ContextCellPayoff(witness, context, groups), self.limit)
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
         """The outer product, as written."""
@@ -162,71 +181,73 @@ class Recipe(Payoff):
         return {"bound": self.limit, "jumps": None if self.jumps is None else self.jumps.tolist()}
 
 
-class BoundedCore(Core):
-    """A core whose squared norm is checked wherever it is assessed or booked."""
+class BoundedCellPayoff(CellPayoff):
+    """A payoff whose squared norm is checked wherever it is assessed or taken."""
 
-    def __init__(self, core: Core, limit: float) -> None:
-        self.core, self.limit, self.size = core, limit, core.size
-        self.table, self.spans = core.table, core.spans  # type: ignore[method-assign]
-        self.field, self.jacobian = core.field, core.jacobian  # type: ignore[method-assign]
-        self.exact_jacobian = core.exact_jacobian  # type: ignore[method-assign]
-        self.explicit = core.explicit
+    def __init__(self, cell_payoff: CellPayoff, limit: float) -> None:
+        self.cell_payoff, self.limit, self.size = cell_payoff, limit, cell_payoff.size
+        self.table, self.spans = cell_payoff.table, cell_payoff.spans  # type: ignore[method-assign]
+        self.field, self.jacobian = cell_payoff.field, cell_payoff.jacobian  # type: ignore[method-assign]
+        self.exact_jacobian = cell_payoff.exact_jacobian  # type: ignore[method-assign]
+        self.explicit = cell_payoff.explicit
 
     @property
     def witness(self) -> Witness:
-        """Of a core whose tilt is explicit."""
-        found: Witness = self.core.witness  # type: ignore[attr-defined]
+        """Of a payoff whose tilt is explicit."""
+        found: Witness = self.cell_payoff.witness  # type: ignore[attr-defined]
         return found
 
-    def booked(self, p: Array, k: int, y: Any) -> Array:
+    def realised(self, p: Array, k: int, y: Any) -> Array:
         """Checked."""
-        value = self.core.booked(p, k, y)
-        _within(float(value @ value), self.limit, "payoff")
+        value = self.cell_payoff.realised(p, k, y)
+        check_bound(float(value @ value), self.limit, "payoff")
         return value
 
     def assess(self, s: Array, factor: float, p: Array) -> tuple[Array, Array]:
         """Checked over all cells."""
-        linear, square = self.core.assess(s, factor, p)
+        linear, square = self.cell_payoff.assess(s, factor, p)
         if factor > 0.0:
-            _within(float(square.max()) / factor, self.limit, "payoff")
+            check_bound(float(square.max()) / factor, self.limit, "payoff")
         return linear, square
 
 
-class CustomCore(Core):
+class CustomCellPayoff(CellPayoff):
     """A function of (x, p, y) at every cell."""
 
-    def __init__(self, function: Callable[..., Any], board: Board, limit: float, one_sided: bool) -> None:
-        self.function, self.board, self.limit, self.one_sided = function, board, limit, one_sided
-        start = board.forecast(board.expert if board.expert.size else np.full(board.cells, 1.0 / board.cells))
-        self.size = self._at(start, float(board.left[0]) if board.ordered else board.space.value(0)).size  # type: ignore[attr-defined]
+    def __init__(self, function: Callable[..., Any], cell_grid: CellGrid, limit: float, one_sided: bool) -> None:
+        self.function, self.cell_grid, self.limit, self.one_sided = function, cell_grid, limit, one_sided
+        start = cell_grid.forecast(
+            cell_grid.expert if cell_grid.expert.size else np.full(cell_grid.cells, 1.0 / cell_grid.cells)
+        )
+        self.size = self._at(start, float(cell_grid.left[0]) if cell_grid.ordered else cell_grid.space.value(0)).size  # type: ignore[attr-defined]
         self._last: tuple[bytes, Array] | None = None
-        if not board.ordered:
-            self.nodes = [[value] for value in board.values]
+        if not cell_grid.ordered:
+            self.nodes = [[value] for value in cell_grid.values]
             return
-        self.points = (board.left[:, None] + NODES * (board.right - board.left)[:, None]).ravel()
-        self.nodes = self.points.reshape(board.cells, NODES.size).tolist()
+        self.points = (cell_grid.left[:, None] + NODES * (cell_grid.right - cell_grid.left)[:, None]).ravel()
+        self.nodes = self.points.reshape(cell_grid.cells, NODES.size).tolist()
         self.at_once = self._many(start) is not None
 
     def _many(self, forecast: Any) -> Array | None:
         return at_once(
-            lambda ys: self.function(self.board.features, forecast, ys),
+            lambda ys: self.function(self.cell_grid.features, forecast, ys),
             lambda y: self._at(forecast, y),
             self.points,
             self.size,
         )
 
     def _at(self, forecast: Any, y: Any) -> Array:
-        return vector(self.function, self.board.features, forecast, y, what="payoff")
+        return vector(self.function, self.cell_grid.features, forecast, y, what="payoff")
 
     def _values(self, p: Array) -> Array:
         """Coordinates x cells x nodes; those of the last p are remembered."""
         key = p.tobytes()
         if self._last is None or self._last[0] != key:
-            forecast = self.board.forecast(p)
-            if self.board.ordered and self.at_once:
+            forecast = self.cell_grid.forecast(p)
+            if self.cell_grid.ordered and self.at_once:
                 many = self._many(forecast)
                 if many is not None:
-                    self._last = key, many.reshape(self.size, self.board.cells, NODES.size)
+                    self._last = key, many.reshape(self.size, self.cell_grid.cells, NODES.size)
                     return self._last[1]
             rows = [[self._at(forecast, y) for y in nodes] for nodes in self.nodes]
             sizes = {value.size for nodes in rows for value in nodes}
@@ -238,13 +259,13 @@ class CustomCore(Core):
     def table(self, p: Array) -> Array:
         """On average over each cell."""
         values = self._values(p)
-        table: Array = values @ MEAN_WEIGHTS if self.board.ordered else values[:, :, 0]
+        table: Array = values @ MEAN_WEIGHTS if self.cell_grid.ordered else values[:, :, 0]
         return table
 
     def spans(self, p: Array) -> tuple[Array, Array]:
         """As seen at the nodes."""
         values = self._values(p)
-        if not self.board.ordered:
+        if not self.cell_grid.ordered:
             table = values[:, :, 0]
             return table, table
         return values.min(axis=2), values.max(axis=2)
@@ -259,22 +280,61 @@ class CustomCore(Core):
                 f"got {float(mean[int(off.argmax())]):.3g} (check_payoff says more)"
             )
 
-    def booked(self, p: Array, k: int, y: Any) -> Array:
+    def realised(self, p: Array, k: int, y: Any) -> Array:
         """At the outcome itself."""
-        at = float(np.clip(y, self.board.low, self.board.high)) if self.board.ordered else self.board.space.value(k)  # type: ignore[attr-defined]
-        value = self._at(self.board.forecast(p), at)
-        _within(float(value @ value), self.limit, "payoff")
+        grid = self.cell_grid
+        at = float(np.clip(y, grid.low, grid.high)) if grid.ordered else grid.values[k]
+        value = self._at(self.cell_grid.forecast(p), at)
+        check_bound(float(value @ value), self.limit, "payoff")
         return value
 
     def assess(self, s: Array, factor: float, p: Array) -> tuple[Array, Array]:
         """Checked over all cells."""
         linear, square = super().assess(s, factor, p)
         if factor > 0.0:
-            _within(float(square.max()) / factor, self.limit, "payoff")
+            check_bound(float(square.max()) / factor, self.limit, "payoff")
         return linear, square
 
 
-class Custom(Payoff):
+class FunctionPayoff(Payoff):
+    """What `Custom` and `Differentiable` share: a function of (x, p, y) with a bound, and how it is put on a space."""
+
+    def __init__(
+        self,
+        function: Callable[[Any, Any, Any], Any],
+        *,
+        bound: float,
+        one_sided: bool = False,
+        jumps: Iterable[float] | None = None,
+        context: Context | None = None,
+        weight: float = 1.0,
+    ) -> None:
+        self._check_installed()
+        if not callable(function):
+            raise TypeError(f"expected a function of (x, p, y), got {short(function)}")
+        self.function = function
+        self.limit = number(bound, "bound", 1e-12, 1e12)
+        self.one_sided = bool(one_sided)
+        self.jumps = NOTHING if jumps is None else increasing(jumps, "finite jumps", -np.inf, np.inf)
+        self._settings(context, weight)
+
+    def _check_installed(self) -> None:
+        """Nothing, or one clear sentence if a library is missing."""
+
+    def on_cells(self, cell_grid: CellGrid) -> CellPayoff:
+        """The function at the cells of a round."""
+        raise AttributeError(f"{type(self).__name__} has no cells")
+
+    def on(self, space: Space, experts: int = 1) -> Part:
+        """On any space."""
+        jumps = jumps_inside(self.jumps, space)
+        return Part(self, UNKNOWN, self.limit, "general", lambda cell_grid, state: self.on_cells(cell_grid), jumps)
+
+    def _plain(self) -> dict[str, Any]:
+        return {"bound": self.limit, "one_sided": self.one_sided, "jumps": self.jumps.tolist()}
+
+
+class Custom(FunctionPayoff):
     """Any payoff of your own: a function of (x, p, y) with a vector as value (paper, section 4).
 
         E_{y ~ p} payoff(x, p, y) = 0,    ||payoff(x, p, y)||^2 <= bound
@@ -290,41 +350,10 @@ class Custom(Payoff):
 
     name = "custom"
 
-    def __init__(
-        self,
-        function: Callable[[Any, Any, Any], Any],
-        *,
-        bound: float,
-        one_sided: bool = False,
-        jumps: Iterable[float] | None = None,
-        context: Context | None = None,
-        weight: float = 1.0,
-    ) -> None:
-        if not callable(function):
-            raise TypeError(f"expected a function of (x, p, y), got {short(function)}")
-        self.function = function
-        self.limit = number(bound, "bound", 1e-12, 1e12)
-        self.one_sided = bool(one_sided)
-        self.jumps = NOTHING if jumps is None else increasing(jumps, "finite jumps", -np.inf, np.inf)
-        self._settings(context, weight)
-
-    def on(self, space: Space, experts: int = 1) -> Part:
-        """On any space."""
-        jumps = NOTHING
-        if isinstance(space, OrderedSpace):
-            jumps = self.jumps[(self.jumps > space.low) & (self.jumps < space.high)]
-        return Part(
-            self,
-            UNKNOWN,
-            self.limit,
-            "general",
-            lambda board, state: CustomCore(self.function, board, self.limit, self.one_sided),
-            jumps,
-        )
+    def on_cells(self, cell_grid: CellGrid) -> CellPayoff:
+        """The function at seven places of each cell."""
+        return CustomCellPayoff(self.function, cell_grid, self.limit, self.one_sided)
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
         """The function."""
         return vector(self.function, x, forecast, y, what="payoff")
-
-    def _plain(self) -> dict[str, Any]:
-        return {"bound": self.limit, "one_sided": self.one_sided, "jumps": self.jumps.tolist()}

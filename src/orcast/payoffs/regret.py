@@ -8,23 +8,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from orcast.constants import OWN_EXPECTATION_WEIGHT
 from orcast.contexts import Context
-from orcast.payoffs.base import Board, Core, Part, Payoff
-from orcast.payoffs.cores import MEAN_WEIGHTS, NODES
+from orcast.payoffs.base import CellGrid, CellPayoff, Part, Payoff
+from orcast.payoffs.cell_payoffs import MEAN_WEIGHTS, NODES
 from orcast.scores import CRPS, MSE, LogScore, QuantileScore, Score
 from orcast.spaces import Binary, FiniteSpace, OrderedSpace, Space
 
 Array = NDArray[np.float64]
 
-# An expert's own expectation counts as this many observations of its loss.
-OWN_WORD = 5.0
-# Losses are discounted by this, a round.
-LOSS_KEEP = 0.998
 
-
-def crps_gap(board: Board, p: Array, x: Array) -> tuple[Array, Array, Array]:
+def crps_gap(cell_grid: CellGrid, p: Array, x: Array) -> tuple[Array, Array, Array]:
     """CRPS(p, y) - CRPS(x, y) in each cell: mean, least, largest.  Its slope is 2 (F - G), linear within a cell."""
-    width = board.right - board.left
+    width = cell_grid.right - cell_grid.left
     F0, G0 = np.cumsum(p) - p, np.cumsum(x) - x
     F1, G1 = F0 + p, G0 + x
     # at the lowest outcome: the integral of (1 - F)^2 - (1 - G)^2
@@ -47,191 +43,191 @@ def pinball_at(levels: Array, q: Array, y: Array) -> Array:
     return value
 
 
-def read_quantiles(board: Board, p: Array, levels: Array) -> Array:
+def read_quantiles(cell_grid: CellGrid, p: Array, levels: Array) -> Array:
     """Quantiles of masses on ordered cells."""
     below = np.concatenate(([0.0], np.cumsum(p)))
     k = np.clip(np.searchsorted(below[1:], levels, side="left"), 0, p.size - 1)
     share = np.clip((levels - below[k]) / np.where(p[k] > 0.0, p[k], 1.0), 0.0, 1.0)
-    value: Array = board.left[k] + share * (board.right[k] - board.left[k])
+    value: Array = cell_grid.left[k] + share * (cell_grid.right[k] - cell_grid.left[k])
     return value
 
 
-def quantile_gap(board: Board, levels: Array, p: Array, x: Array) -> tuple[Array, Array, Array]:
+def quantile_gap(cell_grid: CellGrid, levels: Array, p: Array, x: Array) -> tuple[Array, Array, Array]:
     """The same for pinball loss: piecewise linear, with kinks at the quantiles."""
-    mine, theirs = read_quantiles(board, p, levels), read_quantiles(board, x, levels)
+    mine, theirs = read_quantiles(cell_grid, p, levels), read_quantiles(cell_grid, x, levels)
 
     def gap(y: Array) -> Array:
         return pinball_at(levels, mine, y) - pinball_at(levels, theirs, y)
 
-    width = board.right - board.left
-    nodes = gap((board.left[:, None] + NODES * width[:, None]).ravel()).reshape(board.cells, NODES.size)
+    width = cell_grid.right - cell_grid.left
+    nodes = gap((cell_grid.left[:, None] + NODES * width[:, None]).ravel()).reshape(cell_grid.cells, NODES.size)
     low, high = nodes.min(axis=1), nodes.max(axis=1)
-    ends = gap(board.left)
+    ends = gap(cell_grid.left)
     low, high = np.minimum(low, ends), np.maximum(high, ends)
     kinks = np.concatenate((mine, theirs))
-    where = np.clip(np.searchsorted(board.right, kinks, side="left"), 0, board.cells - 1)
+    where = np.clip(np.searchsorted(cell_grid.right, kinks, side="left"), 0, cell_grid.cells - 1)
     values = gap(kinks)
     np.minimum.at(low, where, values)
     np.maximum.at(high, where, values)
     return nodes @ MEAN_WEIGHTS, low, high
 
 
-def finite_score(score: Score, board: Board, p: Array) -> Array:
+def finite_score(score: Score, cell_grid: CellGrid, p: Array) -> Array:
     """The score of masses on a finite space for an outcome in each cell."""
     if isinstance(score, CRPS):
-        assert isinstance(board.space, FiniteSpace)
-        away: Array = board.space.distances @ p
+        assert isinstance(cell_grid.space, FiniteSpace)
+        away: Array = cell_grid.space.distances @ p
         return away - 0.5 * (p @ away)
     if isinstance(score, LogScore):
         kept = np.maximum(p, score.clip)
         value: Array = -np.log(kept) + kept.sum() - 1.0
         return value
-    if isinstance(board.space, Binary):
+    if isinstance(cell_grid.space, Binary):
         return np.array([p[1] ** 2, (1.0 - p[1]) ** 2])
     brier: Array = p @ p - 2.0 * p + 1.0
     return brier
 
 
-def score_gap(score: Score, board: Board, p: Array, x: Array) -> tuple[Array, Array, Array]:
+def score_gap(score: Score, cell_grid: CellGrid, p: Array, x: Array) -> tuple[Array, Array, Array]:
     """score(p, y) - score(x, y) in each cell: mean, least, largest."""
-    if not board.ordered:
-        gap = finite_score(score, board, p) - finite_score(score, board, x)
+    if not cell_grid.ordered:
+        gap = finite_score(score, cell_grid, p) - finite_score(score, cell_grid, x)
         return gap, gap, gap
     if isinstance(score, CRPS):
-        return crps_gap(board, p, x)
+        return crps_gap(cell_grid, p, x)
     if isinstance(score, QuantileScore):
-        return quantile_gap(board, score.grid, p, x)
+        return quantile_gap(cell_grid, score.grid, p, x)
     if isinstance(score, LogScore):
         mine, theirs = np.maximum(p, score.clip), np.maximum(x, score.clip)
         gap = np.log(theirs / mine) + mine.sum() - theirs.sum()
         return gap, gap, gap
-    middle = 0.5 * (board.left + board.right)
+    middle = 0.5 * (cell_grid.left + cell_grid.right)
     mean, other = float(p @ middle), float(x @ middle)
-    ends = [(mean - other) * (mean + other - 2.0 * y) for y in (board.left, board.right)]
+    ends = [(mean - other) * (mean + other - 2.0 * y) for y in (cell_grid.left, cell_grid.right)]
     return (mean - other) * (mean + other - 2.0 * middle), np.minimum(*ends), np.maximum(*ends)
 
 
-def gap_at(score: Score, board: Board, p: Array, x: Array, k: int, y: Any) -> float:
+def gap_at(score: Score, cell_grid: CellGrid, p: Array, x: Array, k: int, y: Any) -> float:
     """The same for one outcome."""
-    if not board.ordered or isinstance(score, LogScore):
-        return float(score_gap(score, board, p, x)[0][k])
-    at = min(max(float(y), board.low), board.high)
+    if not cell_grid.ordered or isinstance(score, LogScore):
+        return float(score_gap(score, cell_grid, p, x)[0][k])
+    at = min(max(float(y), cell_grid.low), cell_grid.high)
     if isinstance(score, QuantileScore):
         levels, point = score.grid, np.array([at])
-        mine = pinball_at(levels, read_quantiles(board, p, levels), point)
-        return float((mine - pinball_at(levels, read_quantiles(board, x, levels), point))[0])
+        mine = pinball_at(levels, read_quantiles(cell_grid, p, levels), point)
+        return float((mine - pinball_at(levels, read_quantiles(cell_grid, x, levels), point))[0])
     if isinstance(score, CRPS):
-        means, _, _ = crps_gap(board, p, x)
+        means, _, _ = crps_gap(cell_grid, p, x)
         ahead, change = float(p[:k].sum() - x[:k].sum()), float(p[k] - x[k])
-        width = float(board.right[k] - board.left[k])
-        share = (at - float(board.left[k])) / width if width > 0.0 else 0.0
+        width = float(cell_grid.right[k] - cell_grid.left[k])
+        share = (at - float(cell_grid.left[k])) / width if width > 0.0 else 0.0
         start = float(means[k]) - width * (ahead + change / 3.0)
         return start + width * share * (2.0 * ahead + share * change)
-    middle = 0.5 * (board.left + board.right)
+    middle = 0.5 * (cell_grid.left + cell_grid.right)
     mean, other = float(p @ middle), float(x @ middle)
     return (mean - other) * (mean + other - 2.0 * at)
 
 
-def loss_at(score: Score, board: Board, x: Array, k: int, y: Any) -> float:
+def loss_at(score: Score, cell_grid: CellGrid, x: Array, k: int, y: Any) -> float:
     """The score of an expert's masses for one outcome."""
-    if not board.ordered:
-        return float(finite_score(score, board, x)[k])
+    if not cell_grid.ordered:
+        return float(finite_score(score, cell_grid, x)[k])
     if isinstance(score, LogScore):
         kept = np.maximum(x, score.clip)
         return float(-math.log(kept[k]) + kept.sum() - 1.0)
-    at = min(max(float(y), board.low), board.high)
+    at = min(max(float(y), cell_grid.low), cell_grid.high)
     if isinstance(score, QuantileScore):
-        return float(pinball_at(score.grid, read_quantiles(board, x, score.grid), np.array([at]))[0])
+        return float(pinball_at(score.grid, read_quantiles(cell_grid, x, score.grid), np.array([at]))[0])
     if isinstance(score, CRPS):
         from orcast.forecasts import Forecast
 
-        return Forecast._trusted(board.left, board.right, x, None).crps(at)
-    return (float(x @ (0.5 * (board.left + board.right))) - at) ** 2
+        return Forecast.trusted(cell_grid.left, cell_grid.right, x, None).crps(at)
+    return (float(x @ (0.5 * (cell_grid.left + cell_grid.right))) - at) ** 2
 
 
-def score_jacobian(score: Score, board: Board, p: Array) -> Array | None:
+def score_jacobian(score: Score, cell_grid: CellGrid, p: Array) -> Array | None:
     """Derivative of the score in each cell by the masses, up to a constant in each column."""
-    n = board.cells
-    if not board.ordered:
+    n = cell_grid.cells
+    if not cell_grid.ordered:
         if isinstance(score, CRPS):
-            away: Array = board.space.distances  # type: ignore[attr-defined]
+            away: Array = cell_grid.space.distances  # type: ignore[attr-defined]
             return away
         if isinstance(score, LogScore):
             return np.diag(np.where(p > score.clip, -1.0 / np.maximum(p, score.clip), 0.0))
-        if isinstance(board.space, Binary):
+        if isinstance(cell_grid.space, Binary):
             return np.array([[0.0, 2.0 * p[1]], [0.0, 2.0 * (p[1] - 1.0)]])
         return -2.0 * np.eye(n)
     if isinstance(score, CRPS):
-        width = board.right - board.left
-        offset = board.left
-        between = offset[:, None] - board.right[None, :]
+        width = cell_grid.right - cell_grid.left
+        offset = cell_grid.left
+        between = offset[:, None] - cell_grid.right[None, :]
         lower = 2.0 * between + width[None, :] + width[:, None]
         return np.where(np.tri(n, k=-1) > 0.0, lower, 0.0) + np.diag(width / 3.0)
     if isinstance(score, MSE):
-        middle = 0.5 * (board.left + board.right)
+        middle = 0.5 * (cell_grid.left + cell_grid.right)
         return -2.0 * np.outer(middle, middle)
     if isinstance(score, LogScore):
         return np.diag(np.where(p > score.clip, -1.0 / np.maximum(p, score.clip), 0.0))
     return None
 
 
-def full_jacobian(score: Score, board: Board, p: Array) -> Array:
+def full_jacobian(score: Score, cell_grid: CellGrid, p: Array) -> Array:
     """The same for every score; through the quantiles of p for pinball loss."""
-    known = score_jacobian(score, board, p)
+    known = score_jacobian(score, cell_grid, p)
     if known is not None:
         return known
     assert isinstance(score, QuantileScore)
     levels = score.grid
     below = np.cumsum(p)
     k = np.clip(np.searchsorted(below, levels, side="left"), 0, p.size - 1)
-    mass, width = np.maximum(p[k], 1e-12), (board.right - board.left)[k]
+    mass, width = np.maximum(p[k], 1e-12), (cell_grid.right - cell_grid.left)[k]
     share = np.clip((levels - (below[k] - p[k])) / mass, 0.0, 1.0)
     # a quantile moves down when mass is added below it: all of it below its cell, its share within
     cells = np.arange(p.size)
     moved = (cells < k[:, None]) + (cells == k[:, None]) * share[:, None]
     by_mass = -(width / mass)[:, None] * moved
-    quantiles = board.left[k] + share * width
-    wide = board.right - board.left
+    quantiles = cell_grid.left[k] + share * width
+    wide = cell_grid.right - cell_grid.left
     passed = np.where(
         wide > 0.0,
-        np.clip((quantiles[:, None] - board.left) / np.where(wide > 0.0, wide, 1.0), 0.0, 1.0),
-        (quantiles[:, None] > board.left).astype(np.float64),
+        np.clip((quantiles[:, None] - cell_grid.left) / np.where(wide > 0.0, wide, 1.0), 0.0, 1.0),
+        (quantiles[:, None] > cell_grid.left).astype(np.float64),
     )
     value: Array = ((passed - levels[:, None]) / levels.size).T @ by_mass
     return value
 
 
-class RegretCore(Core):
+class RegretCellPayoff(CellPayoff):
     """Excess scores over each expert, in units known before the outcome; an expert that is missing counts nothing."""
 
-    def __init__(self, board: Board, scores: tuple[Score, ...], state: dict[str, Array]) -> None:
-        self.board, self.scores = board, scores
-        self.experts = len(board.experts)
+    def __init__(self, cell_grid: CellGrid, scores: tuple[Score, ...], state: dict[str, Array]) -> None:
+        self.cell_grid, self.scores = cell_grid, scores
+        self.experts = len(cell_grid.experts)
         self.size = len(scores) * self.experts
-        self.present: NDArray[np.bool_] = np.isfinite(board.experts).all(axis=1).reshape(self.experts)
+        self.present: NDArray[np.bool_] = np.isfinite(cell_grid.experts).all(axis=1).reshape(self.experts)
         self.usual = np.zeros((len(scores), self.experts))
         self.units = np.zeros((len(scores), self.experts))
         for i, score in enumerate(scores):
             for e in np.flatnonzero(self.present):
-                own = own_expectation(score, board, board.experts[e])
+                own = own_expectation(score, cell_grid, cell_grid.experts[e])
                 seen = float(state["count"][e])
-                usual = (OWN_WORD * own + float(state["loss"][i, e])) / (OWN_WORD + seen)
+                usual = (OWN_EXPECTATION_WEIGHT * own + float(state["loss"][i, e])) / (OWN_EXPECTATION_WEIGHT + seen)
                 self.usual[i, e] = max(usual, 1e-300)
         # on finite spaces the experts' scores are the same whatever p
         self._theirs: list[list[Array]] | None = None
-        if not board.ordered:
-            self._theirs = [[finite_score(score, board, x) for x in board.experts] for score in scores]
+        if not cell_grid.ordered:
+            self._theirs = [[finite_score(score, cell_grid, x) for x in cell_grid.experts] for score in scores]
 
     def _gaps(self, p: Array) -> list[tuple[Array, Array, Array] | None]:
         if self._theirs is None:
             return [
-                score_gap(score, self.board, p, self.board.experts[e]) if self.present[e] else None
+                score_gap(score, self.cell_grid, p, self.cell_grid.experts[e]) if self.present[e] else None
                 for score in self.scores
                 for e in range(self.experts)
             ]
         found: list[tuple[Array, Array, Array] | None] = []
         for score, theirs in zip(self.scores, self._theirs, strict=True):
-            mine = finite_score(score, self.board, p)
+            mine = finite_score(score, self.cell_grid, p)
             for present, other in zip(self.present, theirs, strict=True):
                 gap = mine - other
                 found.append((gap, gap, gap) if present else None)
@@ -256,8 +252,8 @@ class RegretCore(Core):
         """Units times means (0), least (1) or largest gaps (2)."""
         gaps = self._gaps(p)
         units = self._units(p, gaps).reshape(-1, 1)
-        none = np.zeros(self.board.cells)
-        shape = (self.size, self.board.cells)
+        none = np.zeros(self.cell_grid.cells)
+        shape = (self.size, self.cell_grid.cells)
         return [
             units * np.array([none if gap is None else gap[column] for gap in gaps]).reshape(shape)
             for column in columns
@@ -275,7 +271,7 @@ class RegretCore(Core):
         low, high = self._scaled(p, 1, 2)
         return low, high
 
-    def booked(self, p: Array, k: int, y: Any) -> Array:
+    def realised(self, p: Array, k: int, y: Any) -> Array:
         """At the outcome itself."""
         return self._units(p).ravel() * self.excess(p, k, y).ravel()
 
@@ -287,13 +283,13 @@ class RegretCore(Core):
             return np.array(flat).reshape(out.shape)
         for i, score in enumerate(self.scores):
             for e in np.flatnonzero(self.present):
-                out[i, e] = gap_at(score, self.board, p, self.board.experts[e], k, y)
+                out[i, e] = gap_at(score, self.cell_grid, p, self.cell_grid.experts[e], k, y)
         return out
 
     def field(self, s: Array, p: Array) -> Array:
         """With the units that `rescale` fixed: while the equation is solved they do not move."""
         pulls = s * self.units.ravel()
-        value = np.zeros(self.board.cells)
+        value = np.zeros(self.cell_grid.cells)
         if pulls.any():
             for pull, gap in zip(pulls, self._gaps(p), strict=True):
                 if gap is not None and pull != 0.0:
@@ -309,14 +305,14 @@ class RegretCore(Core):
         total = np.zeros(p.size)
         for pull, score in zip(pulls, self.scores, strict=True):
             if pull != 0.0:
-                total += pull * ((weights - p) @ full_jacobian(score, self.board, p))
+                total += pull * ((weights - p) @ full_jacobian(score, self.cell_grid, p))
         return total
 
     def centring(self, s: Array, p: Array, weights: Array) -> Array:
         """What is added to `slopes` for outcomes in the middle of cells."""
         pulls = (s * self.units.ravel()).reshape(self.units.shape).sum(axis=1)
         total = np.zeros(p.size)
-        width = self.board.right - self.board.left
+        width = self.cell_grid.right - self.cell_grid.left
         for pull, score in zip(pulls, self.scores, strict=True):
             if isinstance(score, CRPS):
                 total -= pull * weights * width / 12.0
@@ -327,28 +323,28 @@ class RegretCore(Core):
         pulls = (s * self.units.ravel()).reshape(self.units.shape).sum(axis=1)
         total: Array | None = None
         for pull, score in zip(pulls, self.scores, strict=True):
-            part = score_jacobian(score, self.board, p) if pull != 0.0 else None
+            part = score_jacobian(score, self.cell_grid, p) if pull != 0.0 else None
             if part is not None:
                 total = pull * part if total is None else total + pull * part
         return total
 
 
-def own_expectation(score: Score, board: Board, x: Array) -> float:
+def own_expectation(score: Score, cell_grid: CellGrid, x: Array) -> float:
     """The score that a forecast expects of itself."""
-    if not board.ordered:
-        return float(x @ finite_score(score, board, x))
+    if not cell_grid.ordered:
+        return float(x @ finite_score(score, cell_grid, x))
     if isinstance(score, CRPS):
         F0 = np.cumsum(x) - x
         F1 = F0 + x
         squares = (F0 * F0 + F0 * F1 + F1 * F1) / 3.0
-        return float((board.right - board.left) @ (0.5 * (F0 + F1) - squares))
+        return float((cell_grid.right - cell_grid.left) @ (0.5 * (F0 + F1) - squares))
     if isinstance(score, LogScore):
         kept = np.maximum(x, score.clip)
         return float(-(x @ np.log(kept)) + kept.sum() - 1.0)
-    middle = 0.5 * (board.left + board.right)
+    middle = 0.5 * (cell_grid.left + cell_grid.right)
     if isinstance(score, QuantileScore):
-        return float(x @ pinball_at(score.grid, read_quantiles(board, x, score.grid), middle))
-    a, b = board.left, board.right
+        return float(x @ pinball_at(score.grid, read_quantiles(cell_grid, x, score.grid), middle))
+    a, b = cell_grid.left, cell_grid.right
     return max(float(x @ (a * a + a * b + b * b)) / 3.0 - float(x @ middle) ** 2, 0.0)
 
 
@@ -393,7 +389,7 @@ class NoRegret(Payoff):
             count * experts,
             float(count * experts),
             "regret" if fast else "general",
-            lambda board, state: RegretCore(board, self.scores, state),
+            lambda cell_grid, state: RegretCellPayoff(cell_grid, self.scores, state),
             state=lambda: {
                 "loss": np.zeros((count, experts)),
                 "count": np.zeros(experts),

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.contexts import Context
-from orcast.payoffs.base import Board, Core, Part, Payoff, wrong_space
+from orcast.payoffs.base import CellGrid, CellPayoff, Part, Payoff, wrong_space
 from orcast.payoffs.calibration import closed
-from orcast.payoffs.cores import Witness
+from orcast.payoffs.cell_payoffs import Witness
 from orcast.spaces import Binary, FiniteSpace, Interval, Labels, Points, Space, frozen
 from orcast.spaces.base import whole
 
@@ -180,7 +180,7 @@ def simplex_mesh(labels: int, grid: int) -> SimplexMesh:
     return SimplexMesh(labels, grid)
 
 
-class MeshCore(Core):
+class MeshCellPayoff(CellPayoff):
     """lambda_v(f) (f - w_k), all coordinates of a vertex together; only the corners of one simplex are touched."""
 
     def __init__(self, witness: Witness, vertices: int, locate: Callable[[Array], Local]) -> None:
@@ -189,7 +189,7 @@ class MeshCore(Core):
         self.size = vertices * self.dimension
 
     def mean(self, p: Array) -> Array:
-        """f, what the forecast says of the witness."""
+        """f, the mean of the witness under the forecast."""
         value: Array = self.witness.mean @ p
         return value
 
@@ -216,7 +216,7 @@ class MeshCore(Core):
         local = self.locate(f)
         return self._wide(local, f[:, None] - self.witness.high), self._wide(local, f[:, None] - self.witness.low)
 
-    def booked(self, p: Array, k: int, y: Any) -> Array:
+    def realised(self, p: Array, k: int, y: Any) -> Array:
         """At the outcome itself."""
         f = self.mean(p)
         return self._wide(self.locate(f), f - self.witness.point(y, k))
@@ -251,12 +251,12 @@ class MeshCore(Core):
         return 2.0 * (c @ errors) + square, square
 
 
-class MomentCore(MeshCore):
-    """The same for w = (t, t^2), booked at the outcome itself; cell k is t in [start[k], end[k]]."""
+class MomentCellPayoff(MeshCellPayoff):
+    """The same for w = (t, t^2), taken at the outcome itself; cell k is t in [start[k], end[k]]."""
 
-    def __init__(self, board: Board, mesh: MomentMesh) -> None:
-        low, span = board.low, board.high - board.low
-        self.start, self.end = np.clip((np.stack((board.left, board.right)) - low) / span, 0.0, 1.0)
+    def __init__(self, cell_grid: CellGrid, mesh: MomentMesh) -> None:
+        low, span = cell_grid.low, cell_grid.high - cell_grid.low
+        self.start, self.end = np.clip((np.stack((cell_grid.left, cell_grid.right)) - low) / span, 0.0, 1.0)
         a, b = self.start, self.end
         mean = np.stack((0.5 * (a + b), (a * a + a * b + b * b) / 3.0))
 
@@ -301,17 +301,32 @@ def turning_points(c: Array, scale: float, f: Array) -> list[float]:
     return [radius * math.cos(angle - 2.0 * math.pi * i / 3.0) for i in range(3)]
 
 
-class MomentCalibration(Payoff):
+class _OnMesh(Payoff):
+    """A payoff for each vertex of a triangulation with so many ticks."""
+
+    grid: int
+
+    def _ticks(self, grid: int, least: int, context: Context | None, weight: float) -> None:
+        self.grid = whole(grid, "ticks of the grid", least, MOST_TICKS)
+        self._settings(context, weight)
+
+    def _plain(self) -> dict[str, Any]:
+        return {"grid": self.grid}
+
+
+class MomentBasedCalibration(_OnMesh):
     """When the forecast's mean and mean square are about (m, q), so are the outcomes' (paper, appendix C.2).
 
         payoff_v = lambda_v(f) (f - (t, t^2)),    t = (y - low) / (high - low),    f = E_p[(t, t^2)]
 
     lambda are the barycentric weights of f in a triangulation of the polygon with the corners (i/M, (i/M)^2), M =
     `grid`.  The paper takes a grid on a box, but no distribution has the moments of five sixths of the unit box.
-    Booked at the outcome itself.  Squared bound: 2, because ||lambda|| <= 1, and t and t^2 lie in [0, 1].
+    Taken at the outcome itself.  Squared bound: 2, because ||lambda|| <= 1, and t and t^2 lie in [0, 1].
+
+    `MomentMatching` asks for less: that the moments are right on average over all rounds, whatever the forecast.
 
     >>> import orcast as oc
-    >>> part = MomentCalibration(grid=8).on(oc.Interval(0, 36_000))
+    >>> part = MomentBasedCalibration(grid=8).on(oc.Interval(0, 36_000))
     >>> part.size, part.bound
     (42, 2.0)
     """
@@ -319,15 +334,16 @@ class MomentCalibration(Payoff):
     name = "moment calibration"
 
     def __init__(self, grid: int = 8, *, context: Context | None = None, weight: float = 1.0) -> None:
-        self.grid = whole(grid, "ticks of the grid", 2, MOST_TICKS)
-        self._settings(context, weight)
+        self._ticks(grid, 2, context, weight)
 
     def on(self, space: Space, experts: int = 1) -> Part:
         """On a bounded quantity."""
         if not isinstance(space, Interval):
             raise wrong_space(self, "Interval(low, high)", space)
         mesh = moment_mesh(self.grid)
-        return Part(self, 2 * len(mesh.points), 2.0, "general", lambda board, state: MomentCore(board, mesh))
+        return Part(
+            self, 2 * len(mesh.points), 2.0, "general", lambda cell_grid, state: MomentCellPayoff(cell_grid, mesh)
+        )
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
         """Triangle by triangle."""
@@ -349,11 +365,8 @@ class MomentCalibration(Payoff):
         out[at] = np.outer(best, f - np.array([t, t * t]))
         return out.ravel()
 
-    def _plain(self) -> dict[str, Any]:
-        return {"grid": self.grid}
 
-
-class SimplexCalibration(Payoff):
+class SimplexCalibration(_OnMesh):
     """When the forecast is about a distribution q, the outcomes are distributed like q (paper, appendix C.2).
 
         payoff_v = lambda_v(p) (p - e_y)
@@ -372,8 +385,7 @@ class SimplexCalibration(Payoff):
     name = "simplex"
 
     def __init__(self, grid: int = 4, *, context: Context | None = None, weight: float = 1.0) -> None:
-        self.grid = whole(grid, "ticks of the grid", 1, MOST_TICKS)
-        self._settings(context, weight)
+        self._ticks(grid, 1, context, weight)
 
     def on(self, space: Space, experts: int = 1) -> Part:
         """On labels, binary outcomes, or a few points."""
@@ -389,7 +401,9 @@ class SimplexCalibration(Payoff):
         mesh = simplex_mesh(labels, self.grid)
         table = np.eye(labels)
         witness = Witness(table, table, table, lambda y, k: table[:, k])
-        return Part(self, size, 2.0, "general", lambda board, state: MeshCore(witness, mesh.size, mesh.locate))
+        return Part(
+            self, size, 2.0, "general", lambda cell_grid, state: MeshCellPayoff(witness, mesh.size, mesh.locate)
+        )
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
         """Vertex by vertex."""
@@ -403,6 +417,3 @@ class SimplexCalibration(Payoff):
             weight = max(0.0, 1.0 - max(beyond.max(), 0.0) - max(-beyond.min(), 0.0))
             out.append(weight * (mass - happened))
         return np.concatenate(out)
-
-    def _plain(self) -> dict[str, Any]:
-        return {"grid": self.grid}

@@ -1,34 +1,26 @@
-"""Scales, ticks and the frame of a picture: an inline SVG that is as wide as the page lets it be.
-
-The marks are drawn in a square of `SIDE` units that is stretched over the picture; lines keep their thickness.  Words
-and ticks are placed by percent on top of it, in the size of the page's own text, so a picture is as readable on a phone
-as on a desk.
-"""
+"""Scales and ticks of a picture: round numbers, percents, logarithms and dates."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from orcast.report.text import MINUS, number, plain
+from orcast.report.text import MINUS, number
 
 Vector = NDArray[np.float64]
-
-SIDE = 1000.0
 
 
 @dataclass(frozen=True)
 class Tick:
-    """A place from 0 to 1, what stands there, and whether a phone can do without the words."""
+    """A value, its text, and whether a narrow picture can do without it."""
 
-    place: float
+    value: float
     text: str
-    spare: bool = False
+    optional: bool = False
 
 
 @dataclass(frozen=True)
@@ -55,7 +47,26 @@ class Scale:
         return np.clip((v - low) / span if span > 0.0 else np.full(v.shape, 0.5), 0.0, 1.0)
 
 
-def around(*values: ArrayLike, margin: float = 0.04, at_least: tuple[float, float] | None = None) -> Scale:
+@dataclass(frozen=True)
+class Axis:
+    """What an axis counts, its scale and its ticks; `dates`: the values are microseconds since 1970."""
+
+    label: str
+    scale: Scale
+    ticks: tuple[Tick, ...]
+    dates: bool = False
+
+
+def number_axis(label: str, scale: Scale, *, most: int = 6, percent: bool = False) -> Axis:
+    """An axis with round values.
+
+    >>> [tick.text for tick in number_axis("level", Scale(0.0, 1.0), percent=True).ticks]
+    ['0%', '20%', '40%', '60%', '80%', '100%']
+    """
+    return Axis(label, scale, tuple(ticks(scale, most=most, percent=percent)))
+
+
+def around(*values: ArrayLike, margin: float = 0.04) -> Scale:
     """A scale that shows all finite values, with a margin; one value alone lies in the middle.
 
     >>> around([1.0, 3.0], margin=0.0)
@@ -65,29 +76,36 @@ def around(*values: ArrayLike, margin: float = 0.04, at_least: tuple[float, floa
     """
     every = np.concatenate([np.asarray(v, dtype=np.float64).ravel() for v in values])
     every = every[np.isfinite(every)]
-    if at_least is not None:
-        every = np.concatenate((every, at_least))
     if every.size == 0:
         return Scale(0.0, 1.0)
     low, high = float(every.min()), float(every.max())
-    room = margin * (high - low)
+    space = margin * (high - low)
     if not high - low > 1e-12 * max(abs(low), abs(high)):
-        room = 0.1 * abs(low) or 0.5
-    return Scale(low - room, high + room)
+        space = 0.1 * abs(low) or 0.5
+    return Scale(low - space, high + space)
 
 
-def ticks(scale: Scale, *, most: int = 6, share: bool = False) -> list[Tick]:
-    """Round values on a scale, `share` in percent.
+def log_scale(values: ArrayLike, *, factor: float = 1.3, least: float = 1e-4) -> Scale:
+    """A logarithmic scale that shows all positive values down to `least` of the largest, and a factor beyond.
 
-    >>> [tick.text for tick in ticks(Scale(0.0, 1.0), share=True)]
-    ['0%', '20%', '40%', '60%', '80%', '100%']
+    >>> log_scale([0.0, 1.0, 10.0], factor=2.0)
+    Scale(low=0.5, high=20.0, log=True)
+    """
+    every = np.asarray(values, dtype=np.float64).ravel()
+    every = every[np.isfinite(every) & (every > 0.0)]
+    most = float(every.max()) if every.size else 1.0
+    lowest = max(float(every.min()) if every.size else 0.1, least * most)
+    return Scale(lowest / factor, most * factor, log=True)
+
+
+def ticks(scale: Scale, *, most: int = 6, percent: bool = False) -> list[Tick]:
+    """Round values on a scale.
+
     >>> [tick.text for tick in ticks(Scale(1.0, 5000.0, log=True))]
     ['1', '10', '100', '1,000']
     """
     values = _decades(scale, most) if scale.log else _steps(scale.low, scale.high, most)
-    places = scale.place(values)
-    texts = [f"{100.0 * v:.4g}%".replace("-", MINUS) if share else number(v, digits=6) for v in values]
-    return [Tick(float(p), text) for p, text in zip(places, texts, strict=True)]
+    return [Tick(v, f"{100.0 * v:.4g}%".replace("-", MINUS) if percent else number(v, digits=6)) for v in values]
 
 
 def _steps(low: float, high: float, most: int) -> list[float]:
@@ -127,62 +145,37 @@ _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "D": 86_400.0, "M": 2_629_746.0, "
 _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
 
-@dataclass(frozen=True)
-class TimeAxis:
-    """The horizontal axis of a stretch of time: dates, numbers, or rows with labels.
+def time_axis(values: NDArray[Any], most: int = 6) -> tuple[Axis, Vector]:
+    """An axis for dates, numbers, or rows with labels, and where each value is on it.
 
-    >>> axis = TimeAxis(np.array(["2024-01-01", "2024-01-02", "2024-01-03"], dtype="datetime64[D]"))
-    >>> axis.place.tolist(), [tick.text for tick in axis.ticks()], axis.words
+    Every second tick is optional where there are many.
+
+    >>> axis, x = time_axis(np.array(["2024-01-01", "2024-01-02", "2024-01-03"], dtype="datetime64[D]"))
+    >>> axis.scale.place(x).tolist(), [tick.text for tick in axis.ticks], axis.label
     ([0.0, 0.5, 1.0], ['1 Jan', '2 Jan', '3 Jan'], 'time, 2024-01-01 to 2024-01-03')
-    >>> TimeAxis(np.array(["a", "b", "c"])).words
-    'time, a to c'
+    >>> axis, x = time_axis(np.array(["a", "b", "c"]))
+    >>> axis.label, x.tolist()
+    ('time, a to c', [1.0, 2.0, 3.0])
     """
-
-    values: NDArray[Any]
-
-    @property
-    def _numbers(self) -> Vector:
-        """The values as numbers in their own unit; rows are counted where that is not possible."""
-        if self.values.dtype.kind == "M" and not np.isnat(self.values).any():
-            return self.values.astype("datetime64[us]").astype(np.int64).astype(np.float64)
-        if self.values.dtype.kind in "iuf":
-            own = self.values.astype(np.float64)
-            if np.isfinite(own).all():
-                return own
-        return np.arange(1, self.values.size + 1, dtype=np.float64)
-
-    @property
-    def scale(self) -> Scale:
-        """From the first to the last."""
-        own = self._numbers
-        return Scale(float(own.min()), float(own.max())) if own.size else Scale(0.0, 1.0)
-
-    @property
-    def place(self) -> Vector:
-        """Where each value is, from 0 to 1."""
-        return self.scale.place(self._numbers)
-
-    def ticks(self, most: int = 6) -> list[Tick]:
-        """Round dates or numbers, or a few of the labels; every second is spare where there are many."""
-        if self.values.size == 0:
-            return []
-        kind = self.values.dtype.kind
-        if kind == "M" and not np.isnat(self.values).any():
-            found = _dates(self.values, self.scale, most)
-        elif kind in "iuf":
-            found = ticks(self.scale, most=most)
-        else:
-            chosen = np.unique(np.linspace(0, self.values.size - 1, min(4, self.values.size)).round().astype(int))
-            found = [Tick(float(self.place[i]), str(self.values[i])[:10]) for i in chosen]
-        return [Tick(t.place, t.text, len(found) > 4 and i % 2 == 1) for i, t in enumerate(found)]
-
-    @property
-    def words(self) -> str:
-        """What the axis shows, from when to when."""
-        if self.values.size == 0:
-            return "time"
-        first, last = (moment(self.values[i]) for i in (0, -1))
-        return f"time, {first} to {last}" if first != last else f"time, {first}"
+    if values.size == 0:
+        return Axis("time", Scale(0.0, 1.0), ()), np.empty(0)
+    dates = values.dtype.kind == "M" and not np.isnat(values).any()
+    x = np.arange(1, values.size + 1, dtype=np.float64)
+    if dates:
+        x = _microseconds(values)
+    elif values.dtype.kind in "iuf" and np.isfinite(values.astype(np.float64)).all():
+        x = values.astype(np.float64)
+    scale = Scale(float(x.min()), float(x.max()))
+    if dates:
+        found = _date_ticks(values, most)
+    elif values.dtype.kind in "iuf":
+        found = ticks(scale, most=most)
+    else:
+        chosen = np.unique(np.linspace(0, values.size - 1, min(4, values.size)).round().astype(int))
+        found = [Tick(float(x[i]), str(values[i])[:10]) for i in chosen]
+    marked = tuple(Tick(t.value, t.text, len(found) > 4 and i % 2 == 1) for i, t in enumerate(found))
+    first, last = moment(values[0]), moment(values[-1])
+    return Axis(f"time, {first} to {last}" if first != last else f"time, {first}", scale, marked, dates), x
 
 
 def moment(value: Any) -> str:
@@ -201,7 +194,11 @@ def moment(value: Any) -> str:
     return str(value).replace("T", " ")
 
 
-def _dates(values: NDArray[Any], scale: Scale, most: int) -> list[Tick]:
+def _microseconds(values: NDArray[Any]) -> Vector:
+    return values.astype("datetime64[us]").astype(np.int64).astype(np.float64)
+
+
+def _date_ticks(values: NDArray[Any], most: int) -> list[Tick]:
     first, last = values.min().astype("datetime64[us]"), values.max().astype("datetime64[us]")
     seconds = float((last - first).astype(np.int64)) / 1e6
     found: NDArray[Any] = np.array([first])
@@ -223,11 +220,9 @@ def _dates(values: NDArray[Any], scale: Scale, most: int) -> list[Tick]:
             break
     if found.size == 0:
         found, unit = np.array([first]), "s" if first != first.astype("datetime64[D]") else "D"
-    numbers = found.astype("datetime64[us]").astype(np.int64).astype(np.float64)
     years = found.astype("datetime64[Y]")
-    new = np.append(True, years[1:] != years[:-1])  # the year is said once
-    texts = [_date(v, unit, bool(n)) for v, n in zip(found, new, strict=True)]
-    return [Tick(float(p), text) for p, text in zip(scale.place(numbers), texts, strict=True)]
+    new = np.append(True, years[1:] != years[:-1])  # a year is written once
+    return [Tick(float(x), _date(v, unit, bool(n))) for x, v, n in zip(_microseconds(found), found, new, strict=True)]
 
 
 def _date(value: np.datetime64, unit: str, new: bool) -> str:
@@ -239,96 +234,3 @@ def _date(value: np.datetime64, unit: str, new: bool) -> str:
     if unit == "D" or value == value.astype("datetime64[D]"):
         return f"{int(day)} {_MONTHS[int(month) - 1]}"
     return str(value.astype("datetime64[s]")).split("T")[1][: 8 if unit == "s" else 5]
-
-
-# --- the frame ------------------------------------------------------------------------------------
-
-
-def path(x: ArrayLike, y: ArrayLike) -> str:
-    """A line through places from 0 to 1, as SVG says it; it has a gap where a value is not finite.
-
-    >>> path([0.0, 1.0], [0.0, 0.5])
-    'M0 1000L1000 500'
-    """
-    parts, pen = [], "M"
-    for a, b in zip(np.asarray(x) * SIDE, SIDE - np.asarray(y) * SIDE, strict=True):
-        if not (math.isfinite(a) and math.isfinite(b)):
-            pen = "M"
-            continue
-        parts.append(f"{pen}{_short(a)} {_short(b)}")
-        pen = "L"
-    return "".join(parts)
-
-
-def area(x: ArrayLike, low: ArrayLike, high: ArrayLike) -> str:
-    """The area between two lines, where both are finite.
-
-    >>> area([0.0, 1.0], [0.0, 0.0], [1.0, 1.0])
-    'M0 1000L1000 1000L1000 0L0 0Z'
-    """
-    a, b, c = (np.asarray(v, dtype=np.float64) for v in (x, low, high))
-    there = np.isfinite(a) & np.isfinite(b) & np.isfinite(c)
-    a, b, c = a[there], b[there], c[there]
-    if a.size == 0:
-        return ""
-    return path(np.concatenate((a, a[::-1])), np.concatenate((b, c[::-1]))) + "Z"
-
-
-def dots(x: ArrayLike, y: ArrayLike) -> str:
-    """Points: strokes of no length, which round caps make into dots that no stretching deforms."""
-    pairs = zip(np.asarray(x) * SIDE, SIDE - np.asarray(y) * SIDE, strict=True)
-    return "".join(f"M{_short(a)} {_short(b)}h0" for a, b in pairs if math.isfinite(a) and math.isfinite(b))
-
-
-def mark(d: str, style: str, title: str = "") -> str:
-    """A path with the classes of the style sheet, and words that show when hovered."""
-    if not d:
-        return ""
-    words = f"<title>{plain(title)}</title>" if title else ""
-    return f'<path class="{style}" d="{d}">{words}</path>'
-
-
-def _short(value: float) -> str:
-    text = f"{value:.1f}".removesuffix(".0")
-    return "0" if text == "-0" else text
-
-
-@dataclass(frozen=True)
-class Frame:
-    """A picture's axes: ticks, what they count, and how high it is in pixels (None: as high as wide)."""
-
-    across: Sequence[Tick]
-    up: Sequence[Tick]
-    across_words: str
-    up_words: str
-    height: int | None = 240
-
-    def draw(self, marks: Iterable[str], *, title: str) -> str:
-        """The SVG with its title for those who do not see it."""
-        gutter = 12 + math.ceil(7.0 * max((len(tick.text) for tick in self.up), default=0))
-        shape = "square" if self.height is None else "wide"
-        size = "" if self.height is None else f";--height:{self.height}px"
-        grid = "".join(
-            f'<line class="grid" x1="0" x2="100%" y1="{_at(1 - t.place)}" y2="{_at(1 - t.place)}"/>'
-            f'<text class="up" x="0" dx="-8" y="{_at(1 - t.place)}" dy="0.34em">{plain(t.text)}</text>'
-            for t in self.up
-        )
-        across = "".join(
-            f'<rect class="stub{" spare" if t.spare else ""}" x="{_at(t.place)}" y="100%" width="1" height="5"/>'
-            f'<text class="across{" spare" if t.spare else ""}" x="{_at(t.place)}" y="100%" dy="1.5em">'
-            f"{plain(t.text)}</text>"
-            for t in self.across
-        )
-        return (
-            f'<svg class="chart {shape}" style="--left:{gutter}px{size}" role="img" aria-label="{plain(title)}">'
-            f"<title>{plain(title)}</title>{grid}"
-            f'<svg viewBox="0 0 {SIDE:g} {SIDE:g}" preserveAspectRatio="none" width="100%" height="100%">'
-            f"{''.join(marks)}</svg>"
-            f'<line class="base" x1="0" x2="100%" y1="100%" y2="100%"/>{across}'
-            f'<text class="words" x="0" dx="{8 - gutter}" y="0" dy="-0.9em">{plain(self.up_words)}</text>'
-            f'<text class="words below" x="100%" y="100%" dy="3em">{plain(self.across_words)}</text></svg>'
-        )
-
-
-def _at(place: float) -> str:
-    return f"{100.0 * place:.2f}".rstrip("0").rstrip(".") + "%"

@@ -1,4 +1,4 @@
-"""The report: what is said of each model, from the verdict in words down to the table of its series."""
+"""The report: each model from the verdict in sentences down to the table of its series."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from orcast import evidence as facts
 from orcast.evidence import Evidence
-from orcast.report import choices
-from orcast.report.pieces import document, keys, table
+from orcast.evidence.statistics import level_name
+from orcast.report.html import document, keys, table
 from orcast.report.sections import sections
-from orcast.report.text import capital, count, level, name, number, percent, plain, shortened, small
+from orcast.report.text import capital, count, name, number, percent, plain, shortened, small
 
 Vector = NDArray[np.float64]
 
@@ -35,18 +35,18 @@ def html(evidences: Sequence[Evidence], *, title: str = "How calibrated are thes
     >>> "The 90% interval covered" in page, "<script" in page
     (True, False)
     """
-    given = list(evidences)
-    if not all(isinstance(each, Evidence) for each in given):
+    models = list(evidences)
+    if not all(isinstance(each, Evidence) for each in models):
         raise TypeError("expected a sequence of Evidence, got something else in it")
     where = f" Source: {name(source, limit=120)}." if source else ""
-    if len(given) == 1:
-        only = given[0]
+    if len(models) == 1:
+        only = models[0]
         model = f" Model: {name(only.model)}." if only.model else ""
         top = f'<p class="soft">{_amount(only)}.{model}{where}</p>'
         body = _model(only)
     else:
-        top = f'<p class="soft">{count(len(given), "model")}.{where}</p>'
-        body = _models(given)
+        top = f'<p class="soft">{count(len(models), "model")}.{where}</p>'
+        body = _models(models)
     header = f"<header><h1>{plain(title) or 'Report'}</h1>{top}</header>"
     foot = (
         "<p>What chance allows: where a calibrated forecaster stays 19 times out of 20 with as many outcomes. "
@@ -80,29 +80,29 @@ def write(
 # --- several models -------------------------------------------------------------------------------
 
 
-def _models(given: Sequence[Evidence]) -> str:
-    if not given:
+def _models(models: Sequence[Evidence]) -> str:
+    if not models:
         return '<div class="verdict"><p>There are no forecasts to judge.</p></div>'
-    shown = given[:MOST_MODELS]
-    lines = "".join(f"<p>{_called(each)}: {_lower(plain(facts.verdict(each)[0]))}</p>" for each in given[:MOST_LINES])
-    if len(given) > MOST_LINES:
-        lines += f"<p>And {count(len(given) - MOST_LINES, 'more model')}, in the table.</p>"
+    shown = models[:MOST_MODELS]
+    lines = "".join(f"<p>{_called(each)}: {_lower(plain(facts.verdict(each)[0]))}</p>" for each in models[:MOST_LINES])
+    if len(models) > MOST_LINES:
+        lines += f"<p>And {count(len(models) - MOST_LINES, 'more model')}, in the table.</p>"
     rows = []
-    for i, each in enumerate(given[:MOST_ROWS]):
-        share = choices.main_share(each) if each.rows else None
+    for i, each in enumerate(models[:MOST_ROWS]):
+        share = facts.main_share(each) if each.rows else None
         covered = [] if share is None else [facts.coverage(each, share, side) for side in each.sides]
         errors = [facts.error(each, side) for side in each.sides] if each.rows else []
         title = f'<a href="#model-{i + 1}">{_called(each)}</a>' if i < len(shown) else _called(each)
-        inside = number(None) if share is None else f"{level(share)} interval: {_both(covered, percent)}"
+        inside = number(None) if share is None else f"{level_name(share)} interval: {_both(covered, percent)}"
         rows.append([title, f"{each.rows:,}", inside, _both(errors, small), _change(each)])
     heads = ("Model", "Outcomes", "Covered", "Calibration error", "Change of the loss")
     body = f'<div class="verdict several">{lines}</div><section class="part"><h3>All models</h3>'
     body += table(heads, rows, label="All models") + "</section>"
     for i, each in enumerate(shown):
         body += f'<h2 id="model-{i + 1}">{_called(each)}</h2><p class="soft">{_amount(each)}.</p>{_model(each)}'
-    if len(given) > len(shown):
+    if len(models) > len(shown):
         body += (
-            f'<p class="note">Of {count(len(given), "model")} the first {MOST_MODELS} have a section of their own.</p>'
+            f'<p class="note">Of {count(len(models), "model")} the first {MOST_MODELS} have a section of their own.</p>'
         )
     return body
 
@@ -131,16 +131,16 @@ def _change(evidence: Evidence) -> str:
 
 
 def _amount(evidence: Evidence) -> str:
-    words = count(evidence.rows, "outcome")
-    return words if len(evidence.names) <= 1 else f"{words} of {count(len(evidence.names), 'series', 'series')}"
+    outcomes = count(evidence.rows, "outcome")
+    return outcomes if len(evidence.names) <= 1 else f"{outcomes} of {count(len(evidence.names), 'series', 'series')}"
 
 
 # --- one model ------------------------------------------------------------------------------------
 
 
 def _model(evidence: Evidence) -> str:
-    said = "".join(f"<p>{plain(sentence)}</p>" for sentence in facts.verdict(evidence))
-    body = f'<div class="verdict">{said}</div>'
+    sentences = "".join(f"<p>{plain(sentence)}</p>" for sentence in facts.verdict(evidence))
+    body = f'<div class="verdict">{sentences}</div>'
     if evidence.rows == 0:
         return body
     return body + _keys(evidence) + sections(evidence)
@@ -153,47 +153,42 @@ def _keys(evidence: Evidence) -> str:
     def add(what: str, show: Callable[[float], str], values: Sequence[float], remark: str) -> None:
         entries.append((what, show(values[0]), show(values[1]) if len(values) > 1 else None, remark))
 
-    share = choices.main_share(evidence)
+    share = facts.main_share(evidence)
     if share is not None:
         low, high = (float(end) for end in facts.band(evidence.rows, share))
         covered = [facts.coverage(evidence, share, side) for side in sides]
-        add(f"{level(share)} interval covered", percent, covered, f"chance: {percent(low)} to {percent(high)}")
-    table_ = {score.name: score for score in facts.scores(evidence)}
-    error = next(score for what, score in table_.items() if what.startswith("calibration error"))
+        add(f"{level_name(share)} interval covered", percent, covered, f"chance: {percent(low)} to {percent(high)}")
+    *_, error, loss = facts.scores(evidence)
     limit = f"chance: up to {small(error.chance[1])}" if error.chance else ""
     add(capital(error.name), small, _known(error), limit)
-    loss = table_["pinball loss" if evidence.kind == "quantiles" else "Brier score"]
-    add(capital(loss.name), number, _known(loss), _change_words(evidence))
+    add(capital(loss.name), number, _known(loss), _change_remark(evidence))
     if share is not None:
         widths = [facts.width(evidence, share, side) for side in sides]
         wider = ""
         if len(widths) > 1 and widths[0] > 0.0:
             wider = f"{percent(widths[1] / widths[0] - 1.0, sign=True)}"
-        add(f"Mean width of the {level(share)} interval", number, widths, wider)
-    found = choices.promise(evidence)
-    if found is not None:
-        if found.last is not None:
-            what, value, remark = (
-                "Miscalibration at the end",
-                found.last[0],
-                f"promised at most {number(found.last[1])}",
-            )
-            entries.append((what, number(value), None, remark))
-        else:
-            share_kept = percent(found.kept / found.rows, decimals=0 if found.kept == found.rows else 2)
-            entries.append(("Promise kept", share_kept, None, f"after {count(found.rows, 'outcome')}"))
+        add(f"Mean width of the {level_name(share)} interval", number, widths, wider)
+    found = facts.promise_check(evidence)
+    if found is not None and found.single:
+        size, bound = found.final
+        entries.append(("Miscalibration at the end", number(size), None, f"promised at most {number(bound)}"))
+    elif found is not None:
+        kept = percent(found.kept / found.rows, decimals=0 if found.kept == found.rows else 2)
+        entries.append(("Promise kept", kept, None, f"after {count(found.rows, 'outcome')}"))
     return keys(entries)
 
 
-def _known(score: facts.Score) -> list[float]:
+def _known(score: facts.ScoreRow) -> list[float]:
     return [score.before] if score.after is None else [score.before, score.after]
 
 
-def _change_words(evidence: Evidence) -> str:
+def _change_remark(evidence: Evidence) -> str:
     found = facts.difference(evidence)
     if found is None or not np.isfinite(found.relative):
         return ""
-    words = percent(found.relative, sign=True)
+    remark = percent(found.relative, sign=True)
     if np.isfinite(found.relative_low):
-        words += f", 95% interval {percent(found.relative_low, sign=True)} to {percent(found.relative_high, sign=True)}"
-    return words
+        remark += (
+            f", 95% interval {percent(found.relative_low, sign=True)} to {percent(found.relative_high, sign=True)}"
+        )
+    return remark

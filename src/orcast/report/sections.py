@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from orcast import evidence as facts
 from orcast.evidence import Evidence
-from orcast.evidence.numbers import BINS, place_of
-from orcast.report import charts, choices
-from orcast.report.axes import TimeAxis, moment
-from orcast.report.charts import WORDS, key
-from orcast.report.pieces import details, figure, pair, table
-from orcast.report.text import capital, count, level, name, number, percent, plain, shortened, small
+from orcast.evidence.statistics import level_name
+from orcast.report import pictures, svg
+from orcast.report.axes import moment
+from orcast.report.html import details, figure, pair, table
+from orcast.report.pictures import SIDE_NAMES, Picture
+from orcast.report.text import capital, count, name, number, percent, plain, shortened, small
 
 Vector = NDArray[np.float64]
 
@@ -25,40 +25,39 @@ MOST_SERIES, FIRST_SERIES, MOST_SCORES, LAST, POINTS = 50, 12, 30, 120, 200
 def sections(evidence: Evidence) -> str:
     """All sections that there is evidence for."""
     quantiles: tuple[Callable[[Evidence], str], ...] = (_pit, _reliability, _over_time, _fan, _sharpness)
-    parts = quantiles if evidence.kind == "quantiles" else (_probabilities, _boldness)
+    parts = quantiles if evidence.kind == "quantiles" else (_probabilities, _probability_shares)
     return "".join(part(evidence) for part in (*parts, _scores, _promise, _series))
 
 
-def _chance() -> tuple[str, str]:
-    return ("area chance", "what chance allows")
+def _drawn(picture: Picture) -> str:
+    return svg.key([picture]) + svg.draw(picture)
+
+
+def _side_by_side(each: Sequence[Picture], headings: Sequence[str] = ()) -> str:
+    """Pictures in a row under one key, each with a heading: what it finds, if nothing else."""
+    panels = [(title, svg.draw(p)) for title, p in zip(headings or [p.finding for p in each], each, strict=True)]
+    return svg.key(each) + pair(panels)
+
+
+def _side_heads(evidence: Evidence) -> list[str]:
+    return [capital(SIDE_NAMES[side]) for side in evidence.sides]
+
+
+def _chance(low: float, high: float) -> str:
+    return f"{percent(low, decimals=2)} to {percent(high, decimals=2)}"
 
 
 # --- pictures of quantiles ------------------------------------------------------------------------
 
 
 def _pit(evidence: Evidence) -> str:
-    found = {side: facts.pit(evidence, side) for side in evidence.sides}
-    one = found["before"]
-    top = 1.06 * max(
-        2.0, *(float(h.density.max()) for h in found.values()), float((one.high / np.diff(one.edges)).max())
-    )
-    panels = [
-        (
-            f"{capital(WORDS[side])}: {h.outside} of {h.shares.size} beyond chance",
-            charts.histogram(
-                h.edges, h.shares, (h.low, h.high), who=side, top=top, title=f"PIT histogram, {WORDS[side]}"
-            ),
-        )
-        for side, h in found.items()
-    ]
-    drawing = key(*((f"bar {side}", WORDS[side]) for side in found), ("area shade", "what chance allows")) + pair(
-        panels
-    )
+    found = [facts.pit(evidence, side) for side in evidence.sides]
+    one = found[0]
     rows = [
         [
             f"{number(one.edges[k])} to {number(one.edges[k + 1])}",
-            *(percent(h.shares[k], decimals=2) for h in found.values()),
-            f"{percent(one.low[k], decimals=2)} to {percent(one.high[k], decimals=2)}",
+            *(percent(h.shares[k], decimals=2) for h in found),
+            _chance(one.low[k], one.high[k]),
         ]
         for k in range(one.shares.size)
     ]
@@ -66,123 +65,82 @@ def _pit(evidence: Evidence) -> str:
         "Bars of one height are calibrated. High ends mean intervals that are too narrow, a hill in the middle "
         "too wide, a slope forecasts that are too high or too low."
     )
-    twin = table(["PIT", *_heads(evidence), "chance allows"], rows, label="PIT histogram")
-    return figure("Where in the forecast the outcomes fell", lead, drawing, twin)
-
-
-def _heads(evidence: Evidence) -> list[str]:
-    return [capital(WORDS[side]) for side in evidence.sides]
+    drawing = _side_by_side([pictures.pit(evidence, [side]) for side in evidence.sides])
+    numbers = table(["PIT", *_side_heads(evidence), "chance allows"], rows, label="PIT histogram")
+    return figure("Where in the forecast the outcomes fell", lead, drawing, numbers)
 
 
 def _reliability(evidence: Evidence) -> str:
     found = {side: facts.reliability(evidence, side) for side in evidence.sides}
     one = found["before"]
-    outside = "; ".join(f"{WORDS[side]} {r.outside} of {r.said.size}" for side, r in found.items())
-    lines, band = {side: (r.said, r.frequency) for side, r in found.items()}, (one.said, one.low, one.high)
-    panels = [
-        ("Frequency by level", charts.reliability(lines, band, title="Share of outcomes below each quantile")),
-        ("The same, less the level", charts.gaps(lines, band, title="Share of outcomes below, less the level")),
-    ]
-    drawing = key(*((f"line {side}", WORDS[side]) for side in found), _chance(), ("line right", "calibrated")) + pair(
-        panels
-    )
+    outside = "; ".join(f"{SIDE_NAMES[side]} {r.outside} of {r.nominal.size}" for side, r in found.items())
+    each = [pictures.reliability(evidence), pictures.reliability(evidence, less_level=True)]
     rows = [
         [
-            level(one.said[k]),
+            level_name(one.nominal[k]),
             *(percent(r.frequency[k], decimals=2) for r in found.values()),
-            f"{percent(one.low[k], decimals=2)} to {percent(one.high[k], decimals=2)}",
+            _chance(one.low[k], one.high[k]),
         ]
-        for k in range(one.said.size)
+        for k in range(one.nominal.size)
     ]
     lead = (
         f"How often the outcome was below each quantile, against the quantile's level. Levels beyond chance: {outside}."
     )
-    return figure(
-        "Reliability of the quantiles",
-        lead,
-        drawing,
-        table(["Level", *_heads(evidence), "chance allows"], rows, label="Reliability of the quantiles"),
-    )
+    title = "Reliability of the quantiles"
+    numbers = table(["Level", *_side_heads(evidence), "chance allows"], rows, label=title)
+    return figure(title, lead, _side_by_side(each, ["Frequency by level", "The same, less the level"]), numbers)
 
 
 def _over_time(evidence: Evidence) -> str:
-    share = choices.main_share(evidence)
-    if share is None:
+    if facts.main_share(evidence) is None:
         return ""
-    found = facts.rolling(evidence, share, points=POINTS)
-    lines = {"before": found.before} | ({} if found.after is None else {"after": found.after})
-    axis = TimeAxis(found.time)
-    said = level(share)
-    drawing = key(
-        *((f"line {side}", WORDS[side]) for side in lines), _chance(), ("line right", f"{said}, as it should be")
-    ) + charts.over_time(
-        axis, lines, target=share, band=(found.low, found.high), title=f"Coverage of the {said} interval over time"
-    )
-    rows = [[plain(moment(t)), *(percent(v[k]) for v in lines.values())] for k, t in enumerate(found.time)]
+    found = facts.rolling(evidence, points=POINTS)
+    sides = [found.before] if found.after is None else [found.before, found.after]
+    rows = [[plain(moment(t)), *(percent(v[k]) for v in sides)] for k, t in enumerate(found.time)]
     lead = (
-        f"Share of the last {count(found.window, 'outcome')} inside the {said} interval; in a window chance allows "
-        f"{percent(found.low)} to {percent(found.high)}."
+        f"Share of the last {count(found.window, 'outcome')} inside the {level_name(found.share)} interval; "
+        f"in a window chance allows {percent(found.low)} to {percent(found.high)}."
     )
-    twin = table(["Up to", *_heads(evidence)], rows, label="Coverage over time")
-    return figure("Coverage over time", lead, drawing, twin)
+    numbers = table(["Up to", *_side_heads(evidence)], rows, label="Coverage over time")
+    return figure("Coverage over time", lead, _drawn(pictures.rolling(evidence, points=POINTS)), numbers)
 
 
 def _fan(evidence: Evidence) -> str:
-    part = choices.stretch(evidence, last=LAST)
-    if part.rows.size == 0:
+    found = facts.fan(evidence, last=LAST)
+    if found.rows.size == 0:
         return ""
-    axis, y = TimeAxis(part.time), evidence.y[part.rows]
-    who = evidence.sides[-1]
-    rows = {side: evidence.side(side)[part.rows] for side in evidence.sides}
-    bands, median = choices.spreads(evidence), place_of(evidence, 0.5)
-    other = None
-    if who == "after" and bands:
-        other = (rows["before"][:, bands[0].lower], rows["before"][:, bands[0].upper])
-    drawing = charts.fan(
-        axis,
-        [(rows[who][:, band.lower], rows[who][:, band.upper]) for band in bands],
-        None if median is None else rows[who][:, median],
-        other,
-        y,
-        who=who,
-        title="Forecasts and outcomes of the last stretch",
-    )
-    entries = [
-        (f"area {who} {depth}", f"{band.words} {WORDS[who]}")
-        for band, depth in zip(bands, ("outer", "inner"), strict=False)
-    ]
-    entries += [] if median is None else [(f"line thin {who}", "median")]
-    entries += [] if other is None else [("line thin before", f"{bands[0].words} {WORDS['before']}")]
-    drawing = key(*entries, ("dot outcome", "outcome")) + drawing
-    ends = {end for band in bands for end in (band.lower, band.upper)} | ({median} if median is not None else set())
-    columns = sorted(ends) or [0]
-    heads = [f"{level(evidence.levels[c])} {WORDS[side]}" for side in rows for c in columns]
-    cells = [
-        [plain(moment(part.time[k])), number(y[k]), *(number(rows[side][k, c]) for side in rows for c in columns)]
+    y = evidence.y[found.rows]
+    sides = {side: evidence.side(side)[found.rows] for side in evidence.sides}
+    heads = [f"{level_name(evidence.levels[c])} {SIDE_NAMES[side]}" for side in sides for c in found.columns]
+    rows = [
+        [
+            plain(moment(found.time[k])),
+            number(y[k]),
+            *(number(values[k, c]) for values in sides.values() for c in found.columns),
+        ]
         for k in range(y.size)
     ]
-    twin = table(["Time", "Outcome", *heads], cells, label="The last stretch")
-    lead = f"last {part.rows.size:,} of {count(part.total, 'outcome')}."
+    lead = f"last {found.rows.size:,} of {count(found.total, 'outcome')}."
     if len(evidence.names) > 1:
-        lead = f"Series {name(part.name)}, the worst of {len(evidence.names):,}: its {lead}"
+        lead = f"Series {name(found.name)}, the worst of {len(evidence.names):,}: its {lead}"
     else:
         lead = f"The {lead}"
-    return figure("The last stretch", lead, drawing, twin)
+    numbers = table(["Time", "Outcome", *heads], rows, label="Recent forecasts")
+    return figure("Recent forecasts", lead, _drawn(pictures.fan(evidence, last=LAST)), numbers)
 
 
 def _sharpness(evidence: Evidence) -> str:
-    found = choices.widths(evidence)
-    there, lines = found.shares, found.sides
-    if not there:
+    found = facts.widths(evidence)
+    if not found.shares:
         return ""
-    drawing = key(
-        *((f"bar {side}", f"mean width {WORDS[side]}") for side in lines), ("line range", "where 8 of 10 lie")
-    ) + charts.widths(there, lines, title="Widths of the central intervals")
-    heads = [h for side in lines for h in (f"Mean {WORDS[side]}", "10%", "90%")]
-    rows = [[level(share), *(number(v[k]) for side in lines for v in lines[side])] for k, share in enumerate(there)]
-    twin = table(["Interval", *heads], rows, label="Sharpness")
+    heads = [head for side in found.sides for head in (f"Mean {SIDE_NAMES[side]}", "10%", "90%")]
+    rows = [
+        [level_name(share), *(number(v[k]) for columns in found.sides.values() for v in columns)]
+        for k, share in enumerate(found.shares)
+    ]
     lead = "How wide the intervals are. Among calibrated forecasts the narrower are the better."
-    return figure("Sharpness", lead, drawing, twin)
+    numbers = table(["Interval", *heads], rows, label="Sharpness")
+    return figure("Sharpness", lead, _drawn(pictures.sharpness(evidence)), numbers)
 
 
 # --- pictures of probabilities --------------------------------------------------------------------
@@ -190,61 +148,40 @@ def _sharpness(evidence: Evidence) -> str:
 
 def _probabilities(evidence: Evidence) -> str:
     found = {side: facts.reliability(evidence, side) for side in evidence.sides}
-    panels = [
-        (
-            f"{capital(WORDS[side])}: {r.outside} of {r.said.size} beyond chance",
-            '<div class="narrow">'
-            + charts.bins(
-                r.said, r.frequency, (r.low, r.high), r.count, who=side, title=f"Reliability diagram, {WORDS[side]}"
-            )
-            + "</div>",
-        )
-        for side, r in found.items()
-    ]
-    entries = ((f"dot {side}", WORDS[side]) for side in found)
-    drawing = key(*entries, ("area chance", "what chance allows"), ("line right", "calibrated")) + pair(panels)
+    each = [pictures.reliability(evidence, [side]) for side in evidence.sides]
+    panels = [(p.finding, f'<div class="narrow">{svg.draw(p)}</div>') for p in each]
     rows = [
         [
-            capital(WORDS[side]),
-            percent(r.said[k], decimals=2),
+            capital(SIDE_NAMES[side]),
+            percent(r.nominal[k], decimals=2),
             percent(r.frequency[k], decimals=2),
-            f"{percent(r.low[k], decimals=2)} to {percent(r.high[k], decimals=2)}",
+            _chance(r.low[k], r.high[k]),
             f"{int(r.count[k]):,}",
         ]
         for side, r in found.items()
-        for k in range(r.said.size)
+        for k in range(r.nominal.size)
     ]
-    twin = table(["", "Said", "Came true", "chance allows", "Forecasts"], rows, label="Reliability of probabilities")
+    title = "Reliability of the probabilities"
+    numbers = table(["", "Probability", "Frequency", "chance allows", "Forecasts"], rows, label=title)
     what = "it came" if evidence.kind == "binary" else "a label came"
     lead = f"How often {what}, against the probability that it was given. On the diagonal the two are the same."
-    return figure("Reliability of the probabilities", lead, drawing, twin)
+    return figure(title, lead, svg.key(each) + pair(panels), numbers)
 
 
-def _boldness(evidence: Evidence) -> str:
-    found = {side: facts.reliability(evidence, side) for side in evidence.sides}
-    edges = np.linspace(0.0, 1.0, BINS + 1)
-    parts = {}
-    for side, r in found.items():
-        places = np.minimum((r.said * BINS).astype(int), BINS - 1)
-        parts[side] = np.bincount(places, r.count / r.count.sum(), minlength=BINS)
-    top = 1.06 * max(float(part.max()) for part in parts.values())
-    panels = [
-        (
-            capital(WORDS[side]),
-            charts.shares(edges, part, who=side, top=top, title=f"Probabilities said, {WORDS[side]}"),
-        )
-        for side, part in parts.items()
-    ]
+def _probability_shares(evidence: Evidence) -> str:
+    found = [facts.probability_shares(evidence, side) for side in evidence.sides]
+    edges = found[0][0]
     rows = [
         [
             f"{percent(edges[k], decimals=0)} to {percent(edges[k + 1], decimals=0)}",
-            *(percent(p[k]) for p in parts.values()),
+            *(percent(shares[k]) for _, shares in found),
         ]
-        for k in range(BINS)
+        for k in range(edges.size - 1)
     ]
-    twin = table(["Probability", *_heads(evidence)], rows, label="Sharpness")
+    numbers = table(["Probability", *_side_heads(evidence)], rows, label="Sharpness")
     lead = "How often each probability was given. Among calibrated forecasts those nearer to 0% and 100% say more."
-    return figure("Sharpness", lead, pair(panels), twin)
+    drawing = pair([(p.finding, svg.draw(p)) for p in (pictures.probabilities(evidence, s) for s in evidence.sides)])
+    return figure("Sharpness", lead, drawing, numbers)
 
 
 # --- scores, promise, series ----------------------------------------------------------------------
@@ -285,43 +222,31 @@ def _points(change: float | None) -> str:
 
 
 def _unit(unit: str) -> tuple[str, str]:
-    return ("series", "series") if unit == "series" else ("stretch of time", "stretches of time")
+    return ("series", "series") if unit == "series" else ("block of time", "blocks of time")
 
 
 def _promise(evidence: Evidence) -> str:
-    found = choices.promise(evidence)
+    found = facts.promise_check(evidence)
     if found is None:
         return ""
     held = "" if found.held is None else f" Certificates that held before the outcome: {percent(found.held)}."
-    if found.rounds:
-        lines = {"promised": (found.place, found.promised), "after": (found.place, found.miscalibration)}
-        entries = [("line promised", "promised at most"), ("line after", "miscalibration")]
-        heads = ["Round", "Promised", "Miscalibration"]
-        columns = [found.place, found.promised, found.miscalibration]
-        if found.given is not None:
-            lines = {"before": (found.place, found.given), **lines}
-            entries.append(("line before", "as given, its quantiles alone"))
-            heads.append("As given, its quantiles alone")
-            columns.append(found.given)
-        across, how = "round", "After each outcome, under the bound that was known before it."
+    if found.single:
+        how = "After each outcome, under the bound that was known before it."
+        columns = {"Round": found.x, "Promised": found.promised, "Miscalibration": found.miscalibration}
+        if found.before is not None:
+            columns["As given, its quantiles alone"] = found.before
     else:
-        ends = np.array([found.promised.min(), found.promised.max()])
-        middle = found.miscalibration if found.middle is None else found.middle
-        lines = {
-            "promised": (ends, ends),
-            "after": (found.place, found.miscalibration),
-            "least": (found.place, middle),
-        }
-        entries = [("line promised", "the promise"), ("line after", "the worst"), ("line least", "the middle")]
-        heads = ["Promised", "The worst", "The middle"]
-        columns = [found.promised, found.miscalibration, middle]
-        across, how = "promised at most", "All series together, by what was promised: the more outcomes, the less."
-    drawing = key(*entries) + charts.promise(lines, across=across, title="Miscalibration against the promised bound")
+        how = "All series together, by what was promised: the more outcomes, the less."
+        columns = {"Promised": found.promised, "The worst": found.miscalibration}
+        if found.median is not None:
+            columns["The median"] = found.median
     rows = [
-        [number(float(v[k]), digits=6 if i == 0 else 4) for i, v in enumerate(columns)] for k in range(found.place.size)
+        [number(float(v[k]), digits=6 if i == 0 else 4) for i, v in enumerate(columns.values())]
+        for k in range(found.x.size)
     ]
-    lead = f"{how} {found.words}{held}"
-    return figure("Miscalibration and the promise", lead, drawing, table(heads, rows, label="The promise"))
+    numbers = table(list(columns), rows, label="The promise")
+    lead = f"{how} {found.summary}{held}"
+    return figure("Miscalibration and the promise", lead, _drawn(pictures.promise(evidence)), numbers)
 
 
 def _series(evidence: Evidence) -> str:
@@ -330,25 +255,51 @@ def _series(evidence: Evidence) -> str:
     found = facts.by_series(evidence)
     total = len(found.names)
     many = min(total, MOST_SERIES)
-    last = found.error_before if found.error_after is None else found.error_after
-    limits = found.limit_before if found.limit_after is None else found.limit_after
-    sides = [("before", found.error_before / np.maximum(found.limit_before, 1e-300))]
+    ratios = _error_ratios(found)
+    heads, rows = _series_rows(found, ratios, many)
+    body = table(heads, rows[:FIRST_SERIES], label="Series by series")
+    if many > FIRST_SERIES:
+        more = table(heads, rows[FIRST_SERIES:], label="More series")
+        body += details(f"The next {many - FIRST_SERIES}", more)
+    note = ""
+    if many < total:
+        rest = ratios[evidence.sides[-1]][many:]
+        note = (
+            f'<p class="note">The {many} worst of {count(total, "series", "series")} are shown; of the others '
+            f"{int(np.count_nonzero(rest > 1.0)):,} are beyond what chance allows.</p>"
+        )
+    lead = "The worst first. Left of the line is what chance allows a calibrated forecaster."
+    return (
+        f'<section class="part series"><h3>Series by series</h3><p class="soft">{lead}</p>'
+        f"{svg.swatches([(f'dot {side}', SIDE_NAMES[side]) for side in ratios])}{body}{note}</section>"
+    )
+
+
+def _error_ratios(found: facts.SeriesTable) -> dict[str, Vector]:
+    """The error of each series over what chance allows."""
+    ratios = {"before": found.error_before / np.maximum(found.limit_before, 1e-300)}
     if found.error_after is not None and found.limit_after is not None:
-        sides.append(("after", found.error_after / np.maximum(found.limit_after, 1e-300)))
-    scale = charts.ratio_scale(*(ratio[:many] for _, ratio in sides))
+        ratios["after"] = found.error_after / np.maximum(found.limit_after, 1e-300)
+    return ratios
+
+
+def _series_rows(found: facts.SeriesTable, ratios: dict[str, Vector], many: int) -> tuple[list[str], list[list[str]]]:
+    scale = pictures.ratio_scale(*(ratio[:many] for ratio in ratios.values()))
+    limits = found.limit_before if found.limit_after is None else found.limit_after
     columns: list[tuple[str, Callable[[float], str], Vector, Vector | None]] = []
     if found.share is not None and found.coverage_before is not None:
-        columns.append((f"{level(found.share)} interval covered", percent, found.coverage_before, found.coverage_after))
+        columns.append(
+            (f"{level_name(found.share)} interval covered", percent, found.coverage_before, found.coverage_after)
+        )
     columns += [
         ("Calibration error", small, found.error_before, found.error_after),
         ("Chance allows up to", small, limits, None),
         ("Loss", number, found.loss_before, found.loss_after),
     ]
-    heads = ["Series", "Error over what chance allows", "Outcomes", *(head for head, _, _, _ in columns)]
     rows = [
         [
             name(found.names[k], limit=40),
-            charts.dumbbell({side: float(ratio[k]) for side, ratio in sides}, scale),
+            svg.dumbbell({side: float(ratio[k]) for side, ratio in ratios.items()}, scale),
             f"{int(found.rows[k]):,}",
             *(
                 show(float(was[k])) + ("" if now is None else f" → {show(float(now[k]))}")
@@ -357,20 +308,4 @@ def _series(evidence: Evidence) -> str:
         ]
         for k in range(many)
     ]
-    entries = [(f"dot {side}", WORDS[side]) for side, _ in sides]
-    body = table(heads, rows[:FIRST_SERIES], label="Series by series")
-    if many > FIRST_SERIES:
-        more = table(heads, rows[FIRST_SERIES:], label="More series")
-        body += details(f"The next {many - FIRST_SERIES}", more)
-    note = ""
-    if many < total:
-        rest = last[many:] / np.maximum(limits[many:], 1e-300)
-        note = (
-            f'<p class="note">The {many} worst of {count(total, "series", "series")} are shown; of the others '
-            f"{int(np.count_nonzero(rest > 1.0)):,} are beyond what chance allows.</p>"
-        )
-    lead = "The worst first. Left of the line is what chance allows a calibrated forecaster."
-    return (
-        f'<section class="part series"><h3>Series by series</h3><p class="soft">{lead}</p>'
-        f"{key(*entries)}{body}{note}</section>"
-    )
+    return ["Series", "Error over what chance allows", "Outcomes", *(head for head, _, _, _ in columns)], rows

@@ -45,7 +45,7 @@ border-bottom:1px solid var(--rule)}
 .keys .big{font-size:1.2rem;font-weight:600;line-height:1.3}
 .keys .big span{white-space:nowrap}
 .keys .was{font-weight:400;color:var(--soft)}
-.keys .say{font-size:.85rem;color:var(--soft);display:block}
+.keys .remark{font-size:.85rem;color:var(--soft);display:block}
 figure,section.part{margin:2.75rem 0 0}
 figcaption{max-width:46rem}
 figcaption p{font-size:.925rem;color:var(--soft);margin:.1rem 0 0}
@@ -59,7 +59,7 @@ figcaption p{font-size:.925rem;color:var(--soft);margin:.1rem 0 0}
 .chart text{font-size:.78rem;fill:var(--soft);font-variant-numeric:tabular-nums}
 .chart .up,.chart .below{text-anchor:end}
 .chart .across{text-anchor:middle}
-.chart .words{fill:var(--ink)}
+.chart .label{fill:var(--ink)}
 .grid{stroke:var(--grid)}
 .base{stroke:var(--soft)}
 .stub{fill:var(--soft)}
@@ -70,11 +70,11 @@ path.dot{stroke-linecap:round;stroke-width:8}
 path.before{stroke:var(--before)}
 path.after{stroke:var(--after)}
 path.line.before{stroke-dasharray:6 3}
-path.line.right{stroke:var(--ink);stroke-width:1;stroke-dasharray:1.5 3}
+path.line.target{stroke:var(--ink);stroke-width:1;stroke-dasharray:1.5 3}
 path.line.promised{stroke:var(--ink);stroke-width:1.8;stroke-dasharray:9 4}
-path.line.range{stroke:var(--ink);stroke-width:1.5}
-path.line.halo{stroke:var(--paper);stroke-width:4.5}
-path.line.least{stroke:var(--soft);stroke-width:1.3}
+path.range{stroke:var(--ink);stroke-width:1.5}
+path.range.halo{stroke:var(--paper);stroke-width:4.5}
+path.line.median{stroke:var(--soft);stroke-width:1.3}
 path.dot.outcome{stroke:var(--outcome);stroke-width:4.2}
 path.bar{stroke:none}
 path.bar.before,path.area.before{fill:var(--before);stroke:none}
@@ -82,8 +82,9 @@ path.bar.after,path.area.after{fill:var(--after);stroke:none}
 path.area{stroke:none}
 path.area.outer{fill-opacity:.2}
 path.area.inner{fill-opacity:.36}
-path.area.chance{fill:var(--chance);fill-opacity:.75}
-path.bar~path.area.chance,path.area.shade{fill:var(--ink);fill-opacity:.2}
+path.area.chance,path.bar.chance{fill:var(--chance);fill-opacity:.75}
+path.area.over{fill:var(--ink);fill-opacity:.2}
+path.bar.shade{fill-opacity:.25}
 .key{display:flex;flex-wrap:wrap;gap:.15rem 1.3rem;font-size:.875rem;margin:.6rem 0 0}
 .key span{display:inline-flex;align-items:center;gap:.5rem}
 .swatch{width:26px;height:12px;flex:none}
@@ -114,7 +115,7 @@ tbody tr+tr>*{border-top:1px solid var(--grid)}
 a{color:var(--after);text-underline-offset:.15em}
 footer{font-size:.85rem;margin-top:4rem;padding-top:1rem;padding-bottom:3rem}
 footer p{border-top:1px solid var(--rule);padding-top:1rem}
-@media (max-width:560px){.spare{display:none}path.dot.outcome{stroke-width:3.2}
+@media (max-width:560px){.optional{display:none}path.dot.outcome{stroke-width:3.2}
 tbody th{min-width:7.5rem;max-width:9rem}}
 figure details tbody th{min-width:0;white-space:nowrap}
 @media print{:root{"""

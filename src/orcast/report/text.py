@@ -1,4 +1,4 @@
-"""Words and numbers as they stand in the report: escaped, short, never an empty place."""
+"""Text and numbers as they appear in the report: escaped, short, never an empty place."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _signed(text: str, value: float, sign: bool) -> str:
 
 
 def count(many: int, what: str, plural: str | None = None) -> str:
-    """So many things, in words.
+    """So many things, as text.
 
     >>> count(1, "row"), count(12345, "row"), count(3, "series", "series")
     ('1 row', '12,345 rows', '3 series')
@@ -113,15 +113,6 @@ def small(value: float) -> str:
     ('0.0123', '0.000012')
     """
     return f"{value:.4f}" if value >= 0.0005 or value == 0.0 else number(value, digits=2)
-
-
-def level(share: float) -> str:
-    """A level as people write it.
-
-    >>> level(0.9), level(0.975)
-    ('90%', '97.5%')
-    """
-    return f"{round(100.0 * share, 6):g}%"
 
 
 def capital(text: str) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from orcast.checks import short
 from orcast.spaces.base import Array, FiniteSpace, OrderedSpace, Space, frozen
 from orcast.spaces.finite import Binary, Box, Circle, Labels, Points
-from orcast.spaces.ordered import TAIL_MASS, HalfLine, Interval, Line, normal_scores
+from orcast.spaces.ordered import TAIL_MASS, HalfLine, Interval, Line, between, normal_scores
+from orcast.validation import short
 
 __all__ = [
     "TAIL_MASS",
@@ -24,6 +24,7 @@ __all__ = [
     "OrderedSpace",
     "Points",
     "Space",
+    "between",
     "frozen",
     "normal_scores",
     "space_from_plain",

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.checks import short
+from orcast.validation import short
 
 Array = NDArray[np.float64]
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from orcast.checks import short
 from orcast.spaces.base import LARGEST, Array, FiniteSpace, frozen, single, span, whole
+from orcast.validation import short
 
 Label = str | int | bool | float
 

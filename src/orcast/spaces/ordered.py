@@ -134,56 +134,92 @@ class Line(_Quantity):
 
     def outcome(self, y: object, outside: str = "raise") -> float:
         """The outcome as a float, at most 1e100 in size, or one clear sentence."""
-        return _unbounded(single(y), -LARGEST, outside)
+        return _unbounded(single(y), self.low, self.high, outside)
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data."""
         return {"kind": "Line", "cells": int(self.cells), "tail_cells": int(self.tail_cells)}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class HalfLine(_Quantity):
-    """A quantity with a lower bound only, such as waiting times, prices, or rain.
+    """A quantity with one bound: a lower one, such as waiting times, prices, or rain, or an upper one.
 
-        low <= y < infinity
+        low <= y < infinity,    or    -infinity < y <= high
 
-    Around an expert the `cells` cells are: an atom at `low`; cells of equal mass at the expert's own quantiles, from 1%
-    to 99%; `tail_cells` cells a side whose widths grow geometrically, downwards to `low` and upwards to the end of a
-    window around the expert; and beyond it one open-ended cell, whose tail is a Pareto of index 3.  The window reaches
-    12 times the expert's 98% spread, or four times its usual loss if that is more, beyond its outer quantiles: it is
-    known before the outcome.  Quantile payoffs need no bounds on the outcome.  Moments and scores are taken of the
-    outcome clipped to that window, a bounded, monotone transform, which stands in for the compact space of the paper's
-    section 2.
+    Around an expert the `cells` cells are: an atom at the bound; cells of equal mass at the expert's own quantiles,
+    from 1% to 99%; `tail_cells` cells a side whose widths grow geometrically, on one side to the bound and on the other
+    to the end of a window around the expert; and beyond it one open-ended cell, whose tail is a Pareto of index 3.  The
+    window reaches 12 times the expert's 98% spread, or four times its usual loss if that is more, beyond its outer
+    quantiles: it is known before the outcome.  Quantile payoffs need no bounds on the outcome.  Moments and scores are
+    taken of the outcome clipped to that window, a bounded, monotone transform, which stands in for the compact space of
+    the paper's section 2.
 
     >>> space = HalfLine()
     >>> space.low, space.high, space.outcome(-0.1, outside="clip")
     (0.0, inf, 0.0)
+    >>> HalfLine(high=10).outcome(-1e6)
+    -1000000.0
     """
 
-    low: float = 0.0
+    low: float = ...  # type: ignore[assignment]  # left out: 0, or no lower bound if there is an upper one
     cells: int = 64
     tail_cells: int = 8
-    high: float = field(default=math.inf, init=False, repr=False, compare=False)
+    high: float = field(default=math.inf, kw_only=True)
 
     def __post_init__(self) -> None:
-        low = single(self.low, "lower bound")
-        if abs(low) > LARGEST:
-            raise ValueError(f"expected a lower bound of at most 1e100 in size, got {low!r}")
+        low, high = self.low, self.high
+        if high == math.inf:
+            low = _bound(0.0 if low is ... else low, "lower bound")  # type: ignore[comparison-overlap]
+        elif low is ... or low == -math.inf:  # type: ignore[comparison-overlap]
+            low, high = -math.inf, _bound(high, "upper bound")
+        else:
+            raise ValueError(f"expected one bound (two make an Interval), got {low!r} and {high!r}")
         self._check_cells()
         object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
 
     def outcome(self, y: object, outside: str = "raise") -> float:
-        """The outcome as a float from the lower bound to 1e100, or one clear sentence."""
-        return _unbounded(single(y), self.low, outside)
+        """The outcome as a float between the bound and 1e100 in size, or one clear sentence."""
+        return _unbounded(single(y), self.low, self.high, outside)
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data."""
-        return {"kind": "HalfLine", "low": self.low, "cells": int(self.cells), "tail_cells": int(self.tail_cells)}
+        bound = {"high": self.high} if self.low == -math.inf else {"low": self.low}
+        return {"kind": "HalfLine", **bound, "cells": int(self.cells), "tail_cells": int(self.tail_cells)}
+
+    def __repr__(self) -> str:
+        bound = f"high={self.high!r}" if self.low == -math.inf else f"low={self.low!r}"
+        return f"HalfLine({bound}, cells={self.cells!r}, tail_cells={self.tail_cells!r})"
 
 
-def _unbounded(value: float, low: float, outside: str) -> float:
-    if not low <= value <= LARGEST:
+def between(low: float | None, high: float | None) -> OrderedSpace:
+    """The space of a quantity with these bounds, either of which may be None or infinite: no bound.
+
+    >>> between(None, None), between(0, None).low, between(0, 100).high
+    (Line(cells=64, tail_cells=8), 0.0, 100.0)
+    >>> between(None, 10)
+    HalfLine(high=10.0, cells=64, tail_cells=8)
+    """
+    below, above = low not in (None, -math.inf), high not in (None, math.inf)
+    if below and above:
+        return Interval(low, high)  # type: ignore[arg-type]
+    if below:
+        return HalfLine(low)  # type: ignore[arg-type]
+    return HalfLine(high=high) if above else Line()  # type: ignore[arg-type]
+
+
+def _bound(value: object, what: str) -> float:
+    bound = single(value, what)
+    if abs(bound) > LARGEST:
+        raise ValueError(f"expected {'an' if what[0] == 'u' else 'a'} {what} of at most 1e100 in size, got {bound!r}")
+    return bound
+
+
+def _unbounded(value: float, low: float, high: float, outside: str) -> float:
+    low, high = max(low, -LARGEST), min(high, LARGEST)
+    if not low <= value <= high:
         if outside == "clip":
-            return min(max(value, low), LARGEST)
-        raise ValueError(f"expected an outcome from {low:g} to 1e+100, got {value!r} (outside='clip' clips it)")
+            return min(max(value, low), high)
+        raise ValueError(f"expected an outcome from {low:g} to {high:g}, got {value!r} (outside='clip' clips it)")
     return value

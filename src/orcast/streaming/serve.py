@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-from orcast.streaming import lines
-from orcast.streaming.desk import Desk
-from orcast.streaming.keeper import Keeper
+from orcast.streaming import protocol
+from orcast.streaming.durable_session import DurableSession
+from orcast.streaming.session import Session
 
 CHUNK = 2**16
 # Bad lines: what a line can be refused with.
@@ -73,7 +73,9 @@ class Signals:
             self.waiting = False
 
 
-def serve(desk: Desk | Keeper, *, source: int = 0, sink: int = 1, say: Callable[[str], None] = lambda _: None) -> int:
+def serve(
+    session: Session | DurableSession, *, source: int = 0, sink: int = 1, say: Callable[[str], None] = lambda _: None
+) -> int:
     """Answer the lines of one file descriptor on another; returns what the process should exit with.
 
     0 at the end of the input, when asked by SIGTERM, or when nobody reads the answers any more; 130 after Ctrl-C.
@@ -81,39 +83,41 @@ def serve(desk: Desk | Keeper, *, source: int = 0, sink: int = 1, say: Callable[
     with Signals() as signals:
         code = 0
         try:
-            _answer_all(desk, source, sink, signals, say)
+            _answer_all(session, source, sink, signals, say)
         except Stopped:
             code = 130 if signals.by == signal.SIGINT else 0
         except BrokenPipeError:
             pass
         # once more does not hurry it: what is being written is short, and a kill is safe
-        if isinstance(desk, Keeper):
-            _save(desk, say)
+        if isinstance(session, DurableSession):
+            _save(session, say)
         return code
 
 
-def _answer_all(desk: Desk | Keeper, source: int, sink: int, signals: Signals, say: Callable[[str], None]) -> None:
+def _answer_all(
+    session: Session | DurableSession, source: int, sink: int, signals: Signals, say: Callable[[str], None]
+) -> None:
     for number, line in enumerate(_lines(source, signals), start=1):
         if line is not None and not line:
             continue
         try:
             if line is None:
-                raise ValueError(f"expected a line of at most {lines.LONGEST} bytes, got a longer one")
-            answer = desk.answer(line).text
+                raise ValueError(f"expected a line of at most {protocol.LONGEST} bytes, got a longer one")
+            answer = session.answer(line).text
         except BAD as reason:
-            answer = lines.text({"error": " ".join(str(reason).split()), "line": number})
+            answer = protocol.to_line({"error": " ".join(str(reason).split()), "line": number})
         _put(sink, answer, signals)
-        if isinstance(desk, Keeper) and desk.due:
-            _save(desk, say)
+        if isinstance(session, DurableSession) and session.due:
+            _save(session, say)
 
 
-def _save(desk: Keeper, say: Callable[[str], None]) -> None:
+def _save(session: DurableSession, say: Callable[[str], None]) -> None:
     try:
-        if desk.lines > desk.saved:
-            desk.snapshot()
+        if session.lines > session.saved:
+            session.snapshot()
     except OSError as reason:
         # nothing is lost: the journal has it all
-        desk.saved = desk.lines
+        session.saved = session.lines
         say(f"the snapshot could not be written, the journal goes on: {reason}")
 
 
@@ -125,11 +129,11 @@ def _lines(source: int, signals: Signals) -> Iterator[bytes | None]:
         *whole, rest = chunk.split(b"\n")
         for end in whole:
             size += len(end)
-            yield b"".join([*parts, end]).strip() if size <= lines.LONGEST else None
+            yield b"".join([*parts, end]).strip() if size <= protocol.LONGEST else None
             parts, size = [], 0
         size += len(rest)
-        parts = [*parts, rest] if size <= lines.LONGEST else []
-    if size > lines.LONGEST:
+        parts = [*parts, rest] if size <= protocol.LONGEST else []
+    if size > protocol.LONGEST:
         yield None
     elif last := b"".join(parts).strip():
         yield last

@@ -1,4 +1,4 @@
-"""A desk in a file: the states of thousands of games, packed, and what was said of their rounds."""
+"""A session in a file: the states of thousands of games, packed, and the answers about their rounds."""
 
 from __future__ import annotations
 
@@ -14,63 +14,59 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast import storage
+from orcast.persistence import files as storage
+from orcast.persistence.state import UNREADABLE
 from orcast.spaces import space_from_plain
-from orcast.streaming.desk import Desk, Options, Said, Series, Settled, State
+from orcast.streaming.session import IssuedAnswer, SeriesSession, Session, Settled, State, StreamSettings
 
-CLASS, FORMAT = "Stream", 1
+CLASS = "Stream"
 # What games of one kind share; the rest of a state's header is each game's own.
 SHARED = ("class", "space", "payoff", "oracle", "memory", "experts", "sizes", "outside", "max_pending")
-OWN = ("issued", "usual_lag", "reserved", "said_crossed", "waiting")
+OWN = ("crossing_reported", "rounds")
 Arrays = dict[str, NDArray[Any]]
 
 
-def write(path: str | os.PathLike[str], desk: Desk, lines: int) -> None:
-    """Write a desk that has taken so many lines; a reader sees the old file or the new one, never a part."""
-    header, arrays = pack(series.state() for series in desk.series.values())
-    told = {
+def write(path: str | os.PathLike[str], session: Session, lines: int) -> None:
+    """Write a session that has taken so many lines; a reader sees the old file or the new one, never a part."""
+    games, arrays = pack(series.state() for series in session.series.values())
+    header = {
         "class": CLASS,
-        "format": FORMAT,
         "lines": lines,
-        "options": asdict(desk.options),
-        "games": header,
-        "series": [
-            [name, [[id, said.print, said.answer.decode()] for id, said in series.waiting.items()], _over(series.last)]
-            for name, series in desk.series.items()
-        ],
-        "settled": [[*key, *_over(over)] for key, over in desk.settled.items()],
+        "options": asdict(session.options),
+        "games": games,
+        "series": [[name, _plain(series.last)] for name, series in session.series.items()],
+        "settled": [[*key, *_plain(over)] for key, over in session.settled.items()],
     }
-    storage.write(path, told, arrays)
+    storage.write(path, header, arrays)
 
 
-def read(path: str | os.PathLike[str]) -> tuple[Desk, int]:
-    """The desk in a file and how many lines it had taken; refuses what it cannot read, in one sentence."""
+def read(path: str | os.PathLike[str]) -> tuple[Session, int]:
+    """The session in a file and how many lines it had taken; refuses what it cannot read, in one sentence."""
     header, arrays = storage.read(path)
     if header.get("class") != CLASS:
         raise ValueError(f"expected the state of a stream, got that of a {header.get('class')}: {path}")
-    if header.get("format") != FORMAT:
-        raise ValueError(f"expected a stream of format {FORMAT}, got {header.get('format')}: {path}")
     try:
         options = dict(header["options"])
         for key in ("labels", "levels"):
             options[key] = tuple(options[key])
         if options["by"] is not None:
             options["by"] = (options["by"][0], tuple(options["by"][1]))
-        desk = Desk(Options(**options))
-        states = unpack(header["games"], arrays)
+        session = Session(StreamSettings(**options))
         seen: set[int] = set()
-        for (name, waiting, last), state, kind in zip(header["series"], states, header["games"]["kind"], strict=True):
-            series = Series(space_from_plain(state[0]["space"]), None, state)
-            series.waiting = {id: Said(mark, answer.encode()) for id, mark, answer in waiting}
+        states, kinds = unpack(header["games"], arrays), header["games"]["kind"]
+        for (name, last), state, kind in zip(header["series"], states, kinds, strict=True):
+            series = SeriesSession(space_from_plain(state[0]["space"]), None, state)
             series.last = None if last is None else _settled(*last)
-            desk.series[name] = series
+            session.series[name] = series
+            for *_, attached in state[0]["rounds"]["pending"]:
+                IssuedAnswer(*attached)
             if kind not in seen:
                 seen.add(kind)
                 _ = series.game  # a state that this version cannot use is found now, not at some later line
         for name, id, *over in header["settled"]:
-            desk.settled[name, id] = _settled(*over)
-        return desk, int(header["lines"])
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as reason:
+            session.settled[name, id] = _settled(*over)
+        return session, int(header["lines"])
+    except UNREADABLE as reason:
         raise ValueError(
             f"expected a state that this version can use, got one that it cannot ({reason}): {path}"
         ) from None
@@ -86,12 +82,12 @@ def tidy(path: Path) -> None:
                 beside.unlink()
 
 
-def _over(over: Settled | None) -> Any:
-    return None if over is None else [over.print, over.answer.decode(), over.y, over.closing.decode()]
+def _plain(over: Settled | None) -> Any:
+    return None if over is None else [over.digest, over.answer, over.y, over.closing.decode()]
 
 
-def _settled(mark: str, answer: str, y: Any, closing: str) -> Settled:
-    return Settled(mark, answer.encode(), y, closing.encode())
+def _settled(digest: str, answer: str, y: Any, closing: str) -> Settled:
+    return Settled(digest, answer, y, closing.encode())
 
 
 # --- many games ---
@@ -101,8 +97,8 @@ def pack(states: Iterable[State]) -> tuple[dict[str, Any], Arrays]:
     """States as one header and two long arrays: what games share is written once.
 
     >>> import orcast as oc
-    >>> from orcast.state import state_of
-    >>> games = [oc.Recalibrator(oc.Interval(0, 1))._game for _ in range(3)]
+    >>> from orcast.persistence.state import state_of
+    >>> games = [oc.Recalibrator(oc.Interval(0, 1)) for _ in range(3)]
     >>> header, arrays = pack(state_of(game, "Recalibrator") for game in games)
     >>> len(header["kinds"]), len(header["own"]), sorted(arrays)
     (1, 3, ['floats', 'wholes'])
@@ -137,12 +133,12 @@ def _joined(parts: list[NDArray[Any]], kind: Any) -> NDArray[Any]:
 
 
 def _shapes(arrays: Arrays) -> list[tuple[Any, ...]]:
-    """Names, kinds and shapes: of the memory, and of each round that waits, whose number is left out."""
+    """Names, kinds and shapes: of the memory, and of each pending round, whose number is left out."""
     parts: dict[str, list[Any]] = {}
     for name, array in arrays.items():
         head, _, field = name.partition("/")
         number = ""
-        if head == "page":
+        if head == "pending":
             number, _, field = field.partition("/")
         parts.setdefault(head + number, [head]).append((field, array.dtype.kind, array.shape))
     return [tuple(part) for part in parts.values()]
@@ -161,6 +157,6 @@ def unpack(header: dict[str, Any], arrays: Arrays) -> Iterable[State]:
                 count = math.prod(sides)
                 part = long[code][at[code] : at[code] + count]
                 at[code] += count
-                name = f"memory/{field}" if head == "memory" else f"page/{number - 1}/{field}"
+                name = f"memory/{field}" if head == "memory" else f"pending/{number - 1}/{field}"
                 own_arrays[name] = part.reshape(sides)
         yield state, own_arrays

@@ -1,6 +1,6 @@
 """GluonTS: forecasts in, forecasts of the same class out, calibrated (extra ``orcast[gluonts]``).
 
-Wrap a predictor, and use it as any other of GluonTS's: the dataset that it is given holds what came of its earlier
+Wrap a predictor, and use it as any other of GluonTS's: the dataset that it is given holds the outcomes of its earlier
 forecasts.
 
     predictor = RecalibratedPredictor(predictor, ForecastRecalibrator(low=0))
@@ -11,7 +11,7 @@ Or keep your own loop (:class:`ForecastRecalibrator`), or correct the forecasts 
 
 import warnings
 
-from orcast.integrations._extra import needs
+from orcast.integrations.optional import needs
 
 with needs("gluonts", "gluonts", "pandas"), warnings.catch_warnings():
     # which reader of JSON it has found is its own affair

@@ -8,16 +8,16 @@ from typing import Any
 
 from gluonts.model.predictor import Predictor  # type: ignore[import-untyped]
 
-from orcast.checks import short
 from orcast.integrations.gluonts.recalibrator import ForecastRecalibrator
 from orcast.integrations.gluonts.series import named, outcomes_of, same_series
+from orcast.validation import short
 
 
 class RecalibratedPredictor(Predictor):  # type: ignore[misc]
     """A predictor around any predictor of GluonTS's, whose forecasts stay calibrated.
 
-    The entries that ``predict`` is given hold what came of earlier forecasts of the same ``item_id``: their outcomes
-    are booked, then the new forecast is calibrated.  So ask it as time goes by; or, to begin with, for windows of the
+    The entries that ``predict`` is given hold the outcomes of earlier forecasts of the same ``item_id``: their rounds
+    are settled, then the new forecast is calibrated.  So ask it as time goes by; or, to begin with, for windows of the
     past, in their order:
 
         _, template = split(dataset, offset=-240)
@@ -71,8 +71,8 @@ class RecalibratedPredictor(Predictor):  # type: ignore[misc]
             if forecast.item_id is None:
                 same_series(known, known if nameless is None else nameless)
                 nameless = known
-            if forecast.item_id in recal._items:
-                recal._book(forecast.item_id, *known)
+            if forecast.item_id in recal:
+                recal.settle(forecast.item_id, *known)
             yield recal.predict(forecast)
 
     def serialize(self, path: Path) -> None:

@@ -5,35 +5,40 @@ from __future__ import annotations
 import os
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import pandas as pd  # type: ignore[import-untyped]
 from numpy.typing import ArrayLike, NDArray
 
-from orcast import storage
-from orcast.adapters import Normal
-from orcast.checks import short
+from orcast.engine import Oracle
 from orcast.forecasts import as_levels
-from orcast.game import _say
-from orcast.integrations._shared import Features, Residuals, space_of
-from orcast.integrations.gluonts.said import Said
-from orcast.integrations.gluonts.series import alike, in_step, named, outcomes_of, period_of, units
+from orcast.integrations.common import FeatureReader, HorizonGame
+from orcast.integrations.gluonts.parsing import ParsedForecast
+from orcast.integrations.gluonts.series import (
+    check_in_step,
+    check_starts,
+    known_outcomes,
+    named,
+    outcomes_of,
+    period_of,
+    units,
+)
 from orcast.ledger import Guarantee
-from orcast.oracles import Oracle
-from orcast.panel.names import listed
+from orcast.panel.column_names import listed
 from orcast.payoffs import Payoff
-from orcast.plain import id_from_plain, plain_id
+from orcast.persistence import files as storage
+from orcast.persistence.state import game_from, state_of
 from orcast.recalibrator import Recalibrator
-from orcast.spaces import OrderedSpace
+from orcast.residuals import Residuals
+from orcast.serialise import id_from_plain, plain_id
+from orcast.spaces import OrderedSpace, between
 from orcast.spaces.base import whole
-from orcast.state import game_from, state_of
+from orcast.validation import short, warn_user
 
 Array = NDArray[np.float64]
 
 OWNER = "ForecastRecalibrator"
-# What a context may ask of the time that a forecast is for.
+# The features of the time that a forecast is for.
 CALENDAR = ("year", "quarter", "month", "day", "dayofweek", "hour", "minute")
 # Parts of a state file.
 BLANK, RESIDUALS = "blank", "residuals"
@@ -42,44 +47,16 @@ COMMON = ("class", "space", "payoff", "oracle", "memory", "experts", "outside", 
 
 
 @dataclass
-class Game:
-    """A step ahead of an item: its game, and, where forecasts are points, their errors and those that wait."""
-
-    recal: Recalibrator
-    residuals: Residuals
-    points: dict[int, float] = field(default_factory=dict)
-
-    def play(self, time: int, told: Any, features: Any) -> Any:
-        """A round, in place of an old one for the same time if there is one; the oldest of too many is given up."""
-        game = self.recal._game
-        if time in game._waiting:
-            game.drop(time)
-        elif len(game._waiting) >= game.max_pending:
-            oldest: Any = next(iter(game._waiting))
-            game.drop(oldest)
-            self.points.pop(oldest, None)
-        p = game.predict(told, x=features, id=time)
-        if isinstance(told, Normal):
-            self.points[time] = told.mean
-        return p
-
-    def held(self) -> tuple[Any, ...]:
-        """What rounds that are issued or dropped change."""
-        game = self.recal._game
-        return game._waiting.copy(), game._issued, game._reserved, self.points.copy()
-
-    def hold(self, held: tuple[Any, ...]) -> None:
-        """Put it back."""
-        game = self.recal._game
-        game._waiting, game._issued, game._reserved, self.points = held
-
-
-@dataclass
 class Item:
-    """The games of an item, a step each, and the time of the last outcome that was booked."""
+    """The games of an item by step ahead, from 0, and the time of the last outcome that settled a round."""
 
-    games: dict[int, Game] = field(default_factory=dict)
-    booked: int | None = None
+    games: dict[int, HorizonGame] = field(default_factory=dict)
+    settled_until: int | None = None
+
+    @property
+    def pending(self) -> list[Any]:
+        """The times whose outcomes are pending."""
+        return [time for game in self.games.values() for time in game.times]
 
 
 class ForecastRecalibrator:
@@ -90,12 +67,12 @@ class ForecastRecalibrator:
     A forecast of one sample, or of the median or mean alone, is read as Gaussian, as wide as the last ``window`` errors
     of its step.  With ``quantiles``, such as ``[0.1, 0.5, 0.9]``, a ``QuantileForecast`` with these comes out of all.
 
-    ``update`` takes what is known of a series by now, as an entry of a dataset or as a series of pandas, and books the
-    outcomes that forecasts wait for.  A missing one (nan, or a gap in the index) with others after it never comes; at
-    the end it may.  A forecast that starts ``lead_time`` periods after the last outcome it knew, as GluonTS has it, is
-    calibrated by no later ones either.
+    ``update`` takes what is known of a series by now, as an entry of a dataset or as a series of pandas, and settles
+    the pending rounds.  A missing outcome (nan, or a gap in the index) with others after it never comes; at the end it
+    may.  A forecast that starts ``lead_time`` periods after the last outcome it knew, as GluonTS has it, is calibrated
+    by no later ones either.
 
-    ``low`` and ``high`` are the bounds of the quantity, if there are any, or ``space`` says all of it; ``payoff``,
+    ``low`` and ``high`` are the bounds of the quantity, if there are any, or ``space`` is given; ``payoff``,
     ``oracle``, ``memory``, ``outside`` and ``max_pending`` are those of :class:`orcast.Recalibrator`.  Contexts such as
     ``oc.by("hour", values=range(24))`` look at the time that a step is for (its year, quarter, month, day, dayofweek,
     hour, minute) or at its "step" (from 1).
@@ -103,9 +80,9 @@ class ForecastRecalibrator:
     >>> import numpy as np, pandas as pd
     >>> from gluonts.model.forecast import QuantileForecast
     >>> recal = ForecastRecalibrator(low=0)
-    >>> said = np.array([[8.0, 7.0], [9.0, 9.0], [11.0, 12.0]])
+    >>> values = np.array([[8.0, 7.0], [9.0, 9.0], [11.0, 12.0]])
     >>> start = pd.Period("2026-01-05", "D")
-    >>> p = recal.predict(QuantileForecast(said, start, ["0.1", "0.5", "0.9"], item_id="north"))
+    >>> p = recal.predict(QuantileForecast(values, start, ["0.1", "0.5", "0.9"], item_id="north"))
     >>> p.forecast_keys, p.start_date, p.forecast_array.shape
     (['0.1', '0.5', '0.9'], Period('2026-01-05', 'D'), (3, 2))
     >>> recal.update({"item_id": "north", "start": pd.Period("2026-01-01", "D"), "target": [7.0, 8.5, 9.5, 9.0, 10.0]})
@@ -143,53 +120,48 @@ class ForecastRecalibrator:
         }
         if space is not None and (low, high) != (None, None):
             raise ValueError(f"expected bounds or a space, got both: {low!r}, {high!r} and {space!r}")
-        self._space = space_of(low, high) if space is None else _ordered(space)
+        self._space = between(low, high) if space is None else _ordered(space)
         self._spare: Recalibrator | None = Recalibrator(self._space, **self._options)  # refuses what does not fit
-        self._asked = Features(payoff)
+        self._features = FeatureReader(payoff)
         self._freq: str | None = None
-        self._said_crossed = False
+        self._crossing_reported = False
         self._items: dict[Hashable, Item] = {}
 
     # --- the loop
     def predict(self, forecast: Any) -> Any:
-        """The calibrated forecast; each step then waits for its outcome.
+        """The calibrated forecast; each step is then pending.
 
         A second forecast of an item from the same time on replaces the first.  Steps that are not finite come back as
         they were.
         """
-        said = Said(forecast)
+        parsed = ParsedForecast(forecast)
         item_id, start = forecast.item_id, forecast.start_date
         self._check(item_id, start, self._freq)
-        item = self._items.get(item_id)
+        old = self._items[item_id].games if item_id in self._items else {}
+        games = {step: old[step] if step in old else self._new_game() for step in parsed.steps}
         # read all of it first: what is refused changes nothing
-        games = {} if item is None else item.games
-        told = [
-            said.told(step, games[step].residuals if step in games else None, self._window, self._space)
-            for step in said.steps
-        ]
-        if said.crossed and not self._said_crossed:
-            self._said_crossed = True
-            _say("crossing quantiles were sorted (said once)", UserWarning)
+        forecasts = [parsed.at(step, game) for step, game in games.items()]
+        if parsed.crossed and not self._crossing_reported:
+            self._crossing_reported = True
+            warn_user("crossing quantiles were sorted (reported once)", UserWarning)
         levels = None if self._quantiles is None else np.array(self._quantiles)
-        out = said.blank(levels)
-        games = {step: games[step] if step in games else self._new_game() for step in said.steps}
-        was = [(game, game.held()) for game in games.values()]
+        out = parsed.blank(levels)
+        rounds = [game.recalibrator.rounds for game in games.values()]
+        was = [each.snapshot(memory=False) for each in rounds]
         try:
-            for step, each in zip(said.steps, told, strict=True):
-                p = games[step].play(start.ordinal + step * start.freq.n, each, self._features(start, step))
-                said.write(out, step, p, levels)
+            for (step, game), own in zip(games.items(), forecasts, strict=True):
+                p = game.issue(start.ordinal + step * start.freq.n, own, self._features_of(start, step))
+                parsed.write(out, step, p, levels)
         except BaseException:
-            for game, held in was:
-                game.hold(held)
+            for each, snapshot in zip(rounds, was, strict=True):
+                each.restore(snapshot)
             raise
-        if item is None:
-            item = self._items[item_id] = Item()
-        item.games |= games
+        self._items.setdefault(item_id, Item()).games |= games
         self._freq = start.freqstr
-        return said.forecast(out, levels)
+        return parsed.forecast(out, levels)
 
     def update(self, series: Any, *, item_id: Any = None) -> None:
-        """Book the outcomes that forecasts wait for.
+        """Settle the pending rounds whose outcomes are known.
 
         ``series`` is an entry of a dataset (``start``, ``target``, ``item_id``), or a series of pandas with an index of
         periods or dates, of the item ``item_id``.  It may hold as much of the past as there is.
@@ -198,162 +170,116 @@ class ForecastRecalibrator:
             item_id = series.get("item_id")
         times, values = outcomes_of(series, self._freq)
         if item_id in self._items:
-            self._book(item_id, times, values)
-        elif np.isin(self._awaited(), times[np.isfinite(values)]).any():
+            self.settle(item_id, times, values)
+            return
+        pending = [time for item in self._items.values() for time in item.pending]
+        if np.isin(pending, times[np.isfinite(values)]).any():
             known = listed(self._items)
             raise ValueError(f"expected outcomes of an item that was forecast ({known}), got those of {named(item_id)}")
-
-    def _awaited(self) -> list[Any]:
-        """The times that forecasts wait for, of all items."""
-        return [id for item in self._items.values() for game in item.games.values() for id in game.recal.pending]
 
     def replay(self, forecasts: Iterable[Any], series: Iterable[Any]) -> list[Any]:
         """Calibrate the forecasts of a backtest, each by what was known when it starts, and go on from there.
 
-        ``series`` are what came, one for each forecast (as ``make_evaluation_predictions`` gives them) or by item
-        (a dict).  Windows may overlap, and come in any order.  In the end all that came is booked.
+        ``series`` are the outcomes, one for each forecast (as ``make_evaluation_predictions`` gives them) or by item
+        (a dict).  Windows may overlap, and come in any order.  In the end all that is known is settled.
         """
         every = list(forecasts)
         freq = self._freq or (every[0].start_date.freqstr if every and hasattr(every[0], "start_date") else None)
-        for forecast in every:
-            Said(forecast)
-            self._check(forecast.item_id, forecast.start_date, freq)
-        items: dict[Hashable, list[int]] = {}
+        by_item: dict[Hashable, list[int]] = {}
         for i, forecast in enumerate(every):
-            items.setdefault(forecast.item_id, []).append(i)
-        known = self._known(every, series, freq)
-        for item_id, mine in items.items():
+            ParsedForecast(forecast)
+            self._check(forecast.item_id, forecast.start_date, freq)
+            by_item.setdefault(forecast.item_id, []).append(i)
+        known = known_outcomes(every, series, freq)
+        for item_id, mine in by_item.items():
             mine.sort(key=lambda i: every[i].start_date.ordinal)
-            for a, b in pairwise(mine):
-                if every[a].start_date == every[b].start_date:
-                    raise ValueError(
-                        f"expected one forecast of {named(item_id)} from {every[a].start_date} on, got two"
-                        " (each series needs an item_id of its own)"
-                    )
+            check_starts(item_id, [every[i].start_date for i in mine])
             times, values = known[item_id]
-            in_step(times, every[mine[0]].start_date.ordinal, every[mine[0]].start_date.freq.n, item_id)
+            check_in_step(times, every[mine[0]].start_date.ordinal, every[mine[0]].start_date.freq.n, item_id)
             for value in values[np.isfinite(values)].tolist():
                 self._outcome(value)
         answers: list[Any] = [None] * len(every)
-        for item_id, mine in items.items():
+        for item_id, mine in by_item.items():
             times, values = known[item_id]
             for i in mine:
                 if item_id in self._items:
-                    before = int(np.searchsorted(times, self._knew(every[i].start_date), side="right"))
-                    self._book(item_id, times[:before], values[:before])
+                    before = int(np.searchsorted(times, self._last_known(every[i].start_date), side="right"))
+                    self.settle(item_id, times[:before], values[:before])
                 answers[i] = self.predict(every[i])
-            self._book(item_id, times, values)
+            self.settle(item_id, times, values)
         return answers
 
-    def _known(
-        self, forecasts: list[Any], series: Any, freq: str | None
-    ) -> dict[Hashable, tuple[NDArray[np.int64], Array]]:
-        """Times and outcomes of each item, from all series that are of it."""
-        if isinstance(series, Mapping):
-            ids = {forecast.item_id for forecast in forecasts}
-            lost = [item_id for item_id in ids if item_id not in series]
-            if lost:
-                raise ValueError(f"expected a series for each item, got none for {named(lost[0])}")
-            pairs = [(item_id, series[item_id]) for item_id in ids]
-        else:
-            every = list(series)
-            if len(every) != len(forecasts):
-                raise ValueError(f"expected a series for each forecast, got {len(every)} and {len(forecasts)}")
-            pairs = [(forecast.item_id, each) for forecast, each in zip(forecasts, every, strict=True)]
-        parts: dict[Hashable, list[tuple[NDArray[np.int64], Array]]] = {}
-        for item_id, each in pairs:
-            parts.setdefault(item_id, []).append(outcomes_of(each, freq))
-        found = {}
-        for item_id, some in parts.items():
-            times, values = (np.concatenate([part[side] for part in some]) for side in (0, 1))
-            # of equal times the first that is there
-            order = np.lexsort((~np.isfinite(values), times))
-            times, values = times[order], values[order]
-            first = np.append(True, np.diff(times) > 0)[: len(times)]
-            other = np.isfinite(values) & ~alike(values, values[first][np.cumsum(first) - 1])
-            if other.any():
-                at = int(other.argmax())
-                raise ValueError(
-                    f"expected one outcome of {named(item_id)} at {pd.Period(ordinal=int(times[at]), freq=freq)}, got "
-                    f"{values[at - 1]:g} and {values[at]:g} (each series needs an item_id of its own)"
-                )
-            found[item_id] = times[first], values[first]
-        return found
-
-    def _book(self, item_id: Hashable, times: NDArray[np.int64], values: Array) -> None:
-        """Book what has come; nothing of it if anything is refused."""
+    def settle(self, item_id: Hashable, times: NDArray[np.int64], values: Array) -> None:
+        """Settle the pending rounds of an item, given the ordinals of times and their outcomes; or refuse them all."""
         item = self._items[item_id]
-        waits: list[Any] = [id for game in item.games.values() for id in game.recal.pending]
+        pending = item.pending
         begin = times[0] if len(times) else 0
-        # what came before all that waits is old news
-        since = int(np.searchsorted(times, min(waits))) if waits else len(times)
+        # what came before all that is pending is known already
+        since = int(np.searchsorted(times, min(pending))) if pending else len(times)
         times, values = times[since:], values[since:]
         if not len(times):
             return
-        in_step(times, waits[0], units(self._freq), item_id)
+        check_in_step(times, pending[0], units(self._freq), item_id)
         finite = np.flatnonzero(np.isfinite(values))
         last = int(times[finite[-1]]) if len(finite) else None
-        settled: list[tuple[Game, int, float | None]] = []
+        settled: list[tuple[HorizonGame, int, float | None]] = []
         for game in item.games.values():
-            waiting: Any = game.recal.pending
-            for id in waiting:
-                place = int(np.searchsorted(times, id))
-                there = place < len(times) and times[place] == id
+            for time in game.times:
+                place = int(np.searchsorted(times, time))
+                there = place < len(times) and times[place] == time
                 value = float(values[place]) if there else np.nan
                 if np.isfinite(value):
-                    settled.append((game, id, self._outcome(value)))
-                elif last is not None and begin <= id < last:
-                    settled.append((game, id, None))
-        for game, id, outcome in settled:
-            point = game.points.pop(id, None)
-            if outcome is None:
-                game.recal.drop(id)
-                continue
-            game.recal.update(outcome, id=id)
-            if point is not None:
-                game.residuals.add(outcome - point)
-            item.booked = id if item.booked is None else max(item.booked, id)
+                    settled.append((game, time, self._outcome(value)))
+                elif last is not None and begin <= time < last:
+                    settled.append((game, time, None))
+        for game, time, outcome in settled:
+            game.settle(time, outcome)
+            if outcome is not None:
+                item.settled_until = time if item.settled_until is None else max(item.settled_until, time)
 
     def _outcome(self, value: float) -> float:
-        """An outcome as it is booked; GluonTS rounds to 32 bits, and a bound that is rounded so is the bound."""
+        """An outcome in its canonical form; GluonTS rounds to 32 bits, and a bound that is rounded so is the bound."""
         space = self._space
         if space.low < value < space.high:
             return value
         value = next((end for end in (space.low, space.high) if value == float(np.float32(end))), value)
         return float(space.outcome(value, self._options["outside"]))
 
-    def _knew(self, start: Any) -> int:
+    def _last_known(self, start: Any) -> int:
         """The last time whose outcome a forecast could know."""
         return int(start.ordinal - (self.lead_time + 1) * start.freq.n)
 
-    def _new_game(self) -> Game:
+    def _new_game(self) -> HorizonGame:
         spare, self._spare = self._spare, None
-        return Game(spare or Recalibrator(self._space, **self._options), Residuals(self._window))
+        return HorizonGame(spare or Recalibrator(self._space, **self._options), Residuals(self._window))
 
-    def _features(self, start: Any, step: int) -> dict[str, Any] | None:
-        if not self._asked:
+    def _features_of(self, start: Any, step: int) -> Any:
+        if not self._features:
             return None
         period = start + step
-        named = {name: getattr(period, name) for name in CALENDAR if hasattr(period, name)} | {"step": step + 1}
-        return named if self._asked.all else {name: named[name] for name in self._asked.names if name in named}
+        every = {name: getattr(period, name) for name in CALENDAR if hasattr(period, name)} | {"step": step + 1}
+        return self._features.of(every)
 
     def _check(self, item_id: Any, start: Any, freq: str | None) -> None:
         plain_id(item_id)
         if freq is not None and start.freqstr != freq:
             raise ValueError(f"expected forecasts of the frequency {freq}, got {start.freqstr}")
         item = self._items.get(item_id)
-        if item is not None and item.booked is not None and self._knew(start) < item.booked:
+        if item is not None and item.settled_until is not None and self._last_known(start) < item.settled_until:
             lead = f" (lead_time={self.lead_time})" if self.lead_time else ""
             raise ValueError(
                 f"expected forecasts in the order of time, got one of {named(item_id)} from {start} on, when the "
-                f"outcome of {period_of(item.booked, start)} was known{lead}"
+                f"outcome of {period_of(item.settled_until, start)} was known{lead}"
             )
 
     # --- what is known of it
+    def __contains__(self, item_id: object) -> bool:
+        return item_id in self._items
+
     @property
     def pending(self) -> int:
-        """Steps of forecasts that wait for their outcome, of all items together."""
-        return sum(len(game.recal.pending) for item in self._items.values() for game in item.games.values())
+        """How many steps of forecasts are pending, of all items together."""
+        return sum(len(item.pending) for item in self._items.values())
 
     @property
     def items(self) -> tuple[Hashable, ...]:
@@ -365,7 +291,7 @@ class ForecastRecalibrator:
         item = self._items.get(item_id)
         if item is None or step - 1 not in item.games:
             raise ValueError(f"expected an item and a step that were forecast, got {named(item_id)} and {step!r}")
-        return item.games[step - 1].recal.guarantee
+        return item.games[step - 1].recalibrator.guarantee
 
     def __repr__(self) -> str:
         games = sum(len(item.games) for item in self._items.values())
@@ -374,16 +300,16 @@ class ForecastRecalibrator:
     # --- files
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a file, without pickle; a crash leaves the old file or the new one, never a part."""
-        blank, parts = state_of(Recalibrator(self._space, **self._options)._game, OWNER)
+        blank, parts = state_of(Recalibrator(self._space, **self._options), OWNER)
         arrays: dict[str, NDArray[Any]] = {f"{BLANK}/{name}": part for name, part in parts.items()}
         games: list[Any] = []
         for item_id, item in self._items.items():
             for step, game in item.games.items():
-                header, parts = state_of(game.recal._game, OWNER)
+                header, parts = state_of(game.recalibrator, OWNER)
                 arrays |= {f"{len(games)}/{name}": part for name, part in parts.items()}
-                arrays[f"{len(games)}/{RESIDUALS}"] = np.array(list(game.residuals._last), dtype=np.float64)
+                arrays[f"{len(games)}/{RESIDUALS}"] = np.array(game.residuals.last, dtype=np.float64)
                 own = {name: value for name, value in header.items() if name not in COMMON}
-                games.append([plain_id(item_id), step, list(game.points.items()), own])
+                games.append([plain_id(item_id), step, own])
         header = {
             "class": OWNER,
             "blank": blank,
@@ -391,8 +317,8 @@ class ForecastRecalibrator:
             "window": self._window,
             "lead_time": self.lead_time,
             "freq": self._freq,
-            "crossed": self._said_crossed,
-            "items": [[plain_id(item_id), item.booked] for item_id, item in self._items.items()],
+            "crossed": self._crossing_reported,
+            "items": [[plain_id(item_id), item.settled_until] for item_id, item in self._items.items()],
             "games": games,
         }
         storage.write(path, header, arrays)
@@ -401,7 +327,7 @@ class ForecastRecalibrator:
     def load(
         cls, path: str | os.PathLike[str], *, payoff: Payoff | None = None, oracle: Oracle | None = None
     ) -> ForecastRecalibrator:
-        """Continue from a file, bit for bit; a payoff or oracle that has functions is given again."""
+        """Continue from a file, as `Recalibrator.load` does; a payoff or oracle that has functions is given again."""
         header, arrays = storage.read(path)
         if header.get("class") != OWNER:
             raise ValueError(f"expected the state of a {OWNER}, got that of a {header.get('class')}: {path}")
@@ -411,7 +337,7 @@ class ForecastRecalibrator:
             parts.setdefault(place, {})[rest] = array
         try:
             blank = header["blank"]
-            game = game_from(blank, parts[BLANK], OWNER, payoff=payoff, oracle=oracle)
+            game = game_from(blank, parts[BLANK], OWNER, cls=Recalibrator, payoff=payoff, oracle=oracle)
             self = cls(
                 quantiles=header["quantiles"],
                 payoff=game.payoff,
@@ -423,20 +349,17 @@ class ForecastRecalibrator:
                 lead_time=header.get("lead_time", 0),
                 space=_ordered(game.space),
             )
-            self._freq, self._said_crossed = header["freq"], bool(header["crossed"])
-            for plain, booked in header["items"]:
-                self._items[id_from_plain(plain)] = Item(booked=None if booked is None else int(booked))
-            for number, (plain, step, points, own) in enumerate(header["games"]):
+            self._freq, self._crossing_reported = header["freq"], bool(header["crossed"])
+            for plain, until in header["items"]:
+                self._items[id_from_plain(plain)] = Item(settled_until=None if until is None else int(until))
+            for number, (plain, step, own) in enumerate(header["games"]):
                 mine = parts[str(number)]
                 residuals = Residuals(self._window)
                 for residual in mine.pop(RESIDUALS).tolist():
                     residuals.add(residual)
-                game = game_from(
-                    {**own, **{name: blank[name] for name in COMMON}}, mine, OWNER, payoff=payoff, oracle=oracle
-                )
-                self._items[id_from_plain(plain)].games[int(step)] = Game(
-                    Recalibrator._of(game), residuals, {int(time): float(point) for time, point in points}
-                )
+                state = {**own, **{name: blank[name] for name in COMMON}}
+                recal = game_from(state, mine, OWNER, cls=Recalibrator, payoff=payoff, oracle=oracle)
+                self._items[id_from_plain(plain)].games[int(step)] = HorizonGame(recal, residuals)
         except (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError) as reason:
             if str(reason).startswith("expected"):
                 raise
@@ -459,7 +382,7 @@ def recalibrate(
 ) -> list[Any]:
     """Calibrate the forecasts of a backtest, each by what was known when it starts; in the same order, same classes.
 
-    ``series`` are what came, one for each forecast, as ``make_evaluation_predictions`` gives both, or by item (a dict).
+    ``series`` are the outcomes, one for each forecast, as ``make_evaluation_predictions`` gives both, or by item.
     ``options`` are those of :class:`ForecastRecalibrator`, whose ``replay`` this is.
 
     >>> import numpy as np, pandas as pd

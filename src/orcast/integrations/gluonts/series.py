@@ -1,24 +1,26 @@
-"""What came: series of pandas and entries of datasets, as times and outcomes."""
+"""Outcomes: series of pandas and entries of datasets, as times and numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
-from orcast.checks import short
+from orcast.validation import short
 
 Array = NDArray[np.float64]
+Outcomes = tuple[NDArray[np.int64], Array]
 
-# A frequency for times of which nothing is asked but their order.
+# A frequency for times of which only the order matters.
 ANY = "ns"
 
 
-def outcomes_of(series: Any, freq: str | None) -> tuple[NDArray[np.int64], Array]:
+def outcomes_of(series: Any, freq: str | None) -> Outcomes:
     """Times, as the ordinals of their periods, and outcomes; both in order."""
     if isinstance(series, Mapping):
         if "start" not in series or "target" not in series:
@@ -65,9 +67,9 @@ def units(freq: str | None) -> int:
     return int(pd.Period(ordinal=0, freq=freq).freq.n)
 
 
-def in_step(times: NDArray[np.int64], awaited: int, n: int, item_id: Any) -> None:
+def check_in_step(times: NDArray[np.int64], pending: int, n: int, item_id: Any) -> None:
     """Where a period is several units long, series and forecasts must have the same ones."""
-    if n > 1 and ((times - awaited) % n).any():
+    if n > 1 and ((times - pending) % n).any():
         raise ValueError(
             f"expected the outcomes of {named(item_id)} at times in step with its forecasts, every {n} units of the "
             "frequency, got some in between"
@@ -80,12 +82,57 @@ def alike(one: Array, other: Array) -> NDArray[np.bool_]:
         return np.asarray(one.astype(np.float32) == other.astype(np.float32))
 
 
-def same_series(one: tuple[NDArray[np.int64], Array], other: tuple[NDArray[np.int64], Array]) -> None:
+def same_series(one: Outcomes, other: Outcomes) -> None:
     """Two entries without item_id must be windows of one series."""
     _, here, there = np.intersect1d(one[0], other[0], assume_unique=True, return_indices=True)
     a, b = one[1][here], other[1][there]
     if not len(here) or not (alike(a, b) | ~np.isfinite(a) | ~np.isfinite(b)).all():
         raise ValueError("expected an item_id in each entry of several series, got two series without one")
+
+
+def check_starts(item_id: Any, starts: Sequence[Any]) -> None:
+    """Refuse two forecasts of an item from the same time on; the starts are in order."""
+    for start, other in pairwise(starts):
+        if start == other:
+            raise ValueError(
+                f"expected one forecast of {named(item_id)} from {start} on, got two"
+                " (each series needs an item_id of its own)"
+            )
+
+
+def known_outcomes(forecasts: Sequence[Any], series: Any, freq: str | None) -> dict[Hashable, Outcomes]:
+    """Times and outcomes of each item, from all series that are of it."""
+    if isinstance(series, Mapping):
+        ids = {forecast.item_id for forecast in forecasts}
+        lost = [item_id for item_id in ids if item_id not in series]
+        if lost:
+            raise ValueError(f"expected a series for each item, got none for {named(lost[0])}")
+        pairs = [(item_id, series[item_id]) for item_id in ids]
+    else:
+        every = list(series)
+        if len(every) != len(forecasts):
+            raise ValueError(f"expected a series for each forecast, got {len(every)} and {len(forecasts)}")
+        pairs = [(forecast.item_id, each) for forecast, each in zip(forecasts, every, strict=True)]
+    parts: dict[Hashable, list[Outcomes]] = {}
+    for item_id, each in pairs:
+        parts.setdefault(item_id, []).append(outcomes_of(each, freq))
+    return {item_id: _merged(item_id, some, freq) for item_id, some in parts.items()}
+
+
+def _merged(item_id: Hashable, parts: Sequence[Outcomes], freq: str | None) -> Outcomes:
+    """Parts of a series as one; of equal times the first that is there."""
+    times, values = (np.concatenate(side) for side in zip(*parts, strict=True))
+    order = np.lexsort((~np.isfinite(values), times))
+    times, values = times[order], values[order]
+    first = np.append(True, np.diff(times) > 0)[: len(times)]
+    other = np.isfinite(values) & ~alike(values, values[first][np.cumsum(first) - 1])
+    if other.any():
+        at = int(other.argmax())
+        raise ValueError(
+            f"expected one outcome of {named(item_id)} at {pd.Period(ordinal=int(times[at]), freq=freq)}, got "
+            f"{values[at - 1]:g} and {values[at]:g} (each series needs an item_id of its own)"
+        )
+    return times[first], values[first]
 
 
 def _numbers(values: Any) -> Array:

@@ -7,6 +7,6 @@ The forecasts come back in the columns that they came in.  Frames are all that i
 none of the three libraries has to be installed.
 """
 
-from orcast.integrations.nixtla.call import recalibrate
+from orcast.integrations.nixtla.api import recalibrate
 
 __all__ = ["recalibrate"]

@@ -8,27 +8,28 @@ from typing import Any
 import numpy as np
 from river import base
 
-from orcast.checks import short
-from orcast.integrations._shared import Features
-from orcast.integrations.river.desk import Desk, Issued, able, game_of, most_pending
+from orcast.engine import Oracle
+from orcast.integrations.common import at_least_one
+from orcast.integrations.river.pending import PendingBook, checked_model
 from orcast.ledger import Guarantee
-from orcast.oracles import Oracle
 from orcast.payoffs import Payoff
+from orcast.recalibrator import Recalibrator
 from orcast.spaces import Binary, Labels
+from orcast.validation import short
 
 
-class RecalibratedClassifier(base.Wrapper[base.Classifier], base.Classifier):
+class RiverClassifier(base.Wrapper[base.Classifier], base.Classifier):
     """A classifier around any classifier of River's, whose probabilities stay calibrated on any stream.
 
     Around a binary classifier the outcomes are True and False.  Around any other they are the ``labels``.  Without
-    these they are the labels that have come so far, and each new one begins a new game, with a new guarantee: name them
-    if you can.  A model that says labels only is taken to be sure of them.  ``payoff``, ``oracle`` and ``memory`` are
+    these they are the labels seen so far, and each new one begins a new game, with a new guarantee: name them if you
+    can.  A model that predicts labels only is taken to be sure of them.  ``payoff``, ``oracle`` and ``memory`` are
     those of :class:`orcast.Recalibrator`; of two labels, in their order, the game is about the second (``Binary``).
 
-    ``learn_one(x, y)``, ``id=`` and ``max_pending`` are as for :class:`Recalibrated`.
+    ``learn_one(x, y)``, ``id=`` and ``max_pending`` are as for :class:`RiverRegressor`.
 
     >>> from river import datasets, linear_model, metrics, preprocessing
-    >>> model = RecalibratedClassifier(preprocessing.StandardScaler() | linear_model.LogisticRegression())
+    >>> model = RiverClassifier(preprocessing.StandardScaler() | linear_model.LogisticRegression())
     >>> loss = metrics.LogLoss()
     >>> for x, y in datasets.Phishing():
     ...     loss.update(y, model.predict_proba_one(x))
@@ -47,26 +48,25 @@ class RecalibratedClassifier(base.Wrapper[base.Classifier], base.Classifier):
         memory: float | None = None,
         max_pending: int = 1000,
     ) -> None:
-        self.model = able(model, "learn_one", "predict_one", what="classifier")
+        self.model = checked_model(model, "learn_one", "predict_one", kind="classifier")
         self.labels = labels
         self.payoff, self.oracle, self.memory = payoff, oracle, memory
-        self.max_pending = most_pending(max_pending)
+        self.max_pending = at_least_one(max_pending, "max_pending of at least 1")
         self._grows = labels is None and self._multiclass
         self._known: tuple[Any, ...] = ()
         self._places: dict[Any, int] = {}
-        self._desk: Desk | None = None
+        self._book: PendingBook | None = None
         if labels is not None:
             self._begin(Labels(labels).labels)
         elif not self._grows:
             self._begin((False, True))
-        self._features = Features(payoff) or None
 
     def _begin(self, labels: tuple[Any, ...]) -> None:
         """A game with these labels; with fewer than two there is nothing to forecast."""
         if len(labels) > 1:
             space = Binary() if len(labels) == 2 else Labels(labels)
-            game = game_of(space, self.payoff, self.oracle, self.memory)
-            self._desk = Desk(game, self.max_pending)
+            recalibrator = Recalibrator(space, self.payoff, oracle=self.oracle, memory=self.memory)
+            self._book = PendingBook(recalibrator, self.max_pending)
         self._known = labels
         self._places = {label: place for place, label in enumerate(labels)}
 
@@ -89,48 +89,40 @@ class RecalibratedClassifier(base.Wrapper[base.Classifier], base.Classifier):
     @property
     def guarantee(self) -> Guarantee:
         """What was promised and what was kept, since the last new label."""
-        if self._desk is None:
+        if self._book is None:
             raise ValueError(f"expected two labels or more, got {len(self._known)} so far")
-        return self._desk.game.guarantee
+        return self._book.game.guarantee
 
     @property
     def pending(self) -> int:
-        """How many forecasts wait for their outcome."""
-        return 0 if self._desk is None else len(self._desk)
+        """How many forecasts are pending."""
+        return 0 if self._book is None else len(self._book)
 
     def predict_proba_one(
         self, x: dict[base.typing.FeatureName, Any], *, id: Hashable = None, **kwargs: Any
     ) -> dict[base.typing.ClfTarget, float]:
         """The calibrated probability of each label."""
-        desk = self._desk
-        if desk is None:
+        if self._book is None:
             return dict.fromkeys(self._known, 1.0)
-        entry = desk.find(x, id)
-        if entry is None or entry.known != desk.known or kwargs or id is not None:
-            entry = self._issue(desk, entry, x, id, kwargs)
+        p = self._book.predict(x, id, self._read, kwargs)
         if len(self._known) == 2:
             no, yes = self._known
-            p = float(entry.forecast)
-            return {no: 1.0 - p, yes: p}
-        return dict(zip(self._known, entry.forecast.mass.tolist(), strict=True))
+            share = float(p)
+            return {no: 1.0 - share, yes: share}
+        return dict(zip(self._known, p.mass.tolist(), strict=True))
 
     def learn_one(
         self, x: dict[base.typing.FeatureName, Any], y: base.typing.ClfTarget, *, id: Hashable = None, **kwargs: Any
     ) -> None:
-        """Score the forecast that was issued for ``x``, and teach the model."""
+        """Settle the forecast that was issued for ``x``, and update the model."""
         place = self._places.get(y)
         if place is None:
             place = self._new(y)
-        desk = self._desk
-        if desk is None:
-            self.model.learn_one(x, y, **kwargs)
-            return
-        entry = desk.find(x, id)
-        if entry is None:
-            desk.look_out(x)
-            entry = self._issue(desk, None, x, id, {})
+        book = self._book
+        entry = None if book is None else book.pending_for(x, id, self._read)
         self.model.learn_one(x, y, **kwargs)
-        desk.settle(entry, place)
+        if book is not None and entry is not None:
+            book.settle(entry, place)
 
     def _new(self, y: Any) -> int:
         """The place of a label that was not known: it begins a new game."""
@@ -140,18 +132,15 @@ class RecalibratedClassifier(base.Wrapper[base.Classifier], base.Classifier):
         self._begin((*self._known, label))
         return len(self._known) - 1
 
-    def _issue(self, desk: Desk, old: Issued | None, x: Any, name: Hashable, kwargs: Any) -> Issued:
+    def _read(self, x: Any, **kwargs: Any) -> object:
+        """The model's probabilities: that of the second of two labels, or one for each."""
         try:
-            said = self.model.predict_proba_one(x, **kwargs)
+            found = self.model.predict_proba_one(x, **kwargs)
         except NotImplementedError:
-            said = {self.model.predict_one(x, **kwargs): 1.0}
-        told: Any
-        if len(self._known) == 2:
-            no, yes = self._known
-            p, q = said.get(yes, 0.0), said.get(no, 0.0)
-            told = p / (p + q) if p + q > 0.0 else 0.5
-        else:
-            masses = [said.get(label, 0.0) for label in self._known]
-            total = sum(masses)
-            told = [mass / total if total > 0.0 else 1.0 / len(masses) for mass in masses]
-        return desk.issue(old, told, 0.0, self._features and self._features.of(x), x, name)
+            found = {self.model.predict_one(x, **kwargs): 1.0}
+        masses = [found.get(label, 0.0) for label in self._known]
+        if len(masses) == 2:
+            q, p = masses
+            return p / (p + q) if p + q > 0.0 else 0.5
+        total = sum(masses)
+        return [mass / total if total > 0.0 else 1.0 / len(masses) for mass in masses]

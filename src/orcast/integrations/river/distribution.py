@@ -6,20 +6,20 @@ import inspect
 from typing import Any
 
 import numpy as np
-from river import conf, proba
+from river import compose, conf, proba
 
 from orcast.adapters import Normal
 from orcast.forecasts import Forecast
 
 
-class ForecastDistribution(proba.base.ContinuousDistribution):
+class RiverDistribution(proba.base.ContinuousDistribution):
     """A forecast as River's distributions are: when called, the density; ``cdf``, ``mode``, ``mu``, ``sigma``.
 
     ``forecast`` is the :class:`orcast.Forecast` itself, with all its methods; ``n_samples`` is how many outcomes it was
     calibrated on.
 
     >>> import orcast as oc
-    >>> p = ForecastDistribution(oc.Forecast([0, 1], [1, 3], [0.5, 0.5]), seed=1)
+    >>> p = RiverDistribution(oc.Forecast([0, 1], [1, 3], [0.5, 0.5]), seed=1)
     >>> p(0.5), p.cdf(1), p.mu, p.mode, 0 < p.sample() < 3
     (0.5, 0.5, 1.25, 0.5, True)
     """
@@ -85,20 +85,17 @@ class ForecastDistribution(proba.base.ContinuousDistribution):
         return repr(self.forecast)
 
 
-# --- rounds that wait
-
-
-def says_distributions(model: Any) -> bool:
+def has_distributions(model: Any) -> bool:
     """Whether ``predict_one`` has River's option ``with_dist``; of a pipeline its last step's."""
-    while hasattr(model, "_last_step"):
-        model = model._last_step
+    while isinstance(model, compose.Pipeline):
+        model = list(model.steps.values())[-1]
     try:
         return "with_dist" in inspect.signature(model.predict_one).parameters
     except (TypeError, ValueError):
         return False
 
 
-def said(distribution: Any) -> object:
+def as_forecast(distribution: Any) -> object:
     """A distribution of River's as a forecast: Gaussian if it has ``mu`` and ``sigma``, else by ``ppf`` or ``cdf``."""
     mu, sigma = getattr(distribution, "mu", None), getattr(distribution, "sigma", None)
     if hasattr(distribution, "ppf") or not (isinstance(mu, (int, float)) and isinstance(sigma, (int, float))):
@@ -106,10 +103,10 @@ def said(distribution: Any) -> object:
     return Normal(mu, sigma)
 
 
-def shown(p: Forecast, rounds: int, level: float, with_dist: bool, with_interval: bool) -> Any:
-    """A forecast as it was asked for."""
+def as_answer(p: Forecast, rounds: int, level: float, with_dist: bool, with_interval: bool) -> Any:
+    """A forecast as a distribution, an interval or its mean."""
     if with_dist:
         if with_interval:
             raise ValueError("expected with_dist or with_interval, got both")
-        return ForecastDistribution(p, rounds)
+        return RiverDistribution(p, rounds)
     return conf.Interval(*p.interval(level)) if with_interval else p.mean()

@@ -6,31 +6,22 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
 from river import base, time_series
 
-from orcast.checks import number, short
+from orcast.adapters import Normal
+from orcast.engine import Oracle
 from orcast.forecasts import Forecast
-from orcast.game import Forecaster
-from orcast.integrations._shared import Features, Residuals, space_of
-from orcast.integrations.river.desk import able, game_of
-from orcast.integrations.river.distribution import shown
+from orcast.integrations.common import FeatureReader, HorizonGame, at_least_one, recalibrator_for
+from orcast.integrations.river.distribution import as_answer
+from orcast.integrations.river.pending import checked_model
 from orcast.ledger import Guarantee
-from orcast.oracles import Oracle
 from orcast.payoffs import Payoff
+from orcast.residuals import Residuals
+from orcast.spaces import between
+from orcast.validation import number, short
 
 
-class _Step:
-    """The game of one step ahead: rounds by the time they are about, and the points they were made around."""
-
-    __slots__ = ("game", "points", "residuals")
-
-    def __init__(self, game: Forecaster, residuals: Residuals) -> None:
-        self.game, self.residuals = game, residuals
-        self.points: dict[int, float] = {}
-
-
-class RecalibratedForecaster(base.Wrapper[time_series.base.Forecaster], time_series.base.Forecaster):
+class RiverForecaster(base.Wrapper[time_series.base.Forecaster], time_series.base.Forecaster):
     """A forecaster around any forecaster of River's, calibrated at each step ahead by itself.
 
     ``forecast(horizon)`` gives the means, with ``with_dist=True`` the distributions, with ``with_interval=True``
@@ -40,11 +31,11 @@ class RecalibratedForecaster(base.Wrapper[time_series.base.Forecaster], time_ser
     ``horizon`` steps ahead (one step if there are features, since those of later steps are not known), as soon as the
     model can: so a history that is only learnt from counts too.
 
-    The spread of a step comes from the last ``window`` known errors of this step, as in :class:`Recalibrated`; ``xs``
+    The spread of a step comes from the last ``window`` known errors of this step, as in :class:`RiverRegressor`; ``xs``
     are the features that the model and the payoff's context see.
 
     >>> from river import datasets, time_series
-    >>> model = RecalibratedForecaster(time_series.HoltWinters(0.3, 0.1, 0.6, 12, True), low=0, horizon=12)
+    >>> model = RiverForecaster(time_series.HoltWinters(0.3, 0.1, 0.6, 12, True), low=0, horizon=12)
     >>> for x, y in datasets.AirlinePassengers():
     ...     model.learn_one(y)
     >>> [round(y) for y in model.forecast(3)]
@@ -68,17 +59,17 @@ class RecalibratedForecaster(base.Wrapper[time_series.base.Forecaster], time_ser
         confidence_level: float = 0.95,
         window: int = 100,
     ) -> None:
-        self.model = able(model, "learn_one", "forecast", what="forecaster")
-        self.low, self.high, self.horizon = low, high, _steps(horizon)
+        self.model = checked_model(model, "learn_one", "forecast", kind="forecaster")
+        self.low, self.high, self.horizon = low, high, _checked_horizon(horizon)
         self.payoff, self.oracle, self.memory, self.outside = payoff, oracle, memory, outside
         self.confidence_level = number(confidence_level, "confidence_level", 0.0, 1.0)
         self.window = window
-        self._space = space_of(low, high)
-        self._steps: list[_Step] = []
+        self._space = between(low, high)
+        self._games: list[HorizonGame] = []
         self._time = 0
         self._asked = False
-        self._step(1)
-        self._features = Features(payoff) or None
+        self._game(1)  # refuses what does not fit
+        self._features = FeatureReader(payoff)
 
     @property
     def _wrapped_model(self) -> Any:
@@ -90,14 +81,14 @@ class RecalibratedForecaster(base.Wrapper[time_series.base.Forecaster], time_ser
 
     def guarantee(self, step: int = 1) -> Guarantee:
         """What was promised and what was kept, so far, of forecasts so many steps ahead."""
-        if not 1 <= step <= len(self._steps):
-            raise ValueError(f"expected a step ahead from 1 to {len(self._steps)}, got {short(step)}")
-        return self._steps[step - 1].game.guarantee
+        if not 1 <= step <= len(self._games):
+            raise ValueError(f"expected a step ahead from 1 to {len(self._games)}, got {short(step)}")
+        return self._games[step - 1].recalibrator.guarantee
 
     @property
     def pending(self) -> int:
-        """How many rounds wait for their outcome, over all steps ahead."""
-        return sum(len(step.points) for step in self._steps)
+        """How many rounds are pending, over all steps ahead."""
+        return sum(len(game.times) for game in self._games)
 
     def forecast(
         self,
@@ -109,24 +100,28 @@ class RecalibratedForecaster(base.Wrapper[time_series.base.Forecaster], time_ser
         **kwargs: Any,
     ) -> list[Any]:
         """The mean of the calibrated forecast at each step ahead, or the distribution, or an interval."""
-        rounds = self._issue(self.model.forecast(horizon=_steps(horizon), xs=xs, **kwargs), xs)
+        forecasts = self._issue(self.model.forecast(horizon=_checked_horizon(horizon), xs=xs, **kwargs), xs)
         self._asked = True
         return [
-            shown(p, step.game.guarantee.rounds if with_dist else 0, self.confidence_level, with_dist, with_interval)
-            for p, step in zip(rounds, self._steps, strict=False)
+            as_answer(
+                p,
+                game.recalibrator.guarantee.rounds if with_dist else 0,
+                self.confidence_level,
+                with_dist,
+                with_interval,
+            )
+            for p, game in zip(forecasts, self._games, strict=False)
         ]
 
     def learn_one(self, y: float, x: dict[base.typing.FeatureName, Any] | None = None, **kwargs: Any) -> None:
-        """Score every forecast that was issued for this outcome, and teach the model."""
+        """Settle every forecast that was issued for this outcome, and update the model."""
         outcome = self._space.outcome(y, self.outside)
         if not self._asked:
             self._issue_unasked(x)
         self.model.learn_one(y=y, x=x, **kwargs)
-        for step in self._steps:
-            point = step.points.pop(self._time, None)
-            if point is not None:
-                step.game.update(outcome, id=self._time)
-                step.residuals.add(outcome - point)
+        for game in self._games:
+            if self._time in game:
+                game.settle(self._time, outcome)
         self._time += 1
         self._asked = False
 
@@ -140,33 +135,24 @@ class RecalibratedForecaster(base.Wrapper[time_series.base.Forecaster], time_ser
             self._issue(points, xs)
 
     def _issue(self, points: Sequence[float], xs: Sequence[Any] | None) -> list[Forecast]:
-        told = []
-        usual = None
+        forecasts: list[Normal] = []
         for ahead, point in enumerate(points, start=1):
-            step = self._step(ahead)
+            game = self._game(ahead)
             # a step without errors of its own is at least as wide as the one before it
-            told.append(step.residuals.around(point, self._space, None if len(step.residuals) else usual))
-            usual = told[-1].sd
-        issued = []
-        for ahead, forecast in enumerate(told):
-            step, about = self._steps[ahead], self._time + ahead
-            if step.points.pop(about, None) is not None:
-                step.game.drop(about)
-            features = self._features and xs and self._features.of(xs[ahead])
-            issued.append(step.game.predict(forecast, x=features, id=about))
-            step.points[about] = forecast.mean
-        return issued
+            game.first_spread = forecasts[-1].sd if forecasts else None
+            forecasts.append(game.around(point))
+        return [
+            self._games[step].issue(self._time + step, forecast, self._features.of(xs[step]) if xs else None)
+            for step, forecast in enumerate(forecasts)
+        ]
 
-    def _step(self, ahead: int) -> _Step:
+    def _game(self, ahead: int) -> HorizonGame:
         """The game of a step ahead; a farther one is begun when it is first asked for."""
-        while len(self._steps) < ahead:
-            most = len(self._steps) + 1
-            game = game_of(self._space, self.payoff, self.oracle, self.memory, self.outside, most)
-            self._steps.append(_Step(game, Residuals(self.window)))
-        return self._steps[ahead - 1]
+        while len(self._games) < ahead:
+            recalibrator = recalibrator_for(self, space=self._space, max_pending=len(self._games) + 1)
+            self._games.append(HorizonGame(recalibrator, Residuals(self.window)))
+        return self._games[ahead - 1]
 
 
-def _steps(horizon: object) -> int:
-    if isinstance(horizon, bool) or not isinstance(horizon, (int, np.integer)) or horizon < 1:
-        raise ValueError(f"expected a horizon of at least 1 step, got {short(horizon)}")
-    return int(horizon)
+def _checked_horizon(horizon: object) -> int:
+    return at_least_one(horizon, "a horizon of at least 1 step")

@@ -7,39 +7,40 @@ from typing import Any
 
 from river import base
 
-from orcast.checks import number
-from orcast.integrations._shared import Features, Residuals, space_of
-from orcast.integrations.river.desk import Desk, Issued, able, game_of, most_pending
-from orcast.integrations.river.distribution import said, says_distributions, shown
+from orcast.engine import Oracle
+from orcast.integrations.common import at_least_one, recalibrator_for
+from orcast.integrations.river.distribution import as_answer, as_forecast, has_distributions
+from orcast.integrations.river.pending import PendingBook, checked_model
 from orcast.ledger import Guarantee
-from orcast.oracles import Oracle
 from orcast.payoffs import Payoff
+from orcast.residuals import Residuals
+from orcast.validation import number
 
 
-class Recalibrated(base.Wrapper[base.Regressor], base.Regressor):
+class RiverRegressor(base.Wrapper[base.Regressor], base.Regressor):
     """A regressor around any regressor of River's, whose forecasts stay calibrated on any stream.
 
     ``predict_one(x)`` is the mean of the calibrated forecast, ``predict_one(x, with_dist=True)`` the whole of it (a
-    :class:`ForecastDistribution`), ``predict_one(x, with_interval=True)`` River's interval at the ``confidence_level``.
+    :class:`RiverDistribution`), ``predict_one(x, with_interval=True)`` River's interval at the ``confidence_level``.
     ``low`` and ``high`` are the bounds of the outcomes, if there are any; ``payoff``, ``oracle``, ``memory`` and
     ``outside`` are those of :class:`orcast.Recalibrator`.  A payoff with a context finds the features it asks for in
     ``x``.
 
-    A model that can say a distribution (``with_dist``) is asked for it.  The point that any other says becomes the mean
-    of a Gaussian with
+    A model that has distributions (``with_dist``) is asked for them.  The prediction of any other is the mean of a
+    Gaussian with
 
-        sd = sqrt(pi / 2) * mean of |outcome - point| over the last ``window`` outcomes that are known
+        sd = sqrt(pi / 2) * mean of |outcome - point| over the last ``window`` outcomes
 
     where the point is moved into the bounds if it is not there.
 
-    ``learn_one(x, y)`` settles the last forecast that was asked for the same features, and makes one if there is none.
-    In both methods ``id=`` names a round instead: where features repeat while outcomes are late, or where they change
-    on their way, as they do behind a scaler unless all of the pipeline is wrapped.  A forecast that is never learnt
-    from is given up after 100 outcomes of others (and twice the longest wait that ended well), or when ``max_pending``
-    others wait.
+    ``learn_one(x, y)`` settles the last forecast for the same features, and issues one if there is none.  In both
+    methods ``id=`` names a round instead: where features repeat while outcomes are late, or where they change between
+    the two, as they do behind a scaler unless the whole pipeline is wrapped.  A forecast that is never learnt from is
+    dropped after 100 outcomes of others (and twice the longest lag so far), or when ``max_pending`` others are pending.
 
     >>> from river import datasets, linear_model, preprocessing, stats
-    >>> model = Recalibrated(preprocessing.StandardScaler() | linear_model.LinearRegression(intercept_lr=0.1), 0, 100)
+    >>> linear = preprocessing.StandardScaler() | linear_model.LinearRegression(intercept_lr=0.1)
+    >>> model = RiverRegressor(linear, 0, 100)
     >>> inside = stats.Mean()
     >>> for x, y in datasets.TrumpApproval():
     ...     inside.update(y <= model.predict_one(x, with_dist=True).ppf(0.9))
@@ -62,16 +63,17 @@ class Recalibrated(base.Wrapper[base.Regressor], base.Regressor):
         window: int = 100,
         max_pending: int = 1000,
     ) -> None:
-        self.model = able(model, "learn_one", "predict_one", what="regressor")
+        self.model = checked_model(model, "learn_one", "predict_one", kind="regressor")
         self.low, self.high = low, high
         self.payoff, self.oracle, self.memory, self.outside = payoff, oracle, memory, outside
         self.confidence_level = number(confidence_level, "confidence_level", 0.0, 1.0)
-        self.window, self.max_pending = window, most_pending(max_pending)
-        self._space = space_of(low, high)
-        self._desk = Desk(game_of(self._space, payoff, oracle, memory, outside), max_pending)
-        self._features = Features(payoff) or None  # None: no payoff looks at them
+        self.window = window
+        self.max_pending = at_least_one(max_pending, "max_pending of at least 1")
+        recalibrator = recalibrator_for(self)
+        self._space: Any = recalibrator.space
+        self._book = PendingBook(recalibrator, self.max_pending)
         self._residuals = Residuals(window)
-        self._distributions = says_distributions(model)
+        self._distributions = has_distributions(model)
 
     @property
     def _wrapped_model(self) -> Any:
@@ -87,12 +89,12 @@ class Recalibrated(base.Wrapper[base.Regressor], base.Regressor):
     @property
     def guarantee(self) -> Guarantee:
         """What was promised and what was kept, so far."""
-        return self._desk.game.guarantee
+        return self._book.game.guarantee
 
     @property
     def pending(self) -> int:
-        """How many forecasts wait for their outcome."""
-        return len(self._desk)
+        """How many forecasts are pending."""
+        return len(self._book)
 
     def predict_one(
         self,
@@ -104,32 +106,22 @@ class Recalibrated(base.Wrapper[base.Regressor], base.Regressor):
         **kwargs: Any,
     ) -> Any:
         """The mean of the calibrated forecast for ``x``, or the distribution, or an interval."""
-        desk = self._desk
-        entry = desk.find(x, id)
-        if entry is None or entry.known != desk.known or kwargs or id is not None:
-            entry = self._issue(entry, x, id, kwargs)
-        return shown(entry.forecast, desk.known, self.confidence_level, with_dist, with_interval)
+        p = self._book.predict(x, id, self._read, kwargs)
+        return as_answer(p, self._book.known, self.confidence_level, with_dist, with_interval)
 
     def learn_one(
         self, x: dict[base.typing.FeatureName, Any], y: base.typing.RegTarget, *, id: Hashable = None, **kwargs: Any
     ) -> None:
-        """Score the forecast that was issued for ``x``, and teach the model."""
+        """Settle the forecast that was issued for ``x``, and update the model."""
         outcome = self._space.outcome(y, self.outside)
-        desk = self._desk
-        entry = desk.find(x, id)
-        if entry is None:
-            desk.look_out(x)
-            entry = self._issue(None, x, id, {})
+        entry = self._book.pending_for(x, id, self._read)
         self.model.learn_one(x, y, **kwargs)
-        desk.settle(entry, outcome)
+        self._book.settle(entry, outcome)
         if not self._distributions:
             self._residuals.add(outcome - entry.point)
 
-    def _issue(self, old: Issued | None, x: Any, name: Hashable, kwargs: Any) -> Issued:
-        told: Any
+    def _read(self, x: Any, **kwargs: Any) -> object:
+        """The model's forecast."""
         if self._distributions:
-            told, point = said(self.model.predict_one(x, with_dist=True, **kwargs)), 0.0
-        else:
-            told = self._residuals.around(self.model.predict_one(x, **kwargs), self._space)
-            point = told.mean
-        return self._desk.issue(old, told, point, self._features and self._features.of(x), x, name)
+            return as_forecast(self.model.predict_one(x, with_dist=True, **kwargs))
+        return self._residuals.around(self.model.predict_one(x, **kwargs), self._space)

@@ -8,7 +8,7 @@ Every executor needs orcast in the Python that its tasks run in.
 
 from __future__ import annotations
 
-from orcast.integrations._extra import needs
+from orcast.integrations.optional import needs
 
 with needs("spark", "pandas", "pyarrow", "pyspark"):
     import pandas  # type: ignore[import-untyped]  # noqa: F401

@@ -12,10 +12,11 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from numpy.typing import ArrayLike
 from pyspark.sql import DataFrame
 
-from orcast.checks import short
-from orcast.integrations.spark.columns import Plan, empty, one_zero, plan_of, schema_after
+from orcast.integrations.spark.plan import SparkPlan, empty, one_zero, plan_of, schema_after
+from orcast.panel.frame_run import FrameOptions
 from orcast.payoffs import Payoff
 from orcast.spaces.base import whole
+from orcast.validation import short
 
 # Parts where Spark does not say how many.
 PARTITIONS = 200
@@ -53,17 +54,16 @@ def recalibrate(
     - Nothing is played before an action asks for it, and a frame that is refused is refused then, in one sentence that
       names series and time, within the error of Spark.
     - Tasks cannot warn.  What `orcast.recalibrate` warns of is in the column ``..._status``, which can be counted;
-      crossing quantiles are sorted without a word.
+      crossing quantiles are sorted without a warning.
     - For many series give bounds as columns: numbers by series go to every task.
 
         out = recalibrate(spark.read.parquet("forecasts"), low=0)
         out.groupBy("ETS_orcast_status").count().show()
     """
-    if outside not in ("report", "clip", "raise"):
-        raise ValueError(f"expected outside='report', 'clip' or 'raise', got {outside!r}")
+    options = FrameOptions(low, high, levels, payoff, outside)
     count = None if partitions is None else whole(partitions, "partitions", 1, 10**6)
     names = {"y": y, "series": series, "time": time, "cutoff": cutoff, "horizon": horizon}
-    plan = plan_of(df, names, model, low=low, high=high, levels=levels, payoff=payoff, outside=outside)
+    plan = plan_of(df, names, model, options)
     if df.isStreaming:
         raise ValueError("expected a table, got a stream, which recalibrate_stream takes")
     replaced = [str(out.column) for form in plan.layout.forms for out in form.outputs() if out.column is not None]
@@ -84,9 +84,9 @@ def _usual(df: DataFrame) -> int:
 
 @dataclass(frozen=True)
 class _Task:
-    """What is done with a part."""
+    """Plays a part."""
 
-    plan: Plan
+    plan: SparkPlan
     columns: tuple[str, ...]
     replace: bool
 
@@ -97,18 +97,18 @@ class _Task:
         table = pa.Table.from_batches(rows).rename_columns(list(self.columns))
         del rows
         with warnings.catch_warnings():
-            # nobody would see them: the column of statuses says it
+            # nobody would see them; the column of statuses has it
             warnings.simplefilter("ignore")
             try:
                 played = self.plan.play(table, replace=self.replace)
             except (TypeError, ValueError) as reason:
-                raise type(reason)(_placed(str(reason), table, self.plan)) from None
+                raise type(reason)(_with_series(str(reason), table, self.plan)) from None
         del table
         yield from played.combine_chunks().to_batches(max_chunksize=CHUNK)
 
 
-def _placed(sentence: str, table: pa.Table, plan: Plan) -> str:
-    """A sentence whose rows are told by series and time: numbers of rows mean nothing outside of their task."""
+def _with_series(sentence: str, table: pa.Table, plan: SparkPlan) -> str:
+    """A sentence whose rows are named by series and time: numbers of rows mean nothing outside of their task."""
     layout = plan.layout
 
     def where(row: str) -> str:

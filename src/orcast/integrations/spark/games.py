@@ -1,7 +1,8 @@
-"""The games of one series in a stream: a state of bytes and some events in, what is said of them and a new state out.
+"""The games of one series in a stream: a state of bytes and some events in, answers and a new state out.
 
-Nothing here knows of Spark.  An event is a forecast with an id, an outcome with the id of its forecast, or both.  What
-comes of events does not depend on how they are cut into batches, as long as the batches are in the order of play.
+Nothing here knows of Spark; rounds are played by the runners of panels.  An event is a forecast with an id, an outcome
+with the id of its forecast, or both.  What comes of events does not depend on how they are cut into batches, as long as
+the batches are in the order of play.
 """
 
 from __future__ import annotations
@@ -11,40 +12,47 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast import ledger as _ledger
-from orcast.panel._events import TALLY_SIZE
-from orcast.panel.bounds import scale_between, space_between
+from orcast.engine.kernels.events import EventKind, PackedRounds
+from orcast.ledger import RoundLog
 from orcast.panel.columns import Form
-from orcast.panel.experts import Shape
-from orcast.panel.given import rows_with_forecast
-from orcast.panel.play import answers_of, deal_of, values_of
-from orcast.panel.table import DROP, PREDICT, SETTLE, Deal, Fields, Left, Table, events_of
+from orcast.panel.experts import ForecastShape, rows_with_forecast
+from orcast.panel.runner import NewForecasts, Runner, RunnerPool, RunState, events_of
+from orcast.panel.statuses import Status
 from orcast.payoffs import Payoff
-from orcast.plain import features_from_json, features_to_json
+from orcast.persistence.migrations import absolute_errors, renamed
+from orcast.serialise import features_from_json, features_to_json
 
 Array = NDArray[np.float64]
 Time = int | float
 
-# What is said of an event in the column "status", by its code.
-STATUSES = ("ok", "pending", "no forecast", "outside", "corrected", "seen", "late", "lost", "unknown", "refused")
-OK, PENDING, NO_FORECAST, OUTSIDE, CORRECTED, SEEN, LATE, LOST, UNKNOWN, REFUSED = range(len(STATUSES))
+# Format 1 had other names of arrays, and sums of squared errors of point forecasts.
+MAGIC, MAGIC_1 = b"ORC2", b"ORC1"
 
-MAGIC = b"ORC1"
-# Columns of what is kept of a round and model; the answers follow.
-STATE, HOLDS, PROMISED, MISCALIBRATION, ANSWERS = range(5)
-# Tables that are kept, of series with other bounds.
-MOST_TABLES = 256
 
-_tables: dict[Any, Table] = {}
+class RoundColumn(IntEnum):
+    """What is kept of a round and model; the answers follow."""
+
+    STATUS = 0
+    HOLDS = 1
+    PROMISED = 2
+    MISCALIBRATION = 3
+
+
+ANSWERS_AT = len(RoundColumn)
+# Streams whose runners a Python process keeps, times their models.
+MOST_POOLS = 64
+
+_pools: dict[Any, RunnerPool] = {}
 
 
 @dataclass(frozen=True)
-class Rules:
+class SeriesOptions:
     """What all series of a stream share.
 
     ``mark`` tells the options of one stream from those of another: a state goes on only under its own.  It does not
@@ -52,7 +60,7 @@ class Rules:
     """
 
     forms: tuple[Form, ...]
-    shapes: tuple[Shape, ...]
+    shapes: tuple[ForecastShape, ...]
     payoff: Payoff | None
     by_row: bool
     clip: bool
@@ -61,16 +69,19 @@ class Rules:
     mark: bytes
     functions: bool = False
 
-    def table(self, number: int, low: float, high: float) -> Table:
-        """Where a model's games with these bounds are played; kept from batch to batch."""
-        shape = self.shapes[number]
-        space = shape.space(space_between(low, high, self.by_row) if shape.ordered else None)
-        key = (self.mark, number, space, id(self.payoff) if self.functions else None)
-        if key not in _tables:
-            if len(_tables) >= MOST_TABLES:
-                _tables.clear()
-            _tables[key] = Table(shape, space, self.payoff)
-        return _tables[key]
+    def runner(self, number: int, low: float, high: float) -> Runner:
+        """What plays a model's games with these bounds; kept from batch to batch."""
+        key = (self.mark, number, id(self.payoff) if self.functions else None)
+        if key not in _pools:
+            if len(_pools) >= MOST_POOLS:
+                _pools.clear()
+            _pools[key] = RunnerPool(self.shapes[number], self.payoff, self.by_row)
+        return _pools[key].between(low, high)
+
+    @property
+    def width(self) -> int:
+        """Numbers that are kept of a round and model."""
+        return ANSWERS_AT + max(len(shape.outputs) for shape in self.shapes)
 
 
 def mark_of(*options: Any) -> bytes:
@@ -98,57 +109,62 @@ class Event:
 
     def rank(self) -> Any:
         """The order of play: by time, forecasts before outcomes, then by id; equal ones by what they hold."""
-        told = b"" if self.given is None else b"".join(row.tobytes() for row in self.given)
-        return self.time, self.given is None, self.order, repr(self.y), told
+        content = b"" if self.given is None else b"".join(row.tobytes() for row in self.given)
+        return self.time, self.given is None, self.order, repr(self.y), content
 
 
 @dataclass
-class Round:
-    """A forecast that was made, and what was said of it, a row for each model."""
+class SeriesRound:
+    """A forecast that was made, with a row of numbers for each model: see `RoundColumn`."""
 
     id: str
     time: Time
     low: float
     high: float
-    said: Array
+    models: Array
     y: float = np.nan
 
     @property
-    def waits(self) -> bool:
-        """Whether a model waits for its outcome."""
-        return bool((self.said[:, STATE] == PENDING).any())
+    def pending(self) -> bool:
+        """Whether a model has no outcome yet."""
+        return bool((self.models[:, RoundColumn.STATUS] == Status.PENDING).any())
+
+    @property
+    def bounds(self) -> tuple[Array, Array]:
+        """Its bounds, as those of one row."""
+        return np.array([self.low]), np.array([self.high])
 
 
 @dataclass
-class Answer:
-    """What is said of an event: by model a status, and the numbers of its round as far as they are known by then."""
+class SeriesAnswer:
+    """The answer to an event: by model a status, and the numbers of its round as far as they are known by then."""
 
     event: Event
     status: list[int]
-    round: Round | None = None
-    booked: bool = False  # whether the miscalibration after the outcome is told
+    round: SeriesRound | None = None
+    settled: bool = False  # whether the miscalibration after the outcome is part of it
     reason: str | None = None
 
 
 @dataclass
-class _Wait:
-    """A round that waits in one model's game, and its entry there."""
+class _PendingEntry:
+    """A pending round in one model's game, and its entry there."""
 
     entry: int
-    round: Round
-    point: float
+    round: SeriesRound
+    point: float = np.nan
 
 
 @dataclass
-class _Moves:
+class _ModelEvents:
     """What happens in one model's game."""
 
-    waiting: dict[str, _Wait]
+    pending: dict[str, _PendingEntry]
     old: int
     kinds: list[int] = field(default_factory=list)
     entries: list[int] = field(default_factory=list)
-    new: list[tuple[_Wait, Event]] = field(default_factory=list)
-    settled: list[tuple[int, Round, float]] = field(default_factory=list)  # entry, round, outcome as it is played
+    new: list[tuple[_PendingEntry, Event]] = field(default_factory=list)
+    settled: list[tuple[int, SeriesRound, float]] = field(default_factory=list)  # entry, round, outcome as it is played
 
     def add(self, kind: int, entry: int) -> None:
         """One more event."""
@@ -159,28 +175,28 @@ class _Moves:
 class Games:
     """The games of a series, one for each model, and the rounds that are remembered.
 
-    At most ``max_pending`` rounds of a model wait, then the oldest is given up; the last ``remember`` that are over are
-    remembered.  A forecast that is not later than one that was forgotten is not answered: it may be one that was.
+    At most ``max_pending`` rounds of a model are pending, then the oldest is lost; the last ``remember`` that are over
+    are remembered.  A forecast that is not later than one that was forgotten is not answered: it may be one that was.
     """
 
-    def __init__(self, rules: Rules, state: bytes | None = None) -> None:
-        self.rules = rules
-        self._go_back(state)
+    def __init__(self, options: SeriesOptions, state: bytes | None = None) -> None:
+        self.options = options
+        self._restore(state)
 
-    def _go_back(self, state: bytes | None) -> None:
-        """Be as a state says, or at the start."""
+    def _restore(self, state: bytes | None) -> None:
+        """Be as a state has it, or at the start."""
         self._state = state
-        self.rounds: dict[str, Round] = {}
-        self.lefts: list[Left | None] = [None] * len(self.rules.forms)
-        self.waiting: list[dict[str, _Wait]] = [{} for _ in self.rules.forms]
+        self.rounds: dict[str, SeriesRound] = {}
+        self.games: list[RunState | None] = [None] * len(self.options.forms)
+        self.pending: list[dict[str, _PendingEntry]] = [{} for _ in self.options.forms]
         self.forgotten: Time | None = None
-        self.ends: tuple[float, float] | None = None  # bounds that are not those of rows
+        self.bounds: tuple[float, float] | None = None  # that are not those of rows
         self.over = 0
         if state is not None:
             self._read(state)
 
     # --- events
-    def play(self, events: Sequence[Event]) -> list[Answer]:
+    def play(self, events: Sequence[Event]) -> list[SeriesAnswer]:
         """Play events in the order of play; what is refused, or cannot be played, changes nothing."""
         ordered = sorted((event for event in events if event.refused is None), key=Event.rank)
         self._refuse_bad(ordered)
@@ -189,13 +205,13 @@ class Games:
         except MemoryError:
             raise
         except Exception:
-            self._go_back(self._state)
+            self._restore(self._state)
             answers = self._one_by_one(ordered)
         bad = [event for event in events if event.refused is not None]
-        models = len(self.rules.forms)
-        return [*answers, *(Answer(event, [REFUSED] * models, reason=event.refused) for event in bad)]
+        models = len(self.options.forms)
+        return [*answers, *(SeriesAnswer(event, [Status.REFUSED] * models, reason=event.refused) for event in bad)]
 
-    def _one_by_one(self, events: list[Event]) -> list[Answer]:
+    def _one_by_one(self, events: list[Event]) -> list[SeriesAnswer]:
         """Play events of which some cannot be: these are found and refused."""
         # features that a context or a function of the user's cannot take: a trial of each forecast alone finds them
         self._refuse_strange(events)
@@ -208,28 +224,32 @@ class Games:
             except MemoryError:
                 raise
             except Exception as reason:
-                event.refused = _told(reason)
-                self._go_back(self._state)
+                event.refused = _sentence(reason)
+                self._restore(self._state)
         return answers
 
-    def _played(self, events: list[Event]) -> list[Answer]:
-        """Play events, and write what is left."""
-        answers = self._play(events)
+    def _played(self, events: list[Event]) -> list[SeriesAnswer]:
+        """Play events, and write the state after them."""
+        plans = [_ModelEvents(dict(pending), len(pending)) for pending in self.pending]
+        answers = [self._answer(event, plans) for event in events]
+        for number, plan in enumerate(plans):
+            if plan.kinds:
+                self._play_model(number, plan)
         self._state = self._written()
         return answers
 
     def _refuse_bad(self, events: list[Event]) -> None:
         """Forecasts that are none, such as a negative deviation, and those with other bounds than before."""
-        began = self.ends
+        began = self.bounds
         for event in events:
-            if event.given is None or self.rules.by_row:
+            if event.given is None or self.options.by_row:
                 continue
-            ends = event.low, event.high
-            began = began or ends
-            if ends != began:
-                then, now = (f"{low:g} to {high:g}" for low, high in (began, ends))
+            bounds = event.low, event.high
+            began = began or bounds
+            if bounds != began:
+                then, now = (f"{low:g} to {high:g}" for low, high in (began, bounds))
                 event.refused = f"expected the bounds that the series began with, {then}, got {now}"
-        for number, form in enumerate(self.rules.forms):
+        for number, form in enumerate(self.options.forms):
             there = [event for event in events if event.given is not None and event.refused is None]
             if not there:
                 return
@@ -241,199 +261,168 @@ class Games:
                     try:
                         _present(form, event.given[number][None, :])
                     except (TypeError, ValueError) as reason:
-                        event.refused = _told(reason)
+                        event.refused = _sentence(reason)
 
     def _refuse_strange(self, events: list[Event]) -> None:
         for event in events:
             if event.given is None or event.refused is not None:
                 continue
-            for number, form in enumerate(self.rules.forms):
+            for number, form in enumerate(self.options.forms):
                 given, there = _present(form, event.given[number][None, :])
                 if not there[0]:
                     continue
                 try:
-                    table = self.rules.table(number, event.low, event.high)
-                    points = np.array([self._point(number, event, given[0])])
-                    deal, *_ = self._deal(number, table, [event], given, np.full(1, np.nan), points)
-                    table.seat(None, deal, 1).play(events_of([PREDICT], [0]))
+                    runner = self.options.runner(number, event.low, event.high)
+                    new, first = _forecasts(runner, [event], given), events_of([EventKind.PREDICT], [0])
+                    runner.resume(None, new, np.full(1, np.nan), runner.points(new), first).play(first)
                 except MemoryError:
                     raise
                 except Exception as reason:
-                    event.refused = _told(reason)
+                    event.refused = _sentence(reason)
 
-    def _play(self, events: list[Event]) -> list[Answer]:
-        moves = [_Moves(dict(waiting), len(waiting)) for waiting in self.waiting]
-        answers = [self._take(event, moves) for event in events]
-        for number, each in enumerate(moves):
-            if each.kinds:
-                self._move(number, each)
-        return answers
-
-    def _take(self, event: Event, moves: list[_Moves]) -> Answer:
-        """What an event does, and what will be said of it."""
-        known, models = self.rounds.get(event.id), range(len(self.rules.forms))
+    def _answer(self, event: Event, plans: list[_ModelEvents]) -> SeriesAnswer:
+        """What an event leads to in each game, and its answer, whose numbers are still to come."""
+        known, models = self.rounds.get(event.id), range(len(self.options.forms))
         if event.given is None:
             if known is None:
-                return Answer(event, [UNKNOWN for _ in models])
-            return Answer(event, self._settle(event, known, moves), known, booked=True)
-        if known is not None:
-            new = [m for m in models if known.said[m, STATE] == NO_FORECAST and self._there(m, event.given[m])]
-            if np.isnan(event.y):
-                status = [SEEN if known.said[m, STATE] != NO_FORECAST else NO_FORECAST for m in models]
-                answer = Answer(event, status, known, booked=not known.waits)
-            else:
-                answer = Answer(event, self._settle(event, known, moves), known, booked=True)
-            for m in new:
-                answer.status[m] = REFUSED
-                model = self.rules.forms[m].model
-                answer.reason = f"expected the forecasts of an id in one event, got that of {model!r} after others"
-            return answer
-        if self.forgotten is not None and event.time <= self.forgotten:
-            return Answer(event, [LATE for _ in models])
-        return self._issue(event, moves)
+                return SeriesAnswer(event, [Status.UNKNOWN for _ in models])
+            return SeriesAnswer(event, self._settle(event, known, plans), known, settled=True)
+        if known is None:
+            if self.forgotten is not None and event.time <= self.forgotten:
+                return SeriesAnswer(event, [Status.LATE for _ in models])
+            return self._issue(event, plans)
+        missing = known.models[:, RoundColumn.STATUS] == Status.NO_FORECAST
+        new = [m for m in models if missing[m] and _present(self.options.forms[m], event.given[m][None, :])[1][0]]
+        if np.isnan(event.y):
+            status: list[int] = [Status.NO_FORECAST if missing[m] else Status.SEEN for m in models]
+            answer = SeriesAnswer(event, status, known, settled=not known.pending)
+        else:
+            answer = SeriesAnswer(event, self._settle(event, known, plans), known, settled=True)
+        for m in new:
+            answer.status[m] = Status.REFUSED
+            model = self.options.forms[m].model
+            answer.reason = f"expected the forecasts of an id in one event, got that of {model!r} after others"
+        return answer
 
-    def _there(self, number: int, given: Array) -> bool:
-        return bool(_present(self.rules.forms[number], given[None, :])[1][0])
-
-    def _issue(self, event: Event, moves: list[_Moves]) -> Answer:
-        rules = self.rules
-        widest = ANSWERS + max(len(shape.outputs) for shape in rules.shapes)
-        fresh = Round(event.id, event.time, event.low, event.high, np.full((len(rules.forms), widest), np.nan))
+    def _issue(self, event: Event, plans: list[_ModelEvents]) -> SeriesAnswer:
+        options = self.options
+        numbers = np.full((len(options.forms), options.width), np.nan)
+        fresh = SeriesRound(event.id, event.time, event.low, event.high, numbers)
         assert event.given is not None
-        for number, form in enumerate(rules.forms):
+        for number, form in enumerate(options.forms):
             given, there = _present(form, event.given[number][None, :])
             event.given[number] = given[0]
-            fresh.said[number, STATE] = PENDING if there[0] else NO_FORECAST
-        if not fresh.waits:
-            return Answer(event, [NO_FORECAST for _ in rules.forms])
+            numbers[number, RoundColumn.STATUS] = Status.PENDING if there[0] else Status.NO_FORECAST
+        if not fresh.pending:
+            return SeriesAnswer(event, [Status.NO_FORECAST for _ in options.forms])
         self.rounds[event.id] = fresh
-        if not rules.by_row:
-            self.ends = event.low, event.high
-        for number in np.flatnonzero(fresh.said[:, STATE] == PENDING).tolist():
-            each = moves[number]
-            if len(each.waiting) >= rules.max_pending:
-                oldest = next(iter(each.waiting))
-                each.add(DROP, each.waiting.pop(oldest).entry)
-                self._end(self.rounds[oldest], number, LOST)
-            wait = _Wait(each.old + len(each.new), fresh, self._point(number, event, event.given[number]))
-            each.add(PREDICT, wait.entry)
-            each.new.append((wait, event))
-            each.waiting[event.id] = wait
-        status = fresh.said[:, STATE].astype(int).tolist()
+        if not options.by_row:
+            self.bounds = event.low, event.high
+        for number in np.flatnonzero(numbers[:, RoundColumn.STATUS] == Status.PENDING).tolist():
+            plan = plans[number]
+            if len(plan.pending) >= options.max_pending:
+                oldest = next(iter(plan.pending))
+                plan.add(EventKind.DROP, plan.pending.pop(oldest).entry)
+                self._lose(self.rounds[oldest], number)
+            entry = _PendingEntry(plan.old + len(plan.new), fresh)
+            if options.shapes[number].kind == "point":
+                runner = options.runner(number, event.low, event.high)
+                entry.point = float(runner.points(_forecasts(runner, [event], event.given[number][None, :]))[0])
+            plan.add(EventKind.PREDICT, entry.entry)
+            plan.new.append((entry, event))
+            plan.pending[event.id] = entry
+        status = numbers[:, RoundColumn.STATUS].astype(int).tolist()
         if np.isnan(event.y):
-            return Answer(event, status, fresh)
-        return Answer(event, self._settle(event, fresh, moves), fresh, booked=True)
+            return SeriesAnswer(event, status, fresh)
+        return SeriesAnswer(event, self._settle(event, fresh, plans), fresh, settled=True)
 
-    def _settle(self, event: Event, known: Round, moves: list[_Moves]) -> list[int]:
-        """Book an outcome in every game that waits for it."""
-        told, waited = [], known.waits
+    def _settle(self, event: Event, known: SeriesRound, plans: list[_ModelEvents]) -> list[int]:
+        """Settle every game in which the round of an outcome is pending; the status in each."""
+        found: list[int] = []
+        was_pending = known.pending
         changed = not np.isnan(known.y) and known.y != event.y
-        for number, shape in enumerate(self.rules.shapes):
-            state = int(known.said[number, STATE])
-            if state != PENDING:
-                told.append(CORRECTED if changed and state in (OK, OUTSIDE) else SEEN if state == OK else state)
+        for number, plan in enumerate(plans):
+            status = int(known.models[number, RoundColumn.STATUS])
+            if status != Status.PENDING:
+                corrected = changed and status in (Status.OK, Status.OUTSIDE)
+                found.append(Status.CORRECTED if corrected else Status.SEEN if status == Status.OK else status)
                 continue
-            table = self.rules.table(number, known.low, known.high)
-            shift, scale = (
-                _scaled(known.low, known.high, self.rules.by_row) if shape.ordered else (np.zeros(1), np.ones(1))
-            )
-            value = float(values_of(np.array([event.y]), shift, scale, table.space, self.rules.clip)[0])
-            each = moves[number]
-            entry = each.waiting.pop(known.id).entry
-            each.add(DROP if np.isnan(value) else SETTLE, entry)
+            runner = self.options.runner(number, known.low, known.high)
+            value = float(runner.outcomes(np.array([event.y]), runner.units(*known.bounds), self.options.clip)[0])
+            entry = plan.pending.pop(known.id).entry
+            plan.add(EventKind.DROP if np.isnan(value) else EventKind.SETTLE, entry)
             if not np.isnan(value):
-                each.settled.append((entry, known, value))
-            told.append(OUTSIDE if np.isnan(value) else OK)
-            known.said[number, STATE] = told[-1]
-        if waited:
+                plan.settled.append((entry, known, value))
+            found.append(Status.OUTSIDE if np.isnan(value) else Status.OK)
+            known.models[number, RoundColumn.STATUS] = found[-1]
+        if was_pending:
             known.y = event.y
-            self._over(known)
-        return told
+            self._end(known)
+        return found
 
-    def _end(self, known: Round, number: int, state: int) -> None:
-        known.said[number, STATE] = state
-        if not known.waits:
-            self._over(known)
+    def _lose(self, known: SeriesRound, number: int) -> None:
+        known.models[number, RoundColumn.STATUS] = Status.LOST
+        if not known.pending:
+            self._end(known)
 
-    def _over(self, known: Round) -> None:
-        """A round no longer waits: it comes last among those that are over, of which the first may be forgotten."""
+    def _end(self, known: SeriesRound) -> None:
+        """A round is over: it comes last among those that are, of which the first may be forgotten."""
         self.rounds[known.id] = self.rounds.pop(known.id)
         self.over += 1
-        if self.over > self.rules.remember:
-            gone = next(each for each in self.rounds.values() if not each.waits)
+        if self.over > self.options.remember:
+            gone = next(each for each in self.rounds.values() if not each.pending)
             del self.rounds[gone.id]
             self.over -= 1
             self.forgotten = gone.time if self.forgotten is None else max(self.forgotten, gone.time)
 
     # --- one model's game
-    def _point(self, number: int, event: Event, given: Array) -> float:
-        """A point forecast as it is played."""
-        if self.rules.shapes[number].kind != "point":
-            return np.nan
-        shift, scale = _scaled(event.low, event.high, self.rules.by_row)
-        return float((given[0] - shift[0]) / scale[0])
-
-    def _deal(
-        self, number: int, table: Table, events: list[Event], given: Array, values: Array, points: Array
-    ) -> tuple[Deal, Array, Array]:
-        shape = self.rules.shapes[number]
-        low, high = (np.array([getattr(event, side) for event in events]) for side in ("low", "high"))
-        shift, scale = scale_between(low, high, self.rules.by_row)
-        if shape.kind != "point":
-            points = np.empty(0)
-        features = None if not events or events[0].features is None else [event.features for event in events]
-        return deal_of(shape, table.space, given, shift, scale, values, points, features), shift, scale
-
-    def _move(self, number: int, moves: _Moves) -> None:
+    def _play_model(self, number: int, plan: _ModelEvents) -> None:
         """Play what happens in one model's game."""
-        rules, shape = self.rules, self.rules.shapes[number]
-        waits = [*self.waiting[number].values(), *(each for each, _ in moves.new)]
-        table = rules.table(number, waits[0].round.low, waits[0].round.high)
-        values, points = np.full(len(waits), np.nan), np.array([each.point for each in waits])
-        for entry, _, value in moves.settled:
+        shape = self.options.shapes[number]
+        entries = [*self.pending[number].values(), *(each for each, _ in plan.new)]
+        runner = self.options.runner(number, entries[0].round.low, entries[0].round.high)
+        values, points = np.full(len(entries), np.nan), self._points(number, entries)
+        for entry, _, value in plan.settled:
             values[entry] = value
-        new = [event for _, event in moves.new]
-        given = np.empty((0, shape.columns))
-        if new:
-            given = np.stack([event.given[number] for event in new if event.given is not None])
-        deal, shift, scale = self._deal(number, table, new, given, values, points)
-        events = events_of(moves.kinds, moves.entries)
-        most = moves.old + int(np.cumsum(np.where(events[:, 0] == PREDICT, 1, -1)).max(initial=0))
-        seat = table.seat(self.lefts[number], deal, max(most, 1))
-        seat.play(events)
-        limits = None
-        if rules.by_row and shape.ordered:
-            limits = (np.array([event.low for event in new]), np.array([event.high for event in new]))
-        answers = answers_of(shape, seat, deal, given, shift, scale, limits)
+        given = [event.given[number] for _, event in plan.new if event.given is not None]
+        new = _forecasts(runner, [event for _, event in plan.new], np.array(given).reshape(-1, shape.columns))
+        events = events_of(plan.kinds, plan.entries)
+        run = runner.resume(self.games[number], new, values, points, events)
+        run.play(events)
+        answers = runner.answers(run, new)
         if np.isnan(answers).any():
             raise ValueError("expected a forecast and bounds that an answer can be computed from, got others")
-        for i, (wait, _) in enumerate(moves.new):
-            said = wait.round.said[number]
-            said[HOLDS] = seat.tales[i, _ledger.TOLD_HOLDS]
-            said[PROMISED] = seat.tales[i, _ledger.TOLD_PROMISED]
-            said[ANSWERS : ANSWERS + len(shape.outputs)] = answers[i]
-        for entry, each, _ in moves.settled:
-            each.said[number, MISCALIBRATION] = seat.booked[entry]
-        self.lefts[number] = seat.left()
+        for i, (each, _) in enumerate(plan.new):
+            row = each.round.models[number]
+            row[RoundColumn.HOLDS] = run.outputs.round_log[i, RoundLog.HOLDS]
+            row[RoundColumn.PROMISED] = run.outputs.round_log[i, RoundLog.PROMISED]
+            row[ANSWERS_AT : ANSWERS_AT + len(shape.outputs)] = answers[i]
+        for entry, known, _ in plan.settled:
+            known.models[number, RoundColumn.MISCALIBRATION] = run.outputs.settled[entry]
+        self.games[number] = run.state()
         # entries are numbered anew, in the order of the game's own
-        whose = {each.entry: (id, each) for id, each in moves.waiting.items()}
-        self.waiting[number] = {}
-        for i, entry in enumerate(seat.waits().tolist()):
-            id, wait = whose[entry]
-            self.waiting[number][id] = _Wait(i, wait.round, wait.point)
-        self._check(number, table)
+        by_entry = {each.entry: (id, each) for id, each in plan.pending.items()}
+        self.pending[number] = {}
+        for i, entry in enumerate(run.pending.tolist()):
+            id, each = by_entry[entry]
+            self.pending[number][id] = _PendingEntry(i, each.round, each.point)
+        self._check(number, runner)
 
-    def _check(self, number: int, table: Table) -> None:
-        """What is left of a game must be such that it can go on: its numbers are finite, or else it is tried."""
-        left = self.lefts[number]
-        assert left is not None
-        if np.isfinite(left.numbers[TALLY_SIZE:]).all() and all(np.isfinite(page).all() for page in left.pages):
+    def _points(self, number: int, entries: Sequence[_PendingEntry]) -> Array:
+        if self.options.shapes[number].kind != "point":
+            return np.empty(0)
+        return np.array([each.point for each in entries])
+
+    def _check(self, number: int, runner: Runner) -> None:
+        """A game must be such that it can go on: its numbers are finite, or else it is tried."""
+        game = self.games[number]
+        assert game is not None
+        if np.isfinite(game.memory).all() and np.isfinite(game.rounds.records).all():
             return
-        waits = self.waiting[number].values()
-        values, points = np.full(len(waits), np.nan), np.array([each.point for each in waits])
-        deal, *_ = self._deal(number, table, [], np.empty((0, self.rules.shapes[number].columns)), values, points)
+        entries = list(self.pending[number].values())
+        new = _forecasts(runner, [], np.empty((0, self.options.shapes[number].columns)))
         try:
-            table.seat(left, deal, max(len(waits), 1))
+            runner.resume(game, new, np.full(len(entries), np.nan), self._points(number, entries), events_of([], []))
         except ValueError as reason:
             raise ValueError(f"expected an event after which a game can go on, got {str(reason)!r}") from None
 
@@ -444,36 +433,37 @@ class Games:
 
     def _written(self) -> bytes:
         rounds = list(self.rounds.values())
-        parts = [np.array([[each.low, each.high, each.y] for each in rounds], dtype=np.float64).ravel()]
-        parts += [each.said.ravel() for each in rounds]
+        parts = [np.array([[each.low, each.high, each.y] for each in rounds], dtype=np.float64)]
+        parts += [each.models for each in rounds]
         models: list[Any] = []
-        for left, waiting in zip(self.lefts, self.waiting, strict=True):
-            if left is None:
+        for game, pending in zip(self.games, self.pending, strict=True):
+            if game is None:
                 models.append(None)
                 continue
-            width = len(left.pages[0]) if left.pages else 0
-            features = None
-            if any(each is not None for each in left.features):
-                features = [features_to_json(each) for each in left.features]
-            models.append([len(left.numbers), left.sizes, left.fields, width, list(waiting), features])
-            parts += [left.numbers, np.array(left.issued), np.array([each.point for each in waiting.values()])]
-            parts += left.pages
+            packed, features = game.rounds, None
+            if any(each is not None for each in packed.features):
+                features = [features_to_json(each) for each in packed.features]
+            numbers = np.concatenate((packed.counters, game.errors, game.memory))
+            width = packed.records.shape[1] if len(pending) else 0
+            models.append([len(numbers), game.sizes, packed.fields, width, list(pending), features])
+            points = np.array([each.point for each in pending.values()])
+            parts += [numbers, packed.issued, points, packed.records]
         header = {
             "ids": [each.id for each in rounds],
             "times": [each.time for each in rounds],
             "forgotten": self.forgotten,
-            "ends": self.ends,
+            "ends": self.bounds,
             "models": models,
         }
         text = json.dumps(header, separators=(",", ":")).encode()
-        body = np.concatenate([np.asarray(part, dtype="<f8") for part in parts]).astype("<f8").tobytes()
-        return MAGIC + self.rules.mark + len(text).to_bytes(4, "little") + text + body
+        body = np.concatenate([np.asarray(part, dtype="<f8").ravel() for part in parts]).astype("<f8").tobytes()
+        return MAGIC + self.options.mark + len(text).to_bytes(4, "little") + text + body
 
     def _read(self, state: bytes) -> None:
-        start = len(MAGIC) + 8
-        if state[: len(MAGIC)] != MAGIC:
+        magic, start = state[: len(MAGIC)], len(MAGIC) + 8
+        if magic not in (MAGIC, MAGIC_1):
             raise ValueError(f"expected a state of a stream that this version can use, got {state[:4]!r}")
-        if state[len(MAGIC) : start] != self.rules.mark:
+        if state[len(MAGIC) : start] != self.options.mark:
             raise ValueError(
                 "expected the columns and options that the stream began with, got others: "
                 "a stream with other ones needs a new checkpoint"
@@ -483,35 +473,42 @@ class Games:
         numbers = np.frombuffer(state, dtype="<f8", offset=start + 4 + size).astype(np.float64)
         at = 0
 
-        def cut(count: int) -> Array:
+        def cut(*shape: int) -> Array:
             nonlocal at
-            at += count
-            return numbers[at - count : at]
+            part = numbers[at : at + int(np.prod(shape))]
+            at += part.size
+            return part.reshape(shape)
 
-        shapes = self.rules.shapes
-        widest = ANSWERS + max(len(shape.outputs) for shape in shapes)
-        edges = cut(3 * len(header["ids"])).reshape(-1, 3).tolist()
+        edges = cut(len(header["ids"]), 3).tolist()
         for id, time, (low, high, y) in zip(header["ids"], header["times"], edges, strict=True):
-            said = cut(len(shapes) * widest).reshape(len(shapes), widest)
-            self.rounds[id] = Round(id, time, low, high, said, y)
-        self.over = sum(not each.waits for each in self.rounds.values())
+            self.rounds[id] = SeriesRound(id, time, low, high, cut(len(self.options.forms), self.options.width), y)
+        self.over = sum(not each.pending for each in self.rounds.values())
         self.forgotten = header["forgotten"]
-        self.ends = None if header["ends"] is None else tuple(header["ends"])
+        self.bounds = None if header["ends"] is None else tuple(header["ends"])
         for number, model in enumerate(header["models"]):
             if model is None:
                 continue
             length, sizes, fields, width, ids, features = model
-            game = cut(length)
-            issued, points = cut(len(ids)).tolist(), cut(len(ids)).tolist()
-            pages = [cut(width) for _ in ids]
-            described: Fields = tuple((name, kind, tuple(sides)) for name, kind, sides in fields)
-            waiting = [None] * len(ids) if features is None else [features_from_json(each) for each in features]
-            self.lefts[number] = Left(game, None if sizes is None else tuple(sizes), described, pages, issued, waiting)
-            self.waiting[number] = {
-                id: _Wait(i, self.rounds[id], point) for i, (id, point) in enumerate(zip(ids, points, strict=True))
+            game, issued, points = cut(length), cut(len(ids)), cut(len(ids)).tolist()
+            if magic == MAGIC_1:
+                fields = [(renamed(name), *rest) for name, *rest in fields]
+                game[3] = absolute_errors(game[3], game[4])
+            own = [None] * len(ids) if features is None else [features_from_json(each) for each in features]
+            described = tuple((name, kind, tuple(sides)) for name, kind, sides in fields)
+            packed = PackedRounds(game[:3], described, cut(len(ids), width), issued, own)
+            self.games[number] = RunState(packed, game[3:5], game[5:], None if sizes is None else tuple(sizes))
+            self.pending[number] = {
+                id: _PendingEntry(i, self.rounds[id], point)
+                for i, (id, point) in enumerate(zip(ids, points, strict=True))
             }
         if at != len(numbers):
             raise ValueError(f"expected a state of {at} numbers, got {len(numbers)}")
+
+
+def _forecasts(runner: Runner, events: list[Event], given: Array) -> NewForecasts:
+    low, high = (np.array([getattr(event, side) for event in events], dtype=np.float64) for side in ("low", "high"))
+    features = None if not events or events[0].features is None else [event.features for event in events]
+    return runner.new(given, low, high, features)
 
 
 def _present(form: Form, given: Array) -> tuple[Array, NDArray[np.bool_]]:
@@ -521,13 +518,9 @@ def _present(form: Form, given: Array) -> tuple[Array, NDArray[np.bool_]]:
     return np.column_stack(columns), there
 
 
-def _scaled(low: float, high: float, by_row: bool) -> tuple[Array, Array]:
-    return scale_between(np.array([low]), np.array([high]), by_row)
-
-
-def _told(reason: Exception) -> str:
+def _sentence(reason: Exception) -> str:
     """Why, without the number of a row that nobody knows."""
-    said = str(reason)
-    if not said.startswith("expected "):
-        said = f"expected an event that can be played, got {type(reason).__name__}: {said}"
-    return re.sub(r" in row \d+$", "", said)
+    text = str(reason)
+    if not text.startswith("expected "):
+        text = f"expected an event that can be played, got {type(reason).__name__}: {text}"
+    return re.sub(r" in row \d+$", "", text)

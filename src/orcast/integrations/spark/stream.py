@@ -8,7 +8,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
@@ -18,33 +18,27 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from orcast.checks import short
-from orcast.contexts import Bins, Values
-from orcast.integrations.spark.columns import Plan, column, empty, plan_of
 from orcast.integrations.spark.games import (
-    ANSWERS,
-    HOLDS,
-    MISCALIBRATION,
-    OK,
-    PROMISED,
-    SEEN,
-    STATUSES,
-    Answer,
+    ANSWERS_AT,
     Event,
     Games,
-    Rules,
+    RoundColumn,
+    SeriesAnswer,
+    SeriesOptions,
     mark_of,
 )
-from orcast.oracles.terms import leaves
-from orcast.panel.bounds import _bound, space_between
-from orcast.panel.call import MAX_PENDING
-from orcast.panel.columns import SERIES, Layout, _texts
-from orcast.panel.frame import _date
-from orcast.panel.given import shape_of
+from orcast.integrations.spark.plan import SparkPlan, column, empty, plan_of
+from orcast.panel.bounds import bound_number, space_between
+from orcast.panel.columns import SERIES, ColumnLayout, label_texts
+from orcast.panel.experts import ForecastShape
+from orcast.panel.frame import read_date
+from orcast.panel.frame_run import MAX_PENDING, FrameOptions, feature_names
+from orcast.panel.statuses import STATUS_TEXTS, Status
 from orcast.payoffs import Payoff
 from orcast.spaces.base import LARGEST, whole
+from orcast.validation import short
 
-# Columns that are said of every event, beside those of the models.
+# Columns of every event, beside those of the models.
 EVENT, REASON = "orcast_event", "orcast_reason"
 STATE = T.StructType([T.StructField("games", T.BinaryType())])
 EPOCH = datetime.datetime(1970, 1, 1)
@@ -78,8 +72,8 @@ def recalibrate_stream(
     **Out** comes a row for each forecast, with its own columns and those of :func:`orcast.recalibrate`, and
     ``orcast_event`` ("forecast" or "outcome") and ``orcast_reason``.  With ``outcomes=True`` there is a row for each
     outcome too; without it, for those alone that were not used.  Statuses beside those of `orcast.recalibrate`:
-    "seen", the forecast was answered before, and is answered as it was; or the outcome was booked before;
-    "corrected", it was booked with another value, which stays; "unknown", an outcome whose forecast is not known;
+    "seen", the forecast was answered before, and is answered as it was; or the outcome was used before;
+    "corrected", it was used with another value, which stays; "unknown", an outcome whose forecast is not known;
     "late", a forecast no later than one that is forgotten; "refused", it makes no sense, as ``orcast_reason`` says.
     A bad event changes nothing and never ends the query.  All models of an id have their forecasts in one row.
 
@@ -88,10 +82,10 @@ def recalibrate_stream(
     come.  So events that come in the order of time are answered the same however they are cut into batches, and rows
     with both get what `orcast.recalibrate` gives for the whole table.
 
-    **State.**  A series' game takes a few kilobytes, and each forecast that waits some more.  At most ``max_pending``
-    forecasts of a series and model wait, then the oldest is given up ("lost"); the last ``remember`` that are over are
-    remembered, to answer what is repeated.  Nothing is counted twice even after that: what may be a repeat is "late" or
-    "unknown".  For horizons with games of their own name them too, ``series=["unique_id", "horizon"]``.
+    **State.**  A series' game takes a few kilobytes, and each pending forecast some more.  At most ``max_pending``
+    forecasts of a series and model are pending, then the oldest is given up ("lost"); the last ``remember`` that are
+    over are remembered, to answer what is repeated.  Nothing is counted twice even after that: what may be a repeat is
+    "late" or "unknown".  For horizons with games of their own name them too, ``series=["unique_id", "horizon"]``.
 
         events = spark.readStream.schema(schema).parquet("events")
         query = recalibrate_stream(events, low=0).writeStream.option("checkpointLocation", "games") ...
@@ -100,40 +94,37 @@ def recalibrate_stream(
         raise ValueError(f"expected outside='report' or 'clip' for a stream, got {outside!r}")
     most, kept = whole(max_pending, "max_pending", 1, 10**6), whole(remember, "rounds to remember", 1, 10**6)
     names = {"y": y, "series": series, "time": time}
-    bounds = {"low": low, "high": high}
-    machine = machine_of(df, names, model, id, bounds, levels, payoff, outside, bool(outcomes), most, kept)
-    layout, carried = machine.plan.layout, machine.carried
+    stream = QueryOptions(id, bool(outcomes), most, kept)
+    task = task_of(df, names, model, FrameOptions(low, high, levels, payoff, outside), stream)
+    layout, carried = task.plan.layout, task.carried
     keys = [_encoded(name, df.schema[name].dataType).alias(f"k{i}") for i, name in enumerate(layout.series)]
     if not keys:
         keys = [F.lit("").alias("k0")]
     rows = df.select(*keys, *(_encoded(each.name, each.kind).alias(each.code) for each in carried))
-    after = machine.schema()
+    after = task.schema()
     grouped = rows.groupBy(*(f"k{i}" for i in range(len(keys))))
-    played = grouped.applyInPandasWithState(machine, after, STATE, "append", "NoTimeout")
+    played = grouped.applyInPandasWithState(task, after, STATE, "append", "NoTimeout")
     back = [_decoded(each).alias(each.name) for each in carried]
-    return played.select(*back, *(F.col(code).alias(name) for code, name, _ in machine.new()))
+    return played.select(*back, *(F.col(code).alias(name) for code, name, _ in task.new()))
 
 
-def machine_of(
-    df: Any,
-    names: Mapping[str, Any],
-    model: Any,
-    id: Any,
-    bounds: Mapping[str, Any],
-    levels: ArrayLike | None,
-    payoff: Payoff | None,
-    outside: str,
-    outcomes: bool,
-    most: int,
-    remember: int,
-) -> _Machine:
+class QueryOptions(NamedTuple):
+    """Options of a stream alone: the column of ids, whether outcomes are answered, and what is kept."""
+
+    id: Any = None
+    outcomes: bool = False
+    max_pending: int = MAX_PENDING
+    remember: int = 20
+
+
+def task_of(df: Any, names: Mapping[str, Any], model: Any, options: FrameOptions, stream: QueryOptions) -> StreamTask:
     """What tasks do with the events of a stream, after its columns were found and its options checked."""
     if hasattr(df, "isStreaming") and not df.isStreaming:
         raise ValueError("expected a stream, got a table, which recalibrate takes")
-    own = _own_id(id, names, getattr(df, "columns", []))
+    own = _own_id(stream.id, names, getattr(df, "columns", []))
     # a name such as `id` is one for series too
     hidden = own if own is not None and own.lower() in SERIES and own not in _given(names) else None
-    plan = plan_of(df, names, model, **bounds, levels=levels, payoff=payoff, outside=outside, hidden=hidden)
+    plan = plan_of(df, names, model, options, hidden)
     layout = plan.layout
     if layout.cutoff is not None and names["time"] is None:
         raise ValueError(
@@ -145,13 +136,13 @@ def machine_of(
             f"expected a game for each horizon by series={[*layout.series, layout.horizon]!r}, got horizons in "
             f"{layout.horizon!r} that no game would know (rename the column if it holds none)"
         )
-    plan.play(empty(df.schema))  # says what is wrong with the options
+    plan.play(empty(df.schema))  # refuses wrong options
     _check_bounds(plan, df.schema)
     key = str(layout.time) if own is None else own
-    rules = _rules(plan, df.schema, key, most, remember)
+    series = _series_options(plan, df.schema, key, stream)
     keys = tuple(f"k{i}" for i in range(len(layout.series)))
     zone = df.sparkSession.conf.get("spark.sql.session.timeZone")
-    return _Machine(plan, tuple(_carried(df, layout)), key, keys, outcomes, rules, str(zone))
+    return StreamTask(plan, tuple(_carried(df, layout)), key, keys, stream.outcomes, series, str(zone))
 
 
 def _own_id(id: Any, names: Mapping[str, Any], columns: list[str]) -> str | None:
@@ -171,20 +162,20 @@ def _given(names: Mapping[str, Any]) -> list[Any]:
     return found
 
 
-def _check_bounds(plan: Plan, schema: T.StructType) -> None:
+def _check_bounds(plan: SparkPlan, schema: T.StructType) -> None:
     """Bounds by series or in columns, of which an empty table says nothing."""
-    for side in (plan.low, plan.high):
+    sides = [plan.options.low, plan.options.high]
+    for side in sides:
         if isinstance(side, str) and not isinstance(schema[side].dataType, (T.NumericType, T.BooleanType)):
             raise TypeError(f"expected numbers in column {side!r}, got {schema[side].dataType.simpleString()}")
-    if isinstance(plan.low, str) or isinstance(plan.high, str):
+    if any(isinstance(side, str) for side in sides):
         return
-    sides = [plan.low, plan.high]
     series = {key: None for side in sides if isinstance(side, Mapping) for key in side} or {None: None}
     ends: dict[tuple[float, float], Any] = {}
     for key in series:
         if all(not isinstance(side, Mapping) or key in side for side in sides):
             low, high = (side[key] if isinstance(side, Mapping) else side for side in sides)
-            ends.setdefault((_bound(low, "low", -math.inf), _bound(high, "high", math.inf)), key)
+            ends.setdefault((bound_number(low, "low", -math.inf), bound_number(high, "high", math.inf)), key)
     for (low, high), key in ends.items():
         whose = "" if key is None else f" for series {key!r}"
         if not low < high:
@@ -212,7 +203,7 @@ _AS_THEY_ARE = (T.DoubleType, T.FloatType, T.StringType, T.BooleanType, T.Binary
 _AS_TEXT = (T.IntegralType, T.DecimalType, T.DateType, T.TimestampType, T.TimestampNTZType)
 
 
-def _carried(df: DataFrame, layout: Layout) -> list[_Column]:
+def _carried(df: DataFrame, layout: ColumnLayout) -> list[_Column]:
     """The columns that go through, less those that an earlier run wrote."""
     gone = {*layout.earlier(df.columns), EVENT, REASON}
     found = []
@@ -260,7 +251,7 @@ def _moment(kind: T.DataType) -> Callable[[Any], Any]:
     if isinstance(kind, T.DateType):
         return lambda text: datetime.date.fromisoformat(text).toordinal()
     if isinstance(kind, T.StringType):
-        return lambda text: _date(text)[1]
+        return lambda text: read_date(text)[1]
     return _value(kind)
 
 
@@ -278,53 +269,55 @@ def _seen(zone: str) -> Callable[[T.DataType], Callable[[Any], Any]]:
 
 def _mark_side(side: Any, name: str, nothing: float) -> Any:
     """A bound as options are told apart: numbers by series may become more."""
-    return side if isinstance(side, str) else "" if isinstance(side, Mapping) else _bound(side, name, nothing) + 0.0
+    if isinstance(side, str):
+        return side
+    return "" if isinstance(side, Mapping) else bound_number(side, name, nothing) + 0.0
 
 
-def _rules(plan: Plan, schema: T.StructType, id: str, most: int, remember: int) -> Rules:
-    layout, payoff = plan.layout, plan.game_payoff()
-    shapes = tuple(shape_of(form, plan.levels) for form in layout.forms)
+def _series_options(plan: SparkPlan, schema: T.StructType, id: str, stream: QueryOptions) -> SeriesOptions:
+    layout, payoff, options = plan.layout, plan.game_payoff(), plan.options
+    shapes = tuple(ForecastShape.of(form, plan.outputs(form)) for form in layout.forms)
     labels = {form.labels for form in layout.forms if form.kind == "labels"}
     if len(labels) > 1:
         raise ValueError(f"expected the same labels in the same order for all models of a stream, got {short(labels)}")
-    plain = None if payoff is None else plan.payoff if isinstance(plan.payoff, str) else repr(type(payoff))
-    bounds = [_mark_side(plan.low, "low", -math.inf), _mark_side(plan.high, "high", math.inf)]
+    plain = plan.payoff if payoff is None or plan.payoff is not None else repr(type(payoff))
+    bounds = [_mark_side(options.low, "low", -math.inf), _mark_side(options.high, "high", math.inf)]
     forms = [(form.model, form.kind, list(map(str, form.columns))) for form in layout.forms]
     mark = mark_of(
         forms,
         [vars(shape) for shape in shapes],
         plain,
         bounds,
-        plan.outside,
+        options.outside,
         [(n, schema[n].dataType.simpleString()) for n in (*layout.series, layout.time, id)],
         layout.y,
     )
-    by_row = isinstance(plan.low, str) or isinstance(plan.high, str)
-    functions = payoff is not None and not isinstance(plan.payoff, str)
-    return Rules(layout.forms, shapes, payoff, by_row, plan.outside == "clip", most, remember, mark, functions)
+    by_row = isinstance(options.low, str) or isinstance(options.high, str)
+    clip, functions = options.outside == "clip", options.payoff is not None
+    kept = stream.max_pending, stream.remember
+    return SeriesOptions(layout.forms, shapes, payoff, by_row, clip, *kept, mark, functions)
 
 
 # --- what a task does
 
 
 @dataclass(frozen=True)
-class _Machine:
-    """What is done with the events of a series in a micro-batch."""
+class StreamTask:
+    """Plays the events of a series in a micro-batch."""
 
-    plan: Plan
+    plan: SparkPlan
     carried: tuple[_Column, ...]
     id: str
     keys: tuple[str, ...]
     outcomes: bool
-    rules: Rules
+    options: SeriesOptions
     zone: str
 
     def new(self) -> list[tuple[str, str, T.DataType]]:
         """The columns that are added: on their way, their names, and their types."""
         found: list[tuple[str, T.DataType]] = []
-        for form in self.rules.forms:
-            outputs = form.outputs(None if form.kind in ("binary", "labels") else self.plan.levels)
-            found += [(out.name, T.DoubleType()) for out in outputs]
+        for form in self.options.forms:
+            found += [(out.name, T.DoubleType()) for out in self.plan.outputs(form)]
             types = {"holds": T.BooleanType(), "status": T.StringType()}
             found += [(name, types.get(what, T.DoubleType())) for what, name in form.certificate.items()]
         found += [(EVENT, T.StringType()), (REASON, T.StringType())]
@@ -336,15 +329,16 @@ class _Machine:
         return T.StructType([*there, *(T.StructField(code, kind) for code, _, kind in self.new())])
 
     def __call__(self, key: tuple[Any, ...], frames: Iterable[pd.DataFrame], state: Any) -> Iterator[pd.DataFrame]:
+        """The answers to the events of a series; its state is read and written."""
         parts = [frame for frame in frames if len(frame)]
         names = list(parts[0].columns)
         # one array of objects: a frame of few rows and many columns is slow to take apart and to put together
         cells = np.concatenate([frame.to_numpy(dtype=object) for frame in parts])
-        reader = _Reader(self, {name: cells[:, i] for i, name in enumerate(names)}, len(cells))
+        reader = _EventReader(self, {name: cells[:, i] for i, name in enumerate(names)}, len(cells))
         before = bytes(state.get[0]) if state.exists else None
-        games = Games(self.rules, before)
+        games = Games(self.options, before)
         with warnings.catch_warnings():
-            # nobody would see them: the columns say it
+            # nobody would see them; the columns have it
             warnings.simplefilter("ignore")
             answers = games.play(reader.events(key if self.keys else ()))
         after = games.state()
@@ -352,60 +346,60 @@ class _Machine:
             state.update((after,))
         yield self._written(answers, reader.cells)
 
-    def _written(self, answers: list[Answer], cells: Mapping[str, NDArray[Any]]) -> pd.DataFrame:
-        told = [answer for answer in answers if answer.event.given is not None or self._worth(answer)]
-        places = [answer.event.place for answer in told]
+    def _written(self, answers: list[SeriesAnswer], cells: Mapping[str, NDArray[Any]]) -> pd.DataFrame:
+        rows = [answer for answer in answers if answer.event.given is not None or self._reported(answer)]
+        places = [answer.event.place for answer in rows]
         codes = [*(each.code for each in self.carried), *(code for code, _, _ in self.new())]
         # all objects, as are the rows of nothing that Spark puts below
-        out = np.empty((len(told), len(codes)), dtype=object)
+        out = np.empty((len(rows), len(codes)), dtype=object)
         for i, each in enumerate(self.carried):
             out[:, i] = cells[each.code][places]
         at = len(self.carried)
-        for number, form in enumerate(self.rules.forms):
-            width = len(self.rules.shapes[number].outputs)
-            table = np.full((len(told), ANSWERS + width), np.nan)
-            for i, answer in enumerate(told):
+        for number, form in enumerate(self.options.forms):
+            width = len(self.options.shapes[number].outputs)
+            table = np.full((len(rows), ANSWERS_AT + width), np.nan)
+            for i, answer in enumerate(rows):
                 if answer.round is not None:
-                    table[i] = answer.round.said[number, : ANSWERS + width]
-                    # an outcome alone says what came of it, not again what was forecast
+                    table[i] = answer.round.models[number, : ANSWERS_AT + width]
+                    # the row of an outcome does not repeat the forecast
                     if answer.event.given is None:
-                        table[i, ANSWERS:] = np.nan
-                    if not answer.booked:
-                        table[i, MISCALIBRATION] = np.nan
-            out[:, at : at + width] = table[:, ANSWERS:]
+                        table[i, ANSWERS_AT:] = np.nan
+                    if not answer.settled:
+                        table[i, RoundColumn.MISCALIBRATION] = np.nan
+            out[:, at : at + width] = table[:, ANSWERS_AT:]
             certificate = {
-                "holds": [None if math.isnan(each) else each > 0.0 for each in table[:, HOLDS].tolist()],
-                "promised": table[:, PROMISED].tolist(),
-                "miscalibration": table[:, MISCALIBRATION].tolist(),
-                "status": [STATUSES[answer.status[number]] for answer in told],
+                "holds": [None if math.isnan(each) else each > 0.0 for each in table[:, RoundColumn.HOLDS].tolist()],
+                "promised": table[:, RoundColumn.PROMISED].tolist(),
+                "miscalibration": table[:, RoundColumn.MISCALIBRATION].tolist(),
+                "status": [STATUS_TEXTS[answer.status[number]] for answer in rows],
             }
             for i, what in enumerate(form.certificate):
                 out[:, at + width + i] = certificate[what]
             at += width + len(form.certificate)
-        out[:, at] = ["outcome" if answer.event.given is None else "forecast" for answer in told]
-        out[:, at + 1] = [answer.reason for answer in told]
+        out[:, at] = ["outcome" if answer.event.given is None else "forecast" for answer in rows]
+        out[:, at + 1] = [answer.reason for answer in rows]
         return pd.DataFrame(out, columns=codes)
 
-    def _worth(self, answer: Answer) -> bool:
-        """Whether an outcome is told of."""
-        return self.outcomes or any(status not in (OK, SEEN) for status in answer.status)
+    def _reported(self, answer: SeriesAnswer) -> bool:
+        """Whether an outcome gets a row."""
+        return self.outcomes or any(status not in (Status.OK, Status.SEEN) for status in answer.status)
 
 
-class _Reader:
+class _EventReader:
     """Rows as events."""
 
-    def __init__(self, machine: _Machine, cells: Mapping[str, NDArray[Any]], rows: int) -> None:
-        self.machine, self.cells, self.rows = machine, cells, rows
-        self.columns = {each.name: each for each in machine.carried}
-        self.reader = _seen(machine.zone)
+    def __init__(self, task: StreamTask, cells: Mapping[str, NDArray[Any]], rows: int) -> None:
+        self.task, self.cells, self.rows = task, cells, rows
+        self.columns = {each.name: each for each in task.carried}
+        self.reader = _seen(task.zone)
 
     def events(self, key: tuple[Any, ...]) -> list[Event]:
-        """The events of a series; those that cannot be read say why."""
-        machine, layout, rules = self.machine, self.machine.plan.layout, self.machine.rules
-        given = [np.column_stack([self.numbers(name) for name in form.columns]) for form in rules.forms]
+        """The events of a series; those that cannot be read have the reason."""
+        task, layout = self.task, self.task.plan.layout
+        given = [np.column_stack([self.numbers(name) for name in form.columns]) for form in task.options.forms]
         there = np.any([(~np.isnan(each)).any(axis=1) for each in given], axis=0)
         features = self._features()
-        times, ids = self.values(str(layout.time), _moment), self.values(machine.id, _moment_or_text)
+        times, ids = self.values(str(layout.time), _moment), self.values(task.id, _moment_or_text)
         outcomes = self._outcomes()
         ends = self._bounds(key)
         events = []
@@ -429,14 +423,14 @@ class _Reader:
         return events
 
     def _refusal(self, key: tuple[Any, ...], event: Event, time: Any, id: Any) -> str | None:
-        layout = self.machine.plan.layout
+        layout = self.task.plan.layout
         for name, value in zip(layout.series, key, strict=True):
             if value is None or value != value:
                 return f"expected a series in every event, got none in {name!r}"
         if time is None or (isinstance(time, float) and not math.isfinite(time)):
             return f"expected a time in every event, got {self._raw(str(layout.time), event.place)} in {layout.time!r}"
         if id is None or id != id:
-            return f"expected an id in every event, got none in {self.machine.id!r}"
+            return f"expected an id in every event, got none in {self.task.id!r}"
         return None
 
     def _raw(self, name: str, row: int) -> str:
@@ -465,7 +459,7 @@ class _Reader:
         return found
 
     def _outcomes(self) -> list[tuple[float, str | None]]:
-        name, forms = self.machine.plan.layout.y, self.machine.rules.forms
+        name, forms = self.task.plan.layout.y, self.task.options.forms
         labels = next((form.labels for form in forms if form.kind == "labels"), None)
         if labels is None:
             each = self.columns[name]
@@ -475,7 +469,7 @@ class _Reader:
         known = {label: float(i) for i, label in enumerate(labels)}
         found: list[tuple[float, str | None]] = []
         for value in self.values(name, _value):
-            place = None if value is None else next((known[text] for text in _texts(value) if text in known), None)
+            place = None if value is None else next((known[text] for text in label_texts(value) if text in known), None)
             why = None
             if value is not None and place is None:
                 why = f"expected a label {', '.join(map(repr, labels))} as outcome, got {short(value)}"
@@ -484,14 +478,14 @@ class _Reader:
 
     def _bounds(self, key: tuple[Any, ...]) -> Callable[[int], tuple[float, float, str | None]]:
         """The bounds of each row, and what is wrong with them."""
-        plan = self.machine.plan
+        options, names = self.task.plan.options, self.task.plan.layout.series
         series: Any = None
-        if any(isinstance(given, Mapping) for given in (plan.low, plan.high)):
-            named = zip(plan.layout.series, key, strict=True)
+        if any(isinstance(given, Mapping) for given in (options.low, options.high)):
+            named = zip(names, key, strict=True)
             series = tuple(_key(value, self.reader(self.columns[name].kind)) for name, value in named)
             series = series[0] if len(series) == 1 else series or None
         sides: list[Any] = []
-        for given, name, nothing in ((plan.low, "low", -math.inf), (plan.high, "high", math.inf)):
+        for given, name, nothing in ((options.low, "low", -math.inf), (options.high, "high", math.inf)):
             if isinstance(given, str):
                 sides.append(self.numbers(given))
             elif isinstance(given, Mapping):
@@ -503,11 +497,11 @@ class _Reader:
             else:
                 sides.append(np.full(self.rows, nothing if given is None else float(given)))
         low, high = sides
-        columns = [isinstance(given, str) for given in (plan.low, plan.high)]
+        columns = [isinstance(given, str) for given in (options.low, options.high)]
 
         def of(row: int) -> tuple[float, float, str | None]:
             a, b = float(low[row]), float(high[row])
-            for side, by_row, name in ((a, columns[0], plan.low), (b, columns[1], plan.high)):
+            for side, by_row, name in ((a, columns[0], options.low), (b, columns[1], options.high)):
                 if by_row and not abs(side) <= LARGEST:
                     return a, b, f"expected a finite bound in every forecast in {name!r}, got {side}"
             why = None if a < b else f"expected bounds with low < high, got {a:g} and {b:g}"
@@ -517,18 +511,11 @@ class _Reader:
 
     def _features(self) -> dict[str, list[Any]] | None:
         """The columns that the payoff's contexts look at; all of them, if it has functions."""
-        payoff = self.machine.rules.payoff
-        if payoff is None:
+        options = self.task.options
+        if options.payoff is None:
             return None
-        names = {
-            leaf.key
-            for part in payoff
-            for leaf in leaves(part.context)
-            if isinstance(leaf, Values) or (isinstance(leaf, Bins) and leaf.source == "feature")
-        }
-        if not isinstance(self.machine.plan.payoff, str):
-            names = set(self.columns)
-        return {name: self.values(name, self.reader) for name in sorted(names)} or None
+        names = sorted(self.columns) if options.functions else feature_names(options.payoff)
+        return {name: self.values(name, self.reader) for name in names} or None
 
 
 def _key(value: Any, read: Callable[[Any], Any]) -> Any:

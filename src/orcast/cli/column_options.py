@@ -1,0 +1,124 @@
+"""Which columns are what: options that name them, and a description of what was found."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from orcast.cli.table_files import TableFile
+    from orcast.panel.columns import ColumnLayout, Form
+
+COLUMNS = """\
+Columns are found by their names: Nixtla's (unique_id, ds, cutoff, y, MODEL, MODEL-lo-90, MODEL-hi-90,
+MODEL-median), quantiles (q0.1, 0.1, MODEL_q0.1), mean and sd, members (member_1, ...), a probability
+(p) of outcomes 0 and 1, or one of each label (p_home, p_draw, ...).  Where that is not enough:"""
+
+MODEL = """a model, by its name or with its columns, as tree:0.1=lower,0.9=upper; keys are levels, mean and sd,
+p, or p_LABEL; may be given several times"""
+
+
+def add_columns(parser: argparse.ArgumentParser) -> None:
+    """Options that name columns."""
+    group = parser.add_argument_group("columns", description=COLUMNS)
+    group.add_argument("--y", metavar="COLUMN", help="the outcomes; empty where they are not known yet")
+    group.add_argument("--model", metavar="NAME", action="append", help=MODEL)
+    group.add_argument(
+        "--series", metavar="COLUMN", action="append", help="names of the series; may be given several times"
+    )
+    group.add_argument("--time", metavar="COLUMN", help="when the outcome is; else rows are in order")
+    group.add_argument("--cutoff", metavar="COLUMN", help="when the forecast was made")
+    group.add_argument("--horizon", metavar="COLUMN", help="how many steps ahead it was made")
+    group.add_argument("--low", metavar="X", help="lower bound of the outcomes: a number or a column (default: none)")
+    group.add_argument("--high", metavar="X", help="upper bound of the outcomes: a number or a column (default: none)")
+
+
+def names_of(options: argparse.Namespace) -> dict[str, Any]:
+    """The columns that were named, as `panel.columns.find_in` takes them."""
+    return {
+        "y": options.y,
+        "model": _models(options.model),
+        "series": options.series,
+        "time": options.time,
+        "cutoff": options.cutoff,
+        "horizon": options.horizon,
+    }
+
+
+def _models(given: list[str] | None) -> Any:
+    """Models by name, or with their columns."""
+    spelt = [text for text in given or () if ":" in text and "=" in text.partition(":")[2]]
+    if given is None or not spelt:
+        return given
+    if len(spelt) < len(given):
+        plain = next(text for text in given if text not in spelt)
+        raise ValueError(
+            f"expected the columns of all models or of none, got --model {plain} beside others with theirs"
+        )
+    return {name: _parts(parts) for name, _, parts in (text.partition(":") for text in spelt)}
+
+
+def _parts(text: str) -> dict[Any, str]:
+    found: dict[Any, str] = {}
+    for each in text.split(","):
+        key, equals, column = (part.strip() for part in each.partition("="))
+        if not key or not equals or not column:
+            raise ValueError(f"expected a model's columns as tree:0.1=lower,0.9=upper, got {each!r}")
+        try:
+            found[float(key)] = column
+        except ValueError:
+            found[key] = column
+    return found
+
+
+def text_columns(options: argparse.Namespace) -> tuple[str, ...]:
+    """Columns that hold names, not numbers."""
+    from orcast.panel.columns import SERIES
+
+    return tuple(options.series) if options.series else SERIES
+
+
+def bound(text: str | None) -> float | str | None:
+    """A number, or the name of a column."""
+    if text is None:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def describe(table: TableFile, layout: ColumnLayout, series: int) -> list[str]:
+    """What was found, in a few lines."""
+    whose = f", {series:,} series" if layout.series else ""
+    rows = f"{table.frame.height:,} row{'' if table.frame.height == 1 else 's'}"
+    lines = [f"{table.name}: {rows}{whose}"]
+    parts = {"outcome": layout.y, "series": ", ".join(map(str, layout.series)), "time": layout.time}
+    parts |= {"cutoff": layout.cutoff, "horizon": layout.horizon}
+    parts |= {form.model or "forecast": _columns_of(form) for form in layout.forms}
+    used = {layout.y, layout.time, layout.cutoff, layout.horizon, *layout.series}
+    used |= {column for form in layout.forms for column in (*form.columns, form.mean)}
+    used |= set(layout.earlier(table.frame.columns))
+    rest = [str(column) for column in table.frame.columns if column not in used]
+    parts["not used"] = ", ".join(rest) if len(rest) <= 8 else f"{', '.join(rest[:8])} and {len(rest) - 8} more"
+    wide = max(8, *(len(what) for what, name in parts.items() if name))
+    return lines + [f"  {what:<{wide}}  {name}" for what, name in parts.items() if name]
+
+
+def _columns_of(form: Form) -> str:
+    """A model's columns as a description has them."""
+    names = [str(column) for column in form.columns]
+    shown = ", ".join(names) if len(names) <= 5 else f"{', '.join(names[:2])}, ..., {names[-1]}"
+    if form.kind == "quantiles":
+        assert form.levels is not None
+        levels = [f"{level:g}" for level in form.levels]
+        many = ", ".join(levels) if len(levels) <= 5 else f"{', '.join(levels[:2])}, ..., {levels[-1]}"
+        return f"quantiles {many} ({shown})"
+    kinds = {
+        "normal": "mean and standard deviation",
+        "members": f"{len(names)} members",
+        "point": "a point forecast",
+        "binary": "the probability of 1",
+        "labels": f"probabilities of {', '.join(form.labels or ())}",
+    }
+    return f"{kinds[form.kind]} ({shown})"

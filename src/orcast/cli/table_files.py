@@ -1,0 +1,294 @@
+"""Tables in files: CSV and Parquet, in and out, with rows named as the file has them."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import gzip
+import io
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from orcast.cli.common import as_options, need
+from orcast.validation import short
+
+if TYPE_CHECKING:
+    import polars as pl
+
+PIPE = "-"
+# What stands for a missing value in text.
+MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None"]
+SEPARATORS = {".csv": None, ".tsv": "\t", ".txt": None}
+PARQUET = (".parquet", ".pq")
+MAGIC = b"PAR1"
+
+
+@dataclass(frozen=True)
+class Format:
+    """How a table is written in a file."""
+
+    kind: str  # "csv" or "parquet"
+    separator: str = ","
+    zipped: bool = False
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """A table that was read: `name` is its file's, `first` the line of its first row, if rows are lines."""
+
+    frame: pl.DataFrame
+    name: str
+    format: Format
+    first: int | None
+
+    def located(self, text: str) -> str:
+        """A sentence in which rows are numbered as in the file: lines of text, else rows from 1.
+
+        >>> TableFile(None, "a.csv", Format("csv"), 2).located("got 7.5 in row 0, and rows 3 and 4")
+        'got 7.5 in line 2, and lines 5 and 6'
+        """
+        word, first = ("row", 1) if self.first is None else ("line", self.first)
+
+        def renamed(found: re.Match[str]) -> str:
+            numbers = re.sub(r"\d+", lambda n: str(int(n[0]) + first), found["numbers"])
+            return f"{word}{found['s']}{found['mark']}{numbers}"
+
+        number = r"\d+(?:(?:, | and |, and | or )\d+)*"
+        return re.sub(rf"\brow(?P<s>s?)(?P<mark>:? \[?)(?P<numbers>{number})\b", renamed, text)
+
+    def as_command(self, text: str) -> str:
+        """A message of the library in the terms of the command: rows as in the file, options as on the command line."""
+        return as_options(self.located(text))
+
+    def stray(self, complaint: str) -> str | None:
+        """If a complaint is about a column of text that could be numbers: where it is not."""
+        import polars as pl
+
+        for name, kind in self.frame.schema.items():
+            if kind != pl.String or repr(name) not in complaint or "numbers" not in complaint:
+                continue
+            values = self.frame[name]
+            bad = values.is_not_null() & values.str.strip_chars().cast(pl.Float64, strict=False).is_null()
+            if 0 < bad.sum() <= 0.5 * len(values):
+                row = int(bad.arg_max() or 0)
+                return self.located(f"expected numbers in column {name!r}, got {short(values[row])} in row {row}")
+        return None
+
+
+def format_of(path: str) -> Format:
+    """The format that a file's name says, or one clear sentence."""
+    suffixes = [part.lower() for part in Path(path).suffixes[-2:]]
+    zipped = suffixes[-1:] == [".gz"]
+    last = (suffixes[:-1] if zipped else suffixes)[-1:]
+    if last and last[0] in SEPARATORS:
+        return Format("csv", SEPARATORS[last[0]] or ",", zipped)
+    if last and last[0] in PARQUET and not zipped:
+        return Format("parquet")
+    raise ValueError(f"expected a file that ends in .csv, .csv.gz, .tsv or .parquet, got {path}")
+
+
+# --- reading ---
+
+
+def read(path: str, *, names: Collection[str] = ()) -> TableFile:
+    """Read a table from a file, or from stdin if it is called "-"; columns with these names are text."""
+    need("cli", "polars")
+    if path == PIPE:
+        if sys.stdin.isatty():
+            raise ValueError("expected a table through a pipe for -, got a terminal")
+        content = sys.stdin.buffer.read()
+        if content.startswith(MAGIC):
+            return _parquet(io.BytesIO(content), "stdin")
+        return _csv(content, Format("csv"), "stdin", names)
+    format = format_of(path)
+    if not Path(path).is_file():
+        what = "a folder" if Path(path).is_dir() else "nothing by that name"
+        raise FileNotFoundError(f"expected a file, got {what}: {path}")
+    if format.kind == "parquet":
+        return _parquet(path, path)
+    if format.zipped:
+        with gzip.open(path) as file:
+            try:
+                content = file.read()
+            except (EOFError, gzip.BadGzipFile) as reason:
+                words = f"expected a file zipped by gzip, got one that is not whole ({reason}): {path}"
+                raise ValueError(words) from None
+        return _csv(content, format, path, names)
+    return _csv(path, format, path, names)
+
+
+def _parquet(source: Any, name: str) -> TableFile:
+    import polars as pl
+
+    try:
+        frame = pl.read_parquet(source)
+    except (pl.exceptions.PolarsError, OSError) as reason:
+        raise ValueError(f"expected a Parquet file, got one that cannot be read ({_first(reason)}): {name}") from None
+    return TableFile(frame, name, Format("parquet"), None)
+
+
+def _csv(source: str | bytes, format: Format, name: str, names: Collection[str]) -> TableFile:
+    import polars as pl
+
+    head = _head(source)
+    if not head.strip():
+        raise ValueError(f"expected a table with a line of column names, got an empty file: {name}")
+    separator = format.separator if format.separator != "," else _separator(head)
+    columns = next(csv.reader([head], delimiter=separator))
+    # names of series are text, even if they look like numbers: 007 stays 007
+    text = {column: pl.String for column in columns if column in names}
+    try:
+        frame = pl.read_csv(
+            source, separator=separator, infer_schema_length=None, null_values=MISSING, schema_overrides=text
+        )
+    except (pl.exceptions.PolarsError, OSError) as reason:
+        raise ValueError(_why_not(source, separator, name, reason)) from None
+    if frame.height == 0:
+        raise ValueError(f"expected at least one row below the names of the columns, got none: {name}")
+    # nothing but missing values may be anything; numbers fit everywhere
+    empty = [each for each in frame.columns if frame[each].null_count() == frame.height]
+    frame = frame.with_columns(pl.col(each).cast(pl.Float64) for each in empty)
+    lines = _count_lines(source)
+    whole = lines == frame.height + 1
+    return TableFile(frame, name, Format("csv", separator, format.zipped), 2 if whole else None)
+
+
+def _opened(source: str | bytes) -> IO[bytes]:
+    return io.BytesIO(source) if isinstance(source, bytes) else open(source, "rb")
+
+
+def _head(source: str | bytes) -> str:
+    with _opened(source) as file:
+        return file.readline(2**20).decode("utf-8-sig", errors="replace").strip("\r\n")
+
+
+def _separator(head: str) -> str:
+    """The likeliest of the usual separators."""
+    return max(",;\t|", key=lambda mark: (head.count(mark), mark == ","))
+
+
+def _count_lines(source: str | bytes) -> int:
+    """Lines of a text, an unfinished last one included."""
+    count, last = 0, b"\n"
+    with _opened(source) as file:
+        while chunk := file.read(2**20):
+            count += chunk.count(b"\n")
+            last = chunk[-1:]
+    return count + (last != b"\n")
+
+
+def _why_not(source: str | bytes, separator: str, name: str, reason: Exception) -> str:
+    """Where a text is no table."""
+    try:
+        with _opened(source) as file:
+            rows = csv.reader(io.TextIOWrapper(file, "utf-8-sig", newline=""), delimiter=separator)
+            width = len(next(rows))
+            for row in rows:
+                if len(row) > width:
+                    return (
+                        f"expected {width} values in a line, as the first has, got {len(row)} in line {rows.line_num}: "
+                        f"{name}"
+                    )
+    except (UnicodeDecodeError, csv.Error, StopIteration) as other:
+        return f"expected a CSV file in UTF-8, got one that cannot be read ({_first(other)}): {name}"
+    return f"expected a CSV file, got one that cannot be read ({_first(reason)}): {name}"
+
+
+def _first(reason: BaseException) -> str:
+    """The first sentence of a long message."""
+    text = (str(reason).strip() or type(reason).__name__).splitlines()[0]
+    return text if len(text) <= 100 else f"{text[:97]}..."
+
+
+# --- writing ---
+
+
+def beside(path: str) -> str:
+    """Where the result of a file goes, by default.
+
+    >>> beside("data/wind.csv"), beside("wind.csv.gz"), beside("wind.parquet")
+    ('data/wind.orcast.csv', 'wind.orcast.csv.gz', 'wind.orcast.parquet')
+    """
+    whole = Path(path)
+    endings = "".join(whole.suffixes[-2:] if whole.suffix.lower() == ".gz" else whole.suffixes[-1:])
+    return str(whole.with_name(f"{whole.name[: len(whole.name) - len(endings)]}.orcast{endings}"))
+
+
+def check_place(path: str, option: str) -> None:
+    """A file that can be written, or one clear sentence, before hours of work."""
+    target = Path(path)
+    if target.is_dir() or not target.absolute().parent.is_dir():
+        raise ValueError(f"expected a file in an existing folder as {option}, got {path}")
+
+
+def check_apart(paths: dict[str, str | None]) -> None:
+    """Files that are all different, so that none is written over another."""
+    seen: dict[Path, str] = {}
+    for option, path in paths.items():
+        if not path or path == PIPE:
+            continue
+        other = seen.setdefault(Path(path).resolve(), option)
+        if other != option:
+            raise ValueError(f"expected {other} and {option} in files of their own, got {path} for both")
+
+
+def write(frame: pl.DataFrame, path: str, format: Format) -> None:
+    """Write a table to a file, whole or not at all, or to stdout if it is called "-"."""
+    if path == PIPE:
+        sys.stdout.flush()
+        _write_to(frame, sys.stdout.buffer, format)
+        sys.stdout.buffer.flush()
+        return
+    with replacing(path) as temporary:
+        if format.zipped:
+            with gzip.open(temporary, "wb", compresslevel=6) as zipped:
+                _write_to(frame, zipped, format)
+        else:
+            with open(temporary, "wb") as file:
+                _write_to(frame, file, format)
+
+
+# Rows that are written to a pipe at a time: a copy of the whole as text would double the memory.
+SLICE = 50_000
+
+
+def _write_to(frame: pl.DataFrame, file: Any, format: Format) -> None:
+    if format.kind == "parquet":
+        frame.write_parquet(file)
+        return
+    for start in range(0, max(frame.height, 1), SLICE):
+        text = frame[start : start + SLICE].write_csv(separator=format.separator, include_header=start == 0)
+        file.write(text.encode())
+
+
+@contextlib.contextmanager
+def replacing(path: str) -> Iterator[Path]:
+    """A file beside another, which takes its place when all went well."""
+    target = Path(path).resolve()  # where a link leads
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        mask = os.umask(0)
+        os.umask(mask)
+        temporary.chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~mask)
+        os.replace(temporary, target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def located(table: TableFile, act: Callable[[], Any]) -> Any:
+    """What an act gives; its errors are in the terms of the command, with the file's name."""
+    try:
+        return act()
+    except (TypeError, ValueError) as reason:
+        text = table.as_command(str(reason))
+        raise type(reason)(f"{table.stray(text) or text} ({table.name})") from reason

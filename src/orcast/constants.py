@@ -1,0 +1,50 @@
+"""Constants that several modules share; what only one module uses stays there.
+
+Where the compiled code and the dense code solve the same problem with different values, both are here, side by side.
+"""
+
+from __future__ import annotations
+
+import math
+
+# --- learning
+
+# Losses are discounted by this, a round.  The binary committee weighs log losses, which are noisier: a longer memory.
+LOSS_DISCOUNT, BINARY_LOSS_DISCOUNT = 0.998, 0.999
+# The rate of exponential weights on discounted losses: for losses in units of the expert's usual one, for log losses.
+WEIGHT_RATE, LOG_LOSS_RATE = 2.0, 1.0
+# The largest log loss of a round that counts, and how far behind the best an expert may fall in discounted log loss.
+MOST_LOG_LOSS, MOST_LOG_BEHIND = 8.0, 8.0
+# With n outcomes outstanding, what was learnt has prior odds (1 + n)^-DELAY_ODDS against the expert.
+DELAY_ODDS = 0.5
+# An expert's own expectation counts as this many observations of its loss.
+OWN_EXPECTATION_WEIGHT = 5.0
+# The largest change of a log mass by a learner, and by a warm start.
+MAX_TILT = 6.0
+# The standard deviation of a Gaussian whose mean absolute value is 1: see `orcast.residuals`.
+PER_ABSOLUTE = math.sqrt(math.pi / 2.0)
+
+# --- the equilibrium
+
+# With n outcomes outstanding the temperature rises by (1 + n)^DELAY_TEMPERATURE: the same correction is applied once
+# for each outstanding round before any effect is seen.  A binary forecast is one number, which overshoots less.
+DELAY_TEMPERATURE, BINARY_DELAY_TEMPERATURE = 0.85, 0.5
+# A mass below this is treated as the limit zero; derivative factors are kept above MIN_SLOPE, so that the Newton matrix
+# stays an M-matrix.
+TINY_MASS, MIN_SLOPE = 1e-8, 0.1
+# Largest Newton step in log mass, and how a rejected step shrinks.
+MAX_STEP, SHRINK = 2.0, 0.4
+# At the usual temperature: the residual that is good enough, and Newton steps.
+EASY, EASY_STEPS = 0.01, 8
+# Where the certificate asks for more: residual and Newton steps.  The dense solver has matrices of all derivatives,
+# so that its last steps are cheap in number; the compiled one stops where the certificate no longer changes.
+STRICT, STRICT_STEPS = 1e-7, 30
+DENSE_STRICT, DENSE_STRICT_STEPS = 1e-8, 40
+# A residual above this is no equilibrium.
+TRUSTED = 1e-3
+# Lowering the temperature: the most steps, the ratio of two temperatures beyond which the branch has ended, and the
+# lowest temperature, as a share of the usual one.  The dense solver gives up sooner: it follows the branch around its
+# fold instead (dense/search.py).
+CONTINUATION, CLOSEST_RATIO = 60, 0.98
+DENSE_CONTINUATION, DENSE_CLOSEST_RATIO = 40, 0.95
+LOWEST = 1e-5

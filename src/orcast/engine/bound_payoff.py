@@ -1,0 +1,84 @@
+"""The terms of a game: the parts of a payoff on a space, their names, contexts and places in the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orcast.contexts import EVERYONE, Bins, Context, ContextInputs, LastError, Product, Union
+from orcast.ledger import Account, Guarantee, Ledger, LedgerLayout, PartShape, ledger_layout
+from orcast.payoffs import NoRegret, Part, Payoff, part_names
+from orcast.spaces import Space
+
+Array = NDArray[np.float64]
+
+ONE: Array = np.ones(1)
+
+
+def leaves(context: Context) -> list[Context]:
+    """The simple contexts that a context is made of."""
+    if isinstance(context, (Product, Union)):
+        return [*leaves(context.first), *leaves(context.second)]
+    return [context]
+
+
+class BoundPayoff:
+    """What a payoff asks for on a space."""
+
+    def __init__(self, space: Space, payoff: Payoff, experts: Sequence[str], memory: float | None) -> None:
+        self.space = space
+        self.experts = tuple(experts)
+        self.payoffs = list(payoff)
+        self.parts: list[Part] = [part.on(space, len(self.experts)) for part in self.payoffs]
+        self.names = part_names(self.payoffs)
+        self.discount = 1.0 if memory is None else 1.0 - 1.0 / memory
+        simple = [leaf for part in self.payoffs for leaf in leaves(part.context)]
+        self.needs_expert = any(isinstance(leaf, Bins) and leaf.source != "feature" for leaf in simple)
+        self.needs_last = any(isinstance(leaf, LastError) for leaf in simple)
+        self.plain = all(part.context is EVERYONE for part in self.payoffs)
+        self._ones = np.ones(len(self.payoffs))
+
+    def context(self, known: ContextInputs) -> Array:
+        """The contexts of all parts, one after the other."""
+        if self.plain:
+            return self._ones
+        return np.concatenate([ONE if p.context is EVERYONE else p.context(known) for p in self.payoffs])
+
+    def layout(self, places: Sequence[Sequence[int]]) -> LedgerLayout:
+        """Where the parts lie in the ledger, given their places in the core."""
+        shapes = []
+        for part, own in zip(self.parts, places, strict=True):
+            payoff, reach = part.payoff, part.context.bound
+            if payoff.one_sided and isinstance(payoff, NoRegret):
+                scale, bound = payoff.weight, payoff.weight**2 * part.bound  # its units see to the size
+            else:
+                scale = payoff.weight / float(np.sqrt(part.bound * reach))
+                bound = payoff.weight**2 / reach
+            shapes.append(PartShape(own, part.context.size, payoff.one_sided, scale, bound, reach))
+        return ledger_layout(shapes)
+
+    def guarantee(self, ledger: Ledger, regrets: dict[int, dict[str, float]]) -> Guarantee:
+        """What was promised and what was kept; regrets come from elsewhere, in the units of the scores."""
+        parts: dict[str, float] = {}
+        groups = {}
+        rounds = max(float(ledger.account[Account.WEIGHT]), 1.0)
+        for number, (part, name) in enumerate(zip(self.parts, self.names, strict=True)):
+            payoff = part.payoff
+            if number in regrets:
+                parts.update({f"{name} {key}": value for key, value in regrets[number].items()})
+            else:
+                parts[name] = payoff.summary(ledger.part(number) / rounds)
+            if payoff.context is not EVERYONE:
+                found = ledger.group_guarantees(number)
+                groups[name] = dict(zip(payoff.context.labels, found, strict=True))
+        return Guarantee(
+            ledger.rounds, ledger.miscalibration, ledger.promised, ledger.held, parts, ledger.delay, groups
+        )
+
+    def regret_names(self, payoff: NoRegret) -> list[str]:
+        """A name for each score and expert, in the order of the ledger."""
+        if len(self.experts) == 1:
+            return [score.name for score in payoff.scores]
+        return [f"{score.name} against {expert}" for score in payoff.scores for expert in self.experts]

@@ -1,0 +1,1 @@
+"""The dense engine: any payoff on any space, in numpy."""

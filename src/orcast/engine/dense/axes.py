@@ -1,0 +1,178 @@
+"""Learners of an expert's bias and spread on a circle or in a box, axis by axis.
+
+On each axis let m and s be the mean and the spread of the expert's marginal.  A learner predicts the mean a and the
+spread b of z = (y - m) / s from the last z, by recursive least squares and a running variance, and moves the mass
+of every cell to m + a s + b (cell - m): a shift (on a circle a rotation) and a stretch, spread over the cells it falls
+on.  The learners and the expert are averaged by discounted log score.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orcast.constants import DELAY_ODDS, LOG_LOSS_RATE, LOSS_DISCOUNT
+from orcast.spaces import Box, Circle, Space
+
+Array = NDArray[np.float64]
+
+# What each learner keeps of the past, and how sure it is at first that the expert is right.
+DISCOUNTS = (0.99, 0.998)
+START_LOCATION, START_SPREAD = 0.05, 20.0
+MOST_SHIFT, LEAST_STRETCH, MOST_STRETCH, MOST_SCORE = 6.0, 0.3, 8.0, 6.0
+FLOOR = 1e-4
+
+
+class AxisMemory(NamedTuple):
+    """What is carried from round to round."""
+
+    location: Array  # learner x axis x (bias, last error)
+    location_cov: Array
+    spread: Array  # running variance, learner x axis
+    last: Array  # the last z of each axis
+    seen: Array
+    loss: Array  # of each learner, then of the expert
+
+
+def axes_of(space: Space) -> int:
+    """How many axes there are; none where shifting makes no sense."""
+    if isinstance(space, Circle):
+        return 1
+    return len(space.shape) if isinstance(space, Box) else 0
+
+
+def new_memory(axes: int) -> AxisMemory:
+    """Learners without data, which repeat the expert."""
+    count = len(DISCOUNTS)
+    return AxisMemory(
+        np.zeros((count, axes, 2)),
+        np.tile(START_LOCATION * np.eye(2), (count, axes, 1, 1)),
+        np.ones((count, axes)),
+        np.zeros(axes),
+        np.zeros(1),
+        np.zeros(count + 1),
+    )
+
+
+def edges_of(space: Space, axis: int) -> Array:
+    """The edges of the cells along an axis."""
+    if isinstance(space, Circle):
+        return np.linspace(0.0, space.period, space.cells + 1)
+    assert isinstance(space, Box)
+    low, high = space.bounds[axis]
+    return np.linspace(low, high, space.shape[axis] + 1)
+
+
+def marginal(space: Space, mass: Array, axis: int) -> Array:
+    """Masses along an axis."""
+    if isinstance(space, Circle):
+        return mass
+    assert isinstance(space, Box)
+    others = tuple(i for i in range(len(space.shape)) if i != axis)
+    value: Array = mass.reshape(space.shape).sum(axis=others)
+    return value
+
+
+def frame(space: Space, mass: Array, axis: int) -> tuple[float, float]:
+    """Mean and spread of an expert along an axis; the width of a cell counts in the spread."""
+    edges = edges_of(space, axis)
+    width = edges[1] - edges[0]
+    centres = 0.5 * (edges[:-1] + edges[1:])
+    own = marginal(space, mass, axis)
+    if isinstance(space, Circle):
+        turn = 2.0 * math.pi / space.period
+        mean = math.atan2(float(own @ np.sin(turn * centres)), float(own @ np.cos(turn * centres))) / turn
+        away = deviation(space, centres, mean)
+    else:
+        mean = float(own @ centres)
+        away = centres - mean
+    return mean, math.sqrt(float(own @ (away * away)) + width * width / 12.0)
+
+
+def deviation(space: Space, y: Array, mean: float) -> Array:
+    """y - mean; on a circle the short way round."""
+    if not isinstance(space, Circle):
+        return y - mean
+    half = 0.5 * space.period
+    value: Array = (y - mean + half) % space.period - half
+    return value
+
+
+def transfer(space: Space, axis: int, mean: float, shift: float, stretch: float) -> Array:
+    """Where the mass of each cell goes: a row a cell."""
+    edges = edges_of(space, axis)
+    width = edges[1] - edges[0]
+    away = deviation(space, 0.5 * (edges[:-1] + edges[1:]), mean)
+    low = mean + shift + stretch * (away - 0.5 * width)
+    high = low + stretch * width
+    if isinstance(space, Circle):
+        # on a circle what goes round comes back
+        reach = math.ceil(stretch) + 1
+        turns = space.period * np.arange(-reach, reach + 1)
+    else:
+        turns = np.zeros(1)
+        # beyond the bounds mass stays in the outer cells
+        edges = edges.copy()
+        edges[0], edges[-1] = min(edges[0], float(low.min())), max(edges[-1], float(high.max()))
+    found = np.zeros((away.size, away.size))
+    for turn in turns:
+        overlap = np.minimum(high[:, None] + turn, edges[1:]) - np.maximum(low[:, None] + turn, edges[:-1])
+        found += np.maximum(overlap, 0.0)
+    value: Array = found / found.sum(axis=1, keepdims=True)
+    return value
+
+
+def shift_and_stretch(memory: AxisMemory, learner: int, axis: int) -> tuple[float, float]:
+    """Shift and stretch of a learner, in units of the expert's spread."""
+    bias, echo = memory.location[learner, axis]
+    shift = float(bias + echo * memory.last[axis])
+    stretch = math.sqrt(float(memory.spread[learner, axis]))
+    return min(max(shift, -MOST_SHIFT), MOST_SHIFT), min(max(stretch, LEAST_STRETCH), MOST_STRETCH)
+
+
+def corrected(space: Space, memory: AxisMemory, expert: Array) -> Array:
+    """What each learner makes of the expert, a row each."""
+    out = np.empty((len(DISCOUNTS), expert.size))
+    frames = [frame(space, expert, axis) for axis in range(memory.last.size)]
+    for learner in range(len(DISCOUNTS)):
+        moved = expert if isinstance(space, Circle) else expert.reshape(space.shape)  # type: ignore[attr-defined]
+        for axis, (mean, spread) in enumerate(frames):
+            shift, stretch = shift_and_stretch(memory, learner, axis)
+            table = transfer(space, axis, mean, shift * spread, stretch)
+            moved = np.moveaxis(np.tensordot(moved, table, axes=(axis, 0)), -1, axis)
+        out[learner] = (1.0 - FLOOR) * moved.ravel() + FLOOR / expert.size
+    return out
+
+
+def mixed(memory: AxisMemory, rows: Array, expert: Array, pending: float) -> Array:
+    """Learners and expert, weighed by how well they did; with outcomes outstanding the expert counts more."""
+    weights = np.exp(-LOG_LOSS_RATE * (memory.loss - memory.loss.min()))
+    weights[:-1] *= (1.0 + pending) ** -DELAY_ODDS
+    value: Array = (weights[:-1] @ rows + weights[-1] * expert) / weights.sum()
+    return value
+
+
+def learn(space: Space, memory: AxisMemory, rows: Array, expert: Array, y: Array, k: int, pending: float) -> None:
+    """Teach the learners an outcome, in cell k."""
+    weight = 1.0 / math.sqrt(1.0 + pending)
+    fade = 1.0 - (1.0 - LOSS_DISCOUNT) * weight
+    masses = np.append(rows[:, k], (1.0 - FLOOR) * expert[k] + FLOOR / expert.size)
+    memory.loss[:] = fade * memory.loss - weight * np.log(masses)
+    memory.seen[0] += weight
+    for axis in range(memory.last.size):
+        mean, spread = frame(space, expert, axis)
+        z = float(deviation(space, np.atleast_1d(y)[axis : axis + 1], mean)[0]) / spread
+        z = min(max(z, -MOST_SCORE), MOST_SCORE)
+        x = np.array([1.0, memory.last[axis]])
+        for learner, discount in enumerate(DISCOUNTS):
+            error = z - float(memory.location[learner, axis] @ x)
+            cov = memory.location_cov[learner, axis]
+            gain = cov @ x / (discount / weight + float(x @ cov @ x))
+            memory.location[learner, axis] += gain * error
+            cov[:] = np.minimum((cov - np.outer(gain, x @ cov)) / discount, START_LOCATION)
+            rate = weight * max(1.0 - discount, 1.0 / (memory.seen[0] + START_SPREAD))
+            memory.spread[learner, axis] += rate * (error * error - memory.spread[learner, axis])
+        memory.last[axis] = z

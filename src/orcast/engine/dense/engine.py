@@ -1,0 +1,325 @@
+"""The dense engine: any payoff on any space, under the same ledger and slack rule as the compiled ones.
+
+A prior supplies the cells and what is expected on them, a solver the forecasts to choose from.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orcast import ledger as _ledger
+from orcast.constants import LOSS_DISCOUNT
+from orcast.engine.bound_payoff import BoundPayoff
+from orcast.engine.dense.priors import Prior
+from orcast.engine.dense.search import CandidateSearch, HalfSpaceClaim
+from orcast.engine.dense.solver import DenseRound, Solver
+from orcast.engine.explain import PartTilt, explanation
+from orcast.engine.kernels import ledger_kernels
+from orcast.engine.kernels.finite import FiniteRound
+from orcast.engine.kernels.records import Round
+from orcast.engine.ordered import like
+from orcast.ledger import Guarantee, Ledger
+from orcast.payoffs import CellPayoff, NoRegret
+from orcast.payoffs.base import UNKNOWN
+from orcast.payoffs.recipe import CustomCellPayoff
+from orcast.payoffs.regret import RegretCellPayoff, loss_at
+
+Array = NDArray[np.float64]
+
+
+@dataclass(slots=True)
+class DenseRecord:
+    """A pending round: its prior's arrays, its own, its features, and its payoffs on cells (remade after a load)."""
+
+    round: Round | FiniteRound
+    context: Array
+    certificate: Array
+    features: Any = None
+    cell_payoffs: list[CellPayoff] | None = None
+    temperature: float = 0.0
+    states: list[dict[str, Array]] | None = None  # of the parts when the round was issued
+    claim: HalfSpaceClaim | None = None
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Everything of it but the features."""
+        own = {f"round/{name}": array for name, array in self.round._asdict().items()}
+        for i, state in enumerate(self.states or []):
+            own.update({f"part/{i}/{name}": array for name, array in state.items()})
+        own.update(
+            context=self.context,
+            certificate=self.certificate,
+            temperature=np.array([self.temperature]),
+            claim=np.array((0.0, 0.0, 0.0) if self.claim is None else (1.0, *self.claim)),
+        )
+        return own
+
+
+class DenseEngine:
+    """Rounds of any payoff on any space."""
+
+    def __init__(
+        self, bound_payoff: BoundPayoff, prior: Prior[Any], solver: Solver, sizes: Sequence[int] | None = None
+    ) -> None:
+        self.bound_payoff, self.space = bound_payoff, bound_payoff.space
+        self.prior = prior
+        self.solver = solver
+        # masses of the last settled round, and whether there was one
+        self._last = np.zeros(prior.cells + 1 if solver.remembers else 0)
+        self.states = [part.state() for part in bound_payoff.parts]
+        self._ledger: Ledger | None = None
+        self.sizes: list[int] | None = None
+        known = [part.size for part in bound_payoff.parts] if sizes is None else list(sizes)
+        if UNKNOWN not in known:
+            self._make_ledger(known)
+
+    def _make_ledger(self, sizes: Sequence[int]) -> None:
+        self.sizes = [int(size) for size in sizes]
+        self.cuts = np.concatenate(([0], np.cumsum(sizes)))
+        places = [range(a, b) for a, b in pairwise(self.cuts)]
+        self._ledger = Ledger(self.bound_payoff.layout(places), discount=self.bound_payoff.discount)
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger, once the sizes of all parts are known."""
+        if self._ledger is None:
+            raise ValueError("expected a first round, got none")
+        return self._ledger
+
+    # --- the round
+    def predict(
+        self, experts: Array | None, features: Any = None, *, pending: float = 0.0, reserved: float = 0.0
+    ) -> DenseRecord:
+        """Solve one round around the experts (or without any); nothing is remembered but the sizes of the parts."""
+        if self._ledger is not None:
+            return self._predict(experts, features, pending, reserved)
+        try:
+            return self._predict(experts, features, pending, reserved)
+        except BaseException:
+            # the sizes of a refused round do not count
+            self.forget_sizes()
+            raise
+
+    def forget_sizes(self) -> None:
+        """As before the first round, where its sizes were not known."""
+        if UNKNOWN in [part.size for part in self.bound_payoff.parts]:
+            self._ledger, self.sizes = None, None
+
+    def _predict(self, experts: Array | None, features: Any, pending: float, reserved: float) -> DenseRecord:
+        rounds = 0 if self._ledger is None else self._ledger.rounds
+        context = self.bound_payoff.context(self.prior.known(self.bound_payoff, experts, features, rounds))
+        round, mix = self.prior.open(experts, float(pending))
+        cell_payoffs = self.cell_payoffs(round, features)
+        states = [{name: array.copy() for name, array in state.items()} for state in self.states]
+        record = DenseRecord(
+            round, np.array(context), np.zeros(_ledger.CERTIFICATE_SIZE), features, cell_payoffs, 0.0, states
+        )
+        self._solve(record, mix, pending, reserved)
+        other = self.prior.recell(round, mix) if record.certificate[_ledger.CertificateField.HOLDS] == 0.0 else None
+        if other is not None:
+            even, even_mix = other
+            own = self.cell_payoffs(even, features)
+            again = DenseRecord(even, record.context, record.certificate.copy(), features, own, 0.0, states)
+            self._solve(again, even_mix, pending, reserved)
+            if again.certificate[_ledger.CertificateField.HOLDS] > 0.0:
+                self.prior.forget_tilt(even)
+                return again
+        return record
+
+    def cell_payoffs(
+        self, round: Round | FiniteRound, features: Any, states: list[dict[str, Array]] | None = None
+    ) -> list[CellPayoff]:
+        """Each part of the payoff on the cells of a round, as the parts are now or were then."""
+        cell_grid = self.prior.cell_grid(round, features)
+        known = self.states if states is None else states
+        cell_payoffs = [
+            part.cell_payoff(cell_grid, state) for part, state in zip(self.bound_payoff.parts, known, strict=True)
+        ]
+        if self.sizes is None:
+            self._make_ledger([cell_payoff.size for cell_payoff in cell_payoffs])
+        assert self.sizes is not None
+        for cell_payoff, size, name in zip(cell_payoffs, self.sizes, self.bound_payoff.names, strict=True):
+            if cell_payoff.size != size:
+                raise ValueError(
+                    f"expected {size} coordinates of the payoff {name!r} in every round, got {cell_payoff.size}"
+                )
+        return cell_payoffs
+
+    def _solve(self, record: DenseRecord, mix: Array, pending: float, reserved: float) -> None:
+        """Let the solver find a forecast, and keep what is to be remembered of it."""
+        assert record.cell_payoffs is not None
+        ledger = self.ledger
+        search = CandidateSearch(
+            ledger, ledger.layout, record.cell_payoffs, record.context, reserved, self.solver.temperature
+        )
+        cell_grid = self.prior.cell_grid(record.round, record.features)
+        warm = self.prior.warm_start(record.round, np.log(np.maximum(mix, 1e-300)))
+        last = self._last[1:] if self._last.size and self._last[0] > 0.0 else np.empty(0)
+        self.solver.solve(search, DenseRound(cell_grid, mix, warm, last, pending, ledger.rounds))
+        p = np.exp(search.best)
+        p /= p.sum()
+        for cell_payoff in record.cell_payoffs:
+            if isinstance(cell_payoff, CustomCellPayoff):
+                cell_payoff.check(p)
+        record.temperature = search.temperature
+        record.certificate[:] = search.certificate
+        record.claim = search.claim
+        self.prior.store(record.round, p, mix)
+
+    def payoff(self, record: DenseRecord, y: Any) -> Array:
+        """The payoff of an outcome, before contexts and weights."""
+        if record.cell_payoffs is None:
+            record.cell_payoffs = self.cell_payoffs(record.round, record.features, record.states)
+        p = self.prior.played(record.round)
+        k, near = self.prior.place(record.round, y), self.prior.near(record.round, y)
+        return np.concatenate([cell_payoff.realised(p, k, near) for cell_payoff in record.cell_payoffs])
+
+    def update(self, record: DenseRecord, y: Any, *, reserved: float = 0.0) -> None:
+        """Settle a round by its outcome."""
+        payoff = self.payoff(record, y)
+        p = self.prior.played(record.round)
+        k = self.prior.place(record.round, y)
+        assert record.cell_payoffs is not None
+        cell_payoffs = record.cell_payoffs
+        ledger = self.ledger
+        ledger_kernels.settle(
+            ledger.layout,
+            ledger.account,
+            ledger.groups,
+            ledger.total,
+            record.context,
+            ledger.discount,
+            reserved,
+            payoff,
+            record.certificate,
+        )
+        cell_grid = self.prior.cell_grid(record.round, record.features)
+        for part, cell_payoff, state in zip(self.bound_payoff.parts, cell_payoffs, self.states, strict=True):
+            if isinstance(cell_payoff, RegretCellPayoff):
+                _learn_losses(cell_payoff, state, p, k, y)
+            if part.learn is not None:
+                part.learn(cell_grid, state)
+        if self._last.size:
+            self._last[0] = 1.0
+            self._last[1 : p.size + 1] = p
+        self.prior.teach(record.round, y, k)
+
+    def context_of(self, record: DenseRecord) -> Array:
+        """The context that a round has."""
+        return record.context
+
+    @property
+    def runs(self) -> bool:
+        """There is no compiled loop."""
+        return False
+
+    def run(
+        self, experts: Array, features: Sequence[Any] | None, outcomes: Array, levels: Array
+    ) -> tuple[Array, Array]:
+        """Not for this engine: see `runs`."""
+        raise TypeError("expected an engine with a compiled loop, got the dense one")
+
+    # --- what users see
+    def forecast(self, record: DenseRecord) -> Any:
+        """The forecast that a round issued, with its certificate."""
+        total = self.ledger.total.copy()
+        return self.prior.forecast(
+            record.round,
+            _ledger.certificate_of(record.certificate, *(record.claim or ())),
+            lambda: explanation(
+                self.space,
+                (self.prior.cell_grid(record.round, record.features), self.prior.played(record.round)),
+                self._tilts(record, total),
+            ),
+        )
+
+    def _tilts(self, record: DenseRecord, total: Array) -> Iterator[PartTilt]:
+        if record.temperature <= 0.0:
+            return
+        layout = self.ledger.layout
+        p = self.prior.played(record.round)
+        cell_payoffs = record.cell_payoffs or self.cell_payoffs(record.round, record.features, record.states)
+        for number, (cell_payoff, name) in enumerate(zip(cell_payoffs, self.bound_payoff.names, strict=True)):
+            start, size, groups, _, at, one_sided = (int(v) for v in layout.parts[number])
+            for group in range(groups):
+                c = float(record.context[at + group])
+                if c != 0.0:
+                    s = total[start + group * size : start + (group + 1) * size]
+                    s = np.maximum(s, 0.0) if one_sided else s
+                    s = layout.scale[number] * c * self.ledger.discount * s / record.temperature
+                    labels = self.bound_payoff.parts[number].context.labels
+                    yield PartTilt(name, labels[group] if groups > 1 else "", cell_payoff.field(s, p))
+
+    def guarantee(self) -> Guarantee:
+        """What was promised and what was kept."""
+        if self._ledger is None:
+            return Guarantee(0, 0.0, math.inf, 1.0)
+        regrets: dict[int, dict[str, float]] = {}
+        for number, (payoff, state) in enumerate(zip(self.bound_payoff.payoffs, self.states, strict=True)):
+            if isinstance(payoff, NoRegret):
+                values = state["excess"] / np.maximum(state["rounds"], 1.0)
+                names = self.bound_payoff.regret_names(payoff)
+                regrets[number] = dict(zip(names, map(float, values.ravel()), strict=True))
+        return self.bound_payoff.guarantee(self._ledger, regrets)
+
+    # --- state
+    def arrays(self) -> dict[str, Array]:
+        """Everything that is carried from round to round."""
+        found = {f"prior/{name}": array for name, array in self.prior.memory().items()}
+        for i, state in enumerate(self.states):
+            found.update({f"part/{i}/{name}": array for name, array in state.items()})
+        if self._ledger is not None:
+            found.update({f"ledger/{name}": array for name, array in self._ledger.arrays().items()})
+        if self._last.size:
+            found["last"] = self._last
+        return found
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        """Take over what `arrays` of an equal engine gave."""
+        self.prior.restore({name[6:]: a for name, a in arrays.items() if name.startswith("prior/")})
+        for i, state in enumerate(self.states):
+            for name, mine in state.items():
+                mine[...] = like(name, arrays[f"part/{i}/{name}"], mine)
+        if self._ledger is not None:
+            for name, mine in self._ledger.arrays().items():
+                mine[...] = like(name, arrays[f"ledger/{name}"], mine)
+            if not (self._ledger.account >= 0.0).all():
+                raise ValueError("the account is negative")
+        if self._last.size:
+            self._last[...] = like("last", arrays["last"], self._last)
+
+    def restored_record(self, arrays: dict[str, NDArray[Any]], features: Any) -> DenseRecord:
+        """A pending round from its arrays."""
+        round = self.prior.restored({name[6:]: a for name, a in arrays.items() if name.startswith("round/")})
+        context = np.ones(int(self.ledger.layout.parts[:, _ledger.PartColumn.GROUPS].sum()))
+        certificate, temperature, claim = np.zeros(_ledger.CERTIFICATE_SIZE), np.zeros(1), np.zeros(3)
+        for name, mine in (
+            ("context", context),
+            ("certificate", certificate),
+            ("temperature", temperature),
+            ("claim", claim),
+        ):
+            mine[...] = like(name, arrays[name], mine)
+        states = [part.state() for part in self.bound_payoff.parts]
+        for i, state in enumerate(states):
+            for name, mine in state.items():
+                mine[...] = like(name, arrays[f"part/{i}/{name}"], mine)
+        found = HalfSpaceClaim(float(claim[1]), float(claim[2])) if claim[0] else None
+        return DenseRecord(round, context, certificate, features, None, float(temperature[0]), states, found)
+
+
+def _learn_losses(cell_payoff: RegretCellPayoff, state: dict[str, Array], p: Array, k: int, y: Any) -> None:
+    """What the experts usually lose, and how what was played compares."""
+    state["excess"] += cell_payoff.excess(p, k, y)
+    state["rounds"] += cell_payoff.present
+    for e in np.flatnonzero(cell_payoff.present):
+        for i, score in enumerate(cell_payoff.scores):
+            own = loss_at(score, cell_payoff.cell_grid, cell_payoff.cell_grid.experts[e], k, y)
+            state["loss"][i, e] = LOSS_DISCOUNT * state["loss"][i, e] + own
+        state["count"][e] = LOSS_DISCOUNT * state["count"][e] + 1.0

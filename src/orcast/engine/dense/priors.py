@@ -1,0 +1,419 @@
+"""Where a round's cells and its prior come from: around the expert, on a fixed grid, or the cells of a finite space."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orcast import ledger as _ledger
+from orcast.constants import MAX_TILT
+from orcast.contexts import ContextInputs
+from orcast.engine.bound_payoff import BoundPayoff
+from orcast.engine.dense import axes
+from orcast.engine.explain import Explanation
+from orcast.engine.kernels import cells as cell_kernels
+from orcast.engine.kernels import finite as finite_kernels
+from orcast.engine.kernels import rounds as round_kernels
+from orcast.engine.kernels.finite import FINITE_INFO, FiniteInfo, FiniteMemory, FiniteRound
+from orcast.engine.kernels.records import CellRow, Round, RoundInfo
+from orcast.engine.ordered import OrderedEngine, cell_grid_of, forecast_of, like
+from orcast.forecasts import FiniteForecast, Forecast, forecast_on
+from orcast.ledger import Certificate
+from orcast.payoffs import CellGrid, Sum
+from orcast.spaces import Binary, FiniteSpace
+
+Array = NDArray[np.float64]
+
+
+RoundT = TypeVar("RoundT", Round, FiniteRound)
+Why = Callable[[], Explanation]
+
+
+class Prior(Protocol[RoundT]):
+    """The cells of a round, the masses expected on them before the ledger counts, and what is learnt from outcomes.
+
+    `recell` gives a second set of cells, for rounds that fail on the first, where there is one.
+    """
+
+    cells: int  # how many there are at most
+
+    def open(self, experts: Array | None, pending: float) -> tuple[RoundT, Array]:
+        """A round with its cells, and the prior on them."""
+        ...
+
+    def recell(self, round: RoundT, mix: Array) -> tuple[RoundT, Array] | None:
+        """The same on other cells, where there are some worth a try."""
+        ...
+
+    def forget_tilt(self, round: RoundT) -> None:
+        """Forget how what is played differs from the prior, for other rounds have other cells."""
+        ...
+
+    def cell_grid(self, round: RoundT, features: Any) -> CellGrid:
+        """The cells as payoffs see them."""
+        ...
+
+    def warm_start(self, round: RoundT, log_mix: Array) -> Array:
+        """Log masses to start a search at."""
+        ...
+
+    def played(self, round: RoundT) -> Array:
+        """The masses played."""
+        ...
+
+    def store(self, round: RoundT, p: Array, mix: Array) -> None:
+        """Remember what is played, and how it differs from the prior."""
+        ...
+
+    def near(self, round: RoundT, y: Any) -> Any:
+        """The outcome, clipped to the window of the round where there is one."""
+        ...
+
+    def place(self, round: RoundT, y: Any) -> int:
+        """The cell of an outcome."""
+        ...
+
+    def teach(self, round: RoundT, y: Any, k: int) -> None:
+        """Learn from an outcome."""
+        ...
+
+    def known(self, bound_payoff: BoundPayoff, experts: Array | None, features: Any, rounds: int) -> ContextInputs:
+        """The inputs of contexts."""
+        ...
+
+    def forecast(self, round: RoundT, certificate: Certificate, why: Why) -> Forecast | FiniteForecast:
+        """What users see."""
+        ...
+
+    def memory(self) -> dict[str, Array]:
+        """Everything that is carried from round to round."""
+        ...
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        """Take it over."""
+        ...
+
+    def restored(self, arrays: dict[str, NDArray[Any]]) -> RoundT:
+        """A pending round."""
+        ...
+
+
+class OrderedPrior:
+    """Cells and prior on ordered spaces: the compiled committee, without a payoff of its own."""
+
+    def __init__(self, bound_payoff: BoundPayoff, temperature: float, learners: Array, members: Array) -> None:
+        bare = BoundPayoff(bound_payoff.space, Sum(()), bound_payoff.experts, None)
+        jumps = [part.jumps for part in bound_payoff.parts if part.jumps.size]
+        self.engine = OrderedEngine(bare, temperature=temperature, learners=learners, members=members)
+        if jumps:
+            self.engine.cut_at(np.unique(np.concatenate(jumps)))
+        self.space = self.engine.space
+        self.cells = self.engine.capacity
+
+    def open(self, experts: Array | None, pending: float) -> tuple[Round, Array]:
+        """A round with its cells, and the prior on them."""
+        round = self.engine.new_record().round
+        mix = np.empty(self.engine.capacity)
+        round_kernels.open_round(
+            self.engine.rules, self.engine.memory, self.engine.experts_or_own(experts), pending, round, mix
+        )
+        return round, mix[: int(round.info[RoundInfo.CELLS])].copy()
+
+    def recell(self, round: Round, mix: Array) -> tuple[Round, Array]:
+        """The same on even cells."""
+        even = Round(**{name: array.copy() for name, array in round._asdict().items()})
+        padded = np.empty(self.engine.capacity)
+        padded[: mix.size] = mix
+        round_kernels.recell(self.engine.rules, self.engine.memory, even, padded)
+        return even, padded[: int(even.info[RoundInfo.CELLS])].copy()
+
+    def forget_tilt(self, round: Round) -> None:
+        """No tilt on cells that no other round has."""
+        round.cells[CellRow.TILT] = 0.0
+
+    def cell_grid(self, round: Round, features: Any) -> CellGrid:
+        """The cells as payoffs see them."""
+        return cell_grid_of(self.space, round, features)
+
+    def warm_start(self, round: Round, log_mix: Array) -> Array:
+        """Where to start."""
+        start = log_mix.copy()
+        start[round.slots] = log_mix[round.slots] + self.engine.memory.warm
+        return start
+
+    def played(self, round: Round) -> Array:
+        """The masses played, to be written or read."""
+        return round.cells[CellRow.PLAYED, : int(round.info[RoundInfo.CELLS])]
+
+    def store(self, round: Round, p: Array, mix: Array) -> None:
+        """Remember what is played, and how it differs from the prior."""
+        n = p.size
+        round.cells[CellRow.PLAYED, :n] = p
+        tilt = np.log(np.maximum(p, 1e-300)) - np.log(np.maximum(mix, 1e-300))
+        round.cells[CellRow.TILT, :n] = np.clip(tilt, -MAX_TILT, MAX_TILT)
+
+    def near(self, round: Round, y: float) -> float:
+        """The outcome clipped to the window of the round."""
+        return min(max(y, float(round.info[RoundInfo.LOW])), float(round.info[RoundInfo.HIGH]))
+
+    def place(self, round: Round, y: float) -> int:
+        """The cell of an outcome."""
+        near = self.near(round, y)
+        n = int(round.info[RoundInfo.CELLS])
+        return int(cell_kernels.locate(near, round.cells[CellRow.LEFT], round.cells[CellRow.RIGHT], n))
+
+    def teach(self, round: Round, y: float, k: int) -> None:
+        """Learn from an outcome."""
+        memory = self.engine.memory
+        memory.account[_ledger.Account.ROUNDS] += 1.0
+        round_kernels.teach(self.engine.rules, memory, round, y)
+
+    def known(self, bound_payoff: BoundPayoff, experts: Array | None, features: Any, rounds: int) -> ContextInputs:
+        """The inputs of contexts."""
+        return self.engine.known(experts, features, bound_payoff, rounds)
+
+    def forecast(self, round: Round, certificate: Certificate, why: Why) -> Forecast | FiniteForecast:
+        """What users see."""
+        return forecast_of(self.space, round.cells, int(round.info[RoundInfo.CELLS]), certificate, why)
+
+    def memory(self) -> dict[str, Array]:
+        """Everything that is carried from round to round."""
+        return self.engine.arrays()
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        """Take it over."""
+        self.engine.restore(arrays)
+
+    def restored(self, arrays: dict[str, NDArray[Any]]) -> Round:
+        """A pending round."""
+        round = self.engine.new_record().round
+        for name, mine in round._asdict().items():
+            mine[...] = like(name, arrays[name], mine, missing=name == "experts")
+        n = round.info[RoundInfo.CELLS]
+        if not (n == int(n) and 1 <= n <= self.engine.capacity and ((round.slots >= 0) & (round.slots < n)).all()):
+            raise ValueError(f"a pending round has {n} cells")
+        return round
+
+
+class GridPrior:
+    """The same cells in every round, whatever the expert: even ones, as the paper has them, or given ones.
+
+    Without bounds there is no fixed grid; there the cells divide the round's window evenly.
+    """
+
+    def __init__(self, bound_payoff: BoundPayoff, count: int, edges: Array | None = None) -> None:
+        nobody = np.empty((0, 2)), np.empty((0, 3))
+        self.around = OrderedPrior(bound_payoff, 1.0, *nobody)
+        engine = self.around.engine
+        self.edges: Array | None = None
+        bounded = math.isfinite(engine.space.high - engine.space.low)
+        if edges is not None or bounded:
+            even = np.linspace(engine.space.low, engine.space.high, count + 1) if edges is None else edges
+            # an edge that comes twice is an atom; jumps are cut in where there is no edge yet
+            self.edges = np.sort(np.concatenate((even, np.setdiff1d(engine.rules.jumps, even))))
+            # cells around the expert are cut at the same places, so that nothing is smeared when they are joined
+            engine.cut_at(np.unique(self.edges[1:-1]))
+            count = self.edges.size - 1
+            even_steps = edges is None and not (np.diff(even) > 0.0).all()
+            if even_steps or count > engine.capacity:
+                raise ValueError(f"expected an interval wide enough for {count} cells, got {engine.space!r}")
+        self.count = min(count, engine.space.cells)
+        self.cells = count if self.edges is not None else self.count
+
+    def open(self, experts: Array | None, pending: float) -> tuple[Round, Array]:
+        """A round with its cells, and the expert on them."""
+        round, mix = self.around.open(experts, pending)
+        old = round.cells.copy()
+        n = int(round.info[RoundInfo.CELLS])
+        edges = self.edges
+        if edges is None:
+            edges = np.linspace(round.info[RoundInfo.LOW], round.info[RoundInfo.HIGH], self.count + 1)
+        count = edges.size - 1
+        rows = round.cells
+        rows[CellRow.LEFT, :count], rows[CellRow.RIGHT, :count] = edges[:-1], edges[1:]
+        left, right = rows[CellRow.LEFT], rows[CellRow.RIGHT]
+        carried = [rows[CellRow.PRIOR], rows[CellRow.EXPERT], *round.rivals]
+        for row, source in zip(carried, [old[CellRow.PRIOR], old[CellRow.EXPERT], *round.rivals.copy()], strict=True):
+            cell_kernels.rebin(n, old[CellRow.LEFT], old[CellRow.RIGHT], source, count, left, right, row)
+        on_grid = np.empty(count)
+        cell_kernels.rebin(n, old[CellRow.LEFT], old[CellRow.RIGHT], mix, count, left, right, on_grid)
+        round.info[RoundInfo.CELLS], round.info[RoundInfo.REGULAR] = count, 0.0
+        round.slots[:] = np.minimum(np.arange(round.slots.size), count - 1)
+        return round, on_grid
+
+    def recell(self, round: Round, mix: Array) -> None:
+        """There is one grid."""
+
+    def forget_tilt(self, round: Round) -> None:
+        """Nothing to forget."""
+
+    def cell_grid(self, round: Round, features: Any) -> CellGrid:
+        """The cells as payoffs see them."""
+        return self.around.cell_grid(round, features)
+
+    def warm_start(self, round: Round, log_mix: Array) -> Array:
+        """Where to start: the prior."""
+        return log_mix
+
+    def played(self, round: Round) -> Array:
+        """The masses played."""
+        return self.around.played(round)
+
+    def store(self, round: Round, p: Array, mix: Array) -> None:
+        """Remember what is played."""
+        self.around.played(round)[:] = p
+
+    def near(self, round: Round, y: float) -> float:
+        """The outcome clipped to the window of the round."""
+        return self.around.near(round, y)
+
+    def place(self, round: Round, y: float) -> int:
+        """The cell of an outcome."""
+        return self.around.place(round, y)
+
+    def teach(self, round: Round, y: float, k: int) -> None:
+        """Learn the expert's usual loss."""
+        self.around.teach(round, y, k)
+
+    def known(self, bound_payoff: BoundPayoff, experts: Array | None, features: Any, rounds: int) -> ContextInputs:
+        """The inputs of contexts."""
+        return self.around.known(bound_payoff, experts, features, rounds)
+
+    def forecast(self, round: Round, certificate: Certificate, why: Why) -> Forecast | FiniteForecast:
+        """What users see."""
+        return self.around.forecast(round, certificate, why)
+
+    def memory(self) -> dict[str, Array]:
+        """Everything that is carried from round to round."""
+        return self.around.memory()
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        """Take it over."""
+        self.around.restore(arrays)
+
+    def restored(self, arrays: dict[str, NDArray[Any]]) -> Round:
+        """A pending round."""
+        return self.around.restored(arrays)
+
+
+class FinitePrior:
+    """The prior on finite spaces: learners that temper and shift the expert's log masses, and the expert."""
+
+    def __init__(self, bound_payoff: BoundPayoff, members: Array) -> None:
+        assert isinstance(bound_payoff.space, FiniteSpace)
+        self.space, self.members = bound_payoff.space, members
+        self.experts, self.cells = len(bound_payoff.experts), self.space.cells
+        count, cells = len(members), self.space.cells
+        self._memory = FiniteMemory(
+            np.zeros(count),
+            np.zeros(count),
+            np.zeros((count, cells)),
+            np.zeros((count, cells)),
+            np.zeros(count + 1),
+            np.zeros(self.experts),
+            np.zeros(cells),
+        )
+        self._axes = axes.new_memory(axes.axes_of(self.space) if count else 0)
+        self._last_error = np.zeros(1)
+        self._none = np.empty((0, cells))
+
+    def _new_round(self) -> FiniteRound:
+        cells = self.space.cells
+        return FiniteRound(
+            np.full((self.experts, cells), np.nan),
+            np.zeros(cells),
+            np.zeros((len(axes.DISCOUNTS) if self._axes.last.size else 0, cells)),
+            np.zeros(cells),
+            np.zeros((len(self.members), cells)),
+            np.zeros(cells),
+            np.zeros(cells),
+            np.zeros(FINITE_INFO),
+        )
+
+    def open(self, experts: Array | None, pending: float) -> tuple[FiniteRound, Array]:
+        """A round, and its prior."""
+        round = self._new_round()
+        finite_kernels.pool_experts(self._memory, self._none if experts is None else experts, pending, round)
+        if experts is not None and len(round.moved):
+            round.moved[:] = axes.corrected(self.space, self._axes, round.pool)
+            round.base[:] = axes.mixed(self._axes, round.moved, round.pool, pending)
+        finite_kernels.mix_members(self.members, self._memory, pending, round)
+        return round, round.mix.copy()
+
+    def recell(self, round: FiniteRound, mix: Array) -> None:
+        """There are no other cells."""
+
+    def forget_tilt(self, round: FiniteRound) -> None:
+        """Nothing to forget."""
+
+    def cell_grid(self, round: FiniteRound, features: Any) -> CellGrid:
+        """The cells as payoffs see them."""
+        return CellGrid(self.space, self.space.cells, expert=round.pool, experts=round.experts, features=features)
+
+    def warm_start(self, round: FiniteRound, log_mix: Array) -> Array:
+        """Where to start."""
+        value: Array = log_mix + self._memory.warm
+        return value
+
+    def played(self, round: FiniteRound) -> Array:
+        """The masses played."""
+        return round.played
+
+    def store(self, round: FiniteRound, p: Array, mix: Array) -> None:
+        """Remember what is played."""
+        round.played[:] = p
+
+    def near(self, round: FiniteRound, y: Any) -> Any:
+        """The outcome as it is."""
+        return y
+
+    def place(self, round: FiniteRound, y: Any) -> int:
+        """The cell of an outcome."""
+        return self.space.cell(y)
+
+    def teach(self, round: FiniteRound, y: Any, k: int) -> None:
+        """Learn from an outcome."""
+        if isinstance(self.space, Binary):
+            self._last_error[0] = k - round.played[1]
+        if round.info[FiniteInfo.HAS_EXPERT] and len(round.moved):
+            pending = float(round.info[FiniteInfo.PENDING])
+            axes.learn(self.space, self._axes, round.moved, round.pool, np.asarray(y), k, pending)
+        finite_kernels.teach(self.members, self._memory, round, k)
+
+    def known(self, bound_payoff: BoundPayoff, experts: Array | None, features: Any, rounds: int) -> ContextInputs:
+        """The inputs of contexts."""
+        if bound_payoff.plain:
+            return ContextInputs(features)
+        level = math.nan
+        if experts is not None and bound_payoff.needs_expert:
+            mean = np.nanmean(experts, axis=0)
+            level = float(mean[1] if isinstance(self.space, Binary) else mean.max())
+        last = float(self._last_error[0]) if rounds and isinstance(self.space, Binary) else math.nan
+        if bound_payoff.needs_last and not isinstance(self.space, Binary):
+            raise TypeError(f"expected a space of numbers for by_last_error(), got {self.space!r}")
+        return ContextInputs(features, level, math.nan, last)
+
+    def forecast(self, round: FiniteRound, certificate: Certificate, why: Why) -> Forecast | FiniteForecast:
+        """What users see."""
+        return forecast_on(self.space, round.played.copy(), certificate, why)
+
+    def memory(self) -> dict[str, Array]:
+        """Everything that is carried from round to round."""
+        axes = {f"axes_{name}": array for name, array in self._axes._asdict().items()}
+        return {**self._memory._asdict(), **axes, "last_error": self._last_error}
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        """Take it over."""
+        for name, mine in self.memory().items():
+            mine[...] = like(name, arrays[name], mine)
+
+    def restored(self, arrays: dict[str, NDArray[Any]]) -> FiniteRound:
+        """A pending round."""
+        round = self._new_round()
+        for name, mine in round._asdict().items():
+            mine[...] = like(name, arrays[name], mine, missing=name == "experts")
+        return round

@@ -1,0 +1,214 @@
+"""Many arrays in one: an array handed to a kernel costs a fraction of a microsecond, so the hot path hands over few.
+
+A tuple of arrays lies in one row of numbers, in the order of its fields.  The shapes below are the only place that says
+how; Python and kernels cut the fields out of a row by them.
+"""
+
+# mypy: disable-error-code="arg-type"
+# (shapes are said in the tuple that later holds the arrays)
+
+from __future__ import annotations
+
+import math
+from itertools import accumulate, pairwise
+from typing import Any
+
+import numpy as np
+from numba.extending import overload
+from numpy.typing import NDArray
+
+from orcast.engine.kernels.binary import (
+    BINARY_INFO,
+    BINARY_STATISTICS,
+    COEFFICIENTS,
+    COUNT,
+    COVARIANCES,
+    FEATURES,
+    LOSSES,
+    RECORDED_ODDS,
+)
+from orcast.engine.kernels.binary_rounds import BINARY_RIVAL, BinaryRound, BinaryState
+from orcast.engine.kernels.binary_rounds import predict as _predict_binary
+from orcast.engine.kernels.binary_rounds import update as _update_binary
+from orcast.engine.kernels.records import (
+    BASIS,
+    CELL_ROWS,
+    GROUP_COLUMNS,
+    HORIZONS,
+    INFO_SIZE,
+    LEARNER_SIZE,
+    LOCATION_FEATURES,
+    RIVAL_SIZE,
+    SPREAD_FEATURES,
+    STATISTICS_SIZE,
+    Memory,
+    Round,
+    TrackerRecord,
+)
+from orcast.engine.kernels.rounds import predict as _predict
+from orcast.engine.kernels.rounds import update as _update
+from orcast.jit import entry_kernel, kernel, kernel_part
+from orcast.ledger import ACCOUNT_SIZE, CERTIFICATE_SIZE, GROUP_SIZE
+
+Array = NDArray[np.float64]
+Shape = tuple[int, ...]
+
+
+@kernel_part
+def memory_shapes(rules):
+    """The shapes of a memory on ordered spaces."""
+    learners, members = rules.learners.shape[0], rules.members.shape[0]
+    return Memory(
+        total=(rules.layout.sides.shape[0],),
+        account=(ACCOUNT_SIZE,),
+        groups=(rules.groups, GROUP_SIZE),
+        statistics=(STATISTICS_SIZE,),
+        location=(learners, LOCATION_FEATURES),
+        location_cov=(learners, LOCATION_FEATURES, LOCATION_FEATURES),
+        spread=(learners, 2),
+        fit=(learners, SPREAD_FEATURES),
+        fit_cov=(learners, SPREAD_FEATURES, SPREAD_FEATURES),
+        track_loss=(HORIZONS, learners + 1),
+        shape=(members, 2, BASIS),
+        member_loss=(HORIZONS, members + 2),
+        warm=(rules.cells,),
+        pool=(rules.experts,),
+        rivals=(rules.experts, RIVAL_SIZE),
+        by_group=(rules.group_count, GROUP_COLUMNS),
+        group_loss=(2,),
+    )
+
+
+@kernel_part
+def round_shapes(rules):
+    """The shapes of a round on ordered spaces; its slots are integers and lie apart."""
+    members, capacity, levels = rules.members.shape[0], rules.cells + rules.jumps.shape[0], rules.grid.shape[0]
+    return Round(
+        slots=(rules.cells,),
+        cells=(CELL_ROWS + members, capacity),
+        info=(INFO_SIZE,),
+        certificate=(CERTIFICATE_SIZE,),
+        tracker_record=(TrackerRecord.LEARNERS + rules.learners.shape[0] * LEARNER_SIZE,),
+        means=(members, BASIS),
+        experts=(1 if rules.experts == 1 else 1 + rules.experts, levels),
+        raw=(levels,),
+        rivals=(rules.experts, capacity),
+        units=(2, rules.experts),
+        context=(rules.groups,),
+        expected=(rules.witnesses,),
+    )
+
+
+@kernel_part
+def binary_shapes(rules):
+    """The shapes of the state on binary outcomes."""
+    return BinaryState(
+        theta=(COEFFICIENTS,),
+        spread=(COVARIANCES,),
+        loss=(HORIZONS, LOSSES),
+        statistics=(BINARY_STATISTICS,),
+        total=(rules.layout.sides.shape[0],),
+        account=(ACCOUNT_SIZE,),
+        groups=(rules.groups, GROUP_SIZE),
+        rivals=(rules.rivals, BINARY_RIVAL),
+        last=(1,),
+    )
+
+
+@kernel_part
+def binary_round_shapes(rules):
+    """The shapes of a round with a binary outcome."""
+    return BinaryRound(
+        info=(BINARY_INFO,),
+        certificate=(CERTIFICATE_SIZE,),
+        odds=(RECORDED_ODDS,),
+        features=(FEATURES,),
+        learners=(COUNT,),
+        experts=(rules.rivals,),
+        units=(rules.rivals,),
+        context=(rules.groups,),
+    )
+
+
+def length(shapes: tuple[Shape, ...]) -> int:
+    """Numbers in a row."""
+    return sum(map(math.prod, shapes))
+
+
+def slices(shapes: tuple[Shape, ...]) -> tuple[slice, ...]:
+    """Where the arrays of these shapes lie in a row of numbers."""
+    ends = [0, *accumulate(map(math.prod, shapes))]
+    return tuple(slice(a, b) for a, b in pairwise(ends))
+
+
+def fields(shapes: tuple[Shape, ...], row: Array) -> tuple[Array, ...]:
+    """The arrays of these shapes in a row of numbers, as views; also inside kernels."""
+    return tuple(row[part].reshape(shape) for part, shape in zip(slices(shapes), shapes, strict=True))
+
+
+@overload(fields, strict=False)
+def _fields(shapes: Any, row: Any) -> Any:
+    """The loop above, unrolled: in a kernel each array of a tuple has a type of its own."""
+    lines, names = ["def fields(shapes, row):", "    at = 0"], []
+    for i, shape in enumerate(shapes.types):
+        sizes = [f"shapes[{i}][{axis}]" for axis in range(len(shape))]
+        reshaped = f".reshape(({', '.join(sizes)}))" if len(sizes) > 1 else ""
+        lines.append(f"    end = at + {' * '.join(sizes)}")
+        lines.append(f"    field_{i} = row[at:end]{reshaped}")
+        lines.append("    at = end")
+        names.append(f"field_{i}")
+    lines.append(f"    return ({', '.join(names)},)")
+    scope: dict[str, Any] = {}
+    exec("\n".join(lines), scope)
+    return scope["fields"]
+
+
+@kernel
+def memory_of(rules, row):
+    """The memory in a row of numbers."""
+    return Memory(*fields(memory_shapes(rules), row))
+
+
+@kernel
+def round_of(rules, row, slots):
+    """The round in a row of numbers."""
+    return Round(slots, *fields(round_shapes(rules)[1:], row))
+
+
+@kernel
+def state_of(rules, row):
+    """The state on binary outcomes in a row of numbers."""
+    return BinaryState(*fields(binary_shapes(rules), row))
+
+
+@kernel
+def binary_round_of(rules, row):
+    """The round with a binary outcome in a row of numbers."""
+    return BinaryRound(*fields(binary_round_shapes(rules), row))
+
+
+# --- the hot path
+
+
+@entry_kernel
+def predict(rules, memory, experts, pending, reserved, row, slots):
+    """A round on ordered spaces; see rounds.predict."""
+    _predict(rules, memory_of(rules, memory), experts, pending, reserved, round_of(rules, row, slots))
+
+
+@entry_kernel
+def update(rules, memory, row, slots, reserved, y):
+    """Its outcome; see rounds.update."""
+    _update(rules, memory_of(rules, memory), round_of(rules, row, slots), reserved, y, np.empty(0))
+
+
+@entry_kernel
+def predict_binary(rules, state, probabilities, pending, reserved, row):
+    """A round with a binary outcome; see binary_rounds.predict."""
+    _predict_binary(rules, state_of(rules, state), probabilities, pending, reserved, binary_round_of(rules, row))
+
+
+@entry_kernel
+def update_binary(rules, state, row, reserved, y):
+    """Its outcome; see binary_rounds.update."""
+    _update_binary(rules, state_of(rules, state), binary_round_of(rules, row), reserved, y)

@@ -1,0 +1,130 @@
+"""Compiled kernels of the committee's members: learners of the shape of the corrected expert's PIT.
+
+Member m multiplies the prior by exp(sum_j theta_j phi_j(u)) with phi_j(u) = sqrt(2) cos(pi j u), and takes
+natural-gradient steps on its log score.  This is moment matching with the witnesses phi_j, whose tilt is explicit: no
+solver.  Some have the context (1, 2u - 1) of the last PIT; those with a larger smallest step forget.  The mix weighs
+them, the corrected expert and the expert by discounted CRPS.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from orcast.constants import LOSS_DISCOUNT, MAX_TILT, WEIGHT_RATE
+from orcast.engine.kernels.cells import crps, place
+from orcast.engine.kernels.delays import delayed, horizon
+from orcast.engine.kernels.records import BASIS, CellRow, MemberColumn, RoundInfo, ShapeRow, Statistic
+from orcast.jit import kernel
+
+# This much of the prior is always in the mix, so that no cell is ever without mass.
+PRIOR_SHARE = 1e-4
+
+
+@kernel
+def cosine_mean(j, below, above):
+    """Mean of phi_j over a share of the levels."""
+    w = math.pi * (j + 1)
+    return math.sqrt(2.0) * (math.sin(w * above) - math.sin(w * below)) / (w * max(above - below, 1e-12))
+
+
+@kernel
+def basis_of(rules, n, regular, prior, out):
+    """Mean of each phi_j over each cell."""
+    if regular > 0.0:
+        for k in range(n):
+            for j in range(BASIS):
+                out[k, j] = rules.basis[k, j]
+        return
+    # From the cumulated masses where cells were merged or cut.
+    below = 0.0
+    for k in range(n):
+        above = below + prior[k]
+        for j in range(BASIS):
+            out[k, j] = cosine_mean(j, below, above)
+        below = above
+
+
+@kernel
+def mix_members(rules, memory, n, odds, round, mix):
+    """Each member's masses, and their mix with the corrected expert and the expert.
+
+    `odds` are the prior odds of what was learnt against the expert.
+    """
+    rows, means = round.cells, round.means
+    count = rules.members.shape[0]
+    loss = memory.member_loss[horizon(round.info[RoundInfo.PENDING])]
+    best = loss[0]
+    for m in range(1, count + 2):
+        best = min(best, loss[m])
+    context = round.info[RoundInfo.LAST_CONTEXT]
+    phi = np.empty((n, BASIS))
+    basis_of(rules, n, round.info[RoundInfo.REGULAR], rows[CellRow.PRIOR], phi)
+    theta = np.empty(BASIS)
+    total = 0.0
+    for k in range(n):
+        mix[k] = 0.0
+    for m in range(count):
+        for j in range(BASIS):
+            theta[j] = memory.shape[m, ShapeRow.CONSTANT, j]
+            if rules.members[m, MemberColumn.CONTEXT] > 0.0:
+                theta[j] += context * memory.shape[m, ShapeRow.LAST_PIT, j]
+            means[m, j] = 0.0
+        mass = 0.0
+        p = rows[CellRow.MEMBERS + m]
+        for k in range(n):
+            tilt = 0.0
+            for j in range(BASIS):
+                tilt += theta[j] * phi[k, j]
+            p[k] = rows[CellRow.PRIOR, k] * math.exp(min(max(tilt, -MAX_TILT), MAX_TILT))
+            mass += p[k]
+        weight = odds * math.exp(-WEIGHT_RATE * (loss[m] - best))
+        total += weight
+        for k in range(n):
+            p[k] /= mass
+            mix[k] += weight * p[k]
+            for j in range(BASIS):
+                means[m, j] += p[k] * phi[k, j]
+    corrected = odds * math.exp(-WEIGHT_RATE * (loss[count] - best))
+    expert = math.exp(-WEIGHT_RATE * (loss[count + 1] - best))
+    total += corrected + expert
+    for k in range(n):
+        blend = (mix[k] + corrected * rows[CellRow.PRIOR, k] + expert * rows[CellRow.EXPERT, k]) / total
+        mix[k] = (1.0 - PRIOR_SHARE) * blend + PRIOR_SHARE * rows[CellRow.PRIOR, k]
+
+
+@kernel
+def teach_members(rules, memory, round, k, expert_loss, outcome):
+    """Note what each member, the corrected expert and the expert lost, and let the members take their steps.
+
+    The outcome lies in cell k, and the expert's CRPS is `expert_loss`.
+    """
+    rows = round.cells
+    n = int(round.info[RoundInfo.CELLS])
+    y, weight, unit = outcome.clipped, outcome.weight, outcome.unit
+    left, right = rows[CellRow.LEFT], rows[CellRow.RIGHT]
+    statistics = memory.statistics
+    count = rules.members.shape[0]
+    below = 0.0
+    for j in range(k):
+        below += rows[CellRow.PRIOR, j]
+    above = below + rows[CellRow.PRIOR, k]
+    statistics[Statistic.LAST_PIT] = below + place(y, k, left, right) * rows[CellRow.PRIOR, k]
+    statistics[Statistic.OBSERVATIONS] += weight
+    for j in range(BASIS):
+        phi = rules.basis[k, j] if round.info[RoundInfo.REGULAR] > 0.0 else cosine_mean(j, below, above)
+        for m in range(count):
+            observations = statistics[Statistic.OBSERVATIONS] + rules.members[m, MemberColumn.START]
+            step = weight * max(rules.members[m, MemberColumn.STEP], 1.0 / observations)
+            change = step * (phi - round.means[m, j])
+            memory.shape[m, ShapeRow.CONSTANT, j] += change
+            if rules.members[m, MemberColumn.CONTEXT] > 0.0:
+                # the context has variance 1/3 under a uniform PIT
+                memory.shape[m, ShapeRow.LAST_PIT, j] += 3.0 * round.info[RoundInfo.LAST_CONTEXT] * change
+    losses = memory.member_loss[horizon(round.info[RoundInfo.PENDING])]
+    kept = delayed(LOSS_DISCOUNT, weight)
+    for m in range(count):
+        losses[m] = kept * losses[m] + weight * crps(y, k, n, left, right, rows[CellRow.MEMBERS + m]) / unit
+    losses[count] = kept * losses[count] + weight * crps(y, k, n, left, right, rows[CellRow.PRIOR]) / unit
+    losses[count + 1] = kept * losses[count + 1] + weight * expert_loss / unit

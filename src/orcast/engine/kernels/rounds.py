@@ -1,0 +1,454 @@
+"""Compiled kernels of a round on ordered cells: predict, update, and many rounds in one go.
+
+    experts --pool, groups, tracker--> corrected expert --cells--> prior --members--> mix --last equilibrium--> forecast
+
+Only the last equilibrium touches the ledger and its guarantee; see docs/theory.md.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from orcast.constants import LOSS_DISCOUNT, WEIGHT_RATE
+from orcast.engine.kernels import groups as group_kernels
+from orcast.engine.kernels import tracker
+from orcast.engine.kernels.cells import (
+    build_cells,
+    crps,
+    cut_cells,
+    expected_crps,
+    locate,
+    mean_of,
+    read_quantiles,
+    rebin,
+)
+from orcast.engine.kernels.delays import delay_odds, delay_weight, delayed
+from orcast.engine.kernels.equilibrium import crps_difference, payoff
+from orcast.engine.kernels.last_layer import payoff_size, play
+from orcast.engine.kernels.ledger_kernels import mean_size, settle, squared_norm
+from orcast.engine.kernels.pit_members import mix_members, teach_members
+from orcast.engine.kernels.records import CellRow, Outcome, RivalColumn, RoundInfo, Statistic
+from orcast.forecasts.kernels import nearest_normal
+from orcast.forecasts.kernels import read_quantiles as read_forecast
+from orcast.jit import entry_kernel, kernel, kernel_part
+from orcast.ledger import Account, CertificateField, RoundLog
+
+# Prior mass of the atom at each bound, without an expert.
+BOUND_MASS = 1e-4
+# Even mass mixed in where even cells replace those around the expert.
+EVEN_SHARE = 0.01
+# Without bounds, cells reach this far beyond the expert's outer quantiles, in units of its 98% spread; or USUAL times
+# its usual loss, if that is more; or, if it claims to know exactly, a share LEAST of its size.
+WINDOW, USUAL, LEAST = 12.0, 4.0, 1e-3
+# A loss counts in the usual one, from which the window is taken, as at most so many times that.
+REACH_STEP = 4.0
+# Without an expert, an outcome counts as at most so many standard deviations from the past ones.
+LEVEL_STEP = 6.0
+# No expert falls further behind the best than this in discounted loss, so that it counts again as soon as it deserves
+# it (as with a fixed share).
+MOST_BEHIND = 4.0
+
+
+@kernel_part
+def usual_loss(statistics):
+    """Mean discounted CRPS of the expert; zero before any outcome."""
+    count = statistics[Statistic.LOSS_COUNT]
+    return statistics[Statistic.LOSS_SUM] / count if count > 0.0 else 0.0
+
+
+@entry_kernel
+def pool_experts(memory, experts, out):
+    """Quantiles averaged over the experts that are there, weighed by how well they did."""
+    count = experts.shape[0]
+    best = np.inf
+    for e in range(count):
+        if not np.isnan(experts[e, 0]):
+            best = min(best, memory.pool[e])
+    total = 0.0
+    for j in range(out.shape[0]):
+        out[j] = 0.0
+    for e in range(count):
+        if np.isnan(experts[e, 0]):
+            continue
+        weight = math.exp(-WEIGHT_RATE * (memory.pool[e] - best))
+        total += weight
+        for j in range(out.shape[0]):
+            out[j] += weight * experts[e, j]
+    for j in range(out.shape[0]):
+        out[j] /= total
+
+
+@kernel
+def set_window(rules, q, shifted, statistics, info):
+    """The window that outcomes are clipped to: the bounds, or what an expert says and has missed by, and far beyond."""
+    info[RoundInfo.LOW] = rules.low
+    info[RoundInfo.HIGH] = rules.high
+    if rules.low > -np.inf and rules.high < np.inf:
+        return
+    last = q.shape[0] - 1
+    size = max(abs(q[0]), abs(q[last]))
+    reach = max(WINDOW * max(q[last] - q[0], shifted[last] - shifted[0]), USUAL * statistics[Statistic.ROBUST_LOSS])
+    if reach <= 1e-9 * size:
+        reach = LEAST * size
+    if reach == 0.0:
+        reach = 1.0
+    if rules.low == -np.inf:
+        info[RoundInfo.LOW] = min(q[0], shifted[0], rules.high) - reach
+    if rules.high == np.inf:
+        info[RoundInfo.HIGH] = max(q[last], shifted[last], info[RoundInfo.LOW]) + reach
+
+
+@kernel
+def even_cells(low, high, n, rows, slots):
+    """Equal cells with equal masses and an atom of little mass at each bound: the prior when there is no expert."""
+    count = n - 2
+    for k in range(n):
+        rows[CellRow.LEFT, k] = low + (high - low) * max(k - 1, 0) / count if k < n - 1 else high
+        rows[CellRow.RIGHT, k] = low + (high - low) * k / count if k < n - 2 else high
+        rows[CellRow.PRIOR, k] = (1.0 - 2.0 * BOUND_MASS) / count if 0 < k < n - 1 else BOUND_MASS
+        slots[k] = k
+    return n
+
+
+@kernel
+def cells_around(rules, q, usual, info, rows, mass, slots):
+    """The cells around quantiles and the masses on them."""
+    low, high = info[RoundInfo.LOW], info[RoundInfo.HIGH]
+    left, right = rows[CellRow.LEFT], rows[CellRow.RIGHT]
+    # the grid starts at the mass of a tail
+    return build_cells(q, low, high, rules.tail_cells, rules.grid[0], usual, left, right, mass, slots)
+
+
+@kernel
+def put_on_cells(rules, q, usual, n, round, out):
+    """Masses of an expert's quantiles on the cells of the round."""
+    inner = np.empty(q.shape[0])
+    for j in range(q.shape[0]):
+        inner[j] = min(max(q[j], round.info[RoundInfo.LOW]), round.info[RoundInfo.HIGH])
+    own = np.empty((2, round.slots.shape[0]))
+    mass = np.empty(round.slots.shape[0])
+    slots = np.empty(round.slots.shape[0], dtype=np.int64)
+    count = cells_around(rules, inner, usual, round.info, own, mass, slots)
+    left, right = round.cells[CellRow.LEFT], round.cells[CellRow.RIGHT]
+    rebin(count, own[CellRow.LEFT], own[CellRow.RIGHT], mass, n, left, right, out)
+
+
+@kernel_part
+def correct_expert(rules, memory, experts, usual, round, out):
+    """Quantiles of the pool of experts, corrected for the groups of the round and for their errors so far."""
+    pool = round.experts[0]
+    if experts.shape[0] == 1:
+        pool[:] = experts[0]
+    else:
+        pool_experts(memory, experts, pool)
+        round.experts[1:] = experts
+    round.raw[:] = pool
+    size = pool.shape[0]
+    if rules.learners.shape[0] == 0:
+        for j in range(size):
+            out[j] = min(max(pool[j], rules.low), rules.high)
+        return
+    smallest = 1e-7 * (rules.high - rules.low)
+    if smallest == np.inf:
+        smallest = 1e-9 * (pool[size - 1] - pool[0] + usual + LEAST * abs(pool[size // 2])) + 1e-100
+    round.info[RoundInfo.SMALLEST_SLOPE] = smallest
+    odds = delay_odds(round.info[RoundInfo.PENDING])
+    if rules.group_count > 0:
+        group_kernels.correct(rules, memory, round, odds, pool)
+    tracker.track(rules, memory, round, odds, out)
+
+
+@kernel_part
+def expert_cells(rules, memory, experts, round):
+    """Cells around the corrected expert, with its masses and those of the expert; returns how many there are."""
+    rows, info = round.cells, round.info
+    usual = usual_loss(memory.statistics)
+    shifted = np.empty(round.raw.shape[0])
+    correct_expert(rules, memory, experts, usual, round, shifted)
+    set_window(rules, round.raw, shifted, memory.statistics, info)
+    n = cells_around(rules, shifted, usual, info, rows, rows[CellRow.PRIOR], round.slots)
+    info[RoundInfo.REGULAR] = 1.0 if n == round.slots.shape[0] and rules.jumps.shape[0] == 0 else 0.0
+    n = cut_cells(rules.jumps, n, rows[CellRow.LEFT], rows[CellRow.RIGHT], rows[CellRow.PRIOR], round.slots)
+    if rules.learners.shape[0] > 0:
+        put_on_cells(rules, round.raw, usual, n, round, rows[CellRow.EXPERT])
+    else:
+        rows[CellRow.EXPERT, :n] = rows[CellRow.PRIOR, :n]
+    return n
+
+
+@kernel_part
+def bare_cells(rules, round):
+    """Even cells, where there is no expert; returns how many there are."""
+    rows, info = round.cells, round.info
+    info[RoundInfo.LOW] = rules.low
+    info[RoundInfo.HIGH] = rules.high
+    n = even_cells(rules.low, rules.high, round.slots.shape[0], rows, round.slots)
+    n = cut_cells(rules.jumps, n, rows[CellRow.LEFT], rows[CellRow.RIGHT], rows[CellRow.PRIOR], round.slots)
+    rows[CellRow.EXPERT, :n] = rows[CellRow.PRIOR, :n]
+    info[RoundInfo.REGULAR] = 0.0
+    return n
+
+
+@kernel
+def open_round(rules, memory, experts, pending, round, mix):
+    """Fill the round up to the prior of the last layer, in `mix`; the memory is only read."""
+    info = round.info
+    has_expert = experts.shape[0] > 0
+    info[RoundInfo.HAS_EXPERT] = 1.0 if has_expert else 0.0
+    info[RoundInfo.PENDING] = pending
+    info[RoundInfo.LAST_CONTEXT] = 2.0 * memory.statistics[Statistic.LAST_PIT] - 1.0
+    n = expert_cells(rules, memory, experts, round) if has_expert else bare_cells(rules, round)
+    info[RoundInfo.CELLS] = n
+    place_rivals(rules, memory, n, round)
+    if has_expert and rules.members.shape[0] > 0:
+        mix_members(rules, memory, n, delay_odds(pending), round, mix)
+    else:
+        for k in range(n):
+            mix[k] = round.cells[CellRow.PRIOR, k]
+
+
+@kernel
+def place_rivals(rules, memory, n, round):
+    """Masses of each expert on the cells of the round; of one that is missing, those of the pool."""
+    count = round.rivals.shape[0]
+    usual = usual_loss(memory.statistics)
+    for e in range(count):
+        if count > 1 and not np.isnan(round.experts[e + 1, 0]):
+            put_on_cells(rules, round.experts[e + 1], usual, n, round, round.rivals[e])
+        else:
+            for k in range(n):
+                round.rivals[e, k] = round.cells[CellRow.EXPERT, k]
+
+
+@kernel
+def recell(rules, memory, round, mix):
+    """Even cells instead of those around the expert, where these are too coarse for what is owed.
+
+    An outcome that shares its cell with half of the interval has any mean, so no forecast can answer for its moments.
+    """
+    rows = round.cells
+    n = int(round.info[RoundInfo.CELLS])
+    old = rows.copy()
+    total = round.slots.shape[0] - 2
+    even_cells(round.info[RoundInfo.LOW], round.info[RoundInfo.HIGH], total, rows, round.slots)
+    total = cut_cells(rules.jumps, total, rows[CellRow.LEFT], rows[CellRow.RIGHT], rows[CellRow.PRIOR], round.slots)
+    last = round.slots.shape[0] - 2
+    round.slots[last:] = total - 1
+    for row in range(CellRow.PRIOR, rows.shape[0]):
+        if row != CellRow.TILT and row != CellRow.PLAYED:
+            rebin(
+                n,
+                old[CellRow.LEFT],
+                old[CellRow.RIGHT],
+                old[row],
+                total,
+                rows[CellRow.LEFT],
+                rows[CellRow.RIGHT],
+                rows[row],
+            )
+    even_mix = np.empty(total)
+    rebin(n, old[CellRow.LEFT], old[CellRow.RIGHT], mix, total, rows[CellRow.LEFT], rows[CellRow.RIGHT], even_mix)
+    for k in range(total):
+        mix[k] = even_mix[k] + EVEN_SHARE * (1.0 / total - even_mix[k])
+        rows[CellRow.PRIOR, k] += EVEN_SHARE * (1.0 / total - rows[CellRow.PRIOR, k])
+    round.info[RoundInfo.CELLS] = total
+    round.info[RoundInfo.REGULAR] = 0.0
+    place_rivals(rules, memory, total, round)
+
+
+@kernel
+def play_evenly(rules, memory, mix, reserved, round, witness):
+    """The same on even cells; kept if it holds there."""
+    cells, info, certificate, slots = (
+        round.cells.copy(),
+        round.info.copy(),
+        round.certificate.copy(),
+        round.slots.copy(),
+    )
+    rivals, units, expected = round.rivals.copy(), round.units.copy(), round.expected.copy()
+    recell(rules, memory, round, mix)
+    n = int(round.info[RoundInfo.CELLS])
+    play(rules, memory, mix[:n], reserved, round, witness)
+    for k in range(n):
+        round.cells[CellRow.TILT, k] = 0.0
+    if round.certificate[CertificateField.HOLDS] == 0.0:
+        round.cells[:] = cells
+        round.info[:] = info
+        round.certificate[:] = certificate
+        round.slots[:] = slots
+        round.rivals[:] = rivals
+        round.units[:] = units
+        round.expected[:] = expected
+
+
+@kernel
+def predict(rules, memory, experts, pending, reserved, round):
+    """Fill the round: cells, prior, members, the forecast to play and its certificate.  The memory is only read."""
+    capacity = round.cells.shape[1]
+    mix = np.empty(capacity)
+    witness = np.empty((3, rules.witnesses, capacity))
+    open_round(rules, memory, experts, pending, round, mix)
+    n = int(round.info[RoundInfo.CELLS])
+    play(rules, memory, mix[:n], reserved, round, witness)
+    if round.info[RoundInfo.HAS_EXPERT] > 0.0 and round.certificate[CertificateField.HOLDS] == 0.0:
+        play_evenly(rules, memory, mix, reserved, round, witness)
+
+
+@kernel
+def settle_round(rules, memory, round, reserved, y, at):
+    """Settle the payoff of an outcome; `at` holds the witnesses there, powers aside."""
+    info = round.info
+    near = min(max(y, info[RoundInfo.LOW]), info[RoundInfo.HIGH])
+    k = locate(near, round.cells[CellRow.LEFT], round.cells[CellRow.RIGHT], int(info[RoundInfo.CELLS]))
+    owed = np.empty(payoff_size(rules, round.rivals.shape[0]))
+    payoff(rules, round, near, k, at, owed)
+    settle(
+        rules.layout,
+        memory.account,
+        memory.groups,
+        memory.total,
+        round.context,
+        rules.discount,
+        reserved,
+        owed,
+        round.certificate,
+    )
+
+
+@kernel_part
+def learn_level(statistics, y, rounds):
+    """Mean and variance of the outcomes, for a game without an expert or bounds; no outcome moves them far."""
+    if rounds <= 1.0:
+        statistics[Statistic.LEVEL_MEAN] = y
+        statistics[Statistic.LEVEL_VARIANCE] = max((0.1 * y) ** 2, 1e-12)
+        return
+    step = max(0.002, 1.0 / (rounds + 1.0))
+    most = LEVEL_STEP * math.sqrt(statistics[Statistic.LEVEL_VARIANCE])
+    change = min(max(y - statistics[Statistic.LEVEL_MEAN], -most), most)
+    statistics[Statistic.LEVEL_MEAN] += step * change
+    statistics[Statistic.LEVEL_VARIANCE] = (1.0 - step) * (
+        statistics[Statistic.LEVEL_VARIANCE] + step * change * change
+    )
+
+
+@kernel_part
+def learn_loss(statistics, round, loss, clipped):
+    """The expert's usual loss, and a robust one for the window; returns the unit in which losses are weighed."""
+    cells, info = round.cells, round.info
+    n = int(info[RoundInfo.CELLS])
+    statistics[Statistic.LOSS_SUM] = LOSS_DISCOUNT * statistics[Statistic.LOSS_SUM] + loss
+    statistics[Statistic.LOSS_COUNT] = LOSS_DISCOUNT * statistics[Statistic.LOSS_COUNT] + 1.0
+    unit = statistics[Statistic.LOSS_SUM] / statistics[Statistic.LOSS_COUNT]
+    expected = expected_crps(n, cells[CellRow.LEFT], cells[CellRow.RIGHT], cells[CellRow.EXPERT])
+    spread = round.raw[round.raw.shape[0] - 1] - round.raw[0]
+    usual = max(statistics[Statistic.ROBUST_LOSS], expected, 1e-3 * spread, 1e-6 * abs(clipped))
+    step = max(0.002, 1.0 / (statistics[Statistic.OUTCOMES] + 2.0))
+    counted = min(loss, REACH_STEP * usual)
+    statistics[Statistic.ROBUST_LOSS] += step * (counted - statistics[Statistic.ROBUST_LOSS])
+    return max(unit, 1e-12 * (info[RoundInfo.HIGH] - info[RoundInfo.LOW]))
+
+
+@kernel_part
+def learn_rivals(memory, round, k, loss, outcome):
+    """The weight of each expert in the pool, and how each fares as a rival; the pool's own CRPS is `loss`."""
+    cells, info, clipped, weight = round.cells, round.info, outcome.clipped, outcome.weight
+    n = int(info[RoundInfo.CELLS])
+    span = info[RoundInfo.HIGH] - info[RoundInfo.LOW]
+    left, right, played = cells[CellRow.LEFT], cells[CellRow.RIGHT], cells[CellRow.PLAYED]
+    count = round.rivals.shape[0]
+    mean = mean_of(n, left, right, played)
+    best = np.inf
+    for e in range(count):
+        best = min(best, memory.pool[e])
+    for e in range(count):
+        missing = count > 1 and np.isnan(round.experts[e + 1, 0])
+        own = loss if count == 1 or missing else crps(clipped, k, n, left, right, round.rivals[e])
+        behind = min(memory.pool[e], best + MOST_BEHIND)
+        memory.pool[e] = delayed(LOSS_DISCOUNT, weight) * behind + weight * own / outcome.unit
+        if missing:
+            continue
+        rival = memory.rivals[e]
+        error = clipped - mean_of(n, left, right, round.rivals[e])
+        rival[RivalColumn.CRPS] = LOSS_DISCOUNT * rival[RivalColumn.CRPS] + own
+        square = (error / span) ** 2
+        rival[RivalColumn.SQUARED_ERROR] = LOSS_DISCOUNT * rival[RivalColumn.SQUARED_ERROR] + square
+        rival[RivalColumn.COUNT] = LOSS_DISCOUNT * rival[RivalColumn.COUNT] + 1.0
+        rival[RivalColumn.CRPS_EXCESS] += crps_difference(clipped, k, n, left, right, played, round.rivals[e])
+        rival[RivalColumn.MSE_EXCESS] += (clipped - mean) ** 2 - error * error
+        rival[RivalColumn.ROUNDS] += 1.0
+
+
+@kernel
+def teach(rules, memory, round, y):
+    """Teach the learners and members the outcome of a round."""
+    rows, info, statistics = round.cells, round.info, memory.statistics
+    n = int(info[RoundInfo.CELLS])
+    left, right = rows[CellRow.LEFT], rows[CellRow.RIGHT]
+    clipped = min(max(y, info[RoundInfo.LOW]), info[RoundInfo.HIGH])
+    k = locate(clipped, left, right, n)
+    for i in range(round.slots.shape[0]):
+        memory.warm[i] = rows[CellRow.TILT, round.slots[i]]
+    median = np.empty(1)
+    read_quantiles(n, left, right, rows[CellRow.PLAYED], np.array([0.5]), median)
+    statistics[Statistic.LAST_ERROR] = y - median[0]
+    learn_level(statistics, y, memory.account[Account.ROUNDS])
+    if info[RoundInfo.HAS_EXPERT] == 0.0:
+        return
+    loss = crps(clipped, k, n, left, right, rows[CellRow.EXPERT])
+    unit = learn_loss(statistics, round, loss, clipped)
+    weight = delay_weight(info[RoundInfo.PENDING])
+    outcome = Outcome(y, clipped, weight, unit)
+    learn_rivals(memory, round, k, loss, outcome)
+    if rules.members.shape[0] > 0:
+        teach_members(rules, memory, round, k, loss, outcome)
+    if rules.learners.shape[0] > 0:
+        if rules.group_count > 0:
+            group_kernels.learn(rules, memory, round, outcome)
+        tracker.learn(rules, memory, round, outcome)
+
+
+@kernel
+def update(rules, memory, round, reserved, y, at):
+    """Settle the outcome of a round and teach the learners and members."""
+    settle_round(rules, memory, round, reserved, y, at)
+    teach(rules, memory, round, y)
+
+
+@kernel
+def log_round(rules, round, levels, row, log_row):
+    """Write down what was played and what is known of it before the outcome."""
+    cells = round.cells
+    n = int(round.info[RoundInfo.CELLS])
+    low, high = rules.low == -np.inf, rules.high == np.inf
+    read_forecast(n, cells[CellRow.LEFT], cells[CellRow.RIGHT], cells[CellRow.PLAYED], low, high, levels, row)
+    mean, spread = nearest_normal(n, cells[CellRow.LEFT], cells[CellRow.RIGHT], cells[CellRow.PLAYED], low, high)
+    log_row[RoundLog.HOLDS] = round.certificate[CertificateField.HOLDS]
+    log_row[RoundLog.PROMISED] = round.certificate[CertificateField.PROMISED]
+    log_row[RoundLog.MEAN] = mean
+    log_row[RoundLog.SD] = spread
+
+
+@kernel
+def miscalibration(rules, memory):
+    """The size of the mean payoff so far."""
+    return mean_size(squared_norm(rules.layout.sides, memory.total), memory.account)
+
+
+@entry_kernel
+def run(rules, memory, experts, contexts, outcomes, levels, start, round, quantiles, round_log):
+    """Many rounds in one go, each outcome known before the next forecast; writes down what came of each.
+
+    Stops before the outcome of a round whose certificate does not hold, and returns which that is.
+    """
+    nothing = np.empty(0)
+    for t in range(start, outcomes.shape[0]):
+        round.context[:] = contexts[t]
+        predict(rules, memory, experts[t], 0.0, 0.0, round)
+        if round.certificate[CertificateField.HOLDS] == 0.0:
+            return t
+        log_round(rules, round, levels, quantiles[t], round_log[t])
+        update(rules, memory, round, 0.0, outcomes[t], nothing)
+        round_log[t, RoundLog.MISCALIBRATION] = miscalibration(rules, memory)
+    return outcomes.shape[0]

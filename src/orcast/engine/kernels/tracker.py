@@ -1,0 +1,376 @@
+"""Compiled kernels of the tracker: an online location-scale correction of the expert, in normal scores.
+
+Let Q(z) be the expert's quantile at the level Phi(z), linear between the levels and beyond.  Each learner
+predicts the mean a and the spread b of the normal score of the next outcome, and Q(a + b z) is its corrected expert:
+for a Gaussian expert a shift and a stretch; atoms and bounds stay where they are.
+
+    a : recursive least squares on the last errors and on how far the last outcome lies from today's median
+    b : a slow mean of |score - a| times exp(linear in: its fast mean, the level of the median, the expert's own
+        spread, the distance to the last outcome), fitted by recursive least squares on |score - a| / (c b) - 1
+
+The learners' a and b are averaged with exponential weights on their discounted pinball loss; the expert itself (a = 0,
+b = 1) is one of them.  Every observation counts 1 / sqrt(1 + outcomes outstanding when the forecast was made): errors
+of one batch are seldom independent.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from orcast.constants import LOSS_DISCOUNT, WEIGHT_RATE
+from orcast.engine.kernels.delays import delayed, horizon
+from orcast.engine.kernels.records import (
+    LEARNER_SIZE,
+    LOCATION_FEATURES,
+    SPREAD_FEATURES,
+    Array,
+    LearnerColumn,
+    LearnerRecord,
+    RoundInfo,
+    SpreadColumn,
+    Statistic,
+    TrackerRecord,
+)
+from orcast.jit import kernel, kernel_part
+
+# Learners keep this share of the past at each step, and start this sure of "the expert is right".
+DISCOUNT = 0.998
+LOCATION_START, SPREAD_START = 0.05, 0.02
+LOCATION_CAP, SPREAD_CAP = 0.5, 0.1
+FAST_DISCOUNT, SCORE_SIZE_DISCOUNT = 0.9, 0.99
+# E|z| of a standard normal
+MEAN_ABS = 0.7978845608028654
+# The most that a score counts, in units of the usual one: with bounds or early on, and later without.
+BOLD, CAREFUL, EARLY = 6.0, 3.0, 100.0
+# No number grows beyond this, whatever an adversary does.
+FARTHEST = 1e110
+
+
+class QuantileFunction(NamedTuple):
+    """Q, the quantile of an expert at a normal score: linear between the levels and beyond."""
+
+    values: Array
+    scores: Array
+    slope_low: float  # beyond the outer levels
+    slope_high: float
+    low: float  # bounds of the outcome
+    high: float
+
+
+@kernel
+def outer_slopes(q, z, smallest):
+    """Slopes of Q beyond the outer levels: those of each half, kept comparable and positive."""
+    last = q.shape[0] - 1
+    middle = last // 2
+    low = (q[middle] - q[0]) / (z[middle] - z[0])
+    high = (q[last] - q[middle]) / (z[last] - z[middle])
+    least = max(0.125 * (low + high), smallest)
+    return max(low, least), max(high, least)
+
+
+@kernel_part
+def with_slopes(rules, q, slope_low, slope_high):
+    """The quantile function of quantiles at the levels of the grid."""
+    return QuantileFunction(
+        q, rules.scores, slope_low, slope_high, max(rules.low, -FARTHEST), min(rules.high, FARTHEST)
+    )
+
+
+@kernel_part
+def quantile_function(rules, q, smallest):
+    """The same, with slopes of its own that are at least `smallest`."""
+    slope_low, slope_high = outer_slopes(q, rules.scores, smallest)
+    return with_slopes(rules, q, slope_low, slope_high)
+
+
+@kernel
+def quantile_at(score, expert):
+    """Q at a normal score."""
+    q, z = expert.values, expert.scores
+    last = q.shape[0] - 1
+    if score <= z[0]:
+        return q[0] + (score - z[0]) * expert.slope_low
+    if score >= z[last]:
+        return q[last] + (score - z[last]) * expert.slope_high
+    a = 0
+    b = last
+    while b - a > 1:
+        middle = (a + b) // 2
+        if z[middle] <= score:
+            a = middle
+        else:
+            b = middle
+    return q[a] + (q[b] - q[a]) * (score - z[a]) / (z[b] - z[a])
+
+
+@kernel
+def corrected(location, spread, expert, out):
+    """The quantiles Q(location + spread z) at the grid, within the bounds; one walk along the grid."""
+    q, z = expert.values, expert.scores
+    last = q.shape[0] - 1
+    j = 0
+    for i in range(last + 1):
+        score = location + spread * z[i]
+        if score <= z[0]:
+            value = q[0] + (score - z[0]) * expert.slope_low
+        elif score >= z[last]:
+            value = q[last] + (score - z[last]) * expert.slope_high
+        else:
+            while z[j + 1] < score:
+                j += 1
+            value = q[j] + (q[j + 1] - q[j]) * (score - z[j]) / (z[j + 1] - z[j])
+        out[i] = min(max(value, expert.low), expert.high)
+
+
+@kernel
+def normal_score(y, expert):
+    """Mean and variance of the normal score of a value; the variance is zero unless it is an atom of the expert."""
+    q, z = expert.values, expert.scores
+    last = q.shape[0] - 1
+    if y < q[0]:
+        return z[0] + (y - q[0]) / expert.slope_low, 0.0
+    if y > q[last]:
+        return z[last] + (y - q[last]) / expert.slope_high, 0.0
+    i = np.searchsorted(q, y)
+    if q[i] > y:
+        return z[i - 1] + (z[i] - z[i - 1]) * (y - q[i - 1]) / (q[i] - q[i - 1]), 0.0
+    j = np.searchsorted(q, y, side="right") - 1
+    if i == j:
+        return z[i], 0.0
+    # On an atom: a standard normal cut to the atom's share of the levels.
+    return cut_normal(z[i] if i > 0 else -8.0, z[j] if j < last else 8.0)
+
+
+@kernel
+def outcome_score(y, expert):
+    """The same for an outcome: at a bound it stands for all that the expert puts beyond."""
+    q, z = expert.values, expert.scores
+    score, blur = normal_score(y, expert)
+    if y <= expert.low and score > -6.0:
+        return cut_normal(-8.0, score if blur == 0.0 else z[np.searchsorted(q, y, side="right") - 1])
+    if y >= expert.high and score < 6.0:
+        return cut_normal(score if blur == 0.0 else z[np.searchsorted(q, y)], 8.0)
+    return score, blur
+
+
+@kernel
+def cut_normal(a, b):
+    """Mean and variance of a standard normal cut to [a, b]."""
+    share = 0.5 * (math.erf(b / math.sqrt(2.0)) - math.erf(a / math.sqrt(2.0)))
+    density_a = math.exp(-0.5 * a * a) / math.sqrt(2.0 * math.pi)
+    density_b = math.exp(-0.5 * b * b) / math.sqrt(2.0 * math.pi)
+    mean = (density_a - density_b) / share
+    return mean, max(1.0 + (a * density_a - b * density_b) / share - mean * mean, 0.0)
+
+
+@kernel
+def pinball(q, y, levels):
+    """Mean pinball loss of quantiles."""
+    total = 0.0
+    for i in range(q.shape[0]):
+        error = y - q[i]
+        total += levels[i] * error if error > 0.0 else (levels[i] - 1.0) * error
+    return total / q.shape[0]
+
+
+@kernel
+def least_squares(theta, P, x, count, error, weight, cap, gain):
+    """One step of recursive least squares with forgetting; P stops growing at `cap` where nothing excites it."""
+    discount = delayed(DISCOUNT, weight)
+    scale = discount / weight
+    for i in range(count):
+        total = 0.0
+        for j in range(count):
+            total += P[i, j] * x[j]
+        gain[i] = total
+        scale += total * x[i]
+    for i in range(count):
+        theta[i] += gain[i] / scale * error
+    largest = 0.0
+    for i in range(count):
+        for j in range(count):
+            P[i, j] = (P[i, j] - gain[i] * gain[j] / scale) / discount
+        largest = max(largest, P[i, i])
+    if largest > cap:
+        for i in range(count):
+            for j in range(count):
+                P[i, j] *= discount
+
+
+@kernel_part
+def location_features(statistics, expert, record):
+    """Scores of the last errors and of the last outcome under today's expert, over their usual size.
+
+    So a learnt shift means the same on both sides of a skewed expert.
+    """
+    record[TrackerRecord.ONE] = 1.0
+    for i in range(1, LOCATION_FEATURES):
+        record[i] = 0.0
+    if statistics[Statistic.OUTCOMES] > 0.0:
+        median = expert.values[expert.values.shape[0] // 2]
+        for i in range(1, LOCATION_FEATURES):
+            value = median + statistics[Statistic.ERROR_1 + i - 1]
+            if i == TrackerRecord.LAST_OUTCOME:
+                value = statistics[Statistic.LAST_OUTCOME]
+            score, _ = normal_score(value, expert)
+            record[i] = min(max(score / statistics[Statistic.SCORE_SIZE], -8.0), 8.0)
+
+
+@kernel_part
+def spread_features(statistics, record, at, slow, fast):
+    """What the spread of the learner depends on whose part of the record begins there."""
+    record[at + LearnerRecord.ONE] = 1.0
+    record[at + LearnerRecord.FAST] = math.log((fast + 0.1 * slow) / (1.1 * slow))
+    record[at + LearnerRecord.LEVEL] = 0.0
+    record[at + LearnerRecord.SCALE] = 0.0
+    record[at + LearnerRecord.DISTANCE] = 0.0
+    if statistics[Statistic.OUTCOMES] > 5.0:
+        level = record[TrackerRecord.MEDIAN] - statistics[Statistic.MEDIAN_MEAN]
+        level /= math.sqrt(statistics[Statistic.MEDIAN_VARIANCE] + 1e-300)
+        scale = math.log(record[TrackerRecord.SCALE]) - statistics[Statistic.LOG_SCALE_MEAN]
+        record[at + LearnerRecord.LEVEL] = min(max(level, -3.0), 3.0)
+        record[at + LearnerRecord.SCALE] = min(max(scale, -2.0), 2.0)
+        record[at + LearnerRecord.DISTANCE] = distance_of(record) - statistics[Statistic.DISTANCE_MEAN]
+
+
+@kernel_part
+def distance_of(record):
+    """How far the last outcome lies from the median, in logarithms."""
+    return math.log(1.0 + abs(record[TrackerRecord.LAST_OUTCOME]))
+
+
+@kernel
+def track(rules, memory, round, odds, out):
+    """Fill the tracker's record with what each learner says, and `out` with the quantiles of the corrected expert.
+
+    `odds` are the prior odds of the learners against the expert.
+    """
+    statistics, record = memory.statistics, round.tracker_record
+    loss = memory.track_loss[horizon(round.info[RoundInfo.PENDING])]
+    expert = quantile_function(rules, round.experts[0], round.info[RoundInfo.SMALLEST_SLOPE])
+    scale = 0.5 * (quantile_at(1.0, expert) - quantile_at(-1.0, expert))
+    size = statistics[Statistic.SCORE_SIZE]
+    location_features(statistics, expert, record)
+    record[TrackerRecord.SCALE] = max(scale, 0.1 * (expert.slope_low + expert.slope_high))
+    record[TrackerRecord.SLOPE_LOW] = expert.slope_low
+    record[TrackerRecord.SLOPE_HIGH] = expert.slope_high
+    record[TrackerRecord.SCORE_SIZE] = size
+    record[TrackerRecord.MEDIAN] = expert.values[expert.values.shape[0] // 2]
+    best = loss[0]
+    for c in range(1, loss.shape[0]):
+        best = min(best, loss[c])
+    # The expert as it is has location 0 and spread 1, and the first loss.
+    weight = math.exp(-WEIGHT_RATE * (loss[0] - best))
+    location = 0.0
+    spread = weight
+    total = weight
+    for c in range(rules.learners.shape[0]):
+        at = TrackerRecord.LEARNERS + c * LEARNER_SIZE
+        a = 0.0
+        for i in range(int(rules.learners[c, LearnerColumn.FEATURES])):
+            a += memory.location[c, i] * record[i]
+        slow = memory.spread[c, SpreadColumn.SLOW]
+        spread_features(statistics, record, at, slow, memory.spread[c, SpreadColumn.FAST])
+        stretch = 0.0
+        for i in range(SPREAD_FEATURES):
+            stretch += memory.fit[c, i] * record[at + LearnerRecord.ONE + i]
+        b = slow * math.exp(min(max(stretch, -1.5), 1.5))
+        record[at + LearnerRecord.LOCATION] = a * size
+        record[at + LearnerRecord.SPREAD] = b * size
+        weight = odds * math.exp(-WEIGHT_RATE * (loss[c + 1] - best))
+        location += weight * record[at + LearnerRecord.LOCATION]
+        spread += weight * record[at + LearnerRecord.SPREAD]
+        total += weight
+    corrected(location / total, spread / total, expert, out)
+
+
+@kernel
+def learn(rules, memory, round, outcome):
+    """Teach every learner the outcome of a round, from what it saw when the forecast was made."""
+    statistics, record, weight = memory.statistics, round.tracker_record, outcome.weight
+    expert = with_slopes(rules, round.experts[0], record[TrackerRecord.SLOPE_LOW], record[TrackerRecord.SLOPE_HIGH])
+    score, blur = outcome_score(outcome.value, expert)
+    bounded = rules.high - rules.low < np.inf
+    most = BOLD if bounded or statistics[Statistic.OUTCOMES] < EARLY else CAREFUL
+    learn_weights(rules, memory, round, outcome, expert)
+    size = statistics[Statistic.SCORE_SIZE]
+    gain = np.empty(max(LOCATION_FEATURES, SPREAD_FEATURES))
+    features = np.empty(LOCATION_FEATURES)
+    features[0] = 1.0
+    for i in range(1, LOCATION_FEATURES):
+        features[i] = record[i] * (record[TrackerRecord.SCORE_SIZE] / size)
+    target = min(max(score / size, -most), most)
+    for c in range(rules.learners.shape[0]):
+        at = TrackerRecord.LEARNERS + c * LEARNER_SIZE
+        count = int(rules.learners[c, LearnerColumn.FEATURES])
+        error = target
+        for i in range(count):
+            error -= memory.location[c, i] * features[i]
+        least_squares(memory.location[c], memory.location_cov[c], features, count, error, weight, LOCATION_CAP, gain)
+        deviation = math.sqrt(error * error + blur / (size * size)) / MEAN_ABS
+        surprise = min(deviation * size / record[at + LearnerRecord.SPREAD] - 1.0, 4.0)
+        x = record[at + LearnerRecord.ONE : at + LEARNER_SIZE]
+        least_squares(memory.fit[c], memory.fit_cov[c], x, SPREAD_FEATURES, surprise, weight, SPREAD_CAP, gain)
+        slow, fast = memory.spread[c, SpreadColumn.SLOW], memory.spread[c, SpreadColumn.FAST]
+        rate = (1.0 - FAST_DISCOUNT) * weight
+        memory.spread[c, SpreadColumn.FAST] = (1.0 - rate) * fast + rate * min(deviation, 6.0 * slow)
+        rate = (1.0 - rules.learners[c, LearnerColumn.DISCOUNT]) * weight
+        # with bounds the targets are bound enough; without, an adversary would run away with the spread
+        counted = deviation if most >= BOLD else min(deviation, most * slow)
+        memory.spread[c, SpreadColumn.SLOW] = max((1.0 - rate) * slow + rate * counted, 1e-3)
+    rescale(memory, score * score + blur, most, weight)
+    learn_features(statistics, record, outcome.value)
+
+
+@kernel_part
+def learn_weights(rules, memory, round, outcome, expert):
+    """Discounted pinball losses of the expert and of each learner."""
+    loss = memory.track_loss[horizon(round.info[RoundInfo.PENDING])]
+    quantiles = np.empty(expert.values.shape[0])
+    kept = delayed(LOSS_DISCOUNT, outcome.weight)
+    for c in range(-1, rules.learners.shape[0]):
+        location = 0.0
+        spread = 1.0
+        if c >= 0:
+            at = TrackerRecord.LEARNERS + c * LEARNER_SIZE
+            location = round.tracker_record[at + LearnerRecord.LOCATION]
+            spread = round.tracker_record[at + LearnerRecord.SPREAD]
+        corrected(location, spread, expert, quantiles)
+        lost = pinball(quantiles, outcome.clipped, rules.grid)
+        loss[c + 1] = kept * loss[c + 1] + outcome.weight * lost / (0.5 * outcome.unit)
+
+
+@kernel_part
+def rescale(memory, square, most, weight):
+    """Learn the usual size of the scores, and keep what the learners say as it is in the new unit."""
+    statistics = memory.statistics
+    size = statistics[Statistic.SCORE_SIZE]
+    rate = (1.0 - SCORE_SIZE_DISCOUNT) * weight
+    square = min(square, most * most * size * size)
+    new = max(math.sqrt((1.0 - rate) * size * size + rate * square), 1e-3)
+    for c in range(memory.location.shape[0]):
+        memory.location[c, 0] *= size / new
+        memory.spread[c, SpreadColumn.SLOW] *= size / new
+        memory.spread[c, SpreadColumn.FAST] *= size / new
+    statistics[Statistic.SCORE_SIZE] = new
+
+
+@kernel_part
+def learn_features(statistics, record, y):
+    """Means that the features are centred at, and the last errors and outcome."""
+    rate = max(0.002, 1.0 / (statistics[Statistic.OUTCOMES] + 1.0))
+    step = record[TrackerRecord.MEDIAN] - statistics[Statistic.MEDIAN_MEAN]
+    statistics[Statistic.MEDIAN_MEAN] += rate * step
+    variance = statistics[Statistic.MEDIAN_VARIANCE] + rate * step * step
+    statistics[Statistic.MEDIAN_VARIANCE] = (1.0 - rate) * variance
+    log_scale = math.log(record[TrackerRecord.SCALE])
+    statistics[Statistic.LOG_SCALE_MEAN] += rate * (log_scale - statistics[Statistic.LOG_SCALE_MEAN])
+    statistics[Statistic.DISTANCE_MEAN] += rate * (distance_of(record) - statistics[Statistic.DISTANCE_MEAN])
+    statistics[Statistic.ERROR_3] = statistics[Statistic.ERROR_2]
+    statistics[Statistic.ERROR_2] = statistics[Statistic.ERROR_1]
+    statistics[Statistic.ERROR_1] = y - record[TrackerRecord.MEDIAN]
+    statistics[Statistic.LAST_OUTCOME] = y
+    statistics[Statistic.OUTCOMES] += 1.0

@@ -1,0 +1,223 @@
+"""Coverage, width and calibration error, and what chance allows."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import bdtrik, betainc, gammaincinv
+
+from orcast.evidence.base import Evidence, Vector, chunks, frequencies, indicators, outcomes_of
+
+# Bins of the reliability of probabilities, as in `metrics.ece`.
+BINS = 15
+# What is called chance.
+SURE = 0.95
+
+# --- intervals
+
+
+def shares(evidence: Evidence) -> tuple[float, ...]:
+    """The central intervals that the levels allow, by the share of outcomes that they should cover, increasing.
+
+    >>> shares(Evidence.of([[1.0, 2.0, 3.0, 4.0]], [2.0], levels=[0.05, 0.1, 0.5, 0.95]))
+    (0.9,)
+    """
+    if evidence.kind != "quantiles":
+        return ()
+    found = [1.0 - 2.0 * a for a in evidence.levels.tolist() if a < 0.5 and place_of(evidence, 1.0 - a) is not None]
+    return tuple(sorted(round(share, 12) for share in found))
+
+
+def level_name(share: float) -> str:
+    """A level as people write it.
+
+    >>> level_name(0.9), level_name(0.975)
+    ('90%', '97.5%')
+    """
+    return f"{round(100.0 * share, 6):g}%"
+
+
+def place_of(evidence: Evidence, level: float) -> int | None:
+    """Which of the levels this is, if it is one."""
+    gaps = np.abs(evidence.levels - level)
+    place = int(np.argmin(gaps)) if gaps.size else 0
+    return place if gaps.size and gaps[place] < 1e-9 else None
+
+
+def ends_of(evidence: Evidence, share: float) -> tuple[int, int]:
+    """Which levels are the ends of a central interval."""
+    lower, upper = place_of(evidence, (1.0 - share) / 2), place_of(evidence, (1.0 + share) / 2)
+    if lower is None or upper is None:
+        known = ", ".join(f"{s:g}" for s in shares(evidence)) or "none"
+        raise ValueError(f"expected the share of an interval that the forecasts have ({known}), got {share!r}")
+    return lower, upper
+
+
+def main_shares(evidence: Evidence) -> tuple[float, ...]:
+    """The interval nearest to 90%, which people know, and of the others the one nearest to a half."""
+    there = shares(evidence)
+    if len(there) < 2:
+        return there
+    main = min(there, key=lambda share: (round(abs(share - 0.9), 9), -share))
+    return main, min((share for share in there if share != main), key=lambda share: abs(share - 0.5))
+
+
+def main_share(evidence: Evidence) -> float | None:
+    """The central interval that the verdict speaks of, if the levels allow any.
+
+    >>> main_share(Evidence.of([[1.0, 2.0, 3.0, 4.0]], [2.0], levels=[0.05, 0.25, 0.75, 0.95]))
+    0.9
+    """
+    return next(iter(main_shares(evidence)), None)
+
+
+def coverage(evidence: Evidence, share: float, side: str = "before") -> float:
+    """How often the outcome was in the central interval, where an outcome on a point mass counts with its part.
+
+        mean_t ( I_{(1 + share)/2} - I_{(1 - share)/2} ),    I as in `metrics.fair_indicators`
+
+    >>> coverage(Evidence.of([[0.0, 1.0]] * 4, [0.5, 0.7, 1.5, 0.1], levels=[0.25, 0.75]), 0.5)
+    0.75
+    """
+    lower, upper = ends_of(evidence, share)
+    hits = frequencies(evidence, side)
+    return float(hits[upper] - hits[lower]) if evidence.rows else float("nan")
+
+
+def inside(evidence: Evidence, share: float, side: str = "before") -> Vector:
+    """Whether each outcome was in the central interval, 0 or 1, or a part where it sits on a point mass.
+
+    >>> inside(Evidence.of([[1.0, 3.0]] * 3, [0.5, 2.0, 3.5], levels=[0.25, 0.75]), 0.5)
+    array([0., 1., 0.])
+    """
+    lower, upper = ends_of(evidence, share)
+
+    def compute() -> Vector:
+        out = np.empty(evidence.rows)
+        for chunk in chunks(evidence.rows):
+            hits = indicators(evidence, side, chunk)
+            out[chunk] = hits[:, upper] - hits[:, lower]
+        return out
+
+    return evidence.cached(("inside", share, side), compute)
+
+
+def width(evidence: Evidence, share: float, side: str = "before") -> float:
+    """Mean width of the central interval.
+
+    >>> width(Evidence.of([[0.0, 1.0], [0.0, 3.0]], [0.5, 0.7], levels=[0.25, 0.75]), 0.5)
+    2.0
+    """
+    lower, upper = ends_of(evidence, share)
+    q = evidence.side(side)
+    return float((q[:, upper] - q[:, lower]).mean()) if evidence.rows else float("nan")
+
+
+def band(rows: ArrayLike, share: ArrayLike, sure: float = SURE) -> tuple[Vector, Vector]:
+    """Between which frequencies an event with this probability stays by chance, in so many rows.
+
+    Quantiles of Binomial(rows, share), divided by the rows.
+
+    >>> [float(end.round(3)) for end in band(1000, 0.9)]
+    [0.881, 0.918]
+    """
+    count, p = np.broadcast_arrays(np.asarray(rows, dtype=np.float64), np.asarray(share, dtype=np.float64))
+    there = np.maximum(count, 1.0)
+    low, high = (_binomial_quantile(0.5 + sign * sure / 2, there, p) / there for sign in (-1.0, 1.0))
+    return np.where(count > 0, low, 0.0), np.where(count > 0, high, 1.0)
+
+
+def _binomial_quantile(level: float, count: Vector, p: Vector) -> Vector:
+    """The smallest number that Binomial(count, p) is at or below with this probability."""
+    inner = np.clip(p, 1e-12, 1.0 - 1e-12)
+    guess = np.ceil(bdtrik(level, count, inner))
+    below = np.maximum(guess - 1.0, 0.0)
+    return np.asarray(np.where(betainc(count - below, below + 1.0, 1.0 - inner) >= level, below, guess))
+
+
+# --- errors of calibration
+
+
+def error(evidence: Evidence, side: str = "before") -> float:
+    """The calibration error: QCE of quantiles, ECE of probabilities (averaged over labels).
+
+    >>> error(Evidence.of([[0.0]] * 4, [-1.0, 1.0, 2.0, 3.0], levels=[0.5]))
+    0.0625
+    """
+    if evidence.rows == 0:
+        return float("nan")
+    if evidence.kind == "quantiles":
+        return float(((frequencies(evidence, side) - evidence.levels) ** 2).sum())
+    gaps = bins_of(evidence, side).gap.sum(axis=0)
+    return float(np.abs(gaps).sum() / (evidence.rows * len(evidence.labels)))
+
+
+def chance_limit(evidence: Evidence, rows: ArrayLike | None = None, sure: float = SURE) -> Vector:
+    """Below what a calibrated forecaster's `error` stays with this probability, for quantiles.
+
+    For T independent outcomes T * QCE tends to a weighted sum of chi-squares with mean m = sum_a a (1 - a) and
+    variance v = 2 sum_{a, b} (min(a, b) - a b)^2; the limit is the quantile of the gamma distribution with these.
+
+    >>> limit = chance_limit(Evidence.of([[0.0]], [1.0], levels=[0.5]), 100)
+    >>> float((1.96 * 0.5 / 10) ** 2 / limit) > 0.9
+    True
+    """
+    a = evidence.levels
+    spread = np.minimum.outer(a, a) - np.outer(a, a)
+    mean, variance = np.trace(spread), 2.0 * (spread**2).sum()
+    count = np.asarray(evidence.rows if rows is None else rows, dtype=np.float64)
+    return np.asarray(_gamma_quantile(sure, mean, variance) / np.maximum(count, 1e-300))
+
+
+class ReliabilityBins(NamedTuple):
+    """Sums over series x labels x bins of probabilities.
+
+    `gap` is outcome less probability, `variance` that of the outcomes if the probabilities were right, p (1 - p),
+    `forecasts` their number.
+    """
+
+    gap: Vector
+    variance: Vector
+    forecasts: Vector
+    probability: Vector
+
+
+def bins_of(evidence: Evidence, side: str) -> ReliabilityBins:
+    """The probabilities in bins of one width."""
+
+    def compute() -> ReliabilityBins:
+        series, labels = len(evidence.names), len(evidence.labels)
+        sums = np.zeros((4, series * labels * BINS))
+        for chunk in chunks(evidence.rows):
+            p = evidence.side(side)[chunk]
+            at = np.minimum((p * BINS).astype(np.intp), BINS - 1)
+            places = ((evidence.series[chunk, None] * labels + np.arange(labels)) * BINS + at).ravel()
+            parts = (outcomes_of(evidence, chunk) - p, p * (1.0 - p), np.ones_like(p), p)
+            for total, values in zip(sums, parts, strict=True):
+                total += np.bincount(places, values.ravel(), minlength=total.size)
+        return ReliabilityBins(*sums.reshape(4, series, labels, BINS))
+
+    return evidence.cached(("bins", side), compute)
+
+
+def half_normal_limit(variances: Vector, sure: float = SURE) -> Vector:
+    """Below what the sum of |N(0, v)| over the last axis stays: the quantile of a gamma with its mean and variance."""
+    mean = np.sqrt(2.0 * variances / np.pi).sum(axis=-1)
+    variance = ((1.0 - 2.0 / np.pi) * variances).sum(axis=-1)
+    return np.where(variance > 0.0, _gamma_quantile(sure, mean, np.where(variance > 0.0, variance, 1.0)), 0.0)
+
+
+def _gamma_quantile(sure: float, mean: ArrayLike, variance: ArrayLike) -> Vector:
+    """The quantile of the gamma distribution with this mean and variance."""
+    mean, variance = np.asarray(mean), np.asarray(variance)
+    return np.asarray(gammaincinv(mean**2 / variance, sure) * variance / np.maximum(mean, 1e-300))
+
+
+def limit_of(evidence: Evidence, side: str, sure: float = SURE) -> float:
+    """Below what the error stays by chance."""
+    if evidence.kind == "quantiles":
+        return float(chance_limit(evidence, sure=sure))
+    variances = bins_of(evidence, side).variance.sum(axis=0).reshape(-1)
+    return float(half_normal_limit(variances, sure) / (max(evidence.rows, 1) * len(evidence.labels)))

@@ -1,0 +1,179 @@
+"""What is tabulated: series by series, and the scores of all together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orcast.evidence.accuracy import difference, loss, loss_name
+from orcast.evidence.base import Evidence, Places, Vector, indicator_sums, outcomes_of, rows_of
+from orcast.evidence.statistics import (
+    band,
+    bins_of,
+    chance_limit,
+    coverage,
+    ends_of,
+    error,
+    half_normal_limit,
+    level_name,
+    limit_of,
+    main_share,
+    main_shares,
+    width,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class SeriesTable:
+    """The series of a panel, the worst first; each array has an entry a series, `*_after` is None in a check.
+
+    `error` is as in `error`, `limit` what chance allows it (`SURE`), `outside` whether it is above.  `coverage`
+    is that of the interval nearest to 90%, `share`; None for probabilities.
+
+    >>> table = by_series(Evidence.of([[0.0]] * 8, [1, -1] * 2 + [1] * 4, levels=[0.5], series=list("aaaabbbb")))
+    >>> table.names, table.rows
+    (('b', 'a'), array([4., 4.]))
+    """
+
+    names: tuple[str, ...]
+    rows: Vector
+    share: float | None
+    coverage_before: Vector | None
+    coverage_after: Vector | None
+    error_before: Vector
+    error_after: Vector | None
+    limit_before: Vector
+    limit_after: Vector | None
+    loss_before: Vector
+    loss_after: Vector | None
+
+    @property
+    def outside_before(self) -> NDArray[np.bool_]:
+        """Which series were outside what chance allows before."""
+        return np.asarray(self.error_before > self.limit_before)
+
+    @property
+    def outside_after(self) -> NDArray[np.bool_] | None:
+        """Which series are outside what chance allows after."""
+        if self.error_after is None or self.limit_after is None:
+            return None
+        return np.asarray(self.error_after > self.limit_after)
+
+
+def by_series(evidence: Evidence) -> SeriesTable:
+    """Every series by itself, the one furthest above what chance allows first; those without an outcome left out.
+
+    >>> table = by_series(Evidence.of([[0.0]] * 8, [1, -1] * 2 + [1] * 4, levels=[0.5], series=list("aaaabbbb")))
+    >>> table.names, table.error_before
+    (('b', 'a'), array([0.25, 0.  ]))
+    """
+    return evidence.cached("by series", lambda: _by_series(evidence))
+
+
+def _by_series(evidence: Evidence) -> SeriesTable:
+    rows = rows_of(evidence)
+    there = np.flatnonzero(rows > 0)
+    columns: dict[str, Vector] = {}
+    for side in evidence.sides:
+        columns |= {f"{what}_{side}": values for what, values in _series_columns(evidence, side, there).items()}
+    last = evidence.sides[-1]
+    worst = columns[f"error_{last}"] / np.maximum(columns[f"limit_{last}"], 1e-300)
+    order = np.argsort(-worst, kind="stable")
+    names = [f"{what}_{side}" for what in ("coverage", "error", "limit", "loss") for side in ("before", "after")]
+    return SeriesTable(
+        names=tuple(evidence.names[i] for i in there[order]),
+        rows=rows[there][order],
+        share=main_share(evidence),
+        **{name: columns[name][order] if name in columns else None for name in names},  # type: ignore[arg-type]
+    )
+
+
+def _series_columns(evidence: Evidence, side: str, there: Places) -> dict[str, Vector]:
+    """Error, limit, loss and coverage of those series on one side."""
+    rows = rows_of(evidence)
+    count = rows[there]
+    found = {"loss": np.bincount(evidence.series, loss(evidence, side), minlength=rows.size)[there] / count}
+    if evidence.kind == "quantiles":
+        hits = indicator_sums(evidence, side)[there] / count[:, None]
+        found["error"] = ((hits - evidence.levels) ** 2).sum(axis=1)
+        found["limit"] = chance_limit(evidence, count)
+        share = main_share(evidence)
+        if share is not None:
+            lower, upper = ends_of(evidence, share)
+            found["coverage"] = hits[:, upper] - hits[:, lower]
+        return found
+    bins, scale = bins_of(evidence, side), count * len(evidence.labels)
+    found["error"] = np.abs(bins.gap[there]).sum(axis=(1, 2)) / scale
+    found["limit"] = half_normal_limit(bins.variance[there].reshape(there.size, -1)) / scale
+    return found
+
+
+# --- the numbers in one table
+
+
+@dataclass(frozen=True)
+class ScoreRow:
+    """One line of the table of scores.
+
+    `target` is what a calibrated forecaster shows, `chance` between what it stays; `low` and `high` are the 95%
+    interval of after - before.  What does not apply is None.  `form` is "percent" or "number".
+
+    >>> first = scores(Evidence.of([[0.0, 1.0]] * 4, [0.5, 0.7, 1.5, 0.1], levels=[0.25, 0.75]))[0]
+    >>> first.name, first.before, first.target
+    ('coverage of the 50% interval', 0.75, 0.5)
+    """
+
+    name: str
+    before: float
+    after: float | None = None
+    target: float | None = None
+    chance: tuple[float, float] | None = None
+    low: float | None = None
+    high: float | None = None
+    form: str = "number"
+
+
+def scores(evidence: Evidence) -> list[ScoreRow]:
+    """Coverage and width of the intervals, calibration error and accuracy, before and after.
+
+    >>> found = scores(Evidence.of([[0.0, 1.0]] * 4, [0.5, 0.7, 1.5, 0.1], levels=[0.25, 0.75]))
+    >>> [(score.name, score.before) for score in found][:2]
+    [('coverage of the 50% interval', 0.75), ('width of the 50% interval', 1.0)]
+    """
+    table = [row for share in sorted(main_shares(evidence), reverse=True) for row in _interval_rows(evidence, share)]
+    if evidence.kind != "quantiles" and evidence.rows:
+        happened = outcomes_of(evidence).mean(axis=0)
+        averages = {side: evidence.side(side).mean(axis=0) for side in evidence.sides}
+        for k, label in enumerate(evidence.labels):
+            means = _sides(evidence, {side: values[k] for side, values in averages.items()}.__getitem__)
+            what = "mean probability" if evidence.kind == "binary" else f"mean probability of {label!r}"
+            table.append(ScoreRow(what, *means, float(happened[k]), form="percent"))
+    errors = _sides(evidence, lambda side: error(evidence, side))
+    name = "QCE" if evidence.kind == "quantiles" else "ECE"
+    chance = (0.0, limit_of(evidence, evidence.sides[-1]))
+    table.append(ScoreRow(f"calibration error ({name})", *errors, 0.0, chance))
+    losses = _sides(evidence, lambda side: loss(evidence, side).mean() if evidence.rows else np.nan)
+    found = difference(evidence)
+    ends = (None, None) if found is None else (found.low, found.high)
+    table.append(ScoreRow(loss_name(evidence), *losses, low=ends[0], high=ends[1]))
+    return table
+
+
+def _interval_rows(evidence: Evidence, share: float) -> list[ScoreRow]:
+    low, high = (float(end) for end in band(evidence.rows, share))
+    name = f"{level_name(share)} interval"
+    covered = _sides(evidence, lambda side: coverage(evidence, share, side))
+    widths = _sides(evidence, lambda side: width(evidence, share, side))
+    return [
+        ScoreRow(f"coverage of the {name}", *covered, share, (low, high), form="percent"),
+        ScoreRow(f"width of the {name}", *widths),
+    ]
+
+
+def _sides(evidence: Evidence, measure: Callable[[str], float]) -> tuple[float, float | None]:
+    """Before, and after if there is such a side."""
+    values = [float(measure(side)) for side in evidence.sides]
+    return values[0], values[1] if len(values) > 1 else None

@@ -1,0 +1,196 @@
+"""What the wrappers share: a recalibrator from options, rounds in batches, a game a step ahead, features of payoffs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol, TypeGuard
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from orcast.adapters import Normal, expert_row
+from orcast.contexts import Bins, Everyone, LastError, Values
+from orcast.engine import Oracle
+from orcast.engine.bound_payoff import leaves
+from orcast.forecasts import as_levels
+from orcast.game import Forecaster
+from orcast.payoffs import Custom, DecisionCalibration, Payoff, Recipe, SwapRegret
+from orcast.recalibrator import Recalibrator
+from orcast.residuals import Residuals
+from orcast.rounds import PendingRound
+from orcast.serialise import plain_features
+from orcast.spaces import OrderedSpace, between
+from orcast.validation import short
+
+
+class QuantityOptions(Protocol):
+    """Options that every wrapper of a quantity has."""
+
+    low: float | None
+    high: float | None
+    payoff: Payoff | None
+    oracle: Oracle | None
+    memory: float | None
+    outside: str
+
+
+def recalibrator_for(
+    options: QuantityOptions, *, space: OrderedSpace | None = None, max_pending: int = 1000
+) -> Recalibrator:
+    """The recalibrator of a quantity that the options of a wrapper ask for; many may share a space."""
+    return Recalibrator(
+        between(options.low, options.high) if space is None else space,
+        options.payoff,
+        oracle=options.oracle,
+        memory=options.memory,
+        outside=options.outside,
+        max_pending=max_pending,
+    )
+
+
+def at_least_one(value: object, what: str) -> int:
+    """A whole number of at least 1; `what` is what was expected.
+
+    >>> at_least_one(0, "a batch of at least 1 row")
+    Traceback (most recent call last):
+    ValueError: expected a batch of at least 1 row, got 0
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise ValueError(f"expected {what}, got {short(value)}")
+    return int(value)
+
+
+def increasing_levels(levels: ArrayLike) -> list[float]:
+    """Levels in increasing order."""
+    return sorted(np.atleast_1d(as_levels(levels)).ravel().tolist())
+
+
+def peek_together(game: Forecaster, forecasts: Sequence[object], features: Sequence[Any] | None) -> Iterator[Any]:
+    """Records of rounds whose outcomes come together, each played with all others outstanding; nothing is kept.
+
+    At least as many are outstanding as were in the rounds that the game has learnt from: what late outcomes may cost is
+    not spent at once.  As the rounds are not kept none reserves slack, so that many do not make one another useless;
+    what late outcomes cost is added to the promise when they are settled.
+    """
+    rows = [expert_row(forecast, game.space)[0][None, :] for forecast in forecasts]
+    xs = [None] * len(rows) if features is None else [plain_features(x) for x in features]
+    outstanding = max(float(len(rows) - 1), game.rounds.usual_lag or 0.0)
+    return (game.rounds.peek(row, x, outstanding=outstanding, reserved=0.0) for row, x in zip(rows, xs, strict=True))
+
+
+def settle_together(
+    game: Forecaster, forecasts: Sequence[object], features: Sequence[Any] | None, outcomes: Sequence[Any]
+) -> None:
+    """Play the rounds of `peek_together`, and record their outcomes, each in its canonical form."""
+    records = list(peek_together(game, forecasts, features))
+    for record, outcome in zip(records, outcomes, strict=True):
+        game.rounds.settle_unkept(record, outcome, lag=float(len(records) - 1))
+
+
+class HorizonGame:
+    """The game of one step ahead: rounds by the time they are about, and the errors of forecasts that are points.
+
+    >>> import orcast as oc
+    >>> game = HorizonGame(oc.Recalibrator(oc.Interval(0, 100)), Residuals(window=100))
+    >>> p = game.issue(7, game.around(40.0), None)
+    >>> game.settle(7, 43.0)
+    >>> round(game.around(40.0).sd, 2), game.recalibrator.guarantee.rounds
+    (3.76, 1)
+    """
+
+    __slots__ = ("first_spread", "recalibrator", "residuals")
+
+    def __init__(self, recalibrator: Recalibrator, residuals: Residuals) -> None:
+        self.recalibrator, self.residuals = recalibrator, residuals
+        self.first_spread: float | None = None
+
+    def __contains__(self, time: int) -> bool:
+        return time in self.recalibrator.rounds
+
+    @property
+    def times(self) -> tuple[Any, ...]:
+        """The times whose outcome is pending, in the order of issue."""
+        return self.recalibrator.pending
+
+    def around(self, point: float) -> Normal:
+        """A point as a forecast; as wide as `first_spread`, if there is one, before an error is known."""
+        space: Any = self.recalibrator.space
+        return self.residuals.around(point, space, None if len(self.residuals) else self.first_spread)
+
+    def peek(self, forecast: object, features: Any) -> Any:
+        """The record of a round as it would be issued now; nothing is kept."""
+        recal = self.recalibrator
+        row, _ = expert_row(forecast, recal.space)
+        return recal.rounds.peek(row[None, :], None if features is None else plain_features(features))
+
+    def preview(self, forecast: object, features: Any) -> Any:
+        """What users would see of a round that is issued now; nothing is kept."""
+        return self.recalibrator.engine.forecast(self.peek(forecast, features))
+
+    def keep(self, time: int, forecast: object, record: Any) -> PendingRound:
+        """Keep a round that was played around a forecast, with the point if it is one."""
+        entry = self.recalibrator.rounds.keep(record, id=time)
+        entry.attached = forecast.mean if isinstance(forecast, Normal) else None
+        return entry
+
+    def issue(self, time: int, forecast: object, features: Any) -> Any:
+        """Play and keep a round, in place of one about the same time; of too many the oldest is dropped."""
+        rounds = self.recalibrator.rounds
+        if time in rounds:
+            self.settle(time, None)
+        elif len(rounds) >= rounds.max_pending:
+            self.settle(self.times[0], None)
+        return rounds.forecast(self.keep(time, forecast, self.peek(forecast, features)))
+
+    def settle(self, time: int, outcome: float | None) -> None:
+        """Record the outcome, in its canonical form, of a round; None if it will never come."""
+        rounds = self.recalibrator.rounds
+        if outcome is None:
+            rounds.drop(time)
+            return
+        point = rounds.find(time).attached
+        rounds.settle(outcome, id=time)
+        if point is not None:
+            self.residuals.add(outcome - point)
+
+
+class FeatureReader:
+    """Which features a payoff looks at: none, some by name, or all, since it has functions.
+
+    >>> import orcast as oc
+    >>> hours = oc.QuantileCalibration(context=oc.by("hour", values=range(24)))
+    >>> FeatureReader(hours).of({"hour": 3, "site": object()}), FeatureReader(None).of({"hour": 3})
+    ({'hour': 3}, None)
+    """
+
+    __slots__ = ("all", "names")
+
+    def __init__(self, payoff: Payoff | None) -> None:
+        parts = [] if payoff is None else list(payoff)
+        simple = [leaf for part in parts for leaf in leaves(part.context)]
+        self.names = tuple(dict.fromkeys(leaf.key for leaf in simple if _is_feature(leaf)))
+        self.all = any(map(_has_function, parts)) or not all(isinstance(leaf, _NO_FUNCTION) for leaf in simple)
+
+    def __bool__(self) -> bool:
+        return self.all or bool(self.names)
+
+    def of(self, x: Any) -> Any:
+        """Those of a round's features that the payoff looks at; None if it looks at none."""
+        if self.all:
+            return x
+        if not self.names:
+            return None
+        return {name: x[name] for name in self.names if name in x} if isinstance(x, Mapping) else x
+
+
+_NO_FUNCTION = (Everyone, Values, Bins, LastError)
+
+
+def _is_feature(leaf: object) -> TypeGuard[Values | Bins]:
+    return isinstance(leaf, Values) or (isinstance(leaf, Bins) and leaf.source == "feature")
+
+
+def _has_function(payoff: Payoff) -> bool:
+    return isinstance(payoff, (Recipe, Custom, DecisionCalibration, SwapRegret)) or not type(
+        payoff
+    ).__module__.startswith("orcast.payoffs")

@@ -1,0 +1,421 @@
+"""Both frames and the state, put together into the frame that is played, and taken apart again."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from orcast.integrations.nixtla.cadence import NEAR, Cadence, Stamps, Windows, cadence_of, joined
+from orcast.integrations.nixtla.input_frames import CUTOFF, ID, ROLES, TARGET, TIME, InputFrame, KnownOutcomes, by_key
+from orcast.panel.column_names import listed, of_series, owner_of, rows_text
+from orcast.panel.columns import ColumnLayout, Form, find, outcomes_in
+from orcast.panel.frame import Codes, show_time
+from orcast.panel.frame_run import FrameRun, feature_names
+from orcast.panel.state import PanelState
+from orcast.panel.statuses import Status
+from orcast.payoffs import Payoff
+from orcast.spaces.base import LARGEST
+from orcast.validation import short, warn_user
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of the frame that is played: forecasts, the history, outcomes of pending forecasts."""
+
+    keys: list[Hashable]
+    time: NDArray[Any]
+    cutoff: NDArray[Any]
+    y: Array
+    others: dict[Any, Any]
+
+
+class CombinedFrame:
+    """One call: both frames and the state put together into one frame, and taken apart again."""
+
+    def __init__(
+        self, given: InputFrame, past: InputFrame | None, panel: PanelState | None, model: Any, payoff: Payoff | None
+    ) -> None:
+        self.given, self.past, self.panel, self.payoff = given, past, panel, payoff
+        self.kind = given.times.kind
+        self.numbers = [label for label in given.others if given.numeric(label)]
+        self.features = [] if payoff is None else [label for label in given.others if label not in self.numbers]
+        self._check()
+        self.outcomes = np.full(len(given), np.nan) if given.y is None else given.y.copy()
+        self.layout = self._layout(model)
+        self.taught = taught = past is not None and self._taught()
+        self.places = {key: code for code, key in enumerate(self._every_key())}
+        self.seen = self._seen()
+        self.pace = self._pace(past if taught else None)
+        self.cutoff = self._cutoff()
+        self.outside: list[str] = []  # outcomes that cannot be, of pending forecasts
+        self.rows = [Rows(self._keys(given), given.times.values, self.cutoff, self.outcomes, self._others(given))]
+        if past is not None:
+            self.rows.append(self._windows(past) if taught else self._settled(past))
+        if self.layout.horizon is None:
+            self.rows.append(self._skipped())
+
+    def _check(self) -> None:
+        given, past = self.given, self.past
+        if past is None:
+            if given.y is None or np.isnan(given.y).all():
+                if self.panel is None:
+                    raise ValueError("expected history= or state=, to learn from, got neither")
+            elif given.cutoffs is None:
+                raise ValueError(
+                    f"expected a column {CUTOFF!r} beside the outcomes in {given.names[TARGET]!r}, as cross_validation "
+                    "gives it, got none (orcast.recalibrate takes rows that are one step ahead each)"
+                )
+            return
+        if past.y is None:
+            raise ValueError(f"expected a column {past.names[TARGET]!r} in history, got {listed(past.labels)}")
+        if past.times.kind != self.kind:
+            raise ValueError(f"expected times in history as in forecasts, {self.kind}, got {past.times.kind}")
+        if self.panel is None and len(past) and len(given) and not set(past.keys) & set(given.keys):
+            raise ValueError(
+                f"expected series of the forecasts in history, got {short(past.keys[0])} there and "
+                f"{short(given.keys[0])} here, and none in both"
+            )
+
+    def _layout(self, model: Any) -> ColumnLayout:
+        """The models of the forecasts."""
+        every = [self.outcomes, *([] if self.past is None or self.past.y is None else [self.past.y])]
+        backend = self.given.frame.table.implementation
+        outcome = nw.new_series(TARGET, np.concatenate(every), nw.Float64, backend=backend)
+        return find(
+            [*ROLES, *self.numbers, *self.features],
+            numeric=[TARGET, *self.numbers],
+            model=model,
+            pending=True,
+            outcomes=outcomes_in(outcome),
+        )
+
+    def _taught(self) -> bool:
+        """Whether the history has forecasts, or outcomes alone; it must have all columns of each model, or none."""
+        past = self.past
+        assert past is not None
+        wanted = {
+            form.model: [*form.columns, *([] if form.mean is None else [form.mean])] for form in self.layout.forms
+        }
+        there = set(past.others)
+        if not any(column in there for columns in wanted.values() for column in columns):
+            if past.cutoffs is not None or self.panel is None:
+                raise ValueError(
+                    f"expected the forecasts of {listed(wanted)} in history, got {listed(past.labels)}"
+                    + ("" if past.cutoffs is not None else " (outcomes alone are for what is pending in a state=)")
+                )
+            return False
+        if past.cutoffs is None:
+            raise ValueError(f"expected a column {CUTOFF!r} in history, as cross_validation gives it, got none")
+        for columns in wanted.values():
+            missing = [column for column in columns if column not in there]
+            if missing:
+                raise ValueError(
+                    f"expected the columns of the forecasts in history, got none named {listed(missing, 'or')}"
+                )
+        if self.layout.horizon is not None and self.layout.horizon not in there:
+            raise ValueError(f"expected the column {self.layout.horizon!r} of the steps in history too, got none")
+        return True
+
+    # --- when forecasts were made, and for which step
+    def _every_key(self) -> dict[Hashable, None]:
+        past, panel = self.past, self.panel
+        more = [] if past is None else past.keys
+        return dict.fromkeys([*self.given.keys, *more, *([] if panel is None else panel.content.calendar)])
+
+    def _codes(self, table: InputFrame) -> Codes:
+        return np.array([self.places[key] for key in table.keys], dtype=np.intp)[table.codes]
+
+    def _seen(self) -> Stamps:
+        """The windows that the state knows."""
+        options = None if self.panel is None else self.panel.content.options
+        if self.panel is None or options is None or options.kind != self.kind or not self.panel.content.calendar:
+            empty = self.given.times.values[:0]
+            return np.empty(0, dtype=np.intp), empty, empty
+        calendar = self.panel.content.calendar
+        stamps = np.concatenate(list(calendar.values()))
+        codes = np.repeat([self.places[key] for key in calendar], [len(each) for each in calendar.values()])
+        return codes.astype(np.intp), stamps[:, 0], stamps[:, 1]
+
+    def _pace(self, taught: InputFrame | None) -> Cadence:
+        given = self.given
+        parts = [
+            (self._codes(table), table.cutoffs.values, table.times.values)
+            for table in (given, taught)
+            if table is not None and table.cutoffs is not None
+        ]
+        some = slice(None if given.cutoffs is None else 0)
+        time = given.times.values[some]
+        return cadence_of(Windows(*joined([self.seen, *parts])), Windows(given.codes[some], np.zeros_like(time), time))
+
+    def _cutoff(self) -> NDArray[Any]:
+        """When each forecast was made: as its column says; as when it came before; or at the last time known before it.
+
+        A window that does not begin right after what is known was made later, if it has all its steps.
+        """
+        given, past, pace = self.given, self.past, self.pace
+        if given.cutoffs is not None:
+            return given.cutoffs.values
+        time = given.times.values
+        count = len(given.keys)
+        first = _first(given.codes, time, count)
+        # next to the first, where nothing before it is known
+        last = np.nextafter(first, -np.inf) if time.dtype.kind == "f" else first - 1
+        known = np.zeros(count, dtype=bool)
+        here = np.full(len(self.places), -1)
+        here[[self.places[key] for key in given.keys]] = np.arange(count)
+        if past is not None and past.y is not None:
+            codes, came = here[self._codes(past)], ~np.isnan(past.y)
+            _raise_to(last, known, codes[came], past.times.values[came], first)
+            if past.cutoffs is not None:
+                _raise_to(last, known, codes, past.cutoffs.values, first)
+        steps = pace.steps(last, first)
+        next_to = known & (np.abs(steps - 1.0) <= NEAR)
+        later = ~known | (steps > 1.0)
+        for stamps in self.seen[1:]:
+            _raise_to(last, known, here[self.seen[0]], stamps, np.where(next_to, last, first))
+        windows = Windows(*self.seen)
+        begins = windows.rank == 1
+        codes, cutoff, times = here[windows.codes[begins]], windows.cutoff[begins], windows.time[begins]
+        again = codes >= 0
+        again[again] = times[again] == first[codes[again]]
+        sizes = np.bincount(given.codes, minlength=count)
+        if pace.even:
+            made = first - pace.lead if time.dtype.kind == "f" else first - round(pace.lead)
+            last = np.where(later & ~next_to, made, last)
+        last[codes[again]] = cutoff[again]
+        same = np.zeros(count, dtype=bool)
+        same[codes[again]] = True
+        lost = ~(next_to | same) & (sizes < pace.most)
+        if self.layout.horizon is None and lost.any():
+            at = int(lost.argmax())
+            raise ValueError(
+                f"expected forecasts{of_series(given.keys[at])} that begin right after the outcomes that are known, or "
+                f"all {pace.most} steps, got {sizes[at]} from {show_time(self.kind, first[at])} on: a column "
+                f"{CUTOFF!r} with the time that they were made at settles it"
+            )
+        return np.asarray(last[given.codes])
+
+    def _skipped(self) -> Rows:
+        """Rows without forecasts for the steps that a window lacks, so that all others have their place."""
+        pace = self.pace
+        keys = [key for rows in self.rows for key in rows.keys]
+        mine = np.array([self.places[key] for key in keys], dtype=np.intp)
+        cutoff, time = (np.concatenate([getattr(rows, name) for rows in self.rows]) for name in ("cutoff", "time"))
+        windows = Windows(*joined([(mine, cutoff, time), self.seen]))
+        own = windows.order < len(keys)
+        touched = np.bincount(windows.which, own, minlength=len(windows.sizes))[windows.which] > 0
+        lacks, bad = pace.lacks(windows, weekly=self.kind.startswith("dates"))
+        bad = touched & (bad | (~own & (lacks > 0)))
+        if bad.any():
+            at = int(bad.argmax())
+            key = list(self.places)[windows.codes[at]]
+            size, made = windows.sizes[windows.which[at]], show_time(self.kind, windows.cutoff[at])
+            raise ValueError(
+                f"expected windows of {pace.most} steps, or times that tell the step, got {size}{of_series(key)} from "
+                f"the cutoff {made}: a column 'h' with the step ahead, in both frames, settles it"
+            )
+        rows, time = pace.skipped(windows, np.where(touched, lacks, 0))
+        source = windows.order[rows]
+        said = {column for form in self.layout.forms for column in (*form.columns, form.mean)}
+        others: dict[Any, Any] = {}
+        for label in self.numbers:
+            values = np.concatenate([each.others[label] for each in self.rows])[source]
+            others[label] = np.full(len(rows), np.nan) if label in said else values
+        for label in self.features:
+            every = [value for each in self.rows for value in each.others[label]]
+            others[label] = [every[row] for row in source.tolist()]
+        return Rows(
+            [keys[row] for row in source.tolist()], time, windows.cutoff[rows], np.full(len(rows), np.nan), others
+        )
+
+    # --- rows
+    def _keys(self, table: InputFrame, rows: Any = slice(None)) -> list[Hashable]:
+        return [table.keys[code] for code in table.codes[rows].tolist()]
+
+    def _others(self, table: InputFrame, rows: Any = slice(None)) -> dict[Any, Any]:
+        there = set(table.others)
+        count = len(table.codes[rows])
+        found: dict[Any, Any] = {}
+        for label in self.numbers:
+            found[label] = table.frame.numbers(label)[rows] if label in there else np.full(count, np.nan)
+        for label in self.features:
+            values = np.empty(len(table), dtype=object)
+            values[:] = table.frame.column(label).to_list() if label in there else None
+            found[label] = values[rows].tolist()
+        return found
+
+    def _windows(self, past: InputFrame) -> Rows:
+        """The rows of the history, of other series only where a state is to learn of them."""
+        rows: Any = slice(None)
+        if self.panel is None:
+            mine = set(self.given.keys)
+            rows = np.array([key in mine for key in past.keys], dtype=bool)[past.codes]
+        assert past.cutoffs is not None
+        assert past.y is not None
+        return Rows(
+            self._keys(past, rows),
+            past.times.values[rows],
+            past.cutoffs.values[rows],
+            past.y[rows],
+            self._others(past, rows),
+        )
+
+    def _settled(self, past: InputFrame) -> Rows:
+        """Rows of pending forecasts whose outcome has come; those of the forecasts themselves get theirs."""
+        assert self.panel is not None
+        known = KnownOutcomes(past, self.kind)
+        missing = np.flatnonzero(np.isnan(self.outcomes))
+        time = self.given.times.values
+        here: dict[Hashable, list[Any]] = {}
+        for row, key in enumerate(self._keys(self.given)):
+            here.setdefault(key, []).append(time[row])
+        for key, rows in by_key(self.given, missing).items():
+            self.outcomes[rows] = known.at(key, time[rows])
+        keys: list[Hashable] = []
+        parts: list[NDArray[Any]] = []
+        for key, pending in _pending(self.panel, [form.model for form in self.layout.forms]).items():
+            y = known.at(key, pending[:, 0])
+            fresh = ~np.isnan(y) & ~np.isin(pending[:, 0], here.get(key, []))
+            if fresh.any():
+                self.outside += [
+                    f"{value:g}{of_series(key)} at {show_time(self.kind, when)}"
+                    for (when, _, least, most, _), value in zip(pending[fresh].tolist(), y[fresh].tolist(), strict=True)
+                    if not max(least, -LARGEST) <= value <= min(most, LARGEST)
+                ]
+                keys += [key] * int(fresh.sum())
+                parts.append(np.column_stack((pending[fresh], y[fresh])))
+        settled = np.concatenate(parts) if parts else np.empty((0, 6), dtype=object)
+        kind = np.float64 if self.kind == "numbers" else np.int64
+        bounds = {"low": settled[:, 2].astype(np.float64), "high": settled[:, 3].astype(np.float64)}
+        others: dict[Any, Any] = {label: np.full(len(keys), np.nan) for label in self.numbers}
+        for side in ("low", "high"):
+            column = getattr(self.panel.content.options, side, None)
+            if isinstance(column, str) and column in others:
+                others[column] = bounds[side]
+        if self.layout.horizon in others:
+            others[self.layout.horizon] = settled[:, 4].astype(np.float64)
+        others |= {label: [None] * len(keys) for label in self.features}
+        time, cutoff, y = settled[:, 0].astype(kind), settled[:, 1].astype(kind), settled[:, 5].astype(np.float64)
+        return Rows(keys, time, cutoff, y, others)
+
+    def frame(self) -> Any:
+        """The frame that is played."""
+        data: dict[Any, Any] = {
+            ID: [key for rows in self.rows for key in rows.keys],
+            TIME: self._times([rows.time for rows in self.rows]),
+            CUTOFF: self._times([rows.cutoff for rows in self.rows]),
+            TARGET: np.concatenate([rows.y for rows in self.rows]),
+        }
+        for label in self.numbers:
+            data[label] = np.concatenate([rows.others[label] for rows in self.rows])
+        for label in self.features:
+            data[label] = [value for rows in self.rows for value in rows.others[label]]
+        table = nw.from_dict(data, backend=self.given.frame.table.implementation)
+        if self.kind == "dates with a zone":
+            table = table.with_columns(nw.col(TIME, CUTOFF).dt.replace_time_zone("UTC"))
+        return table.to_native()
+
+    def _times(self, parts: list[NDArray[Any]]) -> NDArray[Any]:
+        whole = np.concatenate(parts)
+        if self.kind.startswith("dates"):
+            return whole.astype("datetime64[ns]")
+        return whole.astype("timedelta64[ns]") if self.kind == "durations" else whole
+
+    # --- what comes out
+    def report(self, run: FrameRun, model: Any, bounds: tuple[Any, Any], outside: str, *, replace: bool) -> None:
+        """Warn of what was left alone."""
+        if self.outside and outside == "report":
+            more = f" (and {len(self.outside) - 1} more)" if len(self.outside) > 1 else ""
+            warn_user(f"outcomes that cannot be were not used: {self.outside[0]}{more}", UserWarning)
+        if model is None:
+            self._report_columns(bounds)
+        raw = np.zeros(len(self.given), dtype=bool)
+        for each in run.models if replace else ():
+            given = [self.given.frame.numbers(column) for column in each.form.columns]
+            raw |= (each.status[: len(raw)] == Status.NO_FORECAST) & ~np.isnan(given).all(axis=0)
+        if raw.any():
+            warn_user(
+                f"forecasts that are not all there, or beyond {LARGEST:g}, were left as they are, in "
+                f"{rows_text(np.flatnonzero(raw))}",
+                UserWarning,
+            )
+
+    def _report_columns(self, bounds: tuple[Any, Any]) -> None:
+        """Warn of columns of numbers that nobody named, and that are no forecasts by their names."""
+        forms, past = self.layout.forms, self.past
+        used = {column for form in forms for column in (*form.columns, form.mean)}
+        used |= {self.layout.horizon, *(side for side in bounds if isinstance(side, str))}
+        used |= set(() if self.payoff is None else feature_names(self.payoff))
+        # beside outcomes alone there may be features of the model, which are no forecasts
+        there = set(self.numbers) if past is None else set(past.others)
+        alone = [label for label in self.numbers if label not in used and owner_of(str(label)) is None]
+        alone = [label for label in alone if (label in there) == (past is None or self.taught)]
+        if alone:
+            named = [*(form.model for form in forms), *alone]
+            asked = f"model={named} takes them as forecasts"
+            warn_user(f"columns without intervals were left alone: {listed(alone)} ({asked})", UserWarning)
+
+    def columns(self, run: FrameRun, *, replace: bool) -> dict[Any, NDArray[Any]]:
+        """The new columns of the forecasts, by name."""
+        new: dict[Any, NDArray[Any]] = {}
+        count = len(self.given)
+        for model in run.models:
+            for out, every in zip(model.outputs, model.out, strict=True):
+                values = every[:count]
+                if not replace:
+                    new[out.name] = values
+                elif out.column is None:
+                    new[_bare(model.form, out.name)] = values
+                else:
+                    new[out.column] = np.where(np.isnan(values), self.given.frame.numbers(out.column), values)
+            if not replace:
+                new |= {name: values[:count] for name, values in model.certificate_columns().items()}
+        return new
+
+
+def _bare(form: Form, name: str) -> str:
+    """The name of a column that came out as if it were the model's own.
+
+    >>> layout = find(["unique_id", "ds", "y", "A"], numeric=["y", "A"])
+    >>> [_bare(layout.forms[0], out.name) for out in layout.forms[0].outputs()]
+    ['A-lo-95', 'A-lo-80', 'A', 'A-hi-80', 'A-hi-95']
+    """
+    ending = name[len(form.base) :]
+    return f"{form.model}{ending}" if form.model else ending.lstrip("_")
+
+
+def _first(codes: Codes, time: NDArray[Any], count: int) -> NDArray[Any]:
+    """The first time of each series."""
+    order = np.lexsort((time, codes))
+    at = np.searchsorted(codes[order], np.arange(count))
+    return np.asarray(time[order[at]])
+
+
+def _raise_to(
+    last: NDArray[Any], known: NDArray[np.bool_], codes: Codes, times: NDArray[Any], first: NDArray[Any]
+) -> None:
+    """The last of the known times that come before the first of each series."""
+    early = codes >= 0
+    early[early] = times[early] < first[codes[early]]
+    best = np.full(len(last), times.min(initial=0) - 1, dtype=times.dtype)
+    np.maximum.at(best, codes[early], times[early])
+    found = np.zeros(len(last), dtype=bool)
+    found[codes[early]] = True
+    last[found] = np.where(known[found], np.maximum(last[found], best[found]), best[found])
+    known |= found
+
+
+def _pending(panel: PanelState, models: Iterable[str]) -> dict[Hashable, NDArray[Any]]:
+    """Of each series the times of pending forecasts: time, a cutoff, the bounds, and a horizon, a row each."""
+    found: dict[Hashable, dict[Any, list[Any]]] = {}
+    for key, horizon, cutoff, time, low, high in panel.content.pending_rows(models):
+        found.setdefault(key, {})[time] = [time, cutoff, low, high, horizon]
+    # objects: whole numbers of nanoseconds stay whole
+    return {key: np.array(list(times.values()), dtype=object) for key, times in found.items()}

@@ -1,0 +1,24 @@
+"""The error of an integration whose library is not installed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def needs(extra: str, *packages: str) -> Iterator[None]:
+    """Around imports of what an extra installs: if a package is missing, the error names the extra that installs it.
+
+    >>> with needs("river", "nowhere"):
+    ...     import nowhere.at_all
+    Traceback (most recent call last):
+    ImportError: expected the extra orcast[river] to be installed, got no nowhere
+    """
+    try:
+        yield
+    except ModuleNotFoundError as missing:
+        package = (missing.name or "").partition(".")[0]
+        if package not in packages:
+            raise
+        raise ImportError(f"expected the extra orcast[{extra}] to be installed, got no {package}") from None

@@ -1,0 +1,109 @@
+"""From a frame of forecasts and outcomes to the same frame with recalibrated forecasts beside them."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, TypeVar
+
+from numpy.typing import ArrayLike
+
+from orcast.panel.columns import find_in
+from orcast.panel.frame import Frame
+from orcast.panel.frame_run import FrameOptions, FrameRun
+from orcast.panel.state import PanelState, check_unchanged, open_state
+from orcast.panel.workers import Progress, worker_count
+from orcast.payoffs import Payoff
+
+AnyFrame = TypeVar("AnyFrame")
+
+
+def recalibrate(
+    df: AnyFrame,
+    *,
+    y: Any = None,
+    model: Any = None,
+    series: Any = None,
+    time: Any = None,
+    cutoff: Any = None,
+    horizon: Any = None,
+    low: Any = None,
+    high: Any = None,
+    levels: ArrayLike | None = None,
+    payoff: Payoff | None = None,
+    state: PanelState | str | os.PathLike[str] | None = None,
+    replay: bool = False,
+    replace: bool = False,
+    workers: int | None = None,
+    progress: bool | Progress = False,
+    outside: str = "report",
+) -> AnyFrame:
+    """Recalibrate the forecasts in a data frame, of one series or of thousands; a frame of the same type comes back.
+
+    The frame (pandas, polars, or any that narwhals knows) has a row for each forecast, with its outcome where that is
+    known.  Columns are found by the names people use, as Nixtla's ``unique_id``, ``ds``, ``y``, ``cutoff``,
+    ``MODEL-lo-90``, or ``q0.1``, ``mean`` and ``sd``, ``member_1``, ``p``, ``p_home``, see `orcast.panel.columns`;
+    other names are given as ``y``, ``model``, ``series``, ``time``, ``cutoff`` and ``horizon``.  Each model and
+    series has a game of its own, with a guarantee of its own, and no forecast knows an outcome that came after it.
+
+    **Out** come the columns in the form that was found, under the name ``MODEL_orcast`` (``orcast_`` before those
+    without a model), quantiles at ``levels`` if asked for, and for each model
+
+    - ``..._holds``: the certificate, whether no outcome could break the promise;
+    - ``..._promised``: the bound on the miscalibration after this row, known before its outcome;
+    - ``..._miscalibration``: what it was after it;
+    - ``..._status``: "ok"; "pending", no outcome yet; "no forecast", it is missing or not finite; "outside", the
+      outcome lies beyond the bounds and was not used; with a state also "seen", answered before; "corrected", the
+      outcome is not the one that was used; "late", before rows that were answered, so there is no answer; "lost", more
+      rows were pending than a game keeps.
+
+    ``replace=True`` puts them into the found columns instead.  A member of an ensemble keeps its rank: the i-th of n
+    becomes the quantile at (i - 0.5) / n.  A mean and a deviation are those of the nearest normal.  A point forecast is
+    read as Gaussian, with a spread from its errors known so far (`orcast.residuals`; a tenth of its size before the
+    first); its median comes out, and intervals.
+
+    **Order.**  The rows of a series are played in the order of their times, each outcome known before the next
+    forecast.  With cutoffs (when each forecast was made) there is a game for each horizon, that is for the first,
+    second, ... time of each cutoff, and an outcome is used by forecasts whose cutoff is its time or later.  Without a
+    column of times the rows of a series stand in their order.
+
+    **Bounds.**  ``low`` and ``high`` are numbers, names of columns, or numbers by series; or they are left out.
+    Outcomes beyond them are reported with their rows and not used; ``outside="clip"`` clips them, ``"raise"`` refuses.
+
+    **State.**  ``state`` is a path, read if it is there and written at the end, or a `PanelState`; the next frame goes
+    on from it, bit for bit as if both had been one.  Rows without an outcome are pending in it, for a later frame with
+    the same row and its outcome.  Rows that were answered are answered again as they were.  If an outcome changed
+    since, that is reported; ``replay=True`` then plays the series anew, from a frame that holds it from its start.  If
+    anything is refused, the state is as it was.
+
+    Many series are played by all cores (``workers``), with the same results for any number; ``progress=True`` shows a
+    bar.  A ``payoff`` may have contexts such as ``by("hour", values=range(24))``, whose features are columns.
+
+    >>> import orcast as oc, pandas as pd
+    >>> frame = pd.DataFrame({
+    ...     "unique_id": ["A"] * 3, "ds": ["2024-01-01", "2024-01-02", "2024-01-03"], "y": [5.0, 6.0, None],
+    ...     "ETS": [4.0, 5.0, 5.5], "ETS-lo-80": [3.5, 4.5, 5.0], "ETS-hi-80": [4.5, 5.5, 6.0]})
+    >>> after = oc.recalibrate(frame, low=0)
+    >>> list(after.columns[6:])
+    ['ETS_orcast-lo-80', 'ETS_orcast', 'ETS_orcast-hi-80', 'ETS_orcast_holds', 'ETS_orcast_promised',
+     'ETS_orcast_miscalibration', 'ETS_orcast_status']
+    >>> after["ETS_orcast_status"].tolist()
+    ['ok', 'ok', 'pending']
+    """
+    options = FrameOptions(low, high, levels, payoff, outside).checked()
+    count = worker_count(workers)
+    panel, path, was = open_state(state)
+    frame = Frame(df)
+    begun = panel is not None and panel.content.options is not None
+    names = {"y": y, "series": series, "time": time, "cutoff": cutoff, "horizon": horizon}
+    layout = find_in(frame, model=model, pending=begun, **names)
+    run = FrameRun(frame, layout, options, panel)
+    run.play(count, progress, bool(replay))
+    run.warn(bool(replay))
+    result: AnyFrame = run.result(bool(replace))
+    if path is not None:
+        check_unchanged(path, was)
+    if panel is not None:
+        run.commit(panel)
+        if path is not None:
+            panel.save(path)
+    return result

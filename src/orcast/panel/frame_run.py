@@ -1,0 +1,435 @@
+"""One frame: read and checked, played, reported, and written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from orcast.contexts import Bins, Values
+from orcast.engine.bound_payoff import leaves
+from orcast.panel.bounds import Bounds, read_bounds
+from orcast.panel.column_names import of_model, of_series, rows_text
+from orcast.panel.columns import ColumnLayout, Form, Output, label_places
+from orcast.panel.experts import ForecastShape, crossing_rows, rows_with_forecast
+from orcast.panel.frame import Codes, Frame
+from orcast.panel.ordering import Streams, arrange, fill_outcomes, read_times, seen_dates
+from orcast.panel.state import (
+    BY_SERIES,
+    ModelStreams,
+    PanelContent,
+    PanelOptions,
+    PanelState,
+    bound_to_keep,
+    has_functions,
+    plain_payoff,
+)
+from orcast.panel.statuses import STATUS_TEXTS, Status
+from orcast.panel.stream import Batch, Stream, StreamOptions, StreamResult
+from orcast.panel.workers import Progress, play_all, progress_bar, usable_cores
+from orcast.payoffs import Payoff, payoff_from_plain
+from orcast.persistence.state import as_saved
+from orcast.spaces.base import LARGEST
+from orcast.validation import short, warn_user
+
+Array = NDArray[np.float64]
+
+# A frame with fewer forecasts is played before other processes would have started.
+SMALL = 20_000
+# Rows of a batch, at most: about a second of play.
+BATCH = 20_000
+# Rows of a stream that may be pending.
+MAX_PENDING = 1000
+
+
+class FrameOptions(NamedTuple):
+    """What users give with a frame beside its columns, as they give it."""
+
+    low: Any = None
+    high: Any = None
+    levels: ArrayLike | None = None
+    payoff: Payoff | None = None
+    outside: str = "report"
+
+    def checked(self) -> FrameOptions:
+        """These options with sorted levels, or one clear sentence on what is wrong with them."""
+        if self.outside not in ("report", "clip", "raise"):
+            raise ValueError(f"expected outside='report', 'clip' or 'raise', got {self.outside!r}")
+        if self.payoff is not None and not isinstance(self.payoff, Payoff):
+            raise TypeError(f"expected a payoff such as QuantileCalibration(), got {short(self.payoff)}")
+        if self.levels is None:
+            return self
+        try:
+            return self._replace(levels=np.unique(np.asarray(self.levels, dtype=np.float64)).tolist())
+        except (TypeError, ValueError):
+            raise TypeError(f"expected levels strictly between 0 and 1, got {short(self.levels)}") from None
+
+    def completed(self, content: PanelContent) -> FrameOptions:
+        """With what a state began with where something is left out; levels and payoff must be the same."""
+        before = content.options
+        assert before is not None
+        if self.levels is not None and self.levels != before.levels:
+            raise ValueError(f"expected the levels that the state began with, {before.levels}, got {self.levels}")
+        if before.payoff is None and self.payoff is not None:
+            raise ValueError(
+                f"expected the payoff that the state began with, the default one, got {short(self.payoff)}"
+            )
+        payoff = None if before.payoff is None else as_saved(self.payoff, before.payoff, payoff_from_plain, "payoff")
+        low, high = self.low, self.high
+        if low is None and high is None:
+            low, high = (
+                {key: pair[side] for key, pair in content.bounds.items()} if given == BY_SERIES else given
+                for side, given in enumerate((before.low, before.high))
+            )
+        return FrameOptions(low, high, before.levels, payoff, self.outside)
+
+
+@dataclass
+class ModelRun:
+    """One model of a frame: what goes in, and arrays for what comes out."""
+
+    form: Form
+    outputs: tuple[Output, ...]
+    shape: ForecastShape
+    y: Array
+    known: Codes  # a row for each outcome of a series and time, in that order
+    known_starts: Codes  # where those of each series begin, and the end
+    given: list[Array]
+    there: NDArray[np.bool_]
+    out: list[Array]
+    certificate: list[Array]
+    status: NDArray[np.uint8]
+    streams: list[Stream | None]
+
+    def certificate_columns(self) -> dict[str, NDArray[Any]]:
+        """The columns beside the forecasts, by name; a certificate is -1 where there is none."""
+        holds, promised, miscalibration = self.certificate
+        values = (np.where(np.isnan(holds), -1, holds).astype(np.int8), promised, miscalibration)
+        return dict(zip(self.form.certificate.values(), (*values, STATUS_TEXTS[self.status]), strict=True))
+
+
+class FrameRun:
+    """One frame, its columns found: checked against the state if there is one, then played and written."""
+
+    def __init__(
+        self, frame: Frame, layout: ColumnLayout, options: FrameOptions, panel: PanelState | None = None
+    ) -> None:
+        self.frame, self.layout, self.panel = frame, layout, panel
+        self.content = PanelContent() if panel is None else panel.content
+        before = self.content.options
+        self.clip = options.outside == "clip"
+        if before is not None:
+            options = options.completed(self.content)
+        self.levels: Any = options.levels
+        self.payoff = options.payoff
+        self.codes, self.keys = frame.keys(layout.series)
+        self.streams = self._streams()
+        self.bounds = self._bounds(options)
+        self.low, self.high = self.bounds.of_rows(self.codes)
+        self.models = [self._model(form) for form in layout.forms]
+        self.features = None if self.payoff is None else self._features(self.payoff)
+        if options.outside == "raise":
+            self._refuse_outside()
+
+    # --- reading
+    def _streams(self) -> Streams:
+        layout, content, before = self.layout, self.content, self.content.options
+        counted = np.array([content.counted.get(key, 0) for key in self.keys], dtype=np.int64)
+        times, cutoffs = read_times(self.frame, layout.time, layout.cutoff, self.codes, counted)
+        streams = arrange(self.frame, times, cutoffs, layout.horizon, self.codes, self.keys, content.calendar)
+        self.ranked = cutoffs is not None and layout.horizon is None
+        if before is not None:
+            if streams.kind != before.kind:
+                raise ValueError(f"expected times as the state has them, {before.kind}, got {streams.kind}")
+            if (streams.at_once, self.ranked) != (before.at_once, before.ranked):
+                then, now = ("no cutoffs" if each else "cutoffs" for each in (before.at_once, streams.at_once))
+                then, now = (then, now) if then != now else ("no horizons", "horizons")
+                raise ValueError(f"expected columns of times as the state has them, {then}, got {now}")
+        return streams if streams.at_once or before is None else streams.and_empty(self._pending_elsewhere(streams))
+
+    def _pending_elsewhere(self, streams: Streams) -> list[tuple[int, Hashable]]:
+        """Streams of the state with pending rows, of series that are in the frame, but none of whose rows are."""
+        codes = {key: code for code, key in enumerate(self.keys)}
+        here = set(zip(streams.series.tolist(), streams.horizons, strict=True))
+        models = [self.content.models[form.model] for form in self.layout.forms if form.model in self.content.models]
+        found = {
+            (codes[key], horizon)
+            for model in models
+            for (key, horizon), stream in model.streams.items()
+            if key in codes and len(stream.pending)
+        }
+        return sorted(found - here, key=lambda each: (each[0], str(each[1])))
+
+    def _bounds(self, options: FrameOptions) -> Bounds:
+        low, high, before = options.low, options.high, self.content.options
+        if (low is not None or high is not None) and all(not form.ordered for form in self.layout.forms):
+            raise ValueError(f"expected no bounds for probabilities, got {short(low if high is None else high)}")
+        self.bounds_to_keep = low, high
+        bounds = read_bounds(low, high, self.frame, self.codes, self.keys)
+        lows, highs = bounds.low, bounds.high
+        if bounds.by_row:
+            # where they change from row to row, 0 and 1 stand for them
+            first = np.zeros(len(self.keys), dtype=np.intp)
+            first[self.codes[::-1]] = np.arange(len(self.codes))[::-1]
+            lows = np.where(np.isfinite(lows[first]), 0.0, -math.inf) if len(lows) else np.empty(0)
+            highs = np.where(np.isfinite(highs[first]), 1.0, math.inf) if len(highs) else np.empty(0)
+        self.series_bounds = dict(zip(self.keys, zip(lows.tolist(), highs.tolist(), strict=True), strict=True))
+        for key, now in self.series_bounds.items() if before is not None else ():
+            then = self.content.bounds.get(key, now)
+            if then != now or (before is not None and bounds.by_row != before.by_row):
+                raise ValueError(
+                    f"expected the bounds that the state began with{of_series(key)}, {then[0]:g} to {then[1]:g}, "
+                    f"got {now[0]:g} to {now[1]:g}"
+                )
+        return bounds
+
+    def _model(self, form: Form) -> ModelRun:
+        outputs = form.outputs(self.levels if form.ordered else None)
+        shape = ForecastShape.of(form, outputs)
+        before = self.content.models.get(form.model)
+        if before is not None and before.shape != shape:
+            raise ValueError(
+                f"expected the forecasts{of_model(form.model)} as the state knows them, {before.shape}, got {shape}"
+            )
+        n = self.frame.rows
+        y, known = self._outcomes(form)
+        given = [self.frame.numbers(column) for column in form.columns]
+        streams: list[Stream | None] = [None] * len(self.streams)
+        if before is not None:
+            keys = zip(self.streams.series.tolist(), self.streams.horizons, strict=True)
+            streams = [before.streams.get((self.keys[code], horizon)) for code, horizon in keys]
+        return ModelRun(
+            form,
+            outputs,
+            shape,
+            y,
+            known,
+            np.searchsorted(self.codes[known], np.arange(len(self.keys) + 1)),
+            given,
+            rows_with_forecast(form, given),
+            [np.full(n, np.nan) for _ in shape.outputs],
+            [np.full(n, np.nan) for _ in range(3)],
+            np.zeros(n, dtype=np.uint8),
+            streams,
+        )
+
+    def _outcomes(self, form: Form) -> tuple[Array, Codes]:
+        column = self.layout.y
+        if column is None:
+            y = np.full(self.frame.rows, np.nan)
+        elif form.kind == "labels":
+            places = label_places(self.frame.column(column), form.labels or ())
+            y = np.where(places >= 0, places.astype(np.float64), np.nan)
+        else:
+            y = self.frame.numbers(column)
+        return fill_outcomes(self.streams, self.codes, self.keys, y, form.labels or ())
+
+    def _features(self, payoff: Payoff) -> dict[Any, list[Any]] | None:
+        """The columns that the payoff's contexts look at; all of them, if it has functions."""
+        columns = self.frame.reading.columns
+        names = feature_names(payoff)
+        for name in names:
+            if name not in columns:
+                raise ValueError(f"expected a column {name!r}, which the payoff looks at, got {short(columns)}")
+        if has_functions(payoff):
+            names = sorted(name for name in columns if isinstance(name, str))
+        return {name: self.frame.column(name).to_list() for name in names} or None
+
+    def _refuse_outside(self) -> None:
+        for model in self.models:
+            y = model.y
+            inside = (y >= self.low) & (y <= self.high) & (np.abs(y) <= LARGEST)
+            rows = np.flatnonzero(~np.isnan(y) & ~inside)
+            if model.shape.ordered and len(rows):
+                raise ValueError(f"expected {self._outside_text(model, int(rows[0]))} (outside='clip' clips it)")
+
+    def _outside_text(self, model: ModelRun, row: int) -> str:
+        whose = of_series(self.keys[int(self.codes[row])])
+        low, high = max(self.low[row], -LARGEST), min(self.high[row], LARGEST)
+        return f"outcomes from {low:g} to {high:g}{whose}, got {model.y[row]:g} in row {row}"
+
+    # --- playing
+    def play(self, workers: int | None = 1, progress: bool | Progress = False, replay: bool = False) -> None:
+        """Play all streams of all models."""
+        total = self.frame.rows * len(self.models)
+        if workers is None:
+            workers = usable_cores() if total >= SMALL else 1
+        if self.payoff is not None and has_functions(self.payoff):
+            workers = 1
+        batches = self._batches(workers)
+        workers = min(workers, len(batches))
+        remember = 0 if self.panel is None else self.panel.remember
+        options = [
+            StreamOptions(
+                number,
+                model.shape,
+                self.payoff,
+                self.bounds.by_row and model.shape.ordered,
+                self.streams.at_once,
+                remember,
+                replay,
+                self.clip,
+                MAX_PENDING,
+            )
+            for number, model in enumerate(self.models)
+        ]
+        made = ((i, self._batch(options[number], first, last)) for i, (number, first, last) in enumerate(batches))
+        payoffs: dict[int, dict[str, Any] | None]
+        payoffs = dict.fromkeys(range(len(self.models)), None if self.payoff is None else plain_payoff(self.payoff))
+        with progress_bar(progress, total) as add, closing(play_all(made, workers, payoffs)) as played:
+            for i, result in played:
+                number, first, last = batches[i]
+                self._write(self.models[number], first, last, result)
+                add(int(self.streams.starts[last] - self.streams.starts[first]))
+
+    def _batches(self, workers: int) -> list[tuple[int, int, int]]:
+        """Model, first stream and last of each batch."""
+        starts = self.streams.starts
+        most = max(min(BATCH, int(starts[-1]) * len(self.models) // (8 * workers)), 1)
+        cuts = [0]
+        while cuts[-1] < len(self.streams):
+            here = cuts[-1]
+            there = int(np.searchsorted(starts, starts[here] + most, side="right")) - 1
+            cuts.append(max(there, here + 1))
+        return [(number, a, b) for number in range(len(self.models)) for a, b in pairwise(cuts)]
+
+    def _batch(self, options: StreamOptions, first: int, last: int) -> Batch:
+        model, streams = self.models[options.number], self.streams
+        starts = streams.starts[first : last + 1]
+        rows = streams.order[starts[0] : starts[-1]]
+        if not model.shape.ordered:
+            low = high = np.zeros(last - first)
+        else:
+            which = rows if options.by_row else streams.series[first:last]
+            low, high = self.bounds.low[which], self.bounds.high[which]
+        columns = self.features
+        return Batch(
+            options,
+            (starts - starts[0]).tolist(),
+            low,
+            high,
+            streams.time[rows],
+            streams.cutoff[rows],
+            model.there[rows],
+            model.y[rows],
+            np.column_stack([column[rows] for column in model.given]),
+            model.streams[first:last],
+            None if columns is None else [{name: values[i] for name, values in columns.items()} for i in rows.tolist()],
+            None if self.panel is None or streams.at_once else self._known(model, first, last),
+        )
+
+    def _known(self, model: ModelRun, first: int, last: int) -> list[tuple[NDArray[Any], Array]]:
+        """Times and outcomes of the streams' series: a pending row may get its outcome from one of another horizon."""
+        found: dict[int, tuple[NDArray[Any], Array]] = {}
+        for code in np.unique(self.streams.series[first:last]).tolist():
+            rows = model.known[model.known_starts[code] : model.known_starts[code + 1]]
+            found[code] = self.streams.time[rows], model.y[rows]
+        return [found[code] for code in self.streams.series[first:last].tolist()]
+
+    def _write(self, model: ModelRun, first: int, last: int, result: StreamResult) -> None:
+        """Put what came of a batch where it belongs."""
+        for at, have, need in result.incomplete[:1]:
+            key = self.keys[int(self.streams.series[first + at])]
+            raise ValueError(
+                f"expected all {need} rows{of_series(key)} since its start, to replay it, got {have}: "
+                "replay=True needs the whole history"
+            )
+        rows = self.streams.order[self.streams.starts[first] : self.streams.starts[last]]
+        for i, column in enumerate(model.out):
+            column[rows] = result.answers[:, i]
+        for i, column in enumerate(model.certificate):
+            column[rows] = result.certificate[:, i]
+        model.status[rows] = result.status
+        model.streams[first:last] = result.streams
+
+    # --- reporting
+    def warn(self, replay: bool = False) -> None:
+        """Warn of rows that need a look, each kind once."""
+        for model in self.models:
+            if model.shape.kind == "quantiles":
+                crossed = crossing_rows(model.given, model.there)
+                if len(crossed):
+                    whose = of_model(model.form.model)
+                    warn_user(f"crossing quantiles{whose} were sorted in {rows_text(crossed)}", UserWarning)
+        sentences = {
+            Status.OUTSIDE: "outcomes that cannot be were not used",
+            Status.CORRECTED: "outcomes changed since they were used",
+            Status.LATE: "rows come before others that were answered, and have no answer",
+            Status.LOST: f"rows were given up: more than {MAX_PENDING} of a game wait for their outcome",
+        }
+        for status, sentence in sentences.items():
+            hits = [model.status == status for model in self.models]
+            rows = np.flatnonzero(np.logical_or.reduce(hits))
+            if not len(rows):
+                continue
+            more = ""
+            if status == Status.OUTSIDE:
+                model = next(model for model, hit in zip(self.models, hits, strict=True) if hit[rows[0]])
+                more = f": expected {self._outside_text(model, int(rows[0]))}"
+            elif status == Status.CORRECTED:
+                more = ", so their series were played anew" if replay else " (replay=True plays their series anew)"
+            warn_user(f"{sentence}, in {rows_text(rows)}{more}", UserWarning)
+
+    def result(self, replace: bool) -> Any:
+        """The frame with what came out."""
+        new: dict[Any, NDArray[Any]] = {}
+        for model in self.models:
+            for out in model.outputs:
+                # taken out one by one: large columns are not to be there twice
+                values = model.out.pop(0)
+                if replace and out.column is not None:
+                    new[out.column] = np.where(np.isnan(values), self.frame.numbers(out.column), values)
+                else:
+                    new[out.name] = values
+            new |= model.certificate_columns()
+            model.certificate = []
+        del values
+        return self.frame.with_columns(new, without=self.layout.earlier(self.frame.table.columns))
+
+    # --- the state
+    def commit(self, panel: PanelState) -> None:
+        """Put the streams into the state; nothing here can be refused."""
+        streams, content = self.streams, panel.content
+        if content.options is None:
+            content.options = PanelOptions(
+                streams.kind,
+                streams.at_once,
+                self.ranked,
+                None if self.payoff is None else plain_payoff(self.payoff),
+                self.levels,
+                bound_to_keep(self.bounds_to_keep[0]),
+                bound_to_keep(self.bounds_to_keep[1]),
+                self.bounds.by_row,
+            )
+        content.bounds.update(self.series_bounds)
+        for model in self.models:
+            kept = content.models.setdefault(model.form.model, ModelStreams(model.shape))
+            for code, horizon, stream in zip(streams.series.tolist(), streams.horizons, model.streams, strict=True):
+                if stream is not None:
+                    kept.streams[self.keys[code], horizon] = stream
+        if streams.kind == "places":
+            for key, count in zip(self.keys, np.bincount(self.codes, minlength=len(self.keys)).tolist(), strict=True):
+                content.counted[key] = content.counted.get(key, 0) + count
+        if self.ranked:
+            order = np.argsort(self.codes, kind="stable")
+            ends = np.searchsorted(self.codes[order], np.arange(len(self.keys) + 1))
+            for i, key in enumerate(self.keys):
+                rows = order[ends[i] : ends[i + 1]]
+                content.calendar[key] = seen_dates(
+                    content.calendar.get(key), streams.cutoff[rows], streams.time[rows], panel.remember
+                )
+
+
+def feature_names(payoff: Payoff) -> list[str]:
+    """The features that a payoff's contexts look at by name."""
+    found = [leaf for part in payoff for leaf in leaves(part.context)]
+    named = (
+        leaf for leaf in found if isinstance(leaf, Values) or (isinstance(leaf, Bins) and leaf.source == "feature")
+    )
+    return sorted({leaf.key for leaf in named})

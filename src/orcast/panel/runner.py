@@ -1,0 +1,424 @@
+"""One game for many streams: each is resumed, plays its events, and leaves its state.
+
+On ordered spaces the events are played by a compiled loop, elsewhere by `orcast.rounds.Rounds`; both do what `predict`,
+`update` and `drop` of a `Recalibrator` do.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orcast import ledger as _ledger
+from orcast.adapters import LARGEST, REACH
+from orcast.engine import Committee
+from orcast.engine.bound_payoff import BoundPayoff
+from orcast.engine.kernels import events as event_kernels
+from orcast.engine.kernels.events import (
+    Counter,
+    EventInputs,
+    EventKind,
+    EventOutputs,
+    PackedRounds,
+    PendingStore,
+    pack_row,
+    unpack_row,
+)
+from orcast.engine.ordered import OrderedEngine
+from orcast.game import ALONE
+from orcast.panel.bounds import scale_between, space_between
+from orcast.panel.experts import ForecastShape, normal_rows
+from orcast.payoffs import Payoff, default_payoff
+from orcast.payoffs.base import UNKNOWN
+from orcast.residuals import Residuals, first_spread
+from orcast.rounds import Rounds
+from orcast.serialise import plain_features
+from orcast.spaces import Interval, OrderedSpace, Space
+
+Array = NDArray[np.float64]
+Events = NDArray[np.int64]  # kind and entry of each
+
+# As a plain number: Python 3.11 is slow in looking up members of an enum, and streams may be short.
+PREDICT = int(EventKind.PREDICT)
+# Runners that are kept, of series with other bounds.
+MOST_RUNNERS = 256
+
+
+class Units(NamedTuple):
+    """How what is played becomes an outcome in the user's units, row by row: y = shift + scale * what is played."""
+
+    shift: Array
+    scale: Array
+
+
+@dataclass(frozen=True)
+class NewForecasts:
+    """The new forecasts of a stream in the user's units, with the bounds, the units and the features of each."""
+
+    given: Array
+    low: Array
+    high: Array
+    units: Units
+    features: list[Any] | None = None
+
+
+class RunState(NamedTuple):
+    """A game between frames."""
+
+    rounds: PackedRounds
+    errors: Array  # of point forecasts: the sum of the absolute ones, and their number
+    memory: Array
+    sizes: tuple[int, ...] | None  # of the parts of its payoff, where only a first round tells
+
+
+class RunnerPool:
+    """The runners of one model, one for each space."""
+
+    def __init__(self, shape: ForecastShape, payoff: Payoff | None, by_row: bool) -> None:
+        self.shape, self.payoff, self.by_row = shape, payoff, by_row and shape.ordered
+        self.runners: dict[tuple[float, float] | None, Runner] = {}
+
+    def between(self, low: float, high: float) -> Runner:
+        """The runner for outcomes between two bounds."""
+        key = None
+        if self.shape.ordered:
+            # only a lower bound that is the same for all rows is one of the space
+            own = math.isfinite(low) and not self.by_row
+            key = (low, high) if own else (math.isfinite(low), math.isfinite(high))
+        if key not in self.runners:
+            if len(self.runners) >= MOST_RUNNERS:
+                self.runners.clear()
+            space = self.shape.space(space_between(low, high, self.by_row) if self.shape.ordered else None)
+            self.runners[key] = Runner(self.shape, space, self.payoff, self.by_row)
+        return self.runners[key]
+
+
+class Runner:
+    """A game that streams of one model and space are played on, one after the other."""
+
+    def __init__(self, shape: ForecastShape, space: Space, payoff: Payoff | None, by_row: bool = False) -> None:
+        self.shape, self.space, self.by_row = shape, space, by_row
+        self.payoff = default_payoff(space) if payoff is None else payoff
+        self.rounds = self._begin(None)
+        self.grows = UNKNOWN in [part.size for part in self.rounds.engine.bound_payoff.parts]
+        self._blank = [array.copy() for array in self.rounds.engine.arrays().values()]
+
+    def _begin(self, sizes: tuple[int, ...] | None) -> Rounds:
+        bound_payoff = BoundPayoff(self.space, self.payoff, (ALONE,), None)
+        return Rounds(Committee().bind(bound_payoff, sizes), max_pending=2**31)
+
+    # --- units
+    def units(self, low: Array, high: Array) -> Units:
+        """The units of rows with bounds."""
+        if self.shape.ordered:
+            return Units(*scale_between(low, high, self.by_row))
+        return Units(np.zeros(len(low)), np.ones(len(low)))
+
+    def new(self, given: Array, low: Array, high: Array, features: list[Any] | None = None) -> NewForecasts:
+        """New forecasts between bounds."""
+        return NewForecasts(given, low, high, self.units(low, high), features)
+
+    def outcomes(self, y: Array, units: Units, clip: bool) -> Array:
+        """Outcomes as they are played; nan where they are missing or outside."""
+        if not isinstance(self.space, OrderedSpace):
+            return np.where((y >= 0.0) & (y < self.space.cells) & (y == np.floor(y)), y, np.nan)
+        shift, scale = units
+        least, most = max(self.space.low, -LARGEST), min(self.space.high, LARGEST)
+        with np.errstate(over="ignore", invalid="ignore"):
+            value: Array = (y - shift) / scale
+            if clip:
+                value = np.where(np.isfinite(value), np.minimum(np.maximum(value, least), most), np.nan)
+            return np.where((value >= least) & (value <= most), value, np.nan)
+
+    def points(self, new: NewForecasts) -> Array:
+        """Point forecasts as they are played; empty for other forecasts."""
+        if self.shape.kind != "point":
+            return np.empty(0)
+        shift, scale = new.units
+        return np.asarray((new.given[:, 0] - shift) / scale)
+
+    def _inputs(self, new: NewForecasts, values: Array, points: Array) -> EventInputs:
+        shape, space, m = self.shape, self.space, len(new.given)
+        shift, scale = new.units
+        experts, spreads = np.empty((0, 0)), np.empty(0)
+        reach = np.array([-LARGEST, LARGEST])
+        if isinstance(space, OrderedSpace) and math.isfinite(space.high - space.low):
+            size = space.high - space.low
+            reach = np.array([space.low - REACH * size, space.high + REACH * size])
+        if shape.kind == "point":
+            assert isinstance(space, OrderedSpace)
+            spreads = first_spread(new.given[:, 0], space)
+            if not isinstance(space, Interval):
+                spreads = spreads / np.abs(scale)
+        elif m:
+            experts = np.ascontiguousarray(shape.expert_rows(space, new.given, shift, scale))
+        counts, level_set = np.zeros(1, dtype=np.intp), np.zeros(m, dtype=np.int64)
+        if shape.kind == "members" and m:
+            counts, level_set = np.unique((~np.isnan(new.given)).sum(axis=1), return_inverse=True)
+        sets = [shape.levels_to_read(int(count), bool(m and scale[0] < 0.0)) for count in counts]
+        levels = np.zeros((len(sets), max(map(len, sets))))
+        for row, each in zip(levels, sets, strict=True):
+            row[: len(each)] = each
+        widths = np.array([len(each) for each in sets])
+        values, points = np.ascontiguousarray(values), np.ascontiguousarray(points)
+        contexts = np.empty((m, 0))
+        return EventInputs(
+            values, points, spreads, experts, reach, contexts, levels, widths, level_set.astype(np.int64)
+        )
+
+    def answers(self, run: CompiledRun | PythonRun, new: NewForecasts) -> Array:
+        """What a run played, as the columns that come out; a row for each new forecast."""
+        shape, outputs, inputs = self.shape, run.outputs, run.inputs
+        if not shape.ordered:
+            return outputs.quantiles
+        answers = np.empty((len(new.given), len(shape.outputs)))
+        shift, scale = new.units
+        moments = outputs.round_log[:, [_ledger.RoundLog.MEAN, _ledger.RoundLog.SD]]
+        for number, width in enumerate(inputs.widths):
+            at = np.flatnonzero(inputs.level_set == number)
+            out = shape.answers(outputs.quantiles[at, :width], moments[at], shift[at], scale[at], new.given[at])
+            if self.by_row:
+                # rounding does not lead out
+                inside = [what != "sd" for what, _, _ in shape.outputs]
+                out[:, inside] = np.clip(out[:, inside], new.low[at, None], new.high[at, None])
+            answers[at] = out
+        return answers
+
+    # --- streams
+    def resume(
+        self, state: RunState | None, new: NewForecasts, values: Array, points: Array, events: Events
+    ) -> CompiledRun | PythonRun:
+        """Let a stream go on from its state, or a new one begin, with its new forecasts and events to be played.
+
+        Values are the outcomes and points the point forecasts of all entries: those that are pending come first.
+        """
+        begins = state is None
+        try:
+            if self.grows:
+                self.rounds = self._begin(None if state is None else state.sizes)
+            engine: Any = self.rounds.engine
+            if state is None:
+                for mine, blank in zip(engine.arrays().values(), self._blank, strict=True):
+                    mine[...] = blank
+                packed = PackedRounds(np.array([0.0, np.nan, 0.0]), (), np.empty((0, 0)), np.empty(0), [])
+                state = RunState(packed, np.zeros(2), np.empty(0), None)
+            else:
+                if not (state.errors >= 0.0).all():
+                    raise ValueError("a counter is negative or not a number")
+                shapes = {name: (array.dtype, array.shape) for name, array in engine.arrays().items()}
+                engine.restore(unpack_row(state.memory, shapes))
+            inputs = self._inputs(new, values, points)
+            if isinstance(engine, OrderedEngine) and engine.runs:
+                return CompiledRun(self, state, inputs, new.features, events)
+            return PythonRun(self, state, inputs, new.features, events)
+        except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as reason:
+            if begins:
+                raise
+            raise ValueError(
+                f"expected a state that this version can use, got one that it cannot ({reason})"
+            ) from reason
+
+    def state(self, rounds: PackedRounds, errors: Array) -> RunState:
+        """The game as it stands."""
+        engine: Any = self.rounds.engine
+        sizes = tuple(engine.sizes) if self.grows and engine.sizes else None
+        return RunState(rounds, errors, pack_row(engine.arrays().values()), sizes)
+
+
+def _new_outputs(inputs: EventInputs, width: int) -> EventOutputs:
+    m = len(inputs.level_set)
+    round_log = np.full((m, _ledger.ROUND_LOG_SIZE), np.nan)
+    return EventOutputs(np.full((m, width), np.nan), round_log, np.full(len(inputs.values), np.nan))
+
+
+class CompiledRun:
+    """The events of one stream, played by the compiled loop."""
+
+    def __init__(
+        self, runner: Runner, state: RunState, inputs: EventInputs, features: list[Any] | None, events: Events
+    ) -> None:
+        engine: Any = runner.rounds.engine
+        self.runner, self.engine = runner, engine
+        packed = state.rounds
+        old, entries = len(packed.issued), len(inputs.values)
+        open_ = old + np.cumsum(1 - 2 * (events[:, 0] != PREDICT))
+        most = int(open_.max(initial=max(old, 1)))
+        issued, _, reserved = packed.counters.tolist()
+        if not (issued >= 0.0 and reserved >= 0.0):
+            raise ValueError("a counter is negative or not a number")
+        store = PendingStore(
+            np.concatenate((packed.counters, state.errors)),
+            np.zeros((most, engine.record_size)),
+            np.zeros((most, engine.space.cells), dtype=np.int64),
+            np.zeros((most, _ledger.CERTIFICATE_SIZE)),
+            np.full(entries, -1, dtype=np.int64),
+            np.zeros(most + 1, dtype=np.int64),
+            np.arange(most, -1, -1, dtype=np.int64),
+            np.zeros(entries),
+        )
+        if old:
+            for entry, (arrays, own) in enumerate(zip(packed.arrays(), packed.features, strict=True)):
+                record = engine.restored_record(arrays, own)
+                store.records[entry], store.slots[entry] = record.row, record.slots
+                store.certificates[entry] = record.certificate
+            store.place[:old] = np.arange(old)
+            store.queue[0], store.queue[1 : old + 1] = old, np.arange(old)
+            store.issued[:old] = packed.issued
+        store.free[0] = most - old
+        self.store, self.inputs = store, inputs._replace(contexts=self._contexts(inputs, features))
+        self.outputs = _new_outputs(inputs, inputs.levels.shape[1])
+
+    def _contexts(self, inputs: EventInputs, features: list[Any] | None) -> Array:
+        """The contexts of the new forecasts; of a point forecast they see the point."""
+        engine, m = self.engine, len(inputs.level_set)
+        contexts = np.ones((m, engine.rules.groups))
+        if not engine.bound_payoff.plain:
+            experts = inputs.experts
+            if len(inputs.points):
+                experts = np.repeat(inputs.points[len(inputs.points) - m :, None], len(engine.space.levels), axis=1)
+            for t in range(m):
+                x = None if features is None else features[t]
+                known = engine.known(experts[t : t + 1], x, engine.bound_payoff, 0)
+                contexts[t] = engine.bound_payoff.context(known)
+        return contexts
+
+    def play(self, events: Events) -> None:
+        """Play events."""
+        engine, store = self.engine, self.store
+        at, resumed = 0, False
+        while True:
+            arrays = self.inputs, store, self.outputs
+            at = int(event_kernels.play(engine.rules, engine.memory_row, *arrays, events, at, resumed))
+            if at == len(events):
+                return
+            place = int(store.place[events[at, 1]])
+            engine.rescue_in(store.records[place], store.slots[place], float(store.counters[Counter.RESERVED]))
+            resumed = True
+
+    def look_ahead(self, events: Events) -> None:
+        """Play events for the miscalibration that comes of them, and undo everything else."""
+        store = self.store
+        changing = (self.engine.memory_row, store.counters, store.place, store.queue, store.free)
+        was = [array.copy() for array in changing]
+        self.play(events)
+        for array, before in zip(changing, was, strict=True):
+            array[:] = before
+
+    @property
+    def pending(self) -> NDArray[np.int64]:
+        """The pending entries, the oldest first."""
+        return self.store.queue[1 : self.store.queue[0] + 1]
+
+    def state(self) -> RunState:
+        """The game after the events."""
+        store, entries = self.store, self.pending
+        places = store.place[entries]
+        fields = (("row", "<f8", (store.records.shape[1],)), ("slots", "<i8", (store.slots.shape[1],)))
+        records = np.concatenate((store.records[places], store.slots[places].astype(np.float64)), axis=1)
+        packed = PackedRounds(
+            store.counters[: Counter.ERROR_SUM].copy(),
+            fields if len(entries) else (),
+            records,
+            store.issued[entries],
+            [None] * len(entries),
+        )
+        return self.runner.state(packed, store.counters[Counter.ERROR_SUM :].copy())
+
+
+class PythonRun:
+    """The events of one stream, played round by round."""
+
+    def __init__(
+        self, runner: Runner, state: RunState, inputs: EventInputs, features: list[Any] | None, events: Events
+    ) -> None:
+        self.runner, self.rounds, self.inputs = runner, runner.rounds, inputs
+        self.features = features
+        self.old = len(inputs.values) - len(inputs.level_set)
+        self.rounds.from_packed(state.rounds, range(len(state.rounds.issued)))
+        self.residuals = Residuals()
+        self.residuals.total, self.residuals.count = float(state.errors[0]), int(state.errors[1])
+        width = inputs.levels.shape[1] if runner.shape.ordered else len(runner.shape.outputs)
+        self.outputs = _new_outputs(inputs, width)
+
+    def play(self, events: Events) -> None:
+        """Play events; where each outcome comes before the next forecast, in one compiled loop if there is one."""
+        at = 0
+        kinds, entries = events[:, 0], events[:, 1]
+        pairs = (kinds[:-1] == EventKind.PREDICT) & (kinds[1:] == EventKind.SETTLE) & (entries[:-1] == entries[1:])
+        while at < len(events):
+            if self.rounds.engine.runs and not self.rounds.pending and len(pairs) > at and pairs[at]:
+                more = pairs[at::2]
+                count = len(more) if more.all() else int(more.argmin())
+                self._run(int(entries[at]) - self.old, count)
+                at += 2 * count
+                continue
+            kind, entry = int(kinds[at]), int(entries[at])
+            if kind == EventKind.PREDICT:
+                self._predict(entry)
+            elif kind == EventKind.SETTLE:
+                self._settle(entry)
+            else:
+                self.rounds.drop(entry)
+            at += 1
+
+    def _run(self, start: int, count: int) -> None:
+        new, all_ = slice(start, start + count), slice(self.old + start, self.old + start + count)
+        features = None if self.features is None else self.features[new]
+        outcomes = self.inputs.values[all_].astype(np.int64).tolist()
+        played, round_log = self.rounds.run(self.inputs.experts[new, None, :], features, outcomes, np.empty(0))
+        self.outputs.quantiles[new] = played.reshape(count, -1)
+        self.outputs.round_log[new] = round_log
+        self.outputs.settled[all_] = round_log[:, _ledger.RoundLog.MISCALIBRATION]
+
+    def _predict(self, entry: int) -> None:
+        new, inputs = entry - self.old, self.inputs
+        certificates = np.array([each.record.certificate for each in self.rounds.pending.values()])
+        if len(inputs.points):
+            space: Any = self.runner.space
+            point = inputs.points[entry : entry + 1]
+            # what is read in the user's units before any error is known is in the inputs
+            spread = self.residuals.scale(float(point[0]), space) if len(self.residuals) else inputs.spreads[new]
+            rows = normal_rows(point, np.array([spread]), space)
+        else:
+            rows = inputs.experts[new : new + 1]
+        x = None if self.features is None else plain_features(self.features[new])
+        record = self.rounds.issue(rows, x, id=entry).record
+        log_row, which = self.outputs.round_log[new], inputs.level_set[new]
+        width = inputs.widths[which] if self.runner.shape.ordered else self.outputs.quantiles.shape[1]
+        self.outputs.quantiles[new, :width] = self.rounds.read(record, inputs.levels[which, :width], log_row)
+        if len(certificates):
+            account = self.rounds.engine.ledger.account
+            log_row[_ledger.RoundLog.PROMISED] = event_kernels.promised(account, certificates, record.certificate)
+
+    def _settle(self, entry: int) -> None:
+        value = float(self.inputs.values[entry])
+        self.rounds.settle(value if self.runner.shape.ordered else int(value), id=entry)
+        self.outputs.settled[entry] = self.rounds.engine.ledger.miscalibration
+        if len(self.inputs.points):
+            self.residuals.add(value - float(self.inputs.points[entry]))
+
+    def look_ahead(self, events: Events) -> None:
+        """Play events for the miscalibration that comes of them, and undo everything else."""
+        residuals = self.residuals.copy()
+        with self.rounds.branch():
+            self.play(events)
+        self.residuals = residuals
+
+    @property
+    def pending(self) -> NDArray[np.int64]:
+        """The pending entries, the oldest first."""
+        return np.array(self.rounds.ids, dtype=np.int64)
+
+    def state(self) -> RunState:
+        """The game after the events."""
+        errors = np.array([self.residuals.total, self.residuals.count], dtype=np.float64)
+        return self.runner.state(self.rounds.to_packed(), errors)
+
+
+def events_of(kinds: list[int], entries: list[int]) -> Events:
+    """Events from their kinds and entries."""
+    return np.column_stack((np.array(kinds, dtype=np.int64), np.array(entries, dtype=np.int64)))

@@ -1,0 +1,329 @@
+"""Streams: arrays in, arrays out, one stream after the other.
+
+Nothing here knows of frames.  A stream that has begun comes as a `Stream` and goes as a new one; the old one is left as
+it was, so that the caller can still refuse the whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orcast.ledger import RoundLog
+from orcast.panel.experts import ForecastShape
+from orcast.panel.ordering import DROP, SETTLE, order_of_play
+from orcast.panel.runner import RunnerPool, RunState, events_of
+from orcast.panel.statuses import Status
+from orcast.payoffs import Payoff
+
+Array = NDArray[np.float64]
+Stamps = NDArray[Any]
+
+
+class LogColumn(IntEnum):
+    """What a stream remembers of a row; the answers follow."""
+
+    SERIAL = 0
+    Y = 1
+    STATUS = 2
+    HOLDS = 3
+    PROMISED = 4
+    MISCALIBRATION = 5
+
+
+ANSWERS_AT = len(LogColumn)
+
+
+class PendingColumn(IntEnum):
+    """What a stream keeps of a pending row, beside the record of its round."""
+
+    SERIAL = 0
+    POINT = 1
+    VALUE = 2
+    LOW = 3
+    HIGH = 4
+
+
+@dataclass(frozen=True)
+class StreamOptions:
+    """What is asked of all streams of a model; ``remember`` is 0 if no state is wanted."""
+
+    number: int  # of the model
+    shape: ForecastShape
+    payoff: Payoff | None
+    by_row: bool  # whether bounds are those of rows
+    at_once: bool  # whether each outcome is known before the next forecast
+    remember: int
+    replay: bool
+    clip: bool
+    max_pending: int
+
+
+@dataclass
+class Stream:
+    """A stream between frames: its game, its pending rows, and its last rows."""
+
+    game: RunState
+    pending: Array  # see `PendingColumn`
+    stamps: Stamps  # cutoff and time of the last rows
+    log: Array  # see `LogColumn`
+    rows: int  # that were ever played
+
+
+@dataclass
+class Batch:
+    """The rows of some streams of one model, one after the other; bounds are of rows, or of streams."""
+
+    options: StreamOptions
+    starts: list[int]
+    low: Array
+    high: Array
+    time: Stamps
+    cutoff: Stamps
+    there: NDArray[np.bool_]
+    y: Array
+    given: Array
+    streams: list[Stream | None]
+    features: list[Any] | None = None
+    known: list[tuple[Stamps, Array]] | None = None  # times and outcomes of each stream's series, if rows may be late
+
+    def with_payoff(self, payoff: Payoff | None) -> Batch:
+        """The same with another payoff: it travels by itself."""
+        return replace(self, options=replace(self.options, payoff=payoff))
+
+
+@dataclass
+class StreamResult:
+    """What came of a batch: a row of answers and of the certificate for each of its rows, and the streams after it."""
+
+    answers: Array
+    certificate: Array  # holds, promised, miscalibration
+    status: NDArray[np.uint8]
+    streams: list[Stream | None]
+    incomplete: list[tuple[int, int, int]]  # streams that cannot be replayed: rows in the frame, rows that were played
+
+
+def play_batch(batch: Batch, pools: dict[int, RunnerPool]) -> StreamResult:
+    """Play the streams of a batch; the runners are kept from one to the next."""
+    n, options = len(batch.time), batch.options
+    answers, certificate = np.full((n, len(options.shape.outputs)), np.nan), np.full((n, 3), np.nan)
+    result = StreamResult(answers, certificate, np.full(n, Status.NO_FORECAST, dtype=np.uint8), [], [])
+    if options.number not in pools:
+        pools[options.number] = RunnerPool(options.shape, options.payoff, options.by_row)
+    pool = pools[options.number]
+    for number, before in enumerate(batch.streams):
+        if batch.starts[number] == batch.starts[number + 1] and (before is None or not len(before.pending)):
+            result.streams.append(before)
+            continue
+        run = _StreamRun(pool, batch, number, before)
+        if before is not None and options.replay and run.changed():
+            if run.first_new != before.rows:
+                result.incomplete.append((number, run.first_new, before.rows))
+            corrected = run.corrected
+            run = _StreamRun(pool, batch, number, None)
+            run.corrected = corrected
+        if run.idle():
+            result.streams.append(before)
+        else:
+            run.play()
+            result.streams.append(run.stream() if options.remember else None)
+        run.write(result)
+    return result
+
+
+@dataclass
+class _OpenRows:
+    """Rows of a stream that are not settled: those that are pending from before, then the new ones."""
+
+    at: NDArray[np.intp]  # where they stand in the log
+    time: Stamps
+    cutoff: Stamps
+    value: Array  # the outcome as it is played, nan where it is unknown or outside
+    known: NDArray[np.bool_]
+    point: Array
+    low: Array
+    high: Array
+
+    def after(self, before: _OpenRows) -> _OpenRows:
+        """Others, then these."""
+        pairs = zip(vars(before).values(), vars(self).values(), strict=True)
+        return _OpenRows(*(np.concatenate(pair) for pair in pairs))
+
+
+class _StreamRun:
+    """One stream of a batch."""
+
+    def __init__(self, pool: RunnerPool, batch: Batch, number: int, before: Stream | None) -> None:
+        options = self.options = batch.options
+        start, stop = batch.starts[number : number + 2]
+        self.rows = start + np.flatnonzero(batch.there[start:stop])
+        self.before = before
+        self.time, self.cutoff = batch.time[self.rows], batch.cutoff[self.rows]
+        self.y = batch.y[self.rows]
+        if options.by_row:
+            low, high = batch.low[self.rows], batch.high[self.rows]
+        else:
+            low, high = (np.full(len(self.rows), side[number]) for side in (batch.low, batch.high))
+        at = start if options.by_row else number
+        if before is not None and start == stop:
+            # a stream without rows is there for its pending ones
+            self.runner = pool.between(*before.pending[0, [PendingColumn.LOW, PendingColumn.HIGH]])
+        else:
+            self.runner = pool.between(batch.low[at], batch.high[at])
+        features = None if batch.features is None else [batch.features[i] for i in self.rows.tolist()]
+        self.known = None if batch.known is None else batch.known[number]
+        self.log = np.empty((0, ANSWERS_AT + len(options.shape.outputs))) if before is None else before.log
+        self._match()
+        new = slice(self.first_new, None)
+        given = batch.given[self.rows[new]]
+        self.new = self.runner.new(given, low[new], high[new], None if features is None else features[new])
+
+    # --- what was seen before
+    def _match(self) -> None:
+        """Which rows the stream remembers, and from which on they are new."""
+        n, before = len(self.rows), self.before
+        self.old = np.full(n, -1, dtype=np.intp)
+        self.corrected: NDArray[np.bool_] = np.zeros(n, dtype=bool)
+        self.first_new = 0
+        if before is None or not len(before.stamps):
+            return
+        cutoff, time = before.stamps[-1]
+        new = (self.cutoff > cutoff) | ((self.cutoff == cutoff) & (self.time > time))
+        self.first_new = int(new.argmax()) if new.any() else n
+        if self.first_new:
+            seen = slice(0, self.first_new)
+            places = {key: i for i, key in enumerate(zip(*before.stamps.T.tolist(), strict=True))}
+            keys = zip(self.cutoff[seen].tolist(), self.time[seen].tolist(), strict=True)
+            self.old[seen] = [places.get(key, -1) for key in keys]
+            was, now = before.log[self.old[seen], LogColumn.Y], self.y[seen]
+            self.corrected[seen] = (self.old[seen] >= 0) & ~np.isnan(was) & ~np.isnan(now) & (was != now)
+
+    def changed(self) -> bool:
+        """Whether an outcome that was used is another now."""
+        assert self.before is not None
+        serials = self.before.log[self.old[self.corrected], LogColumn.SERIAL]
+        return not np.isin(serials, self.before.pending[:, PendingColumn.SERIAL]).all()
+
+    def idle(self) -> bool:
+        """Whether there is nothing to play and nothing to settle."""
+        if self.before is None or self.first_new < len(self.rows):
+            return False
+        brought = self.known is not None or bool((~np.isnan(self.y[self.old >= 0])).any())
+        return not (brought and len(self.before.pending))
+
+    # --- the play
+    def play(self) -> None:
+        """Play the new rows, each after the outcomes that it could know."""
+        before, m = self.before, len(self.new.given)
+        played = 0 if before is None else before.rows
+        self.begin, self.played = len(self.log), played + m
+        fresh = np.full((m, self.log.shape[1]), np.nan)
+        fresh[:, LogColumn.SERIAL] = played + np.arange(m)
+        fresh[:, LogColumn.Y] = self.y[self.first_new :]
+        fresh[:, LogColumn.STATUS] = Status.PENDING
+        self.log = np.concatenate((self.log, fresh))
+        rows = self.open_rows = self._open_rows()
+        old = len(rows.at) - m
+        good = ~np.isnan(rows.value)
+        events, lost = order_of_play(
+            self.options.at_once, rows.time, rows.cutoff, rows.known, good, old, self.options.max_pending
+        )
+        points = rows.point if self.options.shape.kind == "point" else np.empty(0)
+        self.run = self.runner.resume(None if before is None else before.game, self.new, rows.value, points, events)
+        self.run.play(events)
+        fresh = self.log[self.begin :]
+        fresh[:, LogColumn.HOLDS] = self.run.outputs.round_log[:, RoundLog.HOLDS]
+        fresh[:, LogColumn.PROMISED] = self.run.outputs.round_log[:, RoundLog.PROMISED]
+        fresh[:, ANSWERS_AT:] = self.runner.answers(self.run, self.new)
+        settled, dropped = (events[events[:, 0] == kind, 1] for kind in (SETTLE, DROP))
+        self._settle(settled)
+        self.log[rows.at[dropped], LogColumn.STATUS] = Status.OUTSIDE
+        self.log[rows.at[lost], LogColumn.STATUS] = Status.LOST
+        self._look_ahead()
+
+    def _settle(self, entries: NDArray[np.int64]) -> None:
+        at = self.open_rows.at[entries]
+        self.log[at, LogColumn.STATUS] = Status.OK
+        self.log[at, LogColumn.MISCALIBRATION] = self.run.outputs.settled[entries]
+
+    def _open_rows(self) -> _OpenRows:
+        """All rows that are open, with the outcomes that have come."""
+        new, before = slice(self.first_new, None), self.before
+        low, high, y = self.new.low, self.new.high, self.y[new]
+        value = self.runner.outcomes(y, self.new.units, self.options.clip)
+        points = self.runner.points(self.new) if self.options.shape.kind == "point" else np.full(len(y), np.nan)
+        at = self.begin + np.arange(len(y))
+        fresh = _OpenRows(at, self.time[new], self.cutoff[new], value, ~np.isnan(y), points, low, high)
+        if before is None or not len(before.pending):
+            return fresh
+        serial, point, value, low, high = before.pending.T
+        order = np.argsort(before.log[:, LogColumn.SERIAL])
+        at = order[np.searchsorted(before.log[order, LogColumn.SERIAL], serial)]
+        y = np.full(len(before.log), np.nan)
+        there = self.old >= 0
+        y[self.old[there]] = self.y[there]
+        y = y[at]
+        cutoff, time = before.stamps[at].T
+        if self.known is not None and len(self.known[0]):
+            times, outcomes = self.known
+            place = np.minimum(np.searchsorted(times, time), len(times) - 1)
+            y = np.where(np.isnan(y) & (times[place] == time), outcomes[place], y)
+        came = ~np.isnan(y) & (y != self.log[at, LogColumn.Y])
+        # the status that an outcome had before it changed no longer counts
+        self.log[at[came], LogColumn.Y], self.log[at[came], LogColumn.STATUS] = y[came], Status.PENDING
+        value = np.where(came, self.runner.outcomes(y, self.runner.units(low, high), self.options.clip), value)
+        known = ~np.isnan(self.log[at, LogColumn.Y])
+        return fresh.after(_OpenRows(at, time, cutoff, value, known, point, low, high))
+
+    def _look_ahead(self) -> None:
+        """The miscalibration after outcomes that are known, but that no forecast could know yet.
+
+        They are settled as they will be, and then the game is put back to where it was.
+        """
+        rows = self.open_rows
+        held = self.run.pending[rows.known[self.run.pending]]
+        if not (self.log[rows.at[held], LogColumn.STATUS] == Status.PENDING).any():
+            return
+        held = held[np.lexsort((held, rows.cutoff[held], rows.time[held]))]
+        good = ~np.isnan(rows.value[held])
+        self.log[rows.at[held[~good]], LogColumn.STATUS] = Status.OUTSIDE
+        held = held[good]
+        self.run.look_ahead(events_of([SETTLE] * len(held), held.tolist()))
+        self._settle(held)
+
+    # --- what came of it
+    def write(self, result: StreamResult) -> None:
+        """Write down what came of each row of the frame."""
+        seen = self.old >= 0
+        answered = (np.arange(len(self.rows)) >= self.first_new) | seen
+        places = np.where(seen, self.old, len(self.log) - len(self.rows) + np.arange(len(self.rows)))
+        log = self.log[places[answered]]
+        result.answers[self.rows[answered]] = log[:, ANSWERS_AT:]
+        columns = [LogColumn.HOLDS, LogColumn.PROMISED, LogColumn.MISCALIBRATION]
+        result.certificate[self.rows[answered]] = log[:, columns]
+        status = np.full(len(self.rows), Status.LATE, dtype=np.uint8)
+        status[answered] = log[:, LogColumn.STATUS].astype(np.uint8)
+        if self.before is not None:
+            was = np.full(len(self.rows), Status.PENDING)
+            was[seen] = self.before.log[self.old[seen], LogColumn.STATUS]
+            status[(was == Status.OK) & (status == Status.OK)] = Status.SEEN
+        status[self.corrected] = Status.CORRECTED
+        result.status[self.rows] = status
+
+    def stream(self) -> Stream:
+        """The stream after the batch."""
+        stamps = np.column_stack((self.cutoff[self.first_new :], self.time[self.first_new :]))
+        if self.before is not None:
+            stamps = np.concatenate((self.before.stamps, stamps))
+        rows, entries = self.open_rows, self.run.pending
+        keep = np.zeros(len(self.log), dtype=bool)
+        keep[-self.options.remember :] = True
+        keep[rows.at[entries]] = True
+        serial = self.log[rows.at[entries], LogColumn.SERIAL]
+        columns = (rows.point, rows.value, rows.low, rows.high)
+        pending = np.column_stack((serial, *(column[entries] for column in columns)))
+        return Stream(self.run.state(), pending, stamps[keep], self.log[keep], self.played)

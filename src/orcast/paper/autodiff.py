@@ -1,0 +1,675 @@
+"""Payoffs and families of your own, written with JAX: exact derivatives, compiled searches.
+
+JAX is imported when one of them is made.  All is computed in float64 on the processor, within a context of its own:
+how JAX is configured elsewhere is neither asked nor changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property, lru_cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orcast.payoffs.base import CellGrid, CellPayoff
+from orcast.payoffs.calibration import closed
+from orcast.payoffs.cell_payoffs import MEAN_WEIGHTS, NODES, vector
+from orcast.payoffs.recipe import CustomCellPayoff, FunctionPayoff, check_bound
+from orcast.spaces import Binary, FiniteSpace, Labels, Space
+from orcast.validation import short
+
+if TYPE_CHECKING:
+    from orcast.paper.orca import Orca
+
+Array = NDArray[np.float64]
+
+# Where means over a cell are taken, and the weights; the ends of a cell have none.
+INNER, INNER_WEIGHTS = NODES[1:-1], MEAN_WEIGHTS[1:-1]
+# Cells come in few sizes, so that programs are compiled once: as many as the space has, else multiples of this.
+SIZES = 16
+# Cells that are only there for the size hold no more than this; it has a logarithm.
+NO_MASS = 1e-300
+# Compiled searches that are kept.
+SEARCHES = 64
+# What may go wrong in a compiled search.
+FINE, VALUES, SLOPES, MASSES = 0, 1, 2, 3
+
+
+def _jax(what: str = "it") -> Any:
+    try:
+        return import_module("jax")
+    except ImportError:
+        raise ImportError(
+            f"expected the extra orcast[jax] for {what} (pip install 'orcast[jax]'), got no jax"
+        ) from None
+
+
+@lru_cache(maxsize=1)
+def _processor() -> Any:
+    """Loops over few cells are slower on anything else, and float64 is not known everywhere."""
+    try:
+        return _jax().local_devices(backend="cpu")[0]
+    except RuntimeError:
+        return None
+
+
+class _Refused(Exception):
+    """Carries an error out of a trace, where JAX would add remarks to it."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+@contextmanager
+def double() -> Iterator[Any]:
+    """JAX with 64 bits, here and in this thread only."""
+    jax = _jax()
+    wide = jax.enable_x64(True) if hasattr(jax, "enable_x64") else import_module("jax.experimental").enable_x64()
+    try:
+        with wide, jax.default_device(_processor()):
+            yield jax
+    except _Refused as refused:
+        raise refused.error from refused.__cause__
+
+
+def _traced(function: Callable[..., Any], *arguments: Any, what: str) -> Any:
+    """What a user's function returns in a trace, as an array of numbers, or one clear sentence."""
+    jax = _jax()
+    try:
+        value = function(*arguments)
+    except (jax.errors.JAXTypeError, jax.errors.JAXIndexError) as reason:
+        first = str(reason).split("\n")[0]
+        text = f"expected a {what} written with jax.numpy (where instead of if), got one that is not: {first}"
+        raise _Refused(TypeError(text)) from reason
+    try:
+        if value is None or isinstance(value, (str, bytes)):
+            raise TypeError
+        return jax.numpy.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise _Refused(TypeError(f"expected numbers from the {what}, got {short(value)}")) from None
+
+
+# --- what a traced function sees
+class OrderedView:
+    """A forecast of a quantity as a traced function sees it: masses on cells, even within each.
+
+    `mass`, `left` and `right` are rows of numbers, a cell each; some cells at the right end may be there for the
+    size only, without width and with a mass of 1e-300.  What it computes is what `Forecast` computes.
+    """
+
+    def __init__(self, jax: Any, mass: Any, left: Any, right: Any) -> None:
+        self._jax, self.mass, self.left, self.right = jax, mass, left, right
+
+    def mean(self) -> Any:
+        """Expected value."""
+        return 0.5 * (self.mass @ (self.left + self.right)) / self.mass.sum()
+
+    def var(self) -> Any:
+        """Variance."""
+        mean = self.mean()
+        a, b = self.left - mean, self.right - mean
+        return self.mass @ (a * a + a * b + b * b) / 3.0
+
+    def std(self) -> Any:
+        """Standard deviation; where it is zero, its derivative is taken to be zero."""
+        jnp, var = self._jax.numpy, self.var()
+        return jnp.where(var > 0.0, jnp.sqrt(jnp.where(var > 0.0, var, 1.0)), 0.0)
+
+    def cdf(self, y: Any) -> Any:
+        """P(outcome <= y), for a number or an array."""
+        jnp = self._jax.numpy
+        at = jnp.asarray(y)[..., None]
+        width = self.right - self.left
+        within = jnp.clip((at - self.left) / jnp.where(width > 0.0, width, 1.0), 0.0, 1.0)
+        return jnp.where(width > 0.0, within, at >= self.left) @ self.mass / self.mass.sum()
+
+    def sf(self, y: Any) -> Any:
+        """P(outcome > y)."""
+        return 1.0 - self.cdf(y)
+
+    def quantile(self, levels: Any) -> Any:
+        """The smallest y with P(outcome <= y) >= level, for a number or an array."""
+        jnp = self._jax.numpy
+        a = jnp.asarray(levels)
+        above = jnp.cumsum(self.mass)
+        above = above / above[-1]
+        k = jnp.minimum((above < a[..., None]).sum(axis=-1), self.mass.size - 1)
+        mass = self.mass[k] / self.mass.sum()
+        share = jnp.clip(1.0 - (above[k] - a) / jnp.where(mass > 0.0, mass, 1.0), 0.0, 1.0)
+        return self.left[k] + share * (self.right[k] - self.left[k])
+
+    ppf = quantile
+
+    def median(self) -> Any:
+        """The 50% quantile."""
+        return self.quantile(0.5)
+
+    def expect(self, function: Callable[[Any], Any]) -> Any:
+        """E[function(y)] for a function of one value, by five-point Gauss quadrature in each cell."""
+        jnp = self._jax.numpy
+        points = self.left[:, None] + INNER * (self.right - self.left)[:, None]
+        shares = self.mass[:, None] * INNER_WEIGHTS
+        return jnp.tensordot(shares.ravel(), self._jax.vmap(function)(points.ravel()), axes=1)
+
+
+class FiniteView:
+    """A forecast on a finite space as a traced function sees it: a mass for each of the `values`.
+
+    Values are 0 and 1, the places of labels, directions, or vectors, a row each.
+    """
+
+    def __init__(self, jax: Any, mass: Any, values: Any) -> None:
+        self._jax, self.mass, self.values = jax, mass, values
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"expected mass, values or expect(g) of a forecast on a finite space, got {name}")
+
+    def expect(self, function: Callable[[Any], Any]) -> Any:
+        """E[function(y)] for a function of one value."""
+        return self._jax.numpy.tensordot(self.mass, self._jax.vmap(function)(self.values), axes=1)
+
+
+def _values_of(space: FiniteSpace) -> NDArray[Any]:
+    """The values of a finite space as numbers: places where they are labels or any objects."""
+    points = space.points
+    if isinstance(space, (Binary, Labels)) or not isinstance(points, np.ndarray):
+        return np.arange(space.cells)
+    return points
+
+
+class FeatureArrays(Mapping[str, Any]):
+    """Features by name: numbers are traced, anything else is fixed, and whether it was used is remembered."""
+
+    def __init__(self, numbers: dict[str, Any], others: dict[str, Any], used: set[str]) -> None:
+        self._numbers, self._others, self._used = numbers, others, used
+
+    def __getitem__(self, name: str) -> Any:
+        if name in self._others:
+            self._used.add(name)
+            return self._others[name]
+        return self._numbers[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((*self._numbers, *self._others))
+
+    def __len__(self) -> int:
+        return len(self._numbers) + len(self._others)
+
+
+class Fixed:
+    """What is not a number among the features: a program is made for the values of those that it uses."""
+
+    __slots__ = ("_key", "by_name", "values")
+
+    def __init__(self, by_name: bool, values: dict[str, Any], used: set[str]) -> None:
+        self.by_name, self.values = by_name, values
+        seen = tuple((name, _key(values[name])) for name in sorted(values) if not by_name or name in used)
+        self._key = by_name, tuple(sorted(values)), seen
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Fixed) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+
+def _key(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return (type(value).__name__, *map(_key, value))
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, value.shape, value.tobytes()
+    return type(value).__name__, repr(value)
+
+
+def _numeric(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return all(map(_numeric, value))
+    return isinstance(value, (bool, int, float, np.number, np.bool_, np.ndarray))
+
+
+def _leaves(value: Any) -> Any:
+    """Numbers for tracing: float64, int64 or booleans, so that a program fits every round."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(_leaves, value))
+    array = np.asarray(value)
+    if array.dtype.kind == "b":
+        return array
+    return array.astype(np.int64 if array.dtype.kind in "iu" else np.float64)
+
+
+# --- the programs of a payoff
+class Program:
+    """A function of (x, p, y), traced and compiled: its values at many points, and derivatives by the masses."""
+
+    def __init__(self, function: Callable[[Any, Any, Any], Any]) -> None:
+        self.function = function
+        self.used: set[str] = set()
+        self.traces = 0
+        jax = _jax()
+        self._values = jax.jit(self.rows, static_argnums=0)
+        self._jacobian = jax.jit(self._by_masses, static_argnums=0)
+        self._slopes = jax.jit(self._pulled, static_argnums=0)
+
+    def split(self, features: Any) -> tuple[Fixed, dict[str, Any]]:
+        """What of the features is part of the program, and what is traced."""
+        given = features if isinstance(features, dict) else {"": features}
+        others = {name: value for name, value in given.items() if not _numeric(value)}
+        numbers = {name: _leaves(value) for name, value in given.items() if name not in others}
+        return Fixed(isinstance(features, dict), others, self.used), numbers
+
+    # in the trace
+    def row(self, fixed: Fixed, numbers: dict[str, Any], view: Any, y: Any) -> Any:
+        """The function at one outcome."""
+        jax = _jax()
+        x: Any = FeatureArrays(numbers, fixed.values, self.used)
+        if not fixed.by_name:
+            x = x[""]
+        array = jax.numpy.atleast_1d(_traced(self.function, x, view, y, what="payoff"))
+        if array.ndim != 1:
+            raise _Refused(ValueError(f"expected a sequence of numbers from the payoff, got shape {array.shape}"))
+        return array
+
+    def _each(self, fixed: Fixed, numbers: dict[str, Any], s: Any, mass: Any, places: Any, points: Any) -> Any:
+        """At every point the value, or its product with s."""
+        self.traces += 1
+        view = _view(mass, places)
+
+        def at(y: Any) -> Any:
+            row = self.row(fixed, numbers, view, y)
+            return row if s is None else row @ s
+
+        return _jax().vmap(at)(points)
+
+    def rows(self, fixed: Fixed, numbers: dict[str, Any], mass: Any, places: Any, points: Any) -> Any:
+        """Values, a row a coordinate and a column a point."""
+        return self._each(fixed, numbers, None, mass, places, points).T
+
+    def field(
+        self, fixed: Fixed, numbers: dict[str, Any], s: Any, mass: Any, places: Any, points: Any, weights: Any
+    ) -> Any:
+        """<s, payoff> in each cell, by the weights of the points in it."""
+        return self._each(fixed, numbers, s, mass, places, points).reshape(-1, weights.size) @ weights
+
+    def _by_masses(self, fixed: Fixed, numbers: dict[str, Any], s: Any, mass: Any, *rest: Any) -> Any:
+        return _jax().jacfwd(lambda m: self.field(fixed, numbers, s, m, *rest))(mass)
+
+    def _pulled(self, fixed: Fixed, numbers: dict[str, Any], s: Any, mass: Any, chosen: Any, *rest: Any) -> Any:
+        return _jax().grad(lambda m: self.field(fixed, numbers, s, m, *rest) @ chosen)(mass)
+
+    # outside of it
+    def values(self, *arguments: Any) -> Array:
+        """As `rows`, compiled; finite, or one clear sentence."""
+        with double():
+            found = np.asarray(self._values(*arguments))
+        if not np.isfinite(found).all():
+            bad = found[:, ~np.isfinite(found).all(axis=0)][:, 0]
+            raise ValueError(f"expected finite numbers from the payoff, got {short(bad.tolist())}")
+        return found
+
+    def jacobian(self, *arguments: Any) -> Array | None:
+        """Derivatives of `field` by the masses, where there are some."""
+        with double():
+            found = np.asarray(self._jacobian(*arguments))
+        return found if np.isfinite(found).all() else None
+
+    def slopes(self, *arguments: Any) -> Array:
+        """The same for one mixture of the cells; finite, or one clear sentence."""
+        with double():
+            found = np.asarray(self._slopes(*arguments))
+        if not np.isfinite(found).all():
+            raise ValueError(_MESSAGES[SLOPES])
+        return found
+
+
+_MESSAGES = {
+    VALUES: "expected finite numbers from the payoff, got others on the way of a search",
+    SLOPES: "expected finite derivatives of the payoff and of the family, got others (jnp.where looks at both sides)",
+    MASSES: "expected masses that are finite and not negative, with a positive sum, from the family {name}, got others",
+}
+
+
+def _view(mass: Any, places: tuple[Any, ...]) -> Any:
+    return OrderedView(_jax(), mass, *places) if len(places) == 2 else FiniteView(_jax(), mass, *places)
+
+
+def _places(cell_grid: CellGrid) -> tuple[NDArray[Any], ...]:
+    """The ends of the cells, or the values of a finite space."""
+    if cell_grid.ordered:
+        return cell_grid.left.copy(), cell_grid.right.copy()
+    assert isinstance(cell_grid.space, FiniteSpace)
+    return (_values_of(cell_grid.space),)
+
+
+def _padded_size(space: Space, cells: int) -> int:
+    """How many cells a program is made for."""
+    return space.cells if cells <= space.cells else -(-cells // SIZES) * SIZES
+
+
+def _padded(values: Array, count: int, rest: float) -> Array:
+    """So many values, with those of cells that are only there for the size."""
+    return values if values.size == count else np.concatenate((values, np.full(count - values.size, rest)))
+
+
+class DifferentiableCellPayoff(CustomCellPayoff):
+    """A compiled function of (x, p, y) at every cell, checked for consistency as a CustomCellPayoff is."""
+
+    def __init__(self, program: Program, cell_grid: CellGrid, limit: float, one_sided: bool) -> None:
+        self.program, self.cell_grid, self.limit, self.one_sided = program, cell_grid, limit, one_sided
+        self.fixed, self.numbers = program.split(cell_grid.features)
+        self.places = _places(cell_grid)
+        self.count = cell_grid.cells
+        self._points = self.places[0]
+        if cell_grid.ordered:
+            self.count = _padded_size(cell_grid.space, cell_grid.cells)
+            left, right = self.places = tuple(_padded(side, self.count, cell_grid.right[-1]) for side in self.places)
+            self._points = left[:, None] + NODES * (right - left)[:, None]
+        self._last = None
+        start = cell_grid.expert if cell_grid.expert.size else np.full(cell_grid.cells, 1.0 / cell_grid.cells)
+        self.size = len(self._values(start))
+
+    def _at_points(self, p: Array, points: NDArray[Any]) -> Array:
+        return self.program.values(self.fixed, self.numbers, _padded(p, self.count, NO_MASS), self.places, points)
+
+    def _values(self, p: Array) -> Array:
+        """Coordinates x cells x nodes; those of the last p are remembered."""
+        key = p.tobytes()
+        if self._last is None or self._last[0] != key:
+            nodes = NODES.size if self.cell_grid.ordered else 1
+            points = self._points.ravel() if self.cell_grid.ordered else self._points
+            values = self._at_points(p, points)
+            self._last = key, values.reshape(len(values), self.count, nodes)[:, : p.size]
+        return self._last[1]
+
+    def centres(self, p: Array) -> Array:
+        """The payoff for an outcome in the middle of each cell."""
+        return self._values(p)[:, :, NODES.size // 2] if self.cell_grid.ordered else self.table(p)
+
+    def realised(self, p: Array, k: int, y: Any) -> Array:
+        """At the outcome itself."""
+        if self.cell_grid.ordered:
+            # as many points as ever, so that the same program serves
+            at = float(np.clip(y, self.cell_grid.low, self.cell_grid.high))
+            value = self._at_points(p, np.full(self._points.size, at))[:, 0]
+        else:
+            value = self.table(p)[:, k]
+        check_bound(float(value @ value), self.limit, "payoff")
+        return value
+
+    def _averaged(self) -> tuple[tuple[NDArray[Any], ...], NDArray[Any], Array]:
+        """Ends of the cells, points in them and their weights in a mean over the cell."""
+        if self.cell_grid.ordered:
+            return self.places, self._points[:, 1:-1].ravel(), INNER_WEIGHTS
+        return self.places, self._points, np.ones(1)
+
+    def jacobian(self, s: Array, p: Array) -> Array | None:
+        """By automatic differentiation."""
+        found = self.program.jacobian(self.fixed, self.numbers, s, _padded(p, self.count, NO_MASS), *self._averaged())
+        return None if found is None else found[: p.size, : p.size]
+
+    def slopes(self, s: Array, p: Array, weights: Array) -> Array:
+        """By automatic differentiation, backwards."""
+        chosen = _padded(weights, self.count, 0.0)
+        found = self.program.slopes(
+            self.fixed, self.numbers, s, _padded(p, self.count, NO_MASS), chosen, *self._averaged()
+        )
+        return found[: p.size]
+
+
+class Differentiable(FunctionPayoff):
+    """Any payoff of your own, like `Custom`, written with `jax.numpy`: fast, with exact derivatives.
+
+        E_{y ~ p} payoff(x, p, y) = 0,    ||payoff(x, p, y)||^2 <= bound
+
+    A function of (x, p, y) with a vector as value, bounded (`bound` on its squared norm, checked in every round),
+    continuous in p, and consistent: its mean under p itself is zero, or at most zero if `one_sided` (paper, section
+    4).  It is traced and compiled once, not called in every round: `p` is a view of the forecast with `mass`
+    and `expect(g)`, for quantities also `left`, `right`, `mean()`, `var()`, `std()`, `cdf(z)`,
+    `quantile(a)`, else `values`; `y` is a number (of labels their place, of vectors a vector).  Numbers among the
+    features `x` are traced; for other values of those that it uses, it is compiled anew.  Cells that hold next
+    to nothing may follow the last one, so that there are always as many.
+
+    The equilibrium gets Newton's method from the derivatives, and `Orca` runs its whole search compiled if all
+    payoffs of a sum are of this kind and its family is `Softmax` or `JaxFamily`.
+
+    >>> import jax.numpy as jnp
+    >>> import orcast as oc
+    >>> spread = oc.paper.Differentiable(lambda x, p, y: [jnp.tanh(p.std()) * (y - p.mean())], bound=1.0)
+    >>> oc.check_payoff(spread, oc.Interval(0, 1))
+    >>> p = oc.Forecaster(oc.Interval(0, 1), spread, oracle=oc.Orca()).predict()
+    """
+
+    name = "differentiable"
+
+    def _check_installed(self) -> None:
+        _jax(type(self).__name__)
+
+    @cached_property
+    def program(self) -> Program:
+        """The function, traced and compiled."""
+        return Program(self.function)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # what is compiled stays in its process
+        return {name: value for name, value in self.__dict__.items() if name != "program"}
+
+    def on_cells(self, cell_grid: CellGrid) -> CellPayoff:
+        """The compiled function at the cells of a round."""
+        return DifferentiableCellPayoff(self.program, cell_grid, self.limit, self.one_sided)
+
+    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
+        """The function, as written: neither traced nor compiled."""
+        mass = forecast.mass
+        if isinstance(space, FiniteSpace):
+            places: tuple[NDArray[Any], ...] = (_values_of(space),)
+            at = places[0][space.cell(space.outcome(y))]
+        else:
+            places = closed(forecast)
+            at = np.clip(float(y), places[0][0], places[1][-1])
+            # JAX compiles even single operations, for each size
+            count = _padded_size(space, mass.size)
+            places = tuple(_padded(side, count, places[1][-1]) for side in places)
+            mass = _padded(mass, count, NO_MASS)
+        with double() as jax:
+            view = _view(jax.numpy.asarray(mass), tuple(map(jax.numpy.asarray, places)))
+            return vector(self.function, x, view, jax.numpy.asarray(at), what="payoff")
+
+
+# --- families
+class JaxFamily:
+    """A family of forecasts of your own for `Orca`, written with `jax.numpy` (paper, section 5).
+
+        p_k = f_k(parameters) / sum_j f_j(parameters)
+
+    `function(parameters, left, right)` gives the masses of the cells from `left` to `right`, which are divided by
+    their sum; on finite spaces both are the values.  `start` are the parameters to start at, or a function
+    `start(left, right, masses)` whose forecast should be near given masses.  Derivatives are automatic.
+
+    >>> import jax.numpy as jnp
+    >>> import orcast as oc
+    >>> logistic = lambda a, left, right: jnp.diff(1 / (1 + jnp.exp(-(jnp.append(left, 1.0) - a[0]) / jnp.exp(a[1]))))
+    >>> oracle = oc.Orca(family=oc.paper.JaxFamily(logistic, [0.5, -2.0], name="logistic"))
+    >>> p = oc.Forecaster(oc.Interval(0, 1), oc.MomentMatching(1), oracle=oracle).predict()
+    """
+
+    def __init__(
+        self,
+        function: Callable[[Any, Any, Any], Any],
+        start: Callable[[Array, Array, Array], Any] | Iterable[float],
+        *,
+        name: str = "jax",
+    ) -> None:
+        _jax(type(self).__name__)
+        if not callable(function):
+            raise TypeError(f"expected a function of (parameters, left, right), got {short(function)}")
+        self.function = function
+        self.name = str(name)
+        self._start: Any = start if callable(start) else vector(lambda: start, what="start of a family")
+
+    @cached_property
+    def _compiled(self) -> tuple[Any, Any]:
+        jax = _jax()
+        return jax.jit(self.traced), jax.jit(self._back)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_compiled"}
+
+    def traced(self, parameters: Any, left: Any, right: Any) -> Any:
+        """The masses, in the trace."""
+        jax = _jax()
+        raw = _traced(self.function, parameters, left, right, what=f"family {self.name}")
+        if raw.shape != left.shape[:1]:
+            text = f"expected {left.shape[0]} masses from the family {self.name}, got shape {raw.shape}"
+            raise _Refused(ValueError(text))
+        # what is not a mass makes nothing of all of them, so that it is noticed
+        sound = (raw >= 0.0).all() & (raw.sum() > 0.0)
+        return jax.numpy.where(sound, raw, np.nan) / raw.sum()
+
+    def _back(self, parameters: Any, left: Any, right: Any, gradient: Any) -> Any:
+        return _jax().vjp(lambda a: self.traced(a, left, right), parameters)[1](gradient)[0]
+
+    @staticmethod
+    def _sides(cell_grid: CellGrid) -> tuple[NDArray[Any], NDArray[Any]]:
+        places = _places(cell_grid)
+        return places[0], places[-1]
+
+    def _sound(self, values: Any, trouble: int) -> Array:
+        array = np.asarray(values)
+        if not np.isfinite(array).all():
+            raise ValueError(_MESSAGES[trouble].format(name=self.name))
+        return array
+
+    def start(self, cell_grid: CellGrid, masses: Array) -> Array:
+        """Parameters to start at."""
+        if not callable(self._start):
+            return np.array(self._start)
+        with double():
+            return vector(self._start, *self._sides(cell_grid), masses, what=f"start of the family {self.name}")
+
+    def masses(self, cell_grid: CellGrid, parameters: Array) -> Array:
+        """The function, normalised."""
+        with double():
+            return self._sound(self._compiled[0](parameters, *self._sides(cell_grid)), MASSES)
+
+    def pull(self, cell_grid: CellGrid, parameters: Array, gradient: Array) -> Array:
+        """Backwards through it."""
+        with double():
+            return self._sound(self._compiled[1](parameters, *self._sides(cell_grid), gradient), SLOPES)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data; its functions must be passed again."""
+        return {
+            "kind": "JaxFamily",
+            "name": self.name,
+            "start": None if callable(self._start) else self._start.tolist(),
+        }
+
+    def __repr__(self) -> str:
+        return f"JaxFamily({self.name!r})"
+
+
+# --- the whole search of ORCA
+def compiles(family: Any, cell_payoffs: Sequence[CellPayoff]) -> bool:
+    """Whether a search can be compiled as a whole."""
+    from orcast.paper.families import Softmax
+
+    known = isinstance(family, JaxFamily) or type(family) is Softmax
+    return (
+        known
+        and len(cell_payoffs) > 0
+        and all(isinstance(cell_payoff, DifferentiableCellPayoff) for cell_payoff in cell_payoffs)
+    )
+
+
+def descend(
+    options: Orca,
+    cell_payoffs: Sequence[Any],
+    owed: Sequence[Array],
+    cell_grid: CellGrid,
+    parameters: Array,
+    nature: Array,
+    soft: float,
+) -> Array:
+    """The twin of OrcaSolver._search in one compiled loop; returns the best masses, or raises one clear sentence."""
+    from orcast.paper.orca_kernels import TIED
+
+    places = _places(cell_grid)
+    if not cell_grid.ordered:
+        points, weights = places[0], np.ones(1)
+    else:
+        shares, weights = (np.full(1, 0.5), np.ones(1)) if options.adversary == "dirac" else (INNER, INNER_WEIGHTS)
+        points = (places[0][:, None] + shares * (places[1] - places[0])[:, None]).ravel()
+    family = options.family if isinstance(options.family, JaxFamily) else None
+    run = _search(
+        tuple(cell_payoff.program for cell_payoff in cell_payoffs), family, nature.size > 0, options.soft > 0.0
+    )
+    with double():
+        best, trouble = run(
+            tuple(each.fixed for each in cell_payoffs), tuple(each.numbers for each in cell_payoffs), tuple(owed),
+            places, points,
+            weights, parameters, nature, max(soft, 1e-300), np.array(options.optimizer.rates), options.steps, TIED,
+        )  # fmt: skip
+        p, code = np.asarray(best), int(trouble)
+    if code != FINE:
+        raise ValueError(_MESSAGES[code].format(name=getattr(family, "name", "Softmax")))
+    return p
+
+
+@lru_cache(maxsize=SEARCHES)
+def _search(programs: tuple[Program, ...], family: JaxFamily | None, mixed: bool, softened: bool) -> Any:
+    """A compiled search for these payoffs and this family (none: a softmax)."""
+    jax = _jax()
+    jnp = jax.numpy
+
+    def masses(parameters: Any, places: Any) -> Any:
+        return jax.nn.softmax(parameters) if family is None else family.traced(parameters, places[0], places[-1])
+
+    def chosen(reach: Any, soft: Any, tied: Any) -> Any:
+        """Nature's weights, as orca_kernels.weigh."""
+        if softened:
+            return jax.nn.softmax(reach / soft)
+        top = reach.max()
+        first = jnp.argmax(reach >= top - tied * (top - reach.min()))
+        return (jnp.arange(reach.size) == first).astype(reach.dtype)
+
+    def run(
+        fixed: Any, numbers: Any, owed: Any, places: Any, points: Any, weights: Any, parameters: Any, nature: Any,
+        soft: Any, optimizer: Any, steps: Any, tied: Any,
+    ) -> Any:  # fmt: skip
+        rate, keep_first, keep_second, safe = optimizer
+
+        def reached(at: Any) -> Any:
+            p = masses(at, places)
+            each = zip(programs, fixed, numbers, owed, strict=True)
+            v = sum(one.field(f, x, s, p, places, points, weights) for one, f, x, s in each)
+            return (nature @ v if mixed else v), p
+
+        def goes_on(state: Any) -> Any:
+            return (state[5] > 0.0) & (state[0] <= steps) & (state[6] == FINE)
+
+        def step(state: Any) -> Any:
+            taken, at, first, second, best, found, _ = state
+            reach, back, p = jax.vjp(reached, at, has_aux=True)
+            top = reach.max()
+            best, found = jnp.where(top < found, at, best), jnp.minimum(top, found)
+            (gradient,) = back(chosen(reach, soft, tied))
+            first = keep_first * first + (1.0 - keep_first) * gradient
+            second = keep_second * second + (1.0 - keep_second) * gradient**2
+            after = taken + 1.0
+            size = jnp.sqrt(second / (1.0 - keep_second**after)) + safe
+            at = at - rate * (first / (1.0 - keep_first**after)) / size
+            trouble = jnp.where(jnp.isfinite(gradient).all() | (found <= 0.0) | (taken == steps), FINE, SLOPES)
+            trouble = jnp.where(jnp.isfinite(top), trouble, VALUES)
+            trouble = jnp.where(jnp.isfinite(p).all(), trouble, MASSES)
+            return taken + 1, at, first, second, best, found, trouble.astype(np.int64)
+
+        none = jnp.zeros(parameters.size)
+        start = np.int64(0), parameters, none, none, parameters, np.float64(np.inf), np.int64(FINE)
+        *_, best, _, trouble = jax.lax.while_loop(goes_on, step, start)
+        return masses(best, places), trouble
+
+    return jax.jit(run, static_argnums=0)

@@ -1,0 +1,183 @@
+"""The exact oracle on binary outcomes: a root of one continuous function on [0, 1]."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orcast.engine.base import Engine
+from orcast.engine.bound_payoff import BoundPayoff
+from orcast.engine.dense.engine import DenseEngine
+from orcast.engine.dense.priors import FinitePrior
+from orcast.engine.dense.search import CandidateSearch, HalfSpaceClaim
+from orcast.engine.dense.solver import DenseRound
+from orcast.payoffs import CellPayoff
+from orcast.payoffs.regret import RegretCellPayoff
+from orcast.spaces import Binary
+from orcast.validation import number
+
+Array = NDArray[np.float64]
+Gap = Callable[[float], float]
+
+# From the expert's probability on, a change of sign is searched in steps of this size.
+STEP = 1.0 / 32.0
+
+
+@dataclass(frozen=True)
+class BinaryRoot:
+    """The half-space oracle on `Binary`, for every payoff: a probability that neither outcome can hurt.
+
+    With v_k(p) = <S_+, payoff(p, k)> and d = v_1 - v_0: play p = 0 if d(0) <= 0, p = 1 if d(1) >= 0, else a zero of d,
+    by bisection.
+
+    *Why it suffices.*  Payoffs are consistent, or semi-consistent if one-sided, so (1 - p) v_0(p) + p v_1(p) <= 0 for
+    every p, and therefore
+
+        v_1 <= (1 - p) d(p),        v_0 <= -p d(p).
+
+    Both are at most 0 where d(p) = 0, at p = 0 if d(0) <= 0, and at p = 1 if d(1) >= 0.  Otherwise d(0) > 0 > d(1), and
+    d, continuous as all payoffs are, has a zero in between.  The signs are those of payoffs p - y, as this library
+    books them: with hat functions d(p) = -sum_v hat_v(p) S_v.
+
+    *Which one.*  There may be several, and they are not equally good forecasts.  Where d > 0 at the expert's p the
+    forecasts made there were too low, and a zero lies above, or p = 1 is right; so the search walks from the
+    expert's p (1/2 without one) in that direction, by steps of 1/32, up to the first change of sign.
+    Where d is zero there but for rounding, rounding decides: stay, the first zero above, or the first below.  Each is
+    right, and they can be far apart.
+
+    *Cost.*  At most 33 + 2 log2(1 / tolerance) evaluations of d: in turn the zero of the chord is tried, and the
+    middle of what is left.  *Tolerance.*  The bisection ends when the bracket is narrower than `tolerance`, or |d|
+    smaller than that share of what it was at the ends of the first one.  With L the Lipschitz constant of d (for
+    `grid` hat functions 3 grid max_v |S_{v+1} - S_v|) both give max(v_0, v_1) <= |d| <= L tolerance.  And because
+    there are but two outcomes, the certificate says the very value: `half_space` is max(v_0, v_1) / T at what is
+    played, `approximation` 0.
+
+    The paper has no oracle for this case of its own; it is the scalar case of the fixed point of its appendix C.2,
+    whose lemma needs the two ends to be distinguished.
+
+    >>> import orcast as oc
+    >>> from orcast.paper.exact.binary import BinaryRoot
+    >>> game = oc.Forecaster(oc.Binary(), oc.BinaryCalibration(), oracle=BinaryRoot())
+    >>> for y in (1, 0, 1, 1):
+    ...     p = game.predict(0.7)
+    ...     game.update(y)
+    >>> p.certificate.holds, p.certificate.half_space < 1e-12, p.certificate.approximation
+    (True, True, 0.0)
+    """
+
+    tolerance: float = 1e-12
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tolerance", number(self.tolerance, "tolerance", 1e-15, 0.01))
+
+    def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> Engine:
+        """An engine with an empty ledger."""
+        if not isinstance(bound_payoff.space, Binary):
+            raise TypeError(f"expected Binary() for BinaryRoot, got {bound_payoff.space!r}")
+        return DenseEngine(bound_payoff, FinitePrior(bound_payoff, np.empty((0, 3))), RootSolver(self.tolerance), sizes)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"kind": "BinaryRoot", "tolerance": self.tolerance}
+
+
+class RootSolver:
+    """Plays the zero of d next to the expert's probability."""
+
+    temperature = 1.0
+    remembers = False
+
+    def __init__(self, tolerance: float) -> None:
+        self.tolerance = tolerance
+
+    def solve(self, search: CandidateSearch, setup: DenseRound) -> None:
+        """One forecast: the better end of the last bracket."""
+        found = [log_masses(q) for q in nearest_root(gap_of(search), float(setup.cell_grid.expert[1]), self.tolerance)]
+        values = [worst_value(search, lp) for lp in found]
+        best = int(np.argmin(values))
+        search.consider(found[best], 0.0)
+        search.claim = HalfSpaceClaim(values[best] / search.weight)
+
+
+def log_masses(q: float) -> Array:
+    """Log masses of the outcomes 0 and 1."""
+    logs: Array = np.log(np.maximum(np.array([1.0 - q, q]), 1e-300))
+    return logs
+
+
+def worst_value(search: CandidateSearch, lp: Array) -> float:
+    """The largest <S_+, payoff(p, k)> over all cells k, for the masses as the search will keep them."""
+    p = np.exp(lp)
+    p /= p.sum()
+    value = np.zeros(p.size)
+    for cell_payoff, owed in zip(search.cell_payoffs, search.owed, strict=True):
+        value += owed @ cell_payoff.table(p)
+    return float(value.max())
+
+
+def gap_of(search: CandidateSearch) -> Gap:
+    """d = v_1 - v_0 as a function of the probability; what does not depend on it is added up once."""
+    fixed = 0.0
+    moving: list[tuple[CellPayoff, Array]] = []
+    half = np.array([0.5, 0.5])
+    for cell_payoff, owed in zip(search.cell_payoffs, search.owed, strict=True):
+        if not owed.any():
+            continue
+        if cell_payoff.explicit:
+            field = cell_payoff.field(owed, half)
+            fixed += float(field[1] - field[0])
+        else:
+            moving.append((cell_payoff, owed))
+
+    def gap(q: float) -> float:
+        p = np.array([1.0 - q, q])
+        value = fixed
+        for cell_payoff, owed in moving:
+            # the units of regrets move with p
+            field = (
+                owed @ cell_payoff.table(p) if isinstance(cell_payoff, RegretCellPayoff) else cell_payoff.field(owed, p)
+            )
+            value += float(field[1] - field[0])
+        return value
+
+    return gap
+
+
+def nearest_root(gap: Gap, start: float, tolerance: float) -> tuple[float, ...]:
+    """Ends of a bracket around the first zero of d on the way from `start` that d points; or the one place to play."""
+    a, at_a = start, gap(start)
+    end = 1.0 if at_a > 0.0 else 0.0
+    sign = 1.0 if at_a > 0.0 else -1.0
+    while True:
+        if at_a == 0.0 or a == end:
+            return (a,)
+        b = min(a + STEP, 1.0) if end else max(a - STEP, 0.0)
+        at_b = gap(b)
+        if sign * at_b < 0.0:
+            return _bisect(gap, a, at_a, b, at_b, tolerance)
+        a, at_a = b, at_b
+
+
+def _bisect(gap: Gap, a: float, at_a: float, b: float, at_b: float, tolerance: float) -> tuple[float, ...]:
+    """Halve the bracket until it, or d in it, is small; every other place is the zero of the chord."""
+    small = tolerance * max(abs(at_a), abs(at_b))
+    chord = True
+    while abs(b - a) > tolerance:
+        middle = a - at_a * (b - a) / (at_b - at_a) if chord else 0.5 * (a + b)
+        chord = not chord
+        if not min(a, b) < middle < max(a, b):
+            middle = 0.5 * (a + b)
+            if not min(a, b) < middle < max(a, b):
+                break
+        value = gap(middle)
+        if abs(value) <= small:
+            return (middle,)
+        if (value > 0.0) == (at_a > 0.0):
+            a, at_a = middle, value
+        else:
+            b, at_b = middle, value
+    return a, b

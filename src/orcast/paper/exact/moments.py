@@ -1,0 +1,194 @@
+"""The exact oracle of moment calibration: a point of the hull of {(t, t^2)}, and a forecast with these moments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orcast.engine.base import Engine
+from orcast.engine.bound_payoff import BoundPayoff
+from orcast.engine.dense.engine import DenseEngine
+from orcast.engine.dense.fixed_point import normalised
+from orcast.engine.dense.priors import GridPrior
+from orcast.engine.dense.search import CandidateSearch, HalfSpaceClaim
+from orcast.engine.dense.solver import DenseRound
+from orcast.paper.exact.triangles import Found, RandomisedOracle, drawn, moment_faces, one_grid, solve
+from orcast.payoffs.triangulated import MomentBasedCalibration, MomentCellPayoff, moment_mesh
+from orcast.spaces import Interval
+
+Array = NDArray[np.float64]
+
+# About so many cells lie between the atoms, so that the forecast can look like the expert's.
+BETWEEN = 64
+# The expert's masses are mixed with this share of even ones: without mass on the atoms few moments can be had.
+MIXED = 1e-4
+# Newton's method for the two multipliers: steps, how much a log mass may change in one, how exact the moments are.
+STEPS, LONGEST, EXACT, TRIES = 60, 30.0, 1e-13, 30
+GOOD_ENOUGH = 1e-11
+
+
+@dataclass(frozen=True)
+class MomentHull(RandomisedOracle):
+    """The half-space oracle of `MomentBasedCalibration`: no outcome can push the moments any further.
+
+    With S_v owed on the vertices v of the triangulation and c(f) = sum_v lambda_v(f) S_v it finds a point f of the
+    polygon with the corners (i/M, (i/M)^2) such that
+
+        <c(f), f - g> <= 0    for all g of the polygon,
+
+    and forecasts a distribution with mean f_1 and mean square f_2.  If the expert's own forecast will do, it is played
+    as it is.
+
+    *How.*  One linear system for each triangle, for each segment of the boundary, and for each corner, the nearest to
+    the expert's moments first (`orcast.paper.exact.triangles` has the proof): O(M^2) of them at most.  The cells
+    are atoms at i/M and open cells between them.  Of all distributions on them with the moments f the one nearest to
+    the expert x is played, p_k ~ x_k exp(a t_k + b t2_k); on the edge of the polygon, where there may be none, a mix of
+    the two atoms around f_1 and the two at the ends.
+
+    *Tolerance.*  The true hull sticks out below each side of the polygon, by at most 1 / (4 M^2) in the second
+    coordinate, so <S, payoff> <= max(c_2(f), 0) / (4 M^2) for every outcome, plus 1e-9 of the largest |S|, and the
+    rounding of the ticks where the interval is narrow and far from zero.  The certificate says the largest value over
+    the polygon as `half_space`, and the former as `approximation`.
+
+    *Ties* are decided by rounding, as those of `SimplexGrid` are: each answer wins.
+
+    *Randomised.*  A corner v of the triangle of f is played instead, with probability lambda_v(f); the draw is a
+    function of `seed` and of the number of rounds settled.  In expectation over the draw, against a Nature who does
+    not see it, <S, payoff> is at most the above plus sum_v lambda_v <S_v, v - f>, which is at most the diameter of the
+    triangle times the largest |S_v| at its corners.  This, not zero, is what the paper's randomised oracle has, and a
+    forecast that was drawn need not keep the slack rule.  `half_space` is then about the expectation.
+
+    *The paper* (appendix C.2) enumerates a grid on a box.  Of the unit box of (mean, mean square) five sixths are
+    infeasible, no distribution has such moments (of its own box [-B, B] x [0, B^2] a third).  And its fixed-point lemma
+    asks for c(f) = 0, which need not exist (S_v = (1, 0) for all v): hence the segments and the corners.
+
+    >>> import orcast as oc
+    >>> from orcast.payoffs.triangulated import MomentBasedCalibration
+    >>> game = oc.Forecaster(oc.Interval(0, 10), MomentBasedCalibration(grid=8), oracle=MomentHull())
+    >>> for y in (9.0, 8.0, 8.5, 2.0):
+    ...     p = game.predict(oc.Normal(5, 1))
+    ...     game.update(y)
+    >>> p.certificate.holds, p.certificate.half_space <= 1e-9
+    (True, True)
+    """
+
+    def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> Engine:
+        """An engine with an empty ledger."""
+        grid, space = one_grid(bound_payoff, MomentBasedCalibration, "MomentHull"), bound_payoff.space
+        assert isinstance(space, Interval)
+        if grid > space.cells:
+            raise ValueError(
+                f"expected a grid of at most {space.cells} ticks, the cells of the space, for MomentHull, got {grid}"
+            )
+        finer = max(BETWEEN // grid, 1)
+        edges = np.linspace(space.low, space.high, grid * finer + 1)
+        edges = np.sort(np.concatenate((edges, edges[::finer])))
+        return DenseEngine(bound_payoff, GridPrior(bound_payoff, 0, edges), HullSolver(grid, finer, self), sizes)
+
+
+class HullSolver:
+    """Plays the moments that no outcome can push any further."""
+
+    temperature = 1.0
+    remembers = False
+
+    def __init__(self, grid: int, finer: int, options: MomentHull) -> None:
+        self.grid, self.options = grid, options
+        self.faces, self.mesh = moment_faces(grid), moment_mesh(grid)
+        self.atoms = np.arange(grid + 1) * (finer + 1)
+
+    def solve(self, search: CandidateSearch, setup: DenseRound) -> None:
+        """One forecast: the expert's own if it will do, else one with the moments found."""
+        cell_payoff = search.cell_payoffs[0]
+        assert isinstance(cell_payoff, MomentCellPayoff)
+        # parts with different contexts share the triangulation, so what is owed on them adds up
+        owed = cell_payoff.rows(np.sum(search.owed, axis=0))
+        f = cell_payoff.mean(setup.prior)
+        c, _ = cell_payoff.pull(owed, f)
+        if largest(c, f) <= 0.0:
+            found = None
+            masses = setup.prior
+        else:
+            found = solve(self.faces, owed, f)
+            wanted = found.point
+            if self.options.randomised:
+                wanted = self.mesh.points[drawn(found, self.options.seed, setup.rounds)]
+            masses = self.with_moments(setup.prior, cell_payoff.witness.mean, wanted)
+        search.consider(np.log(np.maximum(masses, 1e-300)), 0.0)
+        f = cell_payoff.mean(masses)
+        value, second = self._value(owed, f, cell_payoff, found)
+        rounds = search.weight
+        search.claim = HalfSpaceClaim(value / rounds, max(second, 0.0) / (4.0 * self.grid**2) / rounds)
+
+    def _value(self, owed: Array, f: Array, cell_payoff: MomentCellPayoff, found: Found | None) -> tuple[float, float]:
+        """The largest <S, payoff> over the corners of the polygon, and c_2."""
+        if found is not None and self.options.randomised:
+            rows = owed[found.corners]
+            c = found.weights @ rows
+            own = np.einsum("i,ij,ij->", found.weights, rows, self.mesh.points[found.corners])
+        else:
+            c, _ = cell_payoff.pull(owed, f)
+            own = c @ f
+        return float(own - (self.faces.extremes @ c).min()), float(c[1])
+
+    def with_moments(self, prior: Array, witness: Array, f: Array) -> Array:
+        """Masses with these moments: the nearest to the prior, or atoms on the edge of what is possible."""
+        even = np.full(prior.size, 1.0 / prior.size)
+        masses = nearest_with_mean((1.0 - MIXED) * prior + MIXED * even, witness, f)
+        return self._on_atoms(prior.size, f) if masses is None else masses
+
+    def _on_atoms(self, cells: int, f: Array) -> Array:
+        mean = float(np.clip(f[0], 0.0, 1.0))
+        below = min(int(mean * self.grid), self.grid - 1)
+        share = mean * self.grid - below
+        lowest, _ = self.mesh.chord(mean)
+        apart = float(np.clip((f[1] - lowest) / (mean - lowest), 0.0, 1.0)) if mean - lowest > 1e-15 else 0.0
+        masses = np.zeros(cells)
+        masses[self.atoms[below : below + 2]] += (1.0 - apart) * np.array([1.0 - share, share])
+        masses[self.atoms[[0, -1]]] += apart * np.array([1.0 - mean, mean])
+        return masses
+
+
+def largest(c: Array, f: Array) -> float:
+    """The largest <c, f - (t, t^2)> over t in [0, 1]: at an end, or at the vertex of a parabola."""
+    ts = [0.0, 1.0]
+    if c[1] > 0.0:
+        ts.append(float(np.clip(-0.5 * c[0] / c[1], 0.0, 1.0)))
+    return max(float(c[0] * (f[0] - t) + c[1] * (f[1] - t * t)) for t in ts)
+
+
+def nearest_with_mean(prior: Array, witness: Array, f: Array) -> Array | None:
+    """The masses p_k ~ prior_k exp(<theta, w_k>) with E_p[w] = f, by Newton's method; None where there are none.
+
+    theta minimises the convex function log sum_k prior_k exp(<theta, w_k - f>), whose gradient is E_p[w] - f.
+    """
+    away = witness - f[:, None]
+    log_prior = np.log(prior)
+    theta = np.zeros(f.size)
+    height = 0.0
+    for _ in range(STEPS):
+        p = np.exp(normalised(log_prior + theta @ away))
+        gradient = away @ p
+        if float(np.abs(gradient).max()) <= EXACT:
+            return p
+        curvature = (away * p) @ away.T - np.outer(gradient, gradient)
+        try:
+            step = -np.linalg.solve(curvature, gradient)
+        except np.linalg.LinAlgError:
+            break
+        change = float(np.abs(step @ away).max())
+        if not np.isfinite(change):
+            break
+        step *= min(LONGEST / max(change, 1e-300), 1.0)
+        for _ in range(TRIES):
+            lifted = log_prior + (theta + step) @ away
+            top = float(lifted.max())
+            new = top + float(np.log(np.exp(lifted - top).sum()))
+            if new <= height:
+                break
+            step *= 0.5
+        theta, height = theta + step, new
+    return p if float(np.abs(gradient).max()) <= GOOD_ENOUGH else None

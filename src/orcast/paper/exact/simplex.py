@@ -1,0 +1,119 @@
+"""The exact oracle of distribution calibration on a few labels: a distribution that no label can push any further."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orcast.engine.base import Engine
+from orcast.engine.bound_payoff import BoundPayoff
+from orcast.engine.dense.engine import DenseEngine
+from orcast.engine.dense.priors import FinitePrior
+from orcast.engine.dense.search import CandidateSearch, HalfSpaceClaim
+from orcast.engine.dense.solver import DenseRound
+from orcast.paper.exact.triangles import RandomisedOracle, drawn, one_grid, simplex_faces, simplex_pieces, solve
+from orcast.payoffs.triangulated import MeshCellPayoff, SimplexCalibration
+from orcast.spaces import FiniteSpace
+
+Array = NDArray[np.float64]
+
+MOST_PIECES = 50_000
+
+
+@dataclass(frozen=True)
+class SimplexGrid(RandomisedOracle):
+    """The half-space oracle of `SimplexCalibration`, by enumeration: for a few labels and a coarse grid.
+
+    With S_v owed on the vertices v of the triangulation and c(p) = sum_v lambda_v(p) S_v it finds a distribution p
+    such that
+
+        <c(p), p - e_k> <= 0    for every label k.
+
+    If the expert's own forecast will do, it is played as it is.
+
+    *How.*  One linear system for each simplex of the triangulation in each face of the simplex of distributions (a
+    face for each set of labels), the nearest to the expert's forecast first (`orcast.paper.exact.triangles` has
+    the proof).  With K labels and a grid of N there are ((1 + N)^K - 1) / N pieces, 31 for three labels and N = 4; more
+    than 50,000 are refused.  The problem is PPAD-hard in general; `Equilibrium` does not enumerate, and cannot
+    say beforehand that it will succeed.
+
+    *Tolerance.*  Rounding: 1e-9 of the largest |S|.  `half_space` in the certificate is the largest value over all
+    labels, as measured, and `approximation` is 0.
+
+    *Ties.*  A rounding error decides whether the expert's own forecast wins by a tie or misses by 1e-16, and which of
+    two solutions is nearer that are equally far; so the answers of two kinds of processors can be far apart.  Each
+    wins the half-space up to the tolerance, and its certificate is about the one that is played.
+
+    *Randomised.*  A corner v of the simplex of p is played instead, with probability lambda_v(p); the draw is a
+    function of `seed` and of the number of rounds settled.  In expectation over the draw, against a Nature who does
+    not see it, <S, payoff> is at most the above plus sum_v lambda_v <S_v, v - p>, which is at most the diameter of a
+    simplex, sqrt(K) / N, times the largest |S_v| at its corners.  This, not zero, is what the paper's randomised
+    oracle has, and a forecast that was drawn need not keep the slack rule.  `half_space` is then about the
+    expectation.
+
+    *The paper* (appendix C.2) asks for c(p) = 0, which need not exist (S_v = (1, 0, 0) for all v), and leaves the other
+    cases open: they are the faces.
+
+    >>> import orcast as oc
+    >>> from orcast.payoffs.triangulated import SimplexCalibration
+    >>> game = oc.Forecaster(oc.Labels(["home", "draw", "away"]), SimplexCalibration(grid=4), oracle=SimplexGrid())
+    >>> for y in ("home", "away", "home", "draw"):
+    ...     p = game.predict([0.2, 0.2, 0.6])
+    ...     game.update(y)
+    >>> p.certificate.holds, p.certificate.half_space <= 1e-9
+    (True, True)
+    >>> oc.Forecaster(oc.Labels(range(10)), SimplexCalibration(grid=4), oracle=SimplexGrid())
+    Traceback (most recent call last):
+    ValueError: expected at most 50,000 pieces of the simplex for SimplexGrid, got 10 labels with a grid of 4: ...
+    """
+
+    def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> Engine:
+        """An engine with an empty ledger, if the pieces can be enumerated."""
+        grid = one_grid(bound_payoff, SimplexCalibration, "SimplexGrid")
+        assert isinstance(bound_payoff.space, FiniteSpace)
+        labels = bound_payoff.space.cells
+        pieces = simplex_pieces(labels, grid)
+        if pieces > MOST_PIECES:
+            raise ValueError(
+                f"expected at most {MOST_PIECES:,} pieces of the simplex for SimplexGrid, got {labels} labels with a "
+                f"grid of {grid}: {pieces:.1e} pieces (use LabelCalibration, or Equilibrium)"
+            )
+        return DenseEngine(
+            bound_payoff, FinitePrior(bound_payoff, np.empty((0, 3))), GridSolver(labels, grid, self), sizes
+        )
+
+
+class GridSolver:
+    """Plays the distribution that no label can push any further."""
+
+    temperature = 1.0
+    remembers = False
+
+    def __init__(self, labels: int, grid: int, options: SimplexGrid) -> None:
+        self.faces, self.options = simplex_faces(labels, grid), options
+
+    def solve(self, search: CandidateSearch, setup: DenseRound) -> None:
+        """One forecast: the expert's own if it will do, else the one found."""
+        cell_payoff = search.cell_payoffs[0]
+        assert isinstance(cell_payoff, MeshCellPayoff)
+        # parts with different contexts share the triangulation, so what is owed on them adds up
+        owed = cell_payoff.rows(np.sum(search.owed, axis=0))
+        masses = setup.prior
+        c, _ = cell_payoff.pull(owed, masses)
+        value = float(c @ masses - c.min())
+        if value > 0.0:
+            found = solve(self.faces, owed, masses)
+            masses = found.point
+            if self.options.randomised:
+                corners = self.faces.points[found.corners]
+                rows = owed[found.corners]
+                value = float(np.einsum("i,ij,ij->", found.weights, rows, corners) - (found.weights @ rows).min())
+                masses = self.faces.points[drawn(found, self.options.seed, setup.rounds)]
+            else:
+                c, _ = cell_payoff.pull(owed, masses)
+                value = float(c @ masses - c.min())
+        search.consider(np.log(np.maximum(masses, 1e-300)), 0.0)
+        search.claim = HalfSpaceClaim(value / search.weight)

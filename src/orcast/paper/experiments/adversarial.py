@@ -1,0 +1,526 @@
+"""Experiment 2: outcomes on [0, 1] that Nature picks against the forecast (paper, section 6.2).
+
+**The game.** There are no features and no expert.  In each of 1,000 rounds Nature sees the forecast, picks the cell
+after which most is owed, and the outcome is drawn evenly inside it.  (A Nature that picks the very point cannot be
+beaten by any density, and one that is scored on cells alone is beaten by putting all mass in one: docs/theory.md,
+entry 9.)  She is one and the same for all methods.  She keeps a ledger S of her own, at the levels 0.01, ..., 0.99, and
+plays
+
+    argmax_k || S + E[1{y <= q_a} - a | y even in cell k] ||,    then books that expectation in S
+
+What her cells are matters, so she comes in three kinds, each of which all methods meet:
+
+- `cells`: the cells of the forecast that have a width.  This is the game of the figure and of the first table.
+- `even`: 50 even cells of [0, 1], whatever the forecast is.  They are those of ORCA, which so meets the same Nature.
+- `points`: the cells of the forecast, and its point masses too, where nothing can be drawn.  There the indicator of a
+  level within the jump counts with its share, as if the PIT were drawn evenly from it.
+
+**Methods.** ORCA as in the paper, 400 steps on 50 even cells, for quantiles, from starts that differ by 1e-6.  Ours:
+the default, which needs an expert and gets the uniform distribution each round; the same with quantiles as the only
+payoff, which is what the others play; the equilibrium oracle without an expert, at its usual temperature and at a low
+one.  The exact oracle for quantiles.  And what people use instead, around the uniform distribution with the settings of
+`orcast.baselines`; these read an expert at the percents, so that the uniform one has 0.9% of its mass on either bound.
+
+**What is measured.** QCE = sum_a (frequency of y <= q_a, minus a)^2 over all rounds so far, by the outcomes as drawn;
+where an outcome equals several quantiles the indicators count as in `orcast.metrics.fair_indicators`.  A perfectly
+calibrated forecaster of independent outcomes has 16.665 / t on average.  What is promised is about the booked payoff,
+the indicator averaged over the outcome's cell: `booked` is its QCE, the square of the quantile part of
+`Guarantee.parts`.  The promise bounds the norm of the mean payoff with each part divided by the root of its bound;
+since the quantile part is not larger than the whole, its QCE is at most
+
+    promised^2 B,    B = sum_a a^2 = 32.835, the bound of the quantile payoff
+
+The default has three parts, the others one, so its promise is three times as large.  `booked / promised` is the
+largest miscalibration / promise after any round of any run, where the promise is not what the guarantee says if that
+should have grown after the fact but at most sqrt(parts (t + 16)) / t, which is known from the start.
+
+Means are over 10 runs, each with draws of its own; a deviation is that of single runs, with n - 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import orcast as oc
+from orcast import baselines
+from orcast.ledger import CREDIT
+from orcast.metrics import LEVELS, fair_indicators
+from orcast.paper.experiments.output import (
+    JobCounter,
+    Progress,
+    Result,
+    ResultTable,
+    deviation,
+    silent,
+    styled_figure,
+    yes_or_no,
+)
+from orcast.paper.experiments.parallel import worker_pool
+from orcast.plots import BLUE, GREY, INK, ORANGE
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "METHODS",
+    "NATURES",
+    "MethodPlayer",
+    "Nature",
+    "Trace",
+    "even_cells",
+    "own_cells",
+    "play",
+    "play_all",
+    "run",
+]
+
+Vector = NDArray[np.float64]
+
+ROUNDS, RUNS = 1000, 10
+QUICK_ROUNDS, QUICK_RUNS = 100, 2
+STEPS, JITTER = 400, 1e-6
+EVEN = 50
+LOW_TEMPERATURE = 1.0
+# Differences of sums of some thousand terms.
+ROUNDING = 1e-9
+# A cell of less mass is empty.
+EMPTY = 1e-12
+# QCE of a perfect forecaster, times the rounds.
+CHANCE = float((LEVELS * (1.0 - LEVELS)).sum())
+
+ORCA = "ORCA"
+DEFAULT = "ours, the default"
+LOW = "Equilibrium, temperature 1"
+
+
+# --- Nature ---
+
+
+class NatureCells(NamedTuple):
+    """Where Nature may draw: cells from left to right, and the payoffs expected in each, a row a cell."""
+
+    left: Vector
+    right: Vector
+    payoffs: Vector
+
+
+def own_cells(forecast: oc.Forecast, *, points: bool = False) -> NatureCells:
+    """The forecast's cells that have a width, and with `points` its point masses; one place has one point mass.
+
+    Where nothing has a width the point masses are all there is.
+
+    In a cell that takes the cumulated mass from F to G,  payoff_a = clip((a - F) / (G - F), 0, 1) - a.
+
+    >>> p = oc.Forecast([0.0, 0.0, 0.5], [0.0, 0.5, 1.0], [0.2, 0.0, 0.8])
+    >>> own_cells(p).left, own_cells(p, points=True).left
+    (array([0. , 0.5]), array([0. , 0. , 0.5]))
+    """
+    left, right = forecast.left, forecast.right
+    point = right <= left
+    first = np.ones(left.size, dtype=bool)
+    first[1:] = ~(point[1:] & point[:-1] & (left[1:] == left[:-1]))
+    start = np.flatnonzero(first)
+    below = forecast.below[start]
+    mass = np.diff(below, append=1.0)
+    wide = ~point[start]
+    if not points and wide.any():
+        start, below, mass = start[wide], below[wide], mass[wide]
+    share = np.clip((LEVELS - below[:, None]) / np.maximum(mass, EMPTY)[:, None], 0.0, 1.0)
+    return NatureCells(left[start], right[start], share - LEVELS)
+
+
+def even_cells(forecast: oc.Forecast) -> NatureCells:
+    """50 even cells of [0, 1], whatever those of the forecast are.
+
+    In a cell from l to r,  payoff_a = clip((q_a - l) / (r - l), 0, 1) - a.
+
+    >>> cells = even_cells(oc.Forecast([0.0], [1.0], [1.0]))
+    >>> cells.left.size, cells.payoffs[0, :3].round(2)
+    (50, array([0.49, 0.98, 0.97]))
+    """
+    edges = np.linspace(0.0, 1.0, EVEN + 1)
+    left, right = edges[:-1], edges[1:]
+    share = np.clip((forecast.quantile(LEVELS) - left[:, None]) / (right - left)[:, None], 0.0, 1.0)
+    return NatureCells(left, right, share - LEVELS)
+
+
+def _with_points(forecast: oc.Forecast) -> NatureCells:
+    return own_cells(forecast, points=True)
+
+
+NATURES: dict[str, Callable[[oc.Forecast], NatureCells]] = {
+    "cells": own_cells,
+    "even": even_cells,
+    "points": _with_points,
+}
+"""The cells that Nature chooses from given a forecast, by name."""
+
+
+class Nature:
+    """Sees a forecast, picks the cell after which her ledger is largest, and draws the outcome inside.
+
+    >>> nature = Nature(own_cells, np.random.default_rng(0))
+    >>> y = nature.answer(oc.Forecast([0.0, 0.5], [0.5, 1.0], [0.5, 0.5]))
+    >>> 0.0 <= y <= 0.5, round(nature.qce, 4)           # of two cells that hurt alike the first
+    (True, 8.335)
+    """
+
+    def __init__(self, cells_of: Callable[[oc.Forecast], NatureCells], rng: np.random.Generator) -> None:
+        self._cells_of, self._rng = cells_of, rng
+        self.total = np.zeros(LEVELS.size)
+        self.rounds = 0
+
+    def answer(self, forecast: oc.Forecast) -> float:
+        """The outcome; its expected payoff is added to her ledger."""
+        cells = self._cells_of(forecast)
+        after = self.total + cells.payoffs
+        k = int(np.einsum("ka,ka->k", after, after).argmax())
+        self.total = after[k]
+        self.rounds += 1
+        return float(cells.left[k] + self._rng.random() * (cells.right[k] - cells.left[k]))
+
+    @property
+    def qce(self) -> float:
+        """The QCE by her ledger."""
+        return float(self.total @ self.total) / max(self.rounds, 1) ** 2
+
+
+# --- the methods ---
+
+
+@dataclass(frozen=True)
+class MethodPlayer:
+    """A method and the expert that it is given; `parts` of its payoff, none if it promises nothing."""
+
+    game: Any
+    expert: oc.Forecast | None = None
+    parts: int = 0
+
+    def predict(self) -> oc.Forecast:
+        """The forecast of the next round."""
+        forecast: oc.Forecast = self.game.predict() if self.expert is None else self.game.predict(self.expert)
+        return forecast
+
+
+def _uniform() -> oc.Forecast:
+    return oc.Forecast([0.0], [1.0], [1.0])
+
+
+def _game(oracle: Any) -> MethodPlayer:
+    return MethodPlayer(oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=oracle), parts=1)
+
+
+METHODS: dict[str, Callable[[int], MethodPlayer]] = {
+    ORCA: lambda seed: _game(oc.Orca(steps=STEPS, cells=EVEN, jitter=JITTER, seed=seed)),
+    DEFAULT: lambda seed: MethodPlayer(oc.Recalibrator(oc.Interval(0, 1)), _uniform(), 3),
+    "ours, quantiles alone": lambda seed: MethodPlayer(
+        oc.Recalibrator(oc.Interval(0, 1), oc.QuantileCalibration()), _uniform(), 1
+    ),
+    "Equilibrium, temperature 10": lambda seed: _game(oc.Equilibrium()),
+    LOW: lambda seed: _game(oc.Equilibrium(temperature=LOW_TEMPERATURE)),
+    "TwoCells, exact": lambda seed: _game(oc.paper.TwoCells()),
+    "isotonic": lambda seed: MethodPlayer(baselines.Isotonic(0, 1), _uniform()),
+    "ACI per level": lambda seed: MethodPlayer(baselines.ConformalLevels(0, 1), _uniform()),
+    "ACI, several rates": lambda seed: MethodPlayer(baselines.ConformalMixture(0, 1), _uniform()),
+    "conformal PID": lambda seed: MethodPlayer(baselines.ConformalPID(0, 1), _uniform()),
+}
+"""The methods by name, each made from a seed."""
+
+
+# --- a game ---
+
+
+class Trace(NamedTuple):
+    """The course of a game: figures at `times`; nan where nothing is promised.
+
+    `largest` is the largest miscalibration / promise after any round, `held` the share of certificates that held.
+    """
+
+    times: NDArray[np.int64]
+    qce: Vector
+    booked: Vector
+    promised: Vector
+    largest: float
+    held: float
+
+
+def play(method: str, nature: str, rounds: int, run: int = 0, seed: int = 0) -> Trace:
+    """One run of a method against Nature; nothing but the run and the seed is random.
+
+    >>> trace = play("TwoCells, exact", "cells", 30)
+    >>> int(trace.times[-1]), trace.largest <= 1.0, trace.held
+    (30, True, 1.0)
+    """
+    player = METHODS[method](1000 * seed + run)
+    opponent = Nature(NATURES[nature], np.random.default_rng([seed, run]))
+    bound = oc.QuantileCalibration().on(oc.Interval(0, 1)).bound
+    quantiles, outcomes = np.empty((rounds, LEVELS.size)), np.empty(rounds)
+    booked, promised = np.full(rounds, np.nan), np.full(rounds, np.nan)
+    largest = held = math.nan
+    for t in range(rounds):
+        p = player.predict()
+        y = opponent.answer(p)
+        quantiles[t], outcomes[t] = p.quantile(LEVELS), y
+        player.game.update(y)
+        if player.parts:
+            so_far = player.game.guarantee
+            promise = min(so_far.promised, math.sqrt(player.parts * (t + 1 + CREDIT)) / (t + 1))
+            booked[t], promised[t] = so_far.parts["quantile"] ** 2, promise**2 * bound
+            largest = max(so_far.miscalibration / promise, 0.0 if math.isnan(largest) else largest)
+            held = so_far.held
+    times = moments(rounds)
+    gaps = np.cumsum(fair_indicators(quantiles, outcomes, low=0.0, high=1.0) - LEVELS, axis=0)[times - 1]
+    qce = ((gaps / times[:, None]) ** 2).sum(axis=1)
+    return Trace(times, qce, booked[times - 1], promised[times - 1], largest, held)
+
+
+def moments(rounds: int) -> NDArray[np.int64]:
+    """Rounds after which to look, even on a log scale, the hundredth and the last among them.
+
+    >>> moments(12)
+    array([ 1,  2,  3,  4,  5,  6,  7,  8,  9, 10, 11, 12])
+    """
+    some = np.geomspace(1.0, rounds, 80).round().astype(np.int64)
+    return np.unique(np.concatenate((some, [min(100, rounds), rounds])))
+
+
+# --- all games ---
+
+Key = tuple[str, str]  # Nature, method
+
+
+def play_all(
+    rounds: int, runs: int, *, seed: int = 0, workers: int = 2, progress: Progress = silent
+) -> dict[Key, list[Trace]]:
+    """All methods against all Natures, by both; the runs in their order, whatever the number of workers.
+
+    ORCA's cells are even and have no point masses: the three Natures are one to it, and one game is enough.
+    """
+    keys = [(nature, method) for nature in NATURES for method in METHODS if method != ORCA or nature == "cells"]
+    # the slow ones first, so that none is left over at the end
+    keys.sort(key=lambda key: key[1] != ORCA)
+    jobs = [(method, nature, rounds, run, seed) for nature, method in keys for run in range(runs)]
+    count = JobCounter(len(jobs), progress)
+    with worker_pool(workers) as run_all:
+        results = run_all(play, jobs, lambda job: count(f"{job[0]} against Nature ({job[1]}), run {job[3] + 1}"))
+    found = dict(zip(jobs, results, strict=True))
+    traces = {
+        (nature, method): [found[method, nature, rounds, run, seed] for run in range(runs)] for nature, method in keys
+    }
+    for nature in NATURES:
+        traces[nature, ORCA] = traces["cells", ORCA]
+    return {(nature, method): traces[nature, method] for nature in NATURES for method in METHODS}
+
+
+# --- tables ---
+
+
+def _mean(values: Sequence[float]) -> float:
+    return float(np.mean(values))
+
+
+def _last(traces: Sequence[Trace]) -> list[float]:
+    return [float(trace.qce[-1]) for trace in traces]
+
+
+def main_table(traces: Mapping[Key, Sequence[Trace]], rounds: int) -> ResultTable:
+    """Every method against the Nature of the figure."""
+    early = min(100, rounds)
+    rows: list[tuple[Any, ...]] = []
+    for method in METHODS:
+        own = traces["cells", method]
+        at = int(np.searchsorted(own[0].times, early))
+        promises = not math.isnan(own[0].held)
+        rows.append(
+            (
+                method,
+                _mean([float(trace.qce[at]) for trace in own]),
+                _mean(_last(own)),
+                deviation(_last(own)),
+                _mean([float(trace.booked[-1]) for trace in own]) if promises else None,
+                _mean([float(trace.promised[-1]) for trace in own]) if promises else None,
+                max(trace.largest for trace in own) if promises else None,
+                100.0 * _mean([trace.held for trace in own]) if promises else None,
+            )
+        )
+    columns = (
+        "method",
+        f"QCE, t = {early:,}",
+        f"QCE, t = {rounds:,}",
+        "deviation",
+        "booked",
+        "promised",
+        "booked / promised, largest",
+        "held, %",
+    )
+    digits = dict.fromkeys(columns[1:6], ".4f") | {columns[6]: ".3f", columns[7]: ".1f"}
+    title = f"Nature draws in the forecast's own cells: {rounds:,} rounds, {len(own)} runs"
+    return ResultTable("adversarial", title, columns, rows, digits)
+
+
+def nature_table(traces: Mapping[Key, Sequence[Trace]], rounds: int) -> ResultTable:
+    """Every method against every Nature, at the end."""
+    titles = {"cells": "own cells", "even": f"{EVEN} even cells", "points": "own cells and point masses"}
+    columns = ("method", *(column for title in titles.values() for column in (title, f"deviation, {title}")))
+    rows = [
+        (method, *(value for nature in titles for value in _pair(_last(traces[nature, method])))) for method in METHODS
+    ]
+    digits = dict.fromkeys(columns[1:], ".4f")
+    return ResultTable("adversarial_natures", f"QCE at t = {rounds:,}, by where Nature may draw", columns, rows, digits)
+
+
+def _pair(values: Sequence[float]) -> tuple[float, float | None]:
+    return _mean(values), deviation(values)
+
+
+def target_table(traces: Mapping[Key, Sequence[Trace]], rounds: int) -> ResultTable:
+    """What was to be reached, and whether it was."""
+    rows = []
+    for nature in NATURES:
+        own = traces[nature, DEFAULT]
+        largest = max(trace.largest for trace in own)
+        kept = largest <= 1.0 + ROUNDING and min(trace.held for trace in own) == 1.0
+        rows.append(
+            (
+                f"{DEFAULT}: booked payoff under the promise after every round",
+                nature,
+                f"largest booked / promised {largest:.3f}",
+                yes_or_no(kept),
+            )
+        )
+    for nature in NATURES:
+        low, orca = (_mean(_last(traces[nature, method])) for method in (LOW, ORCA))
+        rows.append(
+            (
+                f"{LOW}: QCE at t = {rounds:,} at most twice ORCA's",
+                nature,
+                f"{low:.4f} / {orca:.4f} = {low / orca:.2f}",
+                yes_or_no(low <= 2.0 * orca),
+            )
+        )
+    return ResultTable("adversarial_targets", "What was to be reached", ("target", "Nature", "found", "met"), rows)
+
+
+# --- the figure ---
+
+LINES: dict[str, tuple[str, Any]] = {
+    ORCA: (ORANGE, "-"),
+    DEFAULT: (BLUE, "-"),
+    "ours, quantiles alone": (BLUE, (0, (5, 1.5))),
+    "Equilibrium, temperature 10": ("#56B4E9", "-"),
+    LOW: ("#009E73", "-"),
+    "TwoCells, exact": ("#CC79A7", "-"),
+    "isotonic": (GREY, (0, (1, 1))),
+    "ACI per level": (GREY, (0, (4, 1.5))),
+    "ACI, several rates": (GREY, (0, (4, 1.5, 1, 1.5))),
+    "conformal PID": (GREY, "-"),
+}
+
+
+def picture(traces: Mapping[Key, Sequence[Trace]]) -> Figure:
+    """QCE against the rounds: all methods, and beside them what ours books and promises."""
+    with styled_figure(5.6, w_pad=0.12) as figure:
+        left, right = figure.subplots(1, 2, sharey=True, sharex=True, width_ratios=(1.25, 1.0))
+        _draw_methods(left, traces)
+        _draw_promise(right, traces["cells", DEFAULT])
+        lines, names = left.get_legend_handles_labels()
+        figure.legend(lines, names, loc="outside lower center", ncols=4, columnspacing=1.6)
+    return figure
+
+
+def _band(
+    axes: Axes, times: NDArray[np.int64], rows: Vector, color: str, style: Any, label: str, width: float = 1.6
+) -> None:
+    mean = rows.mean(axis=0)
+    axes.plot(times, mean, color=color, ls=style, lw=width, label=label)
+    if len(rows) > 1:
+        spread = rows.std(axis=0, ddof=1)
+        # a log scale has no zero: no farther down than the smallest run
+        low = np.maximum(mean - spread, rows.min(axis=0))
+        axes.fill_between(times, low, mean + spread, color=color, alpha=0.16, lw=0)
+
+
+def _draw_methods(axes: Axes, traces: Mapping[Key, Sequence[Trace]]) -> None:
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    for method, (color, style) in LINES.items():
+        own = traces["cells", method]
+        _band(axes, own[0].times, np.array([trace.qce for trace in own]), color, style, method)
+    own = traces["cells", LOW]
+    axes.plot(own[0].times, own[0].promised, color=INK, lw=1.2, ls=(0, (2, 1.5)), label="promised, quantiles alone")
+    times = own[0].times
+    axes.plot(times, CHANCE / times, color=INK, lw=0.9, ls=(0, (1, 2)), label="a perfect forecaster, on average")
+    axes.set_title("All methods: quantile calibration error of the outcomes")
+    axes.set_xlabel("round")
+    axes.set_ylabel("QCE, mean and one deviation")
+    axes.set_xlim(1, times[-1])
+    axes.set_ylim(1e-4, 60.0)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+
+
+def _draw_promise(axes: Axes, own: Sequence[Trace]) -> None:
+    times = own[0].times
+    promised = np.mean([trace.promised for trace in own], axis=0)
+    booked = np.array([trace.booked for trace in own])
+    axes.plot(times, promised, color=INK, lw=1.5, ls=(0, (4, 2)))
+    _band(axes, times, np.array([trace.qce for trace in own]), BLUE, "-", "", 2.6)
+    _band(axes, times, booked, "#E69F00", "-", "", 1.2)
+    largest = max(trace.largest for trace in own)
+    kept = "under its promise after every round" if largest <= 1.0 + ROUNDING else "not always under its promise"
+    axes.set_title(f"Ours, the default: what is booked is\n{kept}")
+    axes.set_xlabel("round")
+    labels = (("promised for what is booked", INK), ("of the outcomes, as on the left", BLUE), ("booked", "#B87E00"))
+    for row, (text, color) in enumerate(labels):
+        axes.text(0.05, 0.25 - 0.08 * row, text, color=color, transform=axes.transAxes)
+
+
+# --- the experiment ---
+
+
+def run(
+    *,
+    folder: str | Path | None = None,
+    quick: bool = False,
+    seed: int = 0,
+    workers: int = 2,
+    progress: Progress = silent,
+) -> Result:
+    """The experiment; it needs no data, so `folder` is not used.
+
+    `quick` has fewer rounds and runs.  The same seed gives the same tables and figures, with any number of workers.
+    """
+    rounds, runs = (QUICK_ROUNDS, QUICK_RUNS) if quick else (ROUNDS, RUNS)
+    # to start a process takes longer than what a quick one would have to do
+    traces = play_all(rounds, runs, seed=seed, workers=1 if quick else workers, progress=progress)
+    return Result(
+        "adversarial",
+        "Experiment 2: outcomes picked against the forecast",
+        _notes(rounds, runs),
+        (target_table(traces, rounds), main_table(traces, rounds), nature_table(traces, rounds)),
+        {"adversarial": picture(traces)},
+    )
+
+
+def _notes(rounds: int, runs: int) -> tuple[str, ...]:
+    return (
+        f"Outcomes on [0, 1], {rounds:,} rounds, {runs} runs. Nature sees each forecast, picks the cell after which "
+        "her ledger of quantile payoffs is largest, and the outcome is drawn evenly inside it; she plays all methods "
+        "alike. Her cells are those of the forecast that have a width (the figure and the first table of methods), "
+        f"{EVEN} even ones whatever the forecast is, or those of the forecast and its point masses.",
+        "QCE is by the outcomes as drawn. What is promised is the booked payoff, averaged over the outcome's cell: its "
+        "QCE is at most promised^2 times the bound of the quantile payoff, 32.835; promised is at most "
+        "sqrt(parts (t + 16)) / t, with three parts in the default payoff (quantiles, moments, regret) and one where "
+        "quantiles are alone.",
+        f"A perfectly calibrated forecaster of independent outcomes has a QCE of {CHANCE:.3f} / t on average, "
+        f"{CHANCE / rounds:.4f} at the end. Where the QCE is much larger than what is booked, it is the luck of the "
+        "draw inside the cells.",
+    )

@@ -1,0 +1,170 @@
+"""Two ordinary experts, and the stream of one-step-ahead forecasts that each makes of a series."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from orcast.paper.experiments.data import RealSeries, load
+
+__all__ = [
+    "EXPERTS",
+    "ForecastStream",
+    "recursive_least_squares",
+    "residual_scale",
+    "seasonal_naive",
+    "stream",
+    "table_streams",
+]
+
+LAGS = 24
+WARMUP = 200
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class ForecastStream:
+    """One-step-ahead normal forecasts N(mu, sd) of y on [low, high]: entry t of each array is one round.
+
+    Examples:
+        >>> s = ForecastStream("toy", np.array([1.0, 5.0]), np.array([1.0, 2.0]), np.array([0.5, 7.0]), 0.0, 10.0)
+        >>> s.quantile([0.05, 0.5, 0.95]).round(2)
+        array([[0.  , 1.  , 2.64],
+               [1.71, 5.  , 8.29]])
+    """
+
+    name: str
+    mu: Vector
+    sd: Vector
+    y: Vector
+    low: float
+    high: float
+
+    def __len__(self) -> int:
+        return self.y.size
+
+    def quantile(self, levels: ArrayLike) -> Vector:
+        """The expert's quantiles, rounds by levels, clipped to the interval."""
+        z = np.array([NormalDist().inv_cdf(a) for a in np.ravel(levels)])
+        quantiles: Vector = np.clip(self.mu[:, None] + self.sd[:, None] * z, self.low, self.high)
+        return quantiles
+
+
+def residual_scale(values: ArrayLike, mu: ArrayLike, *, window: int = 500) -> Vector:
+    """Root mean square of the last `window` residuals before each step; nan before the first residual.
+
+        sd_t = sqrt( mean_{s in the last `window` steps before t} (y_s - mu_s)^2 )
+
+    Steps without a forecast (nan in `mu`) have no residual; they may only come first.
+
+    Examples:
+        >>> residual_scale([0.0, 3.0, 0.0, 0.0], [np.nan, 0.0, 4.0, 0.0], window=2)
+        array([       nan,        nan, 3.        , 3.53553391])
+    """
+    squares = np.square(np.asarray(values, dtype=np.float64) - np.asarray(mu, dtype=np.float64))
+    first = int(np.argmin(np.isnan(squares)))
+    total = np.concatenate(([0.0], np.cumsum(squares[first:])))
+    stop = np.arange(1, total.size - 1)
+    start = np.maximum(stop - window, 0)
+    sd = np.full(squares.size, np.nan)
+    sd[first + 1 :] = np.sqrt(np.maximum(total[stop] - total[start], 0.0) / (stop - start))
+    return sd
+
+
+def recursive_least_squares(
+    values: ArrayLike,
+    *,
+    lags: int = LAGS,
+    forgetting: float = 0.999,
+    prior: float = 1000.0,
+    standardise: int = 200,
+) -> tuple[Vector, Vector]:
+    """Online linear regression on the last `lags` values and an intercept: (mu, sd) for each step.
+
+    With the features x, the weights w and the matrix P (at first `prior` times the identity),
+
+        mu = w . x
+        k = P x / (forgetting + x . P x),    w <- w + k (y - mu),    P <- (P - k (P x)^T) / forgetting
+
+    on values standardised by the mean and deviation of the first `standardise`. The first `lags` entries
+    are nan.
+
+    Reference: Haykin, "Adaptive Filter Theory", chapter on recursive least squares.
+
+    Examples:
+        >>> mu, sd = recursive_least_squares(np.sin(np.arange(400)), lags=2)
+        >>> bool(abs(mu[399] - np.sin(399)) < 1e-6)
+        True
+    """
+    y = np.asarray(values, dtype=np.float64)
+    centre, spread = y[:standardise].mean(), y[:standardise].std()
+    scale = spread if spread > 0.0 else 1.0
+    z = (y - centre) / scale
+    x, w = np.ones(lags + 1), np.zeros(lags + 1)
+    p = prior * np.eye(lags + 1)
+    mu = np.full(y.size, np.nan)
+    for t in range(lags, y.size):
+        x[:lags] = z[t - lags : t]
+        guess = w @ x
+        px = p @ x
+        spare = forgetting + x @ px
+        w += px * ((z[t] - guess) / spare)
+        p -= np.outer(px, px) / spare
+        p /= forgetting
+        mu[t] = guess
+    mu = centre + scale * mu
+    return mu, residual_scale(y, mu)
+
+
+def seasonal_naive(values: ArrayLike, period: int) -> tuple[Vector, Vector]:
+    """The value one `period` ago: (mu, sd) for each step; the first `period` entries are nan.
+
+        mu_t = y_{t - period}
+
+    Examples:
+        >>> mu, sd = seasonal_naive([1.0, 2.0, 3.0, 4.0], 2)
+        >>> mu, sd
+        (array([nan, nan,  1.,  2.]), array([nan, nan, nan,  2.]))
+    """
+    y = np.asarray(values, dtype=np.float64)
+    mu = np.concatenate((np.full(period, np.nan), y[:-period]))
+    return mu, residual_scale(y, mu)
+
+
+EXPERTS: dict[str, Callable[[RealSeries], tuple[Vector, Vector]]] = {
+    "rls": lambda series: recursive_least_squares(series.values),
+    "naive": lambda series: seasonal_naive(series.values, series.period),
+}
+"""The experts by name: recursive least squares and seasonal naive."""
+
+
+def stream(series: RealSeries, expert: str) -> ForecastStream:
+    """The expert's forecasts of a series, after 200 steps of warm-up from the 24th on.
+
+    Examples:
+        >>> from orcast.paper.experiments.data import load
+        >>> s = stream(load("humidity"), "rls")
+        >>> s.name, len(s)
+        ('humidity/rls', 3000)
+    """
+    if expert not in EXPERTS:
+        raise ValueError(f"expected one of {', '.join(EXPERTS)}, got {expert!r}")
+    first = LAGS + WARMUP
+    if len(series) <= first or series.period + 1 > first:
+        raise ValueError(
+            f"expected a series longer than {first} steps with a period below {first}, "
+            f"got {len(series)} and {series.period}"
+        )
+    mu, sd = EXPERTS[expert](series)
+    chosen = slice(first, None if series.steps is None else first + series.steps)
+    return ForecastStream(
+        f"{series.name}/{expert}", mu[chosen], sd[chosen], series.values[chosen], series.low, series.high
+    )
+
+
+def table_streams(folder: str | Path | None = None) -> list[ForecastStream]:
+    """The four streams of the benchmark: wind and sunspots, each with both experts; needs the data folder."""
+    return [stream(load(name, folder), expert) for name in ("wind", "sunspots") for expert in EXPERTS]

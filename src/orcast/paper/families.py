@@ -1,0 +1,157 @@
+"""Forecast families for ORCA: parameters to masses on the cells of a round, and gradients back."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orcast.payoffs import CellGrid
+
+Array = NDArray[np.float64]
+
+# No cell starts with less than this share of an even mass, and a mixture leaves every cell that much.
+LEAST = 1e-4
+# A component's standard deviation is at least this share of the window.
+NARROWEST = 1e-4
+MOST_COMPONENTS = 100
+
+
+@runtime_checkable
+class Family(Protocol):
+    """A parametrised family of forecasts (paper, section 5): the parameters are a row of numbers."""
+
+    def start(self, cell_grid: CellGrid, masses: Array) -> Array:
+        """Parameters whose forecast is near given masses."""
+        ...
+
+    def masses(self, cell_grid: CellGrid, parameters: Array) -> Array:
+        """The forecast: masses on the cells, which add up to one."""
+        ...
+
+    def pull(self, cell_grid: CellGrid, parameters: Array, gradient: Array) -> Array:
+        """A gradient by the masses, as a gradient by the parameters."""
+        ...
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data."""
+        ...
+
+
+@dataclass(frozen=True)
+class Softmax:
+    """A histogram on the cells: the parameters are log masses (paper, section 5).
+
+        p_k = exp(a_k) / sum_j exp(a_j)
+
+    >>> import numpy as np
+    >>> Softmax().masses(None, np.log([1.0, 3.0])).round(2).tolist()
+    [0.25, 0.75]
+    """
+
+    def start(self, cell_grid: CellGrid, masses: Array) -> Array:
+        """Their logarithms."""
+        value: Array = np.log((1.0 - LEAST) * masses + LEAST / masses.size)
+        return value
+
+    def masses(self, cell_grid: CellGrid | None, parameters: Array) -> Array:
+        """exp, normalised."""
+        e = np.exp(parameters - parameters.max())
+        value: Array = e / e.sum()
+        return value
+
+    def pull(self, cell_grid: CellGrid, parameters: Array, gradient: Array) -> Array:
+        """p (g - E_p g)."""
+        p = self.masses(cell_grid, parameters)
+        value: Array = p * (gradient - p @ gradient)
+        return value
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"kind": "Softmax"}
+
+
+@dataclass(frozen=True)
+class GaussianMixture:
+    """A mixture of n Gaussians cut off at the ends of the space: means, log standard deviations, log weights.
+
+        p_k  ~  sum_i w_i (Phi((right_k - m_i) / s_i) - Phi((left_k - m_i) / s_i))    (paper, section 5)
+
+    On ordered spaces.  Smoother than a histogram and with fewer parameters, so it can answer fewer ledgers: the
+    certificate says how well it did.  With `start="last"` it is fitted to its last forecast, and may drift far from
+    the expert: start at the expert.
+
+    >>> import orcast as oc
+    >>> oracle = oc.Orca(family=oc.paper.GaussianMixture(3))
+    >>> game = oc.Forecaster(oc.Interval(0, 1), oc.MomentMatching(2), oracle=oracle)
+    >>> game.predict().certificate.holds
+    True
+    """
+
+    n: int = 3
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.n, (int, np.integer)) or isinstance(self.n, bool) or not 1 <= self.n <= MOST_COMPONENTS:
+            raise ValueError(f"expected 1 to {MOST_COMPONENTS} components, got {self.n!r}")
+        object.__setattr__(self, "n", int(self.n))
+
+    def _edges(self, cell_grid: CellGrid) -> tuple[Array, Array]:
+        if not cell_grid.ordered:
+            raise TypeError(
+                f"expected an ordered space such as Interval(low, high) for GaussianMixture, got {cell_grid.space!r}"
+            )
+        span = cell_grid.high - cell_grid.low
+        return (cell_grid.left - cell_grid.low) / span, (cell_grid.right - cell_grid.low) / span
+
+    def start(self, cell_grid: CellGrid, masses: Array) -> Array:
+        """Each component covers an equal share of the masses."""
+        a, b = self._edges(cell_grid)
+        below = np.concatenate(([0.0], np.cumsum(masses) / masses.sum()))
+        cuts = np.linspace(0.0, 1.0, self.n + 1)
+        # the masses of each cell that lie in each share
+        shared = np.minimum(below[1:], cuts[1:, None]) - np.maximum(below[:-1], cuts[:-1, None])
+        shared = self.n * np.maximum(shared, 0.0)
+        middle = 0.5 * (a + b)
+        mean = shared @ middle
+        spread = np.sqrt(np.maximum(shared @ middle**2 - mean**2, 0.0))
+        sizes = np.log(np.maximum(spread, 10.0 * NARROWEST))
+        return np.concatenate((mean, sizes, np.zeros(self.n)))
+
+    def _parts(self, cell_grid: CellGrid, parameters: Array) -> tuple[Array, Array, Array, Array, Array]:
+        from scipy.special import ndtr
+
+        a, b = self._edges(cell_grid)
+        mean, size, weight = np.split(parameters, 3)
+        mean = np.clip(mean, 0.0, 1.0)  # a component beyond an end counts as one at the end
+        deviation = NARROWEST + np.exp(np.minimum(size, 5.0))
+        za, zb = (a - mean[:, None]) / deviation[:, None], (b - mean[:, None]) / deviation[:, None]
+        share = Softmax().masses(None, weight)
+        return za, zb, deviation, share, ndtr(zb) - ndtr(za)
+
+    def masses(self, cell_grid: CellGrid, parameters: Array) -> Array:
+        """Each component's mass in each cell, mixed and cut off, with a little even mass."""
+        _, _, _, share, inside = self._parts(cell_grid, parameters)
+        raw = share @ inside
+        wide = (cell_grid.right - cell_grid.left) / (cell_grid.high - cell_grid.low)
+        value: Array = (1.0 - LEAST) * raw / max(float(raw.sum()), 1e-300) + LEAST * wide / wide.sum()
+        return value
+
+    def pull(self, cell_grid: CellGrid, parameters: Array, gradient: Array) -> Array:
+        """Through the distribution functions at the edges."""
+        za, zb, deviation, share, inside = self._parts(cell_grid, parameters)
+        raw = share @ inside
+        total = max(float(raw.sum()), 1e-300)
+        by_raw = (1.0 - LEAST) * (gradient - float(gradient @ raw) / total) / total
+        size = np.split(parameters, 3)[1]
+        density_a, density_b = (np.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi) for z in (za, zb))
+        by_mean = -(density_b - density_a) / deviation[:, None] @ by_raw
+        by_size = -(zb * density_b - za * density_a) @ by_raw * (np.exp(np.minimum(size, 5.0)) / deviation)
+        by_share = inside @ by_raw
+        return np.concatenate((share * by_mean, share * by_size, share * (by_share - share @ by_share)))
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"kind": "GaussianMixture", "n": self.n}

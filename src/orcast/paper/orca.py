@@ -1,0 +1,475 @@
+"""ORCA, the paper's own oracle (section 5, algorithm 2): gradient descent on the worst case."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import field as option
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orcast.adapters import expert_row, quantiles_at
+from orcast.engine.base import Engine
+from orcast.engine.bound_payoff import BoundPayoff
+from orcast.engine.dense.engine import DenseEngine
+from orcast.engine.dense.priors import FinitePrior, GridPrior
+from orcast.engine.dense.search import CandidateSearch, HalfSpaceClaim
+from orcast.engine.dense.solver import DenseRound
+from orcast.engine.kernels import equilibrium as equilibrium_kernels
+from orcast.paper import autodiff, orca_kernels
+from orcast.paper.families import Family, GaussianMixture, Softmax
+from orcast.paper.orca_kernels import AdamRates, ExpertTables, OrcaProblem, QuantileTables
+from orcast.payoffs import CellGrid, CellPayoff
+from orcast.payoffs.calibration import IntervalCellPayoff, QuantileCellPayoff
+from orcast.payoffs.recipe import BoundedCellPayoff
+from orcast.payoffs.regret import RegretCellPayoff
+from orcast.scores import CRPS, MSE
+from orcast.spaces import FiniteSpace, OrderedSpace
+from orcast.validation import number, short
+
+Array = NDArray[np.float64]
+
+NOTHING: Array = np.empty(0)
+STARTS = ("expert", "last", "even")
+
+
+@dataclass(frozen=True)
+class Adam:
+    """Adam, the optimiser of ORCA's search: steps of about `rate` in each parameter.
+
+        m <- first m + (1 - first) g,    v <- second v + (1 - second) g^2,    step = -rate m' / sqrt(v')
+
+    g is the gradient, m' = m / (1 - first^n) and v' = v / (1 - second^n) after n steps.
+
+    Reference: Kingma and Ba (2015), "Adam: a method for stochastic optimization", ICLR; the paper uses it in section 5.
+
+    >>> Adam(rate=0.1)
+    Adam(rate=0.1, first=0.9, second=0.999)
+    """
+
+    rate: float = 0.03
+    first: float = 0.9
+    second: float = 0.999
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rate", number(self.rate, "rate", 1e-12, 1e3))
+        for name in ("first", "second"):
+            object.__setattr__(self, name, number(getattr(self, name), name, 0.0, 1.0 - 1e-12))
+
+    @property
+    def rates(self) -> AdamRates:
+        """As the kernel takes them."""
+        return AdamRates(self.rate, self.first, self.second, 1e-12)
+
+
+@dataclass(frozen=True)
+class MonteCarlo:
+    """Nature as a mixture of any distributions: what each does to a cell is estimated from draws.
+
+        E_{y ~ q} payoff(p, y)  ~  sum_k (share of q's draws in cell k) payoff(p, k)    (paper, section 5)
+
+    `components` are anything that a recalibrator takes as a forecast.  Draws count by their cell, within which
+    payoffs are averaged.  The support should come close to every outcome, or the worst case is underestimated.
+
+    >>> import orcast as oc
+    >>> nature = oc.paper.MonteCarlo([oc.Normal(m / 10, 0.05) for m in range(11)], draws=500)
+    >>> p = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=oc.Orca(adversary=nature)).predict()
+    """
+
+    components: tuple[Any, ...]
+    draws: int = 1000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        try:
+            object.__setattr__(self, "components", tuple(self.components))
+        except TypeError:
+            raise TypeError(f"expected a sequence of distributions, got {short(self.components)}") from None
+        if not self.components:
+            raise ValueError("expected at least one component, got none")
+        for name, least in (("draws", 1), ("seed", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or not least <= value <= 10**7:
+                raise ValueError(f"expected a whole number of {name} from {least} to 10000000, got {value!r}")
+            object.__setattr__(self, name, int(value))
+
+    def on(self, cell_grid: CellGrid) -> tuple[Array, float, float]:
+        """Masses of each component on the cells, the widest support, and how far an outcome may be from all of them."""
+        if isinstance(cell_grid.space, FiniteSpace):
+            rows = np.array([expert_row(component, cell_grid.space)[0] for component in self.components])
+            away, there = cell_grid.space.distances, rows > 0.0
+            widest = max(float(away[np.ix_(row, row)].max()) for row in there)
+            return rows, widest, float(away[there.any(axis=0)].min(axis=0).max())
+        rng = np.random.default_rng(self.seed)
+        rows = np.zeros((len(self.components), cell_grid.cells))
+        widest = 0.0
+        for row, component in zip(rows, self.components, strict=True):
+            drawn = np.clip(quantiles_at(component, rng.random(self.draws)), cell_grid.low, cell_grid.high)
+            cells = np.clip(np.searchsorted(cell_grid.right, drawn, side="left"), 0, cell_grid.cells - 1)
+            row[:] = np.bincount(cells, minlength=cell_grid.cells) / self.draws
+            # within a cell payoffs are averaged, so a component is as wide as the cells that it is in
+            widest = max(widest, float(cell_grid.right[cells.max()] - cell_grid.left[cells.min()]))
+        hit = np.flatnonzero(rows.any(axis=0))
+        ends = max(float(cell_grid.left[hit[0]] - cell_grid.low), float(cell_grid.high - cell_grid.right[hit[-1]]))
+        between = 0.5 * (cell_grid.left[hit[1:]] - cell_grid.right[hit[:-1]])
+        return rows, widest, max(ends, float(between.max(initial=0.0)))
+
+
+@dataclass(frozen=True)
+class Orca:
+    """ORCA (paper, section 5, algorithm 2): Adam on the worst case of a parametrised forecast, the best iterate kept.
+
+        minimise over the parameters   max_k  E_{y ~ q_k} <S, payoff(p, y)>
+
+    The forecast is a `family` on `cells` even cells (`Softmax`, `GaussianMixture`, or your own); q_k are Nature's
+    components: `adversary="uniform"` on each cell or `"dirac"` at its middle, both exact, or `MonteCarlo`.  The inner
+    linear program over mixtures of components is a maximum over them.  The search starts at the expert
+    (`start="expert"`), at the last settled forecast (`"last"`) or at even masses (`"even"`), and ends when the worst
+    case is at most zero or after so many `steps`.  `jitter` adds that much noise to the start.  Payoffs bring their own
+    derivatives; on ordered spaces sums of quantiles, intervals, moments, decisions and regret in CRPS and squared error
+    run compiled.  `soft` > 0 replaces the maximum by a softmax at that temperature, in units of the norm of the ledger.
+
+    The paper's cells have no atoms: where outcomes sit on a bound (zeros, clipped values), quantiles are right on
+    average over the outer cell, not on the bound itself; `atoms=True` adds an atom at each.
+
+    With `"dirac"` the gradient of payoffs whose context depends on p, and of pinball loss, is that of a mean over the
+    cell.  On a space without bounds the cells divide the round's window, and the last forecast is carried over cell by
+    cell.
+
+    There is no guarantee that the worst case becomes zero: look at `certificate.holds` (the slack rule, exact
+    over all outcomes; functions of yours are seen at seven places of each cell), `certificate.half_space` (what
+    Nature can reach with her components, over the rounds) and `certificate.approximation` (by how much the true
+    maximum may exceed that).  The latter is computed from the cells; with a `lipschitz` constant L of the
+    normalised payoff in y it is the paper's (d + eps) L ||mean payoff||, where d is the widest support of a
+    component and eps the largest distance of an outcome from all of them.
+
+    >>> import orcast as oc
+    >>> game = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=oc.Orca(steps=400))
+    >>> p = game.predict(); game.update(0.3)
+    >>> game.predict().certificate.holds
+    True
+    """
+
+    steps: int = 400
+    family: Family = option(default_factory=Softmax)
+    adversary: str | MonteCarlo = "uniform"
+    optimizer: Adam = option(default_factory=Adam)
+    cells: int = 50
+    start: str = "expert"
+    soft: float = 0.0
+    smooth: bool = True
+    lipschitz: float | None = None
+    atoms: bool = False
+    jitter: float = 0.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, least, most in (("steps", 1, 10**6), ("cells", 1, 1000), ("seed", 0, 10**9)):
+            value = getattr(self, name)
+            if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or not least <= value <= most:
+                raise ValueError(f"expected a whole number of {name} from {least} to {most}, got {short(value)}")
+            object.__setattr__(self, name, int(value))
+        if isinstance(self.family, type) or not isinstance(self.family, Family):
+            raise TypeError(f"expected a family such as Softmax() or GaussianMixture(3), got {short(self.family)}")
+        named = isinstance(self.adversary, str) and self.adversary in ("uniform", "dirac")
+        if not named and not isinstance(self.adversary, MonteCarlo):
+            raise ValueError(
+                f"expected 'uniform', 'dirac' or MonteCarlo(...) as adversary, got {short(self.adversary)}"
+            )
+        if not isinstance(self.optimizer, Adam):
+            raise TypeError(f"expected Adam(...) as optimizer, got {short(self.optimizer)}")
+        if not isinstance(self.start, str) or self.start not in STARTS:
+            raise ValueError(f"expected start='expert', 'last' or 'even', got {short(self.start)}")
+        if not isinstance(self.smooth, (bool, np.bool_)):
+            raise TypeError(f"expected smooth=True or False, got {short(self.smooth)}")
+        object.__setattr__(self, "smooth", bool(self.smooth))
+        if not isinstance(self.atoms, (bool, np.bool_)):
+            raise TypeError(f"expected atoms=True or False, got {short(self.atoms)}")
+        object.__setattr__(self, "atoms", bool(self.atoms))
+        object.__setattr__(self, "soft", number(self.soft, "soft", 0.0, 1e6))
+        object.__setattr__(self, "jitter", number(self.jitter, "jitter", 0.0, 10.0))
+        if self.lipschitz is not None:
+            object.__setattr__(self, "lipschitz", number(self.lipschitz, "lipschitz", 0.0, 1e300))
+
+    def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> Engine:
+        """An engine with an empty ledger."""
+        if isinstance(bound_payoff.space, FiniteSpace):
+            if isinstance(self.family, GaussianMixture):
+                raise TypeError(f"expected an ordered space for GaussianMixture, got {bound_payoff.space!r}")
+            return DenseEngine(bound_payoff, FinitePrior(bound_payoff, np.empty((0, 3))), OrcaSolver(self), sizes)
+        space = bound_payoff.space
+        assert isinstance(space, OrderedSpace)
+        if self.cells > space.cells and not math.isfinite(space.high - space.low):
+            raise ValueError(f"expected at most the {space.cells} cells of {space!r} for Orca, got {self.cells}")
+        edges = None
+        if self.atoms and math.isfinite(space.high - space.low):
+            edges = np.concatenate(([space.low], np.linspace(space.low, space.high, self.cells + 1), [space.high]))
+        return DenseEngine(bound_payoff, GridPrior(bound_payoff, self.cells, edges), OrcaSolver(self), sizes)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data; a family or components of your own must be given again."""
+        nature: Any = self.adversary
+        if isinstance(nature, MonteCarlo):
+            # an address is not part of what a component is
+            components = [re.sub(" at 0x[0-9a-fA-F]+", "", repr(component)) for component in nature.components]
+            nature = {"kind": "MonteCarlo", "components": components, "draws": nature.draws, "seed": nature.seed}
+        adam = self.optimizer
+        return {
+            "kind": "Orca",
+            "steps": self.steps,
+            "family": self.family.to_plain(),
+            "adversary": nature,
+            "optimizer": {"kind": "Adam", "rate": adam.rate, "first": adam.first, "second": adam.second},
+            "cells": self.cells,
+            "start": self.start,
+            "soft": self.soft,
+            "smooth": self.smooth,
+            "lipschitz": self.lipschitz,
+            "atoms": self.atoms,
+            "jitter": self.jitter,
+            "seed": self.seed,
+        }
+
+    @classmethod
+    def from_plain(cls, data: dict[str, Any]) -> Orca:
+        """The inverse, where there is one."""
+        options = {name: value for name, value in data.items() if name != "kind"}
+        family, adam = dict(options.pop("family")), dict(options.pop("optimizer"))
+        if isinstance(options["adversary"], dict):
+            raise ValueError("expected the oracle again as oracle= (components are not saved), got none")
+        adam.pop("kind")
+        known = {"Softmax": Softmax, "GaussianMixture": GaussianMixture}
+        kind = family.pop("kind")
+        if kind not in known:
+            raise ValueError(f"expected the oracle again as oracle= (the family {kind} is not saved), got none")
+        return cls(family=known[kind](**family), optimizer=Adam(**adam), **options)
+
+
+class OrcaSolver:
+    """Searches for the forecast of a round as its options say."""
+
+    temperature = 1.0
+
+    def __init__(self, options: Orca) -> None:
+        self.options = options
+        self.remembers = options.start == "last"
+        self._nature: tuple[bytes, tuple[Array, float, float]] | None = None
+
+    def solve(self, search: CandidateSearch, setup: DenseRound) -> None:
+        """Search; the ledger's slack rule judges what was found."""
+        options, cell_grid = self.options, setup.cell_grid
+        first = setup.prior
+        if options.start == "last" and setup.last.size:
+            first = setup.last[: cell_grid.cells]
+        elif options.start == "even":
+            first = np.full(cell_grid.cells, 1.0 / cell_grid.cells)
+        parameters = options.family.start(cell_grid, first)
+        if options.jitter > 0.0:
+            rng = np.random.default_rng([options.seed, setup.rounds])
+            parameters = parameters + options.jitter * rng.standard_normal(parameters.size)
+        nature, wide, far = self._components(cell_grid)
+        soft = options.soft * math.sqrt(sum(float(s @ s) for s in search.owed))
+        if type(options.family) is Softmax and cell_grid.ordered and all(map(compiles, search.cell_payoffs)):
+            p = self._compiled(search, cell_grid, parameters, nature, soft)
+        elif autodiff.compiles(options.family, search.cell_payoffs):
+            p = autodiff.descend(options, search.cell_payoffs, search.owed, cell_grid, parameters, nature, soft)
+        else:
+            p = self._search(search, cell_grid, parameters, nature, soft)
+        search.consider(np.log(np.maximum(p, 1e-300)), 0.0)
+        search.claim = self._claim(search, setup, p, nature, wide + far)
+
+    def _components(self, cell_grid: CellGrid) -> tuple[Array, float, float]:
+        """Nature's components on the cells (none: the cells themselves), the widest support, the largest distance."""
+        if isinstance(self.options.adversary, MonteCarlo):
+            key = cell_grid.left.tobytes() + cell_grid.right.tobytes()
+            if self._nature is None or self._nature[0] != key:
+                self._nature = key, self.options.adversary.on(cell_grid)
+            return self._nature[1]
+        widest = float((cell_grid.right - cell_grid.left).max()) if cell_grid.ordered else 0.0
+        none = np.empty((0, cell_grid.cells))
+        return (none, widest, 0.0) if self.options.adversary == "uniform" else (none, 0.0, 0.5 * widest)
+
+    def _claim(
+        self, search: CandidateSearch, setup: DenseRound, p: Array, nature: Array, reach: float
+    ) -> HalfSpaceClaim:
+        """What Nature can reach with her components, and by how much the truth may exceed it."""
+        rounds = search.weight
+        search.rescale(p)
+        field = self._field(search, setup.cell_grid, p)
+        value = float((nature @ field if nature.size else field).max()) / rounds
+        if self.options.lipschitz is not None:
+            return HalfSpaceClaim(value, reach * self.options.lipschitz * search.ledger.miscalibration)
+        top = sum(
+            cell_payoff.assess(s, 0.0, p)[0] for cell_payoff, s in zip(search.cell_payoffs, search.owed, strict=True)
+        )
+        return HalfSpaceClaim(value, max(0.5 * float(np.max(top)) / rounds - value, 0.0))
+
+    # --- the search, for any payoff and family
+    def _field(self, search: CandidateSearch, cell_grid: CellGrid, p: Array) -> Array:
+        """<S, payoff> for each cell, as Nature's components see it."""
+        centre = cell_grid.ordered and self.options.adversary == "dirac"
+        v = np.zeros(p.size)
+        for cell_payoff, s in zip(search.cell_payoffs, search.owed, strict=True):
+            if not s.any():
+                continue
+            if centre and isinstance(cell_payoff, RegretCellPayoff):
+                pulls = s * cell_payoff.units.ravel()
+                middle = 0.5 * (cell_grid.left + cell_grid.right)
+                v += [float(pulls @ cell_payoff.excess(p, k, y).ravel()) for k, y in enumerate(middle.tolist())]
+            elif centre and isinstance(cell_payoff, autodiff.DifferentiableCellPayoff):
+                v += s @ cell_payoff.centres(p)
+            elif centre and not isinstance(cell_payoff, (QuantileCellPayoff, IntervalCellPayoff)):
+                middle = 0.5 * (cell_grid.left + cell_grid.right)
+                v += [float(s @ cell_payoff.realised(p, k, y)) for k, y in enumerate(middle.tolist())]
+            elif isinstance(cell_payoff, RegretCellPayoff):
+                v += cell_payoff.field(s, p)
+            else:
+                v += s @ cell_payoff.table(p)
+        return v
+
+    def _masses(self, cell_grid: CellGrid, parameters: Array) -> Array:
+        """The family's forecast, or one clear sentence if these are no masses."""
+        p = np.asarray(self.options.family.masses(cell_grid, parameters), dtype=np.float64)
+        if p.shape != (cell_grid.cells,) or not (p >= 0.0).all() or abs(p.sum() - 1.0) > 1e-6:
+            raise ValueError(
+                f"expected masses on {cell_grid.cells} cells that add up to 1 from the family, got {short(p.tolist())}"
+            )
+        return p
+
+    def _search(
+        self, search: CandidateSearch, cell_grid: CellGrid, parameters: Array, nature: Array, soft: float
+    ) -> Array:
+        """The slow twin of orca_kernels.descend, for any family and payoff."""
+        family, adam = self.options.family, self.options.optimizer
+        first, second = np.zeros(parameters.size), np.zeros(parameters.size)
+        best, found = parameters, math.inf
+        pairs = [(cell_payoff, s) for cell_payoff, s in zip(search.cell_payoffs, search.owed, strict=True) if s.any()]
+        for step in range(self.options.steps + 1):
+            p = self._masses(cell_grid, parameters)
+            search.rescale(p)
+            v = self._field(search, cell_grid, p)
+            reach = nature @ v if nature.size else v
+            if reach.max() < found:
+                best, found = parameters, float(reach.max())
+            if found <= 0.0 or step == self.options.steps:
+                break
+            weights = np.zeros(reach.size)
+            orca_kernels.weigh(reach.size, reach, soft, weights)
+            cells = weights @ nature if nature.size else weights
+            slopes = [
+                cell_payoff.smooth_slopes(s, p, cells) if self.options.smooth else cell_payoff.slopes(s, p, cells)
+                for cell_payoff, s in pairs
+            ]
+            if cell_grid.ordered and self.options.adversary == "dirac":
+                slopes += [
+                    cell_payoff.centring(s, p, cells)
+                    for cell_payoff, s in pairs
+                    if isinstance(cell_payoff, RegretCellPayoff)
+                ]
+            gradient = family.pull(cell_grid, parameters, np.sum(slopes, axis=0))
+            first = adam.first * first + (1.0 - adam.first) * gradient
+            second = adam.second * second + (1.0 - adam.second) * gradient**2
+            size = np.sqrt(second / (1.0 - adam.second ** (step + 1))) + 1e-12
+            parameters = parameters - adam.rate * (first / (1.0 - adam.first ** (step + 1))) / size
+        return self._masses(cell_grid, best)
+
+    # --- the same in one compiled call
+    def _compiled(
+        self, search: CandidateSearch, cell_grid: CellGrid, parameters: Array, nature: Array, soft: float
+    ) -> Array:
+        centre = self.options.adversary == "dirac"
+        middle = 0.5 * (cell_grid.left + cell_grid.right)
+        pull, pull_at = np.zeros(cell_grid.cells), np.zeros(cell_grid.cells)
+        grids: list[tuple[Array, Array]] = []
+        regrets: list[tuple[RegretCellPayoff, Array]] = []
+        for cell_payoff, s in zip(search.cell_payoffs, search.owed, strict=True):
+            if isinstance(cell_payoff, QuantileCellPayoff):
+                grids.append((cell_payoff.levels, s))
+            elif isinstance(cell_payoff, IntervalCellPayoff):
+                grids.append((cell_payoff.quantiles.levels, cell_payoff.on_levels(s)))
+            elif isinstance(cell_payoff, RegretCellPayoff):
+                regrets.append((cell_payoff, s))
+            else:
+                witness = cell_payoff.witness  # type: ignore[attr-defined]
+                pull += s @ witness.mean
+                if centre and not witness.flat:
+                    pull_at += [float(s @ witness.point(y, k)) for k, y in enumerate(middle.tolist())]
+                else:
+                    pull_at += s @ witness.mean
+        problem = OrcaProblem(
+            width=cell_grid.right - cell_grid.left,
+            middle=middle,
+            ends=np.array([cell_grid.left[0], cell_grid.right[-1]]),
+            pull=pull,
+            pull_at=pull_at,
+            quantiles=quantile_tables(grids),
+            experts=expert_tables(regrets, cell_grid, centre),
+            nature=nature,
+            at_centre=centre,
+            temperature=soft,
+            smooth=self.options.smooth,
+        )
+        best = np.empty(cell_grid.cells)
+        orca_kernels.descend(problem, parameters.copy(), self.options.optimizer.rates, self.options.steps, best)
+        return best
+
+
+def compiles(cell_payoff: CellPayoff) -> bool:
+    """Whether the compiled search can play a payoff."""
+    if isinstance(cell_payoff, RegretCellPayoff):
+        return all(isinstance(score, (CRPS, MSE)) for score in cell_payoff.scores)
+    if isinstance(cell_payoff, QuantileCellPayoff):
+        return cell_payoff.bins is None
+    inner = cell_payoff.cell_payoff if isinstance(cell_payoff, BoundedCellPayoff) else cell_payoff
+    return isinstance(cell_payoff, IntervalCellPayoff) or (inner.explicit and hasattr(inner, "witness"))
+
+
+def expert_tables(regrets: Sequence[tuple[RegretCellPayoff, Array]], cell_grid: CellGrid, centre: bool) -> ExpertTables:
+    """The experts to whom something is owed."""
+    rows: list[tuple[Array, Array, Array]] = []
+    for cell_payoff, s in regrets:
+        for e in np.flatnonzero(cell_payoff.present):
+            due, loss = np.zeros(2), np.ones(2)
+            for i, score in enumerate(cell_payoff.scores):
+                row = 0 if isinstance(score, CRPS) else 1
+                due[row], loss[row] = s.reshape(cell_payoff.usual.shape)[i, e], cell_payoff.usual[i, e]
+            if due.any():
+                rows.append((np.ascontiguousarray(cell_grid.experts[e]), due, loss))
+    masses = np.array([x for x, _, _ in rows]).reshape(len(rows), cell_grid.cells)
+    crps = np.empty(masses.shape)
+    for x, theirs in zip(masses, crps, strict=True):
+        score_cells = orca_kernels.crps_centres if centre else orca_kernels.crps_means
+        score_cells(cell_grid.cells, cell_grid.right - cell_grid.left, x, theirs)
+    owed, usual = (np.array([row[i] for row in rows]).reshape(len(rows), 2).T.copy() for i in (1, 2))
+    return ExpertTables(masses, crps, owed, usual)
+
+
+def quantile_tables(grids: Sequence[tuple[Array, Array]]) -> QuantileTables:
+    """H of all levels together, and its slope with each grid of levels smeared by itself."""
+    if not grids:
+        zero = np.zeros(1)
+        return QuantileTables(NOTHING, zero, zero, NOTHING, NOTHING, NOTHING)
+    levels = np.unique(np.concatenate([grid for grid, _ in grids]))
+    owed = np.zeros(levels.size)
+    lines = []
+    for grid, s in grids:
+        owed[np.searchsorted(levels, grid)] += s
+        _, slopes = field_tables(grid, s)
+        places, values, heights = (np.empty(grid.size + 1) for _ in range(3))
+        orca_kernels.smear(grid, slopes, places, values, heights)
+        lines.append((places, values))
+    places = np.unique(np.concatenate([line[0] for line in lines]))
+    values = np.sum([np.interp(places, *line) for line in lines], axis=0)
+    rise = 0.5 * (values[1:] + values[:-1]) * np.diff(places)
+    return QuantileTables(levels, *field_tables(levels, owed), places, values, np.concatenate(([0.0], np.cumsum(rise))))
+
+
+def field_tables(levels: Array, owed: Array) -> tuple[Array, Array]:
+    """H at 0 and at the levels, and its slopes between them."""
+    knots, slopes = np.empty(levels.size + 1), np.empty(levels.size + 1)
+    equilibrium_kernels.field_tables(owed, levels, knots, slopes)
+    return knots, slopes

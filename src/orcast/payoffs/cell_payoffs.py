@@ -1,0 +1,308 @@
+"""How payoffs look on cells: most are a witness that forecasts and outcomes should agree on, seen through a context.
+
+    payoff(p, k) = A(p) (E_p[w] - w_k)
+
+A(p) = 1 for plain witnesses, c(p) (x) 1 for contexts that depend on the forecast, hat functions of the event's own
+probability for calibrated probabilities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orcast.payoffs import hat_kernels
+from orcast.payoffs.base import CellGrid, CellPayoff
+from orcast.payoffs.hat_kernels import STEEPNESS
+from orcast.spaces import frozen
+from orcast.validation import short
+
+Array = NDArray[np.float64]
+Point = Callable[[Any, int], Array]
+
+_GAUSS, _GAUSS_WEIGHTS = np.polynomial.legendre.leggauss(5)
+# Where a witness is evaluated within a cell: both ends (from inside on the left: a cell does not hold its left end),
+# and the nodes of Gauss quadrature, by which its mean is taken.
+NODES = frozen(np.concatenate(([1e-9], 0.5 + 0.5 * _GAUSS, [1.0])))
+MEAN_WEIGHTS = frozen(np.concatenate(([0.0], 0.5 * _GAUSS_WEIGHTS, [0.0])))
+
+
+class Witness:
+    """A function w of the outcome on the cells: its mean, least and largest value in each, and its value at a point."""
+
+    __slots__ = ("high", "low", "mean", "point")
+
+    def __init__(self, mean: Array, low: Array, high: Array, point: Point) -> None:
+        self.mean, self.low, self.high, self.point = mean, low, high, point
+
+    @property
+    def flat(self) -> bool:
+        """Whether it is constant within each cell."""
+        return self.low is self.high
+
+
+def vector(function: Callable[..., Any], *arguments: Any, what: str) -> Array:
+    """What a user's function returns, as finite numbers in a row, or one clear sentence."""
+    value = function(*arguments)
+    try:
+        array = np.atleast_1d(np.asarray(value, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise TypeError(f"expected numbers from the {what}, got {short(value)}") from None
+    if array.ndim != 1:
+        raise ValueError(f"expected a sequence of numbers from the {what}, got shape {array.shape}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"expected finite numbers from the {what}, got {short(array.tolist())}")
+    return array
+
+
+def witness_on(
+    cell_grid: CellGrid,
+    function: Callable[[Any], Array],
+    size: int,
+    what: str,
+    many: Callable[[Array], Any] | None = None,
+) -> Witness:
+    """A function of one outcome, with a vector as value, on the cells of a board.
+
+    `many` may do the same for an array of outcomes at once; it is believed if it agrees with the function on some.
+    """
+
+    def at(y: Any) -> Array:
+        value = function(y)
+        if value.shape != (size,):
+            raise ValueError(f"expected {size} numbers from the {what}, got {value.size}")
+        return value
+
+    if not cell_grid.ordered:
+        mean = np.array([at(value) for value in cell_grid.values]).T
+        return Witness(mean, mean, mean, lambda y, k: mean[:, k])
+    points = (cell_grid.left[:, None] + NODES * (cell_grid.right - cell_grid.left)[:, None]).ravel()
+    values = at_once(many, at, points, size) if many is not None else None
+    if values is None:
+        values = np.array([at(float(y)) for y in points]).T
+    values = values.reshape(size, cell_grid.cells, NODES.size)
+    return Witness(values @ MEAN_WEIGHTS, values.min(axis=2), values.max(axis=2), lambda y, k: at(float(y)))
+
+
+def at_once(many: Callable[[Array], Any], one: Callable[[Any], Array], points: Array, size: int) -> Array | None:
+    """What a function of arrays says of many points, if it can and agrees with the function of one on some of them."""
+    try:
+        values = np.asarray(many(points), dtype=np.float64)
+    except (TypeError, ValueError, AttributeError, IndexError, KeyError):
+        return None
+    if values.shape != (size, points.size) or not np.isfinite(values).all():
+        return None
+    some = (0, points.size // 3, points.size // 2, points.size - 1)
+    return values if all(np.array_equal(values[:, i], one(float(points[i]))) for i in some) else None
+
+
+class ExplicitCellPayoff(CellPayoff):
+    """E_p[w] - w_k: nothing but the mean depends on p, so the tilt is explicit."""
+
+    explicit = True
+
+    def __init__(self, witness: Witness) -> None:
+        self.witness = witness
+        self.size = witness.mean.shape[0]
+
+    def table(self, p: Array) -> Array:
+        """Columns E_p[w] - w_k."""
+        return (self.witness.mean @ p)[:, None] - self.witness.mean
+
+    def spans(self, p: Array) -> tuple[Array, Array]:
+        """The witness is largest where the payoff is least."""
+        if self.witness.flat:
+            table = self.table(p)
+            return table, table
+        expected = (self.witness.mean @ p)[:, None]
+        return expected - self.witness.high, expected - self.witness.low
+
+    def realised(self, p: Array, k: int, y: Any) -> Array:
+        """At the outcome itself."""
+        return self.witness.mean @ p - self.witness.point(y, k)
+
+    def field(self, s: Array, p: Array) -> Array:
+        """-<s, w_k>; the mean is the same for all cells."""
+        value: Array = -(s @ self.witness.mean)
+        return value
+
+
+def hat_weights(grid: int, q: Array) -> tuple[NDArray[np.intp], Array]:
+    """For each q in [0, 1] the hat that it has (partly) left, and the share of the next one; see hat_kernels.hat."""
+    place = np.minimum(np.maximum(q, 0.0), 1.0) * grid - 0.5
+    left = np.minimum(np.maximum(np.floor(place), 0.0), grid - 2.0).astype(np.intp)
+    u = np.minimum(np.maximum(0.5 + STEEPNESS * (place - left - 0.5), 0.0), 1.0)
+    return left, u * u * (3.0 - 2.0 * u)
+
+
+def hat_slopes(grid: int, q: Array) -> Array:
+    """The derivatives of these shares."""
+    place = np.minimum(np.maximum(q, 0.0), 1.0) * grid - 0.5
+    left = np.minimum(np.maximum(np.floor(place), 0.0), grid - 2.0)
+    u = np.minimum(np.maximum(0.5 + STEEPNESS * (place - left - 0.5), 0.0), 1.0)
+    value: Array = 6.0 * u * (1.0 - u) * (STEEPNESS * grid)
+    return value
+
+
+class EventCellPayoff(CellPayoff):
+    """Calibrated probabilities: hat_v(q_j) (q_j - 1{event j}) with q_j = P(event j), for hats of even width.
+
+    The coordinates are grid x events, all events of a vertex together.
+    """
+
+    def __init__(self, witness: Witness, grid: int) -> None:
+        self.witness, self.grid = witness, grid
+        self.events = witness.mean.shape[0]
+        self.size = grid * self.events
+        self._columns = np.arange(self.events)
+
+    def _spread(self, q: Array, values: Array) -> Array:
+        """Values of the events at the two vertices around each q, zero elsewhere."""
+        left, share = hat_weights(self.grid, q)
+        out = np.zeros((self.grid, *values.shape))
+        tail = (1,) * (values.ndim - 1)
+        out[left, self._columns] = (1.0 - share).reshape(-1, *tail) * values
+        out[left + 1, self._columns] = share.reshape(-1, *tail) * values
+        return out.reshape(self.size, *values.shape[1:])
+
+    def table(self, p: Array) -> Array:
+        """Hats times errors."""
+        q = self.witness.mean @ p
+        return self._spread(q, q[:, None] - self.witness.mean)
+
+    def spans(self, p: Array) -> tuple[Array, Array]:
+        """Hats are not negative."""
+        q = self.witness.mean @ p
+        if self.witness.flat:
+            table = self.table(p)
+            return table, table
+        return self._spread(q, q[:, None] - self.witness.high), self._spread(q, q[:, None] - self.witness.low)
+
+    def realised(self, p: Array, k: int, y: Any) -> Array:
+        """At the outcome itself."""
+        q = self.witness.mean @ p
+        return self._spread(q, q - self.witness.point(y, k))
+
+    def field(self, s: Array, p: Array) -> Array:
+        """sum_j s_j(q_j) (q_j - w_jk)."""
+        value: Array = hat_kernels.event_field(s.reshape(self.grid, self.events), self.witness.mean, p)
+        return value
+
+    def jacobian(self, s: Array, p: Array) -> Array:
+        """Through the interpolated ledgers."""
+        value: Array = hat_kernels.event_jacobian(s.reshape(self.grid, self.events), self.witness.mean, p)
+        return value
+
+    def assess(self, s: Array, factor: float, p: Array) -> tuple[Array, Array]:
+        """Two hats touch each event."""
+        if not self.witness.flat:
+            return super().assess(s, factor, p)
+        linear, square = hat_kernels.event_assess(s.reshape(self.grid, self.events), factor, self.witness.mean, p)
+        return linear, square
+
+
+class GivenCellPayoff(CellPayoff):
+    """The same given the expert's probabilities: hat_v(x_j) (q_j - 1{event j}); the hats do not depend on p."""
+
+    explicit = True
+
+    def __init__(self, witness: Witness, grid: int, expert: Array) -> None:
+        self.plain = ExplicitCellPayoff(witness)
+        self.events = witness.mean.shape[0]
+        self.size = grid * self.events
+        left, share = hat_weights(grid, witness.mean @ expert)
+        self.hats = np.zeros((grid, self.events))
+        columns = np.arange(self.events)
+        self.hats[left, columns] = 1.0 - share
+        self.hats[left + 1, columns] = share
+
+    def _wide(self, values: Array) -> Array:
+        return (self.hats.reshape(*self.hats.shape, *(1,) * (values.ndim - 1)) * values).reshape(
+            self.size, *values.shape[1:]
+        )
+
+    def table(self, p: Array) -> Array:
+        """Hats of the expert times errors."""
+        return self._wide(self.plain.table(p))
+
+    def spans(self, p: Array) -> tuple[Array, Array]:
+        """Hats are not negative."""
+        low, high = self.plain.spans(p)
+        wide = self._wide(low)
+        return (wide, wide) if low is high else (wide, self._wide(high))
+
+    def realised(self, p: Array, k: int, y: Any) -> Array:
+        """At the outcome itself."""
+        return self._wide(self.plain.realised(p, k, y))
+
+    def field(self, s: Array, p: Array) -> Array:
+        """The tilt is explicit."""
+        return self.plain.field((self.hats * s.reshape(self.hats.shape)).sum(axis=0), p)
+
+
+class ContextCellPayoff(CellPayoff):
+    """c(p) (x) (E_p[w] - w_k) with a context that depends on the forecast."""
+
+    def __init__(
+        self,
+        witness: Witness,
+        context: Callable[[Array], Array],
+        groups: int,
+        derivative: Callable[[Array], Array] | None = None,
+    ) -> None:
+        self.plain = ExplicitCellPayoff(witness)
+        self.context, self.groups, self.derivative = context, groups, derivative
+        self.size = groups * self.plain.size
+
+    def _wide(self, c: Array, values: Array) -> Array:
+        return (c.reshape(-1, *(1,) * values.ndim) * values).reshape(self.size, *values.shape[1:])
+
+    def table(self, p: Array) -> Array:
+        """The outer product, group by group."""
+        return self._wide(self.context(p), self.plain.table(p))
+
+    def spans(self, p: Array) -> tuple[Array, Array]:
+        """A negative context swaps the ends."""
+        c = self.context(p)
+        low, high = self.plain.spans(p)
+        if low is high:
+            wide = self._wide(c, low)
+            return wide, wide
+        a, b = self._wide(c, low), self._wide(c, high)
+        return np.minimum(a, b), np.maximum(a, b)
+
+    def realised(self, p: Array, k: int, y: Any) -> Array:
+        """At the outcome itself."""
+        return self._wide(self.context(p), self.plain.realised(p, k, y))
+
+    def field(self, s: Array, p: Array) -> Array:
+        """c(p)^T s first."""
+        value: Array = (self.context(p) @ s.reshape(self.groups, self.plain.size)) @ self.plain.table(p)
+        return value
+
+    def jacobian(self, s: Array, p: Array) -> Array | None:
+        """Through the context."""
+        if self.derivative is None:
+            return None
+        pulls = s.reshape(self.groups, self.plain.size).T @ self.derivative(p)
+        value: Array = self.plain.table(p).T @ pulls
+        return value
+
+    def assess(self, s: Array, factor: float, p: Array) -> tuple[Array, Array]:
+        """The squared norm is that of the context times that of the witness."""
+        if not self.plain.witness.flat:
+            return super().assess(s, factor, p)
+        c = self.context(p)
+        table = self.plain.table(p)
+        square = factor * float(c @ c) * np.einsum("ik,ik->k", table, table)
+        return 2.0 * ((c @ s.reshape(self.groups, self.plain.size)) @ table) + square, square
+
+
+def softmax(values: Array) -> Array:
+    """exp(values), normalised."""
+    e = np.exp(values - values.max())
+    out: Array = e / e.sum()
+    return out

@@ -1,0 +1,36 @@
+"""What is kept calibrated on a space unless another payoff is given."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from orcast.contexts import Context
+from orcast.payoffs.base import Payoff
+from orcast.payoffs.calibration import MomentMatching, QuantileCalibration
+from orcast.payoffs.probabilities import BinaryCalibration, Calibeating, DistributionCalibration, LabelCalibration
+from orcast.payoffs.regret import NoRegret
+from orcast.scores import CRPS, Brier
+from orcast.spaces import Binary, Labels, OrderedSpace, Points, Space
+
+
+def default_payoff(space: Space, context: Context | None = None) -> Payoff:
+    """The payoff of a space unless another is given; with a context the first part, calibration, is given it.
+
+    Quantities: quantiles, two moments, no regret in CRPS.  Binary outcomes and labels: calibrated probabilities (on
+    `Binary` also given the expert's forecast), no regret in Brier score.  Other spaces: two moments (distribution
+    calibration where there are none) and no regret in energy score.
+
+    >>> from orcast.spaces import Interval
+    >>> default_payoff(Interval(0, 1))
+    QuantileCalibration() + MomentMatching(order=2) + NoRegret(scores=[{'kind': 'CRPS'}])
+    """
+    if isinstance(space, OrderedSpace):
+        return QuantileCalibration(context=context) + MomentMatching(2) + NoRegret(CRPS())
+    if isinstance(space, Binary):
+        probabilities = BinaryCalibration(context=context) + Calibeating(weight=0.5)
+        return probabilities + MomentMatching(1, weight=0.25) + NoRegret(Brier())
+    if isinstance(space, Labels):
+        return LabelCalibration(context=context) + NoRegret(Brier())
+    if isinstance(space, Points) and not isinstance(space.points, np.ndarray):
+        return DistributionCalibration(context=context) + NoRegret(Brier())
+    return MomentMatching(2, context=context) + NoRegret(CRPS())

@@ -1,0 +1,120 @@
+"""State files: arrays and plain data, without pickle, written beside and then renamed."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import tempfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orcast import __version__
+from orcast.persistence.migrations import migrated
+
+MAGIC = b"ORCAST\x00\n"
+VERSION = 2
+KINDS = {"f8": np.dtype("<f8"), "i8": np.dtype("<i8")}
+
+
+def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+    """Write a state file; a reader sees the old one or the new one, never a part.
+
+    Layout: magic, format and lengths (little endian), checksum, JSON header, raw arrays.
+    """
+    described = {name: ["i8" if array.dtype.kind == "i" else "f8", list(array.shape)] for name, array in arrays.items()}
+    text = json.dumps({**header, "writer": __version__, "arrays": described}, allow_nan=False).encode()
+    # views, not copies: a state may be large
+    body = [
+        np.ascontiguousarray(array, dtype=KINDS[str(described[name][0])]).reshape(-1).view(np.uint8).data
+        for name, array in arrays.items()
+    ]
+    checksum = zlib.crc32(text)
+    for part in body:
+        checksum = zlib.crc32(part, checksum)
+    size = sum(part.nbytes for part in body)
+    prefix = MAGIC + b"".join(number.to_bytes(8, "little") for number in (VERSION, len(text), size, checksum))
+    target = Path(path).resolve()  # where a link leads
+    if target.exists() and not target.is_file():
+        raise ValueError(f"expected a place for a state file, got what is not a file: {path}")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"expected a folder that exists, got {target.parent}")
+    handle, beside = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(prefix + text)
+            for part in body:
+                file.write(part)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(beside).chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
+        os.replace(beside, target)
+    except BaseException:
+        Path(beside).unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Read a state file, of this format or an older one, or say in one sentence why not."""
+    if Path(path).exists() and not Path(path).is_file():
+        raise ValueError(f"expected an orcast state file, got what is not a file: {path}")
+    data = Path(path).read_bytes()
+    start = len(MAGIC) + 32
+    if not data.startswith(MAGIC):
+        if MAGIC.startswith(data):
+            raise ValueError(f"expected an orcast state file, got a truncated one: {path}")
+        raise ValueError(f"expected an orcast state file, got something else: {path}")
+    numbers = [int.from_bytes(data[i : i + 8], "little") for i in range(len(MAGIC), start, 8)]
+    version, text_size, body_size, checksum = numbers
+    if len(data) >= len(MAGIC) + 8 and version > VERSION:
+        raise ValueError(
+            f"expected a state file of format {VERSION} or older, got {version} (a newer orcast wrote it): {path}"
+        )
+    if len(data) >= len(MAGIC) + 8 and version < 1:
+        raise ValueError(f"expected a state file of format 1 or newer, got {version}: {path}")
+    if len(data) != start + text_size + body_size:
+        raise ValueError(
+            f"expected a state file of {start + text_size + body_size} bytes, got {len(data)} (truncated?): {path}"
+        )
+    content = memoryview(data)[start:]
+    if zlib.crc32(content) != checksum:
+        raise ValueError(f"expected an intact state file, got one whose checksum does not match: {path}")
+    try:
+        header: dict[str, Any] = json.loads(bytes(content[:text_size]))
+        arrays = _unpack(header.pop("arrays"), content[text_size:])
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as reason:
+        raise ValueError(f"expected a readable state file, got one that is not ({reason}): {path}") from reason
+    try:
+        return migrated(header, arrays, version, VERSION)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as reason:
+        raise ValueError(
+            f"expected a state that this version can use, got one that it cannot ({reason}): {path}"
+        ) from reason
+
+
+def _unpack(described: dict[str, Any], body: memoryview) -> dict[str, NDArray[Any]]:
+    arrays: dict[str, NDArray[Any]] = {}
+    at = 0
+    for name, (kind, shape) in described.items():
+        dtype = KINDS[kind]
+        if not all(isinstance(side, int) and 0 <= side <= len(body) for side in shape):
+            raise ValueError(f"{name} has the shape {shape}")
+        count = math.prod(shape)
+        if at + count * dtype.itemsize > len(body):
+            raise ValueError(f"{name} reaches beyond the end")
+        values = np.frombuffer(body, dtype=dtype, count=count, offset=at).reshape(shape)
+        arrays[name] = values.astype(dtype.newbyteorder("="))
+        at += count * dtype.itemsize
+    if at != len(body):
+        raise ValueError(f"{len(body) - at} bytes are left over")
+    return arrays

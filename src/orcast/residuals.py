@@ -1,0 +1,99 @@
+"""Residuals: how wide a point forecast is, from the errors known so far.
+
+The one definition of the spread of a point forecast: the wrappers of other libraries use the class, panels play the
+same numbers in a compiled loop (`orcast.engine.kernels.events`).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orcast.adapters import Normal
+from orcast.constants import PER_ABSOLUTE
+from orcast.spaces import Interval, OrderedSpace
+from orcast.validation import number, short
+
+# The spread before any error is known: a share of the interval, or of the forecast itself.
+FIRST_SPREAD = 0.1
+
+
+def first_spread(points: NDArray[np.float64], space: OrderedSpace) -> NDArray[np.float64]:
+    """The spreads of points before any error is known: a tenth of the interval, or of the point itself (1 for 0).
+
+    >>> import numpy as np, orcast as oc
+    >>> first_spread(np.array([0.0, -30.0]), oc.Line()), first_spread(np.array([5.0]), oc.Interval(0, 100))
+    (array([1., 3.]), array([10.]))
+    """
+    if isinstance(space, Interval):
+        return np.full(len(points), FIRST_SPREAD * (space.high - space.low))
+    sizes = FIRST_SPREAD * np.abs(points)
+    return np.where(sizes > 0.0, sizes, 1.0)
+
+
+class Residuals:
+    """Points as forecasts: Gaussians as wide as the residuals known so far.
+
+        mean = the point, within the bounds
+        sd = sqrt(pi / 2) * mean of |outcome - mean| over the last `window` outcomes, or over all of them (None)
+
+    This is the standard deviation if residuals are Gaussian.  It depends less on wild errors of a model's first rounds
+    than a root mean square: with five errors of 100 standard deviations before 1,995 Gaussian ones the mean CRPS of the
+    points is 1.1 instead of 3.4, and 0.93 instead of 1.05 after recalibration; with Student's t (3 degrees of freedom)
+    1.60 instead of 1.61.  Elsewhere, and between windows of 100 and of all outcomes, recalibrated forecasts differ by
+    less than 1%.  So wrappers have the `window` that their users set, and panels, which keep one state for each of
+    thousands of series, use all outcomes: two numbers.
+
+    >>> residuals = Residuals(window=2)
+    >>> residuals.around(120.0, Interval(0, 100))
+    Normal(mean=100.0, sd=10.0)
+    >>> residuals.add(3.0); residuals.add(-1.0); residuals.add(2.0)
+    >>> round(residuals.scale(5.0, Interval(0, 100)), 3)
+    1.88
+    """
+
+    __slots__ = ("count", "last", "total")
+
+    def __init__(self, window: int | None = None) -> None:
+        if window is not None and (isinstance(window, bool) or not isinstance(window, int) or window < 1):
+            raise ValueError(f"expected a window of at least 1 residual, got {short(window)}")
+        self.last: deque[float] | None = None if window is None else deque(maxlen=window)
+        self.total, self.count = 0.0, 0
+
+    def around(self, point: Any, space: OrderedSpace, spread: float | None = None) -> Normal:
+        """The forecast of a point, with a spread of its own if it has one."""
+        mean = number(point, "prediction")
+        # a model that runs away says nothing of how far
+        mean = min(max(mean, space.low), space.high)
+        return Normal(mean, spread or self.scale(mean, space))
+
+    def scale(self, point: float, space: OrderedSpace) -> float:
+        """The spread of the next forecast."""
+        if self.count == 0:
+            return float(first_spread(np.array([point]), space)[0])
+        # of a window anew each time: 100 numbers are added up in no time, and nothing is left of those that are gone
+        total = self.total if self.last is None else sum(self.last)
+        return PER_ABSOLUTE * total / self.count
+
+    def add(self, residual: float) -> None:
+        """One more is known."""
+        if self.last is None:
+            self.total += abs(residual)
+            self.count += 1
+        else:
+            self.last.append(abs(residual))
+            self.count = len(self.last)
+
+    def copy(self) -> Residuals:
+        """The same, to be changed by itself."""
+        other = Residuals(None if self.last is None else self.last.maxlen)
+        if self.last is not None and other.last is not None:
+            other.last.extend(self.last)
+        other.total, other.count = self.total, self.count
+        return other
+
+    def __len__(self) -> int:
+        return self.count

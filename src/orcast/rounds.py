@@ -1,0 +1,369 @@
+"""Pending rounds: the only place that keeps what has no outcome yet.
+
+A round is issued, then settled or dropped.  Until then it reserves the slack that its certificate counts on, and
+outcomes that are outstanding make the engine cautious.  Everything that plays rounds stands on this: the game, panels,
+streams, the partition and the wrappers of other libraries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orcast import ledger as _ledger
+from orcast.engine import Engine
+from orcast.engine.kernels.events import LAG_RATE, PackedRounds, pack_row
+from orcast.serialise import features_from_json, features_to_json, id_from_plain, plain_id
+from orcast.spaces import Binary, OrderedSpace
+from orcast.validation import warn_user
+
+Array = NDArray[np.float64]
+Arrays = dict[str, NDArray[Any]]
+Entry = TypeVar("Entry")
+
+# an int: looked up in every round
+OVERDRAFT = int(_ledger.CertificateField.OVERDRAFT)
+
+
+def learnt_lag(usual: float | None, lag: float) -> float:
+    """The usual lag once another one has been seen; None is none so far."""
+    return lag if usual is None else usual + LAG_RATE * (lag - usual)
+
+
+class PendingById(Generic[Entry]):
+    """What is pending, by id, the oldest first; None is the id of the unnamed one.
+
+    At most `max_pending` are pending: then the oldest makes way.  A new unnamed one takes the place of the unnamed one.
+
+    >>> book = PendingById[str](max_pending=2)
+    >>> book.pending.update(monday="a", tuesday="b")
+    >>> book.find("monday"), book.leaving("wednesday")
+    ('a', ['monday'])
+    """
+
+    def __init__(self, max_pending: int) -> None:
+        self.max_pending = max_pending
+        self.pending: dict[Hashable, Entry] = {}
+
+    def __len__(self) -> int:
+        return len(self.pending)
+
+    def __contains__(self, id: Hashable) -> bool:
+        return id in self.pending
+
+    @property
+    def ids(self) -> tuple[Hashable, ...]:
+        """Ids, the oldest first."""
+        return tuple(self.pending)
+
+    def check_new(self, id: Hashable) -> None:
+        """Refuse an id that cannot be saved, or is pending, in one sentence."""
+        if id is not None:
+            plain_id(id)
+            if id in self.pending:
+                raise ValueError(f"expected a new id, got {id!r}, which is pending already")
+
+    def find(self, id: Hashable) -> Entry:
+        """What is pending under an id, or one clear sentence."""
+        try:
+            return self.pending[id]
+        except TypeError:
+            raise TypeError(f"expected an id that can be a key, got {id!r}") from None
+        except KeyError:
+            if id is not None:
+                raise ValueError(f"expected the id of a pending round, got {id!r}") from None
+            named = f" ({len(self.pending)} named ones are pending)" if self.pending else ""
+            raise ValueError(f"expected an unnamed pending round, got none{named}") from None
+
+    def leaving(self, id: Hashable) -> list[Hashable]:
+        """The id that makes way for a new one, if one has to."""
+        if id is None and None in self.pending:
+            return [None]
+        return [next(iter(self.pending))] if len(self.pending) >= self.max_pending else []
+
+    def warn_dropped(self, id: Hashable) -> None:
+        """Tell the user that the oldest is dropped."""
+        warn_user(
+            f"{self.max_pending} rounds are pending (max_pending); the oldest, {id!r}, is dropped", RuntimeWarning
+        )
+
+
+@dataclass(slots=True)
+class PendingRound:
+    """A pending round: its engine's record of it, and how many rounds had been issued when it was.
+
+    `attached` is plain data that whoever plays keeps with the round, and that is saved with it.
+    """
+
+    record: Any
+    issued: int
+    attached: Any = None
+
+    @property
+    def overdraft(self) -> float:
+        """The slack that it reserves."""
+        return self.record.certificate.item(OVERDRAFT)  # type: ignore[no-any-return]
+
+
+class Snapshot(NamedTuple):
+    """Everything about rounds that a play may change; `memory` and `sizes` are the engine's."""
+
+    pending: dict[Hashable, PendingRound]
+    issued: int
+    reserved: float
+    usual_lag: float | None
+    memory: Arrays | None
+    sizes: Sequence[int] | None
+
+
+class Rounds(PendingById[PendingRound]):
+    """The rounds of one game: those that are pending, and what is known of how late outcomes come.
+
+    >>> import orcast as oc
+    >>> rounds = oc.Recalibrator(oc.Interval(0, 1)).rounds
+    >>> row = oc.Interval(0, 1).levels[None, :]  # an expert's quantiles: uniform
+    >>> p = rounds.forecast(rounds.issue(row, id="monday"))
+    >>> rounds.ids, rounds.outstanding
+    (('monday',), 1.0)
+    >>> rounds.settle(0.4, id="monday")
+    >>> rounds.ids, rounds.issued
+    ((), 1)
+    """
+
+    def __init__(self, engine: Engine, max_pending: int) -> None:
+        super().__init__(max_pending)
+        self.engine = engine
+        self.issued = 0
+        self.reserved = 0.0
+        self.usual_lag: float | None = None
+
+    @property
+    def outstanding(self) -> float:
+        """Outcomes that are still to come; rounds far older than the usual lag are lost, not late."""
+        most = float(len(self.pending))
+        return most if self.usual_lag is None or most <= 2.0 else min(most, 2.0 * self.usual_lag + 2.0)
+
+    # --- a round
+    def peek(
+        self,
+        rows: Array | None,
+        features: Any = None,
+        *,
+        outstanding: float | None = None,
+        reserved: float | None = None,
+    ) -> Any:
+        """The record of a round as it would be issued now; nothing is kept, and no slack is reserved.
+
+        `outstanding` and `reserved` replace what the pending rounds amount to.
+        """
+        return self.engine.predict(
+            rows,
+            features,
+            pending=self.outstanding if outstanding is None else outstanding,
+            reserved=self.reserved if reserved is None else reserved,
+        )
+
+    def issue(self, rows: Array | None, features: Any = None, *, id: Hashable = None) -> PendingRound:
+        """Play a round around the experts' rows and keep it under a new id, or as the unnamed one."""
+        leaving = self.leaving(id)
+        if not leaving:
+            record = self.engine.predict(rows, features, pending=self.outstanding, reserved=self.reserved)
+            return self.keep(record, id=id)
+        (other,) = leaving
+        # played as if that one were gone already, which it is only if nothing is refused
+        rest = len(self.pending) - 1
+        free = self._reserved_without(self.pending[other])
+        record = self.peek(rows, features, outstanding=min(self.outstanding, float(rest)), reserved=free)
+        if other != id:
+            self.warn_dropped(other)
+        self.drop(other)
+        return self.keep(record, id=id)
+
+    def keep(self, record: Any, *, id: Hashable = None) -> PendingRound:
+        """Keep a round that was played by `peek`, from now on."""
+        self.issued += 1
+        self.pending[id] = entry = PendingRound(record, self.issued)
+        self.reserved += entry.overdraft
+        return entry
+
+    def settle(self, y: Any, *, id: Hashable = None) -> None:
+        """Record the outcome, in its canonical form, of a pending round."""
+        entry = self.find(id)
+        reserved = self._reserved_without(entry)
+        self.engine.update(entry.record, y, reserved=reserved)
+        del self.pending[id]
+        self.reserved = reserved
+        self.usual_lag = learnt_lag(self.usual_lag, float(self.issued - entry.issued))
+
+    def settle_unkept(self, record: Any, y: Any, *, lag: float = 0.0, reserved: float = 0.0) -> None:
+        """Record the outcome of a round that was played by `peek`; `lag` others were issued before it came."""
+        self.engine.update(record, y, reserved=reserved)
+        self.issued += 1
+        self.usual_lag = learnt_lag(self.usual_lag, lag)
+
+    def drop(self, id: Hashable = None) -> PendingRound:
+        """Forget a pending round."""
+        entry = self.find(id)
+        self.reserved = self._reserved_without(entry)
+        return self.pending.pop(id)
+
+    def _reserved_without(self, entry: PendingRound) -> float:
+        """What the others reserve: nothing, not a rounding error, where there are none."""
+        return max(self.reserved - entry.overdraft, 0.0) if len(self.pending) > 1 else 0.0
+
+    def forecast(self, entry: PendingRound) -> Any:
+        """What users see of a round."""
+        return self.engine.forecast(entry.record)
+
+    # --- a whole history
+    def run(
+        self, rows: Array, features: Sequence[Any] | None, outcomes: Sequence[Any], levels: Array
+    ) -> tuple[Array, Array]:
+        """Play many rounds, each settled before the next: what was played, and the log of each round.
+
+        In one compiled loop where the engine has one.  If anything is refused, nothing has changed.
+        """
+        if self.engine.runs:
+            played, round_log = self.engine.run(rows, features, np.array(outcomes), levels)
+        else:
+            played, round_log = self._run_one_by_one(rows, features, outcomes, levels)
+        self.count_settled(len(outcomes))
+        return np.asarray(played, dtype=np.float64), round_log
+
+    def _run_one_by_one(
+        self, rows: Array, features: Sequence[Any] | None, outcomes: Sequence[Any], levels: Array
+    ) -> tuple[Array, Array]:
+        engine, space = self.engine, self.engine.space
+        before = self.snapshot()
+        played = []
+        round_log = np.full((len(outcomes), _ledger.ROUND_LOG_SIZE), np.nan)
+        try:
+            for t, y in enumerate(outcomes):
+                record = engine.predict(rows[t], None if features is None else features[t])
+                played.append(self.read(record, levels, round_log[t]))
+                engine.update(record, y)
+                round_log[t, _ledger.RoundLog.MISCALIBRATION] = engine.ledger.miscalibration
+        except BaseException:
+            self.restore(before)
+            raise
+        if isinstance(space, Binary):
+            return np.array(played), round_log
+        width = len(levels) if isinstance(space, OrderedSpace) else space.cells
+        return np.array(played).reshape(len(outcomes), width), round_log
+
+    def read(self, record: Any, levels: Array, log_row: Array) -> Any:
+        """What a round plays: quantiles, masses or a probability; what is known of it goes into a row of the log."""
+        space, p = self.engine.space, self.engine.forecast(record)
+        log_row[_ledger.RoundLog.HOLDS] = record.certificate[_ledger.CertificateField.HOLDS]
+        log_row[_ledger.RoundLog.PROMISED] = record.certificate[_ledger.CertificateField.PROMISED]
+        if isinstance(space, OrderedSpace):
+            log_row[_ledger.RoundLog.MEAN], log_row[_ledger.RoundLog.SD] = p.to_normal()
+            return p.quantile(levels)
+        return p.probability() if isinstance(space, Binary) else p.mass
+
+    def to_packed(self) -> PackedRounds:
+        """What is pending in few arrays, without the ids; for panels, which keep very many games."""
+        entries = list(self.pending.values())
+        arrays = [entry.record.arrays() for entry in entries]
+        return PackedRounds(
+            np.array([self.issued, np.nan if self.usual_lag is None else self.usual_lag, self.reserved]),
+            tuple((name, array.dtype.str, array.shape) for name, array in arrays[-1].items()) if arrays else (),
+            np.array([pack_row(each.values()) for each in arrays]) if arrays else np.empty((0, 0)),
+            np.array([entry.issued for entry in entries], dtype=np.float64),
+            [getattr(entry.record, "features", None) for entry in entries],
+        )
+
+    def from_packed(self, packed: PackedRounds, ids: Iterable[Hashable]) -> None:
+        """Take over what `to_packed` of an equal game gave, under these ids, or say why not."""
+        issued, lag, reserved = packed.counters.tolist()
+        if not (reserved >= 0.0 and issued >= 0.0 and not lag < 0.0):
+            raise ValueError("a counter is negative or not a number")
+        records = [self.engine.restored_record(*each) for each in zip(packed.arrays(), packed.features, strict=True)]
+        pending = [PendingRound(*each) for each in zip(records, packed.issued.astype(int).tolist(), strict=True)]
+        self.pending = dict(zip(ids, pending, strict=True))
+        self.issued, self.reserved, self.usual_lag = int(issued), reserved, None if lag != lag else lag
+
+    def count_settled(self, count: int) -> None:
+        """So many rounds were issued and settled elsewhere, each before the next."""
+        self.issued += count
+        if self.usual_lag == 0.0:
+            return
+        for _ in range(count):
+            self.usual_lag = learnt_lag(self.usual_lag, 0.0)
+
+    # --- all of them
+    def snapshot(self, *, memory: bool = True) -> Snapshot:
+        """Everything as it is; without `memory`, all but what the engine has learnt from outcomes."""
+        arrays = {name: array.copy() for name, array in self.engine.arrays().items()} if memory else None
+        sizes = getattr(self.engine, "sizes", None)
+        return Snapshot(dict(self.pending), self.issued, self.reserved, self.usual_lag, arrays, sizes)
+
+    def restore(self, was: Snapshot) -> None:
+        """Everything as it was."""
+        self.pending = dict(was.pending)
+        self.issued, self.reserved, self.usual_lag = was.issued, was.reserved, was.usual_lag
+        if was.memory is None:
+            return
+        if was.sizes is None and hasattr(self.engine, "forget_sizes"):
+            self.engine.forget_sizes()
+        # not by the engine's own `restore`: no function of the user's is called for it
+        for name, array in self.engine.arrays().items():
+            if name in was.memory:
+                array[...] = was.memory[name]
+
+    @contextmanager
+    def branch(self) -> Iterator[None]:
+        """Try something: at the end everything is as it was."""
+        was = self.snapshot()
+        try:
+            yield
+        finally:
+            self.restore(was)
+
+    # --- plain data
+    def state(self) -> tuple[dict[str, Any], Arrays]:
+        """Counters and pending rounds with ids and features as they are, and named arrays; not to be written to."""
+        arrays: Arrays = {}
+        pending = []
+        for number, (id, entry) in enumerate(self.pending.items()):
+            pending.append([id, entry.issued, getattr(entry.record, "features", None), entry.attached])
+            arrays.update({f"{number}/{name}": array for name, array in entry.record.arrays().items()})
+        counters = {"issued": self.issued, "usual_lag": self.usual_lag, "reserved": self.reserved}
+        return {**counters, "pending": pending}, arrays
+
+    def resume(self, header: dict[str, Any], arrays: Arrays) -> None:
+        """Take over what `state` of an equal game gave, or say why not."""
+        lag = header["usual_lag"]
+        issued, reserved, usual = int(header["issued"]), float(header["reserved"]), None if lag is None else float(lag)
+        if not (reserved >= 0.0 and issued >= 0 and (usual or 0.0) >= 0.0):
+            raise ValueError("a counter is negative or not a number")
+        own: dict[str, Arrays] = {}
+        for name, array in arrays.items():
+            number, _, field = name.partition("/")
+            own.setdefault(number, {})[field] = array
+        pending: dict[Hashable, PendingRound] = {}
+        for at, (id, when, features, attached) in enumerate(header["pending"]):
+            pending[id] = PendingRound(self.engine.restored_record(own[str(at)], features), int(when), attached)
+        self.pending, self.issued, self.reserved, self.usual_lag = pending, issued, reserved, usual
+
+    def to_plain(self) -> tuple[dict[str, Any], Arrays]:
+        """`state` as what JSON can hold, and named arrays."""
+        header, arrays = self.state()
+        pending = [
+            [plain_id(id), issued, features_to_json(features), features_to_json(attached)]
+            for id, issued, features, attached in header["pending"]
+        ]
+        return {**header, "pending": pending}, arrays
+
+    def from_plain(self, header: dict[str, Any], arrays: Arrays) -> None:
+        """Take over what `to_plain` of an equal game gave, or say why not."""
+        pending = [
+            [id_from_plain(id), issued, features_from_json(features), features_from_json(attached)]
+            for id, issued, features, attached in header["pending"]
+        ]
+        self.resume({**header, "pending": pending}, arrays)

@@ -1,0 +1,99 @@
+"""Ids and features as plain data, so that a pending round can be saved without pickle."""
+
+from __future__ import annotations
+
+import copy
+import datetime
+import math
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+
+from orcast.validation import short
+
+
+def plain_features(x: Any) -> Any:
+    """Features that a pending round can be saved with: names and values, or a row of values; or one clear sentence."""
+    if hasattr(x, "to_dict") and hasattr(x, "index"):
+        x = x.to_dict()  # a row of a data frame
+    if isinstance(x, Mapping):
+        for key, value in x.items():
+            if not isinstance(key, str) or not _is_plain(value):
+                raise TypeError(f"expected features as plain values by name, got {short(key)}: {short(value)}")
+        return copy.deepcopy(dict(x))
+    if _is_plain(x):
+        return copy.deepcopy(x)
+    raise TypeError(f"expected features as plain values by name, got {short(x)}")
+
+
+def _is_plain(value: Any) -> bool:
+    if value is None or isinstance(value, (str, bool, int, float, np.floating, np.integer, np.bool_)):
+        return True
+    if isinstance(value, (datetime.date, np.datetime64)):
+        return True
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind in "fiub"
+    return isinstance(value, (list, tuple)) and all(map(_is_plain, value))
+
+
+def features_to_json(value: Any) -> Any:
+    """Features as what JSON can hold."""
+    if isinstance(value, dict):
+        return {"features": {key: features_to_json(each) for key, each in value.items()}}
+    if isinstance(value, np.generic) and not isinstance(value, np.datetime64):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": repr(value)}
+    if isinstance(value, np.ndarray):
+        return {"array": [features_to_json(each) for each in value.ravel().tolist()], "shape": list(value.shape)}
+    if isinstance(value, tuple):
+        return {"tuple": [features_to_json(each) for each in value]}
+    if isinstance(value, list):
+        return [features_to_json(each) for each in value]
+    return plain_id(value) if isinstance(value, (datetime.date, np.datetime64)) else value
+
+
+def features_from_json(data: Any) -> Any:
+    """The inverse of `features_to_json`."""
+    if isinstance(data, list):
+        return [features_from_json(each) for each in data]
+    if not isinstance(data, dict):
+        return data
+    if "features" in data:
+        return {key: features_from_json(each) for key, each in data["features"].items()}
+    if "float" in data:
+        return float(data["float"])
+    if "array" in data:
+        return np.array([features_from_json(each) for each in data["array"]]).reshape(data["shape"])
+    if "tuple" in data:
+        return tuple(features_from_json(each) for each in data["tuple"])
+    return id_from_plain(data)
+
+
+def plain_id(id: object) -> Any:
+    """An id as plain data, so that a pending round can be saved, or one clear sentence."""
+    if id is None or isinstance(id, (str, bool, int)) or (isinstance(id, float) and math.isfinite(id)):
+        return id
+    if isinstance(id, np.integer):
+        return int(id)
+    if isinstance(id, tuple):
+        return {"tuple": [plain_id(part) for part in id]}
+    if isinstance(id, np.datetime64) and not np.isnat(id):
+        return {"datetime64": str(id), "unit": np.datetime_data(id.dtype)[0]}
+    if isinstance(id, datetime.date) and id == id:
+        return {"datetime" if isinstance(id, datetime.datetime) else "date": id.isoformat()}
+    raise TypeError(f"expected an id of text, whole or finite numbers, dates, or tuples of these, got {id!r}")
+
+
+def id_from_plain(data: Any) -> Hashable:
+    """The inverse of `plain_id`."""
+    if not isinstance(data, dict):
+        return data  # type: ignore[no-any-return]
+    if "tuple" in data:
+        return tuple(id_from_plain(part) for part in data["tuple"])
+    if "datetime64" in data:
+        return np.datetime64(data["datetime64"], data["unit"])
+    if "datetime" in data:
+        return datetime.datetime.fromisoformat(data["datetime"])
+    return datetime.date.fromisoformat(data["date"])

@@ -1,0 +1,132 @@
+"""A durable session: its lines are kept on the disk before they are answered."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+from orcast.streaming import snapshot
+from orcast.streaming.journal import Journal, flush_folder
+from orcast.streaming.session import Session, StreamAnswer, StreamSettings
+from orcast.validation import short
+
+# Lines between two snapshots, at least; and bytes of a snapshot for each of them, so that large ones are rarer.
+EVERY, SHARE = 10_000, 2_000
+# What may change from one start to the next: it changes answers, not how series are played.
+FREE = ("levels", "remember")
+
+
+class DurableSession:
+    """A session with a state on the disk: a snapshot in FILE, and in FILE.journal each line taken since.
+
+    A line is in the journal before it is answered.  Whoever kills the process, at any moment, and starts it again on
+    the same file finds it as it was after the last line that is in the journal; that line may not have been
+    answered, and gets the same answer if it is sent again.
+
+    The order is what makes it safe: the snapshot says how many lines it has seen, is renamed into place in one step,
+    and only then is the journal cut.  Entries that a snapshot has already seen are left out.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        wanted: dict[str, Any] | None = None,
+        *,
+        sync: bool = False,
+        every: int | None = None,
+    ) -> None:
+        if every is not None and every < 1:
+            raise ValueError(f"expected at least 1 line between snapshots, got {every}")
+        self.path, self.every = Path(path), every
+        if self.path.is_symlink():
+            # two names of one state are one state
+            self.path = self.path.resolve()
+        if self.path.is_dir() or not self.path.absolute().parent.is_dir():
+            raise ValueError(f"expected a file in an existing folder as state, got {short(str(path))}")
+        self.journal = Journal(f"{self.path}.journal", sync=sync)
+        try:
+            self._open(wanted or {})
+        except BaseException:
+            self.journal.close()
+            raise
+
+    def _open(self, wanted: dict[str, Any]) -> None:
+        snapshot.tidy(self.path)
+        self.recovered = 0
+        if self.path.exists():
+            self.session, self.lines = snapshot.read(self.path)
+            self.session.strict = True
+            self.saved, self._size = self.lines, self.path.stat().st_size
+            self._replay()
+            options = self._options(wanted)
+            if options != self.session.options:
+                self.session.options = options
+                self.snapshot()
+        elif self.journal.size:
+            raise ValueError(f"expected a state file beside its journal, got the journal alone: {self.journal.path}")
+        else:
+            self.session, self.lines = Session(StreamSettings(**wanted), strict=True), 0
+            self.snapshot()
+
+    def _replay(self) -> None:
+        for number, line in self.journal.entries():
+            if number <= self.lines:
+                continue  # the snapshot has it: the process died before the journal was cut
+            if number != self.lines + 1:
+                raise ValueError(
+                    f"expected entry {self.lines + 1} in the journal, got {number} (it is not of this state file): "
+                    f"{self.journal.path}"
+                )
+            try:
+                changed = self.session.answer(line).changed
+            except (ArithmeticError, TypeError, ValueError) as reason:
+                raise ValueError(
+                    f"expected entry {number} of the journal to be taken as before, got {short(str(reason))} "
+                    f"(another version wrote it?): {self.journal.path}"
+                ) from None
+            if not changed:
+                raise ValueError(f"expected entry {number} of the journal once, got it twice: {self.journal.path}")
+            self.lines = number
+            self.recovered += 1
+
+    def _options(self, wanted: dict[str, Any]) -> StreamSettings:
+        """The options of the state, but for those that may change."""
+        for each in fields(StreamSettings):
+            if each.name in wanted and each.name not in FREE:
+                had = getattr(self.session.options, each.name)
+                if wanted[each.name] != had:
+                    raise ValueError(
+                        f"expected {each.name} as in the state file, {had!r}, got {wanted[each.name]!r}: {self.path}"
+                    )
+        return replace(self.session.options, **{key: wanted[key] for key in FREE if key in wanted})
+
+    def answer(self, line: bytes) -> StreamAnswer:
+        """The answer to a line, which is then kept if it changed anything; bad input raises and changes nothing."""
+        answer = self.session.answer(line)
+        if answer.changed:
+            self.journal.append(self.lines + 1, line)
+            self.lines += 1
+        return answer
+
+    @property
+    def due(self) -> bool:
+        """Whether the journal has become long."""
+        long = max(EVERY, self._size // SHARE) if self.every is None else self.every
+        return self.lines - self.saved >= long
+
+    def snapshot(self) -> None:
+        """Write the whole state, then cut the journal."""
+        snapshot.write(self.path, self.session, self.lines)
+        flush_folder(self.path.absolute().parent)
+        self.saved, self._size = self.lines, self.path.stat().st_size
+        self.journal.clear()
+
+    def close(self, *, save: bool = True) -> None:
+        """Write what is new, and let others use the file."""
+        try:
+            if save and self.lines > self.saved:
+                self.snapshot()
+        finally:
+            self.journal.close()

@@ -1,0 +1,278 @@
+"""One line of a stream: what may stand in it, and the forms of a forecast, in and out."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+
+from orcast.adapters import Ensemble, Normal, Quantiles
+from orcast.validation import short
+
+Id = str | int | float | None
+
+KEYS = ("series", "id", "forecast", "y", "of", "x", "drop", "low", "high", "binary", "labels")
+SETTINGS = ("low", "high", "binary", "labels")
+# Longer lines are not read: a client that forgets its line ends must not fill the memory.
+LONGEST = 16 * 2**20
+FORMS = (
+    '{"0.1": 3, "0.9": 6}, {"mean": 4, "sd": 1}, {"members": [3, 4, 6]}, {"p": 0.7} or '
+    '{"probabilities": {"home": 0.5, "away": 0.5}}'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LineForecast:
+    """A forecast as it stands in a line, and as what a game takes it.
+
+    `space` is the kind of outcome that its form is for: "quantity", "binary" or "labels".  `keys` are the levels as
+    they were written, or the labels.
+    """
+
+    form: str
+    space: str
+    expert: Any
+    keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StreamLine:
+    """A line, read and checked as far as it can be without its series, and the digest of its content."""
+
+    series: str | int | None
+    id: Id
+    forecast: LineForecast | None
+    y: Any
+    of: Id
+    x: dict[str, Any] | None
+    drop: bool
+    settings: dict[str, Any]
+    digest: str
+
+
+def read(text: bytes) -> StreamLine:
+    """A line from its text, or one clear sentence.
+
+    >>> line = read(b'{"series": "a", "id": "14:00", "forecast": {"mean": 4, "sd": 1}}')
+    >>> line.series, line.id, line.forecast.expert
+    ('a', '14:00', Normal(mean=4.0, sd=1.0))
+    >>> read(b'{"series": "a", "forecast": {"mean": 4}}')
+    Traceback (most recent call last):
+    ValueError: expected "sd" beside "mean" in a forecast, got {'mean': 4}
+    """
+    found = _parsed(text)
+    for key in found:
+        if key not in KEYS:
+            raise ValueError(f"expected keys among {', '.join(KEYS)}, got {short(key)}")
+    series, id, of = found.get("series"), found.get("id"), found.get("of")
+    if not (series is None or (isinstance(series, (str, int)) and not isinstance(series, bool))):
+        raise TypeError(f"expected text or a whole number as series, got {short(series)}")
+    _check_id(id, "id")
+    _check_id(of, "of")
+    drop = found.get("drop", False)
+    if not isinstance(drop, bool):
+        raise TypeError(f"expected true or false as drop, got {short(drop)}")
+    x = found.get("x")
+    if not (x is None or isinstance(x, dict)):
+        raise TypeError(f'expected features by name as x, such as {{"hour": 14}}, got {short(x)}')
+    forecast, y = found.get("forecast"), found.get("y")
+    known = None if forecast is None else _parsed_forecast(forecast)
+    settings = {key: found[key] for key in SETTINGS if found.get(key) is not None and found[key] is not False}
+    _check_parts(known, y, id, of, drop, settings)
+    content = json.dumps([forecast, y, of, x, settings], sort_keys=True)
+    return StreamLine(
+        series, id, known, y, of, x, drop, settings, blake2b(content.encode(), digest_size=12).hexdigest()
+    )
+
+
+def _check_parts(forecast: LineForecast | None, y: Any, id: Id, of: Id, drop: bool, settings: dict[str, Any]) -> None:
+    if forecast is None and y is None and not drop and not settings:
+        raise ValueError("expected a forecast, an outcome y, drop or bounds in a line, got none of them")
+    if drop and not (forecast is None and y is None):
+        raise ValueError("expected drop in a line of its own, got a forecast or an outcome y beside it")
+    if of is not None and (forecast is None or y is None):
+        raise ValueError('expected "of" where a forecast and the outcome y of an earlier round stand in one line, '
+                         'got it alone: "id" names the round of a lone y')  # fmt: skip
+    if of is not None and of == id:
+        raise ValueError(f"expected the id of an earlier round as of, got that of the forecast beside it, {short(id)}")
+
+
+def _check_id(id: Any, what: str) -> None:
+    if id is None or (isinstance(id, (str, int)) and not isinstance(id, bool)):
+        return
+    if not isinstance(id, float) or not math.isfinite(id):
+        raise TypeError(f"expected text or a number as {what}, got {short(id)}")
+
+
+def _parsed(text: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(text.decode(), parse_constant=_refuse, object_pairs_hook=_once)
+    except UnicodeDecodeError as reason:
+        raise ValueError(f"expected a line in UTF-8, got another byte at place {reason.start + 1}") from None
+    except json.JSONDecodeError as reason:
+        raise ValueError(f"expected a JSON object in a line, got {_excerpt(text)} ({_where(reason)})") from None
+    except RecursionError:
+        raise ValueError("expected a JSON object in a line, got one that is nested too deeply") from None
+    if not isinstance(found, dict):
+        raise TypeError(f'expected a JSON object such as {{"forecast": ...}}, got {short(found)}')
+    return found
+
+
+def _excerpt(text: bytes) -> str:
+    return short(text[:200].decode(errors="replace"))
+
+
+def _where(reason: json.JSONDecodeError) -> str:
+    return f"{reason.msg[:1].lower()}{reason.msg[1:]} at place {reason.pos + 1}"
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(f"expected finite numbers, got {name}")
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"expected each key once, got {short(twice)} twice")
+    return found
+
+
+# --- forecasts, in ---
+
+
+def _parsed_forecast(forecast: Any) -> LineForecast:
+    if not isinstance(forecast, dict) or not forecast:
+        raise TypeError(f"expected a forecast such as {FORMS}, got {short(forecast)}")
+    for name, form in _NAMED.items():
+        if name in forecast:
+            return form(forecast)
+    return _quantiles(forecast)
+
+
+def _quantiles(forecast: dict[str, Any]) -> LineForecast:
+    levels = []
+    for key in forecast:
+        try:
+            levels.append(float(key))
+        except ValueError:
+            raise ValueError(f"expected a forecast such as {FORMS}, got the key {short(key)}") from None
+    values = [_number(value, f"quantile {key}") for key, value in forecast.items()]
+    return LineForecast("quantiles", "quantity", Quantiles(levels, values), tuple(forecast))
+
+
+def _normal(forecast: dict[str, Any]) -> LineForecast:
+    for key, other in (("mean", "sd"), ("sd", "mean")):
+        if key not in forecast:
+            raise ValueError(f'expected "{key}" beside "{other}" in a forecast, got {short(forecast)}')
+    _alone(forecast, "mean", "sd")
+    return LineForecast("normal", "quantity", Normal(_number(forecast["mean"], "mean"), _number(forecast["sd"], "sd")))
+
+
+def _members(forecast: dict[str, Any]) -> LineForecast:
+    _alone(forecast, "members")
+    members = forecast["members"]
+    if not isinstance(members, list) or not members:
+        raise TypeError(f"expected a list of numbers as members, got {short(members)}")
+    values = [_number(value, "member") for value in members]
+    # the rank of each member: the answer keeps their order
+    places = np.argsort(np.argsort(values, kind="stable"), kind="stable")
+    return LineForecast("members", "quantity", Ensemble(values), tuple(map(str, places.tolist())))
+
+
+def _binary(forecast: dict[str, Any]) -> LineForecast:
+    _alone(forecast, "p")
+    p = _number(forecast["p"], "p")
+    if not 0.0 <= p <= 1.0:
+        raise ValueError(f"expected a probability between 0 and 1 as p, got {p!r}")
+    return LineForecast("p", "binary", p)
+
+
+def _labels(forecast: dict[str, Any]) -> LineForecast:
+    _alone(forecast, "probabilities")
+    given = forecast["probabilities"]
+    if not isinstance(given, dict) or not given:
+        raise TypeError(f'expected probabilities by label, such as {{"home": 0.5, "away": 0.5}}, got {short(given)}')
+    masses = {label: _number(value, f"probability of {label!r}") for label, value in given.items()}
+    return LineForecast("probabilities", "labels", masses, tuple(masses))
+
+
+_NAMED = {"mean": _normal, "sd": _normal, "members": _members, "p": _binary, "probabilities": _labels}
+
+
+def _alone(forecast: dict[str, Any], *keys: str) -> None:
+    more = [key for key in forecast if key not in keys]
+    if more:
+        raise ValueError(f"expected {' and '.join(keys)} alone in a forecast, got {short(more[0])} beside")
+
+
+def _number(value: Any, what: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"expected a number as {what}, got {short(value)}")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise ValueError(f"expected a finite number as {what}, got {short(value)}")
+    return number
+
+
+# --- forecasts, out ---
+
+
+def forecast_fields(forecast: LineForecast, p: Any, levels: Sequence[str] = ()) -> dict[str, Any]:
+    """A calibrated forecast in the form of the one it answers; `levels` are the quantiles that the user asked for."""
+    if forecast.form == "p":
+        return {"forecast": {"p": p.probability()}}
+    if forecast.form == "probabilities":
+        return {"forecast": {"probabilities": p.to_dict()}}
+    mean, sd = p.to_normal()
+    also: dict[str, Any] = {}
+    if forecast.form == "quantiles":
+        form: dict[str, Any] = _at(p, levels or forecast.keys)
+    else:
+        if forecast.form == "normal":
+            form = {"mean": mean, "sd": sd}
+        else:
+            count = len(forecast.keys)
+            spread = p.quantile((np.arange(count) + 0.5) / count).tolist()
+            form = {"members": [spread[int(place)] for place in forecast.keys]}
+        if levels:
+            also = {"quantiles": _at(p, levels)}
+    if forecast.form == "quantiles" and forecast.expert.crossed:
+        also = {"sorted": True}
+    return {"forecast": form, "mean": mean, "sd": sd, **also}
+
+
+def _at(p: Any, levels: Sequence[str]) -> dict[str, Any]:
+    return dict(zip(levels, p.quantile([float(level) for level in levels]).tolist(), strict=True))
+
+
+def to_line(answer: dict[str, Any]) -> bytes:
+    """An answer as a line; whatever it is, it can be written.
+
+    >>> to_line({"series": "\\ud800", "mean": float("inf")})
+    b'{"series": "\\\\ud800", "mean": null}\\n'
+    """
+    try:
+        return json.dumps(answer, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+    except UnicodeEncodeError:  # half a character, which JSON can write but UTF-8 cannot
+        return json.dumps(_finite(answer), allow_nan=False).encode() + b"\n"
+    except ValueError:
+        return to_line(_finite(answer))
+
+
+def _finite(value: Any) -> Any:
+    """Without numbers that JSON does not have."""
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

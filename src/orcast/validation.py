@@ -1,0 +1,41 @@
+"""Numbers at the public edge: as floats, or one clear sentence."""
+
+from __future__ import annotations
+
+import math
+import sys
+import warnings
+
+
+def short(value: object) -> str:
+    """What was given, on one line of a message."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def number(value: object, what: str, low: float = -math.inf, high: float = math.inf) -> float:
+    """A finite number from low to high.
+
+    >>> number("3", "temperature", 1e-6, 1e12)
+    3.0
+    >>> number(0, "temperature", 1e-6, 1e12)
+    Traceback (most recent call last):
+    ValueError: expected a number from 1e-06 to 1e+12 as temperature, got 0
+    """
+    try:
+        result = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"expected a finite number as {what}, got {short(value)}") from None
+    if not math.isfinite(result):
+        raise ValueError(f"expected a finite number as {what}, got {short(value)}")
+    if not low <= result <= high:
+        raise ValueError(f"expected a number from {low:g} to {high:g} as {what}, got {short(value)}")
+    return result
+
+
+def warn_user(message: str, kind: type[Warning]) -> None:
+    """Warn, and point at the line of the user's that led here."""
+    depth = 1
+    while sys._getframe(depth).f_globals.get("__name__", "").startswith("orcast."):
+        depth += 1
+    warnings.warn(message, kind, stacklevel=depth + 1)

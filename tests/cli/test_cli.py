@@ -1,0 +1,373 @@
+"""The command: what it says of itself, what it refuses, and tables that go in and come out."""
+
+import gzip
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import orcast
+from helpers import SENTENCE
+from orcast import cli
+from orcast.cli import bench, stream
+from orcast.cli import column_options as layout
+from orcast.cli import table_files as tables
+from orcast.paper.experiments.output import Result, ResultTable
+
+PARTS = ("recalibrate", "check", "stream", "reproduce", "bench", "completion")
+Capture = pytest.CaptureFixture[str]
+
+
+def test_it_says_its_version(capsys: Capture) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        cli.main(["--version"])
+    assert capsys.readouterr().out == f"orcast {orcast.__version__}\n"
+
+
+def test_its_help_has_examples(capsys: Capture) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        cli.main(["--help"])
+    told = capsys.readouterr().out
+    assert "orcast reproduce all --quick" in told
+    assert "demo" in told
+    for part in PARTS:
+        with pytest.raises(SystemExit, match="0"):
+            cli.main([part, "--help"])
+        told = capsys.readouterr().out
+        assert f"examples:\n  orcast {part}" in told
+        assert max(map(len, told.splitlines())) <= 106
+
+
+def test_the_examples_of_the_help_are_understood(capsys: Capture) -> None:
+    """Each is parsed as a shell would hand it over; nothing is run."""
+    import shlex
+
+    commands = []
+    for part in PARTS:
+        with pytest.raises(SystemExit):
+            cli.main([part, "--help"])
+        told = capsys.readouterr().out.partition("examples:\n")[2]
+        commands += [re.split(r" {3,}| [<>|] |  #", line.strip())[0] for line in told.splitlines()]
+    mine = [shlex.split(command)[1:] for command in commands if command.startswith("orcast ")]
+    assert len(mine) > 15
+    for arguments in mine:
+        assert cli.parser().parse_args(arguments).part == arguments[0]
+
+
+@pytest.mark.parametrize("wrong", [[], ["reproduce"], ["reproduce", "nothing"], ["fly"], ["recalibrate"], ["check"]])
+def test_a_wrong_command_is_refused(wrong: list[str], capsys: Capture) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(wrong)
+    assert "usage: orcast" in capsys.readouterr().err
+
+
+def refused(arguments: list[str], capsys: Capture) -> str:
+    """What a command says that exits with 2: one sentence."""
+    assert cli.main(arguments) == 2
+    said = capsys.readouterr()
+    assert said.out.strip() == ""
+    text = said.err.strip().removeprefix("orcast: ")
+    assert re.match(SENTENCE, text)
+    return text
+
+
+def test_wrong_options_are_refused_in_one_sentence(tmp_path: Path, capsys: Capture) -> None:
+    for wrong in (["--workers", "0"], ["--data", str(tmp_path / "nowhere")]):
+        refused(["reproduce", "recalibration", "--quick", "--out", str(tmp_path / "out"), *wrong], capsys)
+    for wrong in (
+        ["--sync"],
+        ["--low", "4", "--high", "3"],
+        ["--labels", "a"],
+        ["--levels", "5"],
+        ["--by", "hour"],
+        ["--max-pending", "0"],
+        ["--state", str(tmp_path / "no" / "where")],
+    ):
+        refused(["stream", *wrong], capsys)
+
+
+def test_the_demonstration_is_a_command_too(capsys: Capture) -> None:
+    assert cli.main(["demo", "--rounds", "3"]) == 2
+    assert "expected at least 10 as --rounds" in capsys.readouterr().err
+
+
+def test_options_of_the_stream_are_read() -> None:
+    options = cli.parser().parse_args(
+        ["stream", "--low", "-1.5", "--labels", "a, b", "--levels", "0.1,0.9", "--by", "hour=0..3"]
+    )
+    assert stream._wanted(options) == {
+        "low": -1.5,
+        "labels": ("a", "b"),
+        "levels": ("0.1", "0.9"),
+        "by": ("hour", (0, 1, 2, 3)),
+    }
+    assert stream._by("day=Mo,Tu") == ("day", ("Mo", "Tu"))
+    assert stream._by("on=0,1") == ("on", (0, 1))
+
+
+# --- pages ---
+
+
+def test_a_page_keeps_what_stands_above_its_mark(tmp_path: Path) -> None:
+    pytest.importorskip("river", reason="a page names the versions of what made it")
+    page = tmp_path / "page.md"
+    page.write_text(f"# Mine\n\nwords\n\n{cli.MARK}\n\nold\n", encoding="utf-8")
+    cli.write_page(page, ["## New\n"], 3.0)
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("# Mine\n\nwords\n\n")
+    assert "old" not in text
+    assert "## New" in text
+    assert f"orcast {orcast.__version__}" in text
+    cli.write_page(page, ["## Newer\n"], 3.0)
+    assert page.read_text(encoding="utf-8").count(cli.MARK) == 1
+
+
+def test_pictures_are_found_from_the_page(tmp_path: Path) -> None:
+    table = ResultTable("one", "One", ("who", "x"), [("a", 1.25), ("b", None)])
+    result = Result("r", "R", ("said",), (table,), {})
+    assert cli.relative_folder(str(tmp_path / "docs" / "page.md"), str(tmp_path / "docs" / "images")) == "images/"
+    assert cli.relative_folder(None, "results") == ""
+    assert "| a | 1.25 |" in result.markdown()
+    (path,) = result.write(tmp_path / "made")
+    assert path.read_text(encoding="utf-8").splitlines() == ["who,x", "a,1.25", "b,"]
+
+
+# --- tables ---
+
+HEAD = "unique_id,ds,y,q0.1,q0.5,q0.9\n"
+
+
+def small(rows: int = 61, series: tuple[str, ...] = ("007", "08")) -> pl.DataFrame:
+    """Intervals that are too narrow."""
+    rng = np.random.default_rng(1)
+    frames = []
+    for name in series:
+        y = 50 + np.cumsum(rng.normal(0, 2, rows)).round(2)
+        before = np.concatenate(([50.0], y[:-1]))
+        days = [f"2024-{1 + i // 28:02d}-{1 + i % 28:02d}" for i in range(rows)]
+        columns = {"unique_id": [name] * rows, "ds": days, "y": y}
+        frames.append(pl.DataFrame(columns | {f"q{a}": before + d for a, d in ((0.1, -1.0), (0.5, 0.0), (0.9, 1.0))}))
+    return pl.concat(frames)
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "tsv", "parquet", "CSV"])
+def test_a_table_comes_back_as_it_went(ending: str, tmp_path: Path) -> None:
+    frame = small().with_columns(pl.lit(None, dtype=pl.Float64).alias("nothing"), pl.lit('ä, "b"').alias("words"))
+    path = str(tmp_path / f"table.{ending}")
+    tables.write(frame, path, tables.format_of(path))
+    table = tables.read(path, names=("unique_id",))
+    assert table.frame.equals(frame)
+    assert table.first == (None if ending == "parquet" else 2)
+    if ending == "csv.gz":
+        assert gzip.decompress(Path(path).read_bytes()).startswith(b"unique_id,")
+    assert [found.name for found in tmp_path.iterdir()] == [f"table.{ending}"]
+
+
+def test_missing_values_separators_and_late_fractions(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    lines = [*(f"s{i};{i};NA;1;2" for i in range(300)), "s;7.5;NaN;;null"]
+    path.write_text("\ufeffunique_id;y;ds;q0.1;q0.9\r\n" + "\r\n".join(lines), encoding="utf-8")
+    table = tables.read(str(path))
+    assert table.frame.columns == ["unique_id", "y", "ds", "q0.1", "q0.9"]
+    assert table.frame["y"][300] == 7.5
+    assert table.frame["ds"].null_count() == 301
+    assert table.frame.row(300) == ("s", 7.5, None, None, None)
+    assert (table.format.separator, table.first) == (";", 2)
+
+
+def test_lines_are_only_counted_where_rows_are_lines(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text('note,y\n"two\nlines",1\nb,2\n', encoding="utf-8")
+    table = tables.read(str(path))
+    assert table.first is None
+    assert table.located("got 3 in row 0") == "got 3 in row 1"
+    lined = tables.TableFile(table.frame, "a.csv", table.format, 2)
+    assert lined.located("row 0, rows 1 and 2, rows [3, 4], rows 5, 6 and 7") == (
+        "line 2, lines 3 and 4, lines [5, 6], lines 7, 8 and 9"
+    )
+    assert lined.located("a row for 3, throw 4, 3 rows") == "a row for 3, throw 4, 3 rows"
+
+
+BAD_FILES = {
+    "ragged.csv": (f"{HEAD}a,2020-01-01,3,1,2,4\nb,2020-01-01,3,1,2,4,5\n", "got 7 in line 3"),
+    "empty.csv": ("", "got an empty file"),
+    "header.csv": (HEAD, "expected at least one row"),
+    "text.csv": (f"{HEAD}a,2020-01-01,3,1,2,4\na,2020-01-02,abc,1,2,4\n", "column 'y', got 'abc' in line 3"),
+    "quantile.csv": (f"{HEAD}a,2020-01-01,3,1,x,4\na,2020-01-02,1,1,2,4\n", "column 'q0.5', got 'x' in line 2"),
+    "nothing.csv": ("a,b,c\n1,2,3\n", "or --y with its name"),
+    "date.csv": (f"{HEAD}a,01/02/2020,3,1,2,4\n", "got '01/02/2020' in line 2"),
+    "nameless.csv": (f"{HEAD},2020-01-01,3,1,2,4\n", "got none in line 2"),
+    "broken.parquet": ("PAR1garbage", "expected a Parquet file"),
+    "broken.csv.gz": ("nothing zipped", "expected a file zipped by gzip"),
+    "table.xlsx": ("?", "expected a file that ends in"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_FILES)
+@pytest.mark.parametrize("part", ["check", "recalibrate"])
+def test_a_bad_file_is_refused_with_its_place(name: str, part: str, tmp_path: Path, capsys: Capture) -> None:
+    text, words = BAD_FILES[name]
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    said = refused([part, str(tmp_path / name)], capsys)
+    assert words in said
+    assert name in said
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_other_bad_input_is_refused(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(HEAD.encode() + b"\xe4,2020-01-01,3,1,2,4\n")
+    assert "expected a CSV file in UTF-8" in refused(["check", str(path)], capsys)
+    small().write_csv(path)
+    assert "nothing by that name" in refused(["check", str(tmp_path / "b.csv")], capsys)
+    assert "--y with the name of a column" in refused(["check", str(path), "--y", "z"], capsys)
+    assert "as --report" in refused(["check", str(path), "--report", str(tmp_path / "no" / "r.html")], capsys)
+    assert "'nolow'" in refused(["check", str(path), "--low", "nolow"], capsys)
+    before = path.read_bytes()
+    for wrong in (
+        ["recalibrate", "--out"],
+        ["recalibrate", "--report"],
+        ["recalibrate", "--state"],
+        ["check", "--report"],
+    ):
+        told = refused([wrong[0], str(path), wrong[1], str(path)], capsys)
+        assert f"expected FILE and {wrong[1]} in files of their own" in told
+    assert path.read_bytes() == before
+    assert "levels such as" in refused(["recalibrate", str(path), "--levels", "many"], capsys)
+    assert "as --out" in refused(["recalibrate", str(path), "--out", str(tmp_path / "no" / "b.csv")], capsys)
+    assert "expected a file that ends in" in refused(["recalibrate", str(path), "--out", "b.txt.md"], capsys)
+
+
+def test_models_may_be_spelt_out() -> None:
+    assert layout._models(None) is None
+    assert layout._models(["a", "b"]) == ["a", "b"]
+    assert layout._models(["tree:0.1=lower, 0.9=upper", "net:mean=m,sd=s"]) == {
+        "tree": {0.1: "lower", 0.9: "upper"},
+        "net": {"mean": "m", "sd": "s"},
+    }
+    for wrong in (["tree:0.1=a", "net"], ["tree:0.1=a,b"]):
+        with pytest.raises(ValueError, match=SENTENCE):
+            layout._models(wrong)
+
+
+# --- check ---
+
+
+def test_a_check_says_what_was_found_and_how_good_it_was(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "a.csv"
+    small().write_csv(path)
+    assert cli.main(["check", str(path)]) == 0
+    told = capsys.readouterr()
+    assert told.err.splitlines() == [
+        f"{path}: 122 rows, 2 series",
+        "  outcome   y",
+        "  series    unique_id",
+        "  time      ds",
+        "  forecast  quantiles 0.1, 0.5, 0.9 (q0.1, q0.5, q0.9)",
+    ]
+    inside = small().select((pl.col("y") >= pl.col("q0.1")) & (pl.col("y") <= pl.col("q0.9")))["y"].mean()
+    assert told.out.startswith(f"The 80% interval covered {inside:.0%} of 122 outcomes (")
+    assert "too narrow" in told.out
+    report = tmp_path / "r.html"
+    assert cli.main(["check", str(path), "--report", str(report)]) == 0
+    assert capsys.readouterr().err.endswith(f"written: {report}\n")
+    assert f"{inside:.0%}" in report.read_text(encoding="utf-8")
+
+
+# --- the rest ---
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh"])
+def test_shells_can_complete_it(shell: str, capsys: Capture) -> None:
+    assert cli.main(["completion", shell]) == 0
+    told = capsys.readouterr().out
+    for part in PARTS:
+        assert part in told
+    assert "--max-pending" in told or "max-pending" in told
+
+
+def test_bash_completes(capsys: Capture, tmp_path: Path) -> None:
+    cli.main(["completion", "bash"])
+    script = tmp_path / "orcast.bash"
+    script.write_text(capsys.readouterr().out, encoding="utf-8")
+    asked = f"source {script}; COMP_WORDS=(orcast str); COMP_CWORD=1; _shtab_orcast; echo ${{COMPREPLY[@]}}"
+    try:
+        done = subprocess.run(["bash", "-c", asked], capture_output=True, text=True, check=True)
+    except FileNotFoundError:
+        pytest.skip("this system has no bash")
+    assert done.stdout == "stream\n"
+
+
+def test_a_bench_without_a_clone_measures_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setattr(bench, "ROOT", tmp_path)
+    monkeypatch.setattr(bench, "TURNS", 1)
+    assert cli.main(["bench", "--quick"]) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert len(told) == 4
+    assert all(float(line.split()[-2]) > 0.0 for line in told[1:])
+    assert "expected a clone" in refused(["bench", "speed"], capsys)
+
+
+def test_a_bench_in_a_clone_runs_its_sections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "benchmarks" / "__init__.py").touch()
+    (tmp_path / "benchmarks" / "__main__.py").write_text("def main(given):\n    print(given)\n    return 1\n")
+    monkeypatch.setattr(bench, "ROOT", tmp_path)
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    for name in [name for name in sys.modules if name.partition(".")[0] == "benchmarks"]:
+        monkeypatch.delitem(sys.modules, name)
+    assert cli.main(["bench", "speed", "--quick", "--strict", "--out", "x.md"]) == 1
+    assert capsys.readouterr().out == "['speed', '--out', 'x.md', '--quick', '--strict']\n"
+    for name in [name for name in sys.modules if name.partition(".")[0] == "benchmarks"]:
+        monkeypatch.delitem(sys.modules, name)
+
+
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsys: Capture, tmp_path: Path) -> None:
+    from orcast.cli import common
+
+    monkeypatch.setattr(common, "find_spec", lambda name: None)
+    (tmp_path / "a.csv").write_text(HEAD)
+    assert "pip install 'orcast[cli]'" in refused(["check", str(tmp_path / "a.csv")], capsys)
+    assert "shtab" in refused(["completion", "bash"], capsys)
+
+
+def test_a_long_first_start_is_announced(monkeypatch: pytest.MonkeyPatch, capsys: Capture, tmp_path: Path) -> None:
+    from types import SimpleNamespace
+
+    from orcast.cli.common import say_if_compiling
+    from orcast.engine.kernels import rounds as round_kernels
+
+    say_if_compiling()
+    assert capsys.readouterr().err == ""  # this session has compiled them
+    for place in (str(tmp_path), None):
+        monkeypatch.setattr(round_kernels, "predict", SimpleNamespace(stats=SimpleNamespace(cache_path=place)))
+        say_if_compiling()
+        assert capsys.readouterr().err == "orcast: compiling the kernels, once (about half a minute)\n"
+
+
+def test_faults_of_ours_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fault(options: object) -> int:
+        raise ValueError("math domain error")
+
+    monkeypatch.setattr(bench, "run", fault)
+    with pytest.raises(ValueError, match="math domain"):
+        cli.main(["bench"])
+
+
+def test_check_can_fail(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(0)
+    good, bad = tmp_path / "good.csv", tmp_path / "bad.csv"
+    for path, width in ((good, 1.2816), (bad, 0.3)):
+        pl.DataFrame({"y": rng.normal(size=600), "q0.1": [-width] * 600, "q0.9": [width] * 600}).write_csv(path)
+    assert cli.main(["check", str(good), "--fail"]) == 0
+    assert cli.main(["check", str(bad)]) == 0
+    capsys.readouterr()
+    assert cli.main(["check", str(bad), "--fail"]) == 1
+    assert "What is wrong: the 80% interval is too narrow" in capsys.readouterr().out

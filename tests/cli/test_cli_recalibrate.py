@@ -1,0 +1,256 @@
+"""`orcast recalibrate`: a file in, the same file and more out, and what is said of it."""
+
+import io
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from test_cli import refused, small
+
+from orcast import cli
+from orcast.cli import table_files as tables
+from orcast.panel import recalibrate
+from orcast.panel.frame_run import FrameRun
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def forecasts(tmp_path: Path) -> Path:
+    path = tmp_path / "cv.csv"
+    small().write_csv(path)
+    return path
+
+
+def command(*arguments: object) -> list[str]:
+    return ["recalibrate", *map(str, arguments)]
+
+
+def test_it_writes_beside_the_file_what_the_library_says(forecasts: Path, capsys: Capture) -> None:
+    assert cli.main(command(forecasts)) == 0
+    told = capsys.readouterr()
+    assert told.out == ""
+    lines = told.err.splitlines()
+    assert lines[0] == f"{forecasts}: 122 rows, 2 series"
+    assert lines[5].startswith("The 80% interval covered ")
+    assert "; after recalibration " in lines[5]
+    assert lines[-1] == f"written: {forecasts.with_name('cv.orcast.csv')}"
+    made = pl.read_csv(forecasts.with_name("cv.orcast.csv"), schema_overrides={"unique_id": pl.String})
+    assert made.equals(recalibrate(small()))
+    assert made["unique_id"][0] == "007"
+
+
+def test_formats_may_differ(forecasts: Path, tmp_path: Path, capsys: Capture) -> None:
+    expected = recalibrate(small())
+    for name in ("a.parquet", "b.csv.gz", "c.tsv"):
+        assert cli.main(command(forecasts, "--out", tmp_path / name, "--quiet")) == 0
+        assert capsys.readouterr().err == ""
+        assert tables.read(str(tmp_path / name), names=("unique_id",)).frame.equals(expected)
+    small().write_parquet(tmp_path / "d.parquet")
+    assert cli.main(command(tmp_path / "d.parquet", "--quiet")) == 0
+    assert pl.read_parquet(tmp_path / "d.orcast.parquet").equals(expected)
+
+
+def test_columns_bounds_and_levels_can_be_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    frame = small().rename({"unique_id": "plant", "y": "power", "q0.1": "lower", "q0.9": "upper"})
+    frame = frame.with_columns(pl.lit(0.0).alias("least")).drop("q0.5")
+    frame.write_csv(path)
+    named = ["--y", "power", "--series", "plant", "--model", "tree:0.1=lower,0.9=upper", "--low", "least"]
+    assert cli.main(command(path, *named, "--high", "200", "--levels", "0.05,0.5", "--quiet")) == 0
+    expected = recalibrate(
+        frame,
+        y="power",
+        series="plant",
+        model={"tree": {0.1: "lower", 0.9: "upper"}},
+        low="least",
+        high=200.0,
+        levels=[0.05, 0.5],
+    )
+    made = pl.read_csv(tmp_path / "a.orcast.csv", schema_overrides={"plant": pl.String, "least": pl.Float64})
+    assert made.equals(expected)
+    assert {"tree_orcast_q0.05", "tree_orcast_q0.1", "tree_orcast_status"} < set(made.columns)
+
+
+def test_what_came_out_may_take_the_place_of_what_was_found(forecasts: Path) -> None:
+    frame = small().with_columns(pl.when(pl.int_range(pl.len()) != 5).then(pl.col("q0.5")).alias("q0.5"))
+    frame.write_csv(forecasts)
+    assert cli.main(command(forecasts, "--replace", "--quiet")) == 0
+    made = pl.read_csv(forecasts.with_name("cv.orcast.csv"), schema_overrides={"unique_id": pl.String})
+    assert made.equals(recalibrate(frame, replace=True))
+    assert made["orcast_status"][5] == "no forecast"
+
+
+def test_a_report_is_written(forecasts: Path, tmp_path: Path, capsys: Capture) -> None:
+    assert cli.main(command(forecasts, "--report", tmp_path / "r.html")) == 0
+    said = capsys.readouterr().err.splitlines()
+    assert said[-1].endswith(f"cv.orcast.csv, {tmp_path / 'r.html'}")
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert said[5].split("; ")[0] in page
+    assert "cv.csv" in page
+
+
+def test_a_state_goes_on(tmp_path: Path, capsys: Capture) -> None:
+    frame = small(40)
+    state = tmp_path / "state"
+    days = sorted(set(frame["ds"]))
+    parts = []
+    for first, last in ((0, 25), (25, 40)):
+        path = tmp_path / f"{first}.csv"
+        frame.filter(pl.col("ds").is_in(days[first:last])).write_csv(path)
+        bounds = ["--low", "0", "--high", "100"] if first == 0 else []  # the state knows them
+        assert cli.main(command(path, "--state", state, *bounds)) == 0
+        assert capsys.readouterr().err.splitlines()[-1].endswith(f", {state}")
+        parts.append(pl.read_csv(tmp_path / f"{first}.orcast.csv", schema_overrides={"unique_id": pl.String}))
+    both = pl.concat(parts).sort("unique_id", "ds")
+    assert both.equals(recalibrate(frame, low=0.0, high=100.0))
+
+
+def test_what_should_be_looked_at_is_said_with_its_line(forecasts: Path, tmp_path: Path, capsys: Capture) -> None:
+    frame = small()
+    at = int(frame["y"].arg_max() or 0)
+    top = frame["y"].sort()[-2]
+    bounds = ["--high", top, "--low", "0"]
+    assert cli.main(command(forecasts, "--quiet", *bounds)) == 1
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert said.startswith("orcast: outcomes that cannot be were not used, in line ")
+    assert f"got {frame['y'][at]:g} in line {at + 2}" in said
+    assert "--outside clip" in refused(command(forecasts, *bounds, "--outside", "raise"), capsys)
+    assert cli.main(command(forecasts, "--quiet", *bounds, "--outside", "clip")) == 0
+    # an outcome that changed since it was used
+    state = tmp_path / "state"
+    assert cli.main(command(forecasts, "--quiet", "--state", state)) == 0
+    text = forecasts.read_text().splitlines()
+    cells = text[9].split(",")
+    text[9] = ",".join([*cells[:2], "51.5", *cells[3:]])
+    forecasts.write_text("\n".join(text))
+    capsys.readouterr()
+    assert cli.main(command(forecasts, "--quiet", "--state", state)) == 1
+    assert "changed since they were used, in line 10 (--replay plays" in capsys.readouterr().err
+    assert cli.main(command(forecasts, "--quiet", "--state", state, "--replay")) == 1
+    assert "played anew" in capsys.readouterr().err
+    assert cli.main(command(forecasts, "--quiet", "--state", state)) == 0
+
+
+def test_rows_twice_are_named_by_their_lines(forecasts: Path, capsys: Capture) -> None:
+    text = forecasts.read_text().splitlines()
+    forecasts.write_text("\n".join([*text, text[7]]))
+    assert f"got lines 8 and {len(text) + 1} for 2024-01-07" in refused(command(forecasts), capsys)
+
+
+def test_probabilities_and_several_models(tmp_path: Path, capsys: Capture) -> None:
+    rng = np.random.default_rng(0)
+    p = rng.random(80).round(3)
+    path = tmp_path / "rain.csv"
+    pl.DataFrame({"y": (rng.random(80) < p**2).astype(int), "a_p": p, "b_p": p**2}).write_csv(path)
+    assert cli.main(command(path)) == 0
+    said = capsys.readouterr().err.splitlines()
+    assert said[2:4] == ["  a         the probability of 1 (a_p)", "  b         the probability of 1 (b_p)"]
+    assert "a:" in said
+    assert "b:" in said
+    assert {"a_orcast_p", "b_orcast_p"} < set(pl.read_csv(tmp_path / "rain.orcast.csv").columns)
+    y = rng.choice(["home", "away"], 80)
+    pl.DataFrame({"y": y, "p_home": p, "p_away": 1 - p}).write_csv(path)
+    assert cli.main(command(path, "--quiet")) == 0
+    assert {"orcast_p_home", "orcast_p_away"} < set(pl.read_csv(tmp_path / "rain.orcast.csv").columns)
+
+
+# --- when things go wrong ---
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_result_that_cannot_be_written_leaves_the_state(
+    forecasts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(tables, "_write_to", full)
+    assert cli.main(command(forecasts, "--state", tmp_path / "state")) == 2
+    assert "No space left" in capsys.readouterr().err
+    assert names(tmp_path) == ["cv.csv"]
+
+
+def test_stopping_it_writes_nothing(
+    forecasts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    seen: dict[str, Any] = {}
+
+    def stopped(run: Any, workers: Any, progress: Any, replay: Any) -> None:
+        seen.update(progress=progress)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(FrameRun, "play", stopped)
+    assert cli.main(command(forecasts, "--state", tmp_path / "state", "--report", tmp_path / "r.html")) == 130
+    assert capsys.readouterr().err == "orcast: stopped\n"
+    assert names(tmp_path) == ["cv.csv"]
+    assert seen["progress"] is False  # this is no terminal
+
+
+def test_through_a_pipe(forecasts: Path) -> None:
+    orcast_ = [sys.executable, "-m", "orcast"]
+    done = subprocess.run([*orcast_, *command("-")], input=forecasts.read_bytes(), capture_output=True, check=True)
+    made = pl.read_csv(io.BytesIO(done.stdout), schema_overrides={"unique_id": pl.String})
+    assert made.equals(recalibrate(small()))
+    assert done.stderr.startswith(b"stdin: 122 rows, 2 series\n")
+    assert b"written" not in done.stderr
+    # nobody reads on
+    with subprocess.Popen(
+        [*orcast_, *command("-", "--quiet")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        process.stdin.write(forecasts.read_bytes())
+        process.stdin.close()
+        assert process.wait() == 0
+        assert process.stderr.read() == b""
+
+
+@pytest.mark.slow
+def test_ctrl_c_while_all_cores_work(tmp_path: Path) -> None:
+    small(3000, tuple(f"s{i}" for i in range(100))).with_columns(
+        (pl.int_range(pl.len()).over("unique_id")).alias("ds")
+    ).write_csv(tmp_path / "a.csv")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "orcast", *command(tmp_path / "a.csv", "--state", tmp_path / "s")],
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    time.sleep(5.0)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(10) == 130
+    assert process.stderr is not None
+    assert process.stderr.read() == b"orcast: stopped\n"
+    process.stderr.close()
+    assert names(tmp_path) == ["a.csv"]
+
+
+@pytest.mark.slow
+def test_memory_is_that_of_the_frame(tmp_path: Path) -> None:
+    peaks = []
+    for series in (100, 1000):
+        frame = small(1000, tuple(f"s{i}" for i in range(series)))
+        frame = frame.with_columns(pl.int_range(pl.len()).over("unique_id").alias("ds"))
+        frame.write_csv(tmp_path / "a.csv")
+        code = (
+            "import resource, sys; from orcast.cli import main; code = main(sys.argv[1:]); "
+            "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss); sys.exit(code)"
+        )
+        options = command(tmp_path / "a.csv", "--report", tmp_path / "r.html")
+        done = subprocess.run([sys.executable, "-c", code, *options], capture_output=True, text=True, check=True)
+        peaks.append(1024 * int(done.stdout))
+    row = (peaks[1] - peaks[0]) / 900_000
+    # a row of the result has 6 numbers, 3 texts and a bool more or less: 100 bytes, and a copy or two of its numbers
+    assert row < 600

@@ -1,0 +1,210 @@
+"""Games that use every kernel, short enough to be played in plain Python too.
+
+Run as a script (with NUMBA_DISABLE_JIT=1) it plays them and writes what came of them, and which kernels were called.
+"""
+
+import functools
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+ROUNDS = 24
+LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
+
+
+def series(seed: int = 0) -> tuple[Array, Array]:
+    rng = np.random.default_rng(seed)
+    x = 50.0 + 3.0 * rng.normal(size=ROUNDS).cumsum()
+    return x, x + 1.0 + 3.0 * rng.standard_t(3, size=ROUNDS)
+
+
+def state(game: Any) -> Array:
+    """Everything that a game carries from round to round."""
+    return np.concatenate([np.asarray(array, dtype=np.float64).ravel() for array in game.engine.arrays().values()])
+
+
+def played(game: Any, forecast: Callable[[int], Any], outcomes: Any, read: Any, late: int = 0, **options: Any) -> Array:
+    """Each outcome comes `late` rounds after its forecast; the forecasts, then the state."""
+    rows = []
+    for t in range(len(outcomes)):
+        chosen = {name: option(t) for name, option in options.items()}
+        p = game.predict(forecast(t), id=t, **chosen) if forecast(t) is not None else game.predict(id=t, **chosen)
+        rows.append(np.atleast_1d(read(p)))
+        if t >= late:
+            game.update(outcomes[t - late], id=t - late)
+    return np.concatenate([np.concatenate(rows), state(game)])
+
+
+def games() -> Iterator[tuple[str, Callable[[], Array]]]:
+    import orcast as oc
+    from orcast.engine.kernels import last_layer
+    from orcast.engine.kernels.records import RoundInfo
+    from orcast.ledger import Account, PartColumn
+
+    x, y = series()
+    space = oc.Interval(0, 100)
+    hour = oc.by("hour", values=range(3))
+    everything = oc.QuantileCalibration(context=hour) + oc.MomentMatching(3) + oc.NoRegret(oc.CRPS(), oc.MSE())
+
+    def normal(t: int) -> Any:
+        return oc.Normal(x[t], 2.0)
+
+    def nobody(t: int) -> None:
+        return None
+
+    def quantiles(p: Any) -> Any:
+        return p.quantile(LEVELS)
+
+    def two(t: int) -> Any:
+        return {"one": oc.Normal(x[t], 2.0), "other": oc.Normal(x[t] + 2.0, 4.0) if t % 3 else None}
+
+    def atoms(t: int) -> Any:
+        return oc.Ensemble([0.0, 0.0, max(x[t] - 48.0, 0.0), max(x[t] - 45.0, 0.0)])
+
+    rain = np.where(np.arange(ROUNDS) % 2 == 0, 0.0, np.clip(y - 45.0, 0.0, 30.0))
+    yield "default", lambda: played(oc.Recalibrator(space), normal, y, quantiles)
+    yield "late", lambda: played(oc.Recalibrator(space), normal, y, quantiles, late=4)
+    yield (
+        "contexts",
+        lambda: played(oc.Recalibrator(space, everything), normal, y, quantiles, x=lambda t: {"hour": t % 3}),
+    )
+    yield (
+        "experts",
+        lambda: played(
+            oc.Recalibrator(space, everything), nobody, y, quantiles, experts=two, x=lambda t: {"hour": t % 3}
+        ),
+    )
+    yield "line", lambda: played(oc.Recalibrator(), normal, y * np.where(np.arange(ROUNDS) == 5, 50.0, 1.0), quantiles)
+    yield "atoms", lambda: played(oc.Recalibrator(oc.Interval(0, 30)), atoms, rain, quantiles)
+    yield (
+        "jumps",
+        lambda: played(
+            oc.Forecaster(
+                space,
+                oc.IntervalCalibration([0.5, 0.9]) + oc.payoffs.ThresholdCalibration([45.0, 55.0]),
+                oracle=oc.Committee(),
+            ),
+            normal,
+            y,
+            quantiles,
+        ),
+    )
+
+    def broken() -> Array:
+        """A ledger that owes more than it may: every prior, even cells and the two-cell oracle are tried."""
+        game = oc.Recalibrator(space)
+        first = played(game, normal, y[:5], quantiles)
+        engine: Any = game.engine
+        moments = int(engine.ledger.layout.parts[1, PartColumn.START])
+        engine.ledger.total[moments : moments + 2] = 30.0, -30.0
+        engine.ledger.account[Account.BUDGET] = 1.0
+        p = game.predict(oc.Normal(95.0, 0.01))
+        record = game.rounds.pending[None].record
+        witness = engine._witness_table([], int(record.round.info[RoundInfo.CELLS]))
+        missing = last_layer.rejudge(engine.rules, engine.memory, record.round, 0.5, witness)
+        return np.concatenate([first, p.quantile(LEVELS), [missing], record.row[np.isfinite(record.row)]])
+
+    def whole() -> Array:
+        game = oc.Recalibrator(space)
+        rows = game.run([normal(t) for t in range(ROUNDS)], np.clip(y, 0.0, 100.0))
+        return np.concatenate([np.ravel(rows), state(game)])
+
+    yield "broken", broken
+    yield "run", whole
+    yield "no expert", lambda: played(oc.Forecaster(space), nobody, y, quantiles)
+
+    rng = np.random.default_rng(1)
+    chance = rng.random(ROUNDS)
+    happened = (rng.random(ROUNDS) < chance).astype(int)
+
+    def probability(p: Any) -> float:
+        return float(p.mean())
+
+    def both(t: int) -> Any:
+        return {"one": float(chance[t]), "other": 0.4 if t % 3 else None}
+
+    yield "binary", lambda: played(oc.Recalibrator(oc.Binary()), lambda t: float(chance[t]), happened, probability)
+    yield (
+        "binary, late",
+        lambda: played(oc.Recalibrator(oc.Binary()), nobody, happened, probability, late=3, experts=both),
+    )
+
+    def against() -> Array:
+        """A stubborn expert whom nature contradicts, without learners: the strict root too."""
+        game = oc.Forecaster(oc.Binary(), oc.BinaryCalibration(grid=5), oracle=oc.Equilibrium(temperature=1e12))
+        rows = []
+        for _ in range(4 * ROUNDS):
+            p = game.predict(0.99)
+            rows.append(float(p.mean()))
+            game.update(int(p.mean() < 0.5))
+        return np.concatenate([rows, state(game)])
+
+    def binary_run() -> Array:
+        game = oc.Recalibrator(oc.Binary())
+        rows = game.run([float(p) for p in chance], happened.tolist())
+        return np.concatenate([np.ravel(rows), state(game)])
+
+    yield "binary, against", against
+    yield "binary, run", binary_run
+
+    labels = rng.integers(0, 3, ROUNDS)
+    yield (
+        "labels",
+        lambda: played(
+            oc.Recalibrator(oc.Labels(["a", "b", "c"])),
+            lambda t: [0.5, 0.3, 0.2],
+            ["abc"[k] for k in labels],
+            lambda p: p.mass,
+            late=2,
+        ),
+    )
+
+    def opened() -> Array:
+        """A forecast whose outer cells are open-ended."""
+        p = oc.Forecast([-np.inf, 0.0, 1.0], [0.0, 1.0, np.inf], [0.2, 0.5, 0.3])
+        return np.array([p.mean(), p.var(), *p.quantile(LEVELS)])
+
+    def frame() -> Array:
+        """A frame whose outcomes come late, in one compiled loop."""
+        import pandas as pd
+
+        time = np.arange(ROUNDS)
+        table = pd.DataFrame({"time": time, "cutoff": time - 3, "model": x, "y": y})
+        out = oc.recalibrate(table, y="y", model="model", time="time", cutoff="cutoff", low=0, high=100)
+        return np.asarray(out.select_dtypes(float).to_numpy(), dtype=np.float64).ravel()
+
+    yield "open-ended", opened
+    yield "frame", frame
+
+
+def main(out: Path) -> None:
+    """Play with kernels that note that they were called."""
+    from orcast import jit
+
+    called, known = set(), set()
+
+    def noted(function: Callable[..., Any]) -> Callable[..., Any]:
+        name = f"{function.__module__}.{function.__name__}"
+        known.add(name)
+
+        @functools.wraps(function)
+        def call(*args: Any) -> Any:
+            called.add(name)
+            return function(*args)
+
+        return call
+
+    jit.kernel = jit.kernel_part = jit.entry_kernel = noted  # type: ignore[assignment]
+    found: dict[str, Any] = {name: play() for name, play in games()}
+    assert all(type(value) is np.ndarray for value in found.values())
+    np.savez(out, **found, idle=np.array(sorted(known - called)))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

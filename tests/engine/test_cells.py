@@ -1,0 +1,293 @@
+"""The kernels that build cells around an expert and read a forecast off them, against slow twins."""
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given
+
+import orcast as oc
+from helpers import Vector, cells_around, forecasts, quantile_rows, slow_locate, units, within
+from orcast.engine.kernels import cells as cell_kernels
+from orcast.engine.kernels import rounds as round_kernels
+from orcast.engine.kernels.records import CellRow
+from orcast.forecasts import PERCENTS
+from orcast.spaces import TAIL_MASS
+
+SPACE = oc.Interval(0, 1)
+ODD = oc.Interval(-2, 7, cells=22, tail_cells=3)
+spaces = st.sampled_from([SPACE, ODD, oc.Interval(1e6, 1e6 + 1e-3, cells=8, tail_cells=1)])
+
+
+@st.composite
+def experts(draw: st.DrawFn) -> tuple[oc.Interval, Vector]:
+    space = draw(spaces)
+    return space, draw(quantile_rows(space))
+
+
+def normal_row(space: oc.Interval, mean: float, sd: float) -> Vector:
+    return np.clip(mean + sd * space.scores, space.low, space.high)
+
+
+# --- building ---
+
+
+@given(experts(), st.sampled_from([0.0, 1e-6, 0.1, 0.9]))
+def test_cells_cover_the_interval_without_gaps(expert: tuple[oc.Interval, Vector], usual: float) -> None:
+    space, q = expert
+    left, right, mass, slots = cells_around(space, q, usual * (space.high - space.low))
+    slack = cell_kernels.ATOM * (space.high - space.low)
+    assert left[0] == space.low
+    assert space.high - slack <= right[-1] <= space.high
+    assert (left[1:] == right[:-1]).all()
+    assert (right >= left).all()
+    assert (mass > 0.0).all()
+    assert mass.sum() == pytest.approx(1.0, abs=1e-12)
+    # each bound is an atom, and no two atoms meet
+    atom = left == right
+    assert atom[0]
+    assert atom[-1]
+    assert not (atom[1:] & atom[:-1]).any()
+    # the slots say where each unmerged cell went, in order and without a hole
+    assert (slots[0], slots[-1]) == (0, left.size - 1)
+    assert set(np.diff(slots)) <= {0, 1}
+    inner = slots[space.tail_cells + 1 : -space.tail_cells - 1]
+    share = (1 - 2 * TAIL_MASS) / inner.size
+    assert (np.bincount(inner, minlength=left.size) * share <= mass + 1e-12).all()
+
+
+@given(experts())
+def test_cells_keep_the_experts_distribution(expert: tuple[oc.Interval, Vector]) -> None:
+    space, q = expert
+    p = oc.Forecast(*cells_around(space, q)[:3])
+    hair = max(1e-9 * (space.high - space.low), 2 * np.spacing(space.high))
+    for level, value in zip(space.levels, q, strict=True):
+        assert p.cdf(value + hair) >= level - 1e-9
+        assert p.cdf(value - hair) <= level + 1e-9
+
+
+def test_without_ties_no_cell_is_merged() -> None:
+    left, right, mass, slots = cells_around(SPACE, normal_row(SPACE, 0.5, 0.05))
+    assert left.size == SPACE.cells
+    assert slots.tolist() == list(range(SPACE.cells))
+    side = SPACE.tail_cells + 1
+    assert mass[side:-side] == pytest.approx((1 - 2 * TAIL_MASS) / (SPACE.cells - 2 * side))
+    assert right[side - 1 : -side] == pytest.approx(normal_row(SPACE, 0.5, 0.05), abs=1e-15)
+    assert mass[:side].sum() == pytest.approx(TAIL_MASS)
+    assert mass[-side:].sum() == pytest.approx(TAIL_MASS)
+
+
+@pytest.mark.parametrize("mean", [0.3, 0.5, 0.9])
+@pytest.mark.parametrize("sd", [1e-4, 0.01, 0.03])
+def test_tails_widen_and_lose_mass_outwards(mean: float, sd: float) -> None:
+    left, right, mass, _ = cells_around(SPACE, normal_row(SPACE, mean, sd))
+    outer = slice(-SPACE.tail_cells - 1, -1)
+    for widths, masses in (
+        ((right - left)[outer], mass[outer]),
+        ((right - left)[::-1][outer], mass[::-1][outer]),
+    ):
+        assert widths[1:] / widths[:-1] == pytest.approx(widths[1] / widths[0], rel=1e-6)
+        assert widths[1] >= widths[0] * (1 - 1e-9)
+        assert (masses[1:] < masses[:-1]).all()
+        assert (masses > 0.0).all()
+
+
+@given(st.floats(1e-9, 1e9), st.floats(1e-4, 2.0), st.integers(1, 40))
+def test_tail_edges_rise_to_the_bound(distance: float, share: float, count: int) -> None:
+    out = np.empty(count)
+    cell_kernels.tail_edges(distance, share * distance, out)
+    widths = np.diff(np.concatenate(([0.0], out)))
+    assert (widths > 0.0).all()
+    assert out[-1] == pytest.approx(distance, rel=1e-14)
+    assert (widths[1:] >= widths[:-1] * (1 - 1e-6)).all()
+    if share < 1 / count < 1:
+        assert out[0] == pytest.approx(share * distance, rel=1e-6)
+
+
+@pytest.mark.parametrize("count", [2, 3, 8, 30])
+def test_tail_edges_where_growth_turns_into_none(count: int) -> None:
+    """The equation for the growth has a double root there."""
+    for near in (0.0, 1e-16, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6):
+        out = np.empty(count)
+        cell_kernels.tail_edges(1.0, (1.0 - near) / count, out)
+        assert out == pytest.approx((np.arange(count) + 1) / count, abs=1e-4)
+
+
+@pytest.mark.parametrize("at", [0.0, 0.3, 1.0])
+def test_all_mass_on_one_value(at: float) -> None:
+    left, right, mass, slots = cells_around(SPACE, np.full(SPACE.levels.size, at))
+    k = slow_locate(at, left, right)
+    assert left[k] == at == right[k]
+    assert mass[k] >= 1 - 2 * TAIL_MASS - 1e-12
+    assert k == cell_kernels.locate(at, left, right, left.size)
+    assert slots[SPACE.cells // 2] == k
+    # the tails are still there, so any outcome has a cell with mass
+    assert left.size > SPACE.tail_cells
+
+
+def test_a_heavy_zero_merges_with_the_bound() -> None:
+    q = np.where(SPACE.levels < 0.6, 0.0, SPACE.levels - 0.5)
+    left, right, mass, _ = cells_around(SPACE, q)
+    assert left[0] == right[0] == 0.0
+    below = (SPACE.levels < 0.6).sum() - 1
+    assert mass[0] == pytest.approx(TAIL_MASS + below * (1 - 2 * TAIL_MASS) / (SPACE.levels.size - 1))
+    assert left[1] == 0.0 < right[1]
+
+
+def test_values_a_rounding_error_apart_are_one_atom() -> None:
+    q = np.full(SPACE.levels.size, 0.3)
+    q[q.size // 2 :] = np.nextafter(0.3, 1)
+    left, right, mass, _ = cells_around(SPACE, q)
+    assert mass.max() >= 1 - 2 * TAIL_MASS - 1e-12
+    k = int(mass.argmax())
+    assert left[k] == right[k] == 0.3
+
+
+@pytest.mark.parametrize("bound", [0.0, 1.0])
+def test_quantiles_a_rounding_error_inside_a_bound_sit_on_it(bound: float) -> None:
+    """Else an outcome on the bound is in no cell."""
+    left, right, mass, _ = cells_around(SPACE, np.full(SPACE.levels.size, np.nextafter(bound, 0.5)))
+    assert (left[0], right[-1]) == (0.0, 1.0)
+    k = int(mass.argmax())
+    assert left[k] == right[k] == bound
+
+
+def test_even_cells_without_an_expert() -> None:
+    rows = np.empty((CellRow.MEMBERS, ODD.cells))
+    slots = np.empty(ODD.cells, dtype=np.int64)
+    n = round_kernels.even_cells(ODD.low, ODD.high, ODD.cells, rows, slots)
+    left, right, mass = rows[CellRow.LEFT], rows[CellRow.RIGHT], rows[CellRow.PRIOR]
+    assert n == ODD.cells
+    assert (left[0], right[-1]) == (ODD.low, ODD.high)
+    assert (left[1:] == right[:-1]).all()
+    assert (right - left)[1:-1] == pytest.approx((ODD.high - ODD.low) / (n - 2))
+    assert (left[0], left[-1]) == (right[0], right[-1])
+    assert mass.sum() == pytest.approx(1.0)
+    assert mass[1:-1] == pytest.approx(mass[1])
+    assert slots.tolist() == list(range(n))
+
+
+# --- the rule for edges ---
+
+
+@given(experts(), units)
+def test_locate_is_the_rule(expert: tuple[oc.Interval, Vector], spot: float) -> None:
+    space, q = expert
+    left, right, _, _ = cells_around(space, q)
+    ys = [space.low + spot * (space.high - space.low), *left, *right]
+    ys += [np.nextafter(y, space.low) for y in left] + [np.nextafter(y, space.high) for y in left]
+    for y in ys:
+        if left[0] <= y <= right[-1]:
+            assert cell_kernels.locate(y, left, right, left.size) == slow_locate(y, left, right)
+
+
+def test_the_rule_in_words() -> None:
+    left, right = np.array([0.0, 0.0, 1.0, 2.0, 2.0]), np.array([0.0, 1.0, 2.0, 2.0, 3.0])
+    # an edge belongs to the cell on its left, an atom is a cell of its own
+    for y, k in [(0.0, 0), (0.5, 1), (1.0, 1), (1.5, 2), (2.0, 3), (2.5, 4), (3.0, 4)]:
+        assert cell_kernels.locate(y, left, right, 5) == k
+    assert cell_kernels.place(1.5, 2, left, right) == 0.5
+    assert cell_kernels.place(1.0, 1, left, right) == 1.0
+    assert cell_kernels.place(2.0, 3, left, right) == 0.5
+
+
+@given(experts())
+def test_an_outcome_on_an_experts_atom_meets_the_atom(expert: tuple[oc.Interval, Vector]) -> None:
+    space, q = expert
+    left, right, _, _ = cells_around(space, q)
+    for value in q[:-1][q[1:] == q[:-1]]:
+        # unless the atom was merged with one a rounding error below
+        k = cell_kernels.locate(value, left, right, left.size)
+        nearest = int(np.abs(np.where(left == right, left, np.inf) - value).argmin())
+        if left[nearest] == value:
+            assert k == nearest
+        else:
+            assert abs(left[nearest] - value) <= cell_kernels.ATOM * (space.high - space.low)
+
+
+# --- carrying masses over ---
+
+
+def slow_rebin(source: oc.Forecast, left: Vector, right: Vector) -> Vector:
+    out = np.zeros(left.size)
+    for a, b, m in zip(source.left, source.right, source.mass, strict=True):
+        for k in range(left.size):
+            if a == b:
+                out[k] += m if slow_locate(a, left, right) == k else 0.0
+            else:
+                out[k] += m * max(min(b, right[k]) - max(a, left[k]), 0.0) / (b - a)
+    return out
+
+
+@given(quantile_rows(SPACE), quantile_rows(SPACE))
+def test_rebin_is_its_slow_twin(old: Vector, new: Vector) -> None:
+    source = oc.Forecast(*cells_around(SPACE, old)[:3])
+    left, right, _, _ = cells_around(SPACE, new)
+    out = np.empty(left.size)
+    cell_kernels.rebin(source.mass.size, source.left, source.right, source.mass, left.size, left, right, out)
+    assert out == pytest.approx(slow_rebin(source, left, right), abs=1e-12)
+    assert out.sum() == pytest.approx(1.0, abs=1e-9)
+
+
+@given(quantile_rows(SPACE))
+def test_rebin_to_the_same_cells_changes_nothing(q: Vector) -> None:
+    left, right, mass, _ = cells_around(SPACE, q)
+    out = np.empty(left.size)
+    cell_kernels.rebin(left.size, left, right, mass, left.size, left, right, out)
+    assert out == pytest.approx(mass, abs=1e-12)
+
+
+# --- reading ---
+
+
+@st.composite
+def played(draw: st.DrawFn) -> oc.Forecast:
+    """Any masses on the cells around an expert."""
+    left, right, _, _ = cells_around(SPACE, draw(quantile_rows(SPACE)))
+    mass = np.array(draw(st.lists(st.floats(1e-4, 1.0), min_size=left.size, max_size=left.size)))
+    return oc.Forecast(left, right, mass / mass.sum())
+
+
+@given(played())
+def test_quantiles_are_read_as_the_forecast_reads_them(p: oc.Forecast) -> None:
+    out = np.empty(PERCENTS.size)
+    cell_kernels.read_quantiles(p.mass.size, p.left, p.right, p.mass, PERCENTS, out)
+    assert out == pytest.approx(p.quantile(PERCENTS), abs=1e-9)
+
+
+def test_the_ends_of_the_levels_can_be_read() -> None:
+    left, right, mass = np.array([0.0, 0.0, 1.0]), np.array([0.0, 1.0, 1.0]), np.array([0.25, 0.5, 0.25])
+    levels = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
+    out = np.empty(5)
+    cell_kernels.read_quantiles(3, left, right, mass, levels, out)
+    assert out.tolist() == [0.0, 0.0, 0.5, 1.0, 1.0] == oc.Forecast(left, right, mass).quantile(levels).tolist()
+
+
+@given(played(), units)
+def test_crps_is_that_of_the_forecast(p: oc.Forecast, y: float) -> None:
+    k = cell_kernels.locate(y, p.left, p.right, p.mass.size)
+    assert cell_kernels.crps(y, k, p.mass.size, p.left, p.right, p.mass) == pytest.approx(p.crps(y), abs=1e-12)
+
+
+@given(played())
+def test_expected_crps_is_the_mean_under_the_forecast(p: oc.Forecast) -> None:
+    expected = sum(weight * p.crps(y) for y, weight in within(p))
+    assert cell_kernels.expected_crps(p.mass.size, p.left, p.right, p.mass) == pytest.approx(expected, abs=1e-9)
+
+
+@given(forecasts())
+def test_mean_of_is_that_of_the_forecast(p: oc.Forecast) -> None:
+    assert cell_kernels.mean_of(p.mass.size, p.left, p.right, p.mass) == pytest.approx(p.mean(), abs=1e-12)
+
+
+@given(units, units, st.integers(1, 12))
+def test_power_mean_is_that_of_a_uniform(a: float, b: float, order: int) -> None:
+    a, b = min(a, b), max(a, b)
+    expected = oc.Forecast([a], [b], [1.0]).moment(order)
+    assert cell_kernels.power_mean(a, b, order) == pytest.approx(expected, rel=1e-12, abs=1e-15)
+
+
+def test_log_masses_are_guarded() -> None:
+    out = np.empty(2)
+    cell_kernels.log_masses(2, np.array([0.0, 0.5]), out)
+    assert np.isfinite(out).all()
+    assert out[1] == np.log(0.5)

@@ -1,0 +1,394 @@
+"""The certificate against brute force, and the ledger's bookkeeping against the promise it makes."""
+
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis.extra.numpy import arrays
+
+import orcast as oc
+from helpers import (
+    Vector,
+    bound_to,
+    certified,
+    default_payoff,
+    engine_of,
+    fast_payoff,
+    full_payoff,
+    on_cells,
+    page_with,
+    positive,
+    record_of,
+    whole,
+    within,
+)
+from helpers import positive_square as square
+from orcast import ledger
+from orcast.constants import TINY_MASS
+from orcast.engine.kernels.records import CellRow, RegretScore, RivalColumn, Round, RoundInfo
+from orcast.engine.ordered import OrderedEngine
+from orcast.ledger import Ledger, LedgerLayout, PartShape, ledger_layout
+from orcast.payoffs import Payoff
+
+SMALL = oc.Interval(-2, 7, cells=12, tail_cells=2)
+POINTS = np.linspace(0.0, 1.0, 9)
+
+PAYOFFS = {
+    "quantile": oc.QuantileCalibration(),
+    "three levels": oc.QuantileCalibration([0.25, 0.5, 0.75], weight=2.0),
+    "moment": oc.MomentMatching(3),
+    "regret": oc.NoRegret(oc.CRPS(), oc.MSE()),
+    "default": default_payoff(),
+    "full": full_payoff(),
+    "interval": oc.IntervalCalibration([0.5, 0.9]),
+    "everything": oc.QuantileCalibration([0.2, 0.8])
+    + oc.IntervalCalibration(0.5, weight=2.0)
+    + oc.MomentMatching(1)
+    + oc.payoffs.MarginalCalibration([0.0, 3.0])
+    + oc.payoffs.DecisionCalibration(["a", "b"], lambda a, y: abs(y) if a == "a" else y * y * y)
+    + oc.NoRegret(oc.CRPS(), oc.MSE()),
+}
+# What is constant within a cell: there the claim is exact.
+EXACT = {"quantile", "three levels", "interval"}
+
+
+def brute_force(engine: OrderedEngine, record: Round) -> tuple[float, float, float]:
+    """The same three, over a grid of points in every cell."""
+    total, sides = engine.memory.total, engine.ledger.layout.sides
+    pull = positive(total, sides)
+    worst, linear, norm = -np.inf, -np.inf, -np.inf
+    for k in range(int(record.info[RoundInfo.CELLS])):
+        left, right = record.cells[CellRow.LEFT, k], record.cells[CellRow.RIGHT, k]
+        for y in left + (right - left) * (POINTS if right > left else np.zeros(1)):
+            owed = fast_payoff(engine, record, y, k)
+            worst = max(worst, square(total + owed, sides))
+            linear = max(linear, float(2.0 * pull @ owed + owed @ owed))
+            norm = max(norm, float(owed @ owed))
+    return worst, linear, norm
+
+
+@st.composite
+def positions(draw: st.DrawFn, payoff: Payoff) -> tuple[OrderedEngine, Round]:
+    """Any ledger and any forecast."""
+    engine = bound_to(SMALL, payoff)
+    sizes = st.floats(-1, 1, allow_subnormal=False) | st.integers(-1, 1).map(float)
+    total = draw(arrays(np.float64, engine.memory.total.size, elements=sizes))
+    engine.memory.total[:] = draw(st.sampled_from([0.0, 0.1, 1.0, 30.0])) * total
+    p, expert = draw(on_cells(SMALL, jumps=engine.rules.jumps))
+    return engine, page_with(engine, p, expert)
+
+
+@pytest.mark.parametrize("name", PAYOFFS)
+@given(data=st.data())
+def test_no_outcome_is_worse_than_the_certificate_says(name: str, data: st.DataObject) -> None:
+    engine, record = data.draw(positions(PAYOFFS[name]))
+    for claimed, found in zip(certified(engine, record), brute_force(engine, record), strict=True):
+        assert claimed >= found - 1e-9 * (1.0 + abs(found))
+        if name in EXACT:
+            assert claimed == pytest.approx(found, rel=1e-9, abs=1e-9)
+
+
+@given(st.data())
+def test_the_linear_claim_covers_the_square(data: st.DataObject) -> None:
+    """||S + payoff||_+^2 <= ||S||_+^2 + 2 <S_+, payoff> + ||payoff||^2: what the slack rule rests on under delay."""
+    engine, record = data.draw(positions(PAYOFFS["full"]))
+    worst, linear, _ = brute_force(engine, record)
+    carried = square(engine.memory.total, engine.ledger.layout.sides)
+    assert worst <= carried + linear + 1e-9 * (1.0 + abs(linear))
+
+
+@pytest.mark.parametrize("mass", [0.0, 1e-13, 0.5 * TINY_MASS, 3 * TINY_MASS])
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_a_level_inside_an_almost_empty_cell(mass: float, share: float) -> None:
+    """Which side of the level the outcome counts on must be the same in the claim and in the books."""
+    levels = np.array([0.25, 0.5])
+    engine = bound_to(SMALL, oc.QuantileCalibration(levels))
+    below = 0.25 - share * mass
+    p = oc.Forecast([-2, 0, 3], [0, 3, 7], [below, mass, 1.0 - below - mass])
+    for total in ([-3.0, 3.0], [3.0, -3.0], [0.0, 0.0]):
+        engine.memory.total[:] = total
+        record = page_with(engine, p, p.mass)
+        assert certified(engine, record) == pytest.approx(brute_force(engine, record), rel=1e-6)
+
+
+@pytest.mark.parametrize("oracle", [oc.Committee(), oc.Equilibrium(temperature=2)], ids=str)
+@pytest.mark.parametrize("payoff", [oc.QuantileCalibration(), default_payoff(), full_payoff()], ids=str)
+def test_the_certificate_issued_is_the_one_of_the_forecast_played(payoff: Payoff, oracle: oc.Committee) -> None:
+    game = oc.Recalibrator(oc.Interval(0, 1), payoff, oracle=oracle)
+    engine, rng = engine_of(game), np.random.default_rng(1)
+    for t in range(25):
+        p = game.predict(oc.Normal(0.3 + 0.1 * np.sin(t), 0.02))
+        worst, linear, bound = certified(engine, record_of(game))
+        found = brute_force(engine, record_of(game))
+        assert p.certificate is not None
+        assert p.certificate.worst_next == pytest.approx(worst, rel=1e-12)
+        assert p.certificate.bound == pytest.approx(bound, rel=1e-12)
+        assert p.certificate.worst_next >= found[0] * (1 - 1e-9)
+        if p.certificate.holds:
+            # no outcome breaks the rule
+            assert found[0] <= p.certificate.allowed * (1 + 1e-6)
+            assert square(engine.memory.total, engine.ledger.layout.sides) + linear <= p.certificate.allowed * (
+                1 + 1e-6
+            )
+        game.update(rng.random())
+
+
+def test_no_regret_counts_more_than_one() -> None:
+    """The unit of a regret is one over its largest size, over all outcomes, or over the usual loss if that is more."""
+    space = oc.Interval(0, 1, cells=8, tail_cells=1)
+    game = oc.Recalibrator(space, oc.QuantileCalibration([0.25, 0.75]) + oc.NoRegret(oc.CRPS()))
+    engine, largest, inside = engine_of(game), [], 0
+    for t in range(16):
+        game.predict(oc.Normal(0.5, 0.2))
+        record = record_of(game)
+        n = int(record.info[RoundInfo.CELLS])
+        left, right, mass = record.cells[[CellRow.LEFT, CellRow.RIGHT, CellRow.PLAYED], :n]
+        expert = oc.Forecast(left, right, record.rivals[0, :n])
+        own = sum(weight * expert.crps(y) for y, weight in within(expert))
+        losses, count = engine.memory.rivals[0, [RivalColumn.CRPS, RivalColumn.COUNT]]
+        usual = (5.0 * own + losses) / (5.0 + count)
+        # F - G, whose integral is half of the difference, may change its sign within a cell
+        played = oc.Forecast(left, right, mass)
+        ys = np.concatenate([np.linspace(a, b, 21) for a, b in zip(left, right, strict=True)])
+        gaps = [abs(played.crps(y) - expert.crps(y)) for y in ys]
+        most = max(gaps)
+        largest.append(most / usual)
+        inside += most > 1.001 * max(usual, *gaps[::21], *gaps[20::21])
+        assert record.units[RegretScore.CRPS, 0] == pytest.approx(1.0 / max(usual, most), rel=1e-3)
+        game.update(0.5 + 0.01 * (t % 3))
+    assert max(largest) > 1.0
+    assert inside
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_certificate_of_a_probability_is_exact(seed: int) -> None:
+    """There are two outcomes only; what is owed is anything, and two experts are followed."""
+    rng = np.random.default_rng(seed)
+    parts = oc.BinaryCalibration(5) + oc.payoffs.Calibeating(4, weight=0.5) + oc.NoRegret(oc.Brier(), weight=2.0)
+    game = oc.Recalibrator(oc.Binary(), parts)
+    for t in range(4):
+        game.predict(experts={"one": float(rng.random()), "other": 0.3 if t % 2 else None})
+        engine: Any = game.engine
+        book = engine.ledger
+        record = game.rounds.find(None).record
+        each = [whole(book.layout, engine.payoff(record, float(y)), engine.context_of(record)) for y in (0, 1)]
+        linear = max(2.0 * positive(book.total, book.layout.sides) @ owed + owed @ owed for owed in each)
+        carried = square(book.total, book.layout.sides)
+        assert record.certificate[ledger.CertificateField.WORST] == pytest.approx(carried + linear)
+        assert record.certificate[ledger.CertificateField.BOUND] == pytest.approx(max(owed @ owed for owed in each))
+        game.update(int(rng.integers(2)))
+        book.total[:] = rng.normal(size=book.total.size)
+
+
+# --- the ledger ---
+
+
+def plain_ledger(size: int, one_sided: int | None = None, *, credit: float = 0.0) -> Ledger:
+    """Two parts without contexts: the first coordinates are two-sided, the rest one-sided; B = 1."""
+    first = size if one_sided is None else one_sided
+    shapes = [
+        PartShape(range(first), 1, False, 1.0, 1.0 if first == size else 0.5),
+        PartShape(range(first, size), 1, True, 1.0, 0.0 if first == size else 0.5),
+    ]
+    return Ledger(ledger_layout(shapes), credit=credit)
+
+
+ONES = np.ones(2)
+
+
+def test_an_empty_ledger_owes_nothing() -> None:
+    book = plain_ledger(3)
+    assert (book.rounds, book.miscalibration, book.promised, book.held) == (0, 0.0, 0.0, 1.0)
+
+
+def test_one_sided_coordinates_count_through_their_positive_part() -> None:
+    book = plain_ledger(3, one_sided=1)
+    book.book(np.array([-3.0, -5.0, 4.0]), ONES, book.certify(ONES, linear=25.0, bound=25.0))
+    assert book.miscalibration == pytest.approx(5.0)
+    book.book(np.array([0.0, 9.0, -4.0]), ONES, book.certify(ONES, linear=0.0, bound=97.0))
+    assert book.miscalibration == pytest.approx(5.0 / 2)
+
+
+def test_a_round_may_use_the_slack_that_is_left_and_no_more() -> None:
+    book = plain_ledger(1, credit=2.0)
+    assert book.certify(ONES, linear=3.0, bound=1.0)[ledger.CertificateField.HOLDS] == 1.0
+    assert book.certify(ONES, linear=3.1, bound=1.0)[ledger.CertificateField.HOLDS] == 0.0
+    assert book.certify(ONES, linear=3.0, bound=1.0, reserved=0.1)[ledger.CertificateField.HOLDS] == 0.0
+    certificate = book.certify(ONES, linear=2.5, bound=1.0)
+    # an upper bound on the square after the worst outcome: what is carried plus the linear claim
+    assert ledger.certificate_of(certificate) == oc.Certificate(
+        True, worst_next=2.5, allowed=3.0, bound=1.0, promised=3.0**0.5
+    )
+    assert certificate[ledger.CertificateField.OVERDRAFT] == pytest.approx(1.5)
+
+
+def test_the_worst_next_square_is_what_is_carried_plus_the_linear_claim() -> None:
+    book = plain_ledger(1, credit=9.0)
+    book.book(np.array([2.0]), ONES, book.certify(ONES, linear=4.0, bound=4.0))
+    certificate = book.certify(ONES, linear=5.0, bound=1.0)
+    assert certificate[ledger.CertificateField.WORST] == pytest.approx(4.0 + 5.0)
+    assert certificate[ledger.CertificateField.ALLOWED] == pytest.approx(9.0 + 4.0 + 1.0)
+
+
+def test_a_broken_rule_raises_the_promise_by_the_measured_excess() -> None:
+    book = plain_ledger(1)
+    for _ in range(3):
+        certificate = book.certify(ONES, linear=9e9, bound=1.0)
+        assert certificate[ledger.CertificateField.HOLDS] == 0.0
+        book.book(np.array([1.0]), ONES, certificate)
+        assert book.miscalibration <= book.promised
+    # squares 1, 4, 9 against 1, 1 + 3, ...: what was missing was added, and no more
+    assert book.account[ledger.Account.BUDGET] == pytest.approx(9.0)
+    assert book.account[ledger.Account.EXCESS] == pytest.approx(6.0)
+    assert book.held == 0.0
+
+
+def test_delay_is_paid_for_by_the_cross_term() -> None:
+    """Ten rounds forecast at S = 0, all with payoff +1: the square is 100, and so is the budget, to the last bit."""
+    book = plain_ledger(1)
+    records = [book.certify(ONES, linear=1.0, bound=1.0) for _ in range(10)]
+    for certificate in records:
+        book.book(np.array([1.0]), ONES, certificate)
+    assert book.account[ledger.Account.DELAY] == 45
+    assert book.delay == 4.5
+    assert book.account[ledger.Account.BUDGET] == pytest.approx(10 + 2 * 45)
+    assert book.miscalibration == pytest.approx(book.promised) == 1.0
+    assert book.account[ledger.Account.EXCESS] == 0.0
+    assert book.held == 1.0
+
+
+def test_without_delay_there_is_no_cross_term() -> None:
+    book = plain_ledger(1)
+    book.bound = 4.0
+    for sign in (1.0, -1.0, 1.0):
+        book.book(np.array([sign]), ONES, book.certify(ONES, linear=1.0, bound=1.0))
+    assert book.account[ledger.Account.BUDGET] == pytest.approx(3.0)
+    assert book.account[ledger.Account.DELAY] == 0
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 6), st.integers(1, 3))
+def test_whatever_waits_the_promise_is_never_broken(seed: int, queue: int, size: int) -> None:
+    """Unit payoffs against an adversary, booked in any order: certificates that hold need no excess."""
+    rng = np.random.default_rng(seed)
+    book = plain_ledger(size, one_sided=size - 1, credit=1.0)
+    sides = book.layout.sides
+    credit = book.account[ledger.Account.BUDGET]
+    book.bound = 1.0
+    waiting: list[tuple[Vector, Vector]] = []
+    for _ in range(60):
+        # two outcomes, the worse of which is against us now
+        pull = positive(book.total, sides)
+        ways = rng.normal(size=(2, size))
+        ways /= np.linalg.norm(ways, axis=1, keepdims=True)
+        linear = float((2.0 * ways @ pull + 1.0).max())
+        reserved = sum(float(certificate[ledger.CertificateField.OVERDRAFT]) for certificate, _ in waiting)
+        certificate = book.certify(ONES, linear=linear, bound=1.0, reserved=reserved)
+        if certificate[ledger.CertificateField.HOLDS]:
+            waiting.append((certificate, ways))
+        while len(waiting) > queue:
+            certificate, ways = waiting.pop(int(rng.integers(len(waiting))))
+            reserved = sum(float(other[ledger.CertificateField.OVERDRAFT]) for other, _ in waiting)
+            k = int(np.argmax([square(book.total + way, sides) for way in ways]))
+            book.book(ways[k], ONES, certificate, reserved=reserved)
+            assert book.account[ledger.Account.EXCESS] <= 1e-9 * book.account[ledger.Account.BUDGET]
+            assert book.miscalibration <= book.promised * (1 + 1e-9)
+    rounds, delays = book.account[ledger.Account.ROUNDS], book.account[ledger.Account.DELAY]
+    assert book.account[ledger.Account.BUDGET] == pytest.approx(credit + rounds + 2.0 * delays)
+
+
+def test_a_layout_says_where_things_are() -> None:
+    layout = ledger_layout(
+        [
+            PartShape([0, 1], 3, False, 2.0, 1.0, reach=4.0),
+            PartShape([1], 1, True, 0.5, 0.25),
+            PartShape([2, 0], 2, False, 1.0, 1.0),
+        ]
+    )
+    assert isinstance(layout, LedgerLayout)
+    assert layout.parts.tolist() == [[0, 2, 3, 0, 0, 0], [6, 1, 1, 2, 3, 1], [7, 2, 2, 3, 4, 0]]
+    assert layout.places.tolist() == [0, 1, 1, 2, 0]
+    assert layout.sides.tolist() == [0.0] * 6 + [1.0] + [0.0] * 4
+    assert layout.general == pytest.approx(4.0 + 0.25 + 1.0)
+
+
+# --- in a game ---
+
+
+def overdrafts(game: oc.Recalibrator) -> float:
+    return sum(float(w.record.certificate[ledger.CertificateField.OVERDRAFT]) for w in game.rounds.pending.values())
+
+
+def test_waiting_rounds_reserve_their_slack_and_give_it_back() -> None:
+    game = oc.Recalibrator(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=oc.Equilibrium(temperature=1000))
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        game.predict(oc.Normal(0.5, 0.2))
+        game.update(float(np.clip(rng.normal(0.5, 0.2), 0, 1)))
+    seen = 0.0
+    for t in range(12):
+        game.predict(oc.Normal(0.5, 0.2), id=t)
+        assert game.rounds.reserved == pytest.approx(overdrafts(game))
+        seen = max(seen, game.rounds.reserved)
+    assert seen > 0.0
+    game.drop(3)
+    game.update(0.9, id=7)
+    assert game.rounds.reserved == pytest.approx(overdrafts(game))
+    for t in game.pending:
+        game.drop(t)
+    assert game.rounds.reserved == 0.0
+
+
+def test_what_is_reserved_is_not_promised_twice() -> None:
+    """With half of the slack reserved by others the same forecast is allowed so much less."""
+    game = oc.Recalibrator(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=oc.Equilibrium(temperature=1000))
+    engine = engine_of(game)
+    free, taken = engine.predict(None), engine.predict(None, reserved=0.5)
+    gap = free.certificate[ledger.CertificateField.ALLOWED] - taken.certificate[ledger.CertificateField.ALLOWED]
+    assert gap == pytest.approx(
+        0.5 + free.certificate[ledger.CertificateField.BOUND] - taken.certificate[ledger.CertificateField.BOUND]
+    )
+
+
+def test_the_promise_is_the_sum_of_the_bounds_issued() -> None:
+    game = oc.Recalibrator(oc.Interval(0, 1))
+    credit = engine_of(game).memory.account[ledger.Account.BUDGET]
+    assert credit == ledger.CREDIT * engine_of(game).rules.bound
+    rng, bounds = np.random.default_rng(0), 0.0
+    for t in range(1, 60):
+        p = game.predict(oc.Normal(0.5, 0.1))
+        assert p.certificate is not None
+        bounds += p.certificate.bound
+        game.update(rng.beta(4, 4))
+        assert game.guarantee.rounds == t
+        assert game.guarantee.promised == pytest.approx(np.sqrt(credit + bounds) / t)
+        assert game.guarantee.held == 1.0
+
+
+def test_the_promise_follows_the_rate_of_the_theorem() -> None:
+    """At most sqrt(B (T + credit)) / T with B = 1 for each normalised part."""
+    game = oc.Recalibrator(oc.Interval(0, 1), oc.QuantileCalibration() + oc.MomentMatching(2))
+    assert engine_of(game).rules.bound == pytest.approx(2.0)
+    rng = np.random.default_rng(0)
+    for t in range(1, 200):
+        game.predict(oc.Normal(0.5, 0.1))
+        game.update(rng.random())
+        assert game.guarantee.promised <= np.sqrt(2.0 * (t + ledger.CREDIT)) / t + 1e-12
+
+
+def test_parts_are_in_their_own_units() -> None:
+    game = oc.Recalibrator(oc.Interval(-2, 7), full_payoff())
+    rng, sums = np.random.default_rng(0), {"quantile": np.zeros(99), "moment": np.zeros(2)}
+    for t in range(1, 40):
+        p = game.predict(oc.Normal(2, 1))
+        y = float(np.clip(rng.normal(2.5, 1), -2, 7))
+        for part in game.payoff:
+            if part.name in sums:
+                sums[part.name] += part.evaluate(game.space, p, y)
+        game.update(y)
+        parts = game.guarantee.parts
+        assert set(parts) == {"quantile", "moment", "regret crps", "regret mse"}
+        assert parts["quantile"] == pytest.approx(np.linalg.norm(sums["quantile"] / t), abs=1e-9)
+        assert parts["moment"] == pytest.approx(np.abs(sums["moment"] / t).max(), abs=1e-9)
+    assert "quantile" in str(game.guarantee)

@@ -1,0 +1,338 @@
+"""The dense engine and its solver; the compiled engine against it, and which of them plays what."""
+
+from functools import partial
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given
+from scipy.optimize import brentq
+
+import orcast as oc
+from helpers import Vector, bound_to, certified, fast_payoff, positive, whole
+from orcast import ledger
+from orcast.engine.bound_payoff import BoundPayoff
+from orcast.engine.dense import fixed_point
+from orcast.engine.dense.engine import DenseEngine, DenseRecord
+from orcast.engine.dense.search import CandidateSearch
+from orcast.engine.kernels.records import CellRow, Round, RoundInfo
+from orcast.engine.ordered import OrderedEngine
+from orcast.payoffs import Payoff
+from orcast.payoffs.cell_payoffs import MEAN_WEIGHTS, NODES
+from orcast.testing import cell_payoffs_of, dense_engine, random_masses
+
+SPACE = oc.Interval(-2, 10, cells=24, tail_cells=3)
+LINE = oc.Line(cells=24, tail_cells=3)
+HOURS = oc.by("hour", values=range(3))
+
+
+def worth(action: str, y: float) -> float:
+    return float(np.arctan(y)) if action == "go" else 0.1
+
+
+FAST: dict[str, Payoff] = {
+    "quantile": oc.QuantileCalibration(),
+    "interval": oc.IntervalCalibration([0.5, 0.9]),
+    "moment": oc.MomentMatching(3),
+    "marginal": oc.payoffs.MarginalCalibration([0.0, 3.0]),
+    "decision": oc.payoffs.DecisionCalibration(["go", "stay"], worth, utility_range=4.0),
+    "crps": oc.NoRegret(oc.CRPS()),
+    "crps and mse": oc.NoRegret(oc.CRPS(), oc.MSE()),
+    "default": oc.QuantileCalibration() + oc.MomentMatching(2) + oc.NoRegret(oc.CRPS()),
+    "contexts": oc.QuantileCalibration([0.1, 0.5, 0.9], context=HOURS)
+    + oc.QuantileCalibration([0.5])
+    + oc.MomentMatching(1, context=oc.by("wind", edges=[0.5]) | HOURS)
+    + oc.NoRegret(oc.MSE(), context=HOURS),
+    "everything": oc.QuantileCalibration([0.1, 0.5, 0.9])
+    + oc.IntervalCalibration(0.6)
+    + oc.MomentMatching(2, weight=2.0)
+    + oc.payoffs.MarginalCalibration([3.0])
+    + oc.payoffs.DecisionCalibration(["go", "stay"], worth, utility_range=4.0)
+    + oc.Recipe(lambda y: [np.tanh(y)], bound=4.0)
+    + oc.NoRegret(oc.CRPS(), oc.MSE()),
+}
+SLOW: dict[str, Payoff] = {
+    "threshold": oc.payoffs.ThresholdCalibration([0.0, 3.0]),
+    "swap regret": oc.payoffs.SwapRegret(["go", "stay"], worth, utility_range=4.0),
+    "distribution": oc.payoffs.DistributionCalibration(2),
+    "custom": oc.Custom(lambda x, p, y: [0.0], bound=1.0),
+    "recipe of p": oc.Recipe(lambda y: [np.tanh(y)], lambda x, p: [p.mass[0]], bound=4.0),
+    "log score": oc.NoRegret(oc.scores.LogScore()),
+    "pinball": oc.NoRegret(oc.scores.QuantileScore([0.5])),
+    "one of them": oc.QuantileCalibration() + oc.payoffs.ThresholdCalibration([0.0, 3.0]),
+}
+
+
+# --- who plays ---
+
+
+@pytest.mark.parametrize("name", FAST)
+@pytest.mark.parametrize("space", [SPACE, LINE, oc.HalfLine(-1)], ids=str)
+def test_the_compiled_engine_is_the_one_taken(name: str, space: Any) -> None:
+    for game in (oc.Recalibrator(space, FAST[name]), oc.Forecaster(space, FAST[name])):
+        assert type(game.engine) is OrderedEngine
+
+
+@pytest.mark.parametrize("name", SLOW)
+def test_the_dense_engine_plays_the_rest(name: str) -> None:
+    assert type(oc.Recalibrator(SPACE, SLOW[name]).engine) is DenseEngine
+
+
+@pytest.mark.parametrize("space", [oc.Labels(["a", "b", "c"]), oc.Circle(24), oc.Box([(0, 1), (0, 1)])], ids=str)
+def test_so_it_does_on_finite_spaces(space: Any) -> None:
+    assert type(oc.Recalibrator(space).engine) is DenseEngine
+
+
+# --- the fast path against its slow twin ---
+
+
+def a_round(space: Any, payoff: Payoff, seed: int) -> tuple[OrderedEngine, Round, DenseEngine, DenseRecord, Any]:
+    """The same masses on the same cells, with the same debts, in both engines."""
+    rng = np.random.default_rng(seed)
+    bound_payoff = BoundPayoff(space, payoff, ("expert",), None)
+    fast = bound_to(space, payoff)
+    slow = dense_engine(oc.Equilibrium(), bound_payoff)  # type: ignore[arg-type]
+    features = {"hour": int(rng.integers(3)), "wind": float(rng.random())}
+    scale = 3.0 * rng.random()
+    fast.memory.total[:] = scale * rng.normal(size=fast.memory.total.size)
+    fast.memory.account[ledger.Account.BUDGET] = 1e6
+    fast.memory.groups[:, ledger.GroupAccount.BUDGET] = 1e6
+    slow.ledger.total[:] = fast.memory.total
+    slow.ledger.account[:] = fast.memory.account
+    slow.ledger.groups[:] = fast.memory.groups
+    row, _ = oc.adapters.expert_row(oc.Normal(rng.uniform(-1, 6), 10.0 ** rng.uniform(-1, 0.5)), space)
+    record = fast.predict(row[None, :], features)
+    other, _ = slow.prior.open(row[None, :], 0.0)
+    n = int(record.round.info[RoundInfo.CELLS])
+    assert n == int(other.info[RoundInfo.CELLS])
+    other.cells[: CellRow.PLAYED + 1, :n] = record.round.cells[: CellRow.PLAYED + 1, :n]
+    dense = DenseRecord(
+        other,
+        record.round.context.copy(),
+        np.zeros(ledger.CERTIFICATE_SIZE),
+        features,
+        slow.cell_payoffs(other, features),
+    )
+    return fast, record, slow, dense, features
+
+
+@pytest.mark.parametrize("name", FAST)
+@pytest.mark.parametrize("space", [SPACE, LINE], ids=["interval", "line"])
+def test_both_book_the_same_payoffs(name: str, space: Any) -> None:
+    for seed in range(2 if name == "everything" else 4):
+        fast, record, slow, dense, features = a_round(space, FAST[name], seed)
+        info = record.round.info
+        for y in np.linspace(info[RoundInfo.LOW], info[RoundInfo.HIGH], 31):
+            mine = fast_payoff(fast, record.round, float(y), features=features)
+            theirs = whole(slow.ledger.layout, slow.payoff(dense, float(y)), dense.context)
+            assert mine == pytest.approx(theirs, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", FAST)
+@pytest.mark.parametrize("space", [SPACE, LINE], ids=["interval", "line"])
+def test_both_issue_the_same_certificate(name: str, space: Any) -> None:
+    for seed in range(2 if name == "everything" else 4):
+        fast, record, slow, dense, features = a_round(space, FAST[name], seed)
+        worst, _, bound = certified(fast, record.round, features)
+        search = CandidateSearch(slow.ledger, slow.ledger.layout, dense.cell_payoffs, dense.context, 0.0, 8.0)
+        n = int(record.round.info[RoundInfo.CELLS])
+        search.consider(np.log(np.maximum(record.round.cells[CellRow.PLAYED, :n], 1e-300)), 1.0)
+        assert search.certificate[ledger.CertificateField.WORST] == pytest.approx(worst, rel=1e-6, abs=1e-6)
+        assert search.certificate[ledger.CertificateField.BOUND] == pytest.approx(bound, rel=1e-6, abs=1e-6)
+        assert record.certificate[ledger.CertificateField.WORST] == pytest.approx(worst, rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", FAST)
+def test_both_feel_the_same_pull(name: str) -> None:
+    """The dense field, up to a constant, is <S_+, payoff> averaged over each cell."""
+    for seed in range(1 if name == "everything" else 3):
+        fast, record, slow, dense, features = a_round(SPACE, FAST[name], seed)
+        round = record.round
+        n = int(round.info[RoundInfo.CELLS])
+        p = round.cells[CellRow.PLAYED, :n]
+        pull = positive(fast.memory.total, fast.ledger.layout.sides)
+        left, right = round.cells[CellRow.LEFT, :n], round.cells[CellRow.RIGHT, :n]
+        mean = np.zeros(n)
+        for k in range(n):
+            for node, weight in zip(NODES, MEAN_WEIGHTS, strict=True):
+                y = float(left[k] + node * (right[k] - left[k]))
+                mean[k] += weight * (pull @ fast_payoff(fast, round, y, k, features))
+        search = CandidateSearch(slow.ledger, slow.ledger.layout, dense.cell_payoffs, dense.context, 0.0, 8.0)
+        search.rescale(p)
+        field = np.zeros(n)
+        for cell_payoff, s in zip(search.cell_payoffs, search.owed, strict=True):
+            field += cell_payoff.field(s, p)
+        gap = field - mean
+        assert gap == pytest.approx(gap[0], abs=1e-4 * (1.0 + float(np.abs(mean).max())))
+
+
+@pytest.mark.parametrize("name", FAST)
+def test_a_whole_game_is_about_the_same(name: str) -> None:
+    """Alike but for when an equation is called solved."""
+    fast = oc.Forecaster(SPACE, FAST[name])
+    slow = oc.Forecaster(SPACE, FAST[name])
+    slow.rounds.engine = dense_engine(oc.Equilibrium(), BoundPayoff(SPACE, FAST[name], ("expert",), None))  # type: ignore[arg-type]
+    slow.engine.prior.engine.rules = slow.engine.prior.engine.rules._replace(
+        learners=fast.engine.rules.learners, members=fast.engine.rules.members
+    )
+    slow.engine.prior.engine._start()
+    rng = np.random.default_rng(0)
+    usual = oc.Equilibrium().temperature
+    compared = 0
+    for t in range(25):
+        x = {"hour": t % 3, "wind": rng.random()}
+        expert = oc.Normal(3 + 2 * np.sin(t), 1.0)
+        p, q = fast.predict(expert, x=x), slow.predict(expert, x=x)
+        lowered = (
+            fast.rounds.pending[None].record.round.info[RoundInfo.TEMPERATURE],
+            slow.rounds.pending[None].record.temperature,
+        )
+        if lowered != (usual, usual):
+            break  # from here on they may go different ways
+        compared += 1
+        assert 0.5 * float(np.abs(p.mass - q.mass).sum()) < 0.03
+        y = float(np.clip(rng.normal(4, 2), -2, 10))
+        fast.update(y)
+        slow.update(y)
+        assert fast.guarantee.miscalibration == pytest.approx(slow.guarantee.miscalibration, rel=0.1, abs=0.01)
+        assert fast.guarantee.promised == pytest.approx(slow.guarantee.promised, rel=0.02)
+        assert fast.guarantee.parts == pytest.approx(slow.guarantee.parts, rel=0.1, abs=0.01)
+    assert compared >= 10
+
+
+# --- the solver ---
+
+
+def random_problem(seed: int, cells: int, size: float) -> tuple[Vector, Any, Any]:
+    """The field of calibrated labels with a random debt: it bends and has kinks."""
+    rng = np.random.default_rng(seed)
+    space = oc.Labels(range(cells))
+    ((_, cell_payoff, _),) = cell_payoffs_of(oc.LabelCalibration(grid=11), space, rng, None)
+    s = size * rng.normal(size=cell_payoff.size)
+    log_prior = np.log(random_masses(cells, rng))
+    return log_prior, lambda p: cell_payoff.field(s, p), lambda p: cell_payoff.jacobian(s, p)
+
+
+@pytest.mark.parametrize("cells", [3, 4, 10])
+def test_the_residual_is_small_on_random_debts(cells: int) -> None:
+    """And what it says of it is true, also where it is stuck at a kink."""
+    errors = []
+    for seed in range(40):
+        log_prior, field, jacobian = random_problem(seed, cells, 0.1)
+        lp, error = fixed_point.solve(log_prior, field, jacobian, log_prior, 1e-6, 40)
+        r, _ = fixed_point.residual(lp, log_prior, field)
+        assert error == pytest.approx(float(np.abs(r).max()), abs=1e-12)
+        assert np.exp(lp).sum() == pytest.approx(1.0)
+        errors.append(error)
+    assert np.mean(np.array(errors) <= 1e-4) >= 0.9
+    assert max(errors) <= 0.1
+
+
+@pytest.mark.parametrize("space", [oc.Labels(["a", "b", "c", "d"]), oc.Circle(24, cells=12)], ids=str)
+def test_the_residual_is_small_at_the_usual_temperature(space: Any) -> None:
+    """What a game plays is the equilibrium of what it owes, unless the certificate asked for another."""
+    payoff = oc.LabelCalibration() if isinstance(space, oc.Labels) else oc.payoffs.DistributionCalibration(4)
+    game = oc.Forecaster(space, payoff)
+    engine, rng = game.engine, np.random.default_rng(0)
+    truth = random_masses(space.cells, rng)
+    errors = []
+    for _ in range(120):
+        game.predict(random_masses(space.cells, rng))
+        record = game.rounds.pending[None].record
+        if record.temperature == engine.solver.temperature:
+            (cell_payoff,) = record.cell_payoffs
+            s = engine.ledger.layout.scale[0] * engine.ledger.total / record.temperature
+            r, _ = fixed_point.residual(
+                np.log(record.round.played), np.log(record.round.mix), partial(cell_payoff.field, s)
+            )
+            errors.append(float(np.abs(r).max()))
+        game.update(space.value(int(rng.choice(space.cells, p=truth))))
+    assert len(errors) > 60
+    assert np.mean(np.array(errors) <= 0.1) >= 0.95
+
+
+@pytest.mark.parametrize("cells", [3, 6])
+def test_newton_and_anderson_find_the_same(cells: int) -> None:
+    """Where the debts are small there is one equilibrium."""
+    same = 0
+    for seed in range(20):
+        log_prior, field, jacobian = random_problem(seed, cells, 0.1)
+        newton, error = fixed_point.solve(log_prior, field, jacobian, log_prior, 1e-10, 60)
+        lp = fixed_point.normalised(log_prior)
+        for _ in range(5):
+            lp, _, _, other = fixed_point.anderson(lp, fixed_point.residual(lp, log_prior, field)[0], log_prior, field)
+        if max(error, other) <= 1e-6:  # neither is stuck at a kink
+            assert lp == pytest.approx(newton, abs=1e-4)
+            same += 1
+    assert same >= 17
+
+
+@pytest.mark.parametrize("cells", [3, 6])
+def test_without_a_derivative_it_gets_there_too(cells: int) -> None:
+    there = 0
+    for seed in range(20):
+        log_prior, field, _ = random_problem(seed, cells, 0.1)
+        lp, error = fixed_point.solve(log_prior, field, lambda p: None, log_prior, 1e-8, 60)
+        assert fixed_point.residual(lp, log_prior, field)[0] == pytest.approx(0.0, abs=error + 1e-12)
+        there += error <= 1e-6
+    assert there >= 17
+
+
+def test_newton_is_quick() -> None:
+    """A dozen steps do where the field is smooth."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        space = oc.Labels(range(5))
+        payoff = oc.payoffs.SwapRegret(["a", "b"], lambda a, y: float(y == 1) if a == "a" else 0.3, sharpness=5.0)
+        ((_, cell_payoff, _),) = cell_payoffs_of(payoff, space, rng, None)
+        s = rng.normal(size=cell_payoff.size)
+        log_prior = np.log(random_masses(5, rng))
+        _, error = fixed_point.solve(
+            log_prior,
+            lambda p, s=s, c=cell_payoff: c.field(s, p),
+            lambda p, s=s, c=cell_payoff: c.jacobian(s, p),
+            log_prior,
+            1e-9,
+            12,
+        )
+        assert error <= 1e-9
+
+
+@given(st.integers(0, 10**6), st.floats(0.001, 0.999), st.floats(0.01, 20.0))
+def test_two_cells_always_have_a_root(seed: int, start: float, size: float) -> None:
+    """Bisection finds it however much is owed, and without a kink it is brentq's."""
+    rng = np.random.default_rng(seed)
+    ((_, cell_payoff, _),) = cell_payoffs_of(oc.payoffs.Calibeating(grid=5), oc.Binary(), rng, None)
+    s = size * rng.normal(size=cell_payoff.size)
+    log_prior = np.log(random_masses(2, rng))
+
+    def gap(p: float) -> float:
+        v = cell_payoff.field(s, np.array([1.0 - p, p]))
+        return float(np.log(p / (1 - p)) - (log_prior[1] - log_prior[0]) - (v[1] - v[0]))
+
+    lp, width = fixed_point.two_cells(log_prior, lambda p: cell_payoff.field(s, p), np.log([1 - start, start]))
+    assert width < 1e-9
+    p = float(np.exp(lp[1]))
+    assert np.exp(lp).sum() == pytest.approx(1.0)
+    if gap(1e-9) < 0.0 < gap(1 - 1e-9):
+        assert p == pytest.approx(brentq(gap, 1e-9, 1 - 1e-9, xtol=1e-14), abs=1e-6)
+
+
+@given(st.integers(0, 10**6), st.floats(0.001, 0.999), st.floats(0.01, 20.0))
+def test_two_cells_with_kinks_find_a_root_near_the_start(seed: int, start: float, size: float) -> None:
+    rng = np.random.default_rng(seed)
+    ((_, cell_payoff, _),) = cell_payoffs_of(oc.BinaryCalibration(grid=5), oc.Binary(), rng, None)
+    s = size * rng.normal(size=cell_payoff.size)
+    log_prior = np.log(random_masses(2, rng))
+    field = partial(cell_payoff.field, s)
+    lp, _ = fixed_point.solve(log_prior, field, lambda p: None, np.log([1 - start, start]), 1e-9, 10)
+    p = float(np.exp(lp[1]))
+    if 1e-9 < p < 1 - 1e-9:
+        v = field(np.array([1 - p, p]))
+        assert np.log(p / (1 - p)) == pytest.approx(log_prior[1] - log_prior[0] + v[1] - v[0], abs=1e-3)
+
+
+def test_log_masses_are_normalised() -> None:
+    for values in ([0.0, 0.0], [-1e3, 0.0, 1e3], [5.0, 5.0, 5.0]):
+        assert np.exp(fixed_point.normalised(np.array(values))).sum() == pytest.approx(1.0)

@@ -1,0 +1,293 @@
+"""Several experts: no regret against each, whoever is there."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import orcast as oc
+from helpers import SENTENCE, engine_of, greedy, record_of
+from orcast.testing import worst_outcome
+
+SPACE = oc.Interval(0, 1, cells=24, tail_cells=3)
+LABELS = oc.Labels(["a", "b", "c"])
+
+
+def payoff_on(space: Any) -> Any:
+    return oc.NoRegret(oc.CRPS()) if not isinstance(space, oc.Labels) else oc.NoRegret(oc.Brier())
+
+
+def tree(t: int) -> oc.Normal:
+    return oc.Normal(0.5 + 0.3 * np.sin(t / 3), 0.05)
+
+
+def net(t: int) -> oc.Normal:
+    return oc.Normal(0.5 + 0.3 * np.sin(t / 3 + 0.4), 0.08)
+
+
+def both(t: int) -> dict[str, object]:
+    return {"tree": tree(t), "net": net(t)}
+
+
+def outcome(t: int) -> float:
+    return float(np.clip(np.random.default_rng(t).normal(0.5 + 0.3 * np.sin(t / 3), 0.06), 0, 1))
+
+
+def arrays(game: Any) -> dict[str, bytes]:
+    return {name: array.tobytes() for name, array in engine_of(game).arrays().items()}
+
+
+# --- the promise ---
+
+
+@pytest.mark.parametrize("scores", [(oc.CRPS(),), (oc.CRPS(), oc.MSE())], ids=["crps", "both"])
+def test_regret_against_each_is_kept_under_attack(scores: tuple[Any, ...]) -> None:
+    game = oc.Recalibrator(SPACE, oc.QuantileCalibration([0.1, 0.5, 0.9]) + oc.NoRegret(*scores))
+    excess = {f"regret {score.name} against {who}": 0.0 for score in scores for who in ("tree", "net", "odd")}
+    kinds = {score.name: score for score in scores}
+    for t in range(1, 201):
+        experts = {**both(t), "odd": oc.Normal(0.9, 0.01)}
+        p = game.predict(experts=experts)
+        y, worst = greedy(game)
+        assert worst <= p.certificate.worst_next * (1 + 1e-9)
+        rivals = {
+            who: oc.Forecast(p.left, p.right, record_of(game).rivals[i, : p.mass.size]) for i, who in enumerate(experts)
+        }
+        for name in excess:
+            _, score, _, who = name.split()
+            excess[name] += kinds[score](p, y) - kinds[score](rivals[who], y)
+        game.update(y)
+        g = game.guarantee
+        assert g.miscalibration <= g.promised
+        # the plain mean excess score of each, in its own units
+        assert g.parts == pytest.approx({"quantile": g.parts["quantile"], **{k: v / t for k, v in excess.items()}})
+    assert set(g.parts) == {"quantile", *excess}
+    assert g.held > 0.98
+
+
+@pytest.mark.parametrize("space", [oc.Binary(), LABELS, oc.Circle(24, cells=12)], ids=str)
+def test_so_it_is_on_finite_spaces(space: Any) -> None:
+    payoff = oc.NoRegret(oc.CRPS()) if isinstance(space, oc.Circle) else oc.NoRegret(oc.Brier())
+    game = oc.Recalibrator(space, payoff)
+    rng = np.random.default_rng(0)
+    for _ in range(120):
+        rows = {name: rng.dirichlet(np.ones(space.cells)) for name in ("one", "two")}
+        game.predict(experts={k: float(v[1]) for k, v in rows.items()} if isinstance(space, oc.Binary) else rows)
+        game.update(worst_outcome(game)[0])
+        assert game.guarantee.miscalibration <= game.guarantee.promised * (1 + 1e-12)
+    score = "crps" if isinstance(space, oc.Circle) else "brier"
+    assert set(game.guarantee.parts) == {f"regret {score} against one", f"regret {score} against two"}
+    assert game.guarantee.held >= 0.98
+
+
+def test_the_forecasts_are_as_good_as_the_better_one() -> None:
+    game = oc.Recalibrator(SPACE)
+    for t in range(300):
+        game.predict(experts={"good": tree(t), "bad": oc.Normal(0.2, 0.05)})
+        game.update(outcome(t))
+    parts = game.guarantee.parts
+    assert parts["regret crps against good"] < 0.002
+    assert parts["regret crps against bad"] < -0.05
+
+
+@pytest.mark.parametrize("space", [oc.Line(), LABELS, oc.Binary()], ids=str)
+def test_the_pool_changes_its_mind(space: Any) -> None:
+    """Two experts who swap places: soon after, the one who knows is heard again."""
+    rng = np.random.default_rng(0)
+    loss = np.empty((900, 2))
+    both_of_them, alone = oc.Recalibrator(space), oc.Recalibrator(space)
+    for t in range(900):
+        if isinstance(space, oc.Line):
+            centre = rng.normal(0, 3)
+            y: Any = centre + rng.normal(0, 2)
+            sharp, vague = oc.Normal(centre, 2), oc.Normal(centre + rng.normal(0, 4), 2)
+        elif isinstance(space, oc.Binary):
+            sharp, vague = rng.choice([0.1, 0.9]), 0.5
+            y = int(rng.random() < sharp)
+        else:
+            sharp, vague = rng.permutation([0.9, 0.05, 0.05]), [0.3, 0.3, 0.4]
+            y = "abc"[int(rng.choice(3, p=sharp))]
+        first, second = (sharp, vague) if t < 500 else (vague, sharp)
+        for i, p in enumerate((both_of_them.predict(experts={"one": first, "two": second}), alone.predict(sharp))):
+            loss[t, i] = p.crps(y) if isinstance(space, oc.Line) else -np.log(p.probability(y))
+        both_of_them.update(y)
+        alone.update(y)
+    assert loss[600:, 0].mean() < 1.05 * loss[600:, 1].mean()
+
+
+@pytest.mark.parametrize("space", [SPACE, oc.Line(cells=24, tail_cells=3), LABELS, oc.Binary()], ids=str)
+def test_the_pool_follows_the_better_one(space: Any) -> None:
+    """Who is better changes nothing but who is listened to."""
+    finite = not isinstance(space, (oc.Interval, oc.Line))
+    for good in ("first", "second"):
+        game = oc.Recalibrator(space, payoff_on(space))
+        rng = np.random.default_rng(0)
+        for _ in range(150):
+            if finite:
+                k = int(rng.integers(space.cells))
+                right = np.full(space.cells, 0.1 / (space.cells - 1))
+                right[k] = 0.9
+                wrong = right[::-1] if space.cells == 2 else np.roll(right, 1)
+                y: Any = space.value(k)
+                given = [float(right[1]), float(wrong[1])] if space.cells == 2 else [right, wrong]
+            else:
+                centre = rng.uniform(0.3, 0.7)
+                given = [oc.Normal(centre, 0.02), oc.Normal(1 - centre, 0.02)]
+                y = float(np.clip(rng.normal(centre, 0.02), 0, 1))
+            names = ("first", "second") if good == "first" else ("second", "first")
+            p = game.predict(experts=dict(zip(sorted(names), given if good == "first" else given[::-1], strict=True)))
+            game.update(y)
+        if finite:
+            assert p.mass[k] > 0.75
+        else:
+            assert abs(p.median() - centre) < 0.05
+        mine = {name: value for name, value in game.guarantee.parts.items() if "against" in name}
+        other = "second" if good == "first" else "first"
+        assert min(mine, key=lambda name: mine[name]).endswith(other)
+
+
+# --- who is there ---
+
+
+@pytest.mark.parametrize("space", [SPACE, LABELS], ids=str)
+def test_one_that_is_missing_is_harmless(space: Any) -> None:
+    """None and left out are the same, and the standing of one that is missing does not change."""
+    finite = isinstance(space, oc.Labels)
+    a, b = ([0.6, 0.3, 0.1], [0.2, 0.5, 0.3]) if finite else (tree(0), net(0))
+    y: Any = "b" if finite else 0.6
+    left_out, none = (oc.Recalibrator(space, payoff_on(space)) for _ in range(2))
+    for game in (left_out, none):
+        for _ in range(10):
+            game.predict(experts={"one": a, "two": b})
+            game.update(y)
+    before = {name: value for name, value in left_out.guarantee.parts.items() if "two" in name}
+    totals = engine_of(left_out).ledger.total.copy()
+    for game, experts in ((left_out, {"one": a}), (none, {"one": a, "two": None})):
+        for _ in range(5):
+            p = game.predict(experts=experts)
+            assert p.certificate.holds
+            game.update(y)
+    assert arrays(left_out) == arrays(none)
+    # "two" is the second coordinate: nothing was booked against it
+    assert engine_of(left_out).ledger.total[1] == totals[1]
+    assert engine_of(left_out).ledger.total[0] != totals[0]
+    for name, value in before.items():
+        assert left_out.guarantee.parts[name] == value
+
+
+def test_one_that_is_missing_while_an_adversary_plays() -> None:
+    game = oc.Recalibrator(SPACE)
+    rng = np.random.default_rng(0)
+    for t in range(150):
+        experts = both(t) if t == 0 else {k: v for k, v in both(t).items() if rng.random() < 0.6} or {"net": net(t)}
+        game.predict(experts=experts)
+        game.update(greedy(game)[0])
+        assert game.guarantee.miscalibration <= game.guarantee.promised
+    assert game.guarantee.held > 0.98
+
+
+@pytest.mark.parametrize(
+    "experts",
+    [
+        {},
+        {"tree": None, "net": None},
+        {"tree": None},
+        {"forest": tree(0)},
+        {"tree": tree(0), "forest": tree(0)},
+        {1: tree(0)},
+        [tree(0)],
+        tree(0),
+        {"tree": "text"},
+    ],
+    ids=repr,
+)
+def test_what_is_refused_changes_nothing(experts: Any, tmp_path: Path) -> None:
+    game = oc.Recalibrator(SPACE)
+    game.predict(experts=both(0))
+    game.update(0.5)
+    game.predict(experts=both(1))
+    game.save(tmp_path / "before")
+    for id in (None, "new"):
+        with pytest.raises((TypeError, ValueError), match=SENTENCE):
+            game.predict(experts=experts, id=id)
+        game.save(tmp_path / "after")
+        assert (tmp_path / "after").read_bytes() == (tmp_path / "before").read_bytes()
+
+
+def test_a_forecast_and_experts_are_one_too_many() -> None:
+    with pytest.raises(TypeError, match=SENTENCE):
+        oc.Recalibrator(SPACE).predict(tree(0), experts=both(0))
+
+
+def test_the_first_round_fixes_the_names() -> None:
+    game = oc.Recalibrator(SPACE)
+    game.predict(experts={"a": tree(0)}, id="first")
+    with pytest.raises(ValueError, match=SENTENCE) as caught:
+        game.predict(experts={"b": tree(0)})
+    assert "'a'" in str(caught.value)
+    with pytest.raises(ValueError, match=SENTENCE):
+        game.predict(tree(0))
+    game.drop("first")
+    # a game that has not begun may think again
+    game.predict(experts={"b": tree(0), "c": net(0)})
+    game.update(0.4)
+    assert set(game.guarantee.parts) >= {"regret crps against b", "regret crps against c"}
+
+
+def test_a_game_with_one_expert_stays_with_it() -> None:
+    game = oc.Recalibrator(SPACE)
+    game.predict(tree(0))
+    game.update(0.5)
+    with pytest.raises(ValueError, match=SENTENCE):
+        game.predict(experts=both(0))
+    assert set(game.guarantee.parts) == {"quantile", "moment", "regret crps"}
+
+
+def test_the_order_in_which_they_come_does_not_matter() -> None:
+    one, other = oc.Recalibrator(SPACE), oc.Recalibrator(SPACE)
+    for t in range(20):
+        one.predict(experts=both(t))
+        other.predict(experts=both(t) if t == 0 else dict(reversed(both(t).items())))
+        one.update(outcome(t))
+        other.update(outcome(t))
+    assert arrays(one) == arrays(other)
+
+
+def test_a_single_named_expert_is_as_good_as_a_nameless_one() -> None:
+    named, nameless = oc.Recalibrator(SPACE), oc.Recalibrator(SPACE)
+    for t in range(20):
+        p, q = named.predict(experts={"tree": tree(t)}), nameless.predict(tree(t))
+        assert p.mass.tolist() == q.mass.tolist()
+        named.update(outcome(t))
+        nameless.update(outcome(t))
+
+
+def test_two_that_agree_are_one() -> None:
+    two, one = oc.Recalibrator(SPACE, oc.QuantileCalibration()), oc.Recalibrator(SPACE, oc.QuantileCalibration())
+    for t in range(20):
+        p, q = two.predict(experts={"a": tree(t), "b": tree(t)}), one.predict(tree(t))
+        assert p.quantile([0.1, 0.5, 0.9]) == pytest.approx(q.quantile([0.1, 0.5, 0.9]), abs=1e-9)
+        two.update(outcome(t))
+        one.update(outcome(t))
+
+
+@pytest.mark.parametrize("space", [SPACE, LABELS], ids=str)
+def test_they_are_saved_with_one_missing(space: Any, tmp_path: Path) -> None:
+    finite = isinstance(space, oc.Labels)
+    a, b = ([0.6, 0.3, 0.1], [0.2, 0.5, 0.3]) if finite else (tree(0), net(0))
+    y: Any = "b" if finite else 0.6
+    game = oc.Recalibrator(space)
+    game.predict(experts={"one": a, "two": b})
+    game.update(y)
+    game.predict(experts={"one": a}, id="waits")
+    game.save(tmp_path / "state")
+    twin = oc.Recalibrator.load(tmp_path / "state")
+    for each in (game, twin):
+        each.update(y, id="waits")
+        each.predict(experts={"two": b})
+        each.update(y)
+    assert arrays(twin) == arrays(game)
+    assert twin.guarantee == game.guarantee
+    with pytest.raises(ValueError, match=SENTENCE):
+        twin.predict(experts={"three": b})

@@ -1,0 +1,142 @@
+"""What is learnt before the guarantee has its say, and how the branch of equilibria is followed when it folds."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import orcast as oc
+from orcast.engine.dense import axes
+from orcast.metrics import pinball
+from orcast.testing import candidates, worst_outcome
+
+LEVELS = np.arange(1, 100) / 100
+
+
+def around(a: Any, b: Any) -> Any:
+    return np.abs((np.asarray(a) - b + 180.0) % 360.0 - 180.0)
+
+
+@pytest.mark.parametrize(("bias", "said"), [(25.0, 20.0), (0.0, 4.0), (0.0, 60.0)], ids=["bias", "sharp", "wide"])
+def test_bias_and_spread_are_learnt_on_a_circle(bias: float, said: float) -> None:
+    rng = np.random.default_rng(1)
+    recal = oc.Recalibrator(oc.Circle(360, cells=36))
+    before, after, spread = [], [], []
+    for t in range(400):
+        truth = 360.0 * rng.random()
+        expert = (truth + bias + rng.normal(0.0, 20.0)) % 360.0
+        p = recal.predict((expert, said))
+        if t >= 200:
+            before.append(around(expert, truth))
+            after.append(around(p.mean(), truth))
+            spread.append(p.std())
+        recal.update(truth)
+    assert np.mean(after) < (0.8 if bias else 1.05) * np.mean(before)
+    assert 15.0 < np.mean(spread) < 30.0
+
+
+def test_bias_is_learnt_on_each_side_of_a_box() -> None:
+    rng = np.random.default_rng(2)
+    space = oc.Box([(0, 10), (0, 100)], cells=[10, 8])
+    recal = oc.Recalibrator(space)
+    errors = []
+    for t in range(250):
+        centre = np.array([5.0 + np.sin(t / 9.0), 50.0])
+        y = np.clip(centre + rng.normal(size=2) * [0.8, 8.0], [0, 0], [10, 100])
+        p = recal.predict([oc.Normal(centre[0] + 1.0, 0.8), oc.Normal(centre[1] - 10.0, 8.0)])
+        if t >= 120:
+            errors.append(p.mean() - centre)
+        recal.update(y)
+    assert abs(np.mean(errors, axis=0)[0]) < 0.4
+    assert abs(np.mean(errors, axis=0)[1]) < 4.0
+
+
+@pytest.mark.parametrize("space", [oc.Circle(24, cells=12), oc.Box([(0, 1), (0, 5)], cells=[4, 5])], ids=str)
+def test_moving_keeps_all_the_mass(space: Any) -> None:
+    rng = np.random.default_rng(3)
+    for axis in range(axes.axes_of(space)):
+        edges = axes.edges_of(space, axis)
+        for _ in range(20):
+            table = axes.transfer(space, axis, edges.mean(), rng.normal(), 10 ** rng.uniform(-0.5, 0.9))
+            assert table.min() >= 0.0
+            assert table.sum(axis=1) == pytest.approx(1.0)
+        assert axes.transfer(space, axis, edges.mean(), 0.0, 1.0) == pytest.approx(np.eye(edges.size - 1))
+
+
+def test_an_expert_that_is_biased_by_the_hour_is_corrected_by_the_hour() -> None:
+    rng = np.random.default_rng(4)
+    hours = np.arange(1200) % 6
+    y = np.clip(50.0 + rng.normal(0.0, 3.0, hours.size), 0.0, 100.0)
+    experts = [oc.Normal(50.0 + 3.0 * (h - 2.5), 3.0) for h in hours]
+    x = [{"hour": int(h)} for h in hours]
+    by_hour = oc.QuantileCalibration(context=oc.by("hour", values=range(6)))
+    played = oc.Recalibrator(oc.Interval(0, 100), by_hour).run(experts, y, x=x)
+    plain = oc.Recalibrator(oc.Interval(0, 100), oc.QuantileCalibration()).run(experts, y)
+    perfect = np.tile(oc.Normal(50.0, 3.0).quantile(LEVELS), (y.size, 1))
+    late = slice(600, None)
+    loss = [float(pinball(q[late], y[late]).mean()) for q in (played, plain, perfect)]
+    assert loss[0] < 1.08 * loss[2] < loss[1]
+
+
+def test_a_history_of_several_experts_is_the_loop() -> None:
+    rng = np.random.default_rng(5)
+    y = rng.normal(5.0, 1.0, 60)
+    experts = {
+        "good": [oc.Normal(5.0, 1.0)] * 60,
+        "rare": [oc.Normal(4.0, 0.5) if t % 3 == 0 else None for t in range(60)],
+    }
+    whole, loop = oc.Recalibrator(), oc.Recalibrator()
+    played = whole.run(experts=experts, outcomes=y)
+    for t in range(60):
+        p = loop.predict(experts={name: each[t] for name, each in experts.items()})
+        assert played[t] == pytest.approx(p.quantile(LEVELS), abs=1e-9)
+        loop.update(y[t])
+    assert whole.guarantee == loop.guarantee
+    with pytest.raises(ValueError, match="expected at least one expert in a round, got none in row 1"):
+        whole.run(experts={"good": [oc.Normal(5, 1), None], "rare": [None, None]}, outcomes=[5.0, 5.0])
+    with pytest.raises(ValueError, match="expected as many forecasts of each expert"):
+        whole.run(experts={"good": [oc.Normal(5, 1)], "rare": []}, outcomes=[5.0])
+    assert whole.guarantee == loop.guarantee
+
+
+# --- branches that fold
+
+
+def test_a_branch_is_followed_around_its_folds() -> None:
+    """Lowering the temperature step by step loses the branch in a tenth of these rounds."""
+    game = oc.Forecaster(oc.Interval(0, 10), oc.payoffs.ThresholdCalibration([2.0, 5.0, 8.0]), oracle=oc.Committee())
+    for t in range(70):
+        game.predict(oc.Normal(5.0 + 3.0 * np.sin(t / 20.0), 1.0))
+        game.update(worst_outcome(game)[0])
+    assert game.guarantee.held == 1.0
+
+
+def test_branches_that_cross_are_parted() -> None:
+    """Without an expert labels are alike, and so are the branches on which one or another is preferred."""
+    game = oc.Forecaster(oc.Labels(["a", "b", "c"]), oc.LabelCalibration(grid=6), memory=15.0)
+    for _ in range(80):
+        game.predict()
+        game.update(worst_outcome(game)[0])
+    assert game.guarantee.held == 1.0
+
+
+@pytest.mark.slow
+def test_a_nature_that_keeps_to_the_middle() -> None:
+    """She is harder than the greedy one, because the moments and quantiles that she owes pull against each other."""
+    rng = np.random.default_rng(0)
+    game = oc.Forecaster(oc.Interval(0, 100), oracle=oc.Committee())
+    engine: Any = game.engine
+    for _ in range(150):
+        game.predict(oc.Normal(100 * rng.random(), 100 * 10 ** rng.uniform(-3, -0.5)))
+        record = game.rounds.pending[None].record
+        total = engine.ledger.total.copy()
+
+        def after(y: float, record: Any = record, total: Any = total) -> float:
+            from orcast.testing import _square_after
+
+            assert np.array_equal(engine.ledger.total, total)
+            return _square_after(engine.ledger, engine.context_of(record), engine.payoff(record, y))
+
+        game.update(max([y for y in candidates(game) if 30.0 <= y <= 70.0] + [30.0, 70.0], key=after))
+        assert game.guarantee.miscalibration <= game.guarantee.promised
+    assert game.guarantee.held > 0.9

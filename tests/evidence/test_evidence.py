@@ -1,0 +1,823 @@
+"""Evidence about forecasts: every number against a slow twin, chance by simulation, and a verdict that is honest."""
+
+import re
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given
+from numpy.typing import NDArray
+from scipy.special import ndtri
+from scipy.stats import binom, norm
+
+from helpers import SENTENCE
+from orcast import metrics
+from orcast.evidence import (
+    Evidence,
+    band,
+    base,
+    by_series,
+    chance_limit,
+    collect,
+    coverage,
+    difference,
+    error,
+    inside,
+    loss,
+    pit,
+    reliability,
+    rolling,
+    scores,
+    shares,
+    verdict,
+    width,
+)
+from orcast.panel.columns import find_in
+
+Vector = NDArray[np.float64]
+LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
+
+
+@st.composite
+def evidences(draw: st.DrawFn) -> Evidence:
+    """Quantiles that tie with outcomes and bounds, in a few series."""
+    levels = np.array(sorted(draw(st.sets(st.sampled_from([0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95]), min_size=1))))
+    rows = draw(st.integers(1, 12))
+
+    def numbers(size: int, low: int = 0, high: int = 4) -> Vector:
+        return np.array(draw(st.lists(st.integers(low, high), min_size=size, max_size=size)), dtype=np.float64)
+
+    before, after = (np.sort(numbers(rows * levels.size).reshape(rows, -1), axis=1) for _ in range(2))
+    return Evidence.of(
+        before,
+        numbers(rows),
+        after=after if draw(st.booleans()) else None,
+        levels=levels,
+        series=draw(st.lists(st.sampled_from("abc"), min_size=rows, max_size=rows)),
+        low=numbers(rows, -1, 0),
+        high=numbers(rows, 4, 5),
+    )
+
+
+def slow_hits(evidence: Evidence, side: str) -> Vector:
+    return np.array(
+        [
+            metrics.fair_indicators(q, y, evidence.levels, low=low, high=high)
+            for q, y, low, high in zip(evidence.side(side), evidence.y, evidence.low, evidence.high, strict=True)
+        ]
+    )
+
+
+def normal(rows: int, seed: int = 0, levels: Vector = LEVELS) -> tuple[Vector, Vector]:
+    """Quantiles of a standard normal distribution, and outcomes from it."""
+    return np.tile(ndtri(levels), (rows, 1)), np.random.default_rng(seed).normal(size=rows)
+
+
+# --- numbers against slow twins
+
+
+@given(evidences(), st.integers(1, 5))
+def test_frequencies_coverage_and_error(evidence: Evidence, chunk: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(base, "CHUNK", chunk)
+        for side in evidence.sides:
+            hits = slow_hits(evidence, side)
+            frequencies = hits.mean(axis=0)
+            np.testing.assert_allclose(base.frequencies(evidence, side), frequencies, atol=1e-12)
+            assert error(evidence, side) == pytest.approx(((frequencies - evidence.levels) ** 2).sum())
+            np.testing.assert_allclose(
+                loss(evidence, side), metrics.pinball(evidence.side(side), evidence.y, evidence.levels)
+            )
+            for share in shares(evidence):
+                lower, upper = (int(np.abs(evidence.levels - a).argmin()) for a in ((1 - share) / 2, (1 + share) / 2))
+                np.testing.assert_allclose(inside(evidence, share, side), hits[:, upper] - hits[:, lower], atol=1e-12)
+                assert coverage(evidence, share, side) == pytest.approx(frequencies[upper] - frequencies[lower])
+                q = evidence.side(side)
+                assert width(evidence, share, side) == pytest.approx((q[:, upper] - q[:, lower]).mean())
+
+
+@given(evidences())
+def test_series_by_series(evidence: Evidence) -> None:
+    table = by_series(evidence)
+    assert sorted(table.names) == sorted({evidence.names[i] for i in evidence.series})
+    worst = (table.error_before if table.error_after is None else table.error_after) / table.limit_before
+    assert (np.diff(worst) <= 1e-12).all()
+    for i, name in enumerate(table.names):
+        mine = evidence.series == evidence.names.index(name)
+        alone = Evidence.of(
+            evidence.before[mine],
+            evidence.y[mine],
+            after=None if evidence.after is None else evidence.after[mine],
+            levels=evidence.levels,
+            low=evidence.low[mine],
+            high=evidence.high[mine],
+        )
+        assert table.rows[i] == alone.rows
+        assert table.error_before[i] == pytest.approx(error(alone))
+        assert table.loss_before[i] == pytest.approx(loss(alone).mean())
+        assert table.limit_before[i] == pytest.approx(float(chance_limit(alone)))
+        if alone.after is not None:
+            assert table.error_after is not None
+            assert table.error_after[i] == pytest.approx(error(alone, "after"))
+        if table.share is not None:
+            assert table.coverage_before is not None
+            assert table.coverage_before[i] == pytest.approx(coverage(alone, table.share))
+
+
+def test_metrics_say_the_same() -> None:
+    rng = np.random.default_rng(3)
+    q = np.sort(rng.integers(0, 12, (300, 99)), axis=1).astype(float)
+    y = rng.integers(0, 12, 300).astype(float)
+    evidence = Evidence.of(q, y, levels=metrics.LEVELS, low=0.0, high=11.0)
+    assert error(evidence) == pytest.approx(metrics.qce(q, y, low=0.0, high=11.0))
+    hits = metrics.fair_indicators(q, y, low=0.0, high=11.0).mean(axis=0)
+    found = pit(evidence)
+    np.testing.assert_allclose(found.edges, np.arange(21) / 20)
+    np.testing.assert_allclose(found.shares, np.diff([0.0, *hits[4::5], 1.0]), atol=1e-12)
+    np.testing.assert_allclose((found.low[3], found.high[3]), binom.ppf([0.025, 0.975], 300, 0.05) / 300)
+
+
+def test_pit_bins_are_made_from_the_levels() -> None:
+    q, y = normal(5000)
+    found = pit(Evidence.of(q, y, levels=LEVELS))
+    np.testing.assert_allclose(found.edges, [0, *LEVELS, 1])
+    np.testing.assert_allclose(found.shares, np.histogram(norm.cdf(y), found.edges)[0] / 5000)
+    np.testing.assert_allclose(found.density, 1.0, atol=0.15)
+    assert found.outside <= 1
+    assert pit(Evidence.of(q / 2, y, levels=LEVELS)).outside == 6
+    assert pit(Evidence.of(q, y, levels=LEVELS), bins=3).shares.size == 3
+
+
+@given(st.integers(0, 3000), st.floats(0.0, 1.0))
+def test_band_is_binomial(rows: int, p: float) -> None:
+    low, high = band(rows, p)
+    if rows == 0:
+        assert (float(low), float(high)) == (0.0, 1.0)
+    elif 1e-9 < p < 1 - 1e-9:
+        assert (float(low) * rows, float(high) * rows) == pytest.approx(
+            (binom.ppf(0.025, rows, p), binom.ppf(0.975, rows, p))
+        )
+    else:
+        assert float(low) == pytest.approx(p, abs=1e-6)
+        assert float(high) == pytest.approx(p, abs=1e-6)
+
+
+def test_rolling_coverage() -> None:
+    rng = np.random.default_rng(1)
+    q, y = normal(300)
+    when = rng.permutation(300)
+    evidence = Evidence.of(q, y, after=2 * q, levels=LEVELS, time=when, series=rng.integers(0, 3, 300))
+    found = rolling(evidence, 0.5, window=40)
+    ordered = (np.abs(y) <= ndtri(0.75))[np.argsort(when)]
+    np.testing.assert_allclose(found.before, [ordered[t - 39 : t + 1].mean() for t in range(39, 300)])
+    assert found.time.tolist() == list(range(39, 300))
+    assert found.after is not None
+    assert (found.after >= found.before).all()
+    assert (found.low, found.high) == tuple(map(float, band(40, 0.5)))
+    few = rolling(evidence, points=7)
+    assert (few.share, few.window, few.before.size) == (0.9, 100, 7)
+    np.testing.assert_allclose(few.before[-1], (np.abs(y) <= ndtri(0.95))[np.argsort(when)][-100:].mean())
+    counted = rolling(Evidence.of(q, y, levels=LEVELS, series=np.repeat(["a", "b"], 150)), 0.5, window=2)
+    # without times the rows of a series are counted, and those of both come in turns
+    both = np.stack([(np.abs(y) <= ndtri(0.75))[:150], (np.abs(y) <= ndtri(0.75))[150:]], axis=1).ravel()
+    np.testing.assert_allclose(counted.before[-1], both[-2:].mean())
+    assert rolling(Evidence.of(q[:1], y[:1], levels=LEVELS)).before.size == 1
+
+
+def test_reliability_of_quantiles() -> None:
+    q, y = normal(2000)
+    found = reliability(Evidence.of(q, y, levels=LEVELS))
+    np.testing.assert_allclose(found.frequency, (y[:, None] <= q).mean(axis=0))
+    np.testing.assert_allclose(found.low, binom.ppf(0.025, 2000, LEVELS) / 2000)
+    assert found.outside == 0
+    assert reliability(Evidence.of(q + 1, y, levels=LEVELS)).outside == 5
+
+
+# --- probabilities
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 30), st.booleans(), st.sampled_from("ab")), min_size=1, max_size=30),
+    st.integers(1, 7),
+)
+def test_binary_numbers(rounds: list[tuple[int, bool, str]], chunk: int) -> None:
+    p, y = np.array([k / 30 for k, _, _ in rounds]), np.array([o for _, o, _ in rounds], dtype=np.float64)
+    names = [s for _, _, s in rounds]
+    evidence = Evidence.of(p, y, after=p[::-1], series=names)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(base, "CHUNK", chunk)
+        assert error(evidence) == pytest.approx(metrics.ece(p, y))
+        assert error(evidence, "after") == pytest.approx(metrics.ece(p[::-1], y))
+        np.testing.assert_allclose(loss(evidence), metrics.brier(p, y))
+        found = reliability(evidence)
+        bins = np.minimum((p * 15).astype(int), 14)
+        np.testing.assert_allclose(found.nominal, [p[bins == b].mean() for b in np.unique(bins)])
+        np.testing.assert_allclose(found.frequency, [y[bins == b].mean() for b in np.unique(bins)], atol=1e-12)
+        np.testing.assert_allclose(found.count, np.bincount(bins)[np.unique(bins)])
+        table = by_series(evidence)
+        for i, name in enumerate(table.names):
+            mine = np.array([s == name for s in names])
+            assert table.error_before[i] == pytest.approx(metrics.ece(p[mine], y[mine]))
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(0, 2)), min_size=1, max_size=20))
+def test_label_numbers(rounds: list[tuple[int, int, int]]) -> None:
+    p = np.array([[a + 1, b + 1, 1] for a, b, _ in rounds], dtype=np.float64)
+    p /= p.sum(axis=1, keepdims=True)
+    y = np.array([k for _, _, k in rounds])
+    evidence = Evidence.of(p, y, labels=("x", "y", "z"))
+    assert error(evidence) == pytest.approx(np.mean([metrics.ece(p[:, k], (y == k).astype(float)) for k in range(3)]))
+    np.testing.assert_allclose(loss(evidence), metrics.brier(p, y))
+    assert reliability(evidence).count.sum() == 3 * y.size
+
+
+# --- chance
+
+
+@pytest.mark.parametrize("levels", [[0.5], [0.05, 0.5, 0.95], np.arange(1, 10) / 10, metrics.LEVELS])
+@pytest.mark.parametrize("rows", [25, 150])
+def test_calibrated_series_are_rarely_called_off(levels: Any, rows: int) -> None:
+    count = 800
+    q, y = normal(count * rows, rows, np.asarray(levels))
+    table = by_series(Evidence.of(q, y, levels=levels, series=np.repeat(np.arange(count), rows)))
+    assert 0.025 < table.outside_before.mean() < 0.085
+
+
+def test_calibrated_probabilities_are_rarely_called_off() -> None:
+    rng = np.random.default_rng(2)
+    p = rng.uniform(size=2000 * 60)
+    y = rng.uniform(size=p.size) < p
+    table = by_series(Evidence.of(p, y, series=np.repeat(np.arange(2000), 60)))
+    assert 0.02 < table.outside_before.mean() < 0.085
+    wrong = by_series(Evidence.of(np.clip(2 * p - 0.5, 0, 1), y, series=np.repeat(np.arange(2000), 60)))
+    assert wrong.outside_before.mean() > 0.8
+
+
+# --- accuracy
+
+
+def test_difference_of_losses() -> None:
+    q, y = normal(400)
+    evidence = Evidence.of(q / 3, y, after=q, levels=LEVELS)
+    found = difference(evidence)
+    assert found is not None
+    before, after = (metrics.pinball(rows, y, LEVELS).mean() for rows in (q / 3, q))
+    assert (found.before, found.after) == pytest.approx((before, after))
+    assert found.change == pytest.approx(after - before)
+    assert found.relative == pytest.approx(after / before - 1)
+    assert found.low < found.change < found.high < 0.0
+    assert found.relative_low < found.relative < found.relative_high < 0.0
+    assert found.clear
+    assert found == difference(evidence)
+    assert (found.unit, found.units) == ("blocks of time", 400 // int(np.ceil(2 * 400 ** (1 / 3))))
+    same = difference(Evidence.of(q, y, after=q, levels=LEVELS))
+    assert same is not None
+    assert (same.change, same.low, same.high, same.clear) == (0.0, 0.0, 0.0, False)
+    assert difference(Evidence.of(q, y, levels=LEVELS)) is None
+    few = difference(Evidence.of(q[:6], y[:6], after=q[:6], levels=LEVELS))
+    assert few is not None
+    assert np.isnan(few.low)
+    assert not few.clear
+
+
+def test_whole_series_are_resampled_in_panels() -> None:
+    """Twenty series whose losses move together: blocks of time would find far too small an interval."""
+    rng = np.random.default_rng(4)
+    shift = np.repeat(rng.normal(size=30), 50)
+    y = np.zeros(1500)
+    after, series = 1 + 0.1 * shift[:, None], np.repeat(np.arange(30), 50)
+    evidence = Evidence.of(np.ones((1500, 1)), y, after=after, levels=[0.5], series=series)
+    found = difference(evidence)
+    assert found is not None
+    assert (found.unit, found.units) == ("series", 30)
+    means = 0.05 * shift[::50]
+    assert found.high - found.low == pytest.approx(2 * 1.96 * means.std() / np.sqrt(30), rel=0.2)
+
+
+@pytest.mark.parametrize("memory", [0.0, 0.6])
+def test_the_interval_of_the_difference_covers(memory: float) -> None:
+    """Differences with a known mean, also if neighbours are alike: about 95 of 100 intervals hold it."""
+    rng = np.random.default_rng(5)
+    inside_, trials, rows = 0, 120, 600
+    for _ in range(trials):
+        noise = rng.normal(size=rows + 100)
+        for t in range(1, noise.size):
+            noise[t] += memory * noise[t - 1]
+        gap = 0.3 * noise[100:]
+        # y = 0, so the loss of the median is half its size: before 5, after 5 + gap / 2
+        before, after = np.full((rows, 1), 10.0), 10 + gap[:, None]
+        found = difference(Evidence.of(before, np.zeros(rows), after=after, levels=[0.5]), draws=300)
+        assert found is not None
+        inside_ += found.low <= 0.0 <= found.high
+    assert inside_ / trials > 0.86
+
+
+# --- verdict
+
+
+def said(evidence: Evidence) -> str:
+    lines = verdict(evidence)
+    assert all(re.fullmatch(r"[A-Z0-9'].*\.", line) and "\n" not in line for line in lines), lines
+    return " ".join(lines)
+
+
+def test_verdict_names_what_is_wrong() -> None:
+    q, y = normal(800)
+    cases = {
+        "What is wrong: the intervals are too narrow.": q / 2,
+        "What is wrong: the intervals are too wide.": q * 2,
+        "the forecasts are too low by about": q - 0.5,
+        "the forecasts are too high by about": q + 0.5,
+        "Nothing is clearly wrong.": q,
+    }
+    for words, rows in cases.items():
+        text = said(Evidence.of(rows, y, levels=LEVELS))
+        assert words in text
+        assert sum(other in text for other in cases) == 1
+    shift = re.search(r"too low by about ([\d.]+)", said(Evidence.of(q - 0.5, y, levels=LEVELS)))
+    assert shift is not None
+    assert float(shift[1]) == pytest.approx(0.5, abs=0.1)
+    panel = said(Evidence.of(q - 0.5, y, levels=LEVELS, series=np.repeat(["a", "b"], 400)))
+    assert "too low (6" in panel  # a shift in units of several series would mean nothing
+    no_median = said(Evidence.of((q - 0.5)[:, [0, 1, 3, 4]], y, levels=LEVELS[[0, 1, 3, 4]]))
+    assert "the forecasts are too low" in no_median
+    assert "What is wrong: the quantiles are too low." in said(Evidence.of((q - 0.5)[:, 3:], y, levels=LEVELS[3:]))
+    crooked = q + np.array([0.0, 0.0, 0.0, 0.4, 0.0])
+    assert "the 50% interval is too wide" in said(Evidence.of(crooked, y, levels=LEVELS))
+
+
+def test_verdict_says_before_and_after() -> None:
+    q, y = normal(1200)
+    lines = verdict(
+        Evidence.of(
+            q / 2,
+            y,
+            after=q,
+            levels=LEVELS,
+            holds=np.ones(1200),
+            promised=np.linspace(1, 0.05, 1200),
+            miscalibration=np.linspace(0.9, 0.02, 1200),
+            pending=3,
+            missing=1,
+            outside=2,
+        )
+    )
+    evidence = Evidence.of(q / 2, y, after=q, levels=LEVELS)
+    for share, at in ((0.9, 0), (0.5, 1)):
+        seen = [f"{coverage(evidence, share, side):.1%}" for side in ("before", "after")]
+        low, high = (f"{float(end):.1%}" for end in band(1200, share))
+        of = " of 1,200 outcomes" if at == 0 else ""
+        assert lines[at] == (
+            f"The {share:.0%} interval covered {seen[0]}{of}; after recalibration {seen[1]} "
+            f"({low} to {high} would be chance)."
+        )
+    assert lines[2:5] == [
+        "Before, the intervals were too narrow.",
+        "After, nothing is clearly wrong.",
+        "On average the 90% interval became 100% wider.",
+    ]
+    assert f"{error(evidence):.4f}, after recalibration {error(evidence, 'after'):.4f}" in lines[5]
+    found = difference(evidence)
+    assert found is not None
+    assert lines[6].startswith("The forecasts became more accurate: pinball loss ")
+    assert f"({found.relative_low:+.1%} to {found.relative_high:+.1%})" in lines[6].replace("95% interval ", "")
+    assert lines[7:] == [
+        "The promise held after every outcome: in the end the miscalibration was 0.0200, at most 0.0500 was promised.",
+        "2 of 1,202 outcomes were beyond the bounds and left out.",
+        "1 row has no forecast.",
+        "3 forecasts have no outcome yet.",
+    ]
+    worse = said(Evidence.of(q, y, after=q / 2, levels=LEVELS))
+    assert "After, the intervals are too narrow." in worse
+    assert "became less accurate" in worse
+    same = said(Evidence.of(q, y, after=q, levels=LEVELS))
+    assert "Nothing was clearly wrong before, and nothing is after." in same
+    assert "Accuracy did not change measurably: pinball loss 0.0% lower (95% interval +0.0% to +0.0%)." in same
+
+
+def test_verdict_says_when_there_is_too_little() -> None:
+    q, y = normal(2000)
+
+    def of(rows: int) -> str:
+        return said(Evidence.of(q[:rows], y[:rows], after=q[:rows], levels=LEVELS))
+
+    assert "20 outcomes are too few to judge by." in of(20)
+    assert "1 outcome is too few to judge by." in of(1)
+    assert "cannot be said from so few" in of(4)
+    assert "90 outcomes show large faults only." in of(90)
+    assert "few" not in of(2000)
+    assert "large faults" not in of(2000)
+    assert verdict(Evidence.of(q[:0], y[:0], levels=LEVELS, pending=1)) == [
+        "No outcome is known yet, so there is nothing to judge by.",
+        "1 forecast has no outcome yet.",
+    ]
+
+
+def test_verdict_on_promises() -> None:
+    q, y = normal(100)
+    rest: dict[str, Any] = {"levels": LEVELS, "after": q}
+    kept = {"promised": np.full(100, 0.4), "miscalibration": np.full(100, 0.4)}
+    assert "So early the promise says little" in said(Evidence.of(q, y, **rest, **kept))
+    broken = said(Evidence.of(q, y, **rest, promised=np.full(100, 0.4), miscalibration=np.linspace(0, 0.5, 100)))
+    assert "The promise was broken after 20 of 100 outcomes." in broken
+    holds = np.ones(100)
+    holds[:3] = 0.0
+    assert "did not hold for 3 of 100 forecasts" in said(Evidence.of(q, y, **rest, holds=holds))
+    unknown = np.full(100, np.nan)
+    assert "promise" not in said(Evidence.of(q, y, **rest, promised=unknown, miscalibration=unknown))
+
+
+def test_verdict_on_panels() -> None:
+    q, y = normal(6000)
+    series = np.repeat([f"s{i}" for i in range(60)], 100)
+    scale = np.where(np.arange(6000) < 2000, 0.3, 1.0)[:, None]
+    evidence = Evidence.of(scale * q, y, after=q, levels=LEVELS, series=series, overlap=True, point=True)
+    table = by_series(evidence)
+    assert table.outside_after is not None
+    was, now = int(table.outside_before.sum()), int(table.outside_after.sum())
+    assert was >= 20 > 10 > now
+    text = said(evidence)
+    assert f"Of 60 series {was} were further off than chance allows, after recalibration {now} (" in text
+    assert "chance alone would make about 3 of them" in text
+    assert "overlap" in text
+    assert "A point forecast has no intervals" in text
+    alone = said(Evidence.of(scale * q, y, levels=LEVELS, series=series))
+    assert f"Of 60 series {was} are further off than chance allows (" in alone
+
+
+def test_verdict_on_probabilities() -> None:
+    rng = np.random.default_rng(6)
+    p = rng.uniform(size=3000)
+    y = rng.uniform(size=3000) < p
+    cases = {
+        "the probabilities are too low by": p * 0.8,
+        "the probabilities are too high by": 0.2 + p * 0.8,
+        "What is wrong: high probabilities are too high and low ones too low.": np.clip(1.6 * p - 0.3, 0, 1),
+        "What is wrong: high probabilities are too low and low ones too high.": 0.25 + p / 2,
+        "Nothing is clearly wrong.": p,
+    }
+    for words, rows in cases.items():
+        text = said(Evidence.of(rows, y))
+        assert words in text
+        assert f"It came in {y.mean():.1%} of 3,000 outcomes; the forecasts said {rows.mean():.1%} on average." in text
+    hidden = np.where((p > 0.3) & (p < 0.7), 1 - p, p)  # right on average, and not too bold overall
+    assert "What is wrong: " in said(Evidence.of(hidden, y))
+    both = said(Evidence.of(p * 0.8, y, after=p))
+    assert f"said {0.8 * p.mean():.1%} on average, after recalibration {p.mean():.1%}." in both
+    assert "Before, the probabilities were too low" in both
+    assert "Brier score" in both
+
+
+def test_verdict_on_labels() -> None:
+    rng = np.random.default_rng(7)
+    p = rng.dirichlet([4, 2, 2], 2000)
+    y = (p.cumsum(axis=1) > rng.uniform(size=(2000, 1))).argmax(axis=1)
+    labels = ("home", "draw", "away")
+    assert "Nothing is clearly wrong." in said(Evidence.of(p, y, labels=labels))
+    text = said(Evidence.of(p[:, [1, 0, 2]], y, after=p, labels=labels))
+    assert "the probability of 'home' was too low by" in text
+    assert "the probability of 'draw' was too high by" in text
+    assert "'away' was" not in text
+    assert "After, nothing is clearly wrong." in text
+
+
+def test_calibrated_forecasts_are_rarely_faulted() -> None:
+    """Several faults are looked for, so each must be rarer by chance than one in twenty."""
+    faulted = 0
+    for seed in range(150):
+        q, y = normal(300, seed)
+        faulted += "What is wrong" in said(Evidence.of(q, y, levels=LEVELS))
+    assert faulted <= 9
+
+
+def test_what_was_left_out_comes_first_if_it_is_much() -> None:
+    q, y = normal(500)
+    assert verdict(Evidence.of(q, y, levels=LEVELS, outside=150))[0] == (
+        "150 of 650 outcomes were beyond the bounds and left out."
+    )
+    assert verdict(Evidence.of(q, y, levels=LEVELS, outside=3))[0].startswith("The 90% interval")
+
+
+def test_of_many_intervals_the_one_that_people_know_is_told() -> None:
+    levels = np.arange(1, 100) / 100
+    rng = np.random.default_rng(0)
+    z = np.sort(rng.normal(size=100_000))[::1000][1:]
+    evidence = Evidence.of(np.tile(z, (800, 1)), rng.normal(size=800), levels=levels)
+    assert verdict(evidence)[0].startswith("The 90% interval")
+    assert verdict(evidence)[1].startswith("The 50% interval")
+    assert rolling(evidence).share == pytest.approx(0.9)
+    assert by_series(evidence).share == pytest.approx(0.9)
+
+
+def test_what_lies_beyond_chance_is_not_passed_over() -> None:
+    """Between what chance does in 19 of 20 cases and in 99 of 100, no fault is named, but that is said."""
+    q, y = normal(4000)
+    for stretch in np.linspace(1.0, 1.2, 81):
+        evidence = Evidence.of(q / 2, y, after=stretch * q, levels=LEVELS)
+        low, high = (float(end) for end in band(4000, 0.9))
+        beyond = not low <= coverage(evidence, 0.9, "after") <= high
+        text = said(evidence)
+        if beyond and "After, nothing" in text:
+            assert "though not all is within what chance allows" in text
+            break
+    else:
+        raise AssertionError("expected a stretch between the two bands")
+
+
+def test_outcomes_that_equal_a_quantile_are_spoken_of() -> None:
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(600) < 0.5, 0.0, rng.random(600))
+    q = np.tile([0.0, 0.0, 0.8], (600, 1))
+    text = said(Evidence.of(q, y, levels=[0.1, 0.5, 0.9], low=0.0))
+    assert "of the outcomes equal a quantile" in text
+    assert "equal a quantile" not in said(Evidence.of(q + 0.01, y, levels=[0.1, 0.5, 0.9], low=0.0))
+
+
+def test_where_forecasts_overlap_a_fault_is_a_maybe() -> None:
+    q, y = normal(1000)
+    assert "What is wrong:" in said(Evidence.of(q / 2, y, levels=LEVELS))
+    text = said(Evidence.of(q / 2, y, levels=LEVELS, overlap=True))
+    assert "What may be wrong:" in text
+    assert "err in bunches" in text
+
+
+def test_the_promise_of_a_panel_is_told_too() -> None:
+    q, y = normal(1000)
+    text = said(
+        Evidence.of(
+            q,
+            y,
+            after=q,
+            levels=LEVELS,
+            series=np.repeat(np.arange(10), 100),
+            promised=np.tile(np.linspace(2.0, 0.5, 100), 10),
+            miscalibration=np.tile(np.linspace(1.0, 0.1, 100), 10),
+        )
+    )
+    assert "(the median of them) was 0.1000, at most 0.5000 was promised" in text
+    assert "So early the promise says little" in text
+
+
+def test_many_outcomes_do_not_make_trifles_faults() -> None:
+    q, y = normal(400_000)
+    text = said(Evidence.of(1.005 * q + 0.004, y, levels=LEVELS))
+    assert reliability(Evidence.of(1.005 * q + 0.004, y, levels=LEVELS)).outside > 0
+    assert "Nothing is clearly wrong." in text
+
+
+def test_scores_hold_the_same_numbers() -> None:
+    q, y = normal(500)
+    evidence = Evidence.of(q / 2, y, after=q, levels=LEVELS)
+    table = {score.name: score for score in scores(evidence)}
+    assert table["coverage of the 90% interval"].before == coverage(evidence, 0.9)
+    assert table["coverage of the 50% interval"].after == coverage(evidence, 0.5, "after")
+    assert table["width of the 90% interval"].after == pytest.approx(2 * ndtri(0.95))
+    assert table["calibration error (QCE)"].before == error(evidence)
+    found = difference(evidence)
+    assert found is not None
+    line = table["pinball loss"]
+    assert (line.before, line.after) == pytest.approx((found.before, found.after))
+    assert (line.low, line.high) == (found.low, found.high)
+    alone = {score.name: score for score in scores(Evidence.of([0.2, 0.6], [0, 1]))}
+    assert alone["mean probability"].target == 0.5
+    assert all(score.after is None for score in alone.values())
+
+
+def test_evidence_is_checked() -> None:
+    q, y = normal(5)
+    bad: list[tuple[Any, dict[str, Any]]] = [
+        ((q, y[:4]), {"levels": LEVELS}),
+        ((q, y), {"levels": LEVELS[:4]}),
+        ((q, y), {"levels": LEVELS, "after": q[:, :4]}),
+        ((q, y), {"levels": LEVELS, "time": [1, 2]}),
+        ((q, y), {"levels": LEVELS, "promised": np.zeros(4)}),
+        ((q, y * np.nan), {"levels": LEVELS}),
+        ((q + np.inf, y), {"levels": LEVELS}),
+        (([0.5, 1.5], [0, 1]), {}),
+        (([0.5, 0.5], [0, 2]), {}),
+        (([[0.5, 0.5]], [2]), {"labels": ("a", "b")}),
+        (([[0.5, 0.5]], [0.5]), {"labels": ("a", "b")}),
+    ]
+    for given_, rest in bad:
+        with pytest.raises(ValueError, match=SENTENCE):
+            Evidence.of(*given_, **rest)
+    evidence = Evidence.of(q, y, levels=LEVELS)
+    for wrong in (
+        lambda: coverage(evidence, 0.8),
+        lambda: coverage(evidence, 0.9, "after"),
+        lambda: error(evidence, "later"),
+        lambda: pit(Evidence.of([0.5], [1])),
+        lambda: rolling(Evidence.of([[0.5]], [1], levels=[0.3])),
+    ):
+        with pytest.raises(ValueError, match=SENTENCE):
+            wrong()
+
+
+# --- frames
+
+
+def nixtla(rows: int = 60, seed: int = 0) -> dict[str, Any]:
+    """Two series in a shuffled order, with gaps in outcomes and forecasts."""
+    rng = np.random.default_rng(seed)
+    y = rng.normal(size=rows)
+    data: dict[str, Any] = {
+        "unique_id": np.where(np.arange(rows) % 2, "b", "a"),
+        "ds": np.datetime64("2024-01-01") + np.arange(rows) // 2,
+        "y": y,
+        "M": np.zeros(rows),
+        "M-lo-90": np.full(rows, -1.0),
+        "M-hi-90": np.full(rows, 1.0),
+        "M_orcast": np.full(rows, 0.1),
+        "M_orcast-lo-90": np.full(rows, -1.645),
+        "M_orcast-hi-90": np.full(rows, 1.645),
+        "M_orcast-lo-50": np.full(rows, -0.6),
+        "M_orcast_holds": np.ones(rows, dtype=bool),
+        "M_orcast_promised": np.linspace(1, 0.1, rows),
+        "M_orcast_miscalibration": np.linspace(0.5, 0.05, rows),
+        "M_orcast_status": np.full(rows, "ok"),
+    }
+    data["y"][[3, 4]] = np.nan
+    data["M-lo-90"][7] = np.nan
+    data["y"][9] = 50.0
+    order = rng.permutation(rows)
+    return {name: values[order] for name, values in data.items()}
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, lambda d: pd.DataFrame(d).set_index(["unique_id", "ds"])])
+def test_collect(make: Any) -> None:
+    data = nixtla()
+    frame = make(data)
+    (evidence,) = collect(frame, find_in(frame), low=-10, high={"a": 10.0, "b": 20.0})
+    assert (evidence.model, evidence.kind, evidence.names) == ("M", "quantiles", ("a", "b"))
+    assert evidence.levels.tolist() == [0.05, 0.5, 0.95]
+    assert (evidence.rows, evidence.pending, evidence.missing, evidence.outside) == (56, 2, 1, 1)
+    assert evidence.time is not None
+    assert evidence.time.dtype.kind == "M"
+    assert not evidence.overlap
+    for i, name in enumerate("ab"):
+        mine = evidence.series == i
+        whole = (data["unique_id"] == name) & np.isfinite(data["y"]) & (data["y"] < 20) & np.isfinite(data["M-lo-90"])
+        order = np.argsort(data["ds"][whole])
+        np.testing.assert_array_equal(evidence.y[mine], data["y"][whole][order])
+        np.testing.assert_array_equal(evidence.time[mine], data["ds"][whole][order].astype("datetime64[ns]"))
+        assert evidence.promised is not None
+        np.testing.assert_array_equal(evidence.promised[mine], data["M_orcast_promised"][whole][order])
+        assert set(evidence.low[mine]) == {-10.0}
+        assert set(evidence.high[mine]) == {10.0 if name == "a" else 20.0}
+    assert evidence.after is not None
+    assert evidence.before[0].tolist() == [-1.0, 0.0, 1.0]
+    assert evidence.after[0].tolist() == [-1.645, 0.1, 1.645]
+    assert evidence.holds is not None
+    assert evidence.holds.tolist() == [1.0] * 56
+    (check,) = collect(frame, find_in(frame), recalibrated=False)
+    assert check.after is None
+    assert check.promised is None
+    assert (check.rows, check.outside) == (57, 0)
+    told = make({**data, "M_orcast_status": np.where(data["y"] > 20, "outside", "ok")})
+    (evidence,) = collect(told, find_in(told))
+    assert (evidence.rows, evidence.outside) == (56, 1)
+
+
+def test_collect_before_anything_came_out() -> None:
+    frame = pl.DataFrame({k: v for k, v in nixtla().items() if "orcast" not in k})
+    (evidence,) = collect(frame, find_in(frame))
+    assert evidence.after is None
+    assert "Nothing" in said(evidence) or "What is wrong" in said(evidence)
+
+
+def test_collect_normal_distributions() -> None:
+    frame = pl.DataFrame({"y": [1.0, 2.0], "mean": [0.0, 1.0], "sd": [1.0, -2.0]})
+    (evidence,) = collect(frame, find_in(frame))
+    np.testing.assert_allclose(evidence.before, norm.ppf(metrics.LEVELS)[None])
+    assert evidence.missing == 1  # no spread is negative
+    both = frame.with_columns(orcast_mean=pl.lit(0.5), orcast_sd=pl.lit(2.0))
+    (evidence,) = collect(both, find_in(both))
+    np.testing.assert_allclose(evidence.after, norm.ppf(metrics.LEVELS, 0.5, 2.0)[None])
+    assert evidence.moments
+    assert "read as a normal distribution" in said(evidence)
+    levels = both.with_columns(pl.lit(0.25).alias("orcast_q0.1"), pl.lit(3.0).alias("orcast_q0.9"))
+    (evidence,) = collect(levels, find_in(levels))
+    assert evidence.levels.tolist() == [0.1, 0.9]
+    assert evidence.after is not None
+    assert evidence.after.tolist() == [[0.25, 3.0]]
+    assert not evidence.moments
+    np.testing.assert_allclose(evidence.before, norm.ppf([[0.1, 0.9]]))
+
+
+def test_collect_members() -> None:
+    rng = np.random.default_rng(8)
+    members = rng.normal(size=(40, 4))
+    members[5, 2] = np.nan
+    frame = pl.DataFrame({"y": rng.normal(size=40), **{f"member_{k}": members[:, k] for k in range(4)}})
+    (evidence,) = collect(frame, find_in(frame))
+    assert evidence.levels.tolist() == [0.125, 0.375, 0.625, 0.875]
+    assert evidence.rows == 40
+    np.testing.assert_allclose(evidence.before[0], np.sort(members[0]))
+    three = np.sort(members[5, [0, 1, 3]])
+    np.testing.assert_allclose(evidence.before[5], np.interp(evidence.levels, [1 / 6, 1 / 2, 5 / 6], three))
+    many = pl.DataFrame({"y": [0.0], **{f"member_{k}": [float(k)] for k in range(500)}})
+    (evidence,) = collect(many, find_in(many))
+    assert evidence.levels.size == 99
+    np.testing.assert_allclose(evidence.before[0], evidence.levels * 500 - 0.5)
+
+
+def test_collect_points() -> None:
+    """A point forecast has the spread of its own past errors, so many steps ahead, that were known by the cutoff."""
+    rng = np.random.default_rng(9)
+    rows = [(s, c, c + h) for s in ("a", "b") for c in range(12) for h in (1, 2, 3)]
+    frame = pl.DataFrame(
+        {
+            "unique_id": [s for s, _, _ in rows],
+            "cutoff": [c for _, c, _ in rows],
+            "ds": [t for _, _, t in rows],
+            "y": rng.normal(size=len(rows)),
+            "Naive": rng.normal(size=len(rows)),
+        }
+    ).sample(fraction=1.0, shuffle=True, seed=1)
+    (evidence,) = collect(frame, find_in(frame))
+    assert evidence.point
+    assert evidence.overlap
+    plain = frame.to_dicts()
+    expected = {}
+    for row in plain:
+        past = [
+            abs(other["y"] - other["Naive"])
+            for other in plain
+            if other["unique_id"] == row["unique_id"]
+            and other["ds"] <= row["cutoff"]
+            and other["ds"] - other["cutoff"] == row["ds"] - row["cutoff"]
+        ]
+        if past:
+            key = (row["unique_id"], row["ds"], row["y"])
+            expected[key] = norm.ppf(metrics.LEVELS, row["Naive"], np.sqrt(np.pi / 2.0) * np.mean(past))
+    assert evidence.rows == len(expected)
+    assert evidence.missing == 0
+    assert evidence.time is not None
+    for series, when, y, q in zip(evidence.series, evidence.time, evidence.y, evidence.before, strict=True):
+        np.testing.assert_allclose(q, expected[evidence.names[series], when, y])
+    simple = frame.filter(pl.col("ds") == pl.col("cutoff") + 1).drop("cutoff")
+    (evidence,) = collect(simple, find_in(simple))
+    assert not evidence.overlap
+    assert evidence.rows == simple.height - 2  # the first of each series has no past
+    gaps = simple.with_columns(pl.when(pl.col("ds") == 5).then(None).otherwise(pl.col("Naive")).alias("Naive"))
+    (evidence,) = collect(gaps, find_in(gaps))
+    assert (evidence.missing, evidence.rows) == (2, simple.height - 4)
+
+
+def test_collect_probabilities() -> None:
+    data = {"y": [True, False, None, True], "p": [0.7, 0.2, 0.5, 1.4], "orcast_p": [0.8, 0.1, 0.5, 0.4]}
+    for frame in (pl.DataFrame(data), pd.DataFrame(data)):
+        (evidence,) = collect(frame, find_in(frame))
+        assert (evidence.kind, evidence.labels, evidence.y.tolist()) == ("binary", ("1",), [1.0, 0.0])
+        assert evidence.before.tolist() == [[0.7], [0.2]]
+        assert evidence.after is not None
+        assert evidence.after.tolist() == [[0.8], [0.1]]
+        assert (evidence.pending, evidence.missing) == (1, 1)
+    match = {"y": ["b", None, "a"], "p_a": [0.3, 0.5, 0.9], "p_b": [0.7, 0.5, 0.1]}
+    for frame in (pl.DataFrame(match), pd.DataFrame(match)):
+        (evidence,) = collect(frame, find_in(frame))
+        assert (evidence.kind, evidence.labels, evidence.y.tolist()) == ("labels", ("a", "b"), [1.0, 0.0])
+        assert evidence.after is None
+        assert evidence.pending == 1
+
+
+def test_collect_several_models_and_series() -> None:
+    frame = pl.DataFrame(
+        {
+            "shop": ["x", "x", "y", "y"],
+            "item": [1, 2, 1, 1],
+            "date": ["2024-01-01", "2024-01-01", "2024-01-02", "2024-01-01"],
+            "y": [1.0, 2.0, 3.0, 4.0],
+            "A_q0.1": [0.0] * 4,
+            "A_q0.9": [5.0] * 4,
+            "B_q0.1": [0.0] * 4,
+            "B_q0.9": [2.5] * 4,
+            "top": [9.0, 9.0, 2.0, 9.0],
+        }
+    )
+    first, second = collect(frame, find_in(frame, series=["shop", "item"]), high="top")
+    assert (first.model, second.model) == ("A", "B")
+    assert first.names == ("x / 1", "x / 2", "y / 1")
+    assert [first.names[k] for k in first.series] == ["x / 1", "x / 2", "y / 1"]
+    assert first.outside == 1
+    assert first.y.tolist() == [1.0, 2.0, 4.0]
+    assert coverage(first, 0.8) == 1.0
+    assert coverage(second, 0.8) == pytest.approx(2 / 3)
+
+
+def test_no_loop_over_rows() -> None:
+    """A million rows in a few seconds, even on a loaded machine: what is looped over is series, levels and bins."""
+    rows = 1_000_000
+    q = np.tile(ndtri(np.arange(1, 10) / 10), (rows, 1))
+    y = np.random.default_rng(10).normal(size=rows)
+    evidence = Evidence.of(q, y, after=q, levels=np.arange(1, 10) / 10, series=np.arange(rows) // 200)
+    import time
+
+    start = time.process_time()
+    verdict(evidence)
+    rolling(evidence)
+    scores(evidence)
+    assert time.process_time() - start < 15.0

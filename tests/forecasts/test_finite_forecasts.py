@@ -1,0 +1,444 @@
+"""Forecasts on finite spaces against their definitions: sums over cells, integrals, draws."""
+
+import copy
+import json
+import pickle
+from collections.abc import Callable
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given
+from numpy.typing import NDArray
+
+from helpers import SENTENCE
+from orcast.forecasts import (
+    BinaryForecast,
+    BoxForecast,
+    CircleForecast,
+    FiniteForecast,
+    Forecast,
+    LabelForecast,
+    PointsForecast,
+    as_masses,
+    forecast_on,
+)
+from orcast.spaces import Binary, Box, Circle, FiniteSpace, Labels, Points
+
+Vector = NDArray[np.float64]
+
+
+def by_length(a: str, b: str) -> float:
+    return abs(len(a) - len(b))
+
+
+SPACES: dict[str, Callable[[], FiniteSpace]] = {
+    "binary": Binary,
+    "labels": lambda: Labels(["home", "draw", "away"]),
+    "mixed": lambda: Labels(["a", 1, 2.5]),
+    "circle": lambda: Circle(24, cells=5),
+    "box": lambda: Box([(0, 1), (-5, 5)], cells=(3, 4)),
+    "points": lambda: Points([[0, 0], [0, 1], [3, 0.1]]),
+    "words": lambda: Points(("a", "bbb", "cccccc"), distance=by_length),
+}
+CLASSES = {
+    "binary": BinaryForecast,
+    "labels": LabelForecast,
+    "mixed": LabelForecast,
+    "circle": CircleForecast,
+    "box": BoxForecast,
+    "points": PointsForecast,
+    "words": PointsForecast,
+}
+every = pytest.mark.parametrize("name", SPACES)
+
+
+def some(name: str, seed: int = 0) -> FiniteForecast:
+    space = SPACES[name]()
+    mass = np.random.default_rng(seed).random(space.cells)
+    return forecast_on(space, mass / mass.sum())
+
+
+@st.composite
+def masses(draw: st.DrawFn, cells: int) -> Vector:
+    drawn = np.array(draw(st.lists(st.sampled_from([0.0, 1.0]) | st.floats(1e-3, 1), min_size=cells, max_size=cells)))
+    drawn[draw(st.integers(0, cells - 1))] += 1.0
+    return drawn / drawn.sum()
+
+
+# --- what they have in common ---
+
+
+@every
+def test_the_class_goes_with_the_space(name: str) -> None:
+    p = some(name)
+    assert type(p) is CLASSES[name]
+    assert p.space == SPACES[name]()
+    assert p.certificate is None
+    assert repr(p).startswith(type(p).__name__)
+
+
+@every
+def test_masses_are_shared_and_read_only(name: str) -> None:
+    space = SPACES[name]()
+    mass = np.full(space.cells, 1 / space.cells)
+    p = forecast_on(space, mass)
+    assert p.mass is mass
+    with pytest.raises(ValueError, match="read-only"):
+        p.mass[0] = 0.0
+
+
+@every
+def test_mode_and_probability_are_those_of_the_cells(name: str) -> None:
+    p = some(name)
+    for k in range(p.space.cells):
+        assert p.probability(p.space.value(k)) == pytest.approx(p.mass[k], abs=1e-15)
+    assert p.probability(p.mode()) == p.mass.max()
+    assert p.entropy() == pytest.approx(-sum(m * np.log(m) for m in p.mass))
+
+
+@every
+def test_certainty_has_no_entropy(name: str) -> None:
+    space = SPACES[name]()
+    mass = np.zeros(space.cells)
+    mass[1] = 1.0
+    p = forecast_on(space, mass)
+    assert p.entropy() == 0.0
+    assert np.all(p.mode() == space.value(1))
+
+
+@every
+def test_expectations_are_sums_over_cells_that_hold_mass(name: str) -> None:
+    space = SPACES[name]()
+    mass = np.zeros(space.cells)
+    mass[:2] = 0.25, 0.75
+    seen = []
+
+    def function(value: object) -> float:
+        seen.append(value)
+        return float(len(seen))
+
+    assert forecast_on(space, mass).expect(function) == 0.25 * 1 + 0.75 * 2
+    assert all(np.all(a == space.value(k)) for k, a in enumerate(seen))
+    assert len(seen) == 2
+    with pytest.raises(TypeError, match=SENTENCE):
+        forecast_on(space, mass).expect(lambda value: "x")  # type: ignore[arg-type, return-value]
+
+
+@every
+def test_draws_follow_the_masses_and_the_generator(name: str) -> None:
+    p = some(name)
+    draws = p.sample(20_000, rng=np.random.default_rng(1))
+    assert np.array_equal(draws, p.sample(20_000, rng=np.random.default_rng(1)))
+    cells = [p.space.cell(p.space.outcome(draw)) for draw in draws]
+    assert np.bincount(cells, minlength=p.space.cells) / 20_000 == pytest.approx(p.mass, abs=0.015)
+    assert p.sample((2, 3), rng=np.random.default_rng(0)).shape[:2] == (2, 3)
+    with pytest.raises(TypeError, match=SENTENCE):
+        p.sample(3, rng=7)  # type: ignore[arg-type]
+
+
+@every
+def test_empty_cells_are_never_drawn(name: str) -> None:
+    space = SPACES[name]()
+    mass = np.zeros(space.cells)
+    mass[1] = 1.0
+    for draw in forecast_on(space, mass).sample(100, rng=np.random.default_rng(0)):
+        assert space.cell(space.outcome(draw)) == 1
+
+
+@every
+def test_plain_data_and_back(name: str) -> None:
+    p = some(name)
+    data = json.loads(json.dumps(p.to_plain(), allow_nan=False))
+    if name == "words":
+        with pytest.raises(ValueError, match=SENTENCE):
+            PointsForecast(**data)
+        data["space"] = p.space
+    twin = CLASSES[name](**data)
+    assert twin.space == p.space
+    assert twin.to_plain() == p.to_plain()
+    assert twin.mass.tolist() == pytest.approx(p.mass.tolist(), abs=1e-15)  # of yes or no one mass is kept
+
+
+@every
+@pytest.mark.parametrize("twin_of", [copy.copy, copy.deepcopy, lambda p: pickle.loads(pickle.dumps(p))])
+def test_copies_keep_masses_certificate_and_explanation(name: str, twin_of) -> None:  # type: ignore[no-untyped-def]
+    first = some(name)
+    state = {"rounds": 3}
+    p = forecast_on(first.space, first.mass, "certificate", lambda: dict(state))  # type: ignore[arg-type]
+    twin = twin_of(p)
+    state["rounds"] = 4
+    assert type(twin) is type(p)
+    assert twin.mass.tolist() == p.mass.tolist()
+    assert not twin.mass.flags.writeable
+    assert twin.space == p.space
+    assert twin.certificate == "certificate"
+    assert twin.explain() == {"rounds": 3}
+    assert p.explain() == {"rounds": 4}
+    with pytest.raises(ValueError, match=SENTENCE):
+        twin_of(first).explain()
+
+
+ORDERED = [name for name, value in vars(Forecast).items() if not name.startswith("_") and callable(value)]
+
+
+@every
+def test_what_makes_no_sense_is_a_type_error_that_says_what_to_use(name: str) -> None:
+    p = some(name)
+    assert {"quantile", "ppf", "cdf", "interval", "median", "crps", "to_quantiles"} <= set(ORDERED)
+    own = {"sample", "expect", "to_plain", "explain"}
+    refused = []
+    for method in ORDERED:
+        if method in dir(p):
+            continue
+        refused.append(method)
+        with pytest.raises(TypeError, match=SENTENCE) as caught:
+            getattr(p, method)(0.5)
+        assert method in str(caught.value)
+        assert "use " in str(caught.value)
+        assert not hasattr(p, method)
+        assert getattr(p, method, None) is None
+    assert not own & set(refused)
+    assert {"quantile", "ppf", "cdf", "interval", "median", "crps", "rvs", "pit"} <= set(refused)
+    with pytest.raises(AttributeError, match="no attribute 'colour'"):
+        p.colour  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("make", "takes"),
+    [
+        (lambda mass: LabelForecast(["a", "b", "c"], mass), 3),
+        (lambda mass: CircleForecast(Circle(cells=3), mass), 3),
+        (lambda mass: BoxForecast(Box([(0, 1)], cells=3), mass), 3),
+        (lambda mass: PointsForecast(Points([[0.0], [1.0], [2.0]]), mass), 3),
+        (lambda mass: as_masses(mass, 3), 3),
+    ],
+)
+@pytest.mark.parametrize(
+    "mass",
+    [
+        [0.5, 0.5],
+        [0.5, 0.5, 0.5],
+        [1.5, -0.5, 0.0],
+        [0.5, 0.5, float("nan")],
+        [float("inf"), 0.0, 0.0],
+        ["a", "b", "c"],
+        ["0.5", "0.5", "0"],
+        [[1.0, 0.0, 0.0]],
+        None,
+        1.0,
+        "abc",
+        [0.5, 0.5, None],
+        [0, 0, 0],
+    ],
+    ids=str,
+)
+def test_what_are_no_masses(make: Callable[[object], object], takes: int, mass: object) -> None:
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        make(mass)
+
+
+def test_masses_that_miss_one_by_rounding_are_divided_by_their_sum() -> None:
+    p = LabelForecast(["a", "b", "c"], np.array([0.1, 0.2, 0.7], dtype=np.float32))
+    assert p.mass.sum() == pytest.approx(1.0, abs=1e-15)
+
+
+@pytest.mark.parametrize("kind", [CircleForecast, BoxForecast, PointsForecast])
+@pytest.mark.parametrize("space", [Binary(), None, "circle", Labels(["a", "b"]), {"kind": "Binary"}, {}], ids=repr)
+def test_the_wrong_space_is_refused(kind: Callable[..., object], space: object) -> None:
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        kind(space, [0.5, 0.5])
+
+
+# --- Binary ---
+
+
+@given(st.floats(0, 1))
+def test_a_probability(p: float) -> None:
+    forecast = BinaryForecast(p)
+    assert forecast.probability() == forecast.probability(1) == forecast.probability(True) == float(forecast) == p
+    assert forecast.probability(0) == 1.0 - p
+    assert forecast.mean() == p
+    assert forecast.var() == pytest.approx(p * (1 - p))
+    assert forecast.std() == pytest.approx(np.sqrt(p * (1 - p)))
+    assert forecast.mode() == (1 if p > 0.5 else 0)
+    assert forecast.mass.tolist() == [1.0 - p, p]
+    assert forecast.expect(lambda y: 3.0 * y) == pytest.approx(3 * p)
+    same = BinaryForecast.trusted(Binary(), np.array([1.0 - p, p]), None)
+    assert same.probability() == p
+    assert same.to_plain() == forecast.to_plain()
+    assert type(float(BinaryForecast.trusted(Binary(), np.float64(p), None))) is float
+
+
+@pytest.mark.parametrize("p", [-0.1, 1.1, float("nan"), None, "half", "0.5", [0.5], 1j])
+def test_no_probability(p: object) -> None:
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        BinaryForecast(p)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", [2, "yes", None, 0.5])
+def test_neither_yes_nor_no(value: object) -> None:
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        BinaryForecast(0.5).probability(value)
+
+
+# --- Labels ---
+
+
+def test_labels_by_probability() -> None:
+    p = LabelForecast(["a", "b", "c", 7], [0.25, 0.25, 0.375, 0.125])
+    assert p.to_dict() == {"a": 0.25, "b": 0.25, "c": 0.375, 7: 0.125}
+    assert p.top() == [("c", 0.375)]
+    assert p.top(3) == [("c", 0.375), ("a", 0.25), ("b", 0.25)]
+    assert p.top(99) == [*p.top(3), (7, 0.125)]
+    assert repr(p) == "LabelForecast('c': 0.375, 'a': 0.25, 'b': 0.25, ...)"
+    assert p.expect({"a": 1.0, "b": 2.0, "c": 4.0, 7: 8.0}.__getitem__) == 3.25
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        p.probability("d")
+    for n in (0, -1, 1.5, True, "2"):
+        with pytest.raises(ValueError, match=SENTENCE):
+            p.top(n)  # type: ignore[arg-type]
+
+
+def test_draws_of_labels_are_labels() -> None:
+    rng = np.random.default_rng(0)
+    assert set(LabelForecast(["a", "b"], [0.5, 0.5]).sample(50, rng=rng)) == {"a", "b"}
+    drawn = LabelForecast(["a", 1, 2.5], [0.3, 0.3, 0.4]).sample(50, rng=rng)
+    assert {type(label) for label in drawn} == {str, int, float}
+
+
+# --- Circle ---
+
+
+def circles(cells: int = 6) -> st.SearchStrategy[CircleForecast]:
+    return masses(cells).map(lambda mass: CircleForecast(Circle(360, cells=cells), mass))
+
+
+def density(p: CircleForecast, y: Vector) -> Vector:
+    cells = np.array([p.space.cell(p.space.outcome(v)) for v in np.ravel(y)])
+    return (p.mass[cells] * p.space.cells / p.space.period).reshape(np.shape(y))
+
+
+@given(circles())
+def test_circular_moments_are_integrals(p: CircleForecast) -> None:
+    y = (np.arange(6000) + 0.5) * 0.06
+    mean = (density(p, y) * np.exp(2j * np.pi * y / 360)).sum() * 0.06
+    assert p.resultant() == pytest.approx(abs(mean), abs=1e-6)
+    if abs(mean) > 1e-3:
+        assert np.exp(2j * np.pi * p.mean() / 360) == pytest.approx(mean / abs(mean), abs=1e-4)
+        assert 0.0 <= p.mean() < 360.0
+        assert p.std() == pytest.approx(np.sqrt(-2 * np.log(abs(mean))) * 180 / np.pi, rel=1e-3)
+
+
+def test_no_direction_prevails() -> None:
+    p = CircleForecast(Circle(360, cells=8), np.full(8, 1 / 8))
+    assert np.isnan(p.mean())
+    assert p.std() == np.inf
+    assert p.resultant() == pytest.approx(0.0, abs=1e-12)
+
+
+@given(circles(), st.floats(-400, 800), st.floats(0, 360))
+def test_the_mass_of_an_arc_is_an_integral(p: CircleForecast, start: float, length: float) -> None:
+    y = start + length * (np.arange(2000) + 0.5) / 2000
+    expected = density(p, y).mean() * length
+    assert p.probability(start, start + length) == pytest.approx(expected, abs=2e-3)
+    assert p.probability(start, start + length) + p.probability(start + length, start + 360) == pytest.approx(
+        1, abs=1e-9
+    )
+
+
+def test_arcs_go_upwards_and_round() -> None:
+    p = CircleForecast(Circle(360, cells=4), [0.4, 0.3, 0.2, 0.1])
+    assert p.probability(0, 360) == 1.0
+    assert p.probability(10, 10) == 0.0
+    assert p.probability(350, 10) == pytest.approx((0.1 + 0.4) / 9)
+    assert p.probability(-10, 10) == pytest.approx((0.1 + 0.4) / 9)
+    assert p.probability(10, 350) == pytest.approx(1 - (0.1 + 0.4) / 9)
+    assert p.probability(45) == 0.4
+    for bad in ("north", None, float("nan"), [1.0]):
+        with pytest.raises((TypeError, ValueError), match=SENTENCE):
+            p.probability(bad, 3)  # type: ignore[arg-type]
+
+
+@given(circles(), st.sampled_from([0.1, 0.5, 0.9, 1.0]) | st.floats(0.01, 1.0))
+def test_no_arc_that_holds_the_share_is_shorter(p: CircleForecast, share: float) -> None:
+    start, stop = p.arc(share)
+    assert 0.0 <= start < 360.0
+    assert start <= stop <= start + 360.0
+    assert p.probability(start, stop) >= share - 1e-9
+    shorter = stop - start - 0.5
+    if shorter > 0.0:
+        held = [p.probability(first, first + shorter) for first in np.arange(0, 360, 0.5)]
+        assert max(held) <= share + 1e-9
+
+
+def test_an_arc_of_nothing_and_of_everything() -> None:
+    p = CircleForecast(Circle(360, cells=4), [0.0, 0.5, 0.5, 0.0])
+    assert p.arc(0.0) == (p.mode(), p.mode())
+    assert p.arc(1.0) == (90.0, 270.0)
+    assert CircleForecast(Circle(360, cells=4), [0.5, 0.0, 0.0, 0.5]).arc(1.0) == (270.0, 450.0)
+    for bad in (-0.1, 1.1, "most", None, float("nan")):
+        with pytest.raises((TypeError, ValueError), match=SENTENCE):
+            p.arc(bad)  # type: ignore[arg-type]
+
+
+# --- Box ---
+
+BOX = Box([(0, 2), (-5, 5)], cells=(3, 4))
+boxed = masses(12).map(lambda mass: BoxForecast(BOX, mass))
+
+
+@given(boxed)
+def test_moments_of_vectors_are_those_of_marginals_and_draws(p: BoxForecast) -> None:
+    for i in range(2):
+        side = p.marginal(i)
+        assert p.mean()[i] == pytest.approx(side.mean(), abs=1e-9)
+        assert p.std()[i] == pytest.approx(side.std(), abs=1e-9)
+        assert p.var()[i] == pytest.approx(side.var(), abs=1e-9)
+    draws = p.sample(4000, rng=np.random.default_rng(0))
+    assert p.cov() == pytest.approx(np.cov(draws.T), abs=0.6)
+    assert p.cov() == pytest.approx(p.cov().T)
+    assert p.marginal(-1).to_plain() == p.marginal(1).to_plain()
+
+
+@given(boxed, st.lists(st.floats(-6, 6), min_size=4, max_size=4))
+def test_the_mass_of_a_box_inside(p: BoxForecast, ends: list[float]) -> None:
+    a, b, c, d = ends
+    bounds = [(min(a, b), max(a, b)), (min(c, d), max(c, d))]
+    expected = 0.0
+    for k in range(12):
+        share = 1.0
+        for side, place in enumerate(np.unravel_index(k, BOX.shape)):
+            low, high = BOX.edges[side][place], BOX.edges[side][place + 1]
+            share *= max(min(high, bounds[side][1]) - max(low, bounds[side][0]), 0.0) / (high - low)
+        expected += p.mass[k] * share
+    assert p.probability(bounds) == pytest.approx(expected, abs=1e-12)
+    assert p.probability([(-np.inf, np.inf)] * 2) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("value", [[(1, 0), (0, 1)], [(0, 1)], [0.5], "ab", None, [(0, float("nan")), (0, 1)]], ids=str)
+def test_no_box_inside(value: object) -> None:
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        BoxForecast(BOX, np.full(12, 1 / 12)).probability(value)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("i", [2, -3, 0.5, True, None, "x"])
+def test_no_component(i: object) -> None:
+    with pytest.raises(ValueError, match=SENTENCE):
+        BoxForecast(BOX, np.full(12, 1 / 12)).marginal(i)  # type: ignore[arg-type]
+
+
+# --- Points ---
+
+
+def test_points_of_any_kind() -> None:
+    space = Points(("a", "bbb", "cccccc"), distance=by_length)
+    p = PointsForecast(space, [0.25, 0.5, 0.25])
+    assert p.mode() == "bbb"
+    assert p.probability("xx") == 0.25  # the first of the nearest
+    assert p.expect(len) == 3.25
+    assert set(p.sample(40, rng=np.random.default_rng(0))) == set(space.points)
+    with pytest.raises(TypeError, match=SENTENCE):
+        p.mean()
+    with pytest.raises(ValueError, match=SENTENCE):
+        p.probability("x" * 99)

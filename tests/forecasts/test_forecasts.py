@@ -1,0 +1,526 @@
+"""Forecast against its definition: numerical integration, scipy and scoringrules."""
+
+import copy
+import json
+import pickle
+from collections.abc import Callable
+from itertools import pairwise
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+import scoringrules
+from hypothesis import assume, given
+from scipy.integrate import quad
+from scipy.stats import rv_histogram
+
+import orcast as oc
+from helpers import NODES, SENTENCE, WEIGHTS, Vector, forecasts, units, within
+from orcast.forecasts import PERCENTS
+
+spots = units | st.floats(-0.5, 1.5)
+levels = st.integers(0, 20).map(lambda i: i / 20) | st.floats(0.0, 1.0)
+
+
+# --- distribution ---
+
+
+@given(forecasts(), spots)
+def test_cdf_counts_the_mass_up_to_a_point(p: oc.Forecast, y: float) -> None:
+    expected = 0.0
+    for left, right, mass in zip(p.left, p.right, p.mass, strict=True):
+        if right <= y:
+            expected += mass
+        elif left < y:
+            expected += mass * (y - left) / (right - left)
+    assert p.cdf(y) == pytest.approx(expected, abs=1e-12)
+    assert type(p.cdf(y)) is float
+
+
+@given(forecasts(), st.lists(spots, min_size=2, max_size=20))
+def test_cdf_rises_from_0_to_1(p: oc.Forecast, ys: list[float]) -> None:
+    values = p.cdf(np.sort([*ys, -1.0, 2.0]))
+    assert values[0] == 0.0
+    assert values[-1] == 1.0
+    assert (np.diff(values) >= 0.0).all()
+
+
+@given(forecasts(), levels)
+def test_quantile_is_the_smallest_point_that_reaches_the_level(p: oc.Forecast, level: float) -> None:
+    q = p.quantile(level)
+    assert type(q) is float
+    assert p.left[0] <= q <= p.right[-1]
+    # a hair of mass for rounding, and a hair of distance
+    assert p.cdf(q + 1e-9) >= level - 1e-12
+    if level > 0.0:
+        assert p.cdf(q - 1e-9) <= level + 1e-12
+
+
+@given(forecasts(), spots)
+def test_cdf_then_quantile_comes_back(p: oc.Forecast, y: float) -> None:
+    level = p.cdf(y)
+    q = p.quantile(level)
+    assert q <= max(y, p.left[0]) + 1e-9
+    # nothing lies between the two
+    assert p.cdf(q + 1e-9) >= level - 1e-12
+
+
+@given(forecasts(), st.lists(levels, min_size=1, max_size=20))
+def test_arrays_are_many_numbers(p: oc.Forecast, some: list[float]) -> None:
+    assert p.quantile(some).tolist() == [p.quantile(a) for a in some]
+    assert p.cdf(np.array([some])).tolist() == [[p.cdf(y) for y in some]]
+
+
+def test_an_atom_is_a_jump() -> None:
+    p = oc.Forecast([0, 1, 1, 3], [1, 1, 3, 3], [0.2, 0.5, 0.2, 0.1])
+    assert p.cdf(np.nextafter(1, 0)) == pytest.approx(0.2)
+    assert p.cdf(1.0) == pytest.approx(0.7)
+    assert p.quantile([0.2, 0.2001, 0.5, 0.7]).tolist() == pytest.approx([1, 1, 1, 1])
+    assert p.quantile([0.8, 0.9, 0.95, 1.0]).tolist() == pytest.approx([2, 3, 3, 3])
+    assert p.pit(1.0) == pytest.approx((0.2, 0.7))
+    assert p.pit(3.0) == pytest.approx((0.9, 1.0))
+    assert p.pit(2.0) == pytest.approx((0.8, 0.8))
+    assert p.pit(-1.0) == (0.0, 0.0)
+    assert p.pit(9.0) == (1.0, 1.0)
+
+
+@given(forecasts(), spots)
+def test_pit_are_the_ends_of_the_jump(p: oc.Forecast, y: float) -> None:
+    low, high = p.pit(y)
+    atoms = p.mass[(p.left == y) & (p.right == y)].sum()
+    assert high - low == pytest.approx(atoms, abs=1e-12)
+    assert high == pytest.approx(p.cdf(y), abs=1e-12)
+
+
+def test_a_nan_has_no_probability() -> None:
+    p = oc.Forecast([0], [1], [1])
+    assert np.isnan(p.cdf(float("nan")))
+
+
+@given(forecasts(), st.floats(0.0, 1.0))
+def test_interval_is_central(p: oc.Forecast, confidence: float) -> None:
+    low, high = p.interval(confidence)
+    assert (low, high) == tuple(p.quantile([0.5 - confidence / 2, 0.5 + confidence / 2]))
+    assert low <= p.median() <= high
+    assert p.cdf(high + 1e-9) - p.cdf(low - 1e-9) >= confidence - 1e-9
+
+
+# --- moments, score ---
+
+
+def integral(p: oc.Forecast, power: int, centre: float = 0.0) -> float:
+    """E[(Y - centre)^power], by nodes in every cell."""
+    return sum(weight * (y - centre) ** power for y, weight in within(p))
+
+
+@given(forecasts(low=-3.0, high=5.0))
+def test_moments_are_integrals(p: oc.Forecast) -> None:
+    mean = integral(p, 1)
+    assert p.mean() == pytest.approx(mean, abs=1e-9)
+    assert p.var() == pytest.approx(integral(p, 2, mean), abs=1e-9)
+    assert p.std() == pytest.approx(np.sqrt(integral(p, 2, mean)), abs=1e-6)
+    for order in range(6):
+        assert p.moment(order) == pytest.approx(integral(p, order), rel=1e-9, abs=1e-9)
+
+
+def slow_crps(p: oc.Forecast, y: float) -> float:
+    """The integral of (F(z) - 1{z >= y})^2, by nodes between all points where the integrand may break."""
+    breaks = np.unique([*p.left, *p.right, y])
+    z = breaks[:-1, None] + np.diff(breaks)[:, None] * NODES
+    return float((np.diff(breaks)[:, None] * WEIGHTS * (p.cdf(z) - (z >= y)) ** 2).sum())
+
+
+@given(forecasts(), spots)
+def test_crps_is_its_integral(p: oc.Forecast, y: float) -> None:
+    assert p.crps(y) == pytest.approx(slow_crps(p, y), abs=1e-12)
+    assert oc.CRPS()(p, y) == p.crps(y)
+
+
+@given(st.lists(units, min_size=1, max_size=9), spots)
+def test_crps_of_atoms_is_that_of_an_ensemble(members: list[float], y: float) -> None:
+    at = np.sort(members)
+    p = oc.Forecast(at, at, np.full(at.size, 1 / at.size))
+    assert p.crps(y) == pytest.approx(scoringrules.crps_ensemble(y, at, estimator="nrg"), abs=1e-12)
+
+
+@pytest.mark.parametrize("y", [-1.0, 2.0, 2.5, 4.0, 7.5])
+def test_crps_of_one_cell_is_that_of_a_uniform(y: float) -> None:
+    expected = scoringrules.crps_uniform(y, 2.0, 4.0)
+    assert oc.Forecast([2.0], [4.0], [1.0]).crps(y) == pytest.approx(expected, abs=1e-12)
+
+
+@given(forecasts(), spots)
+def test_squared_error_is_that_of_the_mean(p: oc.Forecast, y: float) -> None:
+    assert oc.MSE()(p, y) == pytest.approx((integral(p, 1) - y) ** 2, abs=1e-9)
+
+
+# --- draws ---
+
+
+def test_draws_follow_the_forecast_and_the_generator() -> None:
+    p = oc.Forecast([0, 1, 1], [1, 1, 3], [0.25, 0.5, 0.25])
+    draws = p.sample(20_000, rng=np.random.default_rng(1))
+    assert (draws == p.sample(20_000, rng=np.random.default_rng(1))).all()
+    assert (draws != p.sample(20_000, rng=np.random.default_rng(2))).any()
+    assert np.mean(draws == 1.0) == pytest.approx(0.5, abs=0.02)
+    for y in (0.5, 1.0, 1.5, 2.5):
+        assert np.mean(draws <= y) == pytest.approx(p.cdf(y), abs=0.02)
+    assert p.sample((3, 4), rng=np.random.default_rng(0)).shape == (3, 4)
+
+
+def test_sample_wants_a_generator() -> None:
+    with pytest.raises(TypeError, match="rng"):
+        oc.Forecast([0], [1], [1]).sample(3)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=SENTENCE):
+        oc.Forecast([0], [1], [1]).sample(3, rng=7)  # type: ignore[arg-type]
+
+
+# --- as scipy does ---
+
+
+def histogram() -> tuple[oc.Forecast, rv_histogram]:
+    edges, mass = np.array([0.0, 0.5, 0.75, 2.0, 4.0]), np.array([0.1, 0.4, 0.3, 0.2])
+    return oc.Forecast(edges[:-1], edges[1:], mass), rv_histogram((mass, edges), density=False)
+
+
+def test_it_answers_like_a_scipy_distribution() -> None:
+    p, reference = histogram()
+    y, a = np.linspace(-1, 5, 31), np.linspace(0, 1, 21)
+    assert p.cdf(y) == pytest.approx(reference.cdf(y), abs=1e-12)
+    assert p.ppf(a) == pytest.approx(reference.ppf(a), abs=1e-12)
+    for name in ("mean", "std", "var", "median"):
+        assert getattr(p, name)() == pytest.approx(getattr(reference, name)(), abs=1e-9)
+    assert p.moment(3) == pytest.approx(reference.moment(3))
+    assert p.interval(0.9) == pytest.approx(reference.interval(0.9))
+    assert p.sf(y) == pytest.approx(reference.sf(y), abs=1e-12)
+    assert p.isf(a) == pytest.approx(reference.isf(a), abs=1e-12)
+    inside = np.array([0.1, 0.6, 1.9, 3.3, -1.0, 9.0])
+    assert p.pdf(inside) == pytest.approx(reference.pdf(inside), abs=1e-12)
+    assert p.support() == reference.support()
+    assert p.expect(lambda y: y**3) == pytest.approx(reference.moment(3))
+
+
+@given(forecasts())
+def test_the_rest_follows_from_the_cdf(p: oc.Forecast) -> None:
+    width = p.right - p.left
+    assume(((width == 0.0) | (width > 1e-9)).all())  # else quadrature nodes fall together
+    atoms = p.mass[p.left == p.right].sum()
+    breaks = np.unique([*p.left, *p.right])
+    z = breaks[:-1, None] + np.diff(breaks)[:, None] * NODES
+    assert (np.diff(breaks)[:, None] * WEIGHTS * p.pdf(z)).sum() == pytest.approx(1.0 - atoms, abs=1e-9)
+    assert p.expect(np.ones_like) == pytest.approx(1.0)
+    assert p.expect(lambda y: y) == pytest.approx(p.mean(), abs=1e-9)
+    assert p.sf(0.5) == pytest.approx(1.0 - p.cdf(0.5))
+    assert p.isf(0.25) == p.quantile(0.75)
+
+
+def test_rvs_is_called_as_scipy_does() -> None:
+    p, reference = histogram()
+    draws = p.rvs(size=5000, random_state=7)
+    assert (draws == p.rvs(size=5000, random_state=7)).all()
+    assert (draws == p.sample(5000, rng=np.random.default_rng(7))).all()
+    assert draws.mean() == pytest.approx(reference.mean(), abs=0.08)
+    assert p.rvs(size=(2, 3), random_state=np.random.default_rng(0)).shape == (2, 3)
+    assert type(p.rvs(random_state=7)) is float
+    assert np.ndim(reference.rvs(random_state=7)) == 0
+
+
+# --- export ---
+
+
+@given(forecasts())
+def test_plain_data_and_back(p: oc.Forecast) -> None:
+    twin = oc.Forecast(**json.loads(json.dumps(p.to_plain())))
+    for name in ("left", "right", "mass"):
+        assert (getattr(twin, name) == getattr(p, name)).all()
+
+
+@given(forecasts())
+def test_quantile_grid(p: oc.Forecast) -> None:
+    grid = p.to_quantiles()
+    assert list(grid) == PERCENTS.tolist()
+    assert list(grid.values()) == p.quantile(PERCENTS).tolist()
+    assert p.to_quantiles(iter([0.25, 0.5])) == {0.25: p.quantile(0.25), 0.5: p.quantile(0.5)}
+    json.dumps(grid)
+
+
+@pytest.mark.parametrize("twin_of", [copy.deepcopy, lambda p: pickle.loads(pickle.dumps(p))])
+def test_copies_are_equal_and_keep_the_certificate(twin_of) -> None:  # type: ignore[no-untyped-def]
+    p = oc.Recalibrator(oc.Interval(0, 1)).predict(oc.Normal(0.5, 0.1))
+    twin = twin_of(p)
+    assert twin.to_plain() == p.to_plain()
+    assert twin.certificate == p.certificate
+
+
+def test_repr_says_median_and_range() -> None:
+    assert repr(oc.Forecast([0], [1], [1])) == "Forecast(median=0.5, 90%=[0.05, 0.95])"
+
+
+def test_a_forecast_cannot_be_changed() -> None:
+    mass = np.array([0.5, 0.5])
+    p = oc.Forecast([0, 1], [1, 2], mass)
+    mass[0] = 9.0
+    assert p.mass.tolist() == [0.5, 0.5]
+    for values in (p.left, p.right, p.mass):
+        with pytest.raises(ValueError, match="read-only"):
+            values[0] = 0.0
+    issued = oc.Recalibrator(oc.Interval(0, 1)).predict(oc.Normal(0.5, 0.1))
+    with pytest.raises(ValueError, match="read-only"):
+        issued.mass[0] = 0.0
+
+
+@pytest.mark.parametrize("off", [5e-7, -5e-7])
+def test_masses_that_do_not_quite_sum_to_one_are_a_distribution_all_the_same(off: float) -> None:
+    p = oc.Forecast([0, 1], [1, 2], [0.5, 0.5 + off])
+    near: Vector = p.cdf([np.nextafter(1, 0), 1.0, np.nextafter(2, 0), 2.0])
+    assert (np.diff(near) >= 0.0).all()
+    assert near == pytest.approx([p.below[1], p.below[1], 1, 1], abs=1e-12)
+    assert p.moment(0) == pytest.approx(1, abs=1e-12)
+    assert p.var() == pytest.approx(p.moment(2) - p.mean() ** 2, abs=1e-12)
+
+
+# --- open ends ---
+
+
+@st.composite
+def open_forecasts(draw: st.DrawFn) -> oc.Forecast:
+    """Bounded cells with one open-ended cell or two."""
+    p = draw(forecasts(low=-2.0, high=3.0))
+    first, last = draw(st.sampled_from([(True, False), (False, True), (True, True)]))
+    tails = st.sampled_from([0.0, 0.25, 1.0]) | st.floats(1e-3, 1.0)
+    left, right, mass = p.left.tolist(), p.right.tolist(), p.mass.tolist()
+    if first:
+        gap = draw(st.sampled_from([0.0, 0.5]))
+        left, right, mass = [-np.inf, *left], [left[0] - gap, *right], [draw(tails), *mass]
+    if last:
+        gap = draw(st.sampled_from([0.0, 0.5]))
+        left, right, mass = [*left, right[-1] + gap], [*right, np.inf], [*mass, draw(tails)]
+    return oc.Forecast(left, right, np.array(mass) / np.sum(mass))
+
+
+def tail_scale(p: oc.Forecast) -> float:
+    inner = np.isfinite(p.left) & np.isfinite(p.right)
+    width = (p.right[inner] - p.left[inner]).sum() / 2
+    return width if width > 0 else max(1e-9 * max(abs(p.left[inner][0]), abs(p.right[inner][-1])), 1e-12)
+
+
+def slow_cdf(p: oc.Forecast, y: float) -> float:
+    """The definition, cell by cell."""
+    total = 0.0
+    for left, right, mass in zip(p.left, p.right, p.mass, strict=True):
+        if left == -np.inf:
+            total += mass * (1.0 + max(right - y, 0.0) / tail_scale(p)) ** -3
+        elif right == np.inf:
+            total += mass * (1.0 - (1.0 + max(y - left, 0.0) / tail_scale(p)) ** -3)
+        elif y >= right:
+            total += mass
+        elif y > left:
+            total += mass * (y - left) / (right - left)
+    return float(total)
+
+
+def slow_expect(p: oc.Forecast, function: Callable[[float], float]) -> float:
+    """E[function(Y)]: quadrature of the density of each tail, nodes in the bounded cells."""
+    d, total = tail_scale(p), 0.0
+    for left, right, mass in zip(p.left, p.right, p.mass, strict=True):
+        if np.isfinite(left) and np.isfinite(right):
+            total += mass * sum(w * function(left + (right - left) * x) for x, w in zip(NODES, WEIGHTS, strict=True))
+        elif mass > 0.0:
+            edge, sign = (right, -1.0) if left == -np.inf else (left, 1.0)
+            tail = quad(lambda x: 3 * (1 + x) ** -4 * function(edge + sign * d * x), 0, np.inf, limit=200)  # noqa: B023
+            total += mass * tail[0]
+    return float(total)
+
+
+far = st.floats(-50.0, 50.0) | units | st.sampled_from([-1e9, 1e9])
+
+
+@given(open_forecasts(), far)
+def test_cdf_of_open_ends_is_its_definition(p: oc.Forecast, y: float) -> None:
+    assert p.cdf(y) == pytest.approx(slow_cdf(p, y), abs=1e-12)
+    assert p.sf(y) == pytest.approx(1.0 - slow_cdf(p, y), abs=1e-12)
+    assert p.cdf([y, y]).tolist() == pytest.approx([p.cdf(y)] * 2, abs=1e-15)
+
+
+@given(open_forecasts(), levels)
+def test_quantiles_of_open_ends_invert_the_cdf(p: oc.Forecast, level: float) -> None:
+    q = p.quantile(level)
+    assert type(q) is float
+    assert p.ppf(level) == q
+    if np.isfinite(q):
+        hair = 1e-9 * max(1.0, abs(q))
+        assert slow_cdf(p, q + hair) >= level - 1e-9
+        if level > 0.0:
+            assert slow_cdf(p, q - hair) <= level + 1e-9
+    assert p.isf(level) == p.quantile(1.0 - level)
+
+
+def test_the_ends_of_open_ends() -> None:
+    p = oc.Forecast([None, 0, 2], [0, 2, None], [0.25, 0.5, 0.25])
+    assert p.support() == (-np.inf, np.inf)
+    assert p.quantile([0.0, 1.0]).tolist() == [-np.inf, np.inf]
+    assert p.interval(1.0) == (-np.inf, np.inf)
+    assert (p.cdf(-np.inf), p.cdf(np.inf)) == (0.0, 1.0)
+    assert p.cdf([-1.0, 3.0]) == pytest.approx([0.25 / 8, 1 - 0.25 / 8])  # d = 1
+    assert p.quantile([0.25 / 8, 1 - 0.25 / 8]) == pytest.approx([-1.0, 3.0])
+    assert p.median() == 1.0
+    assert p.pit(3.0) == pytest.approx((1 - 0.25 / 8, 1 - 0.25 / 8))
+    assert np.isnan(p.cdf(np.nan))
+    assert repr(p) == "Forecast(median=1, 90%=[-0.709976, 2.70998])"
+    same = oc.Forecast([-np.inf, 0, 2], [0, 2, np.inf], [0.25, 0.5, 0.25])
+    assert same.to_plain() == p.to_plain()
+
+
+@given(open_forecasts())
+def test_moments_of_open_ends_are_integrals(p: oc.Forecast) -> None:
+    mean = slow_expect(p, lambda y: y)
+    assert p.mean() == pytest.approx(mean, abs=1e-7)
+    assert p.moment(0) == pytest.approx(1.0)
+    assert p.moment(1) == pytest.approx(mean, abs=1e-7)
+    assert p.moment(2) == pytest.approx(slow_expect(p, lambda y: y * y), rel=1e-6, abs=1e-7)
+    assert p.var() == pytest.approx(slow_expect(p, lambda y: (y - mean) ** 2), rel=1e-6, abs=1e-7)
+    assert p.std() == pytest.approx(np.sqrt(p.var()))
+
+
+def test_high_moments_of_open_ends_are_infinite() -> None:
+    right = oc.Forecast([0, 1], [1, None], [0.5, 0.5])
+    left = oc.Forecast([None, 0], [0, 1], [0.5, 0.5])
+    both = oc.Forecast([None, 0, 1], [0, 1, None], [0.25, 0.5, 0.25])
+    empty = oc.Forecast([0, 1], [1, None], [1.0, 0.0])
+    assert [right.moment(3), right.moment(4)] == [np.inf, np.inf]
+    assert [left.moment(3), left.moment(4)] == [-np.inf, np.inf]
+    assert np.isnan(both.moment(3))
+    assert both.moment(4) == np.inf
+    assert empty.moment(3) == pytest.approx(0.25)
+
+
+@given(open_forecasts())
+def test_expectations_over_open_ends_are_integrals(p: oc.Forecast) -> None:
+    assert p.expect(np.ones_like) == pytest.approx(1.0)
+    assert p.expect(lambda y: y * y) == pytest.approx(p.moment(2), rel=1e-9, abs=1e-9)
+    # smooth across a bounded cell, so that what is compared is the tails
+    assert p.expect(lambda y: np.tanh(y / 5)) == pytest.approx(slow_expect(p, lambda y: np.tanh(y / 5)), abs=1e-5)
+
+
+@given(open_forecasts())
+def test_density_of_open_ends_integrates_to_the_cdf(p: oc.Forecast) -> None:
+    assume(tail_scale(p) > 0.05)  # else it is too sharp for the quadrature
+    for start, stop in ((-9.0, -2.5), (3.5, 11.0)):
+        mass = quad(p.pdf, start, stop)[0]
+        assert mass == pytest.approx(p.cdf(stop) - p.cdf(start), abs=1e-7)
+
+
+@given(open_forecasts(), st.floats(-30, 30) | units)
+def test_crps_of_open_ends_is_its_integral(p: oc.Forecast, y: float) -> None:
+    assume(tail_scale(p) > 0.05)
+    breaks = np.unique([*p.left[np.isfinite(p.left)], *p.right[np.isfinite(p.right)], y])
+    total = 0.0
+    for start, stop in pairwise(breaks):
+        if stop - start > 1e-8:  # else nothing, and too narrow for the quadrature
+            total += quad(lambda z: (slow_cdf(p, z) - (z >= y)) ** 2, start, stop, epsabs=1e-9)[0]
+    d = tail_scale(p)
+    total += d * quad(lambda x: slow_cdf(p, breaks[0] - d * x) ** 2, 0, np.inf)[0]
+    total += d * quad(lambda x: (1.0 - slow_cdf(p, breaks[-1] + d * x)) ** 2, 0, np.inf)[0]
+    assert p.crps(y) == pytest.approx(total, abs=1e-6)
+
+
+@given(open_forecasts())
+def test_open_ends_go_to_plain_data_and_back(p: oc.Forecast) -> None:
+    data = json.loads(json.dumps(p.to_plain(), allow_nan=False))
+    for twin in (oc.Forecast(**data), copy.deepcopy(p), pickle.loads(pickle.dumps(p))):
+        for name in ("left", "right", "mass"):
+            assert (getattr(twin, name) == getattr(p, name)).all()
+        assert not twin.mass.flags.writeable
+        assert twin.crps(0.3) == p.crps(0.3)
+
+
+def test_draws_reach_into_open_ends() -> None:
+    p = oc.Forecast([None, 0, 2], [0, 2, None], [0.2, 0.5, 0.3])
+    draws = p.sample(50_000, rng=np.random.default_rng(3))
+    for y in (-3.0, -0.5, 1.0, 2.5, 6.0):
+        assert np.mean(draws <= y) == pytest.approx(p.cdf(y), abs=0.01)
+    assert draws.mean() == pytest.approx(p.mean(), abs=0.03)
+    assert np.isfinite(draws).all()
+
+
+@pytest.mark.parametrize("at", [0.0, 7.0, -1e6])
+def test_an_open_end_beside_a_single_atom(at: float) -> None:
+    p = oc.Forecast([at, at], [at, None], [0.5, 0.5])
+    d = max(1e-9 * abs(at), 1e-12)
+    assert p.cdf(at) == 0.5
+    assert p.mean() == pytest.approx(at + d / 4, rel=1e-12, abs=1e-15)
+    assert p.quantile(0.9) >= at
+    assert p.crps(at + 1.0) == pytest.approx(1.0, abs=1e-2)
+
+
+def test_extreme_open_ends_do_not_warn() -> None:
+    p = oc.Forecast([None, 0, 1e-250], [0, 1e-250, None], [0.3, 0.4, 0.3])
+    assert p.cdf([1e300, -1e300]).tolist() == pytest.approx([1.0, 0.0])
+    assert p.pdf(1e300) == 0.0
+    assert np.isfinite(p.crps(5.0))
+    assert p.mean() == pytest.approx(0.0, abs=1e-100)
+
+
+# --- explanations ---
+
+
+def test_only_a_game_explains() -> None:
+    with pytest.raises(ValueError, match=SENTENCE):
+        oc.Forecast([0], [1], [1]).explain()
+
+
+@pytest.mark.parametrize("twin_of", [copy.copy, copy.deepcopy, lambda p: pickle.loads(pickle.dumps(p))])
+def test_a_copy_knows_the_explanation_of_its_time(twin_of) -> None:  # type: ignore[no-untyped-def]
+    state = {"rounds": 3}
+    p = oc.Forecast.trusted(np.array([0.0]), np.array([1.0]), np.array([1.0]), None, why=lambda: dict(state))
+    assert p.explain() == {"rounds": 3}
+    twin = twin_of(p)
+    state["rounds"] = 4
+    assert twin.explain() == {"rounds": 3}
+    assert twin_of(twin).explain() == {"rounds": 3}
+    assert p.explain() == {"rounds": 4}
+
+
+# --- what is refused ---
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "mass"),
+    [
+        ([], [], []),
+        ([0], [1], [0.5, 0.5]),
+        ([[0]], [[1]], [[1]]),
+        ([-float("inf")], [float("inf")], [1]),
+        ([0], [float("inf")], [1]),
+        ([None, 0], [0, None], [0.5, 0.5]),
+        ([0, float("inf")], [1, float("inf")], [0.5, 0.5]),
+        ([-float("inf"), 0], [-float("inf"), 1], [0.5, 0.5]),
+        ([0, None], [1, 2], [0.5, 0.5]),
+        ([float("nan"), 0], [0, 1], [0.5, 0.5]),
+        ([0, 1], [float("inf"), 2], [0.5, 0.5]),
+        ([0, 0.5], [1, 2], [0.5, 0.5]),
+        ([1], [0], [1]),
+        ([0], [1], [float("nan")]),
+        ([0], [1], [float("inf")]),
+        ([0, 1], [1, 2], [1.5, -0.5]),
+        ([0, 1], [1, 2], [0.5, 0.4]),
+        (["a"], ["b"], ["c"]),
+        ([0, [1]], [1, 2], [0.5, 0.5]),
+    ],
+)
+def test_no_distribution(left: list[object], right: list[object], mass: list[object]) -> None:
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        oc.Forecast(left, right, mass)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("bad", [-0.1, 1.1, float("nan"), "half", None, [0.5, 2.0]])
+def test_no_level(bad: object) -> None:
+    p = oc.Forecast([0], [1], [1])
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        p.quantile(bad)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("bad", [-0.1, 1.1, float("nan"), "most", None])
+def test_no_share(bad: object) -> None:
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        oc.Forecast([0], [1], [1]).interval(bad)  # type: ignore[arg-type]

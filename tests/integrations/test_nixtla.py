@@ -1,0 +1,678 @@
+"""Nixtla: frames of the real library, the same numbers as by hand, days one by one, nothing known too early."""
+
+import copy
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+
+import orcast as oc
+from helpers import SENTENCE
+from orcast.integrations.nixtla import recalibrate
+from orcast.paper.experiments import data
+
+LEVEL = [80, 95]
+SAID = {"ETS": 50.0, "ETS-lo-90": 45.0, "ETS-hi-90": 55.0}
+
+
+@cache
+def hours(days: int = 40) -> pd.DataFrame:
+    """Two series of hourly humidity, one of which begins and ends a day earlier."""
+    v = data.load("humidity").values[: 24 * days]
+    ds = pd.date_range("2013-01-01", periods=len(v), freq="h")
+    north = pd.DataFrame({"unique_id": "north", "ds": ds, "y": v})
+    south = pd.DataFrame({"unique_id": "south", "ds": ds - pd.Timedelta(days=1), "y": 100.0 - v[::-1]})
+    return pd.concat([north, south], ignore_index=True)
+
+
+@cache
+def models() -> Any:
+    library = pytest.importorskip("statsforecast")
+    from statsforecast.models import Naive, SeasonalNaive
+
+    return library.StatsForecast([SeasonalNaive(24), Naive()], freq="h")
+
+
+@cache
+def validated(h: int = 6, step: int = 6, windows: int = 20) -> pd.DataFrame:
+    cv: pd.DataFrame = models().cross_validation(df=hours(), h=h, n_windows=windows, step_size=step, level=LEVEL)
+    return cv
+
+
+@cache
+def predicted(h: int = 6) -> pd.DataFrame:
+    frame: pd.DataFrame = models().forecast(df=hours(), h=h, level=LEVEL)
+    return frame
+
+
+def ends(frame: pd.DataFrame) -> pd.Series:
+    """The last hour of the series of each row."""
+    return frame["unique_id"].map(hours().groupby("unique_id")["ds"].max())
+
+
+def panel(seed: int = 0, days: int = 40, h: int = 3, series: int = 2) -> pd.DataFrame:
+    """Windows of a forecast that is too narrow, one a day."""
+    rng = np.random.default_rng(seed)
+    day = pd.date_range("2026-01-01", periods=days + h)
+    rows = []
+    for name in "ABCDEFGH"[:series]:
+        y = rng.normal(52, 10, len(day))
+        rows += [(name, day[t + k], day[t], y[t + k]) for t in range(days) for k in range(1, h + 1) if t + k < days]
+    return pd.DataFrame(rows, columns=["unique_id", "ds", "cutoff", "y"]).assign(**SAID)
+
+
+def split(frame: pd.DataFrame, day: Any) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """On a day: the windows before it with what was known, its own window, and the outcomes that were known."""
+    early = frame[frame["cutoff"] < day].copy()
+    early.loc[early["ds"] > day, "y"] = np.nan
+    window = frame[frame["cutoff"] == day].drop(columns=["cutoff", "y"])
+    known = frame.loc[frame["ds"] <= day, ["unique_id", "ds", "y"]].drop_duplicates()
+    return early, window, known
+
+
+# --- the real library
+
+
+def test_is_recalibrate_of_both_frames_bit_for_bit() -> None:
+    cv, f = validated(), predicted()
+    after = recalibrate(f, cv, low=0, high=100)
+    by_hand = oc.recalibrate(
+        pd.concat([cv, f.assign(cutoff=ends(f), y=np.nan)], ignore_index=True), low=0, high=100, replace=True
+    )
+    pd.testing.assert_frame_equal(after, by_hand[f.columns].tail(len(f)).reset_index(drop=True))
+    assert not np.allclose(after["SeasonalNaive-lo-80"], f["SeasonalNaive-lo-80"])
+
+
+def test_each_step_is_a_game_of_its_own_bit_for_bit() -> None:
+    cv, f = validated(), predicted()
+    after = recalibrate(f, cv, model="Naive", low=0, high=100)
+    columns = [f"Naive{end}" for end in ("-lo-95", "-lo-80", "", "-hi-80", "-hi-95")]
+    levels = [0.025, 0.1, 0.5, 0.9, 0.975]
+    for name in ("north", "south"):
+        for step in range(6):
+            mine = cv[cv["unique_id"] == name]
+            mine = mine[mine.groupby("cutoff").cumcount() == step]
+            recal = oc.Recalibrator(oc.Interval(0, 100))
+            recal.run(mine[columns].to_numpy(), mine["y"], levels=levels)
+            p = recal.predict(
+                dict(zip(levels, f.loc[f["unique_id"] == name, columns].iloc[step].tolist(), strict=True))
+            )
+            found = after.loc[after["unique_id"] == name, columns].iloc[step]
+            np.testing.assert_array_equal(found.to_numpy(float), p.quantile(levels))
+    pd.testing.assert_series_equal(after["SeasonalNaive"], f["SeasonalNaive"])
+
+
+def test_the_frame_keeps_its_form() -> None:
+    f = predicted()
+    after = recalibrate(f, validated())
+    assert list(after.columns) == list(f.columns)
+    assert after.index.equals(f.index)
+    pd.testing.assert_frame_equal(after[["unique_id", "ds"]], f[["unique_id", "ds"]])
+    for model in ("Naive", "SeasonalNaive"):
+        order = [f"{model}{end}" for end in ("-lo-95", "-lo-80", "", "-hi-80", "-hi-95")]
+        assert (np.diff(after[order].to_numpy(), axis=1) >= 0).all()
+    shuffled = f.sample(frac=1.0, random_state=1)
+    again = recalibrate(shuffled, validated().sample(frac=1.0, random_state=2))
+    pd.testing.assert_frame_equal(again, after.loc[shuffled.index])
+
+
+def test_polars_is_the_same() -> None:
+    library = pytest.importorskip("statsforecast")
+    from statsforecast.models import Naive, SeasonalNaive
+
+    df = pl.from_pandas(hours())
+    sf = library.StatsForecast([SeasonalNaive(24), Naive()], freq="1h")
+    cv = sf.cross_validation(df=df, h=6, n_windows=20, step_size=6, level=LEVEL)
+    f = sf.forecast(df=df, h=6, level=LEVEL)
+    after = recalibrate(f, cv, low=0, high=100)
+    assert isinstance(after, pl.DataFrame)
+    assert after.columns == f.columns
+    expected = recalibrate(predicted(), validated(), low=0, high=100)
+    both = after.to_pandas().set_index(["unique_id", "ds"]).sort_index()
+    expected = expected.set_index(["unique_id", "ds"]).sort_index()
+    np.testing.assert_array_equal(both[expected.columns].to_numpy(), expected.to_numpy())
+
+
+def test_a_cross_validation_frame_alone() -> None:
+    cv = validated(6, 2, 60)  # windows overlap
+    after = recalibrate(cv, low=0, high=100)
+    assert list(after.columns) == list(cv.columns)
+    expected = oc.recalibrate(cv, low=0, high=100, replace=True)
+    pd.testing.assert_frame_equal(after, expected[cv.columns])
+
+
+def test_over_the_year_intervals_hold_as_often_as_they_say() -> None:
+    frame = panel(days=300, h=2)
+    after = recalibrate(frame)
+    held = after["y"].between(after["ETS-lo-90"], after["ETS-hi-90"]).mean()
+    assert frame["y"].between(45, 55).mean() < 0.5
+    assert abs(held - 0.9) < 0.02
+
+
+def test_levels_that_are_asked_for() -> None:
+    f, cv = predicted(), validated()
+    after = recalibrate(f, cv, model="Naive", level=[50, 95])
+    assert list(after.columns) == [*f.columns, "Naive-lo-50", "Naive-hi-50"]
+    assert (after["Naive-lo-80"] < after["Naive-lo-50"]).all()
+    assert (after["Naive-lo-50"] < after["Naive"]).all()
+
+
+def test_points_get_intervals_from_their_past_errors() -> None:
+    names = ["unique_id", "ds", "Naive", "SeasonalNaive"]
+    after = recalibrate(predicted()[names], validated()[[*names, "cutoff", "y"]], low=0, high=100)
+    wanted = [f"Naive{end}" for end in ("-lo-95", "-lo-80", "-hi-80", "-hi-95")]
+    assert set(wanted) <= set(after.columns)
+    assert len(after.columns) == len(names) + 8
+    assert (np.diff(after[[*wanted[:2], "Naive", *wanted[2:]]].to_numpy(), axis=1) > 0).all()
+    alone = recalibrate(predicted()[names], validated()[[*names, "cutoff", "y"]], level=[90])
+    assert set(alone.columns) - set(names) == {f"{m}-{e}-90" for m in ("Naive", "SeasonalNaive") for e in ("lo", "hi")}
+
+
+def test_beside_with_certificates() -> None:
+    f = predicted()
+    for frame in (f, pl.from_pandas(f)):
+        after: Any = recalibrate(frame, validated(), replace=False)
+        assert list(after.columns)[: len(f.columns)] == list(f.columns)
+        assert list(after["Naive_orcast_status"]) == ["pending"] * len(f)
+        assert list(after["Naive_orcast_holds"]) == [True] * len(f)
+        assert (after["Naive_orcast_promised"].to_numpy() > 0).all()
+    again = recalibrate(after.to_pandas(), validated(), replace=False)
+    assert list(again.columns) == list(after.columns)
+    replaced = recalibrate(f, validated())
+    np.testing.assert_array_equal(after["Naive_orcast-lo-80"].to_numpy(), replaced["Naive-lo-80"].to_numpy())
+
+
+# --- what is known when
+
+
+@given(st.integers(0, 10**6), st.integers(1, 4), st.integers(1, 5), st.data())
+@settings(max_examples=20)
+def test_later_outcomes_change_nothing(seed: int, h: int, step: int, draw: st.DataObject) -> None:
+    """Windows of any overlap: an outcome moves only forecasts whose cutoff is its time or later."""
+    frame = panel(seed, days=30, h=h, series=1)
+    frame = frame[frame["cutoff"].isin(frame["cutoff"].unique()[::step])].reset_index(drop=True)
+    changed = frame.copy()
+    when = draw.draw(st.sampled_from(sorted(frame["ds"].unique())))
+    changed.loc[changed["ds"] == when, "y"] += 30.0
+    one, other = recalibrate(frame), recalibrate(changed)
+    early = frame["cutoff"] < when
+    columns = list(SAID)
+    pd.testing.assert_frame_equal(one.loc[early, columns], other.loc[early, columns])
+    late = frame["cutoff"] >= when
+    if late.any():
+        assert not one.loc[late, columns].equals(other.loc[late, columns])
+
+
+def test_the_first_window_after_the_history_knows_all_of_it() -> None:
+    frame = panel()
+    early, window, _ = split(frame, sorted(frame["cutoff"].unique())[30])
+    after = recalibrate(window, early)
+    for day in sorted(early.loc[early["y"].notna(), "ds"].unique())[-5:]:
+        other = early.copy()
+        other.loc[(other["unique_id"] == "A") & (other["ds"] == day), "y"] += 30.0
+        moved = recalibrate(window, other)
+        same = after["unique_id"] == "B"
+        pd.testing.assert_frame_equal(after[same], moved[same])
+        assert (after.loc[~same, "ETS-hi-90"] != moved.loc[~same, "ETS-hi-90"]).all()
+
+
+@pytest.mark.parametrize("kind", ["dates", "whole numbers", "numbers", "zone", "text", "months"])
+def test_day_by_day_is_as_if_in_one_frame(kind: str, tmp_path: Path) -> None:
+    """Each day: the outcomes that came, and a new window without its cutoff; against one frame with everything."""
+    frame = panel(days=18)
+    frame["cutoff"], frame["ds"] = (_as(frame[name], kind) for name in ("cutoff", "ds"))
+    expected = recalibrate(frame).set_index(["unique_id", "cutoff", "ds"])
+    days = list(dict.fromkeys(frame["cutoff"]))
+    state: Any = str(tmp_path / "panel.orcast") if kind in ("dates", "numbers") else oc.PanelState()
+    early, _, _ = _on(frame, days, 10)
+    for number in range(10, len(days)):
+        _, window, known = _on(frame, days, number)
+        history = early if number == 10 else known
+        after = recalibrate(window, history, state=state)
+        again = recalibrate(window, history if number > 10 else None, state=state)
+        pd.testing.assert_frame_equal(after, again)
+        for row in after.itertuples(index=False):
+            there = expected.loc[(row[0], days[number], row[1]), list(SAID)]
+            assert list(row[2:]) == there.tolist()
+
+
+def _as(column: pd.Series, kind: str) -> Any:
+    count = (column - pd.Timestamp("2026-01-01")).dt.days
+    if kind == "whole numbers":
+        return count
+    if kind == "numbers":
+        return count / 4.0
+    if kind == "zone":
+        return column.dt.tz_localize("Europe/Berlin")
+    if kind == "text":
+        return column.dt.strftime("%Y-%m-%d")
+    if kind == "months":
+        return [pd.Timestamp("2020-01-31") + pd.offsets.MonthEnd(int(each)) for each in count]
+    return column
+
+
+def _on(frame: pd.DataFrame, days: list[Any], number: int) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    place = {day: i for i, day in enumerate(days)}
+    made = frame["cutoff"].map(place)
+    due = made + frame.groupby(["unique_id", "cutoff"]).cumcount() + 1
+    early = frame[made < number].copy()
+    early.loc[due[made < number] > number, "y"] = np.nan
+    known = frame.loc[due <= number, ["unique_id", "ds", "y"]].drop_duplicates(["unique_id", "ds"])
+    return early, frame[made == number].drop(columns=["cutoff", "y"]).reset_index(drop=True), known
+
+
+def test_days_without_news_and_days_that_were_skipped() -> None:
+    frame = panel(days=40)
+    days = sorted(frame["cutoff"].unique())
+    state = oc.PanelState()
+    early, window, _ = split(frame, days[20])
+    recalibrate(window, early, state=state)
+    for day in (days[21], days[22], days[26]):  # no outcomes
+        _, window, _ = split(frame, day)
+        after = recalibrate(window, state=state, replace=False)
+        assert (after["ETS_orcast_status"] == "pending").all()
+    assert state.pending == 2 * (4 * 3 + 3)  # and those of the last two windows before
+    _, window, known = split(frame, days[28])
+    after = recalibrate(window, known, state=state)
+    assert state.pending == 2 * (1 + 3)
+    # the first step of A by hand: four rounds wait, then all their outcomes come, then the next is played
+    mine = frame[(frame["unique_id"] == "A") & ~frame.duplicated(["unique_id", "cutoff"])].set_index("cutoff")
+    said = {0.05: 45.0, 0.5: 50.0, 0.95: 55.0}
+    recal = oc.Recalibrator()
+    recal.replay([(said, y) for y in mine["y"][days[:20]]])
+    skipped = [days[20], days[21], days[22], days[26]]
+    for day in skipped:
+        recal.predict(said, id=str(day))
+    for day in skipped:
+        recal.update(mine["y"][day], id=str(day))
+    expected = recal.predict(said).quantile(list(said))
+    np.testing.assert_array_equal(after[["ETS-lo-90", "ETS", "ETS-hi-90"]].to_numpy()[0], expected)
+
+
+def test_outcomes_settle_what_waits_without_a_window() -> None:
+    frame = panel(days=30)
+    days = sorted(frame["cutoff"].unique())
+    early, window, _ = split(frame, days[20])
+    state = oc.PanelState()
+    first = recalibrate(window, early, state=state)
+    _, _, known = split(frame, days[23])
+    again = recalibrate(window, known, state=state, replace=False)  # the same window, now with its outcomes
+    np.testing.assert_array_equal(again["ETS_orcast"], first["ETS"])
+    assert (again["ETS_orcast_status"] == "ok").all()
+    assert again["ETS_orcast_miscalibration"].notna().all()
+
+
+def test_a_cross_validation_of_days_that_were_lived_is_not_news() -> None:
+    """Windows that came without their cutoff are those of cross_validation, which has one."""
+    frame, state = panel(), oc.PanelState()
+    days = sorted(frame["cutoff"].unique())
+    for number in range(30, 33):
+        early, window, known = split(frame, days[number])
+        recalibrate(window, early if number == 30 else known, state=state)
+    early, window, _ = split(frame, days[33])
+    games = len(state)
+    after = recalibrate(window, early, state=state)  # what is late, or comes twice, would be said
+    pd.testing.assert_frame_equal(after, recalibrate(window, early))
+    assert (len(state), state.pending) == (games, 2 * (3 + 2 + 1))
+
+
+def test_a_state_is_that_of_the_core(tmp_path: Path) -> None:
+    frame, path = panel(), tmp_path / "core.orcast"
+    days = sorted(frame["cutoff"].unique())
+    early, window, _ = split(frame, days[30])
+    oc.recalibrate(early, state=path)
+    pd.testing.assert_frame_equal(recalibrate(window, state=path), recalibrate(window, early))
+
+
+def test_a_call_that_is_refused_leaves_the_state_alone(tmp_path: Path) -> None:
+    frame, path = panel(), tmp_path / "panel.orcast"
+    days = sorted(frame["cutoff"].unique())
+    early, window, _ = split(frame, days[30])
+    recalibrate(window, early, state=path)
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="levels that the state began with"):
+        recalibrate(window, early, level=[50], state=path)
+    with pytest.raises(ValueError, match="one row of series 'A'"):
+        recalibrate(pd.concat([window, window.head(1)]), state=path)
+    assert path.read_bytes() == before
+
+
+# --- windows with rows left out
+
+
+def calendar(kind: str, count: int) -> Any:
+    freq = {"months": "ME", "business days": "B", "hours of a zone": "h", "days of a zone": "D"}.get(kind, "D")
+    zone = "Europe/Berlin" if "zone" in kind else None
+    return pd.date_range("2026-03-20", periods=count, freq=freq, tz=zone)
+
+
+def windows(kind: str = "days", count: int = 40, h: int = 5, step: int = 1, seed: int = 0) -> pd.DataFrame:
+    """Whole windows of two series, the later steps wider; the last has no outcomes."""
+    rng, day = np.random.default_rng(seed), calendar(kind, count + h)
+    parts = []
+    for name in "AB":
+        y = np.append(rng.normal(52, 10, count), np.full(h, np.nan))
+        for t in range((count - 1) % step, count, step):
+            parts.append(pd.DataFrame({"unique_id": name, "ds": day[t + 1 : t + 1 + h], "cutoff": day[t]}))
+            parts[-1]["y"], parts[-1]["h"] = y[t + 1 : t + 1 + h], np.arange(1, h + 1)
+    return _said(pd.concat(parts, ignore_index=True))
+
+
+def _said(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.assign(**{"ETS": 50.0, "ETS-lo-90": 50.0 - frame["h"], "ETS-hi-90": 50.0 + frame["h"]})
+
+
+def today(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The last window, without its cutoff, and those before it, as far as their outcomes are known."""
+    last = frame["cutoff"] == frame["cutoff"].max()
+    return frame[last].drop(columns=["cutoff", "y"]), frame[~last & frame["y"].notna()]
+
+
+def without(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.drop(columns="h")
+
+
+KINDS = ["days", "months", "business days", "hours of a zone", "days of a zone"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("step", [1, 5])
+def test_the_step_is_not_the_place_among_the_rows_that_are_left(kind: str, step: int) -> None:
+    """Rows are missing in the history: the same numbers as with a column that says the step, or a sentence."""
+    forecasts, past = today(windows(kind, count=400 if "hours" in kind else 60, step=step))
+    gone = np.random.default_rng(1).random(len(past)) < 0.15
+    gone |= past["ds"].isin(past["ds"].unique()[::11])
+    expected = recalibrate(forecasts, past[~gone])
+    if kind == "business days":
+        with pytest.raises(ValueError, match="a column 'h' with the step ahead"):
+            recalibrate(without(forecasts), without(past[~gone]))
+    else:
+        after = recalibrate(without(forecasts), without(past[~gone]))
+        pd.testing.assert_frame_equal(after, without(expected))
+    whole = past.groupby(["unique_id", "cutoff"])["h"].transform("size") == 5
+    pd.testing.assert_frame_equal(
+        recalibrate(without(forecasts), without(past[whole])), without(recalibrate(forecasts, past[whole]))
+    )
+
+
+@given(st.sampled_from(KINDS), st.integers(1, 6), st.integers(1, 7), st.data())
+@settings(max_examples=40)
+def test_no_row_meets_the_game_of_another_step(kind: str, h: int, step: int, draw: st.DataObject) -> None:
+    """Whatever is left of a backtest: the numbers are those of the steps, or it is refused."""
+    frame = windows(kind, count=20, h=h, step=step)
+    whole = frame["cutoff"].isin(draw.draw(st.lists(st.sampled_from(sorted(frame["cutoff"].unique())), min_size=1)))
+    seed = draw.draw(st.integers(0, 10**6))
+    kept = frame[whole | (np.random.default_rng(seed).random(len(frame)) < 0.6)]
+    try:
+        after = recalibrate(without(kept))
+    except ValueError as reason:
+        assert "with the step ahead, in both frames" in str(reason)  # noqa: PT017
+        assert kind == "business days" or h == 1 or len(kept) < len(frame)
+        return
+    pd.testing.assert_frame_equal(after, without(recalibrate(kept)))
+
+
+def test_forecasts_with_rows_left_out() -> None:
+    forecasts, past = today(windows())
+    whole = recalibrate(without(forecasts), without(past))
+    for steps in ([1], [1, 2, 3], [1, 3], [1, 4, 5]):
+        rows = forecasts["h"].isin(steps)
+        pd.testing.assert_frame_equal(recalibrate(without(forecasts[rows]), without(past)), whole[rows])
+    rows = forecasts["h"] == 5
+    with pytest.raises(ValueError, match="a column 'cutoff' with the time that they were made at"):
+        recalibrate(without(forecasts[rows]), without(past))
+    made = without(forecasts[rows]).assign(cutoff=past["ds"].max())
+    pd.testing.assert_frame_equal(recalibrate(made, without(past)).drop(columns="cutoff"), whole[rows])
+    state = oc.PanelState()
+    recalibrate(without(forecasts), without(past), state=state)
+    with pytest.raises(ValueError, match="a column 'cutoff'"):  # times that wait are not known
+        recalibrate(without(forecasts[rows]), state=state)
+    with pytest.raises(ValueError, match="with the step ahead"):  # later steps only in the history
+        recalibrate(without(forecasts), without(past[past["h"] > 2]))
+    with pytest.raises(ValueError, match="'h' of the steps in history"):
+        recalibrate(forecasts, without(past))
+
+
+def test_an_older_history_is_one_of_whole_windows() -> None:
+    """Forecasts that begin long after the history have their steps by their places, if all are there."""
+    for kind in KINDS:
+        forecasts, past = today(windows(kind, count=60))
+        past = past[past["ds"] <= past["ds"].unique()[-9]]
+        after = recalibrate(without(forecasts), without(past))
+        pd.testing.assert_frame_equal(after, without(recalibrate(forecasts, past)))
+        with pytest.raises(ValueError, match="a column 'cutoff'"):
+            recalibrate(without(forecasts[forecasts["h"] < 4]), without(past))
+
+
+def test_days_one_by_one_with_rows_left_out() -> None:
+    """A state goes on, with the step in a column or by the times alone, with bounds of rows and with contexts."""
+    frame = windows(count=24).assign(least=-500.0, most=500.0, weekday="M")
+    payoff = oc.QuantileCalibration(context=oc.by("weekday", values="MT"))
+    frame = frame[np.random.default_rng(0).random(len(frame)) < 0.8]
+    frame = frame[frame.groupby(["unique_id", "cutoff"])["h"].transform("min") == 1]
+    days = sorted(frame["cutoff"].unique())
+    for options in ({"low": "least", "high": "most", "model": "ETS"}, {"payoff": payoff, "model": "ETS"}):
+        said, told = oc.PanelState(), oc.PanelState()
+        for number in range(12, len(days)):
+            early, window, known = split(frame, days[number])
+            known = known.drop_duplicates(["unique_id", "ds"])
+            one = recalibrate(window, early if number == 12 else known, state=said, **options)
+            early, window, known = (each.drop(columns="h", errors="ignore") for each in (early, window, known))
+            other = recalibrate(window, early if number == 12 else known, state=told, **options)
+            pd.testing.assert_frame_equal(without(one), other)
+        assert said.pending == told.pending
+
+
+def test_a_second_run_of_a_day_is_no_second_forecast() -> None:
+    """The first run had an older history, or none: the forecasts are the same."""
+    for kind in KINDS:
+        forecasts, past = today(windows(kind))
+        known = past[["unique_id", "ds", "y"]].drop_duplicates()
+        stale = past[past["ds"] <= past["ds"].unique()[-9]]
+        for first in (stale, past):
+            once, twice = oc.PanelState(), oc.PanelState()
+            recalibrate(without(forecasts), without(first), state=once)
+            for history in (without(first), known, None, known):
+                recalibrate(without(forecasts), history, state=twice)
+            assert (len(twice), twice.pending) == (len(once), once.pending)
+
+
+# --- what is left alone is said
+
+
+def test_points_beside_intervals_are_named() -> None:
+    frame = panel().assign(DLinear=49.0)
+    early, window, known = split(frame, sorted(frame["cutoff"].unique())[30])
+    with pytest.warns(UserWarning, match=r"left alone: 'DLinear' \(model=\['ETS', 'DLinear'\]"):
+        after = recalibrate(window, early)
+    assert "DLinear-lo-80" not in after
+    assert "DLinear-lo-80" in recalibrate(window, early, model=["ETS", "DLinear"])
+    state = oc.PanelState()
+    recalibrate(window, early.drop(columns="DLinear"), state=state)  # not a model of the history
+    recalibrate(window, known.assign(DLinear=3.0), state=state)  # what the models know
+    with pytest.warns(UserWarning, match="left alone: 'DLinear'"):
+        recalibrate(window, known, state=state)
+    recalibrate(window.assign(DLinear=-900.0), early.assign(DLinear=-900.0), low="DLinear")
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -1e101])
+def test_rows_that_come_back_as_they_were_are_named(value: float) -> None:
+    frame = panel()
+    early, window, _ = split(frame, sorted(frame["cutoff"].unique())[30])
+    window = window.reset_index(drop=True)
+    window.loc[[1, 4], "ETS-lo-90"] = value
+    with pytest.warns(UserWarning, match="left as they are, in 2 rows: 1, 4$") as said:
+        recalibrate(window, early)
+    assert len(said) == 1
+    recalibrate(window, early, replace=False)  # the status says it
+    window.loc[[1, 4], list(SAID)] = np.nan
+    recalibrate(window, early)  # there was nothing
+
+
+def test_outcomes_alone_that_cannot_be() -> None:
+    frame = panel()
+    days = sorted(frame["cutoff"].unique())
+    early, window, _ = split(frame, days[30])
+    _, later, known = split(frame, days[31])
+    at = (known["unique_id"] == "A") & (known["ds"] == days[31])
+    state = oc.PanelState()
+    recalibrate(window, early, low=0, high=1000, state=state)
+    for value in (np.inf, -1.0):
+        with pytest.warns(UserWarning, match=f"cannot be were not used: {value:g} of series 'A' at 2026-02-01"):
+            recalibrate(later, known.assign(y=known["y"].where(~at, value)), state=copy.deepcopy(state))
+    both = pd.concat([known, known[at].assign(y=90.0)], ignore_index=True)
+    for history in (both, both[::-1]):
+        with pytest.raises(ValueError, match=r"expected one outcome of series 'A' at 2026-02-01, got .* in row"):
+            recalibrate(later, history, state=copy.deepcopy(state))
+    recalibrate(later, pd.concat([known, known]), state=state)  # the same twice
+
+
+def test_a_level_of_numpy_and_series_that_are_new_to_a_state() -> None:
+    frame = panel()
+    days = sorted(frame["cutoff"].unique())
+    early, window, known = split(frame, days[30])
+    pd.testing.assert_frame_equal(recalibrate(window, early, level=np.int64(80)), recalibrate(window, early, level=80))
+    state = oc.PanelState()
+    recalibrate(window, early, state=state)
+    one = window[window["unique_id"] == "A"].assign(unique_id="new")
+    fresh = recalibrate(one, known, state=state)
+    pd.testing.assert_frame_equal(fresh, recalibrate(one, state=oc.PanelState()))
+
+
+# --- frames that do not fit
+
+
+def test_new_series_and_further_steps_begin_with_nothing_known() -> None:
+    f = recalibrate(predicted(8), validated(), replace=False)
+    step = f.groupby("unique_id").cumcount()
+    assert (f.loc[step >= 6, "Naive_orcast_promised"] > f.loc[step < 6, "Naive_orcast_promised"].max()).all()
+    pd.testing.assert_frame_equal(
+        recalibrate(predicted(8), validated())[step < 6].reset_index(drop=True), recalibrate(predicted(), validated())
+    )
+    cv = validated()
+    north = recalibrate(predicted(), cv[cv["unique_id"] == "north"])
+    both = recalibrate(predicted(), cv)
+    mine = north["unique_id"] == "north"
+    pd.testing.assert_frame_equal(north[mine], both[mine])
+    fresh = recalibrate(predicted(), state=oc.PanelState())
+    pd.testing.assert_frame_equal(north[~mine], fresh[~mine])
+
+
+def test_series_that_are_not_forecast_are_learnt_of_only_for_a_state() -> None:
+    f = predicted()
+    mine = f["unique_id"] == "north"
+    state = oc.PanelState()
+    pd.testing.assert_frame_equal(
+        recalibrate(f[mine], validated(), state=state), recalibrate(f[mine], validated().query("unique_id == 'north'"))
+    )
+    later = recalibrate(f[~mine], state=state)
+    pd.testing.assert_frame_equal(later, recalibrate(f, validated())[~mine])
+
+
+def test_the_names_of_neuralforecast_and_mlforecast() -> None:
+    """Columns as these libraries name them: medians, ends of intervals, quantiles, a mean beside the median."""
+    frame = panel().drop(columns=list(SAID))
+    forms = {
+        "quantiles": {"NHITS-median": 50.0, "NHITS-lo-90": 45.0, "NHITS-hi-90": 55.0},
+        "mean too": {"NHITS": 50.5, "NHITS-median": 50.0, "NHITS-lo-90.0": 45.0, "NHITS-hi-90.0": 55.0},
+        "levels": {"TFT_ql0.05": 45.0, "TFT_ql0.5": 50.0, "TFT_ql0.95": 55.0},
+        "float32": {k: np.float32(v) for k, v in {"LGBM": 50.0, "LGBM-lo-90": 45.0, "LGBM-hi-90": 55.0}.items()},
+    }
+    day = sorted(frame["cutoff"].unique())[30]
+    for said in forms.values():
+        early, window, _ = split(frame.assign(**said), day)
+        after = recalibrate(window, early)
+        assert list(after.columns) == ["unique_id", "ds", *said]
+        low, high = min(said, key=said.__getitem__), max(said, key=said.__getitem__)
+        assert ((after[high] - after[low]) > 15.0).all()
+        if "NHITS" in said:
+            assert (after["NHITS"] != 50.5).all()
+
+
+def test_other_names_of_columns() -> None:
+    frame = panel()
+    early, window, _ = split(frame, sorted(frame["cutoff"].unique())[30])
+    expected = recalibrate(window, early)
+    names = {"unique_id": "shop", "ds": "day", "y": "sales"}
+    after = recalibrate(
+        window.rename(columns=names), early.rename(columns=names), id_col="shop", time_col="day", target_col="sales"
+    )
+    pd.testing.assert_frame_equal(after, expected.rename(columns=names))
+    index = recalibrate(window.set_index("unique_id"), early.set_index("unique_id"))
+    pd.testing.assert_frame_equal(index, expected.set_index("unique_id"))
+
+
+def test_bounds_in_columns_and_contexts() -> None:
+    frame = panel().assign(least=0.0, most=100.0, weekday="M")
+    frame["hour"] = frame["ds"].dt.dayofweek
+    days = sorted(frame["cutoff"].unique())
+    early, window, _ = split(frame, days[30])
+    state = oc.PanelState()
+    after = recalibrate(window, early, low="least", high="most", model="ETS", state=state)
+    assert after[list(SAID)].stack().between(0, 100).all()
+    _, window, known = split(frame, days[31])
+    recalibrate(window, known, state=state, model="ETS")
+    assert state.pending == 2 * (3 + 2 + 1)
+    payoff = oc.QuantileCalibration(context=oc.by("hour", values=range(7)) * oc.by("weekday", values="MT"))
+    grouped = recalibrate(window, early, payoff=payoff, model="ETS")
+    assert not grouped["ETS-lo-90"].equals(recalibrate(window, early, model="ETS")["ETS-lo-90"])
+
+
+@pytest.mark.parametrize("name", ["bounds by series", "contexts"])
+def test_days_one_by_one_with_bounds_by_series_and_with_contexts(name: str) -> None:
+    frame = panel(days=24).assign(weekday="M")
+    frame["hour"] = frame["ds"].dt.dayofweek
+    payoff = oc.QuantileCalibration(context=oc.by("hour", values=range(7)) * oc.by("weekday", values="MT"))
+    bounds = {"low": {"A": 0, "B": -10}, "high": {"A": 100, "B": 120}}
+    options: dict[str, Any] = {"model": "ETS", **(bounds if name == "bounds by series" else {"payoff": payoff})}
+    expected = recalibrate(frame, **options)
+    days = sorted(frame["cutoff"].unique())
+    state = oc.PanelState()
+    for day in days[15:]:
+        early, window, known = split(frame, day)
+        after = recalibrate(window, early if day == days[15] else known, state=state, **options)
+        pd.testing.assert_frame_equal(after[list(SAID)], expected.loc[expected["cutoff"] == day, list(SAID)])
+
+
+def refused() -> dict[str, Any]:
+    frame = panel()
+    early, window, known = split(frame, sorted(frame["cutoff"].unique())[30])
+    return {
+        "nothing to learn from": lambda: recalibrate(window),
+        "outcomes without a state": lambda: recalibrate(window, known),
+        "no series": lambda: recalibrate(window.drop(columns="unique_id"), early),
+        "no times": lambda: recalibrate(window, early.drop(columns="ds")),
+        "no outcomes": lambda: recalibrate(window, early.drop(columns="y")),
+        "no cutoffs": lambda: recalibrate(window, early.drop(columns="cutoff")),
+        "no cutoffs, alone": lambda: recalibrate(early.drop(columns="cutoff").drop_duplicates(["unique_id", "ds"])),
+        "other levels": lambda: recalibrate(window, early.drop(columns="ETS-lo-90")),
+        "another model": lambda: recalibrate(window, early.rename(columns=lambda c: c.replace("ETS", "AR"))),
+        "no such model": lambda: recalibrate(window, early, model="AR"),
+        "other series": lambda: recalibrate(window, early.assign(unique_id=7)),
+        "other times": lambda: recalibrate(window, early.assign(ds=range(len(early)), cutoff=0)),
+        "other cutoffs": lambda: recalibrate(window, early.assign(cutoff=3)),
+        "a level": lambda: recalibrate(window, early, level=[120]),
+        "a fraction of 1": lambda: recalibrate(window, early, level=["a"]),
+        "levels as text": lambda: recalibrate(window, early, level="80"),
+        "no frame": lambda: recalibrate([1, 2], early),
+        "no history": lambda: recalibrate(window, {"y": 1}),
+        "twice": lambda: recalibrate(pd.concat([window, window]), early),
+    }
+
+
+@pytest.mark.parametrize("name", refused())
+def test_what_does_not_fit_is_refused_in_a_sentence(name: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=SENTENCE):
+        refused()[name]()
+
+
+def test_a_frame_without_rows() -> None:
+    frame = panel()
+    early, window, _ = split(frame, sorted(frame["cutoff"].unique())[30])
+    assert len(recalibrate(window.head(0), early)) == 0

@@ -1,0 +1,949 @@
+"""River: its own checks, the same numbers as by hand, late and lost outcomes, attacks, pipelines, labels, horizons."""
+
+import copy
+import math
+import pickle
+import random
+import subprocess
+import sys
+import warnings
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import orcast as oc
+from helpers import SENTENCE
+from orcast.integrations.common import FeatureReader
+from orcast.paper.experiments import data
+from orcast.residuals import Residuals
+from orcast.spaces import between
+
+river = pytest.importorskip("river")
+
+from river import (  # noqa: E402
+    base,
+    checks,
+    conf,
+    datasets,
+    dummy,
+    evaluate,
+    linear_model,
+    metrics,
+    naive_bayes,
+    preprocessing,
+    proba,
+    stats,
+    time_series,
+    tree,
+)
+
+from orcast.integrations.river import (  # noqa: E402
+    RiverClassifier,
+    RiverDistribution,
+    RiverForecaster,
+    RiverRegressor,
+    pending,
+)
+
+ROOT = Path(__file__).resolve().parents[2]
+LEVELS = np.arange(1, 100) / 100
+
+
+def linear() -> Any:
+    return preprocessing.StandardScaler() | linear_model.LinearRegression(intercept_lr=0.1)
+
+
+def logistic() -> Any:
+    return preprocessing.StandardScaler() | linear_model.LogisticRegression()
+
+
+class Echo(base.Regressor):
+    """Says the feature "says", learns nothing, and remembers what it was taught."""
+
+    def __init__(self) -> None:
+        self.taught: list[Any] = []
+
+    def predict_one(self, x: Any) -> Any:
+        return x.get("says", 0.0)
+
+    def learn_one(self, x: Any, y: Any) -> None:
+        self.taught.append((dict(x), y))
+
+
+class Spread(Echo):
+    """Says a distribution."""
+
+    def predict_one(self, x: Any, with_dist: bool = False) -> Any:
+        return proba.Gaussian._from_state(n=1, m=x["says"], var=x["var"], ddof=0) if with_dist else x["says"]
+
+
+class Says(base.Classifier):
+    """Says the probabilities that it is given."""
+
+    def __init__(self, multiclass: bool = True) -> None:
+        self.multiclass = multiclass
+
+    @property
+    def _multiclass(self) -> bool:
+        return self.multiclass
+
+    def predict_proba_one(self, x: Any, **kwargs: Any) -> Any:
+        return x["says"] if isinstance(x["says"], dict) else {False: 1.0 - x["says"], True: x["says"]}
+
+    def learn_one(self, x: Any, y: Any) -> None:
+        pass
+
+
+def hours(count: int) -> list[tuple[dict[str, float], float]]:
+    v = data.load("humidity").values[: count + 24].tolist()
+    return [({"1": v[t - 1], "2": v[t - 2], "24": v[t - 24], "hour": t % 24}, v[t]) for t in range(24, len(v))]
+
+
+@cache
+def mails() -> list[Any]:
+    return list(datasets.Phishing())
+
+
+def echoes(seed: int, count: int) -> list[tuple[dict[str, float], float]]:
+    rng = np.random.default_rng(seed)
+    says = rng.normal(50.0, 10.0, count)
+    return [({"says": s, "t": t}, float(s + rng.gumbel(2.0, 4.0))) for t, s in enumerate(says.tolist())]
+
+
+def state(model: Any) -> bytes:
+    return pickle.dumps(model)
+
+
+# --- River's own checks
+
+CHECKED = {
+    "points": lambda: RiverRegressor(linear()),
+    "bounded": lambda: RiverRegressor(tree.HoeffdingTreeRegressor(), 0, 100),
+    "distributions": lambda: RiverRegressor(preprocessing.StandardScaler() | linear_model.BayesianLinearRegression()),
+    "binary": lambda: RiverClassifier(logistic()),
+    "one step": lambda: RiverForecaster(time_series.HoltWinters(alpha=0.4)),
+    "three steps": lambda: RiverForecaster(time_series.SNARIMAX(p=1, d=0, q=0), horizon=3),
+}
+
+
+def run_checks(model: Any) -> int:
+    count = 0
+    for check in checks.yield_checks(model):
+        if check.__name__ not in model._unit_test_skips():
+            random.seed(0)  # they shuffle features
+            check(model.clone())
+            count += 1
+    return count
+
+
+@pytest.mark.parametrize("name", CHECKED)
+def test_passes_the_checks_of_river(name: str) -> None:
+    assert run_checks(CHECKED[name]()) >= 15
+
+
+@pytest.mark.slow
+def test_passes_the_checks_of_river_with_labels() -> None:
+    assert run_checks(RiverClassifier(tree.HoeffdingTreeClassifier())) >= 40
+
+
+def test_one_check_is_skipped_and_only_for_classifiers() -> None:
+    assert RiverClassifier(logistic())._unit_test_skips() == {"check_shuffle_features_no_impact"}
+    assert RiverRegressor(linear())._unit_test_skips() == set()
+    # the wrapper itself does not mind the order: with a model that rounds alike nothing changes
+    one, other = (RiverClassifier(Says()) for _ in range(2))
+    rng = np.random.default_rng(0)
+    for t in range(60):
+        p = float(rng.random())
+        x, y = {"says": p, "a": t, "b": -t}, bool(rng.random() < p**2)
+        turned = dict(reversed(x.items()))
+        assert one.predict_proba_one(x) == other.predict_proba_one(turned)
+        one.learn_one(x, y)
+        other.learn_one(turned, y)
+
+
+@pytest.mark.parametrize("cls", [RiverRegressor, RiverClassifier, RiverForecaster])
+def test_parameters_for_unit_tests_work(cls: Any) -> None:
+    for parameters in cls._unit_test_params():
+        model = cls(**parameters)
+        assert repr(model) == repr(model.clone())
+        assert str(model._wrapped_model) in str(model)
+
+
+# --- the same numbers as by hand
+
+
+def by_hand(stream: list[Any], make: Any, space: Any, late: int = 0) -> tuple[list[Any], oc.Recalibrator]:
+    """A model and a Recalibrator side by side; outcomes come `late` rounds after their forecast."""
+    model, recal, residuals = make(), oc.Recalibrator(space), Residuals(100)
+    forecasts, points = [], []
+    for t, (x, _) in enumerate(stream):
+        told = residuals.around(model.predict_one(x), space)
+        points.append(told.mean)
+        forecasts.append(recal.predict(told, id=t))
+        if t >= late:
+            x, y = stream[t - late]
+            model.learn_one(x, y)
+            recal.update(y, id=t - late)
+            residuals.add(y - points[t - late])
+    return forecasts, recal
+
+
+@pytest.mark.parametrize(("low", "high"), [(None, None), (0, None), (None, 100), (0, 100)])
+def test_is_model_and_recalibrator_bit_for_bit(low: Any, high: Any) -> None:
+    stream = hours(200)
+    expected, recal = by_hand(stream, linear, between(low, high))
+    model = RiverRegressor(linear(), low, high)
+    for (x, y), p in zip(stream, expected, strict=True):
+        said = model.predict_one(x, with_dist=True)
+        np.testing.assert_array_equal(said.forecast.mass, p.mass)
+        assert model.predict_one(x) == p.mean() == said.mu
+        assert model.predict_one(x, with_interval=True) == conf.Interval(*p.interval(0.95))
+        model.learn_one(x, y)
+    assert model.guarantee == recal.guarantee
+    assert model.pending == 0
+
+
+def test_learning_without_asking_is_the_same() -> None:
+    stream = hours(150)
+    asked, unasked = RiverRegressor(linear(), 0, 100), RiverRegressor(linear(), 0, 100)
+    for x, y in stream:
+        asked.predict_one(x)
+        asked.learn_one(x, y)
+        unasked.learn_one(x, y)
+    assert asked.guarantee == unasked.guarantee
+    assert asked.predict_one(stream[0][0]) == unasked.predict_one(stream[0][0])
+
+
+def test_late_outcomes_meet_the_forecast_that_was_issued(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream, late = hours(200), 5
+    model = RiverRegressor(linear(), 0, 100)
+    issued, settled = [], []
+    settle = pending.PendingBook.settle
+
+    def watched(pending_book: Any, entry: Any, outcome: Any) -> None:
+        settled.append(pending_book.forecast(entry))
+        settle(pending_book, entry, outcome)
+
+    monkeypatch.setattr(pending.PendingBook, "settle", watched)
+    for t, (x, _) in enumerate(stream):
+        issued.append(model.predict_one(x, with_dist=True).forecast)
+        if t >= late:
+            model.learn_one(*copy.deepcopy(stream[t - late]))  # other objects, as from a queue
+    assert all(np.array_equal(one.mass, other.mass) for one, other in zip(issued, settled, strict=False))
+    assert len(settled) == len(stream) - late == model.guarantee.rounds
+    assert model.pending == late
+    assert 4.5 < model.guarantee.delay <= 5.0
+
+
+@pytest.mark.parametrize("late", [1, 6, 25])
+def test_late_outcomes_are_played_as_the_core_plays_them(late: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = hours(150)
+    model = RiverRegressor(linear(), 0, 100)
+    engine, reserved = type(model._book.game.engine), []
+    update = engine.update
+
+    def watched(self: Any, page: Any, y: float, *, reserved: float = 0.0, log: list[float] = reserved) -> None:
+        log.append(reserved)
+        update(self, page, y, reserved=reserved)
+
+    monkeypatch.setattr(engine, "update", watched)
+    expected, recal = by_hand(stream, linear, oc.Interval(0, 100), late)
+    core = reserved.copy()
+    reserved.clear()
+    for t, (x, _) in enumerate(stream):
+        p = model.predict_one(x, with_dist=True).forecast
+        np.testing.assert_allclose(p.mass, expected[t].mass, rtol=1e-9, atol=1e-12)
+        if t >= late:
+            model.learn_one(*stream[t - late])
+        assert not model._book._parked
+    # a sum of overdrafts less one of them: where it is nothing, rounding is left
+    np.testing.assert_allclose(reserved, core, rtol=1e-9, atol=1e-12)
+    assert max(reserved) > 0.0
+    assert model.guarantee.promised == pytest.approx(recal.guarantee.promised, rel=1e-12)
+    assert model.guarantee.miscalibration == pytest.approx(recal.guarantee.miscalibration, rel=1e-9)
+
+
+def test_features_may_be_written_over() -> None:
+    model = RiverRegressor(Echo(), 0, 100)
+    x = {"says": 20.0}
+    first = model.predict_one(x)
+    x["says"] = 80.0  # a row that is used again and again
+    assert model.predict_one(x) > first + 20.0
+    assert model.pending == 2
+    model.learn_one({"says": 20.0}, 25.0)
+    model.learn_one(x, 75.0)
+    assert model.pending == 0
+
+
+def test_with_river_s_own_delays() -> None:
+    model = RiverRegressor(linear(), 0, 100)
+    stream = [({**x, "t": t}, y) for t, (x, y) in enumerate(hours(120))]
+    evaluate.progressive_val_score(iter(stream), model, metrics.MAE(), delay=10)
+    assert model.guarantee.rounds == 120
+    assert model.pending == 0
+    assert model.guarantee.delay > 5.0
+
+
+def test_named_rounds_where_features_repeat() -> None:
+    model, recal, residuals = RiverRegressor(Echo(), 0, 100), oc.Recalibrator(oc.Interval(0, 100)), Residuals(100)
+    x = {"says": 50.0}
+    rng = np.random.default_rng(0)
+    for t in range(40):
+        for part in "ab":
+            p = recal.predict(residuals.around(50.0, oc.Interval(0, 100)), id=(t, part))
+            assert math.isclose(model.predict_one(x, id=(t, part)), p.mean(), rel_tol=0.2)
+        assert model.pending == 2
+        for part in "ba":
+            y = float(rng.normal(55, 3))
+            model.learn_one(x, y, id=(t, part))
+            recal.update(y, id=(t, part))
+            residuals.add(y - 50.0)
+        assert model.pending == 0
+    assert model.guarantee.rounds == recal.guarantee.rounds == 80
+
+
+# --- forecasts that are never learnt from
+
+
+def test_forecasts_that_are_never_learnt_from_change_nothing() -> None:
+    stream = hours(160)
+    quiet, busy = RiverRegressor(linear(), 0, 100), RiverRegressor(linear(), 0, 100)
+    rng = np.random.default_rng(0)
+    for t, (x, y) in enumerate(stream):
+        for _ in range(int(rng.integers(0, 12)) if t >= 2 else 0):  # how late outcomes are must be known first
+            busy.predict_one({**x, "1": float(rng.random())})
+        one = quiet.predict_one(x, with_dist=True).forecast
+        np.testing.assert_array_equal(one.mass, busy.predict_one(x, with_dist=True).forecast.mass)
+        for _ in range(int(rng.integers(0, 12)) if t >= 2 else 0):
+            busy.predict_one({**x, "1": float(rng.random())})
+        quiet.learn_one(x, y)
+        busy.learn_one(x, y)
+    assert quiet.guarantee == busy.guarantee
+
+
+def test_they_are_given_up() -> None:
+    model = RiverRegressor(Echo(), 0, 100, max_pending=30)
+    for t in range(200):
+        model.predict_one({"says": 50.0, "t": t})
+        assert model.pending <= 30
+    rng = np.random.default_rng(0)
+    for t in range(pending.PATIENCE + 5):
+        model.learn_one({"says": 50.0, "new": t}, float(rng.normal(50, 5)))
+    assert model.pending == 0
+    assert not model._book._expected
+    assert model._book.game.rounds.reserved == 0.0
+
+
+def test_asking_again_is_the_same_round() -> None:
+    model = RiverRegressor(Echo(), 0, 100)
+    for x, y in echoes(0, 20):
+        model.learn_one(x, y)
+    x = {"says": 50.0}
+    first = model.predict_one(x)
+    assert [model.predict_one(dict(x)) for _ in range(5)] == [first] * 5
+    assert model.pending == 1
+    model.learn_one({"says": 60.0}, 60.0)
+    assert model.predict_one(x) != first  # something was learnt since: the new forecast is the one that counts
+    assert model.pending == 1
+
+
+features = st.sampled_from([{"says": float(s), "k": k} for s in (20, 50, 80) for k in range(3)])
+moves = st.lists(st.tuples(st.sampled_from(["ask", "ask", "learn"]), features, st.floats(0, 100)), max_size=60)
+
+
+@given(moves, st.integers(1, 5))
+@settings(max_examples=40)
+def test_each_outcome_meets_the_last_forecast_for_its_features(moves: list[Any], most: int) -> None:
+    """Against a slow twin: the forecasts by their features, the oldest given up first."""
+    model = RiverRegressor(Echo(), 0, 100, max_pending=most)
+    pending_book = model._book
+    waiting: dict[Any, Any] = {}
+    for move, x, y in moves:
+        key = tuple(sorted(x.items()))
+        if move == "ask":
+            model.predict_one(x)
+            entry = pending_book.find(x, None)
+            if waiting.get(key) is not entry:
+                waiting.pop(key, None)
+                waiting[key] = entry
+            while len(waiting) > most:
+                del waiting[next(iter(waiting))]
+        else:
+            expected, before = waiting.pop(key, None), pending_book.find(x, None)
+            assert before is expected
+            model.learn_one(x, y)
+            assert pending_book.find(x, None) is None
+            if expected is None and len(waiting) >= most:
+                # a round of its own took a place for a moment
+                del waiting[next(iter(waiting))]
+        assert model.pending == len(waiting)
+        for other in waiting.values():
+            assert pending_book.find(other.x, None) is other
+    assert model.guarantee.rounds == sum(move == "learn" for move, _, _ in moves)
+    assert model.guarantee.miscalibration <= model.guarantee.promised + 1e-12
+
+
+@pytest.mark.parametrize("late", [0, 3])
+def test_the_promise_holds_against_an_adversary_that_sees_the_forecast(late: int) -> None:
+    model = RiverRegressor(Echo(), 0, 100)
+    queue: list[Any] = []
+    for t in range(300):
+        x = {"says": 50.0, "t": t}
+        p = model.predict_one(x, with_dist=True).forecast
+        low, high = p.interval(0.8)
+        queue.append((x, high + 1e-3 if t % 3 else low - 1e-3))
+        if len(queue) > late:
+            x, y = queue.pop(0)
+            model.learn_one(x, min(max(y, 0.0), 100.0))
+        assert model.guarantee.miscalibration <= model.guarantee.promised
+    assert model.guarantee.held == 1.0
+
+
+# --- bad input
+
+
+@pytest.mark.parametrize("y", [math.nan, -1.0, 101.0, "text", None])
+def test_an_outcome_that_is_refused_changes_nothing(y: Any) -> None:
+    model = RiverRegressor(Echo(), 0, 100)
+    for x, outcome in echoes(1, 5):
+        model.learn_one(x, outcome)
+    model.predict_one({"says": 40.0})
+    before = state(model)
+    for x in ({"says": 40.0}, {"says": 41.0}):
+        with pytest.raises((TypeError, ValueError), match=SENTENCE):
+            model.learn_one(x, y)
+    assert state(model) == before
+
+
+@pytest.mark.parametrize("says", [math.nan, math.inf, "text", None])
+def test_a_prediction_that_is_no_number_changes_nothing(says: Any) -> None:
+    model = RiverRegressor(Echo(), 0, 100)
+    model.learn_one({"says": 1.0}, 2.0)
+    before = state(model)
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        model.predict_one({"says": says})
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        model.learn_one({"says": says}, 3.0)
+    assert state(model) == before
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"high": "much"},
+        {"low": 3, "high": 2},
+        {"confidence_level": 2},
+        {"window": 0},
+        {"max_pending": 0},
+        {"outside": "else"},
+        {"memory": 1},
+        {"payoff": 3},
+        {"oracle": "best"},
+    ],
+)
+def test_options_that_make_no_sense(options: dict[str, Any]) -> None:
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        RiverRegressor(Echo(), **options)
+
+
+def test_other_things_that_make_no_sense() -> None:
+    for make in (RiverRegressor, RiverClassifier, RiverForecaster):
+        with pytest.raises(TypeError, match=SENTENCE):
+            make(3)
+        with pytest.raises(TypeError, match=SENTENCE):
+            make(Echo)
+    with pytest.raises(ValueError, match=SENTENCE):
+        RiverRegressor(Echo()).predict_one({}, with_dist=True, with_interval=True)
+
+
+def test_a_model_that_runs_away_stays_within_the_bounds() -> None:
+    model = RiverRegressor(Echo(), 0, 100)
+    for t in range(40):
+        model.learn_one({"says": 1e12 * (-1) ** t}, 50.0)
+    assert model._residuals.scale(0.0, oc.Interval(0, 100)) < 70.0
+    assert 30.0 < model.predict_one({"says": 1e12}) < 70.0
+
+
+# --- distributions and intervals
+
+
+def test_a_model_s_own_distribution_is_used() -> None:
+    model, recal = RiverRegressor(Spread(), 0, 100), oc.Recalibrator(oc.Interval(0, 100))
+    rng = np.random.default_rng(0)
+    for t in range(50):
+        x = {"says": float(rng.normal(50, 5)), "var": 4.0 + t}
+        p = recal.predict(oc.Normal(x["says"], math.sqrt(x["var"])))
+        np.testing.assert_allclose(model.predict_one(x, with_dist=True).forecast.mass, p.mass, rtol=1e-9, atol=1e-12)
+        y = float(rng.normal(x["says"], 4))
+        model.learn_one(x, y)
+        recal.update(y)
+    assert len(model._residuals) == 0
+
+
+def test_of_a_pipeline_the_last_step_says_whether_there_are_distributions() -> None:
+    assert RiverRegressor(preprocessing.StandardScaler() | linear_model.BayesianLinearRegression())._distributions
+    assert not RiverRegressor(linear())._distributions
+    model = RiverRegressor(RiverRegressor(linear(), 0, 100), 0, 100)  # by its quantiles
+    assert model._distributions
+    for x, y in hours(30):
+        assert 0 <= model.predict_one(x) <= 100
+        model.learn_one(x, y)
+
+
+def test_a_distribution_without_mu_is_read_by_its_cdf() -> None:
+    class Uniform:
+        def cdf(self, y: float) -> float:
+            return min(max(float(y) / 10.0, 0.0), 1.0)
+
+    class Flat(Echo):
+        def predict_one(self, x: Any, with_dist: bool = False) -> Any:
+            return Uniform() if with_dist else 5.0
+
+    p = RiverRegressor(Flat(), 0, 20).predict_one({}, with_dist=True).forecast
+    expected = oc.Recalibrator(oc.Interval(0, 20)).predict(Uniform())
+    np.testing.assert_array_equal(p.mass, expected.mass)
+
+
+def test_a_distribution_keeps_the_conventions_of_river() -> None:
+    model = RiverRegressor(Echo())
+    for x, y in echoes(2, 50):
+        model.learn_one(x, y)
+    p = model.predict_one({"says": 50.0}, with_dist=True)
+    assert isinstance(p, proba.base.ContinuousDistribution)
+    assert p.n_samples == 50
+    assert p.mu == p.forecast.mean() == model.predict_one({"says": 50.0})
+    assert p.sigma == p.forecast.to_normal()[1]
+    ys = np.linspace(*p.ppf([0.001, 0.999]), 20_001)
+    density = np.array([p(float(y)) for y in ys])
+    assert math.isclose(np.trapezoid(density, ys), 0.998, abs_tol=0.002)
+    assert abs(p(p.mode) - density.max()) < 1e-9
+    assert p.cdf(p.ppf(0.3)) == pytest.approx(0.3)
+    one, other = (RiverDistribution(p.forecast, seed=3) for _ in range(2))
+    draws = [one.sample() for _ in range(200)]
+    assert draws == [other.sample() for _ in range(200)]
+    assert abs(np.mean(draws) - p.mu) < 4 * p.sigma / math.sqrt(200)
+    assert p > RiverDistribution(oc.Forecast([0], [1], [1]))
+    assert "median" in repr(p)
+    for change in (p.update, p.revert):
+        with pytest.raises(NotImplementedError, match=SENTENCE):
+            change(1.0)
+
+
+def test_the_mode_may_be_an_atom() -> None:
+    p = oc.Forecast([0.0, 0.0, 2.0], [0.0, 2.0, 2.0], [0.5, 0.3, 0.2])
+    assert RiverDistribution(p).mode == 0.0
+    p = oc.Forecast([0.0, 0.0, 2.0], [0.0, 2.0, 6.0], [0.1, 0.5, 0.4])
+    assert RiverDistribution(p).mode == 1.0  # a small atom is not where the mass is
+
+
+def test_intervals_hold_their_share() -> None:
+    model, inside = RiverRegressor(linear(), 0, 100, confidence_level=0.8), stats.Mean()
+    for t, (x, y) in enumerate(hours(1500)):
+        interval = model.predict_one(x, with_interval=True)
+        if t > 100:
+            inside.update(y in interval)
+        model.learn_one(x, y)
+    assert abs(inside.get() - 0.8) < 0.03
+
+
+# --- groups
+
+
+def test_a_context_finds_its_features() -> None:
+    rest = oc.MomentMatching(2) + oc.NoRegret(oc.CRPS())
+    payoff = oc.QuantileCalibration(context=oc.by("hour", values=range(24))) + rest
+    model = RiverRegressor(linear(), 0, 100, payoff=payoff)
+    recal = oc.Recalibrator(oc.Interval(0, 100), payoff)
+    plain, residuals = linear(), Residuals(100)
+    for x, y in hours(60):
+        told = residuals.around(plain.predict_one(x), oc.Interval(0, 100))
+        p = recal.predict(told, x={"hour": x["hour"]})
+        np.testing.assert_array_equal(model.predict_one(x, with_dist=True).forecast.mass, p.mass)
+        model.learn_one(x, y)
+        plain.learn_one(x, y)
+        recal.update(y)
+        residuals.add(y - told.mean)
+    assert model.guarantee.groups["quantile by hour"].keys() == recal.guarantee.groups["quantile by hour"].keys()
+    with pytest.raises(ValueError, match=SENTENCE):
+        model.predict_one({"1": 3.0})
+    assert model.pending == 0
+
+
+def test_features_that_no_payoff_asks_for_may_be_anything() -> None:
+    payoff = oc.QuantileCalibration(context=oc.by("says", edges=[50]))
+    for each in (None, payoff):
+        model = RiverRegressor(Echo(), 0, 100, payoff=each)
+        x = {"says": 40.0, 7: object, "list": [1, 2], "array": np.ones(3)}
+        first = model.predict_one(x)
+        assert model.predict_one(copy.deepcopy({**x, "array": np.ones(3)})) == first
+        model.predict_one({"says": 30.0})
+        model.learn_one({**x, "list": [1, 2], "array": np.ones(3)}, 45.0)
+        assert model.pending == 1
+
+
+def test_which_features_a_payoff_asks_for() -> None:
+    x = {"hour": 1, "wind": 2.0, "site": "a"}
+    both = oc.by("hour", values=range(3)) * oc.by("wind", edges=[1.0])
+    assert FeatureReader(oc.QuantileCalibration(context=both)).of(x) == {"hour": 1, "wind": 2.0}
+    for payoff in (None, oc.QuantileCalibration(), oc.QuantileCalibration(context=oc.by_last_error())):
+        assert not FeatureReader(payoff)
+        assert FeatureReader(payoff).of(x) is None
+    assert not FeatureReader(oc.QuantileCalibration(context=oc.by_expert("spread", edges=[1.0])))
+    by_function = oc.QuantileCalibration(context=oc.by(lambda x: [1.0], size=1))
+    recipe = oc.Recipe(witness=lambda y: [y > 3], context=lambda x, p: [1.0], bound=1.0)
+    for payoff in (by_function, oc.QuantileCalibration() + recipe, by_function + oc.QuantileCalibration(context=both)):
+        assert FeatureReader(payoff).of(x) == x
+
+
+# --- pipelines
+
+
+def test_behind_a_scaler_it_says_that_all_of_it_should_be_wrapped() -> None:
+    model = preprocessing.StandardScaler() | RiverRegressor(linear_model.LinearRegression(), 0, 100)
+    stream = hours(60)
+
+    def play() -> None:
+        for x, y in stream:
+            model.predict_one(x)
+            model.learn_one(x, y)
+
+    with pytest.warns(UserWarning, match="wrap all of it") as caught:
+        play()
+    assert len(caught) == 1
+    assert model["RiverRegressor"].guarantee.rounds == 60  # scored against forecasts of their own
+
+
+def test_behind_a_scaler_names_help() -> None:
+    model = preprocessing.StandardScaler() | RiverRegressor(linear_model.LinearRegression(), 0, 100)
+    for t, (x, y) in enumerate(hours(60)):
+        model.predict_one(x, id=t)
+        model.learn_one(x, y, id=t)
+        assert model["RiverRegressor"].pending == 0
+    assert model["RiverRegressor"].guarantee.rounds == 60
+
+
+def test_no_warning_where_features_match() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        after, whole = RiverRegressor(linear(), 0, 100), RiverRegressor(linear(), 0, 100)
+        for x, y in hours(60):
+            after.learn_one(x, y)
+            after.predict_one(x)  # a look back
+            whole.predict_one(x)
+            whole.learn_one(x, y)
+
+
+def test_kwargs_reach_the_model() -> None:
+    class Weighted(Echo):
+        def learn_one(self, x: Any, y: Any, w: float = 1.0) -> None:
+            self.taught.append(w)
+
+        def predict_one(self, x: Any, shift: float = 0.0) -> float:
+            return x["says"] + shift
+
+    model = RiverRegressor(Weighted(), 0, 100)
+    model.learn_one({"says": 1.0}, 2.0, w=3.0)
+    assert model.model.taught == [3.0]
+    assert model.predict_one({"says": 50.0}, shift=20.0) > model.predict_one({"says": 50.0}, shift=0.0) + 5.0
+
+
+# --- copies
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
+def test_copies_go_on_bit_for_bit(again: Any) -> None:
+    payoff = oc.QuantileCalibration(context=oc.by("hour", values=range(24))) + oc.NoRegret(oc.CRPS())
+    stream = hours(90)
+    model = RiverRegressor(linear(), 0, 100, payoff=payoff)
+    for t, (x, _) in enumerate(stream[:60]):
+        model.predict_one(x)
+        model.predict_one({**x, "1": -1.0})  # never learnt from
+        if t >= 4:
+            model.learn_one(*stream[t - 4])
+    assert model._book._expected
+    assert model._book._parked
+    other = again(model)
+    for t in range(60, 90):
+        for each in (model, other):
+            each.learn_one(*stream[t - 4])
+        one, two = (each.predict_one(stream[t][0], with_dist=True).forecast for each in (model, other))
+        np.testing.assert_array_equal(one.mass, two.mass)
+    assert model.guarantee == other.guarantee
+    assert model.pending == other.pending
+
+
+def test_a_clone_is_fresh() -> None:
+    model = RiverRegressor(linear(), 0, 100, confidence_level=0.8, window=7)
+    for x, y in hours(20):
+        model.learn_one(x, y)
+    clone = model.clone({"high": 120})
+    assert (clone.guarantee.rounds, clone.high, clone.window, clone.confidence_level) == (0, 120, 7, 0.8)
+    assert model.guarantee.rounds == 20
+
+
+# --- classifiers
+
+
+def test_binary_is_model_and_recalibrator_bit_for_bit() -> None:
+    model, plain, recal = RiverClassifier(logistic()), logistic(), oc.Recalibrator(oc.Binary())
+    for x, y in mails()[:300]:
+        p = float(recal.predict(plain.predict_proba_one(x)[True]))
+        assert model.predict_proba_one(x) == {False: 1.0 - p, True: p}
+        assert model.predict_one(x) is (p > 0.5)
+        model.learn_one(x, y)
+        plain.learn_one(x, y)
+        recal.update(y)
+    assert model.guarantee == recal.guarantee
+
+
+def test_labels_are_model_and_recalibrator_bit_for_bit() -> None:
+    labels = ["home", "draw", "away"]
+    model, recal = RiverClassifier(Says(), labels), oc.Recalibrator(oc.Labels(labels))
+    rng = np.random.default_rng(0)
+    for t in range(80):
+        masses = rng.dirichlet([2.0, 2.0, 2.0]).tolist()
+        x = {"says": dict(zip(labels, masses, strict=True)), "t": t}
+        x = {"says": x["says"], "t": t}
+        said = model.predict_proba_one(x)
+        np.testing.assert_allclose(list(said.values()), recal.predict(masses).mass, rtol=1e-9)
+        y = labels[int(rng.integers(3))]
+        model.learn_one(x, y)
+        recal.update(y)
+    assert model.guarantee.rounds == 80
+    with pytest.raises(ValueError, match=SENTENCE):
+        model.learn_one(x, "abandoned")
+    assert model.guarantee.rounds == 80
+
+
+def test_labels_may_come_with_time() -> None:
+    model = RiverClassifier(naive_bayes.GaussianNB())
+    assert model.predict_proba_one({"a": 1.0}) == {}
+    assert model.predict_one({"a": 1.0}) is None
+    with pytest.raises(ValueError, match=SENTENCE):
+        _ = model.guarantee
+    model.learn_one({"a": 1.0}, "x")
+    assert model.predict_proba_one({"a": 1.0}) == {"x": 1.0}
+    model.learn_one({"a": 2.0}, "y")
+    assert model.guarantee.rounds == 1  # the outcome that began the game counts in it
+    for t in range(30):
+        model.learn_one({"a": float(t % 2)}, "xy"[t % 2])
+    assert model.guarantee.rounds == 31
+    model.predict_proba_one({"a": 3.0})
+    assert model.pending == 1
+    model.learn_one({"a": 9.0}, "z")
+    assert (model.guarantee.rounds, model.pending) == (1, 0)
+    said = model.predict_proba_one({"a": 1.0})
+    assert set(said) == {"x", "y", "z"}
+    assert math.isclose(sum(said.values()), 1.0)
+
+
+def test_a_binary_model_knows_no_third_label() -> None:
+    model = RiverClassifier(logistic())
+    assert set(model.predict_proba_one({"a": 1.0})) == {False, True}
+    model.learn_one({"a": 1.0}, np.bool_(True))
+    before = state(model)
+    with pytest.raises(ValueError, match=SENTENCE):
+        model.learn_one({"a": 1.0}, "spam")
+    assert state(model) == before
+
+
+def test_two_labels_of_any_kind_are_yes_or_no() -> None:
+    model, recal = RiverClassifier(Says(), ["ham", "spam"]), oc.Recalibrator(oc.Binary())
+    for t in range(30):
+        p = 0.2 + 0.02 * t
+        x = {"says": {"spam": p, "ham": 1.0 - p}, "t": t}
+        assert model.predict_proba_one(x)["spam"] == pytest.approx(float(recal.predict(p)), rel=1e-9)
+        model.learn_one(x, "spam" if t % 3 else "ham")
+        recal.update(int(t % 3 > 0))
+
+
+@pytest.mark.parametrize("said", [{}, {"a": 0.0, "b": 0.0, "c": 0.0}, {"a": 2.0, "b": 2.0, "c": 2.0}, {"else": 1.0}])
+def test_odd_probabilities_are_made_whole(said: Any) -> None:
+    model = RiverClassifier(Says(), ["a", "b", "c"])
+    p = model.predict_proba_one({"says": said})
+    even = oc.Recalibrator(oc.Labels(list("abc"))).predict([1 / 3] * 3).mass
+    np.testing.assert_allclose(list(p.values()), even)
+
+
+@pytest.mark.parametrize(
+    ("said", "p"),
+    [({}, 0.5), ({"ham": 3.0, "spam": 1.0}, 0.25), ({"spam": 0.1}, 1.0), ({"ham": 0.0, "spam": 0.0}, 0.5)],
+)
+def test_odd_probabilities_of_two_labels_are_made_whole(said: Any, p: float) -> None:
+    model = RiverClassifier(Says(), ["ham", "spam"])
+    expected = float(oc.Recalibrator(oc.Binary()).predict(p))
+    assert model.predict_proba_one({"says": said}) == {"ham": 1.0 - expected, "spam": expected}
+
+
+def test_a_model_that_says_labels_only_is_taken_to_be_sure() -> None:
+    class Sure(Says):
+        def predict_proba_one(self, x: Any, **kwargs: Any) -> Any:
+            raise NotImplementedError
+
+        def predict_one(self, x: Any, **kwargs: Any) -> Any:
+            return x["a"] > 0.5
+
+    model = RiverClassifier(Sure(multiclass=False))
+    rng = np.random.default_rng(0)
+    right = []
+    for _ in range(400):
+        a = float(rng.random())
+        y = bool((a > 0.5) ^ (rng.random() < 0.2))
+        right.append(model.predict_proba_one({"a": a})[y])
+        model.learn_one({"a": a}, y)
+    # wrong one time in five, and so it says
+    assert abs(model.predict_proba_one({"a": 0.9})[True] - 0.8) < 0.1
+    assert abs(model.predict_proba_one({"a": 0.1})[True] - 0.2) < 0.1
+
+
+def test_probabilities_become_better() -> None:
+    plain, model = naive_bayes.GaussianNB(), RiverClassifier(naive_bayes.GaussianNB(), [False, True])
+    before, after = metrics.LogLoss(), metrics.LogLoss()
+    for t, (x, y) in enumerate(mails()):
+        if t > 50:
+            before.update(y, plain.predict_proba_one(x))
+            after.update(y, model.predict_proba_one(x))
+        plain.learn_one(x, y)
+        model.learn_one(x, y)
+    assert after.get() < 0.9 * before.get()
+
+
+# --- forecasters
+
+
+def series(count: int) -> list[float]:
+    return data.load("humidity").values[:count].tolist()
+
+
+@pytest.mark.parametrize("low", [0, None])
+def test_steps_ahead_are_recalibrators_bit_for_bit(low: Any) -> None:
+    steps, space = 3, between(low, 100)
+    model = RiverForecaster(time_series.HoltWinters(0.3, 0.1), low, 100)
+    plain = time_series.HoltWinters(0.3, 0.1)
+    recals, residuals = [oc.Recalibrator(space) for _ in range(steps)], [Residuals(100) for _ in range(steps)]
+    points: list[dict[int, float]] = [{} for _ in range(steps)]
+    for t, y in enumerate(series(120)):
+        if t >= 2:
+            usual = None
+            said = model.forecast(steps, with_dist=True)
+            for h, point in enumerate(plain.forecast(steps)):
+                told = residuals[h].around(point, space, None if len(residuals[h]) else usual)
+                usual = told.sd
+                points[h][t + h] = told.mean
+                p = recals[h].predict(told, id=t + h)
+                np.testing.assert_array_equal(said[h].forecast.mass, p.mass)
+            assert model.forecast(steps) == [p.mu for p in said]  # asked again: the same
+            bands = model.forecast(steps, with_interval=True)
+            assert all(isinstance(band, conf.Interval) for band in bands)
+            assert model.pending == sum(min(h + 1, t - 1) for h in range(steps))
+        model.learn_one(y)
+        plain.learn_one(y)
+        for h in range(steps):
+            if t in points[h]:
+                recals[h].update(y, id=t)
+                residuals[h].add(y - points[h].pop(t))
+    for h in range(steps):
+        assert model.guarantee(h + 1) == recals[h].guarantee
+    with pytest.raises(ValueError, match=SENTENCE):
+        model.guarantee(4)
+
+
+def test_a_history_that_is_only_learnt_counts_at_each_step() -> None:
+    model = RiverForecaster(time_series.HoltWinters(0.3), 0, 100, horizon=4)
+    asked = RiverForecaster(time_series.HoltWinters(0.3), 0, 100)
+    for t, y in enumerate(series(60)):
+        model.learn_one(y)
+        if t >= 2:
+            asked.forecast(4)
+        asked.learn_one(y)
+    assert [model.guarantee(step).rounds for step in (1, 2, 3, 4)] == [58, 57, 56, 55]  # two to begin with
+    assert model.forecast(4) == asked.forecast(4)
+
+
+def test_a_longer_forecast_now_and_then() -> None:
+    model = RiverForecaster(time_series.HoltWinters(0.3), 0, 100)
+    for t, y in enumerate(series(100)):
+        if t >= 10 and t % 10 == 0:
+            model.forecast(10)
+        model.learn_one(y)
+    assert model.guarantee(1).rounds == 98
+    assert model.guarantee(10).rounds == 9
+    assert model.pending == 0
+
+
+def test_features_reach_model_and_context() -> None:
+    seen: list[Any] = []
+
+    class Sees(time_series.base.Forecaster):
+        def learn_one(self, y: float, x: Any = None) -> None:
+            seen.append(("learn", x))
+
+        def forecast(self, horizon: int, xs: Any = None) -> list[float]:
+            seen.append(("forecast", xs))
+            return [50.0] * horizon
+
+    payoff = oc.QuantileCalibration(context=oc.by("day", values="MT"))
+    model = RiverForecaster(Sees(), 0, 100, payoff=payoff, horizon=5)
+    model.learn_one(40.0, {"day": "M"})  # the features of later steps are not known: one step
+    assert seen == [("forecast", [{"day": "M"}]), ("learn", {"day": "M"})]
+    assert model.guarantee().groups["quantile by day"]["day=M"] is not None
+    model.forecast(2, xs=[{"day": "T"}, {"day": "M"}])
+    with pytest.raises(ValueError, match=SENTENCE):
+        model.forecast(1, xs=[{"day": "S"}])
+
+
+def test_an_outcome_that_is_refused_by_a_forecaster_changes_nothing() -> None:
+    model = RiverForecaster(time_series.HoltWinters(0.3), 0, 100)
+    for y in series(10):
+        model.learn_one(y)
+    model.forecast(2)
+    before = state(model)
+    for y in (math.nan, 101.0, "text"):
+        with pytest.raises((TypeError, ValueError), match=SENTENCE):
+            model.learn_one(y)
+    for horizon in (0, 1.5, True):
+        with pytest.raises(ValueError, match=SENTENCE):
+            model.forecast(horizon)
+        with pytest.raises(ValueError, match=SENTENCE):
+            RiverForecaster(time_series.HoltWinters(0.3), horizon=horizon)
+    assert state(model) == before
+
+
+def test_river_can_evaluate_a_forecaster() -> None:
+    model = RiverForecaster(time_series.HoltWinters(0.3, 0.1, 0.6, 12, True), low=0, horizon=12)
+    plain = time_series.HoltWinters(0.3, 0.1, 0.6, 12, True)
+    scores = [
+        evaluate.evaluate(datasets.AirlinePassengers(), each, metrics.MAE(), horizon=12).get()
+        for each in (plain, model)
+    ]
+    assert np.mean(scores[1]) < 1.05 * np.mean(scores[0])
+
+
+# --- the library itself
+
+
+def test_without_river_one_clear_sentence() -> None:
+    code = "import sys; sys.modules['river'] = None; import orcast.integrations.river"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert out.returncode == 1
+    last = out.stderr.strip().splitlines()[-1]
+    assert last == "ImportError: expected the extra orcast[river] to be installed, got no river"
+    assert "During handling" not in out.stderr
+
+
+def test_nothing_is_imported_before_it_is_used() -> None:
+    code = "import sys, orcast, orcast.integrations; print(sorted({'river', 'sklearn'} & sys.modules.keys()))"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
+
+
+def test_a_dummy_is_a_model_too() -> None:
+    model = RiverRegressor(dummy.StatisticRegressor(stats.Mean()))
+    for _, y in hours(30):
+        model.learn_one({}, y)  # no features at all
+    assert model.guarantee.rounds == 30

@@ -1,0 +1,750 @@
+"""scikit-learn: its own checks, forecasts that are scored as they were made, rows that no model has seen, attacks."""
+
+import math
+import pickle
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import orcast as oc
+from helpers import SENTENCE
+from orcast.paper.experiments import data
+from orcast.residuals import Residuals
+
+pytest.importorskip("sklearn")
+
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.dummy import DummyRegressor
+from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegressor
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.linear_model import (
+    BayesianRidge,
+    LinearRegression,
+    LogisticRegression,
+    QuantileRegressor,
+    Ridge,
+    RidgeClassifier,
+    SGDClassifier,
+    SGDRegressor,
+)
+from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from orcast.integrations.sklearn import RecalibratedClassifier, RecalibratedRegressor
+from orcast.integrations.sklearn.regressor import has_spread, level_parameter
+
+ROOT = Path(__file__).resolve().parents[2]
+SPACE = oc.Interval(0, 100)
+LEVELS = [0.1, 0.5, 0.9]
+
+# Every check that is expected to fail, with its reason.
+EXPECTED = {
+    "check_methods_subset_invariance": (
+        "the rows of one call are forecast together, before any of their outcomes is known, and the more there are the "
+        "less each may trust the last errors"
+    )
+}
+
+
+@parametrize_with_checks(
+    [
+        RecalibratedRegressor(),
+        RecalibratedRegressor(SGDRegressor(random_state=0)),
+        RecalibratedClassifier(GaussianNB()),
+    ],
+    expected_failed_checks=lambda estimator: EXPECTED,
+)
+def test_passes_the_checks_of_scikit_learn(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(
+    [
+        RecalibratedRegressor(QuantileRegressor(alpha=0), levels=LEVELS),
+        RecalibratedRegressor(low=-1e6, high=1e6, batch=1),
+        RecalibratedClassifier(),
+        RecalibratedClassifier(SGDClassifier(random_state=0), batch=1),
+    ],
+    expected_failed_checks=lambda estimator: EXPECTED,
+)
+def test_passes_the_checks_of_scikit_learn_with_options(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+# --- models that watch, and streams
+
+
+class Echo(RegressorMixin, BaseEstimator):
+    """Says its first column, and remembers by the second which rows it was fitted to and asked for."""
+
+    log: list[tuple[str, list[int]]] = []  # noqa: RUF012
+
+    def fit(self, X: Any, y: Any) -> Any:
+        self.rows_ = {int(row) for row in X[:, 1]}
+        Echo.log.append(("fit", [int(row) for row in X[:, 1]]))
+        return self
+
+    def predict(self, X: Any) -> Any:
+        asked = {int(row) for row in X[:, 1]}
+        assert not asked & self.rows_, "asked for rows that it has seen"
+        assert min(asked) > max(self.rows_), "asked for rows before those that it has seen"
+        Echo.log.append(("predict", [int(row) for row in X[:, 1]]))
+        return X[:, 0]
+
+
+class Learns(Echo):
+    """Can be taught."""
+
+    def partial_fit(self, X: Any, y: Any) -> Any:
+        rows = [int(row) for row in X[:, 1]]
+        self.rows_ = getattr(self, "rows_", set()) | set(rows)
+        Echo.log.append(("teach", rows))
+        return self
+
+
+class Table(RegressorMixin, BaseEstimator):
+    """Says several quantiles at once: its columns."""
+
+    def fit(self, X: Any, y: Any) -> Any:
+        self.is_fitted_ = True
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return X[:, :3]
+
+
+class Knows(ClassifierMixin, BaseEstimator):
+    """Says the probabilities that it is given."""
+
+    def fit(self, X: Any, y: Any) -> Any:
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict_proba(self, X: Any) -> Any:
+        return X[:, : len(self.classes_)]
+
+
+def echoes(count: int, seed: int = 0) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    rng = np.random.default_rng(seed)
+    says = rng.normal(50.0, 8.0, count)
+    return np.column_stack((says, np.arange(count))), np.clip(says + rng.gumbel(1.0, 4.0, count), 0, 100)
+
+
+def humid(count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    v = data.load("humidity").values[: count + 24]
+    return np.column_stack([v[24 - lag : len(v) - lag] for lag in (1, 2, 24)]), v[24:]
+
+
+def frozen(**options: Any) -> RecalibratedRegressor:
+    """Around a model that says its first column."""
+    model = LinearRegression(fit_intercept=False).fit(np.eye(2), [1.0, 0.0])
+    return RecalibratedRegressor(FrozenEstimator(model), low=0, high=100, **options)
+
+
+# --- what is fitted to, and what is scored
+
+
+@pytest.mark.parametrize(("rows", "folds"), [(60, 5), (61, 5), (7, 3), (20, 1), (3, 10)])
+def test_no_row_is_scored_by_a_model_that_has_seen_it(rows: int, folds: int) -> None:
+    X, y = echoes(rows)
+    Echo.log.clear()
+    model = RecalibratedRegressor(Echo(), low=0, high=100, folds=folds).fit(X, y)
+    assert Echo.log[0] == ("fit", list(range(rows)))
+    scored: list[int] = []
+    for (what, past), (then, part) in zip(Echo.log[1::2], Echo.log[2::2], strict=True):
+        assert (what, then) == ("fit", "predict")
+        assert past == list(range(part[0]))
+        scored += part
+    first = rows // (folds + 1) or 1
+    assert scored == list(range(first, rows))
+    assert model.recalibrator_.guarantee.rounds == rows - first
+    assert model.n_features_in_ == 2
+
+
+def test_a_frozen_model_is_scored_on_all_rows() -> None:
+    X, y = echoes(40)
+    model = frozen().fit(X, y)
+    assert model.recalibrator_.guarantee.rounds == 40
+    model.partial_fit(X, y)
+    assert model.recalibrator_.guarantee.rounds == 80
+    np.testing.assert_array_equal(model.estimator_.coef_, [1.0, 0.0])
+    taught = SGDRegressor(random_state=0).partial_fit(X / 100, y)
+    before = taught.coef_.copy()
+    RecalibratedRegressor(FrozenEstimator(taught)).fit(X / 100, y).partial_fit(X / 100, y)
+    np.testing.assert_array_equal(taught.coef_, before)
+
+
+def test_rows_are_forecast_before_they_are_taught() -> None:
+    X, y = echoes(50)
+    Echo.log.clear()
+    model = RecalibratedRegressor(Learns(), low=0, high=100)
+    model.partial_fit(X[:10], y[:10])  # nothing can be forecast yet
+    assert Echo.log == [("teach", list(range(10)))]
+    assert model.recalibrator_.guarantee.rounds == 0
+    model.partial_fit(X[10:30], y[10:30])
+    assert Echo.log[1:] == [("predict", list(range(10, 30))), ("teach", list(range(10, 30)))]
+    model.predict(X[30:])
+    assert model.recalibrator_.guarantee.rounds == 20
+
+
+class Falls(SGDRegressor):  # type: ignore[misc]
+    """Learns, but the one of the highest level falls over after it has."""
+
+    falls = False
+
+    def __init__(self, alpha: float = 0.5, loss: str = "quantile") -> None:
+        super().__init__()
+        self.alpha, self.loss = alpha, loss
+
+    def fit(self, X: Any, y: Any) -> Any:
+        self.rows_ = len(y)
+        return self
+
+    def partial_fit(self, X: Any, y: Any) -> Any:
+        self.rows_ += len(y)
+        if Falls.falls and self.alpha > 0.8:
+            raise RuntimeError("no")
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return np.full(len(X), 100 * self.alpha)
+
+
+@pytest.mark.parametrize("rows", [1, 7])
+@pytest.mark.parametrize("levels", [None, [0.1, 0.5, 0.9]], ids=["one", "one a level"])
+def test_an_estimator_that_fails_changes_nothing(
+    levels: list[float] | None, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = echoes(60)
+    model = RecalibratedRegressor(Falls(0.9), low=0, high=100, levels=levels, folds=1, batch=1).fit(X[:40], y[:40])
+    before = pickle.dumps((model.recalibrator_, model.residuals_, model.estimator_))
+    monkeypatch.setattr(Falls, "falls", True)
+    with pytest.raises(RuntimeError):
+        model.partial_fit(X[40 : 40 + rows], y[40 : 40 + rows])
+    assert pickle.dumps((model.recalibrator_, model.residuals_, model.estimator_)) == before
+    monkeypatch.setattr(Falls, "falls", False)
+    with pytest.raises(ValueError, match=SENTENCE):
+        model.partial_fit(X[40 : 40 + rows], y[40 : 40 + rows] + 1000)
+    assert pickle.dumps((model.recalibrator_, model.residuals_, model.estimator_)) == before
+    model.partial_fit(X[40 : 40 + rows], y[40 : 40 + rows])
+    assert model.recalibrator_.guarantee.rounds == 20 + rows
+    each = model.estimator_ if levels else [model.estimator_]
+    assert {one.rows_ for one in each} == {40 + rows}
+
+
+class Stumbles(GaussianNB):  # type: ignore[misc]
+    """Cannot be taught when it is told so."""
+
+    stumbles = False
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Any:
+        super().partial_fit(X, y, classes=classes)
+        if Stumbles.stumbles:
+            raise RuntimeError("no")
+        return self
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("rows", [1, 7])
+def test_a_classifier_that_fails_changes_nothing(rows: int, classes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 2)), np.arange(60) % classes
+    model = RecalibratedClassifier(Stumbles(), folds=1, batch=1).fit(X[:40], y[:40])
+    before, said = pickle.dumps((model.recalibrator_, model.estimator_)), model.predict_proba(X)
+    monkeypatch.setattr(Stumbles, "stumbles", True)
+    with pytest.raises(RuntimeError):
+        model.partial_fit(X[40 : 40 + rows], y[40 : 40 + rows])
+    assert pickle.dumps((model.recalibrator_, model.estimator_)) == before
+    np.testing.assert_array_equal(model.predict_proba(X), said)
+    monkeypatch.setattr(Stumbles, "stumbles", False)
+    with pytest.raises(ValueError, match=SENTENCE):
+        model.partial_fit(X[40:42], [0, 9])
+    assert pickle.dumps((model.recalibrator_, model.estimator_)) == before
+    model.partial_fit(X[40 : 40 + rows], y[40 : 40 + rows])
+    assert model.recalibrator_.guarantee.rounds == 20 + rows
+    assert model.estimator_.class_count_.sum() == 40 + rows
+
+
+def test_no_rows_are_no_rounds() -> None:
+    X, y = echoes(20)
+    model = RecalibratedRegressor(DummyRegressor(), low=0, high=100, folds=1).fit(X, y)
+    before = pickle.dumps(model.recalibrator_)
+    model.partial_fit(X[:0], y[:0])
+    assert pickle.dumps(model.recalibrator_) == before
+
+
+def test_a_first_batch_for_a_model_that_cannot_be_taught_is_a_fit() -> None:
+    X, y = echoes(30)
+    one = RecalibratedRegressor(LinearRegression(), low=0, high=100).partial_fit(X, y)
+    other = RecalibratedRegressor(LinearRegression(), low=0, high=100).fit(X, y)
+    np.testing.assert_array_equal(one.predict(X), other.predict(X))
+    before = one.estimator_.coef_.copy()
+    one.partial_fit(X, y)
+    np.testing.assert_array_equal(one.estimator_.coef_, before)
+    assert one.recalibrator_.guarantee.rounds == 55
+
+
+# --- the same numbers as by hand
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_row_by_row_it_is_the_recalibrator_bit_for_bit(streamed: bool) -> None:
+    X, y = echoes(120)
+    recal, residuals = oc.Recalibrator(SPACE), Residuals(100)
+    model = frozen(batch=1)
+    if streamed:
+        model.fit(X[:1], y[:1])
+    else:
+        model.fit(X, y)
+    for t, (point, outcome) in enumerate(zip(X[:, 0].tolist(), y.tolist(), strict=True)):
+        p = recal.predict(residuals.around(point, SPACE))
+        if streamed and t:
+            row = X[t : t + 1]
+            assert model.predict(row)[0] == p.mean()
+            np.testing.assert_array_equal(model.predict_quantiles(row, LEVELS)[0], p.quantile(LEVELS))
+            model.partial_fit(row, y[t : t + 1])
+        recal.update(outcome)
+        residuals.add(outcome - point)
+    assert model.recalibrator_.guarantee == recal.guarantee
+    assert model.predict(X[:1])[0] == recal.predict(residuals.around(X[0, 0], SPACE)).mean()
+
+
+@pytest.mark.parametrize("batch", [1, 7])
+def test_an_upper_bound_alone(batch: int) -> None:
+    X, y = echoes(90)
+    model = frozen(batch=batch).set_params(low=None).fit(X, y)
+    assert model.recalibrator_.space == oc.HalfLine(high=100)
+    assert model.recalibrator_.guarantee.rounds == 90
+    quantiles = model.predict_quantiles([[99.0, 0.0], [-1e4, 1.0]], [0.01, 0.99])
+    assert quantiles.max() <= 100.0
+    assert quantiles.min() < -1e4
+    with pytest.raises(ValueError, match=SENTENCE):
+        model.partial_fit([[50.0, 0.0]], [101.0])
+
+
+def test_what_is_scored_is_what_was_predicted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also in batches of any length: the game is told the masses that the user saw."""
+    X, y = echoes(200)
+    model = frozen(batch=7).fit(X[:50], y[:50])
+    engine = type(model.recalibrator_.engine)
+    update, booked = engine.update, []
+
+    def watched(self: Any, page: Any, outcome: Any, **options: Any) -> None:
+        booked.append(self.forecast(page).mass)
+        update(self, page, outcome, **options)
+
+    monkeypatch.setattr(engine, "update", watched)
+    start = 50
+    for size in (1, 10, 3, 80, 1, 55):
+        rows = slice(start, start + size)
+        said = [p.mass for p in model.predict_distribution(X[rows])]
+        booked.clear()
+        model.partial_fit(X[rows], y[rows])
+        assert len(booked) == size
+        # in a game that has not moved on: the first is the same as it stands, the others as they were issued
+        np.testing.assert_array_equal(np.array(said), np.array(booked))
+        start += size
+    assert start == 200
+
+
+def test_all_ways_to_ask_agree() -> None:
+    X, y = echoes(80)
+    model = frozen().fit(X, y)
+    forecasts = model.predict_distribution(X[:5])
+    mean, sd = model.predict(X[:5], return_std=True)
+    np.testing.assert_array_equal(mean, [p.mean() for p in forecasts])
+    np.testing.assert_array_equal(sd, [p.std() for p in forecasts])
+    np.testing.assert_array_equal(model.predict_interval(X[:5], 0.8), [p.interval(0.8) for p in forecasts])
+    np.testing.assert_array_equal(model.predict_quantiles(X[:5], 0.5)[:, 0], [p.median() for p in forecasts])
+    assert model.predict_quantiles(X[:5], LEVELS).shape == (5, 3)
+    for bad in (1.5, "much"):
+        with pytest.raises((TypeError, ValueError), match=SENTENCE):
+            model.predict_interval(X, bad)
+        with pytest.raises((TypeError, ValueError), match=SENTENCE):
+            model.predict_quantiles(X, [bad])
+
+
+def test_predicting_changes_nothing() -> None:
+    X, y = echoes(60)
+    model = frozen(payoff=oc.QuantileCalibration() + oc.NoRegret(oc.CRPS())).fit(X, y)
+    before = pickle.dumps(model)
+    for ask in (model.predict, model.predict_interval, model.predict_distribution, lambda X: model.predict(X, True)):
+        ask(X)
+    assert pickle.dumps(model) == before
+    alone = [model.predict(X[t : t + 1])[0] for t in range(20)]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(lambda t: model.predict(X[t : t + 1])[0], range(20))) == alone
+    assert pickle.dumps(model) == before
+
+
+def test_rows_of_a_call_may_come_in_any_order() -> None:
+    X, y = echoes(60)
+    model = frozen().fit(X, y)
+    order = np.random.default_rng(0).permutation(60)
+    np.testing.assert_array_equal(model.predict(X[order]), model.predict(X)[order])
+
+
+def test_copies_go_on_bit_for_bit() -> None:
+    X, y = echoes(120)
+    model = frozen().fit(X[:60], y[:60])
+    other = pickle.loads(pickle.dumps(model))
+    for each in (model, other):
+        each.partial_fit(X[60:90], y[60:90])
+    np.testing.assert_array_equal(model.predict(X[90:]), other.predict(X[90:]))
+    assert not hasattr(clone(model), "estimator_")
+
+
+# --- attacks
+
+
+@pytest.mark.parametrize("size", [1, 5, 40])
+def test_the_promise_holds_against_an_adversary_that_sees_the_forecasts(size: int) -> None:
+    X, y = echoes(10)
+    model = frozen().fit(X, y)
+    for t in range(200 // size):
+        rows = np.column_stack((np.full(size, 50.0), np.arange(size)))
+        low, high = model.predict_interval(rows, 0.8).T
+        model.partial_fit(rows, np.clip(high + 0.01 if t % 3 else low - 0.01, 0, 100))
+        guarantee = model.recalibrator_.guarantee
+        assert guarantee.miscalibration <= guarantee.promised
+    assert guarantee.held > 0.99
+
+
+@pytest.mark.parametrize("size", [1, 24, 150])
+def test_many_rows_at_once_are_never_absurd(size: int) -> None:
+    """Whatever it was taught by, a forecast of many rows loses little against the model's own."""
+    X, y = humid(1900)
+    base = SGDRegressor(random_state=0)
+    model = RecalibratedRegressor(make_pipeline(StandardScaler(), base), low=0, high=100, batch=size)
+    model.fit(X[:900], y[:900])
+    levels = np.arange(1, 20) / 20
+    said = model.predict_quantiles(X[900:], levels)
+    points, spread = model.estimator_.predict(X[900:]), model.residuals_
+    plain = np.array([spread.around(point, SPACE).quantile(levels) for point in points])
+    own = oc.metrics.pinball(plain, y[900:], levels).mean()
+    assert oc.metrics.pinball(said, y[900:], levels).mean() < 1.1 * own
+    if size > 1:  # nor are single rows, if it learnt from many at once
+        single = np.concatenate([model.predict_quantiles(X[t : t + 1], levels) for t in range(900, 1900)])
+        assert oc.metrics.pinball(single, y[900:], levels).mean() < 1.15 * own
+
+
+def test_in_a_stream_it_is_better_than_the_model() -> None:
+    X, y = humid(1200)
+    X = X[:, 2:]  # the same hour of the day before
+    model = RecalibratedRegressor(LinearRegression(), low=0, high=100, batch=1).fit(X[:600], y[:600])
+    levels = np.arange(1, 20) / 20
+    said, plain = [], []
+    for t in range(600, 1200):
+        row = X[t : t + 1]
+        said.append(model.predict_quantiles(row, levels)[0])
+        plain.append(model.residuals_.around(model.estimator_.predict(row)[0], SPACE).quantile(levels))
+        model.partial_fit(row, y[t : t + 1])
+    loss, other = (oc.metrics.pinball(np.array(q), y[600:], levels).mean() for q in (said, plain))
+    assert loss < 0.5 * other
+    shares = (y[600:, None] <= np.array(said)).mean(axis=0)
+    assert np.abs(shares - levels).max() < 0.05
+
+
+# --- what an estimator can say
+
+
+def test_a_spread_of_its_own_is_used() -> None:
+    X, y = humid(200)
+    base = BayesianRidge().fit(X[:100], y[:100])
+    model = RecalibratedRegressor(FrozenEstimator(base), low=0, high=100, batch=1).fit(X[100:], y[100:])
+    recal = oc.Recalibrator(SPACE)
+    mean, sd = base.predict(X[100:], return_std=True)
+    forecasts = [oc.Normal(min(max(m, 0.0), 100.0), s) for m, s in zip(mean, sd, strict=True)]
+    recal.run(forecasts, y[100:], at=[0.5])
+    assert model.recalibrator_.guarantee == recal.guarantee
+
+
+@pytest.mark.parametrize(
+    ("base", "spread"),
+    [
+        (GaussianProcessRegressor(), True),
+        (make_pipeline(StandardScaler(), BayesianRidge()), True),
+        (RecalibratedRegressor(LinearRegression(), folds=2), True),
+        (make_pipeline(StandardScaler(), LinearRegression()), False),
+        (DummyRegressor(), True),
+    ],
+)
+def test_who_says_a_spread(base: Any, spread: bool) -> None:
+    X, y = humid(60)
+    assert has_spread(base) is spread
+    model = RecalibratedRegressor(base, low=0, high=100, folds=2).fit(X, y)
+    low, high = model.predict_interval(X[:3]).T
+    # a spread of zero, as of the dummy, is none
+    assert ((low >= 0) & (low < high) & (high <= 100)).all()
+
+
+def test_a_column_for_each_level() -> None:
+    rng = np.random.default_rng(0)
+    X = np.sort(rng.normal(50, 10, (80, 3)), axis=1)
+    y = np.clip(rng.normal(X[:, 1], 8), 0, 100)
+    model = RecalibratedRegressor(FrozenEstimator(Table().fit(X, y)), low=0, high=100, levels=LEVELS, batch=1)
+    recal = oc.Recalibrator(SPACE)
+    recal.run(X, y, levels=LEVELS, at=[0.5])
+    assert model.fit(X, y).recalibrator_.guarantee == recal.guarantee
+    p = recal.predict(dict(zip(LEVELS, X[0].tolist(), strict=True)))
+    np.testing.assert_array_equal(model.predict_quantiles(X[:1], LEVELS)[0], p.quantile(LEVELS))
+    # columns in any order, and crossed
+    turned = RecalibratedRegressor(FrozenEstimator(Table().fit(X, y)), low=0, high=100, levels=[0.5, 0.9, 0.1], batch=1)
+    turned.fit(X[:, [1, 2, 0]], y)
+    assert turned.recalibrator_.guarantee == recal.guarantee
+
+
+@pytest.mark.parametrize(
+    "base",
+    [
+        QuantileRegressor(alpha=0),
+        GradientBoostingRegressor(loss="quantile", n_estimators=5),
+        make_pipeline(StandardScaler(), QuantileRegressor(alpha=0)),
+    ],
+    ids=["quantile", "alpha", "pipeline"],
+)
+def test_one_estimator_for_each_level(base: Any) -> None:
+    X, y = humid(120)
+    model = RecalibratedRegressor(base, low=0, high=100, levels=LEVELS, folds=2).fit(X, y)
+    assert len(model.estimator_) == 3
+    low, middle, high = (each.predict(X).mean() for each in model.estimator_)
+    assert low < middle < high
+    assert model.predict(X).shape == (120,)
+    model.partial_fit(X[:5], y[:5])
+
+
+def test_which_parameter_is_the_level() -> None:
+    for base, name in (
+        (QuantileRegressor(), "quantile"),
+        (HistGradientBoostingRegressor(loss="quantile"), "quantile"),
+        (GradientBoostingRegressor(loss="quantile"), "alpha"),
+        (make_pipeline(StandardScaler(), QuantileRegressor()), "quantileregressor__quantile"),
+        (HistGradientBoostingRegressor(), None),
+        (GradientBoostingRegressor(), None),
+        (SGDRegressor(), None),
+        (Ridge(), None),
+        (Table(), None),
+    ):
+        assert level_parameter(base) == name
+
+
+def test_predictions_of_a_strange_shape() -> None:
+    X, y = humid(40)
+    with pytest.raises(ValueError, match=SENTENCE):
+        RecalibratedRegressor(Table()).fit(X, y)
+    with pytest.raises(ValueError, match=SENTENCE):
+        RecalibratedRegressor(LinearRegression(), levels=LEVELS).fit(X, y)
+    with pytest.raises(ValueError, match=SENTENCE):
+        RecalibratedRegressor(Table(), levels=[0.1, 0.9]).fit(X, y)
+
+
+# --- input
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"folds": 0},
+        {"folds": True},
+        {"batch": 0},
+        {"batch": 1.5},
+        {"batch": None},
+        {"high": 3},
+        {"window": 0},
+        {"outside": "x"},
+    ],
+)
+def test_options_that_make_no_sense(options: dict[str, Any]) -> None:
+    X, y = humid(30)
+    with pytest.raises(ValueError, match=SENTENCE):
+        RecalibratedRegressor(LinearRegression(), **options).fit(X, y)
+
+
+def test_an_outcome_that_is_refused_changes_nothing() -> None:
+    X, y = echoes(40)
+    for batch in (100, 1):
+        model = frozen(batch=batch).fit(X, y)
+        before = pickle.dumps(model)
+        for rows in (1, 3):
+            bad = np.full(rows, 50.0)
+            bad[-1] = 101.0
+            with pytest.raises(ValueError, match=SENTENCE):
+                model.partial_fit(X[:rows], bad)
+            bad[-1] = math.nan
+            with pytest.raises(ValueError, match="NaN"):
+                model.partial_fit(X[:rows], bad)
+        assert pickle.dumps(model) == before
+    assert frozen(outside="clip").fit(X, y + 50).recalibrator_.guarantee.rounds == 40
+
+
+def test_before_a_fit() -> None:
+    X, _ = echoes(3)
+    for model, methods in (
+        (RecalibratedRegressor(), ("predict", "predict_interval", "predict_distribution")),
+        (RecalibratedClassifier(), ("predict", "predict_proba")),
+    ):
+        for method in methods:
+            with pytest.raises(NotFittedError):
+                getattr(model, method)(X)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_context_finds_its_columns(library: str) -> None:
+    frames = pytest.importorskip(library)
+    X, y = humid(90)
+    hour = np.arange(90) % 3
+    frame = frames.DataFrame({"a": X[:, 0], "hour": hour})
+    payoff = oc.QuantileCalibration(context=oc.by("hour", values=range(3))) + oc.NoRegret(oc.CRPS())
+    base = LinearRegression().fit(frame, y)
+    model = RecalibratedRegressor(FrozenEstimator(base), low=0, high=100, payoff=payoff, batch=1).fit(frame, y)
+    recal, residuals = oc.Recalibrator(SPACE, payoff), Residuals(100)
+    for point, outcome, h in zip(base.predict(frame).tolist(), y.tolist(), hour.tolist(), strict=True):
+        told = residuals.around(point, SPACE)
+        recal.predict(told, x={"hour": h})
+        recal.update(outcome)
+        residuals.add(outcome - told.mean)
+    assert model.recalibrator_.guarantee == recal.guarantee
+    assert list(model.feature_names_in_) == ["a", "hour"]
+    model.partial_fit(frame[:5], y[:5])
+    assert len(model.predict(frame[:7])) == 7
+
+
+def test_a_function_sees_the_row_of_an_array() -> None:
+    X, y = echoes(40)
+    payoff = oc.QuantileCalibration(context=oc.by(lambda row: [row[1] < 20, row[1] >= 20], size=2))
+    model = frozen(payoff=payoff).fit(X, y)
+    groups = model.recalibrator_.guarantee.groups["quantile by function"]
+    assert all(group.rounds == 20 for group in groups.values())
+
+
+def test_sparse_rows_and_lists() -> None:
+    X, y = humid(60)
+    base = Ridge()
+    scaled = X / 100
+    dense = RecalibratedRegressor(base, low=0, high=100).fit(scaled, y)
+    for kind in (sparse.csr_array, sparse.coo_array):
+        model = RecalibratedRegressor(base, low=0, high=100).fit(kind(scaled), y)
+        np.testing.assert_allclose(model.predict(kind(scaled)), dense.predict(scaled))
+    model = RecalibratedRegressor(base, low=0, high=100).fit(scaled.tolist(), y.tolist())
+    np.testing.assert_array_equal(model.predict(scaled.tolist()), dense.predict(scaled))
+
+
+def test_in_a_search() -> None:
+    X, y = humid(120)
+    search = GridSearchCV(
+        RecalibratedRegressor(Ridge(), low=0, high=100, folds=2),
+        {"estimator__alpha": [1e-4, 1e-2], "window": [10, 50]},
+        cv=TimeSeriesSplit(2),
+    )
+    search.fit(X / 100, y)
+    assert search.best_estimator_.predict(X[:3] / 100).shape == (3,)
+
+
+# --- classifiers
+
+
+@pytest.mark.parametrize("classes", [["no", "yes"], [3, 7, 9]])
+def test_a_classifier_is_the_recalibrator_bit_for_bit(classes: list[Any]) -> None:
+    rng = np.random.default_rng(0)
+    k = len(classes)
+    X = rng.dirichlet(np.full(k, 2.0), 90)
+    y = np.array([rng.choice(classes, p=0.7 * row + 0.3 / k) for row in X])
+    base = Knows().fit(X, np.array(classes))
+    model = RecalibratedClassifier(FrozenEstimator(base), batch=1).fit(X[:80], y[:80])
+    recal = oc.Recalibrator(oc.Binary() if k == 2 else oc.Labels(classes))
+    for t, (row, label) in enumerate(zip(X, y.tolist(), strict=True)):
+        p = recal.predict(row[1] / row.sum() if k == 2 else row)
+        if t >= 80:
+            np.testing.assert_allclose(model.predict_proba(X[t : t + 1])[0], p.mass, rtol=1e-9)
+            assert model.predict(X[t : t + 1])[0] == classes[int(p.mass.argmax())]
+            model.partial_fit(X[t : t + 1], y[t : t + 1])
+        recal.update(classes.index(label) if k == 2 else label)
+    assert model.recalibrator_.guarantee.rounds == 90
+    assert model.recalibrator_.guarantee.miscalibration == pytest.approx(recal.guarantee.miscalibration)
+
+
+def test_classes_that_come_late_are_not_scored_before() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = np.where(X[:, 0] > 0, 1, 0)
+    y[:25] = 0
+    y[25], y[59] = 1, 2
+    model = RecalibratedClassifier(LogisticRegression()).fit(X, y)
+    # parts of ten rows: the models of the first two have seen one class only
+    assert model.recalibrator_.guarantee.rounds == 30
+    assert model.predict_proba(X).shape == (60, 3)
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
+
+
+def test_classes_are_those_of_the_first_batch() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    y = np.where(X[:, 0] > 0, "b", "a")
+    model = RecalibratedClassifier(SGDClassifier(loss="log_loss", random_state=0))
+    model.partial_fit(X[:10], y[:10], classes=["a", "b", "c"])
+    assert model.classes_.tolist() == ["a", "b", "c"]
+    model.partial_fit(X[10:], y[10:])
+    assert model.recalibrator_.guarantee.rounds == 30
+    before = pickle.dumps(model)
+    with pytest.raises(ValueError, match=SENTENCE):
+        model.partial_fit(X[:2], ["a", "z"])
+    assert pickle.dumps(model) == before
+    with pytest.raises(ValueError, match=SENTENCE):
+        RecalibratedClassifier(GaussianNB()).partial_fit(X, y, classes=["a", "c"])
+    with pytest.raises(ValueError, match=SENTENCE):
+        RecalibratedClassifier(GaussianNB()).fit(X, np.zeros(40))
+
+
+@pytest.mark.parametrize("base", [RidgeClassifier(), SVC(), SVC(decision_function_shape="ovo")])
+@pytest.mark.parametrize("k", [2, 4])
+def test_classifiers_without_probabilities(base: Any, k: int) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(160, 2))
+    y = np.minimum(np.digitize(X[:, 0], [-0.5, 0.0, 0.5]), k - 1)
+    model = RecalibratedClassifier(base, folds=2).fit(X, y)
+    p = model.predict_proba(X)
+    assert p.shape == (160, k)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    assert (model.predict(X) == y).mean() > 0.6
+
+
+def test_probabilities_become_better() -> None:
+    """A model that is far too sure."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=900)
+    y = (rng.random(900) < 1 / (1 + np.exp(-x))).astype(int)
+    sure = 1 / (1 + np.exp(-6 * x))
+    X = np.column_stack((1 - sure, sure))
+    model = RecalibratedClassifier(FrozenEstimator(Knows().fit(X, np.array([0, 1]))))
+    model.fit(X[:600], y[:600])
+
+    def brier(p: Any) -> float:
+        return float(np.mean((p - y[600:]) ** 2))
+
+    assert brier(model.predict_proba(X[600:])[:, 1]) < 0.9 * brier(sure[600:])
+
+
+# --- the library itself
+
+
+def test_without_scikit_learn_one_clear_sentence() -> None:
+    code = "import sys; sys.modules['sklearn'] = None; import orcast.integrations.sklearn"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert out.returncode == 1
+    last = out.stderr.strip().splitlines()[-1]
+    assert last == "ImportError: expected the extra orcast[sklearn] to be installed, got no sklearn"
+    assert "During handling" not in out.stderr

@@ -1,0 +1,423 @@
+"""The games of a series in a stream, without Spark: attacks on order, repeats, cuts and nonsense."""
+
+import datetime
+import math
+import types
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import orcast as oc
+from helpers import SENTENCE
+from panels import LABELS, _answers, _columns, _read, _space, inputs
+from sparks import Acted, Unstarted
+
+pytest.importorskip("pyspark")
+
+from orcast.integrations.spark.games import (
+    ANSWERS_AT,
+    Event,
+    Games,
+    RoundColumn,
+    SeriesOptions,
+    mark_of,
+)
+from orcast.integrations.spark.stream import recalibrate_stream
+from orcast.panel.columns import find
+from orcast.panel.experts import ForecastShape
+from orcast.panel.runner import CompiledRun
+from orcast.panel.statuses import STATUS_TEXTS
+from orcast.residuals import Residuals
+
+FORMS = ("quantiles", "normal", "members", "binary", "labels")
+
+
+def rules(
+    form: str, *, max_pending: int = 1000, remember: int = 1000, payoff: Any = None, models: int = 1
+) -> SeriesOptions:
+    names = [name for m in range(models) for name in inputs(form, f"M{m}")]
+    outcomes = {"binary": "0/1", "labels": "labels"}.get(form, "numbers")
+    numeric = [*names, *([] if form == "labels" else ["y"])]
+    layout = find(["unique_id", "ds", "y", *names], numeric=numeric, outcomes=outcomes)
+    shapes = tuple(ForecastShape.of(each, each.outputs()) for each in layout.forms)
+    return SeriesOptions(
+        layout.forms, shapes, payoff, False, False, max_pending, remember, mark_of(form, max_pending, repr(payoff))
+    )
+
+
+def bounds(form: str) -> tuple[float, float]:
+    return (-np.inf, np.inf) if form in ("binary", "labels") else (0.0, 100.0)
+
+
+def random_events(form: str, seed: int, steps: int = 12, lag: int = 3, models: int = 1) -> list[Event]:
+    """Forecasts and their outcomes some time later, some of which never come, in the order of time."""
+    rng = np.random.default_rng(seed)
+    low, high = bounds(form)
+    events = []
+    for t in range(steps):
+        row = [np.array(list(_columns(form, rng, f"M{m}").values())) for m in range(models)]
+        events.append(Event(f"r{t}", t, row, np.nan, low, high, order=f"r{t}"))
+        if rng.random() < 0.85:
+            y = rng.uniform(0, 100)
+            y = float(y < 40) if form == "binary" else float(int(y * 3 / 100)) if form == "labels" else y
+            events.append(Event(f"r{t}", t + int(rng.integers(0, lag + 1)), None, y, order=f"r{t}"))
+    return sorted(events, key=Event.rank)
+
+
+def copy(event: Event) -> Event:
+    row = None if event.given is None else [each.copy() for each in event.given]
+    return Event(event.id, event.time, row, event.y, event.low, event.high, event.features, event.order)
+
+
+def told(answer: Any) -> tuple[Any, ...]:
+    """What is said of an event, with nan as None."""
+    row = None if answer.round is None else answer.round.models[0]
+    numbers = None
+    if row is not None:
+        after = row[RoundColumn.MISCALIBRATION] if answer.settled else np.nan
+        numbers = [row[RoundColumn.HOLDS], *row[ANSWERS_AT:], after]
+        numbers = [None if np.isnan(each) else float(each) for each in numbers]
+    kind = "outcome" if answer.event.given is None else "forecast"
+    return answer.event.id, kind, [STATUS_TEXTS[each] for each in answer.status], numbers
+
+
+def played(some: SeriesOptions, batches: list[list[Event]]) -> tuple[list[Any], bytes]:
+    """All answers in order, from games that go through bytes between batches, and what is left."""
+    state, answers = None, []
+    for batch in batches:
+        games = Games(some, state)
+        answers += [told(answer) for answer in games.play([copy(event) for event in batch])]
+        state = games.state()
+    assert state is not None
+    return answers, state
+
+
+@pytest.mark.parametrize("form", FORMS)
+@given(seed=st.integers(0, 10**6), lag=st.integers(0, 6), most=st.sampled_from([1000, 3]))
+@settings(max_examples=8)
+def test_answers_are_those_of_a_recalibrator(form: str, seed: int, lag: int, most: int) -> None:
+    """The same predict(id) and update(id), bit for bit: forecasts, certificates, miscalibration."""
+    events = random_events(form, seed, lag=lag)
+    got, _ = played(rules(form, max_pending=most), [[event] for event in events])
+    low, high = (None, None) if form in ("binary", "labels") else (0.0, 100.0)
+    recal = oc.Recalibrator(_space(form, low, high), max_pending=most)
+    for event, (id, kind, status, numbers) in zip(events, got, strict=True):
+        assert id == event.id
+        if event.given is not None:
+            row = dict(zip(inputs(form, "M0"), event.given[0].tolist(), strict=True))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)
+                p = recal.predict(_read(form, "M0", row, Residuals(), low, high), id=event.id)
+            assert status == ["pending"]
+            assert numbers == [float(p.certificate.holds), *_answers(form, "M0", row, p), None]
+        elif event.id in recal.pending:
+            recal.update(LABELS[int(event.y)] if form == "labels" else event.y, id=event.id)
+            assert (kind, status) == ("outcome", ["ok"])
+            assert numbers[-1] == recal.guarantee.miscalibration
+        else:
+            assert status == ["lost"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@given(seed=st.integers(0, 10**6), data=st.data())
+@settings(max_examples=8)
+def test_cuts_and_order_within_a_batch_change_nothing(form: str, seed: int, data: st.DataObject) -> None:
+    events = random_events(form, seed, models=2)
+    some = rules(form, remember=3, max_pending=4, models=2)
+    want, state = played(some, [events])
+    cuts = sorted(data.draw(st.sets(st.integers(1, len(events) - 1), max_size=6)))
+    rng = np.random.default_rng(seed)
+    batches = [events[a:b] for a, b in zip([0, *cuts], [*cuts, len(events)], strict=True)]
+    shuffled = [[batch[i] for i in rng.permutation(len(batch))] for batch in batches]
+    assert played(some, shuffled) == (want, state)
+
+
+@given(seed=st.integers(0, 10**6), remember=st.sampled_from([1, 2, 5, 1000]))
+@settings(max_examples=30)
+def test_nothing_is_counted_twice(seed: int, remember: int) -> None:
+    """Events that come again, at once or much later, change no later answer, whatever is remembered."""
+    rng = np.random.default_rng(seed)
+    events = random_events("quantiles", seed)
+    some = rules("quantiles", remember=remember)
+    want, state = played(some, [[event] for event in events])
+    again: list[list[Event]] = []
+    first: list[int] = []
+    for i, event in enumerate(events):
+        first.append(len(again))
+        again.append([event])
+        again += [[events[j]] for j in rng.integers(0, i + 1, int(rng.integers(0, 3)))]
+    got, after = played(some, again)
+    assert [got[i] for i in first] == want
+    assert after == state
+    answers = {id: numbers for id, kind, _, numbers in want if kind == "forecast"}
+    for i, (id, kind, status, numbers) in enumerate(got):
+        if i in first:
+            continue
+        if kind == "forecast":
+            assert status in (["seen"], ["late"])
+            assert status == ["late"] or numbers[:-1] == answers[id][:-1]
+            assert remember < 1000 or status == ["seen"]
+        else:
+            assert status in (["seen"], ["unknown"])
+            assert remember < 1000 or status == ["seen"]
+
+
+def test_a_corrected_outcome_is_told_and_not_used() -> None:
+    events = random_events("normal", 1, steps=4, lag=0)
+    some = rules("normal")
+    _, state = played(some, [events])
+    games = Games(some, state)
+    (answer,) = games.play([Event("r0", 9, None, 77.0, order="r0")])
+    assert told(answer)[2] == ["corrected"]
+    assert games.state() == state
+
+
+def test_nonsense_is_refused_and_changes_nothing() -> None:
+    some = rules("normal")
+    events = random_events("normal", 1)
+    want, state = played(some, [events])
+    bad = Event("bad", 3, [np.array([50.0, -1.0])], np.nan, 0.0, 100.0, order="bad")
+    games = Games(some)
+    answers = games.play([copy(event) for event in [*events[:4], bad, *events[4:]]])
+    assert games.state() == state
+    assert [told(each) for each in answers if each.event.id != "bad"] == want
+    (answer,) = [each for each in answers if each.event.id == "bad"]
+    assert told(answer)[2] == ["refused"]
+    assert answer.reason == "expected a standard deviation of at least 0 in 'M0_std', got -1"
+
+
+def test_features_that_no_context_takes_are_refused() -> None:
+    payoff = oc.QuantileCalibration(context=oc.by("day", values="MT"))
+    some = rules("normal", payoff=payoff)
+    events = random_events("normal", 2, lag=1)
+    for i, event in enumerate(events):
+        event.features = {"day": "MT"[i % 2]}
+    want, state = played(some, [events])
+    strange = copy(events[0])
+    strange.id = strange.order = "strange"
+    strange.features = {"day": "X"}
+    games = Games(some)
+    answers = games.play([strange, *map(copy, events)])
+    assert [told(each) for each in answers if each.event is not strange] == want
+    assert games.state() == state
+    assert told(answers[-1])[2] == ["refused"]
+    assert answers[-1].reason is not None
+    assert "day" in answers[-1].reason
+
+
+def test_outside_outcomes_are_dropped() -> None:
+    some = rules("quantiles")
+    first = random_events("quantiles", 3, steps=1)[0]
+    games = Games(some)
+    a, b, c = games.play([first, Event("r0", 1, None, 101.0, order="r0"), Event("r0", 2, None, 50.0, order="r0")])
+    assert [told(each)[2] for each in (a, b, c)] == [["pending"], ["outside"], ["corrected"]]
+    assert not games.pending[0]
+
+
+def test_a_state_of_other_options_is_refused() -> None:
+    _, state = played(rules("normal"), [random_events("normal", 1)])
+    with pytest.raises(ValueError, match="expected the columns and options that the stream began with, got others"):
+        Games(rules("normal", max_pending=7), state)
+    with pytest.raises(ValueError, match="expected a state of a stream"):
+        Games(rules("normal"), b"something else")
+
+
+def test_bounds_stay_those_that_a_series_began_with() -> None:
+    some = rules("normal")
+    first, second = (event for event in random_events("normal", 1, steps=2) if event.given is not None)
+    _, state = played(some, [[first]])
+    games = Games(some, state)
+    second.high = 200.0
+    (answer,) = games.play([second])
+    assert answer.reason == "expected the bounds that the series began with, 0 to 100, got 0 to 200"
+    assert games.state() == state
+
+
+def test_the_state_has_a_bounded_size() -> None:
+    some = rules("quantiles", remember=5, max_pending=4)
+    events = random_events("quantiles", 5, steps=200)
+    sizes = []
+    games = Games(some)
+    for event in events:
+        games.play([event])
+        sizes.append(len(games.state()))
+    assert max(sizes[100:]) <= 1.02 * max(sizes[:100])
+    assert len(games.rounds) <= 9
+
+
+# --- what one event may not do
+
+
+@pytest.mark.parametrize("harm", ["play", "write", "read"])
+def test_whatever_an_event_raises_it_alone_is_refused(harm: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A solver that fails, a state that cannot be written, one that could not be read: the series is as it was."""
+    some, events = rules("normal"), random_events("normal", 4)
+    want, state = played(some, [events])
+    poison = Event("poison", 3, [np.array([50.0, 4.5])], np.nan, 0.0, 100.0, order="poison")
+    play, state_of, write = CompiledRun.play, CompiledRun.state, Games._written
+
+    def fail(run: CompiledRun, events: Any) -> None:
+        play(run, events)
+        if harm == "play" and poisoned(run):
+            raise np.linalg.LinAlgError("no convergence")
+
+    def spoil(run: CompiledRun) -> Any:
+        found = state_of(run)
+        if harm == "read" and poisoned(run):
+            found.memory[-1] = np.nan
+        return found
+
+    def refuse(games: Games) -> bytes:
+        if harm == "write" and "poison" in games.rounds:
+            raise OverflowError("too large")
+        return write(games)
+
+    def poisoned(run: CompiledRun) -> bool:
+        return any(abs(row.mean() - 50.0) < 1e-6 for row in run.inputs.experts)
+
+    monkeypatch.setattr(CompiledRun, "play", fail)
+    monkeypatch.setattr(CompiledRun, "state", spoil)
+    monkeypatch.setattr(Games, "_written", refuse)
+    games = Games(some)
+    answers = games.play([copy(event) for event in [*events[:4], poison, *events[4:]]])
+    assert [told(each) for each in answers if each.event.id != "poison"] == want
+    (answer,) = [each for each in answers if each.event.id == "poison"]
+    assert told(answer)[2] == ["refused"]
+    assert answer.reason is not None
+    assert answer.reason.startswith("expected an event")
+    assert games.state() == state
+
+
+NORMAL = "mean double, sd double, y double"
+U = "unique_id string, ds bigint"
+
+
+@pytest.mark.parametrize("tiny", [5e-324, 1e-310])
+@pytest.mark.parametrize("y", [None, 0.0, 50.0])
+def test_bounds_too_close_for_numbers_do_not_end_a_query(tiny: float, y: float | None) -> None:
+    stream, other = (Acted(f"{U}, {NORMAL}, lo double, hi double", low="lo", high="hi") for _ in range(2))
+    (bad,) = stream.batch(("a", "1", 50.0, 5.0, y, 0.0, tiny))
+    assert bad["orcast_status"] == "refused"
+    assert bad["orcast_reason"].startswith("expected ")
+    good = ("a", "2", 50.0, 5.0, 60.0, 0.0, 100.0)
+    assert stream.batch(good) == other.batch(good)
+    assert stream.states[("a",)].get == other.states[("a",)].get
+
+
+def test_an_id_is_not_a_series() -> None:
+    rng = np.random.default_rng(0)
+    rows = [(str(t), f"f{t}", 50.0, 5.0, float(rng.uniform(60, 90))) for t in range(8)]
+    frame = pd.DataFrame({"ds": range(8), "mean": 50.0, "sd": 5.0, "y": [row[-1] for row in rows]})
+    want = oc.recalibrate(frame, low=0, high=100)["orcast_mean"].tolist()
+    for id in (None, "id"):
+        stream = Acted(f"ds bigint, id string, {NORMAL}", low=0, high=100, id=id)
+        assert [row["orcast_mean"] for row in stream.batch(*rows)] == want
+    assert Acted(f"ds bigint, id string, {NORMAL}", series="id").task.plan.layout.series == ("id",)
+    # without a convention both are names for series
+    both = Acted("unique_id string, ds bigint, id string, mean double, sd double, actual double").task
+    assert (both.plan.layout.series, both.id) == (("unique_id",), "id")
+
+
+def test_horizons_are_refused_unless_they_have_games() -> None:
+    columns = f"{U}, horizon bigint, {NORMAL}"
+    with pytest.raises(ValueError, match=r"expected a game for each horizon by series=\['unique_id', 'horizon'\]"):
+        Acted(columns)
+    rows = [("a", "1", str(h), 50.0 + h, 5.0, None) for h in (1, 2)]
+    told = Acted(columns, series=["unique_id", "horizon"]).batch(*rows)
+    assert [(row["orcast_mean"] > 51.5, row["orcast_status"]) for row in told] == [
+        (False, "pending"),
+        (True, "pending"),
+    ]
+
+
+def test_long_decimals_are_ids_of_their_own() -> None:
+    stream = Acted(f"{U}, id decimal, {NORMAL}", low=0, high=100)
+    rows = [("a", str(t), str(20241116000000000000 + t), 40.0 + t, 5.0, None) for t in range(4)]
+    assert [row["orcast_status"] for row in stream.batch(*rows)] == ["pending"] * 4
+    (row,) = stream.batch(("a", "9", "20241116000000000002", None, None, 50.0))
+    assert row["orcast_status"] == "ok"
+
+
+def mark(columns: str = f"{U}, id bigint, {NORMAL}", **options: Any) -> bytes:
+    return Acted(columns, **options).task.options.mark
+
+
+def test_a_mark_tells_the_names_of_ids_series_and_times() -> None:
+    columns = f"{U}, id bigint, place string, at bigint, {NORMAL}"
+    marks = [mark(columns, **some) for some in ({}, {"id": "ds"}, {"series": "place"}, {"time": "at"}, {"id": "at"})]
+    assert len(set(marks)) == len(marks)
+    assert mark(columns, id="id") == marks[0]
+
+
+def test_a_mark_does_not_tell_how_numbers_are_written() -> None:
+    some: tuple[Any, ...] = (0, 0.0, -0.0, np.int64(0), np.float32(0))
+    assert len({mark(low=each, high=100) for each in some}) == 1
+    assert mark(low=-math.inf) == mark()
+    assert mark(low=1) != mark(low=0)
+    maps: tuple[Any, ...] = ({"a": 0}, types.MappingProxyType({"a": 0}), pd.Series({"a": 0, "b": 1}))
+    assert len({mark(low=each) for each in maps}) == 1
+    assert mark(low={"a": 0}) != mark()
+
+
+def test_bounds_of_a_stream_are_checked_at_once() -> None:
+    for low, high in (
+        ({"a": "x"}, None),
+        ({"a": 1e200}, None),
+        ({"a": math.nan}, None),
+        ({"a": 5.0}, {"a": 1.0}),
+        ({"a": 5.0}, 5),
+        ({"a": 0.0, "b": 0.0}, {"b": 1e-200}),
+        ("unique_id", None),
+    ):
+        with pytest.raises((TypeError, ValueError), match=SENTENCE):
+            Acted(f"{U}, {NORMAL}", low=low, high=high)
+    stream = Acted(f"{U}, {NORMAL}", low={"a": 0.0, "b": None}, high={"a": 100})
+    told = stream.batch(("a", "1", 50.0, 5.0, None), ("b", "1", 50.0, 5.0, None))
+    assert [row["orcast_status"] for row in told] == ["pending", "refused"]
+
+
+def test_a_key_that_python_has_no_date_for() -> None:
+    columns = f"day date, ds bigint, {NORMAL}"
+    row = ("+10000-01-01", "1", 50.0, 5.0, None)
+    assert Acted(columns, series="day", low=0).batch(row)[0]["orcast_status"] == "pending"
+    stream = Acted(columns, series="day", low={datetime.date(2024, 1, 1): 0.0})
+    told = stream.batch(row, ("2024-01-01", "1", 50.0, 5.0, None))
+    assert [(row["orcast_status"], row["orcast_reason"]) for row in told] == [
+        ("refused", "expected low for every series, got none for '+10000-01-01'"),
+        ("pending", None),
+    ]
+
+
+def test_functions_see_times_as_those_of_a_table_do() -> None:
+    rng = np.random.default_rng(0)
+    zone = "Europe/Berlin"
+    frame = pd.DataFrame({"ds": pd.date_range("2024-10-26 20:30", periods=12, freq="h", tz="UTC").tz_convert(zone)})
+    frame["mean"], frame["sd"], frame["y"] = 50.0, 5.0, rng.uniform(0, 100, 12)
+    payoff = oc.QuantileCalibration(context=oc.by(lambda x: [float(x["ds"].hour < 2)], size=1))
+    want = oc.recalibrate(frame, low=0, high=100, payoff=payoff)["orcast_mean"].tolist()
+    stream = Acted(f"ds timestamp, {NORMAL}", low=0, high=100, payoff=payoff)
+    stamps = [str(each.value // 1000) for each in frame["ds"]]
+    rows = [(stamp, *each) for stamp, each in zip(stamps, frame[["mean", "sd", "y"]].to_numpy().tolist(), strict=True)]
+    assert [row["orcast_mean"] for row in stream.batch(*rows[:5]) + stream.batch(*rows[5:])] == want
+
+
+def test_a_model_that_comes_after_others_is_refused_with_a_reason() -> None:
+    columns = f"{U}, A-lo-80 double, A-hi-80 double, B-lo-80 double, B-hi-80 double, y double"
+    stream = Acted(columns, low=0, high=100)
+    rows = [("a", "1", 40.0, 60.0, None, None, None), ("a", "1", None, None, 20.0, 30.0, None)]
+    told = [stream.batch(row)[0] for row in rows]
+    statuses = [(row["A_orcast_status"], row["B_orcast_status"]) for row in told]
+    assert statuses == [("pending", "no forecast"), ("seen", "refused")]
+    assert told[1]["orcast_reason"] == "expected the forecasts of an id in one event, got that of 'B' after others"
+    (row,) = stream.batch(("a", "1", None, None, 20.0, 30.0, 50.0))
+    assert (row["A_orcast_status"], row["B_orcast_status"]) == ("ok", "refused")
+
+
+def test_a_table_is_no_stream() -> None:
+    with pytest.raises(ValueError, match="expected a stream, got a table, which recalibrate takes"):
+        recalibrate_stream(Unstarted(f"{U}, {NORMAL}", streaming=False))  # type: ignore[arg-type]

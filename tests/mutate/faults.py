@@ -1,0 +1,691 @@
+"""The written list of faults: what is replaced by what, and the tests that must notice.
+
+Each is a slip of one token: a sign, a factor, an index, a comparison, an update that was forgotten.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Fault(NamedTuple):
+    """A fault: `text`, which occurs once in `file` (below `src/orcast`), becomes `instead`; `tests` must notice."""
+
+    name: str
+    file: str
+    text: str
+    instead: str
+    tests: tuple[str, ...]
+
+
+def golden(*stories: str) -> tuple[str, ...]:
+    """Stories of states that an earlier version wrote."""
+    return tuple(f"tests/persistence/test_golden.py::test_a_state_goes_on_as_it_did[v1-{story}]" for story in stories)
+
+
+def definitions(kind: str, *cases: str) -> tuple[str, ...]:
+    """Definitions of the learners."""
+    file, _, test = kind.rpartition("/")
+    return tuple(f"tests/engine/kernels/test_{file}definitions.py::{test}[{case}]" for case in cases)
+
+
+def certified(*payoffs: str) -> tuple[str, ...]:
+    """The certificate against brute force."""
+    test = "tests/engine/test_certificate.py::test_no_outcome_is_worse_than_the_certificate_says"
+    return tuple(f"{test}[{payoff}]" for payoff in payoffs)
+
+
+TRACKER = definitions("test_tracker", "plain", "atoms, late")
+MEMBERS = definitions("test_pit_members", "plain", "late")
+GROUPS = definitions("test_groups", "atoms", "atoms, late")
+LATE = definitions("test_losses_of_the_experts", "late")
+EXPERTS = definitions("test_losses_of_the_experts", "experts")
+BINARY = definitions("binary_/test_the_binary_committee_is_its_definition", "3-one", "20-one")
+FINITE = definitions("finite_/test_the_finite_committee_is_its_definition", "3-one", "3-several")
+BINARY_CERTIFICATE = ("tests/engine/test_certificate.py::test_the_certificate_of_a_probability_is_exact",)
+UNITS = ("tests/engine/test_certificate.py::test_no_regret_counts_more_than_one",)
+AXES = ("tests/engine/test_axes.py",)
+LEDGER = ("tests/test_ledger.py",)
+ROUNDS = ("tests/test_rounds.py",)
+ORDERING = ("tests/panel/test_ordering.py",)
+EVENTS = ("tests/panel/test_events.py",)
+RESIDUALS = ("tests/test_residuals.py",)
+FILES = ("tests/persistence/test_files.py::test_one_bit_flipped_anywhere",)
+MIGRATIONS = golden("partition_binary", "partition_interval")
+SCORES = ("tests/test_scores.py",)
+METRICS = ("tests/test_metrics.py",)
+PARTITION = tuple(
+    f"tests/paper/test_partition.py::{name}"
+    for name in (
+        "test_the_bounds_are_those_of_the_lemmas",
+        "test_the_cell_of_a_vector_is_its_nearest_composition",
+        "test_an_outcome_on_an_edge_is_in_the_bin_on_its_left",
+    )
+)
+JOURNAL = ("tests/streaming/test_journal.py",)
+
+_TRACKER = "engine/kernels/tracker.py"
+_MEMBERS = "engine/kernels/pit_members.py"
+_GROUPS = "engine/kernels/groups.py"
+_BINARY = "engine/kernels/binary.py"
+_FINITE = "engine/kernels/finite.py"
+_ROUND = "engine/kernels/rounds.py"
+_EQUILIBRIUM = "engine/kernels/equilibrium.py"
+_LAST_LAYER = "engine/kernels/last_layer.py"
+_EVENTS = "engine/kernels/events.py"
+_AXES = "engine/dense/axes.py"
+_PARTITION = "paper/partition/recalibrator.py"
+
+LEARNERS = (
+    # --- the tracker
+    Fault(
+        "tracker: covariance discounted the wrong way",
+        _TRACKER,
+        "P[i, j] = (P[i, j] - gain[i] * gain[j] / scale) / discount",
+        "P[i, j] = (P[i, j] - gain[i] * gain[j] / scale) * discount",
+        TRACKER,
+    ),
+    Fault(
+        "tracker: an atom has no spread",
+        _TRACKER,
+        "deviation = math.sqrt(error * error + blur / (size * size)) / MEAN_ABS",
+        "deviation = math.sqrt(error * error) / MEAN_ABS",
+        TRACKER,
+    ),
+    Fault(
+        "tracker: a spread rescaled the wrong way",
+        _TRACKER,
+        "memory.spread[c, SpreadColumn.FAST] *= size / new",
+        "memory.spread[c, SpreadColumn.FAST] *= new / size",
+        TRACKER,
+    ),
+    Fault(
+        "tracker: the last error but one skipped",
+        _TRACKER,
+        "statistics[Statistic.ERROR_3] = statistics[Statistic.ERROR_2]",
+        "statistics[Statistic.ERROR_3] = statistics[Statistic.ERROR_1]",
+        TRACKER,
+    ),
+    Fault(
+        "tracker: losses in half the unit",
+        _TRACKER,
+        "loss[c + 1] = kept * loss[c + 1] + outcome.weight * lost / (0.5 * outcome.unit)",
+        "loss[c + 1] = kept * loss[c + 1] + outcome.weight * lost / outcome.unit",
+        TRACKER,
+    ),
+    Fault(
+        "tracker: the loss of another learner",
+        _TRACKER,
+        "weight = odds * math.exp(-WEIGHT_RATE * (loss[c + 1] - best))",
+        "weight = odds * math.exp(-WEIGHT_RATE * (loss[c] - best))",
+        TRACKER,
+    ),
+    Fault(
+        "tracker: variance of a cut normal",
+        _TRACKER,
+        "max(1.0 + (a * density_a - b * density_b) / share - mean * mean, 0.0)",
+        "max(1.0 + (a * density_a + b * density_b) / share - mean * mean, 0.0)",
+        TRACKER,
+    ),
+    # --- members of the committee
+    Fault(
+        "members: the factor 3 of the context",
+        _MEMBERS,
+        "memory.shape[m, ShapeRow.LAST_PIT, j] += 3.0 * round.info[RoundInfo.LAST_CONTEXT] * change",
+        "memory.shape[m, ShapeRow.LAST_PIT, j] += round.info[RoundInfo.LAST_CONTEXT] * change",
+        MEMBERS,
+    ),
+    Fault(
+        "members: the smaller step",
+        _MEMBERS,
+        "step = weight * max(rules.members[m, MemberColumn.STEP], 1.0 / observations)",
+        "step = weight * min(rules.members[m, MemberColumn.STEP], 1.0 / observations)",
+        MEMBERS,
+    ),
+    Fault(
+        "members: the loss of the expert for that of the corrected one",
+        _MEMBERS,
+        "weight * crps(y, k, n, left, right, rows[CellRow.PRIOR]) / unit",
+        "weight * crps(y, k, n, left, right, rows[CellRow.EXPERT]) / unit",
+        MEMBERS,
+    ),
+    Fault(
+        "members: means under the prior",
+        _MEMBERS,
+        "means[j] += p[k] * phi[k, j]",
+        "means[j] += prior[k] * phi[k, j]",
+        MEMBERS,
+    ),
+    # --- groups
+    Fault(
+        "groups: an atom has no spread",
+        _GROUPS,
+        "rate * (error * error + blur - group[GroupColumn.VARIANCE])",
+        "rate * (error * error - group[GroupColumn.VARIANCE])",
+        GROUPS,
+    ),
+    Fault(
+        "groups: a variance for a spread",
+        _GROUPS,
+        "min(max(math.sqrt(variance / total), LEAST_SPREAD), MOST_SPREAD)",
+        "min(max(variance / total, LEAST_SPREAD), MOST_SPREAD)",
+        GROUPS,
+    ),
+    Fault(
+        "groups: half a membership counts as a whole one",
+        _GROUPS,
+        "rate = c * weight * max(RATE,",
+        "rate = weight * max(RATE,",
+        GROUPS,
+    ),
+    # --- a round: how late outcomes count, rivals
+    Fault(
+        "rounds.teach: late outcomes count as fresh ones",
+        _ROUND,
+        "weight = delay_weight(info[RoundInfo.PENDING])",
+        "weight = 1.0",
+        LATE,
+    ),
+    Fault(
+        "rounds: an expert falls behind without end",
+        _ROUND,
+        "behind = min(memory.pool[e], best + MOST_BEHIND)",
+        "behind = max(memory.pool[e], best + MOST_BEHIND)",
+        EXPERTS,
+    ),
+    Fault(
+        "delays: a weight without its root",
+        "engine/kernels/delays.py",
+        "return 1.0 / math.sqrt(1.0 + pending)",
+        "return 1.0 / (1.0 + pending)",
+        LATE,
+    ),
+    # --- binary outcomes
+    Fault(
+        "binary: a step without its weight",
+        _BINARY,
+        "theta[j] = discount * (theta[j] + weight * error * gain[j])",
+        "theta[j] = discount * (theta[j] + error * gain[j])",
+        BINARY,
+    ),
+    Fault(
+        "binary: drift by the discount, not its square",
+        _BINARY,
+        "spread[j * count + j] += (1.0 - square) * START[i, j]",
+        "spread[j * count + j] += (1.0 - discount) * START[i, j]",
+        BINARY,
+    ),
+    Fault(
+        "binary: stage 2 learns as fast as losses do",
+        _BINARY,
+        "1.0 if i < FIRST_STAGE else careful, scratch)",
+        "1.0 if i < FIRST_STAGE else weight, scratch)",
+        BINARY,
+    ),
+    Fault(
+        "binary: what was learnt wears off once",
+        _BINARY,
+        "total *= DISCOUNT[i] ** pending",
+        "total *= DISCOUNT[i]",
+        BINARY,
+    ),
+    Fault(
+        "binary: the slow step for the fast mean",
+        _BINARY,
+        "+= FAST_STEP * weight * (error - statistics[BinaryStatistic.FAST_ERROR])",
+        "+= SLOW_STEP * weight * (error - statistics[BinaryStatistic.FAST_ERROR])",
+        BINARY,
+    ),
+    Fault(
+        "binary: a regret certified by the factor of the bias",
+        _BINARY,
+        "square += factors[3] * regret * regret",
+        "square += factors[2] * regret * regret",
+        BINARY_CERTIFICATE,
+    ),
+    # --- finite spaces
+    Fault(
+        "finite: the sign of a scaling's error",
+        _FINITE,
+        "error = math.log(max(round.base[k], FLOOR)) - mean",
+        "error = math.log(max(round.base[k], FLOOR)) + mean",
+        FINITE,
+    ),
+    Fault(
+        "finite: the curvature of a shift",
+        _FINITE,
+        "discount * memory.shift_sum[m, j] + weight * p[j] * (1.0 - p[j])",
+        "discount * memory.shift_sum[m, j] + weight * p[j]",
+        FINITE,
+    ),
+    Fault(
+        "finite: a missing expert loses nothing",
+        _FINITE,
+        "own = pooled if np.isnan(round.experts[e, 0])",
+        "own = 0.0 if np.isnan(round.experts[e, 0])",
+        FINITE,
+    ),
+    # --- circles and boxes
+    Fault(
+        "axes: the last error in other units", _AXES, "memory.last[axis] = z", "memory.last[axis] = z * spread", AXES
+    ),
+    Fault(
+        "axes: covariance discounted the wrong way",
+        _AXES,
+        "(cov - np.outer(gain, x @ cov)) / discount",
+        "(cov - np.outer(gain, x @ cov)) * discount",
+        AXES,
+    ),
+    Fault(
+        "axes: the smaller rate",
+        _AXES,
+        "rate = weight * max(1.0 - discount,",
+        "rate = weight * min(1.0 - discount,",
+        AXES,
+    ),
+)
+
+PROMISE = (
+    # --- the ledger
+    Fault(
+        "ledger: what is reserved may be used again",
+        "ledger.py",
+        "(account[Account.BUDGET] - square) - reserved",
+        "(account[Account.BUDGET] - square)",
+        LEDGER,
+    ),
+    Fault(
+        "ledger: the share that a part lends",
+        "ledger.py",
+        "share = min((max(rarest, 0.0) + 1.0) /",
+        "share = min(max(rarest, 0.0) /",
+        LEDGER,
+    ),
+    Fault(
+        "ledger: half of the delay term",
+        "ledger.py",
+        "certificate[CertificateField.BOUND] + 2.0 * certificate[CertificateField.ROOT] * (",
+        "certificate[CertificateField.BOUND] + certificate[CertificateField.ROOT] * (",
+        LEDGER,
+    ),
+    Fault(
+        "ledger: a group's budget forgotten too slowly",
+        "ledger.py",
+        "groups[i, GroupAccount.BUDGET] *= discount * discount",
+        "groups[i, GroupAccount.BUDGET] *= discount",
+        LEDGER,
+    ),
+    Fault(
+        "ledger: half of a group's delay term",
+        "ledger.py",
+        "(c * c + 2.0 * abs(c) * late) * layout.bounds[part]",
+        "(c * c + abs(c) * late) * layout.bounds[part]",
+        LEDGER,
+    ),
+    Fault(
+        "ledger: others' slack covers an excess",
+        "ledger.py",
+        "excess = square - (account[Account.BUDGET] - reserved)",
+        "excess = square - account[Account.BUDGET]",
+        LEDGER,
+    ),
+    Fault(
+        "ledger: a certificate that was wrong still held",
+        "ledger.py",
+        "and certificate[CertificateField.ROUNDS_THEN] == account[Account.ROUNDS] - 1.0",
+        "and certificate[CertificateField.ROUNDS_THEN] == account[Account.ROUNDS]",
+        LEDGER,
+    ),
+    # --- the certificate
+    Fault(
+        "certificate: the promise of one round less",
+        "ledger.py",
+        "math.sqrt(reach) / (discount * account[Account.WEIGHT] + 1.0)",
+        "math.sqrt(reach) / max(discount * account[Account.WEIGHT], 1.0)",
+        LEDGER,
+    ),
+    Fault(
+        "certificate: the smaller root",
+        "ledger.py",
+        "max(bound, general) ** 0.5",
+        "min(bound, general) ** 0.5",
+        LEDGER,
+    ),
+    Fault(
+        "certificate: an overdraft beyond the slack",
+        "ledger.py",
+        "certificate[CertificateField.OVERDRAFT] = min(overdraft, free)",
+        "certificate[CertificateField.OVERDRAFT] = overdraft",
+        LEDGER,
+    ),
+    Fault(
+        "certificate: a broken one promises as one that holds",
+        "ledger.py",
+        "reach = max(reach, certificate[CertificateField.WORST])",
+        "reach = min(reach, certificate[CertificateField.WORST])",
+        LEDGER,
+    ),
+    Fault(
+        "certify: half of what is owed",
+        _EQUILIBRIUM,
+        "linear = 2.0 * v + norm",
+        "linear = v + norm",
+        certified("quantile"),
+    ),
+    Fault(
+        "certify: no regret within a cell",
+        _EQUILIBRIUM,
+        "if slope_a * slope_b < 0.0:",
+        "if slope_a * slope_b > 0.0:",
+        certified("regret"),
+    ),
+    Fault(
+        "certify: a witness at one end of a cell",
+        _EQUILIBRIUM,
+        "linear += max(s * da + f * da * da, s * db + f * db * db)",
+        "linear += min(s * da + f * da * da, s * db + f * db * db)",
+        certified("moment"),
+    ),
+    Fault(
+        "last layer: units of a regret that crosses zero",
+        _LAST_LAYER,
+        "most = max(most, abs(gap + width * F * F / (F - F1)))",
+        "most = max(most, abs(gap + width * F * F / (F + F1)))",
+        UNITS,
+    ),
+    Fault(
+        "last layer: the lower end of an interval",
+        _LAST_LAYER,
+        "out[rules.intervals[i, 0]] -= owed[count + i] * scale",
+        "out[rules.intervals[i, 0]] += owed[count + i] * scale",
+        certified("interval"),
+    ),
+)
+
+PENDING = (
+    # --- rounds that are pending
+    Fault(
+        "rounds: a round is settled against its own slack",
+        "rounds.py",
+        "self.engine.update(entry.record, y, reserved=reserved)",
+        "self.engine.update(entry.record, y, reserved=self.reserved)",
+        ROUNDS,
+    ),
+    Fault(
+        "rounds: slack that is not given back",
+        "rounds.py",
+        "self.reserved = self._reserved_without(entry)",
+        "self.reserved = self.reserved if len(self.pending) > 1 else 0.0",
+        ROUNDS,
+    ),
+    Fault(
+        "rounds: lost rounds count as late",
+        "rounds.py",
+        "min(most, 2.0 * self.usual_lag + 2.0)",
+        "min(most, 2.0 * self.usual_lag)",
+        ROUNDS,
+    ),
+    Fault(
+        "rounds: the usual lag is unlearnt",
+        "rounds.py",
+        "usual + LAG_RATE * (lag - usual)",
+        "usual + LAG_RATE * (usual - lag)",
+        ROUNDS,
+    ),
+    Fault(
+        "rounds: what is pending for a lag",
+        "rounds.py",
+        "learnt_lag(self.usual_lag, float(self.issued - entry.issued))",
+        "learnt_lag(self.usual_lag, float(len(self.pending)))",
+        ROUNDS,
+    ),
+    Fault(
+        "rounds: the newest makes way",
+        "rounds.py",
+        "return [next(iter(self.pending))] if",
+        "return [next(reversed(self.pending))] if",
+        ROUNDS,
+    ),
+    Fault(
+        "rounds: the one that makes way still counts",
+        "rounds.py",
+        "rest = len(self.pending) - 1",
+        "rest = len(self.pending)",
+        ROUNDS,
+    ),
+    # --- panels
+    Fault(
+        "ordering: outcomes of one moment in the order of forecasts",
+        "panel/ordering.py",
+        "heapq.heappush(ready, (times[i], cutoffs[i], i))",
+        "heapq.heappush(ready, (times[i], -cutoffs[i], i))",
+        ORDERING,
+    ),
+    Fault(
+        "ordering: old outcomes of one moment in the order of forecasts",
+        "panel/ordering.py",
+        'first = first[np.argsort(time[first], kind="stable")]',
+        'first = first[np.argsort(first, kind="stable")]',
+        ORDERING,
+    ),
+    Fault(
+        "ordering: an outcome is known a step late",
+        "panel/ordering.py",
+        "ready[0][0] <= until",
+        "ready[0][0] < until",
+        ORDERING,
+    ),
+    Fault(
+        "ordering: a missing outcome leads",
+        "panel/ordering.py",
+        "order = np.lexsort((np.isnan(y), streams.time, codes))",
+        "order = np.lexsort((~np.isnan(y), streams.time, codes))",
+        ORDERING,
+    ),
+    Fault(
+        "ordering: one cutoff too many is remembered",
+        "panel/ordering.py",
+        "return rows[rows[:, 0] >= cutoffs[-most]]",
+        "return rows[rows[:, 0] >= cutoffs[-most - 1]]",
+        ORDERING,
+    ),
+    Fault(
+        "promised: the delay of the round itself",
+        _EVENTS,
+        "2.0 * root * root * (k - 1.0) + 2.0 * root * root",
+        "2.0 * root * root * (k - 1.0)",
+        EVENTS,
+    ),
+    Fault(
+        "promised: the delay that pending rounds have already",
+        _EVENTS,
+        "certificates[i, _ledger.CertificateField.BOUND] + 2.0 * root * late",
+        "certificates[i, _ledger.CertificateField.BOUND] + root * late",
+        EVENTS,
+    ),
+    Fault(
+        "promised: the rounds that grow least",
+        _EVENTS,
+        "budget += growth[count - k]",
+        "budget += growth[k - 1]",
+        EVENTS,
+    ),
+    Fault(
+        "events: a mean absolute error for a spread",
+        _EVENTS,
+        "spread = PER_ABSOLUTE * counters[Counter.ERROR_SUM] / counters[Counter.ERROR_COUNT]",
+        "spread = counters[Counter.ERROR_SUM] / counters[Counter.ERROR_COUNT]",
+        EVENTS,
+    ),
+    Fault(
+        "events: a round is settled against its own slack",
+        _EVENTS,
+        "others = counters[Counter.RESERVED] - overdraft if",
+        "others = counters[Counter.RESERVED] if",
+        EVENTS,
+    ),
+    Fault(
+        "events: the usual lag counts from the first round",
+        _EVENTS,
+        "counters[Counter.ISSUED] - store.issued[entry])",
+        "counters[Counter.ISSUED] - entry)",
+        EVENTS,
+    ),
+    Fault(
+        "runner: looking ahead leaves its counters behind",
+        "panel/runner.py",
+        "changing = (self.engine.memory_row, store.counters, store.place, store.queue, store.free)",
+        "changing = (self.engine.memory_row, store.place, store.queue, store.free)",
+        EVENTS,
+    ),
+    Fault(
+        "runner: looking ahead leaves its residuals behind",
+        "panel/runner.py",
+        "residuals = self.residuals.copy()",
+        "residuals = self.residuals",
+        EVENTS,
+    ),
+    # --- the spread of a point forecast
+    Fault(
+        "residuals: the inverse factor",
+        "constants.py",
+        "PER_ABSOLUTE = math.sqrt(math.pi / 2.0)",
+        "PER_ABSOLUTE = math.sqrt(2.0 / math.pi)",
+        RESIDUALS,
+    ),
+    Fault(
+        "residuals: a copy without its sum",
+        "residuals.py",
+        "other.total, other.count = self.total, self.count",
+        "other.total, other.count = other.total, self.count",
+        RESIDUALS,
+    ),
+)
+
+KEPT = (
+    # --- states
+    Fault(
+        "files: half of the checksums pass",
+        "persistence/files.py",
+        "if zlib.crc32(content) != checksum:",
+        "if zlib.crc32(content) < checksum:",
+        FILES,
+    ),
+    Fault(
+        "migrations: what was played for what the expert said",
+        "persistence/migrations.py",
+        'kept = {"expert": folder["said"],',
+        'kept = {"expert": folder["played"],',
+        MIGRATIONS,
+    ),
+    Fault(
+        "migrations: the mean of squares twice",
+        "persistence/migrations.py",
+        "return np.sqrt(squares * count) / PER_ABSOLUTE",
+        "return np.sqrt(squares / count) / PER_ABSOLUTE",
+        RESIDUALS,
+    ),
+    Fault(
+        "state: pending rounds the newest first",
+        "rounds.py",
+        "for number, (id, entry) in enumerate(self.pending.items()):",
+        "for number, (id, entry) in enumerate(reversed(self.pending.items())):",
+        ROUNDS,
+    ),
+    Fault(
+        "state: the usual lag is not restored",
+        "rounds.py",
+        "= was.issued, was.reserved, was.usual_lag",
+        "= was.issued, was.reserved, self.usual_lag",
+        ROUNDS,
+    ),
+    Fault(
+        "state: a usual lag of zero is none",
+        "rounds.py",
+        "np.nan if self.usual_lag is None else self.usual_lag, self.reserved]",
+        "np.nan if not self.usual_lag else self.usual_lag, self.reserved]",
+        ROUNDS,
+    ),
+    # --- the journal of a stream
+    Fault(
+        "journal: a length is enough",
+        "streaming/journal.py",
+        "int(length) == len(line) and int(checksum, 16)",
+        "int(length) == len(line) or int(checksum, 16)",
+        JOURNAL,
+    ),
+    Fault(
+        "journal: its size is that of the last entry",
+        "streaming/journal.py",
+        "self.size += len(entry)",
+        "self.size = len(entry)",
+        JOURNAL,
+    ),
+    Fault(
+        "journal: an entry that the snapshot has is played again",
+        "streaming/durable_session.py",
+        "if number <= self.lines:",
+        "if number < self.lines:",
+        JOURNAL,
+    ),
+    # --- scores and metrics
+    Fault(
+        "scores: clipping is free",
+        "scores.py",
+        "float(-math.log(kept[k]) + kept.sum() - 1.0)",
+        "float(-math.log(kept[k]))",
+        SCORES,
+    ),
+    Fault(
+        "scores: the energy score without its half",
+        "scores.py",
+        "- 0.5 * forecast.mass @ away)",
+        "- forecast.mass @ away)",
+        SCORES,
+    ),
+    Fault(
+        "metrics: ranks of an ensemble",
+        "metrics.py",
+        "rank = 2.0 * np.arange(1, m + 1) - m - 1",
+        "rank = 2.0 * np.arange(1, m + 1) - m + 1",
+        METRICS,
+    ),
+    Fault(
+        "metrics: a tie ends a level early",
+        "metrics.py",
+        "stop = np.where(y < high, mid[right], 1.0)[tied]",
+        "stop = np.where(y < high, mid[right - 1], 1.0)[tied]",
+        METRICS,
+    ),
+    # --- the partition
+    Fault(
+        "partition: the smallest remainders go up",
+        "paper/partition/cells.py",
+        'whole[np.argsort(whole - places, kind="stable")[:up]] += 1.0',
+        'whole[np.argsort(places - whole, kind="stable")[:up]] += 1.0',
+        PARTITION,
+    ),
+    Fault(
+        "partition: a bound without its remainder",
+        _PARTITION,
+        "* self._promised(cell) + remainder",
+        "* self._promised(cell) - remainder",
+        PARTITION,
+    ),
+    Fault(
+        "partition: hats that were not touched count",
+        _PARTITION,
+        "(each.heights[:, None] - each.rule.slope(q))[cell.weights > 0.0]",
+        "(each.heights[:, None] - each.rule.slope(q))[cell.weights >= 0.0]",
+        PARTITION,
+    ),
+    Fault(
+        "partition: an outcome on an edge goes right",
+        _PARTITION,
+        'int(np.searchsorted(self.edges, value, side="left"))',
+        'int(np.searchsorted(self.edges, value, side="right"))',
+        PARTITION,
+    ),
+)
+
+FAULTS = (*LEARNERS, *PROMISE, *PENDING, *KEPT)

@@ -1,0 +1,103 @@
+"""The order of play against its definition, written event by event."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+from hypothesis import given
+from numpy.typing import NDArray
+
+from orcast.engine.kernels.events import EventKind
+from orcast.panel.ordering import Streams, fill_outcomes, order_of_play, seen_dates
+
+Vector = NDArray[Any]
+flags = st.booleans() | st.just(True)
+
+
+def slow_order(
+    at_once: bool, time: Vector, cutoff: Vector, known: Vector, good: Vector, old: int, most: int
+) -> tuple[list[list[int]], list[int]]:
+    """Before each forecast come the outcomes known by then, those of one moment in the order of times, then cutoffs."""
+    events: list[list[int]] = []
+    lost: list[int] = []
+    pending = list(range(old))
+
+    def settle(now: float) -> None:
+        due = [i for i in pending if known[i] and (at_once or time[i] <= now)]
+        for i in sorted(due, key=lambda i: (time[i], cutoff[i], i)):
+            events.append([EventKind.SETTLE if good[i] else EventKind.DROP, i])
+            pending.remove(i)
+
+    for i in range(old, len(time)):
+        settle(cutoff[i])
+        if len(pending) == most:
+            lost.append(pending.pop(0))
+            events.append([EventKind.DROP, lost[-1]])
+        events.append([EventKind.PREDICT, i])
+        pending.append(i)
+    if at_once:
+        settle(np.inf)
+    return events, lost
+
+
+@given(st.data(), st.booleans(), st.integers(0, 9))
+def test_the_order_of_play_is_its_definition(data: st.DataObject, at_once: bool, count: int) -> None:
+    """Forecasts come in the order of their cutoffs; a later one may be of an earlier time."""
+    leads = st.integers(0, 5)
+    rows = sorted(data.draw(st.lists(st.tuples(st.integers(0, 8), leads), min_size=count, max_size=count)))
+    cutoff = np.array([c for c, _ in rows], dtype=np.int64)
+    time = cutoff + np.array([lead for _, lead in rows], dtype=np.int64)
+    old = data.draw(st.integers(0, count))
+    if at_once:
+        # those that are new come in the order of their times, those pending from before in any
+        time[old:].sort()
+        cutoff = time
+    known, good = (np.array(data.draw(st.lists(flags, min_size=count, max_size=count)), dtype=bool) for _ in range(2))
+    most = max(data.draw(st.integers(1, 10)), old)
+    events, lost = order_of_play(at_once, time, cutoff, known, good, old, most)
+    slow, slow_lost = slow_order(at_once, time, cutoff, known, good, old, most)
+    assert events.tolist() == slow
+    assert lost == slow_lost
+
+
+def test_outcomes_of_one_moment_come_in_the_order_of_times_then_of_cutoffs() -> None:
+    """At cutoff 9 four outcomes are known at once; the forecasts were made in another order."""
+    time, cutoff, yes = np.array([7, 5, 6, 5, 12]), np.array([0, 2, 1, 1, 9]), np.ones(5, dtype=bool)
+    order = [3, 1, 2, 0]
+    for old in (0, 4):
+        events, _ = order_of_play(False, time, cutoff, yes, yes, old, 10)
+        assert [i for kind, i in events.tolist() if kind == EventKind.SETTLE] == order
+    events, _ = order_of_play(True, time, time, yes, yes, 4, 10)
+    assert events.tolist()[:4] == [[EventKind.SETTLE, i] for i in (1, 3, 2, 0)]
+
+
+@given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 4), st.booleans()), max_size=12))
+def test_a_row_has_the_outcome_of_its_series_and_time(rows: list[tuple[int, int, bool]]) -> None:
+    codes = np.array([code for code, _, _ in rows], dtype=np.intp)
+    time = np.array([t for _, t, _ in rows], dtype=np.int64)
+    told = np.array([has for _, _, has in rows], dtype=bool)
+    true = 10.0 * codes + time
+    n = np.arange(len(rows))
+    streams = Streams(n, n[:1], codes[:1], [None], time, time, "whole numbers", at_once=False)
+    filled, known = fill_outcomes(streams, codes, ["a", "b"], np.where(told, true, np.nan))
+    there = {(code, t) for code, t, has in rows if has}
+    expected = [y if (code, t) in there else np.nan for (code, t, _), y in zip(rows, true, strict=True)]
+    np.testing.assert_array_equal(filled, np.array(expected, dtype=np.float64))
+    assert [(codes[i], time[i]) for i in known] == sorted(there)
+    assert told[known].all()
+
+
+pairs = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=8)
+
+
+@given(pairs, pairs.filter(len), st.integers(1, 4))
+def test_the_dates_of_the_latest_cutoffs_are_remembered(
+    before: list[tuple[int, int]], new: list[tuple[int, int]], most: int
+) -> None:
+    calendar = np.array(sorted(set(before)), dtype=np.int64).reshape(-1, 2) if before else None
+    cutoff, time = np.array(new, dtype=np.int64).T
+    latest = sorted({c for c, _ in before + new})[-most:]
+    expected = sorted({(c, t) for c, t in before + new if c in latest})
+    assert [tuple(row) for row in seen_dates(calendar, cutoff, time, most).tolist()] == expected

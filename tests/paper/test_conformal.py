@@ -1,0 +1,713 @@
+"""Conformal levels: attacked by brute force and by adversaries who see the level, and the paper's rule that fails."""
+
+import copy
+import math
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+from scipy.stats import norm
+
+import orcast as oc
+from helpers import SENTENCE
+from orcast.paper.conformal import ConformalLevel, GibbsCandesLevel, root_near
+from orcast.paper.experiments import data, experts
+
+Vector = NDArray[np.float64]
+Level = ConformalLevel | GibbsCandesLevel
+# What the docstring says of rounding: this share of the larger of the two accounts in use.
+ROUNDING = 1e-15
+
+
+def accounts(aci: ConformalLevel) -> Vector:
+    """What the half-space argument is about: payoffs and head start."""
+    return np.array(aci._sums) + np.array(aci._head)
+
+
+def possible(level: float) -> list[bool]:
+    """What Nature can do at a level."""
+    return [e for e in (False, True) if (level > 0 or not e) and (level < 1 or e)]
+
+
+def after(aci: ConformalLevel, covered: bool) -> ConformalLevel:
+    other = copy.deepcopy(aci)
+    other.update(covered)
+    return other
+
+
+def realised(aci: ConformalLevel, covered: bool) -> Vector:
+    """The payoff that is really booked."""
+    return np.array(after(aci, covered)._sums) - np.array(aci._sums)
+
+
+def hats(level: float, grid: int) -> Vector:
+    vertices = np.arange(grid + 1) / grid
+    return np.maximum(1.0 - np.abs(level - vertices) * grid, 0.0)
+
+
+def check_half_space(aci: ConformalLevel) -> None:
+    """Whatever happens: the payoff is the one defined, and its inner product with the accounts is not positive."""
+    level, s = aci.predict(), accounts(aci)
+    weights = hats(level, aci.grid)
+    for covered in possible(level):
+        defined = weights * (covered - aci.beta)
+        pi = realised(aci, covered)
+        # the sums themselves round when a payoff is added to them
+        np.testing.assert_allclose(pi, defined, rtol=0, atol=1e-15 * (aci.grid + np.abs(aci._sums).max()))
+    cell, share = aci._place()
+    assert level == pytest.approx((cell + share) / aci.grid, rel=1e-15)
+    worst = max(((1 - share) * s[cell] + share * s[cell + 1]) * (e - aci.beta) for e in possible(level))
+    assert worst <= ROUNDING * max(abs(s[cell]), abs(s[cell + 1]))
+
+
+def planted(beta: float, sums: Sequence[float], head_start: float = 0.0, **options: Any) -> ConformalLevel:
+    """In the midst of a game with these sums."""
+    aci = ConformalLevel(beta, grid=len(sums) - 1, head_start=head_start, **options)
+    aci._sums, aci.rounds = [float(s) for s in sums], 1
+    return aci
+
+
+def play(aci: Level, nature: Callable[[Any, float], bool], rounds: int) -> Iterator[tuple[float, bool]]:
+    for _ in range(rounds):
+        level = aci.predict()
+        allowed = possible(level)
+        covered = nature(aci, level) if len(allowed) == 2 else allowed[0]
+        aci.update(covered)
+        yield level, covered
+
+
+def greedy(aci: ConformalLevel, level: float) -> bool:
+    """Whatever makes the sums largest."""
+    sizes = [float(np.square(after(aci, e)._sums).sum()) for e in (False, True)]
+    return sizes[1] > sizes[0]
+
+
+def stubborn(covered: bool) -> Callable[[Any, float], bool]:
+    return lambda aci, level: covered
+
+
+def coin(rng: np.random.Generator, chance: float) -> Callable[[Any, float], bool]:
+    return lambda aci, level: bool(rng.random() < chance)
+
+
+def outcomes_of(us: Vector) -> Callable[[Any, float], bool]:
+    """Outcomes whose levels under the forecaster are given."""
+    stream = iter(us.tolist())
+
+    def nature(aci: Level, level: float) -> bool:
+        return next(stream) <= level
+
+    return nature
+
+
+def levels_and_coverage(aci: Level, us: Vector) -> tuple[Vector, Vector]:
+    """Levels and hits; outcomes pass by while the level is 0 or 1, as in life."""
+    levels, hits = [], []
+    for u in us:
+        level = aci.predict()
+        covered = bool(u <= level) if 0 < level < 1 else level >= 1
+        aci.update(covered)
+        levels.append(level)
+        hits.append(covered)
+    return np.array(levels), np.array(hits)
+
+
+# --- the half-space, by brute force ---
+
+
+def test_random_ledgers() -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(1000):
+        grid = int(rng.integers(1, 60))
+        sums = rng.normal(size=grid + 1) * 10 ** rng.uniform(-6, 6)
+        sums[rng.random(grid + 1) < rng.choice([0.0, 0.3, 0.9])] = 0.0
+        if rng.random() < 0.3:
+            sums = np.abs(sums) * rng.choice([-1, 1])
+        if rng.random() < 0.3:
+            sums = np.sort(sums)
+        beta = float(rng.choice([rng.uniform(0.01, 0.99), rng.integers(1, 100) / 100]))
+        check_half_space(planted(beta, sums, float(rng.choice([0.0, 0.3, 5.0]))))
+
+
+def test_adversarially_grown_ledgers() -> None:
+    rng = np.random.default_rng(2)
+    for case in range(200):
+        beta, grid = float(rng.choice([0.05, 0.5, 0.77, 0.9, 0.99])), int(rng.choice([1, 2, 7, 20, 50]))
+        aci = ConformalLevel(beta, grid=grid, head_start=float(rng.choice([0.0, 0.3])))
+        nature = [greedy, stubborn(True), stubborn(False), coin(rng, beta), coin(rng, 0.5)][case % 5]
+        for _ in play(aci, nature, int(rng.integers(1, 120))):
+            pass
+        for _ in play(aci, greedy, 10):
+            check_half_space(aci)
+
+
+@given(
+    st.lists(st.sampled_from([0.0, 1.0, -1.0]) | st.floats(-1e6, 1e6), min_size=2, max_size=30),
+    st.floats(1e-3, 1 - 1e-3),
+)
+def test_any_ledger(sums: list[float], beta: float) -> None:
+    check_half_space(planted(beta, sums))
+
+
+def test_without_the_search_for_a_root_the_attack_succeeds() -> None:
+    # the check is not vacuous: at a level that is no root some outcome has a positive inner product
+    aci = planted(0.9, [-1.0, -2.0, 3.0, 4.0])
+    c = hats(0.5, 3) @ accounts(aci)
+    assert max(c * (e - 0.9) for e in (0, 1)) > 0.04
+    assert hats(aci.predict(), 3) @ accounts(aci) == pytest.approx(0.0, abs=1e-15)
+
+
+# --- which root ---
+
+
+def crossings(sums: Vector) -> list[float]:
+    """All places, in cells, where the accounts go from - to +, slowly; the ends count if they are beyond them."""
+    found = [0.0] if sums[0] > 0 else []
+    found += [
+        i + sums[i] / (sums[i] - sums[i + 1])
+        for i in range(sums.size - 1)
+        if sums[i] <= 0 <= sums[i + 1] and sums[i] < sums[i + 1]
+    ]
+    return found + ([float(sums.size - 1)] if sums[-1] < 0 else [])
+
+
+def test_it_is_a_crossing_from_minus_to_plus() -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(500):
+        sums = rng.normal(size=int(rng.integers(2, 40)))
+        grid = sums.size - 1
+        start = (int(rng.integers(0, grid)), float(rng.random()))
+        cell, share = root_near(sums.tolist().__getitem__, grid, *start)
+        place = cell + share
+        assert np.abs(np.array(crossings(sums)) - place).min() < 1e-12
+        # and on the side to which the accounts point
+        here = np.interp(sum(start), np.arange(grid + 1), sums)
+        assert (place <= sum(start)) == (here > 0)
+
+
+def test_its_own_ledgers_have_one_crossing_and_it_goes_no_further() -> None:
+    rng = np.random.default_rng(4)
+    for case in range(60):
+        beta, head_start = float(rng.uniform(0.02, 0.98)), [0.0, 0.3][case % 2]
+        aci = ConformalLevel(beta, grid=int(rng.integers(1, 40)), head_start=head_start)
+        natures = [greedy, coin(rng, beta), coin(rng, 0.5), outcomes_of(np.clip(rng.normal(0.5, 0.2, 400), 0.01, 0.99))]
+        for level, _ in play(aci, natures[case // 2 % 4], 200):
+            s = accounts(aci)
+            assert (np.diff(np.sign(s[s != 0.0])) >= 0).all()
+            # from the level just played, towards where the accounts point
+            side = -1 if hats(level, aci.grid) @ s > 0 else 1
+            roots = np.concatenate((crossings(s), np.flatnonzero(s == 0.0))) / aci.grid
+            ways = side * (roots - level)
+            assert side * (aci.predict() - level) == pytest.approx(ways[ways > -1e-12].min(), abs=1e-12)
+
+
+def test_it_looks_at_few_accounts() -> None:
+    rng = np.random.default_rng(5)
+    most = {}
+    for grid in (2**4, 2**8, 2**12, 2**16):
+        looked = 0
+        for case in range(200):
+            sums = rng.normal(size=grid + 1)
+            if case % 2:
+                sums = np.where(np.arange(grid + 1) < rng.integers(0, grid + 2), -1.0, 1.0)
+            asked: list[int] = []
+
+            def account(v: int, asked: list[int] = asked, sums: Vector = sums) -> float:
+                asked.append(v)
+                return float(sums[v])
+
+            root_near(account, grid, int(rng.integers(0, grid)), float(rng.random()))
+            looked = max(looked, len(asked))
+        most[grid] = looked
+    assert all(count <= 2 * math.log2(grid) + 8 for grid, count in most.items()), most
+    assert most[2**16] > most[2**4]
+
+
+def test_the_game_itself_looks_at_few_accounts() -> None:
+    class Counted(list[float]):
+        looked = 0
+
+        def __getitem__(self, i: Any) -> Any:
+            self.looked += 1
+            return super().__getitem__(i)
+
+    aci = ConformalLevel(0.9, grid=100_000)
+    aci._sums = Counted(aci._sums)
+    for _ in play(aci, stubborn(True), 20):
+        before = aci._sums.looked
+        aci.predict()
+        assert aci._sums.looked - before <= 2 * math.log2(100_000) + 8
+
+
+def test_levels_hover() -> None:
+    rng = np.random.default_rng(6)
+    for beta in (0.5, 0.9, 0.95):
+        # a forecaster who is right
+        levels, _ = levels_and_coverage(ConformalLevel(beta), rng.random(3000))
+        assert np.abs(levels[500:] - beta).max() < 0.15
+        assert np.abs(np.diff(levels[500:])).mean() < 0.01
+        assert ((levels > 0) & (levels < 1)).all()
+
+
+def test_the_head_start_keeps_the_first_levels_near_beta() -> None:
+    rng = np.random.default_rng(7)
+    lowest = {}
+    for head_start in (0.0, 0.3):
+        runs = [
+            levels_and_coverage(ConformalLevel(0.99, head_start=head_start), rng.random(60))[0].min() for _ in range(20)
+        ]
+        lowest[head_start] = np.mean(runs)
+    assert lowest[0.3] > 0.9 > 0.75 > lowest[0.0]
+
+
+def test_it_starts_at_beta() -> None:
+    for beta in (0.9, 0.905, 0.29, 0.001, 0.999):
+        for grid in (1, 7, 20, 100):
+            for head_start in (0.0, 0.3):
+                aci = ConformalLevel(beta, grid=grid, head_start=head_start)
+                assert aci.predict() == beta
+                assert hats(beta, grid) @ accounts(aci) == pytest.approx(0.0, abs=1e-12)
+                check_half_space(aci)
+
+
+# --- the guarantee ---
+
+
+@pytest.mark.parametrize(
+    ("beta", "grid", "head_start"), [(0.9, 20, 0.3), (0.5, 20, 0.0), (0.99, 100, 0.3), (0.05, 1, 0.0)]
+)
+def test_guarantee_against_a_greedy_adversary(beta: float, grid: int, head_start: float) -> None:
+    aci = ConformalLevel(beta, grid=grid, head_start=head_start)
+    for rounds, _ in enumerate(play(aci, greedy, 5000), start=1):
+        assert aci.rounds == rounds
+        assert aci.miscalibration <= aci.promised
+        assert abs(aci.coverage - beta) <= aci.coverage_bound
+    assert aci.promised < 1.2 * max(beta, 1 - beta) / math.sqrt(5000)
+    # a bound that binds: the adversary gets a good part of the way
+    assert aci.miscalibration > 0.1 * aci.promised
+
+
+@pytest.mark.parametrize("grid", [1, 5, 20])
+def test_coverage_bound_is_not_far_from_what_adversaries_reach(grid: int) -> None:
+    reached = []
+    for last in (True, False):
+        aci = ConformalLevel(0.5, grid=grid, head_start=0.0)
+        rng = np.random.default_rng(8)
+        # grow the accounts while they seem balanced, then push
+        for _ in play(aci, coin(rng, 0.5), 3000):
+            assert abs(aci.coverage - 0.5) <= aci.coverage_bound
+        for _ in play(aci, stubborn(last), 1000):
+            assert abs(aci.coverage - 0.5) <= aci.coverage_bound
+        reached.append(abs(aci.coverage - 0.5) / aci.coverage_bound)
+    assert 0.25 < max(reached) <= 1.0
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=200), st.floats(0.01, 0.99), st.integers(1, 30), st.floats(0, 2))
+def test_guarantee_on_any_sequence(wishes: list[bool], beta: float, grid: int, head_start: float) -> None:
+    aci = ConformalLevel(beta, grid=grid, head_start=head_start)
+    stream = iter(wishes)
+    payoffs = np.zeros(grid + 1)
+    budget = 0.0
+    for level, covered in play(aci, lambda aci, level: next(stream), len(wishes)):
+        weights = hats(level, grid)
+        payoffs += weights * (covered - beta)
+        budget += float(weights @ weights) * max((e - beta) ** 2 for e in possible(level))
+        assert aci.miscalibration <= aci.promised
+        assert abs(aci.coverage - beta) <= aci.coverage_bound
+    assert aci.miscalibration == pytest.approx(float(np.linalg.norm(payoffs)) / aci.rounds, abs=1e-12)
+    assert sum(aci._sums) / aci.rounds == pytest.approx(aci.coverage - beta, abs=1e-12)
+    if head_start == 0.0:
+        assert aci.promised == pytest.approx(math.sqrt(budget) / aci.rounds, rel=1e-9)
+
+
+def test_before_any_outcome() -> None:
+    aci, other = ConformalLevel(0.8), GibbsCandesLevel(0.8)
+    assert (aci.rounds, aci.miscalibration, aci.promised, aci.coverage_bound) == (0, 0.0, 0.0, math.inf)
+    assert math.isnan(aci.coverage)
+    assert math.isnan(other.coverage)
+    assert other.coverage_bound == math.inf
+    assert "no rounds yet" in repr(aci)
+    aci.update(True)
+    assert repr(aci) == "ConformalLevel(0.8, grid=20, coverage 1 of 1 rounds)"
+    assert repr(ConformalLevel(0.8, randomised=True)) == "ConformalLevel(0.8, grid=20, randomised, no rounds yet)"
+    assert repr(other) == "GibbsCandesLevel(0.8, rate=0.005, level=0.8)"
+
+
+# --- streams ---
+
+
+def streams() -> dict[str, Vector]:
+    """Levels of the outcomes under forecasters who are wrong in several ways."""
+    rng = np.random.default_rng(9)
+    z, t = rng.normal(size=4000), np.arange(4000)
+    wave = np.convolve(rng.normal(size=4050), 0.9 ** np.arange(51), "valid") * 0.44
+    humidity = experts.stream(data.load("humidity"), "naive")
+    return {
+        "right": norm.cdf(z),
+        "too sure": norm.cdf(1.6 * z),
+        "too unsure": norm.cdf(0.6 * z),
+        "biased": norm.cdf(z - 1),
+        "drift": norm.cdf(z * (1 + 0.5 * np.sin(t / 300)) + t / 4000),
+        "jump": norm.cdf(z * np.where(t < 2000, 0.7, 2.0)),
+        "autocorrelated": norm.cdf(wave),
+        "humidity, naive": norm.cdf((humidity.y - humidity.mu) / humidity.sd)[:4000],
+    }
+
+
+@pytest.mark.parametrize("beta", [0.1, 0.5, 0.9, 0.95])
+def test_coverage_on_streams(beta: float) -> None:
+    wrong = 0
+    for name, us in streams().items():
+        wrong += abs((us <= beta).mean() - beta) > 0.03
+        for aci in (ConformalLevel(beta), GibbsCandesLevel(beta), ConformalLevel(beta, randomised=True)):
+            _, hits = levels_and_coverage(aci, us)
+            # outcomes between its two levels keep the randomised one from coming closer
+            assert abs(hits.mean() - beta) < (0.05 if getattr(aci, "randomised", False) else 0.02), (name, aci)
+            assert aci.coverage == pytest.approx(hits.mean())
+            assert abs(aci.coverage - beta) <= aci.coverage_bound
+    # the streams are not those where there is nothing to do
+    assert wrong >= (0 if beta == 0.5 else 3)
+
+
+def test_it_finds_the_right_level() -> None:
+    rng = np.random.default_rng(10)
+    right = norm.cdf(1.6 * norm.ppf(0.9))
+    for aci in (ConformalLevel(0.9), GibbsCandesLevel(0.9)):
+        levels, _ = levels_and_coverage(aci, norm.cdf(1.6 * rng.normal(size=4000)))
+        assert np.mean(levels[2000:]) == pytest.approx(right, abs=0.01)
+
+
+# --- at random ---
+
+
+def expected_inner(aci: ConformalLevel, covered: tuple[bool, bool]) -> float:
+    """The expected inner product, if the lower and the upper of the two levels are covered or not."""
+    s = accounts(aci)
+    cell, share = aci._place()
+    return float((1 - share) * s[cell] * (covered[0] - aci.beta) + share * s[cell + 1] * (covered[1] - aci.beta))
+
+
+def test_randomised_keeps_its_stated_tolerance_and_needs_it() -> None:
+    rng = np.random.default_rng(11)
+    needed = 0.0
+    for _ in range(500):
+        grid = int(rng.integers(1, 30))
+        sums = np.sort(rng.normal(size=grid + 1))
+        aci = planted(float(rng.uniform(0.05, 0.95)), sums)
+        size = float(np.linalg.norm(sums))
+        cell, share = aci._place()
+        if share in (0.0, 1.0):
+            vertex = cell + int(share)
+            assert all(sums[vertex] * (e - aci.beta) <= 1e-12 * size for e in possible(vertex / grid))
+            continue
+        assert abs(expected_inner(aci, (False, False))) <= 1e-12 * size
+        assert abs(expected_inner(aci, (True, True))) <= 1e-12 * size
+        a, b = abs(sums[cell]), sums[cell + 1]
+        between = expected_inner(aci, (False, True))
+        assert between == pytest.approx(a * b / (a + b))
+        assert between <= size / math.sqrt(8)
+        needed = max(needed, between / size)
+    assert needed > 0.1
+    tight = planted(0.7, [-1.0, 1.0])
+    assert expected_inner(tight, (False, True)) == pytest.approx(math.sqrt(2) / math.sqrt(8))
+
+
+def test_randomised_plays_the_two_vertices_with_the_hat_weights() -> None:
+    plain = planted(0.9, [-3.0, -2.0, 1.0, 2.0, 4.0])
+    assert plain.predict() == pytest.approx((1 + 2 / 3) / 4)
+    drawn = [planted(0.9, plain._sums, randomised=True, seed=seed).predict() for seed in range(3000)]
+    assert set(drawn) == {0.25, 0.5}
+    assert np.mean(np.array(drawn) == 0.5) == pytest.approx(2 / 3, abs=0.03)
+
+
+def test_randomised_predicts_the_same_twice_and_books_what_was_asked() -> None:
+    aci = ConformalLevel(0.9, grid=10, randomised=True, seed=3)
+    twin = ConformalLevel(0.9, grid=10, randomised=True, seed=3)
+    other = ConformalLevel(0.9, grid=10, randomised=True, seed=4)
+    rng = np.random.default_rng(12)
+    levels, others = [], []
+    for u in rng.random(300):
+        level = aci.predict()
+        assert level == aci.predict() == twin.predict()
+        assert level * 10 == pytest.approx(round(level * 10))
+        before = np.array(aci._sums)
+        covered = bool(u <= level) if 0 < level < 1 else level == 1
+        aci.update(covered)
+        twin.update(covered)
+        payoff = np.array(aci._sums) - before
+        np.testing.assert_allclose(payoff, hats(level, 10) * (covered - 0.9), atol=1e-12)
+        levels.append(level)
+        others.append(other.predict())
+        other.update(bool(u <= others[-1]) if 0 < others[-1] < 1 else others[-1] == 1)
+    assert len(set(levels)) > 1
+    assert levels != others
+
+
+def test_randomised_promise_in_mean_square() -> None:
+    # outcomes even over the levels: given the past, one falls between two neighbours with probability 1/grid
+    grid, rounds, runs = 20, 300, 40
+    rng = np.random.default_rng(13)
+    squares, errors = [], []
+    for seed in range(runs):
+        aci = ConformalLevel(0.9, grid=grid, randomised=True, seed=seed)
+        levels_and_coverage(aci, rng.random(rounds))
+        squares.append(aci.miscalibration**2)
+        errors.append(abs(aci.coverage - 0.9))
+    assert math.sqrt(np.mean(squares)) <= aci.promised + 1 / (grid * math.sqrt(8))
+    assert np.mean(errors) <= aci.coverage_bound
+    assert aci.promised < 0.08
+
+
+def test_randomised_against_a_nature_who_plays_between_fails_and_the_exact_one_does_not() -> None:
+    def between(aci: ConformalLevel) -> bool:
+        """The outcome lies just above the lower of the two levels around the root."""
+        cell, share = aci._place()
+        level = aci.predict()
+        return level > cell / aci.grid if share > 0 else bool(level >= 1)
+
+    wrong = ConformalLevel(0.9, grid=20, randomised=True)
+    for _ in range(4000):
+        level = wrong.predict()
+        wrong.update(between(wrong) if 0 < level < 1 else level >= 1)
+    assert wrong.miscalibration > 1.5 * wrong.promised
+    right = ConformalLevel(0.9, grid=20)
+    for _ in range(4000):
+        level = right.predict()
+        right.update(between(right) if 0 < level < 1 else level >= 1)
+    assert abs(right.coverage - 0.9) <= right.coverage_bound < 0.03
+
+
+# --- the paper's rule, which fails ---
+
+
+def paper_rule(sums: Vector) -> Vector:
+    """Appendix C.1.1, as written: probabilities of the levels, given the sums of p(a) (e(a) - beta)."""
+    p = np.zeros(sums.size)
+    if (sums >= 0).all():
+        p[0] = 1.0
+    elif (sums <= 0).all():
+        p[-1] = 1.0
+    else:
+        i = int(np.flatnonzero(np.sign(sums[:-1]) != np.sign(sums[1:]))[0])
+        odds = 1.0 / np.abs(sums[i : i + 2])
+        p[i : i + 2] = odds / odds.sum()
+    return p
+
+
+def outcomes_on(levels: int) -> list[Vector]:
+    """e(a) for every place of the outcome: if a level is covered, so are all above it."""
+    return [(np.arange(levels) >= first).astype(float) for first in range(levels + 1)]
+
+
+def best_value(sums: Vector, beta: float) -> float:
+    """min over p of the max over outcomes of the inner product: a linear program."""
+    n = sums.size
+    rows = [np.append(sums * (e - beta), -1.0) for e in outcomes_on(n)]
+    solved = linprog(
+        np.append(np.zeros(n), 1.0),
+        A_ub=np.array(rows),
+        b_ub=np.zeros(len(rows)),
+        A_eq=[np.append(np.ones(n), 0.0)],
+        b_eq=[1.0],
+        bounds=[(0, 1)] * n + [(None, None)],
+    )
+    assert solved.status == 0
+    return float(solved.fun)
+
+
+def test_the_papers_randomised_rule_fails() -> None:
+    sums, beta = np.array([-1.0, 1.0]), 0.9
+    p = paper_rule(sums)
+    assert p.tolist() == [0.5, 0.5]
+    inner = [float((p * sums) @ (e - beta)) for e in outcomes_on(2)]
+    # covered by both, by the upper alone, by none
+    assert inner == pytest.approx([0.0, 0.5, 0.0])
+    # nor would any other: the least that can be had is 0.1, also if the two levels are 0 and 1
+    assert best_value(sums, beta) == pytest.approx(0.1)
+    assert min((np.array([q, 1 - q]) * sums) @ (np.array([0, 1]) - beta) for q in np.linspace(0, 1, 101)) > 0.1 - 1e-12
+    # the exact rule, between the levels, has no such outcome
+    check_half_space(planted(beta, sums.tolist()))
+
+
+def test_the_papers_rule_is_right_where_the_sums_fall() -> None:
+    # its proof needs a sign change from + to -, which is the wrong way round
+    sums = np.array([1.0, -1.0])
+    p = paper_rule(sums)
+    assert max((p * sums) @ (e - 0.9) for e in outcomes_on(2)) <= 1e-12
+    assert best_value(sums, 0.9) <= 1e-12
+
+
+# --- the update of Gibbs and Candes ---
+
+
+def test_gibbs_candes_as_written() -> None:
+    rng = np.random.default_rng(14)
+    aci, alpha = GibbsCandesLevel(0.8, rate=0.3), 0.2  # they write alpha for the chance of a miss, 1 - level
+    clipped = 0
+    for _ in range(500):
+        level = aci.predict()
+        assert level == pytest.approx(min(max(1 - alpha, 0), 1))
+        clipped += level in (0.0, 1.0)
+        allowed = possible(level)
+        covered = allowed[int(rng.integers(len(allowed)))]
+        aci.update(covered)
+        alpha += 0.3 * (0.2 - (not covered))
+        assert -0.3 * 0.2 - 1e-12 <= 1 - alpha <= 1 + 0.3 * 0.8 + 1e-12
+        assert abs(aci.coverage - 0.8) <= aci.coverage_bound + 1e-12
+    assert clipped > 10
+
+
+def test_a_miss_raises_the_level_and_a_hit_lowers_it() -> None:
+    for make in (ConformalLevel, GibbsCandesLevel):
+        for covered in (True, False):
+            aci = make(0.9)
+            aci.update(covered)
+            assert (aci.predict() < 0.9) == covered
+
+
+# --- input and state ---
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: ConformalLevel(0.0),
+        lambda: ConformalLevel(1),
+        lambda: ConformalLevel(-0.5),
+        lambda: ConformalLevel(math.nan),
+        lambda: ConformalLevel("much"),  # type: ignore[arg-type]
+        lambda: ConformalLevel(0.9, grid=0),
+        lambda: ConformalLevel(0.9, grid=2.5),  # type: ignore[arg-type]
+        lambda: ConformalLevel(0.9, grid=10**9),
+        lambda: ConformalLevel(0.9, head_start=-1),
+        lambda: ConformalLevel(0.9, head_start=math.inf),
+        lambda: ConformalLevel(0.9, randomised="yes"),  # type: ignore[arg-type]
+        lambda: ConformalLevel(0.9, seed=-1),
+        lambda: ConformalLevel(0.9, seed=None),  # type: ignore[arg-type]
+        lambda: GibbsCandesLevel(1.0),
+        lambda: GibbsCandesLevel(0.9, rate=0),
+        lambda: GibbsCandesLevel(0.9, rate=math.nan),
+    ],
+)
+def test_bad_settings(make: Callable[[], Level]) -> None:
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        make()
+
+
+@pytest.mark.parametrize("make", [ConformalLevel, GibbsCandesLevel])
+@pytest.mark.parametrize("covered", [None, "yes", 2, -1, 0.9, 1.0, math.nan, [True], np.array([True, False])])
+def test_bad_answers_change_nothing(make: Callable[[float], Level], covered: Any) -> None:
+    aci = make(0.9)
+    aci.update(True)
+    before = pickle.dumps(aci)
+    with pytest.raises(TypeError, match=SENTENCE):
+        aci.update(covered)
+    assert pickle.dumps(aci) == before
+
+
+@pytest.mark.parametrize("covered", [True, 1, np.True_, np.int64(1)])
+def test_answers_in_other_forms(covered: Any) -> None:
+    aci, other = ConformalLevel(0.9), ConformalLevel(0.9)
+    aci.update(covered)
+    other.update(True)
+    assert pickle.dumps(aci) == pickle.dumps(other)
+
+
+@pytest.mark.parametrize("wish", [True, False])
+@pytest.mark.parametrize("make", [ConformalLevel, lambda beta: GibbsCandesLevel(beta, rate=0.1)])
+def test_what_cannot_be_is_refused(make: Callable[[float], Level], wish: bool) -> None:
+    aci = make(0.5)
+    while len(possible(aci.predict())) == 2:
+        aci.update(wish)
+    assert aci.predict() == (0.0 if wish else 1.0)
+    before = pickle.dumps(aci)
+    with pytest.raises(ValueError, match=SENTENCE) as refused:
+        aci.update(wish)
+    assert ("-infinity" in str(refused.value)) == wish
+    assert pickle.dumps(aci) == before
+    aci.update(not wish)
+    assert aci.rounds == pickle.loads(before).rounds + 1
+
+
+def test_predict_changes_nothing() -> None:
+    for aci in (ConformalLevel(0.9), ConformalLevel(0.9, randomised=True), GibbsCandesLevel(0.9)):
+        for _ in play(aci, coin(np.random.default_rng(15), 0.8), 50):
+            before = pickle.dumps(aci)
+            assert aci.predict() == aci.predict()
+            assert pickle.dumps(aci) == before
+
+
+@pytest.mark.parametrize("options", [{}, {"grid": 7, "head_start": 0.0}, {"randomised": True, "seed": 5}])
+@pytest.mark.parametrize("rounds", [0, 1, 137])
+def test_save_and_load_bit_for_bit(tmp_path: Path, options: dict[str, Any], rounds: int) -> None:
+    aci = ConformalLevel(0.83, **options)
+    rng = np.random.default_rng(16)
+    levels_and_coverage(aci, rng.random(rounds))
+    aci.save(tmp_path / "level")
+    again = ConformalLevel.load(tmp_path / "level")
+    pickled, copied = pickle.loads(pickle.dumps(aci)), copy.deepcopy(aci)
+    us = rng.random(200)
+    expected = levels_and_coverage(aci, us)[0].tolist()
+    for other in (again, pickled, copied):
+        assert levels_and_coverage(other, us)[0].tolist() == expected
+        assert vars(other) == vars(aci)
+        other.save(tmp_path / "other")
+        aci.save(tmp_path / "level")
+        assert (tmp_path / "other").read_bytes() == (tmp_path / "level").read_bytes()
+
+
+def test_load_refuses_other_files(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    game = oc.Forecaster(oc.Interval(0, 1))
+    game.save(path)
+    with pytest.raises(ValueError, match=r"expected the state of a ConformalLevel, got that of a Forecaster"):
+        ConformalLevel.load(path)
+    path.write_bytes(b"something else")
+    with pytest.raises(ValueError, match=SENTENCE):
+        ConformalLevel.load(path)
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        {"beta": 2.0},
+        {"grid": 19},
+        {"rounds": -1},
+        {"rounds": "many"},
+        {"covered": 5},
+        {"budget": -1.0},
+        {"seed": None},
+        {"randomised": 1},
+    ],
+)
+def test_load_refuses_a_state_that_cannot_be(tmp_path: Path, spoilt: dict[str, Any]) -> None:
+    from orcast.persistence import files as storage
+
+    path = tmp_path / "state"
+    aci = ConformalLevel(0.9)
+    aci.update(True)
+    aci.save(path)
+    header, arrays = storage.read(path)
+    storage.write(path, {**header, **spoilt}, arrays)
+    with pytest.raises(ValueError, match=SENTENCE):
+        ConformalLevel.load(path)
+    storage.write(path, header, {"sums": np.full(21, np.nan)})
+    with pytest.raises(ValueError, match=SENTENCE):
+        ConformalLevel.load(path)
+    storage.write(path, header, {})
+    with pytest.raises(ValueError, match=SENTENCE):
+        ConformalLevel.load(path)
+
+
+def test_the_bound_of_the_coverage_is_not_missed_by_rounding() -> None:
+    aci = ConformalLevel(0.9, grid=100, head_start=0.0)
+    for _ in range(9):
+        aci.update(aci.predict() >= 1.0)
+        assert abs(aci.coverage - 0.9) <= aci.coverage_bound

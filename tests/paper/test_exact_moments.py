@@ -1,0 +1,460 @@
+"""Moment calibration: the triangulated payoff, the solver of its half-space problem, and the oracle, by brute force."""
+
+import dataclasses
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis.extra.numpy import arrays
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+
+import orcast as oc
+from helpers import SENTENCE
+from orcast.paper.exact.moments import BETWEEN, HullSolver, MomentHull, largest, nearest_with_mean
+from orcast.paper.exact.triangles import drawn, moment_faces, solve
+from orcast.payoffs.triangulated import MomentBasedCalibration, MomentCellPayoff, moment_mesh, turning_points
+from orcast.testing import cell_payoffs_of, check_guarantee, check_jacobian, check_payoff, check_state, check_table
+
+Vector = NDArray[np.float64]
+
+SPACE = oc.Interval(-2, 10)
+SMALL = oc.Interval(-2, 10, cells=24, tail_cells=3)
+# Of the largest debt: what rounding may cost.
+ROUNDING = 1e-9
+
+
+# --- the mesh and the payoff ---
+
+
+@pytest.mark.parametrize("grid", [2, 3, 8, 17, 64])
+def test_the_triangles_tile_the_polygon(grid: int) -> None:
+    mesh = moment_mesh(grid)
+    corners = mesh.points[mesh.triangles]
+    areas = 0.5 * np.abs(np.linalg.det(corners[:, 1:] - corners[:, :1]))
+    # the polygon misses a segment of area h^3 / 6 below each of its sides
+    assert areas.sum() == pytest.approx((1.0 - grid**-2) / 6.0)
+    assert areas.min() > 0.1 * areas.max()
+    assert set(mesh.triangles.ravel()) == set(range(len(mesh.points)))
+    heights = [np.diff(mesh.points[column, 1]) for column in mesh.columns]
+    assert max(steps.max() for steps in heights if steps.size) <= 1.0 / grid + 1e-12
+
+
+@given(grid=st.integers(2, 12), mean=st.floats(0.0, 1.0), share=st.floats(0.0, 1.0))
+def test_weights_are_barycentric_and_their_slopes_derivatives(grid: int, mean: float, share: float) -> None:
+    mesh = moment_mesh(grid)
+    lowest, _ = mesh.chord(mean)
+    f = np.array([mean, lowest + share * (mean - lowest)])
+    local = mesh.locate(f)
+    assert (local.weights >= 0.0).all()
+    assert local.weights.sum() == pytest.approx(1.0)
+    np.testing.assert_allclose(local.weights @ mesh.points[local.corners], f, atol=1e-12)
+    np.testing.assert_allclose(local.slopes.T @ mesh.points[local.corners], np.eye(2), atol=1e-9)
+
+
+@given(grid=st.integers(2, 12), mean=st.floats(0.0, 1.0))
+def test_below_the_polygon_weights_are_those_of_the_chord(grid: int, mean: float) -> None:
+    mesh = moment_mesh(grid)
+    lowest, _ = mesh.chord(mean)
+    below, on = mesh.locate(np.array([mean, mean**2])), mesh.locate(np.array([mean, lowest]))
+    dense = np.zeros((2, len(mesh.points)))
+    for row, local in zip(dense, (below, on), strict=True):
+        np.add.at(row, local.corners, local.weights)
+    np.testing.assert_allclose(dense[0], dense[1], atol=1e-12)
+
+
+@pytest.mark.parametrize("grid", [2, 5, 8])
+def test_the_payoff_keeps_the_contract(grid: int) -> None:
+    payoff = MomentBasedCalibration(grid)
+    check_payoff(payoff, SMALL)
+    check_table(payoff, SMALL)
+    check_jacobian(payoff, SMALL)
+    check_state(payoff, SMALL)
+
+
+def test_the_certificate_is_exact_over_every_cell() -> None:
+    """A quartic in the outcome: never more than certified, and no less than that at the worst point of each cell."""
+    rng = np.random.default_rng(0)
+    for trial in range(60):
+        (_, cell_payoff, cells), *_ = cell_payoffs_of(MomentBasedCalibration(5), SMALL, rng, None)
+        assert isinstance(cell_payoff, MomentCellPayoff)
+        p = rng.dirichlet(np.full(cells, 10.0 ** rng.uniform(-1, 1)))
+        s = rng.normal(size=cell_payoff.size) * 10.0 ** rng.uniform(-3, 3) * (trial % 5 > 0)
+        factor = 10.0 ** rng.uniform(-2, 1)
+        linear, square = cell_payoff.assess(s, factor, p)
+        t = cell_payoff.start + np.linspace(0.0, 1.0, 4001)[:, None] * (cell_payoff.end - cell_payoff.start)
+        f = cell_payoff.mean(p)
+        local = cell_payoff.locate(f)
+        c = local.weights @ cell_payoff.rows(s)[local.corners]
+        errors = f[0] - t, f[1] - t * t
+        squares = factor * float(local.weights @ local.weights) * (errors[0] ** 2 + errors[1] ** 2)
+        values = 2.0 * (c[0] * errors[0] + c[1] * errors[1]) + squares
+        room = 1e-9 * (1.0 + np.abs(values).max())
+        assert (values.max(axis=0) <= linear + room).all()
+        assert (linear - values.max(axis=0) <= 1e-5 * (1.0 + np.abs(values).max())).all()
+        assert (squares.max(axis=0) <= square + room).all()
+        assert (square - squares.max(axis=0) <= 1e-5 * factor).all()
+
+
+@given(arrays(float, 2, elements=st.floats(-1e6, 1e6)), st.floats(0.0, 1e3), arrays(float, 2, elements=st.floats(0, 1)))
+def test_turning_points_are_roots(c: Vector, scale: float, f: Vector) -> None:
+    """The largest value over [0, 1] is at an end or at one of them, however small the leading coefficient is."""
+
+    def value(t: Any) -> Any:
+        first, second = f[0] - t, f[1] - t * t
+        return 2.0 * (c[0] * first + c[1] * second) + scale * (first**2 + second**2)
+
+    found = [0.0, 1.0, *(min(max(t, 0.0), 1.0) for t in turning_points(c, scale, f))]
+    everywhere = value(np.linspace(0.0, 1.0, 2001)).max()
+    assert max(value(t) for t in found) >= everywhere - 1e-9 * (1.0 + np.abs(c).max() + scale)
+
+
+# --- the solver ---
+
+
+def ledgers(vertices: int, dimension: int, rng: np.random.Generator, count: int) -> list[Vector]:
+    """Random ones of all sizes, and the ones in which systems are singular."""
+    found = []
+    for i in range(count):
+        s = rng.normal(size=(vertices, dimension)) * 10.0 ** rng.uniform(-6, 6)
+        match i % 10:
+            case 1:
+                s[rng.random(vertices) < 0.7] = 0.0
+            case 2:
+                one = s[0, 0]
+                s[:] = 0.0
+                s[rng.integers(vertices), rng.integers(dimension)] = one
+            case 3:
+                s[:] = rng.normal(size=dimension)
+            case 4:
+                s *= 10.0 ** rng.uniform(-8, 8, size=(vertices, 1))
+            case 5:
+                s[:, rng.integers(dimension)] = 0.0
+            case 6:
+                s = rng.integers(-1, 2, size=s.shape).astype(float)
+            case 7:
+                s[:] = 0.0
+            case 8:
+                s[:] = float(rng.normal())
+            case _:
+                pass
+        found.append(s)
+    return found
+
+
+@pytest.mark.parametrize("grid", [2, 8, 16])
+def test_the_solver_finds_a_point_that_no_corner_can_push(grid: int) -> None:
+    rng = np.random.default_rng(grid)
+    faces, mesh = moment_faces(grid), moment_mesh(grid)
+    for owed in ledgers(len(mesh.points), 2, rng, 300):
+        mean = rng.random()
+        found = solve(faces, owed, np.array([mean, mean**2 + rng.random() * (mean - mean**2)]))
+        local = mesh.locate(found.point)
+        c = local.weights @ owed[local.corners]
+        np.testing.assert_allclose(found.weights @ mesh.points[found.corners], found.point, atol=1e-12)
+        worst = float((c @ found.point - faces.extremes @ c).max())
+        assert worst <= ROUNDING * np.abs(owed).max()
+        assert found.worst == pytest.approx(worst, abs=1e-12 + 1e-9 * np.abs(owed).max())
+
+
+@given(arrays(float, (6, 2), elements=st.integers(-2, 2)), st.floats(0.0, 1.0))
+def test_so_it_does_where_many_systems_are_singular(owed: Vector, mean: float) -> None:
+    faces = moment_faces(3)
+    found = solve(faces, owed, np.array([mean, mean * mean]))
+    assert found.worst <= ROUNDING * max(np.abs(owed).max(), 1e-300)
+
+
+def test_where_everything_wins_the_solver_stays_at_its_target() -> None:
+    faces = moment_faces(8)
+    target = np.array([0.4, 0.27])
+    np.testing.assert_allclose(solve(faces, np.zeros_like(faces.points), target).point, target, atol=1e-6)
+
+
+# --- the oracle, by brute force ---
+
+
+def game_of(grid: int = 8, **options: Any) -> oc.Forecaster:
+    return oc.Forecaster(SPACE, MomentBasedCalibration(grid), oracle=MomentHull(**options))
+
+
+def some_normal(rng: np.random.Generator) -> Any:
+    return oc.Normal(rng.uniform(-2, 10), 10.0 ** rng.uniform(-1, 0.5))
+
+
+def worst_value(game: oc.Forecaster, owed: Vector) -> tuple[float, float]:
+    """The largest <S, payoff> over all outcomes, from what would be booked, and the stated tolerance."""
+    engine: Any = game.engine
+    record = game.rounds.pending[None].record
+    cell_payoff = record.cell_payoffs[0]
+    p = engine.prior.played(record.round)
+    f = cell_payoff.mean(p)
+    c, _ = cell_payoff.pull(owed, f)
+    ts = np.concatenate(
+        (np.linspace(0.0, 1.0, 129), cell_payoff.start, cell_payoff.end, 0.5 * (cell_payoff.start + cell_payoff.end))
+    )
+    if c[1] != 0.0:
+        ts = np.append(ts, np.clip(-0.5 * c[0] / c[1], 0.0, 1.0))
+    values = c[0] * (f[0] - ts) + c[1] * (f[1] - ts * ts)
+    t = float(ts[values.argmax()])
+    realised = float(owed.ravel() @ engine.payoff(record, SPACE.low + t * (SPACE.high - SPACE.low)))
+    assert realised == pytest.approx(float(values.max()), abs=1e-9 * (1.0 + np.abs(owed).max()))
+    grid = game.payoff.grid  # type: ignore[attr-defined]
+    return float(values.max()), max(float(c[1]), 0.0) / (4.0 * grid**2) + ROUNDING * float(np.abs(owed).max())
+
+
+@pytest.mark.parametrize("grid", [2, 8, 16])
+def test_no_outcome_beats_random_ledgers(grid: int) -> None:
+    rng = np.random.default_rng(grid)
+    game = game_of(grid)
+    ledger = game.engine.ledger
+    for owed in ledgers(len(moment_mesh(grid).points), 2, rng, 1000 if grid == 8 else 200):
+        ledger.total[:] = owed.ravel()
+        certificate = game.predict(some_normal(rng)).certificate
+        worst, tolerance = worst_value(game, owed)
+        assert worst <= tolerance
+        said = np.sqrt(2.0) * (certificate.half_space + certificate.approximation)
+        assert worst <= said + ROUNDING * np.abs(owed).max()
+
+
+@pytest.mark.parametrize("grid", [4, 8])
+def test_no_outcome_beats_grown_ledgers(grid: int) -> None:
+    """Nature sees each forecast and takes the outcome with the largest inner product, or with the largest norm."""
+    rng = np.random.default_rng(grid)
+    game = game_of(grid)
+    ledger = game.engine.ledger
+    for t in range(200):
+        p = game.predict(some_normal(rng) if t % 3 else None)
+        owed = ledger.total.reshape(-1, 2).copy()
+        worst, tolerance = worst_value(game, owed)
+        assert worst <= tolerance
+        assert p.certificate.holds
+        ys = np.append(np.linspace(-2, 10, 41), np.asarray(p.left))
+        payoffs = [game.engine.payoff(game.rounds.pending[None].record, y) for y in ys]
+        hurts = [2.0 * ledger.total @ d + (t % 2) * (d @ d) for d in payoffs]
+        game.update(ys[int(np.argmax(hurts))])
+    assert game.guarantee.held == 1.0
+    assert game.guarantee.miscalibration <= game.guarantee.promised
+
+
+def test_the_guarantee_holds_against_the_worst_outcome() -> None:
+    assert check_guarantee(MomentBasedCalibration(8), SPACE, oracle=MomentHull(), rounds=120, held=1.0) == 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("grid", [8, 16])
+def test_it_holds_for_long(grid: int) -> None:
+    check_guarantee(MomentBasedCalibration(grid), SPACE, oracle=MomentHull(), rounds=2000, held=1.0, seed=1)
+
+
+@pytest.mark.slow
+def test_the_equilibrium_keeps_it_too() -> None:
+    for seed in range(2):
+        check_guarantee(MomentBasedCalibration(8), SMALL, oracle=oc.Equilibrium(), rounds=60, held=0.99, seed=seed)
+
+
+def test_groups_share_the_triangulation() -> None:
+    payoff = MomentBasedCalibration(4) + MomentBasedCalibration(4, context=oc.by("hour", values=range(2)))
+    game = oc.Forecaster(SPACE, payoff, oracle=MomentHull())
+    rng = np.random.default_rng(0)
+    game.engine.ledger.total[:] = rng.normal(size=game.engine.ledger.total.size)
+    for hour in (0, 1):
+        p = game.predict(oc.Normal(3, 2), x={"hour": hour})
+        assert p.certificate.half_space <= ROUNDING
+        assert p.certificate.approximation <= 10.0 / (4.0 * 4**2)
+    check_guarantee(payoff, SPACE, oracle=MomentHull(), x=lambda rng: {"hour": int(rng.integers(2))}, rounds=40)
+
+
+# --- the forecast ---
+
+
+@given(grid=st.sampled_from([2, 8, 16]), mean=st.floats(0.0, 1.0), share=st.floats(0.0, 1.0), middle=st.floats(-2, 10))
+def test_forecasts_have_the_moments_asked_for(grid: int, mean: float, share: float, middle: float) -> None:
+    """Corners and edges of the polygon included: there the masses are atoms."""
+    game = game_of(grid)
+    game.predict(oc.Normal(middle, 1.0))
+    engine: Any = game.engine
+    record = game.rounds.pending[None].record
+    solver: HullSolver = engine.solver
+    lowest, _ = moment_mesh(grid).chord(mean)
+    f = np.array([mean, lowest + share * (mean - lowest)])
+    witness = record.cell_payoffs[0].witness.mean
+    masses = solver.with_moments(engine.prior.played(record.round), witness, f)
+    assert masses.min() >= 0.0
+    assert masses.sum() == pytest.approx(1.0)
+    np.testing.assert_allclose(witness @ masses, f, atol=1e-9)
+
+
+def test_the_forecast_is_the_expert_tilted_by_a_parabola() -> None:
+    game = game_of()
+    game.predict(oc.Normal(4.0, 1.0))
+    engine: Any = game.engine
+    record = game.rounds.pending[None].record
+    x = engine.prior.played(record.round) + 1e-6
+    x /= x.sum()
+    witness = record.cell_payoffs[0].witness.mean
+    f = np.array([0.55, 0.34])
+    p = nearest_with_mean(x, witness, f)
+    assert p is not None
+    tilt = np.log(p / x)
+    parabola = np.vstack((np.ones(x.size), witness))
+    rest = tilt - np.linalg.lstsq(parabola.T, tilt, rcond=None)[0] @ parabola
+    assert np.abs(rest).max() < 1e-6
+    np.testing.assert_allclose(nearest_with_mean(x, witness, witness @ x), x, rtol=1e-9)
+    assert nearest_with_mean(x, witness, np.array([0.5, 0.1])) is None
+
+
+def test_without_debts_the_expert_is_played_as_it_is() -> None:
+    p = game_of().predict(oc.Normal(4.0, 0.5))
+    assert p.mean() == pytest.approx(4.0, abs=0.01)
+    assert 0.5 < p.std() < 0.6  # its tails are those of the cells
+    assert p.mass.size == BETWEEN + 9
+    assert p.certificate.half_space == p.certificate.approximation == 0.0
+
+
+# --- the randomised oracle ---
+
+
+def test_in_expectation_the_draw_costs_no_more_than_a_triangle_is_wide() -> None:
+    rng = np.random.default_rng(0)
+    game = game_of(8, randomised=True)
+    engine: Any = game.engine
+    faces, mesh = moment_faces(8), moment_mesh(8)
+    ledger = engine.ledger
+    ts = np.linspace(0.0, 1.0, 257)
+    outcomes = np.stack((ts, ts * ts))
+    costs = []
+    row, _ = oc.adapters.expert_row(oc.Normal(4.0, 1.0), SPACE)
+    for owed in ledgers(len(mesh.points), 2, rng, 100):
+        ledger.total[:] = owed.ravel()
+        p = game.predict(oc.Normal(4.0, 1.0))
+        record = game.rounds.pending[None].record
+        cell_payoff = record.cell_payoffs[0]
+        _, prior = engine.prior.open(row[None, :], 0.0)
+        f = cell_payoff.mean(prior)
+        if np.abs(engine.prior.played(record.round) - prior).sum() < 1e-9:
+            # as it is: it wins, if need be by a tie
+            assert largest(cell_payoff.pull(owed, f)[0], f) <= ROUNDING * np.abs(owed).max()
+            continue
+        found = solve(faces, owed / np.sqrt(2.0), f)
+        # a drawn forecast has the moments of a corner, and so books there alone
+        at = cell_payoff.locate(cell_payoff.mean(engine.prior.played(record.round)))
+        assert at.weights.max() == pytest.approx(1.0)
+        assert at.corners[at.weights.argmax()] in found.corners
+        corners = mesh.points[found.corners]
+        expected = sum(
+            weight * (owed[place] @ (corner[:, None] - outcomes))
+            for weight, place, corner in zip(found.weights, found.corners, corners, strict=True)
+        )
+        c = found.weights @ owed[found.corners]
+        width = max(float(np.linalg.norm(a - b)) for a in corners for b in corners)
+        size = float(np.linalg.norm(owed[found.corners], axis=1).max())
+        tolerance = max(c[1], 0.0) / (4.0 * 8**2) + ROUNDING * np.abs(owed).max()
+        assert expected.max() <= width * size + tolerance
+        said = np.sqrt(2.0) * (p.certificate.half_space + p.certificate.approximation)
+        assert expected.max() <= said + ROUNDING * np.abs(owed).max()
+        costs.append(expected.max() - tolerance)
+    assert max(costs) > 0.0  # the paper's randomised oracle does not have zero
+
+
+def test_draws_come_as_often_as_their_weights_say_and_again_for_the_same_seed() -> None:
+    faces = moment_faces(8)
+    owed = np.random.default_rng(3).normal(size=faces.points.shape)
+    tries = (solve(faces, np.roll(owed, i, axis=0), np.array([0.5, 0.3])) for i in range(len(owed)))
+    found = next(each for each in tries if each.corners.size == 3)
+    draws = np.array([drawn(found, 0, t) for t in range(4000)])
+    shares = [(draws == place).mean() for place in found.corners]
+    np.testing.assert_allclose(shares, found.weights, atol=0.03)
+    assert [drawn(found, 0, t) for t in range(50)] == draws[:50].tolist()
+    assert [drawn(found, 1, t) for t in range(50)] != draws[:50].tolist()
+    masses = []
+    for seed in (0, 0, 1, 2, 3):
+        game = game_of(8, randomised=True, seed=seed)
+        game.engine.ledger.total[:] = owed.ravel()
+        masses.append(tuple(game.predict(oc.Normal(4.0, 1.0)).mass))
+    assert masses[0] == masses[1]
+    assert len(set(masses)) > 1
+
+
+# --- the paper's constructions ---
+
+
+def test_five_sixths_of_a_box_of_moments_are_infeasible() -> None:
+    """The grid of appendix C.2.2: no distribution on [0, 1] has most of its means and mean squares."""
+    ticks = np.linspace(0.0, 1.0, 401)
+    mean, square = np.meshgrid(ticks, ticks, indexing="ij")
+    feasible = (mean**2 <= square) & (square <= mean)
+    assert 1.0 - feasible.mean() == pytest.approx(0.83, abs=0.01)
+    # a linear programme over distributions on a fine grid agrees, away from the border
+    outcomes = np.linspace(0.0, 1.0, 201)
+    powers = np.vstack((np.ones(outcomes.size), outcomes, outcomes**2))
+    for m, q in np.random.default_rng(0).random((60, 2)):
+        if min(abs(q - m * m), abs(q - m)) > 1e-3:
+            status = linprog(np.zeros(outcomes.size), A_eq=powers, b_eq=[1.0, m, q]).status
+            assert (status == 0) == (m * m <= q <= m)
+
+
+def test_the_fixed_point_of_the_paper_need_not_exist() -> None:
+    """Owed (1, 0) everywhere, c vanishes nowhere: the solution is a corner, and the forecast the lower bound."""
+    mesh = moment_mesh(8)
+    owed = np.tile([1.0, 0.0], (len(mesh.points), 1))
+    rng = np.random.default_rng(0)
+    for mean in rng.random(200):
+        local = mesh.locate(np.array([mean, mean**2 + rng.random() * (mean - mean**2)]))
+        assert np.linalg.norm(local.weights @ owed[local.corners]) == pytest.approx(1.0)
+    game = game_of()
+    game.engine.ledger.total[:] = owed.ravel()
+    p = game.predict(oc.Normal(4.0, 1.0))
+    assert p.mean() == pytest.approx(SPACE.low)
+    assert worst_value(game, owed)[0] <= ROUNDING
+
+
+def test_most_random_ledgers_have_no_zero_of_c() -> None:
+    """How often the boundary cases are needed: c vanishes in no triangle at all."""
+    rng = np.random.default_rng(0)
+    mesh = moment_mesh(4)
+    without = 0
+    for _ in range(200):
+        owed = rng.normal(size=(len(mesh.points), 2)) + rng.normal(size=2)
+        corners = owed[mesh.triangles]
+        system = np.concatenate((corners.swapaxes(1, 2), np.ones((len(corners), 1, 3))), axis=1)
+        weights = np.linalg.solve(system, np.broadcast_to([[0.0], [0.0], [1.0]], (len(corners), 3, 1)))[..., 0]
+        without += not (weights.min(axis=1) >= 0.0).any()
+    assert without > 20
+
+
+# --- at the edge ---
+
+
+def test_what_it_cannot_play_is_refused() -> None:
+    for payoff in (
+        oc.MomentMatching(2),
+        MomentBasedCalibration(4) + oc.MomentMatching(2),
+        MomentBasedCalibration(4) + MomentBasedCalibration(8),
+    ):
+        with pytest.raises(TypeError, match=SENTENCE):
+            oc.Forecaster(SPACE, payoff, oracle=MomentHull())
+    with pytest.raises(ValueError, match=SENTENCE):
+        oc.Forecaster(SMALL, MomentBasedCalibration(25), oracle=MomentHull())
+    for space in (oc.Line(), oc.Binary(), oc.Labels(["a", "b"])):
+        with pytest.raises(TypeError, match=SENTENCE):
+            MomentBasedCalibration().on(space)
+    for grid in (1, 65):
+        with pytest.raises(ValueError, match=SENTENCE):
+            MomentBasedCalibration(grid)
+    with pytest.raises(TypeError, match=SENTENCE):
+        MomentBasedCalibration(2.5)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=SENTENCE):
+        MomentHull(seed=-1)
+
+
+def test_the_finest_grid_that_fits_is_played() -> None:
+    check_guarantee(MomentBasedCalibration(24), SMALL, oracle=MomentHull(), rounds=20, held=1.0)
+
+
+def test_options_are_plain() -> None:
+    oracle = MomentHull(randomised=True, seed=3)
+    assert oracle.to_plain() == {"kind": "MomentHull", "randomised": True, "seed": 3}
+    assert dataclasses.replace(oracle, seed=4) == MomentHull(randomised=True, seed=4)
+    assert MomentBasedCalibration(5, weight=2.0).to_plain()["grid"] == 5

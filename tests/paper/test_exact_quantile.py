@@ -1,0 +1,332 @@
+"""The exact oracle for quantiles: brute force, the paper's branches and where they fail, its cost, its promise."""
+
+import math
+import pickle
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given
+
+import orcast as oc
+from helpers import SENTENCE, Vector, positive, random_ledgers, whole
+from orcast.engine.bound_payoff import BoundPayoff
+from orcast.engine.dense.engine import DenseEngine
+from orcast.engine.kernels import equilibrium as equilibrium_kernels
+from orcast.paper.exact.quantile import EndsSolver, TwoCells, downward_zero
+from orcast.payoffs import Payoff
+from orcast.testing import worst_outcome
+
+SPACE = oc.Interval(-2, 10)
+# every outcome is one of these to a payoff that knows the two ends and what lies between
+OUTCOMES = (-2.0, np.nextafter(-2.0, 0.0), -1.0, 4.0, np.nextafter(10.0, 0.0), 10.0)
+HOURS = oc.by("hour", values=range(3))
+
+PAYOFFS: dict[str, Callable[[], Payoff]] = {
+    "percents": oc.QuantileCalibration,
+    "one level": lambda: oc.QuantileCalibration([0.9]),
+    "two levels": lambda: oc.QuantileCalibration([0.25, 0.75]),
+    "uneven levels": lambda: oc.QuantileCalibration([1e-6, 0.01, 0.5, 0.500001, 0.99, 1 - 1e-9]),
+    "intervals": lambda: oc.IntervalCalibration([0.5, 0.9]),
+    "overlapping": lambda: (
+        oc.QuantileCalibration([0.05, 0.3, 0.95], weight=3.0)
+        + oc.IntervalCalibration([0.4, 0.9])
+        + oc.QuantileCalibration([0.3, 0.7])
+    ),
+    "by hour": lambda: oc.QuantileCalibration([0.2, 0.5, 0.8], context=HOURS) + oc.IntervalCalibration(0.6),
+}
+
+
+def bind(payoff: Payoff) -> DenseEngine:
+    engine = TwoCells().bind(BoundPayoff(SPACE, payoff, ("expert",), None))
+    assert isinstance(engine, DenseEngine)
+    return engine
+
+
+def ledgers(size: int, count: int, seed: int) -> Iterator[Vector]:
+    """Like real ones, and much larger and smaller; with zeros, with one coordinate, all alike, as walks."""
+    return random_ledgers(
+        size,
+        count,
+        seed,
+        {
+            6: lambda s, rng: np.cumsum(s),
+            7: lambda s, rng: np.cumsum(s),
+            8: lambda s, rng: np.sin(np.linspace(0.0, rng.uniform(1.0, 9.0), size) * np.pi) * s[0],
+        },
+    )
+
+
+def inner_products(engine: DenseEngine, record: Any) -> list[float]:
+    """<S, payoff> of each outcome, from what would be booked."""
+    layout = engine.ledger.layout
+    owed = positive(engine.ledger.total, layout.sides)
+    return [float(owed @ whole(layout, engine.payoff(record, y), engine.context_of(record))) for y in OUTCOMES]
+
+
+def check(engine: DenseEngine, record: Any) -> None:
+    """No outcome hurts beyond rounding, and what the certificate says is the very value."""
+    worst = max(inner_products(engine, record))
+    rounding = 1e-13 * (1.0 + float(np.abs(engine.ledger.total).sum()))
+    assert record.claim.approximation == 0.0
+    assert worst == pytest.approx(record.claim.half_space * max(engine.ledger.rounds, 1), rel=1e-9, abs=rounding)
+    assert worst <= 1e2 * rounding
+
+
+# --- brute force ---
+
+
+@pytest.mark.parametrize("name", PAYOFFS)
+def test_no_outcome_hurts_whatever_is_owed(name: str) -> None:
+    engine = bind(PAYOFFS[name]())
+    for i, s in enumerate(ledgers(engine.ledger.total.size, 1000 if name == "percents" else 200, 1)):
+        engine.ledger.total[:] = s
+        check(engine, engine.predict(None, {"hour": i % 3}))
+
+
+@pytest.mark.parametrize("name", PAYOFFS)
+def test_nor_where_an_adversary_has_grown_the_ledger(name: str) -> None:
+    """Nature sees the forecast and takes the outcome with the largest inner product; now and then another."""
+    engine = bind(PAYOFFS[name]())
+    rng = np.random.default_rng(2)
+    for t in range(200):
+        record = engine.predict(None, {"hour": t % 3})
+        check(engine, record)
+        worst = int(np.argmax(inner_products(engine, record)))
+        engine.update(record, OUTCOMES[worst if t % 4 else int(rng.integers(len(OUTCOMES)))])
+    assert engine.ledger.held == 1.0
+
+
+# --- the construction ---
+
+
+def height(levels: Vector, s: Vector, u: float) -> float:
+    """H(u), as written."""
+    return float(sum(c * (min(u, a) - a * u) for a, c in zip(levels, s, strict=True)))
+
+
+def slope(levels: Vector, s: Vector, u: float) -> float:
+    """h right of u."""
+    return float(sum(c * ((a > u) - a) for a, c in zip(levels, s, strict=True)))
+
+
+def tables(levels: Vector, s: Vector) -> tuple[Vector, Vector]:
+    knots, slopes = np.empty(levels.size + 1), np.empty(levels.size + 1)
+    equilibrium_kernels.field_tables(s, levels, knots, slopes)
+    return knots, slopes
+
+
+@st.composite
+def owed_on_levels(draw: st.DrawFn) -> tuple[Vector, Vector]:
+    levels = np.array(sorted(draw(st.sets(st.integers(1, 63), min_size=1, max_size=20)))) / 64
+    some = st.floats(-10, 10) | st.integers(-3, 3).map(float)
+    return levels, np.array(draw(st.lists(some, min_size=levels.size, max_size=levels.size)))
+
+
+@given(owed_on_levels())
+def test_the_mass_is_a_downward_zero(drawn: tuple[Vector, Vector]) -> None:
+    """And the slow scan that finds the first one agrees where there is but one."""
+    levels, s = drawn
+    u = downward_zero(levels, *tables(levels, s))
+    size = 1e-9 * (1.0 + float(np.abs(s).sum()))
+    if u == 0.0:
+        assert slope(levels, s, 0.0) <= size
+    elif u == 1.0:
+        assert slope(levels, s, 1.0) <= size
+    else:
+        assert height(levels, s, u) == pytest.approx(0.0, abs=size)
+        assert slope(levels, s, u) <= size
+    p = np.empty(3)
+    equilibrium_kernels.two_cells(3, levels, *tables(levels, s), p)
+    heights = np.array([height(levels, s, a) for a in levels])
+    falls = int(((heights[:-1] > size) & (heights[1:] < -size)).sum())
+    if falls == 1 and (np.abs(heights) > size).all():
+        assert p[0] == pytest.approx(u, abs=1e-9)
+
+
+@given(owed_on_levels())
+def test_the_ends_are_told_apart_first(drawn: tuple[Vector, Vector]) -> None:
+    levels, s = drawn
+    u = downward_zero(levels, *tables(levels, s))
+    if slope(levels, s, 0.0) < -1e-9:
+        assert u == 0.0
+    elif slope(levels, s, 0.0) > 1e-9 and slope(levels, s, 1.0) < -1e-9:
+        assert u == 1.0
+
+
+def test_a_zero_on_a_level_is_not_passed() -> None:
+    """H touches zero at 1/8 and rises: an outcome between the ends must still be booked as below that level.
+
+    Masses come from logarithms, and those of 1/8 and 7/8 come back a digit too large.
+    """
+
+    def by_logarithms(u: float) -> float:
+        p = np.exp(np.log([u, 1.0 - u]))
+        return float(p[0] / p.sum())
+
+    levels, s = np.array([1, 2, 4, 12]) / 16, np.array([8.0, -12.0, 12.0, -8.0])
+    assert [height(levels, s, a) for a in levels] == [0.25, 0.0, 1.0, -1.0]
+    u = downward_zero(levels, *tables(levels, s))
+    assert u == pytest.approx(1 / 8, abs=1e-12)
+    assert worst_at(levels, s, by_logarithms(u)) <= 1e-11
+    assert by_logarithms(1 / 8) > 1 / 8
+    assert worst_at(levels, s, by_logarithms(1 / 8)) == pytest.approx(8.0)
+
+
+def test_given_the_prefix_sums_few_of_them_are_looked_at() -> None:
+    class Counted:
+        def __init__(self, values: Vector) -> None:
+            self.values, self.asked = values, 0
+
+        def __getitem__(self, i: int) -> float:
+            self.asked += 1
+            return float(self.values[i])
+
+    for count in (3, 99, 1000, 100_000):
+        levels = np.arange(1, count + 1) / (count + 1)
+        s = np.cos(np.linspace(0.0, 5.0, count) * np.pi)
+        if slope(levels, s, 0.0) <= 0.0 or slope(levels, s, 1.0) <= 0.0:
+            s = np.where(levels < 0.5, 1.0, -1.0)
+        knots, slopes = tables(levels, s)
+        counted = Counted(knots), Counted(slopes)
+        u = downward_zero(levels, *counted)  # type: ignore[arg-type]
+        assert 0.0 < u < 1.0
+        assert counted[0].asked + counted[1].asked <= math.log2(count) + 9
+
+
+def test_intervals_add_up_on_the_levels() -> None:
+    payoff = oc.IntervalCalibration([0.4, 0.9]) + oc.QuantileCalibration([0.3, 0.7])
+    solver = EndsSolver([part.on(SPACE) for part in payoff])
+    assert solver.levels == pytest.approx([0.05, 0.3, 0.7, 0.95])
+    s = solver.owed_on_levels([np.array([1.0, 10.0]), np.array([100.0, 1000.0])])
+    assert s == pytest.approx([-10.0, 99.0, 1001.0, 10.0])
+
+
+def test_between_the_ends_indicators_are_hard() -> None:
+    """What is booked is what people plot: 1{y <= q_a} - a."""
+    engine = bind(oc.QuantileCalibration([0.2, 0.5, 0.8]))
+    rng = np.random.default_rng(3)
+    seen = 0
+    for s in ledgers(3, 400, 4):
+        engine.ledger.total[:] = s
+        record = engine.predict(None)
+        p = engine.forecast(record)
+        y = float(rng.uniform(-1.99, 9.99))
+        hard = (y <= p.quantile([0.2, 0.5, 0.8])).astype(float) - [0.2, 0.5, 0.8]
+        assert engine.payoff(record, y) == pytest.approx(hard)
+        seen += 0.1 < p.mass[0] < 0.9
+    assert seen > 5
+
+
+# --- the paper's own branches ---
+
+
+def papers_mass(levels: Vector, c: Vector) -> float:
+    """Appendix C.1.2 as it is written: the mass at y_min, 0 for 'Q = y_max', 1 for 'Q = y_min'."""
+    if (c >= 0.0).all():
+        return 1.0
+    if (c <= 0.0).all():
+        return 0.0
+    i = int(np.flatnonzero(np.sign(c[:-1]) * np.sign(c[1:]) <= 0.0)[0])
+    zero = levels[i] + (levels[i + 1] - levels[i]) * (c[i] / (c[i] - c[i + 1]) if c[i] != c[i + 1] else 0.5)
+    # areas under the curve of c, which goes straight from level to level and on to the ends
+    places = np.unique(np.concatenate(([0.0, zero, 1.0], levels)))
+    values = np.interp(places, levels, c)
+    pieces = 0.5 * (values[1:] + values[:-1]) * np.diff(places)
+    first, second = pieces[places[1:] <= zero].sum(), pieces[places[1:] > zero].sum()
+    if second - first <= 0.0:
+        return float(zero)
+    return 0.0 if first + second <= 0.0 else 1.0
+
+
+def worst_at(levels: Vector, s: Vector, u: float) -> float:
+    """The largest inner product over all outcomes with mass u at the low end and 1 - u at the high one."""
+    mass = np.array([u, 0.0, 1.0 - u])
+    cell_payoff = oc.QuantileCalibration(levels).on(SPACE).cell_payoff(None, {})  # type: ignore[arg-type]
+    return float((s @ cell_payoff.table(mass)).max())
+
+
+@pytest.mark.parametrize("count", [5, 19, 99])
+def test_the_papers_branches_fail_and_ours_do_not(count: int) -> None:
+    """They fail in about half of the ledgers of both signs, and in every tenth if no outcome ever meets an end."""
+    rng = np.random.default_rng(count)
+    levels = np.arange(1, count + 1) / (count + 1)
+    failures = inside = mixed = 0
+    for _ in range(1000):
+        s = rng.normal(size=count) if rng.random() < 0.5 else np.cumsum(rng.normal(size=count))
+        mixed += (s > 0.0).any() and (s < 0.0).any()
+        u = papers_mass(levels, s)
+        failures += worst_at(levels, s, u) > 1e-9
+        inside += slope(levels, s, u) > 1e-9
+        assert worst_at(levels, s, downward_zero(levels, *tables(levels, s))) <= 1e-9
+    assert mixed > 300
+    assert 0.3 * mixed < failures < 0.7 * mixed
+    assert 0.03 * mixed < inside < 0.2 * mixed
+
+
+def test_a_counterexample_in_numbers() -> None:
+    """Levels 1/4 and 3/4 with the sums 1 and -1/2: the zero of the ledger is 7/12, that of H is 2/3."""
+    levels, s = np.array([0.25, 0.75]), np.array([1.0, -0.5])
+    assert papers_mass(levels, s) == pytest.approx(7 / 12)
+    # an outcome at the low end: H(7/12) / (7/12) with H(u) = 1/4 - 3u/8
+    assert worst_at(levels, s, 7 / 12) == pytest.approx(3 / 56)
+    u = downward_zero(levels, *tables(levels, s))
+    assert u == pytest.approx(2 / 3)
+    assert worst_at(levels, s, u) <= 1e-12
+
+
+# --- the promise ---
+
+
+@pytest.mark.parametrize("name", ["percents", "overlapping", "by hour"])
+def test_the_promise_is_kept_against_a_greedy_nature(name: str) -> None:
+    game = oc.Forecaster(SPACE, PAYOFFS[name](), oracle=TwoCells())
+    for t in range(1000):
+        p = game.predict(oc.Normal(4, 1) if t % 2 else None, x={"hour": t % 3})
+        assert p.certificate.holds
+        assert p.certificate.half_space <= 1e-10
+        y, square = worst_outcome(game)
+        assert square <= p.certificate.worst_next * (1 + 1e-9) + 1e-9
+        game.update(y)
+        assert game.guarantee.miscalibration <= game.guarantee.promised
+    assert game.guarantee.held == 1.0
+    assert game.guarantee.rounds == 1000
+
+
+# --- at the edge ---
+
+
+@pytest.mark.parametrize(
+    ("space", "payoff"),
+    [
+        (oc.Line(), oc.QuantileCalibration()),
+        (oc.HalfLine(), oc.QuantileCalibration()),
+        (oc.Box([(0, 1), (0, 1)]), oc.QuantileCalibration()),
+        (SPACE, oc.QuantileCalibration() + oc.MomentMatching(1)),
+        (SPACE, oc.payoffs.MarginalCalibration([0.0])),
+    ],
+    ids=str,
+)
+def test_it_is_for_quantiles_on_intervals(space: Any, payoff: Payoff) -> None:
+    with pytest.raises(TypeError, match=SENTENCE):
+        oc.Forecaster(space, payoff, oracle=TwoCells())
+
+
+def test_it_is_saved_loaded_and_pickled(tmp_path: Path) -> None:
+    game = oc.Forecaster(SPACE, PAYOFFS["overlapping"](), oracle=TwoCells())
+    for y in (1.0, -2.0, 3.0, 10.0):
+        game.predict()
+        game.update(y)
+    game.predict(id="late")
+    game.save(tmp_path / "state")
+    for twin in (oc.Forecaster.load(tmp_path / "state"), pickle.loads(pickle.dumps(game))):
+        assert twin.oracle == TwoCells()
+        twin.update(5.0, id="late")
+        again = twin.predict()
+        other = pickle.loads(pickle.dumps(game))
+        other.update(5.0, id="late")
+        assert np.array_equal(again.mass, other.predict().mass)
+        assert twin.guarantee == other.guarantee

@@ -1,0 +1,358 @@
+"""Distribution calibration on a few labels: the triangulated payoff, its pieces, and the oracle, by brute force."""
+
+from itertools import combinations
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis.extra.numpy import arrays
+from numpy.typing import NDArray
+
+import orcast as oc
+from helpers import SENTENCE
+from orcast.paper.exact.simplex import MOST_PIECES, SimplexGrid
+from orcast.paper.exact.triangles import simplex_faces, simplex_pieces, solve
+from orcast.payoffs.triangulated import SimplexCalibration, simplex_mesh
+from orcast.testing import check_guarantee, check_jacobian, check_payoff, check_state, check_table
+
+Vector = NDArray[np.float64]
+
+LABELS = oc.Labels(["home", "draw", "away"])
+SPACES: dict[str, Any] = {
+    "binary": oc.Binary(),
+    "3 labels": LABELS,
+    "4 labels": oc.Labels(["a", "b", "c", "d"]),
+    "points": oc.Points([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]]),
+}
+ROUNDING = 1e-9
+
+
+@st.composite
+def chances(draw: st.DrawFn, labels: int) -> Vector:
+    """Probabilities, often with ties, zeros, and multiples of the grid."""
+    some = draw(arrays(float, labels, elements=st.integers(0, 8).map(float) | st.floats(0.0, 8.0)))
+    if some.sum() < 1e-3:
+        some = np.eye(labels)[0]
+    value: Vector = some / some.sum()
+    return value
+
+
+# --- the mesh and the payoff ---
+
+
+@given(st.data(), st.integers(2, 5), st.integers(1, 5))
+def test_weights_are_barycentric_and_those_of_the_formula(data: st.DataObject, labels: int, grid: int) -> None:
+    p = data.draw(chances(labels))
+    mesh = simplex_mesh(labels, grid)
+    local = mesh.locate(p)
+    assert (local.weights >= 0.0).all()
+    assert local.weights.sum() == pytest.approx(1.0)
+    np.testing.assert_allclose(local.weights @ mesh.points[local.corners], p, atol=1e-12)
+    dense = np.zeros(mesh.size)
+    np.add.at(dense, local.corners, local.weights)
+    away = grid * np.cumsum((p - mesh.points)[:, :0:-1], axis=1)
+    formula = 1.0 - np.maximum(away.max(axis=1), 0.0) - np.maximum(-away.min(axis=1), 0.0)
+    np.testing.assert_allclose(dense, np.maximum(formula, 0.0), atol=1e-12)
+
+
+@pytest.mark.parametrize(("labels", "grid"), [(2, 7), (3, 4), (4, 3), (5, 2)])
+def test_the_vertices_are_all_multiples_and_each_is_its_own_corner(labels: int, grid: int) -> None:
+    points = simplex_mesh(labels, grid).points
+    assert len({tuple(np.rint(grid * row).astype(int)) for row in points}) == len(points)
+    np.testing.assert_allclose(points.sum(axis=1), 1.0)
+    for i, row in enumerate(points):
+        local = simplex_mesh(labels, grid).locate(row)
+        assert local.corners[local.weights.argmax()] == i
+        assert local.weights.max() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("where", SPACES)
+@pytest.mark.parametrize("grid", [1, 2, 4])
+def test_the_payoff_keeps_the_contract(where: str, grid: int) -> None:
+    payoff = SimplexCalibration(grid)
+    check_payoff(payoff, SPACES[where], trials=4)
+    check_table(payoff, SPACES[where], trials=6)
+    check_jacobian(payoff, SPACES[where])
+
+
+def test_it_goes_on_after_a_load() -> None:
+    check_state(SimplexCalibration(), LABELS)
+
+
+@pytest.mark.parametrize("where", SPACES)
+def test_the_equilibrium_keeps_it_too(where: str) -> None:
+    check_guarantee(SimplexCalibration(), SPACES[where], oracle=oc.Equilibrium(), rounds=40, held=0.99)
+
+
+# --- the pieces ---
+
+
+@pytest.mark.parametrize(("labels", "grid"), [(2, 5), (3, 4), (4, 3), (5, 2)])
+def test_the_pieces_of_each_face_tile_it(labels: int, grid: int) -> None:
+    faces = simplex_faces(labels, grid)
+    assert faces.count == simplex_pieces(labels, grid)
+    for n, pieces in enumerate(faces.pieces, start=1):
+        corners = faces.points[pieces.corners]
+        support = (corners > 0.0).any(axis=1)
+        assert (support.sum(axis=1) == n).all()
+        for names in combinations(range(labels), n):
+            own = corners[support[:, names].all(axis=1)][:, :, names]
+            assert len(own) == grid ** (n - 1)
+            assert len({tuple(sorted(map(tuple, np.rint(grid * each)))) for each in own}) == len(own)
+            # each has the volume of the whole face, over their number
+            np.testing.assert_allclose(np.abs(np.linalg.det(own)), grid ** -(n - 1.0))
+        for rows, along in zip(corners[:20], pieces.directions[:20], strict=True):
+            assert np.linalg.matrix_rank(np.vstack((along, rows[1:] - rows[0]))) == n - 1 == len(along)
+
+
+@given(arrays(float, (10, 3), elements=st.integers(-2, 2)), chances(3))
+def test_the_solver_wins_where_many_systems_are_singular(owed: Vector, target: Vector) -> None:
+    found = solve(simplex_faces(3, 3), owed, target)
+    c = found.weights @ owed[found.corners]
+    assert float(c @ found.point - c.min()) <= ROUNDING * np.abs(owed).max()
+
+
+# --- the oracle, by brute force ---
+
+
+def ledgers(vertices: int, labels: int, rng: np.random.Generator, count: int) -> list[Vector]:
+    """Random ones of all sizes, and the ones in which systems are singular."""
+    found = []
+    for i in range(count):
+        s = rng.normal(size=(vertices, labels)) * 10.0 ** rng.uniform(-6, 6)
+        match i % 9:
+            case 1:
+                s[rng.random(vertices) < 0.7] = 0.0
+            case 2:
+                s *= 0.0
+                s[rng.integers(vertices), rng.integers(labels)] = rng.normal()
+            case 3:
+                s[:] = rng.normal(size=labels)
+            case 4:
+                s *= 10.0 ** rng.uniform(-8, 8, size=(vertices, 1))
+            case 5:
+                s[:, rng.integers(labels)] = 0.0
+            case 6:
+                s = rng.integers(-1, 2, size=s.shape).astype(float)
+            case 7:
+                s[:] = float(rng.normal()) * (i % 2)
+            case _:
+                pass
+        found.append(s)
+    return found
+
+
+def worst_value(game: oc.Forecaster, owed: Vector) -> float:
+    """The largest <S, payoff> over all labels, from what would be booked."""
+    record = game.rounds.pending[None].record
+    return max(float(owed.ravel() @ game.engine.payoff(record, k)) for k in range(game.space.cells))  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("labels", "grid", "count"), [(2, 9, 200), (3, 4, 1000), (4, 3, 200), (5, 2, 100), (6, 4, 20)])
+def test_no_label_beats_random_ledgers(labels: int, grid: int, count: int) -> None:
+    rng = np.random.default_rng(labels)
+    game = oc.Forecaster(oc.Labels(range(labels)), SimplexCalibration(grid), oracle=SimplexGrid())
+    for owed in ledgers(simplex_mesh(labels, grid).size, labels, rng, count):
+        game.engine.ledger.total[:] = owed.ravel()
+        certificate = game.predict(rng.dirichlet(np.ones(labels))).certificate
+        worst = worst_value(game, owed)
+        assert worst <= ROUNDING * np.abs(owed).max()
+        assert np.sqrt(2.0) * certificate.half_space == pytest.approx(worst, abs=1e-9 * np.abs(owed).max())
+        assert certificate.approximation == 0.0
+
+
+@pytest.mark.parametrize(("labels", "grid"), [(3, 4), (4, 4)])
+def test_no_label_beats_grown_ledgers(labels: int, grid: int) -> None:
+    rng = np.random.default_rng(labels)
+    game = oc.Forecaster(oc.Labels(range(labels)), SimplexCalibration(grid), oracle=SimplexGrid())
+    ledger = game.engine.ledger
+    for t in range(200):
+        p = game.predict(rng.dirichlet(np.ones(labels)) if t % 3 else None)
+        assert worst_value(game, ledger.total.copy()) <= ROUNDING * (1.0 + np.abs(ledger.total).max())
+        assert p.certificate.holds
+        payoffs = [game.engine.payoff(game.rounds.pending[None].record, k) for k in range(labels)]
+        game.update(int(np.argmax([2.0 * ledger.total @ d + (t % 2) * (d @ d) for d in payoffs])))
+    assert game.guarantee.held == 1.0
+    assert game.guarantee.miscalibration <= game.guarantee.promised
+
+
+@pytest.mark.parametrize("where", SPACES)
+def test_the_guarantee_holds_against_the_worst_outcome(where: str) -> None:
+    assert check_guarantee(SimplexCalibration(), SPACES[where], oracle=SimplexGrid(), rounds=100, held=1.0) == 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("where", SPACES)
+def test_it_holds_for_long(where: str) -> None:
+    check_guarantee(SimplexCalibration(8), SPACES[where], oracle=SimplexGrid(), rounds=2000, held=1.0, seed=1)
+
+
+def test_groups_share_the_triangulation() -> None:
+    payoff = SimplexCalibration(3) + SimplexCalibration(3, context=oc.by("hour", values=range(2)))
+    hour = lambda rng: {"hour": int(rng.integers(2))}  # noqa: E731
+    check_guarantee(payoff, LABELS, oracle=SimplexGrid(), x=hour, rounds=40, held=1.0)
+    game = oc.Forecaster(LABELS, payoff, oracle=SimplexGrid())
+    game.engine.ledger.total[:] = np.random.default_rng(0).normal(size=game.engine.ledger.total.size)
+    assert game.predict([0.2, 0.3, 0.5], x={"hour": 1}).certificate.half_space <= ROUNDING
+
+
+def test_what_is_said_often_comes_as_often() -> None:
+    """Full distribution calibration, seen without the library: mean outcomes given the vertex that was played."""
+    rng = np.random.default_rng(0)
+    game = oc.Forecaster(LABELS, SimplexCalibration(2), oracle=SimplexGrid())
+    truth = np.array([[0.7, 0.2, 0.1], [0.1, 0.2, 0.7]])
+    said, came = [], []
+    for t in range(600):
+        p = np.asarray(game.predict([1 / 3, 1 / 3, 1 / 3]).mass)
+        k = int(rng.choice(3, p=truth[t % 2]))
+        game.update(LABELS.value(k))
+        said.append(p)
+        came.append(np.eye(3)[k])
+    mesh = simplex_mesh(3, 2)
+    sums = np.zeros((mesh.size, 3))
+    for p, e in zip(said, came, strict=True):
+        local = mesh.locate(p)
+        np.add.at(sums, local.corners, np.outer(local.weights, p - e))
+    assert np.linalg.norm(sums) / 600 <= np.sqrt(2.0) * game.guarantee.promised
+    assert np.linalg.norm(sums) / 600 < 0.1
+
+
+def test_without_debts_the_expert_is_played_as_it_is() -> None:
+    game = oc.Forecaster(LABELS, SimplexCalibration(), oracle=SimplexGrid())
+    np.testing.assert_allclose(game.predict([0.2, 0.3, 0.5]).mass, [0.2, 0.3, 0.5], atol=1e-3)
+
+
+# --- the randomised oracle ---
+
+
+def test_in_expectation_the_draw_costs_no_more_than_a_simplex_is_wide() -> None:
+    rng = np.random.default_rng(0)
+    grid, labels = 4, 3
+    faces = simplex_faces(labels, grid)
+    game = oc.Forecaster(LABELS, SimplexCalibration(grid), oracle=SimplexGrid(randomised=True))
+    engine: Any = game.engine
+    costs = []
+    for owed in ledgers(len(faces.points), labels, rng, 150):
+        game.engine.ledger.total[:] = owed.ravel()
+        row = rng.dirichlet(np.ones(labels))
+        p = game.predict(row)
+        _, expert = engine.prior.open(row[None, :], 0.0)
+        local = simplex_mesh(labels, grid).locate(expert)
+        c = local.weights @ owed[local.corners]
+        if np.abs(np.asarray(p.mass) - expert).sum() < 1e-9:
+            # as it is: it wins, and where it does so by a tie rounding may decide otherwise, see below
+            assert c @ expert - c.min() <= ROUNDING * np.abs(owed).max()
+            continue
+        found = solve(faces, owed / np.sqrt(2.0), expert)
+        corners = faces.points[found.corners]
+        assert np.abs(np.asarray(p.mass) - corners).sum(axis=1).min() < 1e-9
+        expected = sum(
+            weight * (owed[place] @ (corner[:, None] - np.eye(labels)))
+            for weight, place, corner in zip(found.weights, found.corners, corners, strict=True)
+        )
+        width = max(float(np.linalg.norm(a - b)) for a in corners for b in corners)
+        assert width <= np.sqrt(labels) / grid
+        size = float(np.linalg.norm(owed[found.corners], axis=1).max())
+        assert expected.max() <= width * size + ROUNDING * np.abs(owed).max()
+        assert np.sqrt(2.0) * p.certificate.half_space == pytest.approx(expected.max(), abs=1e-9 * np.abs(owed).max())
+        costs.append(float(expected.max()))
+    assert max(costs) > 0.0
+
+
+def test_the_draw_depends_on_the_seed_and_the_round_alone() -> None:
+    owed = np.random.default_rng(4).normal(size=45)
+    masses = []
+    for seed in (0, 0, 1, 2, 3, 4, 5):
+        game = oc.Forecaster(LABELS, SimplexCalibration(4), oracle=SimplexGrid(randomised=True, seed=seed))
+        game.engine.ledger.total[:] = owed
+        masses.append(tuple(game.predict([0.3, 0.3, 0.4]).mass))
+        assert tuple(game.predict([0.3, 0.3, 0.4]).mass) == masses[-1]
+    assert masses[0] == masses[1]
+    assert len(set(masses)) > 1
+
+
+# --- where rounding decides ---
+
+
+@pytest.mark.parametrize("nudge", [-1e-9, -1e-16, 0.0, 1e-16, 1e-9])
+def test_of_two_that_are_as_near_either_may_be_played(nudge: float) -> None:
+    """c_1 - c_0 is 1 from 1/3 to 2/3, and -1 at both ends: 1/6, 5/6 and 1 win, and 1/6 and 5/6 are as far from 1/2."""
+    mesh = simplex_mesh(2, 3)
+    gap = np.where(np.abs(mesh.points[:, 1] - 0.5) < 0.4, 1.0, -1.0)
+    owed = np.stack((-gap, gap), axis=1)
+    game = oc.Forecaster(oc.Labels(["no", "yes"]), SimplexCalibration(3), oracle=SimplexGrid())
+    game.engine.ledger.total[:] = owed.ravel()
+    yes = np.asarray(game.predict([0.5 - nudge, 0.5 + nudge]).mass)[1]
+    assert worst_value(game, owed) <= ROUNDING
+    near = {-1e-9: [1 / 6], 1e-9: [5 / 6]}.get(nudge, [1 / 6, 5 / 6])
+    assert np.abs(yes - near).min() < 1e-9
+    for right in (1 / 6, 5 / 6):  # whichever it was, the other would have won as well
+        local = mesh.locate(np.array([1.0 - right, right]))
+        c = local.weights @ owed[local.corners]
+        assert c @ [1.0 - right, right] - c.min() <= ROUNDING
+
+
+@pytest.mark.parametrize("randomised", [False, True])
+def test_an_expert_that_ties_is_played_or_what_wins_as_well(randomised: bool) -> None:
+    """Owed the same for all labels no forecast can lose, and by rounding the expert misses zero or does not."""
+    rng = np.random.default_rng(0)
+    mesh = simplex_mesh(3, 4)
+    game = oc.Forecaster(LABELS, SimplexCalibration(4), oracle=SimplexGrid(randomised=randomised))
+    engine: Any = game.engine
+    for _ in range(100):
+        owed = np.full((mesh.size, 3), rng.normal() * 10.0 ** rng.uniform(-6, 6))
+        game.engine.ledger.total[:] = owed.ravel()
+        row = rng.dirichlet(np.ones(3))
+        p = game.predict(row)
+        _, expert = engine.prior.open(row[None, :], 0.0)
+        right = [expert, *mesh.points[mesh.locate(expert).corners]] if randomised else [expert]
+        # the pull to the expert's forecast is 1e-11 of S, so systems that rounding fills are solved to some 1e-5
+        assert np.abs(np.asarray(p.mass) - right).sum(axis=1).min() < (1e-9 if randomised else 1e-4)
+        assert worst_value(game, owed) <= ROUNDING * np.abs(owed).max()
+        assert abs(p.certificate.half_space) <= ROUNDING * np.abs(owed).max()
+
+
+# --- the paper's construction ---
+
+
+def test_the_fixed_point_of_the_paper_need_not_exist() -> None:
+    """Owed (1, 0, 0) everywhere, c vanishes nowhere; the solutions are the forecasts without the first label."""
+    owed = np.tile([1.0, 0.0, 0.0], (15, 1))
+    game = oc.Forecaster(LABELS, SimplexCalibration(4), oracle=SimplexGrid())
+    game.engine.ledger.total[:] = owed.ravel()
+    p = np.asarray(game.predict([0.2, 0.3, 0.5]).mass)
+    assert p[0] == pytest.approx(0.0)
+    assert worst_value(game, owed) <= ROUNDING
+    # of these, the one to which the expert draws
+    np.testing.assert_allclose(p[1:], [0.4, 0.6], atol=1e-3)
+
+
+# --- at the edge ---
+
+
+def test_what_it_cannot_play_is_refused() -> None:
+    for payoff in (
+        oc.LabelCalibration(),
+        SimplexCalibration(2) + oc.LabelCalibration(),
+        SimplexCalibration(2) + SimplexCalibration(3),
+    ):
+        with pytest.raises(TypeError, match=SENTENCE):
+            oc.Forecaster(LABELS, payoff, oracle=SimplexGrid())
+    with pytest.raises(ValueError, match=rf"{MOST_PIECES:,} pieces.*got 10 labels with a grid of 4: 2\.4e\+06 pieces"):
+        oc.Forecaster(oc.Labels(range(10)), SimplexCalibration(4), oracle=SimplexGrid())
+    with pytest.raises(ValueError, match=SENTENCE):
+        oc.Forecaster(oc.Labels(range(40)), SimplexCalibration(8))
+    for space in (oc.Line(), oc.Interval(0, 1), oc.Circle(24, cells=4)):
+        with pytest.raises(TypeError, match=SENTENCE):
+            SimplexCalibration().on(space)
+    with pytest.raises(ValueError, match=SENTENCE):
+        SimplexCalibration(0)
+    with pytest.raises(TypeError, match=SENTENCE):
+        SimplexGrid(seed=0.5)  # type: ignore[arg-type]
+
+
+def test_options_are_plain() -> None:
+    assert SimplexGrid(seed=2).to_plain() == {"kind": "SimplexGrid", "randomised": False, "seed": 2}
+    assert SimplexCalibration(5).to_plain()["grid"] == 5

@@ -1,0 +1,1526 @@
+"""ORCA: its two searches against each other, its gradients, Nature's linear program, and what it says of a forecast."""
+
+import copy
+import itertools
+import json
+import math
+import pickle
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis.extra.numpy import arrays
+from scipy.optimize import linprog
+from scipy.special import logsumexp, ndtr
+from test_contract import ACTIONS, FITS, HOURS, ORDERED, PAYOFFS, SPACES, bounded, utility
+
+import orcast as oc
+from helpers import NODES, SENTENCE, WEIGHTS, Vector, positive, positive_square, whole
+from orcast import ledger
+from orcast.adapters import expert_row
+from orcast.engine.bound_payoff import BoundPayoff
+from orcast.engine.dense.engine import DenseEngine, DenseRecord
+from orcast.paper import orca as module
+from orcast.paper import orca_kernels
+from orcast.paper.families import LEAST
+from orcast.paper.orca_kernels import AdamRates, OrcaProblem
+from orcast.payoffs import CellGrid, CellPayoff, Payoff
+from orcast.payoffs.calibration import IntervalCellPayoff, QuantileCellPayoff
+from orcast.payoffs.regret import RegretCellPayoff
+from orcast.persistence.kinds import oracle_from_plain
+from orcast.spaces import Space
+from orcast.testing import cell_payoffs_of, random_masses, some_expert, some_outcome, worst_outcome
+
+UNIT = oc.Interval(0, 1)
+INTERVAL, LINE = SPACES["interval"], SPACES["line"]
+CELLS = 12
+# Nature with components that overlap and reach over the edges of cells.
+CLOUDS = oc.paper.MonteCarlo([oc.Normal(m, 0.8) for m in range(-2, 11)], draws=300)
+ADVERSARIES: dict[str, Any] = {"uniform": "uniform", "dirac": "dirac", "clouds": CLOUDS}
+
+
+# --- rounds with any debts ---
+
+
+def features_of(name: str, rng: np.random.Generator) -> Any:
+    x = PAYOFFS[name].x
+    return x(rng) if callable(x) else x
+
+
+def opened(
+    space: Space,
+    payoff: Payoff,
+    oracle: oc.Orca,
+    seed: int = 0,
+    *,
+    size: float = 1.0,
+    rounds: int = 100,
+    experts: int = 1,
+    x: Any = None,
+    positive_only: bool = False,
+    usual: float | None = None,
+) -> tuple[DenseEngine, DenseRecord]:
+    """A round of a game with a random ledger, as large as a real one times `size`."""
+    rng = np.random.default_rng(seed)
+    names = tuple(f"expert {i}" for i in range(experts))
+    engine = oracle.bind(BoundPayoff(space, payoff, names, None))
+    assert isinstance(engine, DenseEngine)
+    rows = np.array([expert_row(some_expert(space, rng), space)[0] for _ in names])
+    if engine._ledger is None:
+        engine.predict(rows, x)  # the sizes of its parts are known after a round
+    total = engine.ledger.total
+    total[:] = size * math.sqrt(rounds / total.size) * rng.standard_normal(total.size)
+    if usual is not None:
+        # experts that always lost this much
+        for state in engine.states:
+            if "loss" in state:
+                state["loss"][:], state["count"][:] = 1e9 * usual, 1e9
+    if positive_only:
+        total[:] = np.abs(total)
+    engine.ledger.account[[ledger.Account.ROUNDS, ledger.Account.WEIGHT]] = rounds
+    if engine._last.size:
+        engine._last[:] = np.append(1.0, rng.dirichlet(np.full(engine._last.size - 1, 2.0)))
+    return engine, engine.predict(rows, x)
+
+
+def played(engine: DenseEngine, record: DenseRecord) -> Vector:
+    return np.array(engine.prior.played(record.round))
+
+
+def mean_payoff(engine: DenseEngine) -> Vector:
+    """The mean payoff, one-sided coordinates through their positive part."""
+    book = engine.ledger
+    return positive(book.total, book.layout.sides) / max(float(book.account[ledger.Account.WEIGHT]), 1.0)
+
+
+def reached(engine: DenseEngine, record: DenseRecord, ys: Sequence[Any]) -> Vector:
+    """<mean payoff, payoff(p, y)> for each outcome, by what would be booked."""
+    mean, layout = mean_payoff(engine), engine.ledger.layout
+    return np.array([mean @ whole(layout, engine.payoff(record, y), record.context) for y in ys])
+
+
+def as_written(engine: DenseEngine, record: DenseRecord, y: float) -> float:
+    """The same by the definitions, for payoffs without contexts."""
+    cell_grid = engine.prior.cell_grid(record.round, record.features)
+    p = played(engine, record)
+    mine, theirs = cell_grid.forecast(p), cell_grid.forecast(cell_grid.expert)
+    assert record.cell_payoffs is not None
+    values = []
+    for part, cell_payoff, scale in zip(
+        engine.bound_payoff.parts, record.cell_payoffs, engine.ledger.layout.scale, strict=True
+    ):
+        value = scale * part.payoff.evaluate(engine.space, mine, y, theirs)
+        values.append(value * cell_payoff._units(p).ravel() if isinstance(cell_payoff, RegretCellPayoff) else value)
+    return float(mean_payoff(engine) @ np.concatenate(values))
+
+
+def everywhere_in(cell_grid: CellGrid, points: int = 9) -> list[float]:
+    """Outcomes in every cell, both ends of the window among them."""
+    inside = np.linspace(0.0, 1.0, points)
+    return np.unique(cell_grid.left[:, None] + inside * (cell_grid.right - cell_grid.left)[:, None]).tolist()
+
+
+def said(record: DenseRecord) -> tuple[float, float]:
+    """The half-space value that a search claims, and by how much the truth may exceed it."""
+    assert record.claim is not None
+    return record.claim
+
+
+# --- the compiled search and its slow twin ---
+
+ONE_GRID: dict[str, Payoff] = {
+    "quantile": oc.QuantileCalibration(),
+    "one level": oc.QuantileCalibration([0.9]),
+    "interval": oc.IntervalCalibration([0.5, 0.9]),
+    "moment": oc.MomentMatching(3, weight=2.0),
+    "marginal": oc.payoffs.MarginalCalibration([0.0, 3.0]),
+    "decision": oc.payoffs.DecisionCalibration(ACTIONS, utility, utility_range=1.0),
+    "recipe": oc.Recipe(np.tanh, bound=4.0, jumps=[5.0]),
+    "sum": oc.QuantileCalibration([0.2, 0.8], context=HOURS)
+    + oc.MomentMatching(2)
+    + oc.payoffs.MarginalCalibration([3.0]),
+}
+REGRETS: dict[str, Payoff] = {
+    "crps": oc.NoRegret(oc.CRPS()),
+    "mse": oc.NoRegret(oc.MSE(), context=HOURS),
+    "crps and mse": oc.NoRegret(oc.MSE(), oc.CRPS()),
+    "default": oc.QuantileCalibration() + oc.MomentMatching(2) + oc.NoRegret(oc.CRPS()),
+}
+TWO_GRIDS: dict[str, Payoff] = {
+    "levels twice": oc.QuantileCalibration([0.1, 0.5, 0.9]) + oc.QuantileCalibration([0.5, 0.7]),
+    "levels and intervals": oc.QuantileCalibration([0.1, 0.5, 0.9]) + oc.IntervalCalibration(0.6),
+    # 0.5 - 0.9 / 2 is not 0.05 to the last digit
+    "almost the same": oc.QuantileCalibration() + oc.IntervalCalibration(0.9),
+}
+
+
+def with_(oracle: oc.Orca, **options: Any) -> oc.Orca:
+    return oc.Orca(**{**{name: getattr(oracle, name) for name in oracle.__dataclass_fields__}, **options})
+
+
+def still_at(oracle: oc.Orca) -> oc.Orca:
+    """The same search with steps that lead nowhere: it plays its start."""
+    return with_(oracle, steps=1, optimizer=oc.paper.Adam(rate=1e-12))
+
+
+def assert_twins(payoff: Payoff, oracles: Sequence[oc.Orca], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both searches play the same, and not just their start."""
+    moved = 0
+    for seed, (oracle, space) in enumerate(itertools.product(oracles, (INTERVAL, LINE))):
+        oracle = with_(oracle, steps=6, optimizer=oc.paper.Adam(rate=0.2), jitter=0.3, cells=CELLS)
+        x = {"hour": seed % 3}
+        fast, still = (
+            played(*opened(space, payoff, each, seed, experts=2, x=x)) for each in (oracle, still_at(oracle))
+        )
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "compiles", lambda cell_payoff: False)
+            slow = played(*opened(space, payoff, oracle, seed, experts=2, x=x))
+        assert fast == pytest.approx(slow, abs=1e-6)
+        moved += not np.allclose(fast, still, atol=1e-3)
+    assert moved > 0
+
+
+def searches(nature: str) -> list[oc.Orca]:
+    """Hard and soft, smooth and not, from all starts."""
+    kinds = itertools.product((0.0, 0.05), (True, False))
+    return [
+        oc.Orca(adversary=ADVERSARIES[nature], soft=soft, smooth=smooth, start=module.STARTS[i % 3])
+        for i, (soft, smooth) in enumerate(kinds)
+    ]
+
+
+@pytest.mark.parametrize("nature", ADVERSARIES)
+@pytest.mark.parametrize("name", ONE_GRID)
+def test_both_searches_find_the_same(name: str, nature: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert_twins(ONE_GRID[name], searches(nature), monkeypatch)
+
+
+@pytest.mark.parametrize("nature", ["uniform", "dirac", "clouds"])
+@pytest.mark.parametrize("name", REGRETS)
+def test_so_they_do_with_regrets(name: str, nature: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert_twins(REGRETS[name], searches(nature), monkeypatch)
+
+
+@pytest.mark.parametrize("smooth", [False, True])
+@pytest.mark.parametrize("name", TWO_GRIDS)
+def test_so_they_do_with_several_grids_of_levels(name: str, smooth: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    oracles = [oc.Orca(smooth=smooth, start=start, soft=0.3) for start in module.STARTS]
+    assert_twins(TWO_GRIDS[name], oracles, monkeypatch)
+
+
+WHO = [(name, where) for name, where in FITS if where in ("interval", "line", "box", "binary", "10 labels")]
+
+
+@pytest.mark.parametrize(("name", "where"), WHO, ids=lambda v: v)
+def test_which_search_runs(name: str, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[str] = []
+
+    def listed(kind: str) -> Callable[..., Any]:
+        real = getattr(module.OrcaSolver, kind)
+
+        def search(self: Any, *rest: Any) -> Any:
+            ran.append(kind)
+            return real(self, *rest)
+
+        return search
+
+    for kind in ("_compiled", "_search"):
+        monkeypatch.setattr(module.OrcaSolver, kind, listed(kind))
+    rng = np.random.default_rng(0)
+    oracle = oc.Orca(steps=1, cells=6)
+    game = oc.Forecaster(SPACES[where], PAYOFFS[name].make(), oracle=oracle)
+    game.predict(some_expert(SPACES[where], rng), x=features_of(name, rng))
+    compiled = where in ORDERED and all(part.on(SPACES[where]).kind != "general" for part in PAYOFFS[name].make())
+    assert compiled or name not in ("quantile", "default") or where not in ORDERED
+    assert ran == ["_compiled" if compiled else "_search"]
+    if where in ORDERED and "recipe" not in name:
+        game = oc.Forecaster(
+            SPACES[where], PAYOFFS[name].make(), oracle=with_(oracle, family=oc.paper.GaussianMixture(2))
+        )
+        game.predict(some_expert(SPACES[where], rng), x=features_of(name, rng))
+        assert ran[1:] == ["_search"]
+
+
+# --- gradients ---
+
+
+def along(function: Callable[[Vector], float], p: Vector, step: float = 1e-6) -> Vector:
+    """Derivatives from p towards each vertex of the simplex, by central differences."""
+    out = np.empty(p.size)
+    for j in range(p.size):
+        there, away = (1.0 - step) * p, (1.0 + step) * p
+        there[j] += step
+        away[j] -= step
+        out[j] = (function(there) - function(away)) / (2.0 * step)
+    return out
+
+
+def close(found: Vector, wanted: Vector, p: Vector, tolerance: float = 1e-4) -> bool:
+    """Whether two gradients by the masses are the same on the simplex: up to a constant."""
+    found, wanted = found - p @ found, wanted - p @ wanted
+    return bool(np.abs(found - wanted).max() <= tolerance * max(float(np.abs(wanted).max()), 1e-3))
+
+
+def fixed_field(cell_payoff: CellPayoff, s: Vector, p: Vector) -> Vector:
+    """<s, payoff> for each cell, regrets in fixed units."""
+    return (
+        cell_payoff.field(s, p) if isinstance(cell_payoff, RegretCellPayoff) else np.asarray(s @ cell_payoff.table(p))
+    )
+
+
+@pytest.mark.parametrize(("name", "where"), [pair for pair in FITS if pair[0] != "pinball"], ids=lambda v: v)
+def test_slopes_are_those_of_differences(name: str, where: str) -> None:
+    rng = np.random.default_rng(0)
+    for _, cell_payoff, cells in cell_payoffs_of(PAYOFFS[name].make(), SPACES[where], rng, PAYOFFS[name].x):
+        for _ in range(1 if name == "custom" else 2):
+            p = 0.7 * random_masses(cells, rng) + 0.3 / cells
+            s, weights = rng.standard_normal(cell_payoff.size), rng.dirichlet(np.full(cells, 0.3))
+            if isinstance(cell_payoff, RegretCellPayoff):
+                cell_payoff.rescale(p)
+            differences = along(lambda q: float(fixed_field(cell_payoff, s, q) @ weights), p, 1e-7)  # noqa: B023
+            assert close(cell_payoff.slopes(s, p, weights), differences, p)
+            # nothing blows up where masses vanish
+            edge = np.zeros(cells)
+            edge[: max(cells // 3, 1)] = random_masses(max(cells // 3, 1), rng)
+            for slopes in (cell_payoff.slopes, cell_payoff.smooth_slopes):
+                assert np.isfinite(slopes(s, edge, weights)).all()
+
+
+def exact_pinball(cell_grid: CellGrid, levels: Vector, p: Vector) -> Vector:
+    """The mean pinball loss over each cell, integrated by hand."""
+    below = np.append(0.0, np.cumsum(p))
+    edges = np.append(cell_grid.left, cell_grid.right[-1])
+    out = np.zeros(p.size)
+    for a in levels:
+        q = np.interp(a, below, edges)
+        left, right = cell_grid.left, cell_grid.right
+        over, under = np.clip(right - q, 0, right - left), np.clip(q - left, 0, right - left)
+        far = np.maximum(left - q, 0.0) * over, np.maximum(q - right, 0.0) * under
+        out += (a * (0.5 * over**2 + far[0]) + (1 - a) * (0.5 * under**2 + far[1])) / (right - left) / levels.size
+    return out
+
+
+def test_slopes_of_pinball_loss_are_exact_though_its_table_is_not() -> None:
+    """The table takes a kink within a cell by quadrature, and its differences jump."""
+    rng = np.random.default_rng(0)
+    edges = np.linspace(-2.0, 10.0, 13)
+    experts = rng.dirichlet(np.ones(12), size=1)
+    cell_grid = CellGrid(INTERVAL, 12, edges[:-1], edges[1:], -2.0, 10.0, experts[0], experts)
+    score = oc.scores.QuantileScore([0.1, 0.5, 0.9])
+    cell_payoff = RegretCellPayoff(cell_grid, (score,), {"count": np.zeros(1), "loss": np.zeros((1, 1))})
+    for _ in range(20):
+        p, weights = rng.dirichlet(np.full(12, 3.0)), rng.dirichlet(np.full(12, 0.3))
+        cell_payoff.rescale(p)
+        pull = float(cell_payoff.units[0, 0])
+        mean = pull * (exact_pinball(cell_grid, score.grid, p) - exact_pinball(cell_grid, score.grid, experts[0]))
+        assert cell_payoff.table(p)[0] == pytest.approx(mean, abs=0.05 * pull)
+        differences = along(lambda q: pull * float(exact_pinball(cell_grid, score.grid, q) @ weights), p)  # noqa: B023
+        assert close(cell_payoff.slopes(np.ones(1), p, weights), differences, p, 1e-3)
+
+
+def ends_of(levels: Vector) -> Vector:
+    """From where to where each level is smeared: half way to its neighbours, or to an end."""
+    middle = 0.5 * (levels[:-1] + levels[1:])
+    return np.array([np.append(0.0, middle), np.append(middle, 1.0)])
+
+
+def smeared(levels: Vector, p: Vector, ends: Vector | None = None) -> Vector:
+    """Quantile payoffs, each averaged over levels between its ends: a row a level."""
+    low, high = ends_of(levels) if ends is None else ends
+    before = np.append(0.0, np.cumsum(p)[:-1])
+
+    def integral(u: Vector) -> Vector:
+        # of clip(t, 0, 1) up to u
+        return np.where(u < 0.0, 0.0, np.where(u > 1.0, u - 0.5, 0.5 * u**2))
+
+    rise = integral((high[:, None] - before) / p) - integral((low[:, None] - before) / p)
+    return np.asarray(p * rise / (high - low)[:, None] - levels[:, None])
+
+
+LEVELS = [[0.5], [0.9], [0.2, 0.3, 0.9], (np.arange(1, 100) / 100).tolist()]
+
+
+@pytest.mark.parametrize("levels", LEVELS, ids=len)
+def test_smooth_slopes_are_those_of_smeared_levels(levels: list[float]) -> None:
+    rng = np.random.default_rng(0)
+    grid = np.array(levels)
+    cell_payoff = QuantileCellPayoff(grid)
+    for _ in range(10):
+        p = 0.9 * rng.dirichlet(np.full(CELLS, 2.0)) + 0.1 / CELLS
+        s, weights = rng.standard_normal(grid.size), rng.dirichlet(np.full(CELLS, 0.3))
+        differences = along(lambda q: float(s @ smeared(grid, q) @ weights), p)  # noqa: B023
+        assert close(cell_payoff.smooth_slopes(s, p, weights), differences, p)
+        # a little smearing is close to none, where no level is near
+        near = smeared(grid, p, np.array([grid - 1e-6, grid + 1e-6]))
+        assert np.abs(near - cell_payoff.table(p)).max() < 1e-4
+    assert np.abs(cell_payoff.slopes(s, p, weights) - cell_payoff.smooth_slopes(s, p, weights)).max() > 1e-3
+
+
+def test_smooth_slopes_of_intervals_and_boxes_are_those_of_their_quantiles() -> None:
+    rng = np.random.default_rng(0)
+    interval = oc.IntervalCalibration([0.5, 0.9])
+    cell_payoff = IntervalCellPayoff(QuantileCellPayoff(interval.levels), interval.ends)
+    p, weights, s = rng.dirichlet(np.full(CELLS, 2.0)), rng.dirichlet(np.ones(CELLS)), rng.standard_normal(2)
+
+    def value(q: Vector) -> float:
+        rows = smeared(interval.levels, q)
+        return float((s[0] * (rows[2] - rows[1]) + s[1] * (rows[3] - rows[0])) @ weights)
+
+    assert close(cell_payoff.smooth_slopes(s, p, weights), along(value, p), p)
+    box = oc.Box([(0, 1), (-5, 5)], cells=(4, 5))
+    levels = np.array([0.2, 0.7])
+    ((_, stacked, cells),) = cell_payoffs_of(oc.QuantileCalibration(levels), box, rng, None)
+    p, weights, s = rng.dirichlet(np.full(cells, 2.0)), rng.dirichlet(np.ones(cells)), rng.standard_normal(4)
+
+    def on_both(q: Vector) -> float:
+        total = 0.0
+        for axis, owed in ((1, s[:2]), (0, s[2:])):
+            masses, heavy = q.reshape(4, 5).sum(axis=axis), weights.reshape(4, 5).sum(axis=axis)
+            total += float(owed @ smeared(levels, masses) @ heavy)
+        return total
+
+    assert close(stacked.smooth_slopes(s, p, weights), along(on_both, p), p)
+
+
+BOARD = CellGrid(UNIT, 10, np.linspace(0, 0.9, 10), np.linspace(0.1, 1, 10), 0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    "family", [oc.paper.Softmax(), oc.paper.GaussianMixture(1), oc.paper.GaussianMixture(3)], ids=repr
+)
+@given(seed=st.integers(0, 10**6))
+def test_families_pull_gradients_back(family: Any, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    size = family.start(BOARD, np.full(10, 0.1)).size
+    parameters = rng.normal(size=size)
+    if isinstance(family, oc.paper.GaussianMixture):
+        parameters[: family.n] = rng.uniform(0.02, 0.98, family.n)
+        parameters[family.n : 2 * family.n] = rng.uniform(-3.0, 1.0, family.n)
+    gradient = rng.standard_normal(10)
+    step = 1e-6
+    wanted = [
+        gradient @ (family.masses(BOARD, parameters + step * e) - family.masses(BOARD, parameters - step * e))
+        for e in np.eye(size)
+    ]
+    found = family.pull(BOARD, parameters, gradient)
+    assert found == pytest.approx(np.array(wanted) / (2.0 * step), rel=1e-4, abs=1e-6)
+    assert np.abs(found).max() > 0.0
+
+
+def kernel_problem(
+    payoff: Payoff, nature: Any, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> tuple[OrcaProblem, DenseRecord, list[float]]:
+    """The problem that the kernel solves in a round; the round, and what the kernel returns."""
+    problems: list[OrcaProblem] = []
+    values: list[float] = []
+    real = orca_kernels.descend
+
+    def kept(problem: OrcaProblem, *rest: Any) -> Any:
+        problems.append(problem)
+        values.append(float(real(problem, *rest)))
+        return values[-1]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(orca_kernels, "descend", kept)
+        oracle = oc.Orca(steps=3, adversary=nature, cells=CELLS)
+        # experts that usually lose more than they can here: the units of regrets do not move with the forecast
+        _, record = opened(INTERVAL, payoff, oracle, seed, size=5.0, x={"hour": 1}, usual=200.0)
+    return problems[-1], record, values
+
+
+def kernel_value(problem: OrcaProblem, theta: Vector) -> float:
+    """The worst case at log masses, as the kernel computes it."""
+    return float(orca_kernels.descend(problem, theta.copy(), oc.paper.Adam().rates, 0, np.empty(theta.size)))
+
+
+def kernel_gradient(problem: OrcaProblem, theta: Vector, soft: float, smooth: bool) -> Vector:
+    """What one step without memory or normalisation takes off."""
+    moved = theta.copy()
+    own = problem._replace(temperature=soft, smooth=smooth)
+    orca_kernels.descend(own, moved, AdamRates(1e12, 0.0, 0.0, 1e12), 1, np.empty(theta.size))
+    return theta - moved
+
+
+@pytest.mark.parametrize("nature", ADVERSARIES)
+@pytest.mark.parametrize("name", ONE_GRID)
+def test_the_kernel_judges_by_what_it_says(name: str, nature: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(3):
+        _, record, values = kernel_problem(ONE_GRID[name], ADVERSARIES[nature], seed, monkeypatch)
+        assert said(record)[0] == pytest.approx(values[0] / 100, abs=1e-12)
+
+
+@pytest.mark.parametrize("nature", ADVERSARIES)
+@pytest.mark.parametrize("name", ["quantile", "interval", "moment", "marginal", "crps", "crps and mse", "default"])
+def test_the_gradient_of_the_kernel(name: str, nature: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = 0
+    for seed in range(6):
+        problem, _, _ = kernel_problem({**ONE_GRID, **REGRETS}[name], ADVERSARIES[nature], seed, monkeypatch)
+        theta = np.random.default_rng(seed).normal(size=problem.width.size)
+        if kernel_value(problem, theta) <= 0.0:
+            continue  # there is nothing to do, so no step is taken
+        step = 1e-6
+        ups, downs = ([kernel_value(problem, theta + side * step * e) for e in np.eye(theta.size)] for side in (1, -1))
+        wanted = (np.array(ups) - np.array(downs)) / (2.0 * step)
+        found = kernel_gradient(problem, theta, 0.0, False)
+        tried += 1
+        assert found == pytest.approx(wanted, rel=1e-3, abs=1e-3 * max(float(np.abs(wanted).max()), 1e-3))
+    assert tried > 1
+
+
+@pytest.mark.parametrize("soft", [0.0, 0.3])
+def test_the_smooth_gradient_of_the_kernel(soft: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Smeared payoffs, weighed as Nature weighs the true ones."""
+    levels = np.array([0.2, 0.3, 0.9])
+    for seed in range(5):
+        problem, _, _ = kernel_problem(oc.QuantileCalibration(levels), "uniform", seed, monkeypatch)
+        # h = sum of s above - s @ levels: the slopes of the kernel give back what is owed
+        s = -np.diff(problem.quantiles.slopes)
+        theta = np.random.default_rng(seed).normal(size=CELLS)
+        p = oc.paper.Softmax().masses(None, theta)
+        v = s @ QuantileCellPayoff(levels).table(p)
+        assert kernel_value(problem, theta) == pytest.approx(v.max())
+        weights = np.exp(v / soft - logsumexp(v / soft)) if soft else np.eye(CELLS)[int(v.argmax())]
+        step = 1e-6
+        values = [
+            [s @ smeared(levels, oc.paper.Softmax().masses(None, theta + e)) @ weights for e in side * np.eye(CELLS)]
+            for side in (step, -step)
+        ]
+        wanted = (np.array(values[0]) - np.array(values[1])) / (2.0 * step)
+        assert kernel_gradient(problem, theta, soft, True) == pytest.approx(wanted, rel=1e-4, abs=1e-6)
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A histogram of the tests' own, which writes down what it is asked."""
+
+    seen: list[tuple[Vector, Vector]]
+    asked: list[int]
+
+    def start(self, cell_grid: CellGrid, masses: Vector) -> Vector:
+        return oc.paper.Softmax().start(cell_grid, masses)
+
+    def masses(self, cell_grid: CellGrid, parameters: Vector) -> Vector:
+        self.asked.append(parameters.size)
+        return oc.paper.Softmax().masses(cell_grid, parameters)
+
+    def pull(self, cell_grid: CellGrid, parameters: Vector, gradient: Vector) -> Vector:
+        self.seen.append((parameters.copy(), gradient.copy()))
+        return oc.paper.Softmax().pull(cell_grid, parameters, gradient)
+
+    def to_plain(self) -> dict[str, Any]:
+        return {"kind": "Watched"}
+
+
+DESCENTS = ["quantile", "third moment", "threshold", "decision", "swap regret", "distribution", "recipe of p", "custom"]
+REGRET_NAMES = ["crps", "mse", "log", "regret by hour", "default"]
+
+
+@pytest.mark.parametrize(
+    ("name", "nature"),
+    [(name, nature) for name in DESCENTS for nature in ADVERSARIES if (name, nature) != ("recipe of p", "dirac")]
+    + [(name, nature) for name in REGRET_NAMES for nature in ("uniform", "clouds")]
+    + [(name, "dirac") for name in ("crps", "regret by hour")],
+)
+def test_the_slow_search_goes_down_the_gradient_of_what_it_judges_by(
+    name: str, nature: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of all payoffs together, against Nature's mixture held fixed."""
+    rng = np.random.default_rng(1)
+    watched = Watched([], [])
+    oracle = oc.Orca(
+        steps=2, family=watched, adversary=ADVERSARIES[nature], cells=CELLS, smooth=False, start="even", jitter=0.5
+    )
+    table: list[Any] = []
+    real = module.OrcaSolver._search
+
+    def kept(self: Any, search: Any, cell_grid: Any, parameters: Any, nature: Any, soft: Any) -> Any:
+        table[:] = self, search, cell_grid, nature
+        return real(self, search, cell_grid, parameters, nature, soft)
+
+    monkeypatch.setattr(module.OrcaSolver, "_search", kept)
+    opened(INTERVAL, PAYOFFS[name].make(), oracle, 3, size=4.0, x=features_of(name, rng), positive_only=True)
+    solver, search, cell_grid, components = table
+    assert watched.seen
+    for parameters, gradient in watched.seen[-2:]:
+        p = oc.paper.Softmax().masses(None, parameters)
+        found = []
+        # regrets are taken in units that do not move meanwhile: those of the start, or of p
+        for fixed in (np.full(cell_grid.cells, 1.0 / cell_grid.cells), p):
+            search.rescale(fixed)
+            v = solver._field(search, cell_grid, p)
+            rows = components if components.size else np.eye(cell_grid.cells)
+            worst = rows[int((rows @ v).argmax())]
+            differences = along(lambda q: float(worst @ solver._field(search, cell_grid, q)), p)  # noqa: B023
+            found.append(close(gradient, differences, p, 3e-4))
+        assert any(found)
+
+
+# --- Nature's linear program ---
+
+
+@given(
+    field=arrays(np.float64, st.integers(1, 9), elements=st.floats(-100, 100, allow_subnormal=False)),
+    seed=st.integers(0, 1000),
+)
+def test_the_best_mixture_of_cells_is_a_cell(field: Vector, seed: int) -> None:
+    solved = linprog(-field, A_eq=np.ones((1, field.size)), b_eq=[1.0])
+    weights = np.empty(field.size)
+    orca_kernels.weigh(field.size, field, 0.0, weights)
+    assert sorted(weights)[-1] == weights.sum() == 1.0
+    assert weights @ field == pytest.approx(-solved.fun, abs=1e-6)
+    # a soft choice is worth less, by at most the temperature times the entropy, and may be made in place
+    soft = 10.0 ** np.random.default_rng(seed).uniform(-3, 3)
+    orca_kernels.weigh(field.size, field.copy(), soft, weights)
+    assert weights == pytest.approx(np.exp((field - field.max()) / soft) / np.exp((field - field.max()) / soft).sum())
+    assert -solved.fun - soft * math.log(field.size) - 1e-6 <= weights @ field <= -solved.fun + 1e-6
+    own = field.copy()
+    orca_kernels.weigh(field.size, own, soft, own)
+    assert np.array_equal(own, weights)
+
+
+EXACT: dict[str, Payoff] = {
+    "quantile": oc.QuantileCalibration(),
+    "interval": oc.IntervalCalibration([0.5, 0.9]),
+    "moment": oc.MomentMatching(3),
+    "marginal": oc.payoffs.MarginalCalibration([0.0, 3.0]),
+    "threshold": oc.payoffs.ThresholdCalibration([0.0, 3.0], grid=6),
+    "decision": oc.payoffs.DecisionCalibration(ACTIONS, utility, utility_range=1.0),
+    "swap regret": oc.payoffs.SwapRegret(ACTIONS, utility, utility_range=1.0),
+    "recipe": oc.Recipe(bounded, bound=1.0, jumps=[5.0]),
+    "crps": oc.NoRegret(oc.CRPS()),
+    "mse": oc.NoRegret(oc.MSE()),
+    "log": oc.NoRegret(oc.scores.LogScore()),
+    "default": oc.QuantileCalibration() + oc.MomentMatching(2) + oc.NoRegret(oc.CRPS()),
+}
+
+
+@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("family", [oc.paper.Softmax(), oc.paper.GaussianMixture(2)], ids=repr)
+def test_what_nature_reaches_is_her_linear_program_over_the_definitions(name: str, family: Any) -> None:
+    """Points in the middle of cells, even spreads over cells, and draws, each averaged by brute force."""
+    rng = np.random.default_rng(0)
+    for seed in range(1 if name in ("decision", "swap regret") else 2):
+        for nature, adversary in ADVERSARIES.items():
+            oracle = oc.Orca(steps=3, adversary=adversary, cells=8, family=family, start="even", jitter=0.3)
+            engine, record = opened(INTERVAL, EXACT[name], oracle, seed)
+            cell_grid = engine.prior.cell_grid(record.round, None)
+            width = cell_grid.right - cell_grid.left
+            if nature == "dirac":
+                field = np.array([as_written(engine, record, y) for y in (cell_grid.left + 0.5 * width).tolist()])
+            else:
+                spread = cell_grid.left[:, None] + NODES * width[:, None]
+                field = np.array([[as_written(engine, record, y) for y in row] for row in spread.tolist()]) @ WEIGHTS
+            rows = adversary.on(cell_grid)[0] if nature == "clouds" else np.eye(cell_grid.cells)
+            gains = rows @ field
+            solved = linprog(-gains, A_eq=np.ones((1, gains.size)), b_eq=[1.0])
+            tolerance = 1e-4 if name in ("decision", "swap regret", "recipe") else 1e-8
+            assert said(record)[0] == pytest.approx(-solved.fun, abs=tolerance)
+            mix = rng.dirichlet(np.ones(gains.size), size=20)
+            assert (mix @ gains <= said(record)[0] + tolerance).all()
+
+
+def test_draws_are_as_good_as_the_distribution_itself() -> None:
+    for name, payoff in {"quantile": oc.QuantileCalibration(), "moment": oc.MomentMatching(2)}.items():
+        means, width = (-1.0, 2.0, 5.0, 9.5), 0.7
+        nature = oc.paper.MonteCarlo([oc.Normal(m, width) for m in means], draws=20_000, seed=3)
+        engine, record = opened(INTERVAL, payoff, oc.Orca(steps=3, adversary=nature, cells=60), 1, size=3.0)
+        rng = np.random.default_rng(7)
+        grid = np.linspace(-2.0, 10.0, 1201)
+        gains = reached(engine, record, grid.tolist())
+        brute = []
+        for m in means:
+            drawn = np.clip(rng.normal(m, width, 200_000), -2.0, 10.0)
+            brute.append(gains[np.rint((drawn + 2.0) / 0.01).astype(int)].mean())
+        noise = 4.0 * np.ptp(gains) / math.sqrt(20_000)
+        assert said(record)[0] == pytest.approx(max(brute), abs=noise), name
+        assert noise < 0.1 * np.ptp(brute)
+
+
+def test_components_are_drawn_on_the_cells() -> None:
+    edges = np.linspace(0.0, 1.0, 5)
+    cell_grid = CellGrid(UNIT, 4, edges[:-1], edges[1:], 0.0, 1.0)
+    atom, outside = oc.Normal(0.6, 1e-9), oc.Normal(3.0, 0.1)
+    rows, wide, far = oc.paper.MonteCarlo([atom, outside, oc.Normal(0.5, 0.2)], draws=4000).on(cell_grid)
+    assert rows.sum(axis=1) == pytest.approx(1.0)
+    assert rows[0].tolist() == [0.0, 0.0, 1.0, 0.0]
+    assert rows[1].tolist() == [0.0, 0.0, 0.0, 1.0]
+    inside = ndtr((edges - 0.5) / 0.2)
+    inside[[0, -1]] = 0.0, 1.0
+    assert rows[2] == pytest.approx(np.diff(inside), abs=4.0 * 0.5 / math.sqrt(4000))
+    assert 0.8 < wide <= 1.0
+    assert 0.0 <= far < 0.1
+    # one draw each on fine cells: supports of almost no width, and what lies farthest from all of them
+    fine = np.linspace(0.0, 1.0, 201)
+    fine_board = CellGrid(UNIT, 200, fine[:-1], fine[1:], 0.0, 1.0)
+    for places, farthest in (((0.1, 0.2, 0.7), 0.3), ((0.1, 0.2, 0.9), 0.35), ((0.4, 0.5, 0.9), 0.4)):
+        _, wide, far = oc.paper.MonteCarlo([oc.Normal(m, 1e-12) for m in places], draws=1).on(fine_board)
+        assert (wide, far) == pytest.approx((0.0, farthest), abs=0.0051)
+    assert (
+        oc.paper.MonteCarlo([oc.Normal(0, 1)], seed=1).on(cell_grid)[0].tolist()
+        == oc.paper.MonteCarlo([oc.Normal(0, 1)], seed=1).on(cell_grid)[0].tolist()
+    )
+    assert (
+        oc.paper.MonteCarlo([oc.Normal(0, 1)], seed=1).on(cell_grid)[0].tolist()
+        != oc.paper.MonteCarlo([oc.Normal(0, 1)], seed=2).on(cell_grid)[0].tolist()
+    )
+
+
+def test_components_on_finite_spaces_are_their_masses() -> None:
+    space = oc.Labels(["a", "b", "c"])
+    nature = oc.paper.MonteCarlo([{"a": 0.5, "b": 0.5, "c": 0.0}, {"a": 0.1, "b": 0.2, "c": 0.7}])
+    for seed in range(5):
+        oracle = oc.Orca(steps=20, adversary=nature)
+        engine, record = opened(space, oc.LabelCalibration(grid=4), oracle, seed)
+        field = reached(engine, record, [space.outcome(v) for v in "abc"])
+        value, beyond = said(record)
+        assert value == pytest.approx(max(0.5 * field[0] + 0.5 * field[1], field @ [0.1, 0.2, 0.7]))
+        assert value + beyond == pytest.approx(max(field.max(), value))
+
+
+# --- the best iterate, and what is said of it ---
+
+JUDGED = [n for n in EXACT if n not in ("crps", "mse", "log", "default")]
+
+
+@pytest.mark.parametrize("name", JUDGED)
+@pytest.mark.parametrize("nature", ADVERSARIES)
+def test_more_steps_are_never_worse(name: str, nature: str) -> None:
+    better = 0
+    for seed in range(3):
+        oracle = oc.Orca(adversary=ADVERSARIES[nature], cells=CELLS, start=module.STARTS[seed])
+        values = [said(opened(INTERVAL, EXACT[name], still_at(oracle), seed)[1])[0]]
+        values += [said(opened(INTERVAL, EXACT[name], with_(oracle, steps=n), seed)[1])[0] for n in (1, 4, 16, 64)]
+        assert (np.diff(values) <= 1e-12).all()
+        better += values[-1] < values[0] - 1e-6
+    assert better > 0
+
+
+FEW = oc.QuantileCalibration([0.5]) + oc.NoRegret(oc.CRPS(), weight=3.0)
+
+
+def test_so_it_is_with_regrets() -> None:
+    oracle = oc.Orca(cells=CELLS, start="even")
+    for seed in range(60):
+        values = [said(opened(UNIT, FEW, still_at(oracle), seed)[1])[0]]
+        values += [said(opened(UNIT, FEW, with_(oracle, steps=n), seed)[1])[0] for n in (10, 200)]
+        assert (np.diff(values) <= 1e-9).all()
+
+
+@pytest.mark.parametrize("start", ["expert", "even"])
+def test_it_stops_where_nature_can_reach_nothing(start: str) -> None:
+    """Short of all its steps it only stops at a half-space value of at most zero."""
+    stopped = 0
+    for seed in range(30):
+        watched = Watched([], [])
+        oracle = oc.Orca(steps=50, family=watched, cells=CELLS, start=start)
+        _, record = opened(UNIT, FEW, oracle, seed)
+        if len(watched.seen) < 50:
+            stopped += 1
+            assert said(record)[0] <= 1e-9
+    assert stopped > 0
+
+
+@pytest.mark.parametrize("name", JUDGED)
+def test_so_it_does_without_regrets(name: str) -> None:
+    for seed in range(4):
+        watched = Watched([], [])
+        oracle = oc.Orca(steps=40, family=watched, cells=6, start="even")
+        _, record = opened(UNIT if name in ("quantile", "interval", "moment") else INTERVAL, EXACT[name], oracle, seed)
+        assert (len(watched.seen) < 40) <= (said(record)[0] <= 1e-12)
+        assert (said(record)[0] > 1e-12) <= (len(watched.seen) == 40)
+
+
+def test_it_stops_at_once_when_nothing_is_owed() -> None:
+    for where, start in itertools.product(["interval", "line", "10 labels", "box"], ["expert", "last", "even"]):
+        space = SPACES[where]
+        payoff = oc.LabelCalibration(grid=4) if where == "10 labels" else oc.QuantileCalibration()
+        watched = Watched([], [])
+        engine, record = opened(space, payoff, oc.Orca(cells=CELLS, family=watched, start=start), 2, size=0.0)
+        assert watched.seen == []
+        assert len(watched.asked) <= 3
+        cell_grid = engine.prior.cell_grid(record.round, None)
+        row, _ = expert_row(some_expert(space, np.random.default_rng(2)), space)
+        expert = engine.prior.open(row[None, :], 0.0)[1]
+        first = {"expert": expert, "last": engine._last[1:], "even": np.full(cell_grid.cells, 1.0 / cell_grid.cells)}
+        assert played(engine, record) == pytest.approx(
+            (1.0 - LEAST) * first[start] + LEAST / cell_grid.cells, abs=1e-12
+        )
+        assert said(record) == (0.0, 0.0)
+        same, other = opened(space, payoff, oc.Orca(cells=CELLS, start=start), 2, size=0.0)
+        assert played(same, other) == pytest.approx(played(engine, record), abs=1e-15)
+
+
+def test_one_sided_debts_that_are_negative_are_no_debts() -> None:
+    oracle = oc.Orca(cells=CELLS)
+    engine, record = opened(UNIT, oc.NoRegret(oc.CRPS()), oracle, 0)
+    engine.ledger.total[:] = -5.0
+    record = engine.predict(expert_row(oc.Normal(0.3, 0.1), UNIT)[0][None, :])
+    cell_grid = engine.prior.cell_grid(record.round, None)
+    assert played(engine, record) == pytest.approx(cell_grid.expert, abs=LEAST)
+    assert said(record)[0] == 0.0
+
+
+CLAIMS = [
+    (name, where) for name, where in FITS if where in ("interval", "half line", "circle", "binary", "box", "4 labels")
+]
+
+
+@pytest.mark.parametrize(("name", "where"), CLAIMS, ids=lambda v: v)
+def test_the_truth_is_within_what_is_said(name: str, where: str) -> None:
+    """Over all outcomes, whichever components Nature has."""
+    rng = np.random.default_rng(0)
+    natures = ["uniform", "dirac", CLOUDS] if where in ORDERED else ["uniform"]
+    if "recipe" in name:
+        natures = natures[1:2] or natures  # a witness is searched for jumps whenever it is bound
+    for seed, nature in enumerate(natures):
+        oracle = oc.Orca(steps=3, adversary=nature, cells=8)
+        engine, record = opened(SPACES[where], PAYOFFS[name].make(), oracle, seed, x=features_of(name, rng))
+        cell_grid = engine.prior.cell_grid(record.round, record.features)
+        space: Any = SPACES[where]
+        ys = (
+            everywhere_in(cell_grid)
+            if cell_grid.ordered
+            else [space.outcome(space.value(k)) for k in range(space.cells)]
+        )
+        worst = float(reached(engine, record, ys).max())
+        value, beyond = said(record)
+        assert beyond >= 0.0
+        assert worst <= value + beyond + 1e-7
+        if not cell_grid.ordered:
+            assert value == pytest.approx(worst, abs=1e-12)
+            assert beyond <= 1e-12
+        certificate = engine.forecast(record).certificate
+        assert (certificate.half_space, certificate.approximation) == (value, beyond)
+
+
+def test_with_one_coordinate_what_is_said_is_exact() -> None:
+    for nature in ("uniform", "dirac", oc.paper.MonteCarlo([oc.Normal(4, 0.1)])):
+        for seed in range(6):
+            engine, record = opened(INTERVAL, oc.MomentMatching(1), oc.Orca(steps=2, adversary=nature, cells=8), seed)
+            ys = everywhere_in(engine.prior.cell_grid(record.round, None))
+            assert sum(said(record)) == pytest.approx(max(float(reached(engine, record, ys).max()), said(record)[0]))
+
+
+LIPSCHITZ = math.sqrt(1 + 4) / math.sqrt(2) / 12  # of (t, t^2) / sqrt(2), t = (y + 2) / 12
+POINTS = oc.paper.MonteCarlo([oc.Normal(m / 10, 1e-9) for m in range(-20, 101)], draws=1)
+
+
+@pytest.mark.parametrize(
+    "nature",
+    [
+        "uniform",
+        "dirac",
+        CLOUDS,
+        oc.paper.MonteCarlo([oc.Normal(4, 0.1)], draws=50),
+        POINTS,
+    ],
+    ids=["uniform", "dirac", "clouds", "one", "points"],
+)
+def test_with_a_lipschitz_constant_it_is_the_bound_of_the_paper(nature: Any) -> None:
+    for seed in range(8):
+        oracle = oc.Orca(steps=3, adversary=nature, cells=8, lipschitz=LIPSCHITZ)
+        engine, record = opened(INTERVAL, oc.MomentMatching(2), oracle, seed)
+        value, beyond = said(record)
+        ys = everywhere_in(engine.prior.cell_grid(record.round, None), 33)
+        assert float(reached(engine, record, ys).max()) <= value + beyond + 1e-12
+        reach = {"uniform": 1.5, "dirac": 0.75}.get(nature) if isinstance(nature, str) else None
+        if reach is not None:
+            assert beyond == pytest.approx(reach * LIPSCHITZ * float(np.linalg.norm(mean_payoff(engine))))
+
+
+def test_so_it_is_on_finite_spaces() -> None:
+    """Two outcomes that differ by one: payoffs of norm at most one are 2-Lipschitz."""
+    nature = oc.paper.MonteCarlo([0.5, 0.4])
+    for seed in range(10):
+        oracle = oc.Orca(steps=2, adversary=nature, lipschitz=2.0)
+        engine, record = opened(oc.Binary(), oc.BinaryCalibration(grid=4), oracle, seed)
+        assert float(reached(engine, record, [0, 1]).max()) <= sum(said(record)) + 1e-9
+
+
+def test_with_a_memory_the_mean_is_the_discounted_one() -> None:
+    game = oc.Forecaster(UNIT, oc.QuantileCalibration(), oracle=oc.Orca(steps=3, cells=CELLS), memory=5)
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        game.predict(oc.Normal(0.2, 0.05))
+        game.update(float(rng.random()))
+    certificate = game.predict(oc.Normal(0.2, 0.05)).certificate
+    engine: Any = game.engine
+    record = game.rounds.pending[None].record
+    worst = float(reached(engine, record, everywhere_in(engine.prior.cell_grid(record.round, None))).max())
+    assert 0.8 * worst - 1e-9 <= certificate.half_space <= worst + 1e-9
+    assert certificate.half_space <= game.guarantee.miscalibration  # payoffs have a norm of at most one
+
+
+# --- no guarantee of its own, but the promise stays true ---
+
+OPTIONS = [
+    oc.Orca(steps=4, cells=CELLS),
+    oc.Orca(steps=4, cells=CELLS, adversary="dirac", start="last", smooth=False),
+    oc.Orca(steps=4, cells=CELLS, start="even", soft=0.1, jitter=0.1),
+    oc.Orca(steps=2, cells=7, family=oc.paper.GaussianMixture(1)),
+]
+
+
+@pytest.mark.parametrize("number", range(len(OPTIONS)))
+@pytest.mark.parametrize("name", ["quantile", "default", "threshold"])
+def test_what_was_promised_is_true_whatever_it_does(name: str, number: int) -> None:
+    """A Nature that sees each forecast; the promise grows by what rounds that did not hold went beyond it."""
+    rng = np.random.default_rng(number)
+    game = oc.Forecaster(INTERVAL, PAYOFFS[name].make(), oracle=OPTIONS[number])
+    held, grown = [], 0
+    for _ in range(30):
+        certificate = game.predict(some_expert(INTERVAL, rng)).certificate
+        y, square = worst_outcome(game)
+        assert square <= certificate.worst_next * (1.0 + 1e-9) + 1e-9
+        account = game.engine.ledger.account
+        excess = float(account[ledger.Account.EXCESS])
+        game.update(y)
+        held.append(certificate.holds)
+        grown += float(account[ledger.Account.EXCESS]) > excess
+        assert certificate.holds <= (float(account[ledger.Account.EXCESS]) == excess)
+        guarantee = game.guarantee
+        assert guarantee.miscalibration <= guarantee.promised
+        assert guarantee.held == pytest.approx(np.mean(held))
+        engine: Any = game.engine
+        assert engine.ledger.square == pytest.approx(positive_square(engine.ledger.total, engine.ledger.layout.sides))
+    if name == "quantile" and number != 1:
+        assert grown > 0  # so few steps do not win
+
+
+def test_with_more_steps_it_holds_more_often() -> None:
+    shares = []
+    for steps in (1, 200):
+        rng = np.random.default_rng(0)
+        game = oc.Forecaster(UNIT, oc.MomentMatching(2), oracle=oc.Orca(steps=steps, cells=CELLS, start="expert"))
+        for _ in range(60):
+            game.predict(some_expert(UNIT, rng))
+            game.update(worst_outcome(game)[0])
+        shares.append(game.guarantee.held)
+    assert shares[1] == 1.0 > shares[0]
+
+
+@pytest.mark.parametrize(("name", "where"), FITS, ids=lambda v: v)
+def test_every_payoff_is_played_on_every_space(name: str, where: str) -> None:
+    rng = np.random.default_rng(0)
+    fitting = [option for option in OPTIONS if where in ORDERED or isinstance(option.family, oc.paper.Softmax)]
+    oracle = fitting[(FITS.index((name, where))) % len(fitting)]
+    game = oc.Forecaster(SPACES[where], PAYOFFS[name].make(), oracle=oracle)
+    for t in range(2 if name == "custom" else 5):
+        p = game.predict(None if t == 1 else some_expert(SPACES[where], rng), x=features_of(name, rng))
+        assert p.mass.sum() == pytest.approx(1.0)
+        assert (p.mass >= 0.0).all()
+        certificate = p.certificate
+        y, square = worst_outcome(game)
+        # the left end of a space is looked at from a billionth of a cell away
+        assert square <= certificate.worst_next * (1.0 + 1e-7) + 1e-9
+        game.update(y)
+        assert game.guarantee.miscalibration <= game.guarantee.promised
+        assert math.isfinite(certificate.half_space)
+        assert certificate.approximation >= 0.0
+    assert game.guarantee.rounds == (2 if name == "custom" else 5)
+
+
+@pytest.mark.parametrize("name", ["quantile", "crps and mse", "threshold", "log", "everything labelled"])
+def test_steps_that_are_far_too_long_break_nothing(name: str) -> None:
+    where = "4 labels" if name == "everything labelled" else "line"
+    for rate, size in itertools.product((1.0, 1e3), (1e-6, 1.0, 1e6)):
+        oracle = oc.Orca(steps=20, cells=8, optimizer=oc.paper.Adam(rate=rate))
+        engine, record = opened(SPACES[where], PAYOFFS[name].make(), oracle, 1, size=size)
+        assert played(engine, record).sum() == pytest.approx(1.0)
+        assert np.isfinite(record.claim).all()
+        assert (
+            said(record)[0] <= said(opened(SPACES[where], PAYOFFS[name].make(), still_at(oracle), 1, size=size)[1])[0]
+        )
+
+
+# --- around it: experts, delay, contexts, forgetting ---
+
+
+def test_several_experts_and_missing_ones() -> None:
+    payoff = oc.QuantileCalibration([0.2, 0.8]) + oc.NoRegret(oc.CRPS(), oc.MSE())
+    game = oc.Forecaster(INTERVAL, payoff, oracle=oc.Orca(steps=20, cells=CELLS))
+    rng = np.random.default_rng(0)
+    for t in range(12):
+        names = {"a": some_expert(INTERVAL, rng), "b": None if t % 3 == 1 else some_expert(INTERVAL, rng)}
+        p = game.predict(experts=names if t % 4 else {**names, "b": oc.Normal(3, 1)})
+        assert np.isfinite(p.mass).all()
+        game.update(worst_outcome(game)[0])
+        assert game.guarantee.miscalibration <= game.guarantee.promised
+    assert set(game.guarantee.parts) >= {"regret crps against a", "regret crps against b"}
+    with pytest.raises(ValueError, match=SENTENCE):
+        game.predict(experts={"c": oc.Normal(3, 1)})
+
+
+def test_a_missing_expert_does_not_pull() -> None:
+    """With debts to an expert that is not there, the round is as without them."""
+    oracle = oc.Orca(steps=20, cells=CELLS)
+    bound_payoff = BoundPayoff(INTERVAL, oc.NoRegret(oc.CRPS()), ("a", "b"), None)
+    rows = np.array([expert_row(oc.Normal(m, 1.0), INTERVAL)[0] for m in (2.0, 6.0)])
+    rows[1] = np.nan
+    found = []
+    for debt in ([3.0, 0.0], [3.0, 50.0]):
+        engine: Any = oracle.bind(bound_payoff)
+        engine.ledger.total[:] = debt
+        found.append(played(engine, engine.predict(rows)))
+    assert np.array_equal(*found)
+
+
+def test_without_an_expert_and_with_a_coarse_grid() -> None:
+    rng = np.random.default_rng(0)
+    for space, cells in itertools.product((UNIT, LINE), (1, 2, 3)):
+        game = oc.Forecaster(space, oracle=oc.Orca(steps=5, cells=cells))
+        for _ in range(5):
+            assert game.predict().mass.size == cells
+            game.update(some_outcome(space, rng))
+        assert game.guarantee.miscalibration <= game.guarantee.promised
+
+
+def test_late_outcomes_in_any_order() -> None:
+    rng = np.random.default_rng(0)
+    game = oc.Forecaster(INTERVAL, PAYOFFS["default"].make(), oracle=oc.Orca(steps=5, cells=CELLS, start="last"))
+    waiting: list[int] = []
+    for t in range(40):
+        game.predict(some_expert(INTERVAL, rng), id=t)
+        waiting.append(t)
+        while len(waiting) > 4:
+            late = waiting.pop(int(rng.integers(len(waiting))))
+            y, _ = worst_outcome(game, late)
+            mass = game.engine.forecast(game.rounds.pending[late].record).mass
+            game.update(y, id=late)
+            assert game.guarantee.miscalibration <= game.guarantee.promised
+            # the next search starts at what was settled last
+            engine: Any = game.engine
+            assert np.array_equal(engine._last[1:], mass)
+    game.drop(waiting[0])
+    assert game.guarantee.delay > 0.0
+    assert len(game.pending) == 3
+
+
+def test_groups_owe_by_themselves() -> None:
+    """What is owed to one hour does not move the forecasts of another."""
+    game = oc.Forecaster(INTERVAL, oc.MomentMatching(2, context=HOURS), oracle=oc.Orca(cells=CELLS))
+    fresh = game.predict(oc.Normal(3, 0.5), x={"hour": 1})
+    for y in (9.0, 8.0):
+        game.predict(oc.Normal(3, 0.5), x={"hour": 0})
+        game.update(y)
+    moved = game.predict(oc.Normal(3, 0.5), x={"hour": 0})
+    still = game.predict(oc.Normal(3, 0.5), x={"hour": 1})
+    assert np.array_equal(still.mass, fresh.mass)
+    assert still.certificate.half_space == still.certificate.approximation == 0.0
+    assert np.abs(moved.mass - still.mass).max() > 0.01
+    with pytest.raises(ValueError, match=SENTENCE):
+        game.predict(oc.Normal(3, 0.5), x={"hour": 7})
+
+
+def test_forgetting() -> None:
+    game = oc.Forecaster(INTERVAL, PAYOFFS["default"].make(), oracle=oc.Orca(steps=5, cells=CELLS), memory=10)
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        game.predict(some_expert(INTERVAL, rng))
+        y, square = worst_outcome(game)
+        assert (
+            square <= game.rounds.pending[None].record.certificate[ledger.CertificateField.WORST] * (1.0 + 1e-9) + 1e-9
+        )
+        game.update(y)
+        assert game.guarantee.miscalibration <= game.guarantee.promised
+
+
+def test_a_history_at_once_is_one_by_one() -> None:
+    rng = np.random.default_rng(0)
+    experts, ys = [oc.Normal(float(m), 1.0) for m in rng.uniform(0, 8, 12)], rng.uniform(-2, 10, 12)
+    oracle = oc.Orca(steps=5, cells=CELLS, start="last")
+    rows = oc.Recalibrator(INTERVAL, oracle=oracle).run(experts, ys, at=[0.1, 0.5, 0.9])
+    game = oc.Recalibrator(INTERVAL, oracle=oracle)
+    for row, expert, y in zip(rows, experts, ys, strict=True):
+        assert np.array_equal(game.predict(expert).quantile([0.1, 0.5, 0.9]), row)
+        game.update(float(y))
+
+
+# --- state ---
+
+SAVED = {
+    "compiled": ("interval", "default", oc.Orca(steps=6, cells=CELLS)),
+    "last": ("interval", "default", oc.Orca(steps=6, cells=CELLS, start="last", adversary="dirac", soft=0.05)),
+    "last on a line": ("line", "quantile", oc.Orca(steps=6, cells=CELLS, start="last", smooth=False)),
+    "mixture": (
+        "half line",
+        "moment",
+        oc.Orca(steps=6, cells=CELLS, family=oc.paper.GaussianMixture(4), lipschitz=1.0),
+    ),
+    "labels": ("4 labels", "everything labelled", oc.Orca(steps=6, start="last", jitter=0.2, seed=5)),
+    "hours": ("box", "quantile by hour", oc.Orca(steps=6, optimizer=oc.paper.Adam(0.1, first=0.5, second=0.9))),
+    "function": ("line", "recipe of p", oc.Orca(steps=3, cells=6, start="last")),
+}
+
+
+def halfway(where: str, name: str, oracle: oc.Orca) -> oc.Forecaster:
+    """A game with some rounds behind it and three that wait."""
+    rng = np.random.default_rng(0)
+    game = oc.Forecaster(SPACES[where], PAYOFFS[name].make(), oracle=oracle)
+    for _ in range(5):
+        game.predict(some_expert(SPACES[where], rng), x=features_of(name, rng))
+        game.update(some_outcome(SPACES[where], rng))
+    for id in ("a", "b", None):
+        game.predict(some_expert(SPACES[where], rng), x=features_of(name, rng), id=id)
+    return game
+
+
+def assert_alike(game: oc.Forecaster, twin: oc.Forecaster, where: str, name: str) -> None:
+    """They go on alike, bit for bit."""
+    assert twin.pending == game.pending
+    for id in game.pending:
+        mine, theirs = (each.engine.forecast(each.rounds.pending[id].record) for each in (game, twin))
+        assert np.array_equal(mine.mass, theirs.mass)
+        assert mine.certificate == theirs.certificate
+    outputs = []
+    for each in (game, twin):
+        rng = np.random.default_rng(1)
+        for id in ("b", None, "a"):
+            each.update(some_outcome(SPACES[where], rng), id=id)
+        p = each.predict(some_expert(SPACES[where], rng), x=features_of(name, rng))
+        outputs.append((p.mass.tobytes(), p.certificate, each.guarantee))
+    assert outputs[0] == outputs[1]
+
+
+@pytest.mark.parametrize("kind", SAVED)
+def test_a_saved_game_continues_bit_for_bit(kind: str, tmp_path: Path) -> None:
+    where, name, oracle = SAVED[kind]
+    game = halfway(where, name, oracle)
+    game.save(tmp_path / "state")
+    payoff = None if PAYOFFS[name].plain else game.payoff
+    twin = oc.Forecaster.load(tmp_path / "state", payoff=payoff)
+    assert twin.oracle == oracle
+    assert_alike(game, twin, where, name)
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.deepcopy, lambda game: pickle.loads(pickle.dumps(game))], ids=["copy", "pickle"]
+)
+@pytest.mark.parametrize("kind", [kind for kind in SAVED if kind != "function"])
+def test_so_does_a_copy(kind: str, copied: Callable[[Any], Any]) -> None:
+    where, name, oracle = SAVED[kind]
+    game = halfway(where, name, oracle)
+    twin = copied(game)
+    assert_alike(game, twin, where, name)
+
+
+def test_an_oracle_comes_back_from_its_plain_form() -> None:
+    for _, _, oracle in SAVED.values():
+        assert oracle_from_plain(json.loads(json.dumps(oracle.to_plain()))) == oracle
+    assert len({repr(oracle) for _, _, oracle in SAVED.values()}) == len({hash(o) for _, _, o in SAVED.values()})
+
+
+def test_its_own_inverse_takes_its_own_form() -> None:
+    assert oc.Orca.from_plain(oc.Orca(steps=3).to_plain()) == oc.Orca(steps=3)
+
+
+def test_components_and_families_of_ones_own_are_given_again(tmp_path: Path) -> None:
+    for oracle in (
+        oc.Orca(steps=3, adversary=CLOUDS, cells=CELLS),
+        oc.Orca(steps=3, family=Watched([], []), cells=CELLS),
+    ):
+        game = oc.Recalibrator(INTERVAL, oracle=oracle)
+        game.replay([(oc.Normal(3, 1), 5.0), (oc.Normal(4, 1), 2.0)])
+        game.save(tmp_path / "state")
+        with pytest.raises(ValueError, match=SENTENCE) as caught:
+            oc.Recalibrator.load(tmp_path / "state")
+        assert "oracle=" in str(caught.value)
+        twin = oc.Recalibrator.load(tmp_path / "state", oracle=oracle)
+        assert np.array_equal(twin.predict(oc.Normal(4, 1)).mass, game.predict(oc.Normal(4, 1)).mass)
+        with pytest.raises(ValueError, match=SENTENCE):
+            oc.Recalibrator.load(tmp_path / "state", oracle=with_(oracle, steps=4))
+
+
+def test_a_forecaster_takes_its_oracle_again(tmp_path: Path) -> None:
+    oracle = oc.Orca(steps=3, adversary=CLOUDS, cells=CELLS)
+    game = oc.Forecaster(INTERVAL, oracle=oracle)
+    game.predict(oc.Normal(3, 1))
+    game.save(tmp_path / "state")
+    twin = oc.Forecaster.load(tmp_path / "state", oracle=oracle)
+    assert twin.oracle == oracle
+    assert np.array_equal(twin.predict(oc.Normal(4, 1)).mass, game.predict(oc.Normal(4, 1)).mass)
+
+
+@pytest.mark.parametrize("kind", SAVED)
+def test_a_forecast_changes_nothing(kind: str) -> None:
+    where, name, oracle = SAVED[kind]
+    game = halfway(where, name, oracle)
+    before = {key: array.copy() for key, array in game.engine.arrays().items()}
+    rng = np.random.default_rng(3)
+    expert, x = some_expert(SPACES[where], rng), features_of(name, rng)
+    once, twice = game.predict(expert, x=x), game.predict(expert, x=x)
+    assert np.array_equal(once.mass, twice.mass)
+    assert once.certificate.allowed == pytest.approx(twice.certificate.allowed)
+    assert once.certificate.half_space == twice.certificate.half_space
+    after = game.engine.arrays()
+    assert before.keys() == after.keys()
+    assert all(np.array_equal(before[key], after[key]) for key in before)
+
+
+# --- where it starts ---
+
+
+def test_it_starts_where_it_is_told() -> None:
+    expert, last = oc.Normal(3, 1), oc.Normal(7, 0.5)
+    forecasts = {}
+    for start in module.STARTS:
+        game = oc.Forecaster(INTERVAL, oc.QuantileCalibration(), oracle=oc.Orca(cells=CELLS, start=start, steps=1))
+        first = game.predict(last).mass
+        game.update(3.0)
+        engine: Any = game.engine
+        engine.ledger.total[:] = 0.0
+        forecasts[start] = game.predict(expert).mass
+        if start == "last":
+            assert forecasts[start] == pytest.approx(first, abs=2 * LEAST)
+    edges = np.linspace(-2, 10, CELLS + 1)
+    assert forecasts["even"] == pytest.approx(np.full(CELLS, 1 / CELLS), abs=1e-12)
+    assert forecasts["expert"] == pytest.approx(np.diff(ndtr((edges - 3.0) / 1.0)), abs=0.02)
+
+
+def test_where_no_level_is_near_the_gradient_is_zero_unless_it_is_smoothed() -> None:
+    """The worst cell's share of [0, 1] holds no level: its payoff is constant there."""
+    moved, values = {}, {}
+    for smooth in (False, True):
+        oracle = oc.Orca(cells=11, start="even", smooth=smooth)
+        engine: Any = oracle.bind(BoundPayoff(UNIT, oc.QuantileCalibration([0.5]), ("expert",), None))
+        start = played(engine, engine.predict(None))
+        engine.ledger.total[:] = 5.0
+        engine.ledger.account[[ledger.Account.ROUNDS, ledger.Account.WEIGHT]] = 10
+        record = engine.predict(None)
+        moved[smooth], values[smooth] = float(np.abs(played(engine, record) - start).max()), said(record)[0]
+    assert moved[False] == 0.0 < values[False]
+    assert moved[True] > 0.1
+    assert values[True] < 0.5 * values[False]
+
+
+def searches_that_stay(smooth: bool, rounds: int = 25) -> int:
+    """In how many rounds around a sharp expert the forecast is where the search began, though something is owed."""
+    rng = np.random.default_rng(0)
+    game = oc.Forecaster(UNIT, oc.QuantileCalibration(), oracle=oc.Orca(smooth=smooth))
+    stayed = 0
+    for _ in range(rounds):
+        centre = float(rng.uniform(0.2, 0.8))
+        p = game.predict(oc.Normal(centre, 0.03))
+        twin = copy.deepcopy(game)
+        engine: Any = twin.engine
+        owes = bool(engine.ledger.total.any())
+        engine.ledger.total[:] = 0.0
+        stayed += owes and np.array_equal(p.mass, twin.predict(oc.Normal(centre, 0.03)).mass)
+        game.update(float(np.clip(centre + 0.06 * rng.standard_normal(), 0, 1)))
+    return stayed
+
+
+def test_so_it_is_in_a_game_around_a_sharp_expert() -> None:
+    """The paper's quantile payoff on 50 even cells: most searches never leave their start."""
+    hard = searches_that_stay(False)
+    assert hard > 12
+    assert searches_that_stay(True) < hard
+
+
+def test_a_smooth_search_always_moves() -> None:
+    """The worst cell is often the first or the last one, beyond the outer levels."""
+    assert searches_that_stay(True) == 0
+
+
+@pytest.mark.parametrize(("expert", "y"), [(3.0, 8.5), (5.0, -0.5)])
+def test_a_sharp_and_wrong_expert_is_corrected(expert: float, y: float) -> None:
+    game = oc.Forecaster(INTERVAL, oc.QuantileCalibration(), oracle=oc.Orca(cells=CELLS))
+    for _ in range(10):
+        game.predict(oc.Normal(expert, 0.5))
+        game.update(y)
+    assert game.predict(oc.Normal(expert, 0.5)).certificate.half_space < 0.1
+    assert game.guarantee.held == 1.0
+
+
+def test_jitter_is_drawn_from_the_seed() -> None:
+    def mass(jitter: float, seed: int, rounds: int = 1) -> bytes:
+        game = oc.Forecaster(INTERVAL, oracle=oc.Orca(steps=3, cells=CELLS, jitter=jitter, seed=seed))
+        for _ in range(rounds):
+            p = game.predict(oc.Normal(3, 1))
+            game.update(5.0)
+        return bytes(p.mass.tobytes())
+
+    assert mass(0.0, 0) == mass(0.0, 1)
+    assert mass(0.1, 0) == mass(0.1, 0) != mass(0.1, 1)
+    assert mass(0.1, 0) != mass(0.0, 0)
+    # small noise, small change; and each round has its own
+    a, b = (np.frombuffer(mass(jitter, 0)) for jitter in (1e-6, 0.0))
+    assert 0.0 < np.abs(a - b).max() < 1e-5
+    game = oc.Forecaster(INTERVAL, oc.MomentMatching(1), oracle=oc.Orca(cells=CELLS, jitter=0.1, start="even"))
+    first = game.predict().mass
+    game.update(4.0)
+    engine: Any = game.engine
+    engine.ledger.total[:] = 0.0
+    assert np.abs(np.log(game.predict().mass / first)).max() > 0.01
+
+
+# --- families ---
+
+
+def on_unit(cells: int) -> CellGrid:
+    edges = np.linspace(0.0, 1.0, cells + 1)
+    return CellGrid(UNIT, cells, edges[:-1], edges[1:], 0.0, 1.0)
+
+
+def normal_masses(mean: float, sd: float, cells: int) -> Vector:
+    inside = np.diff(ndtr((np.linspace(0.0, 1.0, cells + 1) - mean) / sd))
+    return np.asarray(inside / inside.sum())
+
+
+@given(st.floats(0.0, 1.0), st.floats(-6.0, 1.0), st.floats(-5.0, 5.0), st.integers(1, 60))
+def test_a_mixture_is_a_forecast(mean: float, size: float, weight: float, cells: int) -> None:
+    cell_grid = on_unit(cells)
+    masses = oc.paper.GaussianMixture(2).masses(cell_grid, np.array([mean, 1.0 - mean, size, -size, 0.0, weight]))
+    assert masses.sum() == pytest.approx(1.0)
+    assert (masses >= 0.9 * LEAST / cells).all()
+    alone = oc.paper.GaussianMixture(1).masses(cell_grid, np.array([mean, size, weight]))
+    wanted = np.diff(ndtr((np.linspace(0, 1, cells + 1) - mean) / (1e-4 + math.exp(size))))
+    assert alone == pytest.approx(wanted / wanted.sum(), abs=2 * LEAST)
+
+
+@pytest.mark.parametrize("mean", [-0.02, -0.5, 1.2, 3.0])
+def test_so_it_is_where_its_components_lie_outside(mean: float) -> None:
+    parameters = np.array([mean, math.log(1e-3), 0.0])
+    masses = oc.paper.GaussianMixture(1).masses(on_unit(20), parameters)
+    assert masses.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("payoff", [oc.QuantileCalibration([0.5]), EXACT["default"]], ids=["one level", "default"])
+def test_no_search_leaves_the_forecasts(payoff: Payoff) -> None:
+    """A sharp expert near an end: its component is pushed out, and its gradient grows beyond all numbers."""
+    rng = np.random.default_rng(0)
+    game = oc.Forecaster(UNIT, payoff, oracle=oc.Orca(steps=100, family=oc.paper.GaussianMixture(1), cells=20))
+    for _ in range(10):
+        p = game.predict(oc.Normal(float(rng.choice([0.02, 0.97])), 0.005))
+        assert np.isfinite(p.mass).all()
+        game.update(float(rng.choice([0.0, 1.0])))
+
+
+@pytest.mark.parametrize("n", [1, *(n for n in (2, 3, 5)), 20, 100])
+def test_a_mixture_starts_near_the_expert(n: int) -> None:
+    rng = np.random.default_rng(0)
+    family, cell_grid = oc.paper.GaussianMixture(n), on_unit(50)
+    apart = []
+    for _ in range(100):
+        expert = normal_masses(rng.uniform(0.1, 0.9), 10.0 ** rng.uniform(-2.0, 0.0), 50)
+        start = family.masses(cell_grid, family.start(cell_grid, expert))
+        assert start.sum() == pytest.approx(1.0)
+        apart.append(0.5 * np.abs(start - expert).sum())
+    assert max(apart) < 0.2
+
+
+@pytest.mark.parametrize("where", ORDERED)
+def test_a_mixture_answers_debts_on_ordered_spaces(where: str) -> None:
+    better = 0
+    for seed in range(6):
+        values = []
+        for steps in (1, 60):
+            oracle = oc.Orca(cells=CELLS, family=oc.paper.GaussianMixture(3), steps=steps)
+            engine, record = opened(ORDERED[where], oc.QuantileCalibration([0.2, 0.5, 0.8]), oracle, seed)
+            assert played(engine, record).sum() == pytest.approx(1.0)
+            values.append(said(record)[0])
+        assert values[1] <= values[0]
+        better += values[1] < values[0] - 1e-6
+    assert better > 0
+
+
+@pytest.mark.parametrize("where", [where for where in SPACES if where not in ORDERED])
+def test_a_mixture_needs_an_ordered_space(where: str) -> None:
+    with pytest.raises(TypeError, match=SENTENCE) as caught:
+        oc.Forecaster(SPACES[where], oracle=oc.Orca(family=oc.paper.GaussianMixture(2)))
+    assert repr(SPACES[where]) in str(caught.value)
+    with pytest.raises(TypeError, match=SENTENCE):
+        oc.paper.GaussianMixture(2).masses(CellGrid(SPACES[where], 3), np.zeros(6))
+
+
+def test_a_family_of_ones_own_is_played() -> None:
+    watched = Watched([], [])
+    own, ours = (
+        oc.Forecaster(UNIT, oracle=oc.Orca(steps=5, cells=CELLS, family=f)) for f in (watched, oc.paper.Softmax())
+    )
+    for t in range(6):
+        a, b = (game.predict(oc.Normal(0.2, 0.1)) for game in (own, ours))
+        assert a.mass == pytest.approx(b.mass, abs=1e-9)
+        for game in (own, ours):
+            game.update(t / 6)
+    assert watched.seen
+
+
+@dataclass(frozen=True)
+class Blunt(oc.paper.Softmax):
+    """Half even, whatever the parameters."""
+
+    def masses(self, cell_grid: Any, parameters: Vector) -> Vector:
+        return 0.5 * super().masses(cell_grid, parameters) + 0.5 / parameters.size
+
+    def pull(self, cell_grid: Any, parameters: Vector, gradient: Vector) -> Vector:
+        return 0.5 * super().pull(cell_grid, parameters, gradient)
+
+
+def test_so_is_one_that_is_derived_from_ours() -> None:
+    game = oc.Forecaster(UNIT, oc.QuantileCalibration(), oracle=oc.Orca(steps=5, cells=10, family=Blunt()))
+    assert game.predict(oc.Normal(0.2, 0.05)).mass.min() >= 0.049
+
+
+@dataclass(frozen=True)
+class Wrong(Blunt):
+    """Its masses add up to two."""
+
+    def masses(self, cell_grid: Any, parameters: Vector) -> Vector:
+        return 2.0 * super().masses(cell_grid, parameters)
+
+
+def test_a_family_whose_masses_do_not_add_up_is_refused() -> None:
+    game = oc.Forecaster(UNIT, oc.payoffs.DistributionCalibration(2), oracle=oc.Orca(steps=5, cells=10, family=Wrong()))
+    with pytest.raises(ValueError, match=SENTENCE):
+        game.predict(oc.Normal(0.2, 0.05))
+
+
+# --- options ---
+
+REFUSED: dict[str, Callable[[], Any]] = {
+    "no steps": lambda: oc.Orca(steps=0),
+    "half a step": lambda: oc.Orca(steps=1.5),
+    "true steps": lambda: oc.Orca(steps=True),
+    "too many steps": lambda: oc.Orca(steps=10**7),
+    "no cells": lambda: oc.Orca(cells=0),
+    "too many cells": lambda: oc.Orca(cells=10**4),
+    "family": lambda: oc.Orca(family="softmax"),
+    "adversary": lambda: oc.Orca(adversary="normal"),
+    "adversary as a class": lambda: oc.Orca(adversary=oc.paper.MonteCarlo),
+    "optimizer": lambda: oc.Orca(optimizer="adam"),
+    "optimizer as a class": lambda: oc.Orca(optimizer=oc.paper.Adam),
+    "start": lambda: oc.Orca(start="warm"),
+    "soft": lambda: oc.Orca(soft=-1.0),
+    "soft text": lambda: oc.Orca(soft="a little"),
+    "jitter": lambda: oc.Orca(jitter=math.nan),
+    "lipschitz": lambda: oc.Orca(lipschitz=-1.0),
+    "lipschitz without end": lambda: oc.Orca(lipschitz=math.inf),
+    "rate": lambda: oc.paper.Adam(rate=0.0),
+    "first": lambda: oc.paper.Adam(first=1.0),
+    "second": lambda: oc.paper.Adam(second=-0.1),
+    "components": lambda: oc.paper.MonteCarlo(3),
+    "no components": lambda: oc.paper.MonteCarlo([]),
+    "draws": lambda: oc.paper.MonteCarlo([oc.Normal(0, 1)], draws=0),
+    "seed of draws": lambda: oc.paper.MonteCarlo([oc.Normal(0, 1)], seed=-1),
+    "no Gaussians": lambda: oc.paper.GaussianMixture(0),
+    "too many Gaussians": lambda: oc.paper.GaussianMixture(101),
+    "half a Gaussian": lambda: oc.paper.GaussianMixture(1.5),
+    "words as components": lambda: oc.Forecaster(
+        UNIT, oracle=oc.Orca(adversary=oc.paper.MonteCarlo(("a", "b")))
+    ).predict(),
+    "densities of yes and no": lambda: oc.Forecaster(
+        oc.Binary(), oracle=oc.Orca(adversary=oc.paper.MonteCarlo((oc.Normal(0, 1),)))
+    ).predict(),
+}
+UNCHECKED: dict[str, Callable[[], Any]] = {
+    "family as a class": lambda: oc.Orca(family=oc.paper.Softmax),
+    "negative seed": lambda: oc.Orca(seed=-1),
+    "text as seed": lambda: oc.Orca(seed="a"),
+    "text as smooth": lambda: oc.Orca(smooth="no"),
+    "an array as adversary": lambda: oc.Orca(adversary=np.array([1, 2])),
+    "an array as start": lambda: oc.Orca(start=np.array(["expert", "last"])),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_options_are_refused_in_one_sentence(what: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        REFUSED[what]()
+
+
+@pytest.mark.parametrize("what", UNCHECKED)
+def test_so_are_these(what: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        UNCHECKED[what]()
+
+
+@pytest.mark.parametrize(
+    "oracle",
+    [
+        oc.Orca(seed=np.int64(3)),
+        oc.Orca(smooth=np.bool_(True)),
+        oc.Orca(adversary=oc.paper.MonteCarlo((oc.Normal(0, 1),), draws=np.int64(5))),
+    ],
+    ids=["seed", "smooth", "draws"],
+)
+def test_numbers_of_numpy_can_be_saved(oracle: oc.Orca, tmp_path: Path) -> None:
+    oc.Recalibrator(UNIT, oracle=oracle).save(tmp_path / "state")
+
+
+def test_a_refused_component_changes_nothing() -> None:
+    game = oc.Forecaster(UNIT, oracle=oc.Orca(adversary=oc.paper.MonteCarlo(("a",))))
+    before = {name: array.copy() for name, array in game.engine.arrays().items()}
+    with pytest.raises(TypeError, match=SENTENCE):
+        game.predict()
+    assert game.pending == ()
+    assert all(np.array_equal(before[name], a) for name, a in game.engine.arrays().items())
+
+
+def test_an_oracle_does_not_change() -> None:
+    for kind in (
+        oc.Orca(),
+        oc.paper.Adam(),
+        oc.paper.Softmax(),
+        oc.paper.GaussianMixture(),
+        oc.paper.MonteCarlo((oc.Normal(0, 1),)),
+    ):
+        assert copy.deepcopy(kind) == kind
+        with pytest.raises(AttributeError):
+            kind.steps = 3
+
+
+def test_an_interval_too_narrow_for_the_cells_is_refused() -> None:
+    with pytest.raises(ValueError, match=SENTENCE):
+        oc.Forecaster(oc.Interval(1e9, 1e9 + 1e-6), oracle=oc.Orca(cells=200))
+
+
+def test_components_without_a_name_of_their_own_can_be_given_again(tmp_path: Path) -> None:
+    from scipy.stats import norm
+
+    def oracle() -> oc.Orca:
+        return oc.Orca(steps=5, adversary=oc.paper.MonteCarlo([norm(0.2, 0.1), norm(0.7, 0.1)]))
+
+    game = oc.Forecaster(UNIT, oracle=oracle())
+    game.predict(oc.Normal(0.3, 0.1))
+    game.update(0.4)
+    game.save(tmp_path / "state")
+    again = oc.Forecaster.load(tmp_path / "state", oracle=oracle())
+    assert np.array_equal(again.predict(oc.Normal(0.3, 0.1)).mass, game.predict(oc.Normal(0.3, 0.1)).mass)
+
+
+@dataclass(frozen=True)
+class Falling(oc.paper.Softmax):
+    """Its masses become negative once the parameters have moved."""
+
+    def masses(self, cell_grid: Any, parameters: Vector) -> Vector:
+        p = super().masses(cell_grid, parameters)
+        return p if np.ptp(parameters) < 0.01 else np.concatenate(([1.0 + p[1:].sum()], -p[1:]))
+
+
+def test_a_family_that_leaves_the_masses_on_the_way_is_refused() -> None:
+    game = oc.Forecaster(UNIT, oc.MomentMatching(2), oracle=oc.Orca(steps=5, cells=10, family=Falling()))
+    game.predict()
+    game.update(0.9)
+    with pytest.raises(ValueError, match=SENTENCE):
+        game.predict()
+
+
+def test_a_round_that_the_outcome_proved_wrong_did_not_hold() -> None:
+    """A utility with a peak between the places at which a cell is looked at."""
+
+    def worth(action: int, y: float) -> float:
+        return action * max(0.0, 1.0 - abs(y - 0.4321) / 0.002)
+
+    payoff = oc.payoffs.DecisionCalibration([0, 1], worth, utility_range=1.0)
+    game = oc.Forecaster(UNIT, payoff, oracle=oc.Orca(steps=5, cells=10))
+    for _ in range(60):
+        game.predict(oc.Normal(0.5, 0.3))
+        game.update(0.4321)
+    assert game.guarantee.held < 0.7
+    assert game.guarantee.miscalibration <= game.guarantee.promised

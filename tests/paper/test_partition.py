@@ -1,0 +1,1023 @@
+"""The partition of appendix D: its bounds hold after every round against whoever picks the outcomes, and its lemmas."""
+
+import copy
+import itertools
+import math
+import pickle
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given
+from numpy.typing import NDArray
+
+import orcast as oc
+from helpers import SENTENCE, cells_around
+from orcast.adapters import expert_row
+from orcast.paper.partition import PartitionedRecalibrator
+from orcast.paper.partition.cells import Compositions, ProbabilityBins
+from orcast.paper.partition.scores import Rule
+from orcast.payoffs.calibration import hats
+from orcast.payoffs.cell_payoffs import hat_weights
+from orcast.persistence import files as storage
+from orcast.scores import Score
+from orcast.testing import worst_outcome
+
+Vector = NDArray[np.float64]
+BRIER, LOG = oc.Brier(), oc.scores.LogScore(0.02)
+LABELS = ["home", "draw", "away"]
+EDGES = [0.3, 0.6]
+
+GAMES: dict[str, Callable[..., PartitionedRecalibrator]] = {
+    "binary": lambda **o: PartitionedRecalibrator(oc.Binary(), cells=5, grid=8, scores=[BRIER, LOG], **o),
+    "labels": lambda **o: PartitionedRecalibrator(oc.Labels(LABELS), cells=4, grid=6, scores=[BRIER, LOG], **o),
+    "interval": lambda **o: PartitionedRecalibrator(
+        oc.Interval(0, 1, cells=32, tail_cells=4), cells=4, bins=EDGES, grid=6, scores=[BRIER, LOG, oc.CRPS()], **o
+    ),
+    "line": lambda **o: PartitionedRecalibrator(oc.Line(), cells=3, bins=3, grid=6, scores=[BRIER, LOG], **o),
+}
+ROUNDS = {"binary": 250, "labels": 80, "interval": 80, "line": 50}
+
+
+def expert_of(name: str, t: int, rng: np.random.Generator) -> Any:
+    if name == "binary":
+        # often at the very edge of a cell
+        return float(rng.integers(0, 6) / 5 if rng.random() < 0.3 else rng.random())
+    if name == "labels":
+        return rng.dirichlet(np.full(3, 10.0 ** rng.uniform(-1, 1)))
+    return oc.Normal(rng.normal(0.5, 0.2), 10.0 ** rng.uniform(-2, 0))
+
+
+def outcomes_of(name: str) -> list[Any]:
+    """One outcome for each event."""
+    return {"binary": [0, 1], "labels": LABELS}.get(name, [0.15, 0.45, 0.8] if name == "interval" else [-2.0, 0.5, 3.0])
+
+
+# --- the slow twin: every round as the paper writes it
+
+
+class Twin:
+    """All rounds, and the four quantities by their definitions."""
+
+    def __init__(self, name: str, game: PartitionedRecalibrator) -> None:
+        self.name, self.game = name, game
+        self.rows: list[tuple[Vector, Vector, int]] = []
+        self.crps: list[float] = []
+
+    def bins(self, p: oc.Forecast) -> Vector:
+        return np.diff([0.0, *(p.cdf(edge) for edge in self.game.edges or ()), 1.0])
+
+    def masses(self, forecast: Any, played: Any) -> tuple[Vector, Vector]:
+        if self.name in ("binary", "labels"):
+            return expert_row(forecast, self.game.space)[0], np.array(played.mass)
+        return self.bins(self.expert(forecast)), self.bins(played)
+
+    def expert(self, forecast: Any) -> oc.Forecast:
+        """The expert as represented on cells, with bounds."""
+        space = self.game.space
+        row, _ = expert_row(forecast, space)
+        if isinstance(space, oc.Line):
+            spread = row[-1] - row[0]
+            low, high = min(row[0], *self.game.edges) - 12 * spread, max(row[-1], *self.game.edges) + 12 * spread
+            space = oc.Interval(low, high, cells=space.cells, tail_cells=space.tail_cells)
+        left, right, mass, _ = cells_around(space, np.clip(row, space.low, space.high), jumps=self.game.edges)
+        return oc.Forecast(left, right, mass)
+
+    def see(self, forecast: Any, played: Any, y: Any) -> None:
+        said, p = self.masses(forecast, played)
+        if self.name in ("binary", "labels"):
+            k = self.game.space.outcome(y)
+        else:
+            k = sum(y > edge for edge in self.game.edges)
+        self.rows.append((said, p, k))
+        if self.name == "interval":
+            self.crps.append(played.crps(y) - self.expert(forecast).crps(y))
+
+    def events(self, mass: Vector) -> Vector:
+        return mass[1:] if self.name == "binary" else mass
+
+    def calibration_error(self, which: int = 1) -> float:
+        """C_T of what was played, or of the expert (which = 0)."""
+        total = 0.0
+        for v in range(self.game.grid):
+            payoffs = [
+                hats(v, self.game.grid, self.events(row[which])) * self.events(row[which] - np.eye(row[which].size)[k])
+                for *row, k in self.rows
+            ]
+            total += float(np.abs(np.mean(payoffs, axis=0)).sum())
+        return total
+
+    def regret(self, score: Score) -> float:
+        def of(mass: Vector, k: int) -> float:
+            p = (
+                oc.forecasts.BinaryForecast(float(mass[1]))
+                if self.name == "binary"
+                else oc.forecasts.LabelForecast(range(mass.size), mass)
+            )
+            return score(p, k)
+
+        return float(np.mean([of(p, k) - of(said, k) for said, p, k in self.rows]))
+
+    def middle(self, said: Vector) -> tuple[float, ...]:
+        """The middle of a cell: of a bin, or the nearest composition by looking at all of them."""
+        cells = self.game._resolution
+        assert cells is not None
+        if self.name == "binary":
+            p = (min(int(said[1] * cells), cells - 1) + 0.5) / cells
+            return (1 - p, p)
+        return tuple(np.array(nearest(said, cells)) / cells)
+
+    def by_cell(self) -> dict[tuple[float, ...], list[tuple[Vector, Vector, int]]]:
+        found: dict[tuple[float, ...], list[tuple[Vector, Vector, int]]] = {}
+        for row in self.rows:
+            found.setdefault(self.middle(row[0]), []).append(row)
+        return found
+
+    def visits(self) -> list[int]:
+        """Rounds of each cell."""
+        return sorted(map(len, self.by_cell().values()))
+
+    def bounds(self, score: Score) -> tuple[float, float]:
+        """Both bounds, from the rounds and what the forecasters of the cells promise."""
+        grid, rule = self.game.grid, Rule(score, self.name == "binary")
+        g_hat = rule.heights(grid)
+        promises = {
+            tuple(self.game._table.cells.middle(key)): cell.game.guarantee  # type: ignore[union-attr]
+            for key, cell in self.game._cells.items()
+        }
+        calibration = regret = 0.0
+        for middle, rows in self.by_cell().items():
+            promised = promises[middle].promised * len(rows) * (1 if self.name == "binary" else math.sqrt(2))
+            q = self.events(np.array(middle))
+            square, touched, remainder, most, reach = 0.0, 0, 0.0, 0.0, 0.0
+            for v, k in itertools.product(range(grid), range(q.size)):
+                if any(hats(v, grid, self.events(p))[k] > 0 for _, p, _ in rows):
+                    touched += 1
+                    square += (g_hat[v] - rule.slope(q)[k]) ** 2
+            for said, mass, _ in rows:
+                p, x = self.events(mass), self.events(said)
+                w = np.array([hats(v, grid, p) for v in range(grid)])
+                rest = rule.slope(p) - g_hat @ w + rule.slope(q) - rule.slope(x)
+                errors = [self.events(mass - e) for e in np.eye(mass.size)]
+                remainder += max(float(rest @ error) for error in errors)
+                reach += max(float(np.abs(error).sum()) for error in errors)
+                most += float((rule.losses(mass) - rule.losses(said)).max())
+            calibration += min(math.sqrt(touched) * promised, reach)
+            regret += min(math.sqrt(square) * promised + remainder, most)
+        return calibration / len(self.rows), regret / len(self.rows)
+
+    def rates(self) -> tuple[float, float]:
+        """What the docstring says about calibration and Brier regret, given nothing but the rounds of each cell."""
+        K = 1 if self.name == "binary" else self.rows[0][0].size
+        grid, cells = self.game.grid, self.game._resolution
+        assert cells is not None
+        roots = sum(math.sqrt((1 if K == 1 else 2) * (n + 16)) for n in self.visits()) / len(self.rows)
+        remainder = 1 / grid + 1 / cells if K == 1 else 2 / grid + math.sqrt(2 * K) / cells
+        return math.sqrt(K * grid) * roots, 2.1 * math.sqrt(K * grid / 3) * roots + remainder
+
+
+def compositions(parts: int, total: int) -> Iterator[tuple[int, ...]]:
+    for bars in itertools.combinations(range(total + parts - 1), parts - 1):
+        ends = (-1, *bars, total + parts - 1)
+        yield tuple(b - a - 1 for a, b in itertools.pairwise(ends))
+
+
+def nearest(x: Vector, total: int) -> tuple[int, ...]:
+    return min(compositions(x.size, total), key=lambda c: float(np.sum((np.array(c) / total - x) ** 2)))
+
+
+def check_bounds(game: PartitionedRecalibrator) -> None:
+    assert game.calibration_error <= game.calibration_bound
+    for score in (BRIER, LOG):
+        assert game.regret(score) <= game.regret_bound(score)
+
+
+# --- Natures
+
+
+class Nature:
+    """Picks each outcome, having seen the forecast."""
+
+    def __init__(self, kind: str, name: str, rng: np.random.Generator) -> None:
+        self.kind, self.name, self.rng = kind, name, rng
+
+    def __call__(self, twin: Twin, forecast: Any, played: Any, t: int) -> Any:
+        said, p = twin.masses(forecast, played)
+        options = outcomes_of(self.name)
+        rows = twin.game._sums
+        eye = np.eye(p.size)
+        if self.kind == "random":
+            k = int(self.rng.choice(p.size, p=said / said.sum()))
+        elif self.kind == "drifting":
+            k = int(self.rng.random() < 0.5 + 0.45 * math.sin(t / 15)) * (p.size - 1)
+        elif self.kind == "regret":
+            k = int(np.argmax([BRIER_OF(p, e) - BRIER_OF(said, e) for e in eye]))
+        elif self.kind == "log regret":
+            rule = Rule(LOG, self.name == "binary")
+            k = int(np.argmax(rule.losses(p) - rule.losses(said)))
+        elif self.kind == "calibration":
+            after = []
+            for e in eye:
+                error = twin.events(p - e)
+                hat = [hats(v, twin.game.grid, twin.events(p)) for v in range(twin.game.grid)]
+                after.append(np.abs(rows + np.array(hat) * error).sum())
+            k = int(np.argmax(after))
+        else:  # the forecaster of the cell, by itself
+            game = twin.game._cells[twin.game._pending.find(None)].game
+            k = int(game.space.outcome(worst_outcome(game)[0]))
+        return options[k]
+
+
+def BRIER_OF(p: Vector, e: Vector) -> float:
+    return float(np.sum((p - e) ** 2))
+
+
+NATURES = ["random", "drifting", "calibration", "cell", "regret", "log regret"]
+
+
+@pytest.mark.parametrize("name", ["binary", "labels", "interval"])
+@pytest.mark.parametrize("kind", NATURES)
+def test_bounds_hold_after_every_round(name: str, kind: str) -> None:
+    rng = np.random.default_rng(5)
+    game = GAMES[name]()
+    twin, nature = Twin(name, game), Nature(kind, name, rng)
+    for t in range(ROUNDS[name]):
+        forecast = expert_of(name, t, rng)
+        p = game.predict(forecast)
+        y = nature(twin, forecast, p, t)
+        twin.see(forecast, p, y)
+        game.update(y)
+        check_bounds(game)
+        assert p.certificate.holds
+        if t % 20 < 3:
+            # the bounds themselves are below what is known without looking at the forecasts
+            calibration, regret = twin.rates()
+            assert game.calibration_bound <= calibration * (1 + 1e-9)
+            assert game.regret_bound(BRIER) <= regret * (1 + 1e-9)
+    assert game.calibration_error == pytest.approx(twin.calibration_error(), rel=1e-9, abs=1e-12)
+    for score in (BRIER, LOG):
+        assert game.regret(score) == pytest.approx(twin.regret(score), rel=1e-9, abs=1e-9)
+        calibration, regret = twin.bounds(score)
+        assert game.calibration_bound == pytest.approx(calibration, rel=1e-6)
+        assert game.regret_bound(score) == pytest.approx(regret, rel=1e-6)
+    if name == "interval":
+        assert game.regret(oc.CRPS()) == pytest.approx(np.mean(twin.crps), rel=1e-9, abs=1e-12)
+    assert sorted(game.cells.rounds.values()) == twin.visits()
+    g = game.guarantee
+    assert (g.rounds, g.held, g.miscalibration, g.promised) == (
+        len(twin.rows),
+        1.0,
+        game.calibration_error,
+        game.calibration_bound,
+    )
+
+
+def test_the_attacks_are_attacks() -> None:
+    """Whoever just repeats the expert is pushed past every bound that the partition keeps."""
+    rng = np.random.default_rng(0)
+    game = PartitionedRecalibrator(oc.Binary(), cells=4, grid=8, scores=[BRIER])
+    twin = Twin("binary", game)
+    for _ in range(600):
+        x = float(rng.random())
+        p = game.predict(x)
+        y = int(x < 0.5)
+        twin.see(x, p, y)
+        game.update(y)
+    assert twin.calibration_error(0) > 2 * game.calibration_bound > 2 * game.calibration_error
+    assert game.regret(BRIER) < -0.4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["binary", "labels", "interval", "line"])
+@pytest.mark.parametrize("kind", ["calibration", "cell", "regret"])
+def test_bounds_hold_for_long(name: str, kind: str) -> None:
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        game = GAMES[name]()
+        twin, nature = Twin(name, game), Nature(kind, name, rng)
+        for t in range(5 * ROUNDS[name]):
+            forecast = expert_of(name, t, rng)
+            p = game.predict(forecast)
+            game.update(nature(twin, forecast, p, t))
+            check_bounds(game)
+        assert game.guarantee.held >= 0.99
+
+
+@pytest.mark.parametrize(("name", "rounds"), [("binary", 7), ("labels", 4), ("interval", 3)])
+def test_bounds_hold_for_all_sequences(name: str, rounds: int) -> None:
+    rng = np.random.default_rng(1)
+    experts = [expert_of(name, t, rng) for t in range(rounds)]
+    for ys in itertools.product(outcomes_of(name), repeat=rounds):
+        game = GAMES[name]()
+        for forecast, y in zip(experts, ys, strict=True):
+            game.predict(forecast)
+            game.update(y)
+            check_bounds(game)
+
+
+def test_bounds_hold_on_the_line_and_beyond_its_windows() -> None:
+    rng = np.random.default_rng(2)
+    game = GAMES["line"]()
+    twin = Twin("line", game)
+    for t in range(ROUNDS["line"]):
+        # the expert wanders far from where the edges were cut
+        forecast = oc.Normal(40.0 * math.sin(t / 6) if t else 0.0, 1.0)
+        p = game.predict(forecast)
+        y = float(rng.choice([-1e6, 0.0, 40.0 * math.sin(t / 6), 1e6]))
+        twin.see(forecast, p, y)
+        game.update(y)
+        check_bounds(game)
+        assert math.isfinite(p.mean())
+        assert p.support() == (-math.inf, math.inf)
+    assert game.calibration_error == pytest.approx(twin.calibration_error(), rel=1e-6)
+    assert game.regret(BRIER) == pytest.approx(twin.regret(BRIER), rel=1e-6)
+    assert game.edges == pytest.approx(np.interp([1 / 3, 2 / 3], game.space.levels, game.space.scores), abs=1e-12)  # type: ignore[attr-defined]
+
+
+def test_bounds_hold_when_outcomes_are_late() -> None:
+    rng = np.random.default_rng(3)
+    game = PartitionedRecalibrator(oc.Binary(), cells=3, grid=6, scores=[BRIER, LOG])
+    for t in range(300):
+        game.predict(float(rng.random()), id=t)
+        if t % 20 == 19:
+            for s in rng.permutation(np.arange(t - 19, t + 1)):
+                if s % 7 == 0:
+                    game.drop(int(s))
+                else:
+                    game.update(int(rng.random() < 0.8), id=int(s))
+                    check_bounds(game)
+    assert game.pending == ()
+    assert game.guarantee.delay > 1.0
+    assert game.rounds == sum(t % 7 != 0 for t in range(300))
+
+
+def test_a_good_expert_costs_little_and_a_bad_one_is_repaired() -> None:
+    rng = np.random.default_rng(4)
+    truth = rng.random(1500)
+    ys = (rng.random(1500) < truth).astype(int)
+    sure = 1 / (1 + (1 / truth - 1) ** 3)
+    regrets, errors = {}, {}
+    for name, experts in {"good": truth, "sure": sure, "wrong way": 1 - truth}.items():
+        game = PartitionedRecalibrator(oc.Binary())
+        twin = Twin("binary", game)
+        for x, y in zip(experts, ys, strict=True):
+            p = game.predict(float(x))
+            twin.see(float(x), p, int(y))
+            game.update(int(y))
+        regrets[name] = game.regret()
+        errors[name] = game.calibration_error / twin.calibration_error(0)
+        # a bound that says something, even where the forecasts are far from the middle of the cell
+        assert regrets[name] <= game.regret_bound() < (0.2 if name == "wrong way" else 0.06)
+    assert regrets["good"] < 0.006
+    assert regrets["sure"] < -0.008
+    assert errors["sure"] < 0.4
+    assert regrets["wrong way"] < -0.25
+    assert errors["wrong way"] < 0.12
+
+
+def test_over_confident_labels_and_quantities_are_repaired() -> None:
+    rng = np.random.default_rng(5)
+    match = PartitionedRecalibrator(oc.Labels(LABELS), cells=3)
+    for _ in range(300):
+        q = rng.dirichlet([1, 1, 1])
+        match.predict(q**4 / (q**4).sum())
+        match.update(LABELS[int(rng.choice(3, p=q))])
+    assert match.regret(BRIER) < -0.04
+    load = PartitionedRecalibrator(oc.Interval(-8, 8))
+    twin = Twin("load", load)
+    for _ in range(600):
+        mean = rng.normal()
+        y = float(np.clip(rng.normal(mean, 1.0), -8, 8))
+        forecast = oc.Normal(mean, 0.3)
+        twin.see(forecast, load.predict(forecast), y)
+        load.update(y)
+    assert load.regret(oc.CRPS()) < -0.01
+    assert load.regret(oc.scores.LogScore()) < -0.05
+    assert load.calibration_error < 0.7 * twin.calibration_error(0)
+
+
+# --- the lemmas
+
+
+def brier(y: int, p: float) -> float:
+    return (p - y) ** 2
+
+
+def clipped_log(y: int, p: float) -> float:
+    return oc.scores.LogScore(0.05)(oc.forecasts.BinaryForecast(p), y)
+
+
+def calibration_error(ps: Any, ys: Any) -> float:
+    """The paper's C_T."""
+    ps, ys = np.array(ps), np.array(ys)
+    return float(sum(abs(ys[ps == p].mean() - p) * np.mean(ps == p) for p in np.unique(ps)))
+
+
+def internal_regret(loss: Callable[[int, float], float], actions: Any, ps: Any, ys: Any) -> float:
+    """Its internal regret, a sum without the 1/T."""
+    return max(
+        sum(loss(y, p) - loss(y, j) for p, y in zip(ps, ys, strict=True) if p == i) for i in actions for j in actions
+    )
+
+
+ACTIONS = (0.0, 0.3, 0.6, 1.0)
+
+
+@pytest.mark.parametrize("loss", [brier, clipped_log])
+def test_lemma_1_with_the_mean_instead_of_the_sum(loss: Callable[[int, float], float]) -> None:
+    largest = max(loss(y, p) for y in (0, 1) for p in ACTIONS)
+    for ps in itertools.product(ACTIONS, repeat=3):
+        for ys in itertools.product((0, 1), repeat=3):
+            mean = internal_regret(loss, ACTIONS, ps, ys) / 3
+            assert mean <= 2 * largest * calibration_error(ps, ys) + 1e-12
+
+
+def test_lemma_1_as_printed_has_a_counterexample() -> None:
+    """60 of 100 come when 50% are said: an error of 0.1, and a sum of 1 gained by saying 60%."""
+    ps, ys = [0.5] * 100, [1] * 60 + [0] * 40
+    total = internal_regret(brier, (0.5, 0.6), ps, ys)
+    assert total == pytest.approx(1.0)
+    assert total > 2 * calibration_error(ps, ys)
+    assert total / 100 <= 2 * calibration_error(ps, ys)
+
+
+def test_lemma_1_on_hats() -> None:
+    """sum_t w_v(p_t) (loss(y_t, p_t) - loss(y_t, q)) <= |g_v - g(q)| |S_v| + the remainder, for what is played."""
+    rng = np.random.default_rng(6)
+    game = PartitionedRecalibrator(oc.Binary(), cells=1, grid=6)
+    ps, ys = [], []
+    for _ in range(200):
+        ps.append(float(game.predict(0.5)))
+        ys.append(int(rng.random() < 0.7))
+        game.update(ys[-1])
+    p, y = np.array(ps), np.array(ys)
+    rule = Rule(BRIER, True)
+    heights = rule.heights(6)
+    gained = []
+    for v, q in itertools.product(range(6), np.linspace(0, 1, 21)):
+        w = hats(v, 6, p)
+        excess = float(w @ ((p - y) ** 2 - (q - y) ** 2))
+        rest = np.maximum((2 * p - heights[v]) * p, (2 * p - heights[v]) * (p - 1))
+        assert excess <= abs(heights[v] - 2 * q) * abs(float(w @ (p - y))) + float(w @ rest) + 1e-9
+        gained.append(excess)
+    assert max(gained) > 0.0
+
+
+def test_the_log_loss_with_the_sign_of_the_paper_is_not_proper() -> None:
+    at = np.linspace(0.001, 0.999, 999)
+    for truth in (0.1, 0.3, 0.5, 0.8):
+        printed = truth * np.log(at) + (1 - truth) * np.log(1 - at)
+        assert abs(at[printed.argmin()] - truth) > 0.09
+        assert at[printed.argmax()] == pytest.approx(truth, abs=1e-3)
+        no, yes = (np.array([oc.scores.LogScore()(oc.forecasts.BinaryForecast(p), y) for p in at]) for y in (0, 1))
+        ours = truth * yes + (1 - truth) * no
+        assert at[np.argmin(ours)] == pytest.approx(truth, abs=1e-3)
+
+
+masses = st.lists(st.floats(0, 1) | st.sampled_from([0.0, 0.25, 1.0]), min_size=2, max_size=5).filter(
+    lambda m: sum(m) > 0.1
+)
+RULES = [oc.Brier(), oc.CRPS(), oc.scores.LogScore(0.001), oc.scores.LogScore(0.2)]
+
+
+@given(masses, st.data(), st.sampled_from(RULES))
+def test_regret_is_an_error_of_calibration(m: list[float], data: st.DataObject, score: Score) -> None:
+    """score(p, y) - score(x, y) <= sum_k (g(p_k) - g(x_k)) (p_k - 1{y = k}), of which lemma 2 is the mean."""
+    p = np.array(m) / sum(m)
+    shares = st.lists(st.floats(0.1, 1), min_size=p.size, max_size=p.size)
+    x = np.array(data.draw(st.permutations(m))) * np.array(data.draw(shares))
+    x /= x.sum()
+    rule = Rule.of(score, oc.Labels(range(p.size)))
+    assert rule is not None
+    for k in range(p.size):
+        mine, theirs = (score(oc.forecasts.LabelForecast(range(p.size), each), k) for each in (p, x))
+        assert rule.losses(p)[k] == pytest.approx(mine, abs=1e-12)
+        error = p - np.eye(p.size)[k]
+        assert mine - theirs <= (rule.slope(p) - rule.slope(x)) @ error + 1e-9
+
+
+@given(st.sampled_from(["binary", "labels"]), st.data())
+def test_what_is_known_before_the_outcome_covers_every_outcome(name: str, data: st.DataObject) -> None:
+    """score(p, y) - score(x, y) <= sum_v,k (g_v - g(q_k)) w_v(p_k) (p_k - 1{y = k}) + remainder, whatever y is."""
+    game = GAMES[name]()
+    table = game._table
+    assert table is not None
+    size = 2 if name == "binary" else 3
+    own = masses.map(lambda m: np.resize(m, size) + 1e-3).map(lambda m: m / m.sum())
+    p, x = data.draw(own), data.draw(own)
+    key = table.cells.cell(x)
+    known = game._known(table, key, x, p)
+    pick = slice(1, None) if name == "binary" else slice(None)
+    w = np.array([hats(v, game.grid, p[pick]) for v in range(game.grid)])
+    q = table.cells.middle(key)[pick]
+    for i, score in enumerate((BRIER, LOG)):
+        rule = Rule(score, name == "binary")
+        excess = rule.losses(p) - rule.losses(x)
+        assert known[3 + i] == excess.max()
+        for k, e in enumerate(np.eye(size)):
+            error = (p - e)[pick]
+            seen = float((w * (rule.heights(game.grid)[:, None] - rule.slope(q)) * error).sum())
+            assert excess[k] <= seen + known[1 + i] + 1e-9
+            assert np.abs(error).sum() <= known[0] + 1e-12
+
+
+def test_the_bounds_are_those_of_the_lemmas() -> None:
+    """Round by round as they are written, for yes or no: what each cell promises, over the hats that it touched."""
+    game = GAMES["binary"]()
+    rng = np.random.default_rng(7)
+    remainder: dict[Any, float] = {}
+    touched: dict[Any, set[int]] = {}
+    most, largest = dict(remainder), dict(remainder)
+    grid = game.grid
+    heights = Rule(LOG, True).heights(grid)
+
+    def g(p: float) -> float:
+        return math.log(max(p, LOG.clip)) - math.log(max(1.0 - p, LOG.clip))
+
+    # an expert that is wrong, so that the most that its regret could be is more than what is promised
+    experts = np.resize([0.25, 0.91, 0.28, 0.99, 0.35, 0.97], 300).tolist()
+    for x in experts:
+        p, key = float(game.predict(x)), game._pending.find(None)
+        middle = (key[0] + 0.5) / 5
+        w = [float(hats(v, grid, np.array([p]))[0]) for v in range(grid)]
+        rest = g(p) - sum(a * b for a, b in zip(w, heights, strict=True)) + g(middle) - g(x)
+        remainder[key] = remainder.get(key, 0.0) + max(rest * (p - y) for y in (0, 1))
+        touched.setdefault(key, set()).update(v for v in range(grid) if w[v] > 0.0)
+        scores = [LOG(oc.forecasts.BinaryForecast(q), y) for y in (0, 1) for q in (p, x)]
+        most[key] = most.get(key, 0.0) + max(scores[0] - scores[1], scores[2] - scores[3])
+        largest[key] = largest.get(key, 0.0) + max(p, 1.0 - p)
+        game.update(int(rng.random() < 0.6))
+    bound = error = 0.0
+    by_lemma = []
+    for key, cell in game._cells.items():
+        guarantee = cell.game.guarantee
+        sums = guarantee.promised * guarantee.rounds * math.sqrt(oc.BinaryCalibration(grid).on(oc.Binary()).bound)
+        apart = math.sqrt(sum((heights[v] - g((key[0] + 0.5) / 5)) ** 2 for v in touched[key]))
+        by_lemma.append(apart * sums + remainder[key] < most[key])
+        bound += min(apart * sums + remainder[key], most[key])
+        error += min(math.sqrt(len(touched[key])) * sums, largest[key])
+    assert game.regret_bound(LOG) == pytest.approx(bound / 300)
+    assert game.calibration_bound == pytest.approx(error / 300)
+    # for one cell the lemma says less than what was known of each round, for the other more
+    assert sorted(by_lemma) == [False, True]
+
+
+@given(st.floats(0, 1), st.floats(0, 1), st.sampled_from([*RULES, oc.MSE()]))
+def test_the_same_for_yes_or_no(p: float, x: float, score: Score) -> None:
+    rule = Rule.of(score, oc.Binary())
+    assert rule is not None
+    for y in (0, 1):
+        mine, theirs = (score(oc.forecasts.BinaryForecast(each), y) for each in (p, x))
+        assert rule.losses(np.array([1 - p, p]))[y] == pytest.approx(mine, abs=1e-12)
+        g = rule.slope(np.array([p, x]))
+        assert mine - theirs <= (g[0] - g[1]) * (p - y) + 1e-9
+
+
+@pytest.mark.parametrize("grid", [2, 3, 5, 15, 40])
+def test_constants_of_the_brier_score(grid: int) -> None:
+    """c_j <= 2.1 sqrt(grid / 3), and what the hats leave is at most 1 / grid, or 2 / grid for labels."""
+    heights = Rule(BRIER, True).heights(grid)
+    p = np.linspace(0, 1, 2001)
+    left, share = hat_weights(grid, p)
+    rest = 2 * p - (heights[left] + share * (heights[left + 1] - heights[left]))
+    assert np.maximum(rest * p, rest * (p - 1)).max() <= 1 / grid
+    assert max(np.linalg.norm(heights - 2 * q) for q in p[::50]) <= 2.1 * math.sqrt(grid / 3)
+    rng = np.random.default_rng(grid)
+    for K in (3, 6):
+        many = rng.dirichlet(np.full(K, 0.4), 4000)
+        left, share = hat_weights(grid, many)
+        rest = 2 * many - (heights[left] + share * (heights[left + 1] - heights[left]))
+        assert ((rest * many).sum(axis=1) - rest.min(axis=1)).max() <= 2 / grid
+
+
+# --- cells
+
+
+@given(masses, st.integers(1, 6))
+def test_the_cell_of_a_vector_is_its_nearest_composition(m: list[float], resolution: int) -> None:
+    x = np.array(m) / sum(m)
+    cells = Compositions(x.size, resolution)
+    key = cells.cell(x)
+    assert cells.has(key)
+    middle = cells.middle(key)
+    best = np.array(nearest(x, resolution)) / resolution
+    assert np.sum((middle - x) ** 2) <= np.sum((best - x) ** 2) + 1e-9
+    assert np.abs(middle - x).sum() <= cells.radius + 1e-9 <= x.size / (2 * resolution) + 1e-9
+    assert np.linalg.norm(middle - x) <= math.sqrt(x.size) / (2 * resolution) + 1e-9
+    assert (cells.start(key) > 0).all()
+    assert cells.start(key).sum() == pytest.approx(1)
+    assert cells.total == sum(1 for _ in compositions(x.size, resolution))
+
+
+@given(st.floats(0, 1), st.integers(1, 50))
+def test_the_cell_of_a_probability_is_its_bin(x: float, count: int) -> None:
+    cells = ProbabilityBins(count)
+    key = cells.cell(np.array([1 - x, x]))
+    assert cells.has(key)
+    assert abs(cells.middle(key)[1] - x) <= 0.5 / count + 1e-12
+
+
+def test_the_radius_is_reached() -> None:
+    for K in (2, 3, 4, 5):
+        cells = Compositions(K, 3)
+        up = K // 2
+        # every remainder is up / K, so half of them go up and half down
+        x = np.full(K, up / K / 3)
+        x[0] += (3 - up) / 3
+        assert np.abs(cells.middle(cells.cell(x)) - x).sum() == pytest.approx(cells.radius)
+
+
+def test_report_of_the_cells() -> None:
+    game = PartitionedRecalibrator(oc.Binary(), cells=4)
+    assert (game.cells.total, game.cells.visited, game.cells.rounds) == (4, 0, {})
+    for x in (0.1, 0.2, 0.9, 0.25, 1.0, 0.0):
+        game.predict(x)
+        game.update(1)
+    assert game.cells.rounds == {0.125: 3, 0.875: 2, 0.375: 1}
+    assert game.cells.visited == 3
+    match = PartitionedRecalibrator(oc.Labels(LABELS), cells=2)
+    match.predict([0.5, 0.5, 0.0])
+    assert match.cells.rounds == {}
+    match.update("home")
+    assert match.cells.rounds == {(0.5, 0.5, 0.0): 1}
+    assert match.cells.total == 6
+    load = PartitionedRecalibrator(oc.Interval(0, 1))
+    assert load.cells.total == math.comb(6 + 3, 3)
+
+
+def test_neighbours_do_not_learn_from_each_other() -> None:
+    game = PartitionedRecalibrator(oc.Binary(), cells=4)
+    first = float(game.predict(0.4))
+    for _ in range(30):
+        game.predict(0.6)
+        game.update(0)
+    assert float(game.predict(0.4)) == first
+    assert float(game.predict(0.6)) < 0.4
+    assert float(game.predict(0.7)) == float(game.predict(0.6))
+
+
+# --- quantities
+
+
+def attached(game: PartitionedRecalibrator) -> dict[str, Vector]:
+    """What is attached to the unnamed pending round."""
+    return game._cells[game._pending.find(None)].game.rounds.find(None).attached  # type: ignore[no-any-return]
+
+
+def test_within_a_bin_the_forecast_is_the_experts() -> None:
+    rng = np.random.default_rng(8)
+    game = GAMES["interval"]()
+    twin = Twin("interval", game)
+    gained = []
+    for _ in range(40):
+        forecast = oc.Normal(float(rng.uniform(0.2, 0.8)), float(10 ** rng.uniform(-2, -0.5)))
+        p, expert = game.predict(forecast), twin.expert(forecast)
+        mine, theirs = twin.bins(p), twin.bins(expert)
+        assert mine == pytest.approx(attached(game)["played"], abs=1e-12)
+        for low, high, a, b in zip([0, *EDGES], [*EDGES, 1], mine, theirs, strict=True):
+            ys = np.linspace(low, high, 7)
+            inside = (p.cdf(ys) - p.cdf(low)) / a
+            assert inside == pytest.approx((expert.cdf(ys) - expert.cdf(low)) / b, abs=1e-9)
+        y = float(rng.uniform(0.001, 0.999))
+        k = sum(y > edge for edge in EDGES)
+        assert p.pdf(y) / expert.pdf(y) == pytest.approx(mine[k] / theirs[k], rel=1e-9)
+        assert 0 <= p.quantile(0.05) <= p.mean() <= 1
+        game.update(y)
+        gained.append(math.log(mine[k] / theirs[k]))
+    assert np.ptp(gained) > 0.05
+
+
+def test_an_outcome_on_an_edge_is_in_the_bin_on_its_left() -> None:
+    rain = PartitionedRecalibrator(oc.HalfLine(0), bins=[0.0, 5.0], cells=3)
+    p = rain.predict(oc.Ensemble([0, 0, 0, 0, 1, 4, 9]))
+    assert p.cdf(0.0) == pytest.approx(attached(rain)["played"][0])
+    for y in (0.0, 5.0, 5.0 + 1e-9, 0.0):
+        before = rain._sums.copy()
+        p = rain.predict(oc.Ensemble([0, 0, 0, 0, 1, 4, 9]))
+        played = attached(rain)["played"].copy()
+        rain.update(y)
+        k = 0 if y == 0 else 1 if y <= 5 else 2
+        assert (rain._sums - before).sum(axis=0) == pytest.approx(played - np.eye(3)[k], abs=1e-12)
+    assert p.support()[1] == math.inf
+
+
+def test_bins_are_cut_by_the_first_forecast_that_counts() -> None:
+    game = PartitionedRecalibrator(oc.Interval(0, 10), bins=4)
+    assert game.edges is None
+    game.predict(oc.Normal(2, 1))
+    first = game.edges
+    game.predict(oc.Normal(7, 1))  # replaces a round that was never booked
+    assert game.edges != first
+    assert game.edges == pytest.approx([7 - 0.674, 7, 7 + 0.674], abs=0.01)
+    game.drop()
+    assert game.edges is None
+    game.predict(oc.Normal(5, 2))
+    edges = game.edges
+    assert edges == pytest.approx([5 - 2 * 0.674, 5, 5 + 2 * 0.674], abs=0.01)
+    game.predict(oc.Normal(1, 1), id="later")
+    assert game.edges == edges
+    game.update(3)
+    game.drop("later")
+    game.predict(oc.Normal(9, 0.1))
+    assert game.edges == edges
+    dry = PartitionedRecalibrator(oc.Interval(0, 10), bins=4)
+    dry.predict(oc.Ensemble([0] * 9 + [1, 2, 3]))
+    assert dry.edges[0] == 0.0  # type: ignore[index]
+    assert len(dry.edges) == 2  # type: ignore[arg-type]
+
+
+# --- waiting rounds
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_rounds_wait_by_name(name: str) -> None:
+    rng = np.random.default_rng(9)
+    game = GAMES[name](max_pending=3)
+    y = outcomes_of(name)[0]
+    for _ in range(5):
+        game.predict(expert_of(name, 0, rng))  # each replaces the one before, in whichever cell
+    assert game.pending == (None,)
+    assert len(game._cells) == 1
+    game.predict(expert_of(name, 0, rng), id="a")
+    game.predict(expert_of(name, 0, rng), id=("b", 1))
+    assert game.pending == (None, "a", ("b", 1))
+    with pytest.warns(RuntimeWarning, match=r"3 rounds are pending .* the oldest, None, is dropped"):
+        game.predict(expert_of(name, 0, rng), id="c")
+    assert game.pending == ("a", ("b", 1), "c")
+    game.update(y, id=("b", 1))
+    game.drop("a")
+    assert game.pending == ("c",)
+    assert game.rounds == 1
+    game.drop("c")
+    assert len(game._cells) == 1
+    check_bounds(game)
+
+
+def test_rounds_of_one_cell_wait_and_are_dropped_once() -> None:
+    game = GAMES["binary"](max_pending=3)
+    for t in range(3):
+        game.predict(0.5, id=t)
+    for t in range(3, 6):
+        with pytest.warns(RuntimeWarning, match=f"the oldest, {t - 3}, is dropped") as said:
+            game.predict(0.5, id=t)
+        assert len(said) == 1
+    assert game.pending == (3, 4, 5)
+    for t in (5, 3, 4):
+        game.update(1, id=t)
+    check_bounds(game)
+    assert game.cells.rounds == {0.5: 3}
+
+
+def test_predicting_changes_nothing_that_lasts(tmp_path: Path) -> None:
+    for name in GAMES:
+        rng = np.random.default_rng(10)
+        game = GAMES[name]()
+        game.save(tmp_path / "before")
+        game.predict(expert_of(name, 0, rng))
+        game.drop()
+        game.save(tmp_path / "after")
+        assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
+
+
+def test_crossing_quantiles_are_said_once() -> None:
+    game = GAMES["interval"]()
+    with pytest.warns(UserWarning, match="crossing quantiles"):
+        game.predict({0.1: 0.6, 0.9: 0.4})
+    game.predict({0.1: 0.6, 0.9: 0.4})
+
+
+# --- state
+
+
+def some_rounds(name: str, game: PartitionedRecalibrator, seed: int, count: int = 12) -> PartitionedRecalibrator:
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        game.predict(expert_of(name, 0, rng))
+        game.update(outcomes_of(name)[int(rng.integers(len(outcomes_of(name))))])
+    return game
+
+
+def through_file(game: PartitionedRecalibrator, tmp_path: Path) -> PartitionedRecalibrator:
+    game.save(tmp_path / "state")
+    return PartitionedRecalibrator.load(tmp_path / "state")
+
+
+COPIES: dict[str, Callable[[PartitionedRecalibrator, Path], PartitionedRecalibrator]] = {
+    "load": through_file,
+    "pickle": lambda game, _: pickle.loads(pickle.dumps(game)),
+    "deepcopy": lambda game, _: copy.deepcopy(game),
+}
+
+
+@pytest.mark.parametrize("name", GAMES)
+@pytest.mark.parametrize("way", COPIES)
+def test_a_copy_goes_on_bit_for_bit(name: str, way: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(11)
+    game = some_rounds(name, GAMES[name](outside="clip", max_pending=50), 12)
+    for id in ("a", 7, ("b", 2)):
+        game.predict(expert_of(name, 0, rng), id=id)
+    game.predict(expert_of(name, 0, rng))
+    twin = COPIES[way](game, tmp_path)
+    assert twin is not game
+    assert twin.pending == game.pending == ("a", 7, ("b", 2), None)
+    assert (twin.guarantee, twin.cells, twin.edges) == (game.guarantee, game.cells, game.edges)
+    assert twin.regret_bound(LOG) == game.regret_bound(LOG)
+    for one in (game, twin):
+        one.update(outcomes_of(name)[1], id=7)
+        one.update(outcomes_of(name)[0])
+        one.drop("a")
+        some_rounds(name, one, 13)
+    game.save(tmp_path / "one")
+    twin.save(tmp_path / "other")
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "other").read_bytes()
+    forecast = expert_of(name, 0, rng)
+    p, q = game.predict(forecast), twin.predict(forecast)
+    assert p.to_plain() == q.to_plain()
+    assert p.certificate == q.certificate
+
+
+def test_options_come_back(tmp_path: Path) -> None:
+    game = PartitionedRecalibrator(
+        oc.Interval(0, 2), cells=2, bins=3, grid=7, scores=[oc.MSE()], oracle=oc.Committee(), outside="clip"
+    )
+    twin = through_file(game, tmp_path)
+    assert (twin.space, twin.grid, twin.oracle, twin.outside) == (game.space, 7, oc.Committee(), "clip")
+    assert twin.edges is None
+    twin.predict(oc.Normal(1, 0.5))
+    twin.update(7.0)
+    assert twin.regret(oc.MSE()) == twin.regret()
+
+
+def spoilt(change: Callable[[dict[str, Any], dict[str, Any]], None], path: Path) -> Path:
+    header, arrays = storage.read(path)
+    change(header, arrays)
+    storage.write(path.with_name("spoilt"), header, arrays)
+    return path.with_name("spoilt")
+
+
+def pending_arrays(arrays: dict[str, Any]) -> list[str]:
+    return [name for name in arrays if "/pending/" in name]
+
+
+def pending_rounds(header: dict[str, Any]) -> list[list[Any]]:
+    return [entry for _, _, rounds in header["games"] for entry in rounds["pending"]]
+
+
+SPOILS: dict[str, Callable[[dict[str, Any], dict[str, Any]], None]] = {
+    "class": lambda h, a: h.update({"class": "Recalibrator"}),
+    "no space": lambda h, a: h.pop("space"),
+    "space": lambda h, a: h.update(space={"kind": "Circle"}),
+    "no cell": lambda h, a: h["games"][0].__setitem__(0, [99]),
+    "cells": lambda h, a: h.update(cells=-1),
+    "rounds": lambda h, a: h.update(rounds=3),
+    "sums": lambda h, a: a.update(sums=a["sums"][:3]),
+    "not finite": lambda h, a: a["excess"].__setitem__(0, np.nan),
+    "memory": lambda h, a: [a.pop(name) for name in list(a) if name.startswith("cell/0/memory")] and None,
+    "pending": lambda h, a: h.update(pending=[["x", 77]]),
+    "another pending": lambda h, a: h.update(pending=[["x", 0]]),
+    "record": lambda h, a: [a.update({name: a[name][:1]}) for name in pending_arrays(a)] and None,
+    "no record": lambda h, a: [a.pop(name) for name in pending_arrays(a)] and None,
+    "attached": lambda h, a: pending_rounds(h)[0].__setitem__(3, {"features": {"played": 1.0}}),
+    "nothing attached": lambda h, a: pending_rounds(h)[0].__setitem__(3, None),
+    "oracle": lambda h, a: h.update(oracle={"kind": "Nonsense"}),
+    "score": lambda h, a: h.update(scores=[{"kind": "Nonsense"}]),
+}
+
+
+@pytest.mark.parametrize("what", SPOILS)
+def test_a_file_that_is_no_state_is_refused(what: str, tmp_path: Path) -> None:
+    game = some_rounds("binary", GAMES["binary"](), 14)
+    game.predict(0.5, id="waits")
+    game.save(tmp_path / "state")
+    with pytest.raises(ValueError, match=SENTENCE):
+        PartitionedRecalibrator.load(spoilt(SPOILS[what], tmp_path / "state"))
+    assert PartitionedRecalibrator.load(tmp_path / "state").pending == ("waits",)
+
+
+def test_other_classes_do_not_read_it(tmp_path: Path) -> None:
+    GAMES["binary"]().save(tmp_path / "state")
+    with pytest.raises(ValueError, match="expected the state of a Recalibrator"):
+        oc.Recalibrator.load(tmp_path / "state")
+
+
+# --- what is refused
+
+
+@pytest.mark.parametrize(
+    ("name", "bad"),
+    [
+        ("binary", 1.2),
+        ("binary", "rain"),
+        ("binary", None),
+        ("binary", math.nan),
+        ("labels", [0.5, 0.5]),
+        ("labels", [0.5, 0.9, -0.4]),
+        ("labels", {"home": 0.5, "nobody": 0.5}),
+        ("labels", None),
+        ("interval", {0.5: 0.3}),
+        ("interval", "much"),
+        ("interval", oc.Ensemble([[1.0, 2.0]])),
+        ("line", None),
+    ],
+)
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_refused_forecast_leaves_no_cell(name: str, bad: Any, begun: bool, tmp_path: Path) -> None:
+    game = some_rounds(name, GAMES[name](), 15, 3 if begun else 0)
+    game.save(tmp_path / "before")
+    for id in (None, "named"):
+        with pytest.raises((TypeError, ValueError), match=SENTENCE):
+            game.predict(bad, id=id)
+    game.save(tmp_path / "after")
+    assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_refused_outcomes_and_ids_change_nothing(name: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(16)
+    game = some_rounds(name, GAMES[name](), 17, 3)
+    forecast, y = expert_of(name, 0, rng), outcomes_of(name)[0]
+    game.predict(forecast, id="a")
+    game.save(tmp_path / "before")
+    for call in (
+        lambda: game.update("nonsense", id="a"),
+        lambda: game.update(math.nan, id="a"),
+        lambda: game.update(y),
+        lambda: game.update(y, id="b"),
+        lambda: game.update(y, id=[1]),  # type: ignore[arg-type]
+        lambda: game.drop("b"),
+        lambda: game.predict(forecast, id="a"),
+        lambda: game.predict(forecast, id=object()),
+        lambda: game.regret(oc.scores.QuantileScore()),
+        lambda: game.regret_bound(oc.scores.LogScore(0.3)),
+    ):
+        with pytest.raises((TypeError, ValueError), match=SENTENCE):
+            call()
+    game.save(tmp_path / "after")
+    assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: PartitionedRecalibrator(None),  # type: ignore[arg-type]
+        lambda: PartitionedRecalibrator(oc.Circle()),
+        lambda: PartitionedRecalibrator(oc.Binary(), cells=0),
+        lambda: PartitionedRecalibrator(oc.Binary(), cells=2.5),  # type: ignore[arg-type]
+        lambda: PartitionedRecalibrator(oc.Binary(), cells=10_001),
+        lambda: PartitionedRecalibrator(oc.Binary(), bins=4),
+        lambda: PartitionedRecalibrator(oc.Binary(), grid=1),
+        lambda: PartitionedRecalibrator(oc.Binary(), oracle="exact"),  # type: ignore[arg-type]
+        lambda: PartitionedRecalibrator(oc.Binary(), scores=[oc.scores.QuantileScore()]),
+        lambda: PartitionedRecalibrator(oc.Binary(), scores=["brier"]),  # type: ignore[list-item]
+        lambda: PartitionedRecalibrator(oc.Binary(), max_pending=0),
+        lambda: PartitionedRecalibrator(oc.Binary(), outside="ignore"),
+        lambda: PartitionedRecalibrator(oc.Interval(0, 1), bins=1),
+        lambda: PartitionedRecalibrator(oc.Interval(0, 1), bins=[0.5, 0.5]),
+        lambda: PartitionedRecalibrator(oc.Interval(0, 1), bins=[0.5, 1.0]),
+        lambda: PartitionedRecalibrator(oc.Interval(0, 1), bins=[]),
+        lambda: PartitionedRecalibrator(oc.Interval(0, 1), bins="many"),  # type: ignore[arg-type]
+        lambda: PartitionedRecalibrator(oc.Line(), bins=[0.0, math.inf]),
+        lambda: PartitionedRecalibrator(oc.Interval(0, 1), bins=30, cells=5),
+    ],
+)
+def test_bad_options_are_refused(make: Callable[[], object]) -> None:
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        make()
+
+
+def test_too_many_cells_are_refused_with_their_number() -> None:
+    labels = oc.Labels(range(8))
+    with pytest.raises(ValueError, match=r"at most 10,000 cells, got 11,440 for 8 .* cells=9 \(cells=8 would do\)"):
+        PartitionedRecalibrator(labels, cells=9)
+    assert PartitionedRecalibrator(labels, cells=8).cells.total == 6_435
+    for K in (2, 3, 5, 12, 150):
+        assert PartitionedRecalibrator(oc.Labels(range(K))).cells.total <= max(100, K)
+
+
+def test_a_first_forecast_that_cuts_no_bins_is_refused() -> None:
+    game = PartitionedRecalibrator(oc.Interval(0, 1))
+    with pytest.raises(ValueError, match=SENTENCE):
+        game.predict(oc.Normal(5, 0.1))
+    assert game.pending == ()
+    game.predict(oc.Normal(0.5, 0.1))
+
+
+def test_a_measured_score_has_no_bound() -> None:
+    game = GAMES["interval"]()
+    assert game.regret(oc.CRPS()) == 0.0
+    with pytest.raises(TypeError, match=SENTENCE):
+        game.regret_bound(oc.CRPS())
+
+
+def test_another_oracle_may_play_the_cells() -> None:
+    rng = np.random.default_rng(18)
+    game = GAMES["binary"](oracle=oc.Committee())
+    twin, nature = Twin("binary", game), Nature("calibration", "binary", rng)
+    for t in range(60):
+        x = float(rng.random())
+        p = game.predict(x)
+        game.update(nature(twin, x, p, t))
+        check_bounds(game)

@@ -1,0 +1,415 @@
+"""Payoffs of your own: broken ones are named, bad functions are refused and change nothing, jumps become edges."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import orcast as oc
+from helpers import SENTENCE, engine_of
+from orcast.payoffs.recipe import find_jumps
+from orcast.testing import PayoffError, check_all, check_guarantee, check_payoff, worst_outcome
+
+SPACE = oc.Interval(0, 1, cells=16, tail_cells=2)
+LABELS = oc.Labels(["a", "b", "c"])
+
+
+def arrays(game: Any) -> dict[str, bytes]:
+    return {name: array.tobytes() for name, array in engine_of(game).arrays().items()}
+
+
+# --- what check_payoff says ---
+
+BROKEN: dict[str, tuple[str, Any, Any]] = {
+    "a mean that is not zero": (
+        "consistent payoff",
+        SPACE,
+        oc.Custom(lambda x, p, y: [y - 0.5], bound=1.0),
+    ),
+    "a median that is not a mean": (
+        "consistent payoff",
+        SPACE,
+        oc.Custom(lambda x, p, y: [p.median() - y], bound=1.0),
+    ),
+    "a score that is not proper": (
+        "consistent payoff",
+        LABELS,
+        oc.Custom(lambda x, p, y: [p.mass[0] - 0.9 * (y == "a")], bound=1.0),
+    ),
+    "one-sided, but above zero": (
+        "at most zero",
+        SPACE,
+        oc.Custom(lambda x, p, y: [abs(y - p.mean())], bound=1.0, one_sided=True),
+    ),
+    "too large": (
+        "bounded payoff",
+        SPACE,
+        oc.Custom(lambda x, p, y: [5.0 * (p.mean() - y)], bound=1.0),
+    ),
+    "too large on labels": (
+        "bounded payoff",
+        LABELS,
+        oc.Custom(lambda x, p, y: [2.0 * (p.mass[0] - (y == "a"))], bound=0.1),
+    ),
+    "a hard bin of the mean": (
+        "continuous in the forecast",
+        SPACE,
+        oc.Custom(lambda x, p, y: [(p.mean() > 0.5) * (p.mean() - y)], bound=1.0),
+    ),
+    "a hard bin of a probability": (
+        "continuous in the forecast",
+        LABELS,
+        oc.Custom(lambda x, p, y: [(p.mass[0] > 0.3) * (p.mass[0] - (y == "a"))], bound=1.0),
+    ),
+    "a recipe with a hard context": (
+        "continuous in the forecast",
+        SPACE,
+        oc.Recipe(lambda y: [y], lambda x, p: [p.mean() > 0.5, p.mean() <= 0.5], bound=1.0),
+    ),
+    "a recipe that is too large": (
+        "bounded payoff",
+        SPACE,
+        oc.Recipe(lambda y: [9.0 * y], bound=1.0),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_payoff_is_named(name: str) -> None:
+    words, space, payoff = BROKEN[name]
+    with pytest.raises(PayoffError, match=SENTENCE) as caught:
+        check_payoff(payoff, space)
+    assert words in str(caught.value)
+    assert type(payoff).__name__ in str(caught.value)
+    with pytest.raises(ValueError, match=SENTENCE):
+        check_all(payoff, space, rounds=5)
+
+
+def test_mended_they_pass() -> None:
+    check_payoff(oc.Custom(lambda x, p, y: [p.mean() - y], bound=1.0), SPACE)
+    check_payoff(oc.Custom(lambda x, p, y: [0.5 * abs(y - p.mean()) - 0.5], bound=1.0, one_sided=True), SPACE)
+    smooth = oc.Recipe(lambda y: [y], lambda x, p: [np.clip(10 * (p.mean() - 0.5), 0, 1)], bound=1.0)
+    check_payoff(smooth, SPACE)
+
+
+def test_an_inconsistent_payoff_loses_against_nature() -> None:
+    """No forecast can keep its promise, so it is refused in its first round."""
+    with pytest.raises(ValueError, match=SENTENCE):
+        check_guarantee(oc.Custom(lambda x, p, y: [1.0 - 0.1 * (y == "a")], bound=1.0), LABELS, rounds=25)
+
+
+# --- a bound that is exceeded in a round ---
+
+
+@pytest.mark.parametrize("space", [SPACE, oc.Line(cells=16, tail_cells=2)], ids=str)
+@pytest.mark.parametrize(
+    "payoff",
+    [
+        oc.Recipe(lambda y, x: [x["size"] * np.tanh(y)], bound=1.0),
+        oc.Recipe(lambda y: [np.tanh(y)], lambda x, p: [x["size"]], bound=1.0),
+        oc.Custom(lambda x, p, y: [x["size"] * np.tanh(y - p.median())], bound=1.0),
+        oc.QuantileCalibration([0.5]) + oc.Recipe(lambda y, x: [x["size"] * np.tanh(y)], bound=1.0),
+    ],
+    ids=["witness", "context", "custom", "sum"],
+)
+def test_a_bound_that_is_exceeded_changes_nothing(payoff: Any, space: Any, tmp_path: Path) -> None:
+    game = oc.Forecaster(space, payoff)
+    game.predict(oc.Normal(0.5, 0.1), x={"size": 0.4})
+    game.update(0.7)
+    game.predict(oc.Normal(0.5, 0.1), x={"size": 0.4})
+    game.save(tmp_path / "before")
+    for id in (None, "new"):
+        with pytest.raises(ValueError, match=SENTENCE) as caught:
+            game.predict(oc.Normal(0.5, 0.1), x={"size": 50.0}, id=id)
+        assert "bound=1" in str(caught.value)
+        game.save(tmp_path / "after")
+        assert (tmp_path / "after").read_bytes() == (tmp_path / "before").read_bytes()
+    game.update(0.6)
+    assert game.guarantee.rounds == 2
+
+
+def test_a_plain_recipe_that_exceeds_its_bound_is_refused_at_once() -> None:
+    for space in (SPACE, LABELS):
+        game = oc.Recalibrator(space, oc.Recipe(lambda y: [9.0 * (y in ("a", "b") or y == 1.0)], bound=1.0))
+        with pytest.raises(ValueError, match=SENTENCE):
+            game.predict(oc.Normal(0.5, 0.1) if space is SPACE else [0.3, 0.3, 0.4])
+        assert game.pending == ()
+
+
+# --- functions that go wrong in the middle ---
+
+
+class Fails:
+    """A function that is right until it is told to go wrong."""
+
+    def __init__(self, right: Callable[..., Any], wrong: Any) -> None:
+        self.right, self.wrong, self.now = right, wrong, False
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.wrong if self.now else self.right(*arguments)
+
+
+WRONG: dict[str, Any] = {
+    "nan": [float("nan")],
+    "infinite": [float("inf")],
+    "text": "much",
+    "none": None,
+    "nested": [[1.0]],
+    "longer": [0.1, 0.1],
+}
+
+
+def broken_context(bad: Fails) -> Any:
+    return oc.Recipe(lambda y: [y], lambda x, p: bad(x), bound=1.0)
+
+
+def broken_witness(bad: Fails) -> Any:
+    return oc.Recipe(lambda y: bad(y), bound=1.0)
+
+
+def broken_custom(bad: Fails) -> Any:
+    return oc.Custom(lambda x, p, y: bad(y, p), bound=1.0)
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+@pytest.mark.parametrize("make", [broken_context, broken_witness, broken_custom])
+def test_a_function_that_goes_wrong_changes_nothing(make: Callable[[Fails], Any], wrong: str) -> None:
+    bad = Fails(lambda *a: [a[0] - a[1].mean()] if make is broken_custom else [0.5], WRONG[wrong])
+    game = oc.Forecaster(SPACE, make(bad))
+    game.predict(oc.Normal(0.5, 0.1), x={})
+    game.update(0.5)
+    before = arrays(game)
+    bad.now = True
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        game.predict(oc.Normal(0.5, 0.1), x={}, id="new")
+    assert game.pending == ()
+    assert arrays(game) == before
+    bad.now = False
+    game.predict(oc.Normal(0.5, 0.1), x={})
+    game.update(0.5)
+    assert game.guarantee.rounds == 2
+
+
+@pytest.mark.parametrize("wrong", [[1.0, 2.0], np.zeros(2), "much", None, float("nan"), float("inf")], ids=repr)
+@pytest.mark.parametrize("kind", [oc.payoffs.DecisionCalibration, oc.payoffs.SwapRegret])
+@pytest.mark.parametrize("space", [SPACE, oc.Binary(), LABELS], ids=str)
+def test_a_utility_is_one_number(kind: Any, wrong: Any, space: Any) -> None:
+    bad = Fails(lambda a, y: 0.5 if a == "go" else 0.1, wrong)
+    forecast = {SPACE: oc.Normal(0.5, 0.1), oc.Binary(): 0.4, LABELS: [0.2, 0.3, 0.5]}[space]
+    game = oc.Recalibrator(space, kind(["go", "stay"], lambda a, y: bad(a, y), utility_range=1.0))
+    game.predict(forecast)
+    bad.now = True
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        game.predict(forecast, id="new")
+    assert game.pending == (None,)
+    bad.now = True
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        oc.Recalibrator(space, kind(["go", "stay"], lambda a, y: bad(a, y)))
+
+
+def test_a_utility_beyond_its_range_is_refused() -> None:
+    for space, forecast in ((SPACE, oc.Normal(0.5, 0.1)), (LABELS, [0.2, 0.3, 0.5])):
+        payoff = oc.payoffs.DecisionCalibration(["go"], lambda a, y: 7.0 * (y in ("a",) or y == 1.0), utility_range=1.0)
+        with pytest.raises(ValueError, match=SENTENCE):
+            oc.Recalibrator(space, payoff).predict(forecast)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: oc.Custom("text", bound=1.0),
+        lambda: oc.Custom(lambda x, p, y: [0.0], bound=0.0),
+        lambda: oc.Custom(lambda x, p, y: [0.0], bound=float("nan")),
+        lambda: oc.Recipe("text", bound=1.0),
+        lambda: oc.Recipe(lambda y: [y], lambda: [1.0], bound=1.0),
+        lambda: oc.Recipe(lambda y: [y], "hour", bound=1.0),
+        lambda: oc.Recipe(lambda y: [y], bound=-1.0),
+        lambda: oc.Recipe(lambda y: [y], bound=1.0, jumps=[2.0, 1.0]),
+        lambda: oc.Recipe(lambda y: [y], bound=1.0, jumps="text"),
+        lambda: oc.payoffs.DecisionCalibration([], lambda a, y: 0.0),
+        lambda: oc.payoffs.DecisionCalibration(range(101), lambda a, y: 0.0),
+        lambda: oc.payoffs.DecisionCalibration(7, lambda a, y: 0.0),
+        lambda: oc.payoffs.DecisionCalibration(["a"], "text"),
+        lambda: oc.payoffs.DecisionCalibration(["a"], lambda a, y: 0.0, utility_range=0.0),
+        lambda: oc.payoffs.SwapRegret(["a"], lambda a, y: 0.0, sharpness=0.0),
+        lambda: oc.BinaryCalibration(grid=1),
+        lambda: oc.LabelCalibration(grid=2.5),
+        lambda: oc.payoffs.TopLabelCalibration(sharpness="much"),
+        lambda: oc.payoffs.DistributionCalibration(0),
+        lambda: oc.payoffs.DistributionCalibration([]),
+        lambda: oc.payoffs.DistributionCalibration(width=0.0),
+        lambda: oc.payoffs.DistributionCalibration(thresholds=0),
+        lambda: oc.IntervalCalibration(1.0),
+        lambda: oc.IntervalCalibration([0.9, 0.5]),
+        lambda: oc.payoffs.MarginalCalibration([2.0, 1.0]),
+        lambda: oc.payoffs.MarginalCalibration([float("inf")]),
+        lambda: oc.payoffs.ThresholdCalibration([]),
+    ],
+)
+def test_bad_arguments_are_refused_in_a_sentence(make: Callable[[], object]) -> None:
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        make()
+
+
+# --- outcomes that are not of the space ---
+
+FOREIGN: list[tuple[Any, Any, list[Any]]] = [
+    (LABELS, [0.2, 0.3, 0.5], ["d", 0, None, 1.5, ["a"]]),
+    (oc.Binary(), 0.4, [2, -1, 0.5, "yes", None, float("nan")]),
+    (oc.Circle(24), oc.Normal(3, 1), ["x", None, float("nan"), float("inf"), [1.0, 2.0]]),
+    (
+        oc.Box([(0, 1), (0, 1)], cells=4),
+        oc.Ensemble([[0.2, 0.2], [0.4, 0.8]]),
+        [0.5, [0.5], [0.5, 0.5, 0.5], [0.5, 2.0], [0.5, float("nan")], "x", None],
+    ),
+    (oc.Points([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]]), [0.2, 0.3, 0.5], [[0.0], [0.0, float("nan")], "x", None]),
+]
+
+
+@pytest.mark.parametrize(("space", "forecast", "outcomes"), FOREIGN, ids=lambda v: str(v)[:20])
+def test_a_foreign_outcome_changes_nothing(space: Any, forecast: Any, outcomes: list[Any], tmp_path: Path) -> None:
+    game = oc.Recalibrator(space)
+    game.predict(forecast)
+    game.save(tmp_path / "before")
+    for y in outcomes:
+        with pytest.raises((TypeError, ValueError), match=SENTENCE):
+            game.update(y)
+        game.save(tmp_path / "after")
+        assert (tmp_path / "after").read_bytes() == (tmp_path / "before").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("space", "forecasts"),
+    [
+        (LABELS, [[0.5, 0.5], [0.2, 0.3, 0.6, 0.1], {"d": 1.0}, [-0.1, 0.6, 0.5], 0.3, "a"]),
+        (oc.Binary(), [1.5, -0.1, float("nan"), "x", {2: 1.0}]),
+        (oc.Box([(0, 1), (0, 1)], cells=4), [[0.5], "x", oc.Ensemble([[0.2, 0.2, 0.2]])]),
+    ],
+    ids=str,
+)
+def test_a_foreign_forecast_changes_nothing(space: Any, forecasts: list[Any], tmp_path: Path) -> None:
+    game = oc.Recalibrator(space)
+    game.save(tmp_path / "before")
+    for forecast in forecasts:
+        with pytest.raises((TypeError, ValueError), match=SENTENCE):
+            game.predict(forecast)
+        game.save(tmp_path / "after")
+        assert (tmp_path / "after").read_bytes() == (tmp_path / "before").read_bytes()
+
+
+# --- jumps ---
+
+
+def test_jumps_are_found() -> None:
+    found = find_jumps(lambda y: np.array([float(y > 0.3) + np.sin(y), float(y >= 0.7)]), 0.0, 1.0)
+    assert found == pytest.approx([0.3, 0.7], abs=1e-12)
+    # the place itself belongs to the left cell, as a cell does not hold its left end
+    assert found[0] == 0.3
+    assert find_jumps(lambda y: np.array([np.sin(9 * y), y * y]), 0.0, 1.0).size == 0
+
+
+def edges_of(game: Any, forecast: Any, **options: Any) -> list[float]:
+    return game.predict(forecast, **options).right.tolist()
+
+
+def test_the_jumps_of_a_recipe_become_edges() -> None:
+    game = oc.Recalibrator(SPACE, oc.Recipe(lambda y: [y > 0.3, y > 0.62], bound=2.0))
+    for mean in (0.1, 0.45, 0.9):
+        edges = edges_of(game, oc.Normal(mean, 0.1))
+        assert min(abs(edge - 0.3) for edge in edges) == 0.0
+        assert min(abs(edge - 0.62) for edge in edges) <= 1e-12
+
+
+@pytest.mark.parametrize("space", [oc.Line(cells=16, tail_cells=2), oc.HalfLine(0)], ids=str)
+def test_on_a_line_jumps_are_named(space: Any) -> None:
+    game = oc.Recalibrator(space, oc.Recipe(lambda y: [y > 3.0], bound=1.0, jumps=[3.0]))
+    blind = oc.Recalibrator(space, oc.Recipe(lambda y: [y > 3.0], bound=1.0))
+    for _ in range(5):
+        assert 3.0 in edges_of(game, oc.Normal(2.9, 0.7))
+        assert 3.0 not in edges_of(blind, oc.Normal(2.9, 0.7))
+        game.update(3.05)
+        blind.update(3.05)
+
+
+def test_a_jump_beyond_the_window_does_no_harm() -> None:
+    game = oc.Recalibrator(oc.Line(cells=16, tail_cells=2), oc.Recipe(lambda y: [y > 1e6], bound=1.0, jumps=[1e6]))
+    for _ in range(5):
+        assert game.predict(oc.Normal(3, 1)).certificate.holds
+        game.update(4.0)
+
+
+def test_what_is_booked_at_a_jump_is_exact() -> None:
+    """The chance of a peak is that of the forecast, to the last bit, not that of a cell that straddles it."""
+    payoff = oc.Recipe(lambda y: [y > 0.3], bound=1.0)
+    game = oc.Recalibrator(SPACE, payoff)
+    total = 0.0
+    for t in range(30):
+        p = game.predict(oc.Normal(0.3 + 0.05 * np.sin(t), 0.1))
+        y = [0.3, 0.300001, 0.1, 0.8][t % 4]
+        total += (1.0 - p.cdf(0.3)) - (y > 0.3)
+        game.update(y)
+        assert engine_of(game).ledger.part(0)[0, 0] == pytest.approx(total, abs=1e-9)
+
+
+@pytest.mark.parametrize("space", [SPACE, oc.HalfLine(0, cells=16, tail_cells=2)], ids=str)
+def test_marginal_calibration_is_exact_at_its_thresholds(space: Any) -> None:
+    thresholds = [0.0, 0.25, 0.6] if space.low == 0.0 else [0.25, 0.6]
+    game = oc.Recalibrator(space, oc.payoffs.MarginalCalibration(thresholds))
+    rng, total = np.random.default_rng(0), np.zeros(len(thresholds))
+    for t in range(40):
+        p = game.predict(oc.Normal(0.4 + 0.1 * np.sin(t), 0.2))
+        y = thresholds[t % 3] if t % 4 == 0 else float(rng.random())
+        total += np.array([p.cdf(z) for z in thresholds]) - (y <= np.array(thresholds))
+        game.update(y)
+        assert engine_of(game).ledger.part(0)[0] == pytest.approx(total, abs=1e-9)
+    assert game.guarantee.parts["marginal"] == pytest.approx(np.abs(total / 40).max(), abs=1e-9)
+
+
+def test_marginal_calibration_brings_the_distribution_function_right() -> None:
+    game = oc.Recalibrator(SPACE, oc.payoffs.MarginalCalibration([0.3, 0.6]), oracle=oc.Equilibrium(2.0))
+    for _ in range(300):
+        game.predict(oc.Normal(0.5, 0.1))
+        game.update(worst_outcome(game)[0])
+    assert game.guarantee.parts["marginal"] <= np.sqrt(2.0) * game.guarantee.promised
+    assert game.guarantee.parts["marginal"] < 0.1
+
+
+# --- users' functions see what they should ---
+
+
+def test_a_recipe_sees_features_and_forecast() -> None:
+    seen = []
+
+    def context(x: Any, p: Any) -> list[float]:
+        seen.append((x, p))
+        return [0.5]
+
+    game = oc.Recalibrator(SPACE, oc.Recipe(lambda y, x: [x["unit"] * y], context, bound=1.0))
+    game.predict(oc.Normal(0.5, 0.1), x={"unit": 0.5})
+    game.update(0.4)
+    assert all(x == {"unit": 0.5} for x, _ in seen)
+    assert all(isinstance(p, oc.Forecast) for _, p in seen)
+
+
+def test_the_size_of_a_payoff_may_not_change() -> None:
+    payoff = oc.Recipe(lambda y, x: [0.1 * y] * x["size"], bound=1.0)
+    game = oc.Recalibrator(SPACE, payoff)
+    game.predict(oc.Normal(0.5, 0.1), x={"size": 2})
+    game.update(0.4)
+    before = arrays(game)
+    with pytest.raises(ValueError, match=SENTENCE):
+        game.predict(oc.Normal(0.5, 0.1), x={"size": 3})
+    assert arrays(game) == before
+
+
+def test_a_refused_first_round_leaves_the_size_open() -> None:
+    """Nothing has happened yet, so nothing may be decided."""
+    payoff = oc.Recipe(lambda y, x: [x["scale"] * y] * x["size"], bound=1.0)
+    game = oc.Recalibrator(SPACE, payoff)
+    with pytest.raises(ValueError, match=SENTENCE):
+        game.predict(oc.Normal(0.5, 0.1), x={"size": 2, "scale": 99.0})
+    game.predict(oc.Normal(0.5, 0.1), x={"size": 3, "scale": 0.1})
+    game.update(0.4)
+    assert game.guarantee.rounds == 1

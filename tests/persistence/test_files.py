@@ -1,0 +1,484 @@
+"""State files: a stream goes on bit for bit, anything else is refused in a sentence, and a crash leaves no part."""
+
+import copy
+import datetime as dt
+import os
+import pickle
+import stat
+from collections.abc import Callable, Hashable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import orcast as oc
+from helpers import SENTENCE, shown
+from orcast.persistence import files as storage
+from orcast.persistence.migrations import MIGRATIONS
+
+SPACE = oc.Interval(-1, 3, cells=32, tail_cells=4)
+Game = oc.Forecaster | oc.Recalibrator
+
+
+def expert(t: int) -> oc.Normal:
+    return oc.Normal(1 + np.sin(t / 5), 0.2)
+
+
+def outcome(t: int) -> float:
+    return float(np.clip(np.random.default_rng(t).normal(1 + np.sin(t / 5), 0.5), -1, 3))
+
+
+def played(game: Game, first: int, last: int) -> Game:
+    for t in range(first, last):
+        game.predict(expert(t))
+        game.update(outcome(t))
+    return game
+
+
+GAMES: dict[str, Callable[[], Game]] = {
+    "default": lambda: oc.Recalibrator(SPACE),
+    "equilibrium": lambda: oc.Recalibrator(SPACE, oracle=oc.Equilibrium(temperature=3), outside="clip", max_pending=7),
+    "forecaster": lambda: oc.Forecaster(SPACE, oc.QuantileCalibration([0.1, 0.9], weight=2.0)),
+    "full": lambda: oc.Recalibrator(
+        SPACE, oc.NoRegret(oc.CRPS(), oc.MSE(), weight=0.5) + oc.MomentMatching(3) + oc.QuantileCalibration()
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_a_loaded_stream_goes_on_bit_for_bit(name: str, tmp_path: Path) -> None:
+    game = played(GAMES[name](), 0, 40)
+    for id in ("a", 7, 2.5, -0.0, True):
+        game.predict(expert(40), id=id)
+    game.predict(expert(41))
+    game.drop("a")
+    path = tmp_path / "stream.orcast"
+    game.save(path)
+    twin = type(game).load(path)
+    assert type(twin) is type(game)
+    assert twin.pending == game.pending == (7, 2.5, 0.0, True, None)
+    assert twin.guarantee == game.guarantee
+    for one in (game, twin):
+        one.update(outcome(41))
+        for id in (2.5, 7):
+            one.update(outcome(40), id=id)
+        played(one, 42, 80)
+    game.save(tmp_path / "a")
+    twin.save(tmp_path / "b")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    p, q = game.predict(expert(80)), twin.predict(expert(80))
+    assert p.to_plain() == q.to_plain()
+    assert p.certificate == q.certificate
+
+
+def test_options_come_back(tmp_path: Path) -> None:
+    game = GAMES["equilibrium"]()
+    game.save(tmp_path / "state")
+    twin = oc.Recalibrator.load(tmp_path / "state")
+    assert twin.space == SPACE
+    assert twin.oracle == oc.Equilibrium(temperature=3)
+    assert twin.payoff.to_plain() == game.payoff.to_plain()
+    assert (twin.outside, twin.max_pending) == ("clip", 7)
+
+
+def test_a_path_may_be_text_and_saving_twice_is_the_same(tmp_path: Path) -> None:
+    game = played(oc.Recalibrator(SPACE), 0, 5)
+    game.save(str(tmp_path / "state"))
+    first = (tmp_path / "state").read_bytes()
+    game.save(tmp_path / "state")
+    assert (tmp_path / "state").read_bytes() == first
+    oc.Recalibrator.load(str(tmp_path / "state"))
+
+
+IDS = [
+    np.int64(5),
+    np.float64(2.5),
+    np.str_("x"),
+    ("station", 7),
+    (("a", 1), dt.date(2022, 1, 1)),
+    dt.datetime(2022, 1, 1, 14, 30),
+    dt.datetime(2022, 1, 1, tzinfo=dt.UTC),
+    np.datetime64("2022-01-01T14"),
+]
+
+
+@pytest.mark.parametrize("id", IDS, ids=repr)
+def test_other_ids_come_back(id: Hashable, tmp_path: Path) -> None:
+    game = oc.Recalibrator(SPACE)
+    game.predict(expert(0), id=id)
+    game.save(tmp_path / "state")
+    twin = oc.Recalibrator.load(tmp_path / "state")
+    assert twin.pending == (id,)
+    twin.update(0.5, id=id)
+    assert twin.guarantee.rounds == 1
+
+
+@pytest.mark.parametrize("id", [frozenset(), float("nan"), float("inf"), b"bytes", np.datetime64("NaT")], ids=repr)
+def test_ids_that_could_not_be_saved_are_refused(id: Hashable) -> None:
+    game = oc.Recalibrator(SPACE)
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        game.predict(expert(0), id=id)
+    assert game.pending == ()
+
+
+# --- what is refused ---
+
+
+@pytest.fixture
+def intact(tmp_path: Path) -> bytes:
+    game = played(oc.Recalibrator(SPACE), 0, 5)
+    game.predict(expert(5), id="late")
+    game.save(tmp_path / "intact")
+    return (tmp_path / "intact").read_bytes()
+
+
+def refused(data: bytes, tmp_path: Path) -> str:
+    path = tmp_path / "broken"
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match=SENTENCE) as caught:
+        oc.Recalibrator.load(path)
+    assert str(path) in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_truncated_file(intact: bytes, tmp_path: Path) -> None:
+    for length in [*range(200), *range(200, len(intact), 97), len(intact) - 1]:
+        assert "truncated" in refused(intact[:length], tmp_path)
+
+
+def test_a_file_with_more_in_it(intact: bytes, tmp_path: Path) -> None:
+    refused(intact + b"\0", tmp_path)
+
+
+def test_one_bit_flipped_anywhere(intact: bytes, tmp_path: Path) -> None:
+    for at in [*range(60), *range(60, len(intact), 61)]:
+        for bit in (0, 3, 7):
+            data = bytearray(intact)
+            data[at] ^= 1 << bit
+            refused(bytes(data), tmp_path)
+
+
+def test_a_newer_file(intact: bytes, tmp_path: Path) -> None:
+    start = len(storage.MAGIC)
+    newer = intact[:start] + (storage.VERSION + 1).to_bytes(8, "little") + intact[start + 8 :]
+    assert "newer" in refused(newer, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"date,wind\n2022,7\n", pickle.dumps({"a": 1}), b"\x93NUMPY\x01\x00", b"ORCA", b"\0" * 100, "räu".encode()],
+    ids=["csv", "pickle", "numpy", "almost", "zeros", "text"],
+)
+def test_a_foreign_file(data: bytes, tmp_path: Path) -> None:
+    refused(data, tmp_path)
+
+
+def test_a_state_of_another_class(tmp_path: Path) -> None:
+    oc.Recalibrator(SPACE).save(tmp_path / "recalibrator")
+    oc.Forecaster(SPACE).save(tmp_path / "forecaster")
+    with pytest.raises(ValueError, match=SENTENCE) as caught:
+        oc.Recalibrator.load(tmp_path / "forecaster")
+    assert "Forecaster" in str(caught.value)
+    with pytest.raises(ValueError, match=SENTENCE):
+        oc.Forecaster.load(tmp_path / "recalibrator")
+
+
+def test_a_file_says_who_wrote_it(tmp_path: Path) -> None:
+    oc.Recalibrator(SPACE).save(tmp_path / "state")
+    header, _ = storage.read(tmp_path / "state")
+    assert header["writer"] == oc.__version__
+
+
+def test_an_older_file_that_is_not_what_it_claims_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A migration that finds something else says so in a sentence."""
+    for kind in MIGRATIONS[1]:
+        with monkeypatch.context() as before:
+            before.setattr(storage, "VERSION", 1)
+            storage.write(tmp_path / "state", {"class": kind, "games": 3, "models": [1]}, {"page/0/row": np.zeros(2)})
+        with pytest.raises(ValueError, match=SENTENCE):
+            storage.read(tmp_path / "state")
+
+
+def rewritten(path: Path, change: Callable[[dict, dict], None]) -> None:  # type: ignore[type-arg]
+    header, arrays = storage.read(path)
+    change(header, arrays)
+    storage.write(path, header, arrays)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda header, arrays: header.pop("payoff"),
+        lambda header, arrays: header.update(payoff={"kind": "Luck"}),
+        lambda header, arrays: header.update(oracle={"kind": "Delphi"}),
+        lambda header, arrays: header.update(space={"kind": "Torus"}),
+        lambda header, arrays: header.update(oracle={"kind": "Committee", "members": 7}),
+        lambda header, arrays: header.update(payoff=None),
+        lambda header, arrays: header["rounds"].update(pending=[["late"]]),
+        lambda header, arrays: header["rounds"].update(issued="many"),
+        lambda header, arrays: arrays.pop("memory/total"),
+        lambda header, arrays: arrays.pop("pending/0/row"),
+        lambda header, arrays: arrays.pop("pending/0/slots"),
+        lambda header, arrays: arrays.update({"pending/0/row": np.full_like(arrays["pending/0/row"], np.inf)}),
+        lambda header, arrays: arrays.update({"pending/0/slots": arrays["pending/0/slots"] + 1000}),
+        lambda header, arrays: arrays.update({"memory/account": -1.0 - arrays["memory/account"]}),
+        lambda header, arrays: header["rounds"].update(reserved=-1.0),
+        lambda header, arrays: header.update(experts=["a", "b"]),
+        lambda header, arrays: arrays.update({"memory/total": np.zeros(3)}),
+        lambda header, arrays: arrays.update({"pending/0/row": np.zeros(2)}),
+    ],
+)
+def test_a_state_that_does_not_fit(change: Callable[[dict, dict], None], tmp_path: Path) -> None:  # type: ignore[type-arg]
+    """Another version of the package might write such a thing, with a checksum that is right."""
+    game = oc.Recalibrator(SPACE)
+    game.predict(expert(0), id="late")
+    game.save(tmp_path / "state")
+    rewritten(tmp_path / "state", change)
+    with pytest.raises(ValueError, match=SENTENCE):
+        oc.Recalibrator.load(tmp_path / "state")
+
+
+def test_no_file(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        oc.Recalibrator.load(tmp_path / "nowhere")
+
+
+def test_no_pickle_is_involved(intact: bytes) -> None:
+    assert b"pickle" not in intact
+    assert pickle.PROTO + b"\x04" not in intact[:100]
+    assert intact.startswith(storage.MAGIC)
+
+
+# --- saving is all or nothing ---
+
+
+@pytest.mark.parametrize("step", ["replace", "fsync"])
+def test_a_crash_leaves_the_old_file(step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    game = played(oc.Recalibrator(SPACE), 0, 3)
+    path = tmp_path / "state"
+    game.save(path)
+    before = path.read_bytes()
+
+    def crash(*args: object) -> None:
+        raise OSError("no space left on device")
+
+    played(game, 3, 6)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, step, crash)
+        with pytest.raises(OSError, match="no space left"):
+            game.save(path)
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["state"]
+    game.save(path)
+    assert oc.Recalibrator.load(path).guarantee.rounds == 6
+
+
+def test_the_file_is_there_in_one_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever looks while it is written sees the old file, whole."""
+    path = tmp_path / "state"
+    game = played(oc.Recalibrator(SPACE), 0, 3)
+    game.save(path)
+    before = path.read_bytes()
+    seen = []
+    replace = os.replace
+
+    def watched(source: str, target: Path) -> None:
+        seen.append((path.read_bytes(), Path(source).read_bytes()))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", watched)
+    played(game, 3, 4).save(path)
+    assert seen == [(before, path.read_bytes())]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there are no such permissions here")
+def test_a_file_keeps_its_permissions(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    game = oc.Recalibrator(SPACE)
+    game.save(path)
+    umask = os.umask(0)
+    os.umask(umask)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~umask
+    path.chmod(0o640)
+    game.save(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+# --- payoffs and spaces with functions ---
+
+
+def rise(y: float) -> list[float]:
+    return [float(np.tanh(y))]
+
+
+def steep(x: dict[str, float], p: oc.Forecast) -> list[float]:
+    return [0.5 * x["hour"] / 24, 0.5]
+
+
+def worth(action: str, y: float) -> float:
+    return y if action == "go" else 0.0
+
+
+def gap(a: str, b: str) -> float:
+    return float(a != b) * (1.0 + 0.1 * abs(len(a) - len(b)))
+
+
+WITH_FUNCTIONS: dict[str, Callable[[], object]] = {
+    "recipe": lambda: oc.Recipe(rise, bound=4.0),
+    "recipe of x and p": lambda: oc.QuantileCalibration([0.5]) + oc.Recipe(rise, steep, bound=4.0),
+    "custom": lambda: oc.Custom(lambda x, p, y: [0.1 * (p.mean() - y)], bound=1.0),
+    "decision": lambda: oc.payoffs.DecisionCalibration(["go", "stay"], worth),
+    "swap regret": lambda: oc.payoffs.SwapRegret(["go", "stay"], worth) + oc.MomentMatching(1),
+    "context": lambda: oc.QuantileCalibration([0.5], context=oc.by(lambda x: [0.5, x["hour"] / 48], size=2)),
+    "anchors": lambda: oc.payoffs.DistributionCalibration([oc.Normal(0, 1), oc.Normal(2, 1)]),
+}
+ANOTHER: dict[str, object] = {
+    "recipe": oc.Recipe(rise, bound=3.0),
+    "recipe of x and p": oc.QuantileCalibration([0.6]) + oc.Recipe(rise, steep, bound=4.0),
+    "custom": oc.Custom(lambda x, p, y: [0.0], bound=1.0, one_sided=True),
+    "decision": oc.payoffs.DecisionCalibration(["go", "stay", "wait"], worth),
+    "swap regret": oc.payoffs.SwapRegret(["go", "stay"], worth, sharpness=7.0) + oc.MomentMatching(1),
+    "context": oc.QuantileCalibration([0.5], context=oc.by(lambda x: [0.5, 0.0, 0.0], size=3)),
+    "anchors": oc.payoffs.DistributionCalibration([oc.Normal(0, 1)]),
+}
+
+
+@pytest.mark.parametrize("name", WITH_FUNCTIONS)
+def test_functions_are_given_again(name: str, tmp_path: Path) -> None:
+    payoff = WITH_FUNCTIONS[name]()
+    game = oc.Recalibrator(SPACE, payoff)  # type: ignore[arg-type]
+    for t in range(6):
+        game.predict(expert(t), x={"hour": t})
+        game.update(outcome(t))
+    game.predict(expert(6), x={"hour": 6}, id="late")
+    path = tmp_path / "state"
+    game.save(path)
+    twin = oc.Recalibrator.load(path, payoff=WITH_FUNCTIONS[name]())  # type: ignore[arg-type]
+    for one in (game, twin):
+        # the waiting round books with the features it had
+        one.update(outcome(6), id="late")
+        for t in range(7, 10):
+            one.predict(expert(t), x={"hour": t})
+            one.update(outcome(t))
+    game.save(tmp_path / "a")
+    twin.save(tmp_path / "b")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    with pytest.raises(ValueError, match=SENTENCE) as caught:
+        oc.Recalibrator.load(path)
+    # the sentence says what is missing
+    assert "payoff=" in str(caught.value)
+    with pytest.raises(ValueError, match=SENTENCE) as caught:
+        oc.Recalibrator.load(path, payoff=ANOTHER[name])  # type: ignore[arg-type]
+    assert "the same payoff" in str(caught.value)
+
+
+def test_a_payoff_that_was_saved_may_be_given_again_too(tmp_path: Path) -> None:
+    game = played(oc.Recalibrator(SPACE), 0, 3)
+    game.save(tmp_path / "state")
+    oc.Recalibrator.load(tmp_path / "state", payoff=game.payoff, space=SPACE)
+    with pytest.raises(ValueError, match=SENTENCE):
+        oc.Recalibrator.load(tmp_path / "state", payoff=oc.QuantileCalibration())
+    with pytest.raises(ValueError, match=SENTENCE):
+        oc.Recalibrator.load(tmp_path / "state", space=oc.Interval(-1, 4, cells=32, tail_cells=4))
+
+
+def test_a_space_with_a_distance_is_given_again(tmp_path: Path) -> None:
+    space = oc.Points(["cat", "dog", "bird"], distance=gap)
+    game = oc.Recalibrator(space, oc.payoffs.DistributionCalibration(2))
+    game.predict([0.2, 0.3, 0.5])
+    game.update("dog")
+    game.save(tmp_path / "state")
+    with pytest.raises(ValueError, match=SENTENCE) as caught:
+        oc.Recalibrator.load(tmp_path / "state")
+    assert "space=" in str(caught.value)
+    with pytest.raises(ValueError, match=SENTENCE):
+        oc.Recalibrator.load(tmp_path / "state", space=oc.Points(["cat", "dog"], distance=gap))
+    twin = oc.Recalibrator.load(tmp_path / "state", space=oc.Points(["cat", "dog", "bird"], distance=gap))
+    assert twin.predict([0.2, 0.3, 0.5]).mass.tolist() == game.predict([0.2, 0.3, 0.5]).mass.tolist()
+
+
+FEATURES = [
+    {"hour": 14, "wind": 3.5, "name": "north", "on": True, "gone": None},
+    {"row": [1, 2.5, "x"], "pair": (1, "a"), "nested": [[1, 2], [3]]},
+    {"array": np.array([[1.0, 2.0]]), "number": np.float32(1.5), "whole": np.int64(7), "odd": float("nan")},
+    {"day": dt.date(2024, 2, 29), "time": dt.datetime(2024, 2, 29, 7, 30), "hour": np.datetime64("2024-02-29T07")},
+    [1.0, 2.0],
+    7.5,
+    "word",
+]
+
+
+@pytest.mark.parametrize("x", FEATURES, ids=lambda x: str(x)[:30])
+def test_the_features_of_waiting_rounds_survive(x: object, tmp_path: Path) -> None:
+    seen: list[object] = []
+
+    def witness(y: float, x: object) -> list[float]:
+        seen.append(x)
+        return [0.1 * y]
+
+    payoff = oc.Recipe(witness, bound=1.0)
+    game = oc.Recalibrator(SPACE, payoff)
+    game.predict(expert(0), x=x, id="late")
+    game.save(tmp_path / "state")
+    twin = oc.Recalibrator.load(tmp_path / "state", payoff=payoff)
+    before = seen[-1]
+    seen.clear()
+    twin.update(0.5, id="late")
+    assert seen
+    assert repr(seen[-1]) == repr(before) or isinstance(x, dict)
+    if isinstance(x, dict):
+        assert isinstance(seen[-1], dict)
+        for key, value in x.items():
+            mine = seen[-1][key]
+            if isinstance(value, np.ndarray):
+                assert np.array_equal(mine, value)
+                assert mine.shape == value.shape
+            else:
+                assert mine == value or (mine != mine and value != value)
+                assert isinstance(mine, tuple) == isinstance(value, tuple)
+
+
+@pytest.mark.parametrize("x", [{1: 2}, {"a": object()}, {"a": {"b": 1}}, object(), {"a": {1, 2}}], ids=shown)
+def test_features_that_could_not_be_saved_are_refused(x: object) -> None:
+    game = oc.Recalibrator(SPACE)
+    with pytest.raises(TypeError, match=SENTENCE):
+        game.predict(expert(0), x=x)
+    assert game.pending == ()
+
+
+@pytest.mark.parametrize(
+    ("space", "payoff", "expert", "y"),
+    [
+        (oc.Labels(["a", "b", "c"]), oc.payoffs.DistributionCalibration(4, width=0.02), [0.2, 0.3, 0.5], "b"),
+        (oc.Labels(["a", "b", "c"]), None, [0.2, 0.3, 0.5], "b"),
+        (oc.Circle(24, cells=12), None, (3.0, 2.0), 5.0),
+    ],
+    ids=["distribution", "labels", "circle"],
+)
+def test_a_round_that_waits_while_others_are_booked_continues(
+    space: Any, payoff: Any, expert: Any, y: Any, tmp_path: Path
+) -> None:
+    """What its payoff took from the past belongs to the round, not to the state at the time of saving."""
+    game = oc.Forecaster(space, payoff, oracle=oc.Committee())
+    rng = np.random.default_rng(0)
+    for t in range(6):
+        game.predict(expert if isinstance(expert, tuple) else rng.dirichlet(np.ones(3)), id=t)
+    for t in range(5):
+        game.update(y, id=t)
+    game.save(tmp_path / "state")
+    twins = [game, oc.Forecaster.load(tmp_path / "state"), copy.deepcopy(game)]
+    for twin in twins:
+        twin.update(y, id=5)
+    masses = [twin.predict(expert).mass.tolist() for twin in twins]
+    assert masses[0] == masses[1] == masses[2]
+    assert twins[0].guarantee == twins[1].guarantee == twins[2].guarantee
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="there is no /dev/zero here")
+def test_a_device_or_a_folder_is_no_state_file(tmp_path: Path) -> None:
+    for place in ("/dev/zero", str(tmp_path)):
+        with pytest.raises(ValueError, match="expected an orcast state file, got what is not a file"):
+            storage.read(place)
+        with pytest.raises(ValueError, match="expected a place for a state file, got what is not a file"):
+            storage.write(place, {}, {})

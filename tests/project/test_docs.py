@@ -1,0 +1,96 @@
+"""Every python block of README.md and docs runs, those of one page one after the other, and prints what is said."""
+
+import re
+import subprocess
+import sys
+from contextlib import redirect_stdout
+from doctest import ELLIPSIS, NORMALIZE_WHITESPACE, OutputChecker
+from io import StringIO
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import orcast as oc
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [p for p in [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))] if p.exists()]
+SLOW = ("scale.md",)  # starts a session of Spark
+QUICK_AND_SLOW = [pytest.param(page, marks=[pytest.mark.slow] if page.name in SLOW else []) for page in PAGES]
+# A block of code, and what it prints if a block of text follows at once.
+BLOCK = re.compile(r"^```python[^\n]*\n(.*?)^```[ \t]*$(?:\n\n?^```text\n(.*?)^```[ \t]*$)?", re.DOTALL | re.MULTILINE)
+# Links to files of this repository, without what follows a #.
+LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)#\s]+)")
+# Public names, in code or in the text.
+NAME = re.compile(r"(?<![\w.`/])`?oc\.([A-Za-z_]+(?:\.[a-z_]+)*)")
+
+
+def blocks(text: str) -> list[tuple[int, str, str | None]]:
+    """The python blocks of a page, each with the number of its first line, and what the page says that they print."""
+    return [(text.count("\n", 0, m.start(1)) + 1, m.group(1), m.group(2)) for m in BLOCK.finditer(text)]
+
+
+@pytest.mark.filterwarnings("ignore:Using `json`-module:UserWarning")  # of GluonTS
+@pytest.mark.filterwarnings("ignore:The default of config ``remember_data``:FutureWarning")  # of sktime
+@pytest.mark.parametrize("page", QUICK_AND_SLOW, ids=lambda p: str(p.relative_to(ROOT)))
+def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    # A real module, so that classes defined in a page can be looked up (dataclasses and pickle do that).
+    module = ModuleType("page")
+    monkeypatch.setitem(sys.modules, "page", module)
+    for line, code, told in blocks(page.read_text(encoding="utf-8")):
+        with redirect_stdout(StringIO()) as said:
+            # Empty lines in front make a traceback name the line of the page.
+            exec(compile("\n" * (line - 1) + code, str(page), "exec"), module.__dict__)
+        same = OutputChecker().check_output(told or "", said.getvalue(), NORMALIZE_WHITESPACE | ELLIPSIS)
+        assert told is None or same, f"line {line} of {page.relative_to(ROOT)} says now:\n{said.getvalue()}"
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
+
+
+def test_blocks_are_found_with_their_lines() -> None:
+    text = "one\n```python\na = 1\n```\n```bash\nls\n```\n```python\nb = a\nc = b\n```\n\n```text\n3\n```\n"
+    assert blocks(text) == [(3, "a = 1\n", None), (9, "b = a\nc = b\n", "3\n")]
+
+
+def test_the_first_example_can_be_pasted_into_an_interpreter(tmp_path: Path) -> None:
+    _, code, _ = blocks((ROOT / "README.md").read_text(encoding="utf-8"))[0]
+    told = subprocess.run([sys.executable, "-iq"], input=code, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "Error" not in told.stderr, told.stderr
+    assert re.search(r"2 rounds: miscalibration \S+ <= promised", told.stdout)
+    assert (tmp_path / "wind.orcast").exists()
+
+
+def test_the_table_of_the_readme_is_what_its_command_prints() -> None:
+    told = subprocess.run(
+        [sys.executable, "-m", "benchmarks.readme"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert told.stdout.startswith("|")
+    assert told.stdout in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in LINK.findall(page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), f"{page.relative_to(ROOT)} links to {target}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_names_that_are_mentioned_exist(page: Path) -> None:
+    for path in NAME.findall(page.read_text(encoding="utf-8")):
+        at: object = oc
+        for name in path.split("."):
+            at = getattr(at, name)
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+
+    def leaves(node: object) -> list[str]:
+        if isinstance(node, str):
+            return [node]
+        return [leaf for inner in (node.values() if isinstance(node, dict) else node) for leaf in leaves(inner)]
+
+    listed = leaves(yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"])
+    assert sorted(listed) == sorted(p.relative_to(ROOT / "docs").as_posix() for p in (ROOT / "docs").glob("**/*.md"))

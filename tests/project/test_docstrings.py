@@ -1,0 +1,262 @@
+"""Every public name says what it is: one sentence, the formula, where it comes from, an example that runs."""
+
+import doctest
+import inspect
+import re
+import sys
+from importlib import import_module, util
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import orcast
+
+ROOT = Path(__file__).resolve().parents[2]
+MODULES = (
+    "baselines",
+    "decisions",
+    "evidence",
+    "forecasts",
+    "metrics",
+    "paper",
+    "payoffs",
+    "plots",
+    "report",
+    "scores",
+    "testing",
+)
+INTEGRATIONS = ROOT / "src" / "orcast" / "integrations"
+# For those who extend the package: docs/architecture.md has recipes that run.
+BUILDING_BLOCKS = {
+    *(f"decisions.{name}" for name in ("check_quantity", "expected_value", "one_number")),
+    *(f"forecasts.{name}" for name in ("FiniteForecast", "PERCENTS", "as_levels", "forecast_on")),
+    *(f"payoffs.{name}" for name in ("CellGrid", "CellPayoff", "Part", "Payoff", "Sum", "default_payoff")),
+    *(f"payoffs.{name}" for name in ("part_names", "payoff_from_plain")),
+    *(f"scores.{name}" for name in ("Score", "score_from_plain")),
+    "paper.Family",
+}
+# What the wrappers share, which no user calls.
+INTERNAL = {"common", "optional"}
+
+# What lives in these modules has a formula and a source, unless it is listed below.
+MATHEMATICAL = (
+    *(f"orcast.{name}" for name in ("baselines", "decisions", "engine", "game", "ledger", "metrics")),
+    *(f"orcast.{name}" for name in ("paper", "payoffs", "recalibrator", "scores", "spaces")),
+)
+NO_FORMULA = {
+    "metrics.Metric": "a protocol: the metrics have the formulas",
+}
+NO_DOCSTRING = {"metrics.LEVELS": "an array, which can have none; a comment beside it says what it is"}
+NO_EXAMPLE = {
+    "integrations.spark.": "a session is a Java process, too slow for an example: its tests start one for all"
+}
+
+FORMULA = re.compile(r"^ {4,}(?!>>>|\.\.\. |- )\S.*(<=|>=|<-|!=|[=~<>*/^+]| - )", re.MULTILINE)
+SOURCE = re.compile(r"\bpaper\b|\bpaper's\b|docs/\w+\.md|\b(?:1[89]|20)\d\d\b")
+
+
+def public() -> dict[str, Any]:
+    """Every public name, as users write it after `orcast.`, but for integrations."""
+    names = {name: getattr(orcast, name) for name in orcast.__all__}
+    for place in MODULES:
+        module = import_module(f"orcast.{place}")
+        own = [name for name in _names_of(module) if name not in orcast.__all__]
+        names |= {f"{place}.{name}": getattr(module, name) for name in own}
+    return {name: thing for name, thing in names.items() if name not in BUILDING_BLOCKS}
+
+
+def integrations() -> dict[str, Any]:
+    """Public names of the integrations that can be imported here."""
+    found: dict[str, Any] = {}
+    for name in sorted(
+        {path.stem for path in INTEGRATIONS.iterdir() if not path.name.startswith("_") and path.stem not in INTERNAL}
+    ):
+        try:
+            module = import_module(f"orcast.integrations.{name}")
+        except ImportError:
+            continue  # the library that it is for is not installed
+        things = {each: getattr(module, each) for each in _names_of(module)}
+        found |= {f"integrations.{name}.{each}": thing for each, thing in things.items() if callable(thing)}
+    return found
+
+
+def _names_of(module: ModuleType) -> list[str]:
+    listed = getattr(module, "__all__", None)
+    own = [n for n, v in vars(module).items() if not n.startswith("_") and _home(v) == module.__name__]
+    return sorted(own if listed is None else listed)
+
+
+def _home(thing: Any) -> str:
+    return str(getattr(thing, "__module__", ""))
+
+
+def is_mathematical(thing: Any) -> bool:
+    return any(_home(thing) == module or _home(thing).startswith(f"{module}.") for module in MATHEMATICAL)
+
+
+def faults(text: str | None, *, examples: int, formula: bool, source: bool) -> list[str]:
+    """What a docstring lacks; `examples` is how many lines of its examples are run."""
+    if not text or not text.strip():
+        return ["a docstring"]
+    first, _, rest = text.strip().partition("\n")
+    found = []
+    if not re.search(r"[.?]$", first.strip()) or (rest and rest.split("\n", 1)[0].strip()):
+        found.append("a first sentence that ends on its own line")
+    if not examples:
+        found.append("an example that runs")
+    # example lines are not formulas, nor is what they print
+    prose = re.sub(r"^ *>>>.*?(?=\n\s*\n|\Z)", "", text, flags=re.MULTILINE | re.DOTALL)
+    if formula and not FORMULA.search(prose):
+        found.append("a formula on an indented line")
+    if source and not SOURCE.search(prose):
+        found.append("a source")
+    return found
+
+
+def examples_of(thing: Any) -> int:
+    """How many lines the doctests of a thing's own docstring run."""
+    text, module = inspect.getdoc(thing), sys.modules[_home(thing)]
+    # collected where the test run collects them: in the module that defines the thing
+    if getattr(module, getattr(thing, "__name__", ""), None) is not thing:
+        return 0
+    return len(doctest.DocTestParser().get_examples(text or ""))
+
+
+PUBLIC = public()
+
+
+@pytest.mark.parametrize("name", sorted(PUBLIC.keys() - NO_DOCSTRING.keys()))
+def test_public_name_is_documented(name: str) -> None:
+    thing = PUBLIC[name]
+    own = thing.__dict__.get("__doc__") if isinstance(thing, type) else thing.__doc__  # none that is inherited
+    text = inspect.cleandoc(own) if own else None
+    mathematical = is_mathematical(thing) and name not in NO_FORMULA
+    lacking = faults(text, examples=examples_of(thing), formula=mathematical, source=mathematical)
+    assert not lacking, f"orcast.{name} lacks {', '.join(lacking)}"
+
+
+def test_integrations_are_documented() -> None:
+    lacking = {}
+    for name, thing in integrations().items():
+        excused = name.startswith(tuple(NO_EXAMPLE))
+        found = faults(inspect.getdoc(thing), examples=excused or examples_of(thing), formula=False, source=False)
+        if found:
+            lacking[name] = found
+    assert not lacking
+
+
+def test_exceptions_are_real_and_few() -> None:
+    excepted = {**NO_FORMULA, **NO_DOCSTRING}
+    assert excepted.keys() <= PUBLIC.keys()
+    assert len(excepted) <= 5
+    for name in NO_FORMULA:  # an exception that is not needed any more goes
+        assert faults(inspect.getdoc(PUBLIC[name]), examples=1, formula=True, source=True)
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    pages = "\n".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "reference").glob("*.md"))
+    shown = re.findall(r"^::: orcast\.(\S+)$", pages, re.MULTILINE)
+    assert len(shown) == len(set(shown))
+    # metrics and Evidence stand in their modules, under the same name
+    twins = {name.rpartition(".")[2] for name in shown if name.partition(".")[0] in MODULES}
+    missing = {name for name in PUBLIC if name not in shown and not ("." not in name and name in twins)}
+    assert missing == NO_DOCSTRING.keys()
+
+
+GOOD = """The mean of two numbers.
+
+    mean = (a + b) / 2
+
+Reference: the paper, section 3.
+
+>>> 1 + 1
+2
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "examples", "lacks"),
+    [
+        (GOOD, 1, []),
+        (GOOD, 0, ["an example that runs"]),
+        (None, 1, ["a docstring"]),
+        ("  ", 1, ["a docstring"]),
+        (GOOD.replace("numbers.", "numbers"), 1, ["a first sentence that ends on its own line"]),
+        (GOOD.replace("numbers.", "numbers.\nAnd more."), 1, ["a first sentence that ends on its own line"]),
+        (GOOD.replace("    mean", "mean"), 1, ["a formula on an indented line"]),
+        (GOOD.replace("    mean = (a + b) / 2", "    some words"), 1, ["a formula on an indented line"]),
+        (
+            GOOD.replace("    mean = (a + b) / 2\n", "").replace("2\n", "    a = b\n"),
+            1,
+            ["a formula on an indented line"],
+        ),
+        (GOOD.replace("Reference: the paper, section 3.", "Well known."), 1, ["a source"]),
+        (GOOD.replace("the paper, section 3", "Brier (1950)"), 1, []),
+    ],
+)
+def test_checker_sees_what_is_missing(text: str | None, examples: int, lacks: list[str]) -> None:
+    assert faults(text, examples=examples, formula=True, source=True) == lacks
+
+
+def test_checker_counts_examples_where_they_are_collected() -> None:
+    def made_here() -> None:
+        """An example that no test run finds.
+
+        >>> 1 + 1
+        2
+        """
+
+    assert examples_of(made_here) == 0
+    assert examples_of(orcast.check_payoff) > 0
+
+
+@pytest.fixture(scope="module")
+def hooks() -> ModuleType:
+    """What the documentation site does to docstrings and pages."""
+    pytest.importorskip("griffe")
+    spec = util.spec_from_file_location("orcast_docs_hooks", ROOT / "docs" / "hooks.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_site_fences_examples_and_keeps_formulas(hooks: ModuleType) -> None:
+    text = "One.\n\n    a < b * c\n\nExamples:\n    >>> f(1)\n    2\n\nMore.\n\n>>> g(`x`)\nTrue"
+    assert hooks.markdown(text) == (
+        "One.\n\n    a < b * c\n\n\n```pycon\n>>> f(1)\n2\n```\n\nMore.\n\n\n```pycon\n>>> g(`x`)\nTrue\n```"
+    )
+
+
+def test_site_links_names_and_shows_signs(hooks: ModuleType) -> None:
+    text = "The <S, payoff> of :class:`~orcast.Line`, ``Binary`` and `metrics.qce`; not `Box` itself, nor `<x>`."
+    assert hooks.markdown(text, "Box") == (
+        "The &lt;S, payoff> of [`Line`][orcast.Line], [`Binary`][orcast.Binary] and "
+        "[`metrics.qce`][orcast.metrics.qce]; not `Box` itself, nor `<x>`."
+    )
+
+
+def test_site_shows_the_help_of_every_command(hooks: ModuleType) -> None:
+    page = hooks.command_help()
+    for command in ("", " recalibrate", " check", " stream", " reproduce", " bench", " completion", " demo"):
+        assert f"## orcast{command}\n\n```text\nusage: " in page
+
+
+def test_site_sets_lists_and_tables_apart(hooks: ModuleType) -> None:
+    text = "Two:\n- one\n- two\n  more\n- three\n\n```text\na\n- b\n```\nA table:\n| a |\n|---|\n"
+    assert hooks.apart(text) == (
+        "Two:\n\n- one\n- two\n  more\n- three\n\n```text\na\n- b\n```\nA table:\n\n| a |\n|---|\n"
+    )
+
+
+def test_site_links_a_name_where_a_page_first_has_it(hooks: ModuleType) -> None:
+    text = (
+        "# `Line`\n`oc.Line()` and `Line`, [`Box`](x.md), `Other`, `line`\n```python\n`Circle`\n```\n| `Circle(24)` |"
+    )
+    assert hooks.linked(text) == (
+        "# `Line`\n[`oc.Line()`][orcast.Line] and `Line`, [`Box`](x.md), `Other`, `line`\n"
+        "```python\n`Circle`\n```\n| [`Circle(24)`][orcast.Circle] |"
+    )

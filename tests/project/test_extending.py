@@ -1,0 +1,124 @@
+"""What docs/architecture.md says of adding things: its page is run, and what it defines is attacked."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from test_docs import ROOT, blocks
+
+import orcast as oc
+from helpers import SENTENCE
+from orcast.engine.ordered import OrderedEngine
+from orcast.testing import check_all, worst_outcome
+
+SMALL = oc.Interval(0, 500, cells=16, tail_cells=2)
+
+
+@pytest.fixture(scope="module")
+def record() -> Iterator[Any]:
+    module = ModuleType("architecture")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "architecture", module)
+        path = ROOT / "docs" / "architecture.md"
+        for line, code, _ in blocks(path.read_text(encoding="utf-8")):
+            exec(compile("\n" * (line - 1) + code, str(path), "exec"), module.__dict__)
+        yield module
+
+
+def test_an_adapter(record: Any) -> None:
+    levels = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
+    from scipy.stats import laplace
+
+    theirs = laplace(120, 15)
+    assert record.Laplace(120, 15).ppf(levels) == pytest.approx(theirs.ppf(levels))
+    ours, twin = oc.Recalibrator(SMALL), oc.Recalibrator(SMALL)
+    for y in (100.0, 131.0, 240.0, 90.0):
+        a, b = ours.predict(record.Laplace(120, 15)), twin.predict(theirs)
+        assert a.quantile(levels) == pytest.approx(b.quantile(levels), rel=1e-9)
+        ours.update(y)
+        twin.update(y)
+
+
+@pytest.mark.parametrize("context", [None, "hour"])
+def test_a_payoff(record: Any, context: str | None) -> None:
+    groups = None if context is None else oc.by("hour", values=range(3))
+    payoff = record.Excess(400, context=groups)
+    check_all(payoff, SMALL, x=None if context is None else (lambda rng: {"hour": int(rng.integers(3))}), rounds=60)
+
+
+def test_a_payoff_is_compiled_saved_and_kept_small(record: Any, tmp_path: Path) -> None:
+    def game() -> oc.Forecaster:
+        return oc.Forecaster(SMALL, oc.QuantileCalibration([0.5]) + record.Excess(400))
+
+    recal = game()
+    assert isinstance(recal.engine, OrderedEngine)
+    for _ in range(80):
+        recal.predict(oc.Normal(380, 30))
+        recal.update(worst_outcome(recal)[0])
+    assert recal.guarantee.miscalibration <= recal.guarantee.promised
+    assert recal.guarantee.held == 1.0
+    recal.save(tmp_path / "state")
+    again = oc.Forecaster.load(tmp_path / "state", payoff=game().payoff)
+    assert again.predict(oc.Normal(380, 30)).mean() == recal.predict(oc.Normal(380, 30)).mean()
+    with pytest.raises(ValueError, match=SENTENCE):
+        oc.Forecaster.load(tmp_path / "state", payoff=oc.QuantileCalibration([0.5]) + record.Excess(401))
+    with pytest.raises(TypeError, match=SENTENCE):
+        oc.Recalibrator(oc.Binary(), record.Excess(400))
+
+
+@pytest.mark.parametrize("space", [oc.Interval(0, 1, cells=16, tail_cells=2), oc.Labels(["a", "b", "c"])], ids=str)
+def test_an_oracle(record: Any, space: Any) -> None:
+    payoff = oc.QuantileCalibration() if space.ordered else oc.LabelCalibration()
+    expert: Any = oc.Normal(0.5, 0.1) if space.ordered else [0.2, 0.2, 0.6]
+    game = oc.Forecaster(space, payoff, oracle=record.Patient())
+    for _ in range(60):
+        p = game.predict(expert)
+        assert p.certificate is not None
+        assert p.certificate.holds
+        game.update(worst_outcome(game)[0])
+    assert game.guarantee.miscalibration <= game.guarantee.promised
+    assert game.guarantee.held == 1.0
+
+
+def test_an_oracle_leaves_the_expert_alone_while_it_may(record: Any) -> None:
+    game = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=record.Patient())
+    strict = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=oc.Equilibrium(0.1))
+    expert, rng = oc.Normal(0.5, 0.1), np.random.default_rng(0)
+    away = [0.0, 0.0]
+    for _ in range(40):
+        y = float(np.clip(rng.normal(0.5, 0.1), 0, 1))
+        for i, each in enumerate((game, strict)):
+            away[i] = max(away[i], abs(each.predict(expert).quantile(0.5) - 0.5))
+            each.update(y)
+    assert away[0] < 1e-6 < 0.01 < away[1]
+
+
+def test_a_space(record: Any, tmp_path: Path) -> None:
+    space = record.Podium(("ann", "bob", "cy"))
+    check_all(record.wins, space, rounds=40)
+    recal = oc.Forecaster(space, record.wins)
+    for _ in range(60):
+        p = recal.predict({("ann", "bob", "cy"): 0.6, ("bob", "ann", "cy"): 0.4})
+        assert p.certificate is not None
+        assert p.certificate.holds
+        recal.update(worst_outcome(recal)[0])
+    assert recal.guarantee.miscalibration <= recal.guarantee.promised
+    assert p.probability(("cy", "bob", "ann")) == p.mass[5]
+    assert set(p.sample(50, rng=np.random.default_rng(0))) <= set(space.points)
+    assert oc.forecasts.PointsForecast(space, p.mass).mode() == p.mode()
+    recal.save(tmp_path / "state")
+    again = oc.Forecaster.load(tmp_path / "state", space=space, payoff=record.wins)
+    assert again.predict([1 / 6] * 6).mass.tolist() == recal.predict([1 / 6] * 6).mass.tolist()
+    with pytest.raises(ValueError, match="space="):
+        oc.Forecaster.load(tmp_path / "state", payoff=record.wins)
+    rounds = recal.guarantee.rounds
+    for wrong in (("ann", "bob"), "ann", ("ann", "bob", "dee")):
+        with pytest.raises(ValueError, match=SENTENCE):
+            recal.update(wrong)
+        with pytest.raises((TypeError, ValueError), match=SENTENCE):
+            recal.predict({wrong: 1.0})
+    assert recal.guarantee.rounds == rounds

@@ -1,0 +1,40 @@
+"""What `import orcast` brings, and what it must not."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import orcast
+
+
+def test_import_is_light() -> None:
+    code = "import sys, orcast; print(sorted({'numpy', 'scipy', 'numba'} & sys.modules.keys()))"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
+
+
+def test_metrics_do_not_need_numba() -> None:
+    code = "import sys, orcast; orcast.metrics.QCE; print('numba' in sys.modules)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize("name", orcast.__all__)
+def test_public_name_resolves(name: str) -> None:
+    assert getattr(orcast, name).__name__ == name
+    assert name in dir(orcast)
+
+
+def test_the_flat_names_are_few() -> None:
+    assert 30 <= len(orcast.__all__) <= 45
+
+
+def test_unknown_name() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'Nonsense'"):
+        _ = orcast.Nonsense  # type: ignore[attr-defined]
+
+
+def test_types_are_shipped() -> None:
+    assert (Path(orcast.__file__).parent / "py.typed").exists()

@@ -1,0 +1,262 @@
+"""The lines that the architecture promises, and that what runs behind them is the compiled path."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numba.core.dispatcher import Dispatcher
+
+import orcast as oc
+from orcast.engine.kernels import cells as cell_kernels
+from orcast.engine.kernels import equilibrium as equilibrium_kernels
+from orcast.engine.kernels import last_layer, packing, tracker
+from orcast.engine.kernels import rounds as round_kernels
+
+# From design/architecture.md, as it stands there: what concerns an Interval and the default payoff.
+LINES = """\
+import numpy as np, scipy.stats
+import orcast as oc
+
+space = oc.Interval(0, 36_000)                              # MW
+recal = oc.Recalibrator(space)                              # quantile + moment calibration + no-regret in CRPS; no knobs
+
+p = recal.predict({0.1: 8_100, 0.5: 9_000, 0.9: 10_400})    # quantiles by level
+low, high = p.interval(0.9)
+p.mean(), p.std(), p.cdf(9_500), p.quantile([0.05, 0.95]), p.sample(100, rng=np.random.default_rng(0))
+p.certificate.holds, p.certificate.worst_next               # known before the outcome
+recal.update(9_240)
+
+recal.predict(oc.Normal(9_000, 800));                recal.update(9_100)
+recal.predict(scipy.stats.gamma(9, scale=1_000));    recal.update(8_700)     # anything with cdf or ppf
+recal.predict(oc.Ensemble([8_800, 9_000, 9_300]));   recal.update(9_400)     # members or samples
+
+recal.predict(oc.Normal(9_000, 800), id="14:00")            # outcomes may come late, out of order, or never
+recal.predict(oc.Normal(9_200, 900), id="15:00")
+recal.update(9_300, id="15:00"); recal.drop("14:00")
+
+g = recal.guarantee            # rounds, miscalibration <= promised, held (share of rounds whose certificate held), parts by name
+recal.save("wind.orcast"); recal = oc.Recalibrator.load("wind.orcast")      # no pickle; refuses what it can't read
+"""  # noqa: E501
+
+
+def test_the_public_face_runs_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    exec(LINES, names)
+    assert 7_000 < names["low"] < 8_100 < 10_400 < names["high"] < 12_000  # type: ignore[operator]
+    p, g, recal = names["p"], names["g"], names["recal"]
+    assert isinstance(p, oc.Forecast)
+    assert p.certificate is not None
+    assert p.certificate.holds
+    assert isinstance(g, oc.Guarantee)
+    assert g.rounds == 5
+    assert g.miscalibration <= g.promised
+    assert g.held == 1.0
+    assert set(g.parts) == {"quantile", "moment", "regret crps"}
+    assert isinstance(recal, oc.Recalibrator)
+    assert recal.guarantee == g
+    assert [path.name for path in tmp_path.iterdir()] == ["wind.orcast"]
+
+
+# More lines from there: contexts, several experts, features, other spaces.
+MORE = """\
+payoff = oc.QuantileCalibration(context=oc.by("hour", values=range(24))) + oc.MomentMatching(2) + oc.NoRegret(oc.CRPS())
+recal = oc.Recalibrator(space, payoff)
+recal.predict(experts={"tree": oc.Normal(9_000, 800), "net": oc.Normal(9_300, 500)}, x={"hour": 14}); recal.update(9_100)
+
+peak = oc.Recipe(witness=lambda y: [y > 30_000], context=lambda x, p: [x["hour"] < 6, x["hour"] >= 6], bound=1.0)
+rain = oc.Recalibrator(oc.Binary());  rain.predict(0.7);  rain.update(1)
+cls = oc.Recalibrator(oc.Labels(["home", "draw", "away"])); cls.predict([0.5, 0.3, 0.2]); cls.update("draw")
+price = oc.Recalibrator();  price.predict(oc.Normal(42.0, 5.0));  price.update(61.3)      # no bounds known: the whole line
+"""  # noqa: E501
+
+
+def test_more_of_the_public_face_runs_as_it_stands() -> None:
+    names: dict[str, Any] = {"oc": oc, "space": oc.Interval(0, 36_000)}
+    exec(MORE, names)
+    g = names["recal"].guarantee
+    assert set(g.parts) == {"quantile by hour", "moment", "regret crps against tree", "regret crps against net"}
+    assert g.groups["quantile by hour"]["hour=14"].rounds == 1.0
+    assert g.groups["quantile by hour"]["hour=15"].rounds == 0.0
+    for name in ("recal", "rain", "cls", "price"):
+        g = names[name].guarantee
+        assert (g.rounds, g.held) == (1, 1.0)
+        assert g.miscalibration <= g.promised
+    assert isinstance(names["price"].space, oc.Line)
+    assert isinstance(names["rain"].predict(0.7), oc.forecasts.BinaryForecast)
+    assert set(names["cls"].predict({"home": 0.5, "draw": 0.3, "away": 0.2}).to_dict()) == {"home", "draw", "away"}
+
+
+# And of the paper's own algorithms.
+ORCA = """\
+game = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=oc.Orca(steps=400))   # no expert, the paper's ORCA
+p = game.predict(); game.update(0.3)
+"""  # noqa: E501
+
+
+def test_the_papers_orca_runs_as_it_stands() -> None:
+    names: dict[str, Any] = {"oc": oc}
+    exec(ORCA, names)
+    assert names["p"].certificate.holds
+    assert names["p"].certificate.half_space == 0.0
+    assert names["game"].guarantee.rounds == 1
+
+
+def test_the_peak_of_the_public_face_is_calibrated_by_night_and_day() -> None:
+    peak = oc.Recipe(witness=lambda y: [y > 30_000], context=lambda x, p: [x["hour"] < 6, x["hour"] >= 6], bound=1.0)
+    recal = oc.Recalibrator(oc.Interval(0, 36_000), oc.QuantileCalibration() + peak)
+    oc.check_payoff(peak, recal.space, x={"hour": 3})
+    rng = np.random.default_rng(0)
+    said: dict[bool, list[float]] = {True: [], False: []}
+    for t in range(300):
+        hour = t % 24
+        p = recal.predict(oc.Normal(28_000, 2_000), x={"hour": hour})
+        y = float(np.clip(rng.normal(31_000 if hour >= 6 else 26_000, 2_000), 0, 36_000))
+        said[hour >= 6].append(1 - p.cdf(30_000) - (y > 30_000))
+        recal.update(y)
+    for errors in said.values():
+        assert abs(np.mean(errors)) < 0.2
+    assert recal.guarantee.parts["recipe"] == pytest.approx(
+        np.hypot(*(np.sum(errors) / 300 for errors in said.values())), abs=1e-6
+    )
+    assert recal.guarantee.held == 1.0
+
+
+def test_a_payoff_can_be_put_together() -> None:
+    payoff = oc.QuantileCalibration() + oc.MomentMatching(2) + oc.NoRegret(oc.CRPS())
+    recal = oc.Recalibrator(oc.Interval(0, 36_000), payoff)
+    recal.predict(oc.Normal(9_000, 800))
+    recal.update(9_100)
+    assert recal.payoff.to_plain() == oc.Recalibrator(oc.Interval(0, 1)).payoff.to_plain()
+
+
+def test_a_game_without_an_expert() -> None:
+    game = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration())
+    p = game.predict()
+    assert p.quantile([0.25, 0.75]) == pytest.approx([0.25, 0.75], abs=0.01)
+    game.update(0.3)
+    assert game.guarantee.rounds == 1
+
+
+# --- imports ---
+
+
+def fresh(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
+    return done.stdout.strip()
+
+
+def test_every_name_can_be_imported() -> None:
+    assert fresh("from orcast import *; import orcast; print(sorted(set(orcast.__all__) - set(dir())))") == "[]"
+
+
+def test_import_is_quick_and_light() -> None:
+    code = (
+        "import sys, time; start = time.perf_counter(); import orcast; print(time.perf_counter() - start); "
+        "print(sorted({'numba', 'scipy', 'numpy'} & sys.modules.keys()))"
+    )
+    answers = [fresh(code).splitlines() for _ in range(3)]
+    assert {modules for _, modules in answers} == {"[]"}
+    assert min(float(seconds) for seconds, _ in answers) < 0.3
+
+
+def test_spaces_and_forecasts_do_not_need_numba() -> None:
+    code = "import sys, orcast; orcast.Forecast([0], [1], [1]), orcast.Interval(0, 1), orcast.Normal(0, 1)"
+    assert fresh(f"{code}; print('numba' in sys.modules)") == "False"
+
+
+# --- the compiled path is the one that runs ---
+
+
+def kernels() -> dict[str, Dispatcher]:
+    return {
+        f"{module.__name__.rpartition('.')[2]}.{name}": value
+        for module in (cell_kernels, equilibrium_kernels, last_layer, tracker, round_kernels, packing)
+        for name, value in vars(module).items()
+        if isinstance(value, Dispatcher)
+    }
+
+
+def test_rounds_are_compiled_without_objects() -> None:
+    recal = oc.Recalibrator(oc.Interval(0, 1))
+    recal.predict(oc.Normal(0.5, 0.1))
+    recal.update(0.5)
+    recal.run([oc.Normal(0.5, 0.1)], [0.5])
+    assert len(kernels()) > 20
+    for name, kernel in kernels().items():
+        assert len(kernel.nopython_signatures) == len(kernel.signatures), name
+    for kernel in (packing.predict, packing.update, round_kernels.run):
+        assert isinstance(kernel, Dispatcher)
+        assert kernel.signatures
+
+
+def test_no_function_of_the_kernels_is_left_uncompiled() -> None:
+    for module in (cell_kernels, equilibrium_kernels, tracker, round_kernels):
+        for name, value in vars(module).items():
+            own = getattr(value, "__module__", None) == module.__name__
+            assert not (own and type(value).__name__ == "function"), f"{module.__name__}.{name}"
+
+
+def test_a_new_kind_of_expert_needs_no_new_compilation() -> None:
+    recal = oc.Recalibrator(oc.Interval(0, 1))
+    recal.predict(oc.Normal(0.5, 0.1)).quantile([0.1, 0.9])
+    recal.update(0.5)
+    before = {name: len(kernel.signatures) for name, kernel in kernels().items()}
+    other = oc.Recalibrator(
+        oc.Interval(-3, 5, cells=20, tail_cells=2), oc.QuantileCalibration([0.5]) + oc.MomentMatching()
+    )
+    for forecast in ({0.1: 0, 0.9: 1}, (0, 1), oc.Ensemble([0, 0, 1]), oc.Forecast([0], [1], [1])):
+        other.predict(forecast)
+        other.update(1)
+        other.predict(forecast, id="late")
+        other.update(np.float32(0.5), id="late")
+    assert {name: len(kernel.signatures) for name, kernel in kernels().items()} == before
+
+
+@pytest.mark.parametrize("oracle", [oc.Committee(), oc.Equilibrium()], ids=str)
+def test_a_recalibrator_calls_the_kernels(oracle: oc.Committee, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = {"predict": 0, "update": 0, "run": 0}
+    homes = {"predict": packing, "update": packing, "run": round_kernels}
+
+    def counted(name: str):  # type: ignore[no-untyped-def]
+        kernel = getattr(homes[name], name)
+
+        def call(*args: object) -> object:
+            calls[name] += 1
+            return kernel(*args)
+
+        return call
+
+    for name in calls:
+        monkeypatch.setattr(homes[name], name, counted(name))
+    recal = oc.Recalibrator(oc.Interval(0, 1), oracle=oracle)
+    for _ in range(3):
+        recal.predict(oc.Normal(0.5, 0.1))
+    recal.update(0.5)
+    assert calls == {"predict": 3, "update": 1, "run": 0}
+    # a whole history is one call
+    recal.run([oc.Normal(0.5, 0.1)] * 50, [0.5] * 50)
+    recal.replay([(oc.Normal(0.5, 0.1), 0.5)] * 50)
+    assert calls == {"predict": 3, "update": 1, "run": 2}
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_the_line_on_data_frames(kind: str) -> None:
+    frames = pytest.importorskip(kind)
+    rng = np.random.default_rng(0)
+    y = 9_000 + rng.normal(0, 900, 40)
+    columns = {"unique_id": ["north", "south"] * 20, "ds": np.repeat(np.arange(20), 2), "y": y, "other": y}
+    df = frames.DataFrame(columns | {"tree": y * 0 + 9_000, "tree-lo-90": y * 0 + 8_500, "tree-hi-90": y * 0 + 9_500})
+    names: dict[str, Any] = {"oc": oc, "df": df}
+    line = 'frame = oc.recalibrate(df, y="y", model="tree", low=0, high=36_000)         # pandas or polars, long format'
+    exec(line, names)
+    frame = names["frame"]
+    assert type(frame) is type(df)
+    assert len(frame) == 40
+    width = np.asarray(frame["tree_orcast-hi-90"]) - np.asarray(frame["tree_orcast-lo-90"])
+    assert width[-10:].mean() > 1_500 > width[0]  # it has learnt that 90% of the outcomes are not within 500
+    assert np.asarray(frame["tree_orcast_holds"]).all()

@@ -1,0 +1,627 @@
+"""Spaces: their cells, their outcomes, and what they refuse."""
+
+import copy
+import dataclasses
+import json
+import math
+import pickle
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given
+from scipy.stats import norm
+
+import orcast as oc
+from helpers import SENTENCE, shown, units
+from orcast.spaces import (
+    TAIL_MASS,
+    Binary,
+    Box,
+    Circle,
+    FiniteSpace,
+    HalfLine,
+    Interval,
+    Labels,
+    Line,
+    OrderedSpace,
+    Points,
+    Space,
+    between,
+    space_from_plain,
+)
+
+
+def test_bounds_become_floats() -> None:
+    space = oc.Interval(0, np.int64(10))
+    assert (space.low, space.high) == (0.0, 10.0)
+    assert type(space.low) is type(space.high) is float
+
+
+def test_levels_are_even_between_the_tails_and_hold_the_median() -> None:
+    space = oc.Interval(0, 1)
+    assert space.levels[0] == TAIL_MASS
+    assert space.levels[-1] == 1 - TAIL_MASS
+    assert np.diff(space.levels) == pytest.approx(np.diff(space.levels)[0])
+    assert space.levels[space.levels.size // 2] == pytest.approx(0.5, abs=1e-15)
+
+
+@pytest.mark.parametrize(("cells", "tail_cells"), [(64, 8), (8, 1), (40, 17), (200, 3)])
+def test_inner_edges_and_tails_add_up(cells: int, tail_cells: int) -> None:
+    space = oc.Interval(0, 1, cells=cells, tail_cells=tail_cells)
+    inner, tails, bounds = space.levels.size - 1, 2 * tail_cells, 2
+    assert inner + tails + bounds == cells
+    assert inner >= 4
+    p = oc.Recalibrator(space).predict(oc.Normal(0.5, 0.05))
+    assert p.mass.size == cells
+
+
+def test_scores_are_normal_and_antisymmetric() -> None:
+    space = oc.Interval(-3, 8)
+    assert space.scores == pytest.approx(norm.ppf(space.levels), abs=1e-12)
+    assert (space.scores == -space.scores[::-1]).all()
+
+
+@pytest.mark.parametrize("y", [3, 3.0, np.float32(3), np.array(3.0), Fraction(3), Decimal(3)])
+def test_any_number_is_an_outcome(y: object) -> None:
+    value = oc.Interval(0, 10).outcome(y)
+    assert value == 3.0
+    assert type(value) is float
+
+
+def test_the_bounds_belong_to_the_interval() -> None:
+    space = oc.Interval(-1, 2)
+    assert (space.outcome(-1), space.outcome(2)) == (-1.0, 2.0)
+
+
+BAD_OUTCOMES = [
+    float("nan"),
+    float("inf"),
+    -float("inf"),
+    "three",
+    "3",
+    b"3",
+    None,
+    np.array([3.0]),
+    np.array([1.0, 2.0]),
+    [3.0],
+    3j,
+    pytest.param(10**400, id="huge"),
+]
+
+
+@pytest.mark.parametrize("outside", ["raise", "clip"])
+@pytest.mark.parametrize("y", BAD_OUTCOMES, ids=lambda y: repr(y)[:20])
+def test_what_is_no_outcome_is_refused_in_a_sentence(y: object, outside: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        oc.Interval(0, 10).outcome(y, outside)
+
+
+@pytest.mark.parametrize(("y", "clipped"), [(-0.1, 0.0), (10.5, 10.0), (1e300, 10.0)])
+def test_outside_is_refused_or_clipped(y: float, clipped: float) -> None:
+    space = oc.Interval(0, 10)
+    with pytest.raises(ValueError, match=SENTENCE):
+        space.outcome(y)
+    assert space.outcome(y, "clip") == clipped
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "options"),
+    [
+        (1, 1, {}),
+        (2, 1, {}),
+        (float("nan"), 1, {}),
+        (0, float("inf"), {}),
+        (-1e308, 1e308, {}),
+        (0, 1e-310, {}),
+        ("low", "high", {}),
+        (None, 1, {}),
+        pytest.param(0, 10**400, {}, id="huge"),
+        (0, 1, {"cells": 65}),
+        (0, 1, {"cells": 20}),
+        (0, 1, {"cells": 5000}),
+        (0, 1, {"cells": 64.0}),
+        (0, 1, {"cells": True}),
+        (0, 1, {"tail_cells": 0}),
+        (0, 1, {"tail_cells": -3}),
+        (0, 1, {"tail_cells": "8"}),
+        (0, 1, {"tail_cells": 30}),
+    ],
+)
+def test_unusable_spaces_are_refused_in_a_sentence(low: object, high: object, options: dict[str, object]) -> None:
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        oc.Interval(low, high, **options)  # type: ignore[arg-type]
+
+
+def test_a_space_is_a_value() -> None:
+    space = oc.Interval(0, 1, cells=32)
+    assert space == oc.Interval(0.0, 1.0, cells=32) != oc.Interval(0, 1)
+    assert len({space, oc.Interval(0, 1, cells=32)}) == 1
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        space.low = 3.0  # type: ignore[misc]
+
+
+def test_plain_data_and_back() -> None:
+    space = oc.Interval(-0.1, 1 / 3, cells=np.int64(40), tail_cells=np.int64(4))
+    assert space_from_plain(json.loads(json.dumps(space.to_plain()))) == space
+    with pytest.raises(ValueError, match=SENTENCE):
+        space_from_plain({"kind": "Torus"})
+
+
+# --- every space: a value, plain data and back, read-only tables ---
+
+
+def by_length(a: str, b: str) -> float:
+    return abs(len(a) - len(b))
+
+
+SPACES: dict[str, Callable[[], Space]] = {
+    "interval": lambda: Interval(-1, 2, cells=32),
+    "line": lambda: Line(cells=40, tail_cells=5),
+    "half-line": lambda: HalfLine(-3, cells=40),
+    "upper half-line": lambda: HalfLine(high=3, cells=40),
+    "binary": Binary,
+    "labels": lambda: Labels(["home", "draw", 3, 2.5, False]),
+    "circle": lambda: Circle(24, cells=7),
+    "box": lambda: Box([(0, 1), (-5, 5)], cells=(3, 4)),
+    "points": lambda: Points([[0, 0], [0, 1], [3, 0.1]]),
+    "net": lambda: Points(np.random.default_rng(0).random((50, 3)), cells=6),
+    "words": lambda: Points(("a", "bbb", "cccccc"), distance=by_length),
+}
+FINITE = {name: make for name, make in SPACES.items() if not make().ordered}
+
+
+@pytest.mark.parametrize("make", SPACES.values(), ids=SPACES)
+def test_every_space_is_a_value(make: Callable[[], Space]) -> None:
+    space, twin = make(), make()
+    assert space == twin
+    assert len({space, twin}) == 1
+    assert space != Interval(7, 8)
+    assert isinstance(space.cells, int)
+    assert space.ordered is isinstance(space, OrderedSpace) is not isinstance(space, FiniteSpace)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        space.cells = 3
+    for other in (copy.deepcopy(space), pickle.loads(pickle.dumps(space))):
+        assert other == space
+        assert hash(other) == hash(space)
+        if isinstance(other, FiniteSpace) and isinstance(other.points, np.ndarray):
+            assert not other.points.flags.writeable
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_every_space_goes_to_plain_data_and_back(name: str) -> None:
+    space = SPACES[name]()
+    data = json.loads(json.dumps(space.to_plain(), allow_nan=False))
+    if name == "words":
+        with pytest.raises(ValueError, match=SENTENCE) as caught:
+            space_from_plain(data)
+        assert "given again" in str(caught.value)
+    else:
+        twin = space_from_plain(data)
+        assert twin == space
+        assert repr(twin) == repr(space)
+        assert twin.cells == space.cells
+        if isinstance(space, Points):
+            assert twin.radius == space.radius  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {},
+        {"kind": 3},
+        {"kind": []},
+        {"kind": "Interval"},
+        {"kind": "Interval", "low": 0, "high": 1, "colour": 3},
+        {"kind": "Labels", "labels": 3},
+        {"kind": "Binary", "cells": 3},
+        {"kind": "Circle", "period": [1]},
+        {"kind": "Box", "bounds": [[0, 1, 2]], "cells": [3]},
+        {"kind": "Box", "bounds": [[0, 1]] * 9, "cells": [2] * 9 + [10**9]},
+        {"kind": "Points", "points": [[0.0], [1.0]], "radius": None},
+        {"kind": "Points", "points": [[0.0], [1.0]], "radius": float("inf")},
+        {"kind": "Points", "points": None, "radius": 1.0},
+        {"kind": "Points", "points": [[float(i)] for i in range(5000)], "radius": 1.0},
+        {"kind": "Points"},
+    ],
+    ids=str,
+)
+def test_broken_plain_data_is_refused_in_a_sentence(data: dict[str, object]) -> None:
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        space_from_plain(data)
+
+
+@pytest.mark.parametrize("make", FINITE.values(), ids=FINITE)
+def test_every_cell_has_a_value_that_lies_in_it(make: Callable[[], FiniteSpace]) -> None:
+    space = make()
+    assert len(space.points) == space.cells
+    for k in range(space.cells):
+        assert space.cell(space.outcome(space.value(k))) == k
+        assert np.all(space.points[k] == space.value(k))
+
+
+@pytest.mark.parametrize("make", FINITE.values(), ids=FINITE)
+def test_distances_are_a_metric_and_read_only(make: Callable[[], FiniteSpace]) -> None:
+    space = make()
+    d = space.distances
+    assert d.shape == (space.cells, space.cells)
+    assert (d == d.T).all()
+    assert (np.diag(d) == 0.0).all()
+    assert (d[~np.eye(space.cells, dtype=bool)] > 0.0).all()
+    assert (d[:, :, None] <= d[:, None, :] + d.T[None, :, :] + 1e-12).all()
+    assert space.distances is d
+    with pytest.raises(ValueError, match="read-only"):
+        d[0, 0] = 1.0
+
+
+# --- Line, HalfLine ---
+
+
+@pytest.mark.parametrize("make", [Line, HalfLine])
+def test_unbounded_quantities_have_the_levels_of_an_interval(make: Callable[..., OrderedSpace]) -> None:
+    space, bounded = make(cells=40, tail_cells=5), Interval(0, 1, cells=40, tail_cells=5)
+    assert (space.levels == bounded.levels).all()
+    assert (space.scores == bounded.scores).all()
+    assert space.high == np.inf
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        make(cells=41)
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        make(tail_cells=True)
+
+
+@given(st.floats(-1e100, 1e100))
+def test_any_number_is_an_outcome_of_the_line(y: float) -> None:
+    assert Line().outcome(y) == y
+    if y >= -2.0:
+        assert HalfLine(-2).outcome(y) == y
+    else:
+        with pytest.raises(ValueError, match=SENTENCE):
+            HalfLine(-2).outcome(y)
+        assert HalfLine(-2).outcome(y, "clip") == -2.0
+
+
+def test_numbers_too_large_to_square_are_refused_or_clipped() -> None:
+    for space in (Line(), HalfLine()):
+        with pytest.raises(ValueError, match=SENTENCE):
+            space.outcome(1e101)
+        assert space.outcome(1e101, "clip") == 1e100
+
+
+@pytest.mark.parametrize("low", [float("nan"), float("-inf"), "zero", None, 1e200, [0]])
+def test_what_is_no_lower_bound_is_refused(low: object) -> None:
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        HalfLine(low)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("high", [float("nan"), float("-inf"), "zero", None, 1e200, [0]])
+def test_what_is_no_upper_bound_is_refused(high: object) -> None:
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        HalfLine(high=high)  # type: ignore[arg-type]
+
+
+def test_a_half_line_may_have_an_upper_bound_instead() -> None:
+    space = HalfLine(high=10, cells=40)
+    assert (space.low, space.high, space.cells) == (-np.inf, 10.0, 40)
+    assert space.outcome(-1e99) == -1e99
+    assert space.outcome(11, "clip") == 10.0
+    with pytest.raises(ValueError, match=r"expected an outcome from -1e\+100 to 10, got 11"):
+        space.outcome(11)
+    with pytest.raises(ValueError, match="expected one bound"):
+        HalfLine(0, high=10)
+    assert space != HalfLine(10, cells=40)
+    assert repr(space) == "HalfLine(high=10.0, cells=40, tail_cells=8)"
+    assert dataclasses.replace(space, cells=24) == HalfLine(high=10, cells=24)
+    for copied in (space_from_plain(space.to_plain()), pickle.loads(pickle.dumps(space))):
+        assert copied == space
+        assert hash(copied) == hash(space)
+
+
+@pytest.mark.parametrize("nothing", [None, math.inf])
+def test_bounds_make_a_space(nothing: float | None) -> None:
+    below = None if nothing is None else -nothing
+    assert between(below, nothing) == Line()
+    assert between(2, nothing) == HalfLine(2)
+    assert between(below, 10) == HalfLine(high=10)
+    assert between(2, 10) == Interval(2, 10)
+    with pytest.raises(ValueError, match=SENTENCE):
+        between(10, 2)
+    with pytest.raises(TypeError, match=SENTENCE):
+        between("low", nothing)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("y", BAD_OUTCOMES, ids=lambda y: repr(y)[:20])
+@pytest.mark.parametrize("space", [Line(), HalfLine(), Circle(), Binary()], ids=lambda space: type(space).__name__)
+def test_what_is_no_number_is_no_outcome(space: Space, y: object) -> None:
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        space.outcome(y)
+
+
+# --- Binary, Labels ---
+
+
+@pytest.mark.parametrize("one", [1, 1.0, True, np.True_, np.int8(1), np.float32(1), np.array(1), Fraction(1)])
+def test_one_in_every_dress(one: object) -> None:
+    value = Binary().outcome(one)
+    assert value == 1
+    assert type(value) is int
+
+
+@pytest.mark.parametrize("y", [2, -1, 0.5, "yes", "1", None, [1], np.array([1]), 1j])
+def test_neither_0_nor_1(y: object) -> None:
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        Binary().outcome(y)
+
+
+def test_labels_of_numpy_are_plain() -> None:
+    space = Labels(np.array(["a", "b"]))
+    assert all(type(label) is str for label in space.labels)
+    assert space.outcome(np.str_("b")) == 1
+    assert Labels([1, 2]).outcome(np.int64(2)) == 1
+    assert Labels(np.array([1, 2])).outcome(np.array(2.0)) == 1
+    assert Labels(range(3)).labels == (0, 1, 2)
+    assert Labels(["a", "b"]) != Labels(["b", "a"])
+
+
+@pytest.mark.parametrize("y", ["d", "A", None, 3, ["a"], {}, float("nan"), np.array(["a"])], ids=str)
+@pytest.mark.parametrize("outside", ["raise", "clip"])
+def test_an_unknown_label_is_told_the_known_ones(y: object, outside: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=SENTENCE) as caught:
+        Labels(["a", "b", "c"]).outcome(y, outside)
+    assert "'a', 'b', 'c'" in str(caught.value)
+    with pytest.raises((TypeError, ValueError), match="1000 labels"):
+        Labels([f"label {i}" for i in range(1000)]).outcome(y)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [],
+        ["a"],
+        ["a", "a"],
+        [1, True],
+        [1, 1.0],
+        "ab",
+        b"ab",
+        {"a", "b"},
+        None,
+        3,
+        ["a", None],
+        ["a", ["b"]],
+        ["a", float("nan")],
+        ["a", float("inf")],
+        [1j, 2],
+    ],
+    ids=shown,
+)
+def test_what_are_no_labels(labels: object) -> None:
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        Labels(labels)  # type: ignore[arg-type]
+
+
+# --- Circle ---
+
+
+@given(st.floats(-1e6, 1e6), st.integers(2, 100), st.sampled_from([1.0, 24.0, 360.0, 2 * np.pi]))
+def test_a_circle_comes_round(y: float, cells: int, period: float) -> None:
+    space = Circle(period, cells)
+    canonical = space.outcome(y)
+    assert 0.0 <= canonical < period
+    assert abs(np.exp(2j * np.pi * canonical / period) - np.exp(2j * np.pi * y / period)) < 1e-6
+    away = abs(space.value(space.cell(canonical)) - canonical)
+    assert away <= space.radius * (1 + 1e-9)
+    again = space.outcome(y + period)
+    assert min(abs(again - canonical), period - abs(again - canonical)) < 1e-6 * period
+
+
+def test_just_below_zero_is_zero_and_not_the_period() -> None:
+    space = Circle(360)
+    assert space.outcome(-1e-20) == 0.0
+    assert space.outcome(360) == 0.0
+    assert space.cell(np.nextafter(360, 0)) == 71
+
+
+@pytest.mark.parametrize(("period", "cells"), [(360, 72), (24, 48), (1, 10), (7, 7)])
+def test_a_cell_has_its_start(period: int, cells: int) -> None:
+    space = Circle(period, cells)
+    assert [space.cell(k * period / cells) for k in range(cells)] == list(range(cells))
+
+
+def test_distances_go_the_shorter_way_round() -> None:
+    d = Circle(24, cells=24).distances
+    assert d[0].tolist() == [*range(13), *range(11, 0, -1)]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"period": 0},
+        {"period": -1},
+        {"period": float("nan")},
+        {"period": float("inf")},
+        {"period": "day"},
+        {"period": None},
+        {"cells": 1},
+        {"cells": 3.0},
+        {"cells": True},
+        {"cells": 10**5},
+    ],
+    ids=str,
+)
+def test_what_is_no_circle(options: dict[str, object]) -> None:
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        Circle(**options)  # type: ignore[arg-type]
+
+
+# --- Box ---
+
+
+@st.composite
+def boxes(draw: st.DrawFn) -> Box:
+    d = draw(st.integers(1, 3))
+    lows = draw(st.lists(st.floats(-10, 10), min_size=d, max_size=d))
+    lengths = draw(st.lists(st.floats(0.1, 10), min_size=d, max_size=d))
+    cells = draw(st.lists(st.integers(2, 9), min_size=d, max_size=d))
+    return Box([(low, low + length) for low, length in zip(lows, lengths, strict=True)], cells)
+
+
+@given(boxes(), st.data())
+def test_every_vector_is_in_its_cell_and_near_its_centre(space: Box, data: st.DataObject) -> None:
+    d = len(space.bounds)
+    low, high = np.array(space.bounds).T
+    y = np.minimum(low + (high - low) * data.draw(st.lists(units, min_size=d, max_size=d).map(np.array)), high)
+    canonical = space.outcome(y.tolist())
+    assert (canonical == y).all()
+    k = space.cell(canonical)
+    places = np.unravel_index(k, space.shape)
+    for i, place in enumerate(places):
+        edges = space.edges[i]
+        assert edges[place] < y[i] <= edges[place + 1] or (y[i] == low[i] and place == 0)
+    assert np.sqrt((((y - space.value(k)) / (high - low)) ** 2).sum()) <= space.radius * (1 + 1e-9)
+
+
+@given(boxes())
+def test_distances_of_a_box_are_in_units_of_its_sides(space: Box) -> None:
+    low, high = np.array(space.bounds).T
+    scaled = (space.points - low) / (high - low)
+    i, j = 0, space.cells - 1
+    assert space.distances[i, j] == pytest.approx(np.linalg.norm(scaled[i] - scaled[j]))
+    assert space.cells == np.prod(space.shape) == len(space.points)
+    assert [edges.size - 1 for edges in space.edges] == list(space.shape)
+
+
+def test_outside_a_box() -> None:
+    space = Box([(0, 1), (0, 2)])
+    with pytest.raises(ValueError, match=SENTENCE) as caught:
+        space.outcome([0.5, 3.0])
+    assert "component 1" in str(caught.value)
+    assert space.outcome([-1, 3.0], "clip").tolist() == [0.0, 2.0]
+    assert Box([(0, 1)]).outcome(0.5).tolist() == [0.5]
+
+
+@pytest.mark.parametrize(
+    "y",
+    [[0.5], [0.5, 0.5, 0.5], 0.5, [[0.5, 0.5]], [0.5, float("nan")], ["0.5", "1"], None, "ab", [0.5, None], [1, 1j]],
+)
+def test_no_vector_of_the_box(y: object) -> None:
+    for outside in ("raise", "clip"):
+        with pytest.raises((TypeError, ValueError), match=SENTENCE):
+            Box([(0, 1), (0, 2)]).outcome(y, outside)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "options"),
+    [
+        ([], {}),
+        ([0, 1], {}),
+        ([(0, 1, 2)], {}),
+        ([(1, 0)], {}),
+        ([(0, float("inf"))], {}),
+        ([("a", "b")], {}),
+        (None, {}),
+        ([(0, 1)], {"cells": 1}),
+        ([(0, 1)], {"cells": 2.5}),
+        ([(0, 1)], {"cells": "12"}),
+        ([(0, 1)], {"cells": None}),
+        ([(0, 1)], {"cells": [2, 2]}),
+        ([(0, 1), (0, 1)], {"cells": [True, 2]}),
+    ],
+    ids=str,
+)
+def test_what_is_no_box(bounds: object, options: dict[str, object]) -> None:
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        Box(bounds, **options)  # type: ignore[arg-type]
+
+
+def test_too_many_cells_are_counted() -> None:
+    with pytest.raises(ValueError, match=SENTENCE) as caught:
+        Box([(0, 1)] * 4)
+    assert "20736" in str(caught.value)
+
+
+# --- Points ---
+
+
+@given(st.integers(2, 40), st.integers(1, 3), st.integers(2, 12), st.integers(0, 10**6))
+def test_a_net_covers_all_points_within_its_radius(count: int, d: int, cells: int, seed: int) -> None:
+    given_points = np.random.default_rng(seed).random((count, d))
+    space = Points(given_points, cells=cells)
+    assert space.cells == min(count, cells)
+    nearest = np.linalg.norm(given_points[:, None] - space.points, axis=2)
+    gaps = np.linalg.norm(space.points[:, None] - space.points, axis=2) + np.diag(np.full(space.cells, np.inf))
+    assert space.radius == pytest.approx(max(nearest.min(axis=1).max(), gaps.min(axis=1).max() / 2))
+    for i, point in enumerate(given_points):
+        assert nearest[i, space.outcome(point)] == pytest.approx(nearest[i].min())
+    assert space.distances == pytest.approx(np.linalg.norm(space.points[:, None] - space.points, axis=2))
+    slow = Points(given_points, distance=lambda a, b: float(np.linalg.norm(a - b)), cells=cells)
+    assert (slow.points == space.points).all()
+    assert slow.radius == pytest.approx(space.radius)
+
+
+@given(st.integers(20, 60), st.integers(0, 10**6))
+def test_the_farthest_first_is_at_most_twice_as_far_as_the_best_net(count: int, seed: int) -> None:
+    """Gonzalez' bound, against the largest packing: cells + 1 points this far apart need a radius of half of it."""
+    points = np.random.default_rng(seed).random((count, 2))
+    space = Points(points, cells=5)
+    reach = np.linalg.norm(points[:, None] - space.points, axis=2).min(axis=1)
+    packed = [*space.points, points[reach.argmax()]]
+    gaps = [np.linalg.norm(a - b) for i, a in enumerate(packed) for b in packed[:i]]
+    assert min(gaps) >= reach.max() - 1e-12
+
+
+def test_a_net_keeps_the_order_of_the_points_and_drops_twins() -> None:
+    points = [[5.0], [0.0], [10.0], [0.0], [10.0], [5.0]]
+    assert Points(points, cells=5).points.ravel().tolist() == [5.0, 0.0, 10.0]
+    assert Points(points[:3]).points.ravel().tolist() == [5.0, 0.0, 10.0]
+
+
+def test_far_from_every_point() -> None:
+    space = Points([[0, 0], [0, 2]])
+    assert space.radius == 1.0
+    assert space.outcome([0, -1]) == 0
+    with pytest.raises(ValueError, match=SENTENCE) as caught:
+        space.outcome([0, 5])
+    assert "distance of 3" in str(caught.value)
+    assert space.outcome([0, 5], "clip") == 1
+
+
+@pytest.mark.parametrize(
+    "y", [None, "ab", [0], [0, 1, 2], [0, float("nan")], [0, 1e300], [[0, 0]], [[0], [1, 2]]], ids=str
+)
+def test_no_point(y: object) -> None:
+    for outside in ("raise", "clip"):
+        with pytest.raises((TypeError, ValueError), match=SENTENCE):
+            Points([[0, 0], [0, 2]]).outcome(y, outside)
+
+
+@pytest.mark.parametrize(
+    ("points", "options"),
+    [
+        ([], {}),
+        ([[1, 2]], {}),
+        ([[1, 2], [1, 2]], {}),
+        ([[1, 2], [1, 2], [1, 2]], {"cells": 2}),
+        ([[1, 2], [1]], {}),
+        (["a", "b"], {}),
+        ([[1, 2], [1, float("nan")]], {}),
+        (np.zeros((2, 2, 2)), {}),
+        (None, {}),
+        (None, {"distance": by_length}),
+        ("abc", {"distance": by_length}),
+        (["a"], {"distance": by_length}),
+        (["a", "b"], {"distance": by_length}),
+        (["a", "bb"], {"distance": 3}),
+        (["a", "bb"], {"distance": lambda a, b: -1.0}),
+        (["a", "bb"], {"distance": lambda a, b: float("nan")}),
+        (["a", "bb"], {"distance": lambda a, b: None}),
+        ([[1], [2]], {"cells": 1}),
+        ([[1], [2]], {"cells": 2.0}),
+        ([[1], [2]], {"cells": 10**6}),
+    ],
+    ids=lambda v: repr(v)[:30],
+)
+def test_what_is_no_net(points: object, options: dict[str, object]) -> None:
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        Points(points, **options)  # type: ignore[arg-type]

@@ -1,0 +1,241 @@
+"""Pending rounds: what is kept, what they reserve, and how they are saved, copied and put back."""
+
+import copy
+import json
+import pickle
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import orcast as oc
+from helpers import SENTENCE
+from orcast.rounds import PendingById, Rounds
+
+SPACE = oc.Interval(0, 1)
+
+
+def row(t: int = 0) -> np.ndarray[Any, Any]:
+    return np.clip(0.5 + 0.1 * np.sin(t) + 0.1 * SPACE.scores, 0, 1)[None, :]
+
+
+def played(count: int = 5, **options: Any) -> Rounds:
+    """Rounds of a game that has seen some outcomes."""
+    rounds = oc.Recalibrator(SPACE, **options).rounds
+    for t in range(count):
+        rounds.issue(row(t))
+        rounds.settle(0.5 + 0.2 * np.cos(t))
+    return rounds
+
+
+def itself(y: float) -> list[float]:
+    return [y]
+
+
+def everything(rounds: Rounds) -> str:
+    header, arrays = rounds.to_plain()
+    memory = {name: array.tobytes().hex() for name, array in rounds.engine.arrays().items()}
+    return json.dumps([header, {name: array.tobytes().hex() for name, array in arrays.items()}, memory])
+
+
+def test_a_peek_keeps_nothing_and_is_what_would_be_issued() -> None:
+    rounds = played()
+    rounds.issue(row(5), id="a")
+    before = everything(rounds)
+    record = rounds.peek(row(6))
+    assert everything(rounds) == before
+    kept = rounds.issue(row(6), id="b").record
+    assert all((record.arrays()[name] == array).all() for name, array in kept.arrays().items())
+
+
+def test_a_peek_that_is_kept_is_a_round_that_was_issued() -> None:
+    one, other = played(), played()
+    one.issue(row(5), id="a")
+    other.keep(other.peek(row(5)), id="a")
+    assert everything(one) == everything(other)
+
+
+def test_what_is_reserved_is_what_the_pending_rounds_overdraw() -> None:
+    rounds = played()
+    for t in range(6):
+        rounds.issue(row(t), id=t)
+    for t in (3, 0, 5):
+        rounds.settle(0.7, id=t)
+        assert rounds.reserved == pytest.approx(sum(each.overdraft for each in rounds.pending.values()))
+    for t in (1, 2, 4):
+        rounds.drop(t)
+    assert rounds.reserved == 0.0
+    assert rounds.ids == ()
+    assert rounds.issued == 11
+
+
+def test_lost_rounds_are_not_outstanding() -> None:
+    rounds = played()
+    for t in range(20):
+        rounds.issue(row(t), id=t)
+    assert rounds.usual_lag == 0.0
+    assert rounds.outstanding == 2.0
+
+
+def test_a_round_is_played_as_if_the_one_that_leaves_were_gone() -> None:
+    full, other = played(max_pending=2), played(max_pending=3)
+    for rounds in (full, other):
+        rounds.issue(row(1), id="a")
+        rounds.issue(row(2), id="b")
+    other.drop("a")
+    with pytest.warns(RuntimeWarning, match="2 rounds are pending .* the oldest, 'a', is dropped"):
+        full.issue(row(3), id="c")
+    other.issue(row(3), id="c")
+    assert full.ids == other.ids == ("b", "c")
+    assert everything(full) == everything(other)
+
+
+def test_a_refused_round_drops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    rounds = played(max_pending=1)
+    rounds.issue(row(1), id="a")
+    before = everything(rounds)
+
+    def refuse(*args: Any, **options: Any) -> None:
+        raise ValueError("no")
+
+    monkeypatch.setattr(rounds.engine, "predict", refuse)
+    with pytest.raises(ValueError, match="no"):
+        rounds.issue(row(2), id="b")
+    assert everything(rounds) == before
+
+
+def test_a_branch_is_put_back() -> None:
+    rounds = played()
+    rounds.issue(row(1), id="a")
+    before = everything(rounds)
+    with rounds.branch():
+        rounds.settle(0.9, id="a")
+        rounds.issue(row(2), id="b")
+        assert everything(rounds) != before
+    assert everything(rounds) == before
+    with pytest.raises(ValueError, match="expected the id of a pending round"), rounds.branch():
+        rounds.settle(0.9, id=rounds.drop("a").issued)
+    assert everything(rounds) == before
+
+
+def test_a_snapshot_without_memory_leaves_what_was_learnt() -> None:
+    rounds = played()
+    was = rounds.snapshot(memory=False)
+    rounds.issue(row(1))
+    rounds.settle(0.9)
+    total = rounds.engine.ledger.total.copy()
+    rounds.restore(was)
+    assert rounds.issued == 5
+    assert (rounds.engine.ledger.total == total).all()
+
+
+def test_what_is_attached_is_saved_with_its_round() -> None:
+    rounds, twin = played(), oc.Recalibrator(SPACE)
+    rounds.issue(row(1), id=("a", 1)).attached = {"answer": ["x", None, 1.5], "cells": np.array([[-np.inf, 0.1]])}
+    header, arrays = rounds.to_plain()
+    twin.engine.restore(rounds.engine.arrays())
+    twin.rounds.from_plain(json.loads(json.dumps(header, allow_nan=False)), arrays)
+    assert everything(twin.rounds) == everything(rounds)
+    attached = twin.rounds.find(("a", 1)).attached
+    assert attached["answer"] == ["x", None, 1.5]
+    assert (attached["cells"] == [[-np.inf, 0.1]]).all()
+
+
+@pytest.mark.parametrize("through", [copy.deepcopy, lambda game: pickle.loads(pickle.dumps(game))])
+def test_a_copy_has_ids_and_features_as_they_were(through: Any) -> None:
+    """To the nanosecond, and of the same type: plain data is for files."""
+    context = oc.by("limit", edges=[0.5])
+    game = oc.Recalibrator(SPACE, oc.QuantileCalibration(context=context) + oc.Recipe(itself, bound=1))
+    id = pd.Timestamp("2026-01-01 00:00:00.123456789")
+    game.predict(oc.Normal(0.5, 0.1), x={"limit": np.float32(0.1)}, id=id)
+    twin = through(game)
+    assert twin.pending == (id,)
+    assert type(twin.rounds.find(id).record.features["limit"]) is np.float32
+    for each in (game, twin):
+        each.update(0.6, id=id)
+    assert everything(game.rounds) == everything(twin.rounds)
+
+
+@pytest.mark.parametrize("wrong", [{"issued": -1}, {"reserved": float("nan")}, {"usual_lag": -0.5}])
+def test_counters_that_cannot_be_are_refused(wrong: dict[str, Any]) -> None:
+    rounds = played()
+    before = everything(rounds)
+    header, arrays = rounds.to_plain()
+    with pytest.raises(ValueError, match="a counter is negative or not a number"):
+        rounds.from_plain({**header, **wrong}, arrays)
+    assert everything(rounds) == before
+
+
+def test_ids_that_are_not_known_or_not_new() -> None:
+    book = PendingById[int](max_pending=2)
+    book.pending.update(a=1, b=2)
+    for id, match in {
+        "c": "expected the id of a pending round, got 'c'",
+        None: "expected an unnamed pending round, got none \\(2 named ones are pending\\)",
+    }.items():
+        with pytest.raises(ValueError, match=match):
+            book.find(id)
+    with pytest.raises(TypeError, match="expected an id that can be a key"):
+        book.find([1])  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="expected a new id, got 'a', which is pending already"):
+        book.check_new("a")
+    with pytest.raises(TypeError, match=SENTENCE):
+        book.check_new(object())
+    assert book.leaving(None) == book.leaving("c") == ["a"]
+    book.pending[None] = 3
+    assert book.leaving(None) == [None]
+
+
+def test_a_round_is_settled_beside_what_the_others_reserve(monkeypatch: pytest.MonkeyPatch) -> None:
+    rounds = played(12)
+    for t in range(4):
+        rounds.issue(row(t), id=t)
+    update, told = rounds.engine.update, []
+
+    def listen(record: Any, y: float, *, reserved: float) -> None:
+        told.append(reserved)
+        update(record, y, reserved=reserved)
+
+    monkeypatch.setattr(rounds.engine, "update", listen)
+    assert min(each.overdraft for each in rounds.pending.values()) > 0.01
+    for t in (2, 0, 3, 1):
+        others = sum(each.overdraft for id, each in rounds.pending.items() if id != t)
+        rounds.settle(0.7, id=t)
+        assert told[-1] == pytest.approx(others, abs=1e-12)
+        assert rounds.reserved == pytest.approx(others, abs=1e-12)
+
+
+def test_the_usual_lag_is_a_running_mean_of_the_rounds_issued_meanwhile() -> None:
+    rounds = oc.Recalibrator(SPACE).rounds
+    issued: list[str] = []
+    usual = None
+    for what in ("a", "b", "c", "-b", "d", "-a", "e", "-e", "-c"):
+        if not what.startswith("-"):
+            rounds.issue(row(), id=what)
+            issued.append(what)
+            continue
+        rounds.settle(0.4, id=what[1:])
+        lag = len(issued) - 1 - issued.index(what[1:])
+        usual = lag if usual is None else 0.95 * usual + 0.05 * lag
+        assert rounds.usual_lag == pytest.approx(usual)
+    before = rounds.snapshot()
+    rounds.issue(row(), id="f")
+    rounds.settle(0.4, id="d")
+    assert rounds.usual_lag != usual
+    rounds.restore(before)
+    assert rounds.usual_lag == pytest.approx(usual)
+
+
+@pytest.mark.parametrize("count", [0, 5])
+def test_packed_rounds_are_the_same_rounds_in_the_same_order(count: int) -> None:
+    """Before any outcome nothing is known of a lag; a lag of zero is one that is known."""
+    rounds, packed, plain = played(count), played(count), played(count)
+    for t in (2, 0, 1):
+        rounds.issue(row(t), id=t)
+    assert rounds.usual_lag == (0.0 if count else None)
+    packed.from_packed(rounds.to_packed(), rounds.ids)
+    header, arrays = rounds.to_plain()
+    plain.from_plain(header, arrays)
+    assert [id for id, *_ in header["pending"]] == [2, 0, 1] == list(plain.ids)
+    assert everything(packed) == everything(plain) == everything(rounds)
