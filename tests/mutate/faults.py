@@ -152,8 +152,8 @@ LEARNERS = (
     Fault(
         "members: means under the prior",
         _MEMBERS,
-        "means[j] += p[k] * phi[k, j]",
-        "means[j] += prior[k] * phi[k, j]",
+        "means[m, j] += p[k] * phi[k, j]",
+        "means[m, j] += prior[k] * phi[k, j]",
         MEMBERS,
     ),
     # --- groups
