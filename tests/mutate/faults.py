@@ -153,7 +153,7 @@ LEARNERS = (
         "members: means under the prior",
         _MEMBERS,
         "means[m, j] += p[k] * phi[k, j]",
-        "means[m, j] += prior[k] * phi[k, j]",
+        "means[m, j] += rows[CellRow.PRIOR, k] * phi[k, j]",
         MEMBERS,
     ),
     # --- groups
