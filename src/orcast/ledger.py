@@ -22,7 +22,6 @@ B (1 - g)(1 + g^T) / ((1 + g)(1 - g^T)), plus what is left of the credit.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -30,6 +29,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from orcast.jit import entry_kernel, kernel
+from orcast.jit.ieee import sqrt
 
 Array = NDArray[np.float64]
 
@@ -145,6 +147,7 @@ def ledger_layout(shapes: Sequence[PartShape]) -> LedgerLayout:
     )
 
 
+@kernel
 def squared_norm(sides: Array, total: Array) -> float:
     """||S||_+^2; one-sided coordinates count through their positive part."""
     square = 0.0
@@ -155,6 +158,7 @@ def squared_norm(sides: Array, total: Array) -> float:
     return square
 
 
+@entry_kernel
 def combine(layout: LedgerLayout, total: Array, context: Array, discount: float, owed: Array, factors: Array) -> None:
     """What the oracle sees of the ledger: owed = sum of scale c^T S_+ in the core, and what multiplies its squares.
 
@@ -181,6 +185,7 @@ def combine(layout: LedgerLayout, total: Array, context: Array, discount: float,
             factors[layout.places[places + i]] += scale * scale * norm
 
 
+@entry_kernel
 def available_slack(
     layout: LedgerLayout,
     account: Array,
@@ -225,6 +230,7 @@ def available_slack(
     return float(max(free, 0.0))
 
 
+@kernel
 def write_certificate(
     account: Array,
     discount: float,
@@ -249,15 +255,16 @@ def write_certificate(
         1.0 if overdraft <= free + ROUNDING * (account[Account.BUDGET] + bound) else 0.0
     )
     certificate[CertificateField.OVERDRAFT] = min(overdraft, free)
-    certificate[CertificateField.ROOT] = max(bound, general) ** 0.5
+    certificate[CertificateField.ROOT] = sqrt(max(bound, general))
     certificate[CertificateField.ROOTS_THEN] = account[Account.ROOTS]
     certificate[CertificateField.ROUNDS_THEN] = account[Account.ROUNDS]
     reach = discount * discount * account[Account.BUDGET] + bound
     if certificate[CertificateField.HOLDS] == 0.0:
         reach = max(reach, certificate[CertificateField.WORST])
-    certificate[CertificateField.PROMISED] = math.sqrt(reach) / (discount * account[Account.WEIGHT] + 1.0)
+    certificate[CertificateField.PROMISED] = sqrt(reach) / (discount * account[Account.WEIGHT] + 1.0)
 
 
+@entry_kernel
 def settle(
     layout: LedgerLayout,
     account: Array,
@@ -325,9 +332,10 @@ def settle(
         account[Account.EXCESS] += excess
 
 
+@kernel
 def mean_size(square: float, account: Array) -> float:
     """The miscalibration ||S_T||_+ / T from its square, zero before any outcome."""
-    return float(math.sqrt(square) / max(account[Account.WEIGHT], 1.0))
+    return float(sqrt(square) / max(account[Account.WEIGHT], 1.0))
 
 
 @dataclass(frozen=True)
@@ -446,7 +454,7 @@ class Ledger:
     @property
     def miscalibration(self) -> float:
         """||S_T||_+ / T, zero before any outcome."""
-        return mean_size(self.square, self.account)
+        return float(mean_size(self.square, self.account))
 
     @property
     def promised(self) -> float:

@@ -21,7 +21,7 @@ from orcast.engine.kernels.binary_rounds import BinaryRival, BinaryRound, Binary
 from orcast.engine.kernels.packing import binary_round_shapes, binary_shapes, fields, length, slices
 from orcast.engine.ordered import like
 from orcast.forecasts import BinaryForecast
-from orcast.jit import python_source
+from orcast.jit import expect_rounds
 from orcast.ledger import Guarantee, Ledger
 from orcast.payoffs import BinaryCalibration, Calibeating, CellGrid, MomentMatching, NoRegret, Payoff
 from orcast.scores import Brier
@@ -44,6 +44,10 @@ def plays(bound_payoff: BoundPayoff) -> bool:
         elif not isinstance(payoff, MomentMatching):
             return False
     return isinstance(bound_payoff.space, Binary) and all(len(found) <= 1 for found in grids.values())
+
+
+# Seconds that a round takes in Python, about.
+SECONDS_A_ROUND = 0.001
 
 
 @dataclass(slots=True)
@@ -98,14 +102,14 @@ class BinaryEngine:
             temperature,
             int(learns),
         )
-        shapes = python_source(binary_shapes)(self.rules)
+        shapes = binary_shapes(self.rules)
         self._row = np.zeros(length(shapes))
         self._state = state = BinaryState(*fields(shapes, self._row))
         binary_kernels.start(state.theta, state.spread)
         for name, array in self.ledger.arrays().items():
             getattr(state, name)[...] = array
         self.ledger.total, self.ledger.account, self.ledger.groups = state.total, state.account, state.groups
-        self._shapes = python_source(binary_round_shapes)(self.rules)
+        self._shapes = binary_round_shapes(self.rules)
         lies: Any = BinaryRound(*slices(self._shapes))  # type: ignore[arg-type]
         self._info, self._certificate, self._context = lies.info, lies.certificate, lies.context
         self._blank = np.ones(length(self._shapes))
@@ -165,16 +169,17 @@ class BinaryEngine:
         if not self.bound_payoff.plain:
             for t in range(len(outcomes)):
                 contexts[t] = self.bound_payoff.context(ContextInputs(None if features is None else features[t]))
-        binary_rounds.run(
-            self.rules,
-            self._state,
-            probabilities,
-            contexts,
-            outcomes.astype(np.float64),
-            self.round_of(self._blank.copy()),
-            played,
-            round_log,
+        play = binary_rounds.run
+        round = self.round_of(self._blank.copy())
+        streams = probabilities, contexts, outcomes.astype(np.float64)
+        expect_rounds(
+            play, (self.rules, self._state, *streams, round, played, round_log), outcomes.size, SECONDS_A_ROUND
         )
+        t = 0
+        while t < outcomes.size:
+            part = slice(t, t + play.at_once(outcomes.size - t))
+            play(self.rules, self._state, *(stream[part] for stream in streams), round, played[part], round_log[part])
+            t = part.stop
         return played, round_log
 
     # --- what users see

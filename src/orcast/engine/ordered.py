@@ -41,7 +41,7 @@ from orcast.engine.kernels.records import (
     Statistic,
 )
 from orcast.forecasts import Forecast
-from orcast.jit import python_source
+from orcast.jit import expect_rounds
 from orcast.ledger import Certificate, Guarantee, Ledger, LedgerLayout
 from orcast.payoffs import CellGrid, NoRegret, Part
 from orcast.payoffs.cell_payoffs import ExplicitCellPayoff
@@ -164,7 +164,7 @@ class OrderedEngine:
 
     def _start(self) -> None:
         """An empty memory, and where a round's fields lie."""
-        shapes = python_source(memory_shapes)(self.rules)
+        shapes = memory_shapes(self.rules)
         self._memory = np.zeros(length(shapes))
         self.memory = memory = Memory(*fields(shapes, self._memory))
         for name, array in self.ledger.arrays().items():
@@ -177,7 +177,7 @@ class OrderedEngine:
         memory.spread[:] = 1.0
         memory.fit_cov[:] = tracker.SPREAD_START * np.eye(SPREAD_FEATURES)
         memory.by_group[:, GroupColumn.VARIANCE] = 1.0
-        slots, *shapes = python_source(round_shapes)(self.rules)
+        slots, *shapes = round_shapes(self.rules)
         self._slots, self._shapes = slots, tuple(shapes)
         self._length = length(self._shapes)
         lies: Any = Round(None, *slices(self._shapes))  # type: ignore[arg-type]
@@ -408,15 +408,16 @@ class OrderedEngine:
                 contexts[t] = self.bound_payoff.context(self.known(experts[t], x, self.bound_payoff, 0))
         record = self.new_record()
         round = record.round
+        play = round_kernels.run
+        given = self.rules, self.memory, experts, contexts
+        read = levels, 0, round, quantiles, round_log
+        expect_rounds(play, (*given, outcomes, *read), outcomes.size)
         t = 0
-        while True:
-            t = int(
-                round_kernels.run(
-                    self.rules, self.memory, experts, contexts, outcomes, levels, t, round, quantiles, round_log
-                )
-            )
-            if t == outcomes.size:
-                break
+        while t < outcomes.size:
+            stop = t + play.at_once(outcomes.size - t)
+            t = int(play(*given, outcomes[:stop], levels, t, round, quantiles, round_log))
+            if t == stop:
+                continue
             # a round for Python, as in predict and update
             self._rescue(record, 0.0)
             round_kernels.log_round(self.rules, round, levels, quantiles[t], round_log[t])

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from orcast.jit import entry_kernel, kernel
+from orcast.jit.ieee import real_power
 
 PERCENTS = np.arange(1, 100) / 100.0
 SCORES = ndtri(PERCENTS)
@@ -42,9 +43,9 @@ def read_quantiles(n, left, right, mass, open_low, open_high, levels, out):
         here = below[k + 1] - below[k]
         share = min(max((level - below[k]) / (here if here > 0.0 else 1.0), 0.0), 1.0)
         if open_high and k == n - 1:
-            out[i] = left[k] + scale * ((1.0 - share) ** (-1.0 / 3.0) - 1.0)
+            out[i] = left[k] + scale * (real_power(1.0 - share, -1.0 / 3.0) - 1.0)
         elif open_low and k == 0:
-            out[i] = right[k] - scale * (share ** (-1.0 / 3.0) - 1.0)
+            out[i] = right[k] - scale * (real_power(share, -1.0 / 3.0) - 1.0)
         else:
             out[i] = left[k] + share * (right[k] - left[k])
 

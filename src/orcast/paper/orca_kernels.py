@@ -7,7 +7,6 @@ she can reach, sum_k phi_k v_k with her weights phi held fixed, is analytic and 
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from orcast.constants import TINY_MASS
 from orcast.jit import entry_kernel, kernel
+from orcast.jit.ieee import exp, sqrt
 
 # Values within this share of their range are equal.
 TIED = 1e-9
@@ -163,7 +163,7 @@ def softmax(log_masses, pull, middle, out):
         top = max(top, log_masses[k])
     total = 0.0
     for k in range(n):
-        out[k] = math.exp(log_masses[k] - top)
+        out[k] = exp(log_masses[k] - top)
         total += out[k]
     scale = 1.0 / total
     expected = 0.0
@@ -351,7 +351,7 @@ def adam_step(adam, first_left, second_left, gradient, first, second, parameters
         g = gradient[k]
         first[k] += (1.0 - adam.first) * (g - first[k])
         second[k] += (1.0 - adam.second) * (g * g - second[k])
-        size = math.sqrt(second[k] / (1.0 - second_left)) + adam.safe
+        size = sqrt(second[k] / (1.0 - second_left)) + adam.safe
         parameters[k] -= adam.rate * (first[k] / (1.0 - first_left)) / size
 
 
@@ -407,7 +407,7 @@ def descend(problem, log_masses, adam, steps, best):
     return found
 
 
-@kernel
+@entry_kernel
 def weigh(n, values, temperature, out):
     """Weights that are all on the largest value, or a softmax at a temperature; `out` may be `values`."""
     top = values[0]
@@ -427,7 +427,7 @@ def weigh(n, values, temperature, out):
         return
     total = 0.0
     for k in range(n):
-        out[k] = math.exp((values[k] - top) / temperature)
+        out[k] = exp((values[k] - top) / temperature)
         total += out[k]
     for k in range(n):
         out[k] /= total

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from orcast.jit import entry_kernel, kernel
+from orcast.jit.ieee import floor
 
 # How steeply one hat function gives way to the next: 1 is linear interpolation between their middles, larger values
 # have flatter tops.  (Hats that only touch their middle leave the rest of a bin to its neighbours: what is kept small
@@ -21,7 +22,7 @@ def hat(at, grid):
     3 u^2 - 2 u^3, so that Newton's method meets no kinks.
     """
     place = min(max(at, 0.0), 1.0) * grid - 0.5
-    k = min(max(int(np.floor(place)), 0), grid - 2)
+    k = min(max(int(floor(place)), 0), grid - 2)
     u = min(max(0.5 + STEEPNESS * (place - k - 0.5), 0.0), 1.0)
     return k, u * u * (3.0 - 2.0 * u)
 
@@ -30,7 +31,7 @@ def hat(at, grid):
 def hat_slope(at, grid):
     """The derivative of that share."""
     place = min(max(at, 0.0), 1.0) * grid - 0.5
-    k = min(max(int(np.floor(place)), 0), grid - 2)
+    k = min(max(int(floor(place)), 0), grid - 2)
     u = min(max(0.5 + STEEPNESS * (place - k - 0.5), 0.0), 1.0)
     return 6.0 * u * (1.0 - u) * STEEPNESS * grid
 
@@ -90,7 +91,7 @@ def event_assess(s, factor, witness, p):
     for j in range(events):
         left, share = hat(q[j], s.shape[0])
         pull = (1.0 - share) * s[left, j] + share * s[left + 1, j]
-        size = factor * ((1.0 - share) ** 2 + share**2)
+        size = factor * ((1.0 - share) * (1.0 - share) + share * share)
         for k in range(cells):
             error = q[j] - witness[j, k]
             norm = size * error * error

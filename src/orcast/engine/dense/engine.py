@@ -21,7 +21,6 @@ from orcast.engine.dense.priors import Prior
 from orcast.engine.dense.search import CandidateSearch, HalfSpaceClaim
 from orcast.engine.dense.solver import DenseRound, Solver
 from orcast.engine.explain import PartTilt, explanation
-from orcast.engine.kernels import ledger_kernels
 from orcast.engine.kernels.finite import FiniteRound
 from orcast.engine.kernels.records import Round
 from orcast.engine.ordered import like
@@ -188,7 +187,7 @@ class DenseEngine:
         assert record.cell_payoffs is not None
         cell_payoffs = record.cell_payoffs
         ledger = self.ledger
-        ledger_kernels.settle(
+        _ledger.settle(
             ledger.layout,
             ledger.account,
             ledger.groups,

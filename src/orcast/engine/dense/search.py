@@ -25,7 +25,6 @@ from orcast.constants import (
     TRUSTED,
 )
 from orcast.engine.dense import fixed_point
-from orcast.engine.kernels import ledger_kernels
 from orcast.ledger import Ledger, LedgerLayout
 from orcast.payoffs import CellPayoff
 from orcast.payoffs.regret import RegretCellPayoff
@@ -60,10 +59,10 @@ class CandidateSearch:
         self.ledger, self.cell_payoffs, self.usual = ledger, list(cell_payoffs), usual
         cuts = np.concatenate(([0], np.cumsum([cell_payoff.size for cell_payoff in cell_payoffs]))).astype(int)
         owed, factors = np.empty(cuts[-1]), np.empty(cuts[-1])
-        ledger_kernels.combine(layout, ledger.total, context, ledger.discount, owed, factors)
+        _ledger.combine(layout, ledger.total, context, ledger.discount, owed, factors)
         self.square = ledger.square
         self.free = float(
-            ledger_kernels.available_slack(
+            _ledger.available_slack(
                 ledger.layout,
                 ledger.account,
                 ledger.groups,

@@ -17,7 +17,6 @@ lowering kappa always ends at a forecast whose certificate holds.
 
 from __future__ import annotations
 
-import math
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -27,6 +26,7 @@ from orcast.constants import BINARY_DELAY_TEMPERATURE, BINARY_LOSS_DISCOUNT, LOS
 from orcast.engine.kernels.delays import delay_odds, delay_weight, delayed, horizon
 from orcast.engine.kernels.records import Array
 from orcast.jit import kernel, kernel_part
+from orcast.jit.ieee import ceil, exp, floor, log, log1p, real_power, sqrt
 from orcast.ledger import ROUNDING
 from orcast.payoffs.hat_kernels import hat, hat_slope
 
@@ -163,24 +163,24 @@ def start(theta: Array, spread: Array) -> None:
 def sigmoid(z):
     """The probability with log odds z."""
     if z >= 0.0:
-        return 1.0 / (1.0 + math.exp(-z))
-    e = math.exp(z)
+        return 1.0 / (1.0 + exp(-z))
+    e = exp(z)
     return e / (1.0 + e)
 
 
 @kernel
 def log_odds(p, most):
     """logit p, at most `most` either way."""
-    least = 1.0 / (1.0 + math.exp(most))
+    least = 1.0 / (1.0 + exp(most))
     p = min(max(p, least), 1.0 - least)
-    return math.log(p / (1.0 - p))
+    return log(p / (1.0 - p))
 
 
 @kernel
 def log_loss(z, y):
     """Log loss of the log odds z."""
     against = -z if y > 0.5 else z
-    return max(against, 0.0) + math.log1p(math.exp(-abs(against)))
+    return max(against, 0.0) + log1p(exp(-abs(against)))
 
 
 @kernel_part
@@ -193,7 +193,7 @@ def observe(statistics, x, odds, features):
     features[Feature.ONE] = 1.0
     features[Feature.LOG_ODDS] = z
     # log 4 x (1 - x)
-    features[Feature.SKEW] = 2.0 * math.log(2.0) - abs(z) - 2.0 * math.log1p(math.exp(-abs(z)))
+    features[Feature.SKEW] = 2.0 * log(2.0) - abs(z) - 2.0 * log1p(exp(-abs(z)))
     features[Feature.ERROR] = statistics[BinaryStatistic.LAST_ERROR]
     features[Feature.FAST] = statistics[BinaryStatistic.FAST_ERROR]
     features[Feature.SLOW] = statistics[BinaryStatistic.SLOW_ERROR]
@@ -224,7 +224,7 @@ def learner_odds(state, i, offset, round):
     for j in range(USED[i]):
         total += state.theta[at + j] * round.features[USED_FEATURES[i, j]]
     if pending > 0.0 and DISCOUNT[i] < 1.0:
-        total *= DISCOUNT[i] ** pending
+        total *= real_power(DISCOUNT[i], pending)
     z = min(max(offset + total, -MOST_EXPERT), MOST_EXPERT)
     round.learners[i] = z
     return z
@@ -245,24 +245,24 @@ def committee(state, x, round):
         best = min(best, loss[i])
     learnt = delay_odds(pending)
     expert = round.odds[RecordedOdds.EXPERT]
-    weight = EXPERT_ODDS * math.exp(rate * (best - loss[EXPERT]))
+    weight = EXPERT_ODDS * exp(rate * (best - loss[EXPERT]))
     total = weight
     mix = weight * sigmoid(expert)
     odds = weight * expert
     for i in range(FIRST_STAGE):
         z = learner_odds(state, i, expert, round)
-        weight = learnt * math.exp(rate * (best - loss[i]))
+        weight = learnt * exp(rate * (best - loss[i]))
         total += weight
         mix += weight * sigmoid(z)
         odds += weight * z
     agreed = odds / total if total > 0.0 else expert
     round.odds[RecordedOdds.FIRST_STAGE] = agreed
-    weight = learnt * math.exp(rate * (best - loss[AGREED]))
+    weight = learnt * exp(rate * (best - loss[AGREED]))
     total += weight
     mix += weight * sigmoid(agreed)
     for i in range(FIRST_STAGE, COUNT):
         z = learner_odds(state, i, agreed, round)
-        weight = learnt * math.exp(rate * (best - loss[i]))
+        weight = learnt * exp(rate * (best - loss[i]))
         total += weight
         mix += weight * sigmoid(z)
     round.odds[RecordedOdds.PRIOR] = log_odds(mix / total, MOST_PRIOR)
@@ -312,7 +312,7 @@ def teach(state, round, y):
     """Learn from an outcome; the more were outstanding when the forecast was made, the less it counts."""
     pending = round.info[BinaryInfo.PENDING]
     weight = delay_weight(pending)
-    careful = math.sqrt(weight)
+    careful = sqrt(weight)
     loss = state.loss[horizon(pending)]
     kept = delayed(BINARY_LOSS_DISCOUNT, weight)
     scratch = np.empty((2, MOST_USED))
@@ -390,16 +390,16 @@ def bracket(m, towards, kappa, game, eager):
     vertices = game.owed_p.shape[0]
     near = m
     if towards > 0.0:
-        k = math.floor(m * vertices - 0.5) + 1
+        k = floor(m * vertices - 0.5) + 1
     else:
-        k = math.ceil(m * vertices - 0.5) - 1
+        k = ceil(m * vertices - 0.5) - 1
     while 0 <= k < vertices:
         far = (k + 0.5) / vertices
         if not 0.0 < far < 1.0:
             break
         value = advantage(far, game, eager)
         if kappa > 0.0:
-            value -= kappa * (math.log(far / (1.0 - far)) - game.prior)
+            value -= kappa * (log(far / (1.0 - far)) - game.prior)
         if value * towards <= 0.0:
             return near, far
         near = far
@@ -416,8 +416,8 @@ def root(game, kappa, eager):
         return m
     towards = 1.0 if pull > 0.0 else -1.0
     near, far = bracket(m, towards, kappa, game, eager)
-    a = game.prior if near == m else math.log(near / (1.0 - near))
-    b = math.log(far / (1.0 - far)) if 0.0 < far < 1.0 else towards * MOST_PLAYED
+    a = game.prior if near == m else log(near / (1.0 - near))
+    b = log(far / (1.0 - far)) if 0.0 < far < 1.0 else towards * MOST_PLAYED
     if (b - a) * towards <= 0.0:
         return sigmoid(a)
     z = a
@@ -429,7 +429,7 @@ def root(game, kappa, eager):
         else:
             b = z
         rise = 1.0 - slope(p, game, eager) * p * (1.0 - p) / kappa
-        then = z - value / rise if rise > 0.0 else math.inf
+        then = z - value / rise if rise > 0.0 else np.inf
         if n >= NEWTON_STEPS or not min(a, b) < then < max(a, b):
             then = 0.5 * (a + b)
         moved = abs(then - z)
@@ -467,7 +467,7 @@ def certify(p, game):
     _, u = hat(p, game.owed_p.shape[0])
     _, v = hat(game.x, game.owed_x.shape[0])
     size = factors[0] * (u * u + (1.0 - u) * (1.0 - u)) + factors[1] * (v * v + (1.0 - v) * (1.0 - v)) + factors[2]
-    linear = -math.inf
+    linear = -np.inf
     bound = 0.0
     for y in range(2):
         error = p - y
@@ -489,7 +489,7 @@ def play(game, kappa, pending, free, budget):
 
     The root at the usual temperature, or at a lower one where the slack that is `free` does not allow it.
     """
-    soft = (1.0 + pending) ** BINARY_DELAY_TEMPERATURE
+    soft = real_power(1.0 + pending, BINARY_DELAY_TEMPERATURE)
     warm = kappa * soft
     p = root(game, warm, soft)
     linear, bound = certify(p, game)
@@ -510,7 +510,7 @@ def play(game, kappa, pending, free, budget):
         linear, bound = certify(p, game)
         return p, 0.0, linear, bound
     for _ in range(REFINEMENTS):
-        middle = math.sqrt(warm * cool)
+        middle = sqrt(warm * cool)
         q = root(game, middle, 1.0)
         high, size = certify(q, game)
         if high - size <= free + SURE * (budget + size):

@@ -5,7 +5,6 @@ The core of the payoff is, in this order: hats of the forecast, hats of the expe
 
 from __future__ import annotations
 
-import math
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -31,7 +30,14 @@ from orcast.engine.kernels.binary import (
     teach,
 )
 from orcast.engine.kernels.delays import delay_weight, delayed
-from orcast.engine.kernels.ledger_kernels import (
+from orcast.engine.kernels.records import Array
+from orcast.jit import entry_kernel, kernel, kernel_part
+from orcast.jit.ieee import exp, log, sqrt
+from orcast.ledger import (
+    Account,
+    CertificateField,
+    LedgerLayout,
+    RoundLog,
     available_slack,
     combine,
     mean_size,
@@ -39,9 +45,6 @@ from orcast.engine.kernels.ledger_kernels import (
     squared_norm,
     write_certificate,
 )
-from orcast.engine.kernels.records import Array
-from orcast.jit import entry_kernel, kernel, kernel_part
-from orcast.ledger import Account, CertificateField, LedgerLayout, RoundLog
 from orcast.payoffs.hat_kernels import hat
 
 # The temperature begins to grow after this many rounds.
@@ -118,7 +121,7 @@ def pool_probabilities(rivals, probabilities):
     mean = 0.0
     for e in range(probabilities.shape[0]):
         if not np.isnan(probabilities[e]):
-            weight = math.exp(-LOG_LOSS_RATE * (rivals[e, BinaryRival.LOG_LOSS] - best))
+            weight = exp(-LOG_LOSS_RATE * (rivals[e, BinaryRival.LOG_LOSS] - best))
             total += weight
             mean += weight * probabilities[e]
     return mean / total
@@ -206,7 +209,7 @@ def predict(rules, state, probabilities, pending, reserved, round):
         info[BinaryInfo.PRIOR] = committee(state, x, round)
         # what is owed by chance alone grows with the root of the rounds
         settled = min(account[Account.ROUNDS], 1.0 / max(1.0 - rules.discount, 1e-12))
-        kappa = rules.temperature * math.sqrt(1.0 + settled / SETTLING)
+        kappa = rules.temperature * sqrt(1.0 + settled / SETTLING)
     else:
         info[BinaryInfo.PRIOR] = log_odds(x, MOST_PRIOR)
     square = squared_norm(rules.layout.sides, state.total)
@@ -243,7 +246,7 @@ def payoff(rules, round, y, out):
         for e in range(rules.rivals):
             x, unit = round.experts[e], round.units[e]
             if unit > 0.0:
-                out[at + e] = regret_scale(p, x, unit) * ((p - y) ** 2 - (x - y) ** 2)
+                out[at + e] = regret_scale(p, x, unit) * ((p - y) * (p - y) - (x - y) * (x - y))
 
 
 @kernel_part
@@ -259,13 +262,13 @@ def learn_rivals(rules, rivals, round, y):
         present = round.units[e] > 0.0 if rules.regret else round.experts[e] != MISSING
         x = round.experts[e] if present else round.info[BinaryInfo.POOL]
         rival = rivals[e]
-        own = min(-math.log(max(x if y > 0.5 else 1.0 - x, 1e-300)), MOST_LOG_LOSS)
+        own = min(-log(max(x if y > 0.5 else 1.0 - x, 1e-300)), MOST_LOG_LOSS)
         behind = min(rival[BinaryRival.LOG_LOSS], best + MOST_LOG_BEHIND)
         rival[BinaryRival.LOG_LOSS] = kept * behind + weight * own
         if present:
-            rival[BinaryRival.BRIER] = LOSS_DISCOUNT * rival[BinaryRival.BRIER] + (x - y) ** 2
+            rival[BinaryRival.BRIER] = LOSS_DISCOUNT * rival[BinaryRival.BRIER] + (x - y) * (x - y)
             rival[BinaryRival.COUNT] = LOSS_DISCOUNT * rival[BinaryRival.COUNT] + 1.0
-            rival[BinaryRival.EXCESS] += (p - y) ** 2 - (x - y) ** 2
+            rival[BinaryRival.EXCESS] += (p - y) * (p - y) - (x - y) * (x - y)
             rival[BinaryRival.ROUNDS] += 1.0
 
 
@@ -302,7 +305,7 @@ def run(rules, state, probabilities, contexts, outcomes, round, played, round_lo
         p = round.info[BinaryInfo.PLAYED]
         played[t] = p
         round_log[t, RoundLog.MEAN] = p
-        round_log[t, RoundLog.SD] = math.sqrt(p * (1.0 - p))
+        round_log[t, RoundLog.SD] = sqrt(p * (1.0 - p))
         round_log[t, RoundLog.HOLDS] = round.certificate[CertificateField.HOLDS]
         round_log[t, RoundLog.PROMISED] = round.certificate[CertificateField.PROMISED]
         update(rules, state, round, 0.0, outcomes[t])

@@ -7,11 +7,10 @@ unless an atom sits there.  Arrays in, arrays out; nothing is validated here.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from orcast.jit import kernel
+from orcast.jit import entry_kernel, kernel
+from orcast.jit.ieee import log, power, real_power
 
 # Widths below this share of the interval are atoms: the expert says "exactly this value".
 ATOM = 1e-12
@@ -37,14 +36,14 @@ def tail_edges(distance, first, out):
             out[i] = distance * (i + 1) / m
         return 1.0
     # The growth r solves share * (r^m - 1) = r - 1; start right of the root, where Newton descends to it.
-    r = share ** (-1.0 / (m - 1))
+    r = real_power(share, -1.0 / (m - 1))
     for _ in range(30):
-        power = r**m
-        step = (share * (power - 1.0) - (r - 1.0)) / (share * m * power / r - 1.0)
+        grown = power(r, m)
+        step = (share * (grown - 1.0) - (r - 1.0)) / (share * m * grown / r - 1.0)
         r -= step
         if abs(step) < 1e-12 * r:
             break
-    scale = distance / (r**m - 1.0)
+    scale = distance / (power(r, m) - 1.0)
     edge = 1.0
     for i in range(m - 1):
         edge *= r
@@ -53,7 +52,7 @@ def tail_edges(distance, first, out):
     return r
 
 
-@kernel
+@entry_kernel
 def build_cells(q, low, high, tail_cells, tail_mass, usual, left, right, mass, slots):
     """Cells at the expert's quantiles `q`, geometric tails, an atom at each bound; returns how many there are.
 
@@ -73,7 +72,7 @@ def build_cells(q, low, high, tail_cells, tail_mass, usual, left, right, mass, s
     down = q[0] - low
     if down > atom:
         growth = tail_edges(down, max(first, TAIL_LEAST * down), tail)
-        fall_down = min(TAIL_FALL, growth**-TAIL_POWER)
+        fall_down = min(TAIL_FALL, real_power(growth, -TAIL_POWER))
         for i in range(tail_cells):
             edges[tail_cells - i] = q[0] - tail[i]
     else:
@@ -85,7 +84,7 @@ def build_cells(q, low, high, tail_cells, tail_mass, usual, left, right, mass, s
     up = high - q[inner]
     if up > atom:
         growth = tail_edges(up, max(first, TAIL_LEAST * up), tail)
-        fall_up = min(TAIL_FALL, growth**-TAIL_POWER)
+        fall_up = min(TAIL_FALL, real_power(growth, -TAIL_POWER))
         for i in range(tail_cells):
             edges[side + inner + 1 + i] = q[inner] + tail[i]
     else:
@@ -96,19 +95,19 @@ def build_cells(q, low, high, tail_cells, tail_mass, usual, left, right, mass, s
     edges[total - 1] = high
     edges[total] = high
     floor = TAIL_FLOOR * side
-    innermost_down = (tail_mass - floor) * (1.0 - fall_down) / (1.0 - fall_down**side)
-    innermost_up = (tail_mass - floor) * (1.0 - fall_up) / (1.0 - fall_up**side)
+    innermost_down = (tail_mass - floor) * (1.0 - fall_down) / (1.0 - power(fall_down, side))
+    innermost_up = (tail_mass - floor) * (1.0 - fall_up) / (1.0 - power(fall_up, side))
     inner_mass = (1.0 - 2.0 * tail_mass) / inner
     n = 0
     last_was_atom = False
     end = low
     for k in range(total):
         if k < side:
-            m = TAIL_FLOOR + innermost_down * fall_down ** (side - 1 - k)
+            m = TAIL_FLOOR + innermost_down * power(fall_down, side - 1 - k)
         elif k < side + inner:
             m = inner_mass
         else:
-            m = TAIL_FLOOR + innermost_up * fall_up ** (k - side - inner)
+            m = TAIL_FLOOR + innermost_up * power(fall_up, k - side - inner)
         if edges[k + 1] - end <= atom:
             if last_was_atom:
                 mass[n - 1] += m
@@ -177,7 +176,7 @@ def cut_cells(places, n, left, right, mass, slots):
     return n
 
 
-@kernel
+@entry_kernel
 def rebin(n_from, left_from, right_from, mass_from, n, left, right, out):
     """Masses of one set of cells carried over to another on the same interval, evenly within each source cell."""
     for k in range(n):
@@ -274,7 +273,7 @@ def power_mean(a, b, order):
         return (a * a + a * b + b * b) / 3.0
     total = 0.0
     for i in range(order + 1):
-        total += a**i * b ** (order - i)
+        total += power(a, i) * power(b, order - i)
     return total / (order + 1)
 
 
@@ -282,4 +281,4 @@ def power_mean(a, b, order):
 def log_masses(n, mass, out):
     """Logarithms of the masses, guarded against zero."""
     for k in range(n):
-        out[k] = math.log(max(mass[k], 1e-300))
+        out[k] = log(max(mass[k], 1e-300))

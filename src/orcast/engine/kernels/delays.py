@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
-
 from orcast.constants import DELAY_ODDS
 from orcast.jit import kernel_part
+from orcast.jit.ieee import real_power, sqrt
 
 # With fewer outcomes outstanding than this, there are fresh ones to learn from.
 STALE = 16.0
@@ -22,13 +21,13 @@ def horizon(pending):
 @kernel_part
 def delay_odds(pending):
     """Prior odds of what was learnt against the expert."""
-    return (1.0 + pending) ** -DELAY_ODDS
+    return real_power(1.0 + pending, -DELAY_ODDS)
 
 
 @kernel_part
 def delay_weight(pending):
     """How much an observation counts: errors of one batch are seldom independent."""
-    return 1.0 / math.sqrt(1.0 + pending)
+    return 1.0 / sqrt(1.0 + pending)
 
 
 @kernel_part

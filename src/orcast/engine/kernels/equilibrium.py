@@ -10,7 +10,6 @@ h = H' over the cell's share of [0, 1].
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +17,8 @@ import numpy as np
 from orcast.constants import MAX_STEP, MIN_SLOPE, SHRINK, TINY_MASS
 from orcast.engine.kernels.cells import power_mean
 from orcast.engine.kernels.records import Array, CellRow, RegretScore, RoundInfo, WitnessRow
-from orcast.jit import kernel, kernel_part
+from orcast.jit import entry_kernel, kernel, kernel_part
+from orcast.jit.ieee import exp, log, power
 
 # How often a rejected Newton step is shortened.
 TRIES = 6
@@ -88,9 +88,9 @@ def residual(n, lp, base, field, rows):
         top = max(top, lp[k])
     total = 0.0
     for k in range(n):
-        p[k] = math.exp(lp[k] - top)
+        p[k] = exp(lp[k] - top)
         total += p[k]
-    shift = math.log(total) + top
+    shift = log(total) + top
     scale = 1.0 / total
     mean = 0.0
     if mse_pull != 0.0:
@@ -235,11 +235,11 @@ def power_table(rules, low, high, n, left, right, witness):
             a = (left[k] - low) / span
             b = (right[k] - low) / span
             witness[WitnessRow.MEAN, order - 1, k] = power_mean(a, b, order)
-            witness[WitnessRow.LEAST, order - 1, k] = a**order
-            witness[WitnessRow.LARGEST, order - 1, k] = b**order
+            witness[WitnessRow.LEAST, order - 1, k] = power(a, order)
+            witness[WitnessRow.LARGEST, order - 1, k] = power(b, order)
 
 
-@kernel
+@entry_kernel
 def payoff(rules, round, y, k, at, out):
     """The core payoff of what was played when y, in cell k, comes true; `at` holds the witnesses there."""
     rows = round.cells
@@ -258,7 +258,7 @@ def payoff(rules, round, y, k, at, out):
         coordinate += 1
     t = (y - low) / (high - low)
     for i in range(rules.witnesses):
-        out[coordinate] = round.expected[i] - (t ** (i + 1) if i < rules.orders else at[i])
+        out[coordinate] = round.expected[i] - (power(t, i + 1) if i < rules.orders else at[i])
         coordinate += 1
     experts = round.rivals.shape[0]
     if rules.crps:
@@ -345,7 +345,7 @@ def certify(rules, n, round, p, workspace):
     # Quantile part: prefix of a^2 below, suffix of (1-a)^2 above, a short walk in between.
     suffix = 0.0
     for i in range(count):
-        suffix += factors[i] * (1.0 - levels[i]) ** 2
+        suffix += factors[i] * (1.0 - levels[i]) * (1.0 - levels[i])
     prefix = 0.0
     first = 0
     seg = 0
@@ -368,14 +368,14 @@ def certify(rules, n, round, p, workspace):
                 a = levels[i]
                 z = (a - before) / p[k] - a if a > before else -a
                 square += factors[i] * z * z
-                suffix -= factors[i] * (1.0 - a) ** 2
+                suffix -= factors[i] * (1.0 - a) * (1.0 - a)
                 prefix += factors[i] * a * a
                 i += 1
         else:
             # The limit: levels at or above F count as 1 - a, as in level_share.
             while i < count and levels[i] < before:
-                suffix -= factors[i] * (1.0 - levels[i]) ** 2
-                prefix += factors[i] * levels[i] ** 2
+                suffix -= factors[i] * (1.0 - levels[i]) * (1.0 - levels[i])
+                prefix += factors[i] * levels[i] * levels[i]
                 i += 1
             square = prefix
             v = workspace.owed_slopes[i]

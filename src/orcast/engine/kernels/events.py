@@ -12,9 +12,12 @@ from numpy.typing import NDArray
 
 from orcast import ledger as _ledger
 from orcast.constants import PER_ABSOLUTE
-from orcast.engine.kernels import packing
-from orcast.engine.kernels import rounds as round_kernels
+from orcast.engine.kernels.packing import memory_of, round_of
+from orcast.engine.kernels.rounds import log_round, miscalibration
+from orcast.engine.kernels.rounds import predict as predict_round
+from orcast.engine.kernels.rounds import update as update_round
 from orcast.jit import entry_kernel, kernel
+from orcast.jit.ieee import sqrt
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -113,14 +116,6 @@ def unpack_row(row: Array, shapes: dict[str, tuple[Any, tuple[int, ...]]]) -> di
     }
 
 
-predict_round = round_kernels.predict
-update_round = round_kernels.update
-log_round = round_kernels.log_round
-miscalibration = round_kernels.miscalibration
-memory_of = packing.memory_of
-round_of = packing.round_of
-
-
 @entry_kernel
 def promised(account: Any, certificates: Any, certificate: Any) -> Any:
     """The bound on the miscalibration after a round, whichever of the pending rounds are settled before it.
@@ -142,7 +137,7 @@ def promised(account: Any, certificates: Any, certificate: Any) -> Any:
     for k in range(1, count + 1):
         # the k-th is also later by those before it, and the round itself by one more
         budget += growth[count - k] + 2.0 * root * root * (k - 1.0) + 2.0 * root * root
-        most = max(most, math.sqrt(budget) / (account[_ledger.Account.WEIGHT] + k + 1.0))
+        most = max(most, sqrt(budget) / (account[_ledger.Account.WEIGHT] + k + 1.0))
     return most
 
 

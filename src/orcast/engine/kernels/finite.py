@@ -8,7 +8,6 @@ small.  The mix weighs them and the expert by discounted log score; so does the 
 
 from __future__ import annotations
 
-import math
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -18,6 +17,7 @@ from orcast.constants import LOG_LOSS_RATE, LOSS_DISCOUNT, MAX_TILT, MOST_LOG_BE
 from orcast.engine.kernels.delays import delay_odds, delay_weight, delayed
 from orcast.engine.kernels.records import Array
 from orcast.jit import entry_kernel, kernel
+from orcast.jit.ieee import exp, log
 
 # Masses below this are raised to it before logarithms are taken.
 FLOOR = 1e-6
@@ -93,7 +93,7 @@ def pool_experts(memory, experts, pending, round):
         round.pool[k] = 0.0
     for e in range(experts.shape[0]):
         if not np.isnan(experts[e, 0]):
-            weight = math.exp(-LOG_LOSS_RATE * (memory.pool[e] - best))
+            weight = exp(-LOG_LOSS_RATE * (memory.pool[e] - best))
             total += weight
             for k in range(n):
                 round.pool[k] += weight * experts[e, k]
@@ -111,7 +111,7 @@ def mix_members(members, memory, pending, round):
     best = memory.loss[count]
     for m in range(count):
         best = min(best, memory.loss[m])
-    own = math.exp(-LOG_LOSS_RATE * (memory.loss[count] - best))
+    own = exp(-LOG_LOSS_RATE * (memory.loss[count] - best))
     odds = delay_odds(pending)
     for k in range(n):
         round.mix[k] = own * round.base[k]
@@ -119,14 +119,14 @@ def mix_members(members, memory, pending, round):
     for m in range(count):
         top = -np.inf
         for k in range(n):
-            value = (1.0 + memory.scale[m]) * math.log(max(round.base[k], FLOOR)) + memory.shift[m, k]
+            value = (1.0 + memory.scale[m]) * log(max(round.base[k], FLOOR)) + memory.shift[m, k]
             round.members[m, k] = value
             top = max(top, value)
         mass = 0.0
         for k in range(n):
-            round.members[m, k] = math.exp(round.members[m, k] - top)
+            round.members[m, k] = exp(round.members[m, k] - top)
             mass += round.members[m, k]
-        weight = odds * math.exp(-LOG_LOSS_RATE * (memory.loss[m] - best))
+        weight = odds * exp(-LOG_LOSS_RATE * (memory.loss[m] - best))
         total += weight
         for k in range(n):
             round.members[m, k] /= mass
@@ -138,7 +138,7 @@ def mix_members(members, memory, pending, round):
 @kernel
 def loss_of(mass):
     """Clipped log score."""
-    return min(-math.log(max(mass, 1e-300)), MOST_LOG_LOSS)
+    return min(-log(max(mass, 1e-300)), MOST_LOG_LOSS)
 
 
 @entry_kernel
@@ -146,7 +146,7 @@ def teach(members, memory, round, k):
     """Teach the members that the outcome lies in cell k."""
     count, n = members.shape[0], round.pool.shape[0]
     for j in range(n):
-        memory.warm[j] = math.log(max(round.played[j], 1e-300)) - math.log(max(round.mix[j], 1e-300))
+        memory.warm[j] = log(max(round.played[j], 1e-300)) - log(max(round.mix[j], 1e-300))
         memory.warm[j] = min(max(memory.warm[j], -MAX_TILT), MAX_TILT)
     if round.info[FiniteInfo.HAS_EXPERT] == 0.0:
         return
@@ -167,11 +167,11 @@ def teach(members, memory, round, k):
         mean = 0.0
         square = 0.0
         for j in range(n):
-            log_x = math.log(max(round.base[j], FLOOR))
+            log_x = log(max(round.base[j], FLOOR))
             mean += p[j] * log_x
             square += p[j] * log_x * log_x
         memory.scale_sum[m] = discount * memory.scale_sum[m] + weight * max(square - mean * mean, 0.0)
-        error = math.log(max(round.base[k], FLOOR)) - mean
+        error = log(max(round.base[k], FLOOR)) - mean
         step = weight * error / (memory.scale_sum[m] + members[m, FiniteMember.START])
         memory.scale[m] = min(max(memory.scale[m] + step, LOW_SCALE), HIGH_SCALE)
         if members[m, FiniteMember.SHIFTS] == 0.0:

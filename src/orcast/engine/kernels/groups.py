@@ -7,8 +7,6 @@ loss, against the expert as it is.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from orcast.constants import LOSS_DISCOUNT, WEIGHT_RATE
@@ -16,6 +14,7 @@ from orcast.engine.kernels.delays import delayed
 from orcast.engine.kernels.records import GroupColumn, GroupLoss, RoundInfo
 from orcast.engine.kernels.tracker import corrected, normal_score, pinball, quantile_function
 from orcast.jit import kernel
+from orcast.jit.ieee import exp, sqrt
 
 # "The expert is right" counts as this many rounds; the past is forgotten at this rate at least.
 START, RATE = 10.0, 0.002
@@ -34,7 +33,7 @@ def wanted_correction(rules, by_group, context):
         mean += c * by_group[g, GroupColumn.MEAN]
         variance += c * by_group[g, GroupColumn.VARIANCE]
     if total > 0.0:
-        return mean / total, min(max(math.sqrt(variance / total), LEAST_SPREAD), MOST_SPREAD)
+        return mean / total, min(max(sqrt(variance / total), LEAST_SPREAD), MOST_SPREAD)
     return 0.0, 1.0
 
 
@@ -48,7 +47,7 @@ def correct(rules, memory, round, odds, out):
     round.info[RoundInfo.GROUP_LOCATION] = location
     round.info[RoundInfo.GROUP_SPREAD] = spread
     behind = memory.group_loss[GroupLoss.CORRECTED] - memory.group_loss[GroupLoss.EXPERT]
-    share = odds / (odds + math.exp(min(max(WEIGHT_RATE * behind, -700.0), 700.0)))
+    share = odds / (odds + exp(min(max(WEIGHT_RATE * behind, -700.0), 700.0)))
     expert = quantile_function(rules, round.raw, round.info[RoundInfo.SMALLEST_SLOPE])
     corrected(share * location, 1.0 + share * (spread - 1.0), expert, out)
 

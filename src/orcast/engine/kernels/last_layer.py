@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -31,10 +30,10 @@ from orcast.engine.kernels.equilibrium import (
     solve,
     two_cells,
 )
-from orcast.engine.kernels.ledger_kernels import available_slack, combine, squared_norm, write_certificate
 from orcast.engine.kernels.records import Array, CellRow, RegretScore, RivalColumn, RoundInfo, WitnessRow
-from orcast.jit import kernel, kernel_part
-from orcast.ledger import CertificateField
+from orcast.jit import entry_kernel, kernel, kernel_part
+from orcast.jit.ieee import exp, log, real_power, sqrt
+from orcast.ledger import CertificateField, available_slack, combine, squared_norm, write_certificate
 
 
 class Workspace(NamedTuple):
@@ -268,12 +267,12 @@ def descend(rules, memory, temperature, round, log_prior, start, workspace, best
             lp[k] = start[k]
         error = equilibrium(rules, lower, 1.0, round, log_prior, workspace, lp, STRICT, STRICT_STEPS)
         for k in range(n):
-            p[k] = math.exp(lp[k])
+            p[k] = exp(lp[k])
         keep_if_better(best, judge(rules, memory, round, p, workspace), lp, lower, round)
         if best.missing[0] <= 0.0:
             break
         if error > TRUSTED and ratio < CLOSEST_RATIO:
-            ratio = math.sqrt(ratio)
+            ratio = sqrt(ratio)
             continue
         temperature = lower
         for k in range(n):
@@ -296,7 +295,7 @@ def keep_if_better(best, missing, lp, temperature, round):
 @kernel_part
 def first_solution(rules, memory, round, log_mix, workspace):
     """Log masses of the equilibrium at the usual temperature, from the last tilt; from the mix where that fails."""
-    soft = (1.0 + round.info[RoundInfo.PENDING]) ** DELAY_TEMPERATURE
+    soft = real_power(1.0 + round.info[RoundInfo.PENDING], DELAY_TEMPERATURE)
     usual = rules.temperature * soft
     round.info[RoundInfo.TEMPERATURE] = usual
     lp = log_mix.copy()
@@ -310,7 +309,7 @@ def first_solution(rules, memory, round, log_mix, workspace):
     return lp
 
 
-@kernel
+@entry_kernel
 def play(rules, memory, mix, reserved, round, witness):
     """The equilibrium around the mix on the ledger of what is played, as gentle as the slack rule lets it be.
 
@@ -326,7 +325,7 @@ def play(rules, memory, mix, reserved, round, witness):
     log_masses(n, mix, log_mix)
     lp = first_solution(rules, memory, round, log_mix, workspace)
     for k in range(n):
-        p[k] = math.exp(lp[k])
+        p[k] = exp(lp[k])
         rows[CellRow.TILT, k] = lp[k] - log_mix[k]
     missing = judge(rules, memory, round, p, workspace)
     if missing <= 0.0:
@@ -340,11 +339,11 @@ def play(rules, memory, mix, reserved, round, witness):
             return
         for k in range(n):
             if attempt == 0:
-                log_prior[k] = math.log(rows[CellRow.PRIOR, k])
+                log_prior[k] = log(rows[CellRow.PRIOR, k])
             elif attempt == 1:
-                log_prior[k] = math.log(max(rows[CellRow.EXPERT, k], 1e-12))
+                log_prior[k] = log(max(rows[CellRow.EXPERT, k], 1e-12))
             else:
-                log_prior[k] = -math.log(n)
+                log_prior[k] = -log(n)
             lp[k] = log_prior[k]
         # from a temperature so high that the prior itself is almost the solution
         descend(rules, memory, 1e3 * min(usual, 10.0), round, log_prior, lp, workspace, best)
@@ -359,7 +358,7 @@ def play(rules, memory, mix, reserved, round, witness):
     judge(rules, memory, round, p, workspace)
 
 
-@kernel
+@entry_kernel
 def rejudge(rules, memory, round, reserved, witness):
     """The certificate of what a round plays, however it was found; returns how far it is from holding."""
     workspace = new_workspace(rules, memory, round, reserved, witness)

@@ -14,7 +14,6 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
-from numba.extending import overload
 from numpy.typing import NDArray
 
 from orcast.engine.kernels.binary import (
@@ -47,7 +46,7 @@ from orcast.engine.kernels.records import (
 )
 from orcast.engine.kernels.rounds import predict as _predict
 from orcast.engine.kernels.rounds import update as _update
-from orcast.jit import entry_kernel, kernel, kernel_part
+from orcast.jit import compiled_only, entry_kernel, kernel, kernel_part
 from orcast.ledger import ACCOUNT_SIZE, CERTIFICATE_SIZE, GROUP_SIZE
 
 Array = NDArray[np.float64]
@@ -146,7 +145,7 @@ def fields(shapes: tuple[Shape, ...], row: Array) -> tuple[Array, ...]:
     return tuple(row[part].reshape(shape) for part, shape in zip(slices(shapes), shapes, strict=True))
 
 
-@overload(fields, strict=False)
+@compiled_only(fields)
 def _fields(shapes: Any, row: Any) -> Any:
     """The loop above, unrolled: in a kernel each array of a tuple has a type of its own."""
     lines, names = ["def fields(shapes, row):", "    at = 0"], []

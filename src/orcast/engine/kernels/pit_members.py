@@ -8,8 +8,6 @@ them, the corrected expert and the expert by discounted CRPS.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from orcast.constants import LOSS_DISCOUNT, MAX_TILT, WEIGHT_RATE
@@ -17,6 +15,7 @@ from orcast.engine.kernels.cells import crps, place
 from orcast.engine.kernels.delays import delayed, horizon
 from orcast.engine.kernels.records import BASIS, CellRow, MemberColumn, RoundInfo, ShapeRow, Statistic
 from orcast.jit import kernel
+from orcast.jit.ieee import exp, pi, sin, sqrt
 
 # This much of the prior is always in the mix, so that no cell is ever without mass.
 PRIOR_SHARE = 1e-4
@@ -25,8 +24,8 @@ PRIOR_SHARE = 1e-4
 @kernel
 def cosine_mean(j, below, above):
     """Mean of phi_j over a share of the levels."""
-    w = math.pi * (j + 1)
-    return math.sqrt(2.0) * (math.sin(w * above) - math.sin(w * below)) / (w * max(above - below, 1e-12))
+    w = pi * (j + 1)
+    return sqrt(2.0) * (sin(w * above) - sin(w * below)) / (w * max(above - below, 1e-12))
 
 
 @kernel
@@ -77,17 +76,17 @@ def mix_members(rules, memory, n, odds, round, mix):
             tilt = 0.0
             for j in range(BASIS):
                 tilt += theta[j] * phi[k, j]
-            p[k] = rows[CellRow.PRIOR, k] * math.exp(min(max(tilt, -MAX_TILT), MAX_TILT))
+            p[k] = rows[CellRow.PRIOR, k] * exp(min(max(tilt, -MAX_TILT), MAX_TILT))
             mass += p[k]
-        weight = odds * math.exp(-WEIGHT_RATE * (loss[m] - best))
+        weight = odds * exp(-WEIGHT_RATE * (loss[m] - best))
         total += weight
         for k in range(n):
             p[k] /= mass
             mix[k] += weight * p[k]
             for j in range(BASIS):
                 means[m, j] += p[k] * phi[k, j]
-    corrected = odds * math.exp(-WEIGHT_RATE * (loss[count] - best))
-    expert = math.exp(-WEIGHT_RATE * (loss[count + 1] - best))
+    corrected = odds * exp(-WEIGHT_RATE * (loss[count] - best))
+    expert = exp(-WEIGHT_RATE * (loss[count + 1] - best))
     total += corrected + expert
     for k in range(n):
         blend = (mix[k] + corrected * rows[CellRow.PRIOR, k] + expert * rows[CellRow.EXPERT, k]) / total

@@ -7,13 +7,9 @@ Only the last equilibrium touches the ledger and its guarantee; see docs/theory.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from orcast.constants import LOSS_DISCOUNT, WEIGHT_RATE
-from orcast.engine.kernels import groups as group_kernels
-from orcast.engine.kernels import tracker
 from orcast.engine.kernels.cells import (
     build_cells,
     crps,
@@ -26,14 +22,18 @@ from orcast.engine.kernels.cells import (
 )
 from orcast.engine.kernels.delays import delay_odds, delay_weight, delayed
 from orcast.engine.kernels.equilibrium import crps_difference, payoff
+from orcast.engine.kernels.groups import correct as correct_for_groups
+from orcast.engine.kernels.groups import learn as teach_groups
 from orcast.engine.kernels.last_layer import payoff_size, play
-from orcast.engine.kernels.ledger_kernels import mean_size, settle, squared_norm
 from orcast.engine.kernels.pit_members import mix_members, teach_members
 from orcast.engine.kernels.records import CellRow, Outcome, RivalColumn, RoundInfo, Statistic
+from orcast.engine.kernels.tracker import learn as teach_tracker
+from orcast.engine.kernels.tracker import track
 from orcast.forecasts.kernels import nearest_normal
 from orcast.forecasts.kernels import read_quantiles as read_forecast
 from orcast.jit import entry_kernel, kernel, kernel_part
-from orcast.ledger import Account, CertificateField, RoundLog
+from orcast.jit.ieee import exp, sqrt
+from orcast.ledger import Account, CertificateField, RoundLog, mean_size, settle, squared_norm
 
 # Prior mass of the atom at each bound, without an expert.
 BOUND_MASS = 1e-4
@@ -72,7 +72,7 @@ def pool_experts(memory, experts, out):
     for e in range(count):
         if np.isnan(experts[e, 0]):
             continue
-        weight = math.exp(-WEIGHT_RATE * (memory.pool[e] - best))
+        weight = exp(-WEIGHT_RATE * (memory.pool[e] - best))
         total += weight
         for j in range(out.shape[0]):
             out[j] += weight * experts[e, j]
@@ -156,8 +156,8 @@ def correct_expert(rules, memory, experts, usual, round, out):
     round.info[RoundInfo.SMALLEST_SLOPE] = smallest
     odds = delay_odds(round.info[RoundInfo.PENDING])
     if rules.group_count > 0:
-        group_kernels.correct(rules, memory, round, odds, pool)
-    tracker.track(rules, memory, round, odds, out)
+        correct_for_groups(rules, memory, round, odds, pool)
+    track(rules, memory, round, odds, out)
 
 
 @kernel_part
@@ -191,7 +191,7 @@ def bare_cells(rules, round):
     return n
 
 
-@kernel
+@entry_kernel
 def open_round(rules, memory, experts, pending, round, mix):
     """Fill the round up to the prior of the last layer, in `mix`; the memory is only read."""
     info = round.info
@@ -222,7 +222,7 @@ def place_rivals(rules, memory, n, round):
                 round.rivals[e, k] = round.cells[CellRow.EXPERT, k]
 
 
-@kernel
+@entry_kernel
 def recell(rules, memory, round, mix):
     """Even cells instead of those around the expert, where these are too coarse for what is owed.
 
@@ -322,10 +322,10 @@ def learn_level(statistics, y, rounds):
     """Mean and variance of the outcomes, for a game without an expert or bounds; no outcome moves them far."""
     if rounds <= 1.0:
         statistics[Statistic.LEVEL_MEAN] = y
-        statistics[Statistic.LEVEL_VARIANCE] = max((0.1 * y) ** 2, 1e-12)
+        statistics[Statistic.LEVEL_VARIANCE] = max(0.01 * y * y, 1e-12)
         return
     step = max(0.002, 1.0 / (rounds + 1.0))
-    most = LEVEL_STEP * math.sqrt(statistics[Statistic.LEVEL_VARIANCE])
+    most = LEVEL_STEP * sqrt(statistics[Statistic.LEVEL_VARIANCE])
     change = min(max(y - statistics[Statistic.LEVEL_MEAN], -most), most)
     statistics[Statistic.LEVEL_MEAN] += step * change
     statistics[Statistic.LEVEL_VARIANCE] = (1.0 - step) * (
@@ -372,15 +372,15 @@ def learn_rivals(memory, round, k, loss, outcome):
         rival = memory.rivals[e]
         error = clipped - mean_of(n, left, right, round.rivals[e])
         rival[RivalColumn.CRPS] = LOSS_DISCOUNT * rival[RivalColumn.CRPS] + own
-        square = (error / span) ** 2
+        square = (error / span) * (error / span)
         rival[RivalColumn.SQUARED_ERROR] = LOSS_DISCOUNT * rival[RivalColumn.SQUARED_ERROR] + square
         rival[RivalColumn.COUNT] = LOSS_DISCOUNT * rival[RivalColumn.COUNT] + 1.0
         rival[RivalColumn.CRPS_EXCESS] += crps_difference(clipped, k, n, left, right, played, round.rivals[e])
-        rival[RivalColumn.MSE_EXCESS] += (clipped - mean) ** 2 - error * error
+        rival[RivalColumn.MSE_EXCESS] += (clipped - mean) * (clipped - mean) - error * error
         rival[RivalColumn.ROUNDS] += 1.0
 
 
-@kernel
+@entry_kernel
 def teach(rules, memory, round, y):
     """Teach the learners and members the outcome of a round."""
     rows, info, statistics = round.cells, round.info, memory.statistics
@@ -405,18 +405,18 @@ def teach(rules, memory, round, y):
         teach_members(rules, memory, round, k, loss, outcome)
     if rules.learners.shape[0] > 0:
         if rules.group_count > 0:
-            group_kernels.learn(rules, memory, round, outcome)
-        tracker.learn(rules, memory, round, outcome)
+            teach_groups(rules, memory, round, outcome)
+        teach_tracker(rules, memory, round, outcome)
 
 
-@kernel
+@entry_kernel
 def update(rules, memory, round, reserved, y, at):
     """Settle the outcome of a round and teach the learners and members."""
     settle_round(rules, memory, round, reserved, y, at)
     teach(rules, memory, round, y)
 
 
-@kernel
+@entry_kernel
 def log_round(rules, round, levels, row, log_row):
     """Write down what was played and what is known of it before the outcome."""
     cells = round.cells

@@ -15,7 +15,6 @@ of one batch are seldom independent.
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -35,6 +34,7 @@ from orcast.engine.kernels.records import (
     TrackerRecord,
 )
 from orcast.jit import kernel, kernel_part
+from orcast.jit.ieee import erf, exp, log, pi, sqrt
 
 # Learners keep this share of the past at each step, and start this sure of "the expert is right".
 DISCOUNT = 0.998
@@ -159,9 +159,9 @@ def outcome_score(y, expert):
 @kernel
 def cut_normal(a, b):
     """Mean and variance of a standard normal cut to [a, b]."""
-    share = 0.5 * (math.erf(b / math.sqrt(2.0)) - math.erf(a / math.sqrt(2.0)))
-    density_a = math.exp(-0.5 * a * a) / math.sqrt(2.0 * math.pi)
-    density_b = math.exp(-0.5 * b * b) / math.sqrt(2.0 * math.pi)
+    share = 0.5 * (erf(b / sqrt(2.0)) - erf(a / sqrt(2.0)))
+    density_a = exp(-0.5 * a * a) / sqrt(2.0 * pi)
+    density_b = exp(-0.5 * b * b) / sqrt(2.0 * pi)
     mean = (density_a - density_b) / share
     return mean, max(1.0 + (a * density_a - b * density_b) / share - mean * mean, 0.0)
 
@@ -223,14 +223,14 @@ def location_features(statistics, expert, record):
 def spread_features(statistics, record, at, slow, fast):
     """What the spread of the learner depends on whose part of the record begins there."""
     record[at + LearnerRecord.ONE] = 1.0
-    record[at + LearnerRecord.FAST] = math.log((fast + 0.1 * slow) / (1.1 * slow))
+    record[at + LearnerRecord.FAST] = log((fast + 0.1 * slow) / (1.1 * slow))
     record[at + LearnerRecord.LEVEL] = 0.0
     record[at + LearnerRecord.SCALE] = 0.0
     record[at + LearnerRecord.DISTANCE] = 0.0
     if statistics[Statistic.OUTCOMES] > 5.0:
         level = record[TrackerRecord.MEDIAN] - statistics[Statistic.MEDIAN_MEAN]
-        level /= math.sqrt(statistics[Statistic.MEDIAN_VARIANCE] + 1e-300)
-        scale = math.log(record[TrackerRecord.SCALE]) - statistics[Statistic.LOG_SCALE_MEAN]
+        level /= sqrt(statistics[Statistic.MEDIAN_VARIANCE] + 1e-300)
+        scale = log(record[TrackerRecord.SCALE]) - statistics[Statistic.LOG_SCALE_MEAN]
         record[at + LearnerRecord.LEVEL] = min(max(level, -3.0), 3.0)
         record[at + LearnerRecord.SCALE] = min(max(scale, -2.0), 2.0)
         record[at + LearnerRecord.DISTANCE] = distance_of(record) - statistics[Statistic.DISTANCE_MEAN]
@@ -239,7 +239,7 @@ def spread_features(statistics, record, at, slow, fast):
 @kernel_part
 def distance_of(record):
     """How far the last outcome lies from the median, in logarithms."""
-    return math.log(1.0 + abs(record[TrackerRecord.LAST_OUTCOME]))
+    return log(1.0 + abs(record[TrackerRecord.LAST_OUTCOME]))
 
 
 @kernel
@@ -263,7 +263,7 @@ def track(rules, memory, round, odds, out):
     for c in range(1, loss.shape[0]):
         best = min(best, loss[c])
     # The expert as it is has location 0 and spread 1, and the first loss.
-    weight = math.exp(-WEIGHT_RATE * (loss[0] - best))
+    weight = exp(-WEIGHT_RATE * (loss[0] - best))
     location = 0.0
     spread = weight
     total = weight
@@ -277,10 +277,10 @@ def track(rules, memory, round, odds, out):
         stretch = 0.0
         for i in range(SPREAD_FEATURES):
             stretch += memory.fit[c, i] * record[at + LearnerRecord.ONE + i]
-        b = slow * math.exp(min(max(stretch, -1.5), 1.5))
+        b = slow * exp(min(max(stretch, -1.5), 1.5))
         record[at + LearnerRecord.LOCATION] = a * size
         record[at + LearnerRecord.SPREAD] = b * size
-        weight = odds * math.exp(-WEIGHT_RATE * (loss[c + 1] - best))
+        weight = odds * exp(-WEIGHT_RATE * (loss[c + 1] - best))
         location += weight * record[at + LearnerRecord.LOCATION]
         spread += weight * record[at + LearnerRecord.SPREAD]
         total += weight
@@ -310,7 +310,7 @@ def learn(rules, memory, round, outcome):
         for i in range(count):
             error -= memory.location[c, i] * features[i]
         least_squares(memory.location[c], memory.location_cov[c], features, count, error, weight, LOCATION_CAP, gain)
-        deviation = math.sqrt(error * error + blur / (size * size)) / MEAN_ABS
+        deviation = sqrt(error * error + blur / (size * size)) / MEAN_ABS
         surprise = min(deviation * size / record[at + LearnerRecord.SPREAD] - 1.0, 4.0)
         x = record[at + LearnerRecord.ONE : at + LEARNER_SIZE]
         least_squares(memory.fit[c], memory.fit_cov[c], x, SPREAD_FEATURES, surprise, weight, SPREAD_CAP, gain)
@@ -350,7 +350,7 @@ def rescale(memory, square, most, weight):
     size = statistics[Statistic.SCORE_SIZE]
     rate = (1.0 - SCORE_SIZE_DISCOUNT) * weight
     square = min(square, most * most * size * size)
-    new = max(math.sqrt((1.0 - rate) * size * size + rate * square), 1e-3)
+    new = max(sqrt((1.0 - rate) * size * size + rate * square), 1e-3)
     for c in range(memory.location.shape[0]):
         memory.location[c, 0] *= size / new
         memory.spread[c, SpreadColumn.SLOW] *= size / new
@@ -366,7 +366,7 @@ def learn_features(statistics, record, y):
     statistics[Statistic.MEDIAN_MEAN] += rate * step
     variance = statistics[Statistic.MEDIAN_VARIANCE] + rate * step * step
     statistics[Statistic.MEDIAN_VARIANCE] = (1.0 - rate) * variance
-    log_scale = math.log(record[TrackerRecord.SCALE])
+    log_scale = log(record[TrackerRecord.SCALE])
     statistics[Statistic.LOG_SCALE_MEAN] += rate * (log_scale - statistics[Statistic.LOG_SCALE_MEAN])
     statistics[Statistic.DISTANCE_MEAN] += rate * (distance_of(record) - statistics[Statistic.DISTANCE_MEAN])
     statistics[Statistic.ERROR_3] = statistics[Statistic.ERROR_2]
