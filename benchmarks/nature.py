@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 import orcast as oc
 from orcast import ledger as _ledger
 from orcast.engine.dense.engine import DenseEngine
-from orcast.engine.kernels import last_layer, ledger_kernels
+from orcast.engine.kernels import last_layer
 from orcast.engine.kernels.cells import locate
 from orcast.engine.kernels.equilibrium import payoff
 from orcast.engine.kernels.records import CellRow, RoundInfo
 from orcast.engine.ordered import OrderedEngine
-from orcast.ledger import Ledger
+from orcast.jit import entry_kernel
+from orcast.ledger import Ledger, combine
 from orcast.spaces import FiniteSpace, OrderedSpace
 from orcast.testing import candidates
 
@@ -27,8 +27,7 @@ ROUNDING = 1e-9
 LARGEST = 1e100
 
 
-# Not cached on disk: the cache of a compiled function does not notice when a function that it calls has changed.
-@njit(error_model="numpy")
+@entry_kernel
 def payoffs(rules, round, places, witnesses, out):
     """The core payoff at each place, a column each."""
     n = int(round.info[RoundInfo.CELLS])
@@ -36,7 +35,8 @@ def payoffs(rules, round, places, witnesses, out):
     for i in range(places.shape[0]):
         k = locate(places[i], round.cells[CellRow.LEFT], round.cells[CellRow.RIGHT], n)
         payoff(rules, round, places[i], k, witnesses[i], one)
-        out[:, i] = one
+        for j in range(one.shape[0]):
+            out[j, i] = one[j]
 
 
 def squares_after(ledger: Ledger, context: Array, cell_payoffs: Array) -> Array:
@@ -101,7 +101,7 @@ def _worst_of_cells(engine: DenseEngine, record: Any, thorough: bool) -> tuple[f
     cell_grid, p, ledger = engine.prior.cell_grid(record.round, None), engine.prior.played(record.round), engine.ledger
     size = int(engine.cuts[-1])
     owed, factors = np.empty(size), np.empty(size)
-    ledger_kernels.combine(ledger.layout, ledger.total, record.context, ledger.discount, owed, factors)
+    combine(ledger.layout, ledger.total, record.context, ledger.discount, owed, factors)
     bounds = np.full(cell_grid.cells, ledger.discount**2 * ledger.square)
     for cell_payoff, first, last in zip(record.cell_payoffs, engine.cuts[:-1], engine.cuts[1:], strict=True):
         bounds += cell_payoff.assess(owed[first:last], float(factors[first]), p)[0]

@@ -1,4 +1,9 @@
+import os
+
 from hypothesis import Phase, settings
+
+# what is tested is what is played once kernels are compiled; tests/jit is about the time before that
+os.environ.setdefault("ORCAST_KERNELS", "compiled")
 
 settings.register_profile("gate", deadline=None, max_examples=50, derandomize=True)
 settings.register_profile("thorough", deadline=None, max_examples=500)

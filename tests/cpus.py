@@ -30,7 +30,7 @@ CHOOSERS = (
     "OPENBLAS_NUM_THREADS",
     "NUMBA_CPU_FEATURES",
     "NUMBA_CPU_NAME",
-    "NUMBA_DISABLE_JIT",
+    "ORCAST_KERNELS",
 )
 AVX512 = ("AVX512", "X86_V4")
 EVERY = ("",)
@@ -75,7 +75,7 @@ SETTINGS = (
 )
 SHORT = (
     Setting("AVX2, own kernels as shipped", AVX512, "Haswell", needs=("AVX2", "X86_V3")),
-    Setting("baseline, own kernels as Python", EVERY, "Nehalem", {"NUMBA_DISABLE_JIT": "1"}),
+    Setting("baseline, own kernels as Python", EVERY, "Nehalem", {"ORCAST_KERNELS": "python"}),
 )
 LATE = ("river.py::test_late_outcomes_are_played_as_the_core_plays_them",)
 SHORT_TESTS = ("moved_state.py", "exact_binary.py", "exact_simplex.py", *LATE)

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Iterator
 
 import hypothesis.strategies as st
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 import orcast as oc
@@ -14,8 +13,12 @@ from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.kernels import cells as cell_kernels
 from orcast.engine.kernels import equilibrium as equilibrium_kernels
 from orcast.engine.kernels import last_layer
+from orcast.engine.kernels.cells import locate
+from orcast.engine.kernels.equilibrium import payoff as cell_payoff_of
+from orcast.engine.kernels.last_layer import payoff_size
 from orcast.engine.kernels.records import CellRow, RegretScore, Round, RoundInfo, WitnessRow
 from orcast.engine.ordered import OrderedEngine
+from orcast.jit import entry_kernel
 from orcast.ledger import LedgerLayout
 from orcast.payoffs import Payoff
 from orcast.spaces import TAIL_MASS, OrderedSpace, Space
@@ -205,14 +208,14 @@ def fast_payoff(engine: OrderedEngine, round: Round, y: float, k: int | None = N
     """The same from the compiled kernel; y is taken to be in cell k if that is given."""
     n = int(round.info[RoundInfo.CELLS])
     if k is None:
-        k = int(cell_kernels.locate(y, round.cells[CellRow.LEFT], round.cells[CellRow.RIGHT], n))
+        k = int(locate(y, round.cells[CellRow.LEFT], round.cells[CellRow.RIGHT], n))
     at = np.zeros(engine.rules.witnesses)
     if engine.explicit:
         at[engine.rules.orders :] = np.concatenate(
             [c.witness.point(y, k) for c in engine._cell_payoffs(round, features)]
         )
-    cell_payoff = np.empty(int(last_layer.payoff_size(engine.rules, len(round.rivals))))
-    equilibrium_kernels.payoff(engine.rules, round, y, k, at, cell_payoff)
+    cell_payoff = np.empty(int(payoff_size(engine.rules, len(round.rivals))))
+    cell_payoff_of(engine.rules, round, y, k, at, cell_payoff)
     return whole(engine.ledger.layout, cell_payoff, round.context)
 
 
@@ -247,23 +250,23 @@ def record_of(game: oc.Forecaster | oc.Recalibrator, id: object = None) -> Round
     return game.rounds.find(id).record.round
 
 
-@njit
+@entry_kernel
 def worst_point(rules, total, round, points):  # type: ignore[no-untyped-def]
     """The outcome that makes ||g S + payoff||_+^2 largest, over `points` places in every cell, and that square."""
     rows = round.cells
     n = int(round.info[RoundInfo.CELLS])
     left, right = rows[CellRow.LEFT], rows[CellRow.RIGHT]
     layout = rules.layout
-    cell_payoff = np.empty(last_layer.payoff_size(rules, round.rivals.shape[0]))
+    cell_payoff = np.empty(payoff_size(rules, round.rivals.shape[0]))
     none = np.empty(0)
     best = -1.0
     at = left[0]
     for k in range(n):
         for i in range(1, points + 1):
             y = left[k] + (right[k] - left[k]) * i / points
-            if cell_kernels.locate(y, left, right, n) != k:
+            if locate(y, left, right, n) != k:
                 continue
-            equilibrium_kernels.payoff(rules, round, y, k, none, cell_payoff)
+            cell_payoff_of(rules, round, y, k, none, cell_payoff)
             square = 0.0
             for part in range(layout.parts.shape[0]):
                 start, size, groups, places, where, one_sided = layout.parts[part]

@@ -10,7 +10,6 @@ from hypothesis.extra.numpy import arrays
 
 from helpers import Vector, positive_square, whole
 from orcast import ledger
-from orcast.engine.kernels import ledger_kernels
 from orcast.ledger import Ledger, LedgerLayout, PartShape, ledger_layout
 
 numbers = st.floats(-3, 3, allow_subnormal=False) | st.integers(-1, 1).map(float)
@@ -115,7 +114,7 @@ def scratch(book: Ledger) -> tuple[Vector, Vector, Vector]:
 def test_combine_is_its_definition(game: Game) -> None:
     book = game.book
     expected = slow_combine(game)
-    for combine in (ledger.combine, ledger_kernels.combine):
+    for combine in (ledger.combine, ledger.combine.source):
         owed, factors = np.empty((2, game.cell_payoff.size))
         combine(book.layout, book.total, game.context, book.discount, owed, factors)
         assert owed == pytest.approx(expected[0], abs=1e-9)
@@ -138,13 +137,12 @@ def test_room_is_its_definition(game: Game) -> None:
     book = game.book
     square = positive_square(book.total, book.layout.sides)
     expected = slow_room(game)
-    for available_slack in (ledger.available_slack, ledger_kernels.available_slack):
+    for available_slack in (ledger.available_slack, ledger.available_slack.source):
         found = available_slack(
             book.layout, book.account, book.groups, book.total, square, game.context, book.discount, game.reserved
         )
         assert found == pytest.approx(expected, abs=1e-9)
     assert ledger.squared_norm(book.layout.sides, book.total) == pytest.approx(square, abs=1e-9)
-    assert ledger_kernels.squared_norm(book.layout.sides, book.total) == pytest.approx(square, abs=1e-9)
 
 
 def slow_settle(game: Game, certificate: Vector) -> tuple[Vector, Vector, Vector]:
@@ -190,7 +188,7 @@ def test_settle_is_its_definition(game: Game, linear: float, bound: float) -> No
     certificate[ledger.CertificateField.ROUNDS_THEN] = max(certificate[ledger.CertificateField.ROUNDS_THEN] - 2.0, 0.0)
     expected = slow_settle(game, certificate)
     account, groups, total = scratch(book)
-    ledger_kernels.settle(
+    ledger.settle(
         book.layout, account, groups, total, game.context, book.discount, game.reserved, game.cell_payoff, certificate
     )
     book.book(game.cell_payoff, game.context, certificate, reserved=game.reserved)
@@ -205,7 +203,7 @@ def test_the_compiled_note_is_the_one_that_is_written(game: Game, linear: float,
     certificate = book.certify(game.context, linear=linear, bound=bound, reserved=game.reserved)
     free, square = slow_room(game), positive_square(book.total, book.layout.sides)
     fast = np.zeros(ledger.CERTIFICATE_SIZE)
-    ledger_kernels.write_certificate(book.account, book.discount, square, free, linear, bound, book.bound, fast)
+    ledger.write_certificate(book.account, book.discount, square, free, linear, bound, book.bound, fast)
     assert fast == pytest.approx(certificate, abs=1e-9)
     carried = book.discount**2 * square
     assert certificate[ledger.CertificateField.WORST] == pytest.approx(carried + linear, abs=1e-9)

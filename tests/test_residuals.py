@@ -14,7 +14,6 @@ from scipy.special import ndtri
 import orcast as oc
 from orcast.engine.kernels import events
 from orcast.evidence import collect
-from orcast.jit import python_source
 from orcast.persistence.migrations import absolute_errors
 from orcast.residuals import Residuals, first_spread
 
@@ -82,10 +81,10 @@ def test_the_compiled_twin_has_the_same_quantiles(space: oc.spaces.OrderedSpace)
     )
     row = np.empty((1, len(space.scores)))
     for t, (point, y) in enumerate(zip(points.tolist(), outcomes.tolist(), strict=True)):
-        python_source(events.fill_expert)(space.scores, inputs, counters, t, t, row)
+        events.fill_expert(space.scores, inputs, counters, t, t, row)
         want = point + residuals.scale(point, space) * space.scores
         np.testing.assert_array_equal(row[0], np.clip(want, *reach))
-        python_source(events.learn_outcome)(counters, inputs, t, 0.0)
+        events.learn_outcome(counters, inputs, t, 0.0)
         residuals.add(y - point)
     assert counters[events.Counter.ERROR_SUM] == residuals.total == 6.0
     assert counters[events.Counter.ERROR_COUNT] == len(residuals) == 4

@@ -38,7 +38,7 @@ class Verdict(NamedTuple):
 def run_tests(copy: Path, tests: Sequence[str], **variables: str) -> Verdict:
     """Run tests against a copy of the package, uncompiled and without data."""
     environment = {name: value for name, value in os.environ.items() if name not in ("ORCAST_DATA", "PYTEST_ADDOPTS")}
-    environment |= {"PYTHONPATH": str(copy), "NUMBA_DISABLE_JIT": "1", **variables}
+    environment |= {"PYTHONPATH": str(copy), "ORCAST_KERNELS": "python", **variables}
     # uncompiled, numpy warns where compiled code divides by zero without a word
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-W", "ignore::RuntimeWarning"]
     began = time.monotonic()
@@ -84,7 +84,7 @@ def new_copy(folder: Path) -> Path:
     shutil.copytree(SOURCE, folder, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
     found = subprocess.run(
         [sys.executable, "-c", "import orcast; print(orcast.__file__)"],
-        env={**os.environ, "PYTHONPATH": str(folder), "NUMBA_DISABLE_JIT": "1"},
+        env={**os.environ, "PYTHONPATH": str(folder), "ORCAST_KERNELS": "python"},
         capture_output=True,
         text=True,
         check=True,

@@ -45,13 +45,14 @@ def test_the_setting_is_in_force_and_a_failure_ends_in_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cpus, "SHORT", cpus.SHORT[1:])
-    monkeypatch.setenv("NUMBA_DISABLE_JIT", "0")  # what was chosen outside is not what is tried
+    monkeypatch.setenv("ORCAST_KERNELS", "compiled")  # what was chosen outside is not what is tried
     inside = tmp_path / "test_inside.py"
     inside.write_text(
         "import numpy as np\n"
-        "from numba import config\n"
+        "from orcast import jit\n"
         "def test_kernels():\n"
-        '    assert not np.show_config(mode="dicts")["SIMD Extensions"].get("found") and config.DISABLE_JIT\n'
+        '    assert not np.show_config(mode="dicts")["SIMD Extensions"].get("found")\n'
+        "    assert jit.mode() is jit.Mode.PYTHON\n"
         "def test_that_fails():\n"
         "    assert 1 + 1 == 3\n"
     )

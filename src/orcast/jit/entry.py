@@ -35,7 +35,9 @@ class Mode(Enum):
 
 
 def chosen_mode() -> Mode:
-    """What `ORCAST_KERNELS` says, or one clear sentence."""
+    """What `ORCAST_KERNELS` says, or one clear sentence; numba's own switch counts too."""
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
+        return Mode.PYTHON
     name = os.environ.get("ORCAST_KERNELS", "auto").strip().lower() or "auto"
     try:
         return Mode(name)

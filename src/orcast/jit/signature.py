@@ -51,6 +51,6 @@ def _numba_type(described: Any) -> Any:
     if isinstance(described, dict):
         module, name = described["class"].split(":")
         fields = [_numba_type(field) for field in described["fields"]]
-        named_tuple: Any = types.NamedTuple
-        return named_tuple(fields, getattr(import_module(module), name))
+        tuples: Any = types.BaseTuple
+        return tuples.from_types(fields, getattr(import_module(module), name))
     return {"bool": types.boolean, "int": types.int64, "float": types.float64}[described]

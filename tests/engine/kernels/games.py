@@ -1,12 +1,6 @@
-"""Games that use every kernel, short enough to be played in plain Python too.
+"""Games that use every kernel, short enough to be played in plain Python too."""
 
-Run as a script (with NUMBA_DISABLE_JIT=1) it plays them and writes what came of them, and which kernels were called.
-"""
-
-import functools
-import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -181,30 +175,3 @@ def games() -> Iterator[tuple[str, Callable[[], Array]]]:
 
     yield "open-ended", opened
     yield "frame", frame
-
-
-def main(out: Path) -> None:
-    """Play with kernels that note that they were called."""
-    from orcast import jit
-
-    called, known = set(), set()
-
-    def noted(function: Callable[..., Any]) -> Callable[..., Any]:
-        name = f"{function.__module__}.{function.__name__}"
-        known.add(name)
-
-        @functools.wraps(function)
-        def call(*args: Any) -> Any:
-            called.add(name)
-            return function(*args)
-
-        return call
-
-    jit.kernel = jit.kernel_part = jit.entry_kernel = noted  # type: ignore[assignment]
-    found: dict[str, Any] = {name: play() for name, play in games()}
-    assert all(type(value) is np.ndarray for value in found.values())
-    np.savez(out, **found, idle=np.array(sorted(known - called)))
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))
