@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from orcast.cli import bench, check, completion, recalibrate, reproduce, stream
+from orcast.cli import bench, check, completion, recalibrate, reproduce, stream, warm
 from orcast.cli.common import Examples, as_options, say
 from orcast.cli.reproduce import MARK, relative_folder, write_page
 
@@ -28,7 +28,7 @@ exit codes:
 `orcast COMMAND --help` tells more of each.
 """
 
-PARTS = (recalibrate, check, stream, reproduce, bench, completion)
+PARTS = (recalibrate, check, stream, reproduce, bench, warm, completion)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -78,7 +78,10 @@ def installed() -> bool:
     """Whether numba is there; it may still fail to import."""
     from importlib.util import find_spec
 
-    return find_spec("numba") is not None
+    try:
+        return find_spec("numba") is not None
+    except (ImportError, ValueError):
+        return False
 
 
 def wanted_for(entry: EntryKernel, args: tuple[Any, ...]) -> Wanted:
@@ -108,12 +111,11 @@ def use_code(entry: EntryKernel, module: Any, code: bytes) -> None:
     entry.code = dispatcher
 
 
-def compile_here(entry: EntryKernel, args: tuple[Any, ...]) -> bool:
+def compile_here(wanted: Wanted) -> bool:
     """Load or compile an entry in this process; False where there is no compiler."""
-    module = compiler()
+    module, entry = compiler(), wanted.entry
     if module is None:
         return False
-    wanted = wanted_for(entry, args)
     own = entry.path.startswith("orcast.")  # the digest of the cache knows no others
     if own and load(wanted):
         return True

@@ -134,9 +134,9 @@ def entry_kernel(function: Callable[..., Any]) -> EntryKernel:
 
 def compile_now(entry: EntryKernel, args: tuple[Any, ...]) -> bool:
     """Load or compile an entry for the types of a call, and wait for it; False where there is no compiler."""
-    from orcast.jit.background import compile_here
+    from orcast.jit.background import compile_here, wanted_for
 
-    return compile_here(entry, args)
+    return compile_here(wanted_for(entry, args))
 
 
 def expect_rounds(

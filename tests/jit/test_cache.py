@@ -1,0 +1,134 @@
+"""The cache of compiled kernels: it sees every change of every kernel, and does not grow without end."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import orcast
+from orcast.jit import background, cache
+
+# An entry that calls a kernel in another file.
+PROGRAM = """
+import numpy as np
+from orcast.engine.kernels import finite
+from orcast.jit import background, cache
+members = np.array([[0.9, 1.0, 1.0]])
+memory = finite.FiniteMemory(*(np.zeros(s) for s in ((1,), (1,), (1, 2), (1, 2), (2,), (1,), (2,))))
+shapes = ((1, 2), (2,), (0, 2), (2,), (1, 2), (2,), (2,), (3,))
+round = finite.FiniteRound(*(np.full(s, 0.5) for s in shapes))
+round.info[:] = 3.0, 1.0, 1.0
+known = cache.read(background.wanted_for(finite.teach, (members, memory, round, 0)).key) is not None
+finite.teach(members, memory, round, 0)
+assert finite.teach.code is not None
+print(memory.loss[1], int(known))
+"""
+
+
+def run(package: Path) -> tuple[float, int]:
+    """What the kernel says, and whether it was found in the cache."""
+    environment = {k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"}
+    environment |= {"PYTHONPATH": str(package), "ORCAST_KERNELS": "compiled"}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], env=environment, cwd=package, check=True, capture_output=True, text=True
+    )
+    value, known = done.stdout.split()
+    return float(value), int(known)
+
+
+def test_a_change_in_another_file_is_seen(tmp_path: Path) -> None:
+    source = Path(orcast.__file__).parent
+    shutil.copytree(source, tmp_path / "orcast", ignore=shutil.ignore_patterns("__pycache__"))
+    loss = 0.34657359027997264  # of a half, by the weight of three rounds that wait
+    assert run(tmp_path) == (pytest.approx(loss), 0)
+    assert run(tmp_path) == (pytest.approx(loss), 1)
+    other = tmp_path / "orcast/engine/kernels/delays.py"
+    text = other.read_text()
+    assert "return 1.0 / sqrt(1.0 + pending)" in text
+    other.write_text(text.replace("return 1.0 / sqrt(1.0 + pending)", "return 2.0"))
+    assert run(tmp_path) == (pytest.approx(4.0 * loss), 0)
+    other.write_text(text)
+    assert run(tmp_path) == (pytest.approx(loss), 1)
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of its own."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    cache.folder.cache_clear()
+    yield tmp_path
+    cache.folder.cache_clear()
+
+
+def test_old_digests_go(place: Path) -> None:
+    for age, name in enumerate(["orcast-a", "orcast-b", "orcast-c", "orcast-d", "other"]):
+        (place / name).mkdir()
+        (place / name / "kernel").touch()
+        os.utime(place / name, (1000.0 - age, 1000.0 - age))
+    today = cache.folder()
+    assert today is not None
+    assert {path.name for path in place.iterdir()} == {today.name, "orcast-a", "orcast-b", "other"}
+
+
+def test_what_is_read_is_whole(place: Path) -> None:
+    assert cache.read("kernel") is None
+    cache.write("kernel", b"code")
+    assert cache.read("kernel") == b"code"
+    folder = cache.folder()
+    assert folder is not None
+    (folder / "kernel.1.partial").write_bytes(b"half")
+    cache.remove_partial_files()
+    assert [path.name for path in folder.iterdir()] == ["kernel"]
+
+
+def test_one_at_a_time(place: Path) -> None:
+    program = (
+        "import sys; from orcast.jit import cache\n"
+        "with cache.lock(wait=False) as had:\n    print(had, flush=True); sys.stdin.read()"
+    )
+    ask = [sys.executable, "-c", program]
+    first = subprocess.Popen(ask, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert first.stdout is not None
+    assert first.stdout.readline() == "True\n"
+    with cache.lock(wait=False) as had:
+        assert not had
+    first.kill()  # a process that is killed holds nothing
+    first.communicate()
+    with cache.lock(wait=False) as had:
+        assert had
+
+
+def test_a_place_that_cannot_be_written_to_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file" / "below"))
+    cache.folder.cache_clear()
+    try:
+        assert cache.folder() is None
+        assert cache.read("kernel") is None
+        cache.write("kernel", b"code")
+        with cache.lock(wait=True) as had:
+            assert had
+    finally:
+        cache.folder.cache_clear()
+
+
+def test_damaged_code_is_compiled_again(place: Path) -> None:
+    import numpy as np
+
+    from orcast.forecasts import kernels
+
+    entry = orcast.jit.EntryKernel(kernels.mean_and_variance.source)
+    args = (2, np.array([0.0, 1.0]), np.array([1.0, 2.0]), np.array([0.5, 0.5]), False, False)
+    wanted = background.wanted_for(entry, args)
+    for damaged in (b"", b"not code", None):
+        entry.code = None
+        if damaged is not None:
+            cache.write(wanted.key, damaged)
+            assert not background.load(wanted)
+        assert background.compile_here(wanted)
+        assert entry(*args) == (1.0, pytest.approx(1.0 / 3.0))
+    entry.code = None
+    assert background.load(wanted)
