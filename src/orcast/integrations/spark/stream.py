@@ -27,7 +27,7 @@ from orcast.integrations.spark.games import (
     SeriesOptions,
     mark_of,
 )
-from orcast.integrations.spark.plan import SparkPlan, column, empty, plan_of
+from orcast.integrations.spark.plan import SparkPlan, column, empty, one_zero, plan_of
 from orcast.panel.bounds import bound_number, space_between
 from orcast.panel.columns import SERIES, ColumnLayout, label_texts
 from orcast.panel.experts import ForecastShape
@@ -41,7 +41,6 @@ from orcast.validation import short
 # Columns of every event, beside those of the models.
 EVENT, REASON = "orcast_event", "orcast_reason"
 STATE = T.StructType([T.StructField("games", T.BinaryType())])
-EPOCH = datetime.datetime(1970, 1, 1)
 
 
 def recalibrate_stream(
@@ -220,11 +219,9 @@ def _carried(df: DataFrame, layout: ColumnLayout) -> list[_Column]:
 
 
 def _encoded(name: str, kind: T.DataType) -> Any:
-    if isinstance(kind, (T.DoubleType, T.FloatType)):
-        return column(name) + F.lit(0.0).cast(kind)  # there is one zero
     if isinstance(kind, T.TimestampType):
         return F.unix_micros(column(name)).cast("string")
-    return column(name).cast("string") if isinstance(kind, _AS_TEXT) else column(name)
+    return column(name).cast("string") if isinstance(kind, _AS_TEXT) else one_zero(name, kind)
 
 
 def _decoded(each: _Column) -> Any:
@@ -234,13 +231,13 @@ def _decoded(each: _Column) -> Any:
 
 
 def _value(kind: T.DataType) -> Callable[[Any], Any]:
-    """From what travels to a value that sorts: numbers and text as they are, times as numbers."""
+    """From what travels to a value; times with a zone are numbers."""
     if isinstance(kind, T.IntegralType | T.TimestampType):
         return int
     if isinstance(kind, T.NumericType):
         return float
     if isinstance(kind, T.TimestampNTZType):
-        return lambda text: (datetime.datetime.fromisoformat(text) - EPOCH) // datetime.timedelta(microseconds=1)
+        return datetime.datetime.fromisoformat
     if isinstance(kind, T.DateType):
         return datetime.date.fromisoformat
     return bool if isinstance(kind, T.BooleanType) else lambda value: value
@@ -250,21 +247,20 @@ def _moment(kind: T.DataType) -> Callable[[Any], Any]:
     """From what travels to a time that sorts."""
     if isinstance(kind, T.DateType):
         return lambda text: datetime.date.fromisoformat(text).toordinal()
-    if isinstance(kind, T.StringType):
+    if isinstance(kind, (T.StringType, T.TimestampNTZType)):
         return lambda text: read_date(text)[1]
     return _value(kind)
 
 
-def _seen(zone: str) -> Callable[[T.DataType], Callable[[Any], Any]]:
-    """From what travels to a value as a table has it: dates and times are such."""
+def _moment_or_text(kind: T.DataType) -> Callable[[Any], Any]:
+    """From what travels to an id that sorts."""
+    if isinstance(kind, T.DecimalType):
+        return decimal.Decimal  # a float would take two for one
+    return str if isinstance(kind, T.StringType) else _moment(kind)
 
-    def reader(kind: T.DataType) -> Callable[[Any], Any]:
-        if isinstance(kind, T.TimestampType):
-            stamp = pa.timestamp("us", zone)
-            return lambda text: pa.scalar(int(text), stamp).as_py()
-        return datetime.datetime.fromisoformat if isinstance(kind, T.TimestampNTZType) else _value(kind)
 
-    return reader
+def _missing(value: Any) -> bool:
+    return value is None or value != value or value is pd.NA
 
 
 def _mark_side(side: Any, name: str, nothing: float) -> Any:
@@ -391,7 +387,6 @@ class _EventReader:
     def __init__(self, task: StreamTask, cells: Mapping[str, NDArray[Any]], rows: int) -> None:
         self.task, self.cells, self.rows = task, cells, rows
         self.columns = {each.name: each for each in task.carried}
-        self.reader = _seen(task.zone)
 
     def events(self, key: tuple[Any, ...]) -> list[Event]:
         """The events of a series; those that cannot be read have the reason."""
@@ -401,7 +396,7 @@ class _EventReader:
         features = self._features()
         times, ids = self.values(str(layout.time), _moment), self.values(task.id, _moment_or_text)
         outcomes = self._outcomes()
-        ends = self._bounds(key)
+        bounds = self._bounds(key)
         events = []
         for row in range(self.rows):
             # nothing but an outcome is an outcome; a row without anything is a forecast that is missing
@@ -418,7 +413,7 @@ class _EventReader:
             )
             event.refused = why or self._refusal(key, event, times[row], ids[row])
             if event.refused is None and forecast:
-                event.low, event.high, event.refused = ends(row)
+                event.low, event.high, event.refused = bounds[row]
             events.append(event)
         return events
 
@@ -476,38 +471,49 @@ class _EventReader:
             found.append((math.nan if place is None else place, why))
         return found
 
-    def _bounds(self, key: tuple[Any, ...]) -> Callable[[int], tuple[float, float, str | None]]:
+    def _bounds(self, key: tuple[Any, ...]) -> list[tuple[float, float, str | None]]:
         """The bounds of each row, and what is wrong with them."""
-        options, names = self.task.plan.options, self.task.plan.layout.series
-        series: Any = None
-        if any(isinstance(given, Mapping) for given in (options.low, options.high)):
-            named = zip(names, key, strict=True)
-            series = tuple(_key(value, self.reader(self.columns[name].kind)) for name, value in named)
-            series = series[0] if len(series) == 1 else series or None
-        sides: list[Any] = []
+        options = self.task.plan.options
+        sides: list[list[float]] = []
+        missing: list[str] = []
         for given, name, nothing in ((options.low, "low", -math.inf), (options.high, "high", math.inf)):
             if isinstance(given, str):
-                sides.append(self.numbers(given))
-            elif isinstance(given, Mapping):
-                side = given.get(series, math.nan)
-                sides.append(np.full(self.rows, nothing if side is None else float(side)))
+                sides.append(self.numbers(given).tolist())
+                continue
+            side = given
+            if isinstance(given, Mapping):
+                series = self._series(key)
+                side = given.get(series)
                 if series not in given:
-                    why = f"expected {name} for every series, got none for {series!r}"
-                    return lambda row, why=why: (-math.inf, math.inf, why)  # type: ignore[misc]
-            else:
-                sides.append(np.full(self.rows, nothing if given is None else float(given)))
-        low, high = sides
-        columns = [isinstance(given, str) for given in (options.low, options.high)]
+                    missing.append(f"expected {name} for every series, got none for {series!r}")
+            sides.append([bound_number(side, name, nothing)] * self.rows)
+        found: list[tuple[float, float, str | None]] = []
+        for low, high in zip(*sides, strict=True):
+            why = [*missing]
+            for given, side in ((options.low, low), (options.high, high)):
+                if isinstance(given, str) and not abs(side) <= LARGEST:
+                    why.append(f"expected a finite bound in every forecast in {given!r}, got {side}")
+            if not low < high:
+                why.append(f"expected bounds with low < high, got {low:g} and {high:g}")
+            found.append((low, high, why[0] if why else None))
+        return found
 
-        def of(row: int) -> tuple[float, float, str | None]:
-            a, b = float(low[row]), float(high[row])
-            for side, by_row, name in ((a, columns[0], options.low), (b, columns[1], options.high)):
-                if by_row and not abs(side) <= LARGEST:
-                    return a, b, f"expected a finite bound in every forecast in {name!r}, got {side}"
-            why = None if a < b else f"expected bounds with low < high, got {a:g} and {b:g}"
-            return a, b, why
+    def _series(self, key: tuple[Any, ...]) -> Any:
+        """The series as bounds name it; as it travelled where Python has no value, as for dates after 9999."""
+        found: list[Any] = []
+        for name, value in zip(self.task.plan.layout.series, key, strict=True):
+            try:
+                found.append(None if _missing(value) else self._shown(self.columns[name].kind)(value))
+            except (OverflowError, ValueError):
+                found.append(value)
+        return found[0] if len(found) == 1 else tuple(found) or None
 
-        return of
+    def _shown(self, kind: T.DataType) -> Callable[[Any], Any]:
+        """From what travels to a value as a table has it: dates and times are such."""
+        if not isinstance(kind, T.TimestampType):
+            return _value(kind)
+        stamp = pa.timestamp("us", self.task.zone)
+        return lambda text: pa.scalar(int(text), stamp).as_py()
 
     def _features(self) -> dict[str, list[Any]] | None:
         """The columns that the payoff's contexts look at; all of them, if it has functions."""
@@ -515,22 +521,4 @@ class _EventReader:
         if options.payoff is None:
             return None
         names = sorted(self.columns) if options.functions else feature_names(options.payoff)
-        return {name: self.values(name, self.reader) for name in names} or None
-
-
-def _key(value: Any, read: Callable[[Any], Any]) -> Any:
-    """A part of a series' key as a value; as it travelled where Python has none, as for dates after 9999."""
-    try:
-        return None if _missing(value) else read(value)
-    except (OverflowError, ValueError):
-        return value
-
-
-def _moment_or_text(kind: T.DataType) -> Callable[[Any], Any]:
-    if isinstance(kind, T.DecimalType):
-        return decimal.Decimal  # a float would take two for one
-    return str if isinstance(kind, T.StringType) else _moment(kind)
-
-
-def _missing(value: Any) -> bool:
-    return value is None or value != value or value is pd.NA
+        return {name: self.values(name, self._shown) for name in names} or None
