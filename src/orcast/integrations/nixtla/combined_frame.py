@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -27,13 +27,19 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of the frame that is played: forecasts, the history, outcomes of pending forecasts."""
+    """Rows of the frame that is played: forecasts, the history, outcomes of pending forecasts, steps that are missing.
 
-    keys: list[Hashable]
+    Their other columns are those of the rows ``source`` of both frames, one after the other, where -1 is none (or, with
+    ``repeats``, of the rows before these), less those in ``values``.
+    """
+
+    codes: Codes
     time: NDArray[Any]
     cutoff: NDArray[Any]
     y: Array
-    others: dict[Any, Any]
+    source: Codes
+    values: dict[Any, Array] = field(default_factory=dict)
+    repeats: bool = False
 
 
 class CombinedFrame:
@@ -52,10 +58,14 @@ class CombinedFrame:
         self.taught = taught = past is not None and self._taught()
         self.places = {key: code for code, key in enumerate(self._every_key())}
         self.seen = self._seen()
-        self.pace = self._pace(past if taught else None)
+        self.cadence = self._cadence(past if taught else None)
         self.cutoff = self._cutoff()
         self.outside: list[str] = []  # outcomes that cannot be, of pending forecasts
-        self.rows = [Rows(self._keys(given), given.times.values, self.cutoff, self.outcomes, self._others(given))]
+        self.rows = [
+            Rows(
+                self._codes(given), given.times.values, self.cutoff, self.outcomes, np.arange(len(given), dtype=np.intp)
+            )
+        ]
         if past is not None:
             self.rows.append(self._windows(past) if taught else self._settled(past))
         if self.layout.horizon is None:
@@ -143,7 +153,7 @@ class CombinedFrame:
         codes = np.repeat([self.places[key] for key in calendar], [len(each) for each in calendar.values()])
         return codes.astype(np.intp), stamps[:, 0], stamps[:, 1]
 
-    def _pace(self, taught: InputFrame | None) -> Cadence:
+    def _cadence(self, taught: InputFrame | None) -> Cadence:
         given = self.given
         parts = [
             (self._codes(table), table.cutoffs.values, table.times.values)
@@ -159,7 +169,7 @@ class CombinedFrame:
 
         A window that does not begin right after what is known was made later, if it has all its steps.
         """
-        given, past, pace = self.given, self.past, self.pace
+        given, past, cadence = self.given, self.past, self.cadence
         if given.cutoffs is not None:
             return given.cutoffs.values
         time = given.times.values
@@ -175,7 +185,7 @@ class CombinedFrame:
             _raise_to(last, known, codes[came], past.times.values[came], first)
             if past.cutoffs is not None:
                 _raise_to(last, known, codes, past.cutoffs.values, first)
-        steps = pace.steps(last, first)
+        steps = cadence.steps(last, first)
         next_to = known & (np.abs(steps - 1.0) <= NEAR)
         later = ~known | (steps > 1.0)
         for stamps in self.seen[1:]:
@@ -186,99 +196,67 @@ class CombinedFrame:
         again = codes >= 0
         again[again] = times[again] == first[codes[again]]
         sizes = np.bincount(given.codes, minlength=count)
-        if pace.even:
-            made = first - pace.lead if time.dtype.kind == "f" else first - round(pace.lead)
+        if cadence.even:
+            made = first - cadence.lead if time.dtype.kind == "f" else first - round(cadence.lead)
             last = np.where(later & ~next_to, made, last)
         last[codes[again]] = cutoff[again]
         same = np.zeros(count, dtype=bool)
         same[codes[again]] = True
-        lost = ~(next_to | same) & (sizes < pace.most)
+        lost = ~(next_to | same) & (sizes < cadence.most)
         if self.layout.horizon is None and lost.any():
             at = int(lost.argmax())
             raise ValueError(
                 f"expected forecasts{of_series(given.keys[at])} that begin right after the outcomes that are known, or "
-                f"all {pace.most} steps, got {sizes[at]} from {show_time(self.kind, first[at])} on: a column "
+                f"all {cadence.most} steps, got {sizes[at]} from {show_time(self.kind, first[at])} on: a column "
                 f"{CUTOFF!r} with the time that they were made at settles it"
             )
         return np.asarray(last[given.codes])
 
     def _skipped(self) -> Rows:
         """Rows without forecasts for the steps that a window lacks, so that all others have their place."""
-        pace = self.pace
-        keys = [key for rows in self.rows for key in rows.keys]
-        mine = np.array([self.places[key] for key in keys], dtype=np.intp)
-        cutoff, time = (np.concatenate([getattr(rows, name) for rows in self.rows]) for name in ("cutoff", "time"))
-        windows = Windows(*joined([(mine, cutoff, time), self.seen]))
-        own = windows.order < len(keys)
+        cadence = self.cadence
+        mine = joined([(rows.codes, rows.cutoff, rows.time) for rows in self.rows])
+        windows = Windows(*joined([mine, self.seen]))
+        own = windows.order < len(mine[0])
         touched = np.bincount(windows.which, own, minlength=len(windows.sizes))[windows.which] > 0
-        lacks, bad = pace.lacks(windows, weekly=self.kind.startswith("dates"))
+        lacks, bad = cadence.lacks(windows, weekly=self.kind.startswith("dates"))
         bad = touched & (bad | (~own & (lacks > 0)))
         if bad.any():
             at = int(bad.argmax())
             key = list(self.places)[windows.codes[at]]
             size, made = windows.sizes[windows.which[at]], show_time(self.kind, windows.cutoff[at])
             raise ValueError(
-                f"expected windows of {pace.most} steps, or times that tell the step, got {size}{of_series(key)} from "
-                f"the cutoff {made}: a column 'h' with the step ahead, in both frames, settles it"
+                f"expected windows of {cadence.most} steps, or times that tell the step, got {size}{of_series(key)} "
+                f"from the cutoff {made}: a column 'h' with the step ahead, in both frames, settles it"
             )
-        rows, time = pace.skipped(windows, np.where(touched, lacks, 0))
+        rows, time = cadence.skipped(windows, np.where(touched, lacks, 0))
+        nothing = np.full(len(rows), np.nan)
+        values = {label: nothing for label in self._forecast_columns() if label in self.numbers}
         source = windows.order[rows]
-        said = {column for form in self.layout.forms for column in (*form.columns, form.mean)}
-        others: dict[Any, Any] = {}
-        for label in self.numbers:
-            values = np.concatenate([each.others[label] for each in self.rows])[source]
-            others[label] = np.full(len(rows), np.nan) if label in said else values
-        for label in self.features:
-            every = [value for each in self.rows for value in each.others[label]]
-            others[label] = [every[row] for row in source.tolist()]
-        return Rows(
-            [keys[row] for row in source.tolist()], time, windows.cutoff[rows], np.full(len(rows), np.nan), others
-        )
+        return Rows(mine[0][source], time, windows.cutoff[rows], nothing, source, values, repeats=True)
+
+    def _forecast_columns(self) -> set[Any]:
+        return {column for form in self.layout.forms for column in (*form.columns, form.mean) if column is not None}
 
     # --- rows
-    def _keys(self, table: InputFrame, rows: Any = slice(None)) -> list[Hashable]:
-        return [table.keys[code] for code in table.codes[rows].tolist()]
-
-    def _others(self, table: InputFrame, rows: Any = slice(None)) -> dict[Any, Any]:
-        there = set(table.others)
-        count = len(table.codes[rows])
-        found: dict[Any, Any] = {}
-        for label in self.numbers:
-            found[label] = table.frame.numbers(label)[rows] if label in there else np.full(count, np.nan)
-        for label in self.features:
-            values = np.empty(len(table), dtype=object)
-            values[:] = table.frame.column(label).to_list() if label in there else None
-            found[label] = values[rows].tolist()
-        return found
-
     def _windows(self, past: InputFrame) -> Rows:
         """The rows of the history, of other series only where a state is to learn of them."""
-        rows: Any = slice(None)
-        if self.panel is None:
-            mine = set(self.given.keys)
-            rows = np.array([key in mine for key in past.keys], dtype=bool)[past.codes]
+        mine = set(past.keys if self.panel is not None else self.given.keys)
+        rows = np.flatnonzero(np.array([key in mine for key in past.keys], dtype=bool)[past.codes])
         assert past.cutoffs is not None
         assert past.y is not None
-        return Rows(
-            self._keys(past, rows),
-            past.times.values[rows],
-            past.cutoffs.values[rows],
-            past.y[rows],
-            self._others(past, rows),
-        )
+        time, cutoff = past.times.values[rows], past.cutoffs.values[rows]
+        return Rows(self._codes(past)[rows], time, cutoff, past.y[rows], len(self.given) + rows)
 
     def _settled(self, past: InputFrame) -> Rows:
         """Rows of pending forecasts whose outcome has come; those of the forecasts themselves get theirs."""
         assert self.panel is not None
         known = KnownOutcomes(past, self.kind)
-        missing = np.flatnonzero(np.isnan(self.outcomes))
         time = self.given.times.values
-        here: dict[Hashable, list[Any]] = {}
-        for row, key in enumerate(self._keys(self.given)):
-            here.setdefault(key, []).append(time[row])
-        for key, rows in by_key(self.given, missing).items():
+        here = {key: time[rows] for key, rows in by_key(self.given, np.arange(len(time))).items()}
+        for key, rows in by_key(self.given, np.flatnonzero(np.isnan(self.outcomes))).items():
             self.outcomes[rows] = known.at(key, time[rows])
-        keys: list[Hashable] = []
+        codes: list[int] = []
         parts: list[NDArray[Any]] = []
         for key, pending in _pending(self.panel, [form.model for form in self.layout.forms]).items():
             y = known.at(key, pending[:, 0])
@@ -289,38 +267,53 @@ class CombinedFrame:
                     for (when, _, least, most, _), value in zip(pending[fresh].tolist(), y[fresh].tolist(), strict=True)
                     if not max(least, -LARGEST) <= value <= min(most, LARGEST)
                 ]
-                keys += [key] * int(fresh.sum())
+                codes += [self.places[key]] * int(fresh.sum())
                 parts.append(np.column_stack((pending[fresh], y[fresh])))
         settled = np.concatenate(parts) if parts else np.empty((0, 6), dtype=object)
         kind = np.float64 if self.kind == "numbers" else np.int64
-        bounds = {"low": settled[:, 2].astype(np.float64), "high": settled[:, 3].astype(np.float64)}
-        others: dict[Any, Any] = {label: np.full(len(keys), np.nan) for label in self.numbers}
-        for side in ("low", "high"):
+        low, high, step = settled[:, 2:5].astype(np.float64).T
+        values = {self.layout.horizon: step}
+        for side, bounds in (("low", low), ("high", high)):
             column = getattr(self.panel.content.options, side, None)
-            if isinstance(column, str) and column in others:
-                others[column] = bounds[side]
-        if self.layout.horizon in others:
-            others[self.layout.horizon] = settled[:, 4].astype(np.float64)
-        others |= {label: [None] * len(keys) for label in self.features}
+            if isinstance(column, str):
+                values[column] = bounds
         time, cutoff, y = settled[:, 0].astype(kind), settled[:, 1].astype(kind), settled[:, 5].astype(np.float64)
-        return Rows(keys, time, cutoff, y, others)
+        return Rows(np.array(codes, dtype=np.intp), time, cutoff, y, np.full(len(codes), -1), values)
 
     def frame(self) -> Any:
         """The frame that is played."""
+        keys = list(self.places)
         data: dict[Any, Any] = {
-            ID: [key for rows in self.rows for key in rows.keys],
+            ID: [keys[code] for rows in self.rows for code in rows.codes.tolist()],
             TIME: self._times([rows.time for rows in self.rows]),
             CUTOFF: self._times([rows.cutoff for rows in self.rows]),
             TARGET: np.concatenate([rows.y for rows in self.rows]),
         }
-        for label in self.numbers:
-            data[label] = np.concatenate([rows.others[label] for rows in self.rows])
-        for label in self.features:
-            data[label] = [value for rows in self.rows for value in rows.others[label]]
+        data |= {label: self._column(label, np.float64, np.nan) for label in self.numbers}
+        data |= {label: self._column(label, object, None).tolist() for label in self.features}
         table = nw.from_dict(data, backend=self.given.frame.table.implementation)
         if self.kind == "dates with a zone":
             table = table.with_columns(nw.col(TIME, CUTOFF).dt.replace_time_zone("UTC"))
         return table.to_native()
+
+    def _column(self, label: Any, kind: Any, nothing: Any) -> NDArray[Any]:
+        """One of the other columns of the frame that is played."""
+        found = [np.array([nothing], dtype=kind)]
+        for table in (self.past if self.taught else None, self.given):
+            if table is None:
+                continue
+            if label not in table.others:
+                found.append(np.full(len(table), nothing, dtype=kind))
+            elif kind is object:
+                found.append(np.fromiter(table.frame.column(label).to_list(), dtype=object))
+            else:
+                found.append(table.frame.numbers(label))
+        both = np.concatenate(found[::-1])
+        column = both[:0]
+        for rows in self.rows:
+            here = rows.values.get(label)
+            column = np.concatenate((column, (column if rows.repeats else both)[rows.source] if here is None else here))
+        return column
 
     def _times(self, parts: list[NDArray[Any]]) -> NDArray[Any]:
         whole = np.concatenate(parts)
@@ -350,7 +343,7 @@ class CombinedFrame:
     def _report_columns(self, bounds: tuple[Any, Any]) -> None:
         """Warn of columns of numbers that nobody named, and that are no forecasts by their names."""
         forms, past = self.layout.forms, self.past
-        used = {column for form in forms for column in (*form.columns, form.mean)}
+        used = self._forecast_columns()
         used |= {self.layout.horizon, *(side for side in bounds if isinstance(side, str))}
         used |= set(() if self.payoff is None else feature_names(self.payoff))
         # beside outcomes alone there may be features of the model, which are no forecasts
