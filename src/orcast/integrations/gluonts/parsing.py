@@ -93,19 +93,11 @@ class ParsedForecast:
     def forecast(self, out: Array, levels: Array | None) -> Any:
         """A forecast with other numbers."""
         original = self.original
+        about = {"start_date": original.start_date, "item_id": original.item_id, "info": original.info}
         if levels is not None:
-            keys = [repr(level) for level in levels.tolist()]
-            return QuantileForecast(out, original.start_date, keys, item_id=original.item_id, info=original.info)
+            return QuantileForecast(out, forecast_keys=[repr(level) for level in levels.tolist()], **about)
+        given = original.samples if self.samples else original.forecast_array
+        out = out.astype(given.dtype if given.dtype.kind == "f" else np.float64, copy=False)
         if self.samples:
-            kind = original.samples.dtype if original.samples.dtype.kind == "f" else np.float64
-            return SampleForecast(
-                out.astype(kind, copy=False), original.start_date, item_id=original.item_id, info=original.info
-            )
-        kind = original.forecast_array.dtype if original.forecast_array.dtype.kind == "f" else np.float64
-        return QuantileForecast(
-            out.astype(kind, copy=False),
-            original.start_date,
-            original.forecast_keys,
-            item_id=original.item_id,
-            info=original.info,
-        )
+            return SampleForecast(out, **about)
+        return QuantileForecast(out, forecast_keys=original.forecast_keys, **about)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from orcast.integrations.common import FeatureReader, HorizonGame
 from orcast.integrations.gluonts.parsing import ParsedForecast
 from orcast.integrations.gluonts.series import (
     check_in_step,
-    check_starts,
+    check_new_start,
     known_outcomes,
     named,
     outcomes_of,
@@ -185,25 +186,25 @@ class ForecastRecalibrator:
         """
         every = list(forecasts)
         freq = self._freq or (every[0].start_date.freqstr if every and hasattr(every[0], "start_date") else None)
-        by_item: dict[Hashable, list[int]] = {}
+        by_item: dict[Hashable, dict[Any, int]] = {}
         for i, forecast in enumerate(every):
             ParsedForecast(forecast)
             self._check(forecast.item_id, forecast.start_date, freq)
-            by_item.setdefault(forecast.item_id, []).append(i)
+            starts = by_item.setdefault(forecast.item_id, {})
+            check_new_start(forecast.item_id, forecast.start_date, starts)
+            starts[forecast.start_date] = i
         known = known_outcomes(every, series, freq)
-        for item_id, mine in by_item.items():
-            mine.sort(key=lambda i: every[i].start_date.ordinal)
-            check_starts(item_id, [every[i].start_date for i in mine])
-            times, values = known[item_id]
-            check_in_step(times, every[mine[0]].start_date.ordinal, every[mine[0]].start_date.freq.n, item_id)
+        for item_id, starts in by_item.items():
+            (times, values), first = known[item_id], min(starts)
+            check_in_step(times, first.ordinal, first.freq.n, item_id)
             for value in values[np.isfinite(values)].tolist():
                 self._outcome(value)
         answers: list[Any] = [None] * len(every)
-        for item_id, mine in by_item.items():
+        for item_id, starts in by_item.items():
             times, values = known[item_id]
-            for i in mine:
+            for start, i in sorted(starts.items()):
                 if item_id in self._items:
-                    before = int(np.searchsorted(times, self._last_known(every[i].start_date), side="right"))
+                    before = int(np.searchsorted(times, self._last_known(start), side="right"))
                     self.settle(item_id, times[:before], values[:before])
                 answers[i] = self.predict(every[i])
             self.settle(item_id, times, values)
@@ -222,13 +223,12 @@ class ForecastRecalibrator:
         check_in_step(times, pending[0], units(self._freq), item_id)
         finite = np.flatnonzero(np.isfinite(values))
         last = int(times[finite[-1]]) if len(finite) else None
+        outcomes = dict(zip(times.tolist(), values.tolist(), strict=True))
         settled: list[tuple[HorizonGame, int, float | None]] = []
         for game in item.games.values():
             for time in game.times:
-                place = int(np.searchsorted(times, time))
-                there = place < len(times) and times[place] == time
-                value = float(values[place]) if there else np.nan
-                if np.isfinite(value):
+                value = outcomes.get(time, math.nan)
+                if math.isfinite(value):
                     settled.append((game, time, self._outcome(value)))
                 elif last is not None and begin <= time < last:
                     settled.append((game, time, None))
