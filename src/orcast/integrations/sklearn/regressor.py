@@ -12,12 +12,7 @@ from sklearn.base import RegressorMixin, clone  # type: ignore[import-untyped]
 from sklearn.frozen import FrozenEstimator  # type: ignore[import-untyped]
 from sklearn.linear_model import BayesianRidge  # type: ignore[import-untyped]
 from sklearn.pipeline import Pipeline  # type: ignore[import-untyped]
-from sklearn.utils.validation import (  # type: ignore[import-untyped]
-    assert_all_finite,
-    check_consistent_length,
-    check_is_fitted,
-    column_or_1d,
-)
+from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 
 from orcast.adapters import Quantiles
 from orcast.engine import Oracle
@@ -73,6 +68,7 @@ class RecalibratedRegressor(RegressorMixin, RowEstimator):  # type: ignore[misc]
     """
 
     default_estimator = BayesianRidge
+    outcome_type = np.float64
 
     def __init__(
         self,
@@ -134,12 +130,6 @@ class RecalibratedRegressor(RegressorMixin, RowEstimator):  # type: ignore[misc]
         check_is_fitted(self, "estimator_")
         forecasts = self._forecasts(self._predictions(self.estimator_, X), self.residuals_)
         return self._forecast_rows(forecasts, X)
-
-    def _outcomes(self, X: Any, y: Any) -> Array:
-        numbers = np.asarray(column_or_1d(y, warn=True), dtype=np.float64)
-        assert_all_finite(numbers, input_name="y")
-        check_consistent_length(X, numbers)
-        return numbers
 
     def _begin(self, y: Array) -> None:
         self.recalibrator_ = recalibrator_for(self)
