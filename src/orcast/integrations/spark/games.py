@@ -9,42 +9,39 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from orcast.engine.kernels.events import EventKind, PackedRounds
+from orcast.integrations.spark.events import (
+    ANSWERS_AT,
+    Event,
+    RoundColumn,
+    SeriesAnswer,
+    SeriesRound,
+    Time,
+    forecasts_of,
+    refusal_text,
+)
 from orcast.ledger import RoundLog
 from orcast.panel.columns import Form
-from orcast.panel.experts import ForecastShape, rows_with_forecast
-from orcast.panel.runner import NewForecasts, Runner, RunnerPool, RunState, events_of
+from orcast.panel.experts import ForecastShape
+from orcast.panel.runner import Runner, RunnerPool, RunState, events_of
 from orcast.panel.statuses import Status
 from orcast.payoffs import Payoff
 from orcast.persistence.migrations import absolute_errors, renamed
 from orcast.serialise import features_from_json, features_to_json
 
 Array = NDArray[np.float64]
-Time = int | float
 
 # Format 1 had other names of arrays, and sums of squared errors of point forecasts.
 MAGIC, MAGIC_1 = b"ORC2", b"ORC1"
 
 
-class RoundColumn(IntEnum):
-    """What is kept of a round and model; the answers follow."""
-
-    STATUS = 0
-    HOLDS = 1
-    PROMISED = 2
-    MISCALIBRATION = 3
-
-
-ANSWERS_AT = len(RoundColumn)
 # Streams whose runners a Python process keeps, times their models.
 MOST_POOLS = 64
 
@@ -87,81 +84,6 @@ class SeriesOptions:
 def mark_of(*options: Any) -> bytes:
     """A mark of options that are plain data."""
     return hashlib.blake2b(json.dumps(options, sort_keys=True, default=str).encode(), digest_size=8).digest()
-
-
-@dataclass
-class Event:
-    """One event: a forecast if ``given`` has it (a row of numbers for each model), an outcome if ``y`` is no nan.
-
-    ``order`` is what breaks ties of time among its likes; ``refused`` is why it cannot be used, if so.
-    """
-
-    id: str
-    time: Time
-    given: list[Array] | None
-    y: float
-    low: float = -np.inf
-    high: float = np.inf
-    features: Any = None
-    order: Any = ""
-    refused: str | None = None
-    place: int = 0  # among the rows that it came with
-    there: list[bool] = field(default_factory=list)  # which models have a forecast, once it is read
-
-    def rank(self) -> Any:
-        """The order of play: by time, forecasts before outcomes, then by id; equal ones by what they hold."""
-        content = b"" if self.given is None else b"".join(row.tobytes() for row in self.given)
-        return self.time, self.given is None, self.order, repr(self.y), content
-
-    def read(self, forms: Sequence[Form]) -> None:
-        """Read the forecasts; one that is none, such as a negative deviation, is why the event is refused."""
-        if self.given is None:
-            return
-        self.there = []
-        try:
-            for number, form in enumerate(forms):
-                columns = [np.array([value]) for value in self.given[number].tolist()]
-                self.there.append(bool(rows_with_forecast(form, columns)[0]))
-                self.given[number] = np.concatenate(columns)
-        except (TypeError, ValueError) as reason:
-            self.refused = _sentence(reason)
-
-    def forecast(self, runner: Runner, number: int) -> NewForecasts:
-        """The forecast of a model, as its runner reads it."""
-        return _forecasts(runner, [self], number)
-
-
-@dataclass
-class SeriesRound:
-    """A forecast that was made, with a row of numbers for each model: see `RoundColumn`."""
-
-    id: str
-    time: Time
-    low: float
-    high: float
-    models: Array
-    y: float = np.nan
-
-    @property
-    def pending(self) -> bool:
-        """Whether a model has no outcome yet."""
-        return bool((self.models[:, RoundColumn.STATUS] == Status.PENDING).any())
-
-    @property
-    def bounds(self) -> tuple[Array, Array]:
-        """Its bounds, as those of one row."""
-        return np.array([self.low]), np.array([self.high])
-
-
-@dataclass
-class SeriesAnswer:
-    """The answer to an event: by model a status, and the numbers of its round as far as they are known by then."""
-
-    event: Event
-    status: list[int]
-    round: SeriesRound | None = None
-    settled: bool = False  # whether the miscalibration after the outcome is part of it
-    reason: str | None = None
 
 
 @dataclass
@@ -229,7 +151,7 @@ class Games:
             except MemoryError:
                 raise
             except Exception as reason:
-                event.refused = _sentence(reason)
+                event.refused = refusal_text(reason)
                 self._restore(self._state)
         return answers
 
@@ -365,7 +287,7 @@ class Games:
         values = np.full(len(plan.points), np.nan)
         for entry, (_, value) in plan.settled.items():
             values[entry] = value
-        new = _forecasts(runner, [event for _, event in plan.new], number)
+        new = forecasts_of(runner, [event for _, event in plan.new], number)
         events = np.array(plan.events, dtype=np.int64)
         run = runner.resume(self.games[number], new, values, self._points(number, plan.points), events)
         run.play(events)
@@ -395,7 +317,7 @@ class Games:
         points = self._points(number, pending.values())
         try:
             runner.resume(
-                game, _forecasts(runner, [], number), np.full(len(pending), np.nan), points, events_of([], [])
+                game, forecasts_of(runner, [], number), np.full(len(pending), np.nan), points, events_of([], [])
             )
         except ValueError as reason:
             raise ValueError(f"expected an event after which a game can go on, got {str(reason)!r}") from None
@@ -473,19 +395,3 @@ class Games:
             self.pending[number] = dict(zip(ids, points, strict=True))
         if at != len(numbers):
             raise ValueError(f"expected a state of {at} numbers, got {len(numbers)}")
-
-
-def _forecasts(runner: Runner, events: list[Event], number: int) -> NewForecasts:
-    """The forecasts of a model in some events."""
-    given = [event.given[number] for event in events if event.given is not None]
-    low, high = (np.array([getattr(event, side) for event in events], dtype=np.float64) for side in ("low", "high"))
-    features = None if not events or events[0].features is None else [event.features for event in events]
-    return runner.new(np.array(given).reshape(len(events), runner.shape.columns), low, high, features)
-
-
-def _sentence(reason: Exception) -> str:
-    """Why, without the number of a row that nobody knows."""
-    text = str(reason)
-    if not text.startswith("expected "):
-        text = f"expected an event that can be played, got {type(reason).__name__}: {text}"
-    return re.sub(r" in row \d+$", "", text)
