@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from orcast.engine import Oracle
 from orcast.forecasts import as_levels
-from orcast.integrations.common import FeatureReader, HorizonGame
+from orcast.integrations.common import FeatureReader, HorizonGame, recalibrator_for
 from orcast.integrations.gluonts.parsing import ParsedForecast
 from orcast.integrations.gluonts.series import (
     check_in_step,
@@ -28,7 +28,7 @@ from orcast.ledger import Guarantee
 from orcast.panel.column_names import listed
 from orcast.payoffs import Payoff
 from orcast.persistence import files as storage
-from orcast.persistence.state import game_from, state_of
+from orcast.persistence.state import UNREADABLE, game_from, state_of
 from orcast.recalibrator import Recalibrator
 from orcast.residuals import Residuals
 from orcast.serialise import id_from_plain, plain_id
@@ -112,17 +112,13 @@ class ForecastRecalibrator:
         Residuals(window)
         self._window = window
         self.lead_time = whole(lead_time, "periods of lead_time", 0, 10**9)
-        self._options: dict[str, Any] = {
-            "payoff": payoff,
-            "oracle": oracle,
-            "memory": memory,
-            "outside": outside,
-            "max_pending": max_pending,
-        }
+        self.low, self.high = low, high
+        self.payoff, self.oracle, self.memory, self.outside = payoff, oracle, memory, outside
+        self.max_pending = max_pending
         if space is not None and (low, high) != (None, None):
             raise ValueError(f"expected bounds or a space, got both: {low!r}, {high!r} and {space!r}")
         self._space = between(low, high) if space is None else _ordered(space)
-        self._spare: Recalibrator | None = Recalibrator(self._space, **self._options)  # refuses what does not fit
+        self._spare: Recalibrator | None = self._new_recalibrator()  # refuses what does not fit
         self._features = FeatureReader(payoff)
         self._freq: str | None = None
         self._crossing_reported = False
@@ -243,7 +239,7 @@ class ForecastRecalibrator:
         if space.low < value < space.high:
             return value
         value = next((end for end in (space.low, space.high) if value == float(np.float32(end))), value)
-        return float(space.outcome(value, self._options["outside"]))
+        return float(space.outcome(value, self.outside))
 
     def _last_known(self, start: Any) -> int:
         """The last time whose outcome a forecast could know."""
@@ -251,7 +247,10 @@ class ForecastRecalibrator:
 
     def _new_game(self) -> HorizonGame:
         spare, self._spare = self._spare, None
-        return HorizonGame(spare or Recalibrator(self._space, **self._options), Residuals(self._window))
+        return HorizonGame(spare or self._new_recalibrator(), Residuals(self._window))
+
+    def _new_recalibrator(self) -> Recalibrator:
+        return recalibrator_for(self, space=self._space, max_pending=self.max_pending)
 
     def _features_of(self, start: Any, step: int) -> Any:
         if not self._features:
@@ -300,7 +299,7 @@ class ForecastRecalibrator:
     # --- files
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a file, without pickle; a crash leaves the old file or the new one, never a part."""
-        blank, parts = state_of(Recalibrator(self._space, **self._options), OWNER)
+        blank, parts = state_of(self._new_recalibrator(), OWNER)
         arrays: dict[str, NDArray[Any]] = {f"{BLANK}/{name}": part for name, part in parts.items()}
         games: list[Any] = []
         for item_id, item in self._items.items():
@@ -360,7 +359,7 @@ class ForecastRecalibrator:
                 state = {**own, **{name: blank[name] for name in COMMON}}
                 recal = game_from(state, mine, OWNER, cls=Recalibrator, payoff=payoff, oracle=oracle)
                 self._items[id_from_plain(plain)].games[int(step)] = HorizonGame(recal, residuals)
-        except (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError) as reason:
+        except UNREADABLE as reason:
             if str(reason).startswith("expected"):
                 raise
             raise ValueError(f"expected a readable state file, got one that is not ({reason}): {path}") from reason

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.integrations.nixtla.cadence import NEAR, Cadence, Stamps, Windows, cadence_of, joined
-from orcast.integrations.nixtla.input_frames import CUTOFF, ID, ROLES, TARGET, TIME, InputFrame, KnownOutcomes, by_key
+from orcast.integrations.nixtla.input_frames import CUTOFF, ID, ROLES, TARGET, TIME, ByTime, InputFrame, known_outcomes
 from orcast.panel.column_names import listed, of_series, owner_of, rows_text
 from orcast.panel.columns import ColumnLayout, Form, find, outcomes_in
 from orcast.panel.frame import Codes, show_time
@@ -62,9 +62,7 @@ class CombinedFrame:
         self.cutoff = self._cutoff()
         self.outside: list[str] = []  # outcomes that cannot be, of pending forecasts
         self.rows = [
-            Rows(
-                self._codes(given), given.times.values, self.cutoff, self.outcomes, np.arange(len(given), dtype=np.intp)
-            )
+            Rows(given.codes, given.times.values, self.cutoff, self.outcomes, np.arange(len(given), dtype=np.intp))
         ]
         if past is not None:
             self.rows.append(self._windows(past) if taught else self._settled(past))
@@ -135,6 +133,7 @@ class CombinedFrame:
 
     # --- when forecasts were made, and for which step
     def _every_key(self) -> dict[Hashable, None]:
+        """The series of the forecasts, under the codes that they have there, and then all others."""
         past, panel = self.past, self.panel
         more = [] if past is None else past.keys
         return dict.fromkeys([*self.given.keys, *more, *([] if panel is None else panel.content.calendar)])
@@ -172,28 +171,28 @@ class CombinedFrame:
         given, past, cadence = self.given, self.past, self.cadence
         if given.cutoffs is not None:
             return given.cutoffs.values
-        time = given.times.values
-        count = len(given.keys)
-        first = _first(given.codes, time, count)
-        # next to the first, where nothing before it is known
-        last = np.nextafter(first, -np.inf) if time.dtype.kind == "f" else first - 1
-        known = np.zeros(count, dtype=bool)
-        here = np.full(len(self.places), -1)
-        here[[self.places[key] for key in given.keys]] = np.arange(count)
+        time, count = given.times.values, len(given.keys)
+        first = np.full(count, time.max(initial=0), dtype=time.dtype)
+        np.minimum.at(first, given.codes, time)
+        nothing = -np.inf if time.dtype.kind == "f" else np.iinfo(time.dtype).min
+        last = np.full(count, nothing, dtype=time.dtype)
         if past is not None and past.y is not None:
-            codes, came = here[self._codes(past)], ~np.isnan(past.y)
-            _raise_to(last, known, codes[came], past.times.values[came], first)
+            codes, came = self._codes(past), ~np.isnan(past.y)
+            _raise_to(last, codes[came], past.times.values[came], first)
             if past.cutoffs is not None:
-                _raise_to(last, known, codes, past.cutoffs.values, first)
-        steps = cadence.steps(last, first)
-        next_to = known & (np.abs(steps - 1.0) <= NEAR)
-        later = ~known | (steps > 1.0)
+                _raise_to(last, codes, past.cutoffs.values, first)
+        steps = np.where(last > nothing, cadence.steps(last, first), np.inf)
+        next_to = np.abs(steps - 1.0) <= NEAR
+        later = steps > 1.0
         for stamps in self.seen[1:]:
-            _raise_to(last, known, here[self.seen[0]], stamps, np.where(next_to, last, first))
+            _raise_to(last, self.seen[0], stamps, np.where(next_to, last, first))
+        # next to the first, where nothing before it is known
+        just_before = np.nextafter(first, -np.inf) if time.dtype.kind == "f" else first - 1
+        last = np.where(last > nothing, last, just_before)
         windows = Windows(*self.seen)
         begins = windows.rank == 1
-        codes, cutoff, times = here[windows.codes[begins]], windows.cutoff[begins], windows.time[begins]
-        again = codes >= 0
+        codes, cutoff, times = windows.codes[begins], windows.cutoff[begins], windows.time[begins]
+        again = codes < count
         again[again] = times[again] == first[codes[again]]
         sizes = np.bincount(given.codes, minlength=count)
         if cadence.even:
@@ -251,34 +250,32 @@ class CombinedFrame:
     def _settled(self, past: InputFrame) -> Rows:
         """Rows of pending forecasts whose outcome has come; those of the forecasts themselves get theirs."""
         assert self.panel is not None
-        known = KnownOutcomes(past, self.kind)
-        time = self.given.times.values
-        here = {key: time[rows] for key, rows in by_key(self.given, np.arange(len(time))).items()}
-        for key, rows in by_key(self.given, np.flatnonzero(np.isnan(self.outcomes))).items():
-            self.outcomes[rows] = known.at(key, time[rows])
-        codes: list[int] = []
-        parts: list[NDArray[Any]] = []
-        for key, pending in _pending(self.panel, [form.model for form in self.layout.forms]).items():
-            y = known.at(key, pending[:, 0])
-            fresh = ~np.isnan(y) & ~np.isin(pending[:, 0], here.get(key, []))
-            if fresh.any():
-                self.outside += [
-                    f"{value:g}{of_series(key)} at {show_time(self.kind, when)}"
-                    for (when, _, least, most, _), value in zip(pending[fresh].tolist(), y[fresh].tolist(), strict=True)
-                    if not max(least, -LARGEST) <= value <= min(most, LARGEST)
-                ]
-                codes += [self.places[key]] * int(fresh.sum())
-                parts.append(np.column_stack((pending[fresh], y[fresh])))
-        settled = np.concatenate(parts) if parts else np.empty((0, 6), dtype=object)
+        known, mine, time = known_outcomes(past, self._codes(past)), self.given.codes, self.given.times.values
+        missing = np.isnan(self.outcomes)
+        self.outcomes[missing] = known.at(mine[missing], time[missing])
+        models = [form.model for form in self.layout.forms]
+        found = {
+            (key, time): (self.places[key], time, cutoff, low, high, horizon)
+            for key, horizon, cutoff, time, low, high in self.panel.content.pending_rows(models)
+        }
+        # objects: whole numbers of nanoseconds stay whole
+        pending = np.array(list(found.values()), dtype=object).reshape(-1, 6)
         kind = np.float64 if self.kind == "numbers" else np.int64
-        low, high, step = settled[:, 2:5].astype(np.float64).T
+        codes, time = pending[:, 0].astype(np.intp), pending[:, 1].astype(kind)
+        y = known.at(codes, time)
+        here = ByTime(mine, self.given.times.values, np.zeros(len(mine)))
+        fresh = ~np.isnan(y) & np.isnan(here.at(codes, time))
+        codes, time, y, pending = codes[fresh], time[fresh], y[fresh], pending[fresh]
+        low, high, step = pending[:, 3:].astype(np.float64).T
+        keys = list(self.places)
+        for at in np.flatnonzero((y < np.maximum(low, -LARGEST)) | (y > np.minimum(high, LARGEST))).tolist():
+            self.outside.append(f"{y[at]:g}{of_series(keys[codes[at]])} at {show_time(self.kind, time[at])}")
         values = {self.layout.horizon: step}
         for side, bounds in (("low", low), ("high", high)):
             column = getattr(self.panel.content.options, side, None)
             if isinstance(column, str):
                 values[column] = bounds
-        time, cutoff, y = settled[:, 0].astype(kind), settled[:, 1].astype(kind), settled[:, 5].astype(np.float64)
-        return Rows(np.array(codes, dtype=np.intp), time, cutoff, y, np.full(len(codes), -1), values)
+        return Rows(codes, time, pending[:, 2].astype(kind), y, np.full(len(codes), -1), values)
 
     def frame(self) -> Any:
         """The frame that is played."""
@@ -384,31 +381,8 @@ def _bare(form: Form, name: str) -> str:
     return f"{form.model}{ending}" if form.model else ending.lstrip("_")
 
 
-def _first(codes: Codes, time: NDArray[Any], count: int) -> NDArray[Any]:
-    """The first time of each series."""
-    order = np.lexsort((time, codes))
-    at = np.searchsorted(codes[order], np.arange(count))
-    return np.asarray(time[order[at]])
-
-
-def _raise_to(
-    last: NDArray[Any], known: NDArray[np.bool_], codes: Codes, times: NDArray[Any], first: NDArray[Any]
-) -> None:
-    """The last of the known times that come before the first of each series."""
-    early = codes >= 0
-    early[early] = times[early] < first[codes[early]]
-    best = np.full(len(last), times.min(initial=0) - 1, dtype=times.dtype)
-    np.maximum.at(best, codes[early], times[early])
-    found = np.zeros(len(last), dtype=bool)
-    found[codes[early]] = True
-    last[found] = np.where(known[found], np.maximum(last[found], best[found]), best[found])
-    known |= found
-
-
-def _pending(panel: PanelState, models: Iterable[str]) -> dict[Hashable, NDArray[Any]]:
-    """Of each series the times of pending forecasts: time, a cutoff, the bounds, and a horizon, a row each."""
-    found: dict[Hashable, dict[Any, list[Any]]] = {}
-    for key, horizon, cutoff, time, low, high in panel.content.pending_rows(models):
-        found.setdefault(key, {})[time] = [time, cutoff, low, high, horizon]
-    # objects: whole numbers of nanoseconds stay whole
-    return {key: np.array(list(times.values()), dtype=object) for key, times in found.items()}
+def _raise_to(last: NDArray[Any], codes: Codes, times: NDArray[Any], before: NDArray[Any]) -> None:
+    """Raise the last known time of each of the first series to the last of these times that comes before another."""
+    early = codes < len(last)
+    early[early] = times[early] < before[codes[early]]
+    np.maximum.at(last, codes[early], times[early])

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, clone  # type: ignore[import-untyped]
 from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
-from sklearn.utils.multiclass import check_classification_targets  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 
 from orcast.engine import Oracle
@@ -87,11 +86,6 @@ class RecalibratedClassifier(ClassifierMixin, RowEstimator):  # type: ignore[mis
         best = self.predict_proba(X).argmax(axis=1)
         chosen: NDArray[Any] = self.classes_[best]
         return chosen
-
-    def _outcomes(self, X: Any, y: Any) -> NDArray[Any]:
-        labels = super()._outcomes(X, y)
-        check_classification_targets(labels)
-        return labels
 
     def _begin(self, y: NDArray[Any]) -> None:
         classes = np.unique(y)

@@ -10,9 +10,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, MetaEstimatorMixin  # type: ignore[import-untyped]
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin  # type: ignore[import-untyped]
 from sklearn.frozen import FrozenEstimator  # type: ignore[import-untyped]
 from sklearn.utils import _safe_indexing, get_tags  # type: ignore[import-untyped]
+from sklearn.utils.multiclass import check_classification_targets  # type: ignore[import-untyped]
 from sklearn.utils.validation import (  # type: ignore[import-untyped]
     assert_all_finite,
     check_consistent_length,
@@ -84,6 +85,8 @@ class RowEstimator(MetaEstimatorMixin, BaseEstimator, ABC):  # type: ignore[misc
         """Outcomes as an array, one for each row."""
         outcomes = np.asarray(column_or_1d(y, warn=True), dtype=self.outcome_type)
         assert_all_finite(outcomes, input_name="y")
+        if isinstance(self, ClassifierMixin):
+            check_classification_targets(outcomes)
         check_consistent_length(X, outcomes)
         return outcomes
 
