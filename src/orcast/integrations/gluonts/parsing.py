@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from orcast.adapters import Ensemble, Quantiles
 from orcast.integrations.common import HorizonGame
+from orcast.panel.experts import ranks_of
 from orcast.validation import short
 
 Array = NDArray[np.float64]
@@ -47,9 +48,7 @@ class ParsedForecast:
         count = len(self.table)
         self.point = count == 1
         self.levels = (np.arange(count) + 0.5) / max(count, 1)
-        order = self.table.argsort(axis=0, kind="stable")
-        self.ranks = np.empty_like(order)
-        np.put_along_axis(self.ranks, order, np.arange(count)[:, None], axis=0)
+        self.ranks = ranks_of(self.table.T).T
 
     def _read_quantiles(self) -> None:
         self.rows = sorted(

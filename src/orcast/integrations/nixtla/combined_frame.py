@@ -55,17 +55,17 @@ class CombinedFrame:
         self._check()
         self.outcomes = np.full(len(given), np.nan) if given.y is None else given.y.copy()
         self.layout = self._layout(model)
-        self.taught = taught = past is not None and self._taught()
+        self.with_forecasts = past is not None and self._has_forecasts()
         self.places = {key: code for code, key in enumerate(self._every_key())}
         self.seen = self._seen()
-        self.cadence = self._cadence(past if taught else None)
+        self.cadence = self._cadence(past if self.with_forecasts else None)
         self.cutoff = self._cutoff()
         self.outside: list[str] = []  # outcomes that cannot be, of pending forecasts
         self.rows = [
             Rows(given.codes, given.times.values, self.cutoff, self.outcomes, np.arange(len(given), dtype=np.intp))
         ]
         if past is not None:
-            self.rows.append(self._windows(past) if taught else self._settled(past))
+            self.rows.append(self._windows(past) if self.with_forecasts else self._settled(past))
         if self.layout.horizon is None:
             self.rows.append(self._skipped())
 
@@ -104,7 +104,7 @@ class CombinedFrame:
             outcomes=outcomes_in(outcome),
         )
 
-    def _taught(self) -> bool:
+    def _has_forecasts(self) -> bool:
         """Whether the history has forecasts, or outcomes alone; it must have all columns of each model, or none."""
         past = self.past
         assert past is not None
@@ -152,11 +152,11 @@ class CombinedFrame:
         codes = np.repeat([self.places[key] for key in calendar], [len(each) for each in calendar.values()])
         return codes.astype(np.intp), stamps[:, 0], stamps[:, 1]
 
-    def _cadence(self, taught: InputFrame | None) -> Cadence:
+    def _cadence(self, past: InputFrame | None) -> Cadence:
         given = self.given
         parts = [
             (self._codes(table), table.cutoffs.values, table.times.values)
-            for table in (given, taught)
+            for table in (given, past)
             if table is not None and table.cutoffs is not None
         ]
         some = slice(None if given.cutoffs is None else 0)
@@ -296,7 +296,7 @@ class CombinedFrame:
     def _column(self, label: Any, kind: Any, nothing: Any) -> NDArray[Any]:
         """One of the other columns of the frame that is played."""
         found = [np.array([nothing], dtype=kind)]
-        for table in (self.past if self.taught else None, self.given):
+        for table in (self.past if self.with_forecasts else None, self.given):
             if table is None:
                 continue
             if label not in table.others:
@@ -346,7 +346,7 @@ class CombinedFrame:
         # beside outcomes alone there may be features of the model, which are no forecasts
         there = set(self.numbers) if past is None else set(past.others)
         alone = [label for label in self.numbers if label not in used and owner_of(str(label)) is None]
-        alone = [label for label in alone if (label in there) == (past is None or self.taught)]
+        alone = [label for label in alone if (label in there) == (past is None or self.with_forecasts)]
         if alone:
             named = [*(form.model for form in forms), *alone]
             asked = f"model={named} takes them as forecasts"

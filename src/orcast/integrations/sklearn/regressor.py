@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator
 from typing import Any, Self
 
@@ -18,7 +17,7 @@ from orcast.adapters import Quantiles
 from orcast.engine import Oracle
 from orcast.forecasts import Forecast, as_levels
 from orcast.forecasts.base import as_share
-from orcast.integrations.common import increasing_levels, recalibrator_for, settle_together
+from orcast.integrations.common import has_parameter, increasing_levels, recalibrator_for, settle_together
 from orcast.integrations.sklearn.rows import RowEstimator, batches, each_of, features_of, learns
 from orcast.payoffs import Payoff
 from orcast.residuals import Residuals
@@ -215,7 +214,4 @@ def has_spread(estimator: Any) -> bool:
     """Whether ``predict`` has the option ``return_std``; of a pipeline its last step's."""
     while isinstance(estimator, (Pipeline, FrozenEstimator)):
         estimator = estimator[-1] if isinstance(estimator, Pipeline) else estimator.estimator
-    try:
-        return "return_std" in inspect.signature(estimator.predict).parameters
-    except (TypeError, ValueError):
-        return False
+    return has_parameter(estimator.predict, "return_std")

@@ -122,9 +122,8 @@ def task_of(df: Any, names: Mapping[str, Any], model: Any, options: FrameOptions
     _check_bounds(plan, df.schema)
     key = str(layout.time) if own is None else own
     series = _series_options(plan, df.schema, key, stream)
-    keys = tuple(f"k{i}" for i in range(len(layout.series)))
     zone = df.sparkSession.conf.get("spark.sql.session.timeZone")
-    return StreamTask(plan, tuple(carried_columns(df, layout)), key, keys, stream.outcomes, series, str(zone))
+    return StreamTask(plan, tuple(carried_columns(df, layout)), key, stream.outcomes, series, str(zone))
 
 
 def _own_id(id: Any, names: Mapping[str, Any], columns: list[str]) -> str | None:

@@ -36,7 +36,6 @@ class StreamTask:
     plan: SparkPlan
     carried: tuple[CarriedColumn, ...]
     id: str
-    keys: tuple[str, ...]
     outcomes: bool
     options: SeriesOptions
     zone: str
@@ -68,7 +67,7 @@ class StreamTask:
         with warnings.catch_warnings():
             # nobody would see them; the columns have it
             warnings.simplefilter("ignore")
-            answers = games.play(reader.events(key if self.keys else ()))
+            answers = games.play(reader.events(key if self.plan.layout.series else ()))
         after = games.state()
         if after != before and games.rounds:
             state.update((after,))
