@@ -106,6 +106,17 @@ class SeriesAnswer:
     settled: bool = False  # whether the miscalibration after the outcome is part of it
     reason: str | None = None
 
+    def numbers(self, model: int, width: int) -> Array:
+        """The numbers of a model as a row of `SeriesRound.models` has them; nan where there are none."""
+        if self.round is None:
+            return np.full(width, np.nan)
+        numbers = self.round.models[model, :width].copy()
+        if self.event.given is None:
+            numbers[ANSWERS_AT:] = np.nan  # the row of an outcome does not repeat the forecast
+        if not self.settled:
+            numbers[RoundColumn.MISCALIBRATION] = np.nan
+        return numbers
+
 
 def forecasts_of(runner: Runner, events: list[Event], number: int) -> NewForecasts:
     """The forecasts of a model in some events."""

@@ -191,35 +191,33 @@ class Games:
 
     def _answer(self, event: Event, plans: list[_ModelEvents]) -> SeriesAnswer:
         """What an event leads to in each game, and its answer, whose numbers are still to come."""
-        known, models = self.rounds.get(event.id), range(len(self.options.forms))
-        if event.given is None:
-            if known is None:
-                return SeriesAnswer(event, [Status.UNKNOWN for _ in models])
-            return SeriesAnswer(event, self._settle(event, known, plans), known, settled=True)
+        forms, known, usual = self.options.forms, self.rounds.get(event.id), Status.SEEN
         if known is None:
+            if event.given is None:
+                return SeriesAnswer(event, [Status.UNKNOWN] * len(forms))
             if self.forgotten is not None and event.time <= self.forgotten:
-                return SeriesAnswer(event, [Status.LATE for _ in models])
-            return self._issue(event, plans)
+                return SeriesAnswer(event, [Status.LATE] * len(forms))
+            if not any(event.there):
+                return SeriesAnswer(event, [Status.NO_FORECAST] * len(forms))
+            known, usual = self._issue(event, plans), Status.PENDING
         missing = known.models[:, RoundColumn.STATUS] == Status.NO_FORECAST
-        new = [m for m in models if missing[m] and event.there[m]]
         if np.isnan(event.y):
-            status: list[int] = [Status.NO_FORECAST if missing[m] else Status.SEEN for m in models]
+            status: list[int] = [Status.NO_FORECAST if none else usual for none in missing]
             answer = SeriesAnswer(event, status, known, settled=not known.pending)
         else:
             answer = SeriesAnswer(event, self._settle(event, known, plans), known, settled=True)
-        for m in new:
-            answer.status[m] = Status.REFUSED
-            model = self.options.forms[m].model
+        for number in np.flatnonzero(missing & event.there if event.there else ()).tolist():
+            answer.status[number] = Status.REFUSED
+            model = forms[number].model
             answer.reason = f"expected the forecasts of an id in one event, got that of {model!r} after others"
         return answer
 
-    def _issue(self, event: Event, plans: list[_ModelEvents]) -> SeriesAnswer:
+    def _issue(self, event: Event, plans: list[_ModelEvents]) -> SeriesRound:
+        """A new round, and its forecast in each game that has one."""
         options = self.options
         numbers = np.full((len(options.forms), options.width), np.nan)
         numbers[:, RoundColumn.STATUS] = np.where(event.there, Status.PENDING, Status.NO_FORECAST)
         fresh = SeriesRound(event.id, event.time, event.low, event.high, numbers)
-        if not fresh.pending:
-            return SeriesAnswer(event, [Status.NO_FORECAST for _ in options.forms])
         self.rounds[event.id] = fresh
         if not options.by_row:
             self.bounds = event.low, event.high
@@ -235,10 +233,7 @@ class Games:
             plan.points.append(float(runner.points(event.forecast(runner, number))[0]) if point else np.nan)
             plan.events.append((EventKind.PREDICT, entry))
             plan.new.append((fresh, event))
-        status = numbers[:, RoundColumn.STATUS].astype(int).tolist()
-        if np.isnan(event.y):
-            return SeriesAnswer(event, status, fresh)
-        return SeriesAnswer(event, self._settle(event, fresh, plans), fresh, settled=True)
+        return fresh
 
     def _settle(self, event: Event, known: SeriesRound, plans: list[_ModelEvents]) -> list[int]:
         """Settle every game in which the round of an outcome is pending; the status in each."""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import ArrayLike
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -15,9 +16,10 @@ from orcast.integrations.spark.columns import carried_columns, decoded, encoded
 from orcast.integrations.spark.games import SeriesOptions, mark_of
 from orcast.integrations.spark.plan import SparkPlan, empty, plan_of
 from orcast.integrations.spark.task import StreamTask
-from orcast.panel.bounds import bound_number, space_between
+from orcast.panel.bounds import bound_number, read_bounds, space_between
 from orcast.panel.columns import SERIES
 from orcast.panel.experts import ForecastShape
+from orcast.panel.frame import Frame
 from orcast.panel.frame_run import MAX_PENDING, FrameOptions
 from orcast.payoffs import Payoff
 from orcast.spaces.base import whole
@@ -151,21 +153,15 @@ def _check_bounds(plan: SparkPlan, schema: T.StructType) -> None:
             raise TypeError(f"expected numbers in column {side!r}, got {schema[side].dataType.simpleString()}")
     if any(isinstance(side, str) for side in sides):
         return
-    series = {key: None for side in sides if isinstance(side, Mapping) for key in side} or {None: None}
-    ends: dict[tuple[float, float], Any] = {}
-    for key in series:
-        if all(not isinstance(side, Mapping) or key in side for side in sides):
-            low, high = (side[key] if isinstance(side, Mapping) else side for side in sides)
-            ends.setdefault((bound_number(low, "low", -math.inf), bound_number(high, "high", math.inf)), key)
-    for (low, high), key in ends.items():
-        whose = "" if key is None else f" for series {key!r}"
-        if not low < high:
-            raise ValueError(f"expected bounds with low < high, got {low:g} and {high:g}{whose}")
+    known = [set(side) for side in sides if isinstance(side, Mapping)]
+    keys: list[Any] = sorted(set.intersection(*known), key=str) if known else [None]
+    bounds = read_bounds(sides[0], sides[1], Frame(empty(schema)), np.arange(len(keys)), keys)
+    for low, high in set(zip(bounds.low.tolist(), bounds.high.tolist(), strict=True)):
         space_between(low, high, False)
 
 
 def _mark_side(side: Any, name: str, nothing: float) -> Any:
-    """A bound as options are told apart: numbers by series may become more."""
+    """A bound in the mark of a stream; numbers by series may become more, and are not part of it."""
     if isinstance(side, str):
         return side
     return "" if isinstance(side, Mapping) else bound_number(side, name, nothing) + 0.0

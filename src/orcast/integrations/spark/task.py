@@ -76,35 +76,24 @@ class StreamTask:
     def _written(self, answers: list[SeriesAnswer], cells: Mapping[str, NDArray[Any]]) -> pd.DataFrame:
         rows = [answer for answer in answers if answer.event.given is not None or self._reported(answer)]
         places = [answer.event.place for answer in rows]
-        codes = [*(each.code for each in self.carried), *(code for code, _, _ in self.new())]
-        # all objects, as are the rows of nothing that Spark puts below
-        out = np.empty((len(rows), len(codes)), dtype=object)
-        for i, each in enumerate(self.carried):
-            out[:, i] = cells[each.code][places]
-        at = len(self.carried)
+        columns: list[Any] = [cells[each.code][places] for each in self.carried]
         for number, form in enumerate(self.options.forms):
-            width = len(self.options.shapes[number].outputs)
-            table = np.full((len(rows), ANSWERS_AT + width), np.nan)
-            for i, answer in enumerate(rows):
-                if answer.round is not None:
-                    table[i] = answer.round.models[number, : ANSWERS_AT + width]
-                    # the row of an outcome does not repeat the forecast
-                    if answer.event.given is None:
-                        table[i, ANSWERS_AT:] = np.nan
-                    if not answer.settled:
-                        table[i, RoundColumn.MISCALIBRATION] = np.nan
-            out[:, at : at + width] = table[:, ANSWERS_AT:]
+            width = ANSWERS_AT + len(self.options.shapes[number].outputs)
+            table = np.array([answer.numbers(number, width) for answer in rows]).reshape(len(rows), width)
             certificate = {
                 "holds": [None if math.isnan(each) else each > 0.0 for each in table[:, RoundColumn.HOLDS].tolist()],
-                "promised": table[:, RoundColumn.PROMISED].tolist(),
-                "miscalibration": table[:, RoundColumn.MISCALIBRATION].tolist(),
+                "promised": table[:, RoundColumn.PROMISED],
+                "miscalibration": table[:, RoundColumn.MISCALIBRATION],
                 "status": [STATUS_TEXTS[answer.status[number]] for answer in rows],
             }
-            for i, what in enumerate(form.certificate):
-                out[:, at + width + i] = certificate[what]
-            at += width + len(form.certificate)
-        out[:, at] = ["outcome" if answer.event.given is None else "forecast" for answer in rows]
-        out[:, at + 1] = [answer.reason for answer in rows]
+            columns += [*table[:, ANSWERS_AT:].T, *(certificate[what] for what in form.certificate)]
+        columns.append(["outcome" if answer.event.given is None else "forecast" for answer in rows])
+        columns.append([answer.reason for answer in rows])
+        # all objects, as are the rows of nothing that Spark puts below
+        out = np.empty((len(rows), len(columns)), dtype=object)
+        for i, values in enumerate(columns):
+            out[:, i] = values
+        codes = [*(each.code for each in self.carried), *(code for code, _, _ in self.new())]
         return pd.DataFrame(out, columns=codes)
 
     def _reported(self, answer: SeriesAnswer) -> bool:
