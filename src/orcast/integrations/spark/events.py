@@ -69,10 +69,6 @@ class Event:
         except (TypeError, ValueError) as reason:
             self.refused = refusal_text(reason)
 
-    def forecast(self, runner: Runner, number: int) -> NewForecasts:
-        """The forecast of a model, as its runner reads it."""
-        return forecasts_of(runner, [self], number)
-
 
 @dataclass
 class SeriesRound:

@@ -159,7 +159,7 @@ class Games:
         """Play the forecasts of an event alone: features that a context or a function cannot take are named so."""
         for number in np.flatnonzero(event.there).tolist():
             runner = self.options.runner(number, event.low, event.high)
-            new, first = event.forecast(runner, number), events_of([EventKind.PREDICT], [0])
+            new, first = forecasts_of(runner, [event], number), events_of([EventKind.PREDICT], [0])
             runner.resume(None, new, np.full(1, np.nan), runner.points(new), first).play(first)
 
     def _played(self, events: list[Event]) -> list[SeriesAnswer]:
@@ -230,7 +230,7 @@ class Games:
             plan.runner = runner = options.runner(number, event.low, event.high)
             plan.pending[event.id] = entry = len(plan.points)
             point = options.shapes[number].kind == "point"
-            plan.points.append(float(runner.points(event.forecast(runner, number))[0]) if point else np.nan)
+            plan.points.append(float(runner.points(forecasts_of(runner, [event], number))[0]) if point else np.nan)
             plan.events.append((EventKind.PREDICT, entry))
             plan.new.append((fresh, event))
         return fresh
