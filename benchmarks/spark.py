@@ -109,7 +109,8 @@ def stream(series: int, steps: int) -> float:
 
 def state(steps: int) -> dict[str, float]:
     """Bytes of a series' state by what is in it: the game alone, a round remembered, a round that waits."""
-    from orcast.integrations.spark.games import Event, Games, SeriesOptions, mark_of
+    from orcast.integrations.spark.events import Event
+    from orcast.integrations.spark.games import Games, SeriesOptions, mark_of
     from orcast.panel.columns import find
     from orcast.panel.experts import ForecastShape
 

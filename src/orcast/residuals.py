@@ -7,6 +7,7 @@ same numbers in a compiled loop (`orcast.engine.kernels.events`).
 from __future__ import annotations
 
 from collections import deque
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,7 @@ class Residuals:
     def around(self, point: Any, space: OrderedSpace, spread: float | None = None) -> Normal:
         """The forecast of a point, with a spread of its own if it has one."""
         mean = number(point, "prediction")
-        # a model that runs away says nothing of how far
+        # the point of a model that diverges is no measure of how far
         mean = min(max(mean, space.low), space.high)
         return Normal(mean, spread or self.scale(mean, space))
 
@@ -89,11 +90,7 @@ class Residuals:
 
     def copy(self) -> Residuals:
         """The same, to be changed by itself."""
-        other = Residuals(None if self.last is None else self.last.maxlen)
-        if self.last is not None and other.last is not None:
-            other.last.extend(self.last)
-        other.total, other.count = self.total, self.count
-        return other
+        return deepcopy(self)
 
     def __len__(self) -> int:
         return self.count

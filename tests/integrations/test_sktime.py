@@ -33,7 +33,8 @@ from sktime.split import ExpandingWindowSplitter
 from sktime.transformations.exponent import ExponentTransformer
 from sktime.utils.estimator_checks import check_estimator
 
-from orcast.integrations.sktime import LEVELS, ForecastDistribution, RecalibratedForecaster
+from orcast.integrations.skpro import LEVELS
+from orcast.integrations.sktime import ForecastDistribution, RecalibratedForecaster
 
 # what sktime 1.2 says of its next version whenever a forecaster is made
 pytestmark = pytest.mark.filterwarnings("ignore:The default of config:FutureWarning")

@@ -19,14 +19,8 @@ from sparks import Acted, Unstarted
 
 pytest.importorskip("pyspark")
 
-from orcast.integrations.spark.games import (
-    ANSWERS_AT,
-    Event,
-    Games,
-    RoundColumn,
-    SeriesOptions,
-    mark_of,
-)
+from orcast.integrations.spark.events import ANSWERS_AT, Event, RoundColumn
+from orcast.integrations.spark.games import Games, SeriesOptions, mark_of
 from orcast.integrations.spark.stream import recalibrate_stream
 from orcast.panel.columns import find
 from orcast.panel.experts import ForecastShape
@@ -74,8 +68,8 @@ def copy(event: Event) -> Event:
     return Event(event.id, event.time, row, event.y, event.low, event.high, event.features, event.order)
 
 
-def told(answer: Any) -> tuple[Any, ...]:
-    """What is said of an event, with nan as None."""
+def reported(answer: Any) -> tuple[Any, ...]:
+    """What is reported of an event, with nan as None."""
     row = None if answer.round is None else answer.round.models[0]
     numbers = None
     if row is not None:
@@ -91,7 +85,7 @@ def played(some: SeriesOptions, batches: list[list[Event]]) -> tuple[list[Any], 
     state, answers = None, []
     for batch in batches:
         games = Games(some, state)
-        answers += [told(answer) for answer in games.play([copy(event) for event in batch])]
+        answers += [reported(answer) for answer in games.play([copy(event) for event in batch])]
         state = games.state()
     assert state is not None
     return answers, state
@@ -167,13 +161,13 @@ def test_nothing_is_counted_twice(seed: int, remember: int) -> None:
             assert remember < 1000 or status == ["seen"]
 
 
-def test_a_corrected_outcome_is_told_and_not_used() -> None:
+def test_a_corrected_outcome_is_reported_and_not_used() -> None:
     events = random_events("normal", 1, steps=4, lag=0)
     some = rules("normal")
     _, state = played(some, [events])
     games = Games(some, state)
     (answer,) = games.play([Event("r0", 9, None, 77.0, order="r0")])
-    assert told(answer)[2] == ["corrected"]
+    assert reported(answer)[2] == ["corrected"]
     assert games.state() == state
 
 
@@ -185,9 +179,9 @@ def test_nonsense_is_refused_and_changes_nothing() -> None:
     games = Games(some)
     answers = games.play([copy(event) for event in [*events[:4], bad, *events[4:]]])
     assert games.state() == state
-    assert [told(each) for each in answers if each.event.id != "bad"] == want
+    assert [reported(each) for each in answers if each.event.id != "bad"] == want
     (answer,) = [each for each in answers if each.event.id == "bad"]
-    assert told(answer)[2] == ["refused"]
+    assert reported(answer)[2] == ["refused"]
     assert answer.reason == "expected a standard deviation of at least 0 in 'M0_std', got -1"
 
 
@@ -203,9 +197,9 @@ def test_features_that_no_context_takes_are_refused() -> None:
     strange.features = {"day": "X"}
     games = Games(some)
     answers = games.play([strange, *map(copy, events)])
-    assert [told(each) for each in answers if each.event is not strange] == want
+    assert [reported(each) for each in answers if each.event is not strange] == want
     assert games.state() == state
-    assert told(answers[-1])[2] == ["refused"]
+    assert reported(answers[-1])[2] == ["refused"]
     assert answers[-1].reason is not None
     assert "day" in answers[-1].reason
 
@@ -215,7 +209,7 @@ def test_outside_outcomes_are_dropped() -> None:
     first = random_events("quantiles", 3, steps=1)[0]
     games = Games(some)
     a, b, c = games.play([first, Event("r0", 1, None, 101.0, order="r0"), Event("r0", 2, None, 50.0, order="r0")])
-    assert [told(each)[2] for each in (a, b, c)] == [["pending"], ["outside"], ["corrected"]]
+    assert [reported(each)[2] for each in (a, b, c)] == [["pending"], ["outside"], ["corrected"]]
     assert not games.pending[0]
 
 
@@ -285,9 +279,9 @@ def test_whatever_an_event_raises_it_alone_is_refused(harm: str, monkeypatch: py
     monkeypatch.setattr(Games, "_written", refuse)
     games = Games(some)
     answers = games.play([copy(event) for event in [*events[:4], poison, *events[4:]]])
-    assert [told(each) for each in answers if each.event.id != "poison"] == want
+    assert [reported(each) for each in answers if each.event.id != "poison"] == want
     (answer,) = [each for each in answers if each.event.id == "poison"]
-    assert told(answer)[2] == ["refused"]
+    assert reported(answer)[2] == ["refused"]
     assert answer.reason is not None
     assert answer.reason.startswith("expected an event")
     assert games.state() == state
@@ -328,8 +322,8 @@ def test_horizons_are_refused_unless_they_have_games() -> None:
     with pytest.raises(ValueError, match=r"expected a game for each horizon by series=\['unique_id', 'horizon'\]"):
         Acted(columns)
     rows = [("a", "1", str(h), 50.0 + h, 5.0, None) for h in (1, 2)]
-    told = Acted(columns, series=["unique_id", "horizon"]).batch(*rows)
-    assert [(row["orcast_mean"] > 51.5, row["orcast_status"]) for row in told] == [
+    reported = Acted(columns, series=["unique_id", "horizon"]).batch(*rows)
+    assert [(row["orcast_mean"] > 51.5, row["orcast_status"]) for row in reported] == [
         (False, "pending"),
         (True, "pending"),
     ]
@@ -377,8 +371,8 @@ def test_bounds_of_a_stream_are_checked_at_once() -> None:
         with pytest.raises((TypeError, ValueError), match=SENTENCE):
             Acted(f"{U}, {NORMAL}", low=low, high=high)
     stream = Acted(f"{U}, {NORMAL}", low={"a": 0.0, "b": None}, high={"a": 100})
-    told = stream.batch(("a", "1", 50.0, 5.0, None), ("b", "1", 50.0, 5.0, None))
-    assert [row["orcast_status"] for row in told] == ["pending", "refused"]
+    reported = stream.batch(("a", "1", 50.0, 5.0, None), ("b", "1", 50.0, 5.0, None))
+    assert [row["orcast_status"] for row in reported] == ["pending", "refused"]
 
 
 def test_a_key_that_python_has_no_date_for() -> None:
@@ -386,8 +380,8 @@ def test_a_key_that_python_has_no_date_for() -> None:
     row = ("+10000-01-01", "1", 50.0, 5.0, None)
     assert Acted(columns, series="day", low=0).batch(row)[0]["orcast_status"] == "pending"
     stream = Acted(columns, series="day", low={datetime.date(2024, 1, 1): 0.0})
-    told = stream.batch(row, ("2024-01-01", "1", 50.0, 5.0, None))
-    assert [(row["orcast_status"], row["orcast_reason"]) for row in told] == [
+    reported = stream.batch(row, ("2024-01-01", "1", 50.0, 5.0, None))
+    assert [(row["orcast_status"], row["orcast_reason"]) for row in reported] == [
         ("refused", "expected low for every series, got none for '+10000-01-01'"),
         ("pending", None),
     ]
@@ -410,10 +404,10 @@ def test_a_model_that_comes_after_others_is_refused_with_a_reason() -> None:
     columns = f"{U}, A-lo-80 double, A-hi-80 double, B-lo-80 double, B-hi-80 double, y double"
     stream = Acted(columns, low=0, high=100)
     rows = [("a", "1", 40.0, 60.0, None, None, None), ("a", "1", None, None, 20.0, 30.0, None)]
-    told = [stream.batch(row)[0] for row in rows]
-    statuses = [(row["A_orcast_status"], row["B_orcast_status"]) for row in told]
+    reported = [stream.batch(row)[0] for row in rows]
+    statuses = [(row["A_orcast_status"], row["B_orcast_status"]) for row in reported]
     assert statuses == [("pending", "no forecast"), ("seen", "refused")]
-    assert told[1]["orcast_reason"] == "expected the forecasts of an id in one event, got that of 'B' after others"
+    assert reported[1]["orcast_reason"] == "expected the forecasts of an id in one event, got that of 'B' after others"
     (row,) = stream.batch(("a", "1", None, None, 20.0, 30.0, 50.0))
     assert (row["A_orcast_status"], row["B_orcast_status"]) == ("ok", "refused")
 

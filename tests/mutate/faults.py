@@ -554,10 +554,10 @@ PENDING = (
         RESIDUALS,
     ),
     Fault(
-        "residuals: a copy without its sum",
+        "residuals: a copy that is the original",
         "residuals.py",
-        "other.total, other.count = self.total, self.count",
-        "other.total, other.count = other.total, self.count",
+        "return deepcopy(self)",
+        "return self",
         RESIDUALS,
     ),
 )

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol, TypeGuard
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from orcast.adapters import Normal, expert_row
-from orcast.contexts import Bins, Everyone, LastError, Values
 from orcast.engine import Oracle
-from orcast.engine.bound_payoff import leaves
 from orcast.forecasts import as_levels
 from orcast.game import Forecaster
-from orcast.payoffs import Custom, DecisionCalibration, Payoff, Recipe, SwapRegret
+from orcast.panel.frame_run import feature_names
+from orcast.panel.state import has_functions
+from orcast.payoffs import Payoff
 from orcast.recalibrator import Recalibrator
 from orcast.residuals import Residuals
 from orcast.rounds import PendingRound
@@ -58,6 +59,14 @@ def at_least_one(value: object, what: str) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
         raise ValueError(f"expected {what}, got {short(value)}")
     return int(value)
+
+
+def has_parameter(function: Callable[..., Any], name: str) -> bool:
+    """Whether a function has a parameter of this name."""
+    try:
+        return name in inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return False
 
 
 def increasing_levels(levels: ArrayLike) -> list[float]:
@@ -166,10 +175,8 @@ class FeatureReader:
     __slots__ = ("all", "names")
 
     def __init__(self, payoff: Payoff | None) -> None:
-        parts = [] if payoff is None else list(payoff)
-        simple = [leaf for part in parts for leaf in leaves(part.context)]
-        self.names = tuple(dict.fromkeys(leaf.key for leaf in simple if _is_feature(leaf)))
-        self.all = any(map(_has_function, parts)) or not all(isinstance(leaf, _NO_FUNCTION) for leaf in simple)
+        self.names = [] if payoff is None else feature_names(payoff)
+        self.all = payoff is not None and has_functions(payoff)
 
     def __bool__(self) -> bool:
         return self.all or bool(self.names)
@@ -181,16 +188,3 @@ class FeatureReader:
         if not self.names:
             return None
         return {name: x[name] for name in self.names if name in x} if isinstance(x, Mapping) else x
-
-
-_NO_FUNCTION = (Everyone, Values, Bins, LastError)
-
-
-def _is_feature(leaf: object) -> TypeGuard[Values | Bins]:
-    return isinstance(leaf, Values) or (isinstance(leaf, Bins) and leaf.source == "feature")
-
-
-def _has_function(payoff: Payoff) -> bool:
-    return isinstance(payoff, (Recipe, Custom, DecisionCalibration, SwapRegret)) or not type(
-        payoff
-    ).__module__.startswith("orcast.payoffs")

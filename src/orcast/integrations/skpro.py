@@ -20,8 +20,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from orcast.integrations.optional import needs
 
-with needs("sktime", "pandas", "skpro"):
+with needs("sktime", "pandas", "sklearn", "skpro"):
     import pandas as pd  # type: ignore[import-untyped]
+    from sklearn.utils import Tags, TargetTags  # type: ignore[import-untyped]
+    from sklearn.utils.metaestimators import available_if  # type: ignore[import-untyped]
     from skpro.distributions.base import BaseDistribution  # type: ignore[import-untyped]
     from skpro.regression.base import BaseProbaRegressor  # type: ignore[import-untyped]
 
@@ -221,8 +223,6 @@ class _Columns:
         return _Columns(self.regressor.clone(), self.levels, self.names)
 
     def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import Tags, TargetTags  # type: ignore[import-untyped]
-
         return Tags(estimator_type="regressor", target_tags=TargetTags(required=True))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -232,25 +232,16 @@ class _Columns:
         self.regressor.fit(X, self._frame(X, y))
         return self
 
-    def update(self, X: Any, y: Array) -> None:
+    @available_if(lambda self: self.regressor.get_tag("capability:update"))  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any, y: Array) -> _Columns:
         self.regressor.update(X, self._frame(X, y))
+        return self
 
     def predict(self, X: Any) -> Array:
         return np.asarray(self.regressor.predict_quantiles(X, alpha=self.levels), dtype=np.float64)
 
     def _frame(self, X: Any, y: Array) -> Any:
         return pd.DataFrame(y[:, None], index=X.index, columns=self.names)
-
-
-class _Learning(_Columns):
-    """One that can be updated."""
-
-    def __sklearn_clone__(self) -> _Learning:
-        return _Learning(self.regressor.clone(), self.levels, self.names)
-
-    def partial_fit(self, X: Any, y: Array) -> _Learning:
-        self.update(X, y)
-        return self
 
 
 class RecalibratedProbaRegressor(BaseProbaRegressor):  # type: ignore[misc]
@@ -325,10 +316,8 @@ class RecalibratedProbaRegressor(BaseProbaRegressor):  # type: ignore[misc]
         return self._model.estimator_.regressor
 
     def _fit(self, X: Any, y: Any) -> Self:
-        levels = increasing_levels(self.levels)
-        make = _Learning if self.regressor.get_tag("capability:update") else _Columns
         options = {name: value for name, value in self.get_params(deep=False).items() if name != "regressor"}
-        model = make(self.regressor.clone(), levels, list(y.columns))
+        model = _Columns(self.regressor.clone(), increasing_levels(self.levels), list(y.columns))
         # skpro has checked the rows, and takes names of columns that scikit-learn does not
         self._model = RecalibratedRegressor(model, **options).fit_checked(X, _outcomes(y))
         return self

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from orcast.panel.columns import find_in
 from orcast.panel.frame import Frame
 from orcast.panel.frame_run import FrameOptions, FrameRun
-from orcast.panel.state import PanelState, check_unchanged, open_state
+from orcast.panel.state import PanelState, open_state
 from orcast.panel.workers import Progress, worker_count
 from orcast.payoffs import Payoff
 
@@ -91,19 +91,15 @@ def recalibrate(
     """
     options = FrameOptions(low, high, levels, payoff, outside).checked()
     count = worker_count(workers)
-    panel, path, was = open_state(state)
     frame = Frame(df)
-    begun = panel is not None and panel.content.options is not None
     names = {"y": y, "series": series, "time": time, "cutoff": cutoff, "horizon": horizon}
-    layout = find_in(frame, model=model, pending=begun, **names)
-    run = FrameRun(frame, layout, options, panel)
-    run.play(count, progress, bool(replay))
-    run.warn(bool(replay))
-    result: AnyFrame = run.result(bool(replace))
-    if path is not None:
-        check_unchanged(path, was)
-    if panel is not None:
-        run.commit(panel)
-        if path is not None:
-            panel.save(path)
+    with open_state(state) as panel:
+        begun = panel is not None and panel.content.options is not None
+        layout = find_in(frame, model=model, pending=begun, **names)
+        run = FrameRun(frame, layout, options, panel)
+        run.play(count, progress, bool(replay))
+        run.warn(bool(replay))
+        result: AnyFrame = run.result(bool(replace))
+        if panel is not None:
+            run.commit(panel)
     return result

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -166,19 +167,22 @@ class PanelState:
         return self
 
 
-def open_state(
-    state: PanelState | str | os.PathLike[str] | None,
-) -> tuple[PanelState | None, Path | None, tuple[int, int, int] | None]:
-    """The state that is given, the file it goes to, and the stamp that this had."""
+@contextmanager
+def open_state(state: PanelState | str | os.PathLike[str] | None) -> Iterator[PanelState | None]:
+    """The state that is given, or the one in a file, to which it is written at the end if nothing was refused."""
     if state is None or isinstance(state, PanelState):
-        return state, None, None
+        yield state
+        return
     if not isinstance(state, (str, os.PathLike)):
         raise TypeError(f"expected a path or a PanelState as state, got {short(state)}")
     path = Path(state)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"expected a folder that exists for the state, got {path.parent}")
     was = stamp(path)
-    return (PanelState() if was is None else PanelState.load(path)), path, was
+    panel = PanelState() if was is None else PanelState.load(path)
+    yield panel
+    check_unchanged(path, was)
+    panel.save(path)
 
 
 def stamp(path: str | os.PathLike[str]) -> tuple[int, int, int] | None:

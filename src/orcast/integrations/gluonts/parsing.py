@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from orcast.adapters import Ensemble, Quantiles
 from orcast.integrations.common import HorizonGame
+from orcast.panel.experts import ranks_of
 from orcast.validation import short
 
 Array = NDArray[np.float64]
@@ -47,9 +48,7 @@ class ParsedForecast:
         count = len(self.table)
         self.point = count == 1
         self.levels = (np.arange(count) + 0.5) / max(count, 1)
-        order = self.table.argsort(axis=0, kind="stable")
-        self.ranks = np.empty_like(order)
-        np.put_along_axis(self.ranks, order, np.arange(count)[:, None], axis=0)
+        self.ranks = ranks_of(self.table.T).T
 
     def _read_quantiles(self) -> None:
         self.rows = sorted(
@@ -93,19 +92,11 @@ class ParsedForecast:
     def forecast(self, out: Array, levels: Array | None) -> Any:
         """A forecast with other numbers."""
         original = self.original
+        about = {"start_date": original.start_date, "item_id": original.item_id, "info": original.info}
         if levels is not None:
-            keys = [repr(level) for level in levels.tolist()]
-            return QuantileForecast(out, original.start_date, keys, item_id=original.item_id, info=original.info)
+            return QuantileForecast(out, forecast_keys=[repr(level) for level in levels.tolist()], **about)
+        given = original.samples if self.samples else original.forecast_array
+        out = out.astype(given.dtype if given.dtype.kind == "f" else np.float64, copy=False)
         if self.samples:
-            kind = original.samples.dtype if original.samples.dtype.kind == "f" else np.float64
-            return SampleForecast(
-                out.astype(kind, copy=False), original.start_date, item_id=original.item_id, info=original.info
-            )
-        kind = original.forecast_array.dtype if original.forecast_array.dtype.kind == "f" else np.float64
-        return QuantileForecast(
-            out.astype(kind, copy=False),
-            original.start_date,
-            original.forecast_keys,
-            item_id=original.item_id,
-            info=original.info,
-        )
+            return SampleForecast(out, **about)
+        return QuantileForecast(out, forecast_keys=original.forecast_keys, **about)

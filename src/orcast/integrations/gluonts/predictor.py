@@ -9,7 +9,7 @@ from typing import Any
 from gluonts.model.predictor import Predictor  # type: ignore[import-untyped]
 
 from orcast.integrations.gluonts.recalibrator import ForecastRecalibrator
-from orcast.integrations.gluonts.series import named, outcomes_of, same_series
+from orcast.integrations.gluonts.series import check_new_start, outcomes_of, same_series
 from orcast.validation import short
 
 
@@ -56,17 +56,12 @@ class RecalibratedPredictor(Predictor):  # type: ignore[misc]
         """Calibrated forecasts, in the order of the dataset."""
         if iter(dataset) is dataset:
             dataset = list(dataset)
-        seen: set[Any] = set()
+        starts: dict[Any, set[Any]] = {}
         nameless: Any = None
         for entry, forecast in zip(dataset, self.predictor.predict(dataset, **kwargs), strict=True):
-            key = forecast.item_id, forecast.start_date
-            if key in seen:
-                raise ValueError(
-                    f"expected one forecast of {named(key[0])} from {key[1]} on, got two"
-                    " (each series needs an item_id of its own)"
-                )
-            seen.add(key)
-            recal = self.recalibrator
+            recal, seen = self.recalibrator, starts.setdefault(forecast.item_id, set())
+            check_new_start(forecast.item_id, forecast.start_date, seen)
+            seen.add(forecast.start_date)
             known = outcomes_of(entry, forecast.start_date.freqstr)
             if forecast.item_id is None:
                 same_series(known, known if nameless is None else nameless)

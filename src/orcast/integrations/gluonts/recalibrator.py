@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -12,11 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from orcast.engine import Oracle
 from orcast.forecasts import as_levels
-from orcast.integrations.common import FeatureReader, HorizonGame
+from orcast.integrations.common import FeatureReader, HorizonGame, recalibrator_for
 from orcast.integrations.gluonts.parsing import ParsedForecast
 from orcast.integrations.gluonts.series import (
     check_in_step,
-    check_starts,
+    check_new_start,
     known_outcomes,
     named,
     outcomes_of,
@@ -27,7 +28,7 @@ from orcast.ledger import Guarantee
 from orcast.panel.column_names import listed
 from orcast.payoffs import Payoff
 from orcast.persistence import files as storage
-from orcast.persistence.state import game_from, state_of
+from orcast.persistence.state import UNREADABLE, game_from, state_of
 from orcast.recalibrator import Recalibrator
 from orcast.residuals import Residuals
 from orcast.serialise import id_from_plain, plain_id
@@ -111,17 +112,13 @@ class ForecastRecalibrator:
         Residuals(window)
         self._window = window
         self.lead_time = whole(lead_time, "periods of lead_time", 0, 10**9)
-        self._options: dict[str, Any] = {
-            "payoff": payoff,
-            "oracle": oracle,
-            "memory": memory,
-            "outside": outside,
-            "max_pending": max_pending,
-        }
+        self.low, self.high = low, high
+        self.payoff, self.oracle, self.memory, self.outside = payoff, oracle, memory, outside
+        self.max_pending = max_pending
         if space is not None and (low, high) != (None, None):
             raise ValueError(f"expected bounds or a space, got both: {low!r}, {high!r} and {space!r}")
         self._space = between(low, high) if space is None else _ordered(space)
-        self._spare: Recalibrator | None = Recalibrator(self._space, **self._options)  # refuses what does not fit
+        self._spare: Recalibrator | None = self._new_recalibrator()  # refuses what does not fit
         self._features = FeatureReader(payoff)
         self._freq: str | None = None
         self._crossing_reported = False
@@ -185,25 +182,25 @@ class ForecastRecalibrator:
         """
         every = list(forecasts)
         freq = self._freq or (every[0].start_date.freqstr if every and hasattr(every[0], "start_date") else None)
-        by_item: dict[Hashable, list[int]] = {}
+        by_item: dict[Hashable, dict[Any, int]] = {}
         for i, forecast in enumerate(every):
             ParsedForecast(forecast)
             self._check(forecast.item_id, forecast.start_date, freq)
-            by_item.setdefault(forecast.item_id, []).append(i)
+            starts = by_item.setdefault(forecast.item_id, {})
+            check_new_start(forecast.item_id, forecast.start_date, starts)
+            starts[forecast.start_date] = i
         known = known_outcomes(every, series, freq)
-        for item_id, mine in by_item.items():
-            mine.sort(key=lambda i: every[i].start_date.ordinal)
-            check_starts(item_id, [every[i].start_date for i in mine])
-            times, values = known[item_id]
-            check_in_step(times, every[mine[0]].start_date.ordinal, every[mine[0]].start_date.freq.n, item_id)
+        for item_id, starts in by_item.items():
+            (times, values), first = known[item_id], min(starts)
+            check_in_step(times, first.ordinal, first.freq.n, item_id)
             for value in values[np.isfinite(values)].tolist():
                 self._outcome(value)
         answers: list[Any] = [None] * len(every)
-        for item_id, mine in by_item.items():
+        for item_id, starts in by_item.items():
             times, values = known[item_id]
-            for i in mine:
+            for start, i in sorted(starts.items()):
                 if item_id in self._items:
-                    before = int(np.searchsorted(times, self._last_known(every[i].start_date), side="right"))
+                    before = int(np.searchsorted(times, self._last_known(start), side="right"))
                     self.settle(item_id, times[:before], values[:before])
                 answers[i] = self.predict(every[i])
             self.settle(item_id, times, values)
@@ -222,13 +219,12 @@ class ForecastRecalibrator:
         check_in_step(times, pending[0], units(self._freq), item_id)
         finite = np.flatnonzero(np.isfinite(values))
         last = int(times[finite[-1]]) if len(finite) else None
+        outcomes = dict(zip(times.tolist(), values.tolist(), strict=True))
         settled: list[tuple[HorizonGame, int, float | None]] = []
         for game in item.games.values():
             for time in game.times:
-                place = int(np.searchsorted(times, time))
-                there = place < len(times) and times[place] == time
-                value = float(values[place]) if there else np.nan
-                if np.isfinite(value):
+                value = outcomes.get(time, math.nan)
+                if math.isfinite(value):
                     settled.append((game, time, self._outcome(value)))
                 elif last is not None and begin <= time < last:
                     settled.append((game, time, None))
@@ -243,7 +239,7 @@ class ForecastRecalibrator:
         if space.low < value < space.high:
             return value
         value = next((end for end in (space.low, space.high) if value == float(np.float32(end))), value)
-        return float(space.outcome(value, self._options["outside"]))
+        return float(space.outcome(value, self.outside))
 
     def _last_known(self, start: Any) -> int:
         """The last time whose outcome a forecast could know."""
@@ -251,7 +247,10 @@ class ForecastRecalibrator:
 
     def _new_game(self) -> HorizonGame:
         spare, self._spare = self._spare, None
-        return HorizonGame(spare or Recalibrator(self._space, **self._options), Residuals(self._window))
+        return HorizonGame(spare or self._new_recalibrator(), Residuals(self._window))
+
+    def _new_recalibrator(self) -> Recalibrator:
+        return recalibrator_for(self, space=self._space, max_pending=self.max_pending)
 
     def _features_of(self, start: Any, step: int) -> Any:
         if not self._features:
@@ -300,7 +299,7 @@ class ForecastRecalibrator:
     # --- files
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a file, without pickle; a crash leaves the old file or the new one, never a part."""
-        blank, parts = state_of(Recalibrator(self._space, **self._options), OWNER)
+        blank, parts = state_of(self._new_recalibrator(), OWNER)
         arrays: dict[str, NDArray[Any]] = {f"{BLANK}/{name}": part for name, part in parts.items()}
         games: list[Any] = []
         for item_id, item in self._items.items():
@@ -360,7 +359,7 @@ class ForecastRecalibrator:
                 state = {**own, **{name: blank[name] for name in COMMON}}
                 recal = game_from(state, mine, OWNER, cls=Recalibrator, payoff=payoff, oracle=oracle)
                 self._items[id_from_plain(plain)].games[int(step)] = HorizonGame(recal, residuals)
-        except (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError) as reason:
+        except UNREADABLE as reason:
             if str(reason).startswith("expected"):
                 raise
             raise ValueError(f"expected a readable state file, got one that is not ({reason}): {path}") from reason

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Container, Hashable, Mapping, Sequence
 from functools import lru_cache
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -90,14 +89,13 @@ def same_series(one: Outcomes, other: Outcomes) -> None:
         raise ValueError("expected an item_id in each entry of several series, got two series without one")
 
 
-def check_starts(item_id: Any, starts: Sequence[Any]) -> None:
-    """Refuse two forecasts of an item from the same time on; the starts are in order."""
-    for start, other in pairwise(starts):
-        if start == other:
-            raise ValueError(
-                f"expected one forecast of {named(item_id)} from {start} on, got two"
-                " (each series needs an item_id of its own)"
-            )
+def check_new_start(item_id: Any, start: Any, seen: Container[Any]) -> None:
+    """Refuse a second forecast of an item from the same time on."""
+    if start in seen:
+        raise ValueError(
+            f"expected one forecast of {named(item_id)} from {start} on, got two"
+            " (each series needs an item_id of its own)"
+        )
 
 
 def known_outcomes(forecasts: Sequence[Any], series: Any, freq: str | None) -> dict[Hashable, Outcomes]:

@@ -11,7 +11,7 @@ from orcast.integrations.nixtla.combined_frame import CombinedFrame
 from orcast.integrations.nixtla.input_frames import CUTOFF, ID, TARGET, TIME, InputFrame
 from orcast.panel.frame import Frame
 from orcast.panel.frame_run import FrameOptions, FrameRun
-from orcast.panel.state import PanelState, check_unchanged, open_state
+from orcast.panel.state import PanelState, open_state
 from orcast.panel.workers import Progress, worker_count
 from orcast.payoffs import Payoff
 from orcast.validation import number, short
@@ -63,15 +63,14 @@ def recalibrate(
         recalibrate(sf.forecast(df=newer, h=24, level=[90]), newer, state="load.orcast")        # each day after it
 
     It is the same as for :func:`orcast.recalibrate`, as are ``model``, ``low``, ``high``, ``payoff``, ``outside``,
-    ``workers`` and ``progress``.  In what is said of rows, those of the history are counted after those of the
-    forecasts.
+    ``workers`` and ``progress``.  Messages count the rows of the history after those of the forecasts.
 
     >>> import numpy as np, pandas as pd
     >>> days = pd.date_range("2026-01-01", periods=62)
     >>> y = 100 + np.random.default_rng(0).normal(0, 10, 60)
-    >>> said = {"ETS": 100.0, "ETS-lo-90": 95.0, "ETS-hi-90": 105.0}  # far too narrow
-    >>> cv = pd.DataFrame({"unique_id": "A", "ds": days[1:60], "cutoff": days[:59], "y": y[1:]}).assign(**said)
-    >>> after = recalibrate(pd.DataFrame({"unique_id": "A", "ds": days[60:61]}).assign(**said), cv)
+    >>> forecast = {"ETS": 100.0, "ETS-lo-90": 95.0, "ETS-hi-90": 105.0}  # far too narrow
+    >>> cv = pd.DataFrame({"unique_id": "A", "ds": days[1:60], "cutoff": days[:59], "y": y[1:]}).assign(**forecast)
+    >>> after = recalibrate(pd.DataFrame({"unique_id": "A", "ds": days[60:61]}).assign(**forecast), cv)
     >>> list(after.columns), bool(after["ETS-hi-90"][0] - after["ETS-lo-90"][0] > 25)
     (['unique_id', 'ds', 'ETS', 'ETS-lo-90', 'ETS-hi-90'], True)
     """
@@ -80,22 +79,18 @@ def recalibrate(
     past = None if history is None else InputFrame(history, names, "history")
     options = FrameOptions(low, high, _levels(level), payoff, outside).checked()
     count = worker_count(workers)
-    panel, path, was = open_state(state)
-    combined = CombinedFrame(given, past, panel, model, payoff)
-    run = FrameRun(Frame(combined.frame()), combined.layout, options, panel)
-    run.play(count, progress)
-    run.warn()
-    combined.report(run, model, (low, high), outside, replace=bool(replace))
-    result: AnyFrame = given.frame.with_columns(
-        combined.columns(run, replace=bool(replace)),
-        without=() if replace else combined.layout.earlier(given.frame.table.columns),
-    )
-    if path is not None:
-        check_unchanged(path, was)
-    if panel is not None:
-        run.commit(panel)
-        if path is not None:
-            panel.save(path)
+    with open_state(state) as panel:
+        combined = CombinedFrame(given, past, panel, model, payoff)
+        run = FrameRun(Frame(combined.frame()), combined.layout, options, panel)
+        run.play(count, progress)
+        run.warn()
+        combined.report(run, model, (low, high), outside, replace=bool(replace))
+        result: AnyFrame = given.frame.with_columns(
+            combined.columns(run, replace=bool(replace)),
+            without=() if replace else combined.layout.earlier(given.frame.table.columns),
+        )
+        if panel is not None:
+            run.commit(panel)
     return result
 
 

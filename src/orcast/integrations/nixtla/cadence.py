@@ -65,14 +65,14 @@ class Cadence:
     unit: float
     lead: float
     even: bool
-    told: Windows
+    dated: Windows  # those with cutoffs
 
     def steps(self, cutoff: NDArray[Any], time: NDArray[Any]) -> Array:
         """How many steps ahead times are, by the clock."""
         return np.asarray(1.0 + ((time - cutoff) - self.lead) / self.unit)
 
     def lacks(self, windows: Windows, *, weekly: bool) -> tuple[Codes, NDArray[np.bool_]]:
-        """How many steps are missing before each row; and where that cannot be told."""
+        """How many steps are missing before each row; and where that is not known."""
         if not self.even:
             return np.zeros(len(windows.order), dtype=np.intp), self.doubtful(windows)
         steps = self.steps(windows.cutoff, windows.time)
@@ -85,7 +85,7 @@ class Cadence:
         if weekly and self.unit < WEEK:
             # so may what leaves out a time of the week that is never there
             rows, time = self.skipped(windows, np.maximum(lacks, 0))
-            week = np.unique(np.concatenate((windows.time, self.told.cutoff[: None if self.on_time else 0])) % WEEK)
+            week = np.unique(np.concatenate((windows.time, self.dated.cutoff[: None if self.on_time else 0])) % WEEK)
             week = np.concatenate((week[-1:] - WEEK, week, week[:1] + WEEK))
             place = np.clip(np.searchsorted(week, time % WEEK), 1, len(week) - 1)
             away = np.minimum(time % WEEK - week[place - 1], week[place] - time % WEEK)
@@ -110,7 +110,7 @@ class Cadence:
         wide = ~(np.abs((windows.time - windows.before) - usual) <= NEAR * self.unit)
         codes, times = [windows.codes], [windows.time]
         if self.on_time:
-            codes, times = [*codes, self.told.codes], [*times, self.told.cutoff]
+            codes, times = [*codes, self.dated.codes], [*times, self.dated.cutoff]
         every, place = np.unique(np.concatenate([*times, windows.before]), return_inverse=True)
         here, known, before = np.split(place, [len(wide), len(place) - len(wide)])
         calendar = np.unique(np.concatenate(codes) * len(every) + np.concatenate((here, known)))
@@ -132,22 +132,22 @@ class Cadence:
         return between
 
 
-def cadence_of(told: Windows, given: Windows) -> Cadence:
-    """The pace of windows with cutoffs, and of forecasts that may have none."""
-    gaps = np.concatenate((told.gaps, given.gaps)).astype(np.float64)
+def cadence_of(dated: Windows, given: Windows) -> Cadence:
+    """The cadence of windows with cutoffs, and of forecasts that may have none."""
+    gaps = np.concatenate((dated.gaps, given.gaps)).astype(np.float64)
     near = gaps[gaps < 1.5 * np.median(gaps)] if len(gaps) else gaps
     unit = np.nan if not len(near) else float(near[0]) if (near == near[0]).all() else float(near.mean())
-    if not len(told.order):
+    if not len(dated.order):
         even = bool((np.abs(given.gaps / unit - 1.0) <= NEAR).all()) and unit > 0
-        return Cadence(int(given.sizes.max(initial=1)), unit, unit, even, told)
-    most = int(told.sizes.max())
-    full = told.sizes[told.which] == most
-    lead = float(np.median((told.time - told.cutoff)[full & (told.rank == 1)]))
-    pace = Cadence(most, lead if np.isnan(unit) else unit, lead, False, told)
-    if not (pace.unit > 0 and lead > 0):
-        return pace
-    wide, between = pace.left_out(told)
-    steps = np.rint(pace.steps(told.cutoff, told.time))
+        return Cadence(int(given.sizes.max(initial=1)), unit, unit, even, dated)
+    most = int(dated.sizes.max())
+    full = dated.sizes[dated.which] == most
+    lead = float(np.median((dated.time - dated.cutoff)[full & (dated.rank == 1)]))
+    cadence = Cadence(most, lead if np.isnan(unit) else unit, lead, False, dated)
+    if not (cadence.unit > 0 and lead > 0):
+        return cadence
+    wide, between = cadence.left_out(dated)
+    steps = np.rint(cadence.steps(dated.cutoff, dated.time))
     if (wide & full & ~between).any() or steps.max() > FARTHEST:
-        return pace
-    return dataclasses.replace(pace, most=max(most, int(steps.max())), even=True)
+        return cadence
+    return dataclasses.replace(cadence, most=max(most, int(steps.max())), even=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
+from collections.abc import Hashable
+from dataclasses import dataclass, field
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.integrations.nixtla.cadence import NEAR, Cadence, Stamps, Windows, cadence_of, joined
-from orcast.integrations.nixtla.input_frames import CUTOFF, ID, ROLES, TARGET, TIME, InputFrame, KnownOutcomes, by_key
+from orcast.integrations.nixtla.input_frames import CUTOFF, ID, ROLES, TARGET, TIME, ByTime, InputFrame, known_outcomes
 from orcast.panel.column_names import listed, of_series, owner_of, rows_text
 from orcast.panel.columns import ColumnLayout, Form, find, outcomes_in
 from orcast.panel.frame import Codes, show_time
@@ -27,13 +27,19 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of the frame that is played: forecasts, the history, outcomes of pending forecasts."""
+    """Rows of the frame that is played: forecasts, the history, outcomes of pending forecasts, steps that are missing.
 
-    keys: list[Hashable]
+    Their other columns are those of the rows ``source`` of both frames, one after the other, where -1 is none (or, with
+    ``repeats``, of the rows before these), less those in ``values``.
+    """
+
+    codes: Codes
     time: NDArray[Any]
     cutoff: NDArray[Any]
     y: Array
-    others: dict[Any, Any]
+    source: Codes
+    values: dict[Any, Array] = field(default_factory=dict)
+    repeats: bool = False
 
 
 class CombinedFrame:
@@ -49,15 +55,17 @@ class CombinedFrame:
         self._check()
         self.outcomes = np.full(len(given), np.nan) if given.y is None else given.y.copy()
         self.layout = self._layout(model)
-        self.taught = taught = past is not None and self._taught()
+        self.with_forecasts = past is not None and self._has_forecasts()
         self.places = {key: code for code, key in enumerate(self._every_key())}
         self.seen = self._seen()
-        self.pace = self._pace(past if taught else None)
+        self.cadence = self._cadence(past if self.with_forecasts else None)
         self.cutoff = self._cutoff()
         self.outside: list[str] = []  # outcomes that cannot be, of pending forecasts
-        self.rows = [Rows(self._keys(given), given.times.values, self.cutoff, self.outcomes, self._others(given))]
+        self.rows = [
+            Rows(given.codes, given.times.values, self.cutoff, self.outcomes, np.arange(len(given), dtype=np.intp))
+        ]
         if past is not None:
-            self.rows.append(self._windows(past) if taught else self._settled(past))
+            self.rows.append(self._windows(past) if self.with_forecasts else self._settled(past))
         if self.layout.horizon is None:
             self.rows.append(self._skipped())
 
@@ -96,7 +104,7 @@ class CombinedFrame:
             outcomes=outcomes_in(outcome),
         )
 
-    def _taught(self) -> bool:
+    def _has_forecasts(self) -> bool:
         """Whether the history has forecasts, or outcomes alone; it must have all columns of each model, or none."""
         past = self.past
         assert past is not None
@@ -125,6 +133,7 @@ class CombinedFrame:
 
     # --- when forecasts were made, and for which step
     def _every_key(self) -> dict[Hashable, None]:
+        """The series of the forecasts, under the codes that they have there, and then all others."""
         past, panel = self.past, self.panel
         more = [] if past is None else past.keys
         return dict.fromkeys([*self.given.keys, *more, *([] if panel is None else panel.content.calendar)])
@@ -143,11 +152,11 @@ class CombinedFrame:
         codes = np.repeat([self.places[key] for key in calendar], [len(each) for each in calendar.values()])
         return codes.astype(np.intp), stamps[:, 0], stamps[:, 1]
 
-    def _pace(self, taught: InputFrame | None) -> Cadence:
+    def _cadence(self, past: InputFrame | None) -> Cadence:
         given = self.given
         parts = [
             (self._codes(table), table.cutoffs.values, table.times.values)
-            for table in (given, taught)
+            for table in (given, past)
             if table is not None and table.cutoffs is not None
         ]
         some = slice(None if given.cutoffs is None else 0)
@@ -159,168 +168,149 @@ class CombinedFrame:
 
         A window that does not begin right after what is known was made later, if it has all its steps.
         """
-        given, past, pace = self.given, self.past, self.pace
+        given, past, cadence = self.given, self.past, self.cadence
         if given.cutoffs is not None:
             return given.cutoffs.values
-        time = given.times.values
-        count = len(given.keys)
-        first = _first(given.codes, time, count)
-        # next to the first, where nothing before it is known
-        last = np.nextafter(first, -np.inf) if time.dtype.kind == "f" else first - 1
-        known = np.zeros(count, dtype=bool)
-        here = np.full(len(self.places), -1)
-        here[[self.places[key] for key in given.keys]] = np.arange(count)
+        time, count = given.times.values, len(given.keys)
+        first = np.full(count, time.max(initial=0), dtype=time.dtype)
+        np.minimum.at(first, given.codes, time)
+        nothing = -np.inf if time.dtype.kind == "f" else np.iinfo(time.dtype).min
+        last = np.full(count, nothing, dtype=time.dtype)
         if past is not None and past.y is not None:
-            codes, came = here[self._codes(past)], ~np.isnan(past.y)
-            _raise_to(last, known, codes[came], past.times.values[came], first)
+            codes, came = self._codes(past), ~np.isnan(past.y)
+            _raise_to(last, codes[came], past.times.values[came], first)
             if past.cutoffs is not None:
-                _raise_to(last, known, codes, past.cutoffs.values, first)
-        steps = pace.steps(last, first)
-        next_to = known & (np.abs(steps - 1.0) <= NEAR)
-        later = ~known | (steps > 1.0)
+                _raise_to(last, codes, past.cutoffs.values, first)
+        steps = np.where(last > nothing, cadence.steps(last, first), np.inf)
+        next_to = np.abs(steps - 1.0) <= NEAR
+        later = steps > 1.0
         for stamps in self.seen[1:]:
-            _raise_to(last, known, here[self.seen[0]], stamps, np.where(next_to, last, first))
+            _raise_to(last, self.seen[0], stamps, np.where(next_to, last, first))
+        # next to the first, where nothing before it is known
+        just_before = np.nextafter(first, -np.inf) if time.dtype.kind == "f" else first - 1
+        last = np.where(last > nothing, last, just_before)
         windows = Windows(*self.seen)
         begins = windows.rank == 1
-        codes, cutoff, times = here[windows.codes[begins]], windows.cutoff[begins], windows.time[begins]
-        again = codes >= 0
+        codes, cutoff, times = windows.codes[begins], windows.cutoff[begins], windows.time[begins]
+        again = codes < count
         again[again] = times[again] == first[codes[again]]
         sizes = np.bincount(given.codes, minlength=count)
-        if pace.even:
-            made = first - pace.lead if time.dtype.kind == "f" else first - round(pace.lead)
+        if cadence.even:
+            made = first - cadence.lead if time.dtype.kind == "f" else first - round(cadence.lead)
             last = np.where(later & ~next_to, made, last)
         last[codes[again]] = cutoff[again]
         same = np.zeros(count, dtype=bool)
         same[codes[again]] = True
-        lost = ~(next_to | same) & (sizes < pace.most)
+        lost = ~(next_to | same) & (sizes < cadence.most)
         if self.layout.horizon is None and lost.any():
             at = int(lost.argmax())
             raise ValueError(
                 f"expected forecasts{of_series(given.keys[at])} that begin right after the outcomes that are known, or "
-                f"all {pace.most} steps, got {sizes[at]} from {show_time(self.kind, first[at])} on: a column "
+                f"all {cadence.most} steps, got {sizes[at]} from {show_time(self.kind, first[at])} on: a column "
                 f"{CUTOFF!r} with the time that they were made at settles it"
             )
         return np.asarray(last[given.codes])
 
     def _skipped(self) -> Rows:
         """Rows without forecasts for the steps that a window lacks, so that all others have their place."""
-        pace = self.pace
-        keys = [key for rows in self.rows for key in rows.keys]
-        mine = np.array([self.places[key] for key in keys], dtype=np.intp)
-        cutoff, time = (np.concatenate([getattr(rows, name) for rows in self.rows]) for name in ("cutoff", "time"))
-        windows = Windows(*joined([(mine, cutoff, time), self.seen]))
-        own = windows.order < len(keys)
+        cadence = self.cadence
+        mine = joined([(rows.codes, rows.cutoff, rows.time) for rows in self.rows])
+        windows = Windows(*joined([mine, self.seen]))
+        own = windows.order < len(mine[0])
         touched = np.bincount(windows.which, own, minlength=len(windows.sizes))[windows.which] > 0
-        lacks, bad = pace.lacks(windows, weekly=self.kind.startswith("dates"))
+        lacks, bad = cadence.lacks(windows, weekly=self.kind.startswith("dates"))
         bad = touched & (bad | (~own & (lacks > 0)))
         if bad.any():
             at = int(bad.argmax())
             key = list(self.places)[windows.codes[at]]
             size, made = windows.sizes[windows.which[at]], show_time(self.kind, windows.cutoff[at])
             raise ValueError(
-                f"expected windows of {pace.most} steps, or times that tell the step, got {size}{of_series(key)} from "
-                f"the cutoff {made}: a column 'h' with the step ahead, in both frames, settles it"
+                f"expected windows of {cadence.most} steps, or times that tell the step, got {size}{of_series(key)} "
+                f"from the cutoff {made}: a column 'h' with the step ahead, in both frames, settles it"
             )
-        rows, time = pace.skipped(windows, np.where(touched, lacks, 0))
+        rows, time = cadence.skipped(windows, np.where(touched, lacks, 0))
+        nothing = np.full(len(rows), np.nan)
+        values = {label: nothing for label in self._forecast_columns() if label in self.numbers}
         source = windows.order[rows]
-        said = {column for form in self.layout.forms for column in (*form.columns, form.mean)}
-        others: dict[Any, Any] = {}
-        for label in self.numbers:
-            values = np.concatenate([each.others[label] for each in self.rows])[source]
-            others[label] = np.full(len(rows), np.nan) if label in said else values
-        for label in self.features:
-            every = [value for each in self.rows for value in each.others[label]]
-            others[label] = [every[row] for row in source.tolist()]
-        return Rows(
-            [keys[row] for row in source.tolist()], time, windows.cutoff[rows], np.full(len(rows), np.nan), others
-        )
+        return Rows(mine[0][source], time, windows.cutoff[rows], nothing, source, values, repeats=True)
+
+    def _forecast_columns(self) -> set[Any]:
+        return {column for form in self.layout.forms for column in (*form.columns, form.mean) if column is not None}
 
     # --- rows
-    def _keys(self, table: InputFrame, rows: Any = slice(None)) -> list[Hashable]:
-        return [table.keys[code] for code in table.codes[rows].tolist()]
-
-    def _others(self, table: InputFrame, rows: Any = slice(None)) -> dict[Any, Any]:
-        there = set(table.others)
-        count = len(table.codes[rows])
-        found: dict[Any, Any] = {}
-        for label in self.numbers:
-            found[label] = table.frame.numbers(label)[rows] if label in there else np.full(count, np.nan)
-        for label in self.features:
-            values = np.empty(len(table), dtype=object)
-            values[:] = table.frame.column(label).to_list() if label in there else None
-            found[label] = values[rows].tolist()
-        return found
-
     def _windows(self, past: InputFrame) -> Rows:
         """The rows of the history, of other series only where a state is to learn of them."""
-        rows: Any = slice(None)
-        if self.panel is None:
-            mine = set(self.given.keys)
-            rows = np.array([key in mine for key in past.keys], dtype=bool)[past.codes]
+        mine = set(past.keys if self.panel is not None else self.given.keys)
+        rows = np.flatnonzero(np.array([key in mine for key in past.keys], dtype=bool)[past.codes])
         assert past.cutoffs is not None
         assert past.y is not None
-        return Rows(
-            self._keys(past, rows),
-            past.times.values[rows],
-            past.cutoffs.values[rows],
-            past.y[rows],
-            self._others(past, rows),
-        )
+        time, cutoff = past.times.values[rows], past.cutoffs.values[rows]
+        return Rows(self._codes(past)[rows], time, cutoff, past.y[rows], len(self.given) + rows)
 
     def _settled(self, past: InputFrame) -> Rows:
         """Rows of pending forecasts whose outcome has come; those of the forecasts themselves get theirs."""
         assert self.panel is not None
-        known = KnownOutcomes(past, self.kind)
-        missing = np.flatnonzero(np.isnan(self.outcomes))
-        time = self.given.times.values
-        here: dict[Hashable, list[Any]] = {}
-        for row, key in enumerate(self._keys(self.given)):
-            here.setdefault(key, []).append(time[row])
-        for key, rows in by_key(self.given, missing).items():
-            self.outcomes[rows] = known.at(key, time[rows])
-        keys: list[Hashable] = []
-        parts: list[NDArray[Any]] = []
-        for key, pending in _pending(self.panel, [form.model for form in self.layout.forms]).items():
-            y = known.at(key, pending[:, 0])
-            fresh = ~np.isnan(y) & ~np.isin(pending[:, 0], here.get(key, []))
-            if fresh.any():
-                self.outside += [
-                    f"{value:g}{of_series(key)} at {show_time(self.kind, when)}"
-                    for (when, _, least, most, _), value in zip(pending[fresh].tolist(), y[fresh].tolist(), strict=True)
-                    if not max(least, -LARGEST) <= value <= min(most, LARGEST)
-                ]
-                keys += [key] * int(fresh.sum())
-                parts.append(np.column_stack((pending[fresh], y[fresh])))
-        settled = np.concatenate(parts) if parts else np.empty((0, 6), dtype=object)
+        known, mine, time = known_outcomes(past, self._codes(past)), self.given.codes, self.given.times.values
+        missing = np.isnan(self.outcomes)
+        self.outcomes[missing] = known.at(mine[missing], time[missing])
+        models = [form.model for form in self.layout.forms]
+        found = {
+            (key, time): (self.places[key], time, cutoff, low, high, horizon)
+            for key, horizon, cutoff, time, low, high in self.panel.content.pending_rows(models)
+        }
+        # objects: whole numbers of nanoseconds stay whole
+        pending = np.array(list(found.values()), dtype=object).reshape(-1, 6)
         kind = np.float64 if self.kind == "numbers" else np.int64
-        bounds = {"low": settled[:, 2].astype(np.float64), "high": settled[:, 3].astype(np.float64)}
-        others: dict[Any, Any] = {label: np.full(len(keys), np.nan) for label in self.numbers}
-        for side in ("low", "high"):
+        codes, time = pending[:, 0].astype(np.intp), pending[:, 1].astype(kind)
+        y = known.at(codes, time)
+        here = ByTime(mine, self.given.times.values, np.zeros(len(mine)))
+        fresh = ~np.isnan(y) & np.isnan(here.at(codes, time))
+        codes, time, y, pending = codes[fresh], time[fresh], y[fresh], pending[fresh]
+        low, high, step = pending[:, 3:].astype(np.float64).T
+        keys = list(self.places)
+        for at in np.flatnonzero((y < np.maximum(low, -LARGEST)) | (y > np.minimum(high, LARGEST))).tolist():
+            self.outside.append(f"{y[at]:g}{of_series(keys[codes[at]])} at {show_time(self.kind, time[at])}")
+        values = {self.layout.horizon: step}
+        for side, bounds in (("low", low), ("high", high)):
             column = getattr(self.panel.content.options, side, None)
-            if isinstance(column, str) and column in others:
-                others[column] = bounds[side]
-        if self.layout.horizon in others:
-            others[self.layout.horizon] = settled[:, 4].astype(np.float64)
-        others |= {label: [None] * len(keys) for label in self.features}
-        time, cutoff, y = settled[:, 0].astype(kind), settled[:, 1].astype(kind), settled[:, 5].astype(np.float64)
-        return Rows(keys, time, cutoff, y, others)
+            if isinstance(column, str):
+                values[column] = bounds
+        return Rows(codes, time, pending[:, 2].astype(kind), y, np.full(len(codes), -1), values)
 
     def frame(self) -> Any:
         """The frame that is played."""
+        keys = list(self.places)
         data: dict[Any, Any] = {
-            ID: [key for rows in self.rows for key in rows.keys],
+            ID: [keys[code] for rows in self.rows for code in rows.codes.tolist()],
             TIME: self._times([rows.time for rows in self.rows]),
             CUTOFF: self._times([rows.cutoff for rows in self.rows]),
             TARGET: np.concatenate([rows.y for rows in self.rows]),
         }
-        for label in self.numbers:
-            data[label] = np.concatenate([rows.others[label] for rows in self.rows])
-        for label in self.features:
-            data[label] = [value for rows in self.rows for value in rows.others[label]]
+        data |= {label: self._column(label, np.float64, np.nan) for label in self.numbers}
+        data |= {label: self._column(label, object, None).tolist() for label in self.features}
         table = nw.from_dict(data, backend=self.given.frame.table.implementation)
         if self.kind == "dates with a zone":
             table = table.with_columns(nw.col(TIME, CUTOFF).dt.replace_time_zone("UTC"))
         return table.to_native()
+
+    def _column(self, label: Any, kind: Any, nothing: Any) -> NDArray[Any]:
+        """One of the other columns of the frame that is played."""
+        found = [np.array([nothing], dtype=kind)]
+        for table in (self.past if self.with_forecasts else None, self.given):
+            if table is None:
+                continue
+            if label not in table.others:
+                found.append(np.full(len(table), nothing, dtype=kind))
+            elif kind is object:
+                found.append(np.fromiter(table.frame.column(label).to_list(), dtype=object))
+            else:
+                found.append(table.frame.numbers(label))
+        both = np.concatenate(found[::-1])
+        column = both[:0]
+        for rows in self.rows:
+            here = rows.values.get(label)
+            column = np.concatenate((column, (column if rows.repeats else both)[rows.source] if here is None else here))
+        return column
 
     def _times(self, parts: list[NDArray[Any]]) -> NDArray[Any]:
         whole = np.concatenate(parts)
@@ -350,13 +340,13 @@ class CombinedFrame:
     def _report_columns(self, bounds: tuple[Any, Any]) -> None:
         """Warn of columns of numbers that nobody named, and that are no forecasts by their names."""
         forms, past = self.layout.forms, self.past
-        used = {column for form in forms for column in (*form.columns, form.mean)}
+        used = self._forecast_columns()
         used |= {self.layout.horizon, *(side for side in bounds if isinstance(side, str))}
         used |= set(() if self.payoff is None else feature_names(self.payoff))
         # beside outcomes alone there may be features of the model, which are no forecasts
         there = set(self.numbers) if past is None else set(past.others)
         alone = [label for label in self.numbers if label not in used and owner_of(str(label)) is None]
-        alone = [label for label in alone if (label in there) == (past is None or self.taught)]
+        alone = [label for label in alone if (label in there) == (past is None or self.with_forecasts)]
         if alone:
             named = [*(form.model for form in forms), *alone]
             asked = f"model={named} takes them as forecasts"
@@ -391,31 +381,8 @@ def _bare(form: Form, name: str) -> str:
     return f"{form.model}{ending}" if form.model else ending.lstrip("_")
 
 
-def _first(codes: Codes, time: NDArray[Any], count: int) -> NDArray[Any]:
-    """The first time of each series."""
-    order = np.lexsort((time, codes))
-    at = np.searchsorted(codes[order], np.arange(count))
-    return np.asarray(time[order[at]])
-
-
-def _raise_to(
-    last: NDArray[Any], known: NDArray[np.bool_], codes: Codes, times: NDArray[Any], first: NDArray[Any]
-) -> None:
-    """The last of the known times that come before the first of each series."""
-    early = codes >= 0
-    early[early] = times[early] < first[codes[early]]
-    best = np.full(len(last), times.min(initial=0) - 1, dtype=times.dtype)
-    np.maximum.at(best, codes[early], times[early])
-    found = np.zeros(len(last), dtype=bool)
-    found[codes[early]] = True
-    last[found] = np.where(known[found], np.maximum(last[found], best[found]), best[found])
-    known |= found
-
-
-def _pending(panel: PanelState, models: Iterable[str]) -> dict[Hashable, NDArray[Any]]:
-    """Of each series the times of pending forecasts: time, a cutoff, the bounds, and a horizon, a row each."""
-    found: dict[Hashable, dict[Any, list[Any]]] = {}
-    for key, horizon, cutoff, time, low, high in panel.content.pending_rows(models):
-        found.setdefault(key, {})[time] = [time, cutoff, low, high, horizon]
-    # objects: whole numbers of nanoseconds stay whole
-    return {key: np.array(list(times.values()), dtype=object) for key, times in found.items()}
+def _raise_to(last: NDArray[Any], codes: Codes, times: NDArray[Any], before: NDArray[Any]) -> None:
+    """Raise the last known time of each of the first series to the last of these times that comes before another."""
+    early = codes < len(last)
+    early[early] = times[early] < before[codes[early]]
+    np.maximum.at(last, codes[early], times[early])

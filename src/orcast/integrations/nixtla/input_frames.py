@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from orcast.panel.column_names import listed, of_series
-from orcast.panel.frame import Frame, show_time
+from orcast.panel.frame import Codes, Frame
 
 Array = NDArray[np.float64]
 
@@ -50,39 +50,36 @@ class InputFrame:
         return self.frame.holds_numbers(label)
 
 
-def by_key(table: InputFrame, rows: NDArray[np.intp]) -> dict[Hashable, NDArray[np.intp]]:
-    """Rows of a frame by series."""
-    order = rows[np.argsort(table.codes[rows], kind="stable")]
-    ends = np.searchsorted(table.codes[order], np.arange(len(table.keys) + 1))
-    return {key: order[ends[i] : ends[i + 1]] for i, key in enumerate(table.keys) if ends[i] < ends[i + 1]}
+class ByTime:
+    """Numbers by series and time."""
+
+    def __init__(self, codes: Codes, times: NDArray[Any], values: Array) -> None:
+        self.times, rank = np.unique(times, return_inverse=True)
+        place = codes * len(self.times) + rank
+        self.order = np.argsort(place, kind="stable")
+        self.places, self.values = place[self.order], values[self.order]
+
+    def at(self, codes: Codes, times: NDArray[Any]) -> Array:
+        """The numbers of some series at some times; nan where there is none."""
+        if not len(self.places):
+            return np.full(len(codes), np.nan)
+        rank = np.minimum(np.searchsorted(self.times, times), len(self.times) - 1)
+        place = codes * len(self.times) + rank
+        at = np.minimum(np.searchsorted(self.places, place), len(self.places) - 1)
+        return np.where((self.times[rank] == times) & (self.places[at] == place), self.values[at], np.nan)
 
 
-class KnownOutcomes:
-    """Outcomes by series and time."""
-
-    def __init__(self, table: InputFrame, kind: str) -> None:
-        assert table.y is not None
-        there = np.flatnonzero(~np.isnan(table.y))
-        self.times, self.y = table.times.values, table.y
-        order = there[np.lexsort((self.times[there], table.codes[there]))]
-        a, b = order[:-1], order[1:]
-        differ = (table.codes[a] == table.codes[b]) & (self.times[a] == self.times[b]) & (self.y[a] != self.y[b])
-        if differ.any():
-            one, other = sorted((int(a[differ][0]), int(b[differ][0])))
-            raise ValueError(
-                f"expected one outcome{of_series(table.keys[table.codes[one]])} at {show_time(kind, self.times[one])}, "
-                f"got {self.y[one]:g} in row {one} of history and {self.y[other]:g} in row {other}"
-            )
-        self.rows = {
-            key: rows[np.argsort(self.times[rows], kind="stable")] for key, rows in by_key(table, there).items()
-        }
-
-    def at(self, key: Hashable, times: Any) -> Array:
-        """The outcomes at some times; nan where there is none."""
-        rows = self.rows.get(key)
-        if rows is None:
-            return np.full(len(times), np.nan)
-        known = self.times[rows]
-        wanted = np.asarray(times).astype(known.dtype)
-        place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-        return np.where(known[place] == wanted, self.y[rows[place]], np.nan)
+def known_outcomes(table: InputFrame, codes: Codes) -> ByTime:
+    """The outcomes of a frame whose series have these codes; or one sentence if there are two for one time."""
+    assert table.y is not None
+    there = np.flatnonzero(~np.isnan(table.y))
+    known = ByTime(codes[there], table.times.values[there], table.y[there])
+    differ = np.flatnonzero((np.diff(known.places) == 0) & (np.diff(known.values) != 0.0))
+    if len(differ):
+        one, other = there[known.order[differ[0] : differ[0] + 2]].tolist()
+        whose, when = of_series(table.keys[table.codes[one]]), table.times.show(table.times.values[one])
+        raise ValueError(
+            f"expected one outcome{whose} at {when}, "
+            f"got {table.y[one]:g} in row {one} of history and {table.y[other]:g} in row {other}"
+        )
+    return known

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ from river import compose, conf, proba
 
 from orcast.adapters import Normal
 from orcast.forecasts import Forecast
+from orcast.integrations.common import has_parameter
 
 
 class RiverDistribution(proba.base.ContinuousDistribution):
@@ -89,10 +89,7 @@ def has_distributions(model: Any) -> bool:
     """Whether ``predict_one`` has River's option ``with_dist``; of a pipeline its last step's."""
     while isinstance(model, compose.Pipeline):
         model = list(model.steps.values())[-1]
-    try:
-        return "with_dist" in inspect.signature(model.predict_one).parameters
-    except (TypeError, ValueError):
-        return False
+    return has_parameter(model.predict_one, "with_dist")
 
 
 def as_forecast(distribution: Any) -> object:

@@ -102,16 +102,11 @@ class RiverForecaster(base.Wrapper[time_series.base.Forecaster], time_series.bas
         """The mean of the calibrated forecast at each step ahead, or the distribution, or an interval."""
         forecasts = self._issue(self.model.forecast(horizon=_checked_horizon(horizon), xs=xs, **kwargs), xs)
         self._asked = True
-        return [
-            as_answer(
-                p,
-                game.recalibrator.guarantee.rounds if with_dist else 0,
-                self.confidence_level,
-                with_dist,
-                with_interval,
-            )
-            for p, game in zip(forecasts, self._games, strict=False)
-        ]
+        answers = []
+        for p, game in zip(forecasts, self._games, strict=False):
+            rounds = game.recalibrator.guarantee.rounds if with_dist else 0
+            answers.append(as_answer(p, rounds, self.confidence_level, with_dist, with_interval))
+        return answers
 
     def learn_one(self, y: float, x: dict[base.typing.FeatureName, Any] | None = None, **kwargs: Any) -> None:
         """Settle every forecast that was issued for this outcome, and update the model."""

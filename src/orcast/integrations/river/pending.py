@@ -6,6 +6,7 @@ import math
 import pickle
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from orcast.adapters import Normal, expert_row
@@ -50,24 +51,23 @@ class PendingBook:
         self._features = FeatureReader(game.payoff)
         self._max_pending = max_pending
         self._newest: PendingForecast | None = None
-        self._expected: dict[Hashable, PendingForecast] = {}
-        self._parked: dict[Hashable, PendingForecast] = {}
-        self._parked_rounds = Rounds(game.engine, max_pending)
+        self._older: dict[Hashable, PendingForecast] = {}  # the oldest first: those that are parked
+        self._parked = Rounds(game.engine, max_pending)
         self._longest = math.inf  # outcomes of others between a forecast and its own, at most; an old maximum fades
         self._mismatches = self._last_mismatch = 0  # in a row, and what was known at the last
         self._settled_x: Any = None
 
     def __len__(self) -> int:
-        return len(self._expected) + len(self._parked) + (self._newest is not None)
+        return len(self._older) + (self._newest is not None)
 
     def __getstate__(self) -> dict[str, Any]:
         # rounds go as plain data: the parts of a record may be closures
-        return {**vars(self), "_parked_rounds": self._parked_rounds.state()}
+        return {**vars(self), "_parked": self._parked.state()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self._parked_rounds = Rounds(self.game.engine, self._max_pending)
-        self._parked_rounds.resume(*state["_parked_rounds"])
+        self._parked = Rounds(self.game.engine, self._max_pending)
+        self._parked.resume(*state["_parked"])
 
     # --- what models ask
     def predict(self, x: Any, name: Hashable, read: Callable[..., object], options: Mapping[str, Any]) -> Any:
@@ -90,10 +90,9 @@ class PendingBook:
         newest = self._newest
         if newest is not None and newest.name == name and (name is not None or _same(newest.x, x)):
             return newest
-        if not (self._expected or self._parked):
+        if not self._older:
             return None
-        key = _key(x) if name is None else (name,)
-        return self._expected.get(key) or self._parked.get(key)
+        return self._older.get(_key(x) if name is None else (name,))
 
     def forecast(self, entry: PendingForecast) -> Any:
         """What users see of a round."""
@@ -106,7 +105,7 @@ class PendingBook:
         if entry.id in rounds:
             rounds.settle(outcome, id=entry.id)
         else:
-            record = self._parked_rounds.drop(entry.id).record
+            record = self._parked.drop(entry.id).record
             rounds.settle_unkept(record, outcome, reserved=rounds.reserved)
         self._unlist(entry)
         self._settled_x = entry.x
@@ -115,8 +114,8 @@ class PendingBook:
             self._longest = max(longest, float(self.known - entry.known))
         self.known += 1
         self._park()
-        while self._parked:
-            oldest = next(iter(self._parked.values()))
+        while len(self._parked):
+            oldest = next(iter(self._older.values()))
             if self.known - oldest.known <= PATIENCE + 2.0 * self._longest:
                 break
             self._drop(oldest)
@@ -138,30 +137,31 @@ class PendingBook:
         entry = PendingForecast(rounds.issued, self.known, point, x.copy() if type(x) is dict else x, name)
         rounds.keep(record, id=entry.id)
         self._newest = entry
-        while (self._parked or self._expected) and len(self) > self._max_pending:
-            self._drop(next(iter((self._parked or self._expected).values())))
+        while self._older and len(self) > self._max_pending:
+            self._drop(next(iter(self._older.values())))
         return entry
 
     def _list(self, newest: PendingForecast) -> None:
         """The newest becomes one of those that are expected, and the oldest of them are parked."""
         newest.key = _key(newest.x) if newest.name is None else (newest.name,)
-        for others in (self._expected, self._parked):
-            if newest.key in others:  # features that are not equal to themselves
-                self._drop(others[newest.key])
+        if newest.key in self._older:  # features that are not equal to themselves
+            self._drop(self._older[newest.key])
         self._newest = None
-        self._expected[newest.key] = newest
+        self._older[newest.key] = newest
         self._park()
+
+    @property
+    def _expected(self) -> int:
+        return len(self._older) - len(self._parked)
 
     def _park(self) -> None:
         """Rounds that are too many, or too old, to be expected."""
         usual = 2.0 * self._longest
         while self._expected:
-            oldest = next(iter(self._expected.values()))
-            if len(self._expected) <= usual and self.known - oldest.known <= usual:
+            oldest = next(islice(self._older.values(), len(self._parked), None))
+            if self._expected <= usual and self.known - oldest.known <= usual:
                 break
-            del self._expected[oldest.key]
-            self._parked[oldest.key] = oldest
-            self._parked_rounds.keep(self.game.rounds.drop(oldest.id).record, id=oldest.id)
+            self._parked.keep(self.game.rounds.drop(oldest.id).record, id=oldest.id)
 
     def _drop(self, entry: PendingForecast) -> None:
         self._rounds(entry).drop(entry.id)
@@ -171,10 +171,10 @@ class PendingBook:
         if entry is self._newest:
             self._newest = None
         else:
-            del (self._parked if self._parked.get(entry.key) is entry else self._expected)[entry.key]
+            del self._older[entry.key]
 
     def _rounds(self, entry: PendingForecast) -> Rounds:
-        return self.game.rounds if entry.id in self.game.rounds else self._parked_rounds
+        return self.game.rounds if entry.id in self.game.rounds else self._parked
 
     def _count_mismatch(self, x: Any) -> None:
         """Warn, once, if outcomes keep coming with other features than the forecast just before them."""

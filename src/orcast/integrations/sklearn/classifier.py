@@ -8,13 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, clone  # type: ignore[import-untyped]
 from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
-from sklearn.utils.multiclass import check_classification_targets  # type: ignore[import-untyped]
-from sklearn.utils.validation import (  # type: ignore[import-untyped]
-    assert_all_finite,
-    check_consistent_length,
-    check_is_fitted,
-    column_or_1d,
-)
+from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 
 from orcast.engine import Oracle
 from orcast.integrations.common import settle_together
@@ -92,13 +86,6 @@ class RecalibratedClassifier(ClassifierMixin, RowEstimator):  # type: ignore[mis
         best = self.predict_proba(X).argmax(axis=1)
         chosen: NDArray[Any] = self.classes_[best]
         return chosen
-
-    def _outcomes(self, X: Any, y: Any) -> NDArray[Any]:
-        labels: NDArray[Any] = column_or_1d(y, warn=True)
-        assert_all_finite(labels, input_name="y")
-        check_classification_targets(labels)
-        check_consistent_length(X, labels)
-        return labels
 
     def _begin(self, y: NDArray[Any]) -> None:
         classes = np.unique(y)

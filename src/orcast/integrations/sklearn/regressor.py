@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator
 from typing import Any, Self
 
@@ -12,18 +11,13 @@ from sklearn.base import RegressorMixin, clone  # type: ignore[import-untyped]
 from sklearn.frozen import FrozenEstimator  # type: ignore[import-untyped]
 from sklearn.linear_model import BayesianRidge  # type: ignore[import-untyped]
 from sklearn.pipeline import Pipeline  # type: ignore[import-untyped]
-from sklearn.utils.validation import (  # type: ignore[import-untyped]
-    assert_all_finite,
-    check_consistent_length,
-    check_is_fitted,
-    column_or_1d,
-)
+from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 
 from orcast.adapters import Quantiles
 from orcast.engine import Oracle
 from orcast.forecasts import Forecast, as_levels
 from orcast.forecasts.base import as_share
-from orcast.integrations.common import increasing_levels, recalibrator_for, settle_together
+from orcast.integrations.common import has_parameter, increasing_levels, recalibrator_for, settle_together
 from orcast.integrations.sklearn.rows import RowEstimator, batches, each_of, features_of, learns
 from orcast.payoffs import Payoff
 from orcast.residuals import Residuals
@@ -73,6 +67,7 @@ class RecalibratedRegressor(RegressorMixin, RowEstimator):  # type: ignore[misc]
     """
 
     default_estimator = BayesianRidge
+    outcome_type = np.float64
 
     def __init__(
         self,
@@ -134,12 +129,6 @@ class RecalibratedRegressor(RegressorMixin, RowEstimator):  # type: ignore[misc]
         check_is_fitted(self, "estimator_")
         forecasts = self._forecasts(self._predictions(self.estimator_, X), self.residuals_)
         return self._forecast_rows(forecasts, X)
-
-    def _outcomes(self, X: Any, y: Any) -> Array:
-        numbers = np.asarray(column_or_1d(y, warn=True), dtype=np.float64)
-        assert_all_finite(numbers, input_name="y")
-        check_consistent_length(X, numbers)
-        return numbers
 
     def _begin(self, y: Array) -> None:
         self.recalibrator_ = recalibrator_for(self)
@@ -225,7 +214,4 @@ def has_spread(estimator: Any) -> bool:
     """Whether ``predict`` has the option ``return_std``; of a pipeline its last step's."""
     while isinstance(estimator, (Pipeline, FrozenEstimator)):
         estimator = estimator[-1] if isinstance(estimator, Pipeline) else estimator.estimator
-    try:
-        return "return_std" in inspect.signature(estimator.predict).parameters
-    except (TypeError, ValueError):
-        return False
+    return has_parameter(estimator.predict, "return_std")

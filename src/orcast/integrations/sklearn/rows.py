@@ -10,10 +10,16 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, MetaEstimatorMixin  # type: ignore[import-untyped]
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin  # type: ignore[import-untyped]
 from sklearn.frozen import FrozenEstimator  # type: ignore[import-untyped]
 from sklearn.utils import _safe_indexing, get_tags  # type: ignore[import-untyped]
-from sklearn.utils.validation import validate_data  # type: ignore[import-untyped]
+from sklearn.utils.multiclass import check_classification_targets  # type: ignore[import-untyped]
+from sklearn.utils.validation import (  # type: ignore[import-untyped]
+    assert_all_finite,
+    check_consistent_length,
+    column_or_1d,
+    validate_data,
+)
 
 from orcast.integrations.common import FeatureReader, at_least_one, peek_together
 from orcast.payoffs import Payoff
@@ -26,6 +32,7 @@ class RowEstimator(MetaEstimatorMixin, BaseEstimator, ABC):  # type: ignore[misc
     """What both wrappers share: rows are fitted to, forecast and settled in the order of time."""
 
     default_estimator: ClassVar[Any]
+    outcome_type: ClassVar[Any] = None  # any
     estimator: Any
     payoff: Payoff | None
     folds: int
@@ -74,6 +81,15 @@ class RowEstimator(MetaEstimatorMixin, BaseEstimator, ABC):  # type: ignore[misc
         validate_data(self, X, skip_check_array=True)
         return X, y
 
+    def _outcomes(self, X: Any, y: Any) -> NDArray[Any]:
+        """Outcomes as an array, one for each row."""
+        outcomes = np.asarray(column_or_1d(y, warn=True), dtype=self.outcome_type)
+        assert_all_finite(outcomes, input_name="y")
+        if isinstance(self, ClassifierMixin):
+            check_classification_targets(outcomes)
+        check_consistent_length(X, outcomes)
+        return outcomes
+
     def _forecast_rows(self, forecasts: list[Any], X: Any) -> Iterator[Any]:
         """Calibrated forecasts of rows; nothing is kept."""
         game = self.recalibrator_
@@ -84,10 +100,6 @@ class RowEstimator(MetaEstimatorMixin, BaseEstimator, ABC):  # type: ignore[misc
     def _never_late(self) -> bool:
         """Whether each outcome was known before the next forecast, so that one compiled loop can play them."""
         return not self.recalibrator_.rounds.usual_lag
-
-    @abstractmethod
-    def _outcomes(self, X: Any, y: Any) -> NDArray[Any]:
-        """Outcomes as an array, one for each row."""
 
     @abstractmethod
     def _begin(self, y: NDArray[Any]) -> None:

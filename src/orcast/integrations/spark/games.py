@@ -9,42 +9,39 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from orcast.engine.kernels.events import EventKind, PackedRounds
+from orcast.integrations.spark.events import (
+    ANSWERS_AT,
+    Event,
+    RoundColumn,
+    SeriesAnswer,
+    SeriesRound,
+    Time,
+    forecasts_of,
+    refusal_text,
+)
 from orcast.ledger import RoundLog
 from orcast.panel.columns import Form
-from orcast.panel.experts import ForecastShape, rows_with_forecast
-from orcast.panel.runner import NewForecasts, Runner, RunnerPool, RunState, events_of
+from orcast.panel.experts import ForecastShape
+from orcast.panel.runner import Runner, RunnerPool, RunState, events_of
 from orcast.panel.statuses import Status
 from orcast.payoffs import Payoff
 from orcast.persistence.migrations import absolute_errors, renamed
 from orcast.serialise import features_from_json, features_to_json
 
 Array = NDArray[np.float64]
-Time = int | float
 
 # Format 1 had other names of arrays, and sums of squared errors of point forecasts.
 MAGIC, MAGIC_1 = b"ORC2", b"ORC1"
 
 
-class RoundColumn(IntEnum):
-    """What is kept of a round and model; the answers follow."""
-
-    STATUS = 0
-    HOLDS = 1
-    PROMISED = 2
-    MISCALIBRATION = 3
-
-
-ANSWERS_AT = len(RoundColumn)
 # Streams whose runners a Python process keeps, times their models.
 MOST_POOLS = 64
 
@@ -90,86 +87,15 @@ def mark_of(*options: Any) -> bytes:
 
 
 @dataclass
-class Event:
-    """One event: a forecast if ``given`` has it (a row of numbers for each model), an outcome if ``y`` is no nan.
-
-    ``order`` is what breaks ties of time among its likes; ``refused`` is why it cannot be used, if so.
-    """
-
-    id: str
-    time: Time
-    given: list[Array] | None
-    y: float
-    low: float = -np.inf
-    high: float = np.inf
-    features: Any = None
-    order: Any = ""
-    refused: str | None = None
-    place: int = 0  # among the rows that it came with
-
-    def rank(self) -> Any:
-        """The order of play: by time, forecasts before outcomes, then by id; equal ones by what they hold."""
-        content = b"" if self.given is None else b"".join(row.tobytes() for row in self.given)
-        return self.time, self.given is None, self.order, repr(self.y), content
-
-
-@dataclass
-class SeriesRound:
-    """A forecast that was made, with a row of numbers for each model: see `RoundColumn`."""
-
-    id: str
-    time: Time
-    low: float
-    high: float
-    models: Array
-    y: float = np.nan
-
-    @property
-    def pending(self) -> bool:
-        """Whether a model has no outcome yet."""
-        return bool((self.models[:, RoundColumn.STATUS] == Status.PENDING).any())
-
-    @property
-    def bounds(self) -> tuple[Array, Array]:
-        """Its bounds, as those of one row."""
-        return np.array([self.low]), np.array([self.high])
-
-
-@dataclass
-class SeriesAnswer:
-    """The answer to an event: by model a status, and the numbers of its round as far as they are known by then."""
-
-    event: Event
-    status: list[int]
-    round: SeriesRound | None = None
-    settled: bool = False  # whether the miscalibration after the outcome is part of it
-    reason: str | None = None
-
-
-@dataclass
-class _PendingEntry:
-    """A pending round in one model's game, and its entry there."""
-
-    entry: int
-    round: SeriesRound
-    point: float = np.nan
-
-
-@dataclass
 class _ModelEvents:
-    """What happens in one model's game."""
+    """What happens in one model's game; its entries are the rounds that were pending, then the new ones."""
 
-    pending: dict[str, _PendingEntry]
-    old: int
-    kinds: list[int] = field(default_factory=list)
-    entries: list[int] = field(default_factory=list)
-    new: list[tuple[_PendingEntry, Event]] = field(default_factory=list)
-    settled: list[tuple[int, SeriesRound, float]] = field(default_factory=list)  # entry, round, outcome as it is played
-
-    def add(self, kind: int, entry: int) -> None:
-        """One more event."""
-        self.kinds.append(kind)
-        self.entries.append(entry)
+    pending: dict[str, int]  # entries by id
+    points: list[float]  # of every entry, if its forecast is a point
+    events: list[tuple[int, int]] = field(default_factory=list)  # kind and entry
+    new: list[tuple[SeriesRound, Event]] = field(default_factory=list)
+    settled: dict[int, tuple[SeriesRound, float]] = field(default_factory=dict)  # by entry, with outcomes as played
+    runner: Runner | None = None
 
 
 class Games:
@@ -188,7 +114,7 @@ class Games:
         self._state = state
         self.rounds: dict[str, SeriesRound] = {}
         self.games: list[RunState | None] = [None] * len(self.options.forms)
-        self.pending: list[dict[str, _PendingEntry]] = [{} for _ in self.options.forms]
+        self.pending: list[dict[str, float]] = [{} for _ in self.options.forms]  # points, if there are, by id
         self.forgotten: Time | None = None
         self.bounds: tuple[float, float] | None = None  # that are not those of rows
         self.over = 0
@@ -199,9 +125,13 @@ class Games:
     def play(self, events: Sequence[Event]) -> list[SeriesAnswer]:
         """Play events in the order of play; what is refused, or cannot be played, changes nothing."""
         ordered = sorted((event for event in events if event.refused is None), key=Event.rank)
-        self._refuse_bad(ordered)
+        self._refuse_other_bounds(ordered)
+        for event in ordered:
+            if event.refused is None:
+                event.read(self.options.forms)
+        ordered = [event for event in ordered if event.refused is None]
         try:
-            answers = self._played([event for event in ordered if event.refused is None])
+            answers = self._played(ordered)
         except MemoryError:
             raise
         except Exception:
@@ -213,128 +143,97 @@ class Games:
 
     def _one_by_one(self, events: list[Event]) -> list[SeriesAnswer]:
         """Play events of which some cannot be: these are found and refused."""
-        # features that a context or a function of the user's cannot take: a trial of each forecast alone finds them
-        self._refuse_strange(events)
         answers = []
         for event in events:
-            if event.refused is not None:
-                continue
             try:
+                self._try_forecasts(event)
                 answers += self._played([event])
             except MemoryError:
                 raise
             except Exception as reason:
-                event.refused = _sentence(reason)
+                event.refused = refusal_text(reason)
                 self._restore(self._state)
         return answers
 
+    def _try_forecasts(self, event: Event) -> None:
+        """Play the forecasts of an event alone: features that a context or a function cannot take are named so."""
+        for number in np.flatnonzero(event.there).tolist():
+            runner = self.options.runner(number, event.low, event.high)
+            new, first = forecasts_of(runner, [event], number), events_of([EventKind.PREDICT], [0])
+            runner.resume(None, new, np.full(1, np.nan), runner.points(new), first).play(first)
+
     def _played(self, events: list[Event]) -> list[SeriesAnswer]:
         """Play events, and write the state after them."""
-        plans = [_ModelEvents(dict(pending), len(pending)) for pending in self.pending]
+        plans = [
+            _ModelEvents({id: entry for entry, id in enumerate(pending)}, list(pending.values()))
+            for pending in self.pending
+        ]
         answers = [self._answer(event, plans) for event in events]
         for number, plan in enumerate(plans):
-            if plan.kinds:
+            if plan.events:
                 self._play_model(number, plan)
         self._state = self._written()
         return answers
 
-    def _refuse_bad(self, events: list[Event]) -> None:
-        """Forecasts that are none, such as a negative deviation, and those with other bounds than before."""
+    def _refuse_other_bounds(self, events: list[Event]) -> None:
+        """Forecasts with other bounds than the series began with."""
+        if self.options.by_row:
+            return
         began = self.bounds
         for event in events:
-            if event.given is None or self.options.by_row:
+            if event.given is None:
                 continue
             bounds = event.low, event.high
             began = began or bounds
             if bounds != began:
                 then, now = (f"{low:g} to {high:g}" for low, high in (began, bounds))
                 event.refused = f"expected the bounds that the series began with, {then}, got {now}"
-        for number, form in enumerate(self.options.forms):
-            there = [event for event in events if event.given is not None and event.refused is None]
-            if not there:
-                return
-            try:
-                _present(form, np.stack([event.given[number] for event in there if event.given is not None]))
-            except (TypeError, ValueError):
-                for event in there:
-                    assert event.given is not None
-                    try:
-                        _present(form, event.given[number][None, :])
-                    except (TypeError, ValueError) as reason:
-                        event.refused = _sentence(reason)
-
-    def _refuse_strange(self, events: list[Event]) -> None:
-        for event in events:
-            if event.given is None or event.refused is not None:
-                continue
-            for number, form in enumerate(self.options.forms):
-                given, there = _present(form, event.given[number][None, :])
-                if not there[0]:
-                    continue
-                try:
-                    runner = self.options.runner(number, event.low, event.high)
-                    new, first = _forecasts(runner, [event], given), events_of([EventKind.PREDICT], [0])
-                    runner.resume(None, new, np.full(1, np.nan), runner.points(new), first).play(first)
-                except MemoryError:
-                    raise
-                except Exception as reason:
-                    event.refused = _sentence(reason)
 
     def _answer(self, event: Event, plans: list[_ModelEvents]) -> SeriesAnswer:
         """What an event leads to in each game, and its answer, whose numbers are still to come."""
-        known, models = self.rounds.get(event.id), range(len(self.options.forms))
-        if event.given is None:
-            if known is None:
-                return SeriesAnswer(event, [Status.UNKNOWN for _ in models])
-            return SeriesAnswer(event, self._settle(event, known, plans), known, settled=True)
+        forms, known, usual = self.options.forms, self.rounds.get(event.id), Status.SEEN
         if known is None:
+            if event.given is None:
+                return SeriesAnswer(event, [Status.UNKNOWN] * len(forms))
             if self.forgotten is not None and event.time <= self.forgotten:
-                return SeriesAnswer(event, [Status.LATE for _ in models])
-            return self._issue(event, plans)
+                return SeriesAnswer(event, [Status.LATE] * len(forms))
+            if not any(event.there):
+                return SeriesAnswer(event, [Status.NO_FORECAST] * len(forms))
+            known, usual = self._issue(event, plans), Status.PENDING
         missing = known.models[:, RoundColumn.STATUS] == Status.NO_FORECAST
-        new = [m for m in models if missing[m] and _present(self.options.forms[m], event.given[m][None, :])[1][0]]
         if np.isnan(event.y):
-            status: list[int] = [Status.NO_FORECAST if missing[m] else Status.SEEN for m in models]
+            status: list[int] = [Status.NO_FORECAST if none else usual for none in missing]
             answer = SeriesAnswer(event, status, known, settled=not known.pending)
         else:
             answer = SeriesAnswer(event, self._settle(event, known, plans), known, settled=True)
-        for m in new:
-            answer.status[m] = Status.REFUSED
-            model = self.options.forms[m].model
+        for number in np.flatnonzero(missing & event.there if event.there else ()).tolist():
+            answer.status[number] = Status.REFUSED
+            model = forms[number].model
             answer.reason = f"expected the forecasts of an id in one event, got that of {model!r} after others"
         return answer
 
-    def _issue(self, event: Event, plans: list[_ModelEvents]) -> SeriesAnswer:
+    def _issue(self, event: Event, plans: list[_ModelEvents]) -> SeriesRound:
+        """A new round, and its forecast in each game that has one."""
         options = self.options
         numbers = np.full((len(options.forms), options.width), np.nan)
+        numbers[:, RoundColumn.STATUS] = np.where(event.there, Status.PENDING, Status.NO_FORECAST)
         fresh = SeriesRound(event.id, event.time, event.low, event.high, numbers)
-        assert event.given is not None
-        for number, form in enumerate(options.forms):
-            given, there = _present(form, event.given[number][None, :])
-            event.given[number] = given[0]
-            numbers[number, RoundColumn.STATUS] = Status.PENDING if there[0] else Status.NO_FORECAST
-        if not fresh.pending:
-            return SeriesAnswer(event, [Status.NO_FORECAST for _ in options.forms])
         self.rounds[event.id] = fresh
         if not options.by_row:
             self.bounds = event.low, event.high
-        for number in np.flatnonzero(numbers[:, RoundColumn.STATUS] == Status.PENDING).tolist():
+        for number in np.flatnonzero(event.there).tolist():
             plan = plans[number]
             if len(plan.pending) >= options.max_pending:
                 oldest = next(iter(plan.pending))
-                plan.add(EventKind.DROP, plan.pending.pop(oldest).entry)
+                plan.events.append((EventKind.DROP, plan.pending.pop(oldest)))
                 self._lose(self.rounds[oldest], number)
-            entry = _PendingEntry(plan.old + len(plan.new), fresh)
-            if options.shapes[number].kind == "point":
-                runner = options.runner(number, event.low, event.high)
-                entry.point = float(runner.points(_forecasts(runner, [event], event.given[number][None, :]))[0])
-            plan.add(EventKind.PREDICT, entry.entry)
-            plan.new.append((entry, event))
-            plan.pending[event.id] = entry
-        status = numbers[:, RoundColumn.STATUS].astype(int).tolist()
-        if np.isnan(event.y):
-            return SeriesAnswer(event, status, fresh)
-        return SeriesAnswer(event, self._settle(event, fresh, plans), fresh, settled=True)
+            plan.runner = runner = options.runner(number, event.low, event.high)
+            plan.pending[event.id] = entry = len(plan.points)
+            point = options.shapes[number].kind == "point"
+            plan.points.append(float(runner.points(forecasts_of(runner, [event], number))[0]) if point else np.nan)
+            plan.events.append((EventKind.PREDICT, entry))
+            plan.new.append((fresh, event))
+        return fresh
 
     def _settle(self, event: Event, known: SeriesRound, plans: list[_ModelEvents]) -> list[int]:
         """Settle every game in which the round of an outcome is pending; the status in each."""
@@ -347,12 +246,12 @@ class Games:
                 corrected = changed and status in (Status.OK, Status.OUTSIDE)
                 found.append(Status.CORRECTED if corrected else Status.SEEN if status == Status.OK else status)
                 continue
-            runner = self.options.runner(number, known.low, known.high)
+            plan.runner = runner = self.options.runner(number, known.low, known.high)
             value = float(runner.outcomes(np.array([event.y]), runner.units(*known.bounds), self.options.clip)[0])
-            entry = plan.pending.pop(known.id).entry
-            plan.add(EventKind.DROP if np.isnan(value) else EventKind.SETTLE, entry)
+            entry = plan.pending.pop(known.id)
+            plan.events.append((EventKind.DROP if np.isnan(value) else EventKind.SETTLE, entry))
             if not np.isnan(value):
-                plan.settled.append((entry, known, value))
+                plan.settled[entry] = known, value
             found.append(Status.OUTSIDE if np.isnan(value) else Status.OK)
             known.models[number, RoundColumn.STATUS] = found[-1]
         if was_pending:
@@ -378,51 +277,43 @@ class Games:
     # --- one model's game
     def _play_model(self, number: int, plan: _ModelEvents) -> None:
         """Play what happens in one model's game."""
-        shape = self.options.shapes[number]
-        entries = [*self.pending[number].values(), *(each for each, _ in plan.new)]
-        runner = self.options.runner(number, entries[0].round.low, entries[0].round.high)
-        values, points = np.full(len(entries), np.nan), self._points(number, entries)
-        for entry, _, value in plan.settled:
+        shape, runner = self.options.shapes[number], plan.runner
+        assert runner is not None
+        values = np.full(len(plan.points), np.nan)
+        for entry, (_, value) in plan.settled.items():
             values[entry] = value
-        given = [event.given[number] for _, event in plan.new if event.given is not None]
-        new = _forecasts(runner, [event for _, event in plan.new], np.array(given).reshape(-1, shape.columns))
-        events = events_of(plan.kinds, plan.entries)
-        run = runner.resume(self.games[number], new, values, points, events)
+        new = forecasts_of(runner, [event for _, event in plan.new], number)
+        events = np.array(plan.events, dtype=np.int64)
+        run = runner.resume(self.games[number], new, values, self._points(number, plan.points), events)
         run.play(events)
         answers = runner.answers(run, new)
         if np.isnan(answers).any():
             raise ValueError("expected a forecast and bounds that an answer can be computed from, got others")
-        for i, (each, _) in enumerate(plan.new):
-            row = each.round.models[number]
-            row[RoundColumn.HOLDS] = run.outputs.round_log[i, RoundLog.HOLDS]
-            row[RoundColumn.PROMISED] = run.outputs.round_log[i, RoundLog.PROMISED]
-            row[ANSWERS_AT : ANSWERS_AT + len(shape.outputs)] = answers[i]
-        for entry, known, _ in plan.settled:
+        for (fresh, _), log, answer in zip(plan.new, run.outputs.round_log, answers, strict=True):
+            row = fresh.models[number]
+            row[RoundColumn.HOLDS], row[RoundColumn.PROMISED] = log[RoundLog.HOLDS], log[RoundLog.PROMISED]
+            row[ANSWERS_AT : ANSWERS_AT + len(shape.outputs)] = answer
+        for entry, (known, _) in plan.settled.items():
             known.models[number, RoundColumn.MISCALIBRATION] = run.outputs.settled[entry]
         self.games[number] = run.state()
-        # entries are numbered anew, in the order of the game's own
-        by_entry = {each.entry: (id, each) for id, each in plan.pending.items()}
-        self.pending[number] = {}
-        for i, entry in enumerate(run.pending.tolist()):
-            id, each = by_entry[entry]
-            self.pending[number][id] = _PendingEntry(i, each.round, each.point)
+        ids = {entry: id for id, entry in plan.pending.items()}
+        self.pending[number] = {ids[entry]: plan.points[entry] for entry in run.pending.tolist()}
         self._check(number, runner)
 
-    def _points(self, number: int, entries: Sequence[_PendingEntry]) -> Array:
-        if self.options.shapes[number].kind != "point":
-            return np.empty(0)
-        return np.array([each.point for each in entries])
+    def _points(self, number: int, points: Iterable[float]) -> Array:
+        return np.array(list(points)) if self.options.shapes[number].kind == "point" else np.empty(0)
 
     def _check(self, number: int, runner: Runner) -> None:
         """A game must be such that it can go on: its numbers are finite, or else it is tried."""
-        game = self.games[number]
+        game, pending = self.games[number], self.pending[number]
         assert game is not None
         if np.isfinite(game.memory).all() and np.isfinite(game.rounds.records).all():
             return
-        entries = list(self.pending[number].values())
-        new = _forecasts(runner, [], np.empty((0, self.options.shapes[number].columns)))
+        points = self._points(number, pending.values())
         try:
-            runner.resume(game, new, np.full(len(entries), np.nan), self._points(number, entries), events_of([], []))
+            runner.resume(
+                game, forecasts_of(runner, [], number), np.full(len(pending), np.nan), points, events_of([], [])
+            )
         except ValueError as reason:
             raise ValueError(f"expected an event after which a game can go on, got {str(reason)!r}") from None
 
@@ -446,8 +337,7 @@ class Games:
             numbers = np.concatenate((packed.counters, game.errors, game.memory))
             width = packed.records.shape[1] if len(pending) else 0
             models.append([len(numbers), game.sizes, packed.fields, width, list(pending), features])
-            points = np.array([each.point for each in pending.values()])
-            parts += [numbers, packed.issued, points, packed.records]
+            parts += [numbers, packed.issued, np.array(list(pending.values())), packed.records]
         header = {
             "ids": [each.id for each in rounds],
             "times": [each.time for each in rounds],
@@ -497,30 +387,6 @@ class Games:
             described = tuple((name, kind, tuple(sides)) for name, kind, sides in fields)
             packed = PackedRounds(game[:3], described, cut(len(ids), width), issued, own)
             self.games[number] = RunState(packed, game[3:5], game[5:], None if sizes is None else tuple(sizes))
-            self.pending[number] = {
-                id: _PendingEntry(i, self.rounds[id], point)
-                for i, (id, point) in enumerate(zip(ids, points, strict=True))
-            }
+            self.pending[number] = dict(zip(ids, points, strict=True))
         if at != len(numbers):
             raise ValueError(f"expected a state of {at} numbers, got {len(numbers)}")
-
-
-def _forecasts(runner: Runner, events: list[Event], given: Array) -> NewForecasts:
-    low, high = (np.array([getattr(event, side) for event in events], dtype=np.float64) for side in ("low", "high"))
-    features = None if not events or events[0].features is None else [event.features for event in events]
-    return runner.new(given, low, high, features)
-
-
-def _present(form: Form, given: Array) -> tuple[Array, NDArray[np.bool_]]:
-    """Forecasts as they are read, and which are there."""
-    columns = [given[:, i].copy() for i in range(given.shape[1])]
-    there = rows_with_forecast(form, columns)
-    return np.column_stack(columns), there
-
-
-def _sentence(reason: Exception) -> str:
-    """Why, without the number of a row that nobody knows."""
-    text = str(reason)
-    if not text.startswith("expected "):
-        text = f"expected an event that can be played, got {type(reason).__name__}: {text}"
-    return re.sub(r" in row \d+$", "", text)

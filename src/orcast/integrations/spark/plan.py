@@ -200,7 +200,7 @@ def column(name: str) -> Any:
 
 def one_zero(name: str, kind: T.DataType) -> Any:
     """A column that tells series apart: to Spark the two zeros of floats have two places."""
-    return column(name) + 0.0 if isinstance(kind, (T.DoubleType, T.FloatType)) else column(name)
+    return column(name) + F.lit(0.0).cast(kind) if isinstance(kind, (T.DoubleType, T.FloatType)) else column(name)
 
 
 def quoted(name: str) -> str:

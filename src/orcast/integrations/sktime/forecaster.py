@@ -1,15 +1,4 @@
-"""sktime: forecasters whose intervals, quantiles and distributions stay calibrated (extra ``orcast[sktime]``).
-
-Wrap a forecaster, and use it as any other of sktime's:
-
-    model = RecalibratedForecaster(ThetaForecaster(sp=12), low=0).fit(y, fh=[1, 2, 3])
-    model.predict_interval(coverage=0.9)
-    model.update(y_new)
-
-An outcome is scored against the forecasts that were issued for it: ``update`` issues the forecasts from before
-``y_new``, the same that the methods which predict made, settles those that are about ``y_new``, keeps the others
-pending, and updates the wrapped forecaster.  All methods that predict are pure.
-"""
+"""Any forecaster of sktime's, recalibrated at each step ahead."""
 
 from __future__ import annotations
 
@@ -19,14 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd  # type: ignore[import-untyped]
 from numpy.typing import ArrayLike, NDArray
-
-from orcast.integrations.optional import needs
-
-with needs("sktime", "pandas", "sktime"):
-    import pandas as pd  # type: ignore[import-untyped]
-    from sktime.forecasting.base import BaseForecaster, ForecastingHorizon  # type: ignore[import-untyped]
-    from sktime.forecasting.stream import UpdateRefitsEvery  # type: ignore[import-untyped]
+from sktime.forecasting.base import BaseForecaster  # type: ignore[import-untyped]
+from sktime.forecasting.stream import UpdateRefitsEvery  # type: ignore[import-untyped]
 
 from orcast.adapters import Quantiles
 from orcast.constants import PER_ABSOLUTE
@@ -34,13 +19,12 @@ from orcast.engine import Oracle
 from orcast.forecasts import Forecast
 from orcast.integrations.common import FeatureReader, HorizonGame, at_least_one, increasing_levels, recalibrator_for
 from orcast.integrations.skpro import LEVELS, ForecastDistribution
+from orcast.integrations.sktime.times import HorizonRows, StepClock
 from orcast.ledger import Guarantee
 from orcast.payoffs import Payoff
 from orcast.residuals import Residuals
 from orcast.spaces import between
 from orcast.validation import short
-
-__all__ = ["ForecastDistribution", "RecalibratedForecaster"]
 
 Array = NDArray[np.float64]
 
@@ -170,8 +154,8 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         _first_rows(self.initial_window, len(y))
         self._space = between(self.low, self.high)
         self._new_game(1, y)  # refuses what does not fit, before anything is fitted
-        self._origin = _checked_origin(self.cutoff)
-        self._outcomes(y, self._times(y.index))
+        self._clock = StepClock(self.cutoff)
+        self._outcomes(y, self._clock.times(y.index))
         self.forecaster_ = self._copy().fit(y, X=X, fh=fh)
         self._seen_y, self._seen_X = [y], None if X is None else [X]
         self._predictions: dict[tuple[int, ...], tuple[Any, Array]] = {}  # the forecaster's by steps, without X
@@ -222,13 +206,13 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         if first < len(y):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the fit to all rows gives them once
-                self._replay(games, y, _HorizonRows(X, None if X is None else self._times(X.index)), first)
+                self._replay(games, y, self._clock.rows(X), first)
         return games
 
-    def _replay(self, games: Mapping[int, HorizonGame], y: Any, rows: _HorizonRows, first: int) -> None:
+    def _replay(self, games: Mapping[int, HorizonGame], y: Any, rows: HorizonRows, first: int) -> None:
         """Forecast and settle the rows from the first on, as if they had come one step length after the other."""
-        times, steps = self._times(y.index), list(games)
-        outcomes, horizon = self._outcomes(y, times), self._horizon(steps)
+        times, steps = self._clock.times(y.index), list(games)
+        outcomes, horizon = self._outcomes(y, times), self._clock.horizon(steps)
         model: Any = None
         for row in range(first, len(y), self.step_length):
             now, next_row = int(times[row - 1]), min(row + self.step_length, len(y))
@@ -281,7 +265,7 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         """The times of steps, and a row of quantiles or a point for each."""
         asked = None
         if not self._all_or_none:
-            asked = self._horizon(steps) if fh is None else fh
+            asked = self._clock.horizon(steps) if fh is None else fh
         if self._quantile_levels:
             found = model.predict_quantiles(fh=asked, X=X, alpha=self._quantile_levels)
             table = np.sort(np.asarray(found, dtype=np.float64), axis=1)
@@ -330,7 +314,7 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         before = self.forecaster_.cutoff
         issued: list[tuple[HorizonGame, int, Any, Any]] = []
         try:
-            times = self._times(y.index)
+            times = self._clock.times(y.index)
             new = times > self._known
             outcomes = self._outcomes(y[new], times[new])
             now = self._now
@@ -341,10 +325,10 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
                     if forecast is not None:
                         game = self._games[step]
                         issued.append((game, now + step, forecast, game.peek(forecast, x)))
-            cutoff = self._dated(y.index[-1:])
+            cutoff = self._clock.dated(y.index[-1:])
             self.forecaster_.update(y, X=X, update_params=update_params)
         except BaseException:
-            self._set_cutoff(self._dated(before))
+            self._set_cutoff(self._clock.dated(before))
             self.forecaster_._set_cutoff(before)
             raise
         for game, about, forecast, record in issued:
@@ -370,7 +354,7 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
             steps = sorted(self._games)
         if X is None and self._seen_X is not None:
             return [], None
-        return _HorizonRows(X, None if X is None else self._times(X.index)).ahead(steps, now, self._all_or_none)
+        return self._clock.rows(X).ahead(steps, now, self._all_or_none)
 
     def _remember(self, y: Any, X: Any) -> None:
         self._seen_y.append(y)
@@ -378,29 +362,9 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
             self._seen_X.append(X[X.index.isin(y.index)])
 
     # --- times
-    def _times(self, index: Any) -> NDArray[np.int64]:
-        """Times as numbers of steps since the end of the first history."""
-        if _kind(index) != _kind(self._origin):
-            raise TypeError(f"expected times like {self._origin[0]}, got {index[0]}")
-        origin = _without_zone(self._origin)
-        horizon = ForecastingHorizon(_without_zone(index), is_relative=False, freq=origin)
-        return np.asarray(horizon.to_relative(origin).to_numpy(), dtype=np.int64)
-
     def _relative(self, fh: Any, cutoff: Any = None) -> list[int]:
         relative = fh if fh.is_relative else fh.to_relative(self.cutoff if cutoff is None else cutoff)
         return [int(step) for step in relative.to_numpy()]
-
-    def _horizon(self, steps: Sequence[int]) -> Any:
-        return ForecastingHorizon(list(steps), is_relative=True, freq=self._origin)
-
-    def _dated(self, cutoff: Any) -> Any:
-        """A cutoff with the frequency, which one row by itself has not."""
-        if not isinstance(cutoff, pd.DatetimeIndex):
-            return cutoff
-        freq = self._origin.freq
-        if not freq.is_on_offset(cutoff[0]):
-            raise ValueError(f"expected times of the frequency {freq.freqstr}, got {cutoff[0]}")
-        return pd.DatetimeIndex(cutoff, freq=freq)
 
     def _outcomes(self, y: Any, times: NDArray[np.int64]) -> dict[int, float]:
         """Outcomes by time, in the space; those that are missing are left out."""
@@ -422,55 +386,6 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
             {"forecaster": NaiveForecaster(), "initial_window": 0.8, "step_length": 3},
             {**trend, "initial_window": 0.8},
         ]
-
-
-class _HorizonRows:
-    """Rows of X by their times; without any, None of each."""
-
-    __slots__ = ("X", "times")
-
-    def __init__(self, X: Any, times: NDArray[np.int64] | None) -> None:
-        self.X = X
-        self.times = np.empty(0, dtype=np.int64) if times is None else times
-
-    def until(self, time: int) -> Any:
-        """Up to a time."""
-        return None if self.X is None else self.X[self.times <= time]
-
-    def between(self, start: int, stop: int) -> Any:
-        """After a time, up to another."""
-        return None if self.X is None else self.X[(self.times > start) & (self.times <= stop)]
-
-    def ahead(self, steps: Sequence[int], now: int, all_or_none: bool) -> tuple[Sequence[int], Any]:
-        """The steps whose rows are there, and the rows from the next up to the last of them."""
-        if self.X is None or not steps:
-            return steps, None
-        there = set(self.times.tolist())
-        found = [step for step in steps if now + step in there]
-        if not found or (all_or_none and len(found) < len(steps)):
-            return [], None
-        return found, self.between(now, now + found[-1])
-
-
-def _kind(index: Any) -> Any:
-    """What times are: dates of a zone, periods of a frequency, or numbers."""
-    if isinstance(index, pd.DatetimeIndex):
-        return str(index.tz)
-    return index.dtype if isinstance(index, pd.PeriodIndex) else index.dtype.kind in "iu"
-
-
-def _without_zone(index: Any) -> Any:
-    return index if getattr(index, "tz", None) is None else index.tz_localize(None)
-
-
-def _checked_origin(cutoff: Any) -> Any:
-    """The end of a history whose steps can be counted."""
-    if isinstance(cutoff, pd.DatetimeIndex):
-        if cutoff.tz is not None and cutoff.tz.utcoffset(None) is None:
-            raise ValueError(f"expected times without a time zone, or in UTC, got times of {cutoff.tz}")
-        if cutoff.freq is None:
-            raise ValueError(f"expected times of one frequency (y.asfreq gives them one), got none up to {cutoff[0]}")
-    return cutoff
 
 
 def _ahead(steps: Iterable[int]) -> list[int]:
