@@ -66,7 +66,7 @@ def test_signatures_tell_types_apart() -> None:
     ]
     assert len({key_of("orcast.module.name", one) for one in described}) == len(described)
     assert signature_of((np.float64(2.0), np.int64(1), np.True_)) == signature_of((1.0, 1, True))
-    with pytest.raises(TypeError, match=r"^expected a number, an array or a named tuple of such for a kernel, got str$"):
+    with pytest.raises(TypeError, match=r"^expected a number, an array or a named tuple .* got str$"):
         signature_of(("text",))
 
 
