@@ -9,6 +9,7 @@ import time
 from benchmarks import (
     adversary,
     binary,
+    cold,
     exact,
     groups,
     integrations,
@@ -36,6 +37,7 @@ SECTIONS = {
     "orca": orca,
     "exact": exact,
     "speed": speed,
+    "cold": cold,
     "memory": memory,
     "panel": panel,
     "stream": stream,
