@@ -16,11 +16,12 @@ from orcast.adapters import expert_row, quantiles_at
 from orcast.engine.base import Engine
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
-from orcast.engine.dense.priors import FinitePrior, GridPrior
+from orcast.engine.dense.priors import GridPrior
 from orcast.engine.dense.search import CandidateSearch, HalfSpaceClaim
 from orcast.engine.dense.solver import DenseRound
 from orcast.engine.kernels import equilibrium as equilibrium_kernels
 from orcast.paper import autodiff, orca_kernels
+from orcast.paper.exact.base import expert_alone, log_masses
 from orcast.paper.families import Family, GaussianMixture, Softmax
 from orcast.paper.orca_kernels import AdamRates, ExpertTables, OrcaProblem, QuantileTables
 from orcast.payoffs import CellGrid, CellPayoff
@@ -35,6 +36,21 @@ Array = NDArray[np.float64]
 
 NOTHING: Array = np.empty(0)
 STARTS = ("expert", "last", "even")
+
+
+def _check_whole(options: object, **limits: tuple[int, int]) -> None:
+    """Whole numbers among the options of a frozen data class, each from the one limit to the other."""
+    for name, (least, most) in limits.items():
+        value = getattr(options, name)
+        if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or not least <= value <= most:
+            raise ValueError(f"expected a whole number of {name} from {least} to {most}, got {short(value)}")
+        object.__setattr__(options, name, int(value))
+
+
+def _check_numbers(options: object, **limits: tuple[float, float]) -> None:
+    """The same for numbers."""
+    for name, (least, most) in limits.items():
+        object.__setattr__(options, name, number(getattr(options, name), name, least, most))
 
 
 @dataclass(frozen=True)
@@ -56,9 +72,7 @@ class Adam:
     second: float = 0.999
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rate", number(self.rate, "rate", 1e-12, 1e3))
-        for name in ("first", "second"):
-            object.__setattr__(self, name, number(getattr(self, name), name, 0.0, 1.0 - 1e-12))
+        _check_numbers(self, rate=(1e-12, 1e3), first=(0.0, 1.0 - 1e-12), second=(0.0, 1.0 - 1e-12))
 
     @property
     def rates(self) -> AdamRates:
@@ -91,11 +105,7 @@ class MonteCarlo:
             raise TypeError(f"expected a sequence of distributions, got {short(self.components)}") from None
         if not self.components:
             raise ValueError("expected at least one component, got none")
-        for name, least in (("draws", 1), ("seed", 0)):
-            value = getattr(self, name)
-            if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or not least <= value <= 10**7:
-                raise ValueError(f"expected a whole number of {name} from {least} to 10000000, got {value!r}")
-            object.__setattr__(self, name, int(value))
+        _check_whole(self, draws=(1, 10**7), seed=(0, 10**7))
 
     def on(self, cell_grid: CellGrid) -> tuple[Array, float, float]:
         """Masses of each component on the cells, the widest support, and how far an outcome may be from all of them."""
@@ -168,11 +178,7 @@ class Orca:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name, least, most in (("steps", 1, 10**6), ("cells", 1, 1000), ("seed", 0, 10**9)):
-            value = getattr(self, name)
-            if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or not least <= value <= most:
-                raise ValueError(f"expected a whole number of {name} from {least} to {most}, got {short(value)}")
-            object.__setattr__(self, name, int(value))
+        _check_whole(self, steps=(1, 10**6), cells=(1, 1000), seed=(0, 10**9))
         if isinstance(self.family, type) or not isinstance(self.family, Family):
             raise TypeError(f"expected a family such as Softmax() or GaussianMixture(3), got {short(self.family)}")
         named = isinstance(self.adversary, str) and self.adversary in ("uniform", "dirac")
@@ -184,23 +190,20 @@ class Orca:
             raise TypeError(f"expected Adam(...) as optimizer, got {short(self.optimizer)}")
         if not isinstance(self.start, str) or self.start not in STARTS:
             raise ValueError(f"expected start='expert', 'last' or 'even', got {short(self.start)}")
-        if not isinstance(self.smooth, (bool, np.bool_)):
-            raise TypeError(f"expected smooth=True or False, got {short(self.smooth)}")
-        object.__setattr__(self, "smooth", bool(self.smooth))
-        if not isinstance(self.atoms, (bool, np.bool_)):
-            raise TypeError(f"expected atoms=True or False, got {short(self.atoms)}")
-        object.__setattr__(self, "atoms", bool(self.atoms))
-        object.__setattr__(self, "soft", number(self.soft, "soft", 0.0, 1e6))
-        object.__setattr__(self, "jitter", number(self.jitter, "jitter", 0.0, 10.0))
+        for name in ("smooth", "atoms"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise TypeError(f"expected {name}=True or False, got {short(getattr(self, name))}")
+            object.__setattr__(self, name, bool(getattr(self, name)))
+        _check_numbers(self, soft=(0.0, 1e6), jitter=(0.0, 10.0))
         if self.lipschitz is not None:
-            object.__setattr__(self, "lipschitz", number(self.lipschitz, "lipschitz", 0.0, 1e300))
+            _check_numbers(self, lipschitz=(0.0, 1e300))
 
     def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> Engine:
         """An engine with an empty ledger."""
         if isinstance(bound_payoff.space, FiniteSpace):
             if isinstance(self.family, GaussianMixture):
                 raise TypeError(f"expected an ordered space for GaussianMixture, got {bound_payoff.space!r}")
-            return DenseEngine(bound_payoff, FinitePrior(bound_payoff, np.empty((0, 3))), OrcaSolver(self), sizes)
+            return DenseEngine(bound_payoff, expert_alone(bound_payoff), OrcaSolver(self), sizes)
         space = bound_payoff.space
         assert isinstance(space, OrderedSpace)
         if self.cells > space.cells and not math.isfinite(space.high - space.low):
@@ -217,22 +220,9 @@ class Orca:
             # an address is not part of what a component is
             components = [re.sub(" at 0x[0-9a-fA-F]+", "", repr(component)) for component in nature.components]
             nature = {"kind": "MonteCarlo", "components": components, "draws": nature.draws, "seed": nature.seed}
-        adam = self.optimizer
-        return {
-            "kind": "Orca",
-            "steps": self.steps,
-            "family": self.family.to_plain(),
-            "adversary": nature,
-            "optimizer": {"kind": "Adam", "rate": adam.rate, "first": adam.first, "second": adam.second},
-            "cells": self.cells,
-            "start": self.start,
-            "soft": self.soft,
-            "smooth": self.smooth,
-            "lipschitz": self.lipschitz,
-            "atoms": self.atoms,
-            "jitter": self.jitter,
-            "seed": self.seed,
-        }
+        plain = {"kind": "Orca", **vars(self)}
+        adam = {"kind": "Adam", **vars(self.optimizer)}
+        return plain | {"family": self.family.to_plain(), "adversary": nature, "optimizer": adam}
 
     @classmethod
     def from_plain(cls, data: dict[str, Any]) -> Orca:
@@ -279,7 +269,7 @@ class OrcaSolver:
             p = autodiff.descend(options, search.cell_payoffs, search.owed, cell_grid, parameters, nature, soft)
         else:
             p = self._search(search, cell_grid, parameters, nature, soft)
-        search.consider(np.log(np.maximum(p, 1e-300)), 0.0)
+        search.consider(log_masses(p), 0.0)
         search.claim = self._claim(search, setup, p, nature, wide + far)
 
     def _components(self, cell_grid: CellGrid) -> tuple[Array, float, float]:
@@ -311,25 +301,30 @@ class OrcaSolver:
     # --- the search, for any payoff and family
     def _field(self, search: CandidateSearch, cell_grid: CellGrid, p: Array) -> Array:
         """<S, payoff> for each cell, as Nature's components see it."""
-        centre = cell_grid.ordered and self.options.adversary == "dirac"
         v = np.zeros(p.size)
         for cell_payoff, s in zip(search.cell_payoffs, search.owed, strict=True):
             if not s.any():
                 continue
-            if centre and isinstance(cell_payoff, RegretCellPayoff):
-                pulls = s * cell_payoff.units.ravel()
-                middle = 0.5 * (cell_grid.left + cell_grid.right)
-                v += [float(pulls @ cell_payoff.excess(p, k, y).ravel()) for k, y in enumerate(middle.tolist())]
-            elif centre and isinstance(cell_payoff, autodiff.DifferentiableCellPayoff):
-                v += s @ cell_payoff.centres(p)
-            elif centre and not isinstance(cell_payoff, (QuantileCellPayoff, IntervalCellPayoff)):
-                middle = 0.5 * (cell_grid.left + cell_grid.right)
-                v += [float(s @ cell_payoff.realised(p, k, y)) for k, y in enumerate(middle.tolist())]
+            if cell_grid.ordered and self.options.adversary == "dirac":
+                v += self._central_field(cell_payoff, s, cell_grid, p)
             elif isinstance(cell_payoff, RegretCellPayoff):
                 v += cell_payoff.field(s, p)
             else:
                 v += s @ cell_payoff.table(p)
         return v
+
+    @staticmethod
+    def _central_field(cell_payoff: CellPayoff, s: Array, cell_grid: CellGrid, p: Array) -> Array:
+        """<S, payoff> for an outcome in the middle of each cell."""
+        if isinstance(cell_payoff, (QuantileCellPayoff, IntervalCellPayoff)):
+            return s @ cell_payoff.table(p)
+        if isinstance(cell_payoff, autodiff.DifferentiableCellPayoff):
+            return s @ cell_payoff.centres(p)
+        middle = (0.5 * (cell_grid.left + cell_grid.right)).tolist()
+        if isinstance(cell_payoff, RegretCellPayoff):
+            pulls = s * cell_payoff.units.ravel()
+            return np.array([float(pulls @ cell_payoff.excess(p, k, y).ravel()) for k, y in enumerate(middle)])
+        return np.array([float(s @ cell_payoff.realised(p, k, y)) for k, y in enumerate(middle)])
 
     def _masses(self, cell_grid: CellGrid, parameters: Array) -> Array:
         """The family's forecast, or one clear sentence if these are no masses."""
@@ -449,7 +444,11 @@ def expert_tables(regrets: Sequence[tuple[RegretCellPayoff, Array]], cell_grid: 
 
 
 def quantile_tables(grids: Sequence[tuple[Array, Array]]) -> QuantileTables:
-    """H of all levels together, and its slope with each grid of levels smeared by itself."""
+    """H of all levels together, and its slope h with each grid of levels smeared by itself.
+
+    A level is smeared from half way to the one below to half way to the one above, or to the end.  Where the worst
+    cell's share of [0, 1] holds no level, h itself is constant and its gradient vanishes.
+    """
     if not grids:
         zero = np.zeros(1)
         return QuantileTables(NOTHING, zero, zero, NOTHING, NOTHING, NOTHING)
@@ -459,9 +458,7 @@ def quantile_tables(grids: Sequence[tuple[Array, Array]]) -> QuantileTables:
     for grid, s in grids:
         owed[np.searchsorted(levels, grid)] += s
         _, slopes = field_tables(grid, s)
-        places, values, heights = (np.empty(grid.size + 1) for _ in range(3))
-        orca_kernels.smear(grid, slopes, places, values, heights)
-        lines.append((places, values))
+        lines.append((np.concatenate(([0.0], 0.5 * (grid[1:] + grid[:-1]), [1.0])), slopes))
     places = np.unique(np.concatenate([line[0] for line in lines]))
     values = np.sum([np.interp(places, *line) for line in lines], axis=0)
     rise = 0.5 * (values[1:] + values[:-1]) * np.diff(places)

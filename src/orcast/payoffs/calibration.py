@@ -120,7 +120,7 @@ class QuantileCellPayoff(CellPayoff):
         return value if self.bins is None else value[np.ix_(self.bins, self.bins)]
 
     def smooth_slopes(self, s: Array, p: Array, weights: Array) -> Array:
-        """With each level smeared towards its neighbours; orca_kernels.smear is the compiled one.
+        """With each level smeared towards its neighbours; orca.quantile_tables has the tables of the compiled search.
 
         Where the worst cell's share of [0, 1] holds no level the payoff is constant, and its slope vanishes.
         """

@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 from orcast.engine.base import Engine
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
-from orcast.engine.dense.priors import FinitePrior, GridPrior, Prior
+from orcast.engine.dense.priors import GridPrior, Prior
 from orcast.engine.dense.search import CandidateSearch, HalfSpaceClaim
 from orcast.engine.dense.solver import DenseRound, LogitSolver
+from orcast.paper.exact.base import ExactOracle, ExactSolver, expert_alone, log_masses
 from orcast.payoffs import DecisionCalibration, SwapRegret
 from orcast.payoffs.cell_payoffs import ContextCellPayoff, ExplicitCellPayoff, softmax
 from orcast.spaces import FiniteSpace, Interval, OrderedSpace
@@ -50,7 +51,7 @@ PIVOTS, PIVOT, TIE, MOST_ACTIONS = 10_000, 1e-11, 1e-13, 512
 
 
 @dataclass(frozen=True)
-class DecisionGame:
+class DecisionGame(ExactOracle):
     """The half-space oracle of `DecisionCalibration` and `SwapRegret`, and of any sum of these.
 
     *Decision calibration alone.*  Prices do not depend on p, so the forecasts that win are those with mass on the
@@ -110,15 +111,11 @@ class DecisionGame:
             raise TypeError(f"expected DecisionCalibration and SwapRegret only for DecisionGame, got {got}")
         return DenseEngine(bound_payoff, _cells_for(bound_payoff), DecisionSolver(bound_payoff), sizes)
 
-    def to_plain(self) -> dict[str, Any]:
-        """Plain data."""
-        return {"kind": "DecisionGame"}
-
 
 def _cells_for(bound_payoff: BoundPayoff) -> Prior[Any]:
     space = bound_payoff.space
     if isinstance(space, FiniteSpace):
-        return FinitePrior(bound_payoff, np.empty((0, 3)))
+        return expert_alone(bound_payoff)
     assert isinstance(space, OrderedSpace)
     if not isinstance(space, Interval):
         return GridPrior(bound_payoff, space.cells)
@@ -197,11 +194,8 @@ def generic(count: int, turn: int) -> Array:
     return value
 
 
-class DecisionSolver:
+class DecisionSolver(ExactSolver):
     """Plays a forecast whose cells are the cheapest, given the answer to it."""
-
-    temperature = 1.0
-    remembers = False
 
     def __init__(self, bound_payoff: BoundPayoff) -> None:
         # measuring the range of a utility takes longer than a round
@@ -218,7 +212,7 @@ class DecisionSolver:
         p = setup.prior
         if prices.worst(p) > 0.0:
             p = cheapest(prices.fixed, p) if not prices.deciders else winning(prices, p)
-        search.consider(np.log(np.maximum(p, 1e-300)), 0.0)
+        search.consider(log_masses(p), 0.0)
         if prices.worst(p) > prices.tolerance and search.missing > 0.0:
             self.dense.solve(search, setup)
         search.claim = self._claim(search, prices)
