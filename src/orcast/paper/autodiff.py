@@ -26,7 +26,7 @@ from orcast.paper.tracing import (
 )
 from orcast.payoffs.base import CellGrid, CellPayoff
 from orcast.payoffs.calibration import closed
-from orcast.payoffs.cell_payoffs import NODES, vector
+from orcast.payoffs.cell_payoffs import NODES, nodes_of, vector
 from orcast.payoffs.recipe import CustomCellPayoff, FunctionPayoff, check_bound
 from orcast.spaces import FiniteSpace, Space
 from orcast.validation import short
@@ -152,10 +152,9 @@ class DifferentiableCellPayoff(CustomCellPayoff):
         if cell_grid.ordered:
             self.count = _padded_size(cell_grid.space, cell_grid.cells)
             left, right = self.places = tuple(_padded(side, self.count, cell_grid.right[-1]) for side in self.places)
-            self._points = left[:, None] + NODES * (right - left)[:, None]
+            self._points = nodes_of(left, right)
         self._last = None
-        start = cell_grid.expert if cell_grid.expert.size else np.full(cell_grid.cells, 1.0 / cell_grid.cells)
-        self.size = len(self._values(start))
+        self.size = len(self._values(cell_grid.start))
 
     def _at_points(self, p: Array, points: NDArray[Any]) -> Array:
         return self.program.values(self.fixed, self.numbers, _padded(p, self.count, NO_MASS), self.places, points)

@@ -48,6 +48,11 @@ class CellGrid(NamedTuple):
         return self.left.size > 0
 
     @property
+    def start(self) -> Array:
+        """Masses to begin with: the expert's, or even ones without an expert."""
+        return self.expert if self.expert.size else np.full(self.cells, 1.0 / self.cells)
+
+    @property
     def values(self) -> list[Any]:
         """What users' functions see of each cell of a finite space."""
         assert isinstance(self.space, FiniteSpace)

@@ -399,7 +399,7 @@ class MomentMatching(Payoff):
             return Part(self, self.order, float(self.order), "moment", self._on_ordered_cells)
         values = self._values(space)
         bound = 4.0 * self.order if isinstance(space, Circle) else float(len(values))
-        witness = Witness(values, values, values, lambda y, k: values[:, k])
+        witness = Witness.constant(values)
         return Part(self, len(values), bound, "explicit", lambda cell_grid, state: ExplicitCellPayoff(witness))
 
     def _on_ordered_cells(self, cell_grid: CellGrid, state: dict[str, Array]) -> CellPayoff:
@@ -456,12 +456,6 @@ class _AtThresholds(Payoff):
                 f"expected thresholds in [{space.low:g}, {space.high:g}), got {float(self.thresholds[~inside][0])!r}"
             )
 
-    def _witness(self, cell_grid: CellGrid) -> Witness:
-        """Exact: the thresholds within the window are edges of cells, and those beyond it see all or nothing."""
-        below = (cell_grid.right[None, :] <= self.thresholds[:, None]).astype(np.float64)
-        # in an open-ended cell it is taken at the inner end
-        return Witness(below, below, below, lambda y, k: below[:, k])
-
     def _indicators(self, forecast: Any, y: float) -> tuple[Array, Array]:
         left, right = closed(forecast)
         at = float(np.clip(y, left[0], right[-1]))
@@ -499,7 +493,7 @@ class MarginalCalibration(_AtThresholds):
             self.thresholds.size,
             float(self.thresholds.size),
             "explicit",
-            lambda cell_grid, state: ExplicitCellPayoff(self._witness(cell_grid)),
+            lambda cell_grid, state: ExplicitCellPayoff(Witness.below(cell_grid, self.thresholds)),
             self.thresholds,
         )
 
@@ -548,14 +542,14 @@ class ThresholdCalibration(_AtThresholds):
             self.grid * self.thresholds.size,
             float(self.thresholds.size),
             "general",
-            lambda cell_grid, state: EventCellPayoff(self._witness(cell_grid), self.grid),
+            lambda cell_grid, state: EventCellPayoff(Witness.below(cell_grid, self.thresholds), self.grid),
             self.thresholds,
         )
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
         """Hats of the chances, times chances minus indicators."""
         chances, happened = self._indicators(forecast, y)
-        return np.concatenate([hats(v, self.grid, chances) * (chances - happened) for v in range(self.grid)])
+        return (hats(self.grid, chances) * (chances - happened)).ravel()
 
     def _plain(self) -> dict[str, Any]:
         return {**super()._plain(), "grid": self.grid}
@@ -568,11 +562,13 @@ def checked_grid(grid: object) -> int:
     return int(grid)
 
 
-def hats(v: int, grid: int, q: Array) -> Array:
-    """Hat function v, as written: 1 around its middle, 0 beyond its soft edges; the outer two go on to the ends."""
-    place = q * grid - 0.5 - v
-    up = np.ones_like(q) if v == 0 else np.clip(0.5 + STEEPNESS * (place + 0.5), 0.0, 1.0)
-    down = np.ones_like(q) if v == grid - 1 else np.clip(0.5 - STEEPNESS * (place - 0.5), 0.0, 1.0)
-    u = np.minimum(up, down)
-    value: Array = 3.0 * u**2 - 2.0 * u**3
-    return value
+def hats(grid: int, q: Array) -> Array:
+    """Hat functions as written, a row each: 1 around its middle, 0 beyond its soft edges; the outer two go on."""
+    rows = []
+    for v in range(grid):
+        place = q * grid - 0.5 - v
+        up = np.ones_like(q) if v == 0 else np.clip(0.5 + STEEPNESS * (place + 0.5), 0.0, 1.0)
+        down = np.ones_like(q) if v == grid - 1 else np.clip(0.5 - STEEPNESS * (place - 0.5), 0.0, 1.0)
+        u = np.minimum(up, down)
+        rows.append(3.0 * u**2 - 2.0 * u**3)
+    return np.array(rows)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from orcast.contexts import Context
 from orcast.payoffs.base import CellGrid, CellPayoff, Part, Payoff, wrong_space
 from orcast.payoffs.calibration import closed
-from orcast.payoffs.cell_payoffs import Witness
+from orcast.payoffs.cell_payoffs import Witness, both
 from orcast.spaces import Binary, FiniteSpace, Interval, Labels, Points, Space, frozen
 from orcast.spaces.base import whole
 
@@ -209,12 +209,9 @@ class MeshCellPayoff(CellPayoff):
 
     def spans(self, p: Array) -> tuple[Array, Array]:
         """Weights are not negative."""
-        if self.witness.flat:
-            table = self.table(p)
-            return table, table
         f = self.mean(p)
         local = self.locate(f)
-        return self._wide(local, f[:, None] - self.witness.high), self._wide(local, f[:, None] - self.witness.low)
+        return both(lambda errors: self._wide(local, errors), *self.witness.errors(f))
 
     def realised(self, p: Array, k: int, y: Any) -> Array:
         """At the outcome itself."""
@@ -399,8 +396,7 @@ class SimplexCalibration(_OnMesh):
                 f"a grid of {self.grid}: {size:.1e} coordinates (use LabelCalibration or DistributionCalibration)"
             )
         mesh = simplex_mesh(labels, self.grid)
-        table = np.eye(labels)
-        witness = Witness(table, table, table, lambda y, k: table[:, k])
+        witness = Witness.constant(np.eye(labels))
         return Part(
             self, size, 2.0, "general", lambda cell_grid, state: MeshCellPayoff(witness, mesh.size, mesh.locate)
         )
@@ -409,8 +405,7 @@ class SimplexCalibration(_OnMesh):
         """Vertex by vertex."""
         assert isinstance(space, FiniteSpace)
         mass = np.asarray(forecast.mass)
-        happened = np.zeros(mass.size)
-        happened[space.cell(space.outcome(y))] = 1.0
+        happened = np.eye(mass.size)[space.cell(space.outcome(y))]
         out = []
         for vertex in simplex_mesh(mass.size, self.grid).points:
             beyond = self.grid * np.cumsum((mass - vertex)[::-1])[:-1]
