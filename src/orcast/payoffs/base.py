@@ -88,8 +88,7 @@ class CellPayoff:
 
     def field(self, s: Array, p: Array) -> Array:
         """<s, payoff> for an outcome in each cell, up to a constant."""
-        value: Array = s @ self.table(p)
-        return value
+        return s @ self.table(p)
 
     def jacobian(self, s: Array, p: Array) -> Array | None:
         """Derivative of the field by the masses, up to a constant in each column; None: not known, or none."""

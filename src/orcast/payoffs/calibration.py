@@ -61,8 +61,7 @@ def shares(levels: Array, before: Array, mass: Array) -> Array:
     tiny = mass <= TINY_MASS
     inside = (levels[:, None] - before) / np.where(tiny, 1.0, mass)
     limit = (levels[:, None] >= before).astype(np.float64)
-    value: Array = np.where(tiny, limit, np.minimum(np.maximum(inside, 0.0), 1.0))
-    return value
+    return np.where(tiny, limit, np.minimum(np.maximum(inside, 0.0), 1.0))
 
 
 class QuantileCellPayoff(CellPayoff):
@@ -75,8 +74,7 @@ class QuantileCellPayoff(CellPayoff):
     def _masses(self, p: Array) -> Array:
         if self.bins is None:
             return p
-        masses: Array = np.bincount(self.bins, weights=p, minlength=self.count).astype(np.float64)
-        return masses
+        return np.bincount(self.bins, weights=p, minlength=self.count).astype(np.float64)
 
     def _table(self, mass: Array) -> Array:
         before = np.concatenate(([0.0], np.cumsum(mass)[:-1]))
@@ -92,8 +90,7 @@ class QuantileCellPayoff(CellPayoff):
         mass = self._masses(p)
         bin_ = k if self.bins is None else int(self.bins[k])
         before = np.array([mass[:bin_].sum()])
-        value: Array = shares(self.levels, before, mass[bin_ : bin_ + 1])[:, 0] - self.levels
-        return value
+        return shares(self.levels, before, mass[bin_ : bin_ + 1])[:, 0] - self.levels
 
     def jacobian(self, s: Array, p: Array) -> Array:
         """v_k = (H(F_k) - H(F_{k-1})) / p_k; its two derivatives, clipped so that Newton's matrix stays regular."""
@@ -167,8 +164,7 @@ class StackedCellPayoff(CellPayoff):
 
     def smooth_slopes(self, s: Array, p: Array, weights: Array) -> Array:
         """Their sum."""
-        value: Array = np.sum([cell_payoff.smooth_slopes(t, p, weights) for cell_payoff, t in self._pairs(s)], axis=0)
-        return value
+        return np.sum([cell_payoff.smooth_slopes(t, p, weights) for cell_payoff, t in self._pairs(s)], axis=0)
 
     def exact_jacobian(self, s: Array, p: Array) -> Array | None:
         """Their sum."""
@@ -239,8 +235,7 @@ class QuantileCalibration(Payoff):
             share = (self.levels >= low).astype(np.float64)
         else:
             share = np.clip((self.levels - low) / (high - low), 0.0, 1.0)
-        payoff: Array = share - self.levels
-        return payoff
+        return share - self.levels
 
     def _plain(self) -> dict[str, Any]:
         return {"levels": self.levels.tolist()}
@@ -254,8 +249,7 @@ class IntervalCellPayoff(CellPayoff):
         self.size = len(ends)
 
     def _differ(self, rows: Array) -> Array:
-        value: Array = rows[self.ends[:, 1]] - rows[self.ends[:, 0]]
-        return value
+        return rows[self.ends[:, 1]] - rows[self.ends[:, 0]]
 
     def table(self, p: Array) -> Array:
         """Upper minus lower."""
@@ -410,8 +404,7 @@ class MomentMatching(Payoff):
 
         def point(y: Any, k: int) -> Array:
             t = min(max((y - cell_grid.low) / span, 0.0), 1.0)
-            value: Array = t ** np.arange(1, self.order + 1)
-            return value
+            return t ** np.arange(1, self.order + 1)
 
         return ExplicitCellPayoff(Witness(mean, a**steps, b**steps, point))
 
@@ -420,8 +413,7 @@ class MomentMatching(Payoff):
         if not isinstance(space, OrderedSpace):
             values = self._values(space)
             assert isinstance(space, FiniteSpace)
-            real: Array = values @ forecast.mass - values[:, space.cell(space.outcome(y))]
-            return real
+            return values @ forecast.mass - values[:, space.cell(space.outcome(y))]
         left, right = closed(forecast)
         # without bounds the window is what the bounded cells cover
         low = space.low if math.isfinite(space.low) else left[0]

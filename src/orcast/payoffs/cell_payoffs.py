@@ -144,8 +144,7 @@ class ExplicitCellPayoff(CellPayoff):
 
     def field(self, s: Array, p: Array) -> Array:
         """-<s, w_k>; the mean is the same for all cells."""
-        value: Array = -(s @ self.witness.mean)
-        return value
+        return -(s @ self.witness.mean)
 
 
 def both(function: Callable[[Array], Array], low: Array, high: Array) -> tuple[Array, Array]:
@@ -163,8 +162,7 @@ def hat_weights(grid: int, q: Array) -> tuple[NDArray[np.intp], Array]:
 def hat_slopes(grid: int, q: Array) -> Array:
     """The derivatives of these shares."""
     _, u = _between_hats(grid, q)
-    value: Array = 6.0 * u * (1.0 - u) * (STEEPNESS * grid)
-    return value
+    return 6.0 * u * (1.0 - u) * (STEEPNESS * grid)
 
 
 def _between_hats(grid: int, q: Array) -> tuple[Array, Array]:
@@ -212,13 +210,11 @@ class EventCellPayoff(CellPayoff):
 
     def field(self, s: Array, p: Array) -> Array:
         """sum_j s_j(q_j) (q_j - w_jk)."""
-        value: Array = hat_kernels.event_field(s.reshape(self.grid, self.events), self.witness.mean, p)
-        return value
+        return hat_kernels.event_field(s.reshape(self.grid, self.events), self.witness.mean, p)
 
     def jacobian(self, s: Array, p: Array) -> Array:
         """Through the interpolated ledgers."""
-        value: Array = hat_kernels.event_jacobian(s.reshape(self.grid, self.events), self.witness.mean, p)
-        return value
+        return hat_kernels.event_jacobian(s.reshape(self.grid, self.events), self.witness.mean, p)
 
     def assess(self, s: Array, factor: float, p: Array) -> tuple[Array, Array]:
         """Two hats touch each event."""
@@ -298,16 +294,14 @@ class ContextCellPayoff(CellPayoff):
 
     def field(self, s: Array, p: Array) -> Array:
         """c(p)^T s first."""
-        value: Array = (self.context(p) @ s.reshape(self.groups, self.plain.size)) @ self.plain.table(p)
-        return value
+        return (self.context(p) @ s.reshape(self.groups, self.plain.size)) @ self.plain.table(p)
 
     def jacobian(self, s: Array, p: Array) -> Array | None:
         """Through the context."""
         if self.derivative is None:
             return None
         pulls = s.reshape(self.groups, self.plain.size).T @ self.derivative(p)
-        value: Array = self.plain.table(p).T @ pulls
-        return value
+        return self.plain.table(p).T @ pulls
 
     def assess(self, s: Array, factor: float, p: Array) -> tuple[Array, Array]:
         """The squared norm is that of the context times that of the witness."""
@@ -322,5 +316,4 @@ class ContextCellPayoff(CellPayoff):
 def softmax(values: Array) -> Array:
     """exp(values), normalised."""
     e = np.exp(values - values.max())
-    out: Array = e / e.sum()
-    return out
+    return e / e.sum()

@@ -172,8 +172,7 @@ class TopLabelCellPayoff(CellPayoff):
         at = below + share * (above - below)
         pulls = np.diag(top * (above - below) * hat_slopes(self.grid, p))
         pulls += self.sharpness * (np.diag(at * top) - np.outer(at * top, top))
-        value: Array = (p[:, None] - np.eye(self.labels)).T @ pulls
-        return value
+        return (p[:, None] - np.eye(self.labels)).T @ pulls
 
 
 class TopLabelCalibration(Payoff):

@@ -193,8 +193,7 @@ class BoundedCellPayoff(CellPayoff):
     @property
     def witness(self) -> Witness:
         """Of a payoff whose tilt is explicit."""
-        found: Witness = self.cell_payoff.witness  # type: ignore[attr-defined]
-        return found
+        return self.cell_payoff.witness  # type: ignore[attr-defined]
 
     def realised(self, p: Array, k: int, y: Any) -> Array:
         """Checked."""
@@ -256,8 +255,7 @@ class CustomCellPayoff(CellPayoff):
     def table(self, p: Array) -> Array:
         """On average over each cell."""
         values = self._values(p)
-        table: Array = values @ MEAN_WEIGHTS if self.cell_grid.ordered else values[:, :, 0]
-        return table
+        return values @ MEAN_WEIGHTS if self.cell_grid.ordered else values[:, :, 0]
 
     def spans(self, p: Array) -> tuple[Array, Array]:
         """As seen at the nodes."""

@@ -40,8 +40,7 @@ def crps_gap(cell_grid: CellGrid, p: Array, x: Array) -> tuple[Array, Array, Arr
 def pinball_at(levels: Array, q: Array, y: Array) -> Array:
     """Mean pinball loss of quantiles at each y."""
     error = y[:, None] - q
-    value: Array = np.where(error > 0.0, levels * error, (levels - 1.0) * error).mean(axis=1)
-    return value
+    return np.where(error > 0.0, levels * error, (levels - 1.0) * error).mean(axis=1)
 
 
 def read_quantiles(cell_grid: CellGrid, p: Array, levels: Array) -> Array:
@@ -49,8 +48,7 @@ def read_quantiles(cell_grid: CellGrid, p: Array, levels: Array) -> Array:
     below = np.concatenate(([0.0], np.cumsum(p)))
     k = np.clip(np.searchsorted(below[1:], levels, side="left"), 0, p.size - 1)
     share = np.clip((levels - below[k]) / np.where(p[k] > 0.0, p[k], 1.0), 0.0, 1.0)
-    value: Array = cell_grid.left[k] + share * (cell_grid.right[k] - cell_grid.left[k])
-    return value
+    return cell_grid.left[k] + share * (cell_grid.right[k] - cell_grid.left[k])
 
 
 def quantile_gap(cell_grid: CellGrid, levels: Array, p: Array, x: Array) -> tuple[Array, Array, Array]:
@@ -80,12 +78,10 @@ def finite_score(score: Score, cell_grid: CellGrid, p: Array) -> Array:
         return away - 0.5 * (p @ away)
     if isinstance(score, LogScore):
         kept = np.maximum(p, score.clip)
-        value: Array = -np.log(kept) + kept.sum() - 1.0
-        return value
+        return -np.log(kept) + kept.sum() - 1.0
     if isinstance(cell_grid.space, Binary):
         return np.array([p[1] ** 2, (1.0 - p[1]) ** 2])
-    brier: Array = p @ p - 2.0 * p + 1.0
-    return brier
+    return p @ p - 2.0 * p + 1.0
 
 
 def score_gap(score: Score, cell_grid: CellGrid, p: Array, x: Array) -> tuple[Array, Array, Array]:
@@ -152,8 +148,7 @@ def score_jacobian(score: Score, cell_grid: CellGrid, p: Array) -> Array | None:
         return np.diag(np.where(p > score.clip, -1.0 / np.maximum(p, score.clip), 0.0))
     if not cell_grid.ordered:
         if isinstance(score, CRPS):
-            away: Array = cell_grid.space.distances  # type: ignore[attr-defined]
-            return away
+            return cell_grid.space.distances  # type: ignore[attr-defined]
         if isinstance(cell_grid.space, Binary):
             return np.array([[0.0, 2.0 * p[1]], [0.0, 2.0 * (p[1] - 1.0)]])
         return -2.0 * np.eye(n)
@@ -191,8 +186,7 @@ def full_jacobian(score: Score, cell_grid: CellGrid, p: Array) -> Array:
         np.clip((quantiles[:, None] - cell_grid.left) / np.where(wide > 0.0, wide, 1.0), 0.0, 1.0),
         (quantiles[:, None] > cell_grid.left).astype(np.float64),
     )
-    value: Array = ((passed - levels[:, None]) / levels.size).T @ by_mass
-    return value
+    return ((passed - levels[:, None]) / levels.size).T @ by_mass
 
 
 class RegretCellPayoff(CellPayoff):

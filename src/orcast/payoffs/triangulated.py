@@ -123,8 +123,7 @@ class SimplexMesh:
 
     def places(self, x: Places) -> Places:
         """The place of each vertex among all, given its x in the last axis."""
-        value: Places = self._ways[self._columns, x].sum(axis=-1)
-        return value
+        return self._ways[self._columns, x].sum(axis=-1)
 
     @cached_property
     def points(self) -> Array:
@@ -164,8 +163,7 @@ def _decreasing(length: int, most: int) -> list[tuple[int, ...]]:
 def probabilities(x: NDArray[Any], grid: int) -> Array:
     """The probabilities that tails x, in units of 1/grid, belong to."""
     ends = np.concatenate((np.full((*x.shape[:-1], 1), grid), x, np.zeros((*x.shape[:-1], 1))), axis=-1)
-    value: Array = (ends[..., :-1] - ends[..., 1:]) / grid
-    return value
+    return (ends[..., :-1] - ends[..., 1:]) / grid
 
 
 @lru_cache(maxsize=32)
@@ -190,8 +188,7 @@ class MeshCellPayoff(CellPayoff):
 
     def mean(self, p: Array) -> Array:
         """f, the mean of the witness under the forecast."""
-        value: Array = self.witness.mean @ p
-        return value
+        return self.witness.mean @ p
 
     def rows(self, s: Array) -> Array:
         """What is owed, a row a vertex."""
@@ -228,16 +225,14 @@ class MeshCellPayoff(CellPayoff):
         """<c(f), f - w_k>."""
         f = self.mean(p)
         c, _ = self.pull(s, f)
-        value: Array = c @ (f[:, None] - self.witness.mean)
-        return value
+        return c @ (f[:, None] - self.witness.mean)
 
     def jacobian(self, s: Array, p: Array) -> Array:
         """Through the weights."""
         f = self.mean(p)
         local = self.locate(f)
         by_mean = self.rows(s)[local.corners].T @ local.slopes
-        value: Array = (f[:, None] - self.witness.mean).T @ (by_mean @ self.witness.mean)
-        return value
+        return (f[:, None] - self.witness.mean).T @ (by_mean @ self.witness.mean)
 
     def assess(self, s: Array, factor: float, p: Array) -> tuple[Array, Array]:
         """Exact where the witness is constant in each cell."""
@@ -275,8 +270,7 @@ class MomentCellPayoff(MeshCellPayoff):
         turns = [np.clip(t, self.start, self.end) for t in turning_points(c, scale, f)]
         t = np.stack((self.start, self.end, *turns))
         first, second = f[0] - t, f[1] - t * t
-        value: Array = (2.0 * (c[0] * first + c[1] * second) + scale * (first**2 + second**2)).max(axis=0)
-        return value
+        return (2.0 * (c[0] * first + c[1] * second) + scale * (first**2 + second**2)).max(axis=0)
 
 
 def turning_points(c: Array, scale: float, f: Array) -> list[float]:

@@ -40,8 +40,7 @@ def play(search: CandidateSearch, masses: Array, value: float | None = None, app
 
 def log_masses(masses: Array) -> Array:
     """Their logarithms, finite where there is no mass."""
-    logs: Array = np.log(np.maximum(masses, 1e-300))
-    return logs
+    return np.log(np.maximum(masses, 1e-300))
 
 
 def worst_value(search: CandidateSearch, lp: Array) -> float:

@@ -212,8 +212,7 @@ def _simplices(labels: int, grid: int) -> Places:
     grows = np.argsort(order, axis=1)  # for each number, the tail that it stands for
     steps = np.zeros((len(sequences), labels, d), dtype=np.intp)
     np.put_along_axis(steps[:, 1:], grows[:, :, None], 1, axis=2)
-    value: Places = base[:, None, :] + np.cumsum(steps, axis=1)
-    return value
+    return base[:, None, :] + np.cumsum(steps, axis=1)
 
 
 def drawn(found: Found, seed: int, rounds: int) -> int:
