@@ -9,21 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from orcast.paper import tracing
 from orcast.paper.orca_kernels import TIED
-from orcast.paper.tracing import (
-    INNER,
-    INNER_WEIGHTS,
-    FeatureArrays,
-    Fixed,
-    RefusedTrace,
-    double,
-    load_jax,
-    places_of,
-    split_features,
-    traced_numbers,
-    values_of,
-    view_of,
-)
+from orcast.paper.tracing import INNER, INNER_WEIGHTS, Fixed, RefusedTrace, double, load_jax, places_of
 from orcast.payoffs.base import CellGrid, CellPayoff
 from orcast.payoffs.calibration import closed
 from orcast.payoffs.cell_payoffs import NODES, nodes_of, vector
@@ -63,10 +51,10 @@ class Program:
     def row(self, fixed: Fixed, numbers: dict[str, Any], view: Any, y: Any) -> Any:
         """The function at one outcome."""
         jax = load_jax()
-        x: Any = FeatureArrays(numbers, fixed.values, self.used)
+        x: Any = tracing.FeatureArrays(numbers, fixed.values, self.used)
         if not fixed.by_name:
             x = x[""]
-        array = jax.numpy.atleast_1d(traced_numbers(self.function, x, view, y, what="payoff"))
+        array = jax.numpy.atleast_1d(tracing.traced_numbers(self.function, x, view, y, what="payoff"))
         if array.ndim != 1:
             raise RefusedTrace(ValueError(f"expected a sequence of numbers from the payoff, got shape {array.shape}"))
         return array
@@ -74,7 +62,7 @@ class Program:
     def _each(self, fixed: Fixed, numbers: dict[str, Any], s: Any, mass: Any, places: Any, points: Any) -> Any:
         """At every point the value, or its product with s."""
         self.traces += 1
-        view = view_of(mass, places)
+        view = tracing.view_of(mass, places)
 
         def at(y: Any) -> Any:
             row = self.row(fixed, numbers, view, y)
@@ -145,7 +133,7 @@ class DifferentiableCellPayoff(CustomCellPayoff):
 
     def __init__(self, program: Program, cell_grid: CellGrid, limit: float, one_sided: bool) -> None:
         self.program, self.cell_grid, self.limit, self.one_sided = program, cell_grid, limit, one_sided
-        self.fixed, self.numbers = split_features(cell_grid.features, program.used)
+        self.fixed, self.numbers = tracing.split_features(cell_grid.features, program.used)
         self.places = places_of(cell_grid)
         self.count = cell_grid.cells
         self._points = self.places[0]
@@ -249,7 +237,7 @@ class Differentiable(FunctionPayoff):
         """The function, as written: neither traced nor compiled."""
         mass = forecast.mass
         if isinstance(space, FiniteSpace):
-            places: tuple[NDArray[Any], ...] = (values_of(space),)
+            places: tuple[NDArray[Any], ...] = (tracing.values_of(space),)
             at = places[0][space.cell(space.outcome(y))]
         else:
             places = closed(forecast)
@@ -259,7 +247,7 @@ class Differentiable(FunctionPayoff):
             places = tuple(_padded(side, count, places[1][-1]) for side in places)
             mass = _padded(mass, count, NO_MASS)
         with double() as jax:
-            view = view_of(jax.numpy.asarray(mass), tuple(map(jax.numpy.asarray, places)))
+            view = tracing.view_of(jax.numpy.asarray(mass), tuple(map(jax.numpy.asarray, places)))
             return vector(self.function, x, view, jax.numpy.asarray(at), what="payoff")
 
 
@@ -305,7 +293,7 @@ class JaxFamily:
     def traced(self, parameters: Any, left: Any, right: Any) -> Any:
         """The masses, in the trace."""
         jax = load_jax()
-        raw = traced_numbers(self.function, parameters, left, right, what=f"family {self.name}")
+        raw = tracing.traced_numbers(self.function, parameters, left, right, what=f"family {self.name}")
         if raw.shape != left.shape[:1]:
             text = f"expected {left.shape[0]} masses from the family {self.name}, got shape {raw.shape}"
             raise RefusedTrace(ValueError(text))

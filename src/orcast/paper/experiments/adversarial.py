@@ -406,20 +406,20 @@ def _band(
 
 
 def _draw_methods(axes: Axes, traces: Mapping[Key, Sequence[Trace]]) -> None:
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+    axes.set(xscale="log", yscale="log")
     for method, (color, style) in LINES.items():
         own = traces["cells", method]
         _band(axes, own[0].times, np.array([trace.qce for trace in own]), color, style, method)
-    own = traces["cells", LOW]
-    axes.plot(own[0].times, own[0].promised, color=INK, lw=1.2, ls=(0, (2, 1.5)), label="promised, quantiles alone")
-    times = own[0].times
+    times, promised = traces["cells", LOW][0].times, traces["cells", LOW][0].promised
+    axes.plot(times, promised, color=INK, lw=1.2, ls=(0, (2, 1.5)), label="promised, quantiles alone")
     axes.plot(times, CHANCE / times, color=INK, lw=0.9, ls=(0, (1, 2)), label="a perfect forecaster, on average")
-    axes.set_title("All methods: quantile calibration error of the outcomes")
-    axes.set_xlabel("round")
-    axes.set_ylabel("QCE, mean and one deviation")
-    axes.set_xlim(1, times[-1])
-    axes.set_ylim(1e-4, 60.0)
+    axes.set(
+        title="All methods: quantile calibration error of the outcomes",
+        xlabel="round",
+        ylabel="QCE, mean and one deviation",
+        xlim=(1, times[-1]),
+        ylim=(1e-4, 60.0),
+    )
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
 
@@ -433,8 +433,7 @@ def _draw_promise(axes: Axes, own: Sequence[Trace]) -> None:
     _band(axes, times, settled, "#E69F00", "-", "", 1.2)
     largest = max(trace.largest for trace in own)
     kept = "under its promise after every round" if largest <= 1.0 + ROUNDING else "not always under its promise"
-    axes.set_title(f"Ours, the default: what is settled is\n{kept}")
-    axes.set_xlabel("round")
+    axes.set(title=f"Ours, the default: what is settled is\n{kept}", xlabel="round")
     labels = (("promised for what is settled", INK), ("of the outcomes, as on the left", BLUE), ("settled", "#B87E00"))
     for row, (text, color) in enumerate(labels):
         axes.text(0.05, 0.25 - 0.08 * row, text, color=color, transform=axes.transAxes)

@@ -595,9 +595,7 @@ def _figure(
     with styled_figure(height) as figure:
         grid = figure.subplots(1, len(own), sharey=True, sharex=True, squeeze=False)[0]
         for axes, series in zip(grid, own, strict=True):
-            axes.set_title(series)
-            axes.set_xlabel("QCE")
-            axes.set_xscale("log")
+            axes.set(title=series, xlabel="QCE", xscale="log")
             axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
             axes.axvspan(perfect.low, perfect.high, color=GREY, alpha=0.18, lw=0)
         yield figure, list(zip(grid, own.items(), strict=True))

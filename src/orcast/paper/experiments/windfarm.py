@@ -419,39 +419,32 @@ def picture(comparisons: Comparisons, unit: str) -> Figure:
     return figure
 
 
-def _lines(comparisons: Comparisons) -> list[tuple[str, str, str]]:
-    """Name, label and colour of what the figure follows day by day."""
-    chosen = best_orca(comparisons)
-    return [(EXPERT, "expert", INK), (chosen, chosen, ORANGE), (BY_HOUR, BY_HOUR, BLUE)]
+def _lines(comparisons: Comparisons) -> dict[str, str]:
+    """Name and colour of what the figure follows day by day."""
+    return {EXPERT: INK, best_orca(comparisons): ORANGE, BY_HOUR: BLUE}
 
 
 def _draw_days(axes: Axes, comparisons: Comparisons, unit: str) -> None:
-    each = comparisons[SHOWN]
     most = 0.0
-    for name, label, color in _lines(comparisons):
-        losses = each[name].losses / 1000.0
+    for name, color in _lines(comparisons).items():
+        losses = comparisons[SHOWN][name].losses / 1000.0
         most = max(most, float(losses.max()))
         t = np.arange(1, losses.size + 1)
-        axes.plot(t, losses, color=color, lw=0.8, alpha=0.75, label=f"{label}: mean {losses.mean():,.1f}")
+        axes.plot(t, losses, color=color, lw=0.8, alpha=0.75, label=f"{name}: mean {losses.mean():,.1f}")
         axes.axhline(float(losses.mean()), color=color, lw=1.5, ls=(0, (5, 2)))
-    axes.set_title(f"Loss of each day (thin) and its mean (dashed), lambda = {SHOWN:g}")
-    axes.set_xlabel("day")
-    axes.set_ylabel(f"loss, thousand {unit} h")
-    axes.set_xlim(1, t[-1])
-    axes.set_ylim(0.0, 1.2 * most)
+    axes.set(title=f"Loss of each day (thin) and its mean (dashed), lambda = {SHOWN:g}", xlabel="day")
+    axes.set(ylabel=f"loss, thousand {unit} h", xlim=(1, t[-1]), ylim=(0.0, 1.2 * most))
     axes.legend(loc="upper left", ncols=3)
 
 
 def _draw_sums(axes: Axes, comparisons: Comparisons, unit: str) -> None:
     each = comparisons[SHOWN]
     axes.axhline(0.0, color=INK, lw=1.0)
-    for name, label, color in _lines(comparisons)[1:]:
+    for name, color in list(_lines(comparisons).items())[1:]:
         saved = np.cumsum(each[name].losses - each[EXPERT].losses) / 1000.0
-        axes.plot(np.arange(1, saved.size + 1), saved, color=color, lw=1.6, label=label)
-    axes.set_title(f"Summed up against the expert, lambda = {SHOWN:g}\n(below zero: cheaper)")
-    axes.set_xlabel("day")
-    axes.set_ylabel(f"thousand {unit} h")
-    axes.set_xlim(1, saved.size)
+        axes.plot(np.arange(1, saved.size + 1), saved, color=color, lw=1.6, label=name)
+    axes.set(title=f"Summed up against the expert, lambda = {SHOWN:g}\n(below zero: cheaper)", xlabel="day")
+    axes.set(ylabel=f"thousand {unit} h", xlim=(1, saved.size))
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.legend(loc="best")
 
@@ -465,10 +458,8 @@ def _draw_changes(axes: Axes, comparisons: Comparisons) -> None:
         change = np.array([one.change for one in found])
         ends = np.array([[one.change - one.low for one in found], [one.high - one.change for one in found]])
         axes.errorbar(at, change, ends, color=color, marker=mark, ms=4.5, ls="", lw=1.3, capsize=2.0, label=name)
-    axes.set_title("Mean loss against the expert's,\nwith paired 95% intervals")
     axes.set_xticks(range(len(comparisons)), [f"{lam:g}" for lam in comparisons])
-    axes.set_xlabel("lambda")
-    axes.set_ylabel("change, %")
+    axes.set(title="Mean loss against the expert's,\nwith paired 95% intervals", xlabel="lambda", ylabel="change, %")
     axes.grid(axis="y", color=GREY, alpha=0.25, lw=0.6)
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2, fontsize=9.0)
 

@@ -49,7 +49,7 @@ from orcast.payoffs.calibration import GRID, checked_grid
 from orcast.payoffs.cell_payoffs import hat_weights
 from orcast.persistence import files as storage
 from orcast.persistence.kinds import oracle_from_plain
-from orcast.persistence.state import UNREADABLE, inside
+from orcast.persistence.state import inside, reading
 from orcast.rounds import PendingById
 from orcast.scores import CRPS, Brier, LogScore, Score, score_from_plain
 from orcast.serialise import id_from_plain, plain_id
@@ -505,12 +505,7 @@ class PartitionedRecalibrator:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> PartitionedRecalibrator:
         """Continue from a file, as `Recalibrator.load` does; refuses what it cannot read, in one sentence."""
-        header, arrays = storage.read(path)
-        if header.get("class") != "PartitionedRecalibrator":
-            raise ValueError(
-                f"expected the state of a PartitionedRecalibrator, got that of a {header.get('class')}: {path}"
-            )
-        try:
+        with reading(path, cls.__name__) as (header, arrays):
             self = cls(
                 space_from_plain(header["space"]),
                 scores=[score_from_plain(score) for score in header["scores"]],
@@ -518,10 +513,6 @@ class PartitionedRecalibrator:
                 **{name: header[name] for name in ("cells", "bins", "grid", "outside", "max_pending")},
             )
             self._restore(header, arrays)
-        except UNREADABLE as reason:
-            raise ValueError(
-                f"expected a state that this version can use, got one that it cannot ({reason}): {path}"
-            ) from reason
         return self
 
     def _restore(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
