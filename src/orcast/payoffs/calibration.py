@@ -117,7 +117,7 @@ class QuantileCellPayoff(CellPayoff):
         return value if self.bins is None else value[np.ix_(self.bins, self.bins)]
 
     def smooth_slopes(self, s: Array, p: Array, weights: Array) -> Array:
-        """With each level smeared towards its neighbours; orca.quantile_tables has the tables of the compiled search.
+        """With each level smeared towards its neighbours; orca_problem has those of the compiled search.
 
         Where the worst cell's share of [0, 1] holds no level the payoff is constant, and its slope vanishes.
         """
