@@ -167,6 +167,14 @@ class _QuantityMethod:
     def _read(self, forecast: object) -> Array:
         return self._quantity.read(forecast)
 
+    def __repr__(self) -> str:
+        q = self._quantity
+        return f"{type(self).__name__}({q.low:g}, {q.high:g}, {self._described()}, rounds={self.rounds})"
+
+    def _described(self) -> str:
+        """The options, in short."""
+        raise NotImplementedError
+
     def _issue(self, row: Array) -> Forecast:
         raise NotImplementedError
 
@@ -244,9 +252,8 @@ class Isotonic(_QuantityMethod):
         asked: Array = below + (place - k) * (above - below)
         return asked
 
-    def __repr__(self) -> str:
-        q = self._quantity
-        return f"Isotonic({q.low:g}, {q.high:g}, window={self.window}, rounds={self.rounds})"
+    def _described(self) -> str:
+        return f"window={self.window}"
 
 
 class ConformalLevels(_QuantityMethod):
@@ -292,11 +299,8 @@ class ConformalLevels(_QuantityMethod):
         pit = self._quantity.pit(row, y)
         self._asked += self.rate * (self._quantity.levels - (pit <= self._asked))
 
-    def __repr__(self) -> str:
-        q = self._quantity
-        return (
-            f"ConformalLevels({q.low:g}, {q.high:g}, {q.levels.size} levels, rate={self.rate:g}, rounds={self.rounds})"
-        )
+    def _described(self) -> str:
+        return f"{self.levels.size} levels, rate={self.rate:g}"
 
 
 class ConformalMixture(_QuantityMethod):
@@ -362,10 +366,8 @@ class ConformalMixture(_QuantityMethod):
         self._weights = (1.0 - mixed) * weights / weights.sum(axis=0) + mixed / len(self.rates)
         self._alphas += np.array(self.rates)[:, None] * (a - (pit <= self._alphas))
 
-    def __repr__(self) -> str:
-        q = self._quantity
-        what = f"{q.levels.size} levels, {len(self.rates)} rates, horizon={self.horizon}"
-        return f"ConformalMixture({q.low:g}, {q.high:g}, {what}, rounds={self.rounds})"
+    def _described(self) -> str:
+        return f"{self.levels.size} levels, {len(self.rates)} rates, horizon={self.horizon}"
 
 
 class ConformalPID(_QuantityMethod):
@@ -448,10 +450,8 @@ class ConformalPID(_QuantityMethod):
         inside = np.abs(angle) < 0.5 * math.pi
         return np.where(inside, gain * np.tan(np.where(inside, angle, 0.0)), np.copysign(np.inf, angle))
 
-    def __repr__(self) -> str:
-        q = self._quantity
-        what = f"{q.levels.size} levels, rate={self.rate:g}, integral={self.integral:g}"
-        return f"ConformalPID({q.low:g}, {q.high:g}, {what}, rounds={self.rounds})"
+    def _described(self) -> str:
+        return f"{self.levels.size} levels, rate={self.rate:g}, integral={self.integral:g}"
 
 
 # --- yes or no ---

@@ -681,7 +681,7 @@ KEPT = (
     ),
     Fault(
         "partition: an outcome on an edge goes right",
-        _PARTITION,
+        "paper/partition/cells.py",
         'int(np.searchsorted(self.edges, value, side="left"))',
         'int(np.searchsorted(self.edges, value, side="right"))',
         PARTITION,

@@ -19,7 +19,7 @@ import orcast as oc
 from helpers import SENTENCE, engine_of, forecasts
 from orcast.engine.dense.search import CandidateSearch
 from orcast.engine.dense.solver import DenseRound
-from orcast.paper import autodiff
+from orcast.paper import autodiff, tracing
 from orcast.paper.autodiff import Differentiable, JaxFamily
 from orcast.paper.families import Softmax
 from orcast.paper.orca import OrcaSolver
@@ -130,12 +130,12 @@ def asked(p: Any, y: Any) -> list[Any]:
 
 
 def view_moved(mass: Any, left: Any, right: Any, y: Any) -> Any:
-    p = autodiff.OrderedView(jax, mass, left, right)
+    p = tracing.OrderedView(jax, mass, left, right)
     return jnp.stack([p.std(), p.cdf(y), p.quantile(0.5432109), p.expect(jnp.sin)])
 
 
 def view_asked(mass: Any, left: Any, right: Any, y: Any) -> Any:
-    p = autodiff.OrderedView(jax, mass, left, right)
+    p = tracing.OrderedView(jax, mass, left, right)
     return jnp.stack([*asked(p, y), *p.expect(lambda z: jnp.stack([z, z * z]))])
 
 
@@ -208,7 +208,7 @@ def test_the_view_says_what_the_forecast_says(p: oc.Forecast, y: float) -> None:
     more = ROOM - p.mass.size
     end = np.full(more, p.right[-1])
     cells = np.append(p.mass, np.full(more, autodiff.NO_MASS)), np.append(p.left, end), np.append(p.right, end)
-    with autodiff.double():
+    with tracing.double():
         answers = np.asarray(ASKED(*cells, y))
     expected = [*asked(p, y), p.mean(), p.moment(2)]
     assert answers == pytest.approx(expected, abs=1e-7)
@@ -220,7 +220,7 @@ def test_the_view_has_derivatives() -> None:
     left = np.array([0.0, 0.2, 0.4, 0.4, 0.6, 0.8] + [1.0] * 8)
     right = np.array([0.2, 0.4, 0.4, 0.6, 0.8, 1.0] + [1.0] * 8)
     mass = np.append([0.1, 0.2, 0.1, 0.2, 0.25, 0.15], np.full(8, autodiff.NO_MASS))
-    with autodiff.double():
+    with tracing.double():
         moved = jax.jit(view_moved)
         exact = np.asarray(jax.jit(jax.jacfwd(view_moved))(mass, left, right, 0.47))
         assert np.isfinite(exact).all()
@@ -229,7 +229,7 @@ def test_the_view_has_derivatives() -> None:
             up, down = (np.asarray(moved(mass + sign * step, left, right, 0.47)) for sign in (1.0, -1.0))
             assert exact[:, j] == pytest.approx((up - down) / 2e-6, abs=1e-6)
         # all on one place: no spread, and a derivative all the same
-        still = np.asarray(jax.jit(jax.grad(lambda m: autodiff.OrderedView(jax, m, left, left).std()))(np.eye(ROOM)[0]))
+        still = np.asarray(jax.jit(jax.grad(lambda m: tracing.OrderedView(jax, m, left, left).std()))(np.eye(ROOM)[0]))
         assert np.isfinite(still).all()
 
 
@@ -244,11 +244,11 @@ def test_a_question_that_makes_no_sense_on_a_finite_space() -> None:
 def test_values_of_finite_spaces_are_numbers() -> None:
     words = oc.Points(["ab", "abcd", "abcdefgh"], distance=lambda a, b: abs(len(a) - len(b)))
     for space in (LABELS, words):
-        assert autodiff._values_of(space).tolist() == [0, 1, 2]
-    assert autodiff._values_of(oc.Binary()).tolist() == [0, 1]
-    assert autodiff._values_of(oc.Circle(360, cells=4)).tolist() == [45.0, 135.0, 225.0, 315.0]
+        assert tracing.values_of(space).tolist() == [0, 1, 2]
+    assert tracing.values_of(oc.Binary()).tolist() == [0, 1]
+    assert tracing.values_of(oc.Circle(360, cells=4)).tolist() == [45.0, 135.0, 225.0, 315.0]
     for space in (BOX, oc.Points([[0.0, 1.0], [2.0, 3.0]])):
-        assert autodiff._values_of(space).tolist() == [space.value(k).tolist() for k in range(space.cells)]
+        assert tracing.values_of(space).tolist() == [space.value(k).tolist() for k in range(space.cells)]
 
 
 # --- Differentiable is Custom, faster ---

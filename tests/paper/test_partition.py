@@ -104,7 +104,7 @@ class Twin:
         total = 0.0
         for v in range(self.game.grid):
             payoffs = [
-                hats(v, self.game.grid, self.events(row[which])) * self.events(row[which] - np.eye(row[which].size)[k])
+                hats(self.game.grid, self.events(row[which]))[v] * self.events(row[which] - np.eye(row[which].size)[k])
                 for *row, k in self.rows
             ]
             total += float(np.abs(np.mean(payoffs, axis=0)).sum())
@@ -154,12 +154,12 @@ class Twin:
             q = self.events(np.array(middle))
             square, touched, remainder, most, reach = 0.0, 0, 0.0, 0.0, 0.0
             for v, k in itertools.product(range(grid), range(q.size)):
-                if any(hats(v, grid, self.events(p))[k] > 0 for _, p, _ in rows):
+                if any(hats(grid, self.events(p))[v, k] > 0 for _, p, _ in rows):
                     touched += 1
                     square += (g_hat[v] - rule.slope(q)[k]) ** 2
             for said, mass, _ in rows:
                 p, x = self.events(mass), self.events(said)
-                w = np.array([hats(v, grid, p) for v in range(grid)])
+                w = hats(grid, p)
                 rest = rule.slope(p) - g_hat @ w + rule.slope(q) - rule.slope(x)
                 errors = [self.events(mass - e) for e in np.eye(mass.size)]
                 remainder += max(float(rest @ error) for error in errors)
@@ -222,7 +222,7 @@ class Nature:
             after = []
             for e in eye:
                 error = twin.events(p - e)
-                hat = [hats(v, twin.game.grid, twin.events(p)) for v in range(twin.game.grid)]
+                hat = hats(twin.game.grid, twin.events(p))
                 after.append(np.abs(rows + np.array(hat) * error).sum())
             k = int(np.argmax(after))
         else:  # the forecaster of the cell, by itself
@@ -458,7 +458,7 @@ def test_lemma_1_on_hats() -> None:
     heights = rule.heights(6)
     gained = []
     for v, q in itertools.product(range(6), np.linspace(0, 1, 21)):
-        w = hats(v, 6, p)
+        w = hats(6, p)[v]
         excess = float(w @ ((p - y) ** 2 - (q - y) ** 2))
         rest = np.maximum((2 * p - heights[v]) * p, (2 * p - heights[v]) * (p - 1))
         assert excess <= abs(heights[v] - 2 * q) * abs(float(w @ (p - y))) + float(w @ rest) + 1e-9
@@ -511,7 +511,7 @@ def test_what_is_known_before_the_outcome_covers_every_outcome(name: str, data: 
     key = table.cells.cell(x)
     known = game._known(table, key, x, p)
     pick = slice(1, None) if name == "binary" else slice(None)
-    w = np.array([hats(v, game.grid, p[pick]) for v in range(game.grid)])
+    w = hats(game.grid, p[pick])
     q = table.cells.middle(key)[pick]
     for i, score in enumerate((BRIER, LOG)):
         rule = Rule(score, name == "binary")
@@ -542,7 +542,7 @@ def test_the_bounds_are_those_of_the_lemmas() -> None:
     for x in experts:
         p, key = float(game.predict(x)), game._pending.find(None)
         middle = (key[0] + 0.5) / 5
-        w = [float(hats(v, grid, np.array([p]))[0]) for v in range(grid)]
+        w = hats(grid, np.array([p]))[:, 0].tolist()
         rest = g(p) - sum(a * b for a, b in zip(w, heights, strict=True)) + g(middle) - g(x)
         remainder[key] = remainder.get(key, 0.0) + max(rest * (p - y) for y in (0, 1))
         touched.setdefault(key, set()).update(v for v in range(grid) if w[v] > 0.0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -13,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from orcast.forecasts.base import GivenExplanation, IssuedForecast, Why, as_share, generator
 from orcast.forecasts.ordered import Forecast
 from orcast.spaces import Binary, Box, Circle, FiniteSpace, Labels, Points, frozen, space_from_plain
+from orcast.spaces.base import numbers
 from orcast.validation import short
 
 if TYPE_CHECKING:
@@ -39,13 +39,7 @@ def as_masses(mass: object, cells: int) -> Array:
     >>> as_masses([0.25, 0.75], 2).tolist()
     [0.25, 0.75]
     """
-    try:
-        given = np.asarray(mass)
-        if given.dtype.kind not in "biufO":
-            raise TypeError
-        m = np.array(given, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"expected {cells} probabilities, got {short(mass)}") from None
+    m = numbers(mass, f"{cells} probabilities")
     if m.shape != (cells,):
         raise ValueError(f"expected {cells} probabilities, one for each cell, got shape {m.shape}")
     total = float(m.sum())
@@ -56,7 +50,7 @@ def as_masses(mass: object, cells: int) -> Array:
     return m / total if abs(total - 1.0) > 1e-12 else m
 
 
-class FiniteForecast(IssuedForecast, ABC):
+class FiniteForecast(IssuedForecast):
     """Masses on the cells of a finite space, with what such forecasts have in common."""
 
     __slots__ = ("mass", "space")
@@ -75,9 +69,13 @@ class FiniteForecast(IssuedForecast, ABC):
         self.space, self.mass, self.certificate, self._why = space, mass, certificate, why
         return self
 
-    @abstractmethod
+    def _made_by_hand(self, space: FiniteSpace, mass: ArrayLike, certificate: Certificate | None) -> None:
+        self.space, self.mass = space, frozen(as_masses(mass, space.cells))
+        self.certificate, self._why = certificate, None
+
     def to_plain(self) -> dict[str, Any]:
-        """Plain data, exact; the class brings it back from `**data`."""
+        """Plain data, exact; the class brings it back from `**data`, or from its space and the masses."""
+        return {"space": self.space.to_plain(), "mass": self.mass.tolist()}
 
     def mode(self) -> Any:
         """The value with the most mass, the first of several."""
@@ -106,7 +104,8 @@ class FiniteForecast(IssuedForecast, ABC):
         return self._drawn(_drawn_cells(self.mass, size, generator(rng)), rng)
 
     def _drawn(self, cells: NDArray[np.intp], rng: np.random.Generator) -> Any:
-        return self.space.points[cells]
+        points = self.space.points
+        return (points if isinstance(points, np.ndarray) else _as_objects(points))[cells]
 
     def __getattr__(self, name: str) -> Any:
         if name in _ORDERED_ONLY:
@@ -247,9 +246,7 @@ class LabelForecast(FiniteForecast):
     _instead = "probability(label), mode(), top(n) or to_dict()"
 
     def __init__(self, labels: Labels | Iterable[Any], mass: ArrayLike, certificate: Certificate | None = None) -> None:
-        self.space = labels if isinstance(labels, Labels) else Labels(labels)
-        self.mass = frozen(as_masses(mass, self.space.cells))
-        self.certificate, self._why = certificate, None
+        self._made_by_hand(labels if isinstance(labels, Labels) else Labels(labels), mass, certificate)
 
     def to_dict(self) -> dict[Any, float]:
         """Probabilities by label."""
@@ -265,9 +262,6 @@ class LabelForecast(FiniteForecast):
     def to_plain(self) -> dict[str, Any]:
         """Plain data, exact; `LabelForecast(**data)` brings it back."""
         return {"labels": list(self.space.labels), "mass": self.mass.tolist()}
-
-    def _drawn(self, cells: NDArray[np.intp], rng: np.random.Generator) -> Any:
-        return _as_objects(self.space.labels)[cells]
 
     def __repr__(self) -> str:
         more = ", ..." if self.space.cells > 3 else ""
@@ -303,9 +297,7 @@ class CircleForecast(FiniteForecast):
     def __init__(
         self, space: Circle | Mapping[str, Any], mass: ArrayLike, certificate: Certificate | None = None
     ) -> None:
-        self.space = _own_space(space, Circle)
-        self.mass = frozen(as_masses(mass, self.space.cells))
-        self.certificate, self._why = certificate, None
+        self._made_by_hand(_own_space(space, Circle), mass, certificate)
 
     def _vector(self) -> complex:
         """E[exp(2 pi i y / period)]: the centres' mean, shortened as much as an even cell shortens it."""
@@ -370,10 +362,6 @@ class CircleForecast(FiniteForecast):
         edges = np.linspace(0.0, 2.0 * self.space.period, 2 * self.space.cells + 1)
         return edges, np.concatenate((below, 1.0 + below[1:]))
 
-    def to_plain(self) -> dict[str, Any]:
-        """Plain data, exact; `CircleForecast(**data)` brings it back."""
-        return {"space": self.space.to_plain(), "mass": self.mass.tolist()}
-
     def _drawn(self, cells: NDArray[np.intp], rng: np.random.Generator) -> Array:
         draws = (cells + rng.random(cells.shape)) * (self.space.period / self.space.cells)
         return np.where(draws < self.space.period, draws, 0.0)
@@ -407,9 +395,7 @@ class BoxForecast(FiniteForecast):
     _instead = "mean(), cov(), std(), probability(bounds), mode(), or marginal(i), which has it for one component"
 
     def __init__(self, space: Box | Mapping[str, Any], mass: ArrayLike, certificate: Certificate | None = None) -> None:
-        self.space = _own_space(space, Box)
-        self.mass = frozen(as_masses(mass, self.space.cells))
-        self.certificate, self._why = certificate, None
+        self._made_by_hand(_own_space(space, Box), mass, certificate)
 
     def mean(self) -> Array:
         """The mean vector."""
@@ -457,10 +443,6 @@ class BoxForecast(FiniteForecast):
             held = held @ (np.maximum(inside, 0.0) / np.diff(edges))
         return min(float(held), 1.0)
 
-    def to_plain(self) -> dict[str, Any]:
-        """Plain data, exact; `BoxForecast(**data)` brings it back."""
-        return {"space": self.space.to_plain(), "mass": self.mass.tolist()}
-
     def _drawn(self, cells: NDArray[np.intp], rng: np.random.Generator) -> Array:
         low, high = np.array(self.space.bounds).T
         width = (high - low) / self.space.shape
@@ -491,26 +473,14 @@ class PointsForecast(FiniteForecast):
         self, space: FiniteSpace | Mapping[str, Any], mass: ArrayLike, certificate: Certificate | None = None
     ) -> None:
         # a space of one's own has no forecasts of its own
-        if isinstance(space, FiniteSpace) and type(space) not in _CLASSES:
-            self.space = space
-        else:
-            self.space = _own_space(space, Points)
-        self.mass = frozen(as_masses(mass, self.space.cells))
-        self.certificate, self._why = certificate, None
+        own = space if isinstance(space, FiniteSpace) and type(space) not in _CLASSES else _own_space(space, Points)
+        self._made_by_hand(own, mass, certificate)
 
     def mean(self) -> Array:
         """The mean vector; only points given as an array have one."""
         if not isinstance(self.space.points, np.ndarray):
             raise TypeError("expected points given as an array for mean, got other objects: use mode() or expect()")
         return np.asarray(self.mass @ self.space.points)
-
-    def to_plain(self) -> dict[str, Any]:
-        """Plain data, exact; `PointsForecast(**data)` brings it back, or PointsForecast(space, data["mass"])."""
-        return {"space": self.space.to_plain(), "mass": self.mass.tolist()}
-
-    def _drawn(self, cells: NDArray[np.intp], rng: np.random.Generator) -> Any:
-        points = self.space.points
-        return points[cells] if isinstance(points, np.ndarray) else _as_objects(points)[cells]
 
     def __repr__(self) -> str:
         return f"PointsForecast(mode={short(self.mode())}, probability={float(self.mass.max()):.4g})"

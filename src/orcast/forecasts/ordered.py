@@ -304,8 +304,7 @@ class Forecast(IssuedForecast):
 
     def sample(self, size: int | tuple[int, ...] = 1, *, rng: np.random.Generator) -> Array:
         """Independent draws; the random generator is yours to give."""
-        values: Array = self.quantile(generator(rng).random(size))
-        return values
+        return self.quantile(generator(rng).random(size))
 
     def rvs(
         self, size: int | tuple[int, ...] | None = None, random_state: int | np.random.Generator | None = None

@@ -1,25 +1,22 @@
-"""Payoffs and families of your own, written with JAX: exact derivatives, compiled searches.
-
-JAX is imported when one of them is made.  All is computed in float64 on the processor, within a context of its own:
-how JAX is configured elsewhere is neither asked nor changed.
-"""
+"""Payoffs and families of your own, written with JAX: exact derivatives, compiled searches."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, lru_cache
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from orcast.paper import tracing
+from orcast.paper.orca_kernels import TIED
+from orcast.paper.tracing import INNER, INNER_WEIGHTS, Fixed, RefusedTrace, double, load_jax, places_of
 from orcast.payoffs.base import CellGrid, CellPayoff
 from orcast.payoffs.calibration import closed
-from orcast.payoffs.cell_payoffs import MEAN_WEIGHTS, NODES, vector
+from orcast.payoffs.cell_payoffs import NODES, nodes_of, vector
 from orcast.payoffs.recipe import CustomCellPayoff, FunctionPayoff, check_bound
-from orcast.spaces import Binary, FiniteSpace, Labels, Space
+from orcast.spaces import FiniteSpace, Space
 from orcast.validation import short
 
 if TYPE_CHECKING:
@@ -27,8 +24,6 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-# Where means over a cell are taken, and the weights; the ends of a cell have none.
-INNER, INNER_WEIGHTS = NODES[1:-1], MEAN_WEIGHTS[1:-1]
 # Cells come in few sizes, so that programs are compiled once: as many as the space has, else multiples of this.
 SIZES = 16
 # Cells that are only there for the size hold no more than this; it has a logarithm.
@@ -39,209 +34,6 @@ SEARCHES = 64
 FINE, VALUES, SLOPES, MASSES = 0, 1, 2, 3
 
 
-def _jax(what: str = "it") -> Any:
-    try:
-        return import_module("jax")
-    except ImportError:
-        raise ImportError(
-            f"expected the extra orcast[jax] for {what} (pip install 'orcast[jax]'), got no jax"
-        ) from None
-
-
-@lru_cache(maxsize=1)
-def _processor() -> Any:
-    """Loops over few cells are slower on anything else, and float64 is not known everywhere."""
-    try:
-        return _jax().local_devices(backend="cpu")[0]
-    except RuntimeError:
-        return None
-
-
-class _Refused(Exception):
-    """Carries an error out of a trace, where JAX would add remarks to it."""
-
-    def __init__(self, error: Exception) -> None:
-        super().__init__(str(error))
-        self.error = error
-
-
-@contextmanager
-def double() -> Iterator[Any]:
-    """JAX with 64 bits, here and in this thread only."""
-    jax = _jax()
-    wide = jax.enable_x64(True) if hasattr(jax, "enable_x64") else import_module("jax.experimental").enable_x64()
-    try:
-        with wide, jax.default_device(_processor()):
-            yield jax
-    except _Refused as refused:
-        raise refused.error from refused.__cause__
-
-
-def _traced(function: Callable[..., Any], *arguments: Any, what: str) -> Any:
-    """What a user's function returns in a trace, as an array of numbers, or one clear sentence."""
-    jax = _jax()
-    try:
-        value = function(*arguments)
-    except (jax.errors.JAXTypeError, jax.errors.JAXIndexError) as reason:
-        first = str(reason).split("\n")[0]
-        text = f"expected a {what} written with jax.numpy (where instead of if), got one that is not: {first}"
-        raise _Refused(TypeError(text)) from reason
-    try:
-        if value is None or isinstance(value, (str, bytes)):
-            raise TypeError
-        return jax.numpy.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise _Refused(TypeError(f"expected numbers from the {what}, got {short(value)}")) from None
-
-
-# --- what a traced function sees
-class OrderedView:
-    """A forecast of a quantity as a traced function sees it: masses on cells, even within each.
-
-    `mass`, `left` and `right` are rows of numbers, a cell each; some cells at the right end may be there for the
-    size only, without width and with a mass of 1e-300.  What it computes is what `Forecast` computes.
-    """
-
-    def __init__(self, jax: Any, mass: Any, left: Any, right: Any) -> None:
-        self._jax, self.mass, self.left, self.right = jax, mass, left, right
-
-    def mean(self) -> Any:
-        """Expected value."""
-        return 0.5 * (self.mass @ (self.left + self.right)) / self.mass.sum()
-
-    def var(self) -> Any:
-        """Variance."""
-        mean = self.mean()
-        a, b = self.left - mean, self.right - mean
-        return self.mass @ (a * a + a * b + b * b) / 3.0
-
-    def std(self) -> Any:
-        """Standard deviation; where it is zero, its derivative is taken to be zero."""
-        jnp, var = self._jax.numpy, self.var()
-        return jnp.where(var > 0.0, jnp.sqrt(jnp.where(var > 0.0, var, 1.0)), 0.0)
-
-    def cdf(self, y: Any) -> Any:
-        """P(outcome <= y), for a number or an array."""
-        jnp = self._jax.numpy
-        at = jnp.asarray(y)[..., None]
-        width = self.right - self.left
-        within = jnp.clip((at - self.left) / jnp.where(width > 0.0, width, 1.0), 0.0, 1.0)
-        return jnp.where(width > 0.0, within, at >= self.left) @ self.mass / self.mass.sum()
-
-    def sf(self, y: Any) -> Any:
-        """P(outcome > y)."""
-        return 1.0 - self.cdf(y)
-
-    def quantile(self, levels: Any) -> Any:
-        """The smallest y with P(outcome <= y) >= level, for a number or an array."""
-        jnp = self._jax.numpy
-        a = jnp.asarray(levels)
-        above = jnp.cumsum(self.mass)
-        above = above / above[-1]
-        k = jnp.minimum((above < a[..., None]).sum(axis=-1), self.mass.size - 1)
-        mass = self.mass[k] / self.mass.sum()
-        share = jnp.clip(1.0 - (above[k] - a) / jnp.where(mass > 0.0, mass, 1.0), 0.0, 1.0)
-        return self.left[k] + share * (self.right[k] - self.left[k])
-
-    ppf = quantile
-
-    def median(self) -> Any:
-        """The 50% quantile."""
-        return self.quantile(0.5)
-
-    def expect(self, function: Callable[[Any], Any]) -> Any:
-        """E[function(y)] for a function of one value, by five-point Gauss quadrature in each cell."""
-        jnp = self._jax.numpy
-        points = self.left[:, None] + INNER * (self.right - self.left)[:, None]
-        shares = self.mass[:, None] * INNER_WEIGHTS
-        return jnp.tensordot(shares.ravel(), self._jax.vmap(function)(points.ravel()), axes=1)
-
-
-class FiniteView:
-    """A forecast on a finite space as a traced function sees it: a mass for each of the `values`.
-
-    Values are 0 and 1, the places of labels, directions, or vectors, a row each.
-    """
-
-    def __init__(self, jax: Any, mass: Any, values: Any) -> None:
-        self._jax, self.mass, self.values = jax, mass, values
-
-    def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"expected mass, values or expect(g) of a forecast on a finite space, got {name}")
-
-    def expect(self, function: Callable[[Any], Any]) -> Any:
-        """E[function(y)] for a function of one value."""
-        return self._jax.numpy.tensordot(self.mass, self._jax.vmap(function)(self.values), axes=1)
-
-
-def _values_of(space: FiniteSpace) -> NDArray[Any]:
-    """The values of a finite space as numbers: places where they are labels or any objects."""
-    points = space.points
-    if isinstance(space, (Binary, Labels)) or not isinstance(points, np.ndarray):
-        return np.arange(space.cells)
-    return points
-
-
-class FeatureArrays(Mapping[str, Any]):
-    """Features by name: numbers are traced, anything else is fixed, and whether it was used is remembered."""
-
-    def __init__(self, numbers: dict[str, Any], others: dict[str, Any], used: set[str]) -> None:
-        self._numbers, self._others, self._used = numbers, others, used
-
-    def __getitem__(self, name: str) -> Any:
-        if name in self._others:
-            self._used.add(name)
-            return self._others[name]
-        return self._numbers[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter((*self._numbers, *self._others))
-
-    def __len__(self) -> int:
-        return len(self._numbers) + len(self._others)
-
-
-class Fixed:
-    """What is not a number among the features: a program is made for the values of those that it uses."""
-
-    __slots__ = ("_key", "by_name", "values")
-
-    def __init__(self, by_name: bool, values: dict[str, Any], used: set[str]) -> None:
-        self.by_name, self.values = by_name, values
-        seen = tuple((name, _key(values[name])) for name in sorted(values) if not by_name or name in used)
-        self._key = by_name, tuple(sorted(values)), seen
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Fixed) and self._key == other._key
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
-
-def _key(value: Any) -> Any:
-    if isinstance(value, (list, tuple)):
-        return (type(value).__name__, *map(_key, value))
-    if isinstance(value, np.ndarray):
-        return value.dtype.str, value.shape, value.tobytes()
-    return type(value).__name__, repr(value)
-
-
-def _numeric(value: Any) -> bool:
-    if isinstance(value, (list, tuple)):
-        return all(map(_numeric, value))
-    return isinstance(value, (bool, int, float, np.number, np.bool_, np.ndarray))
-
-
-def _leaves(value: Any) -> Any:
-    """Numbers for tracing: float64, int64 or booleans, so that a program fits every round."""
-    if isinstance(value, (list, tuple)):
-        return type(value)(map(_leaves, value))
-    array = np.asarray(value)
-    if array.dtype.kind == "b":
-        return array
-    return array.astype(np.int64 if array.dtype.kind in "iu" else np.float64)
-
-
 # --- the programs of a payoff
 class Program:
     """A function of (x, p, y), traced and compiled: its values at many points, and derivatives by the masses."""
@@ -250,40 +42,33 @@ class Program:
         self.function = function
         self.used: set[str] = set()
         self.traces = 0
-        jax = _jax()
+        jax = load_jax()
         self._values = jax.jit(self.rows, static_argnums=0)
         self._jacobian = jax.jit(self._by_masses, static_argnums=0)
         self._slopes = jax.jit(self._pulled, static_argnums=0)
 
-    def split(self, features: Any) -> tuple[Fixed, dict[str, Any]]:
-        """What of the features is part of the program, and what is traced."""
-        given = features if isinstance(features, dict) else {"": features}
-        others = {name: value for name, value in given.items() if not _numeric(value)}
-        numbers = {name: _leaves(value) for name, value in given.items() if name not in others}
-        return Fixed(isinstance(features, dict), others, self.used), numbers
-
     # in the trace
     def row(self, fixed: Fixed, numbers: dict[str, Any], view: Any, y: Any) -> Any:
         """The function at one outcome."""
-        jax = _jax()
-        x: Any = FeatureArrays(numbers, fixed.values, self.used)
+        jax = load_jax()
+        x: Any = tracing.FeatureArrays(numbers, fixed.values, self.used)
         if not fixed.by_name:
             x = x[""]
-        array = jax.numpy.atleast_1d(_traced(self.function, x, view, y, what="payoff"))
+        array = jax.numpy.atleast_1d(tracing.traced_numbers(self.function, x, view, y, what="payoff"))
         if array.ndim != 1:
-            raise _Refused(ValueError(f"expected a sequence of numbers from the payoff, got shape {array.shape}"))
+            raise RefusedTrace(ValueError(f"expected a sequence of numbers from the payoff, got shape {array.shape}"))
         return array
 
     def _each(self, fixed: Fixed, numbers: dict[str, Any], s: Any, mass: Any, places: Any, points: Any) -> Any:
         """At every point the value, or its product with s."""
         self.traces += 1
-        view = _view(mass, places)
+        view = tracing.view_of(mass, places)
 
         def at(y: Any) -> Any:
             row = self.row(fixed, numbers, view, y)
             return row if s is None else row @ s
 
-        return _jax().vmap(at)(points)
+        return load_jax().vmap(at)(points)
 
     def rows(self, fixed: Fixed, numbers: dict[str, Any], mass: Any, places: Any, points: Any) -> Any:
         """Values, a row a coordinate and a column a point."""
@@ -296,10 +81,10 @@ class Program:
         return self._each(fixed, numbers, s, mass, places, points).reshape(-1, weights.size) @ weights
 
     def _by_masses(self, fixed: Fixed, numbers: dict[str, Any], s: Any, mass: Any, *rest: Any) -> Any:
-        return _jax().jacfwd(lambda m: self.field(fixed, numbers, s, m, *rest))(mass)
+        return load_jax().jacfwd(lambda m: self.field(fixed, numbers, s, m, *rest))(mass)
 
     def _pulled(self, fixed: Fixed, numbers: dict[str, Any], s: Any, mass: Any, chosen: Any, *rest: Any) -> Any:
-        return _jax().grad(lambda m: self.field(fixed, numbers, s, m, *rest) @ chosen)(mass)
+        return load_jax().grad(lambda m: self.field(fixed, numbers, s, m, *rest) @ chosen)(mass)
 
     # outside of it
     def values(self, *arguments: Any) -> Array:
@@ -333,18 +118,6 @@ _MESSAGES = {
 }
 
 
-def _view(mass: Any, places: tuple[Any, ...]) -> Any:
-    return OrderedView(_jax(), mass, *places) if len(places) == 2 else FiniteView(_jax(), mass, *places)
-
-
-def _places(cell_grid: CellGrid) -> tuple[NDArray[Any], ...]:
-    """The ends of the cells, or the values of a finite space."""
-    if cell_grid.ordered:
-        return cell_grid.left.copy(), cell_grid.right.copy()
-    assert isinstance(cell_grid.space, FiniteSpace)
-    return (_values_of(cell_grid.space),)
-
-
 def _padded_size(space: Space, cells: int) -> int:
     """How many cells a program is made for."""
     return space.cells if cells <= space.cells else -(-cells // SIZES) * SIZES
@@ -360,17 +133,16 @@ class DifferentiableCellPayoff(CustomCellPayoff):
 
     def __init__(self, program: Program, cell_grid: CellGrid, limit: float, one_sided: bool) -> None:
         self.program, self.cell_grid, self.limit, self.one_sided = program, cell_grid, limit, one_sided
-        self.fixed, self.numbers = program.split(cell_grid.features)
-        self.places = _places(cell_grid)
+        self.fixed, self.numbers = tracing.split_features(cell_grid.features, program.used)
+        self.places = places_of(cell_grid)
         self.count = cell_grid.cells
         self._points = self.places[0]
         if cell_grid.ordered:
             self.count = _padded_size(cell_grid.space, cell_grid.cells)
             left, right = self.places = tuple(_padded(side, self.count, cell_grid.right[-1]) for side in self.places)
-            self._points = left[:, None] + NODES * (right - left)[:, None]
+            self._points = nodes_of(left, right)
         self._last = None
-        start = cell_grid.expert if cell_grid.expert.size else np.full(cell_grid.cells, 1.0 / cell_grid.cells)
-        self.size = len(self._values(start))
+        self.size = len(self._values(cell_grid.start))
 
     def _at_points(self, p: Array, points: NDArray[Any]) -> Array:
         return self.program.values(self.fixed, self.numbers, _padded(p, self.count, NO_MASS), self.places, points)
@@ -446,7 +218,7 @@ class Differentiable(FunctionPayoff):
     name = "differentiable"
 
     def _check_installed(self) -> None:
-        _jax(type(self).__name__)
+        load_jax(type(self).__name__)
 
     @cached_property
     def program(self) -> Program:
@@ -465,7 +237,7 @@ class Differentiable(FunctionPayoff):
         """The function, as written: neither traced nor compiled."""
         mass = forecast.mass
         if isinstance(space, FiniteSpace):
-            places: tuple[NDArray[Any], ...] = (_values_of(space),)
+            places: tuple[NDArray[Any], ...] = (tracing.values_of(space),)
             at = places[0][space.cell(space.outcome(y))]
         else:
             places = closed(forecast)
@@ -475,7 +247,7 @@ class Differentiable(FunctionPayoff):
             places = tuple(_padded(side, count, places[1][-1]) for side in places)
             mass = _padded(mass, count, NO_MASS)
         with double() as jax:
-            view = _view(jax.numpy.asarray(mass), tuple(map(jax.numpy.asarray, places)))
+            view = tracing.view_of(jax.numpy.asarray(mass), tuple(map(jax.numpy.asarray, places)))
             return vector(self.function, x, view, jax.numpy.asarray(at), what="payoff")
 
 
@@ -503,7 +275,7 @@ class JaxFamily:
         *,
         name: str = "jax",
     ) -> None:
-        _jax(type(self).__name__)
+        load_jax(type(self).__name__)
         if not callable(function):
             raise TypeError(f"expected a function of (parameters, left, right), got {short(function)}")
         self.function = function
@@ -512,7 +284,7 @@ class JaxFamily:
 
     @cached_property
     def _compiled(self) -> tuple[Any, Any]:
-        jax = _jax()
+        jax = load_jax()
         return jax.jit(self.traced), jax.jit(self._back)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -520,21 +292,21 @@ class JaxFamily:
 
     def traced(self, parameters: Any, left: Any, right: Any) -> Any:
         """The masses, in the trace."""
-        jax = _jax()
-        raw = _traced(self.function, parameters, left, right, what=f"family {self.name}")
+        jax = load_jax()
+        raw = tracing.traced_numbers(self.function, parameters, left, right, what=f"family {self.name}")
         if raw.shape != left.shape[:1]:
             text = f"expected {left.shape[0]} masses from the family {self.name}, got shape {raw.shape}"
-            raise _Refused(ValueError(text))
+            raise RefusedTrace(ValueError(text))
         # what is not a mass makes nothing of all of them, so that it is noticed
         sound = (raw >= 0.0).all() & (raw.sum() > 0.0)
         return jax.numpy.where(sound, raw, np.nan) / raw.sum()
 
     def _back(self, parameters: Any, left: Any, right: Any, gradient: Any) -> Any:
-        return _jax().vjp(lambda a: self.traced(a, left, right), parameters)[1](gradient)[0]
+        return load_jax().vjp(lambda a: self.traced(a, left, right), parameters)[1](gradient)[0]
 
     @staticmethod
     def _sides(cell_grid: CellGrid) -> tuple[NDArray[Any], NDArray[Any]]:
-        places = _places(cell_grid)
+        places = places_of(cell_grid)
         return places[0], places[-1]
 
     def _sound(self, values: Any, trouble: int) -> Array:
@@ -595,81 +367,119 @@ def descend(
     soft: float,
 ) -> Array:
     """The twin of OrcaSolver._search in one compiled loop; returns the best masses, or raises one clear sentence."""
-    from orcast.paper.orca_kernels import TIED
-
-    places = _places(cell_grid)
+    places = places_of(cell_grid)
     if not cell_grid.ordered:
         points, weights = places[0], np.ones(1)
     else:
         shares, weights = (np.full(1, 0.5), np.ones(1)) if options.adversary == "dirac" else (INNER, INNER_WEIGHTS)
         points = (places[0][:, None] + shares * (places[1] - places[0])[:, None]).ravel()
     family = options.family if isinstance(options.family, JaxFamily) else None
-    run = _search(
-        tuple(cell_payoff.program for cell_payoff in cell_payoffs), family, nature.size > 0, options.soft > 0.0
+    search = _search(tuple(each.program for each in cell_payoffs), family, nature.size > 0, options.soft > 0.0)
+    given = SearchInputs(
+        numbers=tuple(each.numbers for each in cell_payoffs),
+        owed=tuple(owed),
+        places=places,
+        points=points,
+        weights=weights,
+        nature=nature,
+        soft=max(soft, 1e-300),
+        rates=np.array(options.optimizer.rates),
+        steps=options.steps,
     )
     with double():
-        best, trouble = run(
-            tuple(each.fixed for each in cell_payoffs), tuple(each.numbers for each in cell_payoffs), tuple(owed),
-            places, points,
-            weights, parameters, nature, max(soft, 1e-300), np.array(options.optimizer.rates), options.steps, TIED,
-        )  # fmt: skip
+        best, trouble = search.run(tuple(each.fixed for each in cell_payoffs), given, parameters)
         p, code = np.asarray(best), int(trouble)
     if code != FINE:
         raise ValueError(_MESSAGES[code].format(name=getattr(family, "name", "Softmax")))
     return p
 
 
-@lru_cache(maxsize=SEARCHES)
-def _search(programs: tuple[Program, ...], family: JaxFamily | None, mixed: bool, softened: bool) -> Any:
-    """A compiled search for these payoffs and this family (none: a softmax)."""
-    jax = _jax()
-    jnp = jax.numpy
+class SearchInputs(NamedTuple):
+    """What a compiled search is given of a round: features and what is owed, for each payoff; cells; options."""
 
-    def masses(parameters: Any, places: Any) -> Any:
-        return jax.nn.softmax(parameters) if family is None else family.traced(parameters, places[0], places[-1])
+    numbers: Any
+    owed: Any
+    places: Any
+    points: Any  # where the payoffs are looked at
+    weights: Any  # of the points of a cell
+    nature: Any
+    soft: Any
+    rates: Any  # those of Adam
+    steps: Any
 
-    def chosen(reach: Any, soft: Any, tied: Any) -> Any:
+
+class SearchState(NamedTuple):
+    """Where a search is: steps taken, parameters, Adam's two means, the best parameters and their value, trouble."""
+
+    taken: Any
+    at: Any
+    first: Any
+    second: Any
+    best: Any
+    found: Any
+    trouble: Any
+
+
+class CompiledSearch:
+    """ORCA's search for some payoffs and a family (none: a softmax), traced and compiled.
+
+    `mixed` says whether Nature has components of her own, `softened` whether her maximum is a softmax.
+    """
+
+    def __init__(self, programs: tuple[Program, ...], family: JaxFamily | None, mixed: bool, softened: bool) -> None:
+        self.programs, self.family, self.mixed, self.softened = programs, family, mixed, softened
+        self.run = load_jax().jit(self._run, static_argnums=0)
+
+    def _masses(self, parameters: Any, places: Any) -> Any:
+        if self.family is None:
+            return load_jax().nn.softmax(parameters)
+        return self.family.traced(parameters, places[0], places[-1])
+
+    def _reached(self, fixed: Any, given: SearchInputs, at: Any) -> Any:
+        """What Nature can reach at some parameters, and the masses there."""
+        p = self._masses(at, given.places)
+        each = zip(self.programs, fixed, given.numbers, given.owed, strict=True)
+        v = sum(one.field(f, x, s, p, given.places, given.points, given.weights) for one, f, x, s in each)
+        return (given.nature @ v if self.mixed else v), p
+
+    def _chosen(self, reach: Any, soft: Any) -> Any:
         """Nature's weights, as orca_kernels.weigh."""
-        if softened:
+        jax = load_jax()
+        if self.softened:
             return jax.nn.softmax(reach / soft)
         top = reach.max()
-        first = jnp.argmax(reach >= top - tied * (top - reach.min()))
-        return (jnp.arange(reach.size) == first).astype(reach.dtype)
+        first = jax.numpy.argmax(reach >= top - TIED * (top - reach.min()))
+        return (jax.numpy.arange(reach.size) == first).astype(reach.dtype)
 
-    def run(
-        fixed: Any, numbers: Any, owed: Any, places: Any, points: Any, weights: Any, parameters: Any, nature: Any,
-        soft: Any, optimizer: Any, steps: Any, tied: Any,
-    ) -> Any:  # fmt: skip
-        rate, keep_first, keep_second, safe = optimizer
+    def _step(self, fixed: Any, given: SearchInputs, state: SearchState) -> SearchState:
+        jax = load_jax()
+        jnp = jax.numpy
+        rate, keep_first, keep_second, safe = given.rates
+        taken, at, first, second, best, found, _ = state
+        reach, back, p = jax.vjp(lambda a: self._reached(fixed, given, a), at, has_aux=True)
+        top = reach.max()
+        best, found = jnp.where(top < found, at, best), jnp.minimum(top, found)
+        (gradient,) = back(self._chosen(reach, given.soft))
+        first = keep_first * first + (1.0 - keep_first) * gradient
+        second = keep_second * second + (1.0 - keep_second) * gradient**2
+        after = taken + 1.0
+        size = jnp.sqrt(second / (1.0 - keep_second**after)) + safe
+        at = at - rate * (first / (1.0 - keep_first**after)) / size
+        trouble = jnp.where(jnp.isfinite(gradient).all() | (found <= 0.0) | (taken == given.steps), FINE, SLOPES)
+        trouble = jnp.where(jnp.isfinite(top), trouble, VALUES)
+        trouble = jnp.where(jnp.isfinite(p).all(), trouble, MASSES)
+        return SearchState(taken + 1, at, first, second, best, found, trouble.astype(np.int64))
 
-        def reached(at: Any) -> Any:
-            p = masses(at, places)
-            each = zip(programs, fixed, numbers, owed, strict=True)
-            v = sum(one.field(f, x, s, p, places, points, weights) for one, f, x, s in each)
-            return (nature @ v if mixed else v), p
+    def _run(self, fixed: Any, given: SearchInputs, parameters: Any) -> Any:
+        jax = load_jax()
+        none = jax.numpy.zeros(parameters.size)
+        start = SearchState(np.int64(0), parameters, none, none, parameters, np.float64(np.inf), np.int64(FINE))
 
-        def goes_on(state: Any) -> Any:
-            return (state[5] > 0.0) & (state[0] <= steps) & (state[6] == FINE)
+        def goes_on(state: SearchState) -> Any:
+            return (state.found > 0.0) & (state.taken <= given.steps) & (state.trouble == FINE)
 
-        def step(state: Any) -> Any:
-            taken, at, first, second, best, found, _ = state
-            reach, back, p = jax.vjp(reached, at, has_aux=True)
-            top = reach.max()
-            best, found = jnp.where(top < found, at, best), jnp.minimum(top, found)
-            (gradient,) = back(chosen(reach, soft, tied))
-            first = keep_first * first + (1.0 - keep_first) * gradient
-            second = keep_second * second + (1.0 - keep_second) * gradient**2
-            after = taken + 1.0
-            size = jnp.sqrt(second / (1.0 - keep_second**after)) + safe
-            at = at - rate * (first / (1.0 - keep_first**after)) / size
-            trouble = jnp.where(jnp.isfinite(gradient).all() | (found <= 0.0) | (taken == steps), FINE, SLOPES)
-            trouble = jnp.where(jnp.isfinite(top), trouble, VALUES)
-            trouble = jnp.where(jnp.isfinite(p).all(), trouble, MASSES)
-            return taken + 1, at, first, second, best, found, trouble.astype(np.int64)
+        last = jax.lax.while_loop(goes_on, lambda state: self._step(fixed, given, state), start)
+        return self._masses(last.best, given.places), last.trouble
 
-        none = jnp.zeros(parameters.size)
-        start = np.int64(0), parameters, none, none, parameters, np.float64(np.inf), np.int64(FINE)
-        *_, best, _, trouble = jax.lax.while_loop(goes_on, step, start)
-        return masses(best, places), trouble
 
-    return jax.jit(run, static_argnums=0)
+_search = lru_cache(maxsize=SEARCHES)(CompiledSearch)

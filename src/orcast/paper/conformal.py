@@ -21,7 +21,21 @@ if TYPE_CHECKING:
 FINEST = 100_000
 
 
-class ConformalLevel:
+class _CoveredLevel:
+    """What both levels count: rounds, and covered outcomes."""
+
+    def __init__(self, beta: float) -> None:
+        self.beta = _target(beta)
+        self.rounds = 0
+        self._covered = 0
+
+    @property
+    def coverage(self) -> float:
+        """The share of covered outcomes; nan before the first."""
+        return self._covered / self.rounds if self.rounds else math.nan
+
+
+class ConformalLevel(_CoveredLevel):
     """The level at which to ask a quantile function, so that outcomes fall below it with frequency `beta`.
 
     Each round you ask your own quantile function Q_t at the level a_t of `predict`, and say in `update` whether
@@ -88,15 +102,13 @@ class ConformalLevel:
     def __init__(
         self, beta: float, *, grid: int = 20, head_start: float = 0.3, randomised: bool = False, seed: int = 0
     ) -> None:
-        self.beta = _target(beta)
+        super().__init__(beta)
         self.grid = whole(grid, "cells in the grid", 1, FINEST)
         self.head_start = number(head_start, "head_start", 0.0, 1e6)
         if not isinstance(randomised, (bool, np.bool_)):
             raise TypeError(f"expected randomised=True or False, got {short(randomised)}")
         self.randomised = bool(randomised)
         self.seed = whole(seed, "as seed", 0, 2**63 - 1)
-        self.rounds = 0
-        self._covered = 0
         self._budget = 0.0
         cell = min(int(self.beta * self.grid), self.grid - 1)
         self._start = (cell, min(self.beta * self.grid - cell, 1.0))
@@ -159,11 +171,6 @@ class ConformalLevel:
         return (cell + share) / self.grid if self.rounds else self.beta
 
     # --- what was promised and what was kept
-    @property
-    def coverage(self) -> float:
-        """The share of covered outcomes; nan before the first."""
-        return self._covered / self.rounds if self.rounds else math.nan
-
     @property
     def miscalibration(self) -> float:
         """The norm of the mean payoff; zero before any outcome."""
@@ -234,10 +241,9 @@ class ConformalLevel:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> ConformalLevel:
         """Continue from a file, as `Recalibrator.load` does; refuses what it cannot read, in one sentence."""
-        header, arrays = storage.read(path)
-        if header.get("class") != "ConformalLevel":
-            raise ValueError(f"expected the state of a ConformalLevel, got that of a {header.get('class')}: {path}")
-        try:
+        from orcast.persistence.state import reading
+
+        with reading(path, cls.__name__) as (header, arrays):
             options = {name: header[name] for name in ("grid", "head_start", "randomised", "seed")}
             self = cls(header["beta"], **options)
             self.rounds = whole(header["rounds"], "rounds", 0, 2**63 - 1)
@@ -247,14 +253,10 @@ class ConformalLevel:
             if sums.shape != (self.grid + 1,) or not np.isfinite(sums).all():
                 raise ValueError(f"sums of shape {sums.shape}, not all finite or not {self.grid + 1}")
             self._sums = sums.astype(np.float64).tolist()
-        except (KeyError, TypeError, ValueError) as reason:
-            raise ValueError(
-                f"expected a state that this version can use, got one that it cannot ({reason}): {path}"
-            ) from reason
         return self
 
 
-class GibbsCandesLevel:
+class GibbsCandesLevel(_CoveredLevel):
     """Adaptive conformal inference as first proposed (Gibbs and Candes, 2021), for comparison.
 
         a <- a + rate (beta - e),    e = 1{y <= Q(a)}
@@ -272,10 +274,8 @@ class GibbsCandesLevel:
     """
 
     def __init__(self, beta: float, *, rate: float = 0.005) -> None:
-        self.beta = _target(beta)
+        super().__init__(beta)
         self.rate = number(rate, "rate", 1e-12, 1e12)
-        self.rounds = 0
-        self._covered = 0
         self._level = self.beta
 
     def predict(self) -> float:
@@ -288,11 +288,6 @@ class GibbsCandesLevel:
         self._level += self.rate * (self.beta - hit)
         self._covered += hit
         self.rounds += 1
-
-    @property
-    def coverage(self) -> float:
-        """The share of covered outcomes; nan before the first."""
-        return self._covered / self.rounds if self.rounds else math.nan
 
     @property
     def coverage_bound(self) -> float:

@@ -54,8 +54,7 @@ class Softmax:
 
     def start(self, cell_grid: CellGrid, masses: Array) -> Array:
         """Their logarithms."""
-        value: Array = np.log((1.0 - LEAST) * masses + LEAST / masses.size)
-        return value
+        return np.log((1.0 - LEAST) * masses + LEAST / masses.size)
 
     def masses(self, cell_grid: CellGrid | None, parameters: Array) -> Array:
         """exp, normalised."""
@@ -66,8 +65,7 @@ class Softmax:
     def pull(self, cell_grid: CellGrid, parameters: Array, gradient: Array) -> Array:
         """p (g - E_p g)."""
         p = self.masses(cell_grid, parameters)
-        value: Array = p * (gradient - p @ gradient)
-        return value
+        return p * (gradient - p @ gradient)
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data."""

@@ -16,25 +16,38 @@ from orcast.adapters import expert_row, quantiles_at
 from orcast.engine.base import Engine
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
-from orcast.engine.dense.priors import FinitePrior, GridPrior
+from orcast.engine.dense.priors import GridPrior
 from orcast.engine.dense.search import CandidateSearch, HalfSpaceClaim
 from orcast.engine.dense.solver import DenseRound
-from orcast.engine.kernels import equilibrium as equilibrium_kernels
 from orcast.paper import autodiff, orca_kernels
+from orcast.paper.exact.base import expert_alone, log_masses
 from orcast.paper.families import Family, GaussianMixture, Softmax
-from orcast.paper.orca_kernels import AdamRates, ExpertTables, OrcaProblem, QuantileTables
+from orcast.paper.orca_kernels import AdamRates
+from orcast.paper.orca_problem import compiles, problem_of
 from orcast.payoffs import CellGrid, CellPayoff
 from orcast.payoffs.calibration import IntervalCellPayoff, QuantileCellPayoff
-from orcast.payoffs.recipe import BoundedCellPayoff
 from orcast.payoffs.regret import RegretCellPayoff
-from orcast.scores import CRPS, MSE
 from orcast.spaces import FiniteSpace, OrderedSpace
 from orcast.validation import number, short
 
 Array = NDArray[np.float64]
 
-NOTHING: Array = np.empty(0)
 STARTS = ("expert", "last", "even")
+
+
+def _check_whole(options: object, **limits: tuple[int, int]) -> None:
+    """Whole numbers among the options of a frozen data class, each from the one limit to the other."""
+    for name, (least, most) in limits.items():
+        value = getattr(options, name)
+        if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or not least <= value <= most:
+            raise ValueError(f"expected a whole number of {name} from {least} to {most}, got {short(value)}")
+        object.__setattr__(options, name, int(value))
+
+
+def _check_numbers(options: object, **limits: tuple[float, float]) -> None:
+    """The same for numbers."""
+    for name, (least, most) in limits.items():
+        object.__setattr__(options, name, number(getattr(options, name), name, least, most))
 
 
 @dataclass(frozen=True)
@@ -56,9 +69,7 @@ class Adam:
     second: float = 0.999
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rate", number(self.rate, "rate", 1e-12, 1e3))
-        for name in ("first", "second"):
-            object.__setattr__(self, name, number(getattr(self, name), name, 0.0, 1.0 - 1e-12))
+        _check_numbers(self, rate=(1e-12, 1e3), first=(0.0, 1.0 - 1e-12), second=(0.0, 1.0 - 1e-12))
 
     @property
     def rates(self) -> AdamRates:
@@ -91,11 +102,7 @@ class MonteCarlo:
             raise TypeError(f"expected a sequence of distributions, got {short(self.components)}") from None
         if not self.components:
             raise ValueError("expected at least one component, got none")
-        for name, least in (("draws", 1), ("seed", 0)):
-            value = getattr(self, name)
-            if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or not least <= value <= 10**7:
-                raise ValueError(f"expected a whole number of {name} from {least} to 10000000, got {value!r}")
-            object.__setattr__(self, name, int(value))
+        _check_whole(self, draws=(1, 10**7), seed=(0, 10**7))
 
     def on(self, cell_grid: CellGrid) -> tuple[Array, float, float]:
         """Masses of each component on the cells, the widest support, and how far an outcome may be from all of them."""
@@ -168,11 +175,7 @@ class Orca:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name, least, most in (("steps", 1, 10**6), ("cells", 1, 1000), ("seed", 0, 10**9)):
-            value = getattr(self, name)
-            if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or not least <= value <= most:
-                raise ValueError(f"expected a whole number of {name} from {least} to {most}, got {short(value)}")
-            object.__setattr__(self, name, int(value))
+        _check_whole(self, steps=(1, 10**6), cells=(1, 1000), seed=(0, 10**9))
         if isinstance(self.family, type) or not isinstance(self.family, Family):
             raise TypeError(f"expected a family such as Softmax() or GaussianMixture(3), got {short(self.family)}")
         named = isinstance(self.adversary, str) and self.adversary in ("uniform", "dirac")
@@ -184,23 +187,20 @@ class Orca:
             raise TypeError(f"expected Adam(...) as optimizer, got {short(self.optimizer)}")
         if not isinstance(self.start, str) or self.start not in STARTS:
             raise ValueError(f"expected start='expert', 'last' or 'even', got {short(self.start)}")
-        if not isinstance(self.smooth, (bool, np.bool_)):
-            raise TypeError(f"expected smooth=True or False, got {short(self.smooth)}")
-        object.__setattr__(self, "smooth", bool(self.smooth))
-        if not isinstance(self.atoms, (bool, np.bool_)):
-            raise TypeError(f"expected atoms=True or False, got {short(self.atoms)}")
-        object.__setattr__(self, "atoms", bool(self.atoms))
-        object.__setattr__(self, "soft", number(self.soft, "soft", 0.0, 1e6))
-        object.__setattr__(self, "jitter", number(self.jitter, "jitter", 0.0, 10.0))
+        for name in ("smooth", "atoms"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise TypeError(f"expected {name}=True or False, got {short(getattr(self, name))}")
+            object.__setattr__(self, name, bool(getattr(self, name)))
+        _check_numbers(self, soft=(0.0, 1e6), jitter=(0.0, 10.0))
         if self.lipschitz is not None:
-            object.__setattr__(self, "lipschitz", number(self.lipschitz, "lipschitz", 0.0, 1e300))
+            _check_numbers(self, lipschitz=(0.0, 1e300))
 
     def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> Engine:
         """An engine with an empty ledger."""
         if isinstance(bound_payoff.space, FiniteSpace):
             if isinstance(self.family, GaussianMixture):
                 raise TypeError(f"expected an ordered space for GaussianMixture, got {bound_payoff.space!r}")
-            return DenseEngine(bound_payoff, FinitePrior(bound_payoff, np.empty((0, 3))), OrcaSolver(self), sizes)
+            return DenseEngine(bound_payoff, expert_alone(bound_payoff), OrcaSolver(self), sizes)
         space = bound_payoff.space
         assert isinstance(space, OrderedSpace)
         if self.cells > space.cells and not math.isfinite(space.high - space.low):
@@ -217,22 +217,9 @@ class Orca:
             # an address is not part of what a component is
             components = [re.sub(" at 0x[0-9a-fA-F]+", "", repr(component)) for component in nature.components]
             nature = {"kind": "MonteCarlo", "components": components, "draws": nature.draws, "seed": nature.seed}
-        adam = self.optimizer
-        return {
-            "kind": "Orca",
-            "steps": self.steps,
-            "family": self.family.to_plain(),
-            "adversary": nature,
-            "optimizer": {"kind": "Adam", "rate": adam.rate, "first": adam.first, "second": adam.second},
-            "cells": self.cells,
-            "start": self.start,
-            "soft": self.soft,
-            "smooth": self.smooth,
-            "lipschitz": self.lipschitz,
-            "atoms": self.atoms,
-            "jitter": self.jitter,
-            "seed": self.seed,
-        }
+        plain = {"kind": "Orca", **vars(self)}
+        adam = {"kind": "Adam", **vars(self.optimizer)}
+        return plain | {"family": self.family.to_plain(), "adversary": nature, "optimizer": adam}
 
     @classmethod
     def from_plain(cls, data: dict[str, Any]) -> Orca:
@@ -279,7 +266,7 @@ class OrcaSolver:
             p = autodiff.descend(options, search.cell_payoffs, search.owed, cell_grid, parameters, nature, soft)
         else:
             p = self._search(search, cell_grid, parameters, nature, soft)
-        search.consider(np.log(np.maximum(p, 1e-300)), 0.0)
+        search.consider(log_masses(p), 0.0)
         search.claim = self._claim(search, setup, p, nature, wide + far)
 
     def _components(self, cell_grid: CellGrid) -> tuple[Array, float, float]:
@@ -311,25 +298,30 @@ class OrcaSolver:
     # --- the search, for any payoff and family
     def _field(self, search: CandidateSearch, cell_grid: CellGrid, p: Array) -> Array:
         """<S, payoff> for each cell, as Nature's components see it."""
-        centre = cell_grid.ordered and self.options.adversary == "dirac"
         v = np.zeros(p.size)
         for cell_payoff, s in zip(search.cell_payoffs, search.owed, strict=True):
             if not s.any():
                 continue
-            if centre and isinstance(cell_payoff, RegretCellPayoff):
-                pulls = s * cell_payoff.units.ravel()
-                middle = 0.5 * (cell_grid.left + cell_grid.right)
-                v += [float(pulls @ cell_payoff.excess(p, k, y).ravel()) for k, y in enumerate(middle.tolist())]
-            elif centre and isinstance(cell_payoff, autodiff.DifferentiableCellPayoff):
-                v += s @ cell_payoff.centres(p)
-            elif centre and not isinstance(cell_payoff, (QuantileCellPayoff, IntervalCellPayoff)):
-                middle = 0.5 * (cell_grid.left + cell_grid.right)
-                v += [float(s @ cell_payoff.realised(p, k, y)) for k, y in enumerate(middle.tolist())]
+            if cell_grid.ordered and self.options.adversary == "dirac":
+                v += self._central_field(cell_payoff, s, cell_grid, p)
             elif isinstance(cell_payoff, RegretCellPayoff):
                 v += cell_payoff.field(s, p)
             else:
                 v += s @ cell_payoff.table(p)
         return v
+
+    @staticmethod
+    def _central_field(cell_payoff: CellPayoff, s: Array, cell_grid: CellGrid, p: Array) -> Array:
+        """<S, payoff> for an outcome in the middle of each cell."""
+        if isinstance(cell_payoff, (QuantileCellPayoff, IntervalCellPayoff)):
+            return s @ cell_payoff.table(p)
+        if isinstance(cell_payoff, autodiff.DifferentiableCellPayoff):
+            return s @ cell_payoff.centres(p)
+        middle = (0.5 * (cell_grid.left + cell_grid.right)).tolist()
+        if isinstance(cell_payoff, RegretCellPayoff):
+            pulls = s * cell_payoff.units.ravel()
+            return np.array([float(pulls @ cell_payoff.excess(p, k, y).ravel()) for k, y in enumerate(middle)])
+        return np.array([float(s @ cell_payoff.realised(p, k, y)) for k, y in enumerate(middle)])
 
     def _masses(self, cell_grid: CellGrid, parameters: Array) -> Array:
         """The family's forecast, or one clear sentence if these are no masses."""
@@ -381,95 +373,8 @@ class OrcaSolver:
     def _compiled(
         self, search: CandidateSearch, cell_grid: CellGrid, parameters: Array, nature: Array, soft: float
     ) -> Array:
-        centre = self.options.adversary == "dirac"
-        middle = 0.5 * (cell_grid.left + cell_grid.right)
-        pull, pull_at = np.zeros(cell_grid.cells), np.zeros(cell_grid.cells)
-        grids: list[tuple[Array, Array]] = []
-        regrets: list[tuple[RegretCellPayoff, Array]] = []
-        for cell_payoff, s in zip(search.cell_payoffs, search.owed, strict=True):
-            if isinstance(cell_payoff, QuantileCellPayoff):
-                grids.append((cell_payoff.levels, s))
-            elif isinstance(cell_payoff, IntervalCellPayoff):
-                grids.append((cell_payoff.quantiles.levels, cell_payoff.on_levels(s)))
-            elif isinstance(cell_payoff, RegretCellPayoff):
-                regrets.append((cell_payoff, s))
-            else:
-                witness = cell_payoff.witness  # type: ignore[attr-defined]
-                pull += s @ witness.mean
-                if centre and not witness.flat:
-                    pull_at += [float(s @ witness.point(y, k)) for k, y in enumerate(middle.tolist())]
-                else:
-                    pull_at += s @ witness.mean
-        problem = OrcaProblem(
-            width=cell_grid.right - cell_grid.left,
-            middle=middle,
-            ends=np.array([cell_grid.left[0], cell_grid.right[-1]]),
-            pull=pull,
-            pull_at=pull_at,
-            quantiles=quantile_tables(grids),
-            experts=expert_tables(regrets, cell_grid, centre),
-            nature=nature,
-            at_centre=centre,
-            temperature=soft,
-            smooth=self.options.smooth,
-        )
+        options = self.options
+        problem = problem_of(options, zip(search.cell_payoffs, search.owed, strict=True), cell_grid, nature, soft)
         best = np.empty(cell_grid.cells)
-        orca_kernels.descend(problem, parameters.copy(), self.options.optimizer.rates, self.options.steps, best)
+        orca_kernels.descend(problem, parameters.copy(), options.optimizer.rates, options.steps, best)
         return best
-
-
-def compiles(cell_payoff: CellPayoff) -> bool:
-    """Whether the compiled search can play a payoff."""
-    if isinstance(cell_payoff, RegretCellPayoff):
-        return all(isinstance(score, (CRPS, MSE)) for score in cell_payoff.scores)
-    if isinstance(cell_payoff, QuantileCellPayoff):
-        return cell_payoff.bins is None
-    inner = cell_payoff.cell_payoff if isinstance(cell_payoff, BoundedCellPayoff) else cell_payoff
-    return isinstance(cell_payoff, IntervalCellPayoff) or (inner.explicit and hasattr(inner, "witness"))
-
-
-def expert_tables(regrets: Sequence[tuple[RegretCellPayoff, Array]], cell_grid: CellGrid, centre: bool) -> ExpertTables:
-    """The experts to whom something is owed."""
-    rows: list[tuple[Array, Array, Array]] = []
-    for cell_payoff, s in regrets:
-        for e in np.flatnonzero(cell_payoff.present):
-            due, loss = np.zeros(2), np.ones(2)
-            for i, score in enumerate(cell_payoff.scores):
-                row = 0 if isinstance(score, CRPS) else 1
-                due[row], loss[row] = s.reshape(cell_payoff.usual.shape)[i, e], cell_payoff.usual[i, e]
-            if due.any():
-                rows.append((np.ascontiguousarray(cell_grid.experts[e]), due, loss))
-    masses = np.array([x for x, _, _ in rows]).reshape(len(rows), cell_grid.cells)
-    crps = np.empty(masses.shape)
-    for x, theirs in zip(masses, crps, strict=True):
-        score_cells = orca_kernels.crps_centres if centre else orca_kernels.crps_means
-        score_cells(cell_grid.cells, cell_grid.right - cell_grid.left, x, theirs)
-    owed, usual = (np.array([row[i] for row in rows]).reshape(len(rows), 2).T.copy() for i in (1, 2))
-    return ExpertTables(masses, crps, owed, usual)
-
-
-def quantile_tables(grids: Sequence[tuple[Array, Array]]) -> QuantileTables:
-    """H of all levels together, and its slope with each grid of levels smeared by itself."""
-    if not grids:
-        zero = np.zeros(1)
-        return QuantileTables(NOTHING, zero, zero, NOTHING, NOTHING, NOTHING)
-    levels = np.unique(np.concatenate([grid for grid, _ in grids]))
-    owed = np.zeros(levels.size)
-    lines = []
-    for grid, s in grids:
-        owed[np.searchsorted(levels, grid)] += s
-        _, slopes = field_tables(grid, s)
-        places, values, heights = (np.empty(grid.size + 1) for _ in range(3))
-        orca_kernels.smear(grid, slopes, places, values, heights)
-        lines.append((places, values))
-    places = np.unique(np.concatenate([line[0] for line in lines]))
-    values = np.sum([np.interp(places, *line) for line in lines], axis=0)
-    rise = 0.5 * (values[1:] + values[:-1]) * np.diff(places)
-    return QuantileTables(levels, *field_tables(levels, owed), places, values, np.concatenate(([0.0], np.cumsum(rise))))
-
-
-def field_tables(levels: Array, owed: Array) -> tuple[Array, Array]:
-    """H at 0 and at the levels, and its slopes between them."""
-    knots, slopes = np.empty(levels.size + 1), np.empty(levels.size + 1)
-    equilibrium_kernels.field_tables(owed, levels, knots, slopes)
-    return knots, slopes

@@ -76,22 +76,6 @@ class AdamRates(NamedTuple):
     safe: float
 
 
-@entry_kernel
-def smear(levels, slopes, places, values, heights):
-    """The slope h of H, each level smeared from half way to the one below to half way to the one above, or to the end.
-
-    Linear between `places`, and its integral.  Where the worst cell's share of [0, 1] holds no level, h itself is
-    constant and its gradient vanishes.
-    """
-    count = levels.shape[0]
-    for i in range(count + 1):
-        places[i] = 0.0 if i == 0 else (1.0 if i == count else 0.5 * (levels[i - 1] + levels[i]))
-        values[i] = slopes[i]
-    heights[0] = 0.0
-    for i in range(count):
-        heights[i + 1] = heights[i] + 0.5 * (values[i] + values[i + 1]) * (places[i + 1] - places[i])
-
-
 @kernel
 def crps_means(n, width, mass, out):
     """Mean CRPS of masses over each cell, for an outcome spread evenly over it."""

@@ -48,6 +48,11 @@ class CellGrid(NamedTuple):
         return self.left.size > 0
 
     @property
+    def start(self) -> Array:
+        """Masses to begin with: the expert's, or even ones without an expert."""
+        return self.expert if self.expert.size else np.full(self.cells, 1.0 / self.cells)
+
+    @property
     def values(self) -> list[Any]:
         """What users' functions see of each cell of a finite space."""
         assert isinstance(self.space, FiniteSpace)
@@ -83,8 +88,7 @@ class CellPayoff:
 
     def field(self, s: Array, p: Array) -> Array:
         """<s, payoff> for an outcome in each cell, up to a constant."""
-        value: Array = s @ self.table(p)
-        return value
+        return s @ self.table(p)
 
     def jacobian(self, s: Array, p: Array) -> Array | None:
         """Derivative of the field by the masses, up to a constant in each column; None: not known, or none."""

@@ -61,8 +61,7 @@ def shares(levels: Array, before: Array, mass: Array) -> Array:
     tiny = mass <= TINY_MASS
     inside = (levels[:, None] - before) / np.where(tiny, 1.0, mass)
     limit = (levels[:, None] >= before).astype(np.float64)
-    value: Array = np.where(tiny, limit, np.minimum(np.maximum(inside, 0.0), 1.0))
-    return value
+    return np.where(tiny, limit, np.minimum(np.maximum(inside, 0.0), 1.0))
 
 
 class QuantileCellPayoff(CellPayoff):
@@ -75,8 +74,7 @@ class QuantileCellPayoff(CellPayoff):
     def _masses(self, p: Array) -> Array:
         if self.bins is None:
             return p
-        masses: Array = np.bincount(self.bins, weights=p, minlength=self.count).astype(np.float64)
-        return masses
+        return np.bincount(self.bins, weights=p, minlength=self.count).astype(np.float64)
 
     def _table(self, mass: Array) -> Array:
         before = np.concatenate(([0.0], np.cumsum(mass)[:-1]))
@@ -92,8 +90,7 @@ class QuantileCellPayoff(CellPayoff):
         mass = self._masses(p)
         bin_ = k if self.bins is None else int(self.bins[k])
         before = np.array([mass[:bin_].sum()])
-        value: Array = shares(self.levels, before, mass[bin_ : bin_ + 1])[:, 0] - self.levels
-        return value
+        return shares(self.levels, before, mass[bin_ : bin_ + 1])[:, 0] - self.levels
 
     def jacobian(self, s: Array, p: Array) -> Array:
         """v_k = (H(F_k) - H(F_{k-1})) / p_k; its two derivatives, clipped so that Newton's matrix stays regular."""
@@ -120,7 +117,7 @@ class QuantileCellPayoff(CellPayoff):
         return value if self.bins is None else value[np.ix_(self.bins, self.bins)]
 
     def smooth_slopes(self, s: Array, p: Array, weights: Array) -> Array:
-        """With each level smeared towards its neighbours; orca_kernels.smear is the compiled one.
+        """With each level smeared towards its neighbours; orca_problem has those of the compiled search.
 
         Where the worst cell's share of [0, 1] holds no level the payoff is constant, and its slope vanishes.
         """
@@ -167,8 +164,7 @@ class StackedCellPayoff(CellPayoff):
 
     def smooth_slopes(self, s: Array, p: Array, weights: Array) -> Array:
         """Their sum."""
-        value: Array = np.sum([cell_payoff.smooth_slopes(t, p, weights) for cell_payoff, t in self._pairs(s)], axis=0)
-        return value
+        return np.sum([cell_payoff.smooth_slopes(t, p, weights) for cell_payoff, t in self._pairs(s)], axis=0)
 
     def exact_jacobian(self, s: Array, p: Array) -> Array | None:
         """Their sum."""
@@ -239,8 +235,7 @@ class QuantileCalibration(Payoff):
             share = (self.levels >= low).astype(np.float64)
         else:
             share = np.clip((self.levels - low) / (high - low), 0.0, 1.0)
-        payoff: Array = share - self.levels
-        return payoff
+        return share - self.levels
 
     def _plain(self) -> dict[str, Any]:
         return {"levels": self.levels.tolist()}
@@ -254,8 +249,7 @@ class IntervalCellPayoff(CellPayoff):
         self.size = len(ends)
 
     def _differ(self, rows: Array) -> Array:
-        value: Array = rows[self.ends[:, 1]] - rows[self.ends[:, 0]]
-        return value
+        return rows[self.ends[:, 1]] - rows[self.ends[:, 0]]
 
     def table(self, p: Array) -> Array:
         """Upper minus lower."""
@@ -399,7 +393,7 @@ class MomentMatching(Payoff):
             return Part(self, self.order, float(self.order), "moment", self._on_ordered_cells)
         values = self._values(space)
         bound = 4.0 * self.order if isinstance(space, Circle) else float(len(values))
-        witness = Witness(values, values, values, lambda y, k: values[:, k])
+        witness = Witness.constant(values)
         return Part(self, len(values), bound, "explicit", lambda cell_grid, state: ExplicitCellPayoff(witness))
 
     def _on_ordered_cells(self, cell_grid: CellGrid, state: dict[str, Array]) -> CellPayoff:
@@ -410,8 +404,7 @@ class MomentMatching(Payoff):
 
         def point(y: Any, k: int) -> Array:
             t = min(max((y - cell_grid.low) / span, 0.0), 1.0)
-            value: Array = t ** np.arange(1, self.order + 1)
-            return value
+            return t ** np.arange(1, self.order + 1)
 
         return ExplicitCellPayoff(Witness(mean, a**steps, b**steps, point))
 
@@ -420,8 +413,7 @@ class MomentMatching(Payoff):
         if not isinstance(space, OrderedSpace):
             values = self._values(space)
             assert isinstance(space, FiniteSpace)
-            real: Array = values @ forecast.mass - values[:, space.cell(space.outcome(y))]
-            return real
+            return values @ forecast.mass - values[:, space.cell(space.outcome(y))]
         left, right = closed(forecast)
         # without bounds the window is what the bounded cells cover
         low = space.low if math.isfinite(space.low) else left[0]
@@ -455,12 +447,6 @@ class _AtThresholds(Payoff):
             raise ValueError(
                 f"expected thresholds in [{space.low:g}, {space.high:g}), got {float(self.thresholds[~inside][0])!r}"
             )
-
-    def _witness(self, cell_grid: CellGrid) -> Witness:
-        """Exact: the thresholds within the window are edges of cells, and those beyond it see all or nothing."""
-        below = (cell_grid.right[None, :] <= self.thresholds[:, None]).astype(np.float64)
-        # in an open-ended cell it is taken at the inner end
-        return Witness(below, below, below, lambda y, k: below[:, k])
 
     def _indicators(self, forecast: Any, y: float) -> tuple[Array, Array]:
         left, right = closed(forecast)
@@ -499,7 +485,7 @@ class MarginalCalibration(_AtThresholds):
             self.thresholds.size,
             float(self.thresholds.size),
             "explicit",
-            lambda cell_grid, state: ExplicitCellPayoff(self._witness(cell_grid)),
+            lambda cell_grid, state: ExplicitCellPayoff(Witness.below(cell_grid, self.thresholds)),
             self.thresholds,
         )
 
@@ -548,14 +534,14 @@ class ThresholdCalibration(_AtThresholds):
             self.grid * self.thresholds.size,
             float(self.thresholds.size),
             "general",
-            lambda cell_grid, state: EventCellPayoff(self._witness(cell_grid), self.grid),
+            lambda cell_grid, state: EventCellPayoff(Witness.below(cell_grid, self.thresholds), self.grid),
             self.thresholds,
         )
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
         """Hats of the chances, times chances minus indicators."""
         chances, happened = self._indicators(forecast, y)
-        return np.concatenate([hats(v, self.grid, chances) * (chances - happened) for v in range(self.grid)])
+        return (hats(self.grid, chances) * (chances - happened)).ravel()
 
     def _plain(self) -> dict[str, Any]:
         return {**super()._plain(), "grid": self.grid}
@@ -568,11 +554,13 @@ def checked_grid(grid: object) -> int:
     return int(grid)
 
 
-def hats(v: int, grid: int, q: Array) -> Array:
-    """Hat function v, as written: 1 around its middle, 0 beyond its soft edges; the outer two go on to the ends."""
-    place = q * grid - 0.5 - v
-    up = np.ones_like(q) if v == 0 else np.clip(0.5 + STEEPNESS * (place + 0.5), 0.0, 1.0)
-    down = np.ones_like(q) if v == grid - 1 else np.clip(0.5 - STEEPNESS * (place - 0.5), 0.0, 1.0)
-    u = np.minimum(up, down)
-    value: Array = 3.0 * u**2 - 2.0 * u**3
-    return value
+def hats(grid: int, q: Array) -> Array:
+    """Hat functions as written, a row each: 1 around its middle, 0 beyond its soft edges; the outer two go on."""
+    rows = []
+    for v in range(grid):
+        place = q * grid - 0.5 - v
+        up = np.ones_like(q) if v == 0 else np.clip(0.5 + STEEPNESS * (place + 0.5), 0.0, 1.0)
+        down = np.ones_like(q) if v == grid - 1 else np.clip(0.5 - STEEPNESS * (place - 0.5), 0.0, 1.0)
+        u = np.minimum(up, down)
+        rows.append(3.0 * u**2 - 2.0 * u**3)
+    return np.array(rows)

@@ -38,10 +38,28 @@ class Witness:
     def __init__(self, mean: Array, low: Array, high: Array, point: Point) -> None:
         self.mean, self.low, self.high, self.point = mean, low, high, point
 
+    @staticmethod
+    def constant(table: Array) -> Witness:
+        """One that is constant within each cell: a column a cell."""
+        return Witness(table, table, table, lambda y, k: table[:, k])
+
+    @staticmethod
+    def below(cell_grid: CellGrid, thresholds: Array) -> Witness:
+        """The indicators {y <= z}; exact, since the thresholds z within the window are edges of cells.
+
+        Those beyond it see all or nothing, and in an open-ended cell they are taken at the inner end.
+        """
+        return Witness.constant((cell_grid.right[None, :] <= thresholds[:, None]).astype(np.float64))
+
     @property
     def flat(self) -> bool:
         """Whether it is constant within each cell."""
         return self.low is self.high
+
+    def errors(self, expected: Array) -> tuple[Array, Array]:
+        """The least and the largest value, within each cell, of what was expected minus the witness."""
+        low = expected[:, None] - self.high
+        return (low, low) if self.flat else (low, expected[:, None] - self.low)
 
 
 def vector(function: Callable[..., Any], *arguments: Any, what: str) -> Array:
@@ -77,14 +95,18 @@ def witness_on(
         return value
 
     if not cell_grid.ordered:
-        mean = np.array([at(value) for value in cell_grid.values]).T
-        return Witness(mean, mean, mean, lambda y, k: mean[:, k])
-    points = (cell_grid.left[:, None] + NODES * (cell_grid.right - cell_grid.left)[:, None]).ravel()
+        return Witness.constant(np.array([at(value) for value in cell_grid.values]).T)
+    points = nodes_of(cell_grid.left, cell_grid.right).ravel()
     values = at_once(many, at, points, size) if many is not None else None
     if values is None:
         values = np.array([at(float(y)) for y in points]).T
     values = values.reshape(size, cell_grid.cells, NODES.size)
     return Witness(values @ MEAN_WEIGHTS, values.min(axis=2), values.max(axis=2), lambda y, k: at(float(y)))
+
+
+def nodes_of(left: Array, right: Array) -> Array:
+    """The places within cells at which functions are evaluated, a row a cell."""
+    return left[:, None] + NODES * (right - left)[:, None]
 
 
 def at_once(many: Callable[[Array], Any], one: Callable[[Any], Array], points: Array, size: int) -> Array | None:
@@ -114,11 +136,7 @@ class ExplicitCellPayoff(CellPayoff):
 
     def spans(self, p: Array) -> tuple[Array, Array]:
         """The witness is largest where the payoff is least."""
-        if self.witness.flat:
-            table = self.table(p)
-            return table, table
-        expected = (self.witness.mean @ p)[:, None]
-        return expected - self.witness.high, expected - self.witness.low
+        return self.witness.errors(self.witness.mean @ p)
 
     def realised(self, p: Array, k: int, y: Any) -> Array:
         """At the outcome itself."""
@@ -126,25 +144,32 @@ class ExplicitCellPayoff(CellPayoff):
 
     def field(self, s: Array, p: Array) -> Array:
         """-<s, w_k>; the mean is the same for all cells."""
-        value: Array = -(s @ self.witness.mean)
-        return value
+        return -(s @ self.witness.mean)
+
+
+def both(function: Callable[[Array], Array], low: Array, high: Array) -> tuple[Array, Array]:
+    """A function of the least and the largest values; computed once where they are the same."""
+    first = function(low)
+    return (first, first) if low is high else (first, function(high))
 
 
 def hat_weights(grid: int, q: Array) -> tuple[NDArray[np.intp], Array]:
     """For each q in [0, 1] the hat that it has (partly) left, and the share of the next one; see hat_kernels.hat."""
-    place = np.minimum(np.maximum(q, 0.0), 1.0) * grid - 0.5
-    left = np.minimum(np.maximum(np.floor(place), 0.0), grid - 2.0).astype(np.intp)
-    u = np.minimum(np.maximum(0.5 + STEEPNESS * (place - left - 0.5), 0.0), 1.0)
-    return left, u * u * (3.0 - 2.0 * u)
+    left, u = _between_hats(grid, q)
+    return left.astype(np.intp), u * u * (3.0 - 2.0 * u)
 
 
 def hat_slopes(grid: int, q: Array) -> Array:
     """The derivatives of these shares."""
+    _, u = _between_hats(grid, q)
+    return 6.0 * u * (1.0 - u) * (STEEPNESS * grid)
+
+
+def _between_hats(grid: int, q: Array) -> tuple[Array, Array]:
+    """The hat on the left of each q, and how far q has gone through the soft edge to the next one."""
     place = np.minimum(np.maximum(q, 0.0), 1.0) * grid - 0.5
     left = np.minimum(np.maximum(np.floor(place), 0.0), grid - 2.0)
-    u = np.minimum(np.maximum(0.5 + STEEPNESS * (place - left - 0.5), 0.0), 1.0)
-    value: Array = 6.0 * u * (1.0 - u) * (STEEPNESS * grid)
-    return value
+    return left, np.minimum(np.maximum(0.5 + STEEPNESS * (place - left - 0.5), 0.0), 1.0)
 
 
 class EventCellPayoff(CellPayoff):
@@ -176,10 +201,7 @@ class EventCellPayoff(CellPayoff):
     def spans(self, p: Array) -> tuple[Array, Array]:
         """Hats are not negative."""
         q = self.witness.mean @ p
-        if self.witness.flat:
-            table = self.table(p)
-            return table, table
-        return self._spread(q, q[:, None] - self.witness.high), self._spread(q, q[:, None] - self.witness.low)
+        return both(lambda errors: self._spread(q, errors), *self.witness.errors(q))
 
     def realised(self, p: Array, k: int, y: Any) -> Array:
         """At the outcome itself."""
@@ -188,13 +210,11 @@ class EventCellPayoff(CellPayoff):
 
     def field(self, s: Array, p: Array) -> Array:
         """sum_j s_j(q_j) (q_j - w_jk)."""
-        value: Array = hat_kernels.event_field(s.reshape(self.grid, self.events), self.witness.mean, p)
-        return value
+        return hat_kernels.event_field(s.reshape(self.grid, self.events), self.witness.mean, p)
 
     def jacobian(self, s: Array, p: Array) -> Array:
         """Through the interpolated ledgers."""
-        value: Array = hat_kernels.event_jacobian(s.reshape(self.grid, self.events), self.witness.mean, p)
-        return value
+        return hat_kernels.event_jacobian(s.reshape(self.grid, self.events), self.witness.mean, p)
 
     def assess(self, s: Array, factor: float, p: Array) -> tuple[Array, Array]:
         """Two hats touch each event."""
@@ -230,9 +250,7 @@ class GivenCellPayoff(CellPayoff):
 
     def spans(self, p: Array) -> tuple[Array, Array]:
         """Hats are not negative."""
-        low, high = self.plain.spans(p)
-        wide = self._wide(low)
-        return (wide, wide) if low is high else (wide, self._wide(high))
+        return both(self._wide, *self.plain.spans(p))
 
     def realised(self, p: Array, k: int, y: Any) -> Array:
         """At the outcome itself."""
@@ -267,12 +285,8 @@ class ContextCellPayoff(CellPayoff):
     def spans(self, p: Array) -> tuple[Array, Array]:
         """A negative context swaps the ends."""
         c = self.context(p)
-        low, high = self.plain.spans(p)
-        if low is high:
-            wide = self._wide(c, low)
-            return wide, wide
-        a, b = self._wide(c, low), self._wide(c, high)
-        return np.minimum(a, b), np.maximum(a, b)
+        a, b = both(lambda errors: self._wide(c, errors), *self.plain.spans(p))
+        return (a, b) if a is b else (np.minimum(a, b), np.maximum(a, b))
 
     def realised(self, p: Array, k: int, y: Any) -> Array:
         """At the outcome itself."""
@@ -280,16 +294,14 @@ class ContextCellPayoff(CellPayoff):
 
     def field(self, s: Array, p: Array) -> Array:
         """c(p)^T s first."""
-        value: Array = (self.context(p) @ s.reshape(self.groups, self.plain.size)) @ self.plain.table(p)
-        return value
+        return (self.context(p) @ s.reshape(self.groups, self.plain.size)) @ self.plain.table(p)
 
     def jacobian(self, s: Array, p: Array) -> Array | None:
         """Through the context."""
         if self.derivative is None:
             return None
         pulls = s.reshape(self.groups, self.plain.size).T @ self.derivative(p)
-        value: Array = self.plain.table(p).T @ pulls
-        return value
+        return self.plain.table(p).T @ pulls
 
     def assess(self, s: Array, factor: float, p: Array) -> tuple[Array, Array]:
         """The squared norm is that of the context times that of the witness."""
@@ -304,5 +316,4 @@ class ContextCellPayoff(CellPayoff):
 def softmax(values: Array) -> Array:
     """exp(values), normalised."""
     e = np.exp(values - values.max())
-    out: Array = e / e.sum()
-    return out
+    return e / e.sum()

@@ -87,8 +87,7 @@ class _WithUtility(Payoff):
         def worths(ys: Array) -> Array:
             # an action may be worth the same whatever comes
             rows = [np.broadcast_to(self._called(action, ys, cell_grid.features), ys.shape) for action in self.actions]
-            value: Array = np.clip(np.array(rows).T - centre, -half, half).T / unit
-            return value
+            return np.clip(np.array(rows).T - centre, -half, half).T / unit
 
         witness = witness_on(cell_grid, worth, len(self.actions), "utility", worths)
         spread = float((witness.high.max(axis=1) - witness.low.min(axis=1)).max())
@@ -220,8 +219,7 @@ class SwapRegret(_WithUtility):
 
             def derivative(p: Array) -> Array:
                 c = best(p)
-                value: Array = self.sharpness * c[:, None] * (witness.mean - c @ witness.mean)
-                return value
+                return self.sharpness * c[:, None] * (witness.mean - c @ witness.mean)
 
             return ContextCellPayoff(witness, best, size, derivative)
 

@@ -56,8 +56,7 @@ class LevelCellPayoff(CellPayoff):
     def field(self, s: Array, p: Array) -> Array:
         """c(alpha) (w_k - level)."""
         below = self.below(p)
-        value: Array = self.pull(s, self.expert_level(below)) * (below - self.level)
-        return value
+        return self.pull(s, self.expert_level(below)) * (below - self.level)
 
     def jacobian(self, s: Array, p: Array) -> Array:
         """Mass below the quantile moves it down, within its cell k: dw_k = -(mass added below) / p_k."""
@@ -129,8 +128,7 @@ class LevelCalibration(Payoff):
         alpha = sum(float(mass) * self._share(forecast, k) for k, mass in enumerate(expert.mass))
         vertices = np.linspace(0.0, 1.0, self.grid + 1)
         weights = np.maximum(1.0 - self.grid * np.abs(vertices - min(alpha, 1.0)), 0.0)
-        payoff: Array = weights * (self._share(forecast, cell_of(forecast, y)) - self.level)
-        return payoff
+        return weights * (self._share(forecast, cell_of(forecast, y)) - self.level)
 
     def _share(self, forecast: Any, k: int) -> float:
         """How much of cell k lies below the level-quantile."""

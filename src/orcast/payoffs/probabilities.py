@@ -31,16 +31,14 @@ TOP = 50.0
 
 def events_on(space: FiniteSpace) -> Witness:
     """The events that probabilities are about: the outcome 1, or each label."""
-    table = np.eye(space.cells)[1:] if isinstance(space, Binary) else np.eye(space.cells)
-    return Witness(table, table, table, lambda y, k: table[:, k])
+    return Witness.constant(np.eye(space.cells)[1 if isinstance(space, Binary) else 0 :])
 
 
 def _probabilities(space: Space, forecast: Any, y: Any) -> tuple[Array, Array]:
     """Probabilities of the events and which of them happened, as written."""
     first = 1 if isinstance(space, Binary) else 0
     mass = np.asarray(forecast.mass)
-    happened = np.zeros(mass.size)
-    happened[space.cell(space.outcome(y))] = 1.0  # type: ignore[attr-defined]
+    happened = np.eye(mass.size)[space.cell(space.outcome(y))]  # type: ignore[attr-defined]
     return mass[first:], happened[first:]
 
 
@@ -70,9 +68,7 @@ class _OnEvents(Payoff):
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
         """Hats of the probabilities, times probabilities minus indicators."""
         probabilities, happened = _probabilities(space, forecast, y)
-        return np.concatenate(
-            [hats(v, self.grid, probabilities) * (probabilities - happened) for v in range(self.grid)]
-        )
+        return (hats(self.grid, probabilities) * (probabilities - happened)).ravel()
 
     def _plain(self) -> dict[str, Any]:
         return {"grid": self.grid}
@@ -144,7 +140,7 @@ class Calibeating(_OnEvents):
             raise ValueError("expected the expert's forecast as expert=, got None")
         probabilities, happened = _probabilities(space, forecast, y)
         experts, _ = _probabilities(space, expert, y)
-        return np.concatenate([hats(v, self.grid, experts) * (probabilities - happened) for v in range(self.grid)])
+        return (hats(self.grid, experts) * (probabilities - happened)).ravel()
 
 
 class TopLabelCellPayoff(CellPayoff):
@@ -176,8 +172,7 @@ class TopLabelCellPayoff(CellPayoff):
         at = below + share * (above - below)
         pulls = np.diag(top * (above - below) * hat_slopes(self.grid, p))
         pulls += self.sharpness * (np.diag(at * top) - np.outer(at * top, top))
-        value: Array = (p[:, None] - np.eye(self.labels)).T @ pulls
-        return value
+        return (p[:, None] - np.eye(self.labels)).T @ pulls
 
 
 class TopLabelCalibration(Payoff):
@@ -219,12 +214,37 @@ class TopLabelCalibration(Payoff):
         probabilities, happened = _probabilities(space, forecast, y)
         weights = np.exp(self.sharpness * (probabilities - probabilities.max()))
         weights /= weights.sum()
-        return np.array(
-            [(weights * hats(v, self.grid, probabilities) * (probabilities - happened)).sum() for v in range(self.grid)]
-        )
+        return (weights * hats(self.grid, probabilities) * (probabilities - happened)).sum(axis=1)
 
     def _plain(self) -> dict[str, Any]:
         return {"grid": self.grid, "sharpness": self.sharpness}
+
+
+class Anchors:
+    """Weights of the anchors q that are known: the softmax of -scale ||E_q[w] - E_p[w]||^2; of `count` in all."""
+
+    def __init__(self, rows: Array, mean: Array, count: int, scale: float) -> None:
+        self.rows, self.mean, self.count, self.scale = rows, mean, count, scale
+
+    def weights(self, p: Array) -> Array:
+        """At a forecast; all on the first place while no anchor is known."""
+        c = np.zeros(self.count)
+        if not len(self.rows):
+            c[0] = 1.0
+            return c
+        away = self.rows - self.mean @ p
+        c[: len(away)] = softmax(-self.scale * np.einsum("ij,ij->i", away, away))
+        return c
+
+    def slopes(self, p: Array) -> Array:
+        """Their derivatives by the masses."""
+        known = len(self.rows)
+        d = np.zeros((self.count, p.size))
+        if known > 1:
+            c = self.weights(p)[:known]
+            slopes = 2.0 * self.scale * ((self.rows - self.mean @ p) @ self.mean)
+            d[:known] = c[:, None] * (slopes - c @ slopes)
+        return d
 
 
 class DistributionCalibration(Payoff):
@@ -297,42 +317,25 @@ class DistributionCalibration(Payoff):
         """On an interval or any finite space."""
         if not isinstance(space, (Interval, FiniteSpace)):
             raise wrong_space(self, "an Interval or a finite space", space)
-        interval = isinstance(space, Interval)
-        size = self.thresholds if interval else space.cells
         fixed = None if isinstance(self.anchors, int) else self._rows(space, self.anchors)
-        flat = np.eye(size) if not interval else None
+        if isinstance(space, Interval):
+            points = self._points(space)
+            size, bound, unit = self.thresholds, float(self.thresholds), 1.0 / self.thresholds
 
-        def witness_of(cell_grid: CellGrid) -> Witness:
-            if flat is not None:
-                return Witness(flat, flat, flat, lambda y, k: flat[:, k])
-            below = (cell_grid.right[None, :] <= self._points(space)[:, None]).astype(np.float64)  # type: ignore[arg-type]
-            return Witness(below, below, below, lambda y, k: below[:, k])
+            def witness_of(cell_grid: CellGrid) -> Witness:
+                return Witness.below(cell_grid, points)
+        else:
+            points, labels = np.empty(0), Witness.constant(np.eye(space.cells))
+            size, bound, unit = space.cells, 2.0, 0.5
+
+            def witness_of(cell_grid: CellGrid) -> Witness:
+                return labels
 
         def cell_payoff(cell_grid: CellGrid, state: dict[str, Array]) -> CellPayoff:
             witness = witness_of(cell_grid)
-            anchors = state["anchors"] if fixed is None else fixed
-            known = self.count if fixed is not None else int(state["known"][0])
-            scale = (1.0 / size if interval else 0.5) / self.width**2
-
-            def weights(p: Array) -> Array:
-                c = np.zeros(self.count)
-                if known == 0:
-                    c[0] = 1.0
-                    return c
-                away = anchors[:known] - witness.mean @ p
-                c[:known] = softmax(-scale * np.einsum("ij,ij->i", away, away))
-                return c
-
-            def derivative(p: Array) -> Array:
-                d = np.zeros((self.count, cell_grid.cells))
-                if known > 1:
-                    away = anchors[:known] - witness.mean @ p
-                    c = weights(p)[:known]
-                    slopes = 2.0 * scale * (away @ witness.mean)
-                    d[:known] = c[:, None] * (slopes - c @ slopes)
-                return d
-
-            return ContextCellPayoff(witness, weights, self.count, derivative)
+            rows = state["anchors"][: int(state["known"][0])] if fixed is None else fixed
+            anchors = Anchors(rows, witness.mean, self.count, unit / self.width**2)
+            return ContextCellPayoff(witness, anchors.weights, self.count, anchors.slopes)
 
         def learn(cell_grid: CellGrid, state: dict[str, Array]) -> None:
             known = int(state["known"][0])
@@ -340,21 +343,17 @@ class DistributionCalibration(Payoff):
                 return
             row = witness_of(cell_grid).mean @ cell_grid.expert
             away = state["anchors"][:known] - row
-            distances = np.einsum("ij,ij->i", away, away) * (1.0 / size if interval else 0.5)
-            if known == 0 or distances.min() > self.width**2:
+            if known == 0 or (np.einsum("ij,ij->i", away, away) * unit).min() > self.width**2:
                 state["anchors"][known] = row
                 state["known"][0] += 1.0
 
-        return Part(
-            self,
-            self.count * size,
-            float(size) if interval else 2.0,
-            "general",
-            cell_payoff,
-            self._points(space) if interval else np.empty(0),  # type: ignore[arg-type]
-            (lambda: {"anchors": np.zeros((self.count, size)), "known": np.zeros(1)}) if fixed is None else dict,
-            learn if fixed is None else None,
-        )
+        if fixed is not None:
+            return Part(self, self.count * size, bound, "general", cell_payoff, points)
+
+        def nothing_known() -> dict[str, Array]:
+            return {"anchors": np.zeros((self.count, size)), "known": np.zeros(1)}
+
+        return Part(self, self.count * size, bound, "general", cell_payoff, points, nothing_known, learn)
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
         """With given anchors, as written."""
@@ -369,8 +368,7 @@ class DistributionCalibration(Payoff):
             squares = ((anchors - mine) ** 2).mean(axis=1)
         else:
             mine = np.asarray(forecast.mass)
-            happened = np.zeros(mine.size)
-            happened[space.cell(space.outcome(y))] = 1.0  # type: ignore[attr-defined]
+            happened = np.eye(mine.size)[space.cell(space.outcome(y))]  # type: ignore[attr-defined]
             squares = 0.5 * ((anchors - mine) ** 2).sum(axis=1)
         weights = np.exp(-(squares - squares.min()) / self.width**2)
         weights /= weights.sum()

@@ -20,6 +20,7 @@ from orcast.payoffs.cell_payoffs import (
     ExplicitCellPayoff,
     Witness,
     at_once,
+    nodes_of,
     vector,
     witness_on,
 )
@@ -156,9 +157,7 @@ class Recipe(Payoff):
         def context(p: Array) -> Array:
             return vector(moment, cell_grid.features, cell_grid.forecast(p), what="context")
 
-        groups = context(
-            cell_grid.expert if cell_grid.expert.size else np.full(cell_grid.cells, 1.0 / cell_grid.cells)
-        ).size
+        groups = context(cell_grid.start).size
         return BoundedCellPayoff(ContextCellPayoff(witness, context, groups), self.limit)
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
@@ -194,8 +193,7 @@ class BoundedCellPayoff(CellPayoff):
     @property
     def witness(self) -> Witness:
         """Of a payoff whose tilt is explicit."""
-        found: Witness = self.cell_payoff.witness  # type: ignore[attr-defined]
-        return found
+        return self.cell_payoff.witness  # type: ignore[attr-defined]
 
     def realised(self, p: Array, k: int, y: Any) -> Array:
         """Checked."""
@@ -216,16 +214,14 @@ class CustomCellPayoff(CellPayoff):
 
     def __init__(self, function: Callable[..., Any], cell_grid: CellGrid, limit: float, one_sided: bool) -> None:
         self.function, self.cell_grid, self.limit, self.one_sided = function, cell_grid, limit, one_sided
-        start = cell_grid.forecast(
-            cell_grid.expert if cell_grid.expert.size else np.full(cell_grid.cells, 1.0 / cell_grid.cells)
-        )
+        start = cell_grid.forecast(cell_grid.start)
         self.size = self._at(start, float(cell_grid.left[0]) if cell_grid.ordered else cell_grid.space.value(0)).size  # type: ignore[attr-defined]
         self._last: tuple[bytes, Array] | None = None
         if not cell_grid.ordered:
             self.nodes = [[value] for value in cell_grid.values]
             return
-        self.points = (cell_grid.left[:, None] + NODES * (cell_grid.right - cell_grid.left)[:, None]).ravel()
-        self.nodes = self.points.reshape(cell_grid.cells, NODES.size).tolist()
+        points = nodes_of(cell_grid.left, cell_grid.right)
+        self.points, self.nodes = points.ravel(), points.tolist()
         self.at_once = self._many(start) is not None
 
     def _many(self, forecast: Any) -> Array | None:
@@ -259,8 +255,7 @@ class CustomCellPayoff(CellPayoff):
     def table(self, p: Array) -> Array:
         """On average over each cell."""
         values = self._values(p)
-        table: Array = values @ MEAN_WEIGHTS if self.cell_grid.ordered else values[:, :, 0]
-        return table
+        return values @ MEAN_WEIGHTS if self.cell_grid.ordered else values[:, :, 0]
 
     def spans(self, p: Array) -> tuple[Array, Array]:
         """As seen at the nodes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from orcast.constants import OWN_EXPECTATION_WEIGHT
 from orcast.contexts import Context
 from orcast.payoffs.base import CellGrid, CellPayoff, Part, Payoff
-from orcast.payoffs.cell_payoffs import MEAN_WEIGHTS, NODES
+from orcast.payoffs.cell_payoffs import MEAN_WEIGHTS, NODES, nodes_of
 from orcast.scores import CRPS, MSE, LogScore, QuantileScore, Score
 from orcast.spaces import Binary, FiniteSpace, OrderedSpace, Space
 
@@ -39,8 +40,7 @@ def crps_gap(cell_grid: CellGrid, p: Array, x: Array) -> tuple[Array, Array, Arr
 def pinball_at(levels: Array, q: Array, y: Array) -> Array:
     """Mean pinball loss of quantiles at each y."""
     error = y[:, None] - q
-    value: Array = np.where(error > 0.0, levels * error, (levels - 1.0) * error).mean(axis=1)
-    return value
+    return np.where(error > 0.0, levels * error, (levels - 1.0) * error).mean(axis=1)
 
 
 def read_quantiles(cell_grid: CellGrid, p: Array, levels: Array) -> Array:
@@ -48,8 +48,7 @@ def read_quantiles(cell_grid: CellGrid, p: Array, levels: Array) -> Array:
     below = np.concatenate(([0.0], np.cumsum(p)))
     k = np.clip(np.searchsorted(below[1:], levels, side="left"), 0, p.size - 1)
     share = np.clip((levels - below[k]) / np.where(p[k] > 0.0, p[k], 1.0), 0.0, 1.0)
-    value: Array = cell_grid.left[k] + share * (cell_grid.right[k] - cell_grid.left[k])
-    return value
+    return cell_grid.left[k] + share * (cell_grid.right[k] - cell_grid.left[k])
 
 
 def quantile_gap(cell_grid: CellGrid, levels: Array, p: Array, x: Array) -> tuple[Array, Array, Array]:
@@ -59,8 +58,7 @@ def quantile_gap(cell_grid: CellGrid, levels: Array, p: Array, x: Array) -> tupl
     def gap(y: Array) -> Array:
         return pinball_at(levels, mine, y) - pinball_at(levels, theirs, y)
 
-    width = cell_grid.right - cell_grid.left
-    nodes = gap((cell_grid.left[:, None] + NODES * width[:, None]).ravel()).reshape(cell_grid.cells, NODES.size)
+    nodes = gap(nodes_of(cell_grid.left, cell_grid.right).ravel()).reshape(cell_grid.cells, NODES.size)
     low, high = nodes.min(axis=1), nodes.max(axis=1)
     ends = gap(cell_grid.left)
     low, high = np.minimum(low, ends), np.maximum(high, ends)
@@ -80,12 +78,10 @@ def finite_score(score: Score, cell_grid: CellGrid, p: Array) -> Array:
         return away - 0.5 * (p @ away)
     if isinstance(score, LogScore):
         kept = np.maximum(p, score.clip)
-        value: Array = -np.log(kept) + kept.sum() - 1.0
-        return value
+        return -np.log(kept) + kept.sum() - 1.0
     if isinstance(cell_grid.space, Binary):
         return np.array([p[1] ** 2, (1.0 - p[1]) ** 2])
-    brier: Array = p @ p - 2.0 * p + 1.0
-    return brier
+    return p @ p - 2.0 * p + 1.0
 
 
 def score_gap(score: Score, cell_grid: CellGrid, p: Array, x: Array) -> tuple[Array, Array, Array]:
@@ -148,12 +144,11 @@ def loss_at(score: Score, cell_grid: CellGrid, x: Array, k: int, y: Any) -> floa
 def score_jacobian(score: Score, cell_grid: CellGrid, p: Array) -> Array | None:
     """Derivative of the score in each cell by the masses, up to a constant in each column."""
     n = cell_grid.cells
+    if isinstance(score, LogScore):
+        return np.diag(np.where(p > score.clip, -1.0 / np.maximum(p, score.clip), 0.0))
     if not cell_grid.ordered:
         if isinstance(score, CRPS):
-            away: Array = cell_grid.space.distances  # type: ignore[attr-defined]
-            return away
-        if isinstance(score, LogScore):
-            return np.diag(np.where(p > score.clip, -1.0 / np.maximum(p, score.clip), 0.0))
+            return cell_grid.space.distances  # type: ignore[attr-defined]
         if isinstance(cell_grid.space, Binary):
             return np.array([[0.0, 2.0 * p[1]], [0.0, 2.0 * (p[1] - 1.0)]])
         return -2.0 * np.eye(n)
@@ -166,8 +161,6 @@ def score_jacobian(score: Score, cell_grid: CellGrid, p: Array) -> Array | None:
     if isinstance(score, MSE):
         middle = 0.5 * (cell_grid.left + cell_grid.right)
         return -2.0 * np.outer(middle, middle)
-    if isinstance(score, LogScore):
-        return np.diag(np.where(p > score.clip, -1.0 / np.maximum(p, score.clip), 0.0))
     return None
 
 
@@ -193,8 +186,7 @@ def full_jacobian(score: Score, cell_grid: CellGrid, p: Array) -> Array:
         np.clip((quantiles[:, None] - cell_grid.left) / np.where(wide > 0.0, wide, 1.0), 0.0, 1.0),
         (quantiles[:, None] > cell_grid.left).astype(np.float64),
     )
-    value: Array = ((passed - levels[:, None]) / levels.size).T @ by_mass
-    return value
+    return ((passed - levels[:, None]) / levels.size).T @ by_mass
 
 
 class RegretCellPayoff(CellPayoff):
@@ -296,33 +288,34 @@ class RegretCellPayoff(CellPayoff):
                     value += pull * gap[0]
         return value
 
+    def _pulls(self, s: Array) -> Iterator[tuple[float, Score]]:
+        """What is owed to all experts together, in the fixed units, on each score."""
+        return zip((s.reshape(self.units.shape) * self.units).sum(axis=1), self.scores, strict=True)
+
     def slopes(self, s: Array, p: Array, weights: Array) -> Array:
         """With the fixed units.
 
         A proper score is least at the truth: that gives back the constants that `jacobian` leaves out.
         """
-        pulls = (s * self.units.ravel()).reshape(self.units.shape).sum(axis=1)
         total = np.zeros(p.size)
-        for pull, score in zip(pulls, self.scores, strict=True):
+        for pull, score in self._pulls(s):
             if pull != 0.0:
                 total += pull * ((weights - p) @ full_jacobian(score, self.cell_grid, p))
         return total
 
     def centring(self, s: Array, p: Array, weights: Array) -> Array:
         """What is added to `slopes` for outcomes in the middle of cells."""
-        pulls = (s * self.units.ravel()).reshape(self.units.shape).sum(axis=1)
         total = np.zeros(p.size)
         width = self.cell_grid.right - self.cell_grid.left
-        for pull, score in zip(pulls, self.scores, strict=True):
+        for pull, score in self._pulls(s):
             if isinstance(score, CRPS):
                 total -= pull * weights * width / 12.0
         return total
 
     def jacobian(self, s: Array, p: Array) -> Array | None:
         """The experts do not depend on p."""
-        pulls = (s * self.units.ravel()).reshape(self.units.shape).sum(axis=1)
         total: Array | None = None
-        for pull, score in zip(pulls, self.scores, strict=True):
+        for pull, score in self._pulls(s):
             part = score_jacobian(score, self.cell_grid, p) if pull != 0.0 else None
             if part is not None:
                 total = pull * part if total is None else total + pull * part

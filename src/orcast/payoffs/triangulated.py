@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from orcast.contexts import Context
 from orcast.payoffs.base import CellGrid, CellPayoff, Part, Payoff, wrong_space
 from orcast.payoffs.calibration import closed
-from orcast.payoffs.cell_payoffs import Witness
+from orcast.payoffs.cell_payoffs import Witness, both
 from orcast.spaces import Binary, FiniteSpace, Interval, Labels, Points, Space, frozen
 from orcast.spaces.base import whole
 
@@ -123,8 +123,7 @@ class SimplexMesh:
 
     def places(self, x: Places) -> Places:
         """The place of each vertex among all, given its x in the last axis."""
-        value: Places = self._ways[self._columns, x].sum(axis=-1)
-        return value
+        return self._ways[self._columns, x].sum(axis=-1)
 
     @cached_property
     def points(self) -> Array:
@@ -164,8 +163,7 @@ def _decreasing(length: int, most: int) -> list[tuple[int, ...]]:
 def probabilities(x: NDArray[Any], grid: int) -> Array:
     """The probabilities that tails x, in units of 1/grid, belong to."""
     ends = np.concatenate((np.full((*x.shape[:-1], 1), grid), x, np.zeros((*x.shape[:-1], 1))), axis=-1)
-    value: Array = (ends[..., :-1] - ends[..., 1:]) / grid
-    return value
+    return (ends[..., :-1] - ends[..., 1:]) / grid
 
 
 @lru_cache(maxsize=32)
@@ -190,8 +188,7 @@ class MeshCellPayoff(CellPayoff):
 
     def mean(self, p: Array) -> Array:
         """f, the mean of the witness under the forecast."""
-        value: Array = self.witness.mean @ p
-        return value
+        return self.witness.mean @ p
 
     def rows(self, s: Array) -> Array:
         """What is owed, a row a vertex."""
@@ -209,12 +206,9 @@ class MeshCellPayoff(CellPayoff):
 
     def spans(self, p: Array) -> tuple[Array, Array]:
         """Weights are not negative."""
-        if self.witness.flat:
-            table = self.table(p)
-            return table, table
         f = self.mean(p)
         local = self.locate(f)
-        return self._wide(local, f[:, None] - self.witness.high), self._wide(local, f[:, None] - self.witness.low)
+        return both(lambda errors: self._wide(local, errors), *self.witness.errors(f))
 
     def realised(self, p: Array, k: int, y: Any) -> Array:
         """At the outcome itself."""
@@ -231,16 +225,14 @@ class MeshCellPayoff(CellPayoff):
         """<c(f), f - w_k>."""
         f = self.mean(p)
         c, _ = self.pull(s, f)
-        value: Array = c @ (f[:, None] - self.witness.mean)
-        return value
+        return c @ (f[:, None] - self.witness.mean)
 
     def jacobian(self, s: Array, p: Array) -> Array:
         """Through the weights."""
         f = self.mean(p)
         local = self.locate(f)
         by_mean = self.rows(s)[local.corners].T @ local.slopes
-        value: Array = (f[:, None] - self.witness.mean).T @ (by_mean @ self.witness.mean)
-        return value
+        return (f[:, None] - self.witness.mean).T @ (by_mean @ self.witness.mean)
 
     def assess(self, s: Array, factor: float, p: Array) -> tuple[Array, Array]:
         """Exact where the witness is constant in each cell."""
@@ -278,8 +270,7 @@ class MomentCellPayoff(MeshCellPayoff):
         turns = [np.clip(t, self.start, self.end) for t in turning_points(c, scale, f)]
         t = np.stack((self.start, self.end, *turns))
         first, second = f[0] - t, f[1] - t * t
-        value: Array = (2.0 * (c[0] * first + c[1] * second) + scale * (first**2 + second**2)).max(axis=0)
-        return value
+        return (2.0 * (c[0] * first + c[1] * second) + scale * (first**2 + second**2)).max(axis=0)
 
 
 def turning_points(c: Array, scale: float, f: Array) -> list[float]:
@@ -399,8 +390,7 @@ class SimplexCalibration(_OnMesh):
                 f"a grid of {self.grid}: {size:.1e} coordinates (use LabelCalibration or DistributionCalibration)"
             )
         mesh = simplex_mesh(labels, self.grid)
-        table = np.eye(labels)
-        witness = Witness(table, table, table, lambda y, k: table[:, k])
+        witness = Witness.constant(np.eye(labels))
         return Part(
             self, size, 2.0, "general", lambda cell_grid, state: MeshCellPayoff(witness, mesh.size, mesh.locate)
         )
@@ -409,8 +399,7 @@ class SimplexCalibration(_OnMesh):
         """Vertex by vertex."""
         assert isinstance(space, FiniteSpace)
         mass = np.asarray(forecast.mass)
-        happened = np.zeros(mass.size)
-        happened[space.cell(space.outcome(y))] = 1.0
+        happened = np.eye(mass.size)[space.cell(space.outcome(y))]
         out = []
         for vertex in simplex_mesh(mass.size, self.grid).points:
             beyond = self.grid * np.cumsum((mass - vertex)[::-1])[:-1]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from numpy.typing import NDArray
@@ -56,6 +57,20 @@ def read_state(
         if _asks_the_user(reason):
             raise
         raise ValueError(f"{reason}: {path}") from reason
+
+
+@contextmanager
+def reading(path: str | os.PathLike[str], owner: str) -> Iterator[tuple[dict[str, Any], Arrays]]:
+    """Header and arrays of the file of a class, and one clear sentence for whatever cannot be made of them."""
+    header, arrays = storage.read(path)
+    if header.get("class") != owner:
+        raise ValueError(f"expected the state of a {owner}, got that of a {header.get('class')}: {path}")
+    try:
+        yield header, arrays
+    except UNREADABLE as reason:
+        raise ValueError(
+            f"expected a state that this version can use, got one that it cannot ({reason}): {path}"
+        ) from reason
 
 
 def state_of(game: Forecaster, owner: str) -> tuple[dict[str, Any], Arrays]:

@@ -105,6 +105,17 @@ def single(y: object, what: str = "outcome") -> float:
     return value
 
 
+def numbers(values: object, what: str) -> Array:
+    """An array of numbers that are not text, as a copy in float64."""
+    try:
+        given = np.asarray(values)
+        if given.dtype.kind not in "biufO":
+            raise TypeError
+        return np.array(given, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"expected {what}, got {short(values)}") from None
+
+
 def whole(value: object, what: str, low: int, high: int) -> int:
     """A whole number from low to high."""
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from orcast.spaces.base import LARGEST, Array, FiniteSpace, frozen, single, span, whole
+from orcast.spaces.base import LARGEST, Array, FiniteSpace, frozen, numbers, single, span, whole
 from orcast.validation import short
 
 Label = str | int | bool | float
@@ -325,13 +325,7 @@ class Box(FiniteSpace):
 
 
 def _vector(y: object, size: int) -> Array:
-    try:
-        given = np.asarray(y)
-        if given.dtype.kind not in "biufO":
-            raise TypeError
-        value = np.array(given, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"expected {size} numbers as outcome, got {short(y)}") from None
+    value = numbers(y, f"{size} numbers as outcome")
     if size == 1 and value.ndim == 0:
         value = value[None]
     if value.shape != (size,):

@@ -69,11 +69,11 @@ def test_nature_plays_the_cell_that_hurts_most(shown: list[oc.Forecast], seed: i
         y = nature.answer(p)
         look = ad.NATURES[kind](p)
         sizes = [float(((before + payoff) ** 2).sum()) for payoff in look.payoffs]
-        booked = nature.total - before
+        added = nature.total - before
         assert float((nature.total**2).sum()) >= max(sizes) - 1e-9
-        # the outcome lies in a cell whose payoff is the one that was booked
+        # the outcome lies in a cell whose payoff is the one that was added
         inside = (look.left <= y) & (y <= look.right)
-        assert np.abs(look.payoffs[inside] - booked).max(axis=1).min() < 1e-12
+        assert np.abs(look.payoffs[inside] - added).max(axis=1).min() < 1e-12
     assert nature.rounds == len(shown)
     assert nature.qce == pytest.approx(float((nature.total**2).sum()) / len(shown) ** 2)
 
@@ -106,7 +106,7 @@ def test_the_promise_is_kept_under_attack(method: str, nature: str) -> None:
     trace = ad.play(method, nature, 150)
     assert trace.held == 1.0
     assert trace.largest <= 1.0 + 1e-9
-    assert (trace.booked <= trace.promised * (1.0 + 1e-9)).all()
+    assert (trace.settled <= trace.promised * (1.0 + 1e-9)).all()
 
 
 def test_the_promise_that_is_drawn() -> None:
@@ -130,7 +130,7 @@ def test_qce_is_that_of_the_metric() -> None:
     for i, t in enumerate(trace.times):
         assert trace.qce[i] == pytest.approx(qce(rows[:t], ys[:t], low=0.0, high=1.0), abs=1e-12)
     assert math.isnan(trace.held)
-    assert np.isnan(trace.booked).all()
+    assert np.isnan(trace.settled).all()
 
 
 def test_what_has_no_promise_is_broken() -> None:

@@ -211,9 +211,10 @@ def made_up(monkeypatch: pytest.MonkeyPatch, qces: dict[float, list[float]]) -> 
     return asked
 
 
-def prepared(series: RealSeries, learner: str, plan: RecalibrationPlan, seed: int) -> Any:
+def prepared(series: RealSeries, learner: str, plan: RecalibrationPlan, seed: int) -> experiment.Prepared:
     stream = Marginal.of(f"{series.name}/{learner}/{seed}", [1.0, 2.0], [3.0], 0.0, 10.0)
-    return stream, dict.fromkeys(("expert", *methods.METHODS), MethodScore(seed, 0.5, 1.0, 0.2, 0.9, 3.0, 1.0)), 0.25
+    scores = dict.fromkeys(("expert", *methods.METHODS), MethodScore(seed, 0.5, 1.0, 0.2, 0.9, 3.0, 1.0))
+    return experiment.Prepared(stream, scores, 0.25)
 
 
 def test_orca_has_more_runs_at_the_rate_that_was_best_at_first(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +11,9 @@ from numpy.typing import NDArray
 from orcast.engine.base import Engine
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
-from orcast.engine.dense.priors import FinitePrior
-from orcast.engine.dense.search import CandidateSearch, HalfSpaceClaim
+from orcast.engine.dense.search import CandidateSearch
 from orcast.engine.dense.solver import DenseRound
+from orcast.paper.exact.base import ExactOracle, ExactSolver, expert_alone, log_masses, play, worst_value
 from orcast.payoffs import CellPayoff
 from orcast.payoffs.regret import RegretCellPayoff
 from orcast.spaces import Binary
@@ -28,7 +27,7 @@ STEP = 1.0 / 32.0
 
 
 @dataclass(frozen=True)
-class BinaryRoot:
+class BinaryRoot(ExactOracle):
     """The half-space oracle on `Binary`, for every payoff: a probability that neither outcome can hurt.
 
     With v_k(p) = <S_+, payoff(p, k)> and d = v_1 - v_0: play p = 0 if d(0) <= 0, p = 1 if d(1) >= 0, else a zero of d,
@@ -78,45 +77,22 @@ class BinaryRoot:
         """An engine with an empty ledger."""
         if not isinstance(bound_payoff.space, Binary):
             raise TypeError(f"expected Binary() for BinaryRoot, got {bound_payoff.space!r}")
-        return DenseEngine(bound_payoff, FinitePrior(bound_payoff, np.empty((0, 3))), RootSolver(self.tolerance), sizes)
-
-    def to_plain(self) -> dict[str, Any]:
-        """Plain data."""
-        return {"kind": "BinaryRoot", "tolerance": self.tolerance}
+        return DenseEngine(bound_payoff, expert_alone(bound_payoff), RootSolver(self.tolerance), sizes)
 
 
-class RootSolver:
+class RootSolver(ExactSolver):
     """Plays the zero of d next to the expert's probability."""
-
-    temperature = 1.0
-    remembers = False
 
     def __init__(self, tolerance: float) -> None:
         self.tolerance = tolerance
 
     def solve(self, search: CandidateSearch, setup: DenseRound) -> None:
         """One forecast: the better end of the last bracket."""
-        found = [log_masses(q) for q in nearest_root(gap_of(search), float(setup.cell_grid.expert[1]), self.tolerance)]
-        values = [worst_value(search, lp) for lp in found]
+        ends = nearest_root(gap_of(search), float(setup.cell_grid.expert[1]), self.tolerance)
+        found = [np.array([1.0 - q, q]) for q in ends]
+        values = [worst_value(search, log_masses(masses)) for masses in found]
         best = int(np.argmin(values))
-        search.consider(found[best], 0.0)
-        search.claim = HalfSpaceClaim(values[best] / search.weight)
-
-
-def log_masses(q: float) -> Array:
-    """Log masses of the outcomes 0 and 1."""
-    logs: Array = np.log(np.maximum(np.array([1.0 - q, q]), 1e-300))
-    return logs
-
-
-def worst_value(search: CandidateSearch, lp: Array) -> float:
-    """The largest <S_+, payoff(p, k)> over all cells k, for the masses as the search will keep them."""
-    p = np.exp(lp)
-    p /= p.sum()
-    value = np.zeros(p.size)
-    for cell_payoff, owed in zip(search.cell_payoffs, search.owed, strict=True):
-        value += owed @ cell_payoff.table(p)
-    return float(value.max())
+        play(search, found[best], values[best])
 
 
 def gap_of(search: CandidateSearch) -> Gap:

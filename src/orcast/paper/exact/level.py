@@ -11,9 +11,9 @@ from orcast.constants import TINY_MASS
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.priors import OrderedPrior
-from orcast.engine.dense.search import CandidateSearch, HalfSpaceClaim
+from orcast.engine.dense.search import CandidateSearch
 from orcast.engine.dense.solver import DenseRound
-from orcast.paper.exact.binary import worst_value
+from orcast.paper.exact.base import ExactSolver, play
 from orcast.payoffs.levels import LevelCalibration, LevelCellPayoff
 from orcast.spaces import OrderedSpace
 
@@ -37,7 +37,7 @@ def level_engine(bound_payoff: BoundPayoff, level: float, sizes: Sequence[int] |
     return DenseEngine(bound_payoff, prior, LevelSolver(grids), sizes)
 
 
-class LevelSolver:
+class LevelSolver(ExactSolver):
     """Plays the expert, bent so that its quantile is where the ledger wants it: adaptive conformal inference, exactly.
 
     With c(alpha) = sum_v hat_v(alpha) S_v the inner product is c(alpha) (w_k - level), where w_k in [0, 1] is the share
@@ -65,9 +65,6 @@ class LevelSolver:
     positive inner product with an outcome between their quantiles.
     """
 
-    temperature = 1.0
-    remembers = False
-
     def __init__(self, grids: Sequence[int]) -> None:
         self.grids = [np.linspace(0.0, 1.0, grid + 1) for grid in grids]
         self.vertices = self.grids[0] if len(set(grids)) == 1 else np.unique(np.concatenate(self.grids))
@@ -82,10 +79,7 @@ class LevelSolver:
             c += owed if own.size == c.size else np.interp(self.vertices, own, owed)
         low, high = level * float(x[0]), 1.0 - (1.0 - level) * float(x[-1])
         alpha = root_towards(self.vertices, c, min(max(level, low), high), low, high)
-        p = bent(x, level, alpha, low, high)
-        lp = np.log(np.maximum(p, 1e-300))
-        search.consider(lp, 0.0)
-        search.claim = HalfSpaceClaim(worst_value(search, lp) / search.weight)
+        play(search, bent(x, level, alpha, low, high))
 
 
 def root_towards(vertices: Array, c: Array, start: float, low: float, high: float) -> float:

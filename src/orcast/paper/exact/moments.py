@@ -13,10 +13,8 @@ from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.fixed_point import normalised
 from orcast.engine.dense.priors import GridPrior
-from orcast.engine.dense.search import CandidateSearch, HalfSpaceClaim
-from orcast.engine.dense.solver import DenseRound
-from orcast.paper.exact.triangles import Found, RandomisedOracle, drawn, moment_faces, one_grid, solve
-from orcast.payoffs.triangulated import MomentBasedCalibration, MomentCellPayoff, moment_mesh
+from orcast.paper.exact.triangles import MeshSolver, RandomisedOracle, moment_faces, one_grid
+from orcast.payoffs.triangulated import MeshCellPayoff, MomentBasedCalibration, moment_mesh
 from orcast.spaces import Interval
 
 Array = NDArray[np.float64]
@@ -89,50 +87,25 @@ class MomentHull(RandomisedOracle):
         return DenseEngine(bound_payoff, GridPrior(bound_payoff, 0, edges), HullSolver(grid, finer, self), sizes)
 
 
-class HullSolver:
+class HullSolver(MeshSolver):
     """Plays the moments that no outcome can push any further."""
 
-    temperature = 1.0
-    remembers = False
-
     def __init__(self, grid: int, finer: int, options: MomentHull) -> None:
-        self.grid, self.options = grid, options
-        self.faces, self.mesh = moment_faces(grid), moment_mesh(grid)
+        super().__init__(moment_faces(grid), options)
+        self.grid, self.mesh = grid, moment_mesh(grid)
         self.atoms = np.arange(grid + 1) * (finer + 1)
 
-    def solve(self, search: CandidateSearch, setup: DenseRound) -> None:
-        """One forecast: the expert's own if it will do, else one with the moments found."""
-        cell_payoff = search.cell_payoffs[0]
-        assert isinstance(cell_payoff, MomentCellPayoff)
-        # parts with different contexts share the triangulation, so what is owed on them adds up
-        owed = cell_payoff.rows(np.sum(search.owed, axis=0))
-        f = cell_payoff.mean(setup.prior)
-        c, _ = cell_payoff.pull(owed, f)
-        if largest(c, f) <= 0.0:
-            found = None
-            masses = setup.prior
-        else:
-            found = solve(self.faces, owed, f)
-            wanted = found.point
-            if self.options.randomised:
-                wanted = self.mesh.points[drawn(found, self.options.seed, setup.rounds)]
-            masses = self.with_moments(setup.prior, cell_payoff.witness.mean, wanted)
-        search.consider(np.log(np.maximum(masses, 1e-300)), 0.0)
-        f = cell_payoff.mean(masses)
-        value, second = self._value(owed, f, cell_payoff, found)
-        rounds = search.weight
-        search.claim = HalfSpaceClaim(value / rounds, max(second, 0.0) / (4.0 * self.grid**2) / rounds)
+    def largest(self, c: Array, f: Array) -> float:
+        """Over the parabola: at an end, or where it is flat."""
+        return largest(c, f)
 
-    def _value(self, owed: Array, f: Array, cell_payoff: MomentCellPayoff, found: Found | None) -> tuple[float, float]:
-        """The largest <S, payoff> over the corners of the polygon, and c_2."""
-        if found is not None and self.options.randomised:
-            rows = owed[found.corners]
-            c = found.weights @ rows
-            own = np.einsum("i,ij,ij->", found.weights, rows, self.mesh.points[found.corners])
-        else:
-            c, _ = cell_payoff.pull(owed, f)
-            own = c @ f
-        return float(own - (self.faces.extremes @ c).min()), float(c[1])
+    def approximation(self, c: Array) -> float:
+        """The hull of the parabola sticks out below the polygon."""
+        return max(float(c[1]), 0.0) / (4.0 * self.grid**2)
+
+    def masses_at(self, point: Array, prior: Array, cell_payoff: MeshCellPayoff) -> Array:
+        """Masses with these moments, near the prior."""
+        return self.with_moments(prior, cell_payoff.witness.mean, point)
 
     def with_moments(self, prior: Array, witness: Array, f: Array) -> Array:
         """Masses with these moments: the nearest to the prior, or atoms on the edge of what is possible."""

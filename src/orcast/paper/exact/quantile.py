@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +12,10 @@ from orcast.engine.base import Engine
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.priors import GridPrior
-from orcast.engine.dense.search import CandidateSearch, HalfSpaceClaim
+from orcast.engine.dense.search import CandidateSearch
 from orcast.engine.dense.solver import DenseRound
 from orcast.engine.kernels.equilibrium import field_tables
-from orcast.paper.exact.binary import worst_value
+from orcast.paper.exact.base import ExactOracle, ExactSolver, play
 from orcast.payoffs import Part
 from orcast.spaces import Interval
 
@@ -28,7 +27,7 @@ BELOW = 1e-13
 
 
 @dataclass(frozen=True)
-class TwoCells:
+class TwoCells(ExactOracle):
     """The half-space oracle for quantiles on an `Interval`: mass u at its low end, 1 - u at the high.
 
     For sums of `QuantileCalibration` and `IntervalCalibration`, whatever their levels, weights and contexts.  What is
@@ -79,16 +78,9 @@ class TwoCells:
         prior = GridPrior(bound_payoff, 3, np.array([low, low, high, high]))
         return DenseEngine(bound_payoff, prior, EndsSolver(bound_payoff.parts), sizes)
 
-    def to_plain(self) -> dict[str, Any]:
-        """Plain data."""
-        return {"kind": "TwoCells"}
 
-
-class EndsSolver:
+class EndsSolver(ExactSolver):
     """Plays mass at the two ends."""
-
-    temperature = 1.0
-    remembers = False
 
     def __init__(self, parts: Sequence[Part]) -> None:
         grids = [part.payoff.levels for part in parts]  # type: ignore[attr-defined]
@@ -115,9 +107,7 @@ class EndsSolver:
         """One forecast."""
         field_tables(self.owed_on_levels(search.owed), self.levels, self.knots, self.slopes)
         u = downward_zero(self.levels, self.knots, self.slopes)
-        lp = np.log(np.maximum(np.array([u, 0.0, 1.0 - u]), 1e-300))
-        search.consider(lp, 0.0)
-        search.claim = HalfSpaceClaim(worst_value(search, lp) / search.weight)
+        play(search, np.array([u, 0.0, 1.0 - u]))
 
 
 def downward_zero(levels: Array, knots: Array, slopes: Array) -> float:

@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 from orcast.engine.base import Engine
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
-from orcast.engine.dense.priors import FinitePrior
-from orcast.engine.dense.search import CandidateSearch, HalfSpaceClaim
-from orcast.engine.dense.solver import DenseRound
-from orcast.paper.exact.triangles import RandomisedOracle, drawn, one_grid, simplex_faces, simplex_pieces, solve
+from orcast.paper.exact.base import expert_alone
+from orcast.paper.exact.triangles import MeshSolver, RandomisedOracle, one_grid, simplex_faces, simplex_pieces
 from orcast.payoffs.triangulated import MeshCellPayoff, SimplexCalibration
 from orcast.spaces import FiniteSpace
 
@@ -82,38 +80,17 @@ class SimplexGrid(RandomisedOracle):
                 f"grid of {grid}: {pieces:.1e} pieces (use LabelCalibration, or Equilibrium)"
             )
         return DenseEngine(
-            bound_payoff, FinitePrior(bound_payoff, np.empty((0, 3))), GridSolver(labels, grid, self), sizes
+            bound_payoff, expert_alone(bound_payoff), GridSolver(simplex_faces(labels, grid), self), sizes
         )
 
 
-class GridSolver:
+class GridSolver(MeshSolver):
     """Plays the distribution that no label can push any further."""
 
-    temperature = 1.0
-    remembers = False
+    def largest(self, c: Array, f: Array) -> float:
+        """At a label."""
+        return float(c @ f - c.min())
 
-    def __init__(self, labels: int, grid: int, options: SimplexGrid) -> None:
-        self.faces, self.options = simplex_faces(labels, grid), options
-
-    def solve(self, search: CandidateSearch, setup: DenseRound) -> None:
-        """One forecast: the expert's own if it will do, else the one found."""
-        cell_payoff = search.cell_payoffs[0]
-        assert isinstance(cell_payoff, MeshCellPayoff)
-        # parts with different contexts share the triangulation, so what is owed on them adds up
-        owed = cell_payoff.rows(np.sum(search.owed, axis=0))
-        masses = setup.prior
-        c, _ = cell_payoff.pull(owed, masses)
-        value = float(c @ masses - c.min())
-        if value > 0.0:
-            found = solve(self.faces, owed, masses)
-            masses = found.point
-            if self.options.randomised:
-                corners = self.faces.points[found.corners]
-                rows = owed[found.corners]
-                value = float(np.einsum("i,ij,ij->", found.weights, rows, corners) - (found.weights @ rows).min())
-                masses = self.faces.points[drawn(found, self.options.seed, setup.rounds)]
-            else:
-                c, _ = cell_payoff.pull(owed, masses)
-                value = float(c @ masses - c.min())
-        search.consider(np.log(np.maximum(masses, 1e-300)), 0.0)
-        search.claim = HalfSpaceClaim(value / search.weight)
+    def masses_at(self, point: Array, prior: Array, cell_payoff: MeshCellPayoff) -> Array:
+        """The point itself."""
+        return point

@@ -20,6 +20,7 @@ leave none of them singular; and the solution misses the true inequality by at m
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations, product
@@ -29,7 +30,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.engine.bound_payoff import BoundPayoff
-from orcast.payoffs.triangulated import moment_mesh, probabilities, simplex_mesh
+from orcast.engine.dense.search import CandidateSearch
+from orcast.engine.dense.solver import DenseRound
+from orcast.paper.exact.base import ExactOracle, ExactSolver, play
+from orcast.payoffs.triangulated import MeshCellPayoff, moment_mesh, probabilities, simplex_mesh
 from orcast.spaces.base import whole
 from orcast.validation import short
 
@@ -208,8 +212,7 @@ def _simplices(labels: int, grid: int) -> Places:
     grows = np.argsort(order, axis=1)  # for each number, the tail that it stands for
     steps = np.zeros((len(sequences), labels, d), dtype=np.intp)
     np.put_along_axis(steps[:, 1:], grows[:, :, None], 1, axis=2)
-    value: Places = base[:, None, :] + np.cumsum(steps, axis=1)
-    return value
+    return base[:, None, :] + np.cumsum(steps, axis=1)
 
 
 def drawn(found: Found, seed: int, rounds: int) -> int:
@@ -220,7 +223,7 @@ def drawn(found: Found, seed: int, rounds: int) -> int:
 
 
 @dataclass(frozen=True)
-class RandomisedOracle:
+class RandomisedOracle(ExactOracle):
     """Options of the oracles on a triangulation: whether a corner is drawn, and the seed of the draws."""
 
     randomised: bool = False
@@ -232,9 +235,49 @@ class RandomisedOracle:
         object.__setattr__(self, "randomised", bool(self.randomised))
         object.__setattr__(self, "seed", whole(self.seed, "as seed", 0, 2**63 - 1))
 
-    def to_plain(self) -> dict[str, Any]:
-        """Plain data."""
-        return {"kind": type(self).__name__, "randomised": self.randomised, "seed": self.seed}
+
+class MeshSolver(ExactSolver, ABC):
+    """Plays the point that no outcome can push any further, as a forecast of which it is the mean."""
+
+    def __init__(self, faces: Faces, options: RandomisedOracle) -> None:
+        self.faces, self.options = faces, options
+
+    @abstractmethod
+    def largest(self, c: Array, f: Array) -> float:
+        """The largest <c, f - w(y)> over the outcomes y."""
+
+    @abstractmethod
+    def masses_at(self, point: Array, prior: Array, cell_payoff: MeshCellPayoff) -> Array:
+        """A forecast whose mean is a point of the polytope."""
+
+    def approximation(self, c: Array) -> float:
+        """By how much the truth may exceed the largest value over the polytope."""
+        return 0.0
+
+    def solve(self, search: CandidateSearch, setup: DenseRound) -> None:
+        """One forecast: the expert's own if it will do, else one at the point found."""
+        cell_payoff = search.cell_payoffs[0]
+        assert isinstance(cell_payoff, MeshCellPayoff)
+        # parts with different contexts share the triangulation, so what is owed on them adds up
+        owed = cell_payoff.rows(np.sum(search.owed, axis=0))
+        masses, found = setup.prior, None
+        f = cell_payoff.mean(masses)
+        c, _ = cell_payoff.pull(owed, f)
+        if self.largest(c, f) > 0.0:
+            found = solve(self.faces, owed, f)
+            point = found.point
+            if self.options.randomised:
+                point = self.faces.points[drawn(found, self.options.seed, setup.rounds)]
+            masses = self.masses_at(point, masses, cell_payoff)
+        if found is not None and self.options.randomised:
+            rows = owed[found.corners]
+            c = found.weights @ rows
+            own = np.einsum("i,ij,ij->", found.weights, rows, self.faces.points[found.corners])
+        else:
+            f = cell_payoff.mean(masses)
+            c, _ = cell_payoff.pull(owed, f)
+            own = c @ f
+        play(search, masses, float(own - (self.faces.extremes @ c).min()), self.approximation(c))
 
 
 def one_grid(bound_payoff: BoundPayoff, kind: type[Any], oracle: str) -> int:

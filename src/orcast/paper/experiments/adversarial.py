@@ -6,7 +6,7 @@ beaten by any density, and one that is scored on cells alone is beaten by puttin
 entry 9.)  She is one and the same for all methods.  She keeps a ledger S of her own, at the levels 0.01, ..., 0.99, and
 plays
 
-    argmax_k || S + E[1{y <= q_a} - a | y even in cell k] ||,    then books that expectation in S
+    argmax_k || S + E[1{y <= q_a} - a | y even in cell k] ||,    then adds that expectation to S
 
 What her cells are matters, so she comes in three kinds, each of which all methods meet:
 
@@ -23,14 +23,14 @@ one.  The exact oracle for quantiles.  And what people use instead, around the u
 
 **What is measured.** QCE = sum_a (frequency of y <= q_a, minus a)^2 over all rounds so far, by the outcomes as drawn;
 where an outcome equals several quantiles the indicators count as in `orcast.metrics.fair_indicators`.  A perfectly
-calibrated forecaster of independent outcomes has 16.665 / t on average.  What is promised is about the booked payoff,
-the indicator averaged over the outcome's cell: `booked` is its QCE, the square of the quantile part of
+calibrated forecaster of independent outcomes has 16.665 / t on average.  What is promised is about the settled payoff,
+the indicator averaged over the outcome's cell: `settled` is its QCE, the square of the quantile part of
 `Guarantee.parts`.  The promise bounds the norm of the mean payoff with each part divided by the root of its bound;
 since the quantile part is not larger than the whole, its QCE is at most
 
     promised^2 B,    B = sum_a a^2 = 32.835, the bound of the quantile payoff
 
-The default has three parts, the others one, so its promise is three times as large.  `booked / promised` is the
+The default has three parts, the others one, so its promise is three times as large.  `settled / promised` is the
 largest miscalibration / promise after any round of any run, where the promise is not what the guarantee says if that
 should have grown after the fact but at most sqrt(parts (t + 16)) / t, which is known from the start.
 
@@ -42,6 +42,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -52,17 +53,9 @@ import orcast as oc
 from orcast import baselines
 from orcast.ledger import CREDIT
 from orcast.metrics import LEVELS, fair_indicators
-from orcast.paper.experiments.output import (
-    JobCounter,
-    Progress,
-    Result,
-    ResultTable,
-    deviation,
-    silent,
-    styled_figure,
-    yes_or_no,
-)
-from orcast.paper.experiments.parallel import worker_pool
+from orcast.paper.experiments.methods import paper_oracle
+from orcast.paper.experiments.output import Result, ResultTable, Row, deviation, mean, styled_figure, yes_or_no
+from orcast.paper.experiments.parallel import Progress, WorkerPool, silent
 from orcast.plots import BLUE, GREY, INK, ORANGE
 
 if TYPE_CHECKING:
@@ -86,7 +79,6 @@ Vector = NDArray[np.float64]
 
 ROUNDS, RUNS = 1000, 10
 QUICK_ROUNDS, QUICK_RUNS = 100, 2
-STEPS, JITTER = 400, 1e-6
 EVEN = 50
 LOW_TEMPERATURE = 1.0
 # Differences of sums of some thousand terms.
@@ -152,14 +144,10 @@ def even_cells(forecast: oc.Forecast) -> NatureCells:
     return NatureCells(left, right, share - LEVELS)
 
 
-def _with_points(forecast: oc.Forecast) -> NatureCells:
-    return own_cells(forecast, points=True)
-
-
 NATURES: dict[str, Callable[[oc.Forecast], NatureCells]] = {
     "cells": own_cells,
     "even": even_cells,
-    "points": _with_points,
+    "points": partial(own_cells, points=True),
 }
 """The cells that Nature chooses from given a forecast, by name."""
 
@@ -210,27 +198,27 @@ class MethodPlayer:
         return forecast
 
 
-def _uniform() -> oc.Forecast:
-    return oc.Forecast([0.0], [1.0], [1.0])
-
-
-def _game(oracle: Any) -> MethodPlayer:
+def _alone(oracle: Any) -> MethodPlayer:
     return MethodPlayer(oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=oracle), parts=1)
 
 
+def _around_uniform(method: Any, parts: int = 0) -> MethodPlayer:
+    return MethodPlayer(method, oc.Forecast([0.0], [1.0], [1.0]), parts)
+
+
 METHODS: dict[str, Callable[[int], MethodPlayer]] = {
-    ORCA: lambda seed: _game(oc.Orca(steps=STEPS, cells=EVEN, jitter=JITTER, seed=seed)),
-    DEFAULT: lambda seed: MethodPlayer(oc.Recalibrator(oc.Interval(0, 1)), _uniform(), 3),
-    "ours, quantiles alone": lambda seed: MethodPlayer(
-        oc.Recalibrator(oc.Interval(0, 1), oc.QuantileCalibration()), _uniform(), 1
+    ORCA: lambda seed: _alone(paper_oracle(seed=seed)),
+    DEFAULT: lambda seed: _around_uniform(oc.Recalibrator(oc.Interval(0, 1)), 3),
+    "ours, quantiles alone": lambda seed: _around_uniform(
+        oc.Recalibrator(oc.Interval(0, 1), oc.QuantileCalibration()), 1
     ),
-    "Equilibrium, temperature 10": lambda seed: _game(oc.Equilibrium()),
-    LOW: lambda seed: _game(oc.Equilibrium(temperature=LOW_TEMPERATURE)),
-    "TwoCells, exact": lambda seed: _game(oc.paper.TwoCells()),
-    "isotonic": lambda seed: MethodPlayer(baselines.Isotonic(0, 1), _uniform()),
-    "ACI per level": lambda seed: MethodPlayer(baselines.ConformalLevels(0, 1), _uniform()),
-    "ACI, several rates": lambda seed: MethodPlayer(baselines.ConformalMixture(0, 1), _uniform()),
-    "conformal PID": lambda seed: MethodPlayer(baselines.ConformalPID(0, 1), _uniform()),
+    "Equilibrium, temperature 10": lambda seed: _alone(oc.Equilibrium()),
+    LOW: lambda seed: _alone(oc.Equilibrium(temperature=LOW_TEMPERATURE)),
+    "TwoCells, exact": lambda seed: _alone(oc.paper.TwoCells()),
+    "isotonic": lambda seed: _around_uniform(baselines.Isotonic(0, 1)),
+    "ACI per level": lambda seed: _around_uniform(baselines.ConformalLevels(0, 1)),
+    "ACI, several rates": lambda seed: _around_uniform(baselines.ConformalMixture(0, 1)),
+    "conformal PID": lambda seed: _around_uniform(baselines.ConformalPID(0, 1)),
 }
 """The methods by name, each made from a seed."""
 
@@ -246,7 +234,7 @@ class Trace(NamedTuple):
 
     times: NDArray[np.int64]
     qce: Vector
-    booked: Vector
+    settled: Vector
     promised: Vector
     largest: float
     held: float
@@ -263,8 +251,8 @@ def play(method: str, nature: str, rounds: int, run: int = 0, seed: int = 0) -> 
     opponent = Nature(NATURES[nature], np.random.default_rng([seed, run]))
     bound = oc.QuantileCalibration().on(oc.Interval(0, 1)).bound
     quantiles, outcomes = np.empty((rounds, LEVELS.size)), np.empty(rounds)
-    booked, promised = np.full(rounds, np.nan), np.full(rounds, np.nan)
-    largest = held = math.nan
+    settled, promised, ratios = np.full((3, rounds), np.nan)
+    held = math.nan
     for t in range(rounds):
         p = player.predict()
         y = opponent.answer(p)
@@ -273,13 +261,12 @@ def play(method: str, nature: str, rounds: int, run: int = 0, seed: int = 0) -> 
         if player.parts:
             so_far = player.game.guarantee
             promise = min(so_far.promised, math.sqrt(player.parts * (t + 1 + CREDIT)) / (t + 1))
-            booked[t], promised[t] = so_far.parts["quantile"] ** 2, promise**2 * bound
-            largest = max(so_far.miscalibration / promise, 0.0 if math.isnan(largest) else largest)
-            held = so_far.held
+            settled[t], promised[t] = so_far.parts["quantile"] ** 2, promise**2 * bound
+            ratios[t], held = so_far.miscalibration / promise, so_far.held
     times = moments(rounds)
     gaps = np.cumsum(fair_indicators(quantiles, outcomes, low=0.0, high=1.0) - LEVELS, axis=0)[times - 1]
     qce = ((gaps / times[:, None]) ** 2).sum(axis=1)
-    return Trace(times, qce, booked[times - 1], promised[times - 1], largest, held)
+    return Trace(times, qce, settled[times - 1], promised[times - 1], float(ratios.max()), held)
 
 
 def moments(rounds: int) -> NDArray[np.int64]:
@@ -307,24 +294,17 @@ def play_all(
     keys = [(nature, method) for nature in NATURES for method in METHODS if method != ORCA or nature == "cells"]
     # the slow ones first, so that none is left over at the end
     keys.sort(key=lambda key: key[1] != ORCA)
-    jobs = [(method, nature, rounds, run, seed) for nature, method in keys for run in range(runs)]
-    count = JobCounter(len(jobs), progress)
-    with worker_pool(workers) as run_all:
-        results = run_all(play, jobs, lambda job: count(f"{job[0]} against Nature ({job[1]}), run {job[3] + 1}"))
-    found = dict(zip(jobs, results, strict=True))
-    traces = {
-        (nature, method): [found[method, nature, rounds, run, seed] for run in range(runs)] for nature, method in keys
+    jobs = {(*key, run): (key[1], key[0], rounds, run, seed) for key in keys for run in range(runs)}
+    with WorkerPool(workers, len(jobs), progress) as pool:
+        found = pool.run(play, jobs, lambda job: f"{job[1]} against Nature ({job[0]}), run {job[2] + 1}")
+    return {
+        (nature, method): [found["cells" if method == ORCA else nature, method, run] for run in range(runs)]
+        for nature in NATURES
+        for method in METHODS
     }
-    for nature in NATURES:
-        traces[nature, ORCA] = traces["cells", ORCA]
-    return {(nature, method): traces[nature, method] for nature in NATURES for method in METHODS}
 
 
 # --- tables ---
-
-
-def _mean(values: Sequence[float]) -> float:
-    return float(np.mean(values))
 
 
 def _last(traces: Sequence[Trace]) -> list[float]:
@@ -334,79 +314,56 @@ def _last(traces: Sequence[Trace]) -> list[float]:
 def main_table(traces: Mapping[Key, Sequence[Trace]], rounds: int) -> ResultTable:
     """Every method against the Nature of the figure."""
     early = min(100, rounds)
-    rows: list[tuple[Any, ...]] = []
+    rows: list[Row] = []
     for method in METHODS:
         own = traces["cells", method]
         at = int(np.searchsorted(own[0].times, early))
         promises = not math.isnan(own[0].held)
         rows.append(
-            (
-                method,
-                _mean([float(trace.qce[at]) for trace in own]),
-                _mean(_last(own)),
-                deviation(_last(own)),
-                _mean([float(trace.booked[-1]) for trace in own]) if promises else None,
-                _mean([float(trace.promised[-1]) for trace in own]) if promises else None,
-                max(trace.largest for trace in own) if promises else None,
-                100.0 * _mean([trace.held for trace in own]) if promises else None,
-            )
+            {
+                "method": method,
+                f"QCE, t = {early:,}": mean(trace.qce[at] for trace in own),
+                f"QCE, t = {rounds:,}": mean(_last(own)),
+                "deviation": deviation(_last(own)),
+                "settled": mean(trace.settled[-1] for trace in own) if promises else None,
+                "promised": mean(trace.promised[-1] for trace in own) if promises else None,
+                "settled / promised, largest": max(trace.largest for trace in own) if promises else None,
+                "held, %": 100.0 * mean(trace.held for trace in own) if promises else None,
+            }
         )
-    columns = (
-        "method",
-        f"QCE, t = {early:,}",
-        f"QCE, t = {rounds:,}",
-        "deviation",
-        "booked",
-        "promised",
-        "booked / promised, largest",
-        "held, %",
-    )
-    digits = dict.fromkeys(columns[1:6], ".4f") | {columns[6]: ".3f", columns[7]: ".1f"}
+    digits = dict.fromkeys(rows[0], ".4f") | {"settled / promised, largest": ".3f", "held, %": ".1f"}
     title = f"Nature draws in the forecast's own cells: {rounds:,} rounds, {len(own)} runs"
-    return ResultTable("adversarial", title, columns, rows, digits)
+    return ResultTable.of("adversarial", title, rows, digits)
 
 
 def nature_table(traces: Mapping[Key, Sequence[Trace]], rounds: int) -> ResultTable:
     """Every method against every Nature, at the end."""
     titles = {"cells": "own cells", "even": f"{EVEN} even cells", "points": "own cells and point masses"}
-    columns = ("method", *(column for title in titles.values() for column in (title, f"deviation, {title}")))
-    rows = [
-        (method, *(value for nature in titles for value in _pair(_last(traces[nature, method])))) for method in METHODS
-    ]
-    digits = dict.fromkeys(columns[1:], ".4f")
-    return ResultTable("adversarial_natures", f"QCE at t = {rounds:,}, by where Nature may draw", columns, rows, digits)
-
-
-def _pair(values: Sequence[float]) -> tuple[float, float | None]:
-    return _mean(values), deviation(values)
+    rows: list[Row] = []
+    for method in METHODS:
+        row: Row = {"method": method}
+        for nature, title in titles.items():
+            last = _last(traces[nature, method])
+            row |= {title: mean(last), f"deviation, {title}": deviation(last)}
+        rows.append(row)
+    title = f"QCE at t = {rounds:,}, by where Nature may draw"
+    return ResultTable.of("adversarial_natures", title, rows, dict.fromkeys(rows[0], ".4f"))
 
 
 def target_table(traces: Mapping[Key, Sequence[Trace]], rounds: int) -> ResultTable:
     """What was to be reached, and whether it was."""
-    rows = []
+    kept, close = [], []
     for nature in NATURES:
         own = traces[nature, DEFAULT]
         largest = max(trace.largest for trace in own)
-        kept = largest <= 1.0 + ROUNDING and min(trace.held for trace in own) == 1.0
-        rows.append(
-            (
-                f"{DEFAULT}: booked payoff under the promise after every round",
-                nature,
-                f"largest booked / promised {largest:.3f}",
-                yes_or_no(kept),
-            )
-        )
-    for nature in NATURES:
-        low, orca = (_mean(_last(traces[nature, method])) for method in (LOW, ORCA))
-        rows.append(
-            (
-                f"{LOW}: QCE at t = {rounds:,} at most twice ORCA's",
-                nature,
-                f"{low:.4f} / {orca:.4f} = {low / orca:.2f}",
-                yes_or_no(low <= 2.0 * orca),
-            )
-        )
-    return ResultTable("adversarial_targets", "What was to be reached", ("target", "Nature", "found", "met"), rows)
+        met = largest <= 1.0 + ROUNDING and min(trace.held for trace in own) == 1.0
+        target = f"{DEFAULT}: settled payoff under the promise after every round"
+        kept.append((target, nature, f"largest settled / promised {largest:.3f}", yes_or_no(met)))
+        low, orca = (mean(_last(traces[nature, method])) for method in (LOW, ORCA))
+        target = f"{LOW}: QCE at t = {rounds:,} at most twice ORCA's"
+        close.append((target, nature, f"{low:.4f} / {orca:.4f} = {low / orca:.2f}", yes_or_no(low <= 2.0 * orca)))
+    columns = ("target", "Nature", "found", "met")
+    return ResultTable("adversarial_targets", "What was to be reached", columns, kept + close)
 
 
 # --- the figure ---
@@ -426,7 +383,7 @@ LINES: dict[str, tuple[str, Any]] = {
 
 
 def picture(traces: Mapping[Key, Sequence[Trace]]) -> Figure:
-    """QCE against the rounds: all methods, and beside them what ours books and promises."""
+    """QCE against the rounds: all methods, and beside them what ours settles and promises."""
     with styled_figure(5.6, w_pad=0.12) as figure:
         left, right = figure.subplots(1, 2, sharey=True, sharex=True, width_ratios=(1.25, 1.0))
         _draw_methods(left, traces)
@@ -449,20 +406,20 @@ def _band(
 
 
 def _draw_methods(axes: Axes, traces: Mapping[Key, Sequence[Trace]]) -> None:
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+    axes.set(xscale="log", yscale="log")
     for method, (color, style) in LINES.items():
         own = traces["cells", method]
         _band(axes, own[0].times, np.array([trace.qce for trace in own]), color, style, method)
-    own = traces["cells", LOW]
-    axes.plot(own[0].times, own[0].promised, color=INK, lw=1.2, ls=(0, (2, 1.5)), label="promised, quantiles alone")
-    times = own[0].times
+    times, promised = traces["cells", LOW][0].times, traces["cells", LOW][0].promised
+    axes.plot(times, promised, color=INK, lw=1.2, ls=(0, (2, 1.5)), label="promised, quantiles alone")
     axes.plot(times, CHANCE / times, color=INK, lw=0.9, ls=(0, (1, 2)), label="a perfect forecaster, on average")
-    axes.set_title("All methods: quantile calibration error of the outcomes")
-    axes.set_xlabel("round")
-    axes.set_ylabel("QCE, mean and one deviation")
-    axes.set_xlim(1, times[-1])
-    axes.set_ylim(1e-4, 60.0)
+    axes.set(
+        title="All methods: quantile calibration error of the outcomes",
+        xlabel="round",
+        ylabel="QCE, mean and one deviation",
+        xlim=(1, times[-1]),
+        ylim=(1e-4, 60.0),
+    )
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
 
@@ -470,15 +427,14 @@ def _draw_methods(axes: Axes, traces: Mapping[Key, Sequence[Trace]]) -> None:
 def _draw_promise(axes: Axes, own: Sequence[Trace]) -> None:
     times = own[0].times
     promised = np.mean([trace.promised for trace in own], axis=0)
-    booked = np.array([trace.booked for trace in own])
+    settled = np.array([trace.settled for trace in own])
     axes.plot(times, promised, color=INK, lw=1.5, ls=(0, (4, 2)))
     _band(axes, times, np.array([trace.qce for trace in own]), BLUE, "-", "", 2.6)
-    _band(axes, times, booked, "#E69F00", "-", "", 1.2)
+    _band(axes, times, settled, "#E69F00", "-", "", 1.2)
     largest = max(trace.largest for trace in own)
     kept = "under its promise after every round" if largest <= 1.0 + ROUNDING else "not always under its promise"
-    axes.set_title(f"Ours, the default: what is booked is\n{kept}")
-    axes.set_xlabel("round")
-    labels = (("promised for what is booked", INK), ("of the outcomes, as on the left", BLUE), ("booked", "#B87E00"))
+    axes.set(title=f"Ours, the default: what is settled is\n{kept}", xlabel="round")
+    labels = (("promised for what is settled", INK), ("of the outcomes, as on the left", BLUE), ("settled", "#B87E00"))
     for row, (text, color) in enumerate(labels):
         axes.text(0.05, 0.25 - 0.08 * row, text, color=color, transform=axes.transAxes)
 
@@ -516,11 +472,11 @@ def _notes(rounds: int, runs: int) -> tuple[str, ...]:
         "her ledger of quantile payoffs is largest, and the outcome is drawn evenly inside it; she plays all methods "
         "alike. Her cells are those of the forecast that have a width (the figure and the first table of methods), "
         f"{EVEN} even ones whatever the forecast is, or those of the forecast and its point masses.",
-        "QCE is by the outcomes as drawn. What is promised is the booked payoff, averaged over the outcome's cell: its "
-        "QCE is at most promised^2 times the bound of the quantile payoff, 32.835; promised is at most "
+        "QCE is by the outcomes as drawn. What is promised is the settled payoff, averaged over the outcome's cell: "
+        "its QCE is at most promised^2 times the bound of the quantile payoff, 32.835; promised is at most "
         "sqrt(parts (t + 16)) / t, with three parts in the default payoff (quantiles, moments, regret) and one where "
         "quantiles are alone.",
         f"A perfectly calibrated forecaster of independent outcomes has a QCE of {CHANCE:.3f} / t on average, "
-        f"{CHANCE / rounds:.4f} at the end. Where the QCE is much larger than what is booked, it is the luck of the "
+        f"{CHANCE / rounds:.4f} at the end. Where the QCE is much larger than what is settled, it is the luck of the "
         "draw inside the cells.",
     )

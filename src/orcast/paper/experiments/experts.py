@@ -16,6 +16,7 @@ __all__ = [
     "recursive_least_squares",
     "residual_scale",
     "seasonal_naive",
+    "standardised",
     "stream",
     "table_streams",
 ]
@@ -44,12 +45,12 @@ class ForecastStream:
     high: float
 
     def __len__(self) -> int:
-        return self.y.size
+        return len(self.y)
 
     def quantile(self, levels: ArrayLike) -> Vector:
-        """The expert's quantiles, rounds by levels, clipped to the interval."""
+        """The expert's quantiles, with the levels as last axis, clipped to the interval."""
         z = np.array([NormalDist().inv_cdf(a) for a in np.ravel(levels)])
-        quantiles: Vector = np.clip(self.mu[:, None] + self.sd[:, None] * z, self.low, self.high)
+        quantiles: Vector = np.clip(self.mu[..., None] + self.sd[..., None] * z, self.low, self.high)
         return quantiles
 
 
@@ -72,6 +73,13 @@ def residual_scale(values: ArrayLike, mu: ArrayLike, *, window: int = 500) -> Ve
     sd = np.full(squares.size, np.nan)
     sd[first + 1 :] = np.sqrt(np.maximum(total[stop] - total[start], 0.0) / (stop - start))
     return sd
+
+
+def standardised(y: Vector, count: int) -> tuple[Vector, float, float]:
+    """Values in units of the deviation of the first `count` from their mean; with this mean and the unit."""
+    centre, spread = float(y[:count].mean()), float(y[:count].std())
+    scale = spread if spread > 0.0 else 1.0
+    return (y - centre) / scale, centre, scale
 
 
 def recursive_least_squares(
@@ -100,9 +108,7 @@ def recursive_least_squares(
         True
     """
     y = np.asarray(values, dtype=np.float64)
-    centre, spread = y[:standardise].mean(), y[:standardise].std()
-    scale = spread if spread > 0.0 else 1.0
-    z = (y - centre) / scale
+    z, centre, scale = standardised(y, standardise)
     x, w = np.ones(lags + 1), np.zeros(lags + 1)
     p = prior * np.eye(lags + 1)
     mu = np.full(y.size, np.nan)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from orcast.adapters import Ensemble, Normal
 from orcast.paper.experiments.data import RealSeries, needed
-from orcast.paper.experiments.experts import LAGS, ForecastStream, residual_scale
+from orcast.paper.experiments.experts import LAGS, ForecastStream, residual_scale, standardised
 
 __all__ = ["LEARNERS", "MARGINAL", "Days", "Gaussian", "Learner", "Marginal", "day_ahead", "stream"]
 
@@ -186,19 +186,13 @@ def stream(
 
 def _online(y: Vector, learner: Learner, first: int) -> Vector:
     """The learner's forecast in each round from the 24th on; nan before."""
-    z, centre, scale = _standardised(y, first)
+    z, centre, scale = standardised(y, first)
     points = np.full(y.size, np.nan)
     for t in range(LAGS, y.size):
         x = z[t - LAGS : t]
         points[t] = learner.predict(x)
         learner.learn(x, float(z[t]))
     return centre + scale * points
-
-
-def _standardised(y: Vector, first: int) -> tuple[Vector, float, float]:
-    centre, spread = float(y[:first].mean()), float(y[:first].std())
-    scale = spread if spread > 0.0 else 1.0
-    return (y - centre) / scale, centre, scale
 
 
 def _at_least(value: int, least: int, what: str) -> None:
@@ -210,7 +204,7 @@ def _at_least(value: int, least: int, what: str) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Days:
+class Days(ForecastStream):
     """Normal forecasts N(mu, sd) of the 24 hours of each day, made before the day: all arrays are days by hours.
 
     Examples:
@@ -219,16 +213,6 @@ class Days:
         >>> len(days), days.hour(5).name, days.hour(5).mu
         (2, 'toy/5', array([ 5., 29.]))
     """
-
-    name: str
-    mu: Vector
-    sd: Vector
-    y: Vector
-    low: float
-    high: float
-
-    def __len__(self) -> int:
-        return len(self.y)
 
     def hour(self, hour: int) -> Gaussian:
         """One hour of each day as a stream: what came of a round is known before the next is forecast."""

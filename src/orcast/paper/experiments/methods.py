@@ -52,7 +52,7 @@ def paper_payoff() -> Payoff:
     return oc.QuantileCalibration() + oc.MomentMatching(2) + oc.NoRegret(oc.CRPS(), oc.MSE())
 
 
-def paper_oracle(*, rate: float, seed: int = 0) -> oc.Orca:
+def paper_oracle(*, rate: float | None = None, steps: int = 400, seed: int = 0) -> oc.Orca:
     """ORCA as in the paper: 50 even cells for both players, 400 steps of Adam from the expert's forecast.
 
     The start is jittered by 1e-6, differently for each seed: without it one run would look like the truth.  Levels are
@@ -63,7 +63,8 @@ def paper_oracle(*, rate: float, seed: int = 0) -> oc.Orca:
     >>> paper_oracle(rate=0.1, seed=3).optimizer
     Adam(rate=0.1, first=0.9, second=0.999)
     """
-    return oc.Orca(steps=400, cells=50, optimizer=oc.paper.Adam(rate=rate), jitter=1e-6, seed=seed)
+    adam = oc.paper.Adam() if rate is None else oc.paper.Adam(rate=rate)
+    return oc.Orca(steps=steps, cells=50, optimizer=adam, jitter=1e-6, seed=seed)
 
 
 def orca(low: float, high: float, *, rate: float, seed: int = 0) -> oc.Recalibrator:

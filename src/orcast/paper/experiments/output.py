@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,25 +17,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Cell = str | float | int | None
-
-# Called with a sentence on what is being done and the share of it that is done, from 0 to 1.
-Progress = Callable[[str, float], None]
+Row = dict[str, Cell]  # by the names of the columns
 
 
-def silent(what: str, share: float) -> None:
-    """No progress is shown."""
-
-
-class JobCounter:
-    """Reports the share of so many jobs that are done."""
-
-    def __init__(self, jobs: int, progress: Progress) -> None:
-        self.jobs, self.progress, self.done = jobs, progress, 0
-
-    def __call__(self, what: str) -> None:
-        """One more is done."""
-        self.done += 1
-        self.progress(what, self.done / self.jobs)
+def mean(values: Iterable[float]) -> float:
+    """Over runs."""
+    return float(np.mean(list(values)))
 
 
 def deviation(values: Sequence[float]) -> float | None:
@@ -82,6 +69,11 @@ class ResultTable:
     columns: tuple[str, ...]
     rows: Sequence[tuple[Cell, ...]]
     digits: dict[str, str] = field(default_factory=dict)
+
+    @staticmethod
+    def of(name: str, title: str, rows: Sequence[Row], digits: dict[str, str]) -> ResultTable:
+        """A table of rows that name their columns, all in the same order."""
+        return ResultTable(name, title, tuple(rows[0]), [tuple(row.values()) for row in rows], digits)
 
     def shown(self) -> list[list[str]]:
         """The rows as printed."""

@@ -1,54 +1,58 @@
-"""Many jobs in several processes: results in the order of the jobs, progress as they finish."""
+"""Many jobs in several processes: results by the keys of the jobs, progress as they finish."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
 from multiprocessing import get_context
-from typing import Any, Protocol
+from typing import Any, TypeVar
 
-Job = tuple[Any, ...]
+# Called with a sentence on what is being done and the share of it that is done, from 0 to 1.
+Progress = Callable[[str, float], None]
 
-
-class RunAll(Protocol):
-    """Applies a function to the arguments of each job; `done` is called with a job as soon as it is finished."""
-
-    def __call__(self, function: Callable[..., Any], jobs: Sequence[Job], done: Callable[[Job], None]) -> list[Any]:
-        """The results, in the order of the jobs."""
-        ...
+Key = TypeVar("Key", bound=Hashable)
+Found = TypeVar("Found")
 
 
-@contextmanager
-def worker_pool(workers: int) -> Iterator[RunAll]:
-    """So many processes, which live as long as the context; one is this very process.
+def silent(what: str, share: float) -> None:
+    """No progress is shown."""
 
-    >>> with worker_pool(1) as run_all:
-    ...     run_all(pow, [(2, 3), (3, 2)], lambda job: None)
-    [8, 9]
+
+class WorkerPool:
+    """So many processes, which live as long as the context, for so many jobs in all; one is this very process.
+
+    >>> with WorkerPool(1, 2) as pool:
+    ...     pool.run(pow, {"eight": (2, 3), "nine": (3, 2)}, str)
+    {'eight': 8, 'nine': 9}
     """
-    if workers == 1:
-        yield _one_by_one
-        return
-    with ProcessPoolExecutor(max_workers=workers, mp_context=get_context("spawn")) as pool:
 
-        def run_all(function: Callable[..., Any], jobs: Sequence[Job], done: Callable[[Job], None]) -> list[Any]:
-            futures = {pool.submit(function, *job): job for job in jobs}
-            try:
-                for future in as_completed(futures):
-                    future.result()
-                    done(futures[future])
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
-            return [future.result() for future in futures]
+    def __init__(self, workers: int, jobs: int, progress: Progress = silent) -> None:
+        self._jobs, self._done, self._progress = jobs, 0, progress
+        self._pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn")) if workers > 1 else None
 
-        yield run_all
+    def __enter__(self) -> WorkerPool:
+        return self
 
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=error is not None)
 
-def _one_by_one(function: Callable[..., Any], jobs: Sequence[Job], done: Callable[[Job], None]) -> list[Any]:
-    results = []
-    for job in jobs:
-        results.append(function(*job))
-        done(job)
-    return results
+    def run(
+        self, function: Callable[..., Found], jobs: Mapping[Key, tuple[Any, ...]], label: Callable[[Key], str]
+    ) -> dict[Key, Found]:
+        """The function of the arguments of each job, in the order of the jobs; `label` says what a job is."""
+        if self._pool is None:
+            found = {}
+            for key, arguments in jobs.items():
+                found[key] = function(*arguments)
+                self._report(label(key))
+            return found
+        keys = {self._pool.submit(function, *arguments): key for key, arguments in jobs.items()}
+        for future in as_completed(keys):
+            future.result()
+            self._report(label(keys[future]))
+        return {key: future.result() for future, key in keys.items()}
+
+    def _report(self, what: str) -> None:
+        self._done += 1
+        self._progress(what, self._done / self._jobs)

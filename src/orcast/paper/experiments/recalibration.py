@@ -38,11 +38,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,18 +53,8 @@ from orcast.paper.experiments import data, learners
 from orcast.paper.experiments.data import RealSeries
 from orcast.paper.experiments.learners import LEARNERS, Gaussian, Marginal
 from orcast.paper.experiments.methods import METHODS, OURS, RATES, WINDOW, Method, orca
-from orcast.paper.experiments.output import (
-    Cell,
-    JobCounter,
-    Progress,
-    Result,
-    ResultTable,
-    deviation,
-    silent,
-    styled_figure,
-    yes_or_no,
-)
-from orcast.paper.experiments.parallel import worker_pool
+from orcast.paper.experiments.output import Cell, Result, ResultTable, Row, deviation, mean, styled_figure, yes_or_no
+from orcast.paper.experiments.parallel import Progress, WorkerPool, silent
 from orcast.plots import GREY, INK
 
 if TYPE_CHECKING:
@@ -212,18 +202,23 @@ def play(stream: ForecastStream, method: Method) -> tuple[Vector, float]:
 def _score(stream: ForecastStream, method: Method, window: int) -> MethodScore:
     q, milliseconds = play(stream, method)
     score = measure(q, stream.y, low=stream.low, high=stream.high, window=window)
-    return MethodScore(**{**score.__dict__, "milliseconds": milliseconds})
+    return replace(score, milliseconds=milliseconds)
 
 
-def _prepared(
-    series: RealSeries, learner: str, plan: RecalibrationPlan, seed: int
-) -> tuple[ForecastStream, dict[str, MethodScore], float]:
+class Prepared(NamedTuple):
     """A stream, its score and that of all methods but ORCA, and the SMAPE of the learner's point forecasts."""
+
+    stream: ForecastStream
+    scores: dict[str, MethodScore]
+    point_smape: float
+
+
+def _prepared(series: RealSeries, learner: str, plan: RecalibrationPlan, seed: int) -> Prepared:
     stream = learners.stream(series, learner, steps=plan.steps, warmup=plan.warmup, seed=seed)
     bounds = {"low": stream.low, "high": stream.high}
     scores = {EXPERT: measure(stream.quantile(GRID), stream.y, window=plan.window, **bounds)}
     scores |= {name: _score(stream, make(stream.low, stream.high), plan.window) for name, make in METHODS.items()}
-    return stream, scores, float(smape(stream.mu, stream.y).mean())
+    return Prepared(stream, scores, float(smape(stream.mu, stream.y).mean()))
 
 
 def _orca(stream: ForecastStream, rate: float, seed: int, window: int) -> MethodScore:
@@ -255,18 +250,20 @@ class SettingResult:
 
     def mean(self, method: str, what: str) -> float:
         """Mean of a figure over the runs of a method."""
-        return float(np.mean([getattr(score, what) for score in self.of(method)]))
+        return mean(getattr(score, what) for score in self.of(method))
 
     def relative(self, runs: Sequence[MethodScore], what: str) -> float:
         """Mean over runs of a figure divided by that of the expert in the same run."""
         own = self.scores[EXPERT]
-        ratios = [getattr(score, what) / getattr(own[r % len(own)], what) for r, score in enumerate(runs)]
-        return float(np.mean(ratios))
+        return mean(getattr(score, what) / getattr(own[r % len(own)], what) for r, score in enumerate(runs))
 
     def gap(self, method: str, runs: Sequence[MethodScore]) -> float:
         """Mean QCE of a method less that of these runs, on the same runs of the expert."""
         own = self.scores[method]
-        return float(np.mean([own[r % len(own)].qce - score.qce for r, score in enumerate(runs)]))
+        return mean(own[r % len(own)].qce - score.qce for r, score in enumerate(runs))
+
+
+Setting = tuple[str, str]  # series and expert
 
 
 def compare(
@@ -278,41 +275,43 @@ def compare(
     progress: Progress = silent,
 ) -> list[SettingResult]:
     """All runs of a plan; what comes out does not depend on the number of workers."""
-    settings = [(one, learner) for one in series for learner in plan.learners]
-    starts = [(one, learner, plan, seed + r) for one, learner in settings for r in range(plan.seeds(learner))]
+    settings = {(one.name, learner): one for one in series for learner in plan.learners}
+    starts = {
+        (setting, r): (one, setting[1], plan, seed + r)
+        for setting, one in settings.items()
+        for r in range(plan.seeds(setting[1]))
+    }
     jobs = len(starts) + len(settings) * (len(plan.rates) * plan.tried + plan.runs - plan.tried)
-    with worker_pool(workers) as run_all:
-        done = JobCounter(jobs, progress)
-        begun = iter(run_all(_prepared, starts, lambda job: done("experts, and methods other than ORCA")))
-        experts = [[next(begun) for _ in range(plan.seeds(learner))] for _, learner in settings]
+    with WorkerPool(workers, jobs, progress) as pool:
+        begun = pool.run(_prepared, starts, lambda _: "experts, and methods other than ORCA")
 
-        def play_orca(wanted: Iterable[tuple[int, float, int]], what: str) -> Iterator[MethodScore]:
-            tasks = []
-            for setting, rate, r in wanted:
-                stream = experts[setting][r % len(experts[setting])][0]
-                tasks.append((stream, rate, seed + r, plan.window))
-            return iter(run_all(_orca, tasks, lambda job: done(what)))
+        def play_orca(
+            rates: Mapping[Setting, Sequence[float]], runs: range, what: str
+        ) -> dict[tuple[Setting, float, int], MethodScore]:
+            tasks = {
+                (setting, rate, r): (begun[setting, r % plan.seeds(setting[1])].stream, rate, seed + r, plan.window)
+                for setting in settings
+                for rate in rates[setting]
+                for r in runs
+            }
+            return pool.run(_orca, tasks, lambda _: what)
 
-        places = range(len(settings))
-        found = play_orca(
-            [(i, rate, r) for i in places for rate in plan.rates for r in range(plan.tried)], "ORCA at each rate"
-        )
-        tried = [{rate: [next(found) for _ in range(plan.tried)] for rate in plan.rates} for _ in places]
-        best = [min(runs, key=lambda rate: float(np.mean([score.qce for score in runs[rate]]))) for runs in tried]
-        found = play_orca([(i, best[i], r) for i in places for r in range(plan.tried, plan.runs)], "ORCA at its best")
-        for i in places:
-            tried[i][best[i]] += [next(found) for _ in range(plan.tried, plan.runs)]
-    return [
-        SettingResult(
-            one.name,
-            learner,
-            {method: [scores[method] for _, scores, _ in runs] for method in (EXPERT, *METHODS)},
-            rates,
-            rate,
-            [smape_of_points for _, _, smape_of_points in runs],
-        )
-        for (one, learner), runs, rates, rate in zip(settings, experts, tried, best, strict=True)
-    ]
+        tried = range(plan.tried)
+        found = play_orca(dict.fromkeys(settings, plan.rates), tried, "ORCA at each rate")
+        best = {
+            setting: min(plan.rates, key=lambda rate: mean(found[setting, rate, r].qce for r in tried))
+            for setting in settings
+        }
+        more = {setting: (rate,) for setting, rate in best.items()}
+        found |= play_orca(more, range(plan.tried, plan.runs), "ORCA at its best")
+
+    def result_of(setting: Setting) -> SettingResult:
+        own = [begun[setting, r] for r in range(plan.seeds(setting[1]))]
+        orca_runs = {rate: [score for key, score in found.items() if key[:2] == (setting, rate)] for rate in plan.rates}
+        scores = {method: [one.scores[method] for one in own] for method in (EXPERT, *METHODS)}
+        return SettingResult(*setting, scores, orca_runs, best[setting], [one.point_smape for one in own])
+
+    return [result_of(setting) for setting in settings]
 
 
 @dataclass(frozen=True)
@@ -359,71 +358,74 @@ def _all_methods(outcome: SettingResult) -> Iterator[tuple[str, Sequence[MethodS
 
 def full_table(outcomes: Sequence[SettingResult], plan: RecalibrationPlan) -> ResultTable:
     """Every figure of every method in every setting."""
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[Row] = []
     for outcome in outcomes:
         for method, runs in _all_methods(outcome):
-            mean = {what: float(np.mean([getattr(s, what) for s in runs])) for what in FIGURES}
-            spread = {what: deviation([getattr(s, what) for s in runs]) for what in ("qce", "smape")}
-            relative = outcome.relative(runs, "crps")
+            figures = {what: [getattr(score, what) for score in runs] for what in FIGURES}
             rows.append(
-                (
-                    outcome.series, TITLES[outcome.learner], method, len(runs), mean["qce"], spread["qce"],
-                    mean["worst"], mean["smape"], spread["smape"], mean["crps"], relative, mean["holds"], mean["width"],
-                )
-            )  # fmt: skip
-    columns = (
-        "series", "expert", "method", "runs", "QCE", "QCE sd", "worst QCE", "SMAPE", "SMAPE sd", "CRPS",
-        "CRPS / expert's", "90% holds", "90% width",
-    )  # fmt: skip
+                {
+                    "series": outcome.series,
+                    "expert": TITLES[outcome.learner],
+                    "method": method,
+                    "runs": len(runs),
+                    "QCE": mean(figures["qce"]),
+                    "QCE sd": deviation(figures["qce"]),
+                    "worst QCE": mean(figures["worst"]),
+                    "SMAPE": mean(figures["smape"]),
+                    "SMAPE sd": deviation(figures["smape"]),
+                    "CRPS": mean(figures["crps"]),
+                    "CRPS / expert's": outcome.relative(runs, "crps"),
+                    "90% holds": mean(figures["holds"]),
+                    "90% width": mean(figures["width"]),
+                }
+            )
     digits = dict.fromkeys(("QCE", "QCE sd", "worst QCE", "SMAPE", "SMAPE sd"), ".4f")
     digits |= {"CRPS / expert's": ".3f", "90% holds": ".1%"}
     title = f"Every method, {plan.steps:,} rounds; worst QCE is that of any {plan.window} consecutive ones"
-    return ResultTable("recalibration", title, columns, rows, digits)
+    return ResultTable.of("recalibration", title, rows, digits)
 
 
 def paper_table(outcomes: Sequence[SettingResult]) -> ResultTable:
     """The paper's table, with its own figures beside."""
     names = list(dict.fromkeys(outcome.series for outcome in outcomes))
     by_place = {(outcome.series, outcome.learner): outcome for outcome in outcomes}
-    columns = ["forecaster"]
-    digits: dict[str, str] = {}
-    for name in names:
-        for what in ("QCE", "SMAPE"):
-            columns += [f"{name} {what}", f"paper's {name} {what}"]
-            digits |= {f"{name} {what}": ".4f" if what == "QCE" else ".3f", f"paper's {name} {what}": ".3f"}
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[Row] = []
     for learner in dict.fromkeys(outcome.learner for outcome in outcomes):
         for method in (EXPERT, ISOTONIC, "ORCA", OURS):
-            row: list[Cell] = [TITLES[learner] if method == EXPERT else f"+ {method}"]
+            row: Row = {"forecaster": TITLES[learner] if method == EXPERT else f"+ {method}"}
             for name in names:
-                outcome = by_place[name, learner]
                 theirs = PAPER.get((name, learner), {}).get(method, (None, None))
-                row += [outcome.mean(method, "qce"), theirs[0], outcome.mean(method, "smape"), theirs[1]]
-            rows.append(tuple(row))
-    return ResultTable("recalibration_paper", "The paper's table, ORCA at its best rate", tuple(columns), rows, digits)
+                for what, figure in zip(("QCE", "SMAPE"), theirs, strict=True):
+                    row[f"{name} {what}"] = by_place[name, learner].mean(method, what.lower())
+                    row[f"paper's {name} {what}"] = figure
+            rows.append(row)
+    digits = dict.fromkeys(rows[0], ".3f") | {f"{name} QCE": ".4f" for name in names}
+    return ResultTable.of("recalibration_paper", "The paper's table, ORCA at its best rate", rows, digits)
 
 
 def rate_table(outcomes: Sequence[SettingResult]) -> ResultTable:
     """QCE of ORCA by its rate, beside the expert's and ours."""
-    rates = list(outcomes[0].orca)
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[Row] = []
     for outcome in outcomes:
-        means = [float(np.mean([s.qce for s in outcome.orca[rate]])) for rate in rates]
         best = outcome.of("ORCA")
-        qces = [s.qce for s in outcome.scores[OURS]]
+        qces = [score.qce for score in outcome.scores[OURS]]
         rows.append(
-            (
-                outcome.series, TITLES[outcome.learner], outcome.mean(EXPERT, "qce"), *means, f"{outcome.best:g}",
-                len(best), deviation([s.qce for s in best]), outcome.mean(OURS, "qce"), deviation(qces), max(qces),
-            )
-        )  # fmt: skip
-    named = [f"ORCA {rate:g}" for rate in rates]
-    columns = ("series", "expert", "expert's", *named, "best rate", "its runs", "its sd", "ours", "our sd", "our worst")
-    digits = dict.fromkeys(("expert's", *named, "its sd", "ours", "our sd", "our worst"), ".4f")
+            {
+                "series": outcome.series,
+                "expert": TITLES[outcome.learner],
+                "expert's": outcome.mean(EXPERT, "qce"),
+                **{f"ORCA {rate:g}": mean(score.qce for score in runs) for rate, runs in outcome.orca.items()},
+                "best rate": f"{outcome.best:g}",
+                "its runs": len(best),
+                "its sd": deviation([score.qce for score in best]),
+                "ours": outcome.mean(OURS, "qce"),
+                "our sd": deviation(qces),
+                "our worst": max(qces),
+            }
+        )
     tried = min(len(runs) for runs in outcomes[0].orca.values())
-    return ResultTable(
-        "recalibration_rates", f"QCE by ORCA's rate, {tried} runs at each but the best", columns, rows, digits
-    )
+    title = f"QCE by ORCA's rate, {tried} runs at each but the best"
+    return ResultTable.of("recalibration_rates", title, rows, dict.fromkeys(rows[0], ".4f"))
 
 
 def time_table(outcomes: Sequence[SettingResult]) -> ResultTable:
@@ -432,11 +434,11 @@ def time_table(outcomes: Sequence[SettingResult]) -> ResultTable:
     for outcome in outcomes:
         for method, runs in _all_methods(outcome):
             times.setdefault(method, []).extend(s.milliseconds for s in runs if s.milliseconds is not None)
-    rows = [(method, float(np.median(each))) for method, each in times.items() if each]
-    columns = ("method", "ms a round")
-    return ResultTable(
-        "recalibration_time", "Processor time a round, predict and update", columns, rows, {columns[1]: ".3f"}
-    )
+    rows: list[Row] = [
+        {"method": method, "ms a round": float(np.median(each))} for method, each in times.items() if each
+    ]
+    title = "Processor time a round, predict and update"
+    return ResultTable.of("recalibration_time", title, rows, {"ms a round": ".3f"})
 
 
 def target_table(outcomes: Sequence[SettingResult]) -> ResultTable:
@@ -450,7 +452,7 @@ def target_table(outcomes: Sequence[SettingResult]) -> ResultTable:
     enough, better = math.ceil(SHARE_BELOW_ORCA * count), math.ceil(SHARE_BETTER * count)
     worse = {rate: [o.name for o in outcomes if o.gap(EXPERT, o.orca[rate]) <= 0.0] for rate in outcomes[0].orca}
     at_best = [o.name for o in outcomes if o.gap(EXPERT, o.of("ORCA")) <= 0.0]
-    ever = "; ".join(f"at {rate:g} not on {_named(names)}" for rate, names in worse.items() if names)
+    ever = "; ".join(f"at {rate:g} not on {', '.join(names)}" for rate, names in worse.items() if names)
     rows: list[tuple[Cell, ...]] = [
         (
             f"ours: QCE at most {MOST_QCE:.3f} on all {count}",
@@ -503,12 +505,8 @@ def _kept(what: str, ratios: Mapping[str, float], most: float, better: int) -> I
     )
 
 
-def _named(names: Iterable[str]) -> str:
-    return ", ".join(names)
-
-
 def _so_many(missed: Sequence[str], count: int) -> str:
-    return f"{count - len(missed)} of {count}" + (f", not on {_named(missed)}" if missed else "")
+    return f"{count - len(missed)} of {count}" + (f", not on {', '.join(missed)}" if missed else "")
 
 
 # --- figures ---
@@ -529,9 +527,10 @@ STAR = 1.6  # a star must be larger to look as large
 
 def qce_figure(outcomes: Sequence[SettingResult], perfect: Chance) -> Figure:
     """QCE by setting and method: means with the range of the runs, beside chance and the paper's ORCA."""
-    with _figure(outcomes, height=5.6) as (figure, panels):
+    from matplotlib.lines import Line2D
+
+    with _figure(outcomes, perfect, height=5.6) as (figure, panels):
         for axes, (series, own) in panels:
-            axes.axvspan(perfect.low, perfect.high, color=GREY, alpha=0.18, lw=0)
             axes.axvline(perfect.mean, color=GREY, lw=1.0, ls=(0, (4, 2)))
             for row, outcome in enumerate(own):
                 for place, (method, (color, shape)) in enumerate(MARKERS.items()):
@@ -545,14 +544,13 @@ def qce_figure(outcomes: Sequence[SettingResult], perfect: Chance) -> Figure:
                         axes.plot(theirs[0], at, "x", color=color, ms=6.5, mew=1.6)
                 if row:
                     axes.axhline(row - 0.5, color=GREY, lw=0.4)
-            axes.set_xscale("log")
             axes.set_ylim(len(own) - 0.5, -0.5)
             axes.set_yticks(range(len(own)), [TITLES[o.learner] for o in own])
             axes.tick_params(axis="y", length=0)
-            axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-            axes.set_title(series)
-            axes.set_xlabel("QCE")
-        handles = _method_handles(x=any((o.series, o.learner) in PAPER for o in outcomes))
+        handles = _method_handles()
+        if any((o.series, o.learner) in PAPER for o in outcomes):
+            color = MARKERS["ORCA"][0]
+            handles.append(Line2D([], [], color=color, marker="x", ls="", mew=1.6, label="ORCA in the paper"))
         handles += [_band("a perfect forecaster: mean, and 90% of cases")]
         figure.legend(handles=handles, loc="outside lower center", ncols=5, columnspacing=1.6)
     return figure
@@ -562,27 +560,20 @@ def trade_figure(outcomes: Sequence[SettingResult], perfect: Chance) -> Figure:
     """CRPS relative to the expert against QCE, means over the runs: left is calibrated, down is accurate."""
     from matplotlib.lines import Line2D
 
-    with _figure(outcomes, height=5.4) as (figure, panels):
-        for axes, (series, own) in panels:
-            axes.axvspan(perfect.low, perfect.high, color=GREY, alpha=0.18, lw=0)
+    with _figure(outcomes, perfect, height=5.4) as (figure, panels):
+        for axes, (_, own) in panels:
             axes.axhline(1.0, color=GREY, lw=0.8)
             for outcome in own:
                 for method, (color, _) in MARKERS.items():
                     x, y = outcome.mean(method, "qce"), outcome.relative(outcome.of(method), "crps")
                     axes.plot(x, y, SHAPES[outcome.learner], color=color, ms=7.5, mec="white", mew=0.7)
-            axes.set_xscale("log")
             axes.set_yscale("log")
-            ticks = [tick for tick in (0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.5) if _shown(axes.get_ylim(), tick)]
+            low, high = axes.get_ylim()
+            ticks = [tick for tick in (0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.5) if low <= tick <= high]
             axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
             axes.set_yticks([], minor=True)
-            axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-            axes.set_title(series)
-            axes.set_xlabel("QCE")
         panels[0][0].set_ylabel("CRPS relative to the expert's")
-        handles = [
-            Line2D([], [], color=color, marker="o", ls="", ms=7.0, mec="white", label=_label(method))
-            for method, (color, _) in MARKERS.items()
-        ]
+        handles = _method_handles(round_markers=True)
         handles += [
             Line2D([], [], color="white", marker=SHAPES[learner], ls="", ms=7.0, mec=INK, label=f"on {TITLES[learner]}")
             for learner in dict.fromkeys(o.learner for o in outcomes)
@@ -592,37 +583,33 @@ def trade_figure(outcomes: Sequence[SettingResult], perfect: Chance) -> Figure:
     return figure
 
 
-def _shown(limits: tuple[float, float], tick: float) -> bool:
-    return limits[0] <= tick <= limits[1]
+Panel = tuple["Axes", tuple[str, list[SettingResult]]]
 
 
 @contextmanager
 def _figure(
-    outcomes: Sequence[SettingResult], *, height: float
-) -> Iterator[tuple[Figure, list[tuple[Axes, tuple[str, list[SettingResult]]]]]]:
-    """A figure with a panel for each series and its outcomes."""
-    names = list(dict.fromkeys(o.series for o in outcomes))
+    outcomes: Sequence[SettingResult], perfect: Chance, *, height: float
+) -> Iterator[tuple[Figure, list[Panel]]]:
+    """A figure with a panel for each series and its outcomes, by QCE, with the QCE of a perfect forecaster."""
+    own = {o.series: [each for each in outcomes if each.series == o.series] for o in outcomes}
     with styled_figure(height) as figure:
-        grid = figure.subplots(1, len(names), sharey=True, sharex=True, squeeze=False)[0]
-        own = [(name, [o for o in outcomes if o.series == name]) for name in names]
-        yield figure, list(zip(grid, own, strict=True))
+        grid = figure.subplots(1, len(own), sharey=True, sharex=True, squeeze=False)[0]
+        for axes, series in zip(grid, own, strict=True):
+            axes.set(title=series, xlabel="QCE", xscale="log")
+            axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+            axes.axvspan(perfect.low, perfect.high, color=GREY, alpha=0.18, lw=0)
+        yield figure, list(zip(grid, own.items(), strict=True))
 
 
-def _label(method: str) -> str:
-    return "ORCA, best rate" if method == "ORCA" else method
-
-
-def _method_handles(*, x: bool) -> list[Any]:
+def _method_handles(*, round_markers: bool = False) -> list[Any]:
     from matplotlib.lines import Line2D
 
-    handles = [
-        Line2D([], [], color=color, marker=shape, ls="", ms=7.0 * (STAR if shape == "*" else 1.0), mec="white",
-               label=_label(method))
+    return [
+        Line2D([], [], color=color, marker=mark, ls="", ms=7.0 * (STAR if mark == "*" else 1.0), mec="white",
+               label="ORCA, best rate" if method == "ORCA" else method)
         for method, (color, shape) in MARKERS.items()
+        for mark in ["o" if round_markers else shape]
     ]  # fmt: skip
-    if x:
-        handles.append(Line2D([], [], color=MARKERS["ORCA"][0], marker="x", ls="", mew=1.6, label="ORCA in the paper"))
-    return handles
 
 
 def _band(label: str) -> Any:
@@ -676,7 +663,7 @@ def _notes(
 ) -> tuple[str, ...]:
     real = all(one.name in SERIES for one in series)
     sources = "; ".join(f"{one.name}: {one.source}" for one in series)
-    own = [float(np.mean([s.smape / o.point_smape[r] for r, s in enumerate(o.scores[OURS])])) for o in outcomes]
+    own = [mean(s.smape / o.point_smape[r] for r, s in enumerate(o.scores[OURS])) for o in outcomes]
     return (
         f"Series: {sources}."
         + ("" if real else " Stand-ins: the paper's figures are of other series, and are left out."),

@@ -41,7 +41,7 @@ have cost least, those of the expert, or those of the method itself.  It is in p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -55,17 +55,9 @@ from orcast.metrics import LEVELS
 from orcast.paper.experiments import data, learners
 from orcast.paper.experiments.data import RealSeries
 from orcast.paper.experiments.learners import HOURS, Days
-from orcast.paper.experiments.output import (
-    Cell,
-    JobCounter,
-    Progress,
-    Result,
-    ResultTable,
-    silent,
-    styled_figure,
-    yes_or_no,
-)
-from orcast.paper.experiments.parallel import worker_pool
+from orcast.paper.experiments.methods import paper_oracle, paper_payoff
+from orcast.paper.experiments.output import Cell, Result, ResultTable, Row, mean, styled_figure, yes_or_no
+from orcast.paper.experiments.parallel import Progress, WorkerPool, silent
 from orcast.plots import BLUE, GREY, INK, ORANGE
 
 if TYPE_CHECKING:
@@ -95,7 +87,6 @@ LAMBDAS = (0.0, 0.2, 0.5, 0.8, 0.9)
 SHOWN = 0.5  # the lambda of the figure
 COMMITMENTS = 9
 BLOCK, RESAMPLES = 7, 4000
-JITTER = 1e-6
 
 EXPERT = "expert"
 DEFAULT, EACH, BY_HOUR = "ours, the default", "ours, one for each hour", "ours, by hour"
@@ -198,9 +189,8 @@ def orca(days: Days, *, rate: float, steps: int = 400, seed: int = 0) -> oc.Reca
     """ORCA with decision calibration, besides what it plays in experiment 1."""
     amounts = np.linspace(days.low, days.high, COMMITMENTS + 2)[1:-1].tolist()
     actions = [(amount, lam) for amount in amounts for lam in LAMBDAS]
-    payoff: Any = oc.QuantileCalibration() + oc.MomentMatching(2) + oc.NoRegret(oc.CRPS(), oc.MSE())
-    oracle = oc.Orca(steps=steps, cells=50, optimizer=oc.paper.Adam(rate=rate), jitter=JITTER, seed=seed)
-    return oc.Recalibrator(_space(days), payoff + oc.payoffs.DecisionCalibration(actions, _cost), oracle=oracle)
+    payoff = paper_payoff() + oc.payoffs.DecisionCalibration(actions, _cost)
+    return oc.Recalibrator(_space(days), payoff, oracle=paper_oracle(rate=rate, steps=steps, seed=seed))
 
 
 def _by_hour(days: Days) -> oc.Recalibrator:
@@ -254,38 +244,28 @@ def _play_hour(name: str, days: Days, hour: int, steps: int, seed: int) -> Vecto
     return played
 
 
-class _Job(NamedTuple):
-    name: str
-    hour: int | None  # none: all of them
-    steps: int
-    seed: int
-
-    @property
-    def label(self) -> str:
-        return self.name if self.hour is None else f"{self.name}, hour {self.hour}"
+Job = tuple[str, int | None]  # a method, and an hour; none: all of them
 
 
-def _one(job: _Job, days: Days) -> Vector:
-    if job.hour is None:
-        return _play_stream(job.name, days)
-    return _play_hour(job.name, days, job.hour, job.steps, job.seed)
+def _play(job: Job, days: Days, steps: int, seed: int) -> Vector:
+    name, hour = job
+    return _play_stream(name, days) if hour is None else _play_hour(name, days, hour, steps, seed)
+
+
+def _jobs(name: str) -> list[Job]:
+    return [(name, None)] if name in STREAMS else [(name, hour) for hour in range(HOURS)]
+
+
+def _joined(name: str, found: Mapping[Job, Vector]) -> Vector:
+    parts = [found[job] for job in _jobs(name)]
+    return parts[0] if name in STREAMS else np.stack(parts, axis=1)
 
 
 def forecasts(name: str, days: Days, *, steps: int = 400, seed: int = 0) -> Vector:
     """The forecasts of a method: quantiles at the percents, days by hours by levels."""
     if name == EXPERT:
-        return np.stack([days.hour(hour).quantile(LEVELS) for hour in range(HOURS)], axis=1)
-    return _joined([_one(job, days) for job in _jobs(name, steps, seed)])
-
-
-def _jobs(name: str, steps: int, seed: int) -> list[_Job]:
-    if name in STREAMS:
-        return [_Job(name, None, steps, seed)]
-    return [_Job(name, hour, steps, seed) for hour in range(HOURS)]
-
-
-def _joined(parts: Sequence[Vector]) -> Vector:
-    return parts[0] if len(parts) == 1 else np.stack(parts, axis=1)
+        return days.quantile(LEVELS)
+    return _joined(name, {job: _play(job, days, steps, seed) for job in _jobs(name)})
 
 
 def play_all(
@@ -293,17 +273,18 @@ def play_all(
 ) -> dict[str, Vector]:
     """The quantiles of every method, whatever the number of workers."""
     names = methods_of(plan)[1:]
-    jobs = [job for name in names for job in _jobs(name, plan.steps, seed)]
     # the long ones first, so that none is left over at the end
-    jobs.sort(key=lambda job: (job.hour is not None, not job.name.startswith(ORCA)))
-    count = JobCounter(len(jobs), progress)
-    with worker_pool(workers) as run_all:
-        results = run_all(_one, [(job, days) for job in jobs], lambda job: count(job[0].label))
-    found = dict(zip(jobs, results, strict=True))
-    quantiles = {EXPERT: forecasts(EXPERT, days)}
-    for name in names:
-        quantiles[name] = _joined([found[job] for job in _jobs(name, plan.steps, seed)])
-    return quantiles
+    order = sorted(
+        (job for name in names for job in _jobs(name)),
+        key=lambda job: (job[1] is not None, not job[0].startswith(ORCA)),
+    )
+    with WorkerPool(workers, len(order), progress) as pool:
+        found = pool.run(
+            _play,
+            {job: (job, days, plan.steps, seed) for job in order},
+            lambda job: job[0] if job[1] is None else f"{job[0]}, hour {job[1]}",
+        )
+    return {EXPERT: forecasts(EXPERT, days)} | {name: _joined(name, found) for name in names}
 
 
 # --- losses against the expert ---
@@ -363,12 +344,10 @@ def best_orca(comparisons: Comparisons) -> str:
 
 def change_table(comparisons: Comparisons) -> ResultTable:
     """Change of the mean loss against the expert, with its interval."""
-    columns = ("method", *(f"lambda = {lam:g}" for lam in comparisons))
-    names = [name for name in comparisons[SHOWN] if name != EXPERT]
-    rows: list[tuple[Cell, ...]] = [(name, *(_shown(each[name]) for each in comparisons.values())) for name in names]
     days = comparisons[SHOWN][EXPERT].losses.size
     title = f"Mean loss against the expert's over {days} days, %, with paired 95% intervals"
-    return ResultTable("windfarm", title, columns, rows)
+    names = [name for name in comparisons[SHOWN] if name != EXPERT]
+    return _by_lambda("windfarm", title, comparisons, names, _shown)
 
 
 def _shown(one: LossComparison) -> str:
@@ -377,44 +356,35 @@ def _shown(one: LossComparison) -> str:
 
 def loss_table(comparisons: Comparisons, unit: str) -> ResultTable:
     """The mean loss of a day."""
-    return _by_lambda(
-        "windfarm_losses",
-        f"Mean loss of a day, {unit} h",
-        comparisons,
-        lambda one: float(one.losses.mean()),
-        ",.0f",
-    )
+    title = f"Mean loss of a day, {unit} h"
+    names = list(comparisons[SHOWN])
+    return _by_lambda("windfarm_losses", title, comparisons, names, lambda one: mean(one.losses), ",.0f")
 
 
-def regret_tables(comparisons: Comparisons) -> tuple[ResultTable, ResultTable]:
+def regret_tables(comparisons: Comparisons) -> Iterator[ResultTable]:
     """Mean loss minus that of the best fixed quantile in hindsight: of the expert, and of the method itself."""
-    unit = "in % of the expert's mean loss"
-    return (
-        _by_lambda(
-            "windfarm_regret",
-            f"Regret against the expert's best fixed quantile in hindsight, {unit}",
-            comparisons,
-            lambda one: one.regret,
-            "+.2f",
-        ),
-        _by_lambda(
-            "windfarm_own_regret",
-            f"Regret against the method's own best fixed quantile in hindsight, {unit}",
-            comparisons,
-            lambda one: one.own_regret,
-            "+.2f",
-        ),
+    kinds: tuple[tuple[str, str, Callable[[LossComparison], Cell]], ...] = (
+        ("windfarm_regret", "expert's", lambda one: one.regret),
+        ("windfarm_own_regret", "method's own", lambda one: one.own_regret),
     )
+    for name, whose, figure in kinds:
+        title = f"Regret against the {whose} best fixed quantile in hindsight, in % of the expert's mean loss"
+        yield _by_lambda(name, title, comparisons, list(comparisons[SHOWN]), figure, "+.2f")
 
 
 def _by_lambda(
-    name: str, title: str, comparisons: Comparisons, figure: Callable[[LossComparison], float], digits: str
+    name: str,
+    title: str,
+    comparisons: Comparisons,
+    methods: Sequence[str],
+    figure: Callable[[LossComparison], Cell],
+    digits: str = "",
 ) -> ResultTable:
-    columns = ("method", *(f"lambda = {lam:g}" for lam in comparisons))
-    rows: list[tuple[Cell, ...]] = [
-        (method, *(figure(each[method]) for each in comparisons.values())) for method in comparisons[SHOWN]
+    rows: list[Row] = [
+        {"method": method, **{f"lambda = {lam:g}": figure(each[method]) for lam, each in comparisons.items()}}
+        for method in methods
     ]
-    return ResultTable(name, title, columns, rows, dict.fromkeys(columns[1:], digits))
+    return ResultTable.of(name, title, rows, dict.fromkeys(rows[0], digits))
 
 
 def target_table(comparisons: Comparisons) -> ResultTable:
@@ -449,39 +419,32 @@ def picture(comparisons: Comparisons, unit: str) -> Figure:
     return figure
 
 
-def _lines(comparisons: Comparisons) -> list[tuple[str, str, str]]:
-    """Name, label and colour of what the figure follows day by day."""
-    chosen = best_orca(comparisons)
-    return [(EXPERT, "expert", INK), (chosen, chosen, ORANGE), (BY_HOUR, BY_HOUR, BLUE)]
+def _lines(comparisons: Comparisons) -> dict[str, str]:
+    """Name and colour of what the figure follows day by day."""
+    return {EXPERT: INK, best_orca(comparisons): ORANGE, BY_HOUR: BLUE}
 
 
 def _draw_days(axes: Axes, comparisons: Comparisons, unit: str) -> None:
-    each = comparisons[SHOWN]
     most = 0.0
-    for name, label, color in _lines(comparisons):
-        losses = each[name].losses / 1000.0
+    for name, color in _lines(comparisons).items():
+        losses = comparisons[SHOWN][name].losses / 1000.0
         most = max(most, float(losses.max()))
         t = np.arange(1, losses.size + 1)
-        axes.plot(t, losses, color=color, lw=0.8, alpha=0.75, label=f"{label}: mean {losses.mean():,.1f}")
+        axes.plot(t, losses, color=color, lw=0.8, alpha=0.75, label=f"{name}: mean {losses.mean():,.1f}")
         axes.axhline(float(losses.mean()), color=color, lw=1.5, ls=(0, (5, 2)))
-    axes.set_title(f"Loss of each day (thin) and its mean (dashed), lambda = {SHOWN:g}")
-    axes.set_xlabel("day")
-    axes.set_ylabel(f"loss, thousand {unit} h")
-    axes.set_xlim(1, t[-1])
-    axes.set_ylim(0.0, 1.2 * most)
+    axes.set(title=f"Loss of each day (thin) and its mean (dashed), lambda = {SHOWN:g}", xlabel="day")
+    axes.set(ylabel=f"loss, thousand {unit} h", xlim=(1, t[-1]), ylim=(0.0, 1.2 * most))
     axes.legend(loc="upper left", ncols=3)
 
 
 def _draw_sums(axes: Axes, comparisons: Comparisons, unit: str) -> None:
     each = comparisons[SHOWN]
     axes.axhline(0.0, color=INK, lw=1.0)
-    for name, label, color in _lines(comparisons)[1:]:
+    for name, color in list(_lines(comparisons).items())[1:]:
         saved = np.cumsum(each[name].losses - each[EXPERT].losses) / 1000.0
-        axes.plot(np.arange(1, saved.size + 1), saved, color=color, lw=1.6, label=label)
-    axes.set_title(f"Summed up against the expert, lambda = {SHOWN:g}\n(below zero: cheaper)")
-    axes.set_xlabel("day")
-    axes.set_ylabel(f"thousand {unit} h")
-    axes.set_xlim(1, saved.size)
+        axes.plot(np.arange(1, saved.size + 1), saved, color=color, lw=1.6, label=name)
+    axes.set(title=f"Summed up against the expert, lambda = {SHOWN:g}\n(below zero: cheaper)", xlabel="day")
+    axes.set(ylabel=f"thousand {unit} h", xlim=(1, saved.size))
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.legend(loc="best")
 
@@ -495,10 +458,8 @@ def _draw_changes(axes: Axes, comparisons: Comparisons) -> None:
         change = np.array([one.change for one in found])
         ends = np.array([[one.change - one.low for one in found], [one.high - one.change for one in found]])
         axes.errorbar(at, change, ends, color=color, marker=mark, ms=4.5, ls="", lw=1.3, capsize=2.0, label=name)
-    axes.set_title("Mean loss against the expert's,\nwith paired 95% intervals")
     axes.set_xticks(range(len(comparisons)), [f"{lam:g}" for lam in comparisons])
-    axes.set_xlabel("lambda")
-    axes.set_ylabel("change, %")
+    axes.set(title="Mean loss against the expert's,\nwith paired 95% intervals", xlabel="lambda", ylabel="change, %")
     axes.grid(axis="y", color=GREY, alpha=0.25, lw=0.6)
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2, fontsize=9.0)
 

@@ -1,4 +1,4 @@
-"""Cells of an expert's forecasts: bins of a probability, or a grid on the simplex."""
+"""Cells of an expert's forecasts: bins of a probability, or a grid on the simplex; and the bins of a quantity."""
 
 from __future__ import annotations
 
@@ -9,6 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from orcast.engine.kernels.cells import build_cells, cut_cells
+from orcast.engine.kernels.rounds import LEAST, WINDOW
+from orcast.spaces import TAIL_MASS, Binary, Labels, OrderedSpace, Space, frozen
+from orcast.spaces.base import whole
+from orcast.validation import short
+
 Array = NDArray[np.float64]
 Key = tuple[int, ...]
 
@@ -16,6 +22,10 @@ Key = tuple[int, ...]
 MOST_CELLS, USUAL_CELLS = 10_000, 100
 # The finest grid whose resolution is not given.
 FINEST = 10
+# The bins of a quantity, unless others are given.
+BINS = 4
+# No bin is without any mass of the expert's.
+LEAST_MASS = 1e-200
 
 
 @dataclass(frozen=True)
@@ -121,3 +131,92 @@ def compositions(labels: int, resolution: int | None) -> Compositions:
             f"cells={cells.resolution}{hint}"
         )
     return cells
+
+
+@dataclass(frozen=True)
+class CellTable:
+    """The events, the cells of forecasts of them, and the edges that make a quantity events.
+
+    An outcome on an edge belongs to the bin on its left.
+    """
+
+    events: Binary | Labels
+    cells: ProbabilityBins | Compositions
+    edges: Array | None = None
+
+    @staticmethod
+    def of(space: Binary | Labels, resolution: int | None) -> CellTable:
+        """Of outcomes that are events."""
+        if isinstance(space, Binary):
+            return CellTable(space, ProbabilityBins(FINEST if resolution is None else resolution))
+        return CellTable(space, compositions(space.cells, resolution))
+
+    @staticmethod
+    def of_bins(edges: Array, resolution: int | None) -> CellTable:
+        """Of the bins of a quantity."""
+        bins = edges.size + 1
+        return CellTable(Labels(range(bins)), compositions(bins, resolution), edges)
+
+    @property
+    def count(self) -> int:
+        """Events with a probability of their own."""
+        return 1 if isinstance(self.events, Binary) else self.events.cells
+
+    def chances(self, mass: Array) -> Array:
+        """The probabilities of the events."""
+        return mass[1:] if isinstance(self.events, Binary) else mass
+
+    def errors(self, mass: Array) -> Array:
+        """Probabilities minus indicators of the events, a row an outcome."""
+        eye = np.eye(mass.size)
+        return self.chances(mass) - (eye[:, 1:] if isinstance(self.events, Binary) else eye)
+
+    def outcome(self, value: Any) -> int:
+        """The place of an outcome among the events."""
+        return self.events.cell(value) if self.edges is None else int(np.searchsorted(self.edges, value, side="left"))
+
+
+def cells_around(space: OrderedSpace, row: Array, edges: Array) -> Array:
+    """An expert's quantiles as cells that end at the edges: rows of left and right ends, and of masses."""
+    spread, size = float(row[-1] - row[0]), max(abs(float(row[0])), abs(float(row[-1])))
+    reach = WINDOW * spread
+    if reach <= 1e-9 * size:
+        reach = LEAST * size
+    reach = reach or 1.0
+    low = space.low if math.isfinite(space.low) else min(float(row[0]), float(edges[0])) - reach
+    high = space.high if math.isfinite(space.high) else max(float(row[-1]), float(edges[-1]), low) + reach
+    left, right, mass = (np.empty(space.cells + edges.size) for _ in range(3))
+    slots = np.empty(space.cells, dtype=np.int64)
+    inside = np.minimum(np.maximum(row, low), high)
+    n = build_cells(inside, low, high, int(space.tail_cells), TAIL_MASS, 0.0, left, right, mass, slots)
+    n = int(cut_cells(edges, n, left, right, mass, slots))
+    table = np.array([left[:n], right[:n], np.maximum(mass[:n], LEAST_MASS)])
+    table[2] /= table[2].sum()
+    if space.low == -math.inf:
+        table[0, 0] = -math.inf
+    if space.high == math.inf:
+        table[1, -1] = math.inf
+    return table
+
+
+def checked_bins(bins: object, space: Space) -> int | Array | None:
+    """How many bins, or the edges between them."""
+    if not isinstance(space, OrderedSpace):
+        if bins is not None:
+            raise TypeError(f"expected bins= only for a quantity such as Interval(low, high), got them on {space!r}")
+        return None
+    if bins is None:
+        return BINS
+    if isinstance(bins, (int, np.integer)):
+        return whole(bins, "bins", 2, MOST_CELLS)
+    try:
+        edges = np.array(list(bins), dtype=np.float64)  # type: ignore[call-overload]
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"expected bins= as a whole number, or as the edges between them, got {short(bins)}") from None
+    within = np.isfinite(edges) & (edges >= space.low) & (edges < space.high)
+    if edges.ndim != 1 or not edges.size or not within.all() or (np.diff(edges) <= 0.0).any():
+        raise ValueError(
+            f"expected increasing edges from {space.low:g} on and below {space.high:g} as bins, "
+            f"got {short(edges.tolist())}"
+        )
+    return frozen(edges)

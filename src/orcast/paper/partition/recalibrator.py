@@ -29,35 +29,38 @@ from numpy.typing import NDArray
 
 from orcast.adapters import expert_row
 from orcast.engine import Equilibrium, Oracle
-from orcast.engine.kernels.cells import build_cells, cut_cells
-from orcast.engine.kernels.rounds import LEAST, WINDOW
 from orcast.engine.ordered import like
 from orcast.forecasts import Forecast
 from orcast.game import Forecaster
 from orcast.ledger import Guarantee
-from orcast.paper.partition.cells import FINEST, MOST_CELLS, Compositions, Key, ProbabilityBins, compositions
+from orcast.paper.partition.cells import (
+    MOST_CELLS,
+    CellTable,
+    Compositions,
+    Key,
+    ProbabilityBins,
+    cells_around,
+    checked_bins,
+    compositions,
+)
 from orcast.paper.partition.scores import Followed
 from orcast.payoffs import BinaryCalibration, LabelCalibration, Payoff
 from orcast.payoffs.calibration import GRID, checked_grid
 from orcast.payoffs.cell_payoffs import hat_weights
 from orcast.persistence import files as storage
 from orcast.persistence.kinds import oracle_from_plain
-from orcast.persistence.state import UNREADABLE, inside
+from orcast.persistence.state import inside, reading
 from orcast.rounds import PendingById
 from orcast.scores import CRPS, Brier, LogScore, Score, score_from_plain
 from orcast.serialise import id_from_plain, plain_id
-from orcast.spaces import TAIL_MASS, Binary, Labels, OrderedSpace, Space, frozen, space_from_plain
+from orcast.spaces import Binary, Labels, OrderedSpace, Space, frozen, space_from_plain
 from orcast.spaces.base import whole
 from orcast.validation import short, warn_user
 
 Array = NDArray[np.float64]
 
-# The bins of a quantity, unless others are given.
-BINS = 4
 # The forecasters know nothing but the outcomes of their cell, so they are to listen to these.
 TEMPERATURE = 2.0
-# No bin is without any mass of the expert's.
-LEAST_MASS = 1e-200
 # A bound that rounding alone puts below what it bounds is equal to it.
 ROUNDING = 1e-12
 
@@ -104,59 +107,6 @@ class CellReport:
     visited: int
     radius: float
     rounds: dict[Any, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class _CellTable:
-    """The events, the cells of forecasts of them, and the edges that make a quantity events.
-
-    An outcome on an edge belongs to the bin on its left.
-    """
-
-    events: Binary | Labels
-    cells: ProbabilityBins | Compositions
-    edges: Array | None
-
-    @property
-    def count(self) -> int:
-        """Events with a probability of their own."""
-        return 1 if isinstance(self.events, Binary) else self.events.cells
-
-    def chances(self, mass: Array) -> Array:
-        """The probabilities of the events."""
-        return mass[1:] if isinstance(self.events, Binary) else mass
-
-    def errors(self, mass: Array) -> Array:
-        """Probabilities minus indicators of the events, a row an outcome."""
-        eye = np.eye(mass.size)
-        return self.chances(mass) - (eye[:, 1:] if isinstance(self.events, Binary) else eye)
-
-    def outcome(self, value: Any) -> int:
-        """The place of an outcome among the events."""
-        return self.events.cell(value) if self.edges is None else int(np.searchsorted(self.edges, value, side="left"))
-
-
-def _cells_around(space: OrderedSpace, row: Array, edges: Array) -> Array:
-    """An expert's quantiles as cells that end at the edges: rows of left and right ends, and of masses."""
-    spread, size = float(row[-1] - row[0]), max(abs(float(row[0])), abs(float(row[-1])))
-    reach = WINDOW * spread
-    if reach <= 1e-9 * size:
-        reach = LEAST * size
-    reach = reach or 1.0
-    low = space.low if math.isfinite(space.low) else min(float(row[0]), float(edges[0])) - reach
-    high = space.high if math.isfinite(space.high) else max(float(row[-1]), float(edges[-1]), low) + reach
-    left, right, mass = (np.empty(space.cells + edges.size) for _ in range(3))
-    slots = np.empty(space.cells, dtype=np.int64)
-    inside = np.minimum(np.maximum(row, low), high)
-    n = build_cells(inside, low, high, int(space.tail_cells), TAIL_MASS, 0.0, left, right, mass, slots)
-    n = int(cut_cells(edges, n, left, right, mass, slots))
-    table = np.array([left[:n], right[:n], np.maximum(mass[:n], LEAST_MASS)])
-    table[2] /= table[2].sum()
-    if space.low == -math.inf:
-        table[0, 0] = -math.inf
-    if space.high == math.inf:
-        table[1, -1] = math.inf
-    return table
 
 
 class PartitionedRecalibrator:
@@ -237,17 +187,17 @@ class PartitionedRecalibrator:
         self.outside = outside
         self.max_pending = max_pending
         self._resolution = cells
-        self._bins = _checked_bins(bins, space)
-        self._table: _CellTable | None = None
-        if isinstance(space, OrderedSpace):
+        self._bins = checked_bins(bins, space)
+        self._table: CellTable | None = None
+        kinds: tuple[Score, ...] = (Brier(), LogScore())
+        if not isinstance(space, OrderedSpace):
+            self._table = CellTable.of(space, cells)
+        else:
+            kinds = (*kinds, CRPS())
             if isinstance(self._bins, np.ndarray):
-                self._table = self._cut(self._bins)
+                self._table = CellTable.of_bins(self._bins, cells)
             elif self._bins is not None:
                 compositions(self._bins, cells)
-            kinds: tuple[Score, ...] = (Brier(), LogScore(), CRPS())
-        else:
-            self._table = self._uncut()
-            kinds = (Brier(), LogScore())
         asked = kinds if scores is None else (scores,) if isinstance(scores, Score) else scores
         self._followed = [self._follow(score) for score in asked]
         some = Binary() if isinstance(space, Binary) else Labels([0, 1])
@@ -264,18 +214,7 @@ class PartitionedRecalibrator:
         self._crossing_reported = False
 
     # --- what is played at
-    def _uncut(self) -> _CellTable:
-        if isinstance(self.space, Binary):
-            return _CellTable(
-                self.space, ProbabilityBins(FINEST if self._resolution is None else self._resolution), None
-            )
-        assert isinstance(self.space, Labels)
-        return _CellTable(self.space, compositions(self.space.cells, self._resolution), None)
-
-    def _cut(self, edges: Array) -> _CellTable:
-        return _CellTable(Labels(range(edges.size + 1)), compositions(edges.size + 1, self._resolution), edges)
-
-    def _cut_around(self, row: Array) -> _CellTable:
+    def _cut_around(self, row: Array) -> CellTable:
         """Bins at the quantiles of a first forecast."""
         assert isinstance(self.space, OrderedSpace)
         assert isinstance(self._bins, int)
@@ -287,18 +226,15 @@ class PartitionedRecalibrator:
                 f"expected a first forecast with quantiles from {self.space.low:g} on and below {self.space.high:g} "
                 "to cut bins at, got none (bins= may be edges)"
             )
-        return self._cut(frozen(edges))
+        return CellTable.of_bins(frozen(edges), self._resolution)
 
-    def _no_sums(self, table: _CellTable | None) -> Array:
+    def _no_sums(self, table: CellTable | None) -> Array:
         return np.zeros((self.grid, 0 if table is None else table.count))
 
-    def _new_game(self, events: Space) -> Forecaster:
+    def _new_cell(self, table: CellTable) -> _Cell:
         # this class drops rounds itself, so a game can always have one more
-        return Forecaster(events, self._payoff, oracle=self.oracle, max_pending=self.max_pending + 1)
-
-    def _new_cell(self, table: _CellTable) -> _Cell:
-        known = np.zeros(1 + 2 * len(self._followed))
-        return _Cell(self._new_game(table.events), self._no_sums(table), known)
+        game = Forecaster(table.events, self._payoff, oracle=self.oracle, max_pending=self.max_pending + 1)
+        return _Cell(game, self._no_sums(table), np.zeros(1 + 2 * len(self._followed)))
 
     def _follow(self, score: object) -> Followed:
         if not isinstance(score, Score):
@@ -363,30 +299,27 @@ class PartitionedRecalibrator:
             return inner
         return Forecast.trusted(cells[0].copy(), cells[1].copy(), cells[3].copy(), inner.certificate, inner.explain)
 
-    def _spread(self, table: _CellTable, row: Array) -> tuple[Array, Array]:
+    def _spread(self, table: CellTable, row: Array) -> tuple[Array, Array]:
         """The cells of a quantity (the last row is to be what is played) and in which bin each lies; none otherwise."""
         if not isinstance(self.space, OrderedSpace) or table.edges is None:
             return np.empty((4, 0)), np.empty((0, row.size))
-        cells = _cells_around(self.space, row, table.edges)
+        cells = cells_around(self.space, row, table.edges)
         bins: Array = np.eye(table.edges.size + 1)[np.searchsorted(table.edges, cells[1], side="left")]
         return np.vstack((cells, cells[2])), bins
 
-    def _known(self, table: _CellTable, key: Key, expert: Array, played: Array) -> Array:
+    def _known(self, table: CellTable, key: Key, expert: Array, played: Array) -> Array:
         """What is known of a round before its outcome; see `_Cell`."""
         errors = table.errors(played)
         p, x, q = table.chances(played), table.chances(expert), table.chances(table.cells.middle(key))
         left, share = hat_weights(self.grid, p)
-        remainders, most = [], []
-        for each in self._followed:
-            if each.rule is None:
-                remainders.append(0.0)
-                most.append(0.0)
-                continue
-            through_hats = each.heights[left] + share * (each.heights[left + 1] - each.heights[left])
-            rest = each.rule.slope(p) - through_hats + each.rule.slope(q) - each.rule.slope(x)
-            remainders.append(float((errors @ rest).max()))
-            most.append(float((each.rule.losses(played) - each.rule.losses(expert)).max()))
-        return np.array([float(np.abs(errors).sum(axis=1).max()), *remainders, *most])
+        bounds = np.zeros((2, len(self._followed)))
+        for i, each in enumerate(self._followed):
+            if each.rule is not None:
+                through_hats = each.heights[left] + share * (each.heights[left + 1] - each.heights[left])
+                rest = each.rule.slope(p) - through_hats + each.rule.slope(q) - each.rule.slope(x)
+                excess = each.rule.losses(played) - each.rule.losses(expert)
+                bounds[:, i] = (errors @ rest).max(), excess.max()
+        return np.array([np.abs(errors).sum(axis=1).max(), *bounds.ravel()])
 
     def update(self, y: Any, *, id: Hashable = None) -> None:
         """Settle the unnamed round, or a named one, with its outcome."""
@@ -507,19 +440,15 @@ class PartitionedRecalibrator:
     def guarantee(self) -> Guarantee:
         """The whole, in the form that other games have: miscalibration is C_T here, and promised the bound on it."""
         parts = {f"regret {each.score.name}": self.regret(each.score) for each in self._followed}
-        held = delay = 0.0
-        for cell in self._cells.values():
-            own = cell.game.guarantee
-            held += own.held * own.rounds
-            delay += own.delay * own.rounds
+        games = [cell.game.guarantee for cell in self._cells.values()]
         rounds = max(self._rounds, 1)
         return Guarantee(
             self._rounds,
             self.calibration_error,
             self.calibration_bound,
-            held / rounds if self._rounds else 1.0,
+            sum(own.held * own.rounds for own in games) / rounds if self._rounds else 1.0,
             {"calibration": self.calibration_error, **parts},
-            delay / rounds,
+            sum(own.delay * own.rounds for own in games) / rounds,
         )
 
     @property
@@ -576,34 +505,21 @@ class PartitionedRecalibrator:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> PartitionedRecalibrator:
         """Continue from a file, as `Recalibrator.load` does; refuses what it cannot read, in one sentence."""
-        header, arrays = storage.read(path)
-        if header.get("class") != "PartitionedRecalibrator":
-            raise ValueError(
-                f"expected the state of a PartitionedRecalibrator, got that of a {header.get('class')}: {path}"
-            )
-        try:
+        with reading(path, cls.__name__) as (header, arrays):
             self = cls(
                 space_from_plain(header["space"]),
-                cells=header["cells"],
-                bins=header["bins"],
-                grid=header["grid"],
                 scores=[score_from_plain(score) for score in header["scores"]],
                 oracle=oracle_from_plain(header["oracle"]),
-                outside=header["outside"],
-                max_pending=header["max_pending"],
+                **{name: header[name] for name in ("cells", "bins", "grid", "outside", "max_pending")},
             )
             self._restore(header, arrays)
-        except UNREADABLE as reason:
-            raise ValueError(
-                f"expected a state that this version can use, got one that it cannot ({reason}): {path}"
-            ) from reason
         return self
 
     def _restore(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         if isinstance(self._bins, int) and header["edges"] is not None:
-            edges = _checked_bins(header["edges"], self.space)
+            edges = checked_bins(header["edges"], self.space)
             assert isinstance(edges, np.ndarray)
-            self._table = self._cut(edges)
+            self._table = CellTable.of_bins(edges, self._resolution)
             self._sums = self._no_sums(self._table)
         self._rounds, self._crossing_reported = int(header["rounds"]), bool(header["crossing_reported"])
         for name, mine in (("sums", self._sums), ("excess", self._excess)):
@@ -642,26 +558,3 @@ class PartitionedRecalibrator:
 def _at_least(bound: float, value: float) -> float:
     """A bound, but for rounding."""
     return value if bound < value <= bound + ROUNDING * (1.0 + abs(value)) else bound
-
-
-def _checked_bins(bins: object, space: Space) -> int | Array | None:
-    """How many bins, or the edges between them."""
-    if not isinstance(space, OrderedSpace):
-        if bins is not None:
-            raise TypeError(f"expected bins= only for a quantity such as Interval(low, high), got them on {space!r}")
-        return None
-    if bins is None:
-        return BINS
-    if isinstance(bins, (int, np.integer)):
-        return whole(bins, "bins", 2, MOST_CELLS)
-    try:
-        edges = np.array(list(bins), dtype=np.float64)  # type: ignore[call-overload]
-    except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"expected bins= as a whole number, or as the edges between them, got {short(bins)}") from None
-    within = np.isfinite(edges) & (edges >= space.low) & (edges < space.high)
-    if edges.ndim != 1 or not edges.size or not within.all() or (np.diff(edges) <= 0.0).any():
-        raise ValueError(
-            f"expected increasing edges from {space.low:g} on and below {space.high:g} as bins, "
-            f"got {short(edges.tolist())}"
-        )
-    return frozen(edges)

@@ -1,0 +1,58 @@
+"""What the exact oracles have in common: options as plain data, and one forecast a round with its claim."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orcast.engine.bound_payoff import BoundPayoff
+from orcast.engine.dense.priors import FinitePrior
+from orcast.engine.dense.search import CandidateSearch, HalfSpaceClaim
+
+Array = NDArray[np.float64]
+
+
+class ExactOracle:
+    """The options of an exact oracle, which is a data class."""
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"kind": type(self).__name__, **asdict(self)}  # type: ignore[call-overload]
+
+
+class ExactSolver:
+    """Plays one forecast a round, without a temperature, and remembers none."""
+
+    temperature = 1.0
+    remembers = False
+
+
+def play(search: CandidateSearch, masses: Array, value: float | None = None, approximation: float = 0.0) -> None:
+    """Let the search consider masses; `value` is the largest <S, payoff>, by the cells unless it is given."""
+    lp = log_masses(masses)
+    search.consider(lp, 0.0)
+    worst = worst_value(search, lp) if value is None else value
+    search.claim = HalfSpaceClaim(worst / search.weight, approximation / search.weight)
+
+
+def log_masses(masses: Array) -> Array:
+    """Their logarithms, finite where there is no mass."""
+    return np.log(np.maximum(masses, 1e-300))
+
+
+def worst_value(search: CandidateSearch, lp: Array) -> float:
+    """The largest <S_+, payoff(p, k)> over all cells k, for the masses as the search will keep them."""
+    p = np.exp(lp)
+    p /= p.sum()
+    value = np.zeros(p.size)
+    for cell_payoff, owed in zip(search.cell_payoffs, search.owed, strict=True):
+        value += owed @ cell_payoff.table(p)
+    return float(value.max())
+
+
+def expert_alone(bound_payoff: BoundPayoff) -> FinitePrior:
+    """The prior on a finite space that learns nothing: the expert."""
+    return FinitePrior(bound_payoff, np.empty((0, 3)))
