@@ -88,8 +88,8 @@ LEARNERS = (
     Fault(
         "tracker: an atom has no spread",
         _TRACKER,
-        "deviation = math.sqrt(error * error + blur / (size * size)) / MEAN_ABS",
-        "deviation = math.sqrt(error * error) / MEAN_ABS",
+        "deviation = sqrt(error * error + blur / (size * size)) / MEAN_ABS",
+        "deviation = sqrt(error * error) / MEAN_ABS",
         TRACKER,
     ),
     Fault(
@@ -116,8 +116,8 @@ LEARNERS = (
     Fault(
         "tracker: the loss of another learner",
         _TRACKER,
-        "weight = odds * math.exp(-WEIGHT_RATE * (loss[c + 1] - best))",
-        "weight = odds * math.exp(-WEIGHT_RATE * (loss[c] - best))",
+        "weight = odds * exp(-WEIGHT_RATE * (loss[c + 1] - best))",
+        "weight = odds * exp(-WEIGHT_RATE * (loss[c] - best))",
         TRACKER,
     ),
     Fault(
@@ -167,7 +167,7 @@ LEARNERS = (
     Fault(
         "groups: a variance for a spread",
         _GROUPS,
-        "min(max(math.sqrt(variance / total), LEAST_SPREAD), MOST_SPREAD)",
+        "min(max(sqrt(variance / total), LEAST_SPREAD), MOST_SPREAD)",
         "min(max(variance / total, LEAST_SPREAD), MOST_SPREAD)",
         GROUPS,
     ),
@@ -196,7 +196,7 @@ LEARNERS = (
     Fault(
         "delays: a weight without its root",
         "engine/kernels/delays.py",
-        "return 1.0 / math.sqrt(1.0 + pending)",
+        "return 1.0 / sqrt(1.0 + pending)",
         "return 1.0 / (1.0 + pending)",
         LATE,
     ),
@@ -225,7 +225,7 @@ LEARNERS = (
     Fault(
         "binary: what was learnt wears off once",
         _BINARY,
-        "total *= DISCOUNT[i] ** pending",
+        "total *= real_power(DISCOUNT[i], pending)",
         "total *= DISCOUNT[i]",
         BINARY,
     ),
@@ -247,8 +247,8 @@ LEARNERS = (
     Fault(
         "finite: the sign of a scaling's error",
         _FINITE,
-        "error = math.log(max(round.base[k], FLOOR)) - mean",
-        "error = math.log(max(round.base[k], FLOOR)) + mean",
+        "error = log(max(round.base[k], FLOOR)) - mean",
+        "error = log(max(round.base[k], FLOOR)) + mean",
         FINITE,
     ),
     Fault(
@@ -340,15 +340,15 @@ PROMISE = (
     Fault(
         "certificate: the promise of one round less",
         "ledger.py",
-        "math.sqrt(reach) / (discount * account[Account.WEIGHT] + 1.0)",
-        "math.sqrt(reach) / max(discount * account[Account.WEIGHT], 1.0)",
+        "sqrt(reach) / (discount * account[Account.WEIGHT] + 1.0)",
+        "sqrt(reach) / max(discount * account[Account.WEIGHT], 1.0)",
         LEDGER,
     ),
     Fault(
         "certificate: the smaller root",
         "ledger.py",
-        "max(bound, general) ** 0.5",
-        "min(bound, general) ** 0.5",
+        "sqrt(max(bound, general))",
+        "sqrt(min(bound, general))",
         LEDGER,
     ),
     Fault(
@@ -549,8 +549,8 @@ PENDING = (
     Fault(
         "residuals: the inverse factor",
         "constants.py",
-        "PER_ABSOLUTE = math.sqrt(math.pi / 2.0)",
-        "PER_ABSOLUTE = math.sqrt(2.0 / math.pi)",
+        "PER_ABSOLUTE = sqrt(math.pi / 2.0)",
+        "PER_ABSOLUTE = sqrt(2.0 / math.pi)",
         RESIDUALS,
     ),
     Fault(
@@ -632,8 +632,8 @@ KEPT = (
     Fault(
         "scores: clipping is free",
         "scores.py",
-        "float(-math.log(kept[k]) + kept.sum() - 1.0)",
-        "float(-math.log(kept[k]))",
+        "float(-log(kept[k]) + kept.sum() - 1.0)",
+        "float(-log(kept[k]))",
         SCORES,
     ),
     Fault(
