@@ -549,8 +549,8 @@ PENDING = (
     Fault(
         "residuals: the inverse factor",
         "constants.py",
-        "PER_ABSOLUTE = sqrt(math.pi / 2.0)",
-        "PER_ABSOLUTE = sqrt(2.0 / math.pi)",
+        "PER_ABSOLUTE = math.sqrt(math.pi / 2.0)",
+        "PER_ABSOLUTE = math.sqrt(2.0 / math.pi)",
         RESIDUALS,
     ),
     Fault(
@@ -632,8 +632,8 @@ KEPT = (
     Fault(
         "scores: clipping is free",
         "scores.py",
-        "float(-log(kept[k]) + kept.sum() - 1.0)",
-        "float(-log(kept[k]))",
+        "float(-math.log(kept[k]) + kept.sum() - 1.0)",
+        "float(-math.log(kept[k]))",
         SCORES,
     ),
     Fault(
