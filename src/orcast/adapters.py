@@ -266,7 +266,9 @@ def _bracket(cdf: Callable[[Array], Array], levels: Array) -> float:
 def expert_quantiles(forecast: object, space: OrderedSpace) -> tuple[Array, bool]:
     """Quantiles of a user's forecast at the levels of the space, increasing, and whether they had to be sorted."""
     forecast = _known_kind(forecast)
-    if isinstance(forecast, (Normal, Quantiles, Ensemble)):
+    if isinstance(forecast, Normal):
+        return _normal_quantiles(forecast, space), False
+    if isinstance(forecast, (Quantiles, Ensemble)):
         with np.errstate(over="ignore"):  # beyond any bound is beyond
             q = forecast.at_scores(space.scores)
         crossed = isinstance(forecast, Quantiles) and forecast.crossed
@@ -287,6 +289,16 @@ def expert_quantiles(forecast: object, space: OrderedSpace) -> tuple[Array, bool
         size = float(q.max() - q.min())
     crossed = bool((q[:-1] - q[1:]).max() > ROUNDING * size)
     return np.maximum.accumulate(np.sort(q) if crossed else q), crossed
+
+
+def _normal_quantiles(forecast: Normal, space: OrderedSpace) -> Array:
+    """Quantiles of a Gaussian, increasing as the scores are; if the outer ones are within reach, all are."""
+    z, far = space.scores, REACH * (space.high - space.low)
+    lowest, highest = forecast.mean + forecast.sd * z.item(0), forecast.mean + forecast.sd * z.item(-1)
+    if space.low - far <= lowest and highest <= space.high + far < math.inf:
+        return forecast.at_scores(z)
+    with np.errstate(over="ignore"):  # beyond any bound is beyond
+        return within_reach(forecast.at_scores(z), space)
 
 
 def _from_cdf(cdf: Callable[[Any], Any], space: OrderedSpace) -> Array:
