@@ -32,13 +32,16 @@ ROUNDING = 1e-9
 LARGEST, SMALLEST = 1e100, 1e-300
 
 
-def _numbers(values: object, what: str) -> Array:
+def _numbers(values: object, what: str, *, rows: bool = False) -> Array:
+    """A sequence of finite numbers, or of vectors, a row each."""
     try:
         array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"expected numbers as {what}, got {short(values)}") from None
-    if array.ndim != 1 or array.size == 0:
-        raise ValueError(f"expected a sequence of at least one number as {what}, got shape {array.shape}")
+        kind = "vectors of one length" if rows else "numbers"
+        raise TypeError(f"expected {kind} as {what}, got {short(values)}") from None
+    if array.ndim != 1 + rows or array.size == 0:
+        kind = "a row of numbers for each of the" if rows else "a sequence of at least one number as"
+        raise ValueError(f"expected {kind} {what}, got shape {array.shape}")
     if not np.isfinite(array).all():
         raise ValueError(f"expected finite numbers as {what}, got {array[~np.isfinite(array)][0]!r}")
     return array
@@ -195,8 +198,9 @@ class Ensemble:
     __slots__ = ("_known", "members")
 
     def __init__(self, members: ArrayLike) -> None:
-        rows = np.ndim(members) == 2 if isinstance(members, np.ndarray) else _has_rows(members)
-        self.members = _vectors(members) if rows else np.sort(_numbers(members, "members"))
+        rows = members.ndim == 2 if isinstance(members, np.ndarray) else _has_rows(members)
+        values = _numbers(members, "members", rows=rows)
+        self.members = values if rows else np.sort(values)
         self._known: Array | None = None
 
     def quantile(self, levels: ArrayLike) -> Array:
@@ -219,18 +223,6 @@ class Ensemble:
 
 def _has_rows(members: object) -> bool:
     return isinstance(members, Sequence) and len(members) > 0 and isinstance(members[0], (Sequence, np.ndarray))
-
-
-def _vectors(members: object) -> Array:
-    try:
-        rows = np.array(members, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"expected vectors of one length as members, got {short(members)}") from None
-    if rows.ndim != 2 or rows.size == 0:
-        raise ValueError(f"expected a row of numbers a member, got shape {rows.shape}")
-    if not np.isfinite(rows).all():
-        raise ValueError(f"expected finite numbers as members, got {rows[~np.isfinite(rows)][0]!r}")
-    return rows
 
 
 def _invert(cdf: Callable[[Array], Array], levels: Array, low: float, high: float) -> Array:
@@ -351,8 +343,13 @@ def expert_table(levels: ArrayLike, table: ArrayLike, space: OrderedSpace) -> tu
     crossed = bool((np.diff(rows, axis=1) < 0.0).any())
     if crossed:
         rows = np.sort(rows, axis=1)
-    q = _along_scores(space.scores, normal_scores(first.levels), rows)
-    return np.maximum.accumulate(within_reach(q, space), axis=1), crossed
+    return quantile_rows(first.levels, rows, space), crossed
+
+
+def quantile_rows(levels: Array, rows: Array, space: OrderedSpace) -> Array:
+    """Quantiles at the levels of the space, from increasing ones at increasing levels; a row a forecast."""
+    q = _along_scores(space.scores, normal_scores(levels), rows)
+    return np.maximum.accumulate(within_reach(q, space), axis=1)
 
 
 def within_reach(q: Array, space: OrderedSpace) -> Array:
