@@ -42,8 +42,9 @@ from orcast.spaces import Interval, OrderedSpace, Space
 Array = NDArray[np.float64]
 Events = NDArray[np.int64]  # kind and entry of each
 
-# As a plain number: Python 3.11 is slow in looking up members of an enum, and streams may be short.
+# As plain numbers: Python 3.11 is slow in looking up members of an enum, and streams may be short.
 PREDICT = int(EventKind.PREDICT)
+HOLDS, PROMISED, MISCALIBRATION, MEAN, SD = map(int, _ledger.RoundLog)
 # Runners that are kept, of series with other bounds.
 MOST_RUNNERS = 256
 
@@ -177,9 +178,9 @@ class Runner:
             return outputs.quantiles
         answers = np.empty((len(new.given), len(shape.outputs)))
         shift, scale = new.units
-        moments = outputs.round_log[:, [_ledger.RoundLog.MEAN, _ledger.RoundLog.SD]]
+        moments = outputs.round_log[:, MEAN : SD + 1]
         for number, width in enumerate(inputs.widths):
-            at = np.flatnonzero(inputs.level_set == number)
+            at: Any = slice(None) if len(inputs.widths) == 1 else np.flatnonzero(inputs.level_set == number)
             out = shape.answers(outputs.quantiles[at, :width], moments[at], shift[at], scale[at], new.given[at])
             if self.by_row:
                 # rounding does not lead out
@@ -372,7 +373,7 @@ class PythonRun:
         played, round_log = self.rounds.run(self.inputs.experts[new, None, :], features, outcomes, np.empty(0))
         self.outputs.quantiles[new] = played.reshape(count, -1)
         self.outputs.round_log[new] = round_log
-        self.outputs.settled[all_] = round_log[:, _ledger.RoundLog.MISCALIBRATION]
+        self.outputs.settled[all_] = round_log[:, MISCALIBRATION]
 
     def _predict(self, entry: int) -> None:
         new, inputs = entry - self.old, self.inputs
@@ -392,7 +393,7 @@ class PythonRun:
         self.outputs.quantiles[new, :width] = self.rounds.read(record, inputs.levels[which, :width], log_row)
         if len(certificates):
             account = self.rounds.engine.ledger.account
-            log_row[_ledger.RoundLog.PROMISED] = event_kernels.promised(account, certificates, record.certificate)
+            log_row[PROMISED] = event_kernels.promised(account, certificates, record.certificate)
 
     def _settle(self, entry: int) -> None:
         value = float(self.inputs.values[entry])
