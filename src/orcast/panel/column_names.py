@@ -175,22 +175,8 @@ def style_of(levels: Sequence[Level]) -> Style:
 # --- ours
 
 
-def base_of(model: str) -> str:
-    """What the names of all that comes out for a model begin with.
-
-    >>> base_of("ETS"), base_of("")
-    ('ETS_orcast', 'orcast')
-    """
-    return f"{model}_{OWN}" if model else OWN
-
-
-def is_own(model: str) -> bool:
-    """Whether a model is what came out of another."""
-    return model == OWN or model.endswith(f"_{OWN}")
-
-
 def owner_of(text: str) -> str | None:
-    """What a column that came out begins with; None if it is not ours.
+    """What a column that came out begins with, which is `Form.base` of its model; None if it is not ours.
 
     >>> owner_of("ETS_orcast-lo-90"), owner_of("orcast_status"), owner_of("ETS_orcast_v2"), owner_of("ETS")
     ('ETS_orcast', 'orcast', None, None)

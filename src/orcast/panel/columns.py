@@ -51,7 +51,6 @@ from orcast.panel.column_names import (
     TIME,
     Level,
     Style,
-    is_own,
     listed,
     of_model,
     owner_of,
@@ -394,7 +393,7 @@ class _Candidates:
 
     def models(self) -> list[str]:
         """Models that are not what came out of others."""
-        return [model for model in self.found if not is_own(model)]
+        return [model for model in self.found if owner_of(model) != model]
 
 
 # How each kind of names is read, in this order: percents may turn out to be levels.
