@@ -34,6 +34,7 @@ from orcast.panel.bounds import scale_between, space_between
 from orcast.panel.experts import ForecastShape, normal_rows
 from orcast.payoffs import Payoff, default_payoff
 from orcast.payoffs.base import UNKNOWN
+from orcast.persistence.files import UNREADABLE, unusable
 from orcast.residuals import Residuals, first_spread
 from orcast.rounds import Rounds
 from orcast.serialise import plain_features
@@ -216,12 +217,10 @@ class Runner:
             if isinstance(engine, OrderedEngine) and engine.runs:
                 return CompiledRun(self, state, inputs, new.features, events)
             return PythonRun(self, state, inputs, new.features, events)
-        except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as reason:
+        except UNREADABLE as reason:
             if begins:
                 raise
-            raise ValueError(
-                f"expected a state that this version can use, got one that it cannot ({reason})"
-            ) from reason
+            raise unusable(reason) from reason
 
     def state(self, rounds: PackedRounds, errors: Array) -> RunState:
         """The game as it stands."""

@@ -159,10 +159,8 @@ class PanelState:
             dates = _unstack(arrays, "calendar", len(header["calendar"]))
             content.calendar = {id_from_plain(key): each for key, each in zip(header["calendar"], dates, strict=True)}
             content.counted = {id_from_plain(key): int(count) for key, count in header["counted"]}
-        except (AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as reason:
-            raise ValueError(
-                f"expected a state that this version can use, got one that it cannot ({reason}): {path}"
-            ) from reason
+        except storage.UNREADABLE as reason:
+            raise storage.unusable(reason, path) from reason
         return self
 
 

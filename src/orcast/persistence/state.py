@@ -22,17 +22,6 @@ Game = TypeVar("Game", bound=Forecaster)
 
 # What may have to be given again, because it has functions, which are not saved.
 GIVEN = ("payoff", "space", "oracle")
-# What a file that is not a state of the kind leads to.
-UNREADABLE = (
-    AssertionError,
-    AttributeError,
-    IndexError,
-    KeyError,
-    OverflowError,
-    RecursionError,
-    TypeError,
-    ValueError,
-)
 
 
 def write_state(game: Forecaster, path: str | os.PathLike[str]) -> None:
@@ -105,10 +94,10 @@ def game_from(
         game.engine.restore(inside(arrays, "memory/"))
         game.rounds.from_plain(header["rounds"], inside(arrays, "pending/"))
         game.crossing_reported = bool(header["crossing_reported"])
-    except UNREADABLE as reason:
+    except storage.UNREADABLE as reason:
         if _asks_the_user(reason):
             raise
-        raise ValueError(f"expected a state that this version can use, got one that it cannot ({reason})") from reason
+        raise storage.unusable(reason) from reason
     return game
 
 

@@ -42,7 +42,7 @@ from orcast.payoffs.calibration import GRID, checked_grid
 from orcast.payoffs.cell_payoffs import hat_weights
 from orcast.persistence import files as storage
 from orcast.persistence.kinds import oracle_from_plain
-from orcast.persistence.state import UNREADABLE, inside
+from orcast.persistence.state import inside
 from orcast.rounds import PendingById
 from orcast.scores import CRPS, Brier, LogScore, Score, score_from_plain
 from orcast.serialise import id_from_plain, plain_id
@@ -593,10 +593,8 @@ class PartitionedRecalibrator:
                 max_pending=header["max_pending"],
             )
             self._restore(header, arrays)
-        except UNREADABLE as reason:
-            raise ValueError(
-                f"expected a state that this version can use, got one that it cannot ({reason}): {path}"
-            ) from reason
+        except storage.UNREADABLE as reason:
+            raise storage.unusable(reason, path) from reason
         return self
 
     def _restore(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
