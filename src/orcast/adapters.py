@@ -285,9 +285,11 @@ def expert_quantiles(forecast: object, space: OrderedSpace) -> tuple[Array, bool
 
 def _normal_quantiles(forecast: Normal, space: OrderedSpace) -> Array:
     """Quantiles of a Gaussian, increasing as the scores are; if the outer ones are within reach, all are."""
-    z, far = space.scores, REACH * (space.high - space.low)
+    z = space.scores
     lowest, highest = forecast.mean + forecast.sd * z.item(0), forecast.mean + forecast.sd * z.item(-1)
-    if space.low - far <= lowest and highest <= space.high + far < math.inf:
+    low, high = reach_of(space)
+    away_from_zero = space.high - space.low < math.inf or lowest >= SMALLEST or highest <= -SMALLEST
+    if low <= lowest and highest <= high and away_from_zero:
         return forecast.at_scores(z)
     with np.errstate(over="ignore"):  # beyond any bound is beyond
         return within_reach(forecast.at_scores(z), space)
@@ -352,14 +354,20 @@ def quantile_rows(levels: Array, rows: Array, space: OrderedSpace) -> Array:
     return np.maximum.accumulate(within_reach(q, space), axis=1)
 
 
+def reach_of(space: OrderedSpace) -> tuple[float, float]:
+    """Between what an expert's quantiles are told apart."""
+    size = space.high - space.low
+    return (space.low - REACH * size, space.high + REACH * size) if size < math.inf else (-LARGEST, LARGEST)
+
+
 def within_reach(q: Array, space: OrderedSpace) -> Array:
     """What lies beyond the bounds still tells of shape and scale, but not to infinity; nor is anything so near to 0."""
-    size = space.high - space.low
-    if not math.isfinite(size):
-        q = np.minimum(np.maximum(q, -LARGEST), LARGEST)
-        tiny = np.abs(q) < SMALLEST
-        return np.where(tiny, 0.0, q) if tiny.any() else q
-    return np.minimum(np.maximum(q, space.low - REACH * size), space.high + REACH * size)
+    low, high = reach_of(space)
+    q = np.minimum(np.maximum(q, low), high)
+    if space.high - space.low < math.inf:
+        return q
+    tiny = np.abs(q) < SMALLEST
+    return np.where(tiny, 0.0, q) if tiny.any() else q
 
 
 def _from_mapping(forecast: Mapping[Any, Any]) -> Quantiles:

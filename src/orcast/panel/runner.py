@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast import ledger as _ledger
-from orcast.adapters import LARGEST, REACH
+from orcast.adapters import LARGEST, reach_of
 from orcast.engine import Committee
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.kernels import events as event_kernels
@@ -147,10 +147,7 @@ class Runner:
         shape, space, m = self.shape, self.space, len(new.given)
         shift, scale = new.units
         experts, spreads = np.empty((0, 0)), np.empty(0)
-        reach = np.array([-LARGEST, LARGEST])
-        if isinstance(space, OrderedSpace) and math.isfinite(space.high - space.low):
-            size = space.high - space.low
-            reach = np.array([space.low - REACH * size, space.high + REACH * size])
+        reach = np.array(reach_of(space) if isinstance(space, OrderedSpace) else (-LARGEST, LARGEST))
         if shape.kind == "point":
             assert isinstance(space, OrderedSpace)
             spreads = first_spread(new.given[:, 0], space)
