@@ -65,12 +65,12 @@ def slow_quantile(p: oc.Forecast, level: float) -> float:
     scale = 0.5 * sum(b - a for a, b in inner)
     below = 0.0
     whole = float(np.cumsum(p.mass)[-1])
-    if level == 1.0:  # rounding must not keep the walk from the end
-        return float(p.right[n - 1])
     for k in range(n):
         mass = p.mass[k] / whole
         if below + mass >= level or k == n - 1:
             share = min(max((level - below) / mass, 0.0), 1.0) if mass > 0.0 else 0.0
+            if level == 1.0:
+                share = 1.0  # not a rounding error less, which is a finite number where a tail has no end
             if p.left[k] == -math.inf:
                 return float(p.right[k] - scale * (share ** (-1.0 / 3.0) - 1.0)) if share > 0.0 else -math.inf
             if p.right[k] == math.inf:

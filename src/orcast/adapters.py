@@ -32,13 +32,16 @@ ROUNDING = 1e-9
 LARGEST, SMALLEST = 1e100, 1e-300
 
 
-def _numbers(values: object, what: str) -> Array:
+def _numbers(values: object, what: str, *, rows: bool = False) -> Array:
+    """A sequence of finite numbers, or of vectors, a row each."""
     try:
         array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"expected numbers as {what}, got {short(values)}") from None
-    if array.ndim != 1 or array.size == 0:
-        raise ValueError(f"expected a sequence of at least one number as {what}, got shape {array.shape}")
+        kind = "vectors of one length" if rows else "numbers"
+        raise TypeError(f"expected {kind} as {what}, got {short(values)}") from None
+    if array.ndim != 1 + rows or array.size == 0:
+        kind = "a row of numbers for each of the" if rows else "a sequence of at least one number as"
+        raise ValueError(f"expected {kind} {what}, got shape {array.shape}")
     if not np.isfinite(array).all():
         raise ValueError(f"expected finite numbers as {what}, got {array[~np.isfinite(array)][0]!r}")
     return array
@@ -195,8 +198,9 @@ class Ensemble:
     __slots__ = ("_known", "members")
 
     def __init__(self, members: ArrayLike) -> None:
-        rows = np.ndim(members) == 2 if isinstance(members, np.ndarray) else _has_rows(members)
-        self.members = _vectors(members) if rows else np.sort(_numbers(members, "members"))
+        rows = members.ndim == 2 if isinstance(members, np.ndarray) else _has_rows(members)
+        values = _numbers(members, "members", rows=rows)
+        self.members = values if rows else np.sort(values)
         self._known: Array | None = None
 
     def quantile(self, levels: ArrayLike) -> Array:
@@ -219,18 +223,6 @@ class Ensemble:
 
 def _has_rows(members: object) -> bool:
     return isinstance(members, Sequence) and len(members) > 0 and isinstance(members[0], (Sequence, np.ndarray))
-
-
-def _vectors(members: object) -> Array:
-    try:
-        rows = np.array(members, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"expected vectors of one length as members, got {short(members)}") from None
-    if rows.ndim != 2 or rows.size == 0:
-        raise ValueError(f"expected a row of numbers a member, got shape {rows.shape}")
-    if not np.isfinite(rows).all():
-        raise ValueError(f"expected finite numbers as members, got {rows[~np.isfinite(rows)][0]!r}")
-    return rows
 
 
 def _invert(cdf: Callable[[Array], Array], levels: Array, low: float, high: float) -> Array:
@@ -266,7 +258,9 @@ def _bracket(cdf: Callable[[Array], Array], levels: Array) -> float:
 def expert_quantiles(forecast: object, space: OrderedSpace) -> tuple[Array, bool]:
     """Quantiles of a user's forecast at the levels of the space, increasing, and whether they had to be sorted."""
     forecast = _known_kind(forecast)
-    if isinstance(forecast, (Normal, Quantiles, Ensemble)):
+    if isinstance(forecast, Normal):
+        return _normal_quantiles(forecast, space), False
+    if isinstance(forecast, (Quantiles, Ensemble)):
         with np.errstate(over="ignore"):  # beyond any bound is beyond
             q = forecast.at_scores(space.scores)
         crossed = isinstance(forecast, Quantiles) and forecast.crossed
@@ -287,6 +281,18 @@ def expert_quantiles(forecast: object, space: OrderedSpace) -> tuple[Array, bool
         size = float(q.max() - q.min())
     crossed = bool((q[:-1] - q[1:]).max() > ROUNDING * size)
     return np.maximum.accumulate(np.sort(q) if crossed else q), crossed
+
+
+def _normal_quantiles(forecast: Normal, space: OrderedSpace) -> Array:
+    """Quantiles of a Gaussian, increasing as the scores are; if the outer ones are within reach, all are."""
+    z = space.scores
+    lowest, highest = forecast.mean + forecast.sd * z.item(0), forecast.mean + forecast.sd * z.item(-1)
+    low, high = reach_of(space)
+    away_from_zero = space.high - space.low < math.inf or lowest >= SMALLEST or highest <= -SMALLEST
+    if low <= lowest and highest <= high and away_from_zero:
+        return forecast.at_scores(z)
+    with np.errstate(over="ignore"):  # beyond any bound is beyond
+        return within_reach(forecast.at_scores(z), space)
 
 
 def _from_cdf(cdf: Callable[[Any], Any], space: OrderedSpace) -> Array:
@@ -339,18 +345,29 @@ def expert_table(levels: ArrayLike, table: ArrayLike, space: OrderedSpace) -> tu
     crossed = bool((np.diff(rows, axis=1) < 0.0).any())
     if crossed:
         rows = np.sort(rows, axis=1)
-    q = _along_scores(space.scores, normal_scores(first.levels), rows)
-    return np.maximum.accumulate(within_reach(q, space), axis=1), crossed
+    return quantile_rows(first.levels, rows, space), crossed
+
+
+def quantile_rows(levels: Array, rows: Array, space: OrderedSpace) -> Array:
+    """Quantiles at the levels of the space, from increasing ones at increasing levels; a row a forecast."""
+    q = _along_scores(space.scores, normal_scores(levels), rows)
+    return np.maximum.accumulate(within_reach(q, space), axis=1)
+
+
+def reach_of(space: OrderedSpace) -> tuple[float, float]:
+    """Between what an expert's quantiles are told apart."""
+    size = space.high - space.low
+    return (space.low - REACH * size, space.high + REACH * size) if size < math.inf else (-LARGEST, LARGEST)
 
 
 def within_reach(q: Array, space: OrderedSpace) -> Array:
     """What lies beyond the bounds still tells of shape and scale, but not to infinity; nor is anything so near to 0."""
-    size = space.high - space.low
-    if not math.isfinite(size):
-        q = np.minimum(np.maximum(q, -LARGEST), LARGEST)
-        tiny = np.abs(q) < SMALLEST
-        return np.where(tiny, 0.0, q) if tiny.any() else q
-    return np.minimum(np.maximum(q, space.low - REACH * size), space.high + REACH * size)
+    low, high = reach_of(space)
+    q = np.minimum(np.maximum(q, low), high)
+    if space.high - space.low < math.inf:
+        return q
+    tiny = np.abs(q) < SMALLEST
+    return np.where(tiny, 0.0, q) if tiny.any() else q
 
 
 def _from_mapping(forecast: Mapping[Any, Any]) -> Quantiles:

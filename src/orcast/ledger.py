@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -518,17 +519,23 @@ class Ledger:
         return {"total": self.total, "account": self.account, "groups": self.groups}
 
 
+# A plain function of plain indices: this is read in every round, and an enum costs as much as the reading.
+shown_of = itemgetter(
+    *(int(getattr(CertificateField, name)) for name in ("HOLDS", "WORST", "ALLOWED", "BOUND", "PROMISED"))
+)
+
+
 def certificate_of(
     certificate: Array, half_space: float | None = None, approximation: float | None = None
 ) -> Certificate:
     """The public form of a round's certificate, and what a search knows of its forecast."""
-    values: list[float] = certificate.tolist()
+    holds, worst, allowed, bound, promised = shown_of(certificate.tolist())
     return Certificate(
-        values[CertificateField.HOLDS] > 0.0,
-        values[CertificateField.WORST],
-        values[CertificateField.ALLOWED],
-        values[CertificateField.BOUND],
-        values[CertificateField.PROMISED],
+        holds > 0.0,
+        worst,
+        allowed,
+        bound,
+        promised,
         None if half_space is None else float(half_space),
         None if approximation is None else float(approximation),
     )

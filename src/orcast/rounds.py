@@ -170,7 +170,7 @@ class Rounds(PendingById[PendingRound]):
 
     def issue(self, rows: Array | None, features: Any = None, *, id: Hashable = None) -> PendingRound:
         """Play a round around the experts' rows and keep it under a new id, or as the unnamed one."""
-        leaving = self.leaving(id)
+        leaving = self.leaving(id) if self.pending else []
         if not leaving:
             record = self.engine.predict(rows, features, pending=self.outstanding, reserved=self.reserved)
             return self.keep(record, id=id)

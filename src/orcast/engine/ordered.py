@@ -51,6 +51,9 @@ from orcast.spaces import TAIL_MASS, OrderedSpace
 Array = NDArray[np.float64]
 
 NOTHING: Array = np.empty(0)
+# As plain numbers for what Python reads in every round: an enum costs as much as the reading.
+HOLDS = int(_ledger.CertificateField.HOLDS)
+LEFT, RIGHT, PLAYED = int(CellRow.LEFT), int(CellRow.RIGHT), int(CellRow.PLAYED)
 
 
 def slot_masses(space: OrderedSpace) -> Array:
@@ -181,7 +184,8 @@ class OrderedEngine:
         self._slots, self._shapes = slots, tuple(shapes)
         self._length = length(self._shapes)
         lies: Any = Round(None, *slices(self._shapes))  # type: ignore[arg-type]
-        self._info, self._certificate, self._context = lies.info, lies.certificate, lies.context
+        self._cells_at = lies.info.start + int(RoundInfo.CELLS)
+        self._certificate, self._context = lies.certificate, lies.context
 
     def cut_at(self, places: Array) -> None:
         """Make given places edges of cells, before any round is played."""
@@ -247,13 +251,15 @@ class OrderedEngine:
     ) -> OrderedRecord:
         """Play one round around the experts' quantiles (or without any); the memory does not change."""
         record = self.new_record()
-        record.row[self._context] = self.bound_payoff.context(
-            self.known(experts, features, self.bound_payoff, self.ledger.rounds)
-        )
+        if self.bound_payoff.plain:
+            record.row[self._context] = 1.0
+        else:
+            known = self.known(experts, features, self.bound_payoff, self.ledger.rounds)
+            record.row[self._context] = self.bound_payoff.context(known)
         rows = self.experts_or_own(experts)
         if not self.explicit:
             packing.predict(self.rules, self._memory, rows, float(pending), reserved, record.row, record.slots)
-            if record.certificate[_ledger.CertificateField.HOLDS] == 0.0:
+            if record.certificate[HOLDS] == 0.0:
                 self._rescue(record, reserved)
             return record
         mix = np.empty(self.capacity)
@@ -429,9 +435,9 @@ class OrderedEngine:
     # --- what users see
     def forecast(self, record: OrderedRecord) -> Forecast:
         """The forecast that a round played, with its certificate."""
-        n = int(record.row[self._info][RoundInfo.CELLS])
+        n = int(record.row[self._cells_at])
         # the cells come first in the row
-        cells = record.row[: (CellRow.PLAYED + 1) * self.capacity].reshape(-1, self.capacity)
+        cells = record.row[: (PLAYED + 1) * self.capacity].reshape(-1, self.capacity)
         total = self.memory.total.copy()
         return forecast_of(
             self.space,
@@ -547,12 +553,12 @@ def groups_of(layout: LedgerLayout) -> tuple[int, int]:
 
 def forecast_of(space: OrderedSpace, cells: Array, n: int, certificate: Certificate, why: Any) -> Forecast:
     """What users see of a round's cells; where the space has no bound, the outer cell is open."""
-    left, right = cells[CellRow.LEFT, :n].copy(), cells[CellRow.RIGHT, :n].copy()
+    left, right = cells[LEFT, :n].copy(), cells[RIGHT, :n].copy()
     if space.low == -math.inf:
         left[0] = -math.inf
     if space.high == math.inf:
         right[-1] = math.inf
-    return Forecast.trusted(left, right, cells[CellRow.PLAYED, :n].copy(), certificate, why)
+    return Forecast.trusted(left, right, cells[PLAYED, :n].copy(), certificate, why)
 
 
 def cell_grid_of(space: OrderedSpace, round: Round, features: Any) -> CellGrid:

@@ -7,31 +7,28 @@ from dataclasses import dataclass
 import numpy as np
 
 from orcast import metrics
-from orcast.evidence.base import Evidence, Places, Vector, chunks, outcomes_of
+from orcast.evidence.base import Evidence, Places, Vector, chunks, computed_once, outcomes_of
 from orcast.evidence.statistics import SURE
 
 # So many series are resampled as they are; fewer are cut into blocks of time.
 PANEL = 20
 
 
+@computed_once
 def loss(evidence: Evidence, side: str = "before") -> Vector:
     """How inaccurate each forecast was: pinball loss, averaged over the levels, or Brier score.
 
     >>> loss(Evidence.of([[1.0, 3.0]], [2.0], levels=[0.25, 0.75]))
     array([0.25])
     """
-
-    def compute() -> Vector:
-        out = np.empty(evidence.rows)
-        for chunk in chunks(evidence.rows):
-            rows, y = evidence.side(side)[chunk], evidence.y[chunk]
-            if evidence.kind == "quantiles":
-                out[chunk] = metrics.pinball(rows, y, evidence.levels)
-            else:
-                out[chunk] = ((rows - outcomes_of(evidence, chunk)) ** 2).sum(axis=1)
-        return out
-
-    return evidence.cached(("loss", side), compute)
+    out = np.empty(evidence.rows)
+    for chunk in chunks(evidence.rows):
+        rows, y = evidence.side(side)[chunk], evidence.y[chunk]
+        if evidence.kind == "quantiles":
+            out[chunk] = metrics.pinball(rows, y, evidence.levels)
+        else:
+            out[chunk] = ((rows - outcomes_of(evidence, chunk)) ** 2).sum(axis=1)
+    return out
 
 
 def loss_name(evidence: Evidence) -> str:
@@ -69,6 +66,7 @@ class Difference:
         return bool(self.low > 0.0 or self.high < 0.0)
 
 
+@computed_once
 def difference(evidence: Evidence, *, draws: int = 1000, seed: int = 0) -> Difference | None:
     """How the loss changed, with a 95% interval from a paired bootstrap; None if nothing was recalibrated.
 
@@ -84,10 +82,6 @@ def difference(evidence: Evidence, *, draws: int = 1000, seed: int = 0) -> Diffe
     """
     if evidence.after is None:
         return None
-    return evidence.cached(("difference", draws, seed), lambda: _difference(evidence, draws, seed))
-
-
-def _difference(evidence: Evidence, draws: int, seed: int) -> Difference:
     before, after = loss(evidence, "before"), loss(evidence, "after")
     unit, units, count = _units(evidence)
     nan = float("nan")
@@ -132,17 +126,14 @@ def _units(evidence: Evidence) -> tuple[str, Places, int]:
     return "blocks of time", np.minimum(steps // block, count - 1), count
 
 
+@computed_once
 def steps_of(evidence: Evidence) -> Places:
     """When each row was, as a whole number: the rank of its time, or its place in its series."""
-
-    def compute() -> Places:
-        if evidence.time is not None:
-            return np.asarray(np.unique(evidence.time, return_inverse=True)[1], dtype=np.intp)
-        order = np.argsort(evidence.series, kind="stable")
-        counts = np.bincount(evidence.series, minlength=len(evidence.names))
-        starts = np.repeat(np.cumsum(counts) - counts, counts)
-        steps = np.empty(evidence.rows, dtype=np.intp)
-        steps[order] = np.arange(evidence.rows) - starts
-        return steps
-
-    return evidence.cached("steps", compute)
+    if evidence.time is not None:
+        return np.asarray(np.unique(evidence.time, return_inverse=True)[1], dtype=np.intp)
+    order = np.argsort(evidence.series, kind="stable")
+    counts = np.bincount(evidence.series, minlength=len(evidence.names))
+    starts = np.repeat(np.cumsum(counts) - counts, counts)
+    steps = np.empty(evidence.rows, dtype=np.intp)
+    steps[order] = np.arange(evidence.rows) - starts
+    return steps

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from functools import wraps
+from inspect import signature
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +17,7 @@ from orcast.validation import short
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 Places = NDArray[np.intp]
-T = TypeVar("T")
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 KINDS = ("quantiles", "binary", "labels")
 SIDES = ("before", "after")
@@ -63,7 +65,7 @@ class Evidence:
     overlap: bool = False
     point: bool = False
     moments: bool = False
-    _cache: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
+    computed: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -171,17 +173,28 @@ class Evidence:
             raise ValueError("expected forecasts after recalibration, got evidence without any")
         return rows
 
-    def cached(self, key: Hashable, compute: Callable[[], T]) -> T:
-        """What `compute` gives, computed once for each key: numbers that several others are made of.
 
-        >>> evidence = Evidence.of([0.2, 0.7], [0, 1])
-        >>> evidence.cached("rows", lambda: 2), evidence.cached("rows", lambda: 3)
-        (2, 2)
-        """
-        if key not in self._cache:
-            self._cache[key] = compute()
-        found: T = self._cache[key]
-        return found
+def computed_once(function: Function) -> Function:
+    """A function of evidence that is computed once for its other arguments: numbers that several others are made of.
+
+    >>> evidence = Evidence.of([0.2, 0.7], [0, 1])
+    >>> count = computed_once(lambda evidence, side="before": len(evidence.computed))
+    >>> count(evidence), count(evidence), count(evidence, "before"), count(evidence, side="after")
+    (0, 0, 0, 1)
+    """
+    parameters = signature(function)
+
+    @wraps(function)
+    def once(*args: Any, **kwargs: Any) -> Any:
+        given = parameters.bind(*args, **kwargs)
+        given.apply_defaults()
+        evidence, *rest = given.arguments.values()
+        key = function.__qualname__, *rest
+        if key not in evidence.computed:
+            evidence.computed[key] = function(*args, **kwargs)
+        return evidence.computed[key]
+
+    return cast(Function, once)
 
 
 def chunks(rows: int, size: int = CHUNK) -> list[slice]:
@@ -221,17 +234,14 @@ def _by_group(values: Matrix, groups: Places, count: int) -> Matrix:
     return np.asarray(sums.reshape(count, width), dtype=np.float64)
 
 
+@computed_once
 def indicator_sums(evidence: Evidence, side: str) -> Matrix:
     """Sums of the indicators: series x levels."""
-
-    def compute() -> Matrix:
-        count = len(evidence.names)
-        total = np.zeros((count, evidence.levels.size))
-        for chunk in chunks(evidence.rows):
-            total += _by_group(indicators(evidence, side, chunk), evidence.series[chunk], count)
-        return total
-
-    return evidence.cached(("indicator sums", side), compute)
+    count = len(evidence.names)
+    total = np.zeros((count, evidence.levels.size))
+    for chunk in chunks(evidence.rows):
+        total += _by_group(indicators(evidence, side, chunk), evidence.series[chunk], count)
+    return total
 
 
 def rows_of(evidence: Evidence) -> Vector:

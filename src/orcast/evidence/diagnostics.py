@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.evidence.accuracy import steps_of
-from orcast.evidence.base import Evidence, Places, Vector, chunks, frequencies, indicators
+from orcast.evidence.base import Evidence, Places, Vector, chunks, computed_once, frequencies, indicators
 from orcast.evidence.statistics import (
     BINS,
     band,
@@ -332,6 +332,7 @@ class PromiseCheck:
         return f"The promise was not kept after {self.rows - self.kept:,} of {self.rows:,} outcomes."
 
 
+@computed_once
 def promise_check(evidence: Evidence) -> PromiseCheck | None:
     """The miscalibration against what was promised; None if nothing was promised.
 
@@ -340,10 +341,6 @@ def promise_check(evidence: Evidence) -> PromiseCheck | None:
     >>> found.summary, found.final
     ('The promise was kept after every outcome.', (0.0, 1.0))
     """
-    return evidence.cached("promise", lambda: _promise_check(evidence))
-
-
-def _promise_check(evidence: Evidence) -> PromiseCheck | None:
     if evidence.promised is None or evidence.miscalibration is None:
         return None
     there = np.isfinite(evidence.promised) & np.isfinite(evidence.miscalibration)

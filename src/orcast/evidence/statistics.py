@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import bdtrik, betainc, gammaincinv
 
-from orcast.evidence.base import Evidence, Vector, chunks, frequencies, indicators, outcomes_of
+from orcast.evidence.base import Evidence, Vector, chunks, computed_once, frequencies, indicators, outcomes_of
 
 # Bins of the reliability of probabilities, as in `metrics.ece`.
 BINS = 15
@@ -86,6 +86,7 @@ def coverage(evidence: Evidence, share: float, side: str = "before") -> float:
     return float(hits[upper] - hits[lower]) if evidence.rows else float("nan")
 
 
+@computed_once
 def inside(evidence: Evidence, share: float, side: str = "before") -> Vector:
     """Whether each outcome was in the central interval, 0 or 1, or a part where it sits on a point mass.
 
@@ -93,15 +94,11 @@ def inside(evidence: Evidence, share: float, side: str = "before") -> Vector:
     array([0., 1., 0.])
     """
     lower, upper = ends_of(evidence, share)
-
-    def compute() -> Vector:
-        out = np.empty(evidence.rows)
-        for chunk in chunks(evidence.rows):
-            hits = indicators(evidence, side, chunk)
-            out[chunk] = hits[:, upper] - hits[:, lower]
-        return out
-
-    return evidence.cached(("inside", share, side), compute)
+    out = np.empty(evidence.rows)
+    for chunk in chunks(evidence.rows):
+        hits = indicators(evidence, side, chunk)
+        out[chunk] = hits[:, upper] - hits[:, lower]
+    return out
 
 
 def width(evidence: Evidence, share: float, side: str = "before") -> float:
@@ -184,22 +181,19 @@ class ReliabilityBins(NamedTuple):
     probability: Vector
 
 
+@computed_once
 def bins_of(evidence: Evidence, side: str) -> ReliabilityBins:
     """The probabilities in bins of one width."""
-
-    def compute() -> ReliabilityBins:
-        series, labels = len(evidence.names), len(evidence.labels)
-        sums = np.zeros((4, series * labels * BINS))
-        for chunk in chunks(evidence.rows):
-            p = evidence.side(side)[chunk]
-            at = np.minimum((p * BINS).astype(np.intp), BINS - 1)
-            places = ((evidence.series[chunk, None] * labels + np.arange(labels)) * BINS + at).ravel()
-            parts = (outcomes_of(evidence, chunk) - p, p * (1.0 - p), np.ones_like(p), p)
-            for total, values in zip(sums, parts, strict=True):
-                total += np.bincount(places, values.ravel(), minlength=total.size)
-        return ReliabilityBins(*sums.reshape(4, series, labels, BINS))
-
-    return evidence.cached(("bins", side), compute)
+    series, labels = len(evidence.names), len(evidence.labels)
+    sums = np.zeros((4, series * labels * BINS))
+    for chunk in chunks(evidence.rows):
+        p = evidence.side(side)[chunk]
+        at = np.minimum((p * BINS).astype(np.intp), BINS - 1)
+        places = ((evidence.series[chunk, None] * labels + np.arange(labels)) * BINS + at).ravel()
+        parts = (outcomes_of(evidence, chunk) - p, p * (1.0 - p), np.ones_like(p), p)
+        for total, values in zip(sums, parts, strict=True):
+            total += np.bincount(places, values.ravel(), minlength=total.size)
+    return ReliabilityBins(*sums.reshape(4, series, labels, BINS))
 
 
 def half_normal_limit(variances: Vector, sure: float = SURE) -> Vector:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.evidence.accuracy import difference, loss, loss_name
-from orcast.evidence.base import Evidence, Places, Vector, indicator_sums, outcomes_of, rows_of
+from orcast.evidence.base import Evidence, Places, Vector, computed_once, indicator_sums, outcomes_of, rows_of
 from orcast.evidence.statistics import (
     band,
     bins_of,
@@ -63,6 +63,7 @@ class SeriesTable:
         return np.asarray(self.error_after > self.limit_after)
 
 
+@computed_once
 def by_series(evidence: Evidence) -> SeriesTable:
     """Every series by itself, the one furthest above what chance allows first; those without an outcome left out.
 
@@ -70,10 +71,6 @@ def by_series(evidence: Evidence) -> SeriesTable:
     >>> table.names, table.error_before
     (('b', 'a'), array([0.25, 0.  ]))
     """
-    return evidence.cached("by series", lambda: _by_series(evidence))
-
-
-def _by_series(evidence: Evidence) -> SeriesTable:
     rows = rows_of(evidence)
     there = np.flatnonzero(rows > 0)
     columns: dict[str, Vector] = {}

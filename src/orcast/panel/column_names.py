@@ -45,7 +45,7 @@ _PERCENT = re.compile(rf"{_FIRST}(?P<lead>q[-_]?|p[-_]?)(?P<digits>\d\d?(?:\.\d+
 _MEMBER = re.compile(rf"{_WHOSE}(?P<word>member|sample)(?P<mark>[-_]?)(?P<end>.+)", re.IGNORECASE)
 _STATISTIC = re.compile(rf"{_WHOSE}(?P<word>{'|'.join((*MEANS, *SPREADS, *PROBABILITIES))})", re.IGNORECASE)
 _LABEL = re.compile(rf"{_WHOSE}(?:{'|'.join(PROBABILITIES)})_(?P<label>.+)", re.IGNORECASE)
-_BOUND = re.compile(rf"{_WHOSE}(?:lower|upper|lo|hi|low|high)(?:[-_]?bound)?(?:[-_]?\d+)?", re.IGNORECASE)
+_BOUND = re.compile(rf"{_WHOSE}(?P<bound>(?:lower|upper|lo|hi|low|high)(?:[-_]?bound)?(?:[-_]?\d+)?)", re.IGNORECASE)
 
 
 # --- reading
@@ -88,49 +88,31 @@ def level_of(text: str) -> Level | None:
     return None
 
 
-def member_of(text: str) -> tuple[str, str] | None:
-    """Whose member a name stands for, and which.
+def readings(text: str) -> dict[str, tuple[str, Any]]:
+    """All that a name may stand for: by kind, whose it is, and which of that kind.
 
-    >>> member_of("gefs_member_12"), member_of("member_control"), member_of("sample_weight")
-    (('gefs', '12'), ('', 'control'), None)
+    "level" and "percent" are quantiles; "member" one of an ensemble; "statistic" a "mean", "sd" or "p" (a probability);
+    "label" the probability of one; "bound" the end of an interval, of which the name does not say how much it covers.
+
+    >>> readings("gefs_member_12"), readings("sample_weight"), readings("ETS_std")
+    ({'member': ('gefs', '12')}, {}, {'statistic': ('ETS', 'sd')})
+    >>> readings("prob_away_win"), readings("yhat_lower")
+    ({'label': ('', 'away_win')}, {'bound': ('yhat', 'lower')})
     """
-    m = _MEMBER.fullmatch(text)
-    if m is None:
-        return None
-    word = m["word"].lower() == "member" and m["mark"] and m["end"].lower() not in NO_MEMBERS
-    return (m["model"] or "", m["end"]) if m["end"].isdecimal() or word else None
-
-
-def statistic_of(text: str) -> tuple[str, str] | None:
-    """Whose "mean", "sd" or "p" (a probability) a name stands for.
-
-    >>> statistic_of("ETS_std"), statistic_of("mu"), statistic_of("net-prob")
-    (('ETS', 'sd'), ('', 'mean'), ('net', 'p'))
-    """
-    m = _STATISTIC.fullmatch(text)
-    if m is None:
-        return None
-    word = m["word"].lower()
-    return m["model"] or "", "mean" if word in MEANS else "sd" if word in SPREADS else "p"
-
-
-def label_of(text: str) -> tuple[str, str] | None:
-    """Whose probability of a label a name stands for, and of which.
-
-    >>> label_of("elo_p_home"), label_of("prob_away_win")
-    (('elo', 'home'), ('', 'away_win'))
-    """
-    m = _LABEL.fullmatch(text)
-    return None if m is None else (m["model"] or "", m["label"])
-
-
-def is_bound(text: str) -> bool:
-    """Whether a name is that of an interval's end, of which it does not say how much it covers.
-
-    >>> is_bound("yhat_lower"), is_bound("upper_bound"), is_bound("ETS")
-    (True, True, False)
-    """
-    return _BOUND.fullmatch(text) is not None
+    found: dict[str, tuple[str, Any]] = {}
+    if (level := level_of(text)) is not None:
+        found["percent" if level.way == "percent" else "level"] = level.model, level
+    if m := _MEMBER.fullmatch(text):
+        word = m["word"].lower() == "member" and m["mark"] and m["end"].lower() not in NO_MEMBERS
+        if word or m["end"].isdecimal():
+            found["member"] = m["model"] or "", m["end"]
+    if m := _STATISTIC.fullmatch(text):
+        word = m["word"].lower()
+        found["statistic"] = m["model"] or "", "mean" if word in MEANS else "sd" if word in SPREADS else "p"
+    for kind, pattern in (("label", _LABEL), ("bound", _BOUND)):
+        if m := pattern.fullmatch(text):
+            found[kind] = m["model"] or "", m[kind]
+    return found
 
 
 # --- writing
@@ -193,39 +175,19 @@ def style_of(levels: Sequence[Level]) -> Style:
 # --- ours
 
 
-def base_of(model: str) -> str:
-    """What the names of all that comes out for a model begin with.
-
-    >>> base_of("ETS"), base_of("")
-    ('ETS_orcast', 'orcast')
-    """
-    return f"{model}_{OWN}" if model else OWN
-
-
-def is_own(model: str) -> bool:
-    """Whether a model is what came out of another."""
-    return model == OWN or model.endswith(f"_{OWN}")
-
-
 def owner_of(text: str) -> str | None:
-    """What a column that came out begins with; None if it is not ours.
+    """What a column that came out begins with, which is `Form.base` of its model; None if it is not ours.
 
     >>> owner_of("ETS_orcast-lo-90"), owner_of("orcast_status"), owner_of("ETS_orcast_v2"), owner_of("ETS")
     ('ETS_orcast', 'orcast', None, None)
     """
     for m in re.finditer(rf"(?:^|(?<=_)){OWN}(?=$|[-_])", text):
-        if m.end() == len(text) or _is_ending(text[m.end() + 1 :]):
+        ending = text[m.end() + 1 :]
+        if not ending or ending in CERTIFICATE:
+            return text[: m.end()]
+        if any(model == "" and kind != "bound" for kind, (model, _) in readings(ending).items()):
             return text[: m.end()]
     return None
-
-
-def _is_ending(text: str) -> bool:
-    if text in CERTIFICATE:
-        return True
-    level = level_of(text)
-    return (level is not None and level.model == "") or any(
-        found is not None and found[0] == "" for found in (member_of(text), statistic_of(text), label_of(text))
-    )
 
 
 # --- in sentences

@@ -51,16 +51,11 @@ from orcast.panel.column_names import (
     TIME,
     Level,
     Style,
-    is_bound,
-    is_own,
-    label_of,
-    level_of,
     listed,
-    member_of,
     of_model,
     owner_of,
     plain,
-    statistic_of,
+    readings,
     style_of,
 )
 from orcast.panel.forms import KINDS, ColumnLayout, Form, Label, Output, written_levels
@@ -281,45 +276,33 @@ class _Candidates:
         self.found: dict[str, dict[str, Form]] = {}
         self.doubtful: dict[str, str] = {}
         self.ambiguous: dict[tuple[str, str], str] = {}
-        self.statistics = self._statistics()
-        self._read_quantiles()
-        self._read_members()
-        self._read_statistics()
-        self._read_labels()
-        bounds = [text for text in self.free if is_bound(text)]
-        self.doubtful = dict.fromkeys(bounds, "ends of intervals without a level") | self.doubtful
+        groups: dict[str, dict[str, dict[str, Any]]] = {kind: {} for kind in READERS}
+        for text in self.free:
+            for kind, (whose, which) in readings(text).items():
+                if text in self.numbers or kind not in ("statistic", "label"):
+                    groups[kind].setdefault(whose, {})[text] = which
+        self.levels, self.statistics = groups["level"], groups["statistic"]
+        for kind, read in READERS.items():
+            for whose, some in groups[kind].items():
+                read(self, whose, some)
 
     def _add(self, model: str, kind: str, texts: Iterable[str], **rest: Any) -> None:
         columns = tuple(self.free[text] for text in texts)
         self.found.setdefault(model, {})[kind] = Form(model, kind, columns, **rest)
 
-    def _statistics(self) -> dict[str, dict[str, list[str]]]:
-        found: dict[str, dict[str, list[str]]] = {}
-        for text in self.free:
-            whose = statistic_of(text) if text in self.numbers else None
-            if whose is not None:
-                found.setdefault(whose[0], {}).setdefault(whose[1], []).append(text)
-        return found
-
-    def _read_quantiles(self) -> None:
-        models: dict[str, dict[str, Level]] = {}
-        percents: dict[tuple[str, str], dict[str, Level]] = {}
-        for text in self.free:
-            level = level_of(text)
-            if level is not None and level.way == "percent":
-                percents.setdefault((level.model, level.lead), {})[text] = level
-            elif level is not None:
-                models.setdefault(level.model, {})[text] = level
-        for (model, lead), some in percents.items():
-            there = {level.level for level in some.values()}
+    def read_percents(self, model: str, some: Mapping[str, Level]) -> None:
+        """They are levels if the mirror image of each is there too."""
+        by_lead: dict[str, dict[str, Level]] = {}
+        for text, level in some.items():
+            by_lead.setdefault(level.lead, {})[text] = level
+        for lead, alike in by_lead.items():
+            there = {level.level for level in alike.values()}
             if len(there) > 1 and (lead == "-q-" or all(round(1.0 - level, 12) in there for level in there)):
-                models.setdefault(model, {}).update(some)
+                self.levels.setdefault(model, {}).update(alike)
             else:
-                self.doubtful |= dict.fromkeys(some, "which may be percents or not")
-        for model, some in models.items():
-            self._add_quantiles(model, some)
+                self.doubtful |= dict.fromkeys(alike, "which may be percents or not")
 
-    def _add_quantiles(self, model: str, some: Mapping[str, Level]) -> None:
+    def read_quantiles(self, model: str, some: Mapping[str, Level]) -> None:
         by_level: dict[float, list[str]] = {}
         for text, level in some.items():
             by_level.setdefault(level.level, []).append(text)
@@ -337,7 +320,7 @@ class _Candidates:
                     f"model={{{model!r}: {{{plain(at)}: {texts[0]!r}, ...}}}} settles it"
                 )
         order = sorted(by_level)
-        means: list[str | None] = [*self.statistics.get(model, {}).get("mean", []), alone]
+        means: list[str | None] = [*self._those(model, "mean"), alone]
         self._add(
             model,
             "quantiles",
@@ -347,47 +330,42 @@ class _Candidates:
             style=style_of(list(some.values())),
         )
 
-    def _read_members(self) -> None:
-        groups: dict[str, dict[str, str]] = {}
-        for text in self.free:
-            whose = member_of(text)
-            if whose is not None:
-                groups.setdefault(whose[0], {})[text] = whose[1]
-        for model, group in groups.items():
-            counted = [text for text, end in group.items() if end.isdecimal()]
-            words = [text for text in group if text not in counted and text in self.numbers]
-            if len(counted) > 1:
-                words = [text for text in words if group[text].lower() in CONTROLS]
-            members = [*words, *sorted(counted, key=lambda text: int(group[text]))]
-            if len(members) > 1:
-                self._add(model, "members", members)
+    def read_members(self, model: str, some: Mapping[str, str]) -> None:
+        counted = [text for text, end in some.items() if end.isdecimal()]
+        words = [text for text in some if text not in counted and text in self.numbers]
+        if len(counted) > 1:
+            words = [text for text in words if some[text].lower() in CONTROLS]
+        members = [*words, *sorted(counted, key=lambda text: int(some[text]))]
+        if len(members) > 1:
+            self._add(model, "members", members)
 
-    def _read_statistics(self) -> None:
-        for model, parts in self.statistics.items():
-            means, spreads, chances = parts.get("mean", []), parts.get("sd", []), parts.get("p", [])
-            if not means and spreads and model in self.numbers:
-                means = [model]
-            wanted = (("normal", means, "mean"), ("normal", spreads, "spread"), ("binary", chances, "probability"))
-            for kind, some, what in wanted:
-                if len(some) > 1:
-                    self.ambiguous[model, kind] = (
-                        f"expected one column for the {what}{of_model(model)}, got {listed(some)}: "
-                        f"model={{{model!r}: {{...}}}} with the columns settles it"
-                    )
-            if means and spreads:
-                self._add(model, "normal", (means[0], spreads[0]))
-            if chances:
-                self._add(model, "binary", chances[:1])
+    def read_statistics(self, model: str, some: Mapping[str, str]) -> None:
+        means, spreads, chances = (self._those(model, what) for what in ("mean", "sd", "p"))
+        if not means and spreads and model in self.numbers:
+            means = [model]
+        wanted = (("normal", means, "mean"), ("normal", spreads, "spread"), ("binary", chances, "probability"))
+        for kind, texts, what in wanted:
+            if len(texts) > 1:
+                self.ambiguous[model, kind] = (
+                    f"expected one column for the {what}{of_model(model)}, got {listed(texts)}: "
+                    f"model={{{model!r}: {{...}}}} with the columns settles it"
+                )
+        if means and spreads:
+            self._add(model, "normal", (means[0], spreads[0]))
+        if chances:
+            self._add(model, "binary", chances[:1])
 
-    def _read_labels(self) -> None:
-        groups: dict[str, dict[str, str]] = {}
-        for text in self.free:
-            whose = label_of(text) if text in self.numbers else None
-            if whose is not None:
-                groups.setdefault(whose[0], {})[whose[1]] = text
-        for model, group in groups.items():
-            if len(group) > 1:
-                self._add(model, "labels", group.values(), labels=tuple(group))
+    def _those(self, model: str, what: str) -> list[str]:
+        """The columns of one statistic of a model."""
+        return [text for text, which in self.statistics.get(model, {}).items() if which == what]
+
+    def read_labels(self, model: str, some: Mapping[str, str]) -> None:
+        labels = {label: text for text, label in some.items()}
+        if len(labels) > 1:
+            self._add(model, "labels", labels.values(), labels=tuple(labels))
+
+    def read_bounds(self, model: str, some: Mapping[str, str]) -> None:
+        self.doubtful |= dict.fromkeys(some, "ends of intervals without a level")
 
     def best(self, model: str) -> Form | None:
         """The first kind of forecasts that a model has and that the outcomes can be about."""
@@ -415,7 +393,18 @@ class _Candidates:
 
     def models(self) -> list[str]:
         """Models that are not what came out of others."""
-        return [model for model in self.found if not is_own(model)]
+        return [model for model in self.found if owner_of(model) != model]
+
+
+# How each kind of names is read, in this order: percents may turn out to be levels.
+READERS: dict[str, Callable[[_Candidates, str, Any], None]] = {
+    "bound": _Candidates.read_bounds,
+    "percent": _Candidates.read_percents,
+    "level": _Candidates.read_quantiles,
+    "member": _Candidates.read_members,
+    "statistic": _Candidates.read_statistics,
+    "label": _Candidates.read_labels,
+}
 
 
 def _all(candidates: _Candidates) -> list[Form]:

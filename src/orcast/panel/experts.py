@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.adapters import expert_table, within_reach
+from orcast.adapters import quantile_rows, within_reach
 from orcast.panel.columns import Form, Output
 from orcast.spaces import Binary, Labels, OrderedSpace, Space
 from orcast.spaces.base import LARGEST
@@ -91,7 +91,7 @@ class ForecastShape:
             levels = np.array(self.levels)
             if len(scale) and scale[0] < 0.0:
                 own, levels = own[:, ::-1], 1.0 - levels[::-1]
-            return expert_table(levels, own, space)[0]
+            return quantile_rows(levels, np.sort(own, axis=1), space)
 
     def answers(self, quantiles: Array, moments: Array, shift: Array, scale: Array, given: Array) -> Array:
         """The columns that come out, in the user's units, from quantiles at `levels_to_read`, mean and spread."""
@@ -140,7 +140,7 @@ def _member_rows(members: Array, space: OrderedSpace) -> Array:
         if count == 1:
             rows[at] = within_reach(np.broadcast_to(ordered[at, :1], (int(at.sum()), len(space.levels))), space)
         else:
-            rows[at] = expert_table((np.arange(count) + 0.5) / count, ordered[at, :count], space)[0]
+            rows[at] = quantile_rows((np.arange(count) + 0.5) / count, ordered[at, :count], space)
     return rows
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from orcast.panel.column_names import CERTIFICATE, OWN, Style, base_of, level_of, owner_of, plain
+from orcast.panel.column_names import CERTIFICATE, OWN, Style, level_of, owner_of, plain
 from orcast.validation import short
 
 Vector = NDArray[np.float64]
@@ -69,7 +69,7 @@ class Form:
     @property
     def base(self) -> str:
         """What the names of all that comes out begin with."""
-        return base_of(self.model)
+        return f"{self.model}_{OWN}" if self.model else OWN
 
     @property
     def certificate(self) -> dict[str, str]:

@@ -306,6 +306,8 @@ def _order_at_once(time: Stamps, known: NDArray[np.bool_], good: NDArray[np.bool
     first = first[np.argsort(time[first], kind="stable")]
     new = np.arange(old, len(time))
     ends = np.where(good, SETTLE, DROP)
-    both = np.column_stack((np.full(len(new), PREDICT), new, ends[new], new)).reshape(-1, 2)
-    happens = np.column_stack((np.ones(len(new), dtype=bool), known[new])).ravel()
-    return np.concatenate((np.column_stack((ends[first], first)), both[happens])).astype(np.int64)
+    both = np.empty((len(new), 2, 2), dtype=np.int64)  # the forecast of each entry, and its outcome
+    both[:, 0, 0], both[:, 1, 0], both[:, :, 1] = PREDICT, ends[new], new[:, None]
+    happens = np.ones((len(new), 2), dtype=bool)
+    happens[:, 1] = known[new]
+    return np.concatenate((np.column_stack((ends[first], first)), both[happens]))

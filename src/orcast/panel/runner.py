@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast import ledger as _ledger
-from orcast.adapters import LARGEST, REACH
+from orcast.adapters import LARGEST, reach_of
 from orcast.engine import Committee
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.kernels import events as event_kernels
@@ -34,6 +34,7 @@ from orcast.panel.bounds import scale_between, space_between
 from orcast.panel.experts import ForecastShape, normal_rows
 from orcast.payoffs import Payoff, default_payoff
 from orcast.payoffs.base import UNKNOWN
+from orcast.persistence.files import UNREADABLE, unusable
 from orcast.residuals import Residuals, first_spread
 from orcast.rounds import Rounds
 from orcast.serialise import plain_features
@@ -42,8 +43,9 @@ from orcast.spaces import Interval, OrderedSpace, Space
 Array = NDArray[np.float64]
 Events = NDArray[np.int64]  # kind and entry of each
 
-# As a plain number: Python 3.11 is slow in looking up members of an enum, and streams may be short.
+# As plain numbers: Python 3.11 is slow in looking up members of an enum, and streams may be short.
 PREDICT = int(EventKind.PREDICT)
+HOLDS, PROMISED, MISCALIBRATION, MEAN, SD = map(int, _ledger.RoundLog)
 # Runners that are kept, of series with other bounds.
 MOST_RUNNERS = 256
 
@@ -145,10 +147,7 @@ class Runner:
         shape, space, m = self.shape, self.space, len(new.given)
         shift, scale = new.units
         experts, spreads = np.empty((0, 0)), np.empty(0)
-        reach = np.array([-LARGEST, LARGEST])
-        if isinstance(space, OrderedSpace) and math.isfinite(space.high - space.low):
-            size = space.high - space.low
-            reach = np.array([space.low - REACH * size, space.high + REACH * size])
+        reach = np.array(reach_of(space) if isinstance(space, OrderedSpace) else (-LARGEST, LARGEST))
         if shape.kind == "point":
             assert isinstance(space, OrderedSpace)
             spreads = first_spread(new.given[:, 0], space)
@@ -177,9 +176,9 @@ class Runner:
             return outputs.quantiles
         answers = np.empty((len(new.given), len(shape.outputs)))
         shift, scale = new.units
-        moments = outputs.round_log[:, [_ledger.RoundLog.MEAN, _ledger.RoundLog.SD]]
+        moments = outputs.round_log[:, MEAN : SD + 1]
         for number, width in enumerate(inputs.widths):
-            at = np.flatnonzero(inputs.level_set == number)
+            at: Any = slice(None) if len(inputs.widths) == 1 else np.flatnonzero(inputs.level_set == number)
             out = shape.answers(outputs.quantiles[at, :width], moments[at], shift[at], scale[at], new.given[at])
             if self.by_row:
                 # rounding does not lead out
@@ -215,12 +214,10 @@ class Runner:
             if isinstance(engine, OrderedEngine) and engine.runs:
                 return CompiledRun(self, state, inputs, new.features, events)
             return PythonRun(self, state, inputs, new.features, events)
-        except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as reason:
+        except UNREADABLE as reason:
             if begins:
                 raise
-            raise ValueError(
-                f"expected a state that this version can use, got one that it cannot ({reason})"
-            ) from reason
+            raise unusable(reason) from reason
 
     def state(self, rounds: PackedRounds, errors: Array) -> RunState:
         """The game as it stands."""
@@ -372,7 +369,7 @@ class PythonRun:
         played, round_log = self.rounds.run(self.inputs.experts[new, None, :], features, outcomes, np.empty(0))
         self.outputs.quantiles[new] = played.reshape(count, -1)
         self.outputs.round_log[new] = round_log
-        self.outputs.settled[all_] = round_log[:, _ledger.RoundLog.MISCALIBRATION]
+        self.outputs.settled[all_] = round_log[:, MISCALIBRATION]
 
     def _predict(self, entry: int) -> None:
         new, inputs = entry - self.old, self.inputs
@@ -392,7 +389,7 @@ class PythonRun:
         self.outputs.quantiles[new, :width] = self.rounds.read(record, inputs.levels[which, :width], log_row)
         if len(certificates):
             account = self.rounds.engine.ledger.account
-            log_row[_ledger.RoundLog.PROMISED] = event_kernels.promised(account, certificates, record.certificate)
+            log_row[PROMISED] = event_kernels.promised(account, certificates, record.certificate)
 
     def _settle(self, entry: int) -> None:
         value = float(self.inputs.values[entry])

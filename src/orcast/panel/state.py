@@ -19,7 +19,7 @@ from orcast.panel.experts import ForecastShape
 from orcast.panel.ordering import Calendar
 from orcast.panel.runner import RunState
 from orcast.panel.statuses import Status
-from orcast.panel.stream import ANSWERS_AT, LogColumn, PendingColumn, Stream
+from orcast.panel.stream import LogColumn, PendingColumn, Stream
 from orcast.payoffs import Payoff, payoff_from_plain
 from orcast.persistence import files as storage
 from orcast.serialise import features_from_json, features_to_json, id_from_plain, plain_id
@@ -160,10 +160,8 @@ class PanelState:
             dates = _unstack(arrays, "calendar", len(header["calendar"]))
             content.calendar = {id_from_plain(key): each for key, each in zip(header["calendar"], dates, strict=True)}
             content.counted = {id_from_plain(key): int(count) for key, count in header["counted"]}
-        except (AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as reason:
-            raise ValueError(
-                f"expected a state that this version can use, got one that it cannot ({reason}): {path}"
-            ) from reason
+        except storage.UNREADABLE as reason:
+            raise storage.unusable(reason, path) from reason
         return self
 
 
@@ -292,7 +290,7 @@ def _model_streams(number: int, data: dict[str, Any], arrays: Arrays) -> ModelSt
         counters, count = counters.ravel(), len(pending)
         if not (len(stamps) == len(log) and stamps.shape[1] == 2 and len(counters) == 5 and len(records) == count):
             raise ValueError(f"the stream {key!r} has other shapes")
-        if log.shape[1] != ANSWERS_AT + len(model.shape.outputs) or pending.shape[1] != len(PendingColumn):
+        if log.shape[1] != LogColumn.ANSWERS + len(model.shape.outputs) or pending.shape[1] != PendingColumn.HIGH + 1:
             raise ValueError(f"the stream {key!r} has other shapes")
         if not np.isin(pending[:, PendingColumn.SERIAL], log[:, LogColumn.SERIAL]).all():
             raise ValueError(f"the stream {key!r} has forgotten a pending row")

@@ -7,16 +7,14 @@ it was, so that the caller can still refuse the whole.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from enum import IntEnum
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.ledger import RoundLog
 from orcast.panel.experts import ForecastShape
 from orcast.panel.ordering import DROP, SETTLE, order_of_play
-from orcast.panel.runner import RunnerPool, RunState, events_of
+from orcast.panel.runner import HOLDS, PROMISED, RunnerPool, RunState, events_of
 from orcast.panel.statuses import Status
 from orcast.payoffs import Payoff
 
@@ -24,28 +22,20 @@ Array = NDArray[np.float64]
 Stamps = NDArray[Any]
 
 
-class LogColumn(IntEnum):
-    """What a stream remembers of a row; the answers follow."""
-
-    SERIAL = 0
-    Y = 1
-    STATUS = 2
-    HOLDS = 3
-    PROMISED = 4
-    MISCALIBRATION = 5
+# As plain numbers, no members of an enum: with these numpy takes several times as long, and streams may be short.
+OK, PENDING, OUTSIDE, LATE = int(Status.OK), int(Status.PENDING), int(Status.OUTSIDE), int(Status.LATE)
 
 
-ANSWERS_AT = len(LogColumn)
+class LogColumn:
+    """What a stream remembers of a row, the certificate as engines log it; the answers follow."""
+
+    SERIAL, Y, STATUS, HOLDS, PROMISED, MISCALIBRATION, ANSWERS = range(7)
 
 
-class PendingColumn(IntEnum):
+class PendingColumn:
     """What a stream keeps of a pending row, beside the record of its round."""
 
-    SERIAL = 0
-    POINT = 1
-    VALUE = 2
-    LOW = 3
-    HIGH = 4
+    SERIAL, POINT, VALUE, LOW, HIGH = range(5)
 
 
 @dataclass(frozen=True)
@@ -176,7 +166,7 @@ class _StreamRun:
             self.runner = pool.between(batch.low[at], batch.high[at])
         features = None if batch.features is None else [batch.features[i] for i in self.rows.tolist()]
         self.known = None if batch.known is None else batch.known[number]
-        self.log = np.empty((0, ANSWERS_AT + len(options.shape.outputs))) if before is None else before.log
+        self.log = np.empty((0, LogColumn.ANSWERS + len(options.shape.outputs))) if before is None else before.log
         self._match()
         new = slice(self.first_new, None)
         given = batch.given[self.rows[new]]
@@ -224,7 +214,7 @@ class _StreamRun:
         fresh = np.full((m, self.log.shape[1]), np.nan)
         fresh[:, LogColumn.SERIAL] = played + np.arange(m)
         fresh[:, LogColumn.Y] = self.y[self.first_new :]
-        fresh[:, LogColumn.STATUS] = Status.PENDING
+        fresh[:, LogColumn.STATUS] = PENDING
         self.log = np.concatenate((self.log, fresh))
         rows = self.open_rows = self._open_rows()
         old = len(rows.at) - m
@@ -236,18 +226,17 @@ class _StreamRun:
         self.run = self.runner.resume(None if before is None else before.game, self.new, rows.value, points, events)
         self.run.play(events)
         fresh = self.log[self.begin :]
-        fresh[:, LogColumn.HOLDS] = self.run.outputs.round_log[:, RoundLog.HOLDS]
-        fresh[:, LogColumn.PROMISED] = self.run.outputs.round_log[:, RoundLog.PROMISED]
-        fresh[:, ANSWERS_AT:] = self.runner.answers(self.run, self.new)
+        fresh[:, LogColumn.HOLDS : LogColumn.MISCALIBRATION] = self.run.outputs.round_log[:, HOLDS : PROMISED + 1]
+        fresh[:, LogColumn.ANSWERS :] = self.runner.answers(self.run, self.new)
         settled, dropped = (events[events[:, 0] == kind, 1] for kind in (SETTLE, DROP))
         self._settle(settled)
-        self.log[rows.at[dropped], LogColumn.STATUS] = Status.OUTSIDE
+        self.log[rows.at[dropped], LogColumn.STATUS] = OUTSIDE
         self.log[rows.at[lost], LogColumn.STATUS] = Status.LOST
         self._look_ahead()
 
     def _settle(self, entries: NDArray[np.int64]) -> None:
         at = self.open_rows.at[entries]
-        self.log[at, LogColumn.STATUS] = Status.OK
+        self.log[at, LogColumn.STATUS] = OK
         self.log[at, LogColumn.MISCALIBRATION] = self.run.outputs.settled[entries]
 
     def _open_rows(self) -> _OpenRows:
@@ -274,7 +263,7 @@ class _StreamRun:
             y = np.where(np.isnan(y) & (times[place] == time), outcomes[place], y)
         came = ~np.isnan(y) & (y != self.log[at, LogColumn.Y])
         # the status that an outcome had before it changed no longer counts
-        self.log[at[came], LogColumn.Y], self.log[at[came], LogColumn.STATUS] = y[came], Status.PENDING
+        self.log[at[came], LogColumn.Y], self.log[at[came], LogColumn.STATUS] = y[came], PENDING
         value = np.where(came, self.runner.outcomes(y, self.runner.units(low, high), self.options.clip), value)
         known = ~np.isnan(self.log[at, LogColumn.Y])
         return fresh.after(_OpenRows(at, time, cutoff, value, known, point, low, high))
@@ -286,11 +275,11 @@ class _StreamRun:
         """
         rows = self.open_rows
         held = self.run.pending[rows.known[self.run.pending]]
-        if not (self.log[rows.at[held], LogColumn.STATUS] == Status.PENDING).any():
+        if not (self.log[rows.at[held], LogColumn.STATUS] == PENDING).any():
             return
         held = held[np.lexsort((held, rows.cutoff[held], rows.time[held]))]
         good = ~np.isnan(rows.value[held])
-        self.log[rows.at[held[~good]], LogColumn.STATUS] = Status.OUTSIDE
+        self.log[rows.at[held[~good]], LogColumn.STATUS] = OUTSIDE
         held = held[good]
         self.run.look_ahead(events_of([SETTLE] * len(held), held.tolist()))
         self._settle(held)
@@ -302,15 +291,15 @@ class _StreamRun:
         answered = (np.arange(len(self.rows)) >= self.first_new) | seen
         places = np.where(seen, self.old, len(self.log) - len(self.rows) + np.arange(len(self.rows)))
         log = self.log[places[answered]]
-        result.answers[self.rows[answered]] = log[:, ANSWERS_AT:]
-        columns = [LogColumn.HOLDS, LogColumn.PROMISED, LogColumn.MISCALIBRATION]
-        result.certificate[self.rows[answered]] = log[:, columns]
-        status = np.full(len(self.rows), Status.LATE, dtype=np.uint8)
-        status[answered] = log[:, LogColumn.STATUS].astype(np.uint8)
+        rows = self.rows[answered]
+        result.answers[rows] = log[:, LogColumn.ANSWERS :]
+        result.certificate[rows] = log[:, LogColumn.HOLDS : LogColumn.ANSWERS]
+        status = np.full(len(self.rows), LATE, dtype=np.uint8)
+        status[answered] = log[:, LogColumn.STATUS]
         if self.before is not None:
-            was = np.full(len(self.rows), Status.PENDING)
+            was = np.full(len(self.rows), PENDING)
             was[seen] = self.before.log[self.old[seen], LogColumn.STATUS]
-            status[(was == Status.OK) & (status == Status.OK)] = Status.SEEN
+            status[(was == OK) & (status == OK)] = Status.SEEN
         status[self.corrected] = Status.CORRECTED
         result.status[self.rows] = status
 

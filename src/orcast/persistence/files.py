@@ -19,6 +19,17 @@ from orcast.persistence.migrations import migrated
 MAGIC = b"ORCAST\x00\n"
 VERSION = 2
 KINDS = {"f8": np.dtype("<f8"), "i8": np.dtype("<i8")}
+# What a file that is not a state of the kind leads to.
+UNREADABLE = (
+    AssertionError,
+    AttributeError,
+    IndexError,
+    KeyError,
+    OverflowError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 
 
 def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
@@ -96,10 +107,18 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArra
         raise ValueError(f"expected a readable state file, got one that is not ({reason}): {path}") from reason
     try:
         return migrated(header, arrays, version, VERSION)
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as reason:
-        raise ValueError(
-            f"expected a state that this version can use, got one that it cannot ({reason}): {path}"
-        ) from reason
+    except UNREADABLE as reason:
+        raise unusable(reason, path) from reason
+
+
+def unusable(reason: BaseException, path: object = "") -> ValueError:
+    """What is said of a state whose content led to an error.
+
+    >>> unusable(KeyError("rounds"), "wind.orcast")
+    ValueError("expected a state that this version can use, got one that it cannot ('rounds'): wind.orcast")
+    """
+    where = f": {path}" if path else ""
+    return ValueError(f"expected a state that this version can use, got one that it cannot ({reason}){where}")
 
 
 def _unpack(described: dict[str, Any], body: memoryview) -> dict[str, NDArray[Any]]:

@@ -23,17 +23,6 @@ Game = TypeVar("Game", bound=Forecaster)
 
 # What may have to be given again, because it has functions, which are not saved.
 GIVEN = ("payoff", "space", "oracle")
-# What a file that is not a state of the kind leads to.
-UNREADABLE = (
-    AssertionError,
-    AttributeError,
-    IndexError,
-    KeyError,
-    OverflowError,
-    RecursionError,
-    TypeError,
-    ValueError,
-)
 
 
 def write_state(game: Forecaster, path: str | os.PathLike[str]) -> None:
@@ -67,10 +56,8 @@ def reading(path: str | os.PathLike[str], owner: str) -> Iterator[tuple[dict[str
         raise ValueError(f"expected the state of a {owner}, got that of a {header.get('class')}: {path}")
     try:
         yield header, arrays
-    except UNREADABLE as reason:
-        raise ValueError(
-            f"expected a state that this version can use, got one that it cannot ({reason}): {path}"
-        ) from reason
+    except storage.UNREADABLE as reason:
+        raise storage.unusable(reason, path) from reason
 
 
 def state_of(game: Forecaster, owner: str) -> tuple[dict[str, Any], Arrays]:
@@ -120,10 +107,10 @@ def game_from(
         game.engine.restore(inside(arrays, "memory/"))
         game.rounds.from_plain(header["rounds"], inside(arrays, "pending/"))
         game.crossing_reported = bool(header["crossing_reported"])
-    except UNREADABLE as reason:
+    except storage.UNREADABLE as reason:
         if _asks_the_user(reason):
             raise
-        raise ValueError(f"expected a state that this version can use, got one that it cannot ({reason})") from reason
+        raise storage.unusable(reason) from reason
     return game
 
 

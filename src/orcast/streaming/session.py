@@ -268,7 +268,8 @@ class Session:
         space = series.space
         kind = "binary" if isinstance(space, Binary) else "labels" if isinstance(space, Labels) else "quantity"
         if forecast.space != kind:
-            raise ValueError(f"expected {FORM[kind]} as forecast on {_described(space)}, got {short(_form(forecast))}")
+            form = "mean and sd" if forecast.form == "normal" else forecast.form
+            raise ValueError(f"expected {FORM[kind]} as forecast on {_described(space)}, got {short(form)}")
         expert_row(forecast.expert, space)
         if self.options.by is not None:
             # the groups of the round, which its features decide: refused here if there is none
@@ -452,7 +453,3 @@ def _described(space: Space) -> str:
         return f"labels {', '.join(map(str, space.labels))}"
     bounds = ", ".join(f"{key} {bound:g}" for key, bound in _plain(space).items())
     return f"a quantity with {bounds}" if bounds else "a quantity without bounds"
-
-
-def _form(forecast: LineForecast) -> str:
-    return {"quantiles": "quantiles", "normal": "mean and sd", "p": "p"}.get(forecast.form, forecast.form)

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.persistence import files as storage
-from orcast.persistence.state import UNREADABLE
 from orcast.spaces import space_from_plain
 from orcast.streaming.session import IssuedAnswer, SeriesSession, Session, Settled, State, StreamSettings
 
@@ -66,10 +65,8 @@ def read(path: str | os.PathLike[str]) -> tuple[Session, int]:
         for name, id, *over in header["settled"]:
             session.settled[name, id] = _settled(*over)
         return session, int(header["lines"])
-    except UNREADABLE as reason:
-        raise ValueError(
-            f"expected a state that this version can use, got one that it cannot ({reason}): {path}"
-        ) from None
+    except storage.UNREADABLE as reason:
+        raise storage.unusable(reason, path) from reason
 
 
 def tidy(path: Path) -> None:

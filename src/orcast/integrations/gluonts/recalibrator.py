@@ -28,7 +28,7 @@ from orcast.ledger import Guarantee
 from orcast.panel.column_names import listed
 from orcast.payoffs import Payoff
 from orcast.persistence import files as storage
-from orcast.persistence.state import UNREADABLE, game_from, state_of
+from orcast.persistence.state import game_from, state_of
 from orcast.recalibrator import Recalibrator
 from orcast.residuals import Residuals
 from orcast.serialise import id_from_plain, plain_id
@@ -359,7 +359,7 @@ class ForecastRecalibrator:
                 state = {**own, **{name: blank[name] for name in COMMON}}
                 recal = game_from(state, mine, OWNER, cls=Recalibrator, payoff=payoff, oracle=oracle)
                 self._items[id_from_plain(plain)].games[int(step)] = HorizonGame(recal, residuals)
-        except UNREADABLE as reason:
+        except storage.UNREADABLE as reason:
             if str(reason).startswith("expected"):
                 raise
             raise ValueError(f"expected a readable state file, got one that is not ({reason}): {path}") from reason
