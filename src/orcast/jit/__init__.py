@@ -9,7 +9,7 @@ result the compiler may choose.
 `ORCAST_KERNELS` says which: `auto`, `compiled` (compile now and wait for it) or `python`.
 """
 
-from orcast.jit.entry import EntryKernel, Mode, entry_kernel, expect_rounds, mode, use
+from orcast.jit.entry import EntryKernel, Mode, entry_kernel, expect_rounds, many_rounds, mode, use
 from orcast.jit.registry import compiled_only, kernel, kernel_part
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "expect_rounds",
     "kernel",
     "kernel_part",
+    "many_rounds",
     "mode",
     "use",
 ]

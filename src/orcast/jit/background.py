@@ -29,7 +29,9 @@ BOOT = "import sys; sys.path[:] = {path!r}; from orcast.jit.worker import serve;
 # Seconds between two looks at the cache.
 POLL = 0.1
 # Seconds that a kernel takes to compile, about, as long as nothing better is known.
-SECONDS_A_KERNEL = 0.5
+SECONDS_A_KERNEL = 0.3
+# Seconds that loading compiled code takes, about: most of it the import of numba.
+LOAD_SECONDS = 1.0
 # Seconds of waiting, or of playing in Python, before it is said.
 SILENCE = 2.0
 # How often the process that compiles may end by itself.
@@ -119,7 +121,7 @@ def compile_here(wanted: Wanted) -> bool:
     own = entry.path.startswith("orcast.")  # the digest of the cache knows no others
     if own and load(wanted):
         return True
-    with kernel_cache.lock(wait=True):
+    with kernel_cache.lock(wanted.key, wait=True):
         if own and load(wanted):  # another process has compiled it meanwhile
             return True
         code = module.compile_entry(module.new_entry(entry.source), wanted.signature)
@@ -310,29 +312,32 @@ def wait_if_faster(entry: EntryKernel, args: tuple[Any, ...], rounds: int, secon
     if not installed():
         return
     wanted = wanted_for(entry, args)
-    _background.want(wanted)
-    expected = SECONDS_A_KERNEL * len(reached_from(entry.source))
-    line = ProgressLine()
-    began = time.perf_counter()
+    cached = kernel_cache.read(wanted.key) is not None
+    expected = LOAD_SECONDS if cached else SECONDS_A_KERNEL * len(reached_from(entry.source))
+    if expected <= seconds:
+        _background.want(wanted)
+        _wait(wanted, expected, seconds)
+    if entry.code is None and seconds > SILENCE:
+        text = f"playing {rounds:,} rounds in Python, about {seconds:.0f} s; compiled ones are faster (orcast warm)"
+        _say_once(text, about=entry.path)
+
+
+def _wait(wanted: Wanted, expected: float, seconds: float) -> None:
+    """Wait until an entry has its code, for as long as that is expected to take less than these seconds."""
+    line, began = ProgressLine(), time.perf_counter()
     try:
-        while entry.code is None and wanted.key in _background.wanted:
-            waited = time.perf_counter() - began
-            # a cache that has it loads in a second
-            compiles = wanted.sent or waited > 1.0
-            progress = _background.progress
+        while wanted.entry.code is None and wanted.key in _background.wanted:
+            waited, progress = time.perf_counter() - began, _background.progress
             if progress.done > 0.1 * progress.of:
                 share = progress.done / progress.of
                 expected = waited + (time.time() - progress.began) * (1.0 / share - 1.0)
-            if compiles and expected - waited > seconds:
-                break
+            if expected - waited > seconds:
+                return
             if waited > SILENCE:
                 left = max(expected - waited, 1.0)
                 line.show(f"compiling kernels, once on this machine: about {left:.0f} s left")
             time.sleep(POLL)
     finally:
-        line.end()
-    if entry.code is None and seconds > SILENCE:
-        line.show(f"playing {rounds:,} rounds in Python, about {seconds:.0f} s; compiled ones are faster (orcast warm)")
         line.end()
 
 
@@ -365,10 +370,10 @@ class ProgressLine:
 _told: set[str] = set()
 
 
-def _say_once(message: str) -> None:
-    """A line on the error stream, once in this process."""
-    if message not in _told:
-        _told.add(message)
+def _say_once(message: str, about: str = "") -> None:
+    """A line on the error stream, once in this process of each thing that it is about."""
+    if (about or message) not in _told:
+        _told.add(about or message)
         line = ProgressLine()
         line.show(message)
         line.end()

@@ -105,13 +105,13 @@ def remove_partial_files() -> None:
 
 
 @contextlib.contextmanager
-def lock(*, wait: bool) -> Iterator[bool]:
-    """The right to compile into the cache, and whether it was had; a process that ends, however, loses it."""
+def lock(name: str = "all", *, wait: bool) -> Iterator[bool]:
+    """The right to compile something into the cache, and whether it was had; a process that ends, however, loses it."""
     place = folder()
     if place is None:
         yield True
         return
-    with (place / "lock").open("a+b") as file:
+    with (place / f"{name}.lock").open("a+b") as file:
         if not _acquire(file.fileno(), wait=wait):
             yield False
             return

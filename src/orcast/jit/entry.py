@@ -47,9 +47,10 @@ def chosen_mode() -> Mode:
 
 
 class _State(threading.local):
-    """Of a thread: whether a kernel is playing in Python, and who wants to know which entries are called."""
+    """Of a thread: whether a kernel plays in Python, the rounds to come, who wants to know which entries are called."""
 
     playing = False
+    rounds = 0
     recorder: Callable[[EntryKernel, tuple[Any, ...]], None] | None = None
 
 
@@ -143,11 +144,22 @@ def expect_rounds(
     entry: EntryKernel, args: tuple[Any, ...], rounds: int, seconds_a_round: float = SECONDS_A_ROUND
 ) -> None:
     """Say that an entry is about to play so many rounds; waits for compiled code where that is faster than playing."""
+    rounds = max(rounds, _state.rounds)
     seconds = rounds * seconds_a_round
     if entry.code is None and mode() is Mode.AUTO and seconds > PATIENCE:
         from orcast.jit.background import wait_if_faster
 
         wait_if_faster(entry, args, rounds, seconds)
+
+
+@contextmanager
+def many_rounds(rounds: int) -> Iterator[None]:
+    """Say that so many rounds come, in however many calls."""
+    before, _state.rounds = _state.rounds, rounds
+    try:
+        yield
+    finally:
+        _state.rounds = before
 
 
 @contextmanager

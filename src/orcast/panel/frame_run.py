@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from orcast.contexts import Bins, Values
 from orcast.engine.bound_payoff import leaves
+from orcast.jit import many_rounds
 from orcast.panel.bounds import Bounds, read_bounds
 from orcast.panel.column_names import of_model, of_series, rows_text
 from orcast.panel.columns import ColumnLayout, Form, Output, label_places
@@ -282,8 +283,9 @@ class FrameRun:
         made = ((i, self._batch(options[number], first, last)) for i, (number, first, last) in enumerate(batches))
         payoffs: dict[int, dict[str, Any] | None]
         payoffs = dict.fromkeys(range(len(self.models)), None if self.payoff is None else plain_payoff(self.payoff))
-        with progress_bar(progress, total) as add, closing(play_all(made, workers, payoffs)) as played:
-            for i, result in played:
+        played = closing(play_all(made, workers, payoffs))
+        with many_rounds(total), progress_bar(progress, total) as add, played as results:
+            for i, result in results:
                 number, first, last = batches[i]
                 self._write(self.models[number], first, last, result)
                 add(int(self.streams.starts[last] - self.streams.starts[first]))

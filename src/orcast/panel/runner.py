@@ -30,6 +30,7 @@ from orcast.engine.kernels.events import (
 )
 from orcast.engine.ordered import OrderedEngine
 from orcast.game import ALONE
+from orcast.jit import expect_rounds
 from orcast.panel.bounds import scale_between, space_between
 from orcast.panel.experts import ForecastShape, normal_rows
 from orcast.payoffs import Payoff, default_payoff
@@ -285,13 +286,15 @@ class CompiledRun:
 
     def play(self, events: Events) -> None:
         """Play events."""
-        engine, store = self.engine, self.store
+        engine, store, play = self.engine, self.store, event_kernels.play
         at, resumed = 0, False
-        while True:
-            arrays = self.inputs, store, self.outputs
-            at = int(event_kernels.play(engine.rules, engine.memory_row, *arrays, events, at, resumed))
-            if at == len(events):
-                return
+        given = engine.rules, engine.memory_row, self.inputs, store, self.outputs
+        expect_rounds(play, (*given, events, at, resumed), len(events) // 2)
+        while at < len(events):
+            stop = at + play.at_once(len(events) - at)
+            at, resumed = int(play(*given, events[:stop], at, resumed)), False
+            if at == stop:
+                continue
             place = int(store.place[events[at, 1]])
             engine.rescue_in(store.records[place], store.slots[place], float(store.counters[Counter.RESERVED]))
             resumed = True
