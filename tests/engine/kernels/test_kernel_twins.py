@@ -1,7 +1,9 @@
 """Every kernel against its own Python source: the same games at both speeds, to the last bit."""
 
 import ast
+import inspect
 import sys
+import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -59,6 +61,18 @@ def test_the_games_use_every_kernel(uncompiled: tuple[dict[str, Array], set[Any]
     own = {function for function in KERNELS if function.__module__.startswith("orcast.")}
     assert len(own) > 100
     assert sorted(f.__module__ + "." + f.__name__ for f in own if f.__code__ not in uncompiled[1]) == []
+
+
+# What compiled code may compute otherwise: sums in another order, vectorised functions, powers as products or roots.
+FORBIDDEN = {"sum", "mean", "dot", "cumsum", "prod", "var", "std", "exp", "log", "sqrt", "sin", "cos", "tanh", "power"}
+
+
+@pytest.mark.parametrize("function", sorted(KERNELS, key=lambda f: f.__module__ + f.__name__), ids=lambda f: f.__name__)
+def test_kernels_use_only_what_has_the_same_bits_at_both_speeds(function: Callable[..., Any]) -> None:
+    for node in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(function)))):
+        assert not isinstance(node, ast.Pow | ast.MatMult), "write powers and products out, or use orcast.jit.ieee"
+        if isinstance(node, ast.Attribute) and node.attr in FORBIDDEN:
+            raise AssertionError(f"use a loop or orcast.jit.ieee instead of .{node.attr}")
 
 
 def test_the_digest_sees_all_that_kernels_are_made_of() -> None:
