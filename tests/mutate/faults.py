@@ -368,8 +368,8 @@ PROMISE = (
     Fault(
         "certify: half of what is owed",
         _EQUILIBRIUM,
-        "linear = 2.0 * v + norm",
-        "linear = v + norm",
+        "linear[k] = 2.0 * v + norm[k]",
+        "linear[k] = v + norm[k]",
         certified("quantile"),
     ),
     Fault(
@@ -382,8 +382,8 @@ PROMISE = (
     Fault(
         "certify: a witness at one end of a cell",
         _EQUILIBRIUM,
-        "linear += max(s * da + f * da * da, s * db + f * db * db)",
-        "linear += min(s * da + f * da * da, s * db + f * db * db)",
+        "linear[k] += max((s + f * a) * a, (s + f * b) * b)",
+        "linear[k] += min((s + f * a) * a, (s + f * b) * b)",
         certified("moment"),
     ),
     Fault(

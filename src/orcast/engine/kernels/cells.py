@@ -52,6 +52,15 @@ def tail_edges(distance, first, out):
     return r
 
 
+@kernel
+def tail_fall(distance, first, atom, tail):
+    """Fill the distances of a tail's edges; how fast its masses fall, with a minus if there is no room for a tail."""
+    if distance <= atom:
+        return -TAIL_FALL
+    growth = tail_edges(distance, max(first, TAIL_LEAST * distance), tail)
+    return min(TAIL_FALL, real_power(growth, -TAIL_POWER))
+
+
 @entry_kernel
 def build_cells(q, low, high, tail_cells, tail_mass, usual, left, right, mass, slots):
     """Cells at the expert's quantiles `q`, geometric tails, an atom at each bound; returns how many there are.
@@ -67,29 +76,17 @@ def build_cells(q, low, high, tail_cells, tail_mass, usual, left, right, mass, s
     tail = np.empty(tail_cells)
     spread = q[inner] - q[0]
     first = TAIL_SPREAD * spread if spread > NO_SPREAD * usual else TAIL_LOSS * usual
-    fall_down = TAIL_FALL
-    fall_up = TAIL_FALL
-    down = q[0] - low
-    if down > atom:
-        growth = tail_edges(down, max(first, TAIL_LEAST * down), tail)
-        fall_down = min(TAIL_FALL, real_power(growth, -TAIL_POWER))
-        for i in range(tail_cells):
-            edges[tail_cells - i] = q[0] - tail[i]
-    else:
-        for i in range(tail_cells):
-            edges[tail_cells - i] = low
+    fall_down = tail_fall(q[0] - low, first, atom, tail)
+    for i in range(tail_cells):
+        edges[tail_cells - i] = q[0] - tail[i] if fall_down > 0.0 else low
     for j in range(inner + 1):
         # a rounding error inside a bound is on it: else an outcome on the bound would be in no cell
         edges[side + j] = low if q[j] - low <= atom else high if high - q[j] <= atom else q[j]
-    up = high - q[inner]
-    if up > atom:
-        growth = tail_edges(up, max(first, TAIL_LEAST * up), tail)
-        fall_up = min(TAIL_FALL, real_power(growth, -TAIL_POWER))
-        for i in range(tail_cells):
-            edges[side + inner + 1 + i] = q[inner] + tail[i]
-    else:
-        for i in range(tail_cells):
-            edges[side + inner + 1 + i] = high
+    fall_up = tail_fall(high - q[inner], first, atom, tail)
+    for i in range(tail_cells):
+        edges[side + inner + 1 + i] = q[inner] + tail[i] if fall_up > 0.0 else high
+    fall_down = abs(fall_down)
+    fall_up = abs(fall_up)
     edges[0] = low
     edges[1] = low
     edges[total - 1] = high

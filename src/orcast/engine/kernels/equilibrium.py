@@ -308,41 +308,10 @@ def crps_difference(y, k, n, left, right, p, expert):
 
 
 @kernel
-def certify(rules, n, round, p, workspace):
-    """What the worst outcome could do, over every point of every cell.
-
-    Returns max (2 <owed, payoff> + ||payoff||^2) and max ||payoff||^2.  Within a cell each coordinate is monotone or
-    quadratic in y, so its extremes are known; where several take theirs at different points of one cell, the sum of
-    the maxima is an upper bound.
-    """
-    rows = round.cells
-    left, right = rows[CellRow.LEFT], rows[CellRow.RIGHT]
-    low, span = round.info[RoundInfo.LOW], round.info[RoundInfo.HIGH] - round.info[RoundInfo.LOW]
-    levels, owed, factors, witness = rules.levels, workspace.owed, workspace.factors, workspace.witness
+def bound_quantiles(rules, n, p, workspace, linear, norm):
+    """What quantiles and intervals add in each cell: levels below it by prefix, above it by suffix, a walk between."""
+    levels, factors = rules.levels, workspace.factors
     count = levels.shape[0]
-    at_witness = count + rules.intervals.shape[0]
-    at_crps = at_witness + rules.witnesses
-    experts = round.rivals.shape[0]
-    at_mse = at_crps + (experts if rules.crps else 0)
-    expected = np.zeros(rules.witnesses)
-    for i in range(rules.witnesses):
-        for k in range(n):
-            expected[i] += p[k] * witness[WitnessRow.MEAN, i, k]
-    mean_p = 0.0
-    mean_x = np.zeros(experts)
-    if rules.mse:
-        for k in range(n):
-            middle = (0.5 * (left[k] + right[k]) - low) / span
-            mean_p += p[k] * middle
-            for e in range(experts):
-                mean_x[e] += round.rivals[e, k] * middle
-    # CRPS difference at the lowest outcome: every cell lies above it.
-    gap = np.zeros(experts)
-    before_x = np.zeros(experts)
-    if rules.crps:
-        for e in range(experts):
-            gap[e] = crps_difference(left[0], 0, n, left, right, p, round.rivals[e])
-    # Quantile part: prefix of a^2 below, suffix of (1-a)^2 above, a short walk in between.
     suffix = 0.0
     for i in range(count):
         suffix += factors[i] * (1.0 - levels[i]) * (1.0 - levels[i])
@@ -351,8 +320,6 @@ def certify(rules, n, round, p, workspace):
     seg = 0
     before = 0.0
     height = 0.0
-    worst = -1e300
-    bound = 0.0
     for k in range(n):
         after = before + p[k] if k < n - 1 else 1.0
         while seg < count and levels[seg] <= after:
@@ -380,57 +347,108 @@ def certify(rules, n, round, p, workspace):
             square = prefix
             v = workspace.owed_slopes[i]
         first = i
-        norm = square + suffix
+        norm[k] = square + suffix
         for i in range(rules.intervals.shape[0]):
             a, b = levels[rules.intervals[i, 0]], levels[rules.intervals[i, 1]]
             z = level_share(b, before, p[k]) - level_share(a, before, p[k]) - (b - a)
-            norm += factors[count + i] * z * z
-        linear = 2.0 * v + norm
-        for i in range(rules.witnesses):
-            da = expected[i] - witness[WitnessRow.LARGEST, i, k]
-            db = expected[i] - witness[WitnessRow.LEAST, i, k]
-            s = 2.0 * owed[at_witness + i]
-            f = factors[at_witness + i]
-            linear += max(s * da + f * da * da, s * db + f * db * db)
-            norm += f * max(da * da, db * db)
-        if rules.crps:
-            width = right[k] - left[k]
-            for e in range(experts):
-                c = round.units[RegretScore.CRPS, e]
-                slope_a = 2.0 * (before - before_x[e])
-                slope_b = slope_a + 2.0 * (p[k] - round.rivals[e, k])
-                gap_b = gap[e] + 0.5 * width * (slope_a + slope_b)
-                top = max(gap[e], gap_b)
-                bottom = min(gap[e], gap_b)
-                if slope_a * slope_b < 0.0:
-                    vertex = gap[e] + 0.5 * width * slope_a * slope_a / (slope_a - slope_b)
-                    top = max(top, vertex)
-                    bottom = min(bottom, vertex)
-                top *= c
-                bottom *= c
-                s = 2.0 * owed[at_crps + e]
-                f = factors[at_crps + e]
-                linear += max((s + f * top) * top, (s + f * bottom) * bottom)
-                norm += f * max(top * top, bottom * bottom)
-                gap[e] = gap_b
-                before_x[e] += round.rivals[e, k]
-        if rules.mse:
-            ta = (left[k] - low) / span
-            tb = (right[k] - low) / span
-            for e in range(experts):
-                c = round.units[RegretScore.MSE, e] * (mean_p - mean_x[e])
-                da = c * (mean_p + mean_x[e] - 2.0 * ta)
-                db = c * (mean_p + mean_x[e] - 2.0 * tb)
-                s = 2.0 * owed[at_mse + e]
-                f = factors[at_mse + e]
-                linear += max((s + f * da) * da, (s + f * db) * db)
-                norm += f * max(da * da, db * db)
-        worst = max(worst, linear)
-        bound = max(bound, norm)
+            norm[k] += factors[count + i] * z * z
+        linear[k] = 2.0 * v + norm[k]
         before = after
         height = next_height
+
+
+@kernel_part
+def add_extremes(s, f, a, b, k, linear, norm):
+    """The largest s z + f z^2 and f z^2 of a coordinate z that reaches from a to b in cell k; s: twice what is owed."""
+    linear[k] += max((s + f * a) * a, (s + f * b) * b)
+    norm[k] += f * max(a * a, b * b)
+
+
+@kernel
+def bound_witnesses(rules, n, p, workspace, expected, linear, norm):
+    """What the witnesses add in each cell, and their expectations under p."""
+    witness, at = workspace.witness, rules.levels.shape[0] + rules.intervals.shape[0]
     for i in range(rules.witnesses):
-        round.expected[i] = expected[i]
+        expected[i] = 0.0
+        for k in range(n):
+            expected[i] += p[k] * witness[WitnessRow.MEAN, i, k]
+        s, f = 2.0 * workspace.owed[at + i], workspace.factors[at + i]
+        for k in range(n):
+            least = expected[i] - witness[WitnessRow.LARGEST, i, k]
+            most = expected[i] - witness[WitnessRow.LEAST, i, k]
+            add_extremes(s, f, least, most, k, linear, norm)
+
+
+@kernel
+def bound_crps_regrets(n, round, p, at, workspace, linear, norm):
+    """What regrets in CRPS add in each cell, where the difference of two scores is quadratic."""
+    left, right = round.cells[CellRow.LEFT], round.cells[CellRow.RIGHT]
+    for e in range(round.rivals.shape[0]):
+        expert, unit = round.rivals[e], round.units[RegretScore.CRPS, e]
+        s, f = 2.0 * workspace.owed[at + e], workspace.factors[at + e]
+        # at the lowest outcome every cell lies above it
+        gap = crps_difference(left[0], 0, n, left, right, p, expert)
+        before = 0.0
+        before_x = 0.0
+        for k in range(n):
+            width = right[k] - left[k]
+            slope_a = 2.0 * (before - before_x)
+            slope_b = slope_a + 2.0 * (p[k] - expert[k])
+            gap_b = gap + 0.5 * width * (slope_a + slope_b)
+            top = max(gap, gap_b)
+            bottom = min(gap, gap_b)
+            if slope_a * slope_b < 0.0:
+                vertex = gap + 0.5 * width * slope_a * slope_a / (slope_a - slope_b)
+                top = max(top, vertex)
+                bottom = min(bottom, vertex)
+            add_extremes(s, f, unit * top, unit * bottom, k, linear, norm)
+            gap = gap_b
+            before = before + p[k] if k < n - 1 else 1.0
+            before_x += expert[k]
+
+
+@kernel
+def bound_mse_regrets(n, round, p, at, workspace, linear, norm):
+    """What regrets in squared error add in each cell, where the difference of two is linear."""
+    left, right = round.cells[CellRow.LEFT], round.cells[CellRow.RIGHT]
+    low, span = round.info[RoundInfo.LOW], round.info[RoundInfo.HIGH] - round.info[RoundInfo.LOW]
+    for e in range(round.rivals.shape[0]):
+        mean_p = 0.0
+        mean_x = 0.0
+        for k in range(n):
+            middle = (0.5 * (left[k] + right[k]) - low) / span
+            mean_p += p[k] * middle
+            mean_x += round.rivals[e, k] * middle
+        c = round.units[RegretScore.MSE, e] * (mean_p - mean_x)
+        s, f = 2.0 * workspace.owed[at + e], workspace.factors[at + e]
+        for k in range(n):
+            da = c * (mean_p + mean_x - 2.0 * ((left[k] - low) / span))
+            db = c * (mean_p + mean_x - 2.0 * ((right[k] - low) / span))
+            add_extremes(s, f, da, db, k, linear, norm)
+
+
+@kernel
+def certify(rules, n, round, p, workspace):
+    """What the worst outcome could do, over every point of every cell.
+
+    Returns max (2 <owed, payoff> + ||payoff||^2) and max ||payoff||^2.  Within a cell each coordinate is monotone or
+    quadratic in y, so its extremes are known; where several take theirs at different points of one cell, the sum of
+    the maxima is an upper bound.
+    """
+    linear, norm = np.empty(n), np.empty(n)
+    bound_quantiles(rules, n, p, workspace, linear, norm)
+    bound_witnesses(rules, n, p, workspace, round.expected, linear, norm)
+    at = rules.levels.shape[0] + rules.intervals.shape[0] + rules.witnesses
+    if rules.crps:
+        bound_crps_regrets(n, round, p, at, workspace, linear, norm)
+        at += round.rivals.shape[0]
+    if rules.mse:
+        bound_mse_regrets(n, round, p, at, workspace, linear, norm)
+    worst = -1e300
+    bound = 0.0
+    for k in range(n):
+        worst = max(worst, linear[k])
+        bound = max(bound, norm[k])
     return worst, bound
 
 
