@@ -24,17 +24,25 @@ def rounded(value: object) -> object:
     return round(value, DIGITS) if isinstance(value, float) else value
 
 
+def recorded(wheel: str, rounds: int = ROUNDS) -> str:
+    """A run with drift and the name of the wheel, as a script: a page that was opened as a file may read no other."""
+    demo = Demo()
+    said = {"wheel": wheel, "rows": [rounded(demo.step()) for _ in range(rounds)]}
+    return f"window.orcastRecorded = {json.dumps(said)};\n"
+
+
+def build_wheel(folder: Path) -> Path:
+    """The wheel of this tree, the same bytes each time, without a network."""
+    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder.resolve())]
+    subprocess.run(build, cwd=Path(__file__).resolve().parents[1], capture_output=True, check=True)
+    (wheel,) = folder.glob("orcast-*.whl")
+    return wheel
+
+
 def write(site: Path, pyodide: Path | None = None) -> None:
     """Write them into the folder of the site."""
     folder = site.resolve() / "live"
-    root = Path(__file__).resolve().parents[1]
-    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
-    subprocess.run(build, cwd=root, stdout=subprocess.DEVNULL, check=True)
-    (wheel,) = folder.glob("orcast-*.whl")
-    demo = Demo()
-    recorded = {"wheel": wheel.name, "rows": [rounded(demo.step()) for _ in range(ROUNDS)]}
-    # a script, because a page that was opened as a file may read no other file
-    (folder / "recorded.js").write_text(f"window.orcastRecorded = {json.dumps(recorded)};\n", encoding="utf-8")
+    (folder / "recorded.js").write_text(recorded(build_wheel(folder).name), encoding="utf-8")
     if pyodide is not None:
         shutil.copytree(pyodide, site / "pyodide", dirs_exist_ok=True)
 

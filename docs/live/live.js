@@ -1,9 +1,8 @@
 // The page of the live demo: its controls, its pictures, and what it says. Python runs in worker.js.
 (() => {
   const here = new URL(".", document.currentScript.src);
-  const root = document.getElementById("live");
-  const base = new URL(root.dataset.pyodide, document.baseURI).href;
   const at = (name) => document.getElementById(`live-${name}`);
+  const base = new URL(at("demo").dataset.pyodide, document.baseURI).href.replace(/\/?$/, "/");
   const controls = at("controls");
   const still = matchMedia("(prefers-reduced-motion: reduce)");
 
@@ -79,10 +78,9 @@
   function show() {
     drawn = false;
     if (!rows.length) return blank();
-    const shown = rows.slice(-SHOWN);
     const last = rows.at(-1);
     for (const side of ["before", "after"]) {
-      fan(at(side), side, shown);
+      fan(at(side), side, rows);
       const covered = last[`covered_${side}`];
       at(`all-${side}`).textContent = percent(covered.all);
       at(`recent-${side}`).textContent = percent(covered.recent);
@@ -148,8 +146,8 @@
     },
     rows(message) {
       if (message.game !== game) return;
-      rows.push(...message.rows);
-      if (!still.matches || rows.length % STRIDE === 0) draw();
+      rows = [...rows, ...message.rows].slice(-SHOWN);
+      if (!still.matches || rows.at(-1).round % STRIDE === 0) draw();
     },
     output({ text }) {
       running = false;
@@ -175,7 +173,7 @@
 
   function start() {
     become("playing");
-    say("Playing.");
+    say(still.matches ? `Playing; the pictures change every ${STRIDE} rounds.` : "Playing.");
     worker.postMessage({ task: "start" });
   }
 
@@ -213,7 +211,7 @@
     });
     at("reset").addEventListener("click", () => {
       reset();
-      say(state === "playing" ? "Playing." : "A new game.");
+      if (state !== "playing") say("A new game.");
     });
     controls.addEventListener("change", (event) => {
       if (event.target.name !== "situation") return;
@@ -231,6 +229,9 @@
       if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
       event.preventDefault();
       if (!at("run").disabled && !running) ready(run);
+    });
+    document.addEventListener("visibilitychange", () => {
+      if (document.hidden && state === "playing") pause();
     });
     new ResizeObserver(draw).observe(at("before"));
   }
@@ -264,18 +265,19 @@
 
   async function begin() {
     await script(new URL("recorded.js", here));
-    rows = window.orcastRecorded?.rows ?? [];
+    const all = window.orcastRecorded?.rows ?? [];
+    const recorded = all.length ? `Shown: the end of a recorded run of ${all.length} rounds, with drift.` : "";
+    rows = all.slice(-SHOWN);
     listen();
     draw();
     const why = await missing();
-    const recorded = rows.length ? `Shown: a recorded run of ${rows.length} rounds, with drift.` : "";
     if (why) {
       at("missing").textContent = why;
       at("missing").hidden = false;
       say(recorded);
       return;
     }
-    controls.hidden = false;
+    controls.hidden = at("runner").hidden = false;
     become("off");
     say(`${recorded} Start loads Python and plays a new one.`);
   }

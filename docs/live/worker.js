@@ -60,7 +60,8 @@ async function attempt(task, message) {
     await task(message);
   } catch (error) {
     playing = false;
-    say("failed", { text: String(error.message ?? error).trim().split("\n").at(-1) });
+    const lines = String(error.message ?? error).trim().split("\n");
+    say("failed", { text: lines.at(error.name === "PythonError" ? -1 : 0) }); // a traceback ends with what went wrong
   }
 }
 
