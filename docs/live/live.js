@@ -149,6 +149,10 @@
       rows = [...rows, ...message.rows].slice(-SHOWN);
       if (!still.matches || rows.at(-1).round % STRIDE === 0) draw();
     },
+    paused() {
+      say(rows.length ? `Paused after round ${rows.at(-1).round}.` : "Paused.");
+      draw();
+    },
     output({ text }) {
       running = false;
       at("output").textContent = text || "(nothing was printed)";
@@ -180,9 +184,6 @@
   function pause() {
     worker.postMessage({ task: "pause" });
     become("paused");
-    const last = rows.at(-1);
-    say(last ? `Paused after round ${last.round}.` : "Paused.");
-    draw();
   }
 
   function run() {

@@ -1,8 +1,12 @@
 // Runs orcast beside the page, so that the page answers while Python plays.
 //
 // The page says what to do ({ task: "load" | "reset" | "start" | "pause" | "drift" | "run", ... }), the worker says what
-// came of it ({ kind: "loading" | "ready" | "rows" | "output" | "failed", ... }). It is a module, since newer versions
-// of Pyodide start in no other worker.
+// came of it ({ kind: "loading" | "ready" | "rows" | "paused" | "output" | "failed", ... }). It is a module, since newer
+// versions of Pyodide start in no other worker.
+//
+// The package `pyodide` of npm has no numpy and no scipy. It is enough to see Python start here and micropip install
+// orcast without numba: put the wheels of narwhals, micropip and two empty ones named numpy and scipy beside it, with
+// their hashes in pyodide-lock.json. The tests go without: tests/report/pyodide.mjs hands each call to CPython.
 
 const PACE = 50; // milliseconds a round takes at least, so that the eye can follow
 
@@ -50,7 +54,10 @@ const tasks = {
   load,
   reset,
   start,
-  pause: () => { playing = false; },
+  pause: () => {
+    playing = false;
+    say("paused");
+  },
   drift: ({ value }) => { demo.drift = value; },
   run: ({ code }) => say("output", { text: live.run(code) }),
 };
