@@ -85,8 +85,10 @@ test-lowest: $(LOWEST)/.ready  ## what needs no other library, with the lowest v
 bench: $(READY)  ## benchmarks: ratios from one run
 	@$(BIN)/python -m benchmarks
 
+# PYODIDE=folder, an unpacked distribution of Pyodide, lets the live page run
 docs: $(READY)  ## the documentation site, in site/; open site/index.html
 	@PYTHONPATH=docs $(BIN)/zensical build --clean --strict
+	@ORCAST_KERNELS=python $(BIN)/python docs/live_assets.py site $(PYODIDE)
 
 dist: $(DIST)/.ready  ## sdist and wheel, in dist/; the wheel, alone, runs the README's first example
 	@rm -rf dist

@@ -1,0 +1,165 @@
+"""The live page of the documentation: what it plays, without numba as in a browser, and what it is made of."""
+
+import html
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+ROUNDS = 150
+
+WITHOUT_NUMBA = f"""
+import json, sys
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("numba", "llvmlite"):
+            raise ImportError("no module named " + name)
+sys.meta_path.insert(0, Blocked())
+sys.path.insert(0, {str(DOCS / "live")!r})
+import live
+runs = {{name: json.loads(live.Demo(name, 12.0, 1).play({ROUNDS})) for name in live.SITUATIONS}}
+runs["steered"] = []
+demo = live.Demo("drift", 12.0, 1)
+for drift in (12.0, -12.0):
+    demo.drift = drift
+    runs["steered"] += json.loads(demo.play({ROUNDS}))
+print(json.dumps({{"runs": runs, "numba": "numba" in sys.modules}}))
+"""
+
+
+@pytest.fixture(scope="module")
+def played() -> dict[str, list[dict[str, Any]]]:
+    """Rounds of each situation, played by a Python that has no numba."""
+    environment = {key: value for key, value in os.environ.items() if key != "ORCAST_KERNELS"}
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_NUMBA], env=environment, capture_output=True, text=True, check=True
+    )
+    told = json.loads(done.stdout)
+    assert not told["numba"]
+    return told["runs"]
+
+
+@pytest.fixture(scope="module")
+def live() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("live", DOCS / "live" / "live.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_promise_is_kept_whatever_the_visitor_does(played: dict[str, list[dict[str, Any]]]) -> None:
+    for rows in played.values():
+        assert [row["round"] for row in rows] == list(range(1, len(rows) + 1))
+        assert all(row["holds"] and row["worst_next"] <= row["allowed"] for row in rows)
+        assert all(row["miscalibration"] <= row["promised"] for row in rows)
+        assert all(0.0 <= row["y"] <= 100.0 and row["after"] == sorted(row["after"]) for row in rows)
+
+
+def test_coverage_is_what_the_rounds_show(played: dict[str, list[dict[str, Any]]]) -> None:
+    for rows in played.values():
+        for side in ("before", "after"):
+            hits = [row[side][0] <= row["y"] <= row[side][-1] for row in rows]
+            assert rows[-1][f"covered_{side}"]["all"] == pytest.approx(sum(hits) / len(hits))
+            assert rows[-1][f"covered_{side}"]["recent"] == pytest.approx(sum(hits[-100:]) / 100)
+
+
+def test_each_situation_shows_what_the_page_says(played: dict[str, list[dict[str, Any]]]) -> None:
+    covered = {
+        name: tuple(rows[-1][f"covered_{side}"]["recent"] for side in ("before", "after"))
+        for name, rows in played.items()
+    }
+    assert min(covered["calm"]) > 0.85
+    for name in ("drift", "steered"):
+        assert covered[name][0] < 0.5
+        assert covered[name][1] > 0.8
+    assert covered["adversary"][0] == 0.0
+    assert covered["adversary"][1] > 0.8
+    errors = [row["y"] - row["before"][2] for row in played["steered"]]
+    assert sum(errors[100:150]) / 50 > 8.0
+    assert sum(errors[250:300]) / 50 < -8.0
+    tight = played["adversary"][-1]
+    assert tight["miscalibration"] > 0.8 * tight["promised"]
+
+
+def test_a_situation_that_is_not_known_is_refused(live: ModuleType) -> None:
+    with pytest.raises(ValueError, match=r"^expected one of calm, drift, adversary as situation, got 'storm'$"):
+        live.Demo("storm")
+
+
+def example() -> str:
+    found = re.search(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    assert found is not None
+    return found[1]
+
+
+def test_the_cell_holds_the_example_of_the_readme_and_runs_it(
+    live: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cell = re.search(r"<textarea[^>]*>\n(.*?)</textarea>", (DOCS / "live.md").read_text("utf-8"), re.DOTALL)
+    assert cell is not None
+    assert html.unescape(cell[1]) == example()
+    monkeypatch.chdir(tmp_path)
+    assert live.run(example()).startswith("2 rounds: miscalibration ")
+    assert (tmp_path / "wind.orcast").exists()
+
+
+def test_the_cell_says_what_went_wrong_and_where(live: ModuleType) -> None:
+    assert live.run("print(1)\n\n1 / 0\n") == "1\nZeroDivisionError: division by zero (line 3)\n"
+    assert live.run("a = 1\nb = (\n").startswith("SyntaxError: ")
+    assert live.run("raise SystemExit(3)") == "SystemExit: 3 (line 1)\n"
+    assert live.run("import orcast as oc\noc.Interval(1, 0)").startswith("ValueError: expected")
+    assert live.run("x = 1") == ""
+
+
+def test_numba_is_wanted_where_there_is_one() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    (numba,) = (each for text in project["dependencies"] if (each := Requirement(text)).name == "numba")
+    assert numba.marker is not None
+    for implementation, platform, wanted in [
+        ("cpython", "linux", True),
+        ("cpython", "darwin", True),
+        ("cpython", "win32", True),
+        ("cpython", "emscripten", False),
+        ("pypy", "linux", False),
+    ]:
+        assert numba.marker.evaluate({"implementation_name": implementation, "sys_platform": platform}) is wanted
+
+
+@pytest.mark.parametrize("name", ["live.md", "live/live.js", "live/worker.js", "live/live.css", "live/live.py"])
+def test_the_page_names_no_other_host(name: str) -> None:
+    addresses = re.findall(r"(?:https?:)?//[\w-]+\.[\w./-]+", (DOCS / name).read_text(encoding="utf-8"))
+    assert set(addresses) <= {"http://www.w3.org/2000/svg"}  # the name of SVG, which nobody fetches
+
+
+def test_the_wheel_of_the_page_is_the_same_each_time(tmp_path: Path) -> None:
+    pytest.importorskip("hatchling", reason="hatchling is not installed")
+    pytest.importorskip("hatch_fancy_pypi_readme", reason="hatch-fancy-pypi-readme is not installed")
+    made = []
+    for folder in ("one", "two"):
+        (tmp_path / folder / "live").mkdir(parents=True)
+        pyodide = tmp_path / "distribution"
+        pyodide.mkdir(exist_ok=True)
+        (pyodide / "pyodide.mjs").write_text("export {};\n", encoding="utf-8")
+        command = [sys.executable, str(DOCS / "live_assets.py"), str(tmp_path / folder), str(pyodide)]
+        subprocess.run(command, env=os.environ | {"ORCAST_KERNELS": "python"}, check=True)
+        assert (tmp_path / folder / "pyodide" / "pyodide.mjs").exists()
+        made.append({path.name: path.read_bytes() for path in (tmp_path / folder / "live").iterdir()})
+    assert made[0] == made[1]
+    (wheel,) = (name for name in made[0] if name.endswith(".whl"))
+    recorded = made[0]["recorded.js"].decode()
+    script = json.loads(recorded.removeprefix("window.orcastRecorded = ").removesuffix(";\n"))
+    assert script["wheel"] == wheel
+    assert script["rows"][-1]["covered_after"]["all"] > 0.85 > script["rows"][-1]["covered_before"]["all"]
