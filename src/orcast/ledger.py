@@ -438,7 +438,8 @@ class Ledger:
         self.account[Account.BUDGET] = credit * self.bound
         counts = layout.parts[:, PartColumn.GROUPS]
         self.groups: Array = np.zeros((int(counts.sum()), GROUP_SIZE))
-        self.groups[:, GroupAccount.BUDGET] = credit * np.repeat(layout.bounds, counts)
+        # where an index has 32 bits, as in a browser, numpy repeats by nothing wider
+        self.groups[:, GroupAccount.BUDGET] = credit * np.repeat(layout.bounds, counts.astype(np.intp))
 
     @property
     def rounds(self) -> int:

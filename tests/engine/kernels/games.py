@@ -159,6 +159,20 @@ def games() -> Iterator[tuple[str, Callable[[], Array]]]:
         ),
     )
 
+    def descended(payoff: Any, **options: Any) -> Callable[[], Array]:
+        """The paper's ORCA."""
+
+        def play() -> Array:
+            game = oc.Forecaster(space, payoff, oracle=oc.Orca(steps=5, **options))
+            return played(game, nobody, y[:4], quantiles, experts=two)
+
+        return play
+
+    regrets = oc.QuantileCalibration() + oc.NoRegret(oc.CRPS(), oc.MSE())
+    yield "orca", descended(regrets)
+    yield "orca, soft", descended(regrets, soft=0.1)
+    yield "orca, points", descended(regrets, adversary="dirac")
+
     def opened() -> Array:
         """A forecast whose outer cells are open-ended."""
         p = oc.Forecast([-np.inf, 0.0, 1.0], [0.0, 1.0, np.inf], [0.2, 0.5, 0.3])
