@@ -15,6 +15,7 @@ from orcast.engine import Engine, Equilibrium, Oracle
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.forecasts import PERCENTS, as_levels
 from orcast.ledger import Guarantee
+from orcast.locks import GameLock, locked
 from orcast.payoffs import Payoff, default_payoff
 from orcast.rounds import Rounds
 from orcast.serialise import plain_features
@@ -68,7 +69,7 @@ class Forecaster:
     `predict` issues a forecast, whose round is then pending; `update` settles it with its outcome.  Without `id` there
     is one unnamed round: a second unnamed `predict` replaces it.  Named rounds may be settled late, in any order, or
     dropped; at most `max_pending` are pending, then the oldest is dropped with a warning.  `predict` changes nothing
-    but the pending rounds.
+    but the pending rounds.  Threads may share a game if they name their rounds: each call holds its `lock`.
 
         || mean payoff ||_+  <=  sqrt(B (T + 16)) / T    on any sequence, if certificates held and no outcome was late
 
@@ -110,6 +111,7 @@ class Forecaster:
             raise ValueError(f"expected outside='raise' or 'clip', got {outside!r}")
         if not isinstance(max_pending, (int, np.integer)) or isinstance(max_pending, bool) or max_pending < 1:
             raise ValueError(f"expected max_pending of at least 1, got {max_pending!r}")
+        self.lock = GameLock()
         self.space: Space = Line() if space is None else space
         self.payoff = default_payoff(self.space) if payoff is None else payoff
         self.oracle: Oracle = self.default_oracle() if oracle is None else oracle
@@ -141,6 +143,7 @@ class Forecaster:
         return self._experts
 
     # --- the loop
+    @locked
     def predict(
         self,
         forecast: object = None,
@@ -173,23 +176,31 @@ class Forecaster:
             raise
         return self.rounds.forecast(entry)
 
+    @locked
     def update(self, y: Any, *, id: Hashable = None) -> None:
         """Settle the unnamed round, or a named one, with its outcome."""
+        if id is None:
+            self.rounds.check_unnamed()
         self.rounds.settle(self.space.outcome(y, self.outside), id=id)
 
+    @locked
     def drop(self, id: Hashable = None) -> None:
         """Forget a round whose outcome will never come.
 
         Nothing can be promised about rounds that are dropped because of their outcome.
         """
+        if id is None:
+            self.rounds.check_unnamed()
         self.rounds.drop(id)
 
     @property
+    @locked
     def pending(self) -> tuple[Hashable, ...]:
         """Ids of the pending rounds, the oldest first; None is the unnamed one."""
         return self.rounds.ids
 
     @property
+    @locked
     def guarantee(self) -> Guarantee:
         """What was promised and what was kept, so far."""
         return self.engine.guarantee()
@@ -266,6 +277,7 @@ class Forecaster:
         """
         return self.play(forecasts, outcomes, experts=experts, x=x, levels=levels, at=at).rows
 
+    @locked
     def play(
         self,
         forecasts: Any = None,
@@ -354,24 +366,30 @@ class Forecaster:
 
         return recalibrator_html(self)
 
+    @locked
     def __getstate__(self) -> dict[str, Any]:
         # an engine is made anew from its payoff and takes over the arrays: its parts are closures
         header, arrays = self.rounds.state()
         memory = {name: array.copy() for name, array in self.engine.arrays().items()}
         copies = {name: array.copy() for name, array in arrays.items()}
-        return {**self.__dict__, "rounds": (header, copies, memory, getattr(self.engine, "sizes", None))}
+        rounds = (header, copies, memory, getattr(self.engine, "sizes", None))
+        return {name: value for name, value in self.__dict__.items() if name != "lock"} | {"rounds": rounds}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         rest = dict(state)
         header, arrays, memory, sizes = rest.pop("rounds")
         self.__dict__.update(rest)
+        self.lock = GameLock()
         self.begin(self._experts, sizes)
         self.engine.restore(memory)
         self.rounds.resume(header, arrays)
 
     # --- state
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the state to a file, without pickle; a crash leaves the old file or the new one, never a part."""
+        """Write the state to a file, without pickle; a crash leaves the old file or the new one, never a part.
+
+        What is written is a copy of one moment: other threads may play on meanwhile.
+        """
         from orcast.persistence.state import write_state
 
         write_state(self, path)
