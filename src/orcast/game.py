@@ -26,6 +26,8 @@ Array = NDArray[np.float64]
 
 # The name of an expert that comes alone.
 ALONE = "expert"
+# A forecast's spread, as a share of its size, below which its quantiles are too few numbers apart: some 4,000.
+FINEST = 1e-12
 
 
 class Played(NamedTuple):
@@ -90,6 +92,7 @@ class Forecaster:
     kind: ClassVar[str] = "Forecaster"
     default_oracle: ClassVar[type[Oracle]] = Equilibrium
     expert_required: ClassVar[bool] = False
+    _precision_reported = False  # whether the user knows that spreads are lost beside an offset
 
     def __init__(
         self,
@@ -213,6 +216,8 @@ class Forecaster:
             row, crossed = expert_row(forecast, self.space)
             if crossed:
                 self._report_crossing(crossed)
+            if not self._precision_reported:
+                self._report_precision(row)
             if self._experts != (ALONE,):
                 self._rename((ALONE,), "a single forecast")
             return row[None, :]
@@ -224,6 +229,8 @@ class Forecaster:
         if not there:
             raise ValueError("expected at least one expert in a round, got none")
         self._report_crossing(any(crossed for _, crossed in there.values()))
+        for row, _ in there.values():
+            self._report_precision(row)
         if not set(experts) <= set(self._experts):
             self._rename(tuple(experts), short(sorted(set(experts) - set(self._experts))))
         rows = np.full((len(self._experts), next(iter(there.values()))[0].size), np.nan)
@@ -243,6 +250,22 @@ class Forecaster:
         if crossed and not self.crossing_reported:
             self.crossing_reported = True
             warn_user("crossing quantiles were sorted (reported once)", UserWarning)
+
+    def _report_precision(self, rows: Array) -> None:
+        """Warn, once, of quantiles between which there are too few numbers: they cannot be told apart."""
+        if self._precision_reported or not isinstance(self.space, OrderedSpace):
+            return
+        low, high = rows[..., 0], rows[..., -1]
+        spread, size = high - low, np.maximum(abs(low), abs(high))
+        coarse = (spread > 0.0) & (spread < FINEST * size)
+        if coarse.any():
+            self._precision_reported = True
+            at = np.unravel_index(int(coarse.argmax()), coarse.shape)
+            warn_user(
+                f"a forecast whose 98% range is {spread[at]:.3g} wide at {size[at]:.3g} is beyond double precision: "
+                "subtract an offset from forecasts and outcomes (reported once)",
+                UserWarning,
+            )
 
     def _outcome(self, y: object, row: int) -> Any:
         try:
@@ -304,6 +327,7 @@ class Forecaster:
         if self._experts != names:
             self._rename(names, "a single forecast" if experts is None else short(list(names)))
         self._report_crossing(crossed)
+        self._report_precision(rows)
         played, round_log = self.rounds.run(rows, features, values, np.ascontiguousarray(wanted))
         return Played.of(played, round_log)
 

@@ -16,7 +16,7 @@ import copy
 import threading
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -37,31 +37,18 @@ class GameLock(_Reentrant):
         return GameLock, ()
 
 
-class HasLock(Protocol):
-    """What has a lock."""
-
-    @property
-    def lock(self) -> GameLock:
-        """Held by each call."""
-        ...
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-Owner = TypeVar("Owner", bound=HasLock)
-Result = TypeVar("Result")
-Arguments = ParamSpec("Arguments")
-
-
-def locked(
-    method: Callable[Concatenate[Owner, Arguments], Result],
-) -> Callable[Concatenate[Owner, Arguments], Result]:
-    """A method that holds the lock of its object."""
+def locked(method: Method) -> Method:
+    """A method that holds the `lock` of its object."""
 
     @wraps(method)
-    def call(self: Owner, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+    def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         with self.lock:
             return method(self, *args, **kwargs)
 
-    return call
+    return cast(Method, call)
 
 
 class Locked:

@@ -56,7 +56,6 @@ class Item:
     settled_until: int | None = None
 
     @property
-    @locked
     def pending(self) -> list[Any]:
         """The times whose outcomes are pending."""
         return [time for game in self.games.values() for time in game.times]
