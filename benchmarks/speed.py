@@ -21,6 +21,7 @@ from orcast.paper.experiments import data, experts
 TITLE = "Speed"
 DEFAULT_LIMIT, SINGLE_LIMIT, BATCH_LIMIT, IMPORT_LIMIT, FIRST_LIMIT = 4.0, 1.5, 80.0, 0.3, 1.0
 BINARY_LIMIT, LABELS_LIMIT, LABELS = 0.5, 20.0, 10
+LOCK_LIMIT = 1.02
 BLOCK, SLOW_BLOCK, WARM_UP = 20, 2, 10
 IMPORT = "from time import perf_counter as c; t = c(); import orcast; print(c() - t)"
 FIRST = (
@@ -32,6 +33,7 @@ FIRST = (
 def measure(quick: bool = False) -> Iterator[Line | Remark]:
     stream = experts.stream(data.load("humidity"), "rls")
     yield from ratios(stream, 30 if quick else 140)
+    yield from lock_cost(stream, 100 if quick else 400)
     yield from batch(stream, 3 if quick else 7)
     count = 3 if quick else 7
     seconds = child(IMPORT, count)
@@ -164,6 +166,35 @@ def interleaved(
         each = 1e6 * median(times[name])
         ratio = median(a / b for a, b in zip(times[name], times[""], strict=True))
         yield Line(name, "times one norm.ppf", ratio, limit, form=".2f", note=f"{each:.0f} us")
+
+
+def lock_cost(stream: experts.ForecastStream, repetitions: int) -> Iterator[Line]:
+    """A round beside one whose calls hold no lock, in turn."""
+    held, free = (oc.Recalibrator(oc.Interval(stream.low, stream.high)) for _ in range(2))
+    predict, update = oc.Recalibrator.predict.__wrapped__, oc.Recalibrator.update.__wrapped__  # type: ignore[attr-defined]
+    mu, sd, y = (values.tolist() for values in (stream.mu, stream.sd, stream.y))
+
+    def without(t: int) -> None:
+        predict(free, oc.Normal(mu[t], sd[t]))
+        update(free, y[t])
+
+    works = (quantity(stream, held), without)
+    times: tuple[list[float], list[float]] = ([], [])
+    gc.collect()
+    gc.disable()
+    try:
+        for block in range(repetitions + WARM_UP):
+            for which in (0, 1) if block % 2 else (1, 0):
+                begin = perf_counter()
+                for t in range(block * BLOCK, (block + 1) * BLOCK):
+                    works[which](t % len(stream))
+                if block >= WARM_UP:
+                    times[which].append((perf_counter() - begin) / BLOCK)
+    finally:
+        gc.enable()
+    ratio = median(a / b for a, b in zip(*times, strict=True))
+    note = f"{1e6 * (median(times[0]) - median(times[1])):.2f} us"
+    yield Line("the lock of a game", "times a round without it", ratio, LOCK_LIMIT, form=".3f", note=note)
 
 
 def batch(stream: experts.ForecastStream, repetitions: int) -> Iterator[Line | Remark]:

@@ -15,6 +15,7 @@ from orcast.engine import Engine, Equilibrium, Oracle
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.forecasts import PERCENTS, as_levels
 from orcast.ledger import Guarantee
+from orcast.locks import GameLock, locked
 from orcast.payoffs import Payoff, default_payoff
 from orcast.rounds import Rounds
 from orcast.serialise import plain_features
@@ -25,6 +26,8 @@ Array = NDArray[np.float64]
 
 # The name of an expert that comes alone.
 ALONE = "expert"
+# A forecast's spread, as a share of its size, below which its quantiles are too few numbers apart: some 4,000.
+FINEST = 1e-12
 
 
 class Played(NamedTuple):
@@ -68,7 +71,7 @@ class Forecaster:
     `predict` issues a forecast, whose round is then pending; `update` settles it with its outcome.  Without `id` there
     is one unnamed round: a second unnamed `predict` replaces it.  Named rounds may be settled late, in any order, or
     dropped; at most `max_pending` are pending, then the oldest is dropped with a warning.  `predict` changes nothing
-    but the pending rounds.
+    but the pending rounds.  Threads may share a game if they name their rounds: each call holds its `lock`.
 
         || mean payoff ||_+  <=  sqrt(B (T + 16)) / T    on any sequence, if certificates held and no outcome was late
 
@@ -89,6 +92,7 @@ class Forecaster:
     kind: ClassVar[str] = "Forecaster"
     default_oracle: ClassVar[type[Oracle]] = Equilibrium
     expert_required: ClassVar[bool] = False
+    _precision_reported = False  # whether the user knows that spreads are lost beside an offset
 
     def __init__(
         self,
@@ -110,6 +114,7 @@ class Forecaster:
             raise ValueError(f"expected outside='raise' or 'clip', got {outside!r}")
         if not isinstance(max_pending, (int, np.integer)) or isinstance(max_pending, bool) or max_pending < 1:
             raise ValueError(f"expected max_pending of at least 1, got {max_pending!r}")
+        self.lock = GameLock()
         self.space: Space = Line() if space is None else space
         self.payoff = default_payoff(self.space) if payoff is None else payoff
         self.oracle: Oracle = self.default_oracle() if oracle is None else oracle
@@ -141,6 +146,7 @@ class Forecaster:
         return self._experts
 
     # --- the loop
+    @locked
     def predict(
         self,
         forecast: object = None,
@@ -173,23 +179,31 @@ class Forecaster:
             raise
         return self.rounds.forecast(entry)
 
+    @locked
     def update(self, y: Any, *, id: Hashable = None) -> None:
         """Settle the unnamed round, or a named one, with its outcome."""
+        if id is None:
+            self.rounds.check_unnamed()
         self.rounds.settle(self.space.outcome(y, self.outside), id=id)
 
+    @locked
     def drop(self, id: Hashable = None) -> None:
         """Forget a round whose outcome will never come.
 
         Nothing can be promised about rounds that are dropped because of their outcome.
         """
+        if id is None:
+            self.rounds.check_unnamed()
         self.rounds.drop(id)
 
     @property
+    @locked
     def pending(self) -> tuple[Hashable, ...]:
         """Ids of the pending rounds, the oldest first; None is the unnamed one."""
         return self.rounds.ids
 
     @property
+    @locked
     def guarantee(self) -> Guarantee:
         """What was promised and what was kept, so far."""
         return self.engine.guarantee()
@@ -202,6 +216,8 @@ class Forecaster:
             row, crossed = expert_row(forecast, self.space)
             if crossed:
                 self._report_crossing(crossed)
+            if not self._precision_reported:
+                self._report_precision(row)
             if self._experts != (ALONE,):
                 self._rename((ALONE,), "a single forecast")
             return row[None, :]
@@ -213,6 +229,8 @@ class Forecaster:
         if not there:
             raise ValueError("expected at least one expert in a round, got none")
         self._report_crossing(any(crossed for _, crossed in there.values()))
+        for row, _ in there.values():
+            self._report_precision(row)
         if not set(experts) <= set(self._experts):
             self._rename(tuple(experts), short(sorted(set(experts) - set(self._experts))))
         rows = np.full((len(self._experts), next(iter(there.values()))[0].size), np.nan)
@@ -232,6 +250,22 @@ class Forecaster:
         if crossed and not self.crossing_reported:
             self.crossing_reported = True
             warn_user("crossing quantiles were sorted (reported once)", UserWarning)
+
+    def _report_precision(self, rows: Array) -> None:
+        """Warn, once, of quantiles between which there are too few numbers: they cannot be told apart."""
+        if self._precision_reported or not isinstance(self.space, OrderedSpace):
+            return
+        low, high = rows[..., 0], rows[..., -1]
+        spread, size = high - low, np.maximum(abs(low), abs(high))
+        coarse = (spread > 0.0) & (spread < FINEST * size)
+        if coarse.any():
+            self._precision_reported = True
+            at = np.unravel_index(int(coarse.argmax()), coarse.shape)
+            warn_user(
+                f"a forecast whose 98% range is {spread[at]:.3g} wide at {size[at]:.3g} is beyond double precision: "
+                "subtract an offset from forecasts and outcomes (reported once)",
+                UserWarning,
+            )
 
     def _outcome(self, y: object, row: int) -> Any:
         try:
@@ -266,6 +300,7 @@ class Forecaster:
         """
         return self.play(forecasts, outcomes, experts=experts, x=x, levels=levels, at=at).rows
 
+    @locked
     def play(
         self,
         forecasts: Any = None,
@@ -292,6 +327,7 @@ class Forecaster:
         if self._experts != names:
             self._rename(names, "a single forecast" if experts is None else short(list(names)))
         self._report_crossing(crossed)
+        self._report_precision(rows)
         played, round_log = self.rounds.run(rows, features, values, np.ascontiguousarray(wanted))
         return Played.of(played, round_log)
 
@@ -354,24 +390,30 @@ class Forecaster:
 
         return recalibrator_html(self)
 
+    @locked
     def __getstate__(self) -> dict[str, Any]:
         # an engine is made anew from its payoff and takes over the arrays: its parts are closures
         header, arrays = self.rounds.state()
         memory = {name: array.copy() for name, array in self.engine.arrays().items()}
         copies = {name: array.copy() for name, array in arrays.items()}
-        return {**self.__dict__, "rounds": (header, copies, memory, getattr(self.engine, "sizes", None))}
+        rounds = (header, copies, memory, getattr(self.engine, "sizes", None))
+        return {name: value for name, value in self.__dict__.items() if name != "lock"} | {"rounds": rounds}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         rest = dict(state)
         header, arrays, memory, sizes = rest.pop("rounds")
         self.__dict__.update(rest)
+        self.lock = GameLock()
         self.begin(self._experts, sizes)
         self.engine.restore(memory)
         self.rounds.resume(header, arrays)
 
     # --- state
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the state to a file, without pickle; a crash leaves the old file or the new one, never a part."""
+        """Write the state to a file, without pickle; a crash leaves the old file or the new one, never a part.
+
+        What is written is a copy of one moment: other threads may play on meanwhile.
+        """
         from orcast.persistence.state import write_state
 
         write_state(self, path)

@@ -11,6 +11,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
+from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from orcast import ledger as _ledger
 from orcast.engine import Engine
 from orcast.engine.kernels.events import LAG_RATE, PackedRounds, pack_row
+from orcast.locks import this_thread
 from orcast.serialise import features_from_json, features_to_json, id_from_plain, plain_id
 from orcast.spaces import Binary, OrderedSpace
 from orcast.validation import warn_user
@@ -39,6 +41,7 @@ class PendingById(Generic[Entry]):
     """What is pending, by id, the oldest first; None is the id of the unnamed one.
 
     At most `max_pending` are pending: then the oldest makes way.  A new unnamed one takes the place of the unnamed one.
+    If it was another thread's, that thread is told so when it asks for its own: it must not find this one instead.
 
     >>> book = PendingById[str](max_pending=2)
     >>> book.pending.update(monday="a", tuesday="b")
@@ -49,6 +52,12 @@ class PendingById(Generic[Entry]):
     def __init__(self, max_pending: int) -> None:
         self.max_pending = max_pending
         self.pending: dict[Hashable, Entry] = {}
+        self._unnamed_of: object = None  # the thread that issued the unnamed one
+        self._replaced: WeakSet[object] | None = None  # threads whose unnamed one another thread has replaced
+
+    def __getstate__(self) -> dict[str, Any]:
+        # threads stay where they are
+        return {**self.__dict__, "_unnamed_of": None, "_replaced": None}
 
     def __len__(self) -> int:
         return len(self.pending)
@@ -79,6 +88,30 @@ class PendingById(Generic[Entry]):
                 raise ValueError(f"expected the id of a pending round, got {id!r}") from None
             named = f" ({len(self.pending)} named ones are pending)" if self.pending else ""
             raise ValueError(f"expected an unnamed pending round, got none{named}") from None
+
+    def claim_unnamed(self) -> None:
+        """A new unnamed one is this thread's."""
+        here, before = this_thread(), self._unnamed_of
+        self._unnamed_of = here
+        if before is not None and before is not here:
+            if self._replaced is None:
+                self._replaced = WeakSet()
+            self._replaced.add(before)
+        if self._replaced:
+            self._replaced.discard(here)
+
+    def release_unnamed(self) -> None:
+        """The unnamed one is over."""
+        self._unnamed_of = None
+
+    def check_unnamed(self) -> None:
+        """Refuse a thread whose unnamed one is gone, once: the one that is there is another thread's."""
+        if self._replaced and this_thread() in self._replaced:
+            self._replaced.discard(this_thread())
+            raise ValueError(
+                "expected the unnamed round of this thread, got that of another thread, which has replaced it "
+                "(threads that share a game name their rounds: id=)"
+            )
 
     def leaving(self, id: Hashable) -> list[Hashable]:
         """The id that makes way for a new one, if one has to."""
@@ -181,11 +214,13 @@ class Rounds(PendingById[PendingRound]):
         record = self.peek(rows, features, outstanding=min(self.outstanding, float(rest)), reserved=free)
         if other != id:
             self.warn_dropped(other)
-        self.drop(other)
+        self._forget(other, self.pending[other])
         return self.keep(record, id=id)
 
     def keep(self, record: Any, *, id: Hashable = None) -> PendingRound:
         """Keep a round that was played by `peek`, from now on."""
+        if id is None:
+            self.claim_unnamed()
         self.issued += 1
         self.pending[id] = entry = PendingRound(record, self.issued)
         self.reserved += entry.overdraft
@@ -197,6 +232,8 @@ class Rounds(PendingById[PendingRound]):
         reserved = self._reserved_without(entry)
         self.engine.update(entry.record, y, reserved=reserved)
         del self.pending[id]
+        if id is None:
+            self.release_unnamed()
         self.reserved = reserved
         self.usual_lag = learnt_lag(self.usual_lag, float(self.issued - entry.issued))
 
@@ -209,6 +246,11 @@ class Rounds(PendingById[PendingRound]):
     def drop(self, id: Hashable = None) -> PendingRound:
         """Forget a pending round."""
         entry = self.find(id)
+        if id is None:
+            self.release_unnamed()
+        return self._forget(id, entry)
+
+    def _forget(self, id: Hashable, entry: PendingRound) -> PendingRound:
         self.reserved = self._reserved_without(entry)
         return self.pending.pop(id)
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 import sys
+import threading
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 def short(value: object) -> str:
@@ -33,8 +36,27 @@ def number(value: object, what: str, low: float = -math.inf, high: float = math.
     return result
 
 
+class _Quiet(threading.local):
+    on = False
+
+
+_quiet = _Quiet()
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Without the warnings of `warn_user`, in this thread; Python's own filters are those of all threads."""
+    before, _quiet.on = _quiet.on, True
+    try:
+        yield
+    finally:
+        _quiet.on = before
+
+
 def warn_user(message: str, kind: type[Warning]) -> None:
     """Warn, and point at the line of the user's that led here."""
+    if _quiet.on:
+        return
     depth = 1
     while sys._getframe(depth).f_globals.get("__name__", "").startswith("orcast."):
         depth += 1

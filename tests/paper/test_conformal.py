@@ -657,7 +657,7 @@ def test_save_and_load_bit_for_bit(tmp_path: Path, options: dict[str, Any], roun
     expected = levels_and_coverage(aci, us)[0].tolist()
     for other in (again, pickled, copied):
         assert levels_and_coverage(other, us)[0].tolist() == expected
-        assert vars(other) == vars(aci)
+        assert {**vars(other), "lock": None} == {**vars(aci), "lock": None}
         other.save(tmp_path / "other")
         aci.save(tmp_path / "level")
         assert (tmp_path / "other").read_bytes() == (tmp_path / "level").read_bytes()

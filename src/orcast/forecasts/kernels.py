@@ -23,7 +23,8 @@ def tail_scale(n, left, right, open_low, open_high):
         # far below any width that is meant, far above where an excess divided by it would overflow
         return max(half, 1e-200)
     edge = max(abs(right[0] if open_low else left[0]), abs(left[n - 1] if open_high else right[n - 1]))
-    return max(1e-9 * edge, 1e-12)
+    # in units of the edge; zero has none
+    return max(1e-9 * edge, 1e-200) if edge > 0.0 else 1e-12
 
 
 @entry_kernel

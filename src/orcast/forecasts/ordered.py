@@ -61,8 +61,9 @@ def _open_cells(p: Forecast) -> _Cells:
         sides.append((right.size - 1, right.item(-1), 1.0))
     half = 0.5 * float((right - left).sum())
     edge = max(abs(left.item(0)), abs(right.item(-1)))
-    # far below any width that is meant, far above where an excess divided by it would overflow
-    return _Cells(left, right, tuple(sides), max(half, 1e-200) if half > 0.0 else max(1e-9 * edge, 1e-12))
+    # far below any width that is meant, far above where an excess divided by it would overflow; zero has no unit
+    scale = max(half if half > 0.0 else 1e-9 * edge, 1e-200) if half > 0.0 or edge > 0.0 else 1e-12
+    return _Cells(left, right, tuple(sides), scale)
 
 
 def _beyond(at: Array, edge: float, sign: float, scale: float) -> Array:

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from orcast.adapters import Normal, expert_row
 from orcast.engine import Oracle
 from orcast.forecasts import as_levels
 from orcast.game import Forecaster
+from orcast.locks import GameLock, locked
 from orcast.panel.frame_run import feature_names
 from orcast.panel.state import has_functions
 from orcast.payoffs import Payoff
@@ -84,16 +85,22 @@ def peek_together(game: Forecaster, forecasts: Sequence[object], features: Seque
     rows = [expert_row(forecast, game.space)[0][None, :] for forecast in forecasts]
     xs = [None] * len(rows) if features is None else [plain_features(x) for x in features]
     outstanding = max(float(len(rows) - 1), game.rounds.usual_lag or 0.0)
-    return (game.rounds.peek(row, x, outstanding=outstanding, reserved=0.0) for row, x in zip(rows, xs, strict=True))
+
+    def peek(row: NDArray[np.float64], x: Any) -> Any:
+        with game.lock:
+            return game.rounds.peek(row, x, outstanding=outstanding, reserved=0.0)
+
+    return map(peek, rows, xs)
 
 
 def settle_together(
     game: Forecaster, forecasts: Sequence[object], features: Sequence[Any] | None, outcomes: Sequence[Any]
 ) -> None:
     """Play the rounds of `peek_together`, and record their outcomes, each in its canonical form."""
-    records = list(peek_together(game, forecasts, features))
-    for record, outcome in zip(records, outcomes, strict=True):
-        game.rounds.settle_unkept(record, outcome, lag=float(len(records) - 1))
+    with game.lock:
+        records = list(peek_together(game, forecasts, features))
+        for record, outcome in zip(records, outcomes, strict=True):
+            game.rounds.settle_unkept(record, outcome, lag=float(len(records) - 1))
 
 
 class HorizonGame:
@@ -113,6 +120,11 @@ class HorizonGame:
         self.recalibrator, self.residuals = recalibrator, residuals
         self.first_spread: float | None = None
 
+    @property
+    def lock(self) -> GameLock:
+        """That of the game."""
+        return self.recalibrator.lock
+
     def __contains__(self, time: int) -> bool:
         return time in self.recalibrator.rounds
 
@@ -126,22 +138,26 @@ class HorizonGame:
         space: Any = self.recalibrator.space
         return self.residuals.around(point, space, None if len(self.residuals) else self.first_spread)
 
+    @locked
     def peek(self, forecast: object, features: Any) -> Any:
         """The record of a round as it would be issued now; nothing is kept."""
         recal = self.recalibrator
         row, _ = expert_row(forecast, recal.space)
         return recal.rounds.peek(row[None, :], None if features is None else plain_features(features))
 
+    @locked
     def preview(self, forecast: object, features: Any) -> Any:
         """What users would see of a round that is issued now; nothing is kept."""
         return self.recalibrator.engine.forecast(self.peek(forecast, features))
 
+    @locked
     def keep(self, time: int, forecast: object, record: Any) -> PendingRound:
         """Keep a round that was played around a forecast, with the point if it is one."""
         entry = self.recalibrator.rounds.keep(record, id=time)
         entry.attached = forecast.mean if isinstance(forecast, Normal) else None
         return entry
 
+    @locked
     def issue(self, time: int, forecast: object, features: Any) -> Any:
         """Play and keep a round, in place of one about the same time; of too many the oldest is dropped."""
         rounds = self.recalibrator.rounds
@@ -151,6 +167,7 @@ class HorizonGame:
             self.settle(self.times[0], None)
         return rounds.forecast(self.keep(time, forecast, self.peek(forecast, features)))
 
+    @locked
     def settle(self, time: int, outcome: float | None) -> None:
         """Record the outcome, in its canonical form, of a round; None if it will never come."""
         rounds = self.recalibrator.rounds

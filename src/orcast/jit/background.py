@@ -36,6 +36,9 @@ LOAD_SECONDS = 1.0
 SILENCE = 2.0
 # How often the process that compiles may end by itself.
 MOST_FAILURES = 3
+# Held while an entry gets code: two threads would each begin a dispatcher of their own, and one would be lost.  Nobody
+# forks meanwhile: a child would wait for ever for the locks of numba and of its import, whose thread it does not have.
+loading = threading.RLock()
 
 
 @dataclass
@@ -95,27 +98,32 @@ def wanted_for(entry: EntryKernel, args: tuple[Any, ...]) -> Wanted:
 def load(wanted: Wanted) -> bool:
     """Give an entry its compiled code from the cache, if that has it and it fits."""
     code = kernel_cache.read(wanted.key)
-    module = compiler() if code is not None else None
-    if code is None or module is None:
+    if code is None:
         return False
-    try:
-        use_code(wanted.entry, module, code)
-    except Exception:  # damaged, or for another processor: it will be replaced
-        return False
+    with loading:
+        module = compiler()
+        if module is None:
+            return False
+        try:
+            use_code(wanted.entry, module, code)
+        except Exception:  # damaged, or for another processor: it will be replaced
+            return False
     return True
 
 
 def use_code(entry: EntryKernel, module: Any, code: bytes) -> None:
     """Let an entry play compiled code from now on, beside what it has for other types."""
-    dispatcher = entry.code or module.new_entry(entry.source)
-    module.load_entry(dispatcher, code)
-    dispatcher.disable_compile()
-    entry.code = dispatcher
+    with loading:
+        dispatcher = entry.code or module.new_entry(entry.source)
+        module.load_entry(dispatcher, code)
+        dispatcher.disable_compile()
+        entry.code = dispatcher
 
 
 def compile_here(wanted: Wanted) -> bool:
     """Load or compile an entry in this process; False where there is no compiler."""
-    module, entry = compiler(), wanted.entry
+    with loading:
+        module, entry = compiler(), wanted.entry
     if module is None:
         return False
     own = entry.path.startswith("orcast.")  # the digest of the cache knows no others
@@ -295,10 +303,11 @@ def _forget() -> None:
     """After a fork the thread and the pipes are the parent's."""
     global _background
     _background = Background()
+    loading.release()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+    os.register_at_fork(before=loading.acquire, after_in_parent=loading.release, after_in_child=_forget)
 
 
 def compile_beside(entry: EntryKernel, args: tuple[Any, ...]) -> None:

@@ -8,8 +8,10 @@ linked, is optimised as a whole.  That halves the time.
 from __future__ import annotations
 
 import pickle
+from collections import namedtuple
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from enum import EnumMeta
 from functools import cache
 from types import FunctionType
 from typing import Any
@@ -38,7 +40,8 @@ def inner_kernel(function: Callable[..., Any]) -> Any:
 def new_entry(function: Callable[..., Any]) -> Any:
     """A kernel as Python calls it, of which nothing is compiled yet."""
     options: dict[str, Any] = {"no_cfunc_wrapper": True}
-    return njit(error_model="numpy", **options)(in_compiled_scope(function))
+    with global_compiler_lock:  # what is made for one thread is not made again for another
+        return njit(error_model="numpy", **options)(in_compiled_scope(function))
 
 
 def in_compiled_scope(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -48,7 +51,9 @@ def in_compiled_scope(function: Callable[..., Any]) -> Callable[..., Any]:
         value = source_of(scope.get(name))
         if not callable(value):
             continue
-        if value in KERNELS:
+        if isinstance(value, EnumMeta):
+            scope[name] = plain_numbers(value)
+        elif value in KERNELS:
             scope[name] = inner_kernel(value)
         elif value in STAND_INS:
             scope[name] = STAND_INS[value]
@@ -57,6 +62,14 @@ def in_compiled_scope(function: Callable[..., Any]) -> Callable[..., Any]:
     twin = FunctionType(function.__code__, scope, function.__name__, function.__defaults__, function.__closure__)
     twin.__qualname__ = function.__qualname__
     return twin
+
+
+@cache
+def plain_numbers(names: EnumMeta) -> Any:
+    """An enumeration of whole numbers as a named tuple of them: numba before 0.63 takes no member as an index."""
+    members: dict[str, Any] = dict(names.__members__)
+    kind: Any = namedtuple(names.__name__, list(members))  # type: ignore[misc]
+    return kind(*map(int, members.values()))
 
 
 @cache

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from orcast.locks import GameLock, Locked, locked
 from orcast.persistence import files as storage
 from orcast.spaces.base import whole
 from orcast.validation import number, short
@@ -21,15 +22,17 @@ if TYPE_CHECKING:
 FINEST = 100_000
 
 
-class _CoveredLevel:
+class _CoveredLevel(Locked):
     """What both levels count: rounds, and covered outcomes."""
 
     def __init__(self, beta: float) -> None:
+        self.lock = GameLock()
         self.beta = _target(beta)
         self.rounds = 0
         self._covered = 0
 
     @property
+    @locked
     def coverage(self) -> float:
         """The share of covered outcomes; nan before the first."""
         return self._covered / self.rounds if self.rounds else math.nan
@@ -132,10 +135,12 @@ class ConformalLevel(_CoveredLevel):
         return {"kind": "ConformalLevel", "beta": self.beta, "grid": self.grid, "head_start": self.head_start}
 
     # --- the loop
+    @locked
     def predict(self) -> float:
         """The level to ask at; changes nothing."""
         return self._asked(*self._place())
 
+    @locked
     def update(self, covered: bool) -> None:
         """Record whether the outcome was at most the quantile at the level of `predict`."""
         cell, share = self._place()
@@ -172,11 +177,13 @@ class ConformalLevel(_CoveredLevel):
 
     # --- what was promised and what was kept
     @property
+    @locked
     def miscalibration(self) -> float:
         """The norm of the mean payoff; zero before any outcome."""
         return math.hypot(*self._sums) / max(self.rounds, 1)
 
     @property
+    @locked
     def promised(self) -> float:
         """The bound on the miscalibration: (h + sqrt(h^2 + B_1 + ... + B_T)) / T, h the norm of the head start used.
 
@@ -192,6 +199,7 @@ class ConformalLevel(_CoveredLevel):
         return now if bound < now <= bound * (1.0 + 1e-12) else bound
 
     @property
+    @locked
     def coverage_bound(self) -> float:
         """A bound on abs(coverage - beta) on any sequence; infinite before any outcome.
 
@@ -225,18 +233,20 @@ class ConformalLevel(_CoveredLevel):
     # --- state
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a file, without pickle; a crash leaves the old file or the new one, never a part."""
-        header = {
-            "class": "ConformalLevel",
-            "beta": self.beta,
-            "grid": self.grid,
-            "head_start": self.head_start,
-            "randomised": self.randomised,
-            "seed": self.seed,
-            "rounds": self.rounds,
-            "covered": self._covered,
-            "budget": self._budget,
-        }
-        storage.write(path, header, {"sums": np.array(self._sums)})
+        with self.lock:
+            header = {
+                "class": "ConformalLevel",
+                "beta": self.beta,
+                "grid": self.grid,
+                "head_start": self.head_start,
+                "randomised": self.randomised,
+                "seed": self.seed,
+                "rounds": self.rounds,
+                "covered": self._covered,
+                "budget": self._budget,
+            }
+            sums = np.array(self._sums)
+        storage.write(path, header, {"sums": sums})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> ConformalLevel:
@@ -278,10 +288,12 @@ class GibbsCandesLevel(_CoveredLevel):
         self.rate = number(rate, "rate", 1e-12, 1e12)
         self._level = self.beta
 
+    @locked
     def predict(self) -> float:
         """The level to ask at; changes nothing."""
         return min(max(self._level, 0.0), 1.0)
 
+    @locked
     def update(self, covered: bool) -> None:
         """Record whether the outcome was at most the quantile at the level of `predict`."""
         hit = _hit(covered, self.predict())
@@ -290,6 +302,7 @@ class GibbsCandesLevel(_CoveredLevel):
         self.rounds += 1
 
     @property
+    @locked
     def coverage_bound(self) -> float:
         """A bound on abs(coverage - beta): the longest way the level can have gone, divided by rate T."""
         if not self.rounds:

@@ -61,23 +61,24 @@ def reading(path: str | os.PathLike[str], owner: str) -> Iterator[tuple[dict[str
 
 
 def state_of(game: Forecaster, owner: str) -> tuple[dict[str, Any], Arrays]:
-    """A game's state as a header of plain data and named arrays, under the name of the class that owns it."""
-    rounds, pending = game.rounds.to_plain()
-    arrays = {f"memory/{name}": array for name, array in game.engine.arrays().items()}
-    arrays |= {f"pending/{name}": array for name, array in pending.items()}
-    header = {
-        "class": owner,
-        "space": game.space.to_plain(),
-        "payoff": game.payoff.to_plain(),
-        "oracle": game.oracle.to_plain(),
-        "memory": game.memory,
-        "experts": list(game.experts),
-        "sizes": getattr(game.engine, "sizes", None),
-        "outside": game.outside,
-        "max_pending": game.max_pending,
-        "crossing_reported": game.crossing_reported,
-        "rounds": rounds,
-    }
+    """A game's state as a header of plain data and named arrays, under the name of the class that owns it: a copy."""
+    with game.lock:
+        rounds, pending = game.rounds.to_plain()
+        arrays = {f"memory/{name}": array.copy() for name, array in game.engine.arrays().items()}
+        arrays |= {f"pending/{name}": array.copy() for name, array in pending.items()}
+        header = {
+            "class": owner,
+            "space": game.space.to_plain(),
+            "payoff": game.payoff.to_plain(),
+            "oracle": game.oracle.to_plain(),
+            "memory": game.memory,
+            "experts": list(game.experts),
+            "sizes": getattr(game.engine, "sizes", None),
+            "outside": game.outside,
+            "max_pending": game.max_pending,
+            "crossing_reported": game.crossing_reported,
+            "rounds": rounds,
+        }
     return header, arrays
 
 

@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+from orcast.locks import GameLock, locked
 from orcast.streaming import snapshot
 from orcast.streaming.journal import Journal, flush_folder
 from orcast.streaming.session import Session, StreamAnswer, StreamSettings
@@ -39,6 +40,7 @@ class DurableSession:
     ) -> None:
         if every is not None and every < 1:
             raise ValueError(f"expected at least 1 line between snapshots, got {every}")
+        self.lock = GameLock()
         self.path, self.every = Path(path), every
         if self.path.is_symlink():
             # two names of one state are one state
@@ -102,6 +104,7 @@ class DurableSession:
                     )
         return replace(self.session.options, **{key: wanted[key] for key in FREE if key in wanted})
 
+    @locked
     def answer(self, line: bytes) -> StreamAnswer:
         """The answer to a line, which is then kept if it changed anything; bad input raises and changes nothing."""
         answer = self.session.answer(line)
@@ -116,6 +119,7 @@ class DurableSession:
         long = max(EVERY, self._size // SHARE) if self.every is None else self.every
         return self.lines - self.saved >= long
 
+    @locked
     def snapshot(self) -> None:
         """Write the whole state, then cut the journal."""
         snapshot.write(self.path, self.session, self.lines)
@@ -123,6 +127,7 @@ class DurableSession:
         self.saved, self._size = self.lines, self.path.stat().st_size
         self.journal.clear()
 
+    @locked
     def close(self, *, save: bool = True) -> None:
         """Write what is new, and let others use the file."""
         try:

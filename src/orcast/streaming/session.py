@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from orcast.adapters import expert_row
 from orcast.contexts import ContextInputs, by
+from orcast.locks import GameLock, Locked, locked
 from orcast.payoffs import default_payoff
 from orcast.persistence.state import game_from, state_of
 from orcast.recalibrator import Recalibrator
@@ -19,7 +19,7 @@ from orcast.rounds import PendingRound
 from orcast.spaces import Binary, Labels, OrderedSpace, Space, between
 from orcast.streaming import protocol
 from orcast.streaming.protocol import Id, LineForecast, StreamLine
-from orcast.validation import number, short
+from orcast.validation import number, quietly, short
 
 Name = str | int | None
 # A game's state: a header of plain data, and arrays.
@@ -162,7 +162,7 @@ class StreamAnswer:
 
 
 @dataclass
-class Session:
+class Session(Locked):
     """Answers lines: forecasts with calibrated ones, outcomes with the guarantee, nonsense with what is wrong.
 
     A line that is refused changes nothing.  A line that comes again, recognised by its series, id and content, gets
@@ -179,7 +179,9 @@ class Session:
     strict: bool = False  # whether a repeat must never be mistaken for a new line
     series: dict[Name, SeriesSession] = field(default_factory=dict)
     settled: dict[tuple[Name, Id], Settled] = field(default_factory=dict)
+    lock: GameLock = field(default_factory=GameLock, repr=False, compare=False)
 
+    @locked
     def answer(self, line: bytes) -> StreamAnswer:
         """The answer to a line; bad input raises one sentence and changes nothing."""
         read = protocol.read(line)
@@ -350,9 +352,7 @@ class Session:
         # the oldest, which the game drops because too many are pending
         leaving: list[Any] = series.game.rounds.leaving(line.id)
         lost = [(id, series.issued(id)) for id in leaving if id != line.id]
-        with warnings.catch_warnings():
-            # both are in the answer
-            warnings.simplefilter("ignore")
+        with quietly():  # what is dropped or sorted is in the answer
             p = series.game.predict(forecast.expert, x=self._features(line), id=line.id)
         for id, issued in lost:
             self._remember(line.series, id, issued, None, {"dropped": True})

@@ -152,7 +152,7 @@ def correct_expert(rules, memory, experts, usual, round, out):
         return
     smallest = 1e-7 * (rules.high - rules.low)
     if smallest == np.inf:
-        smallest = 1e-9 * (pool[size - 1] - pool[0] + usual + LEAST * abs(pool[size // 2])) + 1e-100
+        smallest = 1e-9 * (pool[size - 1] - pool[0] + usual + LEAST * abs(pool[size // 2])) + 1e-140
     round.info[RoundInfo.SMALLEST_SLOPE] = smallest
     odds = delay_odds(round.info[RoundInfo.PENDING])
     if rules.group_count > 0:
@@ -322,7 +322,8 @@ def learn_level(statistics, y, rounds):
     """Mean and variance of the outcomes, for a game without an expert or bounds; no outcome moves them far."""
     if rounds <= 1.0:
         statistics[Statistic.LEVEL_MEAN] = y
-        statistics[Statistic.LEVEL_VARIANCE] = max(0.01 * y * y, 1e-12)
+        # the first outcome sets the unit; zero has none
+        statistics[Statistic.LEVEL_VARIANCE] = max(0.01 * y * y, 1e-280) if y != 0.0 else 1e-12
         return
     step = max(0.002, 1.0 / (rounds + 1.0))
     most = LEVEL_STEP * sqrt(statistics[Statistic.LEVEL_VARIANCE])

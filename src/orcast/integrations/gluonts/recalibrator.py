@@ -25,6 +25,7 @@ from orcast.integrations.gluonts.series import (
     units,
 )
 from orcast.ledger import Guarantee
+from orcast.locks import GameLock, Locked, locked
 from orcast.panel.column_names import listed
 from orcast.payoffs import Payoff
 from orcast.persistence import files as storage
@@ -60,7 +61,7 @@ class Item:
         return [time for game in self.games.values() for time in game.times]
 
 
-class ForecastRecalibrator:
+class ForecastRecalibrator(Locked):
     """Calibrated forecasts from GluonTS's, at each step ahead of each item by itself, on any sequence of outcomes.
 
     ``predict`` takes a ``QuantileForecast`` or a ``SampleForecast`` and returns one of the same class: the same keys,
@@ -123,8 +124,10 @@ class ForecastRecalibrator:
         self._freq: str | None = None
         self._crossing_reported = False
         self._items: dict[Hashable, Item] = {}
+        self.lock = GameLock()
 
     # --- the loop
+    @locked
     def predict(self, forecast: Any) -> Any:
         """The calibrated forecast; each step is then pending.
 
@@ -157,6 +160,7 @@ class ForecastRecalibrator:
         self._freq = start.freqstr
         return parsed.forecast(out, levels)
 
+    @locked
     def update(self, series: Any, *, item_id: Any = None) -> None:
         """Settle the pending rounds whose outcomes are known.
 
@@ -174,6 +178,7 @@ class ForecastRecalibrator:
             known = listed(self._items)
             raise ValueError(f"expected outcomes of an item that was forecast ({known}), got those of {named(item_id)}")
 
+    @locked
     def replay(self, forecasts: Iterable[Any], series: Iterable[Any]) -> list[Any]:
         """Calibrate the forecasts of a backtest, each by what was known when it starts, and go on from there.
 
@@ -206,6 +211,7 @@ class ForecastRecalibrator:
             self.settle(item_id, times, values)
         return answers
 
+    @locked
     def settle(self, item_id: Hashable, times: NDArray[np.int64], values: Array) -> None:
         """Settle the pending rounds of an item, given the ordinals of times and their outcomes; or refuse them all."""
         item = self._items[item_id]
@@ -276,15 +282,18 @@ class ForecastRecalibrator:
         return item_id in self._items
 
     @property
+    @locked
     def pending(self) -> int:
         """How many steps of forecasts are pending, of all items together."""
         return sum(len(item.pending) for item in self._items.values())
 
     @property
+    @locked
     def items(self) -> tuple[Hashable, ...]:
         """The items that it has seen."""
         return tuple(self._items)
 
+    @locked
     def guarantee(self, item_id: Any = None, *, step: int = 1) -> Guarantee:
         """What was promised and what was kept, at one step ahead (from 1) of an item."""
         item = self._items.get(item_id)
@@ -299,6 +308,11 @@ class ForecastRecalibrator:
     # --- files
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a file, without pickle; a crash leaves the old file or the new one, never a part."""
+        storage.write(path, *self._state())
+
+    @locked
+    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """A header of plain data, and named arrays: a copy."""
         blank, parts = state_of(self._new_recalibrator(), OWNER)
         arrays: dict[str, NDArray[Any]] = {f"{BLANK}/{name}": part for name, part in parts.items()}
         games: list[Any] = []
@@ -320,7 +334,7 @@ class ForecastRecalibrator:
             "items": [[plain_id(item_id), item.settled_until] for item_id, item in self._items.items()],
             "games": games,
         }
-        storage.write(path, header, arrays)
+        return header, arrays
 
     @classmethod
     def load(

@@ -12,13 +12,14 @@ from orcast.engine import Oracle
 from orcast.integrations.common import at_least_one
 from orcast.integrations.river.pending import PendingBook, checked_model
 from orcast.ledger import Guarantee
+from orcast.locks import GameLock, Locked, locked
 from orcast.payoffs import Payoff
 from orcast.recalibrator import Recalibrator
 from orcast.spaces import Binary, Labels
 from orcast.validation import short
 
 
-class RiverClassifier(base.Wrapper[base.Classifier], base.Classifier):
+class RiverClassifier(Locked, base.Wrapper[base.Classifier], base.Classifier):
     """A classifier around any classifier of River's, whose probabilities stay calibrated on any stream.
 
     Around a binary classifier the outcomes are True and False.  Around any other they are the ``labels``.  Without
@@ -48,6 +49,7 @@ class RiverClassifier(base.Wrapper[base.Classifier], base.Classifier):
         memory: float | None = None,
         max_pending: int = 1000,
     ) -> None:
+        self.lock = GameLock()
         self.model = checked_model(model, "learn_one", "predict_one", kind="classifier")
         self.labels = labels
         self.payoff, self.oracle, self.memory = payoff, oracle, memory
@@ -87,6 +89,7 @@ class RiverClassifier(base.Wrapper[base.Classifier], base.Classifier):
         return {"check_shuffle_features_no_impact"}
 
     @property
+    @locked
     def guarantee(self) -> Guarantee:
         """What was promised and what was kept, since the last new label."""
         if self._book is None:
@@ -94,10 +97,12 @@ class RiverClassifier(base.Wrapper[base.Classifier], base.Classifier):
         return self._book.game.guarantee
 
     @property
+    @locked
     def pending(self) -> int:
         """How many forecasts are pending."""
         return 0 if self._book is None else len(self._book)
 
+    @locked
     def predict_proba_one(
         self, x: dict[base.typing.FeatureName, Any], *, id: Hashable = None, **kwargs: Any
     ) -> dict[base.typing.ClfTarget, float]:
@@ -111,6 +116,7 @@ class RiverClassifier(base.Wrapper[base.Classifier], base.Classifier):
             return {no: 1.0 - share, yes: share}
         return dict(zip(self._known, p.mass.tolist(), strict=True))
 
+    @locked
     def learn_one(
         self, x: dict[base.typing.FeatureName, Any], y: base.typing.ClfTarget, *, id: Hashable = None, **kwargs: Any
     ) -> None:

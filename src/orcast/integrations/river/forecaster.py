@@ -15,13 +15,14 @@ from orcast.integrations.common import FeatureReader, HorizonGame, at_least_one,
 from orcast.integrations.river.distribution import as_answer
 from orcast.integrations.river.pending import checked_model
 from orcast.ledger import Guarantee
+from orcast.locks import GameLock, Locked, locked
 from orcast.payoffs import Payoff
 from orcast.residuals import Residuals
 from orcast.spaces import between
 from orcast.validation import number, short
 
 
-class RiverForecaster(base.Wrapper[time_series.base.Forecaster], time_series.base.Forecaster):
+class RiverForecaster(Locked, base.Wrapper[time_series.base.Forecaster], time_series.base.Forecaster):
     """A forecaster around any forecaster of River's, calibrated at each step ahead by itself.
 
     ``forecast(horizon)`` gives the means, with ``with_dist=True`` the distributions, with ``with_interval=True``
@@ -59,6 +60,7 @@ class RiverForecaster(base.Wrapper[time_series.base.Forecaster], time_series.bas
         confidence_level: float = 0.95,
         window: int = 100,
     ) -> None:
+        self.lock = GameLock()
         self.model = checked_model(model, "learn_one", "forecast", kind="forecaster")
         self.low, self.high, self.horizon = low, high, _checked_horizon(horizon)
         self.payoff, self.oracle, self.memory, self.outside = payoff, oracle, memory, outside
@@ -79,6 +81,7 @@ class RiverForecaster(base.Wrapper[time_series.base.Forecaster], time_series.bas
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         yield {"model": time_series.SNARIMAX(p=1, d=0, q=0), "horizon": 3, "low": -1000, "high": 1000}
 
+    @locked
     def guarantee(self, step: int = 1) -> Guarantee:
         """What was promised and what was kept, so far, of forecasts so many steps ahead."""
         if not 1 <= step <= len(self._games):
@@ -86,10 +89,12 @@ class RiverForecaster(base.Wrapper[time_series.base.Forecaster], time_series.bas
         return self._games[step - 1].recalibrator.guarantee
 
     @property
+    @locked
     def pending(self) -> int:
         """How many rounds are pending, over all steps ahead."""
         return sum(len(game.times) for game in self._games)
 
+    @locked
     def forecast(
         self,
         horizon: int,
@@ -108,6 +113,7 @@ class RiverForecaster(base.Wrapper[time_series.base.Forecaster], time_series.bas
             answers.append(as_answer(p, rounds, self.confidence_level, with_dist, with_interval))
         return answers
 
+    @locked
     def learn_one(self, y: float, x: dict[base.typing.FeatureName, Any] | None = None, **kwargs: Any) -> None:
         """Settle every forecast that was issued for this outcome, and update the model."""
         outcome = self._space.outcome(y, self.outside)

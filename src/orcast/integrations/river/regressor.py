@@ -12,12 +12,13 @@ from orcast.integrations.common import at_least_one, recalibrator_for
 from orcast.integrations.river.distribution import as_answer, as_forecast, has_distributions
 from orcast.integrations.river.pending import PendingBook, checked_model
 from orcast.ledger import Guarantee
+from orcast.locks import GameLock, Locked, locked
 from orcast.payoffs import Payoff
 from orcast.residuals import Residuals
 from orcast.validation import number
 
 
-class RiverRegressor(base.Wrapper[base.Regressor], base.Regressor):
+class RiverRegressor(Locked, base.Wrapper[base.Regressor], base.Regressor):
     """A regressor around any regressor of River's, whose forecasts stay calibrated on any stream.
 
     ``predict_one(x)`` is the mean of the calibrated forecast, ``predict_one(x, with_dist=True)`` the whole of it (a
@@ -63,6 +64,7 @@ class RiverRegressor(base.Wrapper[base.Regressor], base.Regressor):
         window: int = 100,
         max_pending: int = 1000,
     ) -> None:
+        self.lock = GameLock()
         self.model = checked_model(model, "learn_one", "predict_one", kind="regressor")
         self.low, self.high = low, high
         self.payoff, self.oracle, self.memory, self.outside = payoff, oracle, memory, outside
@@ -87,15 +89,18 @@ class RiverRegressor(base.Wrapper[base.Regressor], base.Regressor):
         yield {"model": linear_model.BayesianLinearRegression(), "low": 0, "high": 100}
 
     @property
+    @locked
     def guarantee(self) -> Guarantee:
         """What was promised and what was kept, so far."""
         return self._book.game.guarantee
 
     @property
+    @locked
     def pending(self) -> int:
         """How many forecasts are pending."""
         return len(self._book)
 
+    @locked
     def predict_one(
         self,
         x: dict[base.typing.FeatureName, Any],
@@ -109,6 +114,7 @@ class RiverRegressor(base.Wrapper[base.Regressor], base.Regressor):
         p = self._book.predict(x, id, self._read, kwargs)
         return as_answer(p, self._book.known, self.confidence_level, with_dist, with_interval)
 
+    @locked
     def learn_one(
         self, x: dict[base.typing.FeatureName, Any], y: base.typing.RegTarget, *, id: Hashable = None, **kwargs: Any
     ) -> None:

@@ -66,9 +66,10 @@ class RowEstimator(MetaEstimatorMixin, BaseEstimator, ABC):  # type: ignore[misc
 
     def _settle_and_update(self, X: Any, y: NDArray[Any]) -> Self:
         """Score rows against the forecasts of the estimator as it is, then update it; all of it or nothing."""
-        predictions, updated = self._predictions(self.estimator_, X), _updated(self.estimator_, X, y)
-        self._settle(predictions, X, y, max(len(y), 1))
-        self.estimator_ = updated
+        with self.recalibrator_.lock:
+            predictions, updated = self._predictions(self.estimator_, X), _updated(self.estimator_, X, y)
+            self._settle(predictions, X, y, max(len(y), 1))
+            self.estimator_ = updated
         return self
 
     def _base(self) -> Any:

@@ -33,6 +33,7 @@ from orcast.engine.ordered import like
 from orcast.forecasts import Forecast
 from orcast.game import Forecaster
 from orcast.ledger import Guarantee
+from orcast.locks import GameLock, Locked, locked
 from orcast.paper.partition.cells import (
     MOST_CELLS,
     CellTable,
@@ -109,7 +110,7 @@ class CellReport:
     rounds: dict[Any, int] = field(default_factory=dict)
 
 
-class PartitionedRecalibrator:
+class PartitionedRecalibrator(Locked):
     """Calibrated forecasts with no regret against an expert, by a forecaster for each cell of its forecasts.
 
     The expert's forecast decides which forecaster F_j plays and learns (paper, appendix D).  Each F_j is a game of its
@@ -181,6 +182,7 @@ class PartitionedRecalibrator:
             )
         if cells is not None:
             cells = whole(cells, "cells", 1, MOST_CELLS)
+        self.lock = GameLock()
         self.space: Space = space
         self.grid = checked_grid(grid)
         self.oracle: Oracle = Equilibrium(temperature=TEMPERATURE) if oracle is None else oracle
@@ -246,6 +248,7 @@ class PartitionedRecalibrator:
         return Followed(score, self.space, self.grid)
 
     # --- the loop
+    @locked
     def predict(self, forecast: object, *, id: Hashable = None) -> Any:
         """Recalibrate one forecast; its round is then pending.
 
@@ -294,6 +297,8 @@ class PartitionedRecalibrator:
         if fresh:
             self._table, self._sums = table, self._no_sums(table)
         self._cells[key] = cell
+        if id is None:
+            self._pending.claim_unnamed()
         self._pending.pending[id] = key
         if table.edges is None:
             return inner
@@ -321,17 +326,22 @@ class PartitionedRecalibrator:
                 bounds[:, i] = (errors @ rest).max(), excess.max()
         return np.array([np.abs(errors).sum(axis=1).max(), *bounds.ravel()])
 
+    @locked
     def update(self, y: Any, *, id: Hashable = None) -> None:
         """Settle the unnamed round, or a named one, with its outcome."""
         value = self.space.outcome(y, self.outside)
+        if id is None:
+            self._pending.check_unnamed()
         cell = self._cells[self._pending.find(id)]
         own = _CellRound(**cell.game.rounds.find(id).attached)
         table = self._table
         assert table is not None
         k = table.outcome(value)
         excess = self._excesses(own, k, value)
-        cell.game.update(table.events.value(k), id=id)
+        cell.game.rounds.settle(table.events.outcome(table.events.value(k)), id=id)
         del self._pending.pending[id]
+        if id is None:
+            self._pending.release_unnamed()
         p, errors = table.chances(own.played), table.errors(own.played)[k]
         left, share = hat_weights(self.grid, p)
         columns = np.arange(p.size)
@@ -354,21 +364,27 @@ class PartitionedRecalibrator:
                 found[i] = each.score(mine, y) - each.score(theirs, y)
         return found
 
+    @locked
     def drop(self, id: Hashable = None) -> None:
         """Forget a round whose outcome will never come."""
+        if id is None:
+            self._pending.check_unnamed()
         self._pending.find(id)
+        if id is None:
+            self._pending.release_unnamed()
         self._forget(id)
 
     def _forget(self, id: Hashable) -> None:
         key = self._pending.pending.pop(id)
         cell = self._cells[key]
-        cell.game.drop(id)
+        cell.game.rounds.drop(id)
         if not cell.game.pending and not cell.game.guarantee.rounds:
             del self._cells[key]
         if isinstance(self._bins, int) and not self._cells:
             self._table, self._sums = None, self._no_sums(None)
 
     @property
+    @locked
     def pending(self) -> tuple[Hashable, ...]:
         """Ids of the pending rounds, the oldest first; None is the unnamed one."""
         return self._pending.ids
@@ -380,11 +396,13 @@ class PartitionedRecalibrator:
         return self._rounds
 
     @property
+    @locked
     def calibration_error(self) -> float:
         """C_T = sum over hats and events of | mean of w_v(p) (p - 1{event}) |."""
         return float(np.abs(self._sums).sum()) / max(self._rounds, 1)
 
     @property
+    @locked
     def calibration_bound(self) -> float:
         """sum_j (T_j / T) R_j: what the promises of the forecasters say about C_T (lemma 3).
 
@@ -402,10 +420,12 @@ class PartitionedRecalibrator:
         guarantee = cell.game.guarantee
         return self._root * guarantee.promised * guarantee.rounds
 
+    @locked
     def regret(self, score: Score | None = None) -> float:
         """Mean of score(p, y) - score(expert, y) so far, by one of the scores that are followed (the first)."""
         return float(self._excess[self._place(score)]) / max(self._rounds, 1)
 
+    @locked
     def regret_bound(self, score: Score | None = None) -> float:
         """What is known about that regret, whatever the outcomes were (lemma 2); see the module's docstring.
 
@@ -437,6 +457,7 @@ class PartitionedRecalibrator:
         return known.index(score)
 
     @property
+    @locked
     def guarantee(self) -> Guarantee:
         """The whole, in the form that other games have: miscalibration is C_T here, and promised the bound on it."""
         parts = {f"regret {each.score.name}": self.regret(each.score) for each in self._followed}
@@ -452,6 +473,7 @@ class PartitionedRecalibrator:
         )
 
     @property
+    @locked
     def cells(self) -> CellReport:
         """How the rounds are spread over the cells."""
         if self._table is None:
@@ -474,6 +496,11 @@ class PartitionedRecalibrator:
     # --- state
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a file, without pickle; a crash leaves the old file or the new one, never a part."""
+        storage.write(path, *self._state())
+
+    @locked
+    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """A header of plain data, and named arrays: a copy."""
         games, arrays = [], {"sums": self._sums, "excess": self._excess}
         for place, (key, cell) in enumerate(self._cells.items()):
             rounds, pending = cell.game.rounds.to_plain()
@@ -500,7 +527,7 @@ class PartitionedRecalibrator:
             "games": games,
             "pending": [[plain_id(id), places[key]] for id, key in self._pending.pending.items()],
         }
-        storage.write(path, header, arrays)
+        return header, {name: array.copy() for name, array in arrays.items()}
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> PartitionedRecalibrator:

@@ -1,0 +1,254 @@
+"""Several threads, one game: calls are whole, what is saved is a state that was, nobody settles another's round."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+import pickle
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import orcast as oc
+from orcast.locks import GameLock
+from orcast.paper.conformal import ConformalLevel
+from orcast.paper.partition import PartitionedRecalibrator
+from orcast.streaming.session import Session, StreamSettings
+
+THREADS, ROUNDS = 8, 1000
+
+
+@pytest.fixture(autouse=True)
+def short_switches() -> Iterator[None]:
+    """Threads change places as often as they can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def together(*works: Callable[[], None]) -> None:
+    """Do all of it at once; what one raises is raised."""
+    raised: list[BaseException] = []
+    begin = threading.Barrier(len(works))
+
+    def run(work: Callable[[], None]) -> None:
+        begin.wait()
+        try:
+            work()
+        except BaseException as reason:
+            raised.append(reason)
+
+    threads = [threading.Thread(target=run, args=(work,)) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if raised:
+        raise raised[0]
+
+
+class Watched(oc.Recalibrator):
+    """Notes the order in which its calls were taken."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.calls: list[tuple[str, Any, Any]] = []
+
+    def predict(self, forecast: object = None, **options: Any) -> Any:
+        with self.lock:
+            p = super().predict(forecast, **options)
+            self.calls.append(("predict", options["id"], forecast))
+        return p
+
+    def update(self, y: Any, *, id: Any = None) -> None:
+        with self.lock:
+            super().update(y, id=id)
+            self.calls.append(("update", id, y))
+
+
+def fingerprint(game: oc.Forecaster) -> bytes:
+    """All of a state."""
+    ids, memory = repr(game.pending).encode(), [array.tobytes() for array in game.engine.arrays().values()]
+    return ids + repr((game.rounds.issued, game.rounds.reserved, game.rounds.usual_lag)).encode() + b"".join(memory)
+
+
+@pytest.mark.parametrize("space", [oc.Binary(), oc.Interval(0, 1)], ids=["binary", "interval"])
+def test_what_is_saved_while_eight_threads_play_is_a_state_that_was(space: oc.Space, tmp_path: Path) -> None:
+    """The game is played again by one thread in the order of the calls: each file is one of the states on its way."""
+    rounds = ROUNDS if isinstance(space, oc.Binary) else ROUNDS // 10
+    game, saved, over = Watched(space, max_pending=10 * THREADS), [], threading.Event()
+    playing = threading.Semaphore(0)
+
+    def play(thread: int) -> Callable[[], None]:
+        def work() -> None:
+            rng = np.random.default_rng(thread)
+            for t in range(rounds):
+                p = float(rng.uniform(0.1, 0.9))
+                game.predict(p if isinstance(space, oc.Binary) else oc.Normal(p, 0.1), id=f"{thread}/{t}")
+                game.update(int(rng.random() < p) if isinstance(space, oc.Binary) else p, id=f"{thread}/{t}")
+            playing.release()
+
+        return work
+
+    def save() -> None:
+        while not over.is_set():
+            path = tmp_path / f"{len(saved)}.orcast"
+            game.save(path)
+            saved.append(path)
+            over.wait(0.002)
+
+    def watch() -> None:
+        for _ in range(THREADS):
+            playing.acquire()
+        over.set()
+
+    together(*map(play, range(THREADS)), save, watch)
+    assert game.guarantee.rounds == THREADS * rounds == game.rounds.issued
+    assert game.pending == ()
+    assert len(game.calls) == 2 * THREADS * rounds
+    files = {fingerprint(oc.Recalibrator.load(path)) for path in saved}
+    assert len(files) >= 3
+    again = oc.Recalibrator(space, max_pending=10 * THREADS)
+    files.discard(fingerprint(again))
+    for call, id, value in game.calls:
+        again.predict(value, id=id) if call == "predict" else again.update(value, id=id)
+        files.discard(fingerprint(again))
+    assert fingerprint(again) == fingerprint(game)
+    assert not files
+
+
+@pytest.mark.parametrize("make", [oc.Recalibrator, lambda space: PartitionedRecalibrator(space, cells=2)])
+def test_threads_on_the_unnamed_round_are_refused_in_a_sentence_and_never_settle_another_s(
+    make: Callable[[Any], Any],
+) -> None:
+    game = make(oc.Binary())
+    settled, refused = [0] * THREADS, [0] * THREADS
+    issued: dict[int, float] = {}
+
+    def play(thread: int) -> Callable[[], None]:
+        def work() -> None:
+            for _ in range(100):
+                with game.lock:
+                    game.predict(0.1 + 0.1 * thread)
+                    issued[0] = thread
+                try:
+                    with game.lock:
+                        mine = issued.get(0) == thread
+                        game.update(thread % 2)
+                        assert mine
+                        issued.clear()
+                    settled[thread] += 1
+                except ValueError as reason:
+                    refused[thread] += str(reason).startswith("expected the unnamed round of this thread, got that of")
+
+        return work
+
+    together(*map(play, range(THREADS)))
+    assert game.guarantee.rounds == sum(settled)
+    assert sum(settled) + sum(refused) == 100 * THREADS
+    assert len(game.pending) <= 1
+
+
+@pytest.mark.parametrize("end", [lambda game: game.update(1), lambda game: game.drop()], ids=["update", "drop"])
+def test_of_two_threads_the_one_whose_unnamed_round_was_replaced_is_told(end: Callable[[Any], None]) -> None:
+    game = oc.Recalibrator(oc.Binary())
+    game.predict(0.2)
+    together(lambda: game.predict(0.7) and None)
+    with pytest.raises(ValueError, match="expected the unnamed round of this thread, got that of another thread"):
+        end(game)
+    assert game.pending == (None,)
+    game.predict(0.4)  # its own again
+    end(game)
+    assert game.pending == ()
+
+
+def test_an_unnamed_round_may_be_handed_over() -> None:
+    game = oc.Recalibrator(oc.Binary())
+    together(lambda: game.predict(0.7) and None)
+    game.update(1)
+    with pytest.raises(ValueError, match="expected an unnamed pending round, got none"):
+        game.update(1)
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda game: pickle.loads(pickle.dumps(game))])
+@pytest.mark.parametrize(
+    "game",
+    [
+        oc.Recalibrator(oc.Binary()),
+        PartitionedRecalibrator(oc.Binary(), cells=4),
+        ConformalLevel(0.9),
+        Session(StreamSettings()),
+    ],
+    ids=lambda game: type(game).__name__,
+)
+def test_a_copy_has_a_lock_of_its_own(game: Any, copied: Callable[[Any], Any]) -> None:
+    with game.lock:
+        other = copied(game)
+    assert isinstance(other.lock, GameLock)
+    assert other.lock is not game.lock
+    free: list[bool] = []
+    with game.lock:
+        together(lambda: free.append(other.lock.acquire(timeout=5.0)))
+    assert free == [True]
+
+
+def test_copies_taken_while_others_play_go_on() -> None:
+    game, copies = oc.Recalibrator(oc.Binary()), []
+
+    def play(thread: int) -> Callable[[], None]:
+        def work() -> None:
+            for t in range(200):
+                game.predict(0.3, id=(thread, t))
+                game.update(t % 2, id=(thread, t))
+
+        return work
+
+    def take() -> None:
+        copies.extend(pickle.loads(pickle.dumps(game)) for _ in range(30))
+
+    together(play(0), play(1), take)
+    for other in copies:
+        rounds, waiting = other.guarantee.rounds, len(other.pending)
+        assert other.rounds.issued == rounds + waiting
+        for id in other.pending:
+            other.update(1, id=id)
+        assert other.guarantee.rounds == rounds + waiting
+
+
+def test_a_session_answers_lines_of_several_threads() -> None:
+    session = Session(StreamSettings())
+
+    def send(thread: int) -> Callable[[], None]:
+        def work() -> None:
+            for t in range(100):
+                for line in ({"forecast": {"p": 0.4}}, {"y": t % 2}):
+                    session.answer(json.dumps({"series": "all", "id": f"{thread}/{t}", **line}).encode())
+
+        return work
+
+    together(*map(send, range(4)))
+    assert session.series["all"].game.guarantee.rounds == 400
+
+
+def test_tasks_of_asyncio_share_a_game() -> None:
+    game = oc.Recalibrator(oc.Binary())
+
+    async def play(task: int) -> None:
+        for t in range(20):
+            await asyncio.to_thread(game.predict, 0.4, id=(task, t))  # beside the loop
+            await asyncio.sleep(0)
+            game.update(t % 2, id=(task, t))  # in it
+
+    async def main() -> None:
+        await asyncio.gather(*map(play, range(10)))
+
+    asyncio.run(main())
+    assert game.guarantee.rounds == 200
+    assert game.pending == ()

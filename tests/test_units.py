@@ -1,0 +1,104 @@
+"""Units: forecasts and outcomes in others, from 1e-100 to 1e100, give the same quantiles in them."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import orcast as oc
+from orcast.payoffs import default_payoff
+
+LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
+ROUNDS = 80
+SPACES = {
+    "interval": lambda unit: oc.Interval(-10 * unit, 10 * unit),
+    "half line": lambda unit: oc.HalfLine(-20 * unit),
+    "upper half line": lambda unit: oc.HalfLine(high=20 * unit),
+    "line": lambda unit: oc.Line(),
+}
+
+
+def play(name: str, unit: float, *, late: int = 0, groups: bool = False, expert: bool = True) -> NDArray[np.float64]:
+    """Quantiles of a stream in a unit, as multiples of it."""
+    rng = np.random.default_rng(0)
+    mean = 0.1 * np.cumsum(rng.normal(size=ROUNDS))
+    y = np.clip(mean + 1.3 * rng.standard_t(4, size=ROUNDS), -9.0, 9.0)
+    space = SPACES[name](unit)
+    context = oc.by("side", values=[0, 1]) if groups else None
+    game: Any
+    if expert:
+        game = oc.Recalibrator(space, default_payoff(space, context))
+    else:
+        game = oc.Forecaster(space, oc.QuantileCalibration(context=context))
+    played = []
+    for t in range(ROUNDS + late):
+        if t < ROUNDS:
+            x = {"side": t % 2} if groups else None
+            p = game.predict(oc.Normal(mean[t] * unit, unit) if expert else None, x=x, id=t)
+            played.append(p.quantile(LEVELS) / unit)
+        if t >= late:
+            game.update(y[t - late] * unit, id=t - late)
+    return np.array(played)
+
+
+@pytest.mark.parametrize("power", [-400, -332, -100, -30, 30, 100, 325])
+@pytest.mark.parametrize("name", SPACES)
+def test_the_unit_changes_no_bit_of_the_quantiles(name: str, power: int) -> None:
+    """A power of two changes exponents alone, so all differences would be those of constants that have a unit."""
+    if name == "interval" and power == -400:
+        return  # such bounds are refused
+    assert np.array_equal(play(name, 2.0**power), play(name, 1.0))
+
+
+@pytest.mark.parametrize("power", [-325, -30, 30, 325])
+@pytest.mark.parametrize("name", SPACES)
+def test_nor_with_groups_and_late_outcomes_but_for_rounding(name: str, power: int) -> None:
+    ours = play(name, 2.0**power, late=4, groups=True)
+    np.testing.assert_allclose(ours, play(name, 1.0, late=4, groups=True), rtol=0.0, atol=1e-11)
+
+
+@pytest.mark.parametrize("unit", [1e-90, 1e-7, 1e7, 1e90])
+def test_nor_do_units_that_round(unit: float) -> None:
+    np.testing.assert_allclose(play("line", unit), play("line", 1.0), rtol=0.0, atol=1e-6)
+
+
+def test_without_an_expert_outcomes_far_above_one_give_the_unit() -> None:
+    """Before the first outcome nothing has a unit; what is played then is around zero, some ones wide."""
+    assert np.array_equal(play("line", 2.0**60, expert=False)[1:], play("line", 2.0**300, expert=False)[1:])
+
+
+@pytest.mark.parametrize("name", ["line", "half line"])
+def test_a_round_at_1e_120_takes_no_longer(name: str) -> None:
+    seconds: dict[float, list[float]] = {1.0: [], 1e-120: []}
+    for _ in range(5):
+        for unit, found in seconds.items():
+            begin = time.perf_counter()
+            play(name, unit)
+            found.append(time.perf_counter() - begin)
+    assert min(seconds[1e-120]) < 3.0 * min(seconds[1.0])
+
+
+def test_a_spread_that_double_precision_cannot_hold_beside_its_offset_is_said_once() -> None:
+    recal = oc.Recalibrator()
+    with pytest.warns(UserWarning, match=r"98% range is 2\.\d* wide at 1e\+15 is beyond double precision: subtract"):
+        recal.predict(oc.Normal(1e15, 0.5))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        recal.update(1e15)
+        recal.predict(oc.Normal(1e15, 0.5))
+    with pytest.warns(UserWarning, match="beyond double precision"):
+        oc.Recalibrator().run([oc.Normal(0, 1), oc.Normal(1e15, 0.5)], [0.0, 1e15])
+    with pytest.warns(UserWarning, match="beyond double precision"):
+        oc.Recalibrator().predict(experts={"one": oc.Normal(0, 1), "other": oc.Normal(-1e15, 0.5)})
+
+
+@pytest.mark.parametrize("forecast", [oc.Normal(1e15, 1e4), oc.Normal(1e-110, 1e-110), {0.1: 3.0, 0.9: 3.0}], ids=repr)
+def test_others_are_taken_without_a_word(forecast: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        oc.Recalibrator().predict(forecast)
