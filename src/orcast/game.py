@@ -216,7 +216,9 @@ class Forecaster:
             row, crossed = expert_row(forecast, self.space)
             if crossed:
                 self._report_crossing(crossed)
-            if not self._precision_reported:
+            # what is looked at in every round is looked at by plain numbers
+            low, high = row.item(0), row.item(-1)
+            if high - low < FINEST * max(high, -low):
                 self._report_precision(row)
             if self._experts != (ALONE,):
                 self._rename((ALONE,), "a single forecast")
@@ -255,14 +257,13 @@ class Forecaster:
         """Warn, once, of quantiles between which there are too few numbers: they cannot be told apart."""
         if self._precision_reported or not isinstance(self.space, OrderedSpace):
             return
-        low, high = rows[..., 0], rows[..., -1]
-        spread, size = high - low, np.maximum(abs(low), abs(high))
-        coarse = (spread > 0.0) & (spread < FINEST * size)
-        if coarse.any():
+        low, high = rows[..., 0].ravel(), rows[..., -1].ravel()
+        coarse = np.flatnonzero((low < high) & (high - low < FINEST * np.maximum(abs(low), abs(high))))
+        if coarse.size:
             self._precision_reported = True
-            at = np.unravel_index(int(coarse.argmax()), coarse.shape)
+            a, b = float(low[coarse[0]]), float(high[coarse[0]])
             warn_user(
-                f"a forecast whose 98% range is {spread[at]:.3g} wide at {size[at]:.3g} is beyond double precision: "
+                f"a forecast whose 98% range is {b - a:.3g} wide at {max(abs(a), abs(b)):.3g} is beyond doubles: "
                 "subtract an offset from forecasts and outcomes (reported once)",
                 UserWarning,
             )

@@ -499,8 +499,8 @@ PENDING = (
     Fault(
         "promised: the delay that pending rounds have already",
         _EVENTS,
-        "certificates[i, _ledger.CertificateField.BOUND] + 2.0 * root * late",
-        "certificates[i, _ledger.CertificateField.BOUND] + root * late",
+        "certificates[i, CertificateField.BOUND] + 2.0 * root * late",
+        "certificates[i, CertificateField.BOUND] + root * late",
         EVENTS,
     ),
     Fault(

@@ -66,7 +66,7 @@ def in_compiled_scope(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @cache
 def plain_numbers(names: EnumMeta) -> Any:
-    """An enumeration of whole numbers as a named tuple of them: numba before 0.63 takes no member as an index."""
+    """An enumeration of whole numbers as a named tuple of them: numba before 0.68 takes no member as an index."""
     members: dict[str, Any] = dict(names.__members__)
     kind: Any = namedtuple(names.__name__, list(members))  # type: ignore[misc]
     return kind(*map(int, members.values()))

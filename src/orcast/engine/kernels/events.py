@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast import ledger as _ledger
 from orcast.constants import PER_ABSOLUTE
 from orcast.engine.kernels.packing import memory_of, round_of
 from orcast.engine.kernels.rounds import log_round, miscalibration
@@ -18,6 +17,7 @@ from orcast.engine.kernels.rounds import predict as predict_round
 from orcast.engine.kernels.rounds import update as update_round
 from orcast.jit import entry_kernel, kernel
 from orcast.jit.ieee import sqrt
+from orcast.ledger import CERTIFICATE_SIZE, Account, CertificateField, RoundLog
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -124,20 +124,20 @@ def promised(account: Any, certificates: Any, certificate: Any) -> Any:
     that make it grow most.
     """
     count = certificates.shape[0]
-    root = certificate[_ledger.CertificateField.ROOT]
+    root = certificate[CertificateField.ROOT]
     for i in range(count):
-        root = max(root, certificates[i, _ledger.CertificateField.ROOT])
+        root = max(root, certificates[i, CertificateField.ROOT])
     growth = np.empty(count)
     for i in range(count):
-        late = account[_ledger.Account.ROOTS] - certificates[i, _ledger.CertificateField.ROOTS_THEN]
-        growth[i] = certificates[i, _ledger.CertificateField.BOUND] + 2.0 * root * late
+        late = account[Account.ROOTS] - certificates[i, CertificateField.ROOTS_THEN]
+        growth[i] = certificates[i, CertificateField.BOUND] + 2.0 * root * late
     growth.sort()
-    budget = account[_ledger.Account.BUDGET] + certificate[_ledger.CertificateField.BOUND]
-    most = certificate[_ledger.CertificateField.PROMISED]
+    budget = account[Account.BUDGET] + certificate[CertificateField.BOUND]
+    most = certificate[CertificateField.PROMISED]
     for k in range(1, count + 1):
         # the k-th is also later by those before it, and the round itself by one more
         budget += growth[count - k] + 2.0 * root * root * (k - 1.0) + 2.0 * root * root
-        most = max(most, sqrt(budget) / (account[_ledger.Account.WEIGHT] + k + 1.0))
+        most = max(most, sqrt(budget) / (account[Account.WEIGHT] + k + 1.0))
     return most
 
 
@@ -145,7 +145,7 @@ def promised(account: Any, certificates: Any, certificate: Any) -> Any:
 def promised_with(account: Any, store: Any, certificate: Any) -> Any:
     """The bound on the miscalibration after a round, with the rounds of a store pending."""
     count = store.queue[0]
-    certificates = np.empty((count, _ledger.CERTIFICATE_SIZE))
+    certificates = np.empty((count, CERTIFICATE_SIZE))
     for i in range(count):
         certificates[i] = store.certificates[store.place[store.queue[i + 1]]]
     return promised(account, certificates, certificate)
@@ -179,7 +179,7 @@ def reserve_place(store: Any, entry: Any) -> None:
 def keep_entry(store: Any, entry: Any, certificate: Any) -> None:
     """The round of an entry is issued, and pending from now on."""
     store.certificates[store.place[entry]] = certificate
-    store.counters[Counter.RESERVED] += certificate[_ledger.CertificateField.OVERDRAFT]
+    store.counters[Counter.RESERVED] += certificate[CertificateField.OVERDRAFT]
     store.counters[Counter.ISSUED] += 1.0
     store.issued[entry] = store.counters[Counter.ISSUED]
     store.queue[0] += 1
@@ -242,7 +242,7 @@ def play(
                 if not np.isnan(counters[Counter.LAG]):
                     outstanding = min(outstanding, 2.0 * counters[Counter.LAG] + 2.0)
                 predict_round(rules, memory, expert, outstanding, counters[Counter.RESERVED], round)
-                if round.certificate[_ledger.CertificateField.HOLDS] == 0.0:
+                if round.certificate[CertificateField.HOLDS] == 0.0:
                     return e
             resumed = False
             which = inputs.level_set[new]
@@ -250,10 +250,10 @@ def play(
             log_row = outputs.round_log[new]
             log_round(rules, round, inputs.levels[which, :width], outputs.quantiles[new, :width], log_row)
             if queue[0] > 0:
-                log_row[_ledger.RoundLog.PROMISED] = promised_with(memory.account, store, round.certificate)
+                log_row[RoundLog.PROMISED] = promised_with(memory.account, store, round.certificate)
             keep_entry(store, entry, round.certificate)
             continue
-        overdraft = store.certificates[at, _ledger.CertificateField.OVERDRAFT]
+        overdraft = store.certificates[at, CertificateField.OVERDRAFT]
         if kind == EventKind.SETTLE:
             others = counters[Counter.RESERVED] - overdraft if queue[0] > 1 else 0.0
             update_round(rules, memory, round, max(others, 0.0), inputs.values[entry], nothing)
