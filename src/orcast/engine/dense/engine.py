@@ -25,10 +25,13 @@ from orcast.engine.kernels.finite import FiniteRound
 from orcast.engine.kernels.records import Round
 from orcast.engine.ordered import like
 from orcast.ledger import Guarantee, Ledger
+from orcast.limits import LIMITS
 from orcast.payoffs import CellPayoff, NoRegret
 from orcast.payoffs.base import UNKNOWN
 from orcast.payoffs.recipe import CustomCellPayoff
 from orcast.payoffs.regret import RegretCellPayoff, loss_at
+from orcast.spaces.base import whole
+from orcast.validation import short
 
 Array = NDArray[np.float64]
 
@@ -74,9 +77,17 @@ class DenseEngine:
         self.states = [part.state() for part in bound_payoff.parts]
         self._ledger: Ledger | None = None
         self.sizes: list[int] | None = None
-        known = [part.size for part in bound_payoff.parts] if sizes is None else list(sizes)
+        known = [part.size for part in bound_payoff.parts] if sizes is None else self._checked(sizes)
         if UNKNOWN not in known:
             self._make_ledger(known)
+
+    def _checked(self, sizes: Sequence[int]) -> list[int]:
+        """The sizes of the parts as a state has them, which those that are known must agree with."""
+        mine = [part.size for part in self.bound_payoff.parts]
+        theirs = [whole(size, "coordinates", 1, LIMITS.coordinates) for size in sizes]
+        if len(theirs) != len(mine) or any(m not in (UNKNOWN, t) for m, t in zip(mine, theirs, strict=True)):
+            raise ValueError(f"expected parts of {short(mine)} coordinates, got {short(theirs)}")
+        return theirs
 
     def _make_ledger(self, sizes: Sequence[int]) -> None:
         self.sizes = [int(size) for size in sizes]
