@@ -15,7 +15,7 @@ from helpers import SENTENCE
 from orcast.persistence import files as storage
 from orcast.streaming import durable_session as keeper
 from orcast.streaming import journal, serve, snapshot
-from orcast.streaming import protocol as lines
+from orcast.limits import LIMITS
 from orcast.streaming.durable_session import DurableSession
 from orcast.streaming.session import Session
 from stream_lines import ask, forecast, some_lines
@@ -348,7 +348,7 @@ def piped(said: list[bytes], monkeypatch: pytest.MonkeyPatch, *, at_a_time: int)
 
 @pytest.mark.parametrize("at_a_time", [1, 7, 5000])
 def test_lines_are_told_apart_however_they_come(at_a_time: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "LONGEST", 200)
+    monkeypatch.setattr(LIMITS, "line_bytes", 200)
     said = [
         b'{"id": 1, "forecast": {"p": 0.5}}\r\n',
         b"\n  \n",

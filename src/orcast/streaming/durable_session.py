@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from orcast.streaming import snapshot
-from orcast.streaming.journal import Journal, flush_folder
+from orcast.streaming.journal import HeldFile, Journal, flush_folder
 from orcast.streaming.session import Session, StreamAnswer, StreamSettings
 from orcast.validation import short
 
@@ -45,10 +45,11 @@ class DurableSession:
             self.path = self.path.resolve()
         if self.path.is_dir() or not self.path.absolute().parent.is_dir():
             raise ValueError(f"expected a file in an existing folder as state, got {short(str(path))}")
-        self.journal = Journal(f"{self.path}.journal", sync=sync)
+        self.journal, self._held = Journal(f"{self.path}.journal", sync=sync), HeldFile()
         try:
             self._open(wanted or {})
         except BaseException:
+            self._held.close()
             self.journal.close()
             raise
 
@@ -56,6 +57,7 @@ class DurableSession:
         snapshot.tidy(self.path)
         self.recovered = 0
         if self.path.exists():
+            self._held.hold(self.path)
             self.session, self.lines = snapshot.read(self.path)
             self.session.strict = True
             self.saved, self._size = self.lines, self.path.stat().st_size
@@ -119,6 +121,7 @@ class DurableSession:
     def snapshot(self) -> None:
         """Write the whole state, then cut the journal."""
         snapshot.write(self.path, self.session, self.lines)
+        self._held.hold(self.path)
         flush_folder(self.path.absolute().parent)
         self.saved, self._size = self.lines, self.path.stat().st_size
         self.journal.clear()
@@ -129,4 +132,5 @@ class DurableSession:
             if save and self.lines > self.saved:
                 self.snapshot()
         finally:
+            self._held.close()
             self.journal.close()
