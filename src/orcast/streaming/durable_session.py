@@ -49,8 +49,7 @@ class DurableSession:
         try:
             self._open(wanted or {})
         except BaseException:
-            self._held.close()
-            self.journal.close()
+            self.release()
             raise
 
     def _open(self, wanted: dict[str, Any]) -> None:
@@ -132,5 +131,9 @@ class DurableSession:
             if save and self.lines > self.saved:
                 self.snapshot()
         finally:
-            self._held.close()
-            self.journal.close()
+            self.release()
+
+    def release(self) -> None:
+        """Let others use the file, as the system does when a process dies."""
+        self._held.close()
+        self.journal.close()
