@@ -127,7 +127,7 @@ def _change_arrays(rng: np.random.Generator, arrays: dict[str, np.ndarray]) -> A
     elif how == 1:
         arrays[name] = array[..., :-1].copy() if array.ndim else array
     elif how == 2:
-        arrays[name] = array.astype("<i8" if array.dtype.kind == "f" else "<f8")
+        arrays[name] = array.view("<i8" if array.dtype.kind == "f" else "<f8")
     elif how == 3:
         described = {n: ["i8" if a.dtype.kind == "i" else "f8", list(a.shape)] for n, a in arrays.items()}
         described[name][1] = [[10**9], [2**40, 2**40], [-1], [1.5], "x", [0], [[]], [10**400]][rng.integers(8)]
@@ -135,7 +135,8 @@ def _change_arrays(rng: np.random.Generator, arrays: dict[str, np.ndarray]) -> A
     elif how == 4:
         rng.shuffle(flat)
     elif how == 5:
-        flat *= rng.choice([-1, 2, 10**6])
+        with np.errstate(all="ignore"):
+            flat *= rng.choice([-1, 2, 10**6])
     elif how == 6:
         flat[:] = rng.integers(0, 2**63, flat.size).view(array.dtype)
     elif array.dtype.kind == "i":
@@ -207,7 +208,7 @@ class Case:
                 game = PLAYERS[self.kind].load(path, self.options)
                 if self.kind in ("panel", "nixtla"):
                     oc.PanelState.load(file)
-        except ValueError as reason:
+        except (TypeError, ValueError) as reason:
             return refused(reason)
         if self.kind == "game":
             play_game(game, self.steps)
@@ -268,7 +269,9 @@ def attempt(act: Callable[..., Any], *given: Any, **options: Any) -> Any:
     try:
         return act(*given, **options)
     except (TypeError, ValueError) as reason:
-        refused(reason)
+        # a function of the user's own may not like the features that a damaged round has
+        if not traceback.extract_tb(reason.__traceback__)[-1].filename.endswith("given.py"):
+            refused(reason)
         return None
 
 
@@ -304,8 +307,7 @@ def answer_line(session: Any, line: bytes) -> str:
     except BAD as reason:
         return refused(reason)
     found = json.loads(answer.text)
-    numbers = [each for each in _numbers(found.get("forecast")) if each is None or not math.isfinite(each)]
-    if numbers:
+    if not all(isinstance(each, (int, float)) for each in _numbers(found.get("forecast", {}))):
         raise Bad(f"the answer is {answer.text[:200]!r}")
     return "answered"
 
@@ -317,12 +319,174 @@ def _numbers(data: Any) -> Iterator[Any]:
         for each in data:
             yield from _numbers(each)
     else:
-        yield 0.0 if data is None and data is not data else (math.nan if data is None else data)
+        yield data
 
 
 def play_steps(player: Any, steps: list[Any]) -> None:
     for step in steps:
         attempt(player.play, step)
+
+
+# --- lines
+
+
+def _good_lines(rng: np.random.Generator) -> dict[str, Any]:
+    """A line that may be answered, of one of several series."""
+    id, middle = int(rng.integers(40)), float(rng.normal(50, 10))
+    forecast = {
+        "q": {"0.1": middle - 5, "0.5": middle, "0.9": middle + 5},
+        "n": {"mean": middle, "sd": 4.0},
+        "m": {"members": [middle - 1, middle, middle + 2]},
+        "b": {"p": float(rng.uniform())},
+        "l": {"probabilities": {"home": 0.5, "draw": 0.2, "away": 0.3}},
+    }
+    series = str(rng.choice(list(forecast)))
+    if rng.integers(2):
+        return {"series": series, "id": id, "forecast": forecast[series]}
+    return {"series": series, "id": id, "y": {"b": 1, "l": "home"}.get(series, middle)}
+
+
+def _big_line(rng: np.random.Generator) -> bytes:
+    """A line that asks for too much."""
+    n = int(rng.choice([5_000, 50_000, 200_000]))
+    series = f"s{rng.integers(10**9)}"
+    label = {f"label {i}": 1.0 / n for i in range(n)}
+    makers: list[Callable[[], Any]] = [
+        lambda: {"series": series, "forecast": {"probabilities": label}},
+        lambda: {"series": series, "labels": list(label), "forecast": {"probabilities": label}},
+        lambda: {"series": series, "forecast": {"members": list(range(n))}},
+        lambda: {"series": series, "forecast": {f"{(i + 1) / (n + 1):.9f}": i for i in range(n)}},
+        lambda: {"series": series, "id": "x" * n, "forecast": {"p": 0.5}},
+        lambda: {"series": "x" * n, "forecast": {"p": 0.5}},
+        lambda: {"series": series, "forecast": {"p": 0.5}, "x": {str(i): i for i in range(n)}},
+    ]
+    texts: list[Callable[[], bytes]] = [
+        lambda: b'{"series": "n", "y": ' + b"9" * n + b"}",
+        lambda: b'{"series": "n", "id": ' + b"9" * n + b"}",
+        lambda: b'{"series": "n", "y": 0.' + b"9" * n + b"}",
+        lambda: b'{"series": "n", "y": 1e' + b"9" * n + b"}",
+        lambda: b'{"series": "n", "forecast": {"0.' + b"1" * n + b'": 1, "0.5": 2}}',
+        lambda: b'{"x": ' * n + b"1" + b"}" * n,
+        lambda: b"[" * n,
+        lambda: b'{"x": {' + b", ".join(b'"%d": 1' % (i % (n - 1)) for i in range(n)) + b"}}",
+        lambda: b'{"x": [' + b",".join([b"1" * 1000] * (n // 100)) + b"]}",
+        lambda: b"\x00" * n,
+    ]
+    which = int(rng.integers(len(makers) + len(texts)))
+    return json.dumps(makers[which]()).encode() if which < len(makers) else texts[which - len(makers)]()
+
+
+def lines(rng: np.random.Generator, count: int) -> Iterator[tuple[str, Callable[[], str]]]:
+    """Lines of one session: good ones, damaged ones, and some that ask for too much."""
+    from orcast.streaming.session import Session
+
+    session = Session()
+    for number in range(count):
+        line = _good_lines(rng)
+        how, text = "good", b""
+        if number % 40 == 39:
+            how, text = "large", _big_line(rng)
+        elif number % 4:
+            how = "damaged"
+            if rng.integers(3):
+                _change_header(rng, line)
+                text = json.dumps(line).encode()
+            else:
+                raw = bytearray(json.dumps(line).encode())
+                for _ in range(int(rng.integers(1, 4))):
+                    raw[int(rng.integers(len(raw)))] = int(rng.integers(256))
+                text = bytes(raw)
+        yield f"{how} line", lambda line=text or json.dumps(line).encode(): answer_line(session, line)  # type: ignore[misc]
+
+
+# --- frames
+
+
+def _change_frame(rng: np.random.Generator, frame: Any) -> Any:
+    import pandas as pd
+
+    if not frame.columns.is_unique:
+        return frame
+    name = frame.columns[rng.integers(len(frame.columns))]
+    how, at = rng.integers(10), rng.integers(len(frame)) if len(frame) else 0
+    if how == 0:
+        return frame.drop(columns=name)
+    if how == 1:
+        return frame.rename(columns={name: str(rng.choice(["y", "x", "ds", "q0.5", "q2", "sd", "p", ""]))})
+    if how == 2:
+        return pd.concat([frame, frame.iloc[: rng.integers(len(frame) + 1)]])
+    if how == 3:
+        return frame.iloc[: rng.integers(2)]
+    if how == 4:
+        return frame.assign(**{str(name): frame[name].astype(str)})
+    if how == 5:
+        return frame.sample(frac=1.0, random_state=int(rng.integers(10**6)))
+    if how == 6:
+        return frame.set_axis([*frame.columns[:-1], frame.columns[0]], axis=1)
+    values = frame[name].astype(object).to_numpy(copy=True)
+    odd = [*ODD, None, "", "x", [], {}, 10**400, pd.NaT, pd.Timestamp("1700-01-01"), True, b"y", 3 + 4j]
+    value = odd[rng.integers(len(odd))]
+    for place in range(len(values)):
+        values[place] = value if place == at or how == 9 else values[place]
+    column = pd.Series(values, index=frame.index, dtype=object)
+    if rng.integers(2) and not (isinstance(value, int) and value > 2**63):  # which pandas itself cannot take
+        column = column.infer_objects()
+    return frame.assign(**{str(name): column})
+
+
+def _a_frame(rng: np.random.Generator) -> Any:
+    import pandas as pd
+
+    n = int(rng.integers(5, 25))
+    middle = rng.normal(50, 10, 2 * n)
+    frame = pd.DataFrame({"unique_id": ["a"] * n + ["b"] * n, "ds": [*range(n)] * 2, "y": middle + rng.normal(0, 3, 2 * n)})
+    forms: list[dict[str, Any]] = [
+        {"mean": middle, "sd": 3.0},
+        {"q0.1": middle - 4, "q0.5": middle, "q0.9": middle + 4},
+        {"model": middle},
+        {"member_1": middle - 3, "member_2": middle, "member_3": middle + 3},
+    ]
+    if rng.integers(5) == 0:
+        return frame.assign(y=rng.integers(0, 2, 2 * n), p=rng.uniform(size=2 * n))
+    return frame.assign(**forms[rng.integers(len(forms))])
+
+
+def frames(rng: np.random.Generator, count: int) -> Iterator[tuple[str, Callable[[], str]]]:
+    """Damaged frames, every second one with a state that a good one began."""
+    for number in range(count):
+        frame = _a_frame(rng)
+        state = oc.PanelState() if number % 2 else None
+        damaged = frame
+        for _ in range(int(rng.choice([1, 1, 2, 3]))):
+            damaged = _change_frame(rng, damaged) if len(damaged.columns) else damaged
+        options: dict[str, Any] = {}
+        if rng.integers(4) == 0:
+            options = [{"low": 0, "high": 100}, {"low": 60}, {"levels": [0.05, 0.95]}, {"levels": [2]}, {"outside": "clip"},
+                       {"low": 1e308}, {"high": math.nan}, {"levels": [1e-320, 0.5]}][rng.integers(8)]  # fmt: skip
+
+        def run(frame: Any = frame, damaged: Any = damaged, state: Any = state, options: Any = options) -> str:
+            if state is not None:
+                attempt(oc.recalibrate, frame, state=state, workers=1)
+            after = attempt(oc.recalibrate, damaged, state=state, workers=1, **options)
+            if after is None:
+                return "refused"
+            check_frame(after)
+            return "answered"
+
+        yield f"frame {'with' if number % 2 else 'without'} a state", run
+
+
+def check_frame(after: Any) -> None:
+    """Refuse answers that are none: rows that were played have numbers, the others have none."""
+    columns = [name for name in map(str, after.columns) if "orcast" in name]
+    status = next(after[name] for name in columns if name.endswith("orcast_status"))
+    played = status.isin(["ok", "pending", "seen"]).to_numpy()
+    for name in columns:
+        values = after[name]
+        # a member may be missing, and is so in the answer; a miscalibration is known once there is an outcome
+        may_be_missing = "member" in name or name.endswith("miscalibration")
+        if values.dtype.kind == "f" and not may_be_missing and not np.isfinite(values.to_numpy()[played]).all():
+            raise Bad(f"{name} is {values.to_numpy()[played][:5]} in rows that were played")
 
 
 # --- trying many
@@ -380,7 +544,11 @@ def tried(kind: str, count: int, seed: int, keep: str | None = None) -> dict[str
     return {"outcomes": outcomes, "bad": bad, "slowest": slowest, "which": which, "peak": peak}
 
 
-KINDS: dict[str, Callable[[np.random.Generator, int], Iterator[tuple[str, Callable[[], str]]]]] = {"states": states}
+KINDS: dict[str, Callable[[np.random.Generator, int], Iterator[tuple[str, Callable[[], str]]]]] = {
+    "states": states,
+    "lines": lines,
+    "frames": frames,
+}
 
 
 def main() -> None:

@@ -88,6 +88,7 @@ class Values(Context):
     """A group for each value of a feature."""
 
     def __init__(self, key: str, values: Iterable[Hashable], other: bool = False) -> None:
+        _check_key(key)
         try:
             known = [_plain(value) for value in limits.taken("groups", values)]
             self._index = {value: i for i, value in enumerate(known)}
@@ -134,6 +135,9 @@ class Bins(Context):
     """
 
     def __init__(self, key: str, edges: Iterable[float], source: str = "feature", soft: float | None = None) -> None:
+        _check_key(key)
+        if source not in ("feature", "level", "spread"):
+            raise ValueError(f"expected bins of a feature, or of the expert's level or spread, got {short(source)}")
         try:
             e = np.array([float(edge) for edge in limits.taken("groups", edges)])
         except (TypeError, ValueError, OverflowError) as reason:
@@ -359,6 +363,11 @@ def context_from_plain(data: Mapping[str, Any]) -> Context:
     if kind == "Union":
         return Union(context_from_plain(options["first"]), context_from_plain(options["second"]))
     raise ValueError(f"expected payoff= for a context of the kind {kind!r}, whose function is not saved, got none")
+
+
+def _check_key(key: object) -> None:
+    if not isinstance(key, str):
+        raise TypeError(f"expected the name of a feature, got {short(key)}")
 
 
 def _labels(labels: tuple[str, ...]) -> tuple[str, ...]:
