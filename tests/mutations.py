@@ -150,6 +150,8 @@ def _change_arrays(rng: np.random.Generator, arrays: dict[str, np.ndarray]) -> A
 
 def mutated(rng: np.random.Generator, data: bytes, right: bool) -> bytes:
     """A state file that is damaged: with `right`, under a checksum that says it is not."""
+    if right and not data.startswith(storage.MAGIC):
+        return _mutated_bytes(rng, data)
     if not right:
         raw = bytearray(data)
         how = rng.integers(4)
@@ -171,6 +173,20 @@ def mutated(rng: np.random.Generator, data: bytes, right: bool) -> bytes:
     return joined(version, header, arrays, described)
 
 
+def _mutated_bytes(rng: np.random.Generator, data: bytes) -> bytes:
+    """The state of a stream of Spark's, which has no checksum: Spark has one."""
+    start = data.index(b"{")
+    size = int.from_bytes(data[start - 4 : start], "little")
+    header, numbers = json.loads(data[start : start + size]), {"numbers": np.frombuffer(data[start + size :]).copy()}
+    if rng.integers(2):
+        _change_header(rng, header)
+    else:
+        _change_arrays(rng, numbers)
+    text = json.dumps(header).encode()
+    body = b"".join(array.tobytes() for array in numbers.values())
+    return data[: start - 4] + len(text).to_bytes(4, "little") + text + body
+
+
 class Case:
     """A golden state: its file, and how it is played."""
 
@@ -188,13 +204,13 @@ class Case:
         from importlib.util import find_spec
 
         needs = [name for name in (NEEDS.get(self.kind), self.options.get("needs")) if name is not None]
-        known = self.kind in ("game", "level", "panel", "nixtla", "stream", "gluonts")
+        known = self.kind in ("game", "level", "panel", "nixtla", "stream", "gluonts", "spark")
         return known and bool(self.data) and all(find_spec(name) is not None for name in needs)
 
     def try_with(self, data: bytes, folder: Path) -> str:
         """What becomes of another content of its file: "refused" or "played", or `Bad`."""
         path = folder / "state"
-        file = path.with_suffix(".orcast")
+        file = path.with_suffix(self.file.suffix)
         file.write_bytes(data)
         given = GIVEN[self.options["given"]]() if "given" in self.options else {}
         try:

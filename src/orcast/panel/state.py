@@ -160,6 +160,8 @@ class PanelState:
             for number, data in enumerate(header["models"]):
                 content.models[data["name"]] = _model_streams(number, data, arrays)
             dates = _unstack(arrays, "calendar", len(header["calendar"]))
+            if not all(each.shape[1] == 2 and len(np.unique(each, axis=0)) == len(each) for each in dates):
+                raise ValueError("a time stands twice in the calendar")
             content.calendar = {id_from_plain(key): each for key, each in zip(header["calendar"], dates, strict=True)}
             content.counted = {
                 id_from_plain(key): whole(count, "rows", 0, MOST_COUNTED) for key, count in header["counted"]

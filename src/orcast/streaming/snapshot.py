@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from orcast.persistence import files as storage
 from orcast.rounds import MOST_COUNTED
-from orcast.spaces import space_from_plain
-from orcast.spaces.base import whole
+from orcast.spaces import Labels, Space, space_from_plain
+from orcast.spaces.base import single, whole
 from orcast.streaming.session import IssuedAnswer, SeriesSession, Session, Settled, State, StreamSettings
 from orcast.validation import short
 
@@ -70,6 +70,10 @@ def read(path: str | os.PathLike[str]) -> tuple[Session, int]:
                 _ = series.game  # a state that this version cannot use is found now, not at some later line
         for name, id, *over in header["settled"]:
             session.settled[name, id] = _settled(*over)
+        for name, each in [*((name, series.last) for name, series in session.series.items()),
+                           *((name, over) for (name, _), over in session.settled.items())]:  # fmt: skip
+            if each is not None and each.y is not None:
+                _check_settled(each.y, session.series[name].space)
         return session, whole(header["lines"], "lines", 0, MOST_COUNTED)
     except storage.UNREADABLE as reason:
         raise storage.unusable(reason, path) from reason
@@ -92,6 +96,14 @@ def _plain(over: Settled | None) -> Any:
 def _check_texts(*texts: Any) -> None:
     if not all(isinstance(text, str) for text in texts):
         raise TypeError(f"answers are text, not {short(texts)}")
+
+
+def _check_settled(y: Any, space: Space) -> None:
+    """Refuse what cannot have been the outcome of a round: a number, or the place of a label."""
+    if isinstance(space, Labels):
+        whole(y, "labels", 0, space.cells - 1)
+    else:
+        single(y)
 
 
 def _settled(digest: str, answer: str, y: Any, closing: str) -> Settled:
