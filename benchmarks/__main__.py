@@ -11,6 +11,7 @@ from benchmarks import (
     binary,
     cold,
     exact,
+    faults,
     groups,
     integrations,
     memory,
@@ -43,6 +44,7 @@ SECTIONS = {
     "stream": stream,
     "integrations": integrations,
     "spark": spark,
+    "faults": faults,
 }
 
 

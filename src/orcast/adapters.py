@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from orcast import limits
 from orcast.forecasts import BinaryForecast, FiniteForecast, Forecast, LabelForecast, as_levels, as_masses
 from orcast.spaces import Binary, Box, Circle, FiniteSpace, Labels, OrderedSpace, Points, Space, normal_scores
 from orcast.validation import number, short
@@ -151,6 +152,7 @@ class Quantiles:
     def __init__(self, levels: ArrayLike, values: ArrayLike) -> None:
         a = _numbers(levels, "levels")
         v = _numbers(values, "quantiles")
+        limits.check("levels", a.size)
         if a.size != v.size:
             raise ValueError(f"expected as many quantiles as levels, got {v.size} and {a.size}")
         if a.size < 2:
@@ -200,6 +202,7 @@ class Ensemble:
     def __init__(self, members: ArrayLike) -> None:
         rows = members.ndim == 2 if isinstance(members, np.ndarray) else _has_rows(members)
         values = _numbers(members, "members", rows=rows)
+        limits.check("members", len(values))
         self.members = values if rows else np.sort(values)
         self._known: Array | None = None
 

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from orcast import limits
+from orcast.limits import LIMITS
 from orcast.serialise import features_from_json, features_to_json
 from orcast.validation import number, short
 
 Array = NDArray[np.float64]
 
-# A context may have this many groups, and so the state a size that one can keep.
-MOST_GROUPS = 10_000
 # A bin's edges are softened over this share of the narrowest bin, unless another width is given.
 SOFT = 0.1
 
@@ -88,8 +88,9 @@ class Values(Context):
     """A group for each value of a feature."""
 
     def __init__(self, key: str, values: Iterable[Hashable], other: bool = False) -> None:
+        _check_key(key)
         try:
-            known = [_plain(value) for value in values]
+            known = [_plain(value) for value in limits.taken("groups", values)]
             self._index = {value: i for i, value in enumerate(known)}
         except TypeError:
             raise TypeError(f"expected a sequence of values that can be compared, got {short(values)}") from None
@@ -134,9 +135,14 @@ class Bins(Context):
     """
 
     def __init__(self, key: str, edges: Iterable[float], source: str = "feature", soft: float | None = None) -> None:
+        _check_key(key)
+        if source not in ("feature", "level", "spread"):
+            raise ValueError(f"expected bins of a feature, or of the expert's level or spread, got {short(source)}")
         try:
-            e = np.array([float(edge) for edge in edges])
-        except (TypeError, ValueError):
+            e = np.array([float(edge) for edge in limits.taken("groups", edges)])
+        except (TypeError, ValueError, OverflowError) as reason:
+            if limits.MORE in str(reason):
+                raise
             raise TypeError(f"expected numbers as edges, got {short(edges)}") from None
         if e.size == 0 or not np.isfinite(e).all() or (np.diff(e) <= 0.0).any():
             raise ValueError(f"expected one or more finite, increasing edges, got {short(e.tolist())}")
@@ -202,8 +208,8 @@ class FunctionOf(Context):
     """Any function of the features, with a vector of a given size as value."""
 
     def __init__(self, function: Callable[[Any], Any], size: int, bound: float = 1.0) -> None:
-        if not isinstance(size, (int, np.integer)) or isinstance(size, bool) or not 1 <= size <= MOST_GROUPS:
-            raise ValueError(f"expected size= from 1 to {MOST_GROUPS}, the length of the vector, got {size!r}")
+        if not isinstance(size, (int, np.integer)) or isinstance(size, bool) or not 1 <= size <= LIMITS.groups:
+            raise ValueError(f"expected size= from 1 to {LIMITS.groups}, the length of the vector, got {size!r}")
         self.function = function
         self.bound = number(bound, "bound", 1e-12, 1e12)
         self.signed = True
@@ -235,6 +241,7 @@ class Product(Context):
     """A group for each pair of groups."""
 
     def __init__(self, first: Context, second: Context) -> None:
+        limits.check("groups", first.size * second.size)
         self.first, self.second = first, second
         self.name = f"{first.name} and {second.name}"
         self.labels = _labels(tuple(f"{a}, {b}" for a in first.labels for b in second.labels))
@@ -358,9 +365,13 @@ def context_from_plain(data: Mapping[str, Any]) -> Context:
     raise ValueError(f"expected payoff= for a context of the kind {kind!r}, whose function is not saved, got none")
 
 
+def _check_key(key: object) -> None:
+    if not isinstance(key, str):
+        raise TypeError(f"expected the name of a feature, got {short(key)}")
+
+
 def _labels(labels: tuple[str, ...]) -> tuple[str, ...]:
-    if len(labels) > MOST_GROUPS:
-        raise ValueError(f"expected at most {MOST_GROUPS} groups, got {len(labels)}")
+    limits.check("groups", len(labels))
     return labels
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from orcast import ledger as _ledger
+from orcast import limits
 from orcast.adapters import expert_row, expert_table
 from orcast.engine import Engine, Equilibrium, Oracle
 from orcast.engine.bound_payoff import BoundPayoff
@@ -114,6 +115,7 @@ class Forecaster:
             raise ValueError(f"expected outside='raise' or 'clip', got {outside!r}")
         if not isinstance(max_pending, (int, np.integer)) or isinstance(max_pending, bool) or max_pending < 1:
             raise ValueError(f"expected max_pending of at least 1, got {max_pending!r}")
+        limits.check("pending", int(max_pending))
         self.lock = GameLock()
         self.space: Space = Line() if space is None else space
         self.payoff = default_payoff(self.space) if payoff is None else payoff
@@ -131,6 +133,7 @@ class Forecaster:
 
     def begin(self, experts: tuple[str, ...], sizes: Sequence[int] | None = None) -> None:
         """Begin anew, with these experts; `sizes` are those of the payoff's parts, where only a first round tells."""
+        limits.check("experts", len(experts))
         bound_payoff = BoundPayoff(self.space, self.payoff, experts, self.memory)
         self.rounds = Rounds(self.oracle.bind(bound_payoff, sizes), self.max_pending)
         self._experts = experts

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast import ledger as _ledger
+from orcast import limits
 from orcast.engine import Engine
 from orcast.engine.kernels.events import LAG_RATE, PackedRounds, pack_row
 from orcast.locks import this_thread
@@ -28,6 +29,8 @@ Array = NDArray[np.float64]
 Arrays = dict[str, NDArray[Any]]
 Entry = TypeVar("Entry")
 
+# Larger counts are not whole any more as floats.
+MOST_COUNTED = 2**53
 # an int: looked up in every round
 OVERDRAFT = int(_ledger.CertificateField.OVERDRAFT)
 
@@ -152,6 +155,21 @@ class Snapshot(NamedTuple):
     usual_lag: float | None
     memory: Arrays | None
     sizes: Sequence[int] | None
+
+
+def check_counters(issued: Any, lag: Any, reserved: Any, pending: Sequence[Any]) -> None:
+    """Refuse counters of a state that no play leads to; `pending` says when each pending round was issued.
+
+    >>> check_counters(3, 0.5, 0.0, [2, 3])
+    >>> check_counters(3, 0.5, 0.0, [2, 4])
+    Traceback (most recent call last):
+    ValueError: a counter is negative or not a number, or a pending round is not yet issued
+    """
+    numbers = [issued, reserved, *pending, *(() if lag is None else (lag,))]
+    fits = all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in numbers)
+    fits = fits and all(0 <= each <= MOST_COUNTED for each in numbers)
+    if not fits or any(each != int(each) or each > issued for each in (issued, *pending)):
+        raise ValueError("a counter is negative or not a number, or a pending round is not yet issued")
 
 
 class Rounds(PendingById[PendingRound]):
@@ -323,8 +341,7 @@ class Rounds(PendingById[PendingRound]):
     def from_packed(self, packed: PackedRounds, ids: Iterable[Hashable]) -> None:
         """Take over what `to_packed` of an equal game gave, under these ids, or say why not."""
         issued, lag, reserved = packed.counters.tolist()
-        if not (reserved >= 0.0 and issued >= 0.0 and not lag < 0.0):
-            raise ValueError("a counter is negative or not a number")
+        check_counters(issued, None if lag != lag else lag, reserved, packed.issued.tolist())
         records = [self.engine.restored_record(*each) for each in zip(packed.arrays(), packed.features, strict=True)]
         pending = [PendingRound(*each) for each in zip(records, packed.issued.astype(int).tolist(), strict=True)]
         self.pending = dict(zip(ids, pending, strict=True))
@@ -380,10 +397,9 @@ class Rounds(PendingById[PendingRound]):
 
     def resume(self, header: dict[str, Any], arrays: Arrays) -> None:
         """Take over what `state` of an equal game gave, or say why not."""
-        lag = header["usual_lag"]
-        issued, reserved, usual = int(header["issued"]), float(header["reserved"]), None if lag is None else float(lag)
-        if not (reserved >= 0.0 and issued >= 0 and (usual or 0.0) >= 0.0):
-            raise ValueError("a counter is negative or not a number")
+        issued, usual, reserved = header["issued"], header["usual_lag"], header["reserved"]
+        check_counters(issued, usual, reserved, [when for _, when, *_ in header["pending"]])
+        limits.check("pending", len(header["pending"]))
         own: dict[str, Arrays] = {}
         for name, array in arrays.items():
             number, _, field = name.partition("/")
@@ -391,7 +407,10 @@ class Rounds(PendingById[PendingRound]):
         pending: dict[Hashable, PendingRound] = {}
         for at, (id, when, features, attached) in enumerate(header["pending"]):
             pending[id] = PendingRound(self.engine.restored_record(own[str(at)], features), int(when), attached)
-        self.pending, self.issued, self.reserved, self.usual_lag = pending, issued, reserved, usual
+        if len(pending) < len(header["pending"]) or not own.keys() <= set(map(str, range(len(pending)))):
+            raise ValueError("the pending rounds are not those that the arrays are of")
+        self.pending, self.issued, self.reserved = pending, int(issued), float(reserved)
+        self.usual_lag = None if usual is None else float(usual)
 
     def to_plain(self) -> tuple[dict[str, Any], Arrays]:
         """`state` as what JSON can hold, and named arrays."""

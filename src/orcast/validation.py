@@ -12,7 +12,10 @@ from contextlib import contextmanager
 
 def short(value: object) -> str:
     """What was given, on one line of a message."""
-    text = " ".join(repr(value).split())
+    try:
+        text = " ".join(repr(value).split())
+    except (RecursionError, ValueError):  # nested too deeply, or a whole number of too many digits
+        return f"<{type(value).__name__}>"
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 

@@ -12,10 +12,10 @@ import pytest
 
 import orcast as oc
 from helpers import SENTENCE
+from orcast.limits import LIMITS
 from orcast.persistence import files as storage
 from orcast.streaming import durable_session as keeper
 from orcast.streaming import journal, serve, snapshot
-from orcast.streaming import protocol as lines
 from orcast.streaming.durable_session import DurableSession
 from orcast.streaming.session import Session
 from stream_lines import ask, forecast, some_lines
@@ -132,7 +132,7 @@ def test_a_death_at_any_moment_loses_nothing_and_counts_nothing_twice(
             kept.close()
         except Killed:
             if kept is not None:
-                kept.journal.close()  # as the system does
+                kept.release()  # as the system does
         monkeypatch.undo()
         deaths.add(death.what)
         kept = DurableSession(folder / "state", every=5)
@@ -348,7 +348,7 @@ def piped(said: list[bytes], monkeypatch: pytest.MonkeyPatch, *, at_a_time: int)
 
 @pytest.mark.parametrize("at_a_time", [1, 7, 5000])
 def test_lines_are_told_apart_however_they_come(at_a_time: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "LONGEST", 200)
+    monkeypatch.setattr(LIMITS, "line_bytes", 200)
     said = [
         b'{"id": 1, "forecast": {"p": 0.5}}\r\n',
         b"\n  \n",
@@ -381,3 +381,28 @@ def test_two_names_of_a_state_are_one_state(tmp_path: Path) -> None:
     play(again, some_lines(2, 10))
     again.close()
     assert (tmp_path / "link").is_symlink()
+
+
+def test_a_hard_link_to_a_state_is_that_state(tmp_path: Path) -> None:
+    kept = DurableSession(tmp_path / "state", every=3)
+    play(kept, some_lines(1, 10))
+    os.link(tmp_path / "state", tmp_path / "other name")
+    with pytest.raises(ValueError, match=f"{SENTENCE}.*in use"):
+        DurableSession(tmp_path / "other name")
+    kept.close()
+    DurableSession(tmp_path / "other name").close()
+
+
+def test_a_full_disk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> int:
+        raise OSError(28, "No space left on device")
+
+    kept = DurableSession(tmp_path / "state")
+    monkeypatch.setattr(journal, "_write", full)
+    with pytest.raises(OSError, match="No space left on device: .*state.journal"):
+        play(kept, some_lines(1, 10))
+    kept.release()
+    monkeypatch.setattr(storage.os, "fsync", full)
+    with pytest.raises(OSError, match="No space left on device: .*wind.orcast"):
+        oc.Recalibrator().save(tmp_path / "wind.orcast")
+    assert not list(tmp_path.glob(".wind*"))

@@ -66,6 +66,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _close_output()
         return 0
+    except MemoryError as reason:
+        say(f"expected input that fits the memory, got more ({str(reason) or 'out of memory'})")
+        return 2
     except (OSError, RuntimeError, ValueError, TypeError, ImportError) as reason:
         # what does not say what was expected is a fault of ours: its trace is wanted
         if not isinstance(reason, (OSError, ImportError)) and not str(reason).startswith("expected "):

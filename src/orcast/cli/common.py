@@ -5,9 +5,13 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+from orcast import limits
+from orcast.validation import short
 
 # What a shell should complete: names of files.
 FILES = {"bash": "_shtab_compgen_files", "zsh": "_files", "tcsh": "f"}
@@ -38,6 +42,20 @@ def part(parts: Parts, name: str, *, help: str, description: str, examples: str)
 def file(parser: Any, *names: str, folder: bool = False, **options: Any) -> None:
     """An option or argument that names a file, which shells complete."""
     parser.add_argument(*names, **options).complete = FOLDERS if folder else FILES
+
+
+def limited(kind: Callable[[str], Any]) -> Callable[[str], Any]:
+    """A kind of number for an option, refused before it is parsed if it has too many digits."""
+
+    def read(text: str) -> Any:
+        try:
+            return kind(limits.check_number(text))
+        except ValueError as reason:
+            what = "a whole number" if kind is int else "a number"
+            told = str(reason) if limits.MORE in str(reason) else f"expected {what}, got {short(text)}"
+            raise argparse.ArgumentTypeError(told) from None
+
+    return read
 
 
 def say(text: str) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from orcast.cli.check import report, verdicts
 from orcast.cli.column_options import add_columns, bound, describe, names_of, text_columns
-from orcast.cli.common import Parts, file, part, say, say_if_compiling
+from orcast.cli.common import Parts, file, limited, part, say, say_if_compiling
 
 if TYPE_CHECKING:
     import polars as pl
@@ -67,7 +67,7 @@ def add(parts: Parts) -> None:
     more.add_argument(
         "--replace", action="store_true", help="put the calibrated forecasts into the columns of the found ones"
     )
-    more.add_argument("--workers", type=int, metavar="N", help="processes (default: as many as cores)")
+    more.add_argument("--workers", type=limited(int), metavar="N", help="processes (default: as many as cores)")
     recalibrate.set_defaults(run=run)
 
 

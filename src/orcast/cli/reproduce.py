@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from orcast.cli.common import Parts, file, part
+from orcast.cli.common import Parts, file, limited, part
 
 EXPERIMENTS = ("recalibration", "adversarial", "windfarm")
 NEEDED = ("matplotlib", "rich", "river", "sklearn")
@@ -36,9 +36,9 @@ def add(parts: Parts) -> None:
     file(reproduce, "--out", folder=True, metavar="FOLDER", default="results", help="where files go (default: results)")
     file(reproduce, "--page", metavar="FILE", help="also as a page in Markdown, below its mark '<!-- produced -->'")
     reproduce.add_argument("--quick", action="store_true", help="fewer settings, rounds and runs")
-    reproduce.add_argument("--seed", type=int, default=0, help="of everything random (default: 0)")
+    reproduce.add_argument("--seed", type=limited(int), default=0, help="of everything random (default: 0)")
     reproduce.add_argument(
-        "--workers", type=int, default=os.cpu_count() or 1, help="processes (default: as many as cores)"
+        "--workers", type=limited(int), default=os.cpu_count() or 1, help="processes (default: as many as cores)"
     )
     reproduce.set_defaults(run=run)
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from orcast import ledger as _ledger
 from orcast.contexts import ContextInputs
+from orcast.engine import admissible
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.explain import PartTilt, explanation
 from orcast.engine.kernels import binary as binary_kernels
@@ -237,16 +238,16 @@ class BinaryEngine:
 
     def restore(self, arrays: dict[str, Array]) -> None:
         """Take over what `arrays` of an equal engine gave."""
-        for name, mine in self.arrays().items():
-            mine[...] = like(name, arrays[name], mine)
-        if not (self.ledger.account >= 0.0).all():
-            raise ValueError("the account is negative")
+        admissible.Fields(self.arrays(), admissible.BINARY_STATE).copy_into(self.arrays(), arrays)
+        admissible.check_ledger(self.ledger)
+        admissible.check_binary_matrices(self._state.spread)
 
     def restored_record(self, arrays: dict[str, NDArray[Any]], features: Any) -> BinaryRecord:
         """A pending round from its arrays."""
         row = self._blank.copy()
         row[...] = like("row", arrays["row"], row)
-        info = row[self._info]
-        if not 0.0 <= info[BinaryInfo.PLAYED] <= 1.0 or not 0.0 <= info[BinaryInfo.POOL] <= 1.0:
-            raise ValueError("a pending round has no probability")
-        return self._record(row)
+        round = self.round_of(row)._asdict()
+        admissible.Fields(round, admissible.BINARY_ROUND).copy_into(round, round)
+        record = self._record(row)
+        admissible.check_certificate(record.certificate, self.ledger)
+        return record

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from orcast import limits
 from orcast.contexts import EVERYONE, Bins, Context, ContextInputs, LastError, Product, Union
 from orcast.ledger import Account, Guarantee, Ledger, LedgerLayout, PartShape, ledger_layout
 from orcast.payoffs import NoRegret, Part, Payoff, part_names
@@ -48,6 +49,8 @@ class BoundPayoff:
 
     def layout(self, places: Sequence[Sequence[int]]) -> LedgerLayout:
         """Where the parts lie in the ledger, given their places in the core."""
+        pairs = zip(self.parts, places, strict=True)
+        limits.check("coordinates", sum(len(own) * part.context.size for part, own in pairs))
         shapes = []
         for part, own in zip(self.parts, places, strict=True):
             payoff, reach = part.payoff, part.context.bound

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from orcast import ledger as _ledger
 from orcast.constants import DELAY_TEMPERATURE
 from orcast.contexts import ContextInputs
+from orcast.engine import admissible
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.fixed_point import MOST_CELLS
 from orcast.engine.dense.search import CandidateSearch
@@ -522,24 +523,25 @@ class OrderedEngine:
 
     def restore(self, arrays: dict[str, Array]) -> None:
         """Take over what `arrays` of an equal engine gave."""
-        for name, mine in self.memory._asdict().items():
-            mine[...] = like(name, arrays[name], mine)
-        if not (self.ledger.account >= 0.0).all():
-            raise ValueError("the account is negative")
+        memory = self.memory
+        admissible.Fields(memory._asdict(), admissible.ORDERED_MEMORY).copy_into(memory._asdict(), arrays)
+        admissible.check_ledger(self.ledger)
+        admissible.check_matrices("location_cov", memory.location_cov)
+        admissible.check_matrices("fit_cov", memory.fit_cov)
 
     def restored_record(self, arrays: dict[str, NDArray[Any]], features: Any) -> OrderedRecord:
         """A pending round from its arrays, checked so that no kernel can leave its arrays."""
         record = self.new_record()
-        round = record.round
         theirs = fields(self._shapes, like("row", arrays["row"], record.row, missing=True))
-        for name, other in Round(arrays["slots"], *theirs)._asdict().items():
-            mine = getattr(round, name)
-            mine[...] = like(name, other, mine, missing=name == "experts")
-        n = round.info[RoundInfo.CELLS]
-        if not (n == int(n) and 1 <= n <= self.capacity and ((record.slots >= 0) & (record.slots < n)).all()):
-            raise ValueError(f"a pending round has {n} cells")
+        self.restore_round(record.round, Round(arrays["slots"], *theirs)._asdict())
+        admissible.check_certificate(record.certificate, self.ledger)
         record.features = features
         return record
+
+    def restore_round(self, round: Round, arrays: dict[str, NDArray[Any]]) -> None:
+        """Take over the arrays of a pending round."""
+        admissible.Fields(round._asdict(), admissible.ORDERED_ROUND).copy_into(round._asdict(), arrays)
+        admissible.check_round(round, self.capacity, len(self.rules.learners))
 
 
 def groups_of(layout: LedgerLayout) -> tuple[int, int]:

@@ -125,7 +125,10 @@ def outcomes_in(column: Any) -> str | None:
             return "bool"
         if not all(issubclass(kind, (bool, int, float, np.number, np.bool_)) for kind in kinds):
             return "labels"
-        values = np.array(there.to_list(), dtype=np.float64)
+        try:
+            values = np.array(there.to_list(), dtype=np.float64)
+        except OverflowError:
+            return "numbers"  # of which one is refused when they are read
     if values.size == 0:
         return None
     return "0/1" if bool(((values == 0.0) | (values == 1.0)).all()) else "numbers"

@@ -11,13 +11,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from orcast import limits
 from orcast.adapters import quantile_rows, within_reach
+from orcast.limits import LIMITS
 from orcast.panel.columns import Form, Output
+from orcast.panel.forms import KINDS
 from orcast.spaces import Binary, Labels, OrderedSpace, Space
-from orcast.spaces.base import LARGEST
+from orcast.spaces.base import LARGEST, single, whole
+from orcast.validation import short
 
 Array = NDArray[np.float64]
 
+# What may come out.
+OUTPUTS = ("quantile", "mean", "sd", "member", "probability")
 # Masses of labels sum to 1 up to this.
 TOLERANCE = 0.01
 
@@ -34,6 +40,24 @@ class ForecastShape:
     levels: tuple[float, ...]
     labels: tuple[str, ...]
     outputs: tuple[tuple[str, float | None, int | None], ...]
+
+    @classmethod
+    def from_plain(cls, plain: dict[str, Any]) -> ForecastShape:
+        """That of a state, or a reason why it is none."""
+        levels = tuple(single(level, "level") for level in plain["levels"])
+        outputs = []
+        columns = whole(plain["columns"], "columns", 1, LIMITS.members)
+        for what, level, place in limits.taken("members", plain["outputs"]):
+            known = what in OUTPUTS and (level is None or 0.0 < single(level, "level") < 1.0)
+            if not known or (place is not None and whole(place, "columns", 0, columns - 1) != place):
+                raise ValueError(f"there is no output {short(what)} at {short(level)}")
+            outputs.append((str(what), None if level is None else float(level), place))
+        if plain["kind"] not in KINDS or not all(0.0 < level < 1.0 for level in levels):
+            raise ValueError(f"there are no forecasts of the kind {short(plain['kind'])} at {short(levels)}")
+        labels = tuple(limits.taken("labels", plain["labels"]))
+        if not all(isinstance(label, str) for label in labels):
+            raise TypeError(f"labels are text, not {short(labels)}")
+        return cls(str(plain["kind"]), columns, levels, labels, tuple(outputs))
 
     @classmethod
     def of(cls, form: Form, outputs: Sequence[Output]) -> ForecastShape:

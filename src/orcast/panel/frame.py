@@ -67,6 +67,9 @@ class Frame:
             raise TypeError(
                 f"expected a data frame, such as one of pandas or polars, got {type(native).__name__}{lazy}"
             ) from None
+        except nw.exceptions.DuplicateError as reason:
+            twice = str(reason).partition("- ")[2].partition("\n")[0].rpartition(" 2 times")[0] or "one"
+            raise ValueError(f"expected columns of different names, got {twice} more than once") from None
         self.wrapped = isinstance(native, nw.DataFrame)
         self.rows = len(self.table)
         self.reading: Any = self.table
@@ -150,7 +153,12 @@ class Frame:
         columns = [self.complete(name, "series") for name in names]
         values: Iterable[Any] = columns[0] if len(columns) == 1 else zip(*columns, strict=True)
         rows = list(values)
-        found = {key: plain_id(_plain(key)) for key in dict.fromkeys(rows)}
+        try:
+            found = {key: plain_id(_plain(key)) for key in dict.fromkeys(rows)}
+        except TypeError as reason:
+            if str(reason).startswith("expected"):
+                raise
+            raise TypeError(f"expected names, numbers or dates as series, got {_unhashable(rows)}") from None
         order = sorted(found, key=lambda key: json.dumps(found[key]))
         place = {key: i for i, key in enumerate(order)}
         codes = np.fromiter(map(place.__getitem__, rows), dtype=np.intp, count=len(rows))
@@ -217,6 +225,16 @@ class Frame:
         native = pandas.Series(pandas.arrays.BooleanArray(values > 0, missing), name=name, copy=False)
         native.index = self.table.to_native().index
         return nw.from_native(native, series_only=True)
+
+
+def _unhashable(values: list[Any]) -> str:
+    """What cannot be a key among some values."""
+    for value in values:
+        try:
+            hash(value)
+        except TypeError:
+            return short(value)
+    return short(values)
 
 
 def _plain(key: Any) -> Any:

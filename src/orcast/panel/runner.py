@@ -37,7 +37,7 @@ from orcast.payoffs import Payoff, default_payoff
 from orcast.payoffs.base import UNKNOWN
 from orcast.persistence.files import UNREADABLE, unusable
 from orcast.residuals import Residuals, first_spread
-from orcast.rounds import Rounds
+from orcast.rounds import Rounds, check_counters
 from orcast.serialise import plain_features
 from orcast.spaces import Interval, OrderedSpace, Space
 
@@ -207,7 +207,7 @@ class Runner:
                 packed = PackedRounds(np.array([0.0, np.nan, 0.0]), (), np.empty((0, 0)), np.empty(0), [])
                 state = RunState(packed, np.zeros(2), np.empty(0), None)
             else:
-                if not (state.errors >= 0.0).all():
+                if not ((state.errors >= 0.0) & (state.errors <= 1e150)).all():
                     raise ValueError("a counter is negative or not a number")
                 shapes = {name: (array.dtype, array.shape) for name, array in engine.arrays().items()}
                 engine.restore(unpack_row(state.memory, shapes))
@@ -245,9 +245,8 @@ class CompiledRun:
         old, entries = len(packed.issued), len(inputs.values)
         open_ = old + np.cumsum(1 - 2 * (events[:, 0] != PREDICT))
         most = int(open_.max(initial=max(old, 1)))
-        issued, _, reserved = packed.counters.tolist()
-        if not (issued >= 0.0 and reserved >= 0.0):
-            raise ValueError("a counter is negative or not a number")
+        issued, lag, reserved = packed.counters.tolist()
+        check_counters(issued, None if lag != lag else lag, reserved, packed.issued.tolist())
         store = PendingStore(
             np.concatenate((packed.counters, state.errors)),
             np.zeros((most, engine.record_size)),

@@ -21,9 +21,11 @@ from orcast.panel.runner import RunState
 from orcast.panel.statuses import Status
 from orcast.panel.stream import LogColumn, PendingColumn, Stream
 from orcast.payoffs import Payoff, payoff_from_plain
+from orcast.payoffs.calibration import increasing
 from orcast.persistence import files as storage
+from orcast.rounds import MOST_COUNTED
 from orcast.serialise import features_from_json, features_to_json, id_from_plain, plain_id
-from orcast.spaces.base import whole
+from orcast.spaces.base import single, whole
 from orcast.validation import short
 
 Arrays = dict[str, NDArray[Any]]
@@ -152,14 +154,18 @@ class PanelState:
         try:
             self = cls(remember=header["remember"])
             content = self.content
-            content.options = None if header["options"] is None else PanelOptions(**header["options"])
+            content.options = None if header["options"] is None else _options(header["options"])
             bounds = arrays["bounds"].reshape(-1, 2).tolist()
             content.bounds = {id_from_plain(key): (a, b) for key, (a, b) in zip(header["series"], bounds, strict=True)}
             for number, data in enumerate(header["models"]):
                 content.models[data["name"]] = _model_streams(number, data, arrays)
             dates = _unstack(arrays, "calendar", len(header["calendar"]))
+            if not all(each.shape[1] == 2 and len(np.unique(each, axis=0)) == len(each) for each in dates):
+                raise ValueError("a time stands twice in the calendar")
             content.calendar = {id_from_plain(key): each for key, each in zip(header["calendar"], dates, strict=True)}
-            content.counted = {id_from_plain(key): int(count) for key, count in header["counted"]}
+            content.counted = {
+                id_from_plain(key): whole(count, "rows", 0, MOST_COUNTED) for key, count in header["counted"]
+            }
         except storage.UNREADABLE as reason:
             raise storage.unusable(reason, path) from reason
         return self
@@ -267,17 +273,28 @@ def _model_header(number: int, name: str, model: ModelStreams, arrays: Arrays) -
     }
 
 
+def _options(plain: dict[str, Any]) -> PanelOptions:
+    """The options of a state, or a reason why they are none."""
+    options = PanelOptions(**plain)
+    flags = (options.at_once, options.ranked, options.by_row)
+    if not isinstance(options.kind, str) or not all(isinstance(flag, bool) for flag in flags):
+        raise TypeError(f"{short(plain)} are no options")
+    if options.levels is not None:
+        options.levels = increasing(options.levels, "levels strictly between 0 and 1", 0.0, 1.0).tolist()
+    for side in (options.low, options.high):
+        if not (side is None or isinstance(side, str) or side == BY_SERIES):
+            single(side, "bound")
+    if options.payoff is not None:
+        try:
+            payoff_from_plain(options.payoff)
+        except ValueError as reason:
+            if " payoff= " not in str(reason):  # it has functions, and is given again
+                raise
+    return options
+
+
 def _model_streams(number: int, data: dict[str, Any], arrays: Arrays) -> ModelStreams:
-    shape = data["shape"]
-    model = ModelStreams(
-        ForecastShape(
-            str(shape["kind"]),
-            int(shape["columns"]),
-            tuple(map(float, shape["levels"])),
-            tuple(map(str, shape["labels"])),
-            tuple((str(what), level, place) for what, level, place in shape["outputs"]),
-        )
-    )
+    model = ModelStreams(ForecastShape.from_plain(data["shape"]))
     keys = [(id_from_plain(key), id_from_plain(horizon)) for key, horizon in data["streams"]]
     names = ("counters", "memory", "issued", "records", "pending", "stamps", "log")
     parts = zip(*(_unstack(arrays, f"{number}/{part}", len(keys)) for part in names), strict=True)
@@ -285,7 +302,7 @@ def _model_streams(number: int, data: dict[str, Any], arrays: Arrays) -> ModelSt
         (None if sizes is None else tuple(sizes), tuple((name, kind, tuple(sides)) for name, kind, sides in fields))
         for sizes, fields in data["records"]
     ]
-    rows = arrays[f"{number}/rows"].tolist()
+    rows = [whole(count, "rows", 0, MOST_COUNTED) for count in arrays[f"{number}/rows"].tolist()]
     for i, (key, (counters, memory, issued, records, pending, stamps, log)) in enumerate(zip(keys, parts, strict=True)):
         counters, count = counters.ravel(), len(pending)
         if not (len(stamps) == len(log) and stamps.shape[1] == 2 and len(counters) == 5 and len(records) == count):

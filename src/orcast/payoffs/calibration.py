@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from orcast import limits
 from orcast.constants import MIN_SLOPE, TINY_MASS
 from orcast.contexts import Context
 from orcast.forecasts import PERCENTS
@@ -30,8 +31,10 @@ MOST_MONOMIALS = 500
 def increasing(values: Iterable[float], what: str, low: float, high: float) -> Array:
     """Increasing numbers strictly between low and high, or one clear sentence."""
     try:
-        a = np.array(list(values), dtype=np.float64)
-    except (TypeError, ValueError):
+        a = np.array(limits.taken("levels", values), dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as reason:
+        if limits.MORE in str(reason):
+            raise
         raise TypeError(f"expected {what}, got {short(values)}") from None
     if a.ndim != 1 or a.size == 0 or not ((a > low) & (a < high)).all() or (np.diff(a) <= 0.0).any():
         raise ValueError(f"expected increasing {what}, got {short(a.tolist())}")

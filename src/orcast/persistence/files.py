@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
 import tempfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast import __version__
+from orcast import __version__, limits
 from orcast.persistence.migrations import migrated
 
 MAGIC = b"ORCAST\x00\n"
@@ -25,6 +28,7 @@ UNREADABLE = (
     AttributeError,
     IndexError,
     KeyError,
+    MemoryError,
     OverflowError,
     RecursionError,
     TypeError,
@@ -39,6 +43,7 @@ def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str
     """
     described = {name: ["i8" if array.dtype.kind == "i" else "f8", list(array.shape)] for name, array in arrays.items()}
     text = json.dumps({**header, "writer": __version__, "arrays": described}, allow_nan=False).encode()
+    limits.check("header_bytes", len(text))
     # views, not copies: a state may be large
     body = [
         np.ascontiguousarray(array, dtype=KINDS[str(described[name][0])]).reshape(-1).view(np.uint8).data
@@ -48,25 +53,44 @@ def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str
     for part in body:
         checksum = zlib.crc32(part, checksum)
     size = sum(part.nbytes for part in body)
+    limits.check("file_bytes", len(text) + size)
     prefix = MAGIC + b"".join(number.to_bytes(8, "little") for number in (VERSION, len(text), size, checksum))
     target = Path(path).resolve()  # where a link leads
     if target.exists() and not target.is_file():
         raise ValueError(f"expected a place for a state file, got what is not a file: {path}")
     if not target.parent.is_dir():
         raise FileNotFoundError(f"expected a folder that exists, got {target.parent}")
-    handle, beside = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    with naming(path):
+        handle, beside = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(prefix + text)
+                for part in body:
+                    file.write(part)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(beside).chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
+            os.replace(beside, target)
+        except BaseException:
+            Path(beside).unlink(missing_ok=True)
+            raise
+
+
+@contextmanager
+def naming(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Errors of the system that do not say which file they are about, as on a full disk, do so.
+
+    >>> with naming("wind.orcast"):
+    ...     raise OSError(28, "No space left on device")
+    Traceback (most recent call last):
+    OSError: [Errno 28] No space left on device: 'wind.orcast'
+    """
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(prefix + text)
-            for part in body:
-                file.write(part)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(beside).chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
-        os.replace(beside, target)
-    except BaseException:
-        Path(beside).unlink(missing_ok=True)
-        raise
+        yield
+    except OSError as reason:
+        if reason.errno is None or (reason.filename is not None and reason.errno != errno.ENOSPC):
+            raise
+        raise OSError(reason.errno, reason.strerror, os.fspath(path)) from reason
 
 
 def _umask() -> int:
@@ -79,7 +103,10 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArra
     """Read a state file, of this format or an older one, or say in one sentence why not."""
     if Path(path).exists() and not Path(path).is_file():
         raise ValueError(f"expected an orcast state file, got what is not a file: {path}")
-    data = Path(path).read_bytes()
+    with naming(path):
+        size = Path(path).stat().st_size
+        _check_size("file_bytes", size, path)
+        data = Path(path).read_bytes()
     start = len(MAGIC) + 32
     if not data.startswith(MAGIC):
         if MAGIC.startswith(data):
@@ -97,18 +124,26 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArra
         raise ValueError(
             f"expected a state file of {start + text_size + body_size} bytes, got {len(data)} (truncated?): {path}"
         )
+    _check_size("header_bytes", text_size, path)
     content = memoryview(data)[start:]
     if zlib.crc32(content) != checksum:
         raise ValueError(f"expected an intact state file, got one whose checksum does not match: {path}")
     try:
-        header: dict[str, Any] = json.loads(bytes(content[:text_size]))
+        header: dict[str, Any] = limits.parsed_json(bytes(content[:text_size]).decode())
         arrays = _unpack(header.pop("arrays"), content[text_size:])
-    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as reason:
+    except UNREADABLE as reason:
         raise ValueError(f"expected a readable state file, got one that is not ({reason}): {path}") from reason
     try:
         return migrated(header, arrays, version, VERSION)
     except UNREADABLE as reason:
         raise unusable(reason, path) from reason
+
+
+def _check_size(name: str, count: int, path: str | os.PathLike[str]) -> None:
+    try:
+        limits.check(name, count)
+    except ValueError as reason:
+        raise ValueError(f"{reason}: {path}") from None
 
 
 def unusable(reason: BaseException, path: object = "") -> ValueError:

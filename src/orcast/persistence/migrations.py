@@ -185,6 +185,8 @@ def absolute_errors(squares: Any, count: Any) -> Any:
     >>> round(residuals.scale(0.0, None), 12)
     3.0
     """
+    if not (squares >= 0.0 and count >= 0.0):
+        raise ValueError("a counter is negative or not a number")
     return np.sqrt(squares * count) / PER_ABSOLUTE
 
 

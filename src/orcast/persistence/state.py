@@ -96,6 +96,11 @@ def game_from(
     if header.get("class") != owner:
         raise ValueError(f"expected the state of a {owner}, got that of a {header.get('class')}")
     try:
+        experts = header["experts"]
+        if not (isinstance(experts, list) and all(isinstance(name, str) for name in experts)):
+            raise TypeError(f"experts are names, not {short(experts)}")
+        if len(set(experts)) < len(experts) or not experts:
+            raise ValueError(f"experts have different names, not {short(experts)}")
         game = cls(
             as_saved(space, header["space"], space_from_plain, "space"),
             as_saved(payoff, header["payoff"], payoff_from_plain, "payoff"),
@@ -104,7 +109,7 @@ def game_from(
             outside=header["outside"],
             max_pending=header["max_pending"],
         )
-        game.begin(tuple(header["experts"]), header["sizes"])
+        game.begin(tuple(experts), header["sizes"])
         game.engine.restore(inside(arrays, "memory/"))
         game.rounds.from_plain(header["rounds"], inside(arrays, "pending/"))
         game.crossing_reported = bool(header["crossing_reported"])

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from orcast import limits
+from orcast.limits import LIMITS
 from orcast.spaces.base import LARGEST, Array, FiniteSpace, frozen, numbers, single, span, whole
 from orcast.validation import short
 
 Label = str | int | bool | float
 
-# A table of distances of this many cells still fits a small machine.
-MOST_CELLS = 4096
 # Distances that exceed a radius by less are rounded, not larger.
 ROUNDING = 1e-9
 
@@ -91,7 +91,7 @@ class Labels(FiniteSpace):
     def __init__(self, labels: Iterable[Label]) -> None:
         if isinstance(labels, (str, bytes, Set)) or not isinstance(labels, Iterable):
             raise TypeError(f"expected a sequence of labels such as ['home', 'draw', 'away'], got {short(labels)}")
-        own = tuple(_plain_label(label) for label in labels)
+        own = tuple(_plain_label(label) for label in limits.taken("labels", labels))
         if len(own) < 2:
             raise ValueError(f"expected at least 2 labels, got {len(own)}")
         seen: set[Label] = set()
@@ -176,7 +176,7 @@ class Circle(FiniteSpace):
         if not 1e-100 < period < LARGEST:
             raise ValueError(f"expected a period between 1e-100 and 1e100, got {period!r}")
         object.__setattr__(self, "period", period)
-        object.__setattr__(self, "cells", whole(self.cells, "cells", 2, MOST_CELLS))
+        object.__setattr__(self, "cells", whole(self.cells, "cells", 2, LIMITS.cells))
 
     def outcome(self, y: object, outside: str = "raise") -> float:
         """The outcome as a float in [0, period), or one clear sentence."""
@@ -236,18 +236,20 @@ class Box(FiniteSpace):
 
     def __init__(self, bounds: Iterable[tuple[float, float]], cells: int | Sequence[int] = 12) -> None:
         try:
-            pairs = [(low, high) for low, high in bounds]
-        except (TypeError, ValueError):
+            pairs = [(low, high) for low, high in limits.taken("dims", bounds)]
+        except (TypeError, ValueError) as reason:
+            if limits.MORE in str(reason):
+                raise
             raise TypeError(f"expected bounds such as [(0, 1), (-5, 5)], got {short(bounds)}") from None
         if not pairs:
             raise ValueError("expected bounds for at least one side, got none")
         sides = tuple(span(low, high) for low, high in pairs)
         some = [cells] * len(sides) if np.ndim(cells) == 0 else list(cells)  # type: ignore[arg-type]
-        shape = tuple(whole(count, "cells a side", 2, MOST_CELLS) for count in some)
+        shape = tuple(whole(count, "cells a side", 2, LIMITS.cells) for count in some)
         if len(shape) != len(sides):
             raise ValueError(f"expected a number of cells for each of the {len(sides)} sides, got {len(shape)}")
-        if math.prod(shape) > MOST_CELLS:
-            raise ValueError(f"expected at most {MOST_CELLS} cells in all, got {math.prod(shape)}")
+        if math.prod(shape) > LIMITS.cells:
+            raise ValueError(f"expected at most {LIMITS.cells} cells in all, got {math.prod(shape)}")
         object.__setattr__(self, "bounds", sides)
         object.__setattr__(self, "shape", shape)
 
@@ -371,7 +373,7 @@ class Points(FiniteSpace):
         distance: Callable[[Any, Any], float] | None = None,
         cells: int = 256,
     ) -> None:
-        capacity = whole(cells, "cells", 2, MOST_CELLS)
+        capacity = whole(cells, "cells", 2, LIMITS.cells)
         if distance is not None and not callable(distance):
             raise TypeError(f"expected a function distance(a, b) or None, got {short(distance)}")
         given = _objects(points) if distance is not None else _rows(points)
@@ -401,9 +403,9 @@ class Points(FiniteSpace):
                 "expected space= to be given again for Points with a distance function, which is not saved, got none"
             )
         rows = _rows(points)
-        if len(rows) > MOST_CELLS:
-            raise ValueError(f"expected at most {MOST_CELLS} points, got {len(rows)}")
-        self = cls(rows, cells=MOST_CELLS)
+        if len(rows) > LIMITS.cells:
+            raise ValueError(f"expected at most {LIMITS.cells} points, got {len(rows)}")
+        self = cls(rows, cells=LIMITS.cells)
         object.__setattr__(self, "radius", max(self.radius, single(radius, "radius")))
         return self
 
@@ -479,6 +481,7 @@ def _rows(points: object) -> Array:
         rows = rows[:, None]
     if rows.ndim != 2 or rows.shape[1] == 0:
         raise ValueError(f"expected an array with a row a point, got shape {rows.shape}")
+    limits.check("dims", rows.shape[1])
     if not (np.abs(rows) <= LARGEST).all():
         raise ValueError("expected finite numbers as points, got others")
     return rows

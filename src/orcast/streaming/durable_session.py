@@ -9,7 +9,7 @@ from typing import Any
 
 from orcast.locks import GameLock, locked
 from orcast.streaming import snapshot
-from orcast.streaming.journal import Journal, flush_folder
+from orcast.streaming.journal import HeldFile, Journal, flush_folder
 from orcast.streaming.session import Session, StreamAnswer, StreamSettings
 from orcast.validation import short
 
@@ -47,17 +47,18 @@ class DurableSession:
             self.path = self.path.resolve()
         if self.path.is_dir() or not self.path.absolute().parent.is_dir():
             raise ValueError(f"expected a file in an existing folder as state, got {short(str(path))}")
-        self.journal = Journal(f"{self.path}.journal", sync=sync)
+        self.journal, self._held = Journal(f"{self.path}.journal", sync=sync), HeldFile()
         try:
             self._open(wanted or {})
         except BaseException:
-            self.journal.close()
+            self.release()
             raise
 
     def _open(self, wanted: dict[str, Any]) -> None:
         snapshot.tidy(self.path)
         self.recovered = 0
         if self.path.exists():
+            self._held.hold(self.path)
             self.session, self.lines = snapshot.read(self.path)
             self.session.strict = True
             self.saved, self._size = self.lines, self.path.stat().st_size
@@ -123,6 +124,7 @@ class DurableSession:
     def snapshot(self) -> None:
         """Write the whole state, then cut the journal."""
         snapshot.write(self.path, self.session, self.lines)
+        self._held.hold(self.path)
         flush_folder(self.path.absolute().parent)
         self.saved, self._size = self.lines, self.path.stat().st_size
         self.journal.clear()
@@ -134,4 +136,9 @@ class DurableSession:
             if save and self.lines > self.saved:
                 self.snapshot()
         finally:
-            self.journal.close()
+            self.release()
+
+    def release(self) -> None:
+        """Let others use the file, as the system does when a process dies."""
+        self._held.close()
+        self.journal.close()

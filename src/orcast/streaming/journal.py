@@ -9,10 +9,16 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from orcast.persistence.files import naming
+
 if sys.platform == "win32":
     import msvcrt
 else:
     import fcntl
+
+
+# Digits that the numbers of an entry have at most.
+NUMBER = 20
 
 
 class Journal:
@@ -26,13 +32,7 @@ class Journal:
 
     def __init__(self, path: str | os.PathLike[str], *, sync: bool = False) -> None:
         self.path, self.sync = Path(path), sync
-        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
-        self._file = os.open(self.path, flags, 0o666)
-        try:
-            _lock(self._file)
-        except OSError:
-            os.close(self._file)
-            raise ValueError(f"expected a state file that no other process uses, got one in use: {self.path}") from None
+        self._file = _locked(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         self.size = os.fstat(self._file).st_size
 
     def entries(self) -> Iterator[tuple[int, bytes]]:
@@ -67,10 +67,11 @@ class Journal:
         entry = b"%d %d %08x %b\n" % (number, len(line), zlib.crc32(body), line)
         data = memoryview(entry)
         try:
-            while data:
-                data = data[_write(self._file, data) :]
-            if self.sync:
-                _flush(self._file)
+            with naming(self.path):
+                while data:
+                    data = data[_write(self._file, data) :]
+                if self.sync:
+                    _flush(self._file)
         except OSError:
             with contextlib.suppress(OSError):
                 _truncate(self._file, self.size)
@@ -79,7 +80,8 @@ class Journal:
 
     def clear(self) -> None:
         """Cut all entries: a snapshot has them."""
-        _truncate(self._file, 0)
+        with naming(self.path):
+            _truncate(self._file, 0)
         self.size = 0
 
     def close(self) -> None:
@@ -87,6 +89,41 @@ class Journal:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
+
+
+class HeldFile:
+    """A lock on a file itself, by device and inode, so that another name of it (a hard link) is the same file.
+
+    A snapshot that is renamed into place is another file: it is held anew.
+    """
+
+    def __init__(self) -> None:
+        self._file = -1
+
+    def hold(self, path: Path) -> None:
+        """Lock the file that has this name now, instead of the one before."""
+        if sys.platform == "win32":  # where a file that is open cannot be replaced
+            return
+        file = _locked(path, os.O_RDONLY)
+        self.close()
+        self._file = file
+
+    def close(self) -> None:
+        """Give up the lock; once more does nothing."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+
+def _locked(path: Path, flags: int) -> int:
+    """An open file that no other process has open so, or one clear sentence."""
+    file = os.open(path, flags | getattr(os, "O_BINARY", 0), 0o666)
+    try:
+        _lock(file)
+    except OSError:
+        os.close(file)
+        raise ValueError(f"expected a state file that no other process uses, got one in use: {path}") from None
+    return file
 
 
 def _entry(text: bytes) -> tuple[int, bytes] | None:
@@ -97,6 +134,8 @@ def _entry(text: bytes) -> tuple[int, bytes] | None:
     number, length, checksum, rest = parts
     line = rest[:-1]
     try:
+        if len(number) > NUMBER or len(length) > NUMBER or len(checksum) > NUMBER:
+            return None
         whole = int(length) == len(line) and int(checksum, 16) == zlib.crc32(b"%d %b" % (int(number), line))
     except ValueError:
         return None

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from orcast import limits
 from orcast.adapters import Ensemble, Normal, Quantiles
 from orcast.validation import short
 
@@ -18,8 +19,6 @@ Id = str | int | float | None
 
 KEYS = ("series", "id", "forecast", "y", "of", "x", "drop", "low", "high", "binary", "labels")
 SETTINGS = ("low", "high", "binary", "labels")
-# Longer lines are not read: a client that forgets its line ends must not fill the memory.
-LONGEST = 16 * 2**20
 FORMS = (
     '{"0.1": 3, "0.9": 6}, {"mean": 4, "sd": 1}, {"members": [3, 4, 6]}, {"p": 0.7} or '
     '{"probabilities": {"home": 0.5, "away": 0.5}}'
@@ -72,6 +71,8 @@ def read(text: bytes) -> StreamLine:
     series, id, of = found.get("series"), found.get("id"), found.get("of")
     if not (series is None or (isinstance(series, (str, int)) and not isinstance(series, bool))):
         raise TypeError(f"expected text or a whole number as series, got {short(series)}")
+    if isinstance(series, str):
+        limits.check("id_characters", len(series))
     _check_id(id, "id")
     _check_id(of, "of")
     drop = found.get("drop", False)
@@ -104,6 +105,8 @@ def _check_parts(forecast: LineForecast | None, y: Any, id: Id, of: Id, drop: bo
 
 def _check_id(id: Any, what: str) -> None:
     if id is None or (isinstance(id, (str, int)) and not isinstance(id, bool)):
+        if isinstance(id, str):
+            limits.check("id_characters", len(id))
         return
     if not isinstance(id, float) or not math.isfinite(id):
         raise TypeError(f"expected text or a number as {what}, got {short(id)}")
@@ -111,7 +114,7 @@ def _check_id(id: Any, what: str) -> None:
 
 def _parsed(text: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(text.decode(), parse_constant=_refuse, object_pairs_hook=_once)
+        found = limits.parsed_json(text.decode(), object_pairs_hook=_once)
     except UnicodeDecodeError as reason:
         raise ValueError(f"expected a line in UTF-8, got another byte at place {reason.start + 1}") from None
     except json.JSONDecodeError as reason:
@@ -131,15 +134,11 @@ def _where(reason: json.JSONDecodeError) -> str:
     return f"{reason.msg[:1].lower()}{reason.msg[1:]} at place {reason.pos + 1}"
 
 
-def _refuse(name: str) -> None:
-    raise ValueError(f"expected finite numbers, got {name}")
-
-
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
         raise ValueError(f"expected each key once, got {short(twice)} twice")
     return found
 
@@ -157,10 +156,11 @@ def _parsed_forecast(forecast: Any) -> LineForecast:
 
 
 def _quantiles(forecast: dict[str, Any]) -> LineForecast:
+    limits.check("levels", len(forecast))
     levels = []
     for key in forecast:
         try:
-            levels.append(float(key))
+            levels.append(float(limits.check_number(key)))
         except ValueError:
             raise ValueError(f"expected a forecast such as {FORMS}, got the key {short(key)}") from None
     values = [_number(value, f"quantile {key}") for key, value in forecast.items()]
@@ -180,6 +180,7 @@ def _members(forecast: dict[str, Any]) -> LineForecast:
     members = forecast["members"]
     if not isinstance(members, list) or not members:
         raise TypeError(f"expected a list of numbers as members, got {short(members)}")
+    limits.check("members", len(members))
     values = [_number(value, "member") for value in members]
     # the rank of each member: the answer keeps their order
     places = np.argsort(np.argsort(values, kind="stable"), kind="stable")
@@ -199,6 +200,7 @@ def _labels(forecast: dict[str, Any]) -> LineForecast:
     given = forecast["probabilities"]
     if not isinstance(given, dict) or not given:
         raise TypeError(f'expected probabilities by label, such as {{"home": 0.5, "away": 0.5}}, got {short(given)}')
+    limits.check("labels", len(given))
     masses = {label: _number(value, f"probability of {label!r}") for label, value in given.items()}
     return LineForecast("probabilities", "labels", masses, tuple(masses))
 

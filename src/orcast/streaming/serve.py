@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterator
 from types import FrameType, TracebackType
 from typing import Any, Self
 
+from orcast.limits import LIMITS
 from orcast.streaming import protocol
 from orcast.streaming.durable_session import DurableSession
 from orcast.streaming.session import Session
 
 CHUNK = 2**16
 # Bad lines: what a line can be refused with.
-BAD = (ArithmeticError, RecursionError, TypeError, ValueError)
+BAD = (ArithmeticError, MemoryError, RecursionError, TypeError, ValueError)
 
 
 class Stopped(Exception):
@@ -102,13 +103,22 @@ def _answer_all(
             continue
         try:
             if line is None:
-                raise ValueError(f"expected a line of at most {protocol.LONGEST} bytes, got a longer one")
+                raise ValueError(f"expected a line of at most {LIMITS.line_bytes} bytes, got a longer one")
             answer = session.answer(line).text
         except BAD as reason:
-            answer = protocol.to_line({"error": " ".join(str(reason).split()), "line": number})
+            answer = protocol.to_line({"error": _sentence(reason), "line": number})
         _put(sink, answer, signals)
         if isinstance(session, DurableSession) and session.due:
             _save(session, say)
+
+
+def _sentence(reason: BaseException) -> str:
+    """What was wrong with a line, in one sentence."""
+    if isinstance(reason, MemoryError):
+        return f"expected a line that fits the memory, got one that does not ({str(reason) or 'out of memory'})"
+    if isinstance(reason, RecursionError):
+        return "expected a line of moderate depth, got one that is nested too deeply"
+    return " ".join(str(reason).split())
 
 
 def _save(session: DurableSession, say: Callable[[str], None]) -> None:
@@ -129,11 +139,11 @@ def _lines(source: int, signals: Signals) -> Iterator[bytes | None]:
         *whole, rest = chunk.split(b"\n")
         for end in whole:
             size += len(end)
-            yield b"".join([*parts, end]).strip() if size <= protocol.LONGEST else None
+            yield b"".join([*parts, end]).strip() if size <= LIMITS.line_bytes else None
             parts, size = [], 0
         size += len(rest)
-        parts = [*parts, rest] if size <= protocol.LONGEST else []
-    if size > protocol.LONGEST:
+        parts = [*parts, rest] if size <= LIMITS.line_bytes else []
+    if size > LIMITS.line_bytes:
         yield None
     elif last := b"".join(parts).strip():
         yield last

@@ -9,6 +9,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from orcast import limits
 from orcast.adapters import expert_row
 from orcast.contexts import ContextInputs, by
 from orcast.locks import GameLock, Locked, locked
@@ -53,12 +54,14 @@ class StreamSettings:
     remember: int = 10_000
 
     def __post_init__(self) -> None:
+        limits.check("labels", len(self.labels))
+        limits.check("levels", len(self.levels))
         if self.labels and self.binary:
             raise ValueError("expected binary or labels, got both")
         if (self.low is not None or self.high is not None) and (self.binary or self.labels):
             raise ValueError("expected bounds, binary or labels, got two of them")
         for level in self.levels:
-            number(level, "level", 0.0, 1.0)
+            number(limits.check_number(level) if isinstance(level, str) else level, "level", 0.0, 1.0)
             if not 0.0 < float(level) < 1.0:
                 raise ValueError(f"expected levels strictly between 0 and 1, got {level}")
         if len({float(level) for level in self.levels}) < len(self.levels):
@@ -232,6 +235,7 @@ class Session(Locked):
             if line.forecast is None and not line.settings:
                 raise ValueError(f"expected a forecast first, got {'drop' if line.drop else 'an outcome'} "
                                  f"of a series without any, {short(line.series)}")  # fmt: skip
+            limits.check("series", len(self.series) + 1)
             space = self._new_space(line)
             return SeriesSession(space, self.options.game(space))
         if line.settings:

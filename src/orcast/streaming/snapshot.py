@@ -15,8 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.persistence import files as storage
-from orcast.spaces import space_from_plain
+from orcast.rounds import MOST_COUNTED
+from orcast.spaces import Labels, Space, space_from_plain
+from orcast.spaces.base import single, whole
 from orcast.streaming.session import IssuedAnswer, SeriesSession, Session, Settled, State, StreamSettings
+from orcast.validation import short
 
 CLASS = "Stream"
 # What games of one kind share; the rest of a state's header is each game's own.
@@ -56,15 +59,22 @@ def read(path: str | os.PathLike[str]) -> tuple[Session, int]:
         for (name, last), state, kind in zip(header["series"], states, kinds, strict=True):
             series = SeriesSession(space_from_plain(state[0]["space"]), None, state)
             series.last = None if last is None else _settled(*last)
+            if not (name is None or isinstance(name, (str, int))) or isinstance(name, bool) or name in session.series:
+                raise ValueError(f"a series has the name {short(name)}")
             session.series[name] = series
             for *_, attached in state[0]["rounds"]["pending"]:
+                _check_texts(*attached)
                 IssuedAnswer(*attached)
             if kind not in seen:
                 seen.add(kind)
                 _ = series.game  # a state that this version cannot use is found now, not at some later line
         for name, id, *over in header["settled"]:
             session.settled[name, id] = _settled(*over)
-        return session, int(header["lines"])
+        for name, each in [*((name, series.last) for name, series in session.series.items()),
+                           *((name, over) for (name, _), over in session.settled.items())]:  # fmt: skip
+            if each is not None and each.y is not None:
+                _check_settled(each.y, session.series[name].space)
+        return session, whole(header["lines"], "lines", 0, MOST_COUNTED)
     except storage.UNREADABLE as reason:
         raise storage.unusable(reason, path) from reason
 
@@ -83,7 +93,21 @@ def _plain(over: Settled | None) -> Any:
     return None if over is None else [over.digest, over.answer, over.y, over.closing.decode()]
 
 
+def _check_texts(*texts: Any) -> None:
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError(f"answers are text, not {short(texts)}")
+
+
+def _check_settled(y: Any, space: Space) -> None:
+    """Refuse what cannot have been the outcome of a round: a number, or the place of a label."""
+    if isinstance(space, Labels):
+        whole(y, "labels", 0, space.cells - 1)
+    else:
+        single(y)
+
+
 def _settled(digest: str, answer: str, y: Any, closing: str) -> Settled:
+    _check_texts(digest, answer, closing)
     return Settled(digest, answer, y, closing.encode())
 
 
@@ -157,3 +181,5 @@ def unpack(header: dict[str, Any], arrays: Arrays) -> Iterable[State]:
                 name = f"memory/{field}" if head == "memory" else f"pending/{number - 1}/{field}"
                 own_arrays[name] = part.reshape(sides)
         yield state, own_arrays
+    if any(at[code] != array.size for code, array in long.items()):
+        raise ValueError("numbers of no series are left over")

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from orcast import ledger as _ledger
 from orcast.constants import LOSS_DISCOUNT
+from orcast.engine import admissible
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.priors import Prior
 from orcast.engine.dense.search import CandidateSearch, HalfSpaceClaim
@@ -23,12 +24,14 @@ from orcast.engine.dense.solver import DenseRound, Solver
 from orcast.engine.explain import PartTilt, explanation
 from orcast.engine.kernels.finite import FiniteRound
 from orcast.engine.kernels.records import Round
-from orcast.engine.ordered import like
 from orcast.ledger import Guarantee, Ledger
+from orcast.limits import LIMITS
 from orcast.payoffs import CellPayoff, NoRegret
 from orcast.payoffs.base import UNKNOWN
 from orcast.payoffs.recipe import CustomCellPayoff
 from orcast.payoffs.regret import RegretCellPayoff, loss_at
+from orcast.spaces.base import whole
+from orcast.validation import short
 
 Array = NDArray[np.float64]
 
@@ -74,9 +77,17 @@ class DenseEngine:
         self.states = [part.state() for part in bound_payoff.parts]
         self._ledger: Ledger | None = None
         self.sizes: list[int] | None = None
-        known = [part.size for part in bound_payoff.parts] if sizes is None else list(sizes)
+        known = [part.size for part in bound_payoff.parts] if sizes is None else self._checked(sizes)
         if UNKNOWN not in known:
             self._make_ledger(known)
+
+    def _checked(self, sizes: Sequence[int]) -> list[int]:
+        """The sizes of the parts as a state has them, which those that are known must agree with."""
+        mine = [part.size for part in self.bound_payoff.parts]
+        theirs = [whole(size, "coordinates", 1, LIMITS.coordinates) for size in sizes]
+        if len(theirs) != len(mine) or any(m not in (UNKNOWN, t) for m, t in zip(mine, theirs, strict=True)):
+            raise ValueError(f"expected parts of {short(mine)} coordinates, got {short(theirs)}")
+        return theirs
 
     def _make_ledger(self, sizes: Sequence[int]) -> None:
         self.sizes = [int(size) for size in sizes]
@@ -283,34 +294,37 @@ class DenseEngine:
         """Take over what `arrays` of an equal engine gave."""
         self.prior.restore({name[6:]: a for name, a in arrays.items() if name.startswith("prior/")})
         for i, state in enumerate(self.states):
-            for name, mine in state.items():
-                mine[...] = like(name, arrays[f"part/{i}/{name}"], mine)
+            _restore_part(state, arrays, i)
         if self._ledger is not None:
-            for name, mine in self._ledger.arrays().items():
-                mine[...] = like(name, arrays[f"ledger/{name}"], mine)
-            if not (self._ledger.account >= 0.0).all():
-                raise ValueError("the account is negative")
+            mine = self._ledger.arrays()
+            theirs = {name: arrays[f"ledger/{name}"] for name in mine}
+            admissible.Fields(mine, admissible.LEDGER).copy_into(mine, theirs)
+            admissible.check_ledger(self._ledger)
         if self._last.size:
-            self._last[...] = like("last", arrays["last"], self._last)
+            last = {"last": self._last}
+            admissible.Fields(last, {"last": admissible.MASS}).copy_into(last, arrays)
+            if self._last[0]:
+                admissible.check_masses("last", self._last[1:])
 
     def restored_record(self, arrays: dict[str, NDArray[Any]], features: Any) -> DenseRecord:
         """A pending round from its arrays."""
         round = self.prior.restored({name[6:]: a for name, a in arrays.items() if name.startswith("round/")})
         context = np.ones(int(self.ledger.layout.parts[:, _ledger.PartColumn.GROUPS].sum()))
         certificate, temperature, claim = np.zeros(_ledger.CERTIFICATE_SIZE), np.zeros(1), np.zeros(3)
-        for name, mine in (
-            ("context", context),
-            ("certificate", certificate),
-            ("temperature", temperature),
-            ("claim", claim),
-        ):
-            mine[...] = like(name, arrays[name], mine)
+        own = {"context": context, "certificate": certificate, "temperature": temperature, "claim": claim}
+        admissible.Fields(own, admissible.DENSE_RECORD).copy_into(own, arrays)
+        admissible.check_certificate(certificate, self.ledger)
         states = [part.state() for part in self.bound_payoff.parts]
         for i, state in enumerate(states):
-            for name, mine in state.items():
-                mine[...] = like(name, arrays[f"part/{i}/{name}"], mine)
+            _restore_part(state, arrays, i)
         found = HalfSpaceClaim(float(claim[1]), float(claim[2])) if claim[0] else None
         return DenseRecord(round, context, certificate, features, None, float(temperature[0]), states, found)
+
+
+def _restore_part(state: dict[str, Array], arrays: dict[str, NDArray[Any]], number: int) -> None:
+    """What a part of the payoff remembers, from the arrays of a state."""
+    theirs = {name: arrays[f"part/{number}/{name}"] for name in state}
+    admissible.Fields(state, admissible.PART_STATE).copy_into(state, theirs)
 
 
 def _learn_losses(cell_payoff: RegretCellPayoff, state: dict[str, Array], p: Array, k: int, y: Any) -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from orcast import ledger as _ledger
 from orcast.constants import MAX_TILT
 from orcast.contexts import ContextInputs
+from orcast.engine import admissible
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense import axes
 from orcast.engine.explain import Explanation
@@ -20,7 +21,7 @@ from orcast.engine.kernels import finite as finite_kernels
 from orcast.engine.kernels import rounds as round_kernels
 from orcast.engine.kernels.finite import FINITE_INFO, FiniteInfo, FiniteMemory, FiniteRound
 from orcast.engine.kernels.records import CellRow, Round, RoundInfo
-from orcast.engine.ordered import OrderedEngine, cell_grid_of, forecast_of, like
+from orcast.engine.ordered import OrderedEngine, cell_grid_of, forecast_of
 from orcast.forecasts import FiniteForecast, Forecast, forecast_on
 from orcast.ledger import Certificate
 from orcast.payoffs import CellGrid, Sum
@@ -191,11 +192,7 @@ class OrderedPrior:
     def restored(self, arrays: dict[str, NDArray[Any]]) -> Round:
         """A pending round."""
         round = self.engine.new_record().round
-        for name, mine in round._asdict().items():
-            mine[...] = like(name, arrays[name], mine, missing=name == "experts")
-        n = round.info[RoundInfo.CELLS]
-        if not (n == int(n) and 1 <= n <= self.engine.capacity and ((round.slots >= 0) & (round.slots < n)).all()):
-            raise ValueError(f"a pending round has {n} cells")
+        self.engine.restore_round(round, arrays)
         return round
 
 
@@ -408,12 +405,14 @@ class FinitePrior:
 
     def restore(self, arrays: dict[str, Array]) -> None:
         """Take it over."""
-        for name, mine in self.memory().items():
-            mine[...] = like(name, arrays[name], mine)
+        memory = self.memory()
+        admissible.Fields(memory, admissible.FINITE_MEMORY).copy_into(memory, arrays)
+        admissible.check_axes(self._axes.location_cov)
 
     def restored(self, arrays: dict[str, NDArray[Any]]) -> FiniteRound:
         """A pending round."""
         round = self._new_round()
-        for name, mine in round._asdict().items():
-            mine[...] = like(name, arrays[name], mine, missing=name == "experts")
+        admissible.Fields(round._asdict(), admissible.FINITE_ROUND).copy_into(round._asdict(), arrays)
+        for name in ("pool", "mix", "played"):
+            admissible.check_masses(f"{name} of a pending round", getattr(round, name))
         return round

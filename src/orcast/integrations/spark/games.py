@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from orcast import limits
 from orcast.engine.kernels.events import EventKind, PackedRounds
 from orcast.integrations.spark.events import (
     ANSWERS_AT,
@@ -33,6 +34,7 @@ from orcast.panel.experts import ForecastShape
 from orcast.panel.runner import Runner, RunnerPool, RunState, events_of
 from orcast.panel.statuses import Status
 from orcast.payoffs import Payoff
+from orcast.persistence.files import UNREADABLE, unusable
 from orcast.persistence.migrations import absolute_errors, renamed
 from orcast.serialise import features_from_json, features_to_json
 
@@ -42,6 +44,8 @@ Array = NDArray[np.float64]
 MAGIC, MAGIC_1 = b"ORC2", b"ORC1"
 
 
+# What a round of a model may be remembered as.
+KEPT = (Status.OK, Status.PENDING, Status.NO_FORECAST, Status.OUTSIDE, Status.LOST)
 # Streams whose runners a Python process keeps, times their models.
 MOST_POOLS = 64
 
@@ -119,7 +123,12 @@ class Games:
         self.bounds: tuple[float, float] | None = None  # that are not those of rows
         self.over = 0
         if state is not None:
-            self._read(state)
+            try:
+                self._read(state)
+            except UNREADABLE as reason:
+                if str(reason).startswith("expected"):
+                    raise
+                raise unusable(reason) from reason
 
     # --- events
     def play(self, events: Sequence[Event]) -> list[SeriesAnswer]:
@@ -359,7 +368,7 @@ class Games:
                 "a stream with other ones needs a new checkpoint"
             )
         size = int.from_bytes(state[start : start + 4], "little")
-        header = json.loads(state[start + 4 : start + 4 + size])
+        header = limits.parsed_json(state[start + 4 : start + 4 + size].decode())
         numbers = np.frombuffer(state, dtype="<f8", offset=start + 4 + size).astype(np.float64)
         at = 0
 
@@ -372,6 +381,14 @@ class Games:
         edges = cut(len(header["ids"]), 3).tolist()
         for id, time, (low, high, y) in zip(header["ids"], header["times"], edges, strict=True):
             self.rounds[id] = SeriesRound(id, time, low, high, cut(len(self.options.forms), self.options.width), y)
+        times = [each.time for each in self.rounds.values()]
+        if not all(isinstance(time, (int, float)) and not isinstance(time, bool) for time in times):
+            raise TypeError("times are numbers")
+        if not all(isinstance(id, str) for id in self.rounds) or len(self.rounds) < len(header["ids"]):
+            raise ValueError("ids are text, each once")
+        for each in self.rounds.values():
+            if not np.isin(each.models[:, RoundColumn.STATUS], KEPT).all():
+                raise ValueError("a round is in no known state")
         self.over = sum(not each.pending for each in self.rounds.values())
         self.forgotten = header["forgotten"]
         self.bounds = None if header["ends"] is None else tuple(header["ends"])

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from orcast.adapters import expert_row
 from orcast.engine import Equilibrium, Oracle
+from orcast.engine.admissible import ANY, COUNTED, Fields, Range
 from orcast.engine.ordered import like
 from orcast.forecasts import Forecast
 from orcast.game import Forecaster
@@ -51,7 +52,7 @@ from orcast.payoffs.cell_payoffs import hat_weights
 from orcast.persistence import files as storage
 from orcast.persistence.kinds import oracle_from_plain
 from orcast.persistence.state import inside, reading
-from orcast.rounds import PendingById
+from orcast.rounds import MOST_COUNTED, PendingById
 from orcast.scores import CRPS, Brier, LogScore, Score, score_from_plain
 from orcast.serialise import id_from_plain, plain_id
 from orcast.spaces import Binary, Labels, OrderedSpace, Space, frozen, space_from_plain
@@ -548,16 +549,19 @@ class PartitionedRecalibrator(Locked):
             assert isinstance(edges, np.ndarray)
             self._table = CellTable.of_bins(edges, self._resolution)
             self._sums = self._no_sums(self._table)
-        self._rounds, self._crossing_reported = int(header["rounds"]), bool(header["crossing_reported"])
-        for name, mine in (("sums", self._sums), ("excess", self._excess)):
-            mine[...] = like(name, arrays[name], mine)
+        self._rounds = whole(header["rounds"], "rounds", 0, MOST_COUNTED)
+        self._crossing_reported = bool(header["crossing_reported"])
+        own = {"sums": self._sums, "excess": self._excess}
+        # no round adds more than 1 to a sum
+        sums = Range(-(self._rounds + 1.0), self._rounds + 1.0)
+        Fields(own, {"sums": sums, "excess": ANY}).copy_into(own, arrays)
         for place, (plain, sizes, rounds) in enumerate(header["games"]):
             key = tuple(int(n) for n in plain)
             if self._table is None or not self._table.cells.has(key):
                 raise ValueError(f"there is no cell {key}")
             cell, own = self._new_cell(self._table), inside(arrays, f"cell/{place}/")
-            for name, mine in (("weights", cell.weights), ("known", cell.known)):
-                mine[...] = like(name, own[name], mine)
+            mine = {"weights": cell.weights, "known": cell.known}
+            Fields(mine, {"weights": COUNTED, "known": COUNTED}).copy_into(mine, own)
             cell.game.begin(cell.game.experts, sizes)
             cell.game.engine.restore(inside(own, "memory/"))
             cell.game.rounds.from_plain(rounds, inside(own, "pending/"))
@@ -571,6 +575,8 @@ class PartitionedRecalibrator(Locked):
             raise ValueError("the pending rounds of the cells are not those of the whole")
         if self._rounds != sum(cell.game.guarantee.rounds for cell in self._cells.values()):
             raise ValueError("the rounds of the cells do not sum to those of the whole")
+        if self.calibration_error > self.calibration_bound:
+            raise ValueError("the error is larger than its bound")
 
     def _check_round(self, own: _CellRound) -> None:
         assert self._table is not None

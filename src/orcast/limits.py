@@ -1,0 +1,147 @@
+"""Caps on what a call, a line or a file may ask for, checked before anything is allocated; all of them are here.
+
+Each is far beyond ordinary use, and small enough that whatever stays below it fits a small machine.  Who needs more
+says so, once, before anything else is done:
+
+    oc.limits.raise_to(labels=20_000, cells=20_000)     # in this process and those that it starts
+    ORCAST_LIMITS="labels=20000,cells=20000"             # the same from outside, for the command
+
+>>> from orcast import limits
+>>> limits.check("labels", 3)
+>>> limits.check("labels", 50_000)
+Traceback (most recent call last):
+ValueError: expected at most 4096 labels, got 50000 (ORCAST_LIMITS or orcast.limits.raise_to allows more)
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
+from itertools import islice
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+VARIABLE = "ORCAST_LIMITS"
+MORE = f"({VARIABLE} or orcast.limits.raise_to allows more)"
+
+
+def _cap(most: int, what: str) -> Any:
+    return field(default=most, metadata={"what": what})
+
+
+@dataclass
+class Limits:
+    """The caps; `what` is how a message names what there is too much of."""
+
+    cells: int = _cap(4096, "cells")  # of a finite space: tables of distances and payoffs have cells x cells numbers
+    labels: int = _cap(4096, "labels")  # of a space of labels, each a cell
+    dims: int = _cap(1000, "numbers in a point")  # sides of a box, numbers in a point
+    levels: int = _cap(10_000, "levels")  # of a forecast by quantiles, of a payoff, or to answer with
+    members: int = _cap(1_000_000, "members")  # of an ensemble
+    groups: int = _cap(10_000, "groups")  # of a context
+    experts: int = _cap(1000, "experts")  # in one game: each round keeps the masses of each
+    coordinates: int = _cap(5_000_000, "coordinates of a payoff")  # in the ledger of one game, all groups together
+    pending: int = _cap(1_000_000, "pending rounds")  # of one game, as max_pending
+    series: int = _cap(1_000_000, "series")  # of one stream of lines
+    id_characters: int = _cap(10_000, "characters in an id")  # of a round or a series, where it is text
+    digits: int = _cap(1100, "digits in a number")  # in JSON and options: exact doubles have at most 1,077
+    line_bytes: int = _cap(16 * 2**20, "bytes in a line")  # of a stream: a client may forget its line ends
+    header_bytes: int = _cap(2**28, "bytes in the header of a state file")  # JSON takes several times that to read
+    file_bytes: int = _cap(2**34, "bytes in a state file")
+
+
+LIMITS = Limits()
+NAMES = {each.name: str(each.metadata["what"]) for each in fields(Limits)}
+
+
+def check(name: str, count: int) -> None:
+    """Refuse more than a cap allows, in one sentence."""
+    most = getattr(LIMITS, name)
+    if count > most:
+        raise ValueError(f"expected at most {most} {NAMES[name]}, got {count} {MORE}")
+
+
+def taken(name: str, values: Iterable[T]) -> list[T]:
+    """All of a sequence that may have no end, or one sentence as soon as there are too many.
+
+    >>> taken("labels", "abc")
+    ['a', 'b', 'c']
+    """
+    most = getattr(LIMITS, name)
+    found = list(islice(values, most + 1))
+    if len(found) > most:
+        raise ValueError(f"expected at most {most} {NAMES[name]}, got more {MORE}")
+    return found
+
+
+def raise_to(**caps: int) -> None:
+    """Allow more (or less) of what is named, in this process and in those that it starts later.
+
+    >>> raise_to(stars=5)
+    Traceback (most recent call last):
+    ValueError: expected caps among cells, labels, dims, levels, ..., got 'stars'
+    """
+    for name, most in caps.items():
+        if name not in NAMES:
+            raise ValueError(f"expected caps among {', '.join(NAMES)}, got {name!r}")
+        if not isinstance(most, int) or isinstance(most, bool) or most < 1:
+            raise ValueError(f"expected a whole number of at least 1 as {name}, got {most!r}")
+    for name, most in caps.items():
+        setattr(LIMITS, name, most)
+    usual = Limits()
+    changed = {name: getattr(LIMITS, name) for name in NAMES if getattr(LIMITS, name) != getattr(usual, name)}
+    os.environ[VARIABLE] = ",".join(f"{name}={most}" for name, most in changed.items())
+
+
+def _from_environment() -> None:
+    caps = {}
+    for part in filter(None, os.environ.get(VARIABLE, "").split(",")):
+        name, _, most = part.partition("=")
+        if not re.fullmatch(r"\d{1,18}", most.strip()):
+            raise ValueError(f"expected {VARIABLE} such as 'labels=20000,cells=20000', got {part!r} in it")
+        caps[name.strip()] = int(most)
+    if caps:
+        raise_to(**caps)
+
+
+_from_environment()
+
+
+# --- numbers, before they are parsed
+
+
+def _too_long(text: str) -> bool:
+    return len(text) > LIMITS.digits and sum(map(str.isdigit, text)) > LIMITS.digits
+
+
+def check_number(text: str, what: str = "a number") -> str:
+    """The text of a number, or one sentence if it has too many digits to be worth parsing."""
+    if _too_long(text):
+        raise ValueError(f"expected at most {LIMITS.digits} digits in {what}, got {text[:20]}... {MORE}")
+    return text
+
+
+def parsed_json(text: str, **hooks: Any) -> Any:
+    """JSON of finite numbers without too many digits; others are refused before they are parsed.
+
+    >>> parsed_json('{"y": 3}')
+    {'y': 3}
+    >>> parsed_json('{"y": ' + 5000 * "9" + "}")
+    Traceback (most recent call last):
+    ValueError: expected at most 1100 digits in a number, got 99999999999999999999... (ORCAST_LIMITS ...
+    """
+    if len(text) > LIMITS.digits and re.search(r"(?<![\d.])[\d.]{%d}" % LIMITS.digits, text):
+        # only then, because a function for each number makes reading slow
+        hooks |= {
+            "parse_int": lambda number: int(check_number(number)),
+            "parse_float": lambda number: float(check_number(number)),
+        }
+    return json.loads(text, parse_constant=_refuse, **hooks)
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(f"expected finite numbers, got {name}")

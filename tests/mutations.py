@@ -1,0 +1,590 @@
+"""Damaged states, lines and frames: how they are made, and what becomes of them.
+
+A state is damaged in its bytes, which its checksum finds; or in its header or its numbers, with a checksum that is right
+again, so that only what is checked is found.  What is refused must be refused in a sentence; what is accepted must play.
+
+`python tests/mutations.py states 200 --seed 3` tries some in this process and prints what became of them as JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import re
+import resource
+import signal
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import orcast as oc
+from golden.given import GIVEN
+from golden.plain import read as read_plain
+from golden.players import NEEDS, PLAYERS
+from orcast.persistence import files as storage
+from orcast.streaming.durable_session import DurableSession
+from orcast.streaming.serve import BAD
+
+GOLDEN = Path(__file__).parent / "golden"
+START = len(storage.MAGIC) + 32
+ROUNDS = 100
+# What a sentence begins with, or what stands before it.
+SENTENCE = re.compile(r"(^|: |\()expected |pending \(max_pending\)")
+# Numbers that have no business in a state, or just so.
+ODD = (math.nan, math.inf, -math.inf, -1.0, 0.0, 1.0, 0.5, 2.0, 1e-310, 1e-30, 1e9, -1e9, 1e30, 1e100, -1e100, 1e149,
+       1e200, 1e308, -1e308, 9.007199254740993e15)  # fmt: skip
+ODD_JSON = (None, True, False, 0, 1, -1, 2, 7, 1.5, -0.5, 1e-9, 1e9, 1e100, 1e308, 10**6, 10**9, 10**12, 10**18, 2**63,
+            10**400, "", "a", "nan", [], {}, [1], [[]], [1e308], {"kind": "x"}, [None], ["a", "b"],
+            {"tuple": [1, 2]}, {"float": "nan"}, {"array": [1], "shape": [10**9]})  # fmt: skip
+
+
+class Bad(Exception):
+    """What became of something is neither a sentence nor an answer."""
+
+
+# --- states
+
+
+def split(data: bytes) -> tuple[int, dict[str, Any], dict[str, np.ndarray]]:
+    """Format, header and arrays of an intact state file."""
+    version, size = (int.from_bytes(data[at : at + 8], "little") for at in (8, 16))
+    header = json.loads(data[START : START + size])
+    arrays, at = {}, START + size
+    for name, (kind, shape) in header.pop("arrays").items():
+        count = math.prod(shape)
+        arrays[name] = np.frombuffer(data, dtype=f"<{kind}", count=count, offset=at).reshape(shape).copy()
+        at += 8 * count
+    return version, header, arrays
+
+
+def joined(version: int, header: dict[str, Any], arrays: dict[str, np.ndarray], described: Any = None) -> bytes:
+    """A state file with a right checksum, whatever is in it."""
+    if described is None:
+        described = {name: ["i8" if a.dtype.kind == "i" else "f8", list(a.shape)] for name, a in arrays.items()}
+    text = json.dumps({**header, "arrays": described}).encode()
+    body = b"".join(array.tobytes() for array in arrays.values())
+    numbers = (version, len(text), len(body), zlib.crc32(body, zlib.crc32(text)))
+    return storage.MAGIC + b"".join(number.to_bytes(8, "little") for number in numbers) + text + body
+
+
+def places(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where there is anything in a header."""
+    if path:
+        yield path
+    items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    for key, value in items:
+        yield from places(value, (*path, key))
+
+
+def _change_header(rng: np.random.Generator, header: Any) -> None:
+    found = list(places(header))
+    *path, key = found[rng.integers(len(found))]
+    inner = header
+    for step in path:
+        inner = inner[step]
+    how = rng.integers(10)
+    if how == 0:
+        del inner[key]
+    elif how == 1 and isinstance(inner, list):
+        inner.append(inner[key])
+    elif how <= 3 and isinstance(inner[key], (int, float)) and not isinstance(inner[key], bool):
+        inner[key] = inner[key] * float(rng.choice([-1.0, 0.5, 2.0, 1.001, 1e6])) + float(rng.integers(2))
+    elif how == 4:
+        *other, last = found[rng.integers(len(found))]
+        value = header
+        for step in (*other, last):
+            if not isinstance(value, (dict, list)) or (isinstance(value, dict) and step not in value):
+                return
+            value = value[step]
+        inner[key] = json.loads(json.dumps(value))
+    else:
+        inner[key] = ODD_JSON[rng.integers(len(ODD_JSON))]
+
+
+def _change_arrays(rng: np.random.Generator, arrays: dict[str, np.ndarray]) -> Any:
+    """Damage arrays; returns how they are to be described, if not as they are."""
+    names = [name for name, array in arrays.items() if array.size]
+    if not names:
+        return None
+    # each field alike, however many numbers it has
+    name = names[rng.integers(len(names))]
+    array, how = arrays[name], rng.integers(12)
+    flat = array.reshape(-1)
+    at = rng.integers(flat.size)
+    if how == 0:
+        del arrays[name]
+    elif how == 1:
+        arrays[name] = array[..., :-1].copy() if array.ndim else array
+    elif how == 2:
+        arrays[name] = array.view("<i8" if array.dtype.kind == "f" else "<f8")
+    elif how == 3:
+        described = {n: ["i8" if a.dtype.kind == "i" else "f8", list(a.shape)] for n, a in arrays.items()}
+        described[name][1] = [[10**9], [2**40, 2**40], [-1], [1.5], "x", [0], [[]], [10**400]][rng.integers(8)]
+        return described
+    elif how == 4:
+        rng.shuffle(flat)
+    elif how == 5:
+        with np.errstate(all="ignore"):
+            flat *= rng.choice([-1, 2, 10**6])
+    elif how == 6:
+        flat[:] = rng.integers(0, 2**63, flat.size).view(array.dtype)
+    elif array.dtype.kind == "i":
+        flat[at] = rng.choice([-1, 0, 1, 63, 64, 10**6, 2**40, -(2**62), 2**62])
+    elif how == 7:
+        flat.view(np.uint64)[at] ^= np.uint64(1) << np.uint64(rng.integers(64))
+    else:
+        flat[at] = ODD[rng.integers(len(ODD))]
+    return None
+
+
+def mutated(rng: np.random.Generator, data: bytes, right: bool) -> bytes:
+    """A state file that is damaged: with `right`, under a checksum that says it is not."""
+    if right and not data.startswith(storage.MAGIC):
+        return _mutated_bytes(rng, data)
+    if not right:
+        raw = bytearray(data)
+        how = rng.integers(4)
+        if how == 0:
+            return bytes(raw[: rng.integers(len(raw))])
+        if how == 1:
+            return bytes(raw + rng.bytes(int(rng.integers(1, 40))))
+        for _ in range(int(rng.integers(1, 5))):
+            at = int(rng.integers(START if how == 2 else len(raw)))
+            raw[at] = int(rng.integers(256))
+        return bytes(raw)
+    version, header, arrays = split(data)
+    described = None
+    for _ in range(int(rng.choice([1, 1, 1, 2, 4]))):
+        if rng.integers(2) and arrays:
+            described = _change_arrays(rng, arrays) or described
+        else:
+            _change_header(rng, header)
+    return joined(version, header, arrays, described)
+
+
+def _mutated_bytes(rng: np.random.Generator, data: bytes) -> bytes:
+    """The state of a stream of Spark's, which has no checksum: Spark has one."""
+    start = data.index(b"{")
+    size = int.from_bytes(data[start - 4 : start], "little")
+    header, numbers = json.loads(data[start : start + size]), {"numbers": np.frombuffer(data[start + size :]).copy()}
+    if rng.integers(2):
+        _change_header(rng, header)
+    else:
+        _change_arrays(rng, numbers)
+    text = json.dumps(header).encode()
+    body = b"".join(array.tobytes() for array in numbers.values())
+    return data[: start - 4] + len(text).to_bytes(4, "little") + text + body
+
+
+class Case:
+    """A golden state: its file, and how it is played."""
+
+    def __init__(self, story: Path) -> None:
+        told = json.loads(story.read_text())
+        self.name, self.kind, self.options = f"{story.parent.name}/{story.stem}", told["kind"], told["options"]
+        self.steps, self.file = told["steps"], story.with_suffix(".bin" if told["kind"] == "spark" else ".orcast")
+        self.data = self.file.read_bytes() if self.file.exists() else b""
+        journal = story.with_suffix(".orcast.journal")
+        self.journal = journal.read_bytes() if journal.exists() else None
+
+    @property
+    def playable(self) -> bool:
+        """Whether it can be played here, by itself in one file."""
+        from importlib.util import find_spec
+
+        needs = [name for name in (NEEDS.get(self.kind), self.options.get("needs")) if name is not None]
+        known = self.kind in ("game", "level", "panel", "nixtla", "stream", "gluonts", "spark")
+        return known and bool(self.data) and all(find_spec(name) is not None for name in needs)
+
+    def try_with(self, data: bytes, folder: Path) -> str:
+        """What becomes of another content of its file: "refused" or "played", or `Bad`."""
+        path = folder / "state"
+        file = path.with_suffix(self.file.suffix)
+        file.write_bytes(data)
+        given = GIVEN[self.options["given"]]() if "given" in self.options else {}
+        try:
+            if self.kind == "game":
+                game = PLAYERS["game"].CLASSES[self.options["class"]].load(file, **given)  # type: ignore[attr-defined]
+            elif self.kind == "stream":
+                if self.journal is not None:
+                    Path(f"{file}.journal").write_bytes(self.journal)
+                game = DurableSession(file)
+            else:
+                game = PLAYERS[self.kind].load(path, self.options)
+                if self.kind in ("panel", "nixtla"):
+                    oc.PanelState.load(file)
+        except (TypeError, ValueError) as reason:
+            return refused(reason)
+        if self.kind == "game":
+            play_game(game, self.steps)
+        elif self.kind == "stream":
+            play_stream(game, self.steps)
+        else:
+            play_steps(game, self.steps)
+        return "played"
+
+
+def refused(reason: Exception) -> str:
+    """That it was refused, if it was in a sentence."""
+    text = str(reason)
+    if not SENTENCE.search(text) or "\n" in text or len(text) > 1000:
+        raise Bad(f"{type(reason).__name__}: {text[:200]!r} is no sentence") from reason
+    return "refused"
+
+
+def a_forecast(space: Any, rng: np.random.Generator) -> tuple[Any, Any]:
+    """A plausible forecast on a space, and an outcome."""
+    if isinstance(space, oc.spaces.OrderedSpace):
+        low = space.low if math.isfinite(space.low) else (space.high - 100.0 if math.isfinite(space.high) else 0.0)
+        width = space.high - low if math.isfinite(space.high) else 100.0
+        middle = low + width * rng.uniform(0.3, 0.7)
+        return oc.Normal(middle, 0.1 * width), min(max(middle + 0.1 * width * rng.normal(), space.low), space.high)
+    masses = rng.dirichlet(np.ones(space.cells))
+    k = int(rng.choice(space.cells, p=masses))
+    return (masses[1] if isinstance(space, oc.Binary) else masses), space.value(k)
+
+
+def play_game(game: Any, steps: list[Any]) -> None:
+    """Settle what is pending, and play on; whatever comes of it must be numbers that make sense."""
+    rng = np.random.default_rng(0)
+    known = [read_plain(step["x"]) for step in steps if "x" in step]
+    game.guarantee  # noqa: B018
+    for id in game.pending:
+        attempt(game.update, a_forecast(game.space, rng)[1], id=id)
+    for number in range(ROUNDS):
+        forecast, y = a_forecast(game.space, rng)
+        x = {"x": known[number % len(known)]} if known else {}
+        names = getattr(game, "experts", ("expert",))
+        if names == ("expert",):
+            p = attempt(game.predict, forecast, **x)
+        else:
+            p = attempt(game.predict, experts=dict.fromkeys(names, forecast), **x)
+        if p is None:
+            continue
+        check_forecast(p)
+        attempt(game.update, y)
+    guarantee = game.guarantee
+    numbers = (guarantee.miscalibration, guarantee.held)
+    if not (np.isfinite(numbers).all() and guarantee.miscalibration <= guarantee.promised * (1.0 + 1e-6)):
+        raise Bad(f"the guarantee is {guarantee}")
+
+
+def attempt(act: Callable[..., Any], *given: Any, **options: Any) -> Any:
+    """What comes of it, None if it is refused in a sentence: a changed configuration may ask for other input."""
+    try:
+        return act(*given, **options)
+    except (TypeError, ValueError) as reason:
+        # a function of the user's own may not like the features that a damaged round has
+        if not traceback.extract_tb(reason.__traceback__)[-1].filename.endswith("given.py"):
+            refused(reason)
+        return None
+
+
+def check_forecast(p: Any) -> None:
+    """Refuse forecasts that are none."""
+    if isinstance(p, oc.Forecast):
+        q = p.quantile([0.05, 0.5, 0.95])
+        if not (np.isfinite(q).all() and (np.diff(q) >= 0.0).all()):
+            raise Bad(f"the quantiles are {q}")
+    elif not (np.isfinite(p.mass).all() and abs(p.mass.sum() - 1.0) < 1e-6):
+        raise Bad(f"the masses are {p.mass}")
+    if not math.isfinite(p.certificate.promised):
+        raise Bad(f"the certificate is {p.certificate}")
+
+
+def play_stream(session: DurableSession, steps: list[Any]) -> None:
+    try:
+        for number in range(max(1, ROUNDS // len(steps))):
+            for step in steps:
+                line = {**step["line"]}
+                if number and line.get("id") is not None:
+                    line["id"] = f"{number} {line['id']}"
+                answer_line(session, json.dumps(line).encode())
+        session.close()
+    finally:
+        session.release()
+
+
+def answer_line(session: Any, line: bytes) -> str:
+    """What becomes of a line: "answered" or "refused", or `Bad`."""
+    try:
+        answer = session.answer(line)
+    except BAD as reason:
+        return refused(reason)
+    found = json.loads(answer.text)
+    if not all(isinstance(each, (int, float)) for each in _numbers(found.get("forecast", {}))):
+        raise Bad(f"the answer is {answer.text[:200]!r}")
+    return "answered"
+
+
+def _numbers(data: Any) -> Iterator[Any]:
+    if isinstance(data, dict):
+        data = list(data.values())
+    if isinstance(data, list):
+        for each in data:
+            yield from _numbers(each)
+    else:
+        yield data
+
+
+def play_steps(player: Any, steps: list[Any]) -> None:
+    for step in steps:
+        attempt(player.play, step)
+
+
+# --- lines
+
+
+def _good_lines(rng: np.random.Generator) -> dict[str, Any]:
+    """A line that may be answered, of one of several series."""
+    id, middle = int(rng.integers(40)), float(rng.normal(50, 10))
+    forecast = {
+        "q": {"0.1": middle - 5, "0.5": middle, "0.9": middle + 5},
+        "n": {"mean": middle, "sd": 4.0},
+        "m": {"members": [middle - 1, middle, middle + 2]},
+        "b": {"p": float(rng.uniform())},
+        "l": {"probabilities": {"home": 0.5, "draw": 0.2, "away": 0.3}},
+    }
+    series = str(rng.choice(list(forecast)))
+    if rng.integers(2):
+        return {"series": series, "id": id, "forecast": forecast[series]}
+    return {"series": series, "id": id, "y": {"b": 1, "l": "home"}.get(series, middle)}
+
+
+def _big_line(rng: np.random.Generator) -> bytes:
+    """A line that asks for too much."""
+    n = int(rng.choice([5_000, 50_000, 200_000]))
+    series = f"s{rng.integers(10**9)}"
+    label = {f"label {i}": 1.0 / n for i in range(n)}
+    makers: list[Callable[[], Any]] = [
+        lambda: {"series": series, "forecast": {"probabilities": label}},
+        lambda: {"series": series, "labels": list(label), "forecast": {"probabilities": label}},
+        lambda: {"series": series, "forecast": {"members": list(range(n))}},
+        lambda: {"series": series, "forecast": {f"{(i + 1) / (n + 1):.9f}": i for i in range(n)}},
+        lambda: {"series": series, "id": "x" * n, "forecast": {"p": 0.5}},
+        lambda: {"series": "x" * n, "forecast": {"p": 0.5}},
+        lambda: {"series": series, "forecast": {"p": 0.5}, "x": {str(i): i for i in range(n)}},
+    ]
+    texts: list[Callable[[], bytes]] = [
+        lambda: b'{"series": "n", "y": ' + b"9" * n + b"}",
+        lambda: b'{"series": "n", "id": ' + b"9" * n + b"}",
+        lambda: b'{"series": "n", "y": 0.' + b"9" * n + b"}",
+        lambda: b'{"series": "n", "y": 1e' + b"9" * n + b"}",
+        lambda: b'{"series": "n", "forecast": {"0.' + b"1" * n + b'": 1, "0.5": 2}}',
+        lambda: b'{"x": ' * n + b"1" + b"}" * n,
+        lambda: b"[" * n,
+        lambda: b'{"x": {' + b", ".join(b'"%d": 1' % (i % (n - 1)) for i in range(n)) + b"}}",
+        lambda: b'{"x": [' + b",".join([b"1" * 1000] * (n // 100)) + b"]}",
+        lambda: b"\x00" * n,
+    ]
+    which = int(rng.integers(len(makers) + len(texts)))
+    return json.dumps(makers[which]()).encode() if which < len(makers) else texts[which - len(makers)]()
+
+
+def lines(rng: np.random.Generator, count: int) -> Iterator[tuple[str, Callable[[], str]]]:
+    """Lines of one session: good ones, damaged ones, and some that ask for too much."""
+    from orcast.streaming.session import Session
+
+    session = Session()
+    for number in range(count):
+        line = _good_lines(rng)
+        how, text = "good", b""
+        if number % 40 == 39:
+            how, text = "large", _big_line(rng)
+        elif number % 4:
+            how = "damaged"
+            if rng.integers(3):
+                _change_header(rng, line)
+                text = json.dumps(line).encode()
+            else:
+                raw = bytearray(json.dumps(line).encode())
+                for _ in range(int(rng.integers(1, 4))):
+                    raw[int(rng.integers(len(raw)))] = int(rng.integers(256))
+                text = bytes(raw)
+        yield f"{how} line", lambda line=text or json.dumps(line).encode(): answer_line(session, line)  # type: ignore[misc]
+
+
+# --- frames
+
+
+def _change_frame(rng: np.random.Generator, frame: Any) -> Any:
+    import pandas as pd
+
+    if not frame.columns.is_unique:
+        return frame
+    name = frame.columns[rng.integers(len(frame.columns))]
+    how, at = rng.integers(10), rng.integers(len(frame)) if len(frame) else 0
+    if how == 0:
+        return frame.drop(columns=name)
+    if how == 1:
+        return frame.rename(columns={name: str(rng.choice(["y", "x", "ds", "q0.5", "q2", "sd", "p", ""]))})
+    if how == 2:
+        return pd.concat([frame, frame.iloc[: rng.integers(len(frame) + 1)]])
+    if how == 3:
+        return frame.iloc[: rng.integers(2)]
+    if how == 4:
+        return frame.assign(**{str(name): frame[name].astype(str)})
+    if how == 5:
+        return frame.sample(frac=1.0, random_state=int(rng.integers(10**6)))
+    if how == 6:
+        return frame.set_axis([*frame.columns[:-1], frame.columns[0]], axis=1)
+    values = frame[name].astype(object).to_numpy(copy=True)
+    odd = [*ODD, None, "", "x", [], {}, 10**400, pd.NaT, pd.Timestamp("1700-01-01"), True, b"y", 3 + 4j]
+    value = odd[rng.integers(len(odd))]
+    for place in range(len(values)):
+        values[place] = value if place == at or how == 9 else values[place]
+    column = pd.Series(values, index=frame.index, dtype=object)
+    if rng.integers(2) and not (isinstance(value, int) and value > 2**63):  # which pandas itself cannot take
+        column = column.infer_objects()
+    return frame.assign(**{str(name): column})
+
+
+def _a_frame(rng: np.random.Generator) -> Any:
+    import pandas as pd
+
+    n = int(rng.integers(5, 25))
+    middle = rng.normal(50, 10, 2 * n)
+    frame = pd.DataFrame(
+        {"unique_id": ["a"] * n + ["b"] * n, "ds": [*range(n)] * 2, "y": middle + rng.normal(0, 3, 2 * n)}
+    )
+    forms: list[dict[str, Any]] = [
+        {"mean": middle, "sd": 3.0},
+        {"q0.1": middle - 4, "q0.5": middle, "q0.9": middle + 4},
+        {"model": middle},
+        {"member_1": middle - 3, "member_2": middle, "member_3": middle + 3},
+    ]
+    if rng.integers(5) == 0:
+        return frame.assign(y=rng.integers(0, 2, 2 * n), p=rng.uniform(size=2 * n))
+    return frame.assign(**forms[rng.integers(len(forms))])
+
+
+def frames(rng: np.random.Generator, count: int) -> Iterator[tuple[str, Callable[[], str]]]:
+    """Damaged frames, every second one with a state that a good one began."""
+    for number in range(count):
+        frame = _a_frame(rng)
+        state = oc.PanelState() if number % 2 else None
+        damaged = frame
+        for _ in range(int(rng.choice([1, 1, 2, 3]))):
+            damaged = _change_frame(rng, damaged) if len(damaged.columns) else damaged
+        options: dict[str, Any] = {}
+        if rng.integers(4) == 0:
+            options = [{"low": 0, "high": 100}, {"low": 60}, {"levels": [0.05, 0.95]}, {"levels": [2]}, {"outside": "clip"},
+                       {"low": 1e308}, {"high": math.nan}, {"levels": [1e-320, 0.5]}][rng.integers(8)]  # fmt: skip
+
+        def run(frame: Any = frame, damaged: Any = damaged, state: Any = state, options: Any = options) -> str:
+            if state is not None:
+                attempt(oc.recalibrate, frame, state=state, workers=1)
+            after = attempt(oc.recalibrate, damaged, state=state, workers=1, **options)
+            if after is None:
+                return "refused"
+            check_frame(after)
+            return "answered"
+
+        yield f"frame {'with' if number % 2 else 'without'} a state", run
+
+
+def check_frame(after: Any) -> None:
+    """Refuse answers that are none: rows that were played have numbers, the others have none."""
+    columns = [name for name in map(str, after.columns) if "orcast" in name]
+    status = next(after[name] for name in columns if name.endswith("orcast_status"))
+    played = status.isin(["ok", "pending", "seen"]).to_numpy()
+    for name in columns:
+        values = after[name]
+        # a member may be missing, and is so in the answer; a miscalibration is known once there is an outcome
+        may_be_missing = "member" in name or name.endswith("miscalibration")
+        if values.dtype.kind == "f" and not may_be_missing and not np.isfinite(values.to_numpy()[played]).all():
+            raise Bad(f"{name} is {values.to_numpy()[played][:5]} in rows that were played")
+
+
+# --- trying many
+
+
+def golden_cases() -> list[Case]:
+    """All golden states that are played here."""
+    stories = sorted(path for path in GOLDEN.glob("v*/*.json") if path.name != "about.json")
+    return [case for case in map(Case, stories) if case.playable]
+
+
+def states(rng: np.random.Generator, count: int) -> Iterator[tuple[str, Callable[[], str]]]:
+    """Damaged states, every second one with a right checksum, of all golden ones in turn."""
+    cases = golden_cases()
+    order = rng.permutation(len(cases))
+    for number in range(count):
+        case = cases[order[(number // 2) % len(cases)]]
+        data = mutated(rng, case.data, right=number % 2 == 1)
+
+        def run(case: Case = case, data: bytes = data) -> str:
+            with tempfile.TemporaryDirectory() as folder:
+                return case.try_with(data, Path(folder))
+
+        yield f"{case.name} {'right' if number % 2 else 'wrong'}", run
+
+
+def tried(kind: str, count: int, seed: int, keep: str | None = None) -> dict[str, Any]:
+    """Counts by outcome, the slowest, the largest memory, and what was bad."""
+    rng = np.random.default_rng(seed)
+    outcomes: Counter[str] = Counter()
+    bad: list[str] = []
+    slowest, which = 0.0, ""
+    for number, (name, run) in enumerate(KINDS[kind](rng, count)):
+        begin = time.perf_counter()
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                # of numpy's: a number that is none is about to be played
+                warnings.filterwarnings("error", category=RuntimeWarning, message=".*encountered")
+                signal.alarm(30)
+                outcome = run()
+        except BaseException as reason:
+            if isinstance(reason, KeyboardInterrupt):
+                raise
+            outcome = "bad"
+            where = traceback.extract_tb(reason.__traceback__)[-1]
+            bad.append(f"{seed}/{number} {name}: {type(reason).__name__}: {str(reason)[:160]} ({where.name})")
+        finally:
+            signal.alarm(0)
+        taken = time.perf_counter() - begin
+        if taken > slowest:
+            slowest, which = taken, f"{seed}/{number} {name}"
+        outcomes[outcome] += 1
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return {"outcomes": outcomes, "bad": bad, "slowest": slowest, "which": which, "peak": peak}
+
+
+KINDS: dict[str, Callable[[np.random.Generator, int], Iterator[tuple[str, Callable[[], str]]]]] = {
+    "states": states,
+    "lines": lines,
+    "frames": frames,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("kind", choices=KINDS)
+    parser.add_argument("count", type=int)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--limit", type=int, help="bytes of address space")
+    options = parser.parse_args()
+    if options.limit:
+        resource.setrlimit(resource.RLIMIT_AS, (options.limit, options.limit))
+
+    def too_slow(*_: Any) -> None:
+        raise TimeoutError("it takes more than 30 s")
+
+    signal.signal(signal.SIGALRM, too_slow)
+    print(json.dumps(tried(options.kind, options.count, options.seed)))
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parent))
+    main()

@@ -1,0 +1,132 @@
+"""Whatever a state file says: it is refused in a sentence, or it plays; and no file makes the process grow."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mutations
+import orcast as oc
+from helpers import SENTENCE
+from orcast.limits import LIMITS
+
+TESTS = Path(__file__).parents[1]
+SPACE = 4 * 2**30  # of addresses: libraries and compiled code reserve more than they use
+
+
+def limited(*arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    """A process that may not have more memory."""
+    paths = os.pathsep.join([str(TESTS.parent / "src"), str(TESTS), os.environ.get("PYTHONPATH", "")])
+    return subprocess.run(
+        [sys.executable, *arguments],
+        input=given,
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": paths, "OPENBLAS_NUM_THREADS": "1"},
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (SPACE, SPACE)),
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(("kind", "count"), [("states", 600), ("lines", 400), ("frames", 100)])
+def test_damage_is_refused_in_a_sentence_or_plays_on(kind: str, count: int) -> None:
+    if kind == "frames":
+        pytest.importorskip("pandas")
+    done = limited(str(TESTS / "mutations.py"), kind, str(count), "--seed", "11")
+    assert done.returncode == 0, done.stderr.decode()[-1000:]
+    found = json.loads(done.stdout)
+    assert found["bad"] == []
+    assert sum(found["outcomes"].values()) == count
+    assert len(found["outcomes"]) == 2  # some are refused, some are not
+    assert found["peak"] < 10**9
+    assert found["slowest"] < 5.0 or "good" in found["which"]  # which may have to compile
+    assert done.stderr == b""  # nor does LAPACK say anything
+
+
+def load(change: Any, tmp_path: Path, name: str = "labels") -> Any:
+    """A golden state after a change of its header and arrays, under a right checksum."""
+    version, header, arrays = mutations.split((TESTS / f"golden/v2/{name}.orcast").read_bytes())
+    change(header, arrays)
+    path = tmp_path / "state.orcast"
+    path.write_bytes(mutations.joined(version, header, arrays))
+    return oc.Recalibrator.load(path)
+
+
+def test_the_golden_state_itself_loads(tmp_path: Path) -> None:
+    assert load(lambda header, arrays: None, tmp_path).guarantee.rounds > 0
+
+
+@pytest.mark.parametrize("sizes", [[45, 10**9], [10**9], [], "x", [0], [-1], [1.5], [True]])
+def test_sizes_are_not_believed(sizes: Any, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=SENTENCE):
+        load(lambda header, arrays: header.update(sizes=sizes), tmp_path)
+
+
+CHANGES = {
+    "negative budget": ("interval", "memory/account", (0,), -1.0),
+    "half a round": ("interval", "memory/account", (1,), 2.5),
+    "more held than rounds": ("interval", "memory/account", (2,), 1e9),
+    "more owed than the budget": ("interval", "memory/total", (0,), 1e9),
+    "no spread": ("interval", "memory/spread", (0, 0), 0.0),
+    "not symmetric": ("interval", "memory/location_cov", (0, 0, 1), 0.3),
+    "not positive definite": ("interval", "memory/fit_cov", (0, 0, 0), -0.5),
+    "infinite": ("interval", "memory/location", (0, 0), np.inf),
+    "huge": ("interval", "memory/location", (0, 0), 1e300),
+    "negative losses of a binary game": ("binary", "memory/loss", (0, 0), -1.0),
+    "not positive definite, binary": ("binary", "memory/spread", (0,), -5.0),
+    "a scale beyond its bounds": ("labels", "memory/prior/scale", (0,), 50.0),
+}
+
+
+@pytest.mark.parametrize("which", CHANGES)
+def test_numbers_that_no_play_leads_to_are_refused(which: str, tmp_path: Path) -> None:
+    name, array, place, value = CHANGES[which]
+
+    def change(header: Any, arrays: Any) -> None:
+        assert arrays[array][place] != value
+        arrays[array][place] = value
+
+    with pytest.raises(ValueError, match=SENTENCE):
+        load(change, tmp_path, name)
+
+
+def test_a_header_of_too_many_digits_is_refused_before_it_is_parsed(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=f"expected at most {LIMITS.digits} digits"):
+        load(lambda header, arrays: header.update(max_pending=10**4000), tmp_path)
+
+
+def test_a_file_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "state.orcast"
+    oc.Recalibrator().save(path)
+    monkeypatch.setattr(LIMITS, "file_bytes", 100)
+    with pytest.raises(ValueError, match=r"expected at most 100 bytes in a state file, got \d+ .*state.orcast"):
+        oc.Recalibrator.load(path)
+    monkeypatch.undo()
+    monkeypatch.setattr(LIMITS, "header_bytes", 100)
+    with pytest.raises(ValueError, match=r"expected at most 100 bytes in the header of a state file, got \d+"):
+        oc.Recalibrator.load(path)
+
+
+def test_a_line_with_50_000_labels_is_answered_and_the_stream_goes_on() -> None:
+    good = json.dumps({"series": "a", "id": 1, "forecast": {"mean": 3, "sd": 1}}).encode() + b"\n"
+    n = 50_000
+    large = (
+        json.dumps({"series": "b", "forecast": {"probabilities": {str(i): 1 / n for i in range(n)}}}).encode() + b"\n"
+    )
+    long = b'{"series": "a", "y": ' + b"9" * 5000 + b"}\n"
+    deep = b'{"x": ' * 100_000 + b"\n"
+    done = limited("-m", "orcast", "stream", given=good + large + long + deep + good)
+    assert done.returncode == 0
+    first, *refused, last = map(json.loads, done.stdout.splitlines())
+    assert first == last
+    assert [answer["line"] for answer in refused] == [2, 3, 4]
+    assert "at most 4096 labels" in refused[0]["error"]
+    assert "digits" in refused[1]["error"]
+    assert all(answer["error"].startswith("expected ") for answer in refused)

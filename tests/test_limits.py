@@ -1,0 +1,104 @@
+"""Caps: nothing is allocated for what exceeds them, and who needs more says so."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import orcast as oc
+from helpers import SENTENCE
+from orcast import limits
+from orcast.limits import LIMITS
+from orcast.streaming.session import Session
+
+
+@pytest.fixture
+def caps() -> Iterator[None]:
+    was = {name: getattr(LIMITS, name) for name in limits.NAMES}, os.environ.get(limits.VARIABLE)
+    yield
+    for name, most in was[0].items():
+        setattr(LIMITS, name, most)
+    if was[1] is None:
+        os.environ.pop(limits.VARIABLE, None)
+    else:
+        os.environ[limits.VARIABLE] = was[1]
+
+
+MANY = 10**12  # what would not fit any memory if it were made
+TOO_MUCH: dict[str, Callable[[], Any]] = {
+    "labels": lambda: oc.Labels(map(str, itertools.count())),
+    "cells of a circle": lambda: oc.Circle(360, cells=MANY),
+    "cells of a box": lambda: oc.Box([(0, 1)] * 3, cells=4000),
+    "sides of a box": lambda: oc.Box(itertools.repeat((0, 1))),
+    "numbers in a point": lambda: oc.Points([[0.0] * 1001, [1.0] * 1001]),
+    "levels of a forecast": lambda: oc.Quantiles([(i + 1) / 20_001 for i in range(20_000)], range(20_000)),
+    "levels of a payoff": lambda: oc.QuantileCalibration(itertools.count()),
+    "values of a context": lambda: oc.by("hour", values=range(MANY)),
+    "edges of a context": lambda: oc.by("hour", edges=itertools.count()),
+    "pairs of groups": lambda: oc.by("a", values=range(5000)) * oc.by("b", values=range(5000)),
+    "coordinates": lambda: oc.Recalibrator(
+        oc.Labels(map(str, range(4000))), oc.LabelCalibration(context=oc.by("a", values=range(9000)))
+    ),
+    "pending rounds": lambda: oc.Recalibrator(max_pending=MANY),
+    "experts": lambda: oc.Recalibrator().predict(experts={str(i): oc.Normal(0, 1) for i in range(1001)}),
+    "characters in an id": lambda: Session().answer(b'{"id": "%b", "forecast": {"p": 0.5}}' % (b"x" * 20_000)),
+}
+
+
+@pytest.mark.parametrize("what", TOO_MUCH)
+def test_too_much_is_refused_in_a_sentence(what: str) -> None:
+    with pytest.raises(ValueError, match=SENTENCE):
+        TOO_MUCH[what]()
+
+
+@pytest.mark.usefixtures("caps")
+def test_who_needs_more_says_so() -> None:
+    limits.raise_to(labels=5000, cells=6000)
+    assert oc.Labels(map(str, range(5000))).cells == 5000
+    assert oc.Circle(360, cells=6000).cells == 6000
+    code = "from orcast.limits import LIMITS; print(LIMITS.labels, LIMITS.cells, LIMITS.levels)"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert told.split() == ["5000", "6000", "10000"]
+
+
+@pytest.mark.usefixtures("caps")
+@pytest.mark.parametrize("given", ["labels", "labels=x", "labels=1e9", "stars=3", "labels=0"])
+def test_a_variable_that_makes_no_sense_is_refused(given: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "import orcast.limits"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, limits.VARIABLE: given},
+        check=False,
+    )
+    assert "ValueError: expected " in done.stderr
+
+
+@pytest.mark.parametrize("given", [{"stars": 3}, {"labels": 0}, {"labels": 2.5}, {"labels": True}])
+def test_a_cap_that_makes_no_sense_is_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=SENTENCE):
+        limits.raise_to(**given)
+
+
+def test_numbers_of_many_digits_may_stand_in_text() -> None:
+    assert limits.parsed_json('{"id": "%s", "y": 0.%s}' % ("9" * 2000, "1" * 1000))["id"] == "9" * 2000
+    for number in ("9" * 1101, "-" + "9" * 1101, "0." + "9" * 1101, "1e" + "9" * 1101):
+        with pytest.raises(ValueError, match="digits"):
+            limits.parsed_json(f"[{number}]")
+
+
+@pytest.mark.parametrize("option", ["--low", "--max-pending", "--remember"])
+def test_options_of_many_digits_are_refused_before_they_are_parsed(option: str, capsys: Any) -> None:
+    from orcast.cli import main
+
+    with pytest.raises(SystemExit):
+        main(["stream", option, "9" * 5000])
+    said = capsys.readouterr().err
+    assert "expected at most 1100 digits" in said
+    assert "9" * 100 not in said
