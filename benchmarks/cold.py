@@ -166,7 +166,7 @@ def kills(count: int) -> Iterator[Line | Remark]:
         environment = variables(empty, "python")
         for number in range(count + 1):
             process = subprocess.Popen(
-                [sys.executable, "-c", BOOT.format(path=sys.path)],
+                [sys.executable, "-c", BOOT.format(path=[str(place) for place in sys.path])],
                 env=environment,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,

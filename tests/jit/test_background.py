@@ -223,6 +223,16 @@ def test_a_long_history_waits_for_its_kernels_where_that_is_faster(
     assert capsys.readouterr().err == "orcast: compiling kernels, once on this machine: about 1 s left\n"
 
 
+@pytest.mark.parametrize("stream", [None, object(), open(os.devnull)])  # noqa: SIM115
+def test_no_error_stream_is_in_the_way(stream: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    if hasattr(stream, "close"):
+        stream.close()
+    monkeypatch.setattr(sys, "stderr", stream)
+    line = ProgressLine()
+    line.show("one")
+    line.end()
+
+
 def test_a_line_of_progress_is_told_once_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     line = ProgressLine()
     line.show("one")

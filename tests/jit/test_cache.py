@@ -64,13 +64,38 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_old_digests_go(place: Path) -> None:
-    for age, name in enumerate(["orcast-a", "orcast-b", "orcast-c", "orcast-d", "other"]):
+    names = [f"orcast-{letter * 16}" for letter in "abcd"]
+    for age, name in enumerate([*names, "orcast-paper"]):
         (place / name).mkdir()
         (place / name / "kernel").touch()
         os.utime(place / name, (1000.0 - age, 1000.0 - age))
     today = cache.folder()
     assert today is not None
-    assert {path.name for path in place.iterdir()} == {today.name, "orcast-a", "orcast-b", "other"}
+    assert {path.name for path in place.iterdir()} == {today.name, *names[:2], "orcast-paper"}
+
+
+def test_a_cache_that_cannot_be_written_to_is_read(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache.write("kernel", b"code")
+    monkeypatch.setattr(cache, "folder", lambda: None)
+    assert cache.read("kernel") == b"code"
+
+
+def test_code_of_another_kernel_is_not_taken(place: Path) -> None:
+    cache.write("one", b"code")
+    folder = cache.folder()
+    assert folder is not None
+    (folder / "other").write_bytes((folder / "one").read_bytes())
+    assert (cache.read("one"), cache.read("other")) == (b"code", None)
+    (folder / "one").write_bytes((folder / "one").read_bytes()[:-1])
+    assert cache.read("one") is None
+
+
+def test_a_folder_that_is_gone_is_made_again(place: Path) -> None:
+    folder = cache.folder()
+    assert folder is not None
+    folder.rmdir()
+    with cache.lock(wait=False) as had:
+        assert had
 
 
 def test_what_is_read_is_whole(place: Path) -> None:

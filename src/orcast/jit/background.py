@@ -25,7 +25,7 @@ from orcast.jit.registry import reached_from
 from orcast.jit.signature import Signature, key_of, signature_of
 from orcast.validation import warn_user
 
-BOOT = "import sys; sys.path[:] = {path!r}; from orcast.jit.worker import serve; sys.exit(serve())"
+BOOT = "import sys; sys.path[:] = {path!r}; from orcast.jit.worker import main; main()"
 # Seconds between two looks at the cache.
 POLL = 0.1
 # Seconds that a kernel takes to compile, about, as long as nothing better is known.
@@ -172,6 +172,15 @@ class Background:
 
     def _care(self) -> None:
         """Load what the cache has and have the rest compiled, until nothing is wanted."""
+        try:
+            self._care_until_done()
+        except Exception as reason:  # nobody may wait for a thread that is gone
+            self._give_up(f"{type(reason).__name__}: {reason}")
+            with self.lock:
+                self._end_process()
+                self.thread = None
+
+    def _care_until_done(self) -> None:
         while True:
             for wanted in self.pending():
                 if self.stopped:
@@ -286,7 +295,7 @@ def start_worker() -> subprocess.Popen[bytes]:
         raise OSError("this program has no interpreter to start")
     own: dict[str, Any] = {"process_group": 0} if os.name == "posix" else {"creationflags": 0x00004200}
     return subprocess.Popen(
-        [sys.executable, "-c", BOOT.format(path=sys.path)],
+        [sys.executable, "-c", BOOT.format(path=[str(place) for place in sys.path])],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -300,8 +309,13 @@ atexit.register(lambda: _background.stop())
 
 
 def _forget() -> None:
-    """After a fork the thread and the pipes are the parent's."""
+    """After a fork the thread and the process are the parent's; pipes left open here would keep that one alive."""
     global _background
+    if _background.process is not None:
+        for pipe in (_background.process.stdin, _background.process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError, ValueError):
+                    os.close(pipe.fileno())
     _background = Background()
     loading.release()
 
@@ -358,19 +372,18 @@ class ProgressLine:
 
     def show(self, text: str) -> None:
         """Say it."""
-        stream = sys.stderr
-        if stream is None or (self.shown and not stream.isatty()):
-            return
-        start = "\r\x1b[K" if stream.isatty() else ""
-        self.shown = text
-        with contextlib.suppress(OSError, ValueError):
-            stream.write(f"{start}orcast: {text}")
-            stream.flush()
+        # whatever stands for the error stream, it must not be in the way of a game
+        with contextlib.suppress(Exception):
+            terminal = sys.stderr.isatty()
+            if terminal or not self.shown:
+                sys.stderr.write(f"\r\x1b[Korcast: {text}" if terminal else f"orcast: {text}\n")
+                sys.stderr.flush()
+            self.shown = text
 
     def end(self) -> None:
         """Go to the next line."""
-        if self.shown and sys.stderr is not None:
-            with contextlib.suppress(OSError, ValueError):
+        with contextlib.suppress(Exception):
+            if self.shown and sys.stderr.isatty():
                 sys.stderr.write("\n")
                 sys.stderr.flush()
         self.shown = ""

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import os
 import platform
+import re
 import shutil
 import sys
 import tempfile
@@ -65,22 +66,33 @@ def folder() -> Path | None:
                 found.touch()
         except OSError:
             continue
-        others = sorted(place.glob("orcast-*"), key=lambda other: other.stat().st_mtime, reverse=True)
-        for other in others[KEPT:]:
+        for _, other in sorted(_used(place), reverse=True)[KEPT:]:
             shutil.rmtree(other, ignore_errors=True)
         return found
     return None
 
 
+def _used(place: Path) -> Iterator[tuple[float, Path]]:
+    """Folders of kernels, and when each was used; what only has a similar name is somebody else's."""
+    for other in place.iterdir():
+        if re.fullmatch("orcast-[0-9a-f]{16}", other.name):
+            with contextlib.suppress(OSError):  # another process may remove it meanwhile
+                yield other.stat().st_mtime, other
+
+
 def read(key: str) -> bytes | None:
-    """Compiled code, if there is any."""
-    place = folder()
-    if place is None:
-        return None
-    try:
-        return (place / key).read_bytes()
-    except OSError:
-        return None
+    """Compiled code, if there is any that is whole; also from a folder that cannot be written to."""
+    for place in places():
+        with contextlib.suppress(OSError):
+            head, _, code = (place / f"orcast-{digest()}" / key).read_bytes().partition(b"\n")
+            if head == _head(key, code):
+                return code
+    return None
+
+
+def _head(key: str, code: bytes) -> bytes:
+    """What code begins with in its file: whose it is, and a checksum."""
+    return f"{key} {hashlib.sha256(code).hexdigest()}".encode()
 
 
 def write(key: str, code: bytes) -> None:
@@ -91,7 +103,7 @@ def write(key: str, code: bytes) -> None:
     place.mkdir(parents=True, exist_ok=True)
     partial = place / f"{key}.{os.getpid()}.partial"
     try:
-        partial.write_bytes(code)
+        partial.write_bytes(_head(key, code) + b"\n" + code)
         os.replace(partial, place / key)
     finally:
         partial.unlink(missing_ok=True)
@@ -111,7 +123,13 @@ def lock(name: str = "all", *, wait: bool) -> Iterator[bool]:
     if place is None:
         yield True
         return
-    with (place / f"{name}.lock").open("a+b") as file:
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        opened = (place / f"{name}.lock").open("a+b")
+    except OSError:  # the folder is gone, or cannot be written to any more
+        yield wait
+        return
+    with opened as file:
         if not _acquire(file.fileno(), wait=wait):
             yield False
             return

@@ -22,6 +22,15 @@ from orcast.jit.signature import key_of
 BUSY = 3
 
 
+def main() -> None:
+    """Serve, and end at once: a thread waits for what is written to this process, and would not let it go."""
+    code = 1
+    try:
+        code = serve()
+    finally:
+        os._exit(code)
+
+
 def serve() -> int:
     """Compile what is asked for, until there is nobody to ask."""
     if hasattr(os, "nice"):

@@ -80,7 +80,7 @@ class _Processes:
                 errors = tempfile.TemporaryFile()  # noqa: SIM115
                 self.errors.append(errors)
                 process = subprocess.Popen(
-                    [sys.executable, "-c", BOOT.format(path=sys.path)],
+                    [sys.executable, "-c", BOOT.format(path=[str(place) for place in sys.path])],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=errors,
