@@ -117,7 +117,9 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytes
 def test_a_line_with_50_000_labels_is_answered_and_the_stream_goes_on() -> None:
     good = json.dumps({"series": "a", "id": 1, "forecast": {"mean": 3, "sd": 1}}).encode() + b"\n"
     n = 50_000
-    large = json.dumps({"series": "b", "forecast": {"probabilities": {str(i): 1 / n for i in range(n)}}}).encode() + b"\n"
+    large = (
+        json.dumps({"series": "b", "forecast": {"probabilities": {str(i): 1 / n for i in range(n)}}}).encode() + b"\n"
+    )
     long = b'{"series": "a", "y": ' + b"9" * 5000 + b"}\n"
     deep = b'{"x": ' * 100_000 + b"\n"
     done = limited("-m", "orcast", "stream", given=good + large + long + deep + good)

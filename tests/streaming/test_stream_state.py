@@ -12,10 +12,10 @@ import pytest
 
 import orcast as oc
 from helpers import SENTENCE
+from orcast.limits import LIMITS
 from orcast.persistence import files as storage
 from orcast.streaming import durable_session as keeper
 from orcast.streaming import journal, serve, snapshot
-from orcast.limits import LIMITS
 from orcast.streaming.durable_session import DurableSession
 from orcast.streaming.session import Session
 from stream_lines import ask, forecast, some_lines

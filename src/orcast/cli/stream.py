@@ -65,7 +65,9 @@ def add(parts: Parts) -> None:
     series.add_argument("--binary", action="store_const", const=True, help="outcomes are 0 or 1, also true or false")
     series.add_argument("--labels", metavar="A,B,...", help="outcomes are one of these")
     series.add_argument("--by", metavar="NAME=V,...", help="keep each value of a feature calibrated by itself")
-    series.add_argument("--memory", type=limited(float), metavar="ROUNDS", help="forget the past at this rate (default: never)")
+    series.add_argument(
+        "--memory", type=limited(float), metavar="ROUNDS", help="forget the past at this rate (default: never)"
+    )
     series.add_argument(
         "--outside",
         choices=("raise", "clip"),
@@ -84,7 +86,10 @@ def add(parts: Parts) -> None:
     state.add_argument("--sync", action="store_true", help="be safe against loss of power too")
     state.add_argument("--remember", type=limited(int), metavar="N", help="settled rounds to remember (default: 10000)")
     state.add_argument(
-        "--snapshot", type=limited(int), metavar="N", help="lines between snapshots (default: 10000; more when they are large)"
+        "--snapshot",
+        type=limited(int),
+        metavar="N",
+        help="lines between snapshots (default: 10000; more when they are large)",
     )
     stream.set_defaults(run=run)
 

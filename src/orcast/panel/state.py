@@ -23,8 +23,8 @@ from orcast.panel.stream import LogColumn, PendingColumn, Stream
 from orcast.payoffs import Payoff, payoff_from_plain
 from orcast.payoffs.calibration import increasing
 from orcast.persistence import files as storage
-from orcast.serialise import features_from_json, features_to_json, id_from_plain, plain_id
 from orcast.rounds import MOST_COUNTED
+from orcast.serialise import features_from_json, features_to_json, id_from_plain, plain_id
 from orcast.spaces.base import single, whole
 from orcast.validation import short
 
