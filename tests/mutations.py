@@ -1,7 +1,8 @@
 """Damaged states, lines and frames: how they are made, and what becomes of them.
 
-A state is damaged in its bytes, which its checksum finds; or in its header or its numbers, with a checksum that is right
-again, so that only what is checked is found.  What is refused must be refused in a sentence; what is accepted must play.
+A state is damaged in its bytes, which its checksum finds; or in its header or its numbers, with a checksum that is
+right again, so that only what is checked is found.  What is refused must be refused in a sentence; what is accepted must
+play.
 
 `python tests/mutations.py states 200 --seed 3` tries some in this process and prints what became of them as JSON.
 """
@@ -22,6 +23,7 @@ import warnings
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -411,7 +413,7 @@ def lines(rng: np.random.Generator, count: int) -> Iterator[tuple[str, Callable[
                 for _ in range(int(rng.integers(1, 4))):
                     raw[int(rng.integers(len(raw)))] = int(rng.integers(256))
                 text = bytes(raw)
-        yield f"{how} line", lambda line=text or json.dumps(line).encode(): answer_line(session, line)  # type: ignore[misc]
+        yield f"{how} line", partial(answer_line, session, text or json.dumps(line).encode())
 
 
 # --- frames
@@ -478,8 +480,9 @@ def frames(rng: np.random.Generator, count: int) -> Iterator[tuple[str, Callable
             damaged = _change_frame(rng, damaged) if len(damaged.columns) else damaged
         options: dict[str, Any] = {}
         if rng.integers(4) == 0:
-            options = [{"low": 0, "high": 100}, {"low": 60}, {"levels": [0.05, 0.95]}, {"levels": [2]}, {"outside": "clip"},
-                       {"low": 1e308}, {"high": math.nan}, {"levels": [1e-320, 0.5]}][rng.integers(8)]  # fmt: skip
+            options = [{"low": 0, "high": 100}, {"low": 60}, {"levels": [0.05, 0.95]}, {"levels": [2]},
+                       {"outside": "clip"}, {"low": 1e308}, {"high": math.nan},
+                       {"levels": [1e-320, 0.5]}][rng.integers(8)]  # fmt: skip
 
         def run(frame: Any = frame, damaged: Any = damaged, state: Any = state, options: Any = options) -> str:
             if state is not None:
@@ -530,7 +533,7 @@ def states(rng: np.random.Generator, count: int) -> Iterator[tuple[str, Callable
         yield f"{case.name} {'right' if number % 2 else 'wrong'}", run
 
 
-def tried(kind: str, count: int, seed: int, keep: str | None = None) -> dict[str, Any]:
+def tried(kind: str, count: int, seed: int) -> dict[str, Any]:
     """Counts by outcome, the slowest, the largest memory, and what was bad."""
     rng = np.random.default_rng(seed)
     outcomes: Counter[str] = Counter()

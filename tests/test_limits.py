@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -87,10 +90,17 @@ def test_a_cap_that_makes_no_sense_is_refused(given: dict[str, Any]) -> None:
 
 
 def test_numbers_of_many_digits_may_stand_in_text() -> None:
-    assert limits.parsed_json('{"id": "%s", "y": 0.%s}' % ("9" * 2000, "1" * 1000))["id"] == "9" * 2000
+    nines, ones = "9" * 2000, "1" * 1000
+    assert limits.parsed_json(f'{{"id": "{nines}", "y": 0.{ones}}}')["id"] == nines
     for number in ("9" * 1101, "-" + "9" * 1101, "0." + "9" * 1101, "1e" + "9" * 1101):
         with pytest.raises(ValueError, match="digits"):
             limits.parsed_json(f"[{number}]")
+
+
+def test_every_cap_is_in_the_table_of_the_documentation() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "scale.md").read_text()
+    rows = dict(re.findall(r"^\| `(\w+)` \| ([\d,]+)", page, flags=re.MULTILINE))
+    assert {name: int(most.replace(",", "")) for name, most in rows.items()} == asdict(limits.Limits())
 
 
 @pytest.mark.parametrize("option", ["--low", "--max-pending", "--remember"])

@@ -2,6 +2,7 @@ from orcast import baselines as baselines
 from orcast import decisions as decisions
 from orcast import evidence as evidence
 from orcast import forecasts as forecasts
+from orcast import limits as limits
 from orcast import metrics as metrics
 from orcast import paper as paper
 from orcast import payoffs as payoffs

@@ -134,7 +134,7 @@ def parsed_json(text: str, **hooks: Any) -> Any:
     Traceback (most recent call last):
     ValueError: expected at most 1100 digits in a number, got 99999999999999999999... (ORCAST_LIMITS ...
     """
-    if len(text) > LIMITS.digits and re.search(r"(?<![\d.])[\d.]{%d}" % LIMITS.digits, text):
+    if len(text) > LIMITS.digits and re.search(rf"(?<![\d.])[\d.]{{{LIMITS.digits}}}", text):
         # only then, because a function for each number makes reading slow
         hooks |= {
             "parse_int": lambda number: int(check_number(number)),

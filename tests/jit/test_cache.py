@@ -76,8 +76,9 @@ def test_old_digests_go(place: Path) -> None:
 
 def test_a_cache_that_cannot_be_written_to_is_read(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache.write("kernel", b"code")
-    monkeypatch.setattr(cache, "folder", lambda: None)
-    assert cache.read("kernel") == b"code"
+    with monkeypatch.context() as patch:
+        patch.setattr(cache, "folder", lambda: None)
+        assert cache.read("kernel") == b"code"
 
 
 def test_code_of_another_kernel_is_not_taken(place: Path) -> None:

@@ -399,10 +399,10 @@ def test_a_full_disk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
     kept = DurableSession(tmp_path / "state")
     monkeypatch.setattr(journal, "_write", full)
-    with pytest.raises(OSError, match="No space left on device: .*state.journal"):
+    with pytest.raises(OSError, match=r"No space left on device: .*state\.journal"):
         play(kept, some_lines(1, 10))
     kept.release()
     monkeypatch.setattr(storage.os, "fsync", full)
-    with pytest.raises(OSError, match="No space left on device: .*wind.orcast"):
+    with pytest.raises(OSError, match=r"No space left on device: .*wind\.orcast"):
         oc.Recalibrator().save(tmp_path / "wind.orcast")
     assert not list(tmp_path.glob(".wind*"))
