@@ -27,14 +27,18 @@ SECONDS, BYTES = 5.0, 10**9
 
 def measure(quick: bool = False) -> Iterator[Line | Remark]:
     """Counts by outcome, the slowest and the largest process."""
+    whole = _tried("intact", 20 if quick else 1000, 0)
+    played, bad = whole["outcomes"].get("played", 0), whole["bad"]
+    yield Line(f"{played} states as they are", "refused, or do not play", len(bad), 0, "=", ".0f")
     for kind, count in COUNTS.items():
         outcomes: Counter[str] = Counter()
-        slowest, peak, printed, bad = 0.0, 0, 0, []
+        slowest, which, peak, printed, bad = 0.0, "", 0, 0, []
         processes = 1 if quick else PROCESSES[kind]
         for seed in range(processes):
             found = _tried(kind, count // (QUICK if quick else 1) // processes, seed)
             outcomes.update(found["outcomes"])
-            slowest, peak = max(slowest, found["slowest"]), max(peak, found["peak"])
+            slowest, which = max((slowest, which), (found["slowest"], found["which"]))
+            peak = max(peak, found["peak"])
             printed += found["printed"]
             bad += found["bad"]
         told = ", ".join(f"{number} {outcome}" for outcome, number in sorted(outcomes.items()))
@@ -43,7 +47,7 @@ def measure(quick: bool = False) -> Iterator[Line | Remark]:
             yield Remark(f"  {each}")
         case = f"{sum(outcomes.values()):,} {kind}"
         yield Line(case, "neither sentence nor right answer", outcomes["bad"] + outcomes["died"], 0, "=", ".0f")
-        yield Line(case, "the slowest, s", slowest, SECONDS, form=".2f")
+        yield Line(case, "the slowest, s", slowest, SECONDS, form=".2f", note=which)
         yield Line(case, "memory of the process, MB", peak / 1e6, BYTES / 1e6, form=".0f")
         yield Line(case, "lines that others printed", printed, 0, "=", ".0f", note="such as LAPACK's")
 
@@ -60,7 +64,7 @@ def _tried(kind: str, count: int, seed: int) -> dict[str, Any]:
     *_, last = done.stdout.splitlines() or [""]
     if done.returncode:
         reason = done.stderr.strip().splitlines()[-1:] or ["no message"]
-        return {"outcomes": {"died": count}, "bad": reason, "slowest": 0.0, "peak": 0, "printed": 0}
+        return {"outcomes": {"died": count}, "bad": reason, "slowest": 0.0, "which": "", "peak": 0, "printed": 0}
     found: dict[str, Any] = json.loads(last)
     found["printed"] = len(done.stderr.splitlines()) + len(done.stdout.splitlines()) - 1
     return found

@@ -1,8 +1,8 @@
 """Damaged states, lines and frames: how they are made, and what becomes of them.
 
 A state is damaged in its bytes, which its checksum finds; or in its header or its numbers, with a checksum that is
-right again, so that only what is checked is found.  What is refused must be refused in a sentence; what is accepted must
-play.
+right again, so that only what is checked is found.  What is refused must be refused in a sentence; what is accepted
+must play.
 
 `python tests/mutations.py states 200 --seed 3` tries some in this process and prints what became of them as JSON.
 """
@@ -533,6 +533,19 @@ def states(rng: np.random.Generator, count: int) -> Iterator[tuple[str, Callable
         yield f"{case.name} {'right' if number % 2 else 'wrong'}", run
 
 
+def intact(rng: np.random.Generator, count: int) -> Iterator[tuple[str, Callable[[], str]]]:
+    """Golden states as they are, which must play; kernels are compiled by then."""
+    for case in golden_cases()[:count]:
+
+        def run(case: Case = case) -> str:
+            with tempfile.TemporaryDirectory() as folder:
+                if case.try_with(case.data, Path(folder)) != "played":
+                    raise Bad("a state that nothing is wrong with is refused")
+            return "played"
+
+        yield case.name, run
+
+
 def tried(kind: str, count: int, seed: int) -> dict[str, Any]:
     """Counts by outcome, the slowest, the largest memory, and what was bad."""
     rng = np.random.default_rng(seed)
@@ -565,6 +578,7 @@ def tried(kind: str, count: int, seed: int) -> dict[str, Any]:
 
 
 KINDS: dict[str, Callable[[np.random.Generator, int], Iterator[tuple[str, Callable[[], str]]]]] = {
+    "intact": intact,
     "states": states,
     "lines": lines,
     "frames": frames,

@@ -140,7 +140,7 @@ def parsed_json(text: str, **hooks: Any) -> Any:
             "parse_int": lambda number: int(check_number(number)),
             "parse_float": lambda number: float(check_number(number)),
         }
-    return json.loads(text, parse_constant=_refuse, **hooks)
+    return json.loads(text, **{"parse_constant": _refuse, **hooks})
 
 
 def _refuse(name: str) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.engine.kernels.events import PackedRounds
+from orcast.engine.kernels.events import PackedRounds, record_fields
 from orcast.panel.experts import ForecastShape
 from orcast.panel.ordering import Calendar
 from orcast.panel.runner import RunState
@@ -298,10 +298,7 @@ def _model_streams(number: int, data: dict[str, Any], arrays: Arrays) -> ModelSt
     keys = [(id_from_plain(key), id_from_plain(horizon)) for key, horizon in data["streams"]]
     names = ("counters", "memory", "issued", "records", "pending", "stamps", "log")
     parts = zip(*(_unstack(arrays, f"{number}/{part}", len(keys)) for part in names), strict=True)
-    kinds = [
-        (None if sizes is None else tuple(sizes), tuple((name, kind, tuple(sides)) for name, kind, sides in fields))
-        for sizes, fields in data["records"]
-    ]
+    kinds = [(None if sizes is None else tuple(sizes), record_fields(fields)) for sizes, fields in data["records"]]
     rows = [whole(count, "rows", 0, MOST_COUNTED) for count in arrays[f"{number}/rows"].tolist()]
     for i, (key, (counters, memory, issued, records, pending, stamps, log)) in enumerate(zip(keys, parts, strict=True)):
         counters, count = counters.ravel(), len(pending)

@@ -185,7 +185,7 @@ def absolute_errors(squares: Any, count: Any) -> Any:
     >>> round(residuals.scale(0.0, None), 12)
     3.0
     """
-    if not (squares >= 0.0 and count >= 0.0):
+    if not (0.0 <= squares <= 1e250 and 0.0 <= count <= 2**53):
         raise ValueError("a counter is negative or not a number")
     return np.sqrt(squares * count) / PER_ABSOLUTE
 

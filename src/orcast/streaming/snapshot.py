@@ -96,6 +96,8 @@ def _plain(over: Settled | None) -> Any:
 def _check_texts(*texts: Any) -> None:
     if not all(isinstance(text, str) for text in texts):
         raise TypeError(f"answers are text, not {short(texts)}")
+    if not all(text.startswith("{") and text.endswith("}\n") for text in texts[1:]):
+        raise ValueError(f"answers are lines, not {short(texts[1:])}")
 
 
 def _check_settled(y: Any, space: Space) -> None:

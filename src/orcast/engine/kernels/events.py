@@ -22,6 +22,8 @@ from orcast.ledger import CERTIFICATE_SIZE, Account, CertificateField, RoundLog
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 # Name, dtype and shape of each array of a record.
+# Numbers that an array of a record has at most.
+MOST_NUMBERS = 2**40
 RecordFields = tuple[tuple[str, str, tuple[int, ...]], ...]
 
 # How fast the usual lag is learnt.
@@ -97,6 +99,19 @@ class PackedRounds(NamedTuple):
         """The arrays of each record."""
         shapes = {name: (np.dtype(kind), shape) for name, kind, shape in self.fields}
         return (unpack_row(row, shapes) for row in self.records)
+
+
+def record_fields(plain: Any) -> RecordFields:
+    """Names, kinds and shapes of a record's arrays from their plain form, or a reason why not.
+
+    >>> record_fields([["row", "<f8", [4]]])
+    (('row', '<f8', (4,)),)
+    """
+    for name, kind, sides in plain:
+        whole = all(isinstance(side, int) and 0 <= side <= MOST_NUMBERS for side in sides)
+        if not (isinstance(name, str) and kind in ("<f8", "<i8") and whole):
+            raise ValueError(f"a record has no field {name!r} of the kind {kind!r} and shape {sides!r}")
+    return tuple((name, kind, tuple(sides)) for name, kind, sides in plain)
 
 
 def pack_row(arrays: Any) -> Array:

@@ -372,6 +372,8 @@ class ForecastRecalibrator(Locked):
                     residuals.add(residual)
                 state = {**own, **{name: blank[name] for name in COMMON}}
                 recal = game_from(state, mine, OWNER, cls=Recalibrator, payoff=payoff, oracle=oracle)
+                if not all(isinstance(time, int) for time in recal.pending):
+                    raise TypeError("pending rounds have times as ids")
                 self._items[id_from_plain(plain)].games[int(step)] = HorizonGame(recal, residuals)
         except storage.UNREADABLE as reason:
             if str(reason).startswith("expected"):

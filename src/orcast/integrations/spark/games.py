@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast import limits
-from orcast.engine.kernels.events import EventKind, PackedRounds
+from orcast.engine.kernels.events import EventKind, PackedRounds, record_fields
 from orcast.integrations.spark.events import (
     ANSWERS_AT,
     Event,
@@ -368,7 +368,7 @@ class Games:
                 "a stream with other ones needs a new checkpoint"
             )
         size = int.from_bytes(state[start : start + 4], "little")
-        header = limits.parsed_json(state[start + 4 : start + 4 + size].decode())
+        header = limits.parsed_json(state[start + 4 : start + 4 + size].decode(), parse_constant=float)
         numbers = np.frombuffer(state, dtype="<f8", offset=start + 4 + size).astype(np.float64)
         at = 0
 
@@ -391,7 +391,11 @@ class Games:
                 raise ValueError("a round is in no known state")
         self.over = sum(not each.pending for each in self.rounds.values())
         self.forgotten = header["forgotten"]
-        self.bounds = None if header["ends"] is None else tuple(header["ends"])
+        if header["ends"] is not None:
+            low, high = map(float, header["ends"])
+            self.bounds = low, high
+        if not isinstance(self.forgotten, (int, float, type(None))):
+            raise TypeError("times are numbers")
         for number, model in enumerate(header["models"]):
             if model is None:
                 continue
@@ -401,8 +405,7 @@ class Games:
                 fields = [(renamed(name), *rest) for name, *rest in fields]
                 game[3] = absolute_errors(game[3], game[4])
             own = [None] * len(ids) if features is None else [features_from_json(each) for each in features]
-            described = tuple((name, kind, tuple(sides)) for name, kind, sides in fields)
-            packed = PackedRounds(game[:3], described, cut(len(ids), width), issued, own)
+            packed = PackedRounds(game[:3], record_fields(fields), cut(len(ids), width), issued, own)
             self.games[number] = RunState(packed, game[3:5], game[5:], None if sizes is None else tuple(sizes))
             self.pending[number] = dict(zip(ids, points, strict=True))
         if at != len(numbers):

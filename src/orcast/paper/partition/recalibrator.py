@@ -29,8 +29,7 @@ from numpy.typing import NDArray
 
 from orcast.adapters import expert_row
 from orcast.engine import Equilibrium, Oracle
-from orcast.engine.admissible import ANY, COUNTED, Fields, Range
-from orcast.engine.ordered import like
+from orcast.engine.admissible import ANY, COUNTED, MASS, Fields, Range, check_masses
 from orcast.forecasts import Forecast
 from orcast.game import Forecaster
 from orcast.ledger import Guarantee
@@ -580,12 +579,17 @@ class PartitionedRecalibrator(Locked):
 
     def _check_round(self, own: _CellRound) -> None:
         assert self._table is not None
-        mass = np.empty(self._table.events.cells)
+        mass, known = np.empty(self._table.events.cells), np.empty(1 + 2 * len(self._followed))
+        fields = Fields({"expert": mass, "played": mass, "known": known}, {"expert": MASS, "played": MASS})
+        for name, array in (("expert", own.expert), ("played", own.played), ("known", own.known)):
+            fields.checked(name, array)
         for name, array in (("expert", own.expert), ("played", own.played)):
-            like(name, array, mass)
-        like("known", own.known, np.empty(1 + 2 * len(self._followed)))
+            check_masses(f"{name} of a pending round", array)
         if own.cells.ndim != 2 or np.isnan(own.cells).any() or len(own.cells) != 4:
             raise ValueError("a pending round has no cells")
+        left, right, *masses = own.cells
+        if not ((left <= right).all() and (right[:-1] <= left[1:]).all() and (np.array(masses) >= 0.0).all()):
+            raise ValueError("the cells of a pending round are not in order")
 
 
 def _at_least(bound: float, value: float) -> float:
