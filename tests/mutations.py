@@ -285,9 +285,11 @@ def attempt(act: Callable[..., Any], *given: Any, **options: Any) -> Any:
     """What comes of it, None if it is refused in a sentence: a changed configuration may ask for other input."""
     try:
         return act(*given, **options)
-    except (TypeError, ValueError) as reason:
+    except Exception as reason:
         # a function of the user's own may not like the features that a damaged round has
         if not traceback.extract_tb(reason.__traceback__)[-1].filename.endswith("given.py"):
+            if not isinstance(reason, (TypeError, ValueError)):
+                raise
             refused(reason)
         return None
 

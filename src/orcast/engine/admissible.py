@@ -6,6 +6,7 @@ without an exception.  The ranges are those of the numbers that play itself can 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.constants import MAX_TILT
-from orcast.engine.kernels.binary import COUNT, SPREAD_AT, USED, BinaryInfo, BinaryStatistic, RecordedOdds
+from orcast.engine.kernels.binary import COUNT, MOST_USED, USED, BinaryInfo, BinaryStatistic, RecordedOdds
 from orcast.engine.kernels.binary_rounds import MISSING, BinaryRival
 from orcast.engine.kernels.records import (
     CELL_ROWS,
@@ -47,8 +48,9 @@ COUNTED, MASS = Range(0.0, 1e150), Range(0.0, 1.0 + 1e-6)
 SMALL, UNIT, FLAG, TILT = Range(-1e6, 1e6), Range(-1.0, 1.0), Range(0.0, 1.0), Range(-MAX_TILT, MAX_TILT)
 SQUARES = Range(0.0, 1e250)
 VALUES = Range(-1e120, 1e120)
-# Rounding of masses that were added up, and of matrices that learners keep.
-MASS_ROUNDING, MATRIX_ROUNDING = 1e-6, 1e-6
+# Rounding of masses that were added up, of matrices that learners keep, of budgets, and of counts.
+MASS_ROUNDING, MATRIX_ROUNDING, BUDGET_ROUNDING, ROUNDING = 1e-6, 1e-6, 1e-6, 1e-9
+BUDGET = int(GroupAccount.BUDGET)
 
 Columns = Mapping[int, Range]
 # What each field may hold; a field with several columns has a range for each, by number, ANY where none is named.
@@ -217,29 +219,36 @@ class Fields:
             array[...] = self.checked(name, theirs[name])
 
 
-def check_ledger(ledger: Ledger) -> None:
-    """Refuse accounts that no play leads to: the budget covers what is owed, and rounds are counted."""
-    account = ledger.account
-    rounds, held, weight = account[Account.ROUNDS], account[Account.HELD], account[Account.WEIGHT]
-    if not (rounds == np.floor(rounds) and held <= rounds and weight <= rounds * (1.0 + 1e-9)):
-        raise ValueError("the rounds of the account are not counted right")
-    if not ledger.square <= account[Account.BUDGET] * (1.0 + 1e-6) + 1e-9:
-        raise ValueError("the account owes more than its budget")
-    row = 0
-    for number, groups in enumerate(ledger.layout.parts[:, 2].tolist()):
-        sums = ledger.part(number) * ledger.layout.scale[number]
-        own = np.maximum(sums, 0.0) if ledger.layout.parts[number, 5] else sums
-        budgets = ledger.groups[row : row + groups, GroupAccount.BUDGET]
-        if not ((own * own).sum(axis=1) <= budgets * (1.0 + 1e-6) + 1e-9).all():
+class Accounts:
+    """What a ledger of this layout may hold."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        parts = ledger.layout.parts
+        self._starts = np.array(
+            [start + group * size for start, size, groups, *_ in parts.tolist() for group in range(groups)],
+            dtype=np.intp,
+        )
+
+    def check(self, ledger: Ledger) -> None:
+        """Refuse accounts that no play leads to: budgets cover what is owed, and rounds are counted."""
+        budget, rounds, held, *_, weight = ledger.account.tolist()
+        if not (rounds == math.floor(rounds) and held <= rounds and weight <= rounds * (1.0 + ROUNDING)):
+            raise ValueError("the rounds of the account are not counted right")
+        if not self._starts.size:
+            return
+        owed = np.where((ledger.layout.sides == 0.0) | (ledger.total > 0.0), ledger.total, 0.0)
+        squares = np.add.reduceat(owed * owed, self._starts)
+        if not float(squares.sum()) <= budget * (1.0 + BUDGET_ROUNDING) + ROUNDING:
+            raise ValueError("the account owes more than its budget")
+        if not (squares <= ledger.groups[:, BUDGET] * (1.0 + BUDGET_ROUNDING) + ROUNDING).all():
             raise ValueError("a group owes more than its budget")
-        row += groups
 
 
 def check_certificate(certificate: Array, ledger: Ledger) -> None:
     """Refuse a certificate from a time that has not come."""
     account = ledger.account
     rounds, roots = certificate[CertificateField.ROUNDS_THEN], certificate[CertificateField.ROOTS_THEN]
-    if rounds > account[Account.ROUNDS] or roots > account[Account.ROOTS] * (1.0 + 1e-9):
+    if rounds > account[Account.ROUNDS] or roots > account[Account.ROOTS] * (1.0 + ROUNDING):
         raise ValueError("a pending round was issued after the last one")
 
 
@@ -249,7 +258,7 @@ def check_matrices(name: str, matrices: Array) -> None:
         return
     flipped = np.swapaxes(matrices, -1, -2)
     size = np.abs(matrices).max(axis=(-2, -1), keepdims=True) + 1e-300
-    if (np.abs(matrices - flipped) > 1e-9 * size).any():
+    if (np.abs(matrices - flipped) > ROUNDING * size).any():
         raise ValueError(f"{name} is not symmetric")
     try:
         np.linalg.cholesky(matrices / size + MATRIX_ROUNDING * np.eye(matrices.shape[-1]))
@@ -264,10 +273,19 @@ def check_masses(name: str, masses: Array) -> None:
 
 
 def check_binary_matrices(spread: Array) -> None:
-    """The same for the learners of binary outcomes, whose matrices lie in a row."""
-    for i in range(COUNT):
-        count = int(USED[i])
-        check_matrices("spread", spread[SPREAD_AT[i] : SPREAD_AT[i + 1]].reshape(count, count))
+    """The same for the learners of binary outcomes, whose matrices of several sizes lie in a row."""
+    padded = np.tile(np.eye(MOST_USED), (COUNT, 1, 1))
+    padded[_BINARY_PLACES] = spread
+    check_matrices("spread", padded)
+
+
+def _binary_places() -> NDArray[np.bool_]:
+    """Where the numbers of the learners' matrices lie in matrices of one size."""
+    side = np.arange(MOST_USED) < USED[:, None]
+    return np.asarray(side[:, :, None] & side[:, None, :])
+
+
+_BINARY_PLACES = _binary_places()
 
 
 def round_table(members: int, capacity: int) -> tuple[Array, Array]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -238,9 +239,14 @@ class BinaryEngine:
 
     def restore(self, arrays: dict[str, Array]) -> None:
         """Take over what `arrays` of an equal engine gave."""
-        admissible.Fields(self.arrays(), admissible.BINARY_STATE).copy_into(self.arrays(), arrays)
-        admissible.check_ledger(self.ledger)
+        fields, accounts = self._admissible
+        fields.copy_into(self.arrays(), arrays)
+        accounts.check(self.ledger)
         admissible.check_binary_matrices(self._state.spread)
+
+    @cached_property
+    def _admissible(self) -> tuple[admissible.Fields, admissible.Accounts]:
+        return admissible.Fields(self.arrays(), admissible.BINARY_STATE), admissible.Accounts(self.ledger)
 
     def restored_record(self, arrays: dict[str, NDArray[Any]], features: Any) -> BinaryRecord:
         """A pending round from its arrays."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -524,10 +525,16 @@ class OrderedEngine:
     def restore(self, arrays: dict[str, Array]) -> None:
         """Take over what `arrays` of an equal engine gave."""
         memory = self.memory
-        admissible.Fields(memory._asdict(), admissible.ORDERED_MEMORY).copy_into(memory._asdict(), arrays)
-        admissible.check_ledger(self.ledger)
-        admissible.check_matrices("location_cov", memory.location_cov)
-        admissible.check_matrices("fit_cov", memory.fit_cov)
+        fields, accounts = self._admissible
+        fields.copy_into(memory._asdict(), arrays)
+        accounts.check(self.ledger)
+        # as many features each: both at once
+        admissible.check_matrices("a covariance", np.concatenate((memory.location_cov, memory.fit_cov)))
+
+    @cached_property
+    def _admissible(self) -> tuple[admissible.Fields, admissible.Accounts]:
+        memory = admissible.Fields(self.memory._asdict(), admissible.ORDERED_MEMORY)
+        return memory, admissible.Accounts(self.ledger)
 
     def restored_record(self, arrays: dict[str, NDArray[Any]], features: Any) -> OrderedRecord:
         """A pending round from its arrays, checked so that no kernel can leave its arrays."""

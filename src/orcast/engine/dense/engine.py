@@ -299,7 +299,7 @@ class DenseEngine:
             mine = self._ledger.arrays()
             theirs = {name: arrays[f"ledger/{name}"] for name in mine}
             admissible.Fields(mine, admissible.LEDGER).copy_into(mine, theirs)
-            admissible.check_ledger(self._ledger)
+            admissible.Accounts(self._ledger).check(self._ledger)
         if self._last.size:
             last = {"last": self._last}
             admissible.Fields(last, {"last": admissible.MASS}).copy_into(last, arrays)
