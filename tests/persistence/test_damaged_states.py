@@ -16,10 +16,19 @@ import pytest
 import mutations
 import orcast as oc
 from helpers import SENTENCE
+from orcast import jit
 from orcast.limits import LIMITS
+from orcast.warm import warm
 
 TESTS = Path(__file__).parents[1]
 SPACE = 4 * 2**30  # of addresses: libraries and compiled code reserve more than they use
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kernels_are_compiled() -> None:
+    """A compiler needs more memory than what is tried here may have."""
+    if jit.mode() is jit.Mode.COMPILED:
+        warm()
 
 
 def limited(*arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
