@@ -197,6 +197,23 @@ def test_settle_is_its_definition(game: Game, linear: float, bound: float) -> No
         assert fast == pytest.approx(slow, abs=1e-9)
 
 
+@pytest.mark.parametrize("reserved", [0.0, 3.0])
+@pytest.mark.parametrize("late", [False, True])
+def test_an_outcome_beyond_the_budget(reserved: float, late: bool) -> None:
+    """What others have reserved does not cover it, and a certificate of the last round that is wrong did not hold."""
+    layout = ledger.ledger_layout([ledger.PartShape([0], 1, False, 1.0, 1.0)])
+    account, groups, total = np.zeros(ledger.ACCOUNT_SIZE), np.zeros((1, ledger.GROUP_SIZE)), np.array([5.0])
+    account[[ledger.Account.BUDGET, ledger.Account.ROUNDS, ledger.Account.WEIGHT, ledger.Account.HELD]] = 30.0, 7, 7, 7
+    certificate = np.zeros(ledger.CERTIFICATE_SIZE)
+    certificate[[ledger.CertificateField.BOUND, ledger.CertificateField.HOLDS]] = 1.0, 1.0
+    certificate[ledger.CertificateField.ROUNDS_THEN] = 6.0 if late else 7.0
+    ledger.settle(layout, account, groups, total, np.ones(1), 1.0, reserved, np.array([1.0]), certificate)
+    # 5 + 1 squared is 36, the budget 30 + 1
+    assert account[ledger.Account.BUDGET] == 36.0 + reserved
+    assert account[ledger.Account.EXCESS] == 5.0 + reserved
+    assert account[ledger.Account.HELD] == (8.0 if late else 7.0)
+
+
 @given(games(), st.floats(-5, 9), st.floats(1e-6, 4))
 def test_the_compiled_note_is_the_one_that_is_written(game: Game, linear: float, bound: float) -> None:
     book = game.book

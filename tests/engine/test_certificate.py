@@ -27,6 +27,8 @@ from helpers import (
 from helpers import positive_square as square
 from orcast import ledger
 from orcast.constants import TINY_MASS
+from orcast.engine.kernels import last_layer
+from orcast.engine.kernels.equilibrium import crps_difference
 from orcast.engine.kernels.records import CellRow, RegretScore, RivalColumn, Round, RoundInfo
 from orcast.engine.ordered import OrderedEngine
 from orcast.ledger import Ledger, LedgerLayout, PartShape, ledger_layout
@@ -389,3 +391,23 @@ def test_parts_are_in_their_own_units() -> None:
         assert parts["quantile"] == pytest.approx(np.linalg.norm(sums["quantile"] / t), abs=1e-9)
         assert parts["moment"] == pytest.approx(np.abs(sums["moment"] / t).max(), abs=1e-9)
     assert "quantile" in str(game.guarantee)
+
+
+def test_the_unit_of_a_regret_that_crosses_zero() -> None:
+    """Half of the mass at each end against an expert in the middle: in that cell the regret turns around."""
+    engine: Any = oc.Recalibrator(oc.Interval(0, 1)).engine
+    round = engine.predict((0.5 + 0.1 * engine.space.scores)[None, :]).round
+    n = int(round.info[RoundInfo.CELLS])
+    left, right = round.cells[CellRow.LEFT], round.cells[CellRow.RIGHT]
+    middle = int(np.argmax((left[:n] <= 0.5) & (right[:n] > 0.5)))
+    p = np.zeros(round.cells.shape[1])
+    p[[0, n - 1]] = 0.5
+    round.rivals[0] = 0.0
+    round.rivals[0, middle] = 1.0
+    last_layer.regret_units(engine.rules, engine.memory, n, round, p)
+    gaps = [
+        crps_difference(y, k, n, left, right, p, round.rivals[0])
+        for k in range(n)
+        for y in np.linspace(left[k], right[k], 21)
+    ]
+    assert 1.0 / round.units[RegretScore.CRPS, 0] == pytest.approx(max(map(abs, gaps)), rel=1e-6)
