@@ -15,7 +15,7 @@ VALUES = (40.0, 60.0, 50.0)
 
 
 def short_games() -> Iterator[Callable[[], object]]:
-    """Games of a few rounds that call every entry kernel, with each kind of argument that it takes."""
+    """Games of a few rounds that call the entry kernels of ordinary use; rarer ones are compiled when they are used."""
     import orcast as oc
 
     space, normal = oc.Interval(0, 100), oc.Normal(50, 5)

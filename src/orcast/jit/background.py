@@ -185,9 +185,10 @@ class Background:
             for wanted in self.pending():
                 if self.stopped:
                     break
+                compiled = wanted.compiled  # before the look at the cache: it may come between the two
                 if load(wanted):
                     self._settle(wanted)
-                elif wanted.compiled:
+                elif compiled:
                     self._settle(wanted, "compiled code cannot be loaded")
             with self.lock:
                 if self.stopped or not self.wanted:
