@@ -27,8 +27,8 @@ Array = NDArray[np.float64]
 
 # The name of an expert that comes alone.
 ALONE = "expert"
-# A forecast's spread, as a share of its size, below which its quantiles are too few numbers apart: some 4,000.
-FINEST = 1e-12
+# A forecast's spread, as a share of its size, below which its quantiles are too few numbers apart: some 100.
+FINEST = 100 * float(np.finfo(np.float64).eps)
 
 
 class Played(NamedTuple):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -32,14 +31,20 @@ def kernels_are_compiled() -> None:
 
 
 def limited(*arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    """A process that may not have more memory."""
+    """A process that may not have more memory.
+
+    A launcher sets the limit: nothing is forked from a process that has threads of other libraries.
+    """
+    launcher = (
+        f"import os, resource, sys; resource.setrlimit(resource.RLIMIT_AS, ({SPACE}, {SPACE})); "
+        "os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+    )
     paths = os.pathsep.join([str(TESTS.parent / "src"), str(TESTS), os.environ.get("PYTHONPATH", "")])
     return subprocess.run(
-        [sys.executable, *arguments],
+        [sys.executable, "-c", launcher, *arguments],
         input=given,
         capture_output=True,
         env={**os.environ, "PYTHONPATH": paths, "OPENBLAS_NUM_THREADS": "1"},
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (SPACE, SPACE)),
         check=False,
     )
 
