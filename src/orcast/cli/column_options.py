@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from orcast.cli.table_files import TableFile
     from orcast.panel.columns import ColumnLayout, Form
+    from orcast.panel.row_times import Timing
 
 COLUMNS = """\
 Columns are found by their names: Nixtla's (unique_id, ds, cutoff, y, MODEL, MODEL-lo-90, MODEL-hi-90,
@@ -29,6 +30,20 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--time", metavar="COLUMN", help="when the outcome is; else rows are in order")
     group.add_argument("--cutoff", metavar="COLUMN", help="when the forecast was made")
     group.add_argument("--horizon", metavar="COLUMN", help="how many steps ahead it was made")
+    group.add_argument("--known", metavar="COLUMN", help="when the outcome was known (default: at its time)")
+    group.add_argument(
+        "--lag",
+        metavar="T",
+        help="how long after its time an outcome is known: 4D, 36h, a number where times are numbers",
+    )
+    group.add_argument(
+        "--issued",
+        metavar="N",
+        help="forecasts are issued N rows at a time, or daily, weekly, 12h; where no column says it",
+    )
+    group.add_argument(
+        "--nowcast", action="store_true", help="forecasts may be issued at or after their time; --known or --lag then"
+    )
     group.add_argument("--low", metavar="X", help="lower bound of the outcomes: a number or a column (default: none)")
     group.add_argument("--high", metavar="X", help="upper bound of the outcomes: a number or a column (default: none)")
 
@@ -42,7 +57,15 @@ def names_of(options: argparse.Namespace) -> dict[str, Any]:
         "time": options.time,
         "cutoff": options.cutoff,
         "horizon": options.horizon,
+        "known": options.known,
     }
+
+
+def timing_of(options: argparse.Namespace) -> Timing:
+    """What was said of issue times."""
+    from orcast.panel.row_times import Timing
+
+    return Timing(options.lag, options.issued, options.nowcast)
 
 
 def _models(given: list[str] | None) -> Any:
@@ -94,9 +117,9 @@ def describe(table: TableFile, layout: ColumnLayout, series: int) -> list[str]:
     rows = f"{table.frame.height:,} row{'' if table.frame.height == 1 else 's'}"
     lines = [f"{table.name}: {rows}{whose}"]
     parts = {"outcome": layout.y, "series": ", ".join(map(str, layout.series)), "time": layout.time}
-    parts |= {"cutoff": layout.cutoff, "horizon": layout.horizon}
+    parts |= {"cutoff": layout.cutoff, "horizon": layout.horizon, "known": layout.known}
     parts |= {form.model or "forecast": _columns_of(form) for form in layout.forms}
-    used = {layout.y, layout.time, layout.cutoff, layout.horizon, *layout.series}
+    used = {layout.y, layout.time, layout.cutoff, layout.horizon, layout.known, *layout.series}
     used |= {column for form in layout.forms for column in (*form.columns, form.mean)}
     used |= set(layout.earlier(table.frame.columns))
     rest = [str(column) for column in table.frame.columns if column not in used]

@@ -9,12 +9,13 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from orcast.cli.check import report, verdicts
-from orcast.cli.column_options import add_columns, bound, describe, names_of, text_columns
+from orcast.cli.column_options import add_columns, bound, describe, names_of, text_columns, timing_of
 from orcast.cli.common import Parts, file, limited, part, say, say_if_compiling
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from orcast.engine import Oracle
     from orcast.evidence import Evidence
     from orcast.panel import PanelState
     from orcast.panel.columns import ColumnLayout
@@ -28,10 +29,14 @@ The result goes to --out; without it, beside FILE as NAME.orcast.csv (or .parque
 to stdout if FILE is -.  What was found, and how good it was before and after, is printed on stderr.
 Rows are never lost: those without a forecast pass through, and the status column says so."""
 
+# By name on the command line, the class.
+ORACLES = {"committee": "Committee", "equilibrium": "Equilibrium"}
+
 EXAMPLES = """\
   orcast recalibrate cv.csv                                 writes cv.orcast.csv
   orcast recalibrate cv.parquet --report cv.html            with a report to open in a browser
   orcast recalibrate wind.csv --low 0 --high 36000 --levels 0.05,0.95
+  orcast recalibrate load.csv --issued daily --lag 14h      issued at 10 o'clock for the next day
   orcast recalibrate today.csv --state wind.state           goes on where yesterday's file ended
   cat cv.csv | orcast recalibrate - | head
 """
@@ -66,6 +71,11 @@ def add(parts: Parts) -> None:
     )
     more.add_argument(
         "--replace", action="store_true", help="put the calibrated forecasts into the columns of the found ones"
+    )
+    more.add_argument(
+        "--oracle",
+        choices=tuple(ORACLES),
+        help="what chooses the forecasts: the committee (the default), or the equilibrium, without a memory of errors",
     )
     more.add_argument("--workers", type=limited(int), metavar="N", help="processes (default: as many as cores)")
     recalibrate.set_defaults(run=run)
@@ -149,7 +159,8 @@ def _played(
     # a state can go on with forecasts alone
     layout = find_in(frame, pending=state is not None and len(state) > 0, **names_of(options))
     say_if_compiling()
-    run = FrameRun(frame, layout, FrameOptions(*given, outside=options.outside).checked(), state)
+    asked = FrameOptions(*given, outside=options.outside, oracle=_oracle(options.oracle), timing=timing_of(options))
+    run = FrameRun(frame, layout, asked.checked(), state)
     progress = sys.stderr.isatty() and not options.quiet
     run.play(worker_count(options.workers), progress, options.replay)
     run.warn(options.replay)
@@ -175,6 +186,12 @@ def _replaced(result: pl.DataFrame, layout: ColumnLayout) -> pl.DataFrame:
     pairs = [(out.column, out.name) for out in layout.outputs() if out.column is not None]
     news = [pl.coalesce(new, pl.col(old).cast(pl.Float64)).alias(old) for old, new in pairs]
     return result.with_columns(news).drop([new for _, new in pairs])
+
+
+def _oracle(name: str | None) -> Oracle | None:
+    import orcast.engine
+
+    return None if name is None else getattr(orcast.engine, ORACLES[name])()
 
 
 def _levels(text: str | None) -> list[float] | None:

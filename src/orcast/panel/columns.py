@@ -145,7 +145,8 @@ def find(
 ) -> ColumnLayout:
     """Find which columns are what, from their names and which of them hold numbers.
 
-    ``names`` are those of the columns y, series (or several), time, cutoff and horizon, as far as they are given.
+    ``names`` are those of the columns y, series (or several), time, cutoff, horizon and known, as far as they are
+    given; the last one is not looked for.
     ``model`` is a name, several, or None for all that are found; or it has the columns of each model:
 
         {"tree": {0.1: "lower", 0.9: "upper"}}      quantiles by level (and "mean", if there is one)
@@ -177,7 +178,7 @@ def find(
     if not forms:
         raise ValueError("expected at least one model, got none")
     _check(forms, candidates)
-    return ColumnLayout(roles.series, roles.time, roles.cutoff, roles.horizon, roles.y, tuple(forms))
+    return ColumnLayout(roles.series, roles.time, roles.cutoff, roles.horizon, roles.y, tuple(forms), roles.known)
 
 
 # --- series, time, outcome
@@ -190,6 +191,7 @@ class _Roles:
     cutoff: Label | None
     horizon: Label | None
     y: Label
+    known: Label | None
     nixtla: bool
     taken: tuple[Label, ...]
 
@@ -202,9 +204,10 @@ def _roles(labels: list[Label], names: Mapping[str, Any], pending: bool) -> _Rol
     if odd:
         raise ValueError(f"expected columns with plain names, got {odd[0]!r}")
     usual = {"y": OUTCOME, "time": TIME, "cutoff": CUTOFF, "horizon": HORIZON}
-    if unknown := set(names) - {*usual, "series"}:
-        raise TypeError(f"expected names of y, series, time, cutoff and horizon, got {short(unknown)}")
-    found = {role: _column(names[role], labels, f"{role}=") for role in usual if names.get(role) is not None}
+    if unknown := set(names) - {*usual, "series", "known"}:
+        raise TypeError(f"expected names of y, series, time, cutoff, horizon and known, got {short(unknown)}")
+    given = (role for role in (*usual, "known") if names.get(role) is not None)
+    found = {role: _column(names[role], labels, f"{role}=") for role in given}
     series = names.get("series")
     several = None if series is None else [_column(name, labels, "series=") for name in _several(series, "series")]
     taken = [*found.values(), *(several or [])]
@@ -224,9 +227,10 @@ def _roles(labels: list[Label], names: Mapping[str, Any], pending: bool) -> _Rol
     taken = [column for column in (*found.values(), *several) if column is not None]
     if len(set(taken)) < len(taken):
         raise ValueError(
-            f"expected a column for each of y, series, time, cutoff and horizon, got {_twice(taken)!r} for two"
+            f"expected a column for each of y, series, time, cutoff, horizon and known, got {_twice(taken)!r} for two"
         )
-    return _Roles(tuple(several), found["time"], found["cutoff"], found["horizon"], found["y"], nixtla, tuple(taken))
+    time, cutoff, horizon, y = (found[role] for role in ("time", "cutoff", "horizon", "y"))
+    return _Roles(tuple(several), time, cutoff, horizon, y, found.get("known"), nixtla, tuple(taken))
 
 
 def _only(role: str, words: Sequence[str], free: Mapping[str, Label], convention: Sequence[str]) -> Label | None:

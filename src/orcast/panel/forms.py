@@ -138,6 +138,7 @@ class Form:
 class ColumnLayout:
     """Which columns of a frame are what; ``series`` may be empty, ``time``, ``cutoff`` and ``horizon`` None.
 
+    ``known`` says when outcomes were known, and is None unless it is named.
     ``y`` is None only where `find` was asked to do without outcomes.
     """
 
@@ -147,6 +148,7 @@ class ColumnLayout:
     horizon: Label | None
     y: Label
     forms: tuple[Form, ...]
+    known: Label | None = None
 
     def outputs(self, levels: ArrayLike | None = None) -> tuple[Output, ...]:
         """What comes out for all models, the certificates aside."""

@@ -191,6 +191,21 @@ class Frame:
             return Times("numbers", values + 0.0)  # there is one zero
         return _parsed(column.to_list(), name, what)
 
+    def times_if_any(self, name: Any, what: str) -> tuple[Times, NDArray[np.bool_]]:
+        """A column as times that sort, 0 where one is missing, and whether it is there."""
+        column = self.column(name)
+        there = ~np.asarray(column.is_null().to_numpy(), dtype=bool)
+        if column.dtype.is_float():
+            there &= ~np.isnan(column.cast(nw.Float64).to_numpy())
+        if there.all():
+            return self.times(name, what), there
+        part = Frame.__new__(Frame)
+        part.reading = self.reading.filter(there.tolist())
+        found = part.times(name, what)
+        values = np.zeros(len(there), dtype=found.values.dtype)
+        values[there] = found.values
+        return Times(found.kind, values), there
+
     # --- writing
     def with_columns(self, new: dict[Any, NDArray[Any]], *, without: Iterable[Any] = ()) -> Any:
         """The frame as it came, less some columns, and with others in their place or at its end.
