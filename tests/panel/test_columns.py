@@ -261,7 +261,7 @@ def test_doubts_are_said() -> None:
     refused(["y", "q50", "q90"], "percents", "model=")
     refused(["y", "q0.9"], "two quantiles", "model=")
     refused([*NIXTLA, "M-lo-90"], "two quantiles", "model=")
-    refused([*NIXTLA, "yhat", "yhat_lower", "yhat_upper"], "'yhat_lower' and 'yhat_upper'", "model=")
+    refused([*NIXTLA, "net", "net_lower", "net_upper"], "'net_lower' and 'net_upper'", "model=")
     refused(["y", "mean", "sd", "std"], "'sd' and 'std'", "model=")
     refused(["y", "M_q0.05", "M-lo-90", "M-hi-90"], "0.05", "'M_q0.05' and 'M-lo-90'", "model=")
     refused([*NIXTLA, "A", "A-lo-90", "A-hi-90", "temp_mean", "temp_std"], "model='A'", "'temp'")

@@ -20,6 +20,7 @@ AnyFrame = TypeVar("AnyFrame")
 def recalibrate(
     df: AnyFrame,
     *,
+    target: Any = None,
     y: Any = None,
     model: Any = None,
     series: Any = None,
@@ -91,7 +92,7 @@ def recalibrate(
     """
     options = FrameOptions(low, high, levels, payoff, outside).checked()
     count = worker_count(workers)
-    frame = Frame(df)
+    frame = Frame(df, target)
     names = {"y": y, "series": series, "time": time, "cutoff": cutoff, "horizon": horizon}
     with open_state(state) as panel:
         begun = panel is not None and panel.content.options is not None
