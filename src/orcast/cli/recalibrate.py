@@ -111,7 +111,7 @@ def run(options: argparse.Namespace) -> int:
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always", UserWarning)
         table, frame = tables.framed(table, target)
-        run = tables.located(table, lambda: _played(frame, options, (low, high, levels), state))
+        run = tables.located(table, partial(_played, frame, options, (low, high, levels), state))
         layout, result = run.layout, tables.located(table, partial(run.result, False))
     found: list[Evidence] = []
     if options.report or not options.quiet:

@@ -34,9 +34,9 @@ class Evidence:
     `series` says to which of `names` a row belongs; within a series rows are in the order of time.  `low` and
     `high` are the bounds of each row.  `holds`, `promised` and `miscalibration` are the certificate's columns.
     `pending` forecasts have no outcome yet, `missing` rows no forecast, and the outcomes of `outside` rows were
-    beyond the bounds: none of these are rows here.  Quantiles that cross are sorted, in `crossed` rows before.  `overlap`: forecasts several steps ahead overlap.  `point`: the
-    forecasts before were points, read with their own past errors; `moments`: those after were a mean and a spread,
-    read as a normal distribution.
+    beyond the bounds: none of these are rows here.  Quantiles that cross are sorted; before they did in
+    `crossed` rows.  `overlap`: forecasts several steps ahead overlap.  `point`: the forecasts before were points,
+    read with their own past errors; `moments`: those after were a mean and a spread, read as a normal distribution.
 
     >>> from orcast.evidence import coverage
     >>> evidence = Evidence.of([[1.0, 3.0], [2.0, 4.0]], [2.0, 5.0], levels=[0.1, 0.9])

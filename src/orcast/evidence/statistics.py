@@ -40,7 +40,7 @@ def level_name(share: float) -> str:
     if percent == round(percent, 2):
         return f"{percent:g}%"
     texts = (f"{percent:.{decimals}f}%" for decimals in range(1, 7))
-    return next(text for text in texts if 0.0 < float(text[:-1]) < 100.0 or text.endswith("000%"))
+    return next(text for text in texts if 0.0 < float(text[:-1]) < 100.0)
 
 
 def place_of(evidence: Evidence, level: float) -> int | None:

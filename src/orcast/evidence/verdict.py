@@ -344,8 +344,8 @@ def _on_rest(evidence: Evidence) -> list[str]:
     lines = []
     if evidence.crossed:
         lines.append(
-            f"Quantiles crossed in {_forecasts(evidence.crossed)} of {evidence.rows:,}; all were sorted before they were "
-            "judged."
+            f"Quantiles crossed in {_forecasts(evidence.crossed)} of {evidence.rows:,}; they were sorted before "
+            "anything was scored."
         )
     if evidence.point and evidence.rows:
         lines.append(

@@ -7,9 +7,12 @@ columns of series, time, cutoff, horizon and outcome, and a `Form` for each mode
 kind        columns that are read as such
 ==========  ====================================================================================================
 quantiles   ``M-lo-90`` ``M-hi-90`` ``M-median`` ``M-ql0.1`` ``M_ql0.1`` ``M-q-10`` (Nixtla), ``M_q0.100`` (darts),
-            ``q0.1`` ``q_0.1`` ``0.1`` ``quantile_0.1`` (GluonTS and others), ``q10`` ``p10`` ``M_q10`` (percents, if
-            the mirror image of each, ``q90``, is there too)
-members     ``member_1`` ``M_member_1`` ``M-sample-1``
+            ``q0.1`` ``q_0.1`` ``0.1`` ``quantile_0.1`` (AutoGluon, Chronos, GluonTS and others), ``yhat1 10.0%``
+            (NeuralProphet), ``Lo 80`` (R), ``q10`` ``p10`` ``M_q10`` (percents, if the mirror image of each, ``q90``,
+            is there too); ``yhat_lower`` ``yhat_upper`` (80%, as Prophet has it), ``lower_bound`` ``upper_bound``
+            beside ``pred`` (90%, skforecast), ``mean_ci_lower`` ``mean_ci_upper`` (95%, statsmodels)
+members     ``member_1`` ``member01`` ``M_member_1`` ``M-sample-1`` ``ens1`` ``m_1`` ``draw_1`` ``pred_boot_1``; a
+            column of lists of numbers
 normal      ``mean`` and ``sd``, ``M_mean`` and ``M_std``, ``M`` and ``M_std``, ``M-loc`` and ``M-scale``
 labels      ``p_home`` ``p_draw`` ``p_away``, ``M_p_home`` ..., with outcomes that name a label
 binary      ``p`` ``prob`` ``probability`` ``M_p`` ``M_prob``, with outcomes 0 and 1
@@ -99,8 +102,14 @@ def find_in(frame: Any, *, model: Any = None, pending: bool = False, **names: An
     names |= {role: name for role, name in table.roles.items() if names.get(role) is None}
     loose = (nw.Object, nw.Unknown)
     numeric = [c for c, kind in schema.items() if kind.is_numeric() or (kind in loose and table.holds_numbers(c))]
+    # a hub's column of that name says what is forecast
+    aside = (
+        "target"
+        if table.spread is not None and "target" not in {*(names.get("series") or ()), names.get("y")}
+        else None
+    )
     layout = find(
-        list(schema),
+        [name for name in schema if name != aside],
         numeric=numeric,
         model=model,
         pending=pending,
@@ -227,7 +236,8 @@ def _roles(labels: list[Label], names: Mapping[str, Any], pending: bool, numeric
         several = [] if one is None else [one]
     if found["y"] is None and not pending:
         raise ValueError(
-            f"expected a column of outcomes named {listed(OUTCOME, 'or')}, or y= with its name, got {_shown(labels)}"
+            f"expected a column of outcomes named {listed(OUTCOME, 'or')}, or y= with its name, or target= with a table "
+            f"of outcomes, got {_shown(labels)}"
         )
     nixtla = {"unique_id", "ds"} <= set(texts) and ("y" in texts or names.get("y") is not None or pending)
     taken = [column for column in (*found.values(), *several) if column is not None]

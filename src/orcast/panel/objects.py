@@ -110,7 +110,7 @@ def _xarray(given: Any) -> Opened:
         array = data[name]
         along = _wide_dimension(array)
         rest = [dim for dim in array.dims if dim != along]
-        if not array.dims or not set(rest) <= set(dims):
+        if not array.dims or not set(rest) <= set(dims) or (along is not None and name not in wide):
             continue
         if along is None:
             columns[str(name)] = array.broadcast_like(template).transpose(*dims).values.ravel()
