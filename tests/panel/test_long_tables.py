@@ -160,13 +160,11 @@ def test_samples_are_members_however_they_are_numbered() -> None:
 def test_scoringutils_has_its_outcomes_beside() -> None:
     rows = [
         {
-            **{
-                "model": "hub",
-                "location": place,
-                "target_end_date": day,
-                "observed": float(k),
-                "quantile_level": level,
-            },
+            "model": "hub",
+            "location": place,
+            "target_end_date": day,
+            "observed": float(k),
+            "quantile_level": level,
             "predicted": float(k) + level,
         }
         for k, day in enumerate(WEEKS)

@@ -19,9 +19,10 @@ PLACES = ("location", "station", "site", "fips", "geo")
 
 COLUMNS = """\
 Columns are found by their names: Nixtla's (unique_id, ds, cutoff, y, MODEL, MODEL-lo-90, MODEL-hi-90,
-MODEL-median), quantiles (q0.1, 0.1, MODEL_q0.1), Prophet's (yhat_lower, yhat_upper), mean and sd, members
-(member_1, ens1, ...), a probability (p) of outcomes 0 and 1, or one of each label (p_home, p_draw, ...); or a
-row for each quantile, as hubs have it (output_type, output_type_id, value).  Where that is not enough:"""
+MODEL-median), quantiles (q0.1, 0.1, MODEL_q0.1), Prophet's (yhat_lower, yhat_upper), mean and sd,
+members (member_1, ens1, ...), a probability (p) of outcomes 0 and 1, or one of each label (p_home,
+p_draw, ...); or a row for each quantile, as hubs have it (output_type, output_type_id, value).  Where
+that is not enough:"""
 
 MODEL = """a model, by its name or with its columns, as tree:0.1=lower,0.9=upper or, for members, ens:e1,e2,e3;
 keys are levels, mean and sd, p, or p_LABEL; may be given several times"""

@@ -42,9 +42,16 @@ def recalibrate(
 
     The frame (pandas, polars, or any that narwhals knows) has a row for each forecast, with its outcome where that is
     known.  Columns are found by the names people use, as Nixtla's ``unique_id``, ``ds``, ``y``, ``cutoff``,
-    ``MODEL-lo-90``, or ``q0.1``, ``mean`` and ``sd``, ``member_1``, ``p``, ``p_home``, see `orcast.panel.columns`;
-    other names are given as ``y``, ``model``, ``series``, ``time``, ``cutoff`` and ``horizon``.  Each model and
-    series has a game of its own, with a guarantee of its own, and no forecast knows an outcome that came after it.
+    ``MODEL-lo-90``, or ``q0.1``, ``yhat_lower``, ``mean`` and ``sd``, ``member_1``, ``p``, ``p_home``, see
+    `orcast.panel.columns`; other names are given as ``y``, ``model``, ``series``, ``time``, ``cutoff`` and
+    ``horizon``.  Each model and series has a game of its own, with a guarantee of its own, and no forecast knows an
+    outcome that came after it.
+
+    A **long** frame has a row for each quantile or sample instead, as hubs have it (``output_type``,
+    ``output_type_id``, ``value``; see `orcast.panel.long_tables`): the answer to each comes out beside it, as
+    ``orcast_value``.  ``target`` is a frame of outcomes, if they are not beside the forecasts: rows belong together
+    that agree in the time and in all columns of the same name.  darts ``TimeSeries``, arrays and datasets of xarray
+    and ArviZ ``InferenceData`` are read too, and a pandas frame comes out.
 
     **Out** come the columns in the form that was found, under the name ``MODEL_orcast`` (``orcast_`` before those
     without a model), quantiles at ``levels`` if asked for, and for each model

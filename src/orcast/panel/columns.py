@@ -236,8 +236,8 @@ def _roles(labels: list[Label], names: Mapping[str, Any], pending: bool, numeric
         several = [] if one is None else [one]
     if found["y"] is None and not pending:
         raise ValueError(
-            f"expected a column of outcomes named {listed(OUTCOME, 'or')}, or y= with its name, or target= with a table "
-            f"of outcomes, got {_shown(labels)}"
+            f"expected a column of outcomes named {listed(OUTCOME, 'or')}, or y= with its name, or target= with a "
+            f"table of outcomes, got {_shown(labels)}"
         )
     nixtla = {"unique_id", "ds"} <= set(texts) and ("y" in texts or names.get("y") is not None or pending)
     taken = [column for column in (*found.values(), *several) if column is not None]
