@@ -1,6 +1,6 @@
 """What was known when: the gain that is reported with and without issue times, and the gain that is there.
 
-Each case is a real series with an expert of ours that uses only what was known when it forecast.  The true ratio is that
+Each case is a real series with an expert of ours that uses only what was known then.  The true ratio is that
 of the game played with the times at which forecasts were issued and outcomes known.
 """
 

@@ -494,7 +494,7 @@ def test_what_is_refused_is_said_in_one_sentence() -> None:
     match.loc[2, "y"] = "away"
     wrong: list[tuple[Any, dict[str, Any], str]] = [
         ([1, 2], {}, "expected a data frame"),
-        (polars(quantiles).lazy(), {}, r"got LazyFrame \(collect\(\) it first\)"),
+        ("panel.csv", {}, "expected a data frame, such as one of pandas or polars, got str"),
         (quantiles, {"outside": "ignore"}, "expected outside='report', 'clip' or 'raise'"),
         (quantiles, {"workers": 0}, "1 to 1024 workers"),
         (quantiles, {"payoff": 3}, "expected a payoff"),

@@ -34,9 +34,9 @@ class Evidence:
     `series` says to which of `names` a row belongs; within a series rows are in the order of time.  `low` and
     `high` are the bounds of each row.  `holds`, `promised` and `miscalibration` are the certificate's columns.
     `pending` forecasts have no outcome yet, `missing` rows no forecast, and the outcomes of `outside` rows were
-    beyond the bounds: none of these are rows here.  `overlap`: forecasts several steps ahead overlap.  `point`: the
-    forecasts before were points, read with their own past errors; `moments`: those after were a mean and a spread,
-    read as a normal distribution.
+    beyond the bounds: none of these are rows here.  Quantiles that cross are sorted; before they did in
+    `crossed` rows.  `overlap`: forecasts several steps ahead overlap.  `point`: the forecasts before were points,
+    read with their own past errors; `moments`: those after were a mean and a spread, read as a normal distribution.
 
     >>> from orcast.evidence import coverage
     >>> evidence = Evidence.of([[1.0, 3.0], [2.0, 4.0]], [2.0, 5.0], levels=[0.1, 0.9])
@@ -65,6 +65,7 @@ class Evidence:
     overlap: bool = False
     point: bool = False
     moments: bool = False
+    crossed: int = field(default=0, init=False)
     computed: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -79,6 +80,7 @@ class Evidence:
             if value is not None and value.shape != (self.rows,):
                 raise ValueError(f"expected {self.rows} entries as {what}, one a row, got shape {value.shape}")
         self._check_numbers()
+        self._sort_quantiles()
         if self.rows and not 0 <= self.series.min() <= self.series.max() < len(self.names):
             raise ValueError(f"expected series from 0 to {len(self.names) - 1}, got {short(np.unique(self.series))}")
 
@@ -95,6 +97,19 @@ class Evidence:
             if not good.all():
                 what = "finite quantiles" if self.kind == "quantiles" else "probabilities between 0 and 1"
                 raise ValueError(f"expected {what} {side}, got {float(rows[~good][0])!r}")
+
+    def _sort_quantiles(self) -> None:
+        """Sort quantiles that cross, so that nothing is scored, and nobody credited, for their order."""
+        if self.kind != "quantiles" or (np.diff(self.levels) < 0.0).any():
+            return
+        for side in self.sides:
+            rows = self.side(side)
+            parts = [(np.diff(rows[chunk], axis=1) < 0.0).any(axis=1) for chunk in chunks(self.rows)]
+            crossed = int(sum(part.sum() for part in parts))
+            if crossed:
+                object.__setattr__(self, side, np.sort(rows, axis=1))
+            if side == "before":
+                object.__setattr__(self, "crossed", crossed)
 
     def __repr__(self) -> str:
         after = "" if self.after is None else ", before and after"

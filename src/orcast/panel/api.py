@@ -22,6 +22,7 @@ AnyFrame = TypeVar("AnyFrame")
 def recalibrate(
     df: AnyFrame,
     *,
+    target: Any = None,
     y: Any = None,
     model: Any = None,
     series: Any = None,
@@ -48,9 +49,15 @@ def recalibrate(
 
     The frame (pandas, polars, or any that narwhals knows) has a row for each forecast, with its outcome where that is
     known.  Columns are found by the names people use, as Nixtla's ``unique_id``, ``ds``, ``y``, ``cutoff``,
-    ``MODEL-lo-90``, or ``q0.1``, ``mean`` and ``sd``, ``member_1``, ``p``, ``p_home``, see `orcast.panel.columns`;
-    other names are given as ``y``, ``model``, ``series``, ``time``, ``cutoff`` and ``horizon``.  Each model and
-    series has a game of its own, with a guarantee of its own.
+    ``MODEL-lo-90``, or ``q0.1``, ``yhat_lower``, ``mean`` and ``sd``, ``member_1``, ``p``, ``p_home``, see
+    `orcast.panel.columns`; other names are given as ``y``, ``model``, ``series``, ``time``, ``cutoff`` and
+    ``horizon``.  Each model and series has a game of its own, with a guarantee of its own.
+
+    A **long** frame has a row for each quantile or sample instead, as hubs have it (``output_type``,
+    ``output_type_id``, ``value``; see `orcast.panel.long_tables`): the answer to each comes out beside it, as
+    ``orcast_value``.  ``target`` is a frame of outcomes, if they are not beside the forecasts: rows belong together
+    that agree in the time and in all columns of the same name.  darts ``TimeSeries``, arrays and datasets of xarray
+    and ArviZ ``InferenceData`` are read too, and a pandas frame comes out.
 
     **What was known when.**  Without issue times **each outcome counts as known before the next forecast is issued**.
     If that was not so, the result looks better than it can be: forecasts of a whole day that were issued together did
@@ -114,7 +121,7 @@ def recalibrate(
     timing = Timing(lag, issued_every, nowcast)
     options = FrameOptions(low, high, levels, payoff, outside, oracle, timing).checked()
     count = worker_count(workers)
-    frame = Frame(df)
+    frame = Frame(df, target)
     names = {"y": y, "series": series, "time": time, "cutoff": cutoff, "horizon": horizon, "known": known}
     with open_state(state) as panel:
         begun = panel is not None and panel.content.options is not None

@@ -17,6 +17,7 @@ from orcast.engine import Committee, Oracle
 from orcast.engine.bound_payoff import leaves
 from orcast.jit import many_rounds
 from orcast.panel.bounds import Bounds, read_bounds
+from orcast.panel.checks import doubts
 from orcast.panel.column_names import of_model, of_series, rows_text
 from orcast.panel.columns import ColumnLayout, Form, Output, label_places
 from orcast.panel.experts import ForecastShape, crossing_rows, rows_with_forecast
@@ -269,7 +270,12 @@ class FrameRun:
 
     def _outside_text(self, model: ModelRun, row: int) -> str:
         whose = of_series(self.keys[int(self.codes[row])])
-        low, high = max(self.low[row], -LARGEST), min(self.high[row], LARGEST)
+        low, high = float(self.low[row]), float(self.high[row])
+        if abs(model.y[row]) > LARGEST:
+            return f"outcomes of at most {LARGEST:g} in size{whose}, got {model.y[row]:g} in row {row}"
+        if math.isinf(low) or math.isinf(high):
+            end = f"most {high:g}" if math.isinf(low) else f"least {low:g}"
+            return f"outcomes of at {end}{whose}, got {model.y[row]:g} in row {row}"
         return f"outcomes from {low:g} to {high:g}{whose}, got {model.y[row]:g} in row {row}"
 
     # --- playing
@@ -374,6 +380,8 @@ class FrameRun:
     # --- reporting
     def warn(self, replay: bool = False) -> None:
         """Warn of rows that need a look, each kind once."""
+        for sentence in doubts(self.frame, self.layout):
+            warn_user(sentence, UserWarning)
         for model in self.models:
             if model.shape.kind == "quantiles":
                 crossed = crossing_rows(model.given, model.there)
