@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from orcast.adapters import Normal, expert_row
+from orcast.adapters import Normal, Quantiles, expert_row
 from orcast.engine import Oracle
 from orcast.forecasts import as_levels
 from orcast.game import Forecaster
@@ -23,6 +23,9 @@ from orcast.rounds import PendingRound
 from orcast.serialise import plain_features
 from orcast.spaces import OrderedSpace, between
 from orcast.validation import short
+
+# Spreads, or errors, whose ratio is larger are of different kinds.
+APART = 2.0
 
 
 class QuantityOptions(Protocol):
@@ -205,3 +208,26 @@ class FeatureReader:
         if not self.names:
             return None
         return {name: x[name] for name in self.names if name in x} if isinstance(x, Mapping) else x
+
+
+def centre_and_spread(forecast: Normal | Quantiles) -> tuple[float, float]:
+    """The median of a forecast, and how wide its central 90% are."""
+    low, median, high = forecast.quantile([0.05, 0.5, 0.95]).tolist()
+    return median, high - low
+
+
+def difference(one: Normal | Quantiles, other: Normal | Quantiles, usual: float) -> str:
+    """In words, how a forecast differs from another of the same thing; empty if by less than the usual error.
+
+    >>> difference(Normal(10, 1), Normal(14, 1), 2.0), difference(Normal(10, 1), Normal(11, 1), 2.0)
+    ('lies 4 away (usual error: 2) from', '')
+    >>> difference(Normal(10, 1), Normal(10, 3), 2.0)
+    'is 3.29 wide (90% band; the other: 9.87), unlike'
+    """
+    (centre, width), (centre_of_other, width_of_other) = centre_and_spread(one), centre_and_spread(other)
+    apart = abs(centre - centre_of_other)
+    if apart > usual:
+        return f"lies {apart:.3g} away (usual error: {usual:.3g}) from"
+    if max(width, width_of_other) > APART * min(width, width_of_other):
+        return f"is {width:.3g} wide (90% band; the other: {width_of_other:.3g}), unlike"
+    return ""
