@@ -20,13 +20,12 @@ from orcast.integrations.common import (
     FeatureReader,
     HorizonGame,
     at_least_one,
-    centre_and_spread,
     difference,
     increasing_levels,
     recalibrator_for,
 )
 from orcast.integrations.skpro import LEVELS, ForecastDistribution
-from orcast.integrations.sktime.replay import Replay
+from orcast.integrations.sktime.replay import Replay, StepGame
 from orcast.integrations.sktime.times import HorizonRows, StepClock
 from orcast.ledger import Guarantee
 from orcast.payoffs import Payoff
@@ -67,7 +66,7 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
     ``outside`` are those of :class:`orcast.Recalibrator`.  A payoff with a context finds its features in the rows of X.
 
     ``fit`` replays the history as it would have been in use: from the first ``initial_window`` rows on (a number, or a
-    share; by default a quarter, or all but the last 300 if that is more), every ``step_length`` rows, a copy of the
+    share; by default a third, or all but the last 300 if that is more), every ``step_length`` rows, a copy of the
     forecaster is brought up to date and asked for the steps of ``fh``.  So each step's game has learnt from forecasts
     that were really out of sample, and that were made as those that are served: in the replay and in ``update`` alike,
     the forecaster is fitted anew to all rows as soon as ``refit_every`` rows have come since its last fit (1: always;
@@ -84,7 +83,9 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
     If the forecaster wants X, give ``update`` the X of all steps that you asked for, not of the new rows alone: only
     forecasts whose X is there can be scored.
 
-    ``predict`` gives the means, within the history those of the forecaster itself.  ``predict_proba`` gives a
+    ``predict`` gives the means of the calibrated forecasts at the steps where those of the past, in the replay and
+    since, were closer to the outcomes than the middle of the forecaster's own; at others, and within the history, it
+    gives the forecaster's own.  ``predict_proba`` gives a
     :class:`~orcast.integrations.skpro.ForecastDistribution`.
 
     A forecaster that cannot be updated (``capability:update``) is fitted anew each time.  ``update`` with
@@ -178,7 +179,7 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         self._seen_y, self._seen_X = y, X
         self._predictions: dict[tuple[int, ...], tuple[Any, Array]] = {}  # the forecaster's by steps, without X
         self._known = self._now = 0  # times of the last outcome, and of the forecaster
-        self._games: dict[int, HorizonGame] = {}
+        self._games: dict[int, StepGame] = {}
         self._warned = False
         replay = self._add_games([] if fh is None else _ahead(self._relative(fh)))
         if not self._refits_always and replay.forecaster is not None:
@@ -214,11 +215,11 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         """Whether a forecaster is to be fitted anew when so many rows have come since it was."""
         return self._refits_always or (self.refit_every is not None and age >= self.refit_every)
 
-    def _new_game(self, step: int, before: Any) -> HorizonGame:
+    def _new_game(self, step: int, before: Any) -> StepGame:
         # as many rounds as are pending at once: those about the times up to the step
         game = HorizonGame(recalibrator_for(self, space=self._space, max_pending=step), Residuals(self.window))
         game.first_spread = _change(before, step)
-        return game
+        return StepGame(game)
 
     def _add_games(self, steps: Sequence[int]) -> Replay:
         replay = self._replayed(steps)
@@ -251,12 +252,10 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
                 fh = horizon if len(there) == len(steps) else None
                 for step, forecast, x in self._read(replay.forecaster, games, there, X_ahead, fh)[1]:
                     if forecast is not None:
-                        games[step].keep(now + step, forecast, games[step].peek(forecast, x))
-                        replay.centres[step, now + step] = centre_and_spread(forecast)[0]
+                        games[step].keep(now + step, forecast, games[step].horizon.peek(forecast, x))
             _settle(games, outcomes, int(times[min(row + self.step_length, len(y)) - 1]))
         if not self._refits_always:
             self._bring(replay, y, rows, times, len(y), horizon)
-        replay.outcomes = outcomes
 
     def _bring(
         self, replay: Replay, y: Any, rows: HorizonRows, times: NDArray[np.int64], row: int, horizon: Any
@@ -278,12 +277,12 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
     def _warn_if_outdated(self, fitted: Any, replay: Replay) -> None:
         """Warn if the replayed forecaster, which is served, says something else than one that is fitted to all rows."""
         steps = list(replay.games)
-        usual = replay.usual_errors()
         ours, theirs = (self._read(each, replay.games, steps, None)[1] for each in (self.forecaster_, fitted))
         for (step, served, _), (_, fresh, _) in zip(ours, theirs, strict=True):
-            if served is None or fresh is None or step not in usual:
+            points = replay.games[step].points
+            if served is None or fresh is None or not points.settled:
                 continue
-            how = difference(served, fresh, usual[step])
+            how = difference(served, fresh, points.own / points.settled)
             if how:
                 warn_user(
                     f"the forecaster was fitted {self._age} rows before the end and updated since, and "
@@ -300,7 +299,7 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         return bool(self.forecaster.get_tag("requires-fh-in-fit"))
 
     def _read(
-        self, model: Any, games: Mapping[int, HorizonGame], steps: Sequence[int], X: Any, fh: Any = None
+        self, model: Any, games: Mapping[int, StepGame], steps: Sequence[int], X: Any, fh: Any = None
     ) -> tuple[Any, list[tuple[int, Any, Any]]]:
         """The times of steps, and of each the forecaster's forecast, None if that is not finite, and the features."""
         if not steps:
@@ -317,7 +316,7 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         for row, step, good, x in zip(table, steps, finite, features, strict=True):
             forecast: Any = None
             if good:
-                forecast = Quantiles(levels, row) if levels else games[step].around(row.item())
+                forecast = Quantiles(levels, row) if levels else games[step].horizon.around(row.item())
             rows.append((step, forecast, x))
         return index.copy(), rows
 
@@ -336,19 +335,21 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
             raise ValueError(f"expected a forecast for each of {len(steps)} steps, got {len(table)}")
         return found.index, table
 
-    def _calibrated(self, steps: Sequence[int], X: Any, fh: Any = None) -> tuple[Any, list[Forecast | None]]:
-        """The times of steps and their calibrated forecasts; None where the forecaster's own is not finite."""
+    def _calibrated(
+        self, steps: Sequence[int], X: Any, fh: Any = None
+    ) -> tuple[Any, list[tuple[Forecast, float] | None]]:
+        """The times of steps, their calibrated forecasts and points; None where the forecaster's own is not finite."""
         missing = [step for step in steps if step not in self._games]
         games = {**self._replayed(missing).games, **self._games} if missing else self._games
         index, rows = self._read(self.forecaster_, games, steps, X, fh)
-        return index, [None if forecast is None else games[step].preview(forecast, x) for step, forecast, x in rows]
+        return index, [None if forecast is None else games[step].answer(forecast, x) for step, forecast, x in rows]
 
     # --- predict
     def _predict(self, fh: Any, X: Any) -> Any:
         steps = self._relative(fh)
         ahead = _ahead(steps)
         index, forecasts = self._calibrated(ahead, X, fh if len(ahead) == len(steps) else None)
-        means = [math.nan if p is None else p.mean() for p in forecasts]
+        means = [math.nan if each is None else each[1] for each in forecasts]
         if len(ahead) == len(steps):
             return pd.Series(means, index=index, name=self._seen_y.name)
         own = self.forecaster_.predict(fh=fh, X=X).astype(np.float64)
@@ -358,7 +359,7 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
     def _predict_quantiles(self, fh: Any, X: Any, alpha: list[float]) -> Any:
         index, forecasts = self._calibrated(self._relative(fh), X, fh)
         nothing = np.full(len(alpha), math.nan)
-        rows = np.array([nothing if p is None else p.quantile(alpha) for p in forecasts])
+        rows = np.array([nothing if each is None else each[0].quantile(alpha) for each in forecasts])
         return pd.DataFrame(rows, index=index, columns=pd.MultiIndex.from_product([self._get_varnames(), alpha]))
 
     def _predict_proba(self, fh: Any, X: Any, marginal: bool = True) -> ForecastDistribution:
@@ -368,12 +369,12 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         if None in forecasts:
             raise ValueError("expected finite forecasts of the forecaster, got one that is not")
         columns = pd.Index(self._get_varnames())
-        return ForecastDistribution([[p] for p in forecasts], index=index, columns=columns)
+        return ForecastDistribution([[each[0]] for each in forecasts if each], index=index, columns=columns)
 
     # --- update
     def _update(self, y: Any, X: Any = None, update_params: bool = True) -> Any:
         before = self.forecaster_.cutoff
-        issued: list[tuple[HorizonGame, int, Any, Any]] = []
+        issued: list[tuple[StepGame, int, Any, Any]] = []
         try:
             times = self._clock.times(y.index)
             new = times > self._known
@@ -385,7 +386,7 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
                 for step, forecast, x in self._read(self.forecaster_, self._games, steps, X_ahead)[1]:
                     if forecast is not None:
                         game = self._games[step]
-                        issued.append((game, now + step, forecast, game.peek(forecast, x)))
+                        issued.append((game, now + step, forecast, game.horizon.peek(forecast, x)))
             cutoff = self._clock.dated(y.index[-1:])
             seen = _joined(self._seen_y, y), self._seen_X
             if self._seen_X is not None and X is not None:
@@ -493,10 +494,10 @@ def _change(y: Any, step: int) -> float | None:
     return PER_ABSOLUTE * float(known.mean()) or None if known.size else None
 
 
-def _settle(games: Mapping[int, HorizonGame], outcomes: Mapping[int, float], upto: int) -> None:
+def _settle(games: Mapping[int, StepGame], outcomes: Mapping[int, float], upto: int) -> None:
     """All rounds about times that are over; those whose outcome is missing are dropped."""
     for game in games.values():
-        for time in game.times:
+        for time in game.horizon.times:
             if time <= upto:
                 game.settle(time, outcomes.get(time))
 
@@ -504,7 +505,7 @@ def _settle(games: Mapping[int, HorizonGame], outcomes: Mapping[int, float], upt
 def _first_rows(initial_window: float | None, rows: int) -> int:
     """How many rows come before the replay."""
     if initial_window is None:
-        return max(math.ceil(rows / 4), rows - REPLAYED, 1)
+        return max(math.ceil(rows / 3), rows - REPLAYED, 1)
     real = isinstance(initial_window, (int, float, np.integer, np.floating)) and not isinstance(initial_window, bool)
     window = float(initial_window) if real else math.nan
     if 0.0 < window < 1.0:
