@@ -170,7 +170,9 @@ class Forecaster:
         """
         if self.expert_required and forecast is None and experts is None:
             raise TypeError("expected a forecast, got None (a game without an expert is a Forecaster)")
-        if id is not None:
+        if id is None:
+            self.rounds.check_unnamed()
+        else:
             self.rounds.check_new(id)
         features = None if x is None else plain_features(x)
         was = self.rounds, self._experts
