@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import time
 import warnings
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
 import orcast as oc
 from orcast.payoffs import default_payoff
+from orcast.streaming.session import Session, StreamSettings
 
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 ROUNDS = 80
@@ -95,6 +98,33 @@ def test_a_spread_that_double_precision_cannot_hold_beside_its_offset_is_said_on
         oc.Recalibrator().run([oc.Normal(0, 1), oc.Normal(1e15, 0.5)], [0.0, 1e15])
     with pytest.warns(UserWarning, match="beyond doubles"):
         oc.Recalibrator().predict(experts={"one": oc.Normal(0, 1), "other": oc.Normal(-1e15, 0.5)})
+
+
+FRAMES: dict[str, dict[str, list[float]]] = {
+    "normal": {"mean": [1e15, 4.0, 1e15], "sd": [0.5, 1.0, 1e4]},
+    "quantiles": {"q0.1": [1e15, 3.0, 1e15], "q0.9": [1e15 + 2.0, 5.0, 1e15 + 1e4]},
+    "one number": {"q0.1": [1e15, 3.0, 1e15], "q0.9": [1e15, 5.0, 1e15 + 1e4]},
+}
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_it_is_said_of_the_rows_of_a_frame(kind: str) -> None:
+    frame = pd.DataFrame({"unique_id": list("abc"), "ds": [1, 1, 1], "y": [1e15, 4.0, 1e15], **FRAMES[kind]})
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        oc.recalibrate(frame)
+    want = [] if kind == "one number" else ["beyond doubles in row 0: subtract an offset"]
+    assert [text for text in want if text in str(said[0].message)] == want
+    assert len(said) == len(want)
+
+
+def test_it_is_said_in_the_answers_of_a_stream() -> None:
+    session = Session(StreamSettings())
+    lines = [{"mean": 1e15, "sd": 0.5}, {"mean": 1e15, "sd": 1e4}, {"0.1": 1e15, "0.9": 1e15 + 2.0}]
+    answers = [
+        json.loads(session.answer(json.dumps({"id": i, "forecast": f}).encode()).text) for i, f in enumerate(lines)
+    ]
+    assert [answer.get("beyond_doubles", False) for answer in answers] == [True, False, True]
 
 
 @pytest.mark.parametrize("forecast", [oc.Normal(1e15, 1e4), oc.Normal(1e-110, 1e-110), {0.1: 3.0, 0.9: 3.0}], ids=repr)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import gzip
 import io
-import os
 import re
 import sys
-import tempfile
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from orcast.cli.common import as_options, need
+from orcast.persistence.files import replacing
 from orcast.validation import short
 
 if TYPE_CHECKING:
@@ -265,24 +263,6 @@ def _write_to(frame: pl.DataFrame, file: Any, format: Format) -> None:
     for start in range(0, max(frame.height, 1), SLICE):
         text = frame[start : start + SLICE].write_csv(separator=format.separator, include_header=start == 0)
         file.write(text.encode())
-
-
-@contextlib.contextmanager
-def replacing(path: str) -> Iterator[Path]:
-    """A file beside another, which takes its place when all went well."""
-    target = Path(path).resolve()  # where a link leads
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        yield temporary
-        mask = os.umask(0)
-        os.umask(mask)
-        temporary.chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~mask)
-        os.replace(temporary, target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def located(table: TableFile, act: Callable[[], Any]) -> Any:

@@ -18,7 +18,7 @@ from orcast.jit import many_rounds
 from orcast.panel.bounds import Bounds, read_bounds
 from orcast.panel.column_names import of_model, of_series, rows_text
 from orcast.panel.columns import ColumnLayout, Form, Output, label_places
-from orcast.panel.experts import ForecastShape, crossing_rows, rows_with_forecast
+from orcast.panel.experts import ForecastShape, crossing_rows, rows_beyond_doubles, rows_with_forecast
 from orcast.panel.frame import Codes, Frame
 from orcast.panel.ordering import Streams, arrange, fill_outcomes, read_times, seen_dates
 from orcast.panel.state import (
@@ -354,11 +354,19 @@ class FrameRun:
     def warn(self, replay: bool = False) -> None:
         """Warn of rows that need a look, each kind once."""
         for model in self.models:
+            whose = of_model(model.form.model)
             if model.shape.kind == "quantiles":
                 crossed = crossing_rows(model.given, model.there)
                 if len(crossed):
-                    whose = of_model(model.form.model)
                     warn_user(f"crossing quantiles{whose} were sorted in {rows_text(crossed)}", UserWarning)
+            if model.shape.kind in ("quantiles", "members", "normal"):
+                coarse = rows_beyond_doubles(model.shape.kind, model.given)
+                if len(coarse):
+                    warn_user(
+                        f"forecasts{whose} are so narrow beside their size that they are beyond doubles in "
+                        f"{rows_text(coarse)}: subtract an offset from forecasts and outcomes",
+                        UserWarning,
+                    )
         sentences = {
             Status.OUTSIDE: "outcomes that cannot be were not used",
             Status.CORRECTED: "outcomes changed since they were used",
