@@ -18,7 +18,7 @@ COUNTER = $(shell $(BIN)/python -c 'import sys; print("sysmon" * hasattr(sys, "m
 LINES   = --cov --cov-report=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-cpus test-pandas3 test-lowest test-newest coverage mutate bench docs dist lint types format hooks clean
+.PHONY: help demo test test-all test-cpus test-pandas3 test-lowest test-newest coverage mutate bench docs licences dist lint types format hooks clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -100,6 +100,9 @@ bench: $(READY)  ## benchmarks: ratios from one run
 docs: $(READY)  ## the documentation site, in site/; open site/index.html
 	@PYTHONPATH=docs $(BIN)/zensical build --clean --strict
 	@ORCAST_KERNELS=python $(BIN)/python docs/live_assets.py site $(PYODIDE)
+
+licences: $(READY)  ## what the dependencies are licensed under, in docs/licences.md
+	@$(BIN)/python docs/licences.py
 
 dist: $(DIST)/.ready  ## sdist and wheel, in dist/; the wheel, alone, runs the README's first example
 	@rm -rf dist
