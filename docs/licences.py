@@ -99,8 +99,8 @@ def page() -> Iterator[str]:
     yield "# Licences"
     yield ""
     yield (
-        "orcast is under the MIT licence. These are the licences of what it needs, as the packages state them, with the "
-        "versions that it is tested with (`constraints.txt`). `make licences` writes this page."
+        "orcast is under the MIT licence. These are the licences of what it needs, as the packages state them, with "
+        "the versions that it is tested with (`constraints.txt`). `make licences` writes this page."
     )
     yield ""
     yield "## Always"

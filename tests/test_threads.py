@@ -124,6 +124,34 @@ def test_what_is_saved_while_eight_threads_play_is_a_state_that_was(space: oc.Sp
     assert not files
 
 
+WAITING: dict[str, Callable[[oc.Recalibrator, Path], Any]] = {
+    "predict": lambda game, folder: game.predict(0.3, id="new"),
+    "update": lambda game, folder: game.update(1, id="old"),
+    "drop": lambda game, folder: game.drop("old"),
+    "pending": lambda game, folder: game.pending,
+    "guarantee": lambda game, folder: game.guarantee,
+    "play": lambda game, folder: game.play([0.3], [1]),
+    "save": lambda game, folder: game.save(folder / "state"),
+    "pickle": lambda game, folder: pickle.dumps(game),
+}
+
+
+@pytest.mark.parametrize("call", WAITING)
+def test_a_call_waits_until_the_lock_is_free(call: str, tmp_path: Path) -> None:
+    game = oc.Recalibrator(oc.Binary())
+    if call != "play":
+        game.predict(0.4, id="old")
+    other = threading.Thread(target=WAITING[call], args=(game, tmp_path))
+    with game.lock:
+        before = fingerprint(game)
+        other.start()
+        other.join(0.1)
+        assert other.is_alive()
+        assert fingerprint(game) == before
+    other.join(30.0)
+    assert not other.is_alive()
+
+
 REFUSED = "expected no unnamed round of another thread, got one that is pending"
 
 
