@@ -421,11 +421,11 @@ GUARDS = (
         ("tests/test_limits.py::test_a_cap_itself_is_allowed",),
     ),
     Fault(
-        "load: more is owed than the budget",
+        "load: more rounds held than there were",
         "engine/admissible.py",
-        "<= budget * (1.0 + BUDGET_ROUNDING) + ROUNDING",
-        "<= np.inf * (1.0 + BUDGET_ROUNDING) + ROUNDING",
-        (f"{REFUSED}[more owed than the budget]",),
+        "held <= rounds and",
+        "held >= 0.0 and",
+        (f"{REFUSED}[more held than rounds]",),
     ),
     Fault(
         "load: matrices are believed to be symmetric",
