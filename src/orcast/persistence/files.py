@@ -73,7 +73,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A new file beside another, whose place and permissions it takes when all went well."""
     target = Path(path).resolve()  # where a link leads
     permissions = target.stat().st_mode & 0o777 if target.exists() else None
-    beside = target.with_name(f".{target.name}.{secrets.token_hex(6)}")
+    beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}")  # a killed one is found by this name
     # the system takes off the umask: to read it is to change it for a moment, for all threads
     os.close(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666 if permissions is None else 0o600))
     try:
