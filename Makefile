@@ -6,6 +6,7 @@ READY  := $(VENV)/.ready
 SHOWN  := $(VENV)/.shown
 PANDAS := .venv-pandas3
 LOWEST := .venv-lowest
+NEWEST := .venv-newest
 DIST   := .venv-dist
 FRAMES := src/orcast/panel tests/panel tests/cli/test_cli_recalibrate.py tests/evidence
 # a file of tests stays in one process: what its tests share is made once
@@ -17,7 +18,7 @@ COUNTER = $(shell $(BIN)/python -c 'import sys; print("sysmon" * hasattr(sys, "m
 LINES   = --cov --cov-report=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-cpus test-pandas3 test-lowest coverage mutate bench docs dist lint types format hooks clean
+.PHONY: help demo test test-all test-cpus test-pandas3 test-lowest test-newest coverage mutate bench docs licences dist lint types format hooks clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +52,12 @@ $(LOWEST)/.ready: pyproject.toml constraints-lowest.txt
 	@$(LOWEST)/bin/python $(INSTALL) -c constraints-lowest.txt -e ".[cli,demo,jax,test]"
 	@touch $@
 
+$(NEWEST)/.ready: pyproject.toml
+	@echo "setting up $(NEWEST) (a minute, once)"
+	@test -x $(NEWEST)/bin/python || $(PYTHON) -m venv $(NEWEST)
+	@$(NEWEST)/bin/python $(INSTALL) --upgrade --upgrade-strategy eager -e ".[cli,demo,jax,test]"
+	@touch $@
+
 $(DIST)/.ready: constraints.txt
 	@test -x $(DIST)/bin/python || $(PYTHON) -m venv $(DIST)
 	@$(DIST)/bin/python $(INSTALL) -c constraints.txt build twine
@@ -82,6 +89,10 @@ mutate: $(READY)  ## faults put in one at a time: which test catches each
 test-lowest: $(LOWEST)/.ready  ## what needs no other library, with the lowest versions of the dependencies
 	@NUMBA_CACHE_DIR=$(CURDIR)/$(LOWEST)/kernels $(LOWEST)/bin/python -m pytest -q $(CORES) $(CORE)
 
+# PYTHON=python3.13 with NEWEST=.venv-3.13 tries another Python beside
+test-newest: $(NEWEST)/.ready  ## the same with the newest versions, which a bare pip install takes
+	@NUMBA_CACHE_DIR=$(CURDIR)/$(NEWEST)/kernels $(NEWEST)/bin/python -m pytest -q $(CORES) $(CORE)
+
 bench: $(READY)  ## benchmarks: ratios from one run
 	@$(BIN)/python -m benchmarks
 
@@ -89,6 +100,9 @@ bench: $(READY)  ## benchmarks: ratios from one run
 docs: $(READY)  ## the documentation site, in site/; open site/index.html
 	@PYTHONPATH=docs $(BIN)/zensical build --clean --strict
 	@ORCAST_KERNELS=python $(BIN)/python docs/live_assets.py site $(PYODIDE)
+
+licences: $(READY)  ## what the dependencies are licensed under, in docs/licences.md
+	@$(BIN)/python docs/licences.py
 
 dist: $(DIST)/.ready  ## sdist and wheel, in dist/; the wheel, alone, runs the README's first example
 	@rm -rf dist
@@ -114,5 +128,5 @@ hooks: $(READY)  ## run what pre-commit runs, on all files
 	@$(BIN)/pre-commit run --all-files
 
 clean:  ## remove .venv, caches and build products
-	rm -rf $(VENV) $(PANDAS) $(LOWEST) $(DIST) site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .cache .coverage*
+	rm -rf $(VENV) $(PANDAS) $(LOWEST) $(NEWEST) $(DIST) site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .cache .coverage*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

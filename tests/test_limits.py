@@ -54,6 +54,14 @@ TOO_MUCH: dict[str, Callable[[], Any]] = {
 }
 
 
+@pytest.mark.parametrize("name", limits.NAMES)
+def test_a_cap_itself_is_allowed(name: str) -> None:
+    most = getattr(LIMITS, name)
+    limits.check(name, most)
+    with pytest.raises(ValueError, match=f"expected at most {most} {limits.NAMES[name]}, got {most + 1}"):
+        limits.check(name, most + 1)
+
+
 @pytest.mark.parametrize("what", TOO_MUCH)
 def test_too_much_is_refused_in_a_sentence(what: str) -> None:
     with pytest.raises(ValueError, match=SENTENCE):

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import time
 import warnings
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
 import orcast as oc
 from orcast.payoffs import default_payoff
+from orcast.streaming.session import Session, StreamSettings
 
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 ROUNDS = 80
@@ -67,9 +70,20 @@ def test_nor_do_units_that_round(unit: float) -> None:
     np.testing.assert_allclose(play("line", unit), play("line", 1.0), rtol=0.0, atol=1e-6)
 
 
-def test_without_an_expert_outcomes_far_above_one_give_the_unit() -> None:
-    """Before the first outcome nothing has a unit; what is played then is around zero, some ones wide."""
-    assert np.array_equal(play("line", 2.0**60, expert=False)[1:], play("line", 2.0**300, expert=False)[1:])
+@pytest.mark.parametrize("late", [0, 4])
+@pytest.mark.parametrize("name", ["half line", "upper half line", "line"])
+def test_without_an_expert_the_outcomes_give_the_unit(name: str, late: int) -> None:
+    """Before the first outcome nothing has a unit; what is played then is around zero, some ones wide.
+
+    So an outcome far from one lies far outside, or in the middle, which the ledger remembers; nothing else does.
+    """
+    played = {p: play(name, 2.0**p, expert=False, late=late)[late + 1 :] for p in (-325, -200, -80, 0, 80, 200, 325)}
+    for some in ((-325, -200, -80), (80, 200, 325)):
+        for power in some:
+            np.testing.assert_allclose(played[power], played[some[0]], rtol=0.0, atol=1e-9)
+        # in a few rounds, in every unit, the promise needs quantiles far outside
+        assert np.median(np.abs(played[some[0]] - played[0])) < 0.2
+        assert np.abs(played[some[0]]).max() < 1000.0
 
 
 @pytest.mark.parametrize("name", ["line", "half line"])
@@ -95,6 +109,33 @@ def test_a_spread_that_double_precision_cannot_hold_beside_its_offset_is_said_on
         oc.Recalibrator().run([oc.Normal(0, 1), oc.Normal(1e15, 0.5)], [0.0, 1e15])
     with pytest.warns(UserWarning, match="beyond doubles"):
         oc.Recalibrator().predict(experts={"one": oc.Normal(0, 1), "other": oc.Normal(-1e15, 0.5)})
+
+
+FRAMES: dict[str, dict[str, list[float]]] = {
+    "normal": {"mean": [1e15, 4.0, 1e15], "sd": [0.5, 1.0, 1e4]},
+    "quantiles": {"q0.1": [1e15, 3.0, 1e15], "q0.9": [1e15 + 2.0, 5.0, 1e15 + 1e4]},
+    "one number": {"q0.1": [1e15, 3.0, 1e15], "q0.9": [1e15, 5.0, 1e15 + 1e4]},
+}
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_it_is_said_of_the_rows_of_a_frame(kind: str) -> None:
+    frame = pd.DataFrame({"unique_id": list("abc"), "ds": [1, 1, 1], "y": [1e15, 4.0, 1e15], **FRAMES[kind]})
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        oc.recalibrate(frame)
+    want = [] if kind == "one number" else ["beyond doubles in row 0: subtract an offset"]
+    assert [text for text in want if text in str(said[0].message)] == want
+    assert len(said) == len(want)
+
+
+def test_it_is_said_in_the_answers_of_a_stream() -> None:
+    session = Session(StreamSettings())
+    lines = [{"mean": 1e15, "sd": 0.5}, {"mean": 1e15, "sd": 1e4}, {"0.1": 1e15, "0.9": 1e15 + 2.0}]
+    answers = [
+        json.loads(session.answer(json.dumps({"id": i, "forecast": f}).encode()).text) for i, f in enumerate(lines)
+    ]
+    assert [answer.get("beyond_doubles", False) for answer in answers] == [True, False, True]
 
 
 @pytest.mark.parametrize("forecast", [oc.Normal(1e15, 1e4), oc.Normal(1e-110, 1e-110), {0.1: 3.0, 0.9: 3.0}], ids=repr)

@@ -31,6 +31,8 @@ ROUNDING = 1e-9
 # Quantiles of a quantity without bounds are not told apart beyond this, nor from 0 below this: differences of smaller
 # numbers have no reciprocal.
 LARGEST, SMALLEST = 1e100, 1e-300
+# A forecast's spread, as a share of its size, below which its quantiles are too few numbers apart: some 100.
+FINEST = 100 * float(np.finfo(np.float64).eps)
 
 
 def _numbers(values: object, what: str, *, rows: bool = False) -> Array:
@@ -256,6 +258,17 @@ def _bracket(cdf: Callable[[Array], Array], levels: Array) -> float:
             return size
         size *= 16.0
     raise ValueError("expected a cdf that rises from 0 to 1, got one that does not within 1e100 of 0")
+
+
+def beyond_doubles(low: Array, high: Array) -> NDArray[np.bool_]:
+    """Which quantiles have too few numbers between the lowest and the highest to be told apart.
+
+    >>> beyond_doubles(np.array([1e15, 1.0, 3.0]), np.array([1e15 + 2, 1.1, 3.0])).tolist()
+    [True, False, False]
+    """
+    # nan and what overflows is not
+    with np.errstate(invalid="ignore", over="ignore"):
+        return (low < high) & (high - low < FINEST * np.maximum(np.abs(low), np.abs(high)))
 
 
 def expert_quantiles(forecast: object, space: OrderedSpace) -> tuple[Array, bool]:

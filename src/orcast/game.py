@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from orcast import ledger as _ledger
 from orcast import limits
-from orcast.adapters import expert_row, expert_table
+from orcast.adapters import FINEST, beyond_doubles, expert_row, expert_table
 from orcast.engine import Engine, Equilibrium, Oracle
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.forecasts import PERCENTS, as_levels
@@ -27,8 +27,6 @@ Array = NDArray[np.float64]
 
 # The name of an expert that comes alone.
 ALONE = "expert"
-# A forecast's spread, as a share of its size, below which its quantiles are too few numbers apart: some 100.
-FINEST = 100 * float(np.finfo(np.float64).eps)
 
 
 class Played(NamedTuple):
@@ -170,7 +168,9 @@ class Forecaster:
         """
         if self.expert_required and forecast is None and experts is None:
             raise TypeError("expected a forecast, got None (a game without an expert is a Forecaster)")
-        if id is not None:
+        if id is None:
+            self.rounds.check_unnamed()
+        else:
             self.rounds.check_new(id)
         features = None if x is None else plain_features(x)
         was = self.rounds, self._experts
@@ -261,7 +261,7 @@ class Forecaster:
         if self._precision_reported or not isinstance(self.space, OrderedSpace):
             return
         low, high = rows[..., 0].ravel(), rows[..., -1].ravel()
-        coarse = np.flatnonzero((low < high) & (high - low < FINEST * np.maximum(abs(low), abs(high))))
+        coarse = np.flatnonzero(beyond_doubles(low, high))
         if coarse.size:
             self._precision_reported = True
             a, b = float(low[coarse[0]]), float(high[coarse[0]])

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import copy
 import threading
+import weakref
 from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -67,12 +68,14 @@ class _Mark:
 
 class _Marks(threading.local):
     def __init__(self) -> None:
-        self.own = _Mark()
+        self._own = _Mark()
+        self.reference = weakref.ref(self._own)
 
 
 _marks = _Marks()
+ThreadReference = weakref.ref[_Mark]
 
 
-def this_thread() -> object:
-    """What stands for the thread that asks, and for no other one, ever."""
-    return _marks.own
+def this_thread() -> ThreadReference:
+    """What stands for the thread that asks, and for no other one, ever; it leads to None once the thread has ended."""
+    return _marks.reference

@@ -11,7 +11,6 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
-from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,7 @@ from orcast import ledger as _ledger
 from orcast import limits
 from orcast.engine import Engine
 from orcast.engine.kernels.events import LAG_RATE, PackedRounds, pack_row
-from orcast.locks import this_thread
+from orcast.locks import ThreadReference, this_thread
 from orcast.serialise import features_from_json, features_to_json, id_from_plain, plain_id
 from orcast.spaces import Binary, OrderedSpace
 from orcast.validation import warn_user
@@ -43,8 +42,8 @@ def learnt_lag(usual: float | None, lag: float) -> float:
 class PendingById(Generic[Entry]):
     """What is pending, by id, the oldest first; None is the id of the unnamed one.
 
-    At most `max_pending` are pending: then the oldest makes way.  A new unnamed one takes the place of the unnamed one.
-    If it was another thread's, that thread is told so when it asks for its own: it must not find this one instead.
+    At most `max_pending` are pending: then the oldest makes way.  A new unnamed one takes the place of the unnamed one,
+    which is of the thread that issued it: others are refused until it is over, or that thread has ended.
 
     >>> book = PendingById[str](max_pending=2)
     >>> book.pending.update(monday="a", tuesday="b")
@@ -55,12 +54,11 @@ class PendingById(Generic[Entry]):
     def __init__(self, max_pending: int) -> None:
         self.max_pending = max_pending
         self.pending: dict[Hashable, Entry] = {}
-        self._unnamed_of: object = None  # the thread that issued the unnamed one
-        self._replaced: WeakSet[object] | None = None  # threads whose unnamed one another thread has replaced
+        self._unnamed_of: ThreadReference | None = None  # the thread that issued the unnamed one
 
     def __getstate__(self) -> dict[str, Any]:
         # threads stay where they are
-        return {**self.__dict__, "_unnamed_of": None, "_replaced": None}
+        return {**self.__dict__, "_unnamed_of": None}
 
     def __len__(self) -> int:
         return len(self.pending)
@@ -94,25 +92,18 @@ class PendingById(Generic[Entry]):
 
     def claim_unnamed(self) -> None:
         """A new unnamed one is this thread's."""
-        here, before = this_thread(), self._unnamed_of
-        self._unnamed_of = here
-        if before is not None and before is not here:
-            if self._replaced is None:
-                self._replaced = WeakSet()
-            self._replaced.add(before)
-        if self._replaced:
-            self._replaced.discard(here)
+        self._unnamed_of = this_thread()
 
     def release_unnamed(self) -> None:
-        """The unnamed one is over."""
+        """The unnamed one is over, or any thread's."""
         self._unnamed_of = None
 
     def check_unnamed(self) -> None:
-        """Refuse a thread whose unnamed one is gone, once: the one that is there is another thread's."""
-        if self._replaced and this_thread() in self._replaced:
-            self._replaced.discard(this_thread())
+        """Refuse a thread if the unnamed one is another's: it must neither settle it nor take its place."""
+        owner = self._unnamed_of
+        if owner is not None and owner is not this_thread() and owner() is not None:
             raise ValueError(
-                "expected the unnamed round of this thread, got that of another thread, which has replaced it "
+                "expected no unnamed round of another thread, got one that is pending "
                 "(threads that share a game name their rounds: id=)"
             )
 

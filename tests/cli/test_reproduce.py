@@ -26,6 +26,8 @@ FIGURES = {"recalibration_qce", "recalibration_crps", "adversarial", "windfarm"}
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """Everything, small, in a narrow window, with the series that come with the package."""
+    for name in ("river", "sklearn"):
+        pytest.importorskip(name, reason=f"{name} is not installed")
     folder = tmp_path_factory.mktemp("made")
     clean = {name: value for name, value in os.environ.items() if name != "ORCAST_DATA"}
     command = [sys.executable, "-m", "orcast", "reproduce", "all", "--quick", "--out", "out", "--page", "page.md"]

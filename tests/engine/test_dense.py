@@ -336,3 +336,35 @@ def test_two_cells_with_kinks_find_a_root_near_the_start(seed: int, start: float
 def test_log_masses_are_normalised() -> None:
     for values in ([0.0, 0.0], [-1e3, 0.0, 1e3], [5.0, 5.0, 5.0]):
         assert np.exp(fixed_point.normalised(np.array(values))).sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("step", ["cell_grid", "near", "teach"])
+@pytest.mark.parametrize("space", [oc.Labels(["a", "b", "c"]), SPACE], ids=["finite", "ordered"])
+def test_an_outcome_that_ends_the_memory_changes_nothing(
+    space: Any, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = isinstance(space, oc.Interval)
+    payoff = oc.payoffs.ThresholdCalibration([0.0, 3.0]) + oc.NoRegret(oc.CRPS()) if numbers else None
+    outcomes: list[Any] = [1.0, 4.0, 0.5] if numbers else ["a", "c", "a"]
+    forecast: Any = oc.Normal(2.0, 1.0) if numbers else [0.5, 0.3, 0.2]
+    game, twin = oc.Recalibrator(space, payoff), oc.Recalibrator(space, payoff)
+    assert isinstance(game.engine, DenseEngine)
+    for t, y in enumerate(outcomes):
+        for each in (game, twin):
+            each.predict(forecast, id=t)
+        with monkeypatch.context() as patched:
+            prior, own = game.engine.prior, getattr(game.engine.prior, step)
+
+            def fail(*args: Any, own: Any = own) -> Any:
+                own(*args)  # what it changes is changed
+                raise MemoryError
+
+            patched.setattr(prior, step, fail)
+            with pytest.raises(MemoryError):
+                game.update(y, id=t)
+        assert game.pending == (t,)
+        for name, array in twin.engine.arrays().items():
+            assert np.array_equal(game.engine.arrays()[name], array), name
+        for each in (game, twin):
+            each.update(y, id=t)
+    assert game.guarantee == twin.guarantee

@@ -402,6 +402,61 @@ PROMISE = (
     ),
 )
 
+REFUSED = "tests/persistence/test_damaged_states.py::test_numbers_that_no_play_leads_to_are_refused"
+
+GUARDS = (
+    # --- caps, states that are not believed, threads
+    Fault(
+        "limits: as many pending rounds as anybody likes",
+        "game.py",
+        'limits.check("pending", int(max_pending))',
+        'limits.check("pending", 1)',
+        ("tests/test_limits.py::test_too_much_is_refused_in_a_sentence[pending rounds]",),
+    ),
+    Fault(
+        "limits: a cap that is one too small",
+        "limits.py",
+        "    if count > most:",
+        "    if count >= most:",
+        ("tests/test_limits.py::test_a_cap_itself_is_allowed",),
+    ),
+    Fault(
+        "load: more rounds held than there were",
+        "engine/admissible.py",
+        "held <= rounds and",
+        "held >= 0.0 and",
+        (f"{REFUSED}[more held than rounds]",),
+    ),
+    Fault(
+        "load: matrices are believed to be symmetric",
+        "engine/admissible.py",
+        "    if (np.abs(matrices - flipped) > ROUNDING * size).any():",
+        "    if (np.abs(matrices - flipped) > size / ROUNDING).any():",
+        (f"{REFUSED}[not symmetric]",),
+    ),
+    Fault(
+        "threads: a call does not wait for its turn",
+        "locks.py",
+        "        with self.lock:\n            return method(",
+        "        if self.lock:\n            return method(",
+        ("tests/test_threads.py::test_a_call_waits_until_the_lock_is_free",),
+    ),
+    Fault(
+        "threads: anybody settles the unnamed round",
+        "rounds.py",
+        "owner is not this_thread() and owner() is not None",
+        "owner is this_thread() and owner() is None",
+        ("tests/test_threads.py::test_the_unnamed_round_of_a_thread_is_refused_to_others_and_stays",),
+    ),
+    Fault(
+        "dense: an outcome that failed counts in part",
+        "engine/dense/engine.py",
+        "                array[...] = was",
+        "                array[...] = array",
+        ("tests/engine/test_dense.py::test_an_outcome_that_ends_the_memory_changes_nothing",),
+    ),
+)
+
 PENDING = (
     # --- rounds that are pending
     Fault(
@@ -709,4 +764,4 @@ KEPT = (
     ),
 )
 
-FAULTS = (*LEARNERS, *PROMISE, *PENDING, *KEPT)
+FAULTS = (*LEARNERS, *PROMISE, *GUARDS, *PENDING, *KEPT)

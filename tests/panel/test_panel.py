@@ -21,9 +21,14 @@ from panels import FORMS, Plan, outputs, panel
 
 def polars(frame: pd.DataFrame) -> pl.DataFrame:
     """The same frame; what is missing is null."""
-    return pl.DataFrame(
-        {str(name): [None if v is None or v != v else v for v in frame[name].tolist()] for name in frame.columns}
-    )
+
+    def plain(v: Any) -> Any:
+        if v is None or v != v:
+            return None
+        # polars 1.0 forgets the zone of a timestamp of pandas
+        return v.to_pydatetime() if isinstance(v, pd.Timestamp) and v.tz is not None else v
+
+    return pl.DataFrame({str(name): [plain(v) for v in frame[name].tolist()] for name in frame.columns})
 
 
 def rows_of(frame: Any) -> list[tuple[Any, ...]]:

@@ -300,9 +300,25 @@ def test_a_file_keeps_its_permissions(tmp_path: Path) -> None:
     umask = os.umask(0)
     os.umask(umask)
     assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~umask
-    path.chmod(0o640)
-    game.save(path)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    for mode in (0o640, 0o400):
+        path.chmod(mode)
+        game.save(path)
+        assert stat.S_IMODE(path.stat().st_mode) == mode
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there are no such permissions here")
+def test_files_of_other_threads_have_the_permissions_of_the_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The umask is one for all threads: whoever sets it, even for a moment, sets it for what others write."""
+
+    def refuse(mask: int) -> int:
+        raise AssertionError("the umask was changed")
+
+    monkeypatch.setattr(os, "umask", refuse)
+    game = oc.Recalibrator(SPACE)
+    game.save(tmp_path / "new")
+    game.save(tmp_path / "new")
 
 
 # --- payoffs and spaces with functions ---

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 import orcast
@@ -84,3 +86,13 @@ def test_hooks_are_local() -> None:
     hooks = yaml(ROOT / ".pre-commit-config.yaml")["repos"]
     assert [each["repo"] for each in hooks] == ["local"]
     assert all(hook["entry"].startswith(".venv/bin/") for hook in hooks[0]["hooks"])
+
+
+def test_licences_are_listed_with_the_versions_that_are_tested() -> None:
+    lines = [*PROJECT["dependencies"], *(each for extra in PROJECT["optional-dependencies"].values() for each in extra)]
+    needed = {canonicalize_name(Requirement(line).name) for line in lines} - {"orcast"}
+    rows = re.findall(r"^\| ([\w.-]+) \| (\S+) \| (.+) \|$", text("docs/licences.md"), re.MULTILINE)
+    listed = {name: version for name, version, _ in rows if name != "package"}
+    pins = {canonicalize_name(name): version for name, version in PIN.findall(text("constraints.txt"))}
+    assert needed == {name for name in needed if listed.get(name) == pins[name]}
+    assert not any(re.search(r"unknown|proprietary|\bA?GPL", licence, re.IGNORECASE) for _, _, licence in rows)

@@ -87,7 +87,7 @@ def verdicts(found: Sequence[Evidence]) -> list[str]:
 def report(path: str, found: Sequence[Evidence], source: str) -> None:
     """Write the report, whole or not at all."""
     from orcast import report as pages
-    from orcast.cli.table_files import replacing
+    from orcast.persistence.files import replacing
 
     with replacing(path) as temporary:
         pages.write(temporary, found, source=source)

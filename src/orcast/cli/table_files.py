@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import dataclasses
 import gzip
 import io
-import os
 import re
 import sys
-import tempfile
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from orcast.cli.common import as_options, need
+from orcast.persistence.files import replacing
 from orcast.validation import short
 
 if TYPE_CHECKING:

@@ -90,7 +90,7 @@ ORDERED_MEMORY: Table = {
     "track_loss": COUNTED,
     "shape": VALUES,
     "member_loss": COUNTED,
-    "warm": TILT,
+    "warm": SMALL,  # only where a forecast was searched for is it cut to MAX_TILT
     "pool": ANY,
     "rivals": {
         **dict.fromkeys(map(int, RivalColumn), COUNTED),
@@ -290,7 +290,7 @@ _BINARY_PLACES = _binary_places()
 
 def round_table(members: int, capacity: int) -> tuple[Array, Array]:
     """The least and largest numbers of a round's cells, a row each."""
-    rows = [VALUES] * 2 + [MASS] * 3 + [TILT] + [MASS] * members
+    rows = [VALUES] * 2 + [MASS] * 3 + [SMALL] + [MASS] * members
     low, high = (np.repeat([[part[i]] for part in rows], capacity, axis=1) for i in (0, 1))
     return low, high
 

@@ -247,6 +247,11 @@ class OrderedEngine:
         own: Array = statistics[Statistic.LEVEL_MEAN] + 2.0 * spread * self.space.scores
         return np.tile(own, (len(self.bound_payoff.experts), 1))
 
+    def forget_unit(self, info: Array) -> None:
+        """Nothing but the level is learnt from a forecast without an expert that has no past: it has no unit."""
+        if not self.memory.account[_ledger.Account.ROUNDS]:
+            info[RoundInfo.HAS_EXPERT] = 0.0
+
     # --- the round
     def predict(
         self, experts: Array | None, features: Any = None, *, pending: float = 0.0, reserved: float = 0.0
@@ -263,10 +268,14 @@ class OrderedEngine:
             packing.predict(self.rules, self._memory, rows, float(pending), reserved, record.row, record.slots)
             if record.certificate[HOLDS] == 0.0:
                 self._rescue(record, reserved)
+            if experts is None:
+                self.forget_unit(record.round.info)
             return record
         mix = np.empty(self.capacity)
         round = record.round
         round_kernels.open_round(self.rules, self.memory, rows, float(pending), round, mix)
+        if experts is None:
+            self.forget_unit(round.info)
         record.features, record.cell_payoffs = features, self._play(round, mix, reserved, features)
         if record.certificate[_ledger.CertificateField.HOLDS] == 0.0 and len(rows):
             other = self.copied(record)

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast import limits
-from orcast.adapters import quantile_rows, within_reach
+from orcast.adapters import beyond_doubles, quantile_rows, within_reach
 from orcast.limits import LIMITS
 from orcast.panel.columns import Form, Output
 from orcast.panel.forms import KINDS
-from orcast.spaces import Binary, Labels, OrderedSpace, Space
+from orcast.spaces import Binary, Labels, OrderedSpace, Space, normal_scores
 from orcast.spaces.base import LARGEST, single, whole
 from orcast.validation import short
 
@@ -201,3 +201,11 @@ def crossing_rows(given: list[Array], there: NDArray[np.bool_]) -> NDArray[np.in
     for a, b in pairwise(given):
         wrong |= there & (b < a)
     return np.flatnonzero(wrong)
+
+
+def rows_beyond_doubles(kind: str, given: list[Array]) -> NDArray[np.intp]:
+    """Rows whose forecasts have too few numbers between their outermost quantiles, or members."""
+    if kind == "normal":
+        half = normal_scores(np.array([0.99])) * given[1]
+        return np.flatnonzero(beyond_doubles(given[0] - half, given[0] + half))
+    return np.flatnonzero(beyond_doubles(np.fmin.reduce(given), np.fmax.reduce(given)))

@@ -20,7 +20,7 @@ from orcast.panel.bounds import Bounds, read_bounds
 from orcast.panel.checks import doubts
 from orcast.panel.column_names import of_model, of_series, rows_text
 from orcast.panel.columns import ColumnLayout, Form, Output, label_places
-from orcast.panel.experts import ForecastShape, crossing_rows, rows_with_forecast
+from orcast.panel.experts import ForecastShape, crossing_rows, rows_beyond_doubles, rows_with_forecast
 from orcast.panel.frame import Codes, Frame
 from orcast.panel.ordering import Streams, arrange, fill_outcomes, seen_dates
 from orcast.panel.row_times import Timing, check_known, read_row_times
@@ -383,11 +383,19 @@ class FrameRun:
         for sentence in doubts(self.frame, self.layout):
             warn_user(sentence, UserWarning)
         for model in self.models:
+            whose = of_model(model.form.model)
             if model.shape.kind == "quantiles":
                 crossed = crossing_rows(model.given, model.there)
                 if len(crossed):
-                    whose = of_model(model.form.model)
                     warn_user(f"crossing quantiles{whose} were sorted in {rows_text(crossed)}", UserWarning)
+            if model.shape.kind in ("quantiles", "members", "normal"):
+                coarse = rows_beyond_doubles(model.shape.kind, model.given)
+                if len(coarse):
+                    warn_user(
+                        f"forecasts{whose} are so narrow beside their size that they are beyond doubles in "
+                        f"{rows_text(coarse)}: subtract an offset from forecasts and outcomes",
+                        UserWarning,
+                    )
         sentences = {
             Status.OUTSIDE: "outcomes that cannot be were not used",
             Status.CORRECTED: "outcomes changed since they were used",

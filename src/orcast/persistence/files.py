@@ -6,7 +6,7 @@ import errno
 import json
 import math
 import os
-import tempfile
+import secrets
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -55,25 +55,35 @@ def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str
     size = sum(part.nbytes for part in body)
     limits.check("file_bytes", len(text) + size)
     prefix = MAGIC + b"".join(number.to_bytes(8, "little") for number in (VERSION, len(text), size, checksum))
-    target = Path(path).resolve()  # where a link leads
+    target = Path(path).resolve()
     if target.exists() and not target.is_file():
         raise ValueError(f"expected a place for a state file, got what is not a file: {path}")
     if not target.parent.is_dir():
         raise FileNotFoundError(f"expected a folder that exists, got {target.parent}")
-    with naming(path):
-        handle, beside = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(prefix + text)
-                for part in body:
-                    file.write(part)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(beside).chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
-            os.replace(beside, target)
-        except BaseException:
-            Path(beside).unlink(missing_ok=True)
-            raise
+    with naming(path), replacing(target) as beside, open(beside, "wb") as file:
+        file.write(prefix + text)
+        for part in body:
+            file.write(part)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A new file beside another, whose place and permissions it takes when all went well."""
+    target = Path(path).resolve()  # where a link leads
+    permissions = target.stat().st_mode & 0o777 if target.exists() else None
+    beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}")  # a killed one is found by this name
+    # the system takes off the umask: to read it is to change it for a moment, for all threads
+    os.close(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666 if permissions is None else 0o600))
+    try:
+        yield beside
+        if permissions is not None:
+            beside.chmod(permissions)
+        os.replace(beside, target)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
 
 
 @contextmanager
@@ -91,12 +101,6 @@ def naming(path: str | os.PathLike[str]) -> Iterator[None]:
         if reason.errno is None or (reason.filename is not None and reason.errno != errno.ENOSPC):
             raise
         raise OSError(reason.errno, reason.strerror, os.fspath(path)) from reason
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

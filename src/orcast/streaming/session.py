@@ -10,7 +10,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from orcast import limits
-from orcast.adapters import expert_row
+from orcast.adapters import FINEST, expert_row
 from orcast.contexts import ContextInputs, by
 from orcast.locks import GameLock, Locked, locked
 from orcast.payoffs import default_payoff
@@ -193,8 +193,7 @@ class Session(Locked):
             return StreamAnswer(again, False)
         series = self._series(read)
         of, y = self._outcome(read, series)
-        if read.forecast is not None:
-            self._check_forecast(read.forecast, read, series)
+        coarse = read.forecast is not None and self._check_forecast(read.forecast, read, series)
         if read.drop:
             fields = self._drop(read, series)
         else:
@@ -202,7 +201,8 @@ class Session(Locked):
             # the outcome first: it is of an earlier round, and the forecast should know it
             settled = {} if y is None else self._settle(read, series, of, y)
             if read.forecast is not None:
-                return StreamAnswer(self._predict(read.forecast, read, series, {**fields, **settled}), True)
+                fields |= settled | ({"beyond_doubles": True} if coarse else {})
+                return StreamAnswer(self._predict(read.forecast, read, series, fields), True)
             fields |= settled
         fresh = read.series not in self.series
         self.series[read.series] = series
@@ -270,16 +270,19 @@ class Session(Locked):
                 raise TypeError(f"expected a number as {key}, got {short(bound)}")
         return between(bounds.get("low", self.options.low), bounds.get("high", self.options.high))
 
-    def _check_forecast(self, forecast: LineForecast, line: StreamLine, series: SeriesSession) -> None:
+    def _check_forecast(self, forecast: LineForecast, line: StreamLine, series: SeriesSession) -> bool:
+        """Refuse a forecast that the series cannot have; whether its quantiles are too few numbers apart."""
         space = series.space
         kind = "binary" if isinstance(space, Binary) else "labels" if isinstance(space, Labels) else "quantity"
         if forecast.space != kind:
             form = "mean and sd" if forecast.form == "normal" else forecast.form
             raise ValueError(f"expected {FORM[kind]} as forecast on {_described(space)}, got {short(form)}")
-        expert_row(forecast.expert, space)
+        row, _ = expert_row(forecast.expert, space)
         if self.options.by is not None:
             # the groups of the round, which its features decide: refused here if there is none
             series.game.engine.bound_payoff.context(ContextInputs(self._features(line)))
+        low, high = row.item(0), row.item(-1)
+        return kind == "quantity" and low < high and high - low < FINEST * max(high, -low)
 
     def _features(self, line: StreamLine) -> dict[str, Any] | None:
         """The features that matter."""
@@ -356,8 +359,9 @@ class Session(Locked):
         # the oldest, which the game drops because too many are pending
         leaving: list[Any] = series.game.rounds.leaving(line.id)
         lost = [(id, series.issued(id)) for id in leaving if id != line.id]
-        with quietly():  # what is dropped or sorted is in the answer
+        with quietly():  # what is dropped, sorted or too narrow is in the answer
             p = series.game.predict(forecast.expert, x=self._features(line), id=line.id)
+        series.game.rounds.release_unnamed()  # a line is of its series, whichever thread brings it
         for id, issued in lost:
             self._remember(line.series, id, issued, None, {"dropped": True})
             fields = {**fields, "lost": id}

@@ -191,8 +191,18 @@ class DenseEngine:
         return np.concatenate([cell_payoff.realised(p, k, near) for cell_payoff in record.cell_payoffs])
 
     def update(self, record: DenseRecord, y: Any, *, reserved: float = 0.0) -> None:
-        """Settle a round by its outcome."""
+        """Settle a round by its outcome; if a function of the user's fails, or memory ends, nothing has changed."""
         payoff = self.payoff(record, y)
+        arrays = self.arrays()
+        before = [array.copy() for array in arrays.values()]
+        try:
+            self._settle(record, y, payoff, reserved)
+        except BaseException:
+            for array, was in zip(arrays.values(), before, strict=True):
+                array[...] = was
+            raise
+
+    def _settle(self, record: DenseRecord, y: Any, payoff: Array, reserved: float) -> None:
         p = self.prior.played(record.round)
         k = self.prior.place(record.round, y)
         assert record.cell_payoffs is not None

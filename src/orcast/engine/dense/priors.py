@@ -122,6 +122,8 @@ class OrderedPrior:
         round_kernels.open_round(
             self.engine.rules, self.engine.memory, self.engine.experts_or_own(experts), pending, round, mix
         )
+        if experts is None:
+            self.engine.forget_unit(round.info)
         return round, mix[: int(round.info[RoundInfo.CELLS])].copy()
 
     def recell(self, round: Round, mix: Array) -> tuple[Round, Array]:

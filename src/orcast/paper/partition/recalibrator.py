@@ -262,7 +262,10 @@ class PartitionedRecalibrator(Locked):
         >>> low, high = p.interval(0.9)
         >>> recal.update(55)
         """
-        self._pending.check_new(id)
+        if id is None:
+            self._pending.check_unnamed()
+        else:
+            self._pending.check_new(id)
         if forecast is None:
             raise TypeError("expected a forecast, got None (a game without an expert is a Forecaster)")
         row, crossed = expert_row(forecast, self.space)
