@@ -277,24 +277,6 @@ def _write_to(frame: pl.DataFrame, file: Any, format: Format) -> None:
         file.write(text.encode())
 
 
-@contextlib.contextmanager
-def replacing(path: str) -> Iterator[Path]:
-    """A file beside another, which takes its place when all went well."""
-    target = Path(path).resolve()  # where a link leads
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        yield temporary
-        mask = os.umask(0)
-        os.umask(mask)
-        temporary.chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~mask)
-        os.replace(temporary, target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
 def framed(table: TableFile, target: pl.DataFrame | None) -> tuple[TableFile, Frame]:
     """A table as a frame with its outcomes; the table then numbers rows as the frame counts them."""
     from orcast.panel.frame import Frame
