@@ -19,6 +19,7 @@ from orcast.evidence import (
     Evidence,
     band,
     base,
+    blocks,
     by_series,
     chance_limit,
     collect,
@@ -26,6 +27,7 @@ from orcast.evidence import (
     difference,
     error,
     inside,
+    interval_band,
     loss,
     pit,
     reliability,
@@ -86,7 +88,7 @@ def test_frequencies_coverage_and_error(evidence: Evidence, chunk: int) -> None:
         for side in evidence.sides:
             hits = slow_hits(evidence, side)
             frequencies = hits.mean(axis=0)
-            np.testing.assert_allclose(base.frequencies(evidence, side), frequencies, atol=1e-12)
+            np.testing.assert_allclose(blocks.frequencies(evidence, side), frequencies, atol=1e-12)
             assert error(evidence, side) == pytest.approx(((frequencies - evidence.levels) ** 2).sum())
             np.testing.assert_allclose(
                 loss(evidence, side), metrics.pinball(evidence.side(side), evidence.y, evidence.levels)
@@ -442,9 +444,9 @@ def test_verdict_on_panels() -> None:
     text = said(evidence)
     assert f"Of 60 series {was} were further off than chance allows, after recalibration {now} (" in text
     assert "chance alone would make about 3 of them" in text
-    assert "overlap" in text
     assert "A point forecast has no intervals" in text
-    alone = said(Evidence.of(scale * q, y, levels=LEVELS, series=series))
+    only_before = Evidence.of(scale * q, y, levels=LEVELS, series=series)
+    was, alone = int(by_series(only_before).outside_before.sum()), said(only_before)
     assert f"Of 60 series {was} are further off than chance allows (" in alone
 
 
@@ -536,12 +538,20 @@ def test_outcomes_that_equal_a_quantile_are_spoken_of() -> None:
     assert "equal a quantile" not in said(Evidence.of(q + 0.01, y, levels=[0.1, 0.5, 0.9], low=0.0))
 
 
-def test_where_forecasts_overlap_a_fault_is_a_maybe() -> None:
-    q, y = normal(1000)
-    assert "What is wrong:" in said(Evidence.of(q / 2, y, levels=LEVELS))
-    text = said(Evidence.of(q / 2, y, levels=LEVELS, overlap=True))
-    assert "What may be wrong:" in text
-    assert "err in bunches" in text
+def test_where_forecasts_overlap_fewer_faults_are_beyond_chance() -> None:
+    rng = np.random.default_rng(3)
+    # twelve steps ahead: neighbours share eleven of twelve shocks, 30 outcomes at a time say little
+    y = np.convolve(rng.normal(size=371), np.ones(12), "valid") / np.sqrt(12)
+    q = np.tile(0.85 * ndtri(LEVELS), (360, 1))
+    alone, overlapping = Evidence.of(q, rng.permutation(y), levels=LEVELS), Evidence.of(q, y, levels=LEVELS, overlap=11)
+    assert coverage(alone, 0.9) == coverage(overlapping, 0.9)
+    assert "independent ones would" not in said(alone)
+    assert "Because of forecasts that overlap, 360 outcomes tell as much" in said(overlapping)
+    for share in (0.5, 0.9):
+        narrow, wide = interval_band(alone, share), interval_band(overlapping, share)
+        assert narrow == tuple(map(float, band(360, share)))
+        assert wide[0] < narrow[0] < narrow[1] < wide[1]
+    assert "too narrow" in said(Evidence.of(q / 4, y, levels=LEVELS, overlap=11))
 
 
 def test_the_promise_of_a_panel_is_told_too() -> None:

@@ -155,7 +155,7 @@ def _keys(evidence: Evidence) -> str:
 
     share = facts.main_share(evidence)
     if share is not None:
-        low, high = (float(end) for end in facts.band(evidence.rows, share))
+        low, high = facts.interval_band(evidence, share)
         covered = [facts.coverage(evidence, share, side) for side in sides]
         add(f"{level_name(share)} interval covered", percent, covered, f"chance: {percent(low)} to {percent(high)}")
     *_, error, loss = facts.scores(evidence)
