@@ -368,25 +368,25 @@ def test_verdict_says_before_and_after() -> None:
         )
     )
     evidence = Evidence.of(q / 2, y, after=q, levels=LEVELS)
-    for share, at in ((0.9, 0), (0.5, 1)):
+    for share, at in ((0.9, 1), (0.5, 2)):
         seen = [f"{coverage(evidence, share, side):.1%}" for side in ("before", "after")]
         low, high = (f"{float(end):.1%}" for end in band(1200, share))
-        of = " of 1,200 outcomes" if at == 0 else ""
+        of = " of 1,200 outcomes" if at == 1 else ""
         assert lines[at] == (
             f"The {share:.0%} interval covered {seen[0]}{of}; after recalibration {seen[1]} "
             f"({low} to {high} would be chance)."
         )
-    assert lines[2:5] == [
+    assert lines[3:6] == [
         "Before, the intervals were too narrow.",
         "After, nothing is clearly wrong.",
         "On average the 90% interval became 100% wider.",
     ]
-    assert f"{error(evidence):.4f}, after recalibration {error(evidence, 'after'):.4f}" in lines[5]
+    assert f"{error(evidence):.4f}, after recalibration {error(evidence, 'after'):.4f}" in lines[6]
     found = difference(evidence)
     assert found is not None
-    assert lines[6].startswith("The forecasts became more accurate: pinball loss ")
-    assert f"({found.relative_low:+.1%} to {found.relative_high:+.1%})" in lines[6].replace("95% interval ", "")
-    assert lines[7:] == [
+    assert lines[7].startswith("The forecasts became more accurate: pinball loss ")
+    assert f"({found.relative_low:+.1%} to {found.relative_high:+.1%})" in lines[7].replace("95% interval ", "")
+    assert lines[8:] == [
         "The promise held after every outcome: in the end the miscalibration was 0.0200, at most 0.0500 was promised.",
         "2 of 1,202 outcomes were beyond the bounds and left out.",
         "1 row has no forecast.",
@@ -497,10 +497,10 @@ def test_calibrated_forecasts_are_rarely_faulted() -> None:
 
 def test_what_was_left_out_comes_first_if_it_is_much() -> None:
     q, y = normal(500)
-    assert verdict(Evidence.of(q, y, levels=LEVELS, outside=150))[0] == (
+    assert verdict(Evidence.of(q, y, levels=LEVELS, outside=150))[1] == (
         "150 of 650 outcomes were beyond the bounds and left out."
     )
-    assert verdict(Evidence.of(q, y, levels=LEVELS, outside=3))[0].startswith("The 90% interval")
+    assert verdict(Evidence.of(q, y, levels=LEVELS, outside=3))[1].startswith("The 90% interval")
 
 
 def test_of_many_intervals_the_one_that_people_know_is_told() -> None:
@@ -508,8 +508,8 @@ def test_of_many_intervals_the_one_that_people_know_is_told() -> None:
     rng = np.random.default_rng(0)
     z = np.sort(rng.normal(size=100_000))[::1000][1:]
     evidence = Evidence.of(np.tile(z, (800, 1)), rng.normal(size=800), levels=levels)
-    assert verdict(evidence)[0].startswith("The 90% interval")
-    assert verdict(evidence)[1].startswith("The 50% interval")
+    assert verdict(evidence)[1].startswith("The 90% interval")
+    assert verdict(evidence)[2].startswith("The 50% interval")
     assert rolling(evidence).share == pytest.approx(0.9)
     assert by_series(evidence).share == pytest.approx(0.9)
 

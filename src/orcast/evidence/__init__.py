@@ -28,6 +28,8 @@ from orcast.evidence.diagnostics import (
     widths,
 )
 from orcast.evidence.frames import collect
+from orcast.evidence.gain import ReferenceScores, reference_scores, share_without_memory
+from orcast.evidence.issue_times import blocks_seen, issue_blocks
 from orcast.evidence.statistics import (
     band,
     chance_limit,
@@ -41,7 +43,7 @@ from orcast.evidence.statistics import (
     width,
 )
 from orcast.evidence.tables import GroupTable, ScoreRow, SeriesTable, by_group, by_series, scores
-from orcast.evidence.verdict import faults, verdict
+from orcast.evidence.verdict import assumptions, faults, headline, verdict
 
 __all__ = [
     "Difference",
@@ -52,12 +54,15 @@ __all__ = [
     "Histogram",
     "PromiseCheck",
     "Reference",
+    "ReferenceScores",
     "Reliability",
     "Rolling",
     "ScoreRow",
     "SeriesTable",
     "Widths",
+    "assumptions",
     "band",
+    "blocks_seen",
     "by_group",
     "by_series",
     "chance_limit",
@@ -67,18 +72,22 @@ __all__ = [
     "error",
     "fan",
     "faults",
+    "headline",
     "inside",
     "interval_band",
+    "issue_blocks",
     "level_band",
     "loss",
     "main_share",
     "pit",
     "probability_shares",
     "promise_check",
+    "reference_scores",
     "reliability",
     "rolling",
     "running_error",
     "scores",
+    "share_without_memory",
     "shares",
     "verdict",
     "width",

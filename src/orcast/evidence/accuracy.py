@@ -129,14 +129,22 @@ def loss_blocks(evidence: Evidence) -> Blocks:
     return blocks_of(evidence, reach_of(evidence, signals), int(np.ceil(2.0 * times_of(evidence) ** (1.0 / 3.0))))
 
 
-def loss_sums(evidence: Evidence, blocks: Blocks, codes: Places | None = None, groups: int = 1) -> Vector:
-    """Sums of the losses before and after and of the rows: blocks x 3 x groups."""
+def loss_sums(
+    evidence: Evidence,
+    blocks: Blocks,
+    codes: Places | None = None,
+    groups: int = 1,
+    *,
+    losses: tuple[Vector, Vector] | None = None,
+) -> Vector:
+    """Sums of the losses before and after (or of two others) and of the rows: blocks x 3 x groups."""
     places = blocks.of_row * groups
     there: Places | slice = slice(None)
     if codes is not None:
         there = np.flatnonzero(codes >= 0)
         places = places[there] + codes[there]
-    columns = (loss(evidence, "before")[there], loss(evidence, "after")[there], np.ones(places.size))
+    first, then = losses or (loss(evidence, "before"), loss(evidence, "after"))
+    columns = (first[there], then[there], np.ones(places.size))
     sums = [np.bincount(places, values, minlength=blocks.count * groups) for values in columns]
     return np.asarray(sums, dtype=np.float64).reshape(3, blocks.count, groups).transpose(1, 0, 2)
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from orcast import metrics
-from orcast.constants import PER_ABSOLUTE
-from orcast.evidence.base import Evidence, Matrix, Places, Vector
+from orcast.evidence.base import ASSUMPTION, Evidence, Grouping, Matrix, Places, Reference, Vector
+from orcast.evidence.groups import column_groups, number_groups, time_groups
+from orcast.evidence.information import Information
 
 if TYPE_CHECKING:
     from orcast.panel.columns import ColumnLayout, Form
@@ -28,6 +30,10 @@ def collect(
     low: Any = None,
     high: Any = None,
     recalibrated: bool = True,
+    by: Any = (),
+    issued_at: ArrayLike | None = None,
+    known_at: ArrayLike | None = None,
+    assumption: str | None = None,
     **names: Any,
 ) -> list[Evidence]:
     """Evidence of each model in a frame, which may hold what came out of a recalibration too.
@@ -38,6 +44,14 @@ def collect(
     both sides have.  A mean and a spread are read as a normal distribution and members as an ensemble, unless
     quantiles came out; a point forecast as normal, with the spread of its own errors known by then.
     `recalibrated=False` looks at the forecasts alone.
+
+    `by` names what rows are to be compared by, one name or several: a column, or "hour", "weekday", "month" or
+    "quarter" of the time; "horizon" is added where there are several.  Numbers of many kinds are cut into five groups.
+
+    `known_at` is when the outcome of each row became known, `issued_at` when its forecast was issued: arrays in the
+    order of the rows, which can be compared with each other.  Without them an outcome is known at its time, and a
+    forecast issued at its cutoff or, without cutoffs, just before its own time.  `assumption` says in words what
+    counts as known, if that is to be said in others.
 
     >>> import polars as pl
     >>> from orcast.evidence import coverage
@@ -61,7 +75,21 @@ def collect(
         None if name is None else table.times(name)
         for name in (layout.time if layout.time is not None else dated, layout.cutoff)
     )
+    if cutoff is None and time is not None and layout.horizon is not None:
+        cutoff = _cutoff_of(table, layout.horizon, time)
+    elif cutoff is not None and time is not None and ("numbers" in cutoff.kind) != ("numbers" in time.kind):
+        raise ValueError(f"expected times and cutoffs of one kind, got {time.kind} and {cutoff.kind}")
     order = np.lexsort([*(part.values for part in (cutoff, time) if part is not None), codes])
+    issued, known = (None if at is None else np.asarray(at)[order] for at in (issued_at, known_at))
+    if issued is None and cutoff is not None:
+        issued = cutoff.values[order]
+    information = Information.of(
+        codes[order],
+        np.arange(order.size) if time is None else time.values[order],
+        issued,
+        known,
+        None if layout.horizon is None else _steps_ahead(table, layout.horizon)[order],
+    )
     rows = _EvidenceRows(
         table,
         layout,
@@ -70,11 +98,11 @@ def collect(
         codes[order],
         tuple(" / ".join(map(str, key)) if isinstance(key, tuple) else "" if key is None else str(key) for key in keys),
         None if time is None else _labels(time)[order],
-        None if cutoff is None else _labels(cutoff)[order],
+        information,
         *(end[order] for end in read_bounds(low, high, table, codes, keys).of_rows(codes)),
     )
-    overlap = rows.overlap()
-    return [rows.evidence(form, recalibrated, overlap) for form in layout.forms]
+    shared = rows.shared(by, assumption or _assumption(issued is not None, known is not None))
+    return [rows.evidence(form, recalibrated, **shared) for form in layout.forms]
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,11 +116,44 @@ class _EvidenceRows:
     series: Places
     names: tuple[str, ...]
     time: NDArray[Any] | None
-    cutoff: NDArray[Any] | None
+    information: Information
     low: Vector
     high: Vector
 
-    def evidence(self, form: Form, recalibrated: bool, overlap: bool) -> Evidence:
+    def shared(self, by: Any, assumption: str) -> dict[str, Any]:
+        """What does not depend on the model."""
+        several = np.unique(self.information.horizon).size > 1
+        wanted = [by] if isinstance(by, str) else list(by)
+        if several and "horizon" not in wanted:
+            wanted = ["horizon", *wanted]
+        numbers = self.layout.y is not None and self.table.holds_numbers(self.layout.y)
+        outcomes = self.information.outcomes(self.numbers(self.layout.y)) if numbers else None
+        return {
+            "assumption": assumption,
+            "horizon": self.information.horizon if several else None,
+            "by": tuple(self.grouping(name) for name in wanted),
+            "overlap": 0 if outcomes is None else outcomes.overlap(),
+            "reference": None if outcomes is None else outcomes.reference(),
+        }
+
+    def grouping(self, name: Any) -> Grouping:
+        """Rows by a column, or by a part of their time."""
+        if name in self.table.reading.columns and name != self.layout.horizon:
+            return column_groups(str(name), self.table, name, self.order)
+        if name in ("horizon", self.layout.horizon):
+            return number_groups("horizon", self.information.horizon, most=None)
+        return time_groups(str(name), self.time)
+
+    def evidence(
+        self,
+        form: Form,
+        recalibrated: bool,
+        *,
+        horizon: Vector | None,
+        by: tuple[Grouping, ...],
+        reference: Reference | None,
+        **shared: Any,
+    ) -> Evidence:
         from orcast.panel.columns import written_levels
 
         y = self.outcomes(form)
@@ -133,7 +194,12 @@ class _EvidenceRows:
             pending=int(np.count_nonzero(forecast & ~known)),
             missing=int(np.count_nonzero(~forecast)),
             outside=int(np.count_nonzero(whole & beyond)),
-            overlap=overlap,
+            horizon=None if horizon is None else horizon[keep],
+            by=tuple(Grouping(group.name, group.codes[keep], group.labels) for group in by),
+            reference=Reference(reference.last[keep], reference.spread[keep])
+            if reference is not None and kind == "quantiles"
+            else None,
+            **shared,
             point=form.kind == "point",
             moments=form.kind == "normal"
             and after is not None
@@ -222,61 +288,31 @@ class _EvidenceRows:
             left = at.astype(np.intp)
             low, high = (np.take_along_axis(rows, np.minimum(k, np.maximum(count - 1, 0)), 1) for k in (left, left + 1))
             return np.asarray(low + (high - low) * (at - left))
-        spread = rows[:, 1] if form.kind == "normal" else self.past_spread(y - rows[:, 0])
+        spread = rows[:, 1] if form.kind == "normal" else self.information.past_spread(y - rows[:, 0])
         return np.asarray(rows[:, :1] + np.where(spread >= 0.0, spread, np.nan)[:, None] * ndtri(levels))
 
-    # --- what was known when
-    def past_spread(self, errors: Vector) -> Vector:
-        """The spread of the errors, so many steps ahead, that were known at each forecast; nan before the first.
 
-        An error is known to later rows; where there are cutoffs, once the cutoff has reached its time.
-        """
-        stream, when, since = self.streams()
-        order = np.lexsort((when, stream))
-        e, key = errors[order], stream[order]
-        known = np.isfinite(e)
-        sizes = np.concatenate(([0.0], np.cumsum(np.abs(np.where(known, e, 0.0)))))
-        counts = np.concatenate(([0], np.cumsum(known)))
-        first = np.searchsorted(key, key, side="left")
-        until = np.arange(e.size)
-        if since is not None:
-            size = int(max(when.max(initial=0), since.max(initial=0))) + 1
-            until = np.searchsorted(key * size + when[order], key * size + since[order], side="right")
-        until = np.maximum(until, first)
-        out = np.empty(e.size)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            total = np.maximum(sizes[until] - sizes[first], 0.0)
-            out[order] = PER_ABSOLUTE * total / (counts[until] - counts[first])
-        return out
+def _assumption(issued: bool, known: bool) -> str:
+    """What counts as known when, in words."""
+    if not issued and not known:
+        return ASSUMPTION
+    when = "at its cutoff" if issued else "just before its time"
+    return f"each forecast used the outcomes known {when}" + (", as the data say when they were known" if known else "")
 
-    def streams(self) -> tuple[Places, Places, Places | None]:
-        """Which stream each row belongs to (its series, so many steps ahead), and ranks of its time and cutoff."""
-        rows = np.arange(self.order.size)
-        if self.time is None:
-            return self.series, rows, None
-        if self.cutoff is None:
-            return self.series, np.unique(self.time, return_inverse=True)[1], None
-        both = np.unique(np.concatenate((self.time, self.cutoff)), return_inverse=True)[1]
-        when, since = both[: rows.size], both[rows.size :]
-        if self.layout.horizon is not None:
-            step = np.unique(self.numbers(self.layout.horizon), return_inverse=True)[1]
-        else:
-            order = np.lexsort((when, since, self.series))
-            group = self.series[order] * (int(both.max(initial=0)) + 1) + since[order]
-            step = np.empty_like(rows)
-            step[order] = rows - np.searchsorted(group, group, side="left")
-        return self.series * (int(step.max(initial=0)) + 1) + step, when, since
 
-    def overlap(self) -> bool:
-        """Whether a forecast was made before an outcome that comes before its own was known."""
-        if self.cutoff is None or self.time is None:
-            return False
-        _, when, since = self.streams()
-        assert since is not None
-        size = int(max(when.max(initial=0), since.max(initial=0))) + 1
-        known = np.searchsorted(self.series * size + when, self.series * size + since, side="right")
-        earlier = np.searchsorted(self.series * size + when, self.series * size + when, side="left")
-        return bool((known < earlier).any())
+def _cutoff_of(table: Frame, horizon: Any, time: Times) -> Times | None:
+    """When forecasts were issued, from horizons alone: numbers as the times are, and not all one step."""
+    if time.kind not in ("numbers", "whole numbers") or not table.holds_numbers(horizon):
+        return None
+    ahead = table.numbers(horizon)
+    return None if (ahead == 1.0).all() else dataclasses.replace(time, values=time.values - ahead)
+
+
+def _steps_ahead(table: Frame, horizon: Any) -> Vector:
+    """How many steps ahead each row is; horizons with names are counted in their order."""
+    if table.holds_numbers(horizon):
+        return table.numbers(horizon)
+    return np.asarray(table.keys([horizon])[0] + 1.0, dtype=np.float64)
 
 
 def _labels(times: Times) -> NDArray[Any]:

@@ -8,6 +8,8 @@ from orcast.evidence.accuracy import difference, loss_name
 from orcast.evidence.base import SIDES, Evidence, outcomes_of
 from orcast.evidence.blocks import design_effect, frequencies
 from orcast.evidence.diagnostics import promise_check
+from orcast.evidence.gain import reference_scores, share_without_memory
+from orcast.evidence.issue_times import blocks_seen
 from orcast.evidence.statistics import (
     SURE,
     band,
@@ -40,21 +42,22 @@ CLEAR, SIGMAS = 0.99, 2.576
 
 
 def verdict(evidence: Evidence) -> list[str]:
-    """What the numbers say, in sentences, the most important first.
+    """What the numbers say, in sentences: what counts as known when, then the most important first.
 
     >>> rng = np.random.default_rng(0)
     >>> y = rng.normal(size=1000)
     >>> narrow, right = np.tile([-1.0, 0.0, 1.0], (1000, 1)), np.tile([-1.645, 0.0, 1.645], (1000, 1))
-    >>> verdict(Evidence.of(narrow, y, after=right, levels=[0.05, 0.5, 0.95]))[0]
+    >>> verdict(Evidence.of(narrow, y, after=right, levels=[0.05, 0.5, 0.95]))[1]
     'The 90% interval covered 68.4% of 1,000 outcomes; after recalibration 91.4% (88.1% to 91.8% would be chance).'
     """
     if evidence.rows == 0:
         some = "No row has both a forecast and an outcome" if evidence.missing else "No outcome is known yet"
         return [*_on_left_out(evidence), f"{some}, so there is nothing to judge by.", *_on_rest(evidence)]
-    main = _on_intervals(evidence) if evidence.kind == "quantiles" else _on_averages(evidence)
+    main = _on_main(evidence)
     left_out = _on_left_out(evidence)
     many = evidence.outside > MANY * (evidence.rows + evidence.outside)
     return [
+        *assumptions(evidence),
         *(left_out if many else []),
         *main[:1],
         *_on_size(evidence),
@@ -63,12 +66,53 @@ def verdict(evidence: Evidence) -> list[str]:
         *_on_width(evidence),
         _on_error(evidence),
         *_on_accuracy(evidence),
+        *_on_reference(evidence),
         *_on_groups(evidence),
         *_on_series(evidence),
         *_on_promise(evidence),
         *([] if many else left_out),
         *_on_rest(evidence),
     ]
+
+
+def assumptions(evidence: Evidence) -> list[str]:
+    """What counts as known when, and whether the errors look otherwise; nothing where there is nothing to judge.
+
+    >>> assumptions(Evidence.of([[0.0]], [1.0], levels=[0.5]))
+    ['Each outcome counts as known before the next forecast is issued (no issue times were given).']
+    """
+    if evidence.rows == 0:
+        return []
+    return [f"{evidence.assumption[:1].upper()}{evidence.assumption[1:]}.", *_on_blocks(evidence)]
+
+
+def headline(evidence: Evidence) -> str:
+    """The sentence that says most: how often the outcomes fell where they should.
+
+    >>> headline(Evidence.of([[-1.0, 1.0]] * 40, np.zeros(40), levels=[0.25, 0.75]))
+    'The 50% interval covered 100% of 40 outcomes (35% to 65% would be chance).'
+    """
+    return _on_main(evidence)[0] if evidence.rows else verdict(evidence)[0]
+
+
+def _on_main(evidence: Evidence) -> list[str]:
+    return _on_intervals(evidence) if evidence.kind == "quantiles" else _on_averages(evidence)
+
+
+def _on_blocks(evidence: Evidence) -> list[str]:
+    """Whether the errors say otherwise than the assumption."""
+    length = blocks_seen(evidence)
+    if length is None:
+        return []
+    seen = f"But the errors look like those of forecasts issued {length} at a time"
+    found = difference(evidence)
+    if evidence.in_blocks is None or found is None or not found.before > 0.0:
+        return [
+            f"{seen}: say when they were issued, or what is gained by knowing each outcome at once may not be there."
+        ]
+    change = evidence.in_blocks / found.before - 1.0
+    how = f"{abs(change):.1%} {'lower' if change <= 0.0 else 'higher'}"
+    return [f"{seen}; played so, {found.name} is {evidence.in_blocks:.4g}, {how} than as given."]
 
 
 def faults(evidence: Evidence, side: str = "before") -> list[str]:
@@ -292,6 +336,33 @@ def _on_accuracy(evidence: Evidence) -> list[str]:
     if not found.clear:
         return [f"Accuracy did not change measurably: {how} ({ends})."]
     return [f"The forecasts became {'more' if found.change < 0 else 'less'} accurate: {how} ({ends})."]
+
+
+def _on_reference(evidence: Evidence) -> list[str]:
+    """What the last known outcome alone would have said, and what is gained without the memory of errors."""
+    lines = []
+    found = reference_scores(evidence)
+    if found is not None:
+        names = {"before": "as given", "after": "recalibrated"}
+        both = _and([f"{names[side]} {_against(found.loss, side)}" for side in evidence.sides])
+        where = "" if found.rows >= 0.95 * evidence.rows else f" (on the {found.rows:,} outcomes that have one)"
+        lines.append(
+            f"At the same information the last known outcome with its own spread has {loss_name(evidence)} "
+            f"{found.loss['reference']:.4g}{where}; {both}."
+        )
+    share = share_without_memory(evidence)
+    if share is not None and evidence.without_memory is not None:
+        kept = f"{min(max(share, 0.0), 1.0):.0%} of the gain" if share > 0.005 else "none of the gain"
+        lines.append(f"Without the memory of recent errors {kept} remains ({evidence.without_memory:.4g}).")
+    return lines
+
+
+def _against(losses: dict[str, float], side: str) -> str:
+    """A loss beside that of the last known outcome."""
+    if not losses["reference"] > 0.0:
+        return f"{losses[side]:.4g}"
+    change = losses[side] / losses["reference"] - 1.0
+    return f"{losses[side]:.4g} ({abs(change):.1%} {'lower' if change <= 0.0 else 'higher'})"
 
 
 def _on_groups(evidence: Evidence) -> list[str]:
