@@ -110,11 +110,13 @@ def twin(frame: pd.DataFrame, form: str, m: str, *, low: float | None = None, hi
         recal = oc.Recalibrator(_space(form, low, high), outside="raise")
         waiting: dict[Any, Any] = {}
         residuals = Residuals()
+        over = 0  # the newest round that is over
         order = ["cutoff", "ds"] if "cutoff" in frame else ["ds"]
         for label, row in stream.sort_values(order).iterrows():
             known = [(w["ds"], i) for i, w in waiting.items() if not _missing(w["y"])]
             for _, i in sorted((ds, i) for ds, i in known if "cutoff" not in frame or ds <= row["cutoff"]):
                 was = waiting.pop(i)
+                over = max(over, recal.rounds.find(i).issued)
                 if form in ("binary", "labels") or (low or -1e9) <= was["y"] <= (high or 1e9):
                     recal.update(was["y"], id=i)
                     if form == "point":
@@ -123,6 +125,11 @@ def twin(frame: pd.DataFrame, form: str, m: str, *, low: float | None = None, hi
                     recal.drop(i)
             if any(_missing(row[name]) for name in inputs(form, m)):
                 continue
+            for i in [i for i, w in waiting.items() if _missing(w["y"])]:
+                entry, lag = recal.rounds.find(i), recal.rounds.usual_lag
+                if entry.issued < over and lag is not None and recal.rounds.issued - entry.issued > 2.0 * lag + 2.0:
+                    recal.drop(i)
+                    waiting.pop(i)
             p = recal.predict(_read(form, m, row, residuals, low, high), id=label)
             told[label] = _answers(form, m, row, p), p.certificate.holds
             waiting[label] = row

@@ -457,15 +457,15 @@ PENDING = (
     Fault(
         "ordering: outcomes of one moment in the order of forecasts",
         "panel/ordering.py",
-        "heapq.heappush(ready, (times[i], cutoffs[i], i))",
-        "heapq.heappush(ready, (times[i], -cutoffs[i], i))",
+        "entries.cutoff.tolist(), strict=True))",
+        "(-entries.cutoff).tolist(), strict=True))",
         ORDERING,
     ),
     Fault(
         "ordering: old outcomes of one moment in the order of forecasts",
         "panel/ordering.py",
-        'first = first[np.argsort(time[first], kind="stable")]',
-        'first = first[np.argsort(first, kind="stable")]',
+        'first = np.argsort(entries.time[:old], kind="stable")',
+        "first = np.arange(old)",
         ORDERING,
     ),
     Fault(
@@ -478,9 +478,30 @@ PENDING = (
     Fault(
         "ordering: a missing outcome leads",
         "panel/ordering.py",
-        "order = np.lexsort((np.isnan(y), streams.time, codes))",
-        "order = np.lexsort((~np.isnan(y), streams.time, codes))",
+        "order = np.lexsort((np.isnan(y), time, codes))",
+        "order = np.lexsort((~np.isnan(y), time, codes))",
         ORDERING,
+    ),
+    Fault(
+        "ordering: what waits is given up too",
+        "panel/ordering.py",
+        "age <= 2.0 * self.usual_lag + 2.0 or self.newest_over < self.issued[i]",
+        "age <= 2.0 * self.usual_lag + 2.0",
+        ORDERING,
+    ),
+    Fault(
+        "row times: a forecast knows what is known at its own time",
+        "panel/row_times.py",
+        'return np.nextafter(stamps, -math.inf) if stamps.dtype.kind == "f" else stamps - 1',
+        "return stamps",
+        ("tests/panel/test_row_times.py",),
+    ),
+    Fault(
+        "row times: a lag is forgotten",
+        "panel/row_times.py",
+        'return np.asarray(times.values + stamps_of(lag, times.kind, "lag"))',
+        "return np.asarray(times.values)",
+        ("tests/panel/test_row_times.py",),
     ),
     Fault(
         "ordering: one cutoff too many is remembered",

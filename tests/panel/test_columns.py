@@ -119,6 +119,48 @@ FRAMES: dict[str, tuple[list[Any], list[tuple[Any, ...]]]] = {
         ["item_id", "timestamp", "target", "predictions", "0.1", "0.5", "0.9"],
         [("", "quantiles", ("0.1", "0.5", "0.9"), [0.1, 0.5, 0.9])],
     ),
+    "Prophet": (
+        [
+            "ds",
+            "trend",
+            "yhat_lower",
+            "yhat_upper",
+            "trend_lower",
+            "trend_upper",
+            "weekly",
+            "weekly_lower",
+            "yhat",
+            "y",
+        ],
+        [("yhat", "quantiles", ("yhat_lower", "yhat", "yhat_upper"), [0.1, 0.5, 0.9])],
+    ),
+    "NeuralProphet": (
+        ["ds", "y", "yhat1", "yhat1 2.5%", "yhat1 97.5%", "trend", "season_weekly"],
+        [("yhat1", "quantiles", ("yhat1 2.5%", "yhat1", "yhat1 97.5%"), [0.025, 0.5, 0.975])],
+    ),
+    "skforecast": (
+        ["level", "time", "y", "pred", "lower_bound", "upper_bound"],
+        [("", "quantiles", ("lower_bound", "pred", "upper_bound"), [0.05, 0.5, 0.95])],
+    ),
+    "skforecast, quantiles": (["y", "q_0.05", "q_0.95"], [("", "quantiles", ("q_0.05", "q_0.95"), [0.05, 0.95])]),
+    "skforecast, bootstrap": (
+        ["y", "pred_boot_0", "pred_boot_1"],
+        [("", "members", ("pred_boot_0", "pred_boot_1"), None)],
+    ),
+    "statsmodels": (
+        ["y", "mean", "mean_se", "mean_ci_lower", "mean_ci_upper"],
+        [("", "quantiles", ("mean_ci_lower", "mean", "mean_ci_upper"), [0.025, 0.5, 0.975])],
+    ),
+    "R": (
+        ["y", "Point Forecast", "Lo 80", "Hi 80", "Lo 95", "Hi 95"],
+        [("", "quantiles", ("Lo 95", "Lo 80", "Hi 80", "Hi 95"), [0.025, 0.1, 0.9, 0.975])],
+    ),
+    "an ensemble's file": (
+        ["valid_time", "obs", "ens10", "ens2", "ens1", "ens_mean", "ens_sd"],
+        [("", "members", ("ens1", "ens2", "ens10"), None)],
+    ),
+    "members with zeros": (["obs", "member01", "member02"], [("", "members", ("member01", "member02"), None)]),
+    "members in short": (["obs", "m_1", "m_2", "m_3"], [("", "members", ("m_1", "m_2", "m_3"), None)]),
     "numbers as labels": (["y", 0.1, np.float64(0.9), 7], [("", "quantiles", (0.1, 0.9), [0.1, 0.9])]),
     "quantiles": (["y", "q0.9", "q0.1"], [("", "quantiles", ("q0.1", "q0.9"), [0.1, 0.9])]),
     "quantiles, spelt": (["y", "quantile_0.1", "q_0.9"], [("", "quantiles", ("quantile_0.1", "q_0.9"), [0.1, 0.9])]),
@@ -191,6 +233,53 @@ def test_roles() -> None:
     assert seek(["id", "y", "q0.1", "q0.9"], series=()).series == ()
 
 
+def test_roles_by_other_names() -> None:
+    for outcome in ("obs", "observed", "observation", "actual_load", "load_actual", "target", "price", "y_true"):
+        assert seek([outcome, "q0.1", "q0.9"]).y == outcome
+    assert seek(["price", "y", "q0.1", "q0.9"]).y == "y"
+    texts = ["valid_time", "target_end_date", "delivery_start", "Delivery date"]
+    for time in texts:
+        assert find(["y", time, "q0.1", "q0.9"], numeric=["y", "q0.1", "q0.9"]).time == time
+    columns = ["delivery_start", "delivery_end", "location", "y", "q0.1", "q0.9"]
+    layout = find(columns, numeric=columns[3:])
+    assert (layout.time, layout.series) == ("delivery_end", ("location",))
+    columns = ["time", "step", "valid_time", "obs", "ens1", "ens2"]
+    weather = find(columns, numeric=["obs", "ens1", "ens2"])
+    assert (weather.cutoff, weather.time, weather.horizon, weather.y) == ("time", "valid_time", "step", "obs")
+    refused(["actual_load", "actual_wind", "q0.1", "q0.9"], "'actual_load' and 'actual_wind'", "y=")
+    refused(["obs", "value", "q0.1", "q0.9"], "'obs' and 'value'", "y=")
+
+
+def test_what_a_library_takes_for_granted_is_said() -> None:
+    layout = seek(["ds", "y", "yhat", "yhat_lower", "yhat_upper"])
+    (said,) = layout.assumed
+    assert "80% interval, the default of Prophet" in said
+    assert "{0.1: 'yhat_lower', 0.5: 'yhat', 0.9: 'yhat_upper'}" in said
+    other = {"yhat": {0.025: "yhat_lower", 0.5: "yhat", 0.975: "yhat_upper"}}
+    assert seek(["ds", "y", "yhat", "yhat_lower", "yhat_upper"], model=other).assumed == ()
+    assert seek(["y", "q0.1", "q0.9"]).assumed == ()
+
+
+def test_names_of_what_comes_out_for_other_libraries() -> None:
+    for case in ("Prophet", "NeuralProphet", "skforecast", "statsmodels", "R"):
+        columns, _ = FRAMES[case]
+        layout = seek(columns)
+        names = list(layout.names())
+        assert len(set(names)) == len(names)
+        assert set(layout.earlier([*columns, *names])) == set(names)
+        again = seek([*columns, *names])
+        assert [shown(form) for form in again.forms] == [shown(form) for form in layout.forms]
+        assert list(written_levels(layout.forms[0], names)) == layout.forms[0].levels.tolist()  # type: ignore[union-attr]
+    assert seek(FRAMES["NeuralProphet"][0]).forms[0].outputs([0.5, 0.25])[1].name == "yhat1_orcast 25.0%"
+
+
+def test_several_steps_in_a_row_are_asked_for() -> None:
+    columns = ["ds", "y", "yhat1", "yhat1 10.0%", "yhat1 90.0%", "yhat2", "yhat2 10.0%", "yhat2 90.0%"]
+    refused(columns, "'yhat1' and 'yhat2'", "model='yhat1'")
+    assert [form.model for form in seek(columns, model="yhat2").forms] == ["yhat2"]
+    refused(["obs", "m_1", "m_2"], "model=")
+
+
 def test_a_convention_settles_roles_that_others_could_have() -> None:
     layout = seek([*NIXTLA, "id", "date", "value", "target", "ETS", "ETS-lo-90", "ETS-hi-90"])
     assert (layout.series, layout.time, layout.y) == (("unique_id",), "ds", "y")
@@ -261,7 +350,7 @@ def test_doubts_are_said() -> None:
     refused(["y", "q50", "q90"], "percents", "model=")
     refused(["y", "q0.9"], "two quantiles", "model=")
     refused([*NIXTLA, "M-lo-90"], "two quantiles", "model=")
-    refused([*NIXTLA, "yhat", "yhat_lower", "yhat_upper"], "'yhat_lower' and 'yhat_upper'", "model=")
+    refused([*NIXTLA, "net", "net_lower", "net_upper"], "'net_lower' and 'net_upper'", "model=")
     refused(["y", "mean", "sd", "std"], "'sd' and 'std'", "model=")
     refused(["y", "M_q0.05", "M-lo-90", "M-hi-90"], "0.05", "'M_q0.05' and 'M-lo-90'", "model=")
     refused([*NIXTLA, "A", "A-lo-90", "A-hi-90", "temp_mean", "temp_std"], "model='A'", "'temp'")

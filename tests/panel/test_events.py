@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from orcast.engine import Committee
 from orcast.engine.kernels.events import EventKind, PackedRounds, promised
 from orcast.ledger import Account, CertificateField, Ledger, PartShape, ledger_layout
 from orcast.panel.experts import ForecastShape
@@ -30,7 +31,7 @@ REST = events_of([SETTLE, PREDICT, DROP, SETTLE, PREDICT, SETTLE, SETTLE], [1, 5
 def runs(kind: str) -> Any:
     """The same stream, by the compiled loop and by the one in Python; one is to be played before the other is made."""
     rng = np.random.default_rng(3)
-    runner = Runner(SHAPES[kind], Interval(0, 100), None)
+    runner = Runner(SHAPES[kind], Interval(0, 100), None, Committee())
     given = np.column_stack((rng.uniform(30.0, 70.0, 7), np.full(7, 2.0)))[:, : SHAPES[kind].columns]
     new = runner.new(given, np.zeros(7), np.full(7, 100.0))
     values = rng.uniform(20.0, 80.0, 7)

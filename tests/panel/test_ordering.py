@@ -10,56 +10,80 @@ from hypothesis import given
 from numpy.typing import NDArray
 
 from orcast.engine.kernels.events import EventKind
-from orcast.panel.ordering import Streams, fill_outcomes, order_of_play, seen_dates
+from orcast.panel.ordering import Before, Entries, Streams, fill_outcomes, order_of_play, seen_dates
+from orcast.panel.row_times import RowTimes, farthest
+from orcast.rounds import learnt_lag
 
 Vector = NDArray[Any]
 flags = st.booleans() | st.just(True)
 
 
 def slow_order(
-    at_once: bool, time: Vector, cutoff: Vector, known: Vector, good: Vector, old: int, most: int
-) -> tuple[list[list[int]], list[int]]:
-    """Before each forecast come the outcomes known by then, those of one moment in the order of times, then cutoffs."""
+    entries: Entries, before: Before, at_once: bool, most: int
+) -> tuple[list[list[int]], list[int], list[int]]:
+    """Before each forecast come the outcomes known by then, in the order of knowledge, times and cutoffs; then gaps."""
+    time, cutoff, due, there, good = entries
     events: list[list[int]] = []
     lost: list[int] = []
+    given_up: list[int] = []
+    old = len(before.issued)
     pending = list(range(old))
+    issued = dict(enumerate(before.issued))
+    over = set(range(1, before.rounds + 1)) - set(before.issued)
+    count, lag = before.rounds, before.usual_lag
 
     def settle(now: float) -> None:
-        due = [i for i in pending if known[i] and (at_once or time[i] <= now)]
-        for i in sorted(due, key=lambda i: (time[i], cutoff[i], i)):
+        nonlocal lag
+        known = [i for i in pending if there[i] and (at_once or due[i] <= now)]
+        for i in sorted(known, key=lambda i: (due[i], time[i], cutoff[i], i)):
             events.append([EventKind.SETTLE if good[i] else EventKind.DROP, i])
             pending.remove(i)
+            over.add(issued[i])
+            if good[i]:
+                lag = learnt_lag(lag, float(count - issued[i]))
 
     for i in range(old, len(time)):
         settle(cutoff[i])
+        for j in [j for j in pending if not there[j]]:
+            if lag is not None and count - issued[j] > 2 * lag + 2 and any(k > issued[j] for k in over):
+                given_up.append(j)
+                pending.remove(j)
+                events.append([EventKind.DROP, j])
         if len(pending) == most:
             lost.append(pending.pop(0))
             events.append([EventKind.DROP, lost[-1]])
         events.append([EventKind.PREDICT, i])
         pending.append(i)
+        count += 1
+        issued[i] = count
     if at_once:
         settle(np.inf)
-    return events, lost
+    return events, lost, given_up
 
 
-@given(st.data(), st.booleans(), st.integers(0, 9))
+@given(st.data(), st.booleans(), st.integers(0, 14))
 def test_the_order_of_play_is_its_definition(data: st.DataObject, at_once: bool, count: int) -> None:
     """Forecasts come in the order of their cutoffs; a later one may be of an earlier time."""
     leads = st.integers(0, 5)
-    rows = sorted(data.draw(st.lists(st.tuples(st.integers(0, 8), leads), min_size=count, max_size=count)))
-    cutoff = np.array([c for c, _ in rows], dtype=np.int64)
-    time = cutoff + np.array([lead for _, lead in rows], dtype=np.int64)
+    rows = sorted(data.draw(st.lists(st.tuples(st.integers(0, 8), leads, leads), min_size=count, max_size=count)))
+    cutoff = np.array([c for c, _, _ in rows], dtype=np.int64)
+    time = cutoff + np.array([lead for _, lead, _ in rows], dtype=np.int64)
+    due = time + np.array([lag for _, _, lag in rows], dtype=np.int64)
     old = data.draw(st.integers(0, count))
     if at_once:
         # those that are new come in the order of their times, those pending from before in any
         time[old:].sort()
-        cutoff = time
-    known, good = (np.array(data.draw(st.lists(flags, min_size=count, max_size=count)), dtype=bool) for _ in range(2))
+        cutoff = due = time
+    there, good = (np.array(data.draw(st.lists(flags, min_size=count, max_size=count)), dtype=bool) for _ in range(2))
     most = max(data.draw(st.integers(1, 10)), old)
-    events, lost = order_of_play(at_once, time, cutoff, known, good, old, most)
-    slow, slow_lost = slow_order(at_once, time, cutoff, known, good, old, most)
-    assert events.tolist() == slow
-    assert lost == slow_lost
+    rounds = old + data.draw(st.integers(0, 9))
+    issued = sorted(data.draw(st.permutations(range(1, rounds + 1)))[:old])
+    before = Before(issued, rounds, data.draw(st.none() | st.sampled_from([0.0, 0.5, 2.0])))
+    entries = Entries(time, cutoff, due, there, good)
+    play = order_of_play(entries, before, at_once=at_once, most=most)
+    slow, lost, given_up = slow_order(entries, before, at_once, most)
+    assert play.events.tolist() == slow
+    assert (play.lost, play.given_up) == (lost, given_up)
 
 
 def test_outcomes_of_one_moment_come_in_the_order_of_times_then_of_cutoffs() -> None:
@@ -67,9 +91,10 @@ def test_outcomes_of_one_moment_come_in_the_order_of_times_then_of_cutoffs() -> 
     time, cutoff, yes = np.array([7, 5, 6, 5, 12]), np.array([0, 2, 1, 1, 9]), np.ones(5, dtype=bool)
     order = [3, 1, 2, 0]
     for old in (0, 4):
-        events, _ = order_of_play(False, time, cutoff, yes, yes, old, 10)
+        before = Before(range(1, old + 1), old)
+        events = order_of_play(Entries(time, cutoff, time, yes, yes), before, at_once=False, most=10).events
         assert [i for kind, i in events.tolist() if kind == EventKind.SETTLE] == order
-    events, _ = order_of_play(True, time, time, yes, yes, 4, 10)
+    events = order_of_play(Entries(time, time, time, yes, yes), Before(range(1, 5), 4), at_once=True, most=10).events
     assert events.tolist()[:4] == [[EventKind.SETTLE, i] for i in (1, 3, 2, 0)]
 
 
@@ -80,13 +105,17 @@ def test_a_row_has_the_outcome_of_its_series_and_time(rows: list[tuple[int, int,
     told = np.array([has for _, _, has in rows], dtype=bool)
     true = 10.0 * codes + time
     n = np.arange(len(rows))
-    streams = Streams(n, n[:1], codes[:1], [None], time, time, "whole numbers", at_once=False)
-    filled, known = fill_outcomes(streams, codes, ["a", "b"], np.where(told, true, np.nan))
+    due = np.where(told, time + 3, farthest(time))
+    times = RowTimes("whole numbers", time, time, due, at_once=False, ranked=True)
+    filled, filled_due, known = fill_outcomes(
+        Streams(n, n[:1], codes[:1], [None], times), codes, ["a", "b"], np.where(told, true, np.nan)
+    )
     there = {(code, t) for code, t, has in rows if has}
     expected = [y if (code, t) in there else np.nan for (code, t, _), y in zip(rows, true, strict=True)]
     np.testing.assert_array_equal(filled, np.array(expected, dtype=np.float64))
     assert [(codes[i], time[i]) for i in known] == sorted(there)
     assert told[known].all()
+    np.testing.assert_array_equal(filled_due, np.where(np.isnan(filled), farthest(time), time + 3))
 
 
 pairs = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=8)

@@ -494,7 +494,7 @@ def test_what_is_refused_is_said_in_one_sentence() -> None:
     match.loc[2, "y"] = "away"
     wrong: list[tuple[Any, dict[str, Any], str]] = [
         ([1, 2], {}, "expected a data frame"),
-        (polars(quantiles).lazy(), {}, r"got LazyFrame \(collect\(\) it first\)"),
+        ("panel.csv", {}, "expected a data frame, such as one of pandas or polars, got str"),
         (quantiles, {"outside": "ignore"}, "expected outside='report', 'clip' or 'raise'"),
         (quantiles, {"workers": 0}, "1 to 1024 workers"),
         (quantiles, {"payoff": 3}, "expected a payoff"),
@@ -524,7 +524,7 @@ def test_what_is_refused_is_said_in_one_sentence() -> None:
         (quantiles.assign(ds=None), {}, "expected a time in every row of 'ds', got none in row 0"),
         (quantiles.assign(unique_id=None), {}, "expected a series in every row of 'unique_id', got none in row 0"),
         (quantiles.assign(ds=quantiles.ds.where(quantiles.ds != 2, np.nan)), {}, "expected a time in every row"),
-        (late.drop(columns="ds"), {}, "expected a column of times beside the cutoffs"),
+        (late.drop(columns="ds"), {}, "expected times beside the cutoffs"),
         (late.assign(cutoff="2024-01-01"), {}, "times and cutoffs of one kind, got whole numbers and dates"),
         (
             late.assign(y=range(len(late))),

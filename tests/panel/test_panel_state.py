@@ -320,11 +320,11 @@ def test_a_failure_in_the_middle_leaves_the_state_as_it_was(folder: Path, monkey
 
     calls = []
 
-    def breaks(*given_: Any) -> Any:
+    def breaks(*given_: Any, **options: Any) -> Any:
         calls.append(1)
         if len(calls) == 2:
             raise KeyboardInterrupt
-        return original(*given_)
+        return original(*given_, **options)
 
     original = play.order_of_play
     monkeypatch.setattr(play, "order_of_play", breaks)
@@ -353,17 +353,50 @@ def test_a_warning_made_an_error_leaves_the_state_as_it_was(folder: Path) -> Non
 
 def test_old_rows_are_forgotten_but_not_those_that_wait() -> None:
     frame = panel(Plan(1, series=1, steps=30))
-    frame.loc[2, "y"] = np.nan
+    frame.loc[20:, "y"] = np.nan
     state = PanelState(remember=5)
     first = recalibrate(frame, state=state)
-    assert state.pending == 1
-    frame.loc[2, "y"] = 50.0
-    with pytest.warns(UserWarning, match="rows come before others that were answered, and have no answer, in 24 rows"):
+    assert state.pending == 10
+    frame.loc[20, "y"] = 50.0
+    with pytest.warns(UserWarning, match="rows come before others that were answered, and have no answer, in 20 rows"):
         again = recalibrate(frame, state=state)
-    assert again["M0_orcast_status"].tolist() == ["late"] * 2 + ["ok"] + ["late"] * 22 + ["seen"] * 5
-    assert again["M0_orcast"][2] == first["M0_orcast"][2]
-    assert again["M0_orcast"][:2].isna().all()
+    assert again["M0_orcast_status"].tolist() == ["late"] * 20 + ["ok"] + ["pending"] * 9
+    assert again["M0_orcast"][20] == first["M0_orcast"][20]
+    assert again["M0_orcast"][:20].isna().all()
+    assert state.pending == 9
+
+
+def test_an_outcome_that_is_missing_while_later_ones_come_is_given_up() -> None:
+    frame = panel(Plan(1, series=1, steps=30))
+    frame.loc[5, "y"] = np.nan
+    late = frame.assign(y=frame.y.where(frame.index != 5, 50.0))
+    state = PanelState()
+    first = recalibrate(frame, state=state)
+    assert first["M0_orcast_status"].tolist() == ["ok"] * 5 + ["given up"] + ["ok"] * 24
     assert state.pending == 0
+    # what comes after that is not used, but for a replay
+    with pytest.warns(UserWarning, match="outcomes changed since they were used, in row 5 .replay=True"):
+        again = recalibrate(late, state=state)
+    assert again["M0_orcast_status"].tolist() == ["seen"] * 5 + ["corrected"] + ["seen"] * 24
+    with pytest.warns(UserWarning, match="played anew"):
+        replayed = recalibrate(late, state=state, replay=True)
+    same(replayed[outputs(replayed)[:-1]], recalibrate(late)[outputs(replayed)[:-1]])
+
+
+@pytest.mark.parametrize("horizons", [0, 3])
+def test_gaps_are_given_up_alike_however_a_frame_is_cut(horizons: int) -> None:
+    frame = panel(Plan(5, series=2, steps=40, horizons=horizons))
+    gone = np.random.default_rng(5).choice(frame.ds.unique(), 5, replace=False)
+    frame = frame.assign(y=frame.y.where(~frame.ds.isin(gone)))
+    whole = recalibrate(frame)
+    assert (whole["M0_orcast_status"] == "given up").sum() > 4
+    when = frame.cutoff if horizons else frame.ds
+    state = PanelState()
+    parts = [
+        recalibrate(frame[(when >= a) & (when < b)], state=state) for a, b in ((-9, 13), (13, 14), (14, 31), (31, 99))
+    ]
+    names = [name for name in outputs(whole) if not name.endswith(("status", "miscalibration"))]
+    same(whole[names], pd.concat(parts).loc[whole.index, names])
 
 
 def test_a_row_that_comes_too_late_has_no_answer() -> None:

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from orcast.cli.column_options import add_columns, bound, describe, names_of, text_columns
-from orcast.cli.common import Parts, file, part
+from orcast.cli.column_options import add_columns, bound, describe, names_of, read_target, text_columns
+from orcast.cli.common import Parts, file, part, say
 
 if TYPE_CHECKING:
     from orcast.evidence import Evidence
@@ -49,15 +49,20 @@ def run(options: argparse.Namespace) -> int:
 
     if options.report:
         tables.check_place(options.report, "--report")
-        tables.check_apart({"FILE": options.file, "--report": options.report})
+        tables.check_apart({"FILE": options.file, "--target": options.target, "--report": options.report})
     table = tables.read(options.file, names=text_columns(options))
+    target = read_target(options)
     from orcast.evidence import collect, faults
+    from orcast.panel.checks import doubts
     from orcast.panel.columns import find_in
 
-    layout = tables.located(table, lambda: find_in(table.frame, **names_of(options)))
+    table, frame = tables.framed(table, target)
+    layout = tables.located(table, lambda: find_in(frame, **names_of(options)))
     low, high = bound(options.low), bound(options.high)
-    found = tables.located(table, lambda: collect(table.frame, layout, low=low, high=high, recalibrated=False))
-    print("\n".join(describe(table, layout, len(found[0].names))), file=sys.stderr)
+    found = tables.located(table, lambda: collect(frame, layout, low=low, high=high, recalibrated=False))
+    print("\n".join(describe(table, frame, layout, len(found[0].names))), file=sys.stderr)
+    for doubt in doubts(frame, layout):
+        say(table.as_command(doubt))
     print("\n".join(verdicts(found)))
     if options.report:
         report(options.report, found, table.name)

@@ -18,7 +18,7 @@ FILES = {"bash": "_shtab_compgen_files", "zsh": "_files", "tcsh": "f"}
 FOLDERS = {"bash": "_shtab_compgen_dirs", "zsh": "_files -/", "tcsh": "d"}
 
 # Options of the command that are options of the library too.
-OPTIONS = "y|model|series|time|cutoff|horizon|low|high|levels|outside|state"
+OPTIONS = "target|y|model|series|time|cutoff|horizon|known|lag|low|high|levels|outside|state"
 
 # What argparse calls the list of parts; its own type is not public.
 Parts = Any
@@ -79,7 +79,8 @@ def as_options(text: str) -> str:
     text = re.sub(r"(?<![\w'-])model=\{'([^']*)': \{([^}]*)\}\}", model, text)
     text = re.sub(rf"(?<![\w'-])({OPTIONS})='([^']*)'", r"--\1 \2", text)
     text = re.sub(rf"(?<![\w'-])({OPTIONS})=(?![\w'\"{{\[(])", r"--\1", text)
-    return text.replace("replay=True", "--replay")
+    text = re.sub(r"(?<![\w'-])issued_every=(?=\S)", "--issued ", text).replace("issued_every=", "--issued")
+    return text.replace("replay=True", "--replay").replace("nowcast=True", "--nowcast")
 
 
 def say_if_compiling() -> None:

@@ -6,18 +6,29 @@ import argparse
 import math
 import sys
 import warnings
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from orcast.cli.check import report, verdicts
-from orcast.cli.column_options import add_columns, bound, describe, names_of, text_columns
+from orcast.cli.column_options import (
+    add_columns,
+    bound,
+    describe,
+    names_of,
+    read_target,
+    text_columns,
+    timing_of,
+)
 from orcast.cli.common import Parts, file, limited, part, say, say_if_compiling
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from orcast.engine import Oracle
     from orcast.evidence import Evidence
     from orcast.panel import PanelState
     from orcast.panel.columns import ColumnLayout
+    from orcast.panel.frame import Frame
     from orcast.panel.frame_run import FrameRun
 
 DESCRIPTION = """\
@@ -28,11 +39,16 @@ The result goes to --out; without it, beside FILE as NAME.orcast.csv (or .parque
 to stdout if FILE is -.  What was found, and how good it was before and after, is printed on stderr.
 Rows are never lost: those without a forecast pass through, and the status column says so."""
 
+# By name on the command line, the class.
+ORACLES = {"committee": "Committee", "equilibrium": "Equilibrium"}
+
 EXAMPLES = """\
   orcast recalibrate cv.csv                                 writes cv.orcast.csv
   orcast recalibrate cv.parquet --report cv.html            with a report to open in a browser
   orcast recalibrate wind.csv --low 0 --high 36000 --levels 0.05,0.95
+  orcast recalibrate load.csv --issued daily --lag 14h      issued at 10 o'clock for the next day
   orcast recalibrate today.csv --state wind.state           goes on where yesterday's file ended
+  orcast recalibrate model-output.csv --target target.csv   a hub's table, and its outcomes
   cat cv.csv | orcast recalibrate - | head
 """
 
@@ -67,6 +83,11 @@ def add(parts: Parts) -> None:
     more.add_argument(
         "--replace", action="store_true", help="put the calibrated forecasts into the columns of the found ones"
     )
+    more.add_argument(
+        "--oracle",
+        choices=tuple(ORACLES),
+        help="what chooses the forecasts: the committee (the default), or the equilibrium, without a memory of errors",
+    )
     more.add_argument("--workers", type=limited(int), metavar="N", help="processes (default: as many as cores)")
     recalibrate.set_defaults(run=run)
 
@@ -82,9 +103,18 @@ def run(options: argparse.Namespace) -> int:
         if path and path != tables.PIPE:
             tables.check_place(path, option)
     format = None if out == tables.PIPE else tables.format_of(out)
-    tables.check_apart({"FILE": options.file, "--out": out, "--report": options.report, "--state": options.state})
+    tables.check_apart(
+        {
+            "FILE": options.file,
+            "--target": options.target,
+            "--out": out,
+            "--report": options.report,
+            "--state": options.state,
+        }
+    )
     levels = _levels(options.levels)
     table = tables.read(options.file, names=text_columns(options))
+    target = read_target(options)
     import numpy as np
 
     from orcast.evidence import collect
@@ -98,15 +128,16 @@ def run(options: argparse.Namespace) -> int:
         state = PanelState() if was is None else PanelState.load(options.state)
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always", UserWarning)
-        run = tables.located(table, lambda: _played(table.frame, options, (low, high, levels), state))
-    layout, result = run.layout, run.result(False)
+        table, frame = tables.framed(table, target)
+        run = tables.located(table, partial(_played, frame, options, (low, high, levels), state))
+        layout, result = run.layout, tables.located(table, partial(run.result, False))
     found: list[Evidence] = []
     if options.report or not options.quiet:
         found = collect(result, layout, **_bounds(state, low, high))
     if state is not None:
         check_unchanged(options.state, was)
     tables.write(
-        _replaced(result, layout) if options.replace else result,
+        _replaced(result, frame, layout) if options.replace else result,
         out,
         format or tables.Format("csv", table.format.separator),
     )
@@ -114,12 +145,12 @@ def run(options: argparse.Namespace) -> int:
     if options.report:
         report(options.report, found, table.name)
         written.append(options.report)
-    lines = [] if options.quiet else [*describe(table, layout, len(found[0].names)), *verdicts(found)]
+    lines = [] if options.quiet else [*describe(table, frame, layout, len(found[0].names)), *verdicts(found)]
     attention = any(np.isin(model.status, NEEDS_ATTENTION).any() for model in run.models)
     if state is not None:
         run.commit(state)
     # the state may be as large as these
-    del found, result, run
+    del found, result, run, frame
     if state is not None:
         # last: whoever stops before it gets the same rows again
         check_unchanged(options.state, was)
@@ -134,22 +165,21 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _played(
-    native: pl.DataFrame,
+    frame: Frame,
     options: argparse.Namespace,
     given: tuple[float | str | None, float | str | None, list[float] | None],
     state: PanelState | None,
 ) -> FrameRun:
     """What `orcast.recalibrate` does with a frame and a state, up to the result."""
     from orcast.panel.columns import find_in
-    from orcast.panel.frame import Frame
     from orcast.panel.frame_run import FrameOptions, FrameRun
     from orcast.panel.workers import worker_count
 
-    frame = Frame(native)
     # a state can go on with forecasts alone
     layout = find_in(frame, pending=state is not None and len(state) > 0, **names_of(options))
     say_if_compiling()
-    run = FrameRun(frame, layout, FrameOptions(*given, outside=options.outside).checked(), state)
+    asked = FrameOptions(*given, outside=options.outside, oracle=_oracle(options.oracle), timing=timing_of(options))
+    run = FrameRun(frame, layout, asked.checked(), state)
     progress = sys.stderr.isatty() and not options.quiet
     run.play(worker_count(options.workers), progress, options.replay)
     run.warn(options.replay)
@@ -168,13 +198,25 @@ def _bounds(state: PanelState | None, low: float | str | None, high: float | str
     return {"low": low_, "high": high_}
 
 
-def _replaced(result: pl.DataFrame, layout: ColumnLayout) -> pl.DataFrame:
+def _replaced(result: pl.DataFrame, frame: Frame, layout: ColumnLayout) -> pl.DataFrame:
     """What came out in the place of what was found; a row without an answer keeps what it had."""
     import polars as pl
 
+    from orcast.panel.column_names import OWN
+
+    if frame.spread is not None:
+        value = str(frame.spread.table.value)
+        new = pl.coalesce(f"{OWN}_{value}", pl.col(value).cast(pl.Float64)).alias(value)
+        return result.with_columns(new).drop(f"{OWN}_{value}")
     pairs = [(out.column, out.name) for out in layout.outputs() if out.column is not None]
     news = [pl.coalesce(new, pl.col(old).cast(pl.Float64)).alias(old) for old, new in pairs]
     return result.with_columns(news).drop([new for _, new in pairs])
+
+
+def _oracle(name: str | None) -> Oracle | None:
+    import orcast.engine
+
+    return None if name is None else getattr(orcast.engine, ORACLES[name])()
 
 
 def _levels(text: str | None) -> list[float] | None:

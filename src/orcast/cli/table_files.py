@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import dataclasses
 import gzip
 import io
 import os
@@ -19,7 +20,11 @@ from orcast.cli.common import as_options, need
 from orcast.validation import short
 
 if TYPE_CHECKING:
+    import numpy as np
     import polars as pl
+    from numpy.typing import NDArray
+
+    from orcast.panel.frame import Frame
 
 PIPE = "-"
 # What stands for a missing value in text.
@@ -40,12 +45,16 @@ class Format:
 
 @dataclass(frozen=True)
 class TableFile:
-    """A table that was read: `name` is its file's, `first` the line of its first row, if rows are lines."""
+    """A table that was read: `name` is its file's, `first` the line of its first row, if rows are lines.
+
+    `places` are the rows of the table where those that are spoken of begin, if these are others.
+    """
 
     frame: pl.DataFrame
     name: str
     format: Format
     first: int | None
+    places: NDArray[np.intp] | None = None
 
     def located(self, text: str) -> str:
         """A sentence in which rows are numbered as in the file: lines of text, else rows from 1.
@@ -55,8 +64,11 @@ class TableFile:
         """
         word, first = ("row", 1) if self.first is None else ("line", self.first)
 
+        def place(row: int) -> int:
+            return first + (row if self.places is None or row >= len(self.places) else int(self.places[row]))
+
         def renamed(found: re.Match[str]) -> str:
-            numbers = re.sub(r"\d+", lambda n: str(int(n[0]) + first), found["numbers"])
+            numbers = re.sub(r"\d+", lambda n: str(place(int(n[0]))), found["numbers"])
             return f"{word}{found['s']}{found['mark']}{numbers}"
 
         number = r"\d+(?:(?:, | and |, and | or )\d+)*"
@@ -283,6 +295,14 @@ def replacing(path: str) -> Iterator[Path]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def framed(table: TableFile, target: pl.DataFrame | None) -> tuple[TableFile, Frame]:
+    """A table as a frame with its outcomes; the table then numbers rows as the frame counts them."""
+    from orcast.panel.frame import Frame
+
+    frame: Frame = located(table, lambda: Frame(table.frame, target))
+    return (table if frame.spread is None else dataclasses.replace(table, places=frame.spread.rows)), frame
 
 
 def located(table: TableFile, act: Callable[[], Any]) -> Any:

@@ -59,9 +59,10 @@ class Evidence:
     `series` says to which of `names` a row belongs; within a series rows are in the order of time.  `low` and
     `high` are the bounds of each row.  `holds`, `promised` and `miscalibration` are the certificate's columns.
     `pending` forecasts have no outcome yet, `missing` rows no forecast, and the outcomes of `outside` rows were
-    beyond the bounds: none of these are rows here.  `overlap` is how many of the times before its own had no outcome
-    yet when a forecast was issued, 0 one step ahead.  `point`: the forecasts before were points, read with their own
-    past errors; `moments`: those after were a mean and a spread, read as a normal distribution.
+    beyond the bounds: none of these are rows here.  Quantiles that cross are sorted; before they did in `crossed`
+    rows.  `overlap` is how many of the times before its own had no outcome yet when a forecast was issued, 0 one step
+    ahead.  `point`: the forecasts before were points, read with their own past errors; `moments`: those after were a
+    mean and a spread, read as a normal distribution.
 
     `assumption` says what counts as known when.  `horizon` is how many steps ahead each row is, if there are several;
     `by` are groups of rows to be compared.  `reference` is the last known outcome of each row with its own spread,
@@ -101,6 +102,7 @@ class Evidence:
     reference: Reference | None = None
     without_memory: float | None = None
     in_blocks: float | None = None
+    crossed: int = field(default=0, init=False)
     computed: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -118,6 +120,7 @@ class Evidence:
             if value is not None and value.shape != (self.rows,):
                 raise ValueError(f"expected {self.rows} entries as {what}, one a row, got shape {value.shape}")
         self._check_numbers()
+        self._sort_quantiles()
         if self.rows and not 0 <= self.series.min() <= self.series.max() < len(self.names):
             raise ValueError(f"expected series from 0 to {len(self.names) - 1}, got {short(np.unique(self.series))}")
 
@@ -134,6 +137,19 @@ class Evidence:
             if not good.all():
                 what = "finite quantiles" if self.kind == "quantiles" else "probabilities between 0 and 1"
                 raise ValueError(f"expected {what} {side}, got {float(rows[~good][0])!r}")
+
+    def _sort_quantiles(self) -> None:
+        """Sort quantiles that cross, so that nothing is scored, and nobody credited, for their order."""
+        if self.kind != "quantiles" or (np.diff(self.levels) < 0.0).any():
+            return
+        for side in self.sides:
+            rows = self.side(side)
+            parts = [(np.diff(rows[chunk], axis=1) < 0.0).any(axis=1) for chunk in chunks(self.rows)]
+            crossed = int(sum(part.sum() for part in parts))
+            if crossed:
+                object.__setattr__(self, side, np.sort(rows, axis=1))
+            if side == "before":
+                object.__setattr__(self, "crossed", crossed)
 
     def __repr__(self) -> str:
         after = "" if self.after is None else ", before and after"

@@ -68,7 +68,7 @@ def collect(
         layout = find_in(frame, **names)
     elif names:
         raise TypeError(f"expected a layout or {', '.join(f'{name}=' for name in names)}, got both")
-    table = Frame(frame)
+    table = frame if isinstance(frame, Frame) else Frame(frame)
     codes, keys = table.keys(layout.series)
     dated = INDEX if table.dated else None
     time, cutoff = (

@@ -34,10 +34,14 @@ def shares(evidence: Evidence) -> tuple[float, ...]:
 def level_name(share: float) -> str:
     """A level as people write it.
 
-    >>> level_name(0.9), level_name(0.975)
-    ('90%', '97.5%')
+    >>> level_name(0.9), level_name(0.975), level_name(10 / 11)
+    ('90%', '97.5%', '90.9%')
     """
-    return f"{round(100.0 * share, 6):g}%"
+    percent = round(100.0 * share, 6)
+    if percent == round(percent, 2):
+        return f"{percent:g}%"
+    texts = (f"{percent:.{decimals}f}%" for decimals in range(1, 7))
+    return next(text for text in texts if 0.0 < float(text[:-1]) < 100.0)
 
 
 def place_of(evidence: Evidence, level: float) -> int | None:

@@ -464,6 +464,11 @@ def _on_dependence(evidence: Evidence) -> list[str]:
 
 def _on_rest(evidence: Evidence) -> list[str]:
     lines = []
+    if evidence.crossed:
+        lines.append(
+            f"Quantiles crossed in {_forecasts(evidence.crossed)} of {evidence.rows:,}; they were sorted before "
+            "anything was scored."
+        )
     if evidence.point and evidence.rows:
         lines.append(
             "A point forecast has no intervals: those before are what its own past errors gave, once there were some."

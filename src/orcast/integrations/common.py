@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from orcast.adapters import Normal, expert_row
+from orcast.adapters import Normal, Quantiles, expert_row
 from orcast.engine import Oracle
 from orcast.forecasts import as_levels
 from orcast.game import Forecaster
@@ -23,6 +23,14 @@ from orcast.rounds import PendingRound
 from orcast.serialise import plain_features
 from orcast.spaces import OrderedSpace, between
 from orcast.validation import short
+
+# Spreads of two forecasts of one thing whose ratio is larger are of different kinds; so are errors of many, which
+# drift, if that is no accident.
+APART = 2.0
+ERRORS_APART = 4.0
+ACCIDENT = 1e-3
+# So few errors say nothing about their kind.
+FEW_ERRORS = 10
 
 
 class QuantityOptions(Protocol):
@@ -75,16 +83,18 @@ def increasing_levels(levels: ArrayLike) -> list[float]:
     return sorted(np.atleast_1d(as_levels(levels)).ravel().tolist())
 
 
-def peek_together(game: Forecaster, forecasts: Sequence[object], features: Sequence[Any] | None) -> Iterator[Any]:
-    """Records of rounds whose outcomes come together, each played with all others outstanding; nothing is kept.
+def peek_each(
+    game: Forecaster, forecasts: Sequence[object], features: Sequence[Any] | None, outstanding: float = 0.0
+) -> Iterator[Any]:
+    """Records of rounds, each played by itself from the game as it is; nothing is kept.
 
-    At least as many are outstanding as were in the rounds that the game has learnt from: what late outcomes may cost is
-    not spent at once.  As the rounds are not kept none reserves slack, so that many do not make one another useless;
-    what late outcomes cost is added to the promise when they are settled.
+    At least as many outcomes count as outstanding as there usually were in the rounds that the game has learnt from.
+    As the rounds are not kept none reserves slack, so that many do not make one another useless; what late
+    outcomes cost is added to the promise when they are settled.
     """
     rows = [expert_row(forecast, game.space)[0][None, :] for forecast in forecasts]
     xs = [None] * len(rows) if features is None else [plain_features(x) for x in features]
-    outstanding = max(float(len(rows) - 1), game.rounds.usual_lag or 0.0)
+    outstanding = max(outstanding, game.rounds.usual_lag or 0.0)
 
     def peek(row: NDArray[np.float64], x: Any) -> Any:
         with game.lock:
@@ -94,11 +104,15 @@ def peek_together(game: Forecaster, forecasts: Sequence[object], features: Seque
 
 
 def settle_together(
-    game: Forecaster, forecasts: Sequence[object], features: Sequence[Any] | None, outcomes: Sequence[Any]
+    game: Forecaster,
+    forecasts: Sequence[object],
+    features: Sequence[Any] | None,
+    outcomes: Sequence[Any],
+    outstanding: float = 0.0,
 ) -> None:
-    """Play the rounds of `peek_together`, and record their outcomes, each in its canonical form."""
+    """Play the rounds of `peek_each`, and record their outcomes, each in its canonical form, which come together."""
     with game.lock:
-        records = list(peek_together(game, forecasts, features))
+        records = list(peek_each(game, forecasts, features, outstanding))
         for record, outcome in zip(records, outcomes, strict=True):
             game.rounds.settle_unkept(record, outcome, lag=float(len(records) - 1))
 
@@ -205,3 +219,42 @@ class FeatureReader:
         if not self.names:
             return None
         return {name: x[name] for name in self.names if name in x} if isinstance(x, Mapping) else x
+
+
+def centre_and_spread(forecast: Normal | Quantiles) -> tuple[float, float]:
+    """The median of a forecast, and how wide its central 90% are."""
+    low, median, high = forecast.quantile([0.05, 0.5, 0.95]).tolist()
+    return median, high - low
+
+
+def difference(one: Normal | Quantiles, other: Normal | Quantiles, usual: float) -> str:
+    """In words, how a forecast differs from another of the same thing; empty if by less than the usual error.
+
+    >>> difference(Normal(10, 1), Normal(14, 1), 2.0), difference(Normal(10, 1), Normal(11, 1), 2.0)
+    ('lies 4 away (usual error: 2) from', '')
+    >>> difference(Normal(10, 1), Normal(10, 3), 2.0)
+    'is 3.29 wide (90% band; the other: 9.87), unlike'
+    """
+    (centre, width), (centre_of_other, width_of_other) = centre_and_spread(one), centre_and_spread(other)
+    apart = abs(centre - centre_of_other)
+    if apart > usual:
+        return f"lies {apart:.3g} away (usual error: {usual:.3g}) from"
+    if max(width, width_of_other) > APART * min(width, width_of_other):
+        return f"is {width:.3g} wide (90% band; the other: {width_of_other:.3g}), unlike"
+    return ""
+
+
+def ratio_of_errors(learnt: Sequence[float], served: Sequence[float]) -> float | None:
+    """The median of absolute errors over that of others, if they are of different kinds; None if not, or too few.
+
+    >>> ratio_of_errors([1.0, 2.0, 3.0] * 10, [8.0, 9.0, 10.0] * 10), ratio_of_errors([1.0, 2.0] * 10, [1.0, 3.0] * 10)
+    (4.5, None)
+    """
+    if min(len(learnt), len(served)) < FEW_ERRORS:
+        return None
+    before, now = float(np.median(learnt)), float(np.median(served))
+    if max(before, now) <= ERRORS_APART * min(before, now):
+        return None
+    from scipy.stats import mannwhitneyu
+
+    return now / before if before > 0.0 and mannwhitneyu(learnt, served).pvalue < ACCIDENT else None

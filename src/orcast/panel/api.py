@@ -7,9 +7,11 @@ from typing import Any, TypeVar
 
 from numpy.typing import ArrayLike
 
+from orcast.engine import Oracle
 from orcast.panel.columns import find_in
 from orcast.panel.frame import Frame
 from orcast.panel.frame_run import FrameOptions, FrameRun
+from orcast.panel.row_times import Timing
 from orcast.panel.state import PanelState, open_state
 from orcast.panel.workers import Progress, worker_count
 from orcast.payoffs import Payoff
@@ -20,16 +22,22 @@ AnyFrame = TypeVar("AnyFrame")
 def recalibrate(
     df: AnyFrame,
     *,
+    target: Any = None,
     y: Any = None,
     model: Any = None,
     series: Any = None,
     time: Any = None,
     cutoff: Any = None,
     horizon: Any = None,
+    known: Any = None,
+    lag: Any = None,
+    issued_every: Any = None,
+    nowcast: bool = False,
     low: Any = None,
     high: Any = None,
     levels: ArrayLike | None = None,
     payoff: Payoff | None = None,
+    oracle: Oracle | None = None,
     state: PanelState | str | os.PathLike[str] | None = None,
     replay: bool = False,
     replace: bool = False,
@@ -41,9 +49,29 @@ def recalibrate(
 
     The frame (pandas, polars, or any that narwhals knows) has a row for each forecast, with its outcome where that is
     known.  Columns are found by the names people use, as Nixtla's ``unique_id``, ``ds``, ``y``, ``cutoff``,
-    ``MODEL-lo-90``, or ``q0.1``, ``mean`` and ``sd``, ``member_1``, ``p``, ``p_home``, see `orcast.panel.columns`;
-    other names are given as ``y``, ``model``, ``series``, ``time``, ``cutoff`` and ``horizon``.  Each model and
-    series has a game of its own, with a guarantee of its own, and no forecast knows an outcome that came after it.
+    ``MODEL-lo-90``, or ``q0.1``, ``yhat_lower``, ``mean`` and ``sd``, ``member_1``, ``p``, ``p_home``, see
+    `orcast.panel.columns`; other names are given as ``y``, ``model``, ``series``, ``time``, ``cutoff`` and
+    ``horizon``.  Each model and series has a game of its own, with a guarantee of its own.
+
+    A **long** frame has a row for each quantile or sample instead, as hubs have it (``output_type``,
+    ``output_type_id``, ``value``; see `orcast.panel.long_tables`): the answer to each comes out beside it, as
+    ``orcast_value``.  ``target`` is a frame of outcomes, if they are not beside the forecasts: rows belong together
+    that agree in the time and in all columns of the same name.  darts ``TimeSeries``, arrays and datasets of xarray
+    and ArviZ ``InferenceData`` are read too, and a pandas frame comes out.
+
+    **What was known when.**  Without issue times **each outcome counts as known before the next forecast is issued**.
+    If that was not so, the result looks better than it can be: forecasts of a whole day that were issued together did
+    not know each other's outcomes.  A row has three times.
+
+    - *issued*: the column ``cutoff``; or ``issued_every=24`` (so many rows of a series are issued together, just
+      before the first of them), or ``issued_every="daily"``, ``"weekly"``, ``"12h"`` (all rows of a day, of a week
+      from Monday on, of half a day; days are those of the times' own zone, of UTC if they have one);
+    - *about*: the column ``time``, which is after the cutoff (``nowcast=True`` allows others, and then ``known`` or
+      ``lag`` is needed);
+    - *known*: the column ``known``, or ``lag`` after the time: ``"4D"``, ``"36h"``, a timedelta, a number where times
+      are numbers, or one of these for each series.  Otherwise an outcome is known at its time.
+
+    A forecast uses the outcomes that were known when it was issued.
 
     **Out** come the columns in the form that was found, under the name ``MODEL_orcast`` (``orcast_`` before those
     without a model), quantiles at ``levels`` if asked for, and for each model
@@ -52,7 +80,8 @@ def recalibrate(
     - ``..._promised``: the bound on the miscalibration after this row, known before its outcome;
     - ``..._miscalibration``: what it was after it;
     - ``..._status``: "ok"; "pending", no outcome yet; "no forecast", it is missing or not finite; "outside", the
-      outcome lies beyond the bounds and was not used; with a state also "seen", answered before; "corrected", the
+      outcome lies beyond the bounds and was not used; "given up", it was still missing when later ones had long come,
+      and the promise no longer waits for it; with a state also "seen", answered before; "corrected", the
       outcome is not the one that was used; "late", before rows that were answered, so there is no answer; "lost", more
       rows were pending than a game keeps.
 
@@ -61,10 +90,9 @@ def recalibrate(
     read as Gaussian, with a spread from its errors known so far (`orcast.residuals`; a tenth of its size before the
     first); its median comes out, and intervals.
 
-    **Order.**  The rows of a series are played in the order of their times, each outcome known before the next
-    forecast.  With cutoffs (when each forecast was made) there is a game for each horizon, that is for the first,
-    second, ... time of each cutoff, and an outcome is used by forecasts whose cutoff is its time or later.  Without a
-    column of times the rows of a series stand in their order.
+    **Order.**  The rows of a series are played in the order in which they were issued.  With cutoffs, or
+    ``issued_every``, there is a game for each horizon, that is for the first, second, ... time of each cutoff.  Without
+    a column of times the rows of a series stand in their order.
 
     **Bounds.**  ``low`` and ``high`` are numbers, names of columns, or numbers by series; or they are left out.
     Outcomes beyond them are reported with their rows and not used; ``outside="clip"`` clips them, ``"raise"`` refuses.
@@ -76,7 +104,8 @@ def recalibrate(
     anything is refused, the state is as it was.
 
     Many series are played by all cores (``workers``), with the same results for any number; ``progress=True`` shows a
-    bar.  A ``payoff`` may have contexts such as ``by("hour", values=range(24))``, whose features are columns.
+    bar.  A ``payoff`` may have contexts such as ``by("hour", values=range(24))``, whose features are columns; an
+    ``oracle`` other than the default is `Equilibrium`, which has no memory of recent errors.
 
     >>> import orcast as oc, pandas as pd
     >>> frame = pd.DataFrame({
@@ -89,10 +118,11 @@ def recalibrate(
     >>> after["ETS_orcast_status"].tolist()
     ['ok', 'ok', 'pending']
     """
-    options = FrameOptions(low, high, levels, payoff, outside).checked()
+    timing = Timing(lag, issued_every, nowcast)
+    options = FrameOptions(low, high, levels, payoff, outside, oracle, timing).checked()
     count = worker_count(workers)
-    frame = Frame(df)
-    names = {"y": y, "series": series, "time": time, "cutoff": cutoff, "horizon": horizon}
+    frame = Frame(df, target)
+    names = {"y": y, "series": series, "time": time, "cutoff": cutoff, "horizon": horizon, "known": known}
     with open_state(state) as panel:
         begun = panel is not None and panel.content.options is not None
         layout = find_in(frame, model=model, pending=begun, **names)

@@ -15,12 +15,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 SERIES = ("unique_id", "series", "series_id", "item_id", "id")
-TIME = ("ds", "time", "timestamp", "date", "datetime")
-CUTOFF = ("cutoff", "issued", "origin")
-HORIZON = ("horizon", "h", "step", "lead")
-OUTCOME = ("y", "actual", "outcome", "observed", "target", "value")
-# All of these together leave no doubt, whatever else there is.
-CONVENTIONS = (("unique_id", "ds", "y"), ("item_id", "timestamp", "target"))
+TIME = ("ds", "time", "timestamp", "date", "datetime", "valid_time", "target_end_date", "target_date")
+CUTOFF = (
+    *("cutoff", "issued", "origin", "issue_time", "issue_date", "issued_at", "init_time", "reference_date"),
+    *("reference_time", "forecast_reference_time", "origin_date", "origin_time", "run_time"),
+)
+HORIZON = ("horizon", "h", "step", "lead", "lead_time", "leadtime")
+OUTCOME = (
+    *("y", "actual", "actuals", "outcome", "observed", "obs", "observation", "target", "value", "y_true", "truth"),
+    *("true_value", "oracle_value"),
+)
+# What else may be meant, where none of the usual names is there: whole names, or how they begin.
+ALSO = {
+    "y": re.compile(r"price|actual[-_ ].+|obs(?:erved)?[-_ ].+|.+[-_ ](?:actual|obs|observed)", re.IGNORECASE),
+    "time": re.compile(r"delivery(?:[-_ ].+)?", re.IGNORECASE),
+    "series": re.compile(r"location|station|site|level", re.IGNORECASE),
+}
+# All columns of a row together leave no doubt about the roles, whatever else there is.
+CONVENTIONS: tuple[dict[str, str], ...] = (
+    {"series": "unique_id", "time": "ds", "y": "y"},
+    {"series": "item_id", "time": "timestamp", "y": "target"},
+    # weather: when it was computed, and what it is about
+    {"cutoff": "time", "time": "valid_time"},
+    {"time": "ds", "y": "y"},
+)
 # Plain numbers that are nobody's forecast.
 NEVER = {*SERIES, *TIME, *CUTOFF, *HORIZON, *OUTCOME, "index", "level_0", "unnamed: 0"}
 
@@ -35,14 +53,33 @@ NO_MEMBERS = ("id", "count", "number", "name", "mean", "median", "spread", "sd",
 CERTIFICATE = ("holds", "promised", "miscalibration", "status")
 OWN = "orcast"
 
+# Ends of intervals whose share their names do not say, but the library that writes them does: the library, its
+# default, the model and its columns.
+DEFAULTS = (
+    ("Prophet", 0.8, "yhat", ("yhat_lower", "yhat", "yhat_upper")),
+    ("skforecast", 0.9, "", ("lower_bound", "pred", "upper_bound")),
+    ("statsmodels", 0.95, "", ("mean_ci_lower", "mean", "mean_ci_upper")),
+)
+# Words for members without a model, which may have a mean and a spread of their own; and a short one.
+ENSEMBLES = ("ens", "ensemble", "member", "mem", "sample")
+SHORT_MEMBER = re.compile(r"(?:.+[-_])?m[-_]\d+", re.IGNORECASE)
+# NeuralProphet's forecasts one, two, ... steps ahead of one row.
+STEPS = re.compile(r"yhat\d+")
+
 _WHOSE = r"(?:(?P<model>.+)(?P<joint>[-_]))?"
 _FIRST = r"(?:(?P<model>.+?)(?P<joint>[-_]))?"
 _INTERVAL = re.compile(rf"{_WHOSE}(?P<end>lo|hi)-(?P<digits>\d+(?:\.\d+)?)")
+# the forecast package of R, whose point forecast is a column of its own
+_SPACED = re.compile(rf"(?:(?P<model>(?:.+_)?{OWN})(?P<joint>_))?(?P<end>Lo|Hi)[ .](?P<digits>\d+(?:\.\d+)?)")
+_SIGNED = re.compile(r"(?:(?P<model>.+?)(?P<joint>[ _]))?(?P<digits>\d\d?(?:\.\d+)?)%")
 _MEDIAN = re.compile(rf"{_WHOSE}median", re.IGNORECASE)
 _FRACTION = re.compile(rf"{_FIRST}(?P<lead>ql|q[-_]?|quantile[-_]?)(?P<digits>0?\.\d+)", re.IGNORECASE)
 _BARE = re.compile(rf"(?:(?P<model>(?:.+_)?{OWN})(?P<joint>_))?(?P<lead>)(?P<digits>0?\.\d+)")
 _PERCENT = re.compile(rf"{_FIRST}(?P<lead>q[-_]?|p[-_]?)(?P<digits>\d\d?(?:\.\d+)?)", re.IGNORECASE)
-_MEMBER = re.compile(rf"{_WHOSE}(?P<word>member|sample)(?P<mark>[-_]?)(?P<end>.+)", re.IGNORECASE)
+_MEMBER = re.compile(
+    rf"{_WHOSE}(?P<word>member|sample|ensemble|ens|mem|draw|pred_boot|m(?=[-_]))(?P<mark>[-_]?)(?P<end>.+)",
+    re.IGNORECASE,
+)
 _STATISTIC = re.compile(rf"{_WHOSE}(?P<word>{'|'.join((*MEANS, *SPREADS, *PROBABILITIES))})", re.IGNORECASE)
 _LABEL = re.compile(rf"{_WHOSE}(?:{'|'.join(PROBABILITIES)})_(?P<label>.+)", re.IGNORECASE)
 _BOUND = re.compile(rf"{_WHOSE}(?P<bound>(?:lower|upper|lo|hi|low|high)(?:[-_]?bound)?(?:[-_]?\d+)?)", re.IGNORECASE)
@@ -55,7 +92,8 @@ _BOUND = re.compile(rf"{_WHOSE}(?P<bound>(?:lower|upper|lo|hi|low|high)(?:[-_]?b
 class Level:
     """A quantile's name: its level, and how it was written.
 
-    ``way`` is "interval", "median", "fraction" or "percent"; ``lead`` is what stands between the model and the digits.
+    ``way`` is "interval", "median", "fraction", "percent" or "signed" (with a percent sign); ``lead`` is what stands
+    between the model and the digits.
     """
 
     model: str
@@ -71,9 +109,9 @@ def level_of(text: str) -> Level | None:
     >>> level_of("ETS-lo-90"), level_of("q0.1").level, level_of("LGBM-v2_q0.100").model, level_of("price")
     (Level(model='ETS', level=0.05, way='interval', lead='-', digits='90'), 0.1, 'LGBM-v2', None)
     """
-    if m := _INTERVAL.fullmatch(text):
+    if m := _INTERVAL.fullmatch(text) or _SPACED.fullmatch(text):
         share = float(m["digits"])
-        level = round((100.0 - share if m["end"] == "lo" else 100.0 + share) / 200.0, 12)
+        level = round((100.0 - share if m["end"].lower() == "lo" else 100.0 + share) / 200.0, 12)
         return Level(m["model"] or "", level, "interval", m["joint"] or "_", m["digits"]) if 0 < share < 100 else None
     if m := _MEDIAN.fullmatch(text):
         return Level(m["model"] or "", 0.5, "median")
@@ -85,6 +123,9 @@ def level_of(text: str) -> Level | None:
         level = round(float(m["digits"]) / 100.0, 12)
         lead = (m["joint"] or "_") + m["lead"]
         return Level(m["model"] or "", level, "percent", lead, m["digits"]) if level >= 0.01 else None
+    if m := _SIGNED.fullmatch(text):
+        level = round(float(m["digits"]) / 100.0, 12)
+        return Level(m["model"] or "", level, "signed", m["joint"] or "_", m["digits"]) if level > 0 else None
     return None
 
 
@@ -147,6 +188,9 @@ class Style:
         if self.way == "percent":
             text = plain(100.0 * level)
             return f"{self.lead}{text.zfill(2) if self.decimals else text}"
+        if self.way == "signed":
+            text = f"{100.0 * level:.{self.decimals or 0}f}"
+            return f"{self.lead}{text if abs(float(text) - 100.0 * level) < 1e-7 else plain(100.0 * level)}%"
         fixed = plain(level) if self.decimals is None else f"{level:.{self.decimals}f}"
         return f"{self.lead}{fixed if abs(float(fixed) - level) < 1e-9 else plain(level)}"
 
@@ -157,7 +201,7 @@ def style_of(levels: Sequence[Level]) -> Style:
     >>> style_of([level_of("m_q0.100"), level_of("m_q0.900")]).write(0.25, [])
     '_q0.250'
     """
-    for way in ("interval", "percent", "fraction"):
+    for way in ("interval", "percent", "signed", "fraction"):
         some = [level for level in levels if level.way == way]
         if not some:
             continue
@@ -167,6 +211,8 @@ def style_of(levels: Sequence[Level]) -> Style:
         if way == "percent":
             return Style(way, some[0].lead, 2 if any(text.startswith("0") for text in digits) else None)
         decimals = [text.partition(".")[2] for text in digits]
+        if way == "signed":
+            return Style(way, some[0].lead, max(map(len, decimals)))
         padded = any(text.endswith("0") for text in decimals)
         return Style(way, some[0].lead, max(map(len, decimals)) if padded else None)
     return Style()
@@ -181,7 +227,7 @@ def owner_of(text: str) -> str | None:
     >>> owner_of("ETS_orcast-lo-90"), owner_of("orcast_status"), owner_of("ETS_orcast_v2"), owner_of("ETS")
     ('ETS_orcast', 'orcast', None, None)
     """
-    for m in re.finditer(rf"(?:^|(?<=_)){OWN}(?=$|[-_])", text):
+    for m in re.finditer(rf"(?:^|(?<=_)){OWN}(?=$|[-_ ])", text):
         ending = text[m.end() + 1 :]
         if not ending or ending in CERTIFICATE:
             return text[: m.end()]

@@ -7,9 +7,12 @@ columns of series, time, cutoff, horizon and outcome, and a `Form` for each mode
 kind        columns that are read as such
 ==========  ====================================================================================================
 quantiles   ``M-lo-90`` ``M-hi-90`` ``M-median`` ``M-ql0.1`` ``M_ql0.1`` ``M-q-10`` (Nixtla), ``M_q0.100`` (darts),
-            ``q0.1`` ``q_0.1`` ``0.1`` ``quantile_0.1`` (GluonTS and others), ``q10`` ``p10`` ``M_q10`` (percents, if
-            the mirror image of each, ``q90``, is there too)
-members     ``member_1`` ``M_member_1`` ``M-sample-1``
+            ``q0.1`` ``q_0.1`` ``0.1`` ``quantile_0.1`` (AutoGluon, Chronos, GluonTS and others), ``yhat1 10.0%``
+            (NeuralProphet), ``Lo 80`` (R), ``q10`` ``p10`` ``M_q10`` (percents, if the mirror image of each, ``q90``,
+            is there too); ``yhat_lower`` ``yhat_upper`` (80%, as Prophet has it), ``lower_bound`` ``upper_bound``
+            beside ``pred`` (90%, skforecast), ``mean_ci_lower`` ``mean_ci_upper`` (95%, statsmodels)
+members     ``member_1`` ``member01`` ``M_member_1`` ``M-sample-1`` ``ens1`` ``m_1`` ``draw_1`` ``pred_boot_1``; a
+            column of lists of numbers
 normal      ``mean`` and ``sd``, ``M_mean`` and ``M_std``, ``M`` and ``M_std``, ``M-loc`` and ``M-scale``
 labels      ``p_home`` ``p_draw`` ``p_away``, ``M_p_home`` ..., with outcomes that name a label
 binary      ``p`` ``prob`` ``probability`` ``M_p`` ``M_prob``, with outcomes 0 and 1
@@ -40,14 +43,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.panel.column_names import (
+    ALSO,
     CERTIFICATE,
     CONTROLS,
     CONVENTIONS,
     CUTOFF,
+    DEFAULTS,
+    ENSEMBLES,
     HORIZON,
     NEVER,
     OUTCOME,
     SERIES,
+    SHORT_MEMBER,
+    STEPS,
     TIME,
     Level,
     Style,
@@ -91,16 +99,24 @@ def find_in(frame: Any, *, model: Any = None, pending: bool = False, **names: An
     """
     table = frame if isinstance(frame, Frame) else Frame(frame)
     schema = table.searched.schema
+    names |= {role: name for role, name in table.roles.items() if names.get(role) is None}
     loose = (nw.Object, nw.Unknown)
     numeric = [c for c, kind in schema.items() if kind.is_numeric() or (kind in loose and table.holds_numbers(c))]
+    # a hub's column of that name says what is forecast
+    aside = (
+        "target"
+        if table.spread is not None and "target" not in {*(names.get("series") or ()), names.get("y")}
+        else None
+    )
     layout = find(
-        list(schema),
+        [name for name in schema if name != aside],
         numeric=numeric,
         model=model,
         pending=pending,
         outcomes=lambda y: outcomes_in(table.column(y)),
         **names,
     )
+    layout = dataclasses.replace(layout, assumed=(*table.assumed, *layout.assumed))
     return dataclasses.replace(layout, time=INDEX) if layout.time is None and table.dated else layout
 
 
@@ -145,7 +161,8 @@ def find(
 ) -> ColumnLayout:
     """Find which columns are what, from their names and which of them hold numbers.
 
-    ``names`` are those of the columns y, series (or several), time, cutoff and horizon, as far as they are given.
+    ``names`` are those of the columns y, series (or several), time, cutoff, horizon and known, as far as they are
+    given; the last one is not looked for.
     ``model`` is a name, several, or None for all that are found; or it has the columns of each model:
 
         {"tree": {0.1: "lower", 0.9: "upper"}}      quantiles by level (and "mean", if there is one)
@@ -164,7 +181,7 @@ def find(
     ('ETS', ('ETS-lo-80', 'ETS', 'ETS-hi-80'), [0.1, 0.5, 0.9])
     """
     labels = list(columns)
-    roles = _roles(labels, names, pending)
+    roles = _roles(labels, names, pending, set(numeric))
     if callable(outcomes):
         outcomes = None if roles.y is None else outcomes(roles.y)
     candidates = _Candidates(labels, set(numeric), roles, outcomes)
@@ -177,7 +194,10 @@ def find(
     if not forms:
         raise ValueError("expected at least one model, got none")
     _check(forms, candidates)
-    return ColumnLayout(roles.series, roles.time, roles.cutoff, roles.horizon, roles.y, tuple(forms))
+    assumed = tuple(form.assumed for form in forms if form.assumed is not None)
+    return ColumnLayout(
+        roles.series, roles.time, roles.cutoff, roles.horizon, roles.y, tuple(forms), roles.known, assumed
+    )
 
 
 # --- series, time, outcome
@@ -190,11 +210,12 @@ class _Roles:
     cutoff: Label | None
     horizon: Label | None
     y: Label
+    known: Label | None
     nixtla: bool
     taken: tuple[Label, ...]
 
 
-def _roles(labels: list[Label], names: Mapping[str, Any], pending: bool) -> _Roles:
+def _roles(labels: list[Label], names: Mapping[str, Any], pending: bool, numeric: set[Label]) -> _Roles:
     texts = [str(label) for label in labels]
     if len(set(texts)) < len(texts):
         raise ValueError(f"expected columns with names of their own, got {_twice(texts)!r} twice")
@@ -202,39 +223,49 @@ def _roles(labels: list[Label], names: Mapping[str, Any], pending: bool) -> _Rol
     if odd:
         raise ValueError(f"expected columns with plain names, got {odd[0]!r}")
     usual = {"y": OUTCOME, "time": TIME, "cutoff": CUTOFF, "horizon": HORIZON}
-    if unknown := set(names) - {*usual, "series"}:
-        raise TypeError(f"expected names of y, series, time, cutoff and horizon, got {short(unknown)}")
-    found = {role: _column(names[role], labels, f"{role}=") for role in usual if names.get(role) is not None}
+    if unknown := set(names) - {*usual, "series", "known"}:
+        raise TypeError(f"expected names of y, series, time, cutoff, horizon and known, got {short(unknown)}")
+    given = (role for role in (*usual, "known") if names.get(role) is not None)
+    found = {role: _column(names[role], labels, f"{role}=") for role in given}
     series = names.get("series")
     several = None if series is None else [_column(name, labels, "series=") for name in _several(series, "series")]
     taken = [*found.values(), *(several or [])]
     free = {str(label): label for label in labels if label not in taken}
-    convention = next((words for words in CONVENTIONS if set(words) <= set(texts)), ())
+    convention = next((words for words in CONVENTIONS if set(words.values()) <= set(free)), {})
     for role, words in usual.items():
         if role not in found:
-            found[role] = _only(role, words, free, convention)
+            found[role] = _only(role, words, free, convention, numeric)
+            free.pop(str(found[role]), None)
     if several is None:
-        one = _only("series", SERIES, free, convention)
+        one = _only("series", SERIES, free, convention, numeric)
         several = [] if one is None else [one]
     if found["y"] is None and not pending:
         raise ValueError(
-            f"expected a column of outcomes named {listed(OUTCOME, 'or')}, or y= with its name, got {_shown(labels)}"
+            f"expected a column of outcomes named {listed(OUTCOME, 'or')}, or y= with its name, or target= with a "
+            f"table of outcomes, got {_shown(labels)}"
         )
     nixtla = {"unique_id", "ds"} <= set(texts) and ("y" in texts or names.get("y") is not None or pending)
     taken = [column for column in (*found.values(), *several) if column is not None]
     if len(set(taken)) < len(taken):
         raise ValueError(
-            f"expected a column for each of y, series, time, cutoff and horizon, got {_twice(taken)!r} for two"
+            f"expected a column for each of y, series, time, cutoff, horizon and known, got {_twice(taken)!r} for two"
         )
-    return _Roles(tuple(several), found["time"], found["cutoff"], found["horizon"], found["y"], nixtla, tuple(taken))
+    time, cutoff, horizon, y = (found[role] for role in ("time", "cutoff", "horizon", "y"))
+    return _Roles(tuple(several), time, cutoff, horizon, y, found.get("known"), nixtla, tuple(taken))
 
 
-def _only(role: str, words: Sequence[str], free: Mapping[str, Label], convention: Sequence[str]) -> Label | None:
+def _only(
+    role: str, words: Sequence[str], free: Mapping[str, Label], convention: Mapping[str, str], numeric: set[Label]
+) -> Label | None:
     """The one column with a usual name; a convention settles it where there are several."""
-    settled = [word for word in words if word in convention and word in free]
-    if settled:
-        return free[settled[0]]
-    there = [text for text in free if text.lower() in words]
+    if role in convention:
+        return free[convention[role]]
+    there = [text for text in free if text.lower() in words and text not in convention.values()]
+    if not there and role in ALSO:
+        # outcomes are numbers, times and names of series are not
+        some = [text for text, label in free.items() if (label in numeric) == (role == "y")]
+        there = [text for text in some if ALSO[role].fullmatch(text) and owner_of(text) is None]
+        there = [text for text in there if text.lower().endswith("end")] or there
     if len(there) > 1:
         raise ValueError(
             f"expected one column for {'the outcome' if role == 'y' else role}, got {listed(there)}: "
@@ -310,7 +341,11 @@ class _Candidates:
         for text, level in some.items():
             by_level.setdefault(level.level, []).append(text)
         alone = model if model and model in self.numbers else None
-        if alone is not None and 0.5 not in by_level and any(level.way == "interval" for level in some.values()):
+        if (
+            alone is not None
+            and 0.5 not in by_level
+            and any(level.way in ("interval", "signed") for level in some.values())
+        ):
             by_level[0.5], alone = [alone], None
         if len(by_level) < 2:
             if all(level.way != "median" for level in some.values()):
@@ -339,7 +374,8 @@ class _Candidates:
         if len(counted) > 1:
             words = [text for text in words if some[text].lower() in CONTROLS]
         members = [*words, *sorted(counted, key=lambda text: int(some[text]))]
-        if len(members) > 1:
+        # two columns m_1 and m_2 may be anything
+        if len(members) > (2 if all(SHORT_MEMBER.fullmatch(text) for text in members) else 1):
             self._add(model, "members", members)
 
     def read_statistics(self, model: str, some: Mapping[str, str]) -> None:
@@ -368,6 +404,17 @@ class _Candidates:
             self._add(model, "labels", labels.values(), labels=tuple(labels))
 
     def read_bounds(self, model: str, some: Mapping[str, str]) -> None:
+        for library, share, name, columns in DEFAULTS:
+            if set(some) & set(columns) and set(columns) <= set(self.numbers):
+                levels = np.array([round((1.0 - share) / 2.0, 12), 0.5, round((1.0 + share) / 2.0, 12)])
+                spelt = ", ".join(f"{plain(at)}: {text!r}" for at, text in zip(levels, columns, strict=True))
+                said = (
+                    f"{columns[0]!r} and {columns[2]!r} were read as the ends of the {100 * share:.0f}% interval, the "
+                    f"default of {library}: model={{{name or 'forecast'!r}: {{{spelt}}}}} with other levels says "
+                    "otherwise"
+                )
+                self._add(name, "quantiles", columns, levels=levels, assumed=said)
+                return
         self.doubtful |= dict.fromkeys(some, "ends of intervals without a level")
 
     def best(self, model: str) -> Form | None:
@@ -413,6 +460,15 @@ READERS: dict[str, Callable[[_Candidates, str, Any], None]] = {
 def _all(candidates: _Candidates) -> list[Form]:
     """Every model that the frame has, without being told any."""
     found = [form for model in candidates.models() if (form := candidates.best(model)) is not None]
+    if any(form.kind == "members" for form in found):
+        # the mean and the spread of the members
+        found = [form for form in found if form.kind != "normal" or form.model.lower() not in ENSEMBLES]
+    steps = [form.model for form in found if STEPS.fullmatch(form.model)]
+    if len(steps) > 1:
+        raise ValueError(
+            f"expected forecasts of one horizon in a row, got {listed(steps)}, so many steps ahead each: "
+            f"model={steps[0]!r} takes one of them"
+        )
     if candidates.outcomes == "0/1":
         # a quantity that was 0 or 1 so far, or an event: both readings of one model are possible
         models = [candidates.found[model] for model in candidates.models()]

@@ -60,6 +60,7 @@ class Form:
     mean: Label | None = None
     style: Style = field(default=Style(), repr=False)
     explicit: bool = field(default=False, repr=False)
+    assumed: str | None = field(default=None, repr=False)  # what its names do not say
 
     @property
     def ordered(self) -> bool:
@@ -138,7 +139,9 @@ class Form:
 class ColumnLayout:
     """Which columns of a frame are what; ``series`` may be empty, ``time``, ``cutoff`` and ``horizon`` None.
 
-    ``y`` is None only where `find` was asked to do without outcomes.
+    ``known`` says when outcomes were known, and is None unless it is named.
+    ``y`` is None only where `find` was asked to do without outcomes.  ``assumed`` are sentences on what the names alone
+    do not say.
     """
 
     series: tuple[Label, ...]
@@ -147,6 +150,8 @@ class ColumnLayout:
     horizon: Label | None
     y: Label
     forms: tuple[Form, ...]
+    known: Label | None = None
+    assumed: tuple[str, ...] = ()
 
     def outputs(self, levels: ArrayLike | None = None) -> tuple[Output, ...]:
         """What comes out for all models, the certificates aside."""
@@ -164,8 +169,8 @@ class ColumnLayout:
         >>> find(columns, numeric=columns).earlier(columns)
         ('orcast_q0.1', 'orcast_q0.9', 'orcast_q0.5', 'orcast_holds')
         """
-        bases = {form.base for form in self.forms}
-        return tuple(column for column in columns if owner_of(str(column)) in bases)
+        bases, names = {form.base for form in self.forms}, set(self.names())
+        return tuple(column for column in columns if owner_of(str(column)) in bases or str(column) in names)
 
 
 def written_levels(form: Form, columns: Iterable[Label]) -> dict[float, Label]:

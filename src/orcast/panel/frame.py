@@ -12,6 +12,10 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from orcast.panel.column_names import OWN
+from orcast.panel.long_tables import Spread, find_long, spread
+from orcast.panel.objects import opened
+from orcast.panel.outcome_tables import joined
 from orcast.serialise import plain_id
 from orcast.validation import short
 
@@ -57,25 +61,72 @@ def show_time(kind: str, value: Any) -> str:
 
 
 class Frame:
-    """A frame to be read; the levels of a pandas index that have a name count as columns."""
+    """A frame to be read; the levels of a pandas index that have a name count as columns.
 
-    def __init__(self, native: Any) -> None:
+    Long tables are spread to a row for each forecast, columns of lists to a column for each entry, and the outcomes of
+    ``target``, a frame of their own, are put beside the forecasts.  ``roles`` are what columns are as far as that is
+    known from more than their names, ``assumed`` sentences on what was concluded.
+    """
+
+    def __init__(self, native: Any, target: Any = None) -> None:
+        given = opened(native)
         try:
-            self.table: Any = nw.from_native(native, eager_only=True)
+            self.table: Any = nw.from_native(given.native, eager_only=True)
         except TypeError:
-            lazy = " (collect() it first)" if type(native).__name__ == "LazyFrame" else ""
             raise TypeError(
-                f"expected a data frame, such as one of pandas or polars, got {type(native).__name__}{lazy}"
+                f"expected a data frame, such as one of pandas or polars, got {type(native).__name__}"
             ) from None
         except nw.exceptions.DuplicateError as reason:
             twice = str(reason).partition("- ")[2].partition("\n")[0].rpartition(" 2 times")[0] or "one"
             raise ValueError(f"expected columns of different names, got {twice} more than once") from None
-        self.wrapped = isinstance(native, nw.DataFrame)
+        self.wrapped = isinstance(given.native, nw.DataFrame)
         self.rows = len(self.table)
         self.reading: Any = self.table
         self.dated = False  # whether there is an index of dates without a name
+        self.roles, self.assumed, self._back = dict(given.roles), given.assumed, given.back
         if self.table.implementation.is_pandas_like():
             self._read_index()
+        self.lists = self._read_lists()
+        self.spread: Spread | None = None
+        long = find_long(self)
+        if long is not None:
+            self._take(spread(self, long))
+        self._outcomes: dict[Any, Array] = {}
+        if target is not None:
+            name, values = joined(self, target if isinstance(target, Frame) else Frame(target))
+            self._outcomes = {name: values}
+            self.reading = self.extended(self.reading, {name: values})
+            self.roles["y"] = name
+
+    def _take(self, found: Spread) -> None:
+        """Read a long table as a wide one."""
+        self.spread, self.reading, self.rows, self.dated = found, found.wide, len(found.wide), False
+        self.roles |= found.roles
+        self.assumed += found.assumed
+
+    def _read_lists(self) -> dict[Any, int]:
+        """Columns of lists of numbers are members: how many each has at most, by name."""
+        found: dict[Any, int] = {}
+        for name, kind in self.reading.schema.items():
+            if not isinstance(kind, nw.List | nw.Array) and kind != nw.Object:
+                continue
+            values = self.reading.get_column(name).to_list()
+            first = next((value for value in values if value is not None), None)
+            if not isinstance(first, list | tuple | np.ndarray) or "quantile" in str(name).lower():
+                continue
+            try:
+                rows = [[] if value is None else [float(each) for each in value] for value in values]
+            except (TypeError, ValueError):
+                continue
+            count = max(map(len, rows))
+            if count > 1:
+                found[name] = count
+                members = np.full((self.rows, count), np.nan)
+                for row, some in enumerate(rows):
+                    members[row, : len(some)] = some
+                new = {f"{name}_member_{i + 1}": members[:, i] for i in range(count)}
+                self.reading = self.extended(self.reading, new)
+        return found
 
     def _read_index(self) -> None:
         native = self.table.to_native()
@@ -191,6 +242,21 @@ class Frame:
             return Times("numbers", values + 0.0)  # there is one zero
         return _parsed(column.to_list(), name, what)
 
+    def times_if_any(self, name: Any, what: str) -> tuple[Times, NDArray[np.bool_]]:
+        """A column as times that sort, 0 where one is missing, and whether it is there."""
+        column = self.column(name)
+        there = ~np.asarray(column.is_null().to_numpy(), dtype=bool)
+        if column.dtype.is_float():
+            there &= ~np.isnan(column.cast(nw.Float64).to_numpy())
+        if there.all():
+            return self.times(name, what), there
+        part = Frame.__new__(Frame)
+        part.reading = self.reading.filter(there.tolist())
+        found = part.times(name, what)
+        values = np.zeros(len(there), dtype=found.values.dtype)
+        values[there] = found.values
+        return Times(found.kind, values), there
+
     # --- writing
     def with_columns(self, new: dict[Any, NDArray[Any]], *, without: Iterable[Any] = ()) -> Any:
         """The frame as it came, less some columns, and with others in their place or at its end.
@@ -202,11 +268,47 @@ class Frame:
         gone = [name for name in without if name in set(table.columns) and name not in new]
         if gone:
             table = table.drop(gone)
-        table = table.with_columns([self._series(name, new.pop(name)) for name in list(new)])
-        return table if self.wrapped else table.to_native()
+        if self._outcomes:
+            new = self._outcomes | new
+        if self.spread is not None:
+            new = self.spread.gathered(new)
+        table = self.extended(table, new)
+        result = table if self.wrapped else table.to_native()
+        return result if self._back is None else self._back(result)
 
-    def _series(self, name: str, values: NDArray[Any]) -> Any:
-        backend = self.table.implementation
+    def picked(self, rows: Codes, names: Sequence[Any]) -> Any:
+        """Some rows and columns of what is read, in a frame of its own."""
+        part = self.reading.select(list(names))[rows.tolist()]
+        if part.implementation.is_pandas_like():
+            return nw.from_native(part.to_native().reset_index(drop=True), eager_only=True)
+        return part
+
+    def extended(self, table: Any, new: dict[Any, NDArray[Any]]) -> Any:
+        """A frame with more columns, which are taken out of their dict."""
+        folded = [self._folded(table, name, new) for name in self._folds(new)]
+        return table.with_columns([*folded, *(self._series(table, name, new.pop(name)) for name in list(new))])
+
+    def _folds(self, new: dict[Any, NDArray[Any]]) -> list[Any]:
+        lists = getattr(self, "lists", {})
+        both = [name for each in lists for name in (each, f"{each}_{OWN}")]
+        return [name for name in both if f"{name}_member_1" in new]
+
+    def _folded(self, table: Any, name: Any, new: dict[Any, NDArray[Any]]) -> Any:
+        """Members as a column of lists again."""
+        count = self.lists[name if name in self.lists else str(name).removesuffix(f"_{OWN}")]
+        rows = np.column_stack([new.pop(f"{name}_member_{i + 1}") for i in range(count)])
+        lists = [[float(value) for value in row if not np.isnan(value)] or None for row in rows]
+        backend = table.implementation
+        if backend.is_pandas_like():
+            pandas = nw.get_native_namespace(table)
+            native = pandas.Series(lists, name=name, dtype=object, index=table.to_native().index)
+            return nw.from_native(native, series_only=True)
+        return nw.new_series(name, lists, nw.List(nw.Float64), backend=backend)
+
+    def _series(self, table: Any, name: str, values: NDArray[Any]) -> Any:
+        backend = table.implementation
+        if values.dtype.kind == "M":
+            return nw.new_series(name, values, nw.Datetime("ns"), backend=backend)
         if values.dtype.kind == "f":
             series = nw.new_series(name, values, nw.Float64, backend=backend)
             return series if backend.is_pandas_like() else series.fill_nan(None)
@@ -220,10 +322,10 @@ class Frame:
             return series.to_frame().select(
                 nw.when(nw.new_series("there", ~missing, nw.Boolean, backend=backend)).then(nw.col(name)).alias(name)
             )[name]
-        pandas = nw.get_native_namespace(self.table)
+        pandas = nw.get_native_namespace(table)
         # plain booleans of pandas cannot be missing
         native = pandas.Series(pandas.arrays.BooleanArray(values > 0, missing), name=name, copy=False)
-        native.index = self.table.to_native().index
+        native.index = table.to_native().index
         return nw.from_native(native, series_only=True)
 
 
@@ -241,6 +343,8 @@ def _plain(key: Any) -> Any:
     """A key as a plain Python value, the same whatever frame it comes from."""
     if isinstance(key, tuple):
         return tuple(map(_plain, key))
+    if isinstance(key, np.timedelta64 | datetime.timedelta):
+        return f"{key / np.timedelta64(1, 'h') if isinstance(key, np.timedelta64) else key.total_seconds() / 3600:g} h"
     if isinstance(key, np.generic):
         key = key.item()
     if isinstance(key, datetime.datetime) and hasattr(key, "to_pydatetime"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import pairwise
@@ -13,14 +13,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from orcast.contexts import Bins, Values
+from orcast.engine import Committee, Oracle
 from orcast.engine.bound_payoff import leaves
 from orcast.jit import many_rounds
 from orcast.panel.bounds import Bounds, read_bounds
+from orcast.panel.checks import doubts
 from orcast.panel.column_names import of_model, of_series, rows_text
 from orcast.panel.columns import ColumnLayout, Form, Output, label_places
 from orcast.panel.experts import ForecastShape, crossing_rows, rows_with_forecast
 from orcast.panel.frame import Codes, Frame
-from orcast.panel.ordering import Streams, arrange, fill_outcomes, read_times, seen_dates
+from orcast.panel.ordering import Streams, arrange, fill_outcomes, seen_dates
+from orcast.panel.row_times import Timing, check_known, read_row_times
 from orcast.panel.state import (
     BY_SERIES,
     ModelStreams,
@@ -35,6 +38,7 @@ from orcast.panel.statuses import STATUS_TEXTS, Status
 from orcast.panel.stream import Batch, Stream, StreamOptions, StreamResult
 from orcast.panel.workers import Progress, play_all, progress_bar, usable_cores
 from orcast.payoffs import Payoff, payoff_from_plain
+from orcast.persistence.kinds import oracle_from_plain
 from orcast.persistence.state import as_saved
 from orcast.spaces.base import LARGEST
 from orcast.validation import short, warn_user
@@ -57,6 +61,8 @@ class FrameOptions(NamedTuple):
     levels: ArrayLike | None = None
     payoff: Payoff | None = None
     outside: str = "report"
+    oracle: Oracle | None = None
+    timing: Timing = Timing()
 
     def checked(self) -> FrameOptions:
         """These options with sorted levels, or one clear sentence on what is wrong with them."""
@@ -64,10 +70,13 @@ class FrameOptions(NamedTuple):
             raise ValueError(f"expected outside='report', 'clip' or 'raise', got {self.outside!r}")
         if self.payoff is not None and not isinstance(self.payoff, Payoff):
             raise TypeError(f"expected a payoff such as QuantileCalibration(), got {short(self.payoff)}")
+        if self.oracle is not None and (not hasattr(self.oracle, "bind") or isinstance(self.oracle, type)):
+            raise TypeError(f"expected an oracle such as Committee() or Equilibrium(), got {short(self.oracle)}")
+        options = self._replace(timing=self.timing.checked())
         if self.levels is None:
-            return self
+            return options
         try:
-            return self._replace(levels=np.unique(np.asarray(self.levels, dtype=np.float64)).tolist())
+            return options._replace(levels=np.unique(np.asarray(self.levels, dtype=np.float64)).tolist())
         except (TypeError, ValueError):
             raise TypeError(f"expected levels strictly between 0 and 1, got {short(self.levels)}") from None
 
@@ -82,13 +91,17 @@ class FrameOptions(NamedTuple):
                 f"expected the payoff that the state began with, the default one, got {short(self.payoff)}"
             )
         payoff = None if before.payoff is None else as_saved(self.payoff, before.payoff, payoff_from_plain, "payoff")
+        oracle = self.oracle
+        if before.oracle is not None or oracle is not None:
+            oracle = as_saved(oracle, before.oracle or Committee().to_plain(), oracle_from_plain, "oracle")
         low, high = self.low, self.high
         if low is None and high is None:
             low, high = (
                 {key: pair[side] for key, pair in content.bounds.items()} if given == BY_SERIES else given
                 for side, given in enumerate((before.low, before.high))
             )
-        return FrameOptions(low, high, before.levels, payoff, self.outside)
+        timing = self.timing.completed(before.lag, before.issued_every, before.nowcast)
+        return FrameOptions(low, high, before.levels, payoff, self.outside, oracle, timing)
 
 
 @dataclass
@@ -99,6 +112,7 @@ class ModelRun:
     outputs: tuple[Output, ...]
     shape: ForecastShape
     y: Array
+    due: NDArray[Any]  # when each outcome is known
     known: Codes  # a row for each outcome of a series and time, in that order
     known_starts: Codes  # where those of each series begin, and the end
     given: list[Array]
@@ -128,7 +142,7 @@ class FrameRun:
         if before is not None:
             options = options.completed(self.content)
         self.levels: Any = options.levels
-        self.payoff = options.payoff
+        self.payoff, self.oracle, self.timing = options.payoff, options.oracle, options.timing
         self.codes, self.keys = frame.keys(layout.series)
         self.streams = self._streams()
         self.bounds = self._bounds(options)
@@ -142,17 +156,19 @@ class FrameRun:
     def _streams(self) -> Streams:
         layout, content, before = self.layout, self.content, self.content.options
         counted = np.array([content.counted.get(key, 0) for key in self.keys], dtype=np.int64)
-        times, cutoffs = read_times(self.frame, layout.time, layout.cutoff, self.codes, counted)
-        streams = arrange(self.frame, times, cutoffs, layout.horizon, self.codes, self.keys, content.calendar)
-        self.ranked = cutoffs is not None and layout.horizon is None
+        if before is not None and (layout.known is not None) != before.known:
+            then, now = ("a column known=" if each else "none" for each in (before.known, not before.known))
+            raise ValueError(f"expected {then} to say when outcomes were known, as the state has it, got {now}")
+        times = read_row_times(self.frame, layout, self.codes, self.keys, self.timing, counted, content.calendar)
         if before is not None:
-            if streams.kind != before.kind:
-                raise ValueError(f"expected times as the state has them, {before.kind}, got {streams.kind}")
-            if (streams.at_once, self.ranked) != (before.at_once, before.ranked):
-                then, now = ("no cutoffs" if each else "cutoffs" for each in (before.at_once, streams.at_once))
+            if times.kind != before.kind:
+                raise ValueError(f"expected times as the state has them, {before.kind}, got {times.kind}")
+            if (times.at_once, times.ranked) != (before.at_once, before.ranked):
+                then, now = ("no cutoffs" if each else "cutoffs" for each in (before.at_once, times.at_once))
                 then, now = (then, now) if then != now else ("no horizons", "horizons")
                 raise ValueError(f"expected columns of times as the state has them, {then}, got {now}")
-        return streams if streams.at_once or before is None else streams.and_empty(self._pending_elsewhere(streams))
+        streams = arrange(self.frame, times, layout.horizon, self.codes, self.keys, content.calendar)
+        return streams if times.at_once or before is None else streams.and_empty(self._pending_elsewhere(streams))
 
     def _pending_elsewhere(self, streams: Streams) -> list[tuple[int, Hashable]]:
         """Streams of the state with pending rows, of series that are in the frame, but none of whose rows are."""
@@ -199,7 +215,8 @@ class FrameRun:
                 f"expected the forecasts{of_model(form.model)} as the state knows them, {before.shape}, got {shape}"
             )
         n = self.frame.rows
-        y, known = self._outcomes(form)
+        y, due, known = self._outcomes(form)
+        check_known(self.streams.times, due, y)
         given = [self.frame.numbers(column) for column in form.columns]
         streams: list[Stream | None] = [None] * len(self.streams)
         if before is not None:
@@ -210,6 +227,7 @@ class FrameRun:
             outputs,
             shape,
             y,
+            due,
             known,
             np.searchsorted(self.codes[known], np.arange(len(self.keys) + 1)),
             given,
@@ -220,7 +238,7 @@ class FrameRun:
             streams,
         )
 
-    def _outcomes(self, form: Form) -> tuple[Array, Codes]:
+    def _outcomes(self, form: Form) -> tuple[Array, NDArray[Any], Codes]:
         column = self.layout.y
         if column is None:
             y = np.full(self.frame.rows, np.nan)
@@ -252,7 +270,12 @@ class FrameRun:
 
     def _outside_text(self, model: ModelRun, row: int) -> str:
         whose = of_series(self.keys[int(self.codes[row])])
-        low, high = max(self.low[row], -LARGEST), min(self.high[row], LARGEST)
+        low, high = float(self.low[row]), float(self.high[row])
+        if abs(model.y[row]) > LARGEST:
+            return f"outcomes of at most {LARGEST:g} in size{whose}, got {model.y[row]:g} in row {row}"
+        if math.isinf(low) or math.isinf(high):
+            end = f"most {high:g}" if math.isinf(low) else f"least {low:g}"
+            return f"outcomes of at {end}{whose}, got {model.y[row]:g} in row {row}"
         return f"outcomes from {low:g} to {high:g}{whose}, got {model.y[row]:g} in row {row}"
 
     # --- playing
@@ -271,8 +294,9 @@ class FrameRun:
                 number,
                 model.shape,
                 self.payoff,
+                self.oracle,
                 self.bounds.by_row and model.shape.ordered,
-                self.streams.at_once,
+                self.streams.times.at_once,
                 remember,
                 replay,
                 self.clip,
@@ -316,22 +340,25 @@ class FrameRun:
             (starts - starts[0]).tolist(),
             low,
             high,
-            streams.time[rows],
-            streams.cutoff[rows],
+            streams.times.time[rows],
+            streams.times.cutoff[rows],
+            model.due[rows],
             model.there[rows],
             model.y[rows],
             np.column_stack([column[rows] for column in model.given]),
             model.streams[first:last],
             None if columns is None else [{name: values[i] for name, values in columns.items()} for i in rows.tolist()],
-            None if self.panel is None or streams.at_once else self._known(model, first, last),
+            None if self.panel is None or streams.times.at_once else self._outcomes_of_series(model, first, last),
         )
 
-    def _known(self, model: ModelRun, first: int, last: int) -> list[tuple[NDArray[Any], Array]]:
+    def _outcomes_of_series(
+        self, model: ModelRun, first: int, last: int
+    ) -> list[tuple[NDArray[Any], Array, NDArray[Any]]]:
         """Times and outcomes of the streams' series: a pending row may get its outcome from one of another horizon."""
-        found: dict[int, tuple[NDArray[Any], Array]] = {}
+        found: dict[int, tuple[NDArray[Any], Array, NDArray[Any]]] = {}
         for code in np.unique(self.streams.series[first:last]).tolist():
             rows = model.known[model.known_starts[code] : model.known_starts[code + 1]]
-            found[code] = self.streams.time[rows], model.y[rows]
+            found[code] = self.streams.times.time[rows], model.y[rows], model.due[rows]
         return [found[code] for code in self.streams.series[first:last].tolist()]
 
     def _write(self, model: ModelRun, first: int, last: int, result: StreamResult) -> None:
@@ -353,6 +380,8 @@ class FrameRun:
     # --- reporting
     def warn(self, replay: bool = False) -> None:
         """Warn of rows that need a look, each kind once."""
+        for sentence in doubts(self.frame, self.layout):
+            warn_user(sentence, UserWarning)
         for model in self.models:
             if model.shape.kind == "quantiles":
                 crossed = crossing_rows(model.given, model.there)
@@ -397,17 +426,22 @@ class FrameRun:
     # --- the state
     def commit(self, panel: PanelState) -> None:
         """Put the streams into the state; nothing here can be refused."""
-        streams, content = self.streams, panel.content
+        streams, times, content = self.streams, self.streams.times, panel.content
         if content.options is None:
             content.options = PanelOptions(
-                streams.kind,
-                streams.at_once,
-                self.ranked,
+                times.kind,
+                times.at_once,
+                times.ranked,
                 None if self.payoff is None else plain_payoff(self.payoff),
                 self.levels,
                 bound_to_keep(self.bounds_to_keep[0]),
                 bound_to_keep(self.bounds_to_keep[1]),
                 self.bounds.by_row,
+                None if self.oracle is None else self.oracle.to_plain(),
+                self.layout.known is not None,
+                BY_SERIES if isinstance(self.timing.lag, Mapping) else self.timing.lag,
+                self.timing.issued_every,
+                self.timing.nowcast,
             )
         content.bounds.update(self.series_bounds)
         for model in self.models:
@@ -415,16 +449,16 @@ class FrameRun:
             for code, horizon, stream in zip(streams.series.tolist(), streams.horizons, model.streams, strict=True):
                 if stream is not None:
                     kept.streams[self.keys[code], horizon] = stream
-        if streams.kind == "places":
+        if times.kind == "places":
             for key, count in zip(self.keys, np.bincount(self.codes, minlength=len(self.keys)).tolist(), strict=True):
                 content.counted[key] = content.counted.get(key, 0) + count
-        if self.ranked:
+        if times.ranked or self.timing.issued_every is not None:
             order = np.argsort(self.codes, kind="stable")
             ends = np.searchsorted(self.codes[order], np.arange(len(self.keys) + 1))
             for i, key in enumerate(self.keys):
                 rows = order[ends[i] : ends[i + 1]]
                 content.calendar[key] = seen_dates(
-                    content.calendar.get(key), streams.cutoff[rows], streams.time[rows], panel.remember
+                    content.calendar.get(key), times.cutoff[rows], times.time[rows], panel.remember
                 )
 
 

@@ -1,33 +1,33 @@
 """The order of play: which rows of a frame make a stream, in which order, and what was known to each.
 
-A stream is one series at one horizon.  Without a column of cutoffs its rows are in the order of their times, and the
-outcome of each is known before the next.  With one they are in the order of their cutoffs, and the outcome of a time is
-known to forecasts whose cutoff is that time or later.  Unless a column says it, the horizon is the place of a row among
-those of its series and cutoff, from 1.
+A stream is one series at one horizon.  Its rows are in the order in which they were issued (`orcast.panel.row_times`),
+and an outcome is used by forecasts that were issued when it was known or later.  Unless a column says it, the horizon
+is the place of a row among those of its series and cutoff, from 1; where nothing says when forecasts were issued, all
+rows of a series are one stream.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import heapq
+from collections import deque
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from orcast.engine.kernels.events import EventKind
 from orcast.panel.frame import Codes, Frame, Times, show_time
+from orcast.panel.row_times import Calendar, RowTimes, Stamps, farthest
+from orcast.rounds import learnt_lag
 
 Array = NDArray[np.float64]
 Events = NDArray[np.int64]  # kind and entry of each
-Stamps = NDArray[Any]  # int64, or float64 where times are numbers
 
 # As plain numbers: Python 3.11 is slow in looking up members of an enum, and streams may be short.
 PREDICT, SETTLE, DROP = map(int, EventKind)
-# A series' cutoffs and times that were seen before, a row each, in order.
-Calendar = dict[Hashable, Stamps]
 
 
 @dataclass(frozen=True)
@@ -35,17 +35,14 @@ class Streams:
     """Rows in the order of play, stream after stream.
 
     ``order`` are the rows of the frame, ``starts`` where each stream begins in it (and its end), ``series`` and
-    ``horizons`` whose they are.  ``time`` and ``cutoff`` are those of the rows of the frame.
+    ``horizons`` whose they are.  ``times`` are those of the rows of the frame.
     """
 
     order: Codes
     starts: Codes
     series: Codes
     horizons: list[Hashable]
-    time: Stamps
-    cutoff: Stamps
-    kind: str
-    at_once: bool  # whether each outcome is known before the next forecast
+    times: RowTimes
 
     def __len__(self) -> int:
         return len(self.series)
@@ -60,45 +57,14 @@ class Streams:
         )
 
 
-def read_times(frame: Frame, time: Any, cutoff: Any, codes: Codes, counted: Stamps) -> tuple[Times, Times | None]:
-    """The times and the cutoffs of all rows; where there is no column, rows are counted on from ``counted``."""
-    if time is None:
-        if cutoff is not None:
-            raise ValueError(f"expected a column of times beside the cutoffs in {cutoff!r}, got none: name it by time=")
-        order = np.argsort(codes, kind="stable")
-        starts = np.searchsorted(codes[order], np.arange(len(counted)))
-        places = np.empty(len(codes), dtype=np.int64)
-        places[order] = np.arange(len(codes)) - starts[codes[order]]
-        return Times("places", places + counted[codes]), None
-    times = frame.times(time)
-    if cutoff is None:
-        return times, None
-    cutoffs = frame.times(cutoff, "cutoff")
-    if cutoffs.kind != times.kind:
-        if {cutoffs.kind, times.kind} == {"numbers", "whole numbers"}:
-            return Times("numbers", times.values.astype(float)), Times("numbers", cutoffs.values.astype(float))
-        raise ValueError(f"expected times and cutoffs of one kind, got {times.kind} and {cutoffs.kind}")
-    return times, cutoffs
-
-
 def arrange(
-    frame: Frame,
-    times: Times,
-    cutoffs: Times | None,
-    horizon: Any,
-    codes: Codes,
-    keys: Sequence[Hashable],
-    calendar: Calendar,
+    frame: Frame, rows: RowTimes, horizon: Any, codes: Codes, keys: Sequence[Hashable], calendar: Calendar
 ) -> Streams:
     """Put the rows in the order of play."""
-    time = times.values
-    at_once = cutoffs is None
-    cutoff = time if cutoffs is None else cutoffs.values
+    times, time, cutoff = rows.times, rows.time, rows.cutoff
     if horizon is not None:
         which, names = frame.keys([horizon])
-        if at_once:
-            at_once, cutoff = _cutoff_from(frame, horizon, times, names)
-    elif cutoffs is None:
+    elif not rows.ranked:
         which, names = np.zeros(len(time), dtype=np.intp), [None]
     else:
         _refuse_twice(np.lexsort((time, cutoff, codes)), (codes, cutoff, time), keys, times)
@@ -115,20 +81,8 @@ def arrange(
         np.append(starts, len(order)),
         codes[order[starts]],
         [names[i] for i in which[order[starts]].tolist()],
-        time,
-        cutoff,
-        times.kind,
-        at_once,
+        rows,
     )
-
-
-def _cutoff_from(frame: Frame, horizon: Any, times: Times, names: Sequence[Hashable]) -> tuple[bool, Stamps]:
-    """When forecasts were made, from horizons alone: they must be 1, or numbers as the times are."""
-    if all(name == 1 for name in names):
-        return True, times.values
-    if times.kind in ("numbers", "whole numbers") and frame.column(horizon).dtype.is_numeric():
-        return False, times.values - frame.numbers(horizon)
-    raise ValueError(f"expected a column of cutoffs beside the horizons in {horizon!r}, got none: name it by cutoff=")
 
 
 def _refuse_twice(order: Codes, columns: Sequence[NDArray[Any]], keys: Sequence[Hashable], times: Times) -> None:
@@ -205,17 +159,19 @@ def _refuse_between(
 
 def fill_outcomes(
     streams: Streams, codes: Codes, keys: Sequence[Hashable], y: Array, labels: Sequence[str] = ()
-) -> tuple[Array, Codes]:
-    """Each row's outcome, from another row of its series and time where it has none itself; and one row for each.
+) -> tuple[Array, Stamps, Codes]:
+    """Each row's outcome, and when it is known, from another row of its series and time where it has none itself.
 
-    The rows come in the order of series and time.
+    And a row for each outcome, in the order of series and time.
     """
-    if streams.at_once:
-        return y, np.flatnonzero(~np.isnan(y))
+    times = streams.times
+    time, due = times.time, times.known
+    if times.at_once:
+        return y, due, np.flatnonzero(~np.isnan(y))
     # known outcomes first, then missing ones
-    order = np.lexsort((np.isnan(y), streams.time, codes))
+    order = np.lexsort((np.isnan(y), time, codes))
     first = np.ones(len(order), dtype=bool)
-    first[1:] = (np.diff(codes[order]) != 0) | (np.diff(streams.time[order]) != 0)
+    first[1:] = (np.diff(codes[order]) != 0) | (np.diff(time[order]) != 0)
     leader = order[first][np.cumsum(first) - 1]
     differs = ~np.isnan(y[order]) & (y[order] != y[leader])
     if differs.any():
@@ -225,12 +181,13 @@ def fill_outcomes(
         one, other = (repr(labels[int(value)]) if labels else f"{value:g}" for value in (y[a], y[b]))
         raise ValueError(
             f"expected one outcome{'' if key is None else f' of series {key!r}'} at "
-            f"{show_time(streams.kind, streams.time[a])}, got {one} in row {a} and {other} in row {b}"
+            f"{show_time(times.kind, time[a])}, got {one} in row {a} and {other} in row {b}"
         )
-    filled = np.empty(len(y))
+    filled, filled_due = np.empty(len(y)), np.empty_like(due)
     filled[order] = y[leader]
+    filled_due[order] = np.where(due[order] == farthest(due), due[leader], due[order])
     known = order[first]
-    return filled, known[~np.isnan(y[known])]
+    return filled, filled_due, known[~np.isnan(y[known])]
 
 
 def seen_dates(calendar: Stamps | None, cutoff: Stamps, time: Stamps, most: int) -> Stamps:
@@ -243,71 +200,149 @@ def seen_dates(calendar: Stamps | None, cutoff: Stamps, time: Stamps, most: int)
     return rows[rows[:, 0] >= cutoffs[-most]] if len(cutoffs) > most else rows
 
 
-def order_of_play(
-    at_once: bool,
-    time: Stamps,
-    cutoff: Stamps,
-    known: NDArray[np.bool_],
-    good: NDArray[np.bool_],
-    old: int,
-    most: int,
-) -> tuple[Events, list[int]]:
-    """What happens to the entries of a stream, in order; and which of them are lost because too many are pending.
+class Entries(NamedTuple):
+    """The open rows of a stream, a place each: those that are pending from before, then the new ones.
 
-    The first ``old`` entries are pending from before.  An outcome that is ``known`` is used before the next forecast if
-    ``at_once``, else before the first one whose cutoff has come to its time; in the order of times.  One that is not
-    ``good`` is dropped instead.
+    `time` is what a row is about, `cutoff` when it was issued, `due` when its outcome is known.  `there`: it has an
+    outcome; `good`: one that can be used.
+    """
+
+    time: Stamps
+    cutoff: Stamps
+    due: Stamps
+    there: NDArray[np.bool_]
+    good: NDArray[np.bool_]
+
+
+class Before(NamedTuple):
+    """The rounds before: when the pending ones were issued, how many rounds there were, and their usual lag."""
+
+    issued: Sequence[int] = ()
+    rounds: int = 0
+    usual_lag: float | None = None
+
+
+class OrderOfPlay(NamedTuple):
+    """What happens to the entries of a stream, in order.
+
+    `lost` are those for which there was no room among the pending ones, `given_up` those whose outcome is missing
+    although later ones are known: both are dropped.
+    """
+
+    events: Events
+    lost: list[int]
+    given_up: list[int]
+
+
+def order_of_play(entries: Entries, before: Before = Before(), *, at_once: bool, most: int) -> OrderOfPlay:  # noqa: B008
+    """What happens to the entries of a stream, of which at most so many are pending.
+
+    An outcome is used before the next forecast if ``at_once``, else before the first one that was issued when it was
+    known or later; in the order in which they were known.  One that is not good is dropped.  A forecast whose outcome
+    is missing is given up when one that was issued after it has its outcome, and more rounds were issued since than
+    twice the usual lag and two: that is how `orcast.rounds` tells what is lost from what is late.
 
     >>> import numpy as np
     >>> time, cutoff, yes = np.array([2, 3, 4]), np.array([0, 1, 2]), np.ones(3, dtype=bool)
-    >>> order_of_play(False, time, cutoff, yes, yes, 0, 10)[0].tolist()     # 0: forecast, 1: its outcome
+    >>> entries = Entries(time, cutoff, time, yes, yes)
+    >>> order_of_play(entries, at_once=False, most=10).events.tolist()     # 0: forecast, 1: its outcome
     [[0, 0], [0, 1], [1, 0], [0, 2]]
     """
-    n = len(time)
-    if at_once and old + n - int(known[old:].sum()) <= most:
-        return _order_at_once(time, known, good, old), []
-    kinds: list[int] = []
-    which: list[int] = []
-    lost: list[int] = []
-    open_: dict[int, None] = dict.fromkeys(range(old))
-    times, cutoffs = time.tolist(), cutoff.tolist()
-    ready = [(times[i], cutoffs[i], i) for i in range(old) if known[i]]
-    heapq.heapify(ready)
-
-    def settle(until: Any) -> None:
-        while ready and (until is None or ready[0][0] <= until):
-            i = heapq.heappop(ready)[2]
-            if i in open_:
-                kinds.append(SETTLE if good[i] else DROP)
-                which.append(i)
-                del open_[i]
-
+    old, n = len(before.issued), len(entries.time)
+    there = entries.there
+    if at_once and there[:old].all() and old + n - int(there[old:].sum()) <= most:
+        count = int(there[old:].sum())
+        if there[old : old + count].all():
+            return OrderOfPlay(_order_at_once(entries, old), [], [])
+    play = _Order(entries, before, most)
+    cutoffs = entries.cutoff.tolist()
     for i in range(old, n):
-        settle(None if at_once else cutoffs[i])
-        if len(open_) >= most:
-            first = next(iter(open_))
-            del open_[first]
-            lost.append(first)
-            kinds.append(DROP)
-            which.append(first)
-        kinds.append(PREDICT)
-        which.append(i)
-        open_[i] = None
-        if known[i]:
-            heapq.heappush(ready, (times[i], cutoffs[i], i))
+        play.settle(None if at_once else cutoffs[i])
+        play.give_up()
+        play.predict(i)
     if at_once:
-        settle(None)
-    return np.column_stack((np.array(kinds, dtype=np.int64), np.array(which, dtype=np.int64))), lost
+        play.settle(None)
+    return OrderOfPlay(
+        np.column_stack((np.array(play.kinds, dtype=np.int64), np.array(play.which, dtype=np.int64))),
+        play.lost,
+        play.given_up,
+    )
 
 
-def _order_at_once(time: Stamps, known: NDArray[np.bool_], good: NDArray[np.bool_], old: int) -> Events:
-    """The same where each outcome is known before the next forecast and none is lost."""
-    first = np.flatnonzero(known[:old])
-    first = first[np.argsort(time[first], kind="stable")]
-    new = np.arange(old, len(time))
-    ends = np.where(good, SETTLE, DROP)
+class _Order:
+    """Events as they are put in order, one after the other."""
+
+    def __init__(self, entries: Entries, before: Before, most: int) -> None:
+        self.most, old = most, len(before.issued)
+        self.kinds: list[int] = []
+        self.which: list[int] = []
+        self.lost: list[int] = []
+        self.given_up: list[int] = []
+        self.pending: dict[int, None] = dict.fromkeys(range(old))
+        self.issued = list(before.issued)
+        self.count, self.usual_lag = before.rounds, before.usual_lag
+        # the newest round that is over: counted back over those that are not
+        self.newest_over, pending = before.rounds, set(before.issued)
+        while self.newest_over in pending:
+            self.newest_over -= 1
+        self.due = list(zip(entries.due.tolist(), entries.time.tolist(), entries.cutoff.tolist(), strict=True))
+        self.there, self.good = entries.there.tolist(), entries.good.tolist()
+        self.ready = [(*self.due[i], i) for i in range(old) if self.there[i]]
+        heapq.heapify(self.ready)
+        self.missing = deque(i for i in range(old) if not self.there[i])
+
+    def settle(self, until: Any) -> None:
+        """Use the outcomes that are known by then; all of them, if it is None."""
+        ready = self.ready
+        while ready and (until is None or ready[0][0] <= until):
+            i = heapq.heappop(ready)[3]
+            if i in self.pending:
+                self._end(i, SETTLE if self.good[i] else DROP)
+                self.newest_over = max(self.newest_over, self.issued[i])
+                if self.good[i]:
+                    self.usual_lag = learnt_lag(self.usual_lag, float(self.count - self.issued[i]))
+
+    def give_up(self) -> None:
+        """Drop those whose outcome is missing for longer than it usually takes."""
+        while self.missing and self.usual_lag is not None:
+            i = self.missing[0]
+            if i in self.pending:
+                age = self.count - self.issued[i]
+                if age <= 2.0 * self.usual_lag + 2.0 or self.newest_over < self.issued[i]:
+                    return
+                self._end(i, DROP)
+                self.given_up.append(i)
+            self.missing.popleft()
+
+    def predict(self, i: int) -> None:
+        """Issue a forecast; the oldest one that is pending makes way if there are too many."""
+        if len(self.pending) >= self.most:
+            first = next(iter(self.pending))
+            self._end(first, DROP)
+            self.lost.append(first)
+        self.kinds.append(PREDICT)
+        self.which.append(i)
+        self.pending[i] = None
+        self.count += 1
+        self.issued.append(self.count)
+        if self.there[i]:
+            heapq.heappush(self.ready, (*self.due[i], i))
+        else:
+            self.missing.append(i)
+
+    def _end(self, i: int, kind: int) -> None:
+        self.kinds.append(kind)
+        self.which.append(i)
+        del self.pending[i]
+
+
+def _order_at_once(entries: Entries, old: int) -> Events:
+    """The same where each outcome is known before the next forecast, and none is lost or missing between others."""
+    first = np.argsort(entries.time[:old], kind="stable")
+    new = np.arange(old, len(entries.time))
+    ends = np.where(entries.good, SETTLE, DROP)
     both = np.empty((len(new), 2, 2), dtype=np.int64)  # the forecast of each entry, and its outcome
     both[:, 0, 0], both[:, 1, 0], both[:, :, 1] = PREDICT, ends[new], new[:, None]
     happens = np.ones((len(new), 2), dtype=bool)
-    happens[:, 1] = known[new]
+    happens[:, 1] = entries.there[new]
     return np.concatenate((np.column_stack((ends[first], first)), both[happens]))

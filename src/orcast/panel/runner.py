@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from orcast import ledger as _ledger
 from orcast.adapters import LARGEST, reach_of
-from orcast.engine import Committee
+from orcast.engine import Committee, Oracle
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.kernels import events as event_kernels
 from orcast.engine.kernels.events import (
@@ -33,6 +33,7 @@ from orcast.game import ALONE
 from orcast.jit import expect_rounds
 from orcast.panel.bounds import scale_between, space_between
 from orcast.panel.experts import ForecastShape, normal_rows
+from orcast.panel.ordering import Before
 from orcast.payoffs import Payoff, default_payoff
 from orcast.payoffs.base import UNKNOWN
 from orcast.persistence.files import UNREADABLE, unusable
@@ -77,12 +78,18 @@ class RunState(NamedTuple):
     memory: Array
     sizes: tuple[int, ...] | None  # of the parts of its payoff, where only a first round tells
 
+    def before(self) -> Before:
+        """What the order of play has to know of the rounds so far."""
+        count, lag, _ = self.rounds.counters.tolist()
+        return Before(self.rounds.issued.astype(int).tolist(), int(count), None if lag != lag else lag)
+
 
 class RunnerPool:
     """The runners of one model, one for each space."""
 
-    def __init__(self, shape: ForecastShape, payoff: Payoff | None, by_row: bool) -> None:
+    def __init__(self, shape: ForecastShape, payoff: Payoff | None, oracle: Oracle | None, by_row: bool) -> None:
         self.shape, self.payoff, self.by_row = shape, payoff, by_row and shape.ordered
+        self.oracle: Oracle = Committee() if oracle is None else oracle
         self.runners: dict[tuple[float, float] | None, Runner] = {}
 
     def between(self, low: float, high: float) -> Runner:
@@ -96,15 +103,17 @@ class RunnerPool:
             if len(self.runners) >= MOST_RUNNERS:
                 self.runners.clear()
             space = self.shape.space(space_between(low, high, self.by_row) if self.shape.ordered else None)
-            self.runners[key] = Runner(self.shape, space, self.payoff, self.by_row)
+            self.runners[key] = Runner(self.shape, space, self.payoff, self.oracle, self.by_row)
         return self.runners[key]
 
 
 class Runner:
     """A game that streams of one model and space are played on, one after the other."""
 
-    def __init__(self, shape: ForecastShape, space: Space, payoff: Payoff | None, by_row: bool = False) -> None:
-        self.shape, self.space, self.by_row = shape, space, by_row
+    def __init__(
+        self, shape: ForecastShape, space: Space, payoff: Payoff | None, oracle: Oracle, by_row: bool = False
+    ) -> None:
+        self.shape, self.space, self.oracle, self.by_row = shape, space, oracle, by_row
         self.payoff = default_payoff(space) if payoff is None else payoff
         self.rounds = self._begin(None)
         self.grows = UNKNOWN in [part.size for part in self.rounds.engine.bound_payoff.parts]
@@ -112,7 +121,7 @@ class Runner:
 
     def _begin(self, sizes: tuple[int, ...] | None) -> Rounds:
         bound_payoff = BoundPayoff(self.space, self.payoff, (ALONE,), None)
-        return Rounds(Committee().bind(bound_payoff, sizes), max_pending=2**31)
+        return Rounds(self.oracle.bind(bound_payoff, sizes), max_pending=2**31)
 
     # --- units
     def units(self, low: Array, high: Array) -> Units:

@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 
 from orcast.engine.kernels.events import PackedRounds, record_fields
 from orcast.panel.experts import ForecastShape
-from orcast.panel.ordering import Calendar
+from orcast.panel.row_times import Calendar, every, stamps_of
 from orcast.panel.runner import RunState
 from orcast.panel.statuses import Status
 from orcast.panel.stream import LogColumn, PendingColumn, Stream
 from orcast.payoffs import Payoff, payoff_from_plain
 from orcast.payoffs.calibration import increasing
 from orcast.persistence import files as storage
+from orcast.persistence.kinds import oracle_from_plain
 from orcast.rounds import MOST_COUNTED
 from orcast.serialise import features_from_json, features_to_json, id_from_plain, plain_id
 from orcast.spaces.base import single, whole
@@ -32,7 +33,7 @@ Arrays = dict[str, NDArray[Any]]
 
 OWNER = "PanelState"
 # What a row may be remembered as.
-REMEMBERED = (Status.OK, Status.PENDING, Status.OUTSIDE, Status.LOST)
+REMEMBERED = (Status.OK, Status.PENDING, Status.OUTSIDE, Status.LOST, Status.GIVEN_UP)
 # What stands for bounds that were given for each series.
 BY_SERIES = {"by": "series"}
 
@@ -49,8 +50,8 @@ class ModelStreams:
 class PanelOptions:
     """What a panel was begun with; what is left out later is taken from here.
 
-    ``low`` and ``high`` are as they were given, or `BY_SERIES`; ``kind`` is that of the times, ``at_once`` whether each
-    outcome is known before the next forecast is made.
+    ``low``, ``high`` and ``lag`` are as they were given, or `BY_SERIES`; ``kind`` is that of the times, ``at_once``
+    whether each outcome is known before the next forecast is made.
     """
 
     kind: str
@@ -61,6 +62,11 @@ class PanelOptions:
     low: Any
     high: Any
     by_row: bool
+    oracle: dict[str, Any] | None = None
+    known: bool = False  # whether a column says when outcomes were known
+    lag: Any = None
+    issued_every: int | str | None = None
+    nowcast: bool = False
 
 
 @dataclass
@@ -80,7 +86,7 @@ class PanelContent:
             for (key, horizon), stream in () if found is None else found.streams.items():
                 places = {serial: place for place, serial in enumerate(stream.log[:, LogColumn.SERIAL].tolist())}
                 for serial, _, _, low, high in stream.pending.tolist():
-                    cutoff, time = stream.stamps[places[serial]].tolist()
+                    cutoff, time, _ = stream.stamps[places[serial]].tolist()
                     yield key, horizon, cutoff, time, low, high
 
 
@@ -276,7 +282,7 @@ def _model_header(number: int, name: str, model: ModelStreams, arrays: Arrays) -
 def _options(plain: dict[str, Any]) -> PanelOptions:
     """The options of a state, or a reason why they are none."""
     options = PanelOptions(**plain)
-    flags = (options.at_once, options.ranked, options.by_row)
+    flags = (options.at_once, options.ranked, options.by_row, options.known, options.nowcast)
     if not isinstance(options.kind, str) or not all(isinstance(flag, bool) for flag in flags):
         raise TypeError(f"{short(plain)} are no options")
     if options.levels is not None:
@@ -284,6 +290,12 @@ def _options(plain: dict[str, Any]) -> PanelOptions:
     for side in (options.low, options.high):
         if not (side is None or isinstance(side, str) or side == BY_SERIES):
             single(side, "bound")
+    if options.oracle is not None:
+        oracle_from_plain(options.oracle)
+    if options.lag is not None and options.lag != BY_SERIES:
+        stamps_of(options.lag, options.kind, "lag")
+    if options.issued_every is not None:
+        every(options.issued_every)
     if options.payoff is not None:
         try:
             payoff_from_plain(options.payoff)
@@ -302,7 +314,10 @@ def _model_streams(number: int, data: dict[str, Any], arrays: Arrays) -> ModelSt
     rows = [whole(count, "rows", 0, MOST_COUNTED) for count in arrays[f"{number}/rows"].tolist()]
     for i, (key, (counters, memory, issued, records, pending, stamps, log)) in enumerate(zip(keys, parts, strict=True)):
         counters, count = counters.ravel(), len(pending)
-        if not (len(stamps) == len(log) and stamps.shape[1] == 2 and len(counters) == 5 and len(records) == count):
+        if stamps.shape[1] == 2:
+            # of a state that did not tell yet when an outcome is known: at its time
+            stamps = np.column_stack((stamps, stamps[:, 1]))
+        if not (len(stamps) == len(log) and stamps.shape[1] == 3 and len(counters) == 5 and len(records) == count):
             raise ValueError(f"the stream {key!r} has other shapes")
         if log.shape[1] != LogColumn.ANSWERS + len(model.shape.outputs) or pending.shape[1] != PendingColumn.HIGH + 1:
             raise ValueError(f"the stream {key!r} has other shapes")

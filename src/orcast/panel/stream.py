@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from orcast.engine import Oracle
 from orcast.panel.experts import ForecastShape
-from orcast.panel.ordering import DROP, SETTLE, order_of_play
+from orcast.panel.ordering import DROP, SETTLE, Before, Entries, order_of_play
 from orcast.panel.runner import HOLDS, PROMISED, RunnerPool, RunState, events_of
 from orcast.panel.statuses import Status
 from orcast.payoffs import Payoff
@@ -45,6 +46,7 @@ class StreamOptions:
     number: int  # of the model
     shape: ForecastShape
     payoff: Payoff | None
+    oracle: Oracle | None
     by_row: bool  # whether bounds are those of rows
     at_once: bool  # whether each outcome is known before the next forecast
     remember: int
@@ -59,7 +61,7 @@ class Stream:
 
     game: RunState
     pending: Array  # see `PendingColumn`
-    stamps: Stamps  # cutoff and time of the last rows
+    stamps: Stamps  # of the last rows: cutoff, time, and when the outcome is known
     log: Array  # see `LogColumn`
     rows: int  # that were ever played
 
@@ -74,12 +76,14 @@ class Batch:
     high: Array
     time: Stamps
     cutoff: Stamps
+    due: Stamps  # when the outcome is known
     there: NDArray[np.bool_]
     y: Array
     given: Array
     streams: list[Stream | None]
     features: list[Any] | None = None
-    known: list[tuple[Stamps, Array]] | None = None  # times and outcomes of each stream's series, if rows may be late
+    # times and outcomes of each stream's series, and when they were known, if rows may be late
+    outcomes: list[tuple[Stamps, Array, Stamps]] | None = None
 
     def with_payoff(self, payoff: Payoff | None) -> Batch:
         """The same with another payoff: it travels by itself."""
@@ -103,7 +107,7 @@ def play_batch(batch: Batch, pools: dict[int, RunnerPool]) -> StreamResult:
     answers, certificate = np.full((n, len(options.shape.outputs)), np.nan), np.full((n, 3), np.nan)
     result = StreamResult(answers, certificate, np.full(n, Status.NO_FORECAST, dtype=np.uint8), [], [])
     if options.number not in pools:
-        pools[options.number] = RunnerPool(options.shape, options.payoff, options.by_row)
+        pools[options.number] = RunnerPool(options.shape, options.payoff, options.oracle, options.by_row)
     pool = pools[options.number]
     for number, before in enumerate(batch.streams):
         if batch.starts[number] == batch.starts[number + 1] and (before is None or not len(before.pending)):
@@ -132,6 +136,7 @@ class _OpenRows:
     at: NDArray[np.intp]  # where they stand in the log
     time: Stamps
     cutoff: Stamps
+    due: Stamps
     value: Array  # the outcome as it is played, nan where it is unknown or outside
     known: NDArray[np.bool_]
     point: Array
@@ -152,7 +157,7 @@ class _StreamRun:
         start, stop = batch.starts[number : number + 2]
         self.rows = start + np.flatnonzero(batch.there[start:stop])
         self.before = before
-        self.time, self.cutoff = batch.time[self.rows], batch.cutoff[self.rows]
+        self.time, self.cutoff, self.due = (each[self.rows] for each in (batch.time, batch.cutoff, batch.due))
         self.y = batch.y[self.rows]
         if options.by_row:
             low, high = batch.low[self.rows], batch.high[self.rows]
@@ -165,7 +170,7 @@ class _StreamRun:
         else:
             self.runner = pool.between(batch.low[at], batch.high[at])
         features = None if batch.features is None else [batch.features[i] for i in self.rows.tolist()]
-        self.known = None if batch.known is None else batch.known[number]
+        self.outcomes = None if batch.outcomes is None else batch.outcomes[number]
         self.log = np.empty((0, LogColumn.ANSWERS + len(options.shape.outputs))) if before is None else before.log
         self._match()
         new = slice(self.first_new, None)
@@ -181,16 +186,18 @@ class _StreamRun:
         self.first_new = 0
         if before is None or not len(before.stamps):
             return
-        cutoff, time = before.stamps[-1]
+        cutoff, time, _ = before.stamps[-1]
         new = (self.cutoff > cutoff) | ((self.cutoff == cutoff) & (self.time > time))
         self.first_new = int(new.argmax()) if new.any() else n
         if self.first_new:
             seen = slice(0, self.first_new)
-            places = {key: i for i, key in enumerate(zip(*before.stamps.T.tolist(), strict=True))}
+            places = {key: i for i, key in enumerate(zip(*before.stamps[:, :2].T.tolist(), strict=True))}
             keys = zip(self.cutoff[seen].tolist(), self.time[seen].tolist(), strict=True)
             self.old[seen] = [places.get(key, -1) for key in keys]
             was, now = before.log[self.old[seen], LogColumn.Y], self.y[seen]
-            self.corrected[seen] = (self.old[seen] >= 0) & ~np.isnan(was) & ~np.isnan(now) & (was != now)
+            given_up = before.log[self.old[seen], LogColumn.STATUS] == Status.GIVEN_UP
+            other = np.where(given_up, np.isnan(was), ~np.isnan(was) & (was != now))
+            self.corrected[seen] = (self.old[seen] >= 0) & ~np.isnan(now) & other
 
     def changed(self) -> bool:
         """Whether an outcome that was used is another now."""
@@ -202,7 +209,7 @@ class _StreamRun:
         """Whether there is nothing to play and nothing to settle."""
         if self.before is None or self.first_new < len(self.rows):
             return False
-        brought = self.known is not None or bool((~np.isnan(self.y[self.old >= 0])).any())
+        brought = self.outcomes is not None or bool((~np.isnan(self.y[self.old >= 0])).any())
         return not (brought and len(self.before.pending))
 
     # --- the play
@@ -217,10 +224,11 @@ class _StreamRun:
         fresh[:, LogColumn.STATUS] = PENDING
         self.log = np.concatenate((self.log, fresh))
         rows = self.open_rows = self._open_rows()
-        old = len(rows.at) - m
-        good = ~np.isnan(rows.value)
-        events, lost = order_of_play(
-            self.options.at_once, rows.time, rows.cutoff, rows.known, good, old, self.options.max_pending
+        events, lost, given_up = order_of_play(
+            Entries(rows.time, rows.cutoff, rows.due, rows.known, ~np.isnan(rows.value)),
+            Before() if before is None else before.game.before(),
+            at_once=self.options.at_once,
+            most=self.options.max_pending,
         )
         points = rows.point if self.options.shape.kind == "point" else np.empty(0)
         self.run = self.runner.resume(None if before is None else before.game, self.new, rows.value, points, events)
@@ -232,6 +240,7 @@ class _StreamRun:
         self._settle(settled)
         self.log[rows.at[dropped], LogColumn.STATUS] = OUTSIDE
         self.log[rows.at[lost], LogColumn.STATUS] = Status.LOST
+        self.log[rows.at[given_up], LogColumn.STATUS] = Status.GIVEN_UP
         self._look_ahead()
 
     def _settle(self, entries: NDArray[np.int64]) -> None:
@@ -246,27 +255,30 @@ class _StreamRun:
         value = self.runner.outcomes(y, self.new.units, self.options.clip)
         points = self.runner.points(self.new) if self.options.shape.kind == "point" else np.full(len(y), np.nan)
         at = self.begin + np.arange(len(y))
-        fresh = _OpenRows(at, self.time[new], self.cutoff[new], value, ~np.isnan(y), points, low, high)
+        stamps = self.time[new], self.cutoff[new], self.due[new]
+        fresh = _OpenRows(at, *stamps, value, ~np.isnan(y), points, low, high)
         if before is None or not len(before.pending):
             return fresh
         serial, point, value, low, high = before.pending.T
         order = np.argsort(before.log[:, LogColumn.SERIAL])
         at = order[np.searchsorted(before.log[order, LogColumn.SERIAL], serial)]
-        y = np.full(len(before.log), np.nan)
+        y, due = np.full(len(before.log), np.nan), before.stamps[:, 2].copy()
         there = self.old >= 0
         y[self.old[there]] = self.y[there]
-        y = y[at]
-        cutoff, time = before.stamps[at].T
-        if self.known is not None and len(self.known[0]):
-            times, outcomes = self.known
+        due[self.old[there & ~np.isnan(self.y)]] = self.due[there & ~np.isnan(self.y)]
+        y, due = y[at], due[at]
+        cutoff, time, _ = before.stamps[at].T
+        if self.outcomes is not None and len(self.outcomes[0]):
+            times, outcomes, known_at = self.outcomes
             place = np.minimum(np.searchsorted(times, time), len(times) - 1)
-            y = np.where(np.isnan(y) & (times[place] == time), outcomes[place], y)
+            found = np.isnan(y) & (times[place] == time)
+            y, due = np.where(found, outcomes[place], y), np.where(found, known_at[place], due)
         came = ~np.isnan(y) & (y != self.log[at, LogColumn.Y])
         # the status that an outcome had before it changed no longer counts
         self.log[at[came], LogColumn.Y], self.log[at[came], LogColumn.STATUS] = y[came], PENDING
         value = np.where(came, self.runner.outcomes(y, self.runner.units(low, high), self.options.clip), value)
         known = ~np.isnan(self.log[at, LogColumn.Y])
-        return fresh.after(_OpenRows(at, time, cutoff, value, known, point, low, high))
+        return fresh.after(_OpenRows(at, time, cutoff, due, value, known, point, low, high))
 
     def _look_ahead(self) -> None:
         """The miscalibration after outcomes that are known, but that no forecast could know yet.
@@ -277,7 +289,7 @@ class _StreamRun:
         held = self.run.pending[rows.known[self.run.pending]]
         if not (self.log[rows.at[held], LogColumn.STATUS] == PENDING).any():
             return
-        held = held[np.lexsort((held, rows.cutoff[held], rows.time[held]))]
+        held = held[np.lexsort((held, rows.cutoff[held], rows.time[held], rows.due[held]))]
         good = ~np.isnan(rows.value[held])
         self.log[rows.at[held[~good]], LogColumn.STATUS] = OUTSIDE
         held = held[good]
@@ -305,10 +317,12 @@ class _StreamRun:
 
     def stream(self) -> Stream:
         """The stream after the batch."""
-        stamps = np.column_stack((self.cutoff[self.first_new :], self.time[self.first_new :]))
+        new = slice(self.first_new, None)
+        stamps = np.column_stack((self.cutoff[new], self.time[new], self.due[new]))
         if self.before is not None:
             stamps = np.concatenate((self.before.stamps, stamps))
         rows, entries = self.open_rows, self.run.pending
+        stamps[rows.at[entries], 2] = rows.due[entries]
         keep = np.zeros(len(self.log), dtype=bool)
         keep[-self.options.remember :] = True
         keep[rows.at[entries]] = True

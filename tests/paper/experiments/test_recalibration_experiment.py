@@ -364,6 +364,16 @@ def test_figures_of_the_paper_agree_with_what_it_says_of_them() -> None:
     assert all(row["isotonic"][0] > row["ORCA"][0] for row in PAPER.values())
 
 
+def test_figures_of_other_lengths_are_not_put_beside() -> None:
+    outcomes = [setting(place) for place in PAPER]
+    short = [replace(outcome, steps=experiment.QUICK.steps) for outcome in outcomes]
+    for some, there in ((outcomes, True), (short, False)):
+        table = by_column(experiment.paper_table(some))
+        beside = [value for name, values in table.items() if "paper" in name for value in values]
+        assert any(value is not None for value in beside) == there
+        assert (experiment.target_table(some).rows[3][2] != "") == there
+
+
 # --- the experiment ---
 
 
@@ -389,7 +399,7 @@ def test_a_small_run_gives_all_tables_and_figures(small: None, tmp_path: Path) -
     assert "Stand-ins" in result.notes[0]
     beside = [name for name in result.tables[1].columns if "paper" in name]
     assert all(value is None for name in beside for value in by_column(result.tables[1])[name])
-    assert result.tables[0].rows[3][1:] == ("another series: not comparable", "")
+    assert result.tables[0].rows[3][1:] == ("another series or length: not comparable", "")
     assert sum(path.suffix == ".csv" for path in result.write(tmp_path)) == 5
     assert {path.name for path in tmp_path.glob("*.png")} == {"recalibration_qce.png", "recalibration_crps.png"}
     again = experiment.run(quick=True, workers=1)

@@ -6,13 +6,13 @@
     model.predict_interval(X_today)
     model.partial_fit(X_today, y_today)
 
-The rows of one call belong together: none of their outcomes is known when they are forecast.  ``partial_fit`` first
-makes all forecasts for its rows, the same that ``predict`` makes of them, then scores them one row after the other, and
-then updates the wrapped estimator, if that has ``partial_fit`` itself.  All methods that predict are pure: they start
-from the calibration as it is now and leave it so.
+Methods that predict are pure, and forecast each row by itself from the calibration as it is now: it does not matter
+which other rows are in the call.  ``partial_fit`` first makes the forecasts for its rows, the same that ``predict``
+makes of them, then scores them, and then updates the wrapped estimator, if that has ``partial_fit`` itself.
+``predict_then_fit`` goes through rows in their order, each forecast with what came before it.
 
-A forecast of one row may trust the last errors, one of many rows must not, so that it matters how many rows a call has:
-predict and learn row by row if outcomes come row by row.
+A forecast for the next row may trust the last errors, one for the hundredth must not: ``batch`` says how many rows
+there are between a forecast and its outcome.
 """
 
 from orcast.integrations.optional import needs

@@ -122,14 +122,19 @@ class RecalibratedClassifier(ClassifierMixin, RowEstimator):  # type: ignore[mis
     def _forecasts(self, masses: Array) -> list[Any]:
         return masses[:, 1].tolist() if len(self.classes_) == 2 else list(masses)
 
-    def _settle(self, predictions: Array, X: Any, y: NDArray[Any], batch: int) -> None:
+    def _errors(self, predictions: Array, y: NDArray[Any]) -> list[float]:
+        said: list[float] = (1.0 - predictions[np.arange(len(y)), self._places(y)]).tolist()
+        return said
+
+    def _settle(self, predictions: Array, X: Any, y: NDArray[Any], batch: int | None = None) -> None:
         places = self._places(y).tolist()
         recal, forecasts, features = self.recalibrator_, self._forecasts(predictions), features_of(self.payoff, X)
-        if batch == 1 and self._never_late:
+        if (batch == 1 or len(y) == 1) and self._never_late:
             recal.run(forecasts, places if len(self.classes_) == 2 else y.tolist(), x=features)
             return
-        for rows in batches(len(places), batch):
-            settle_together(recal, forecasts[rows], None if features is None else features[rows], places[rows])
+        for rows, outstanding in batches(len(places), batch):
+            known = None if features is None else features[rows]
+            settle_together(recal, forecasts[rows], known, places[rows], outstanding)
 
 
 def _by_margin(estimator: Any, X: Any, classes: int) -> Array:

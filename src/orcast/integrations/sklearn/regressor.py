@@ -11,6 +11,7 @@ from sklearn.base import RegressorMixin, clone  # type: ignore[import-untyped]
 from sklearn.frozen import FrozenEstimator  # type: ignore[import-untyped]
 from sklearn.linear_model import BayesianRidge  # type: ignore[import-untyped]
 from sklearn.pipeline import Pipeline  # type: ignore[import-untyped]
+from sklearn.utils import _safe_indexing  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 
 from orcast.adapters import Quantiles
@@ -46,10 +47,18 @@ class RecalibratedRegressor(RegressorMixin, RowEstimator):  # type: ignore[misc]
     by a copy of the estimator that was fitted to all rows before it, and scored.  At last the estimator is fitted to
     all rows.  So no row is scored by a model that has seen it, or a later one.  A ``FrozenEstimator`` was fitted
     elsewhere, and forecasts all rows.  ``batch`` is how many rows are forecast before their outcomes are known, as it
-    will be in use: 1 in a stream, 24 for the hours of the next day, a hundred if many rows come at once.
+    will be in use: 1 in a stream, 24 for the hours of the next day, a hundred if many rows come at once.  If the errors
+    of the last part are clearly unlike those before it, a warning says so: then the estimator as it is served is not
+    like those that it was calibrated with.
 
     ``partial_fit`` scores the rows against the forecasts of the estimator as it is, and then updates it if it can be
     updated.  The first call, if nothing was fitted before, has no forecasts to score; it only updates, or is a ``fit``.
+    A warning says, once, if the errors are clearly unlike those that ``fit`` has seen, as they are if a
+    ``FrozenEstimator`` had been fitted to the rows of ``fit``.
+
+    As the last step of a pipeline of scikit-learn's it is asked through ``predict``, whose options pipelines pass on:
+    ``pipeline.predict(X, interval=0.9)``, ``pipeline.predict(X, quantiles=[0.1, 0.9])``.  With metadata routing it asks
+    for them as any other: ``RecalibratedRegressor().set_predict_request(interval=True)``.
 
     Fitted, it has ``estimator_`` (a list of them if there is one for each level), ``recalibrator_`` (an
     :class:`orcast.Recalibrator`: its ``guarantee``), ``residuals_``, ``n_features_in_`` and, from data frames,
@@ -103,8 +112,21 @@ class RecalibratedRegressor(RegressorMixin, RowEstimator):  # type: ignore[misc]
         self.estimator_ = estimators
         return self
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
-        """The means of the calibrated forecasts, and with ``return_std`` their standard deviations."""
+    def predict(
+        self, X: Any, return_std: bool = False, *, interval: float | None = None, quantiles: ArrayLike | None = None
+    ) -> Any:
+        """The means of the calibrated forecasts, and with ``return_std`` their standard deviations.
+
+        With ``interval``, a share, it is ``predict_interval``, with ``quantiles``, levels, ``predict_quantiles``.
+        """
+        asked = {"return_std": return_std or None, "interval": interval, "quantiles": quantiles}
+        asked = {name: value for name, value in asked.items() if value is not None}
+        if len(asked) > 1:
+            raise ValueError(f"expected one of return_std, interval and quantiles, got {' and '.join(asked)}")
+        if interval is not None:
+            return self.predict_interval(X, interval)
+        if quantiles is not None:
+            return self.predict_quantiles(X, quantiles)
         if not return_std:
             return np.array([p.mean() for p in self._calibrated(X)])
         moments = np.array([(p.mean(), p.std()) for p in self._calibrated(X)]).reshape(-1, 2)
@@ -124,6 +146,23 @@ class RecalibratedRegressor(RegressorMixin, RowEstimator):  # type: ignore[misc]
     def predict_distribution(self, X: Any) -> list[Forecast]:
         """The calibrated forecasts themselves, one for each row of X."""
         return list(self._calibrated(X))
+
+    def predict_then_fit(self, X: Any, y: ArrayLike) -> list[Forecast]:
+        """Forecasts of rows in their order, ``batch`` at a time, each batch learnt from before the next is forecast.
+
+        The same as ``predict_distribution`` and ``partial_fit`` for one batch after the other.
+        """
+        check_is_fitted(self, "estimator_")
+        outcomes = self._outcomes(X, y)
+        for outcome in outcomes.tolist():
+            self.recalibrator_.space.outcome(outcome, self.outside)
+        X = X.tocsr() if hasattr(X, "tocsr") else X if hasattr(X, "shape") else np.asarray(X)
+        said: list[Forecast] = []
+        for rows, _ in batches(len(outcomes), self.batch):
+            part = _safe_indexing(X, rows)
+            said += self._calibrated(part)
+            self._settle_and_update(part, outcomes[rows])
+        return said
 
     def _calibrated(self, X: Any) -> Iterator[Forecast]:
         check_is_fitted(self, "estimator_")
@@ -181,18 +220,24 @@ class RecalibratedRegressor(RegressorMixin, RowEstimator):  # type: ignore[misc]
                 residuals.add(float(y[i]) - forecasts[-1].mean)
         return forecasts
 
-    def _settle(self, predictions: Array, X: Any, y: Array, batch: int) -> None:
+    def _errors(self, predictions: Array, y: Array) -> list[float]:
+        middle = predictions[:, 0] if self.levels is None else predictions[:, predictions.shape[1] // 2]
+        found: list[float] = np.abs(y - middle).tolist()
+        return found
+
+    def _settle(self, predictions: Array, X: Any, y: Array, batch: int | None = None) -> None:
         recal, residuals, features = self.recalibrator_, self.residuals_.copy(), features_of(self.payoff, X)
-        one_by_one = batch == 1 and self._never_late
+        one_by_one = (batch == 1 or len(y) == 1) and self._never_late
         if one_by_one and self.levels is not None:
             recal.run(predictions, y, x=features, levels=increasing_levels(self.levels), at=[0.5])
         elif one_by_one:
             recal.run(self._forecasts(predictions, residuals, y), y, x=features, at=[0.5])
         else:
             outcomes = [recal.space.outcome(each, self.outside) for each in y.tolist()]
-            for rows in batches(len(y), batch):
+            for rows, outstanding in batches(len(y), batch):
                 forecasts = self._forecasts(predictions[rows], residuals)
-                settle_together(recal, forecasts, None if features is None else features[rows], outcomes[rows])
+                known = None if features is None else features[rows]
+                settle_together(recal, forecasts, known, outcomes[rows], outstanding)
                 if self.levels is None:
                     for outcome, forecast in zip(outcomes[rows], forecasts, strict=True):
                         residuals.add(outcome - forecast.mean)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from itertools import pairwise
 from typing import Any, ClassVar, Self
@@ -21,11 +21,15 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped]
     validate_data,
 )
 
-from orcast.integrations.common import FeatureReader, at_least_one, peek_together
+from orcast.integrations.common import FeatureReader, at_least_one, peek_each, ratio_of_errors
 from orcast.payoffs import Payoff
 from orcast.recalibrator import Recalibrator
+from orcast.validation import warn_user
 
 Array = NDArray[np.float64]
+
+# So many errors after a fit are compared with those in it.
+COMPARED = 100
 
 
 class RowEstimator(MetaEstimatorMixin, BaseEstimator, ABC):  # type: ignore[misc]
@@ -38,6 +42,8 @@ class RowEstimator(MetaEstimatorMixin, BaseEstimator, ABC):  # type: ignore[misc
     folds: int
     batch: int
     recalibrator_: Recalibrator
+    _learnt: Sequence[float] = ()  # errors of the predictions in `fit`
+    _served: Sequence[float] | None = ()  # and of the first ones after it; None once they need no more comparison
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -56,21 +62,42 @@ class RowEstimator(MetaEstimatorMixin, BaseEstimator, ABC):  # type: ignore[misc
         batch = at_least_one(self.batch, "a batch of at least 1 row")
         fitted = self._fitted(X, y)
         self._begin(y)
+        errors: list[list[float]] = []
         for past, rows in parts:
             base = fitted if past.stop == 0 else self._fitted(_safe_indexing(X, past), y[past])
             if base is not None:
                 ahead = _safe_indexing(X, rows)
-                self._settle(self._predictions(base, ahead), ahead, y[rows], batch)
+                predictions = self._predictions(base, ahead)
+                self._settle(predictions, ahead, y[rows], batch)
+                errors.append(self._errors(predictions, y[rows]))
         self.estimator_ = fitted
+        self._learnt, self._served = [each for part in errors for each in part], ()
+        _warn_of_last_part(errors)
         return self
 
     def _settle_and_update(self, X: Any, y: NDArray[Any]) -> Self:
         """Score rows against the forecasts of the estimator as it is, then update it; all of it or nothing."""
         with self.recalibrator_.lock:
             predictions, updated = self._predictions(self.estimator_, X), _updated(self.estimator_, X, y)
-            self._settle(predictions, X, y, max(len(y), 1))
+            self._settle(predictions, X, y)
             self.estimator_ = updated
+            self._compare(self._errors(predictions, y))
         return self
+
+    def _compare(self, errors: list[float]) -> None:
+        """Warn, once, if the errors of what is served are unlike those that were learnt from."""
+        if self._served is None:
+            return
+        self._served = [*self._served, *errors]
+        ratio = ratio_of_errors(self._learnt, self._served)
+        if ratio is not None:
+            warn_user(
+                f"the errors since fit are {ratio:.2g} times those that fit has seen: what is applied was learnt from "
+                "forecasts of another kind (a model that was fitted to the rows of fit, or a change; reported once)",
+                UserWarning,
+            )
+        if ratio is not None or len(self._served) >= COMPARED:
+            self._served = None
 
     def _base(self) -> Any:
         return self.default_estimator() if self.estimator is None else self.estimator
@@ -94,7 +121,7 @@ class RowEstimator(MetaEstimatorMixin, BaseEstimator, ABC):  # type: ignore[misc
     def _forecast_rows(self, forecasts: list[Any], X: Any) -> Iterator[Any]:
         """Calibrated forecasts of rows; nothing is kept."""
         game = self.recalibrator_
-        records = peek_together(game, forecasts, features_of(self.payoff, X))
+        records = peek_each(game, forecasts, features_of(self.payoff, X))
         return (game.engine.forecast(record) for record in records)
 
     @property
@@ -115,8 +142,24 @@ class RowEstimator(MetaEstimatorMixin, BaseEstimator, ABC):  # type: ignore[misc
         """What the estimator predicts, a row for each row of X."""
 
     @abstractmethod
-    def _settle(self, predictions: Array, X: Any, y: NDArray[Any], batch: int) -> None:
-        """Play the rounds of rows and record their outcomes, so many rows at a time."""
+    def _errors(self, predictions: Array, y: NDArray[Any]) -> list[float]:
+        """How far predictions were from their outcomes."""
+
+    @abstractmethod
+    def _settle(self, predictions: Array, X: Any, y: NDArray[Any], batch: int | None = None) -> None:
+        """Play the rounds of rows and record their outcomes, a batch at a time; all at once if they were served."""
+
+
+def _warn_of_last_part(errors: list[list[float]]) -> None:
+    """Warn if the errors of the last part that was scored are unlike those before it."""
+    ratio = ratio_of_errors([each for part in errors[:-1] for each in part], errors[-1]) if errors else None
+    if ratio is not None:
+        warn_user(
+            f"the errors of the last of {len(errors)} parts are {ratio:.2g} times those of the parts before it: the "
+            "estimator that is fitted to all rows may be of another kind than those that it was calibrated with (rows "
+            "are taken to be in the order of time; partial_fit with new outcomes corrects it)",
+            UserWarning,
+        )
 
 
 def _parts(rows: int, folds: int, base: Any) -> Iterator[tuple[slice, slice]]:
@@ -127,9 +170,13 @@ def _parts(rows: int, folds: int, base: Any) -> Iterator[tuple[slice, slice]]:
     return ((slice(0, a), slice(a, b)) for a, b in pairwise(ends) if 0 < a < b)
 
 
-def batches(rows: int, size: int) -> Iterator[slice]:
-    """Rows whose outcomes come together."""
-    return (slice(start, start + size) for start in range(0, rows, size))
+def batches(rows: int, size: int | None) -> Iterator[tuple[slice, float]]:
+    """Rows whose outcomes come together, and how many others are outstanding for each; by default all rows."""
+    if size is None:
+        yield slice(0, rows), 0.0  # they were forecast as `predict` does, each by itself
+        return
+    for start in range(0, rows, size):
+        yield slice(start, start + size), float(min(size, rows - start) - 1)
 
 
 def each_of(estimators: Any) -> list[Any]:

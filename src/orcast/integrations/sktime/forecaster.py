@@ -11,24 +11,31 @@ import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
 from numpy.typing import ArrayLike, NDArray
 from sktime.forecasting.base import BaseForecaster  # type: ignore[import-untyped]
-from sktime.forecasting.stream import UpdateRefitsEvery  # type: ignore[import-untyped]
 
 from orcast.adapters import Quantiles
 from orcast.constants import PER_ABSOLUTE
 from orcast.engine import Oracle
 from orcast.forecasts import Forecast
-from orcast.integrations.common import FeatureReader, HorizonGame, at_least_one, increasing_levels, recalibrator_for
+from orcast.integrations.common import (
+    FeatureReader,
+    HorizonGame,
+    at_least_one,
+    difference,
+    increasing_levels,
+    recalibrator_for,
+)
 from orcast.integrations.skpro import LEVELS, ForecastDistribution
+from orcast.integrations.sktime.replay import Replay, StepGame
 from orcast.integrations.sktime.times import HorizonRows, StepClock
 from orcast.ledger import Guarantee
 from orcast.payoffs import Payoff
 from orcast.residuals import Residuals
 from orcast.spaces import between
-from orcast.validation import short
+from orcast.validation import short, warn_user
 
 Array = NDArray[np.float64]
 
-# How many rows of a long history are replayed by default: for each the forecaster is asked and updated.
+# How many rows of a long history are replayed by default: for each the forecaster is fitted and asked.
 REPLAYED = 300
 # What a forecaster raises when a history is too short for it.
 TOO_SHORT = (ArithmeticError, LookupError, ValueError)
@@ -58,23 +65,32 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
     ``low`` and ``high`` are the bounds of the outcomes, if there are any; ``payoff``, ``oracle``, ``memory`` and
     ``outside`` are those of :class:`orcast.Recalibrator`.  A payoff with a context finds its features in the rows of X.
 
-    ``fit`` replays the history as it would have been in use.  A copy of the forecaster is fitted to the first
-    ``initial_window`` rows (a number, or a share; by default a quarter, or all but the last 300 if that is more), and
-    then, every ``step_length`` rows, asked for the steps of ``fh`` and updated, with ``update_params`` or without.  So
-    each step's game has learnt from forecasts that were really out of sample.  This costs as much as such a use of the
-    forecaster does: if a new fit is slow, take longer steps.  Steps that are not in the ``fh`` of ``fit`` are replayed
-    when they are asked for, each time until the next ``update``: name them in ``fit`` if you can.
+    ``fit`` replays the history as it would have been in use: from the first ``initial_window`` rows on (a number, or a
+    share; by default a third, or all but the last 300 if that is more), every ``step_length`` rows, a copy of the
+    forecaster is brought up to date and asked for the steps of ``fh``.  So each step's game has learnt from forecasts
+    that were really out of sample, and that were made as those that are served: in the replay and in ``update`` alike,
+    the forecaster is fitted anew to all rows as soon as ``refit_every`` rows have come since its last fit (1: always;
+    None: never), and updated in between, with ``update_params`` or without.  With another ``refit_every`` than 1 the
+    replayed forecaster itself is served; if by then it differs from one that is fitted to all rows by more than its
+    usual errors, a warning says so.
+
+    A replay costs as many fits as it has cutoffs, 300 at most by default.  If a fit is slow, take longer steps or refit
+    less often.  Steps that are not in the ``fh`` of ``fit`` are replayed when they are asked for, each time until the
+    next ``update``: name them in ``fit`` if you can.
 
     ``update`` settles what was issued, a forecast at each step from the time before its rows; rows that lie beyond all
     steps only update the forecaster.  Rounds whose outcome is missing (nan, or left out) are dropped.
     If the forecaster wants X, give ``update`` the X of all steps that you asked for, not of the new rows alone: only
     forecasts whose X is there can be scored.
 
-    ``predict`` gives the means, within the history those of the forecaster itself.  ``predict_proba`` gives a
+    ``predict`` gives the means of the calibrated forecasts at the steps where those of the past, in the replay and
+    since, were closer to the outcomes than the middle of the forecaster's own; at others, and within the history, it
+    gives the forecaster's own.  ``predict_proba`` gives a
     :class:`~orcast.integrations.skpro.ForecastDistribution`.
 
-    A forecaster that cannot be updated (``capability:update``) is fitted anew by ``update`` to all rows, whatever
-    sktime's ``remember_data`` is.  Times have one frequency, and no time zone whose clocks are changed: take UTC.
+    A forecaster that cannot be updated (``capability:update``) is fitted anew each time.  ``update`` with
+    ``update_params=False`` fits nothing, so that what it serves then was made in another way.  Times have one
+    frequency, and no time zone whose clocks are changed: take UTC.
 
     Fitted, it has ``forecaster_`` and ``recalibrators_``, an :class:`orcast.Recalibrator` by step.
 
@@ -122,6 +138,7 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         outside: str = "raise",
         initial_window: float | None = None,
         step_length: int = 1,
+        refit_every: int | None = 1,
         update_params: bool = True,
         window: int = 100,
     ) -> None:
@@ -129,7 +146,7 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         self.low, self.high, self.levels = low, high, levels
         self.payoff, self.oracle, self.memory, self.outside = payoff, oracle, memory, outside
         self.initial_window, self.step_length = initial_window, step_length
-        self.update_params, self.window = update_params, window
+        self.refit_every, self.update_params, self.window = refit_every, update_params, window
         super().__init__()
         if not isinstance(forecaster, BaseForecaster):
             raise TypeError(f"expected a forecaster of sktime's, got {short(forecaster)}")
@@ -151,17 +168,25 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         self._quantile_levels = self._levels_to_ask()
         self._features = FeatureReader(self.payoff if isinstance(self.payoff, Payoff) else None)
         at_least_one(self.step_length, "a step_length of at least 1 row")
+        if self.refit_every is not None:
+            at_least_one(self.refit_every, "refit_every of at least 1 row, or None")
         _first_rows(self.initial_window, len(y))
         self._space = between(self.low, self.high)
         self._new_game(1, y)  # refuses what does not fit, before anything is fitted
         self._clock = StepClock(self.cutoff)
         self._outcomes(y, self._clock.times(y.index))
-        self.forecaster_ = self._copy().fit(y, X=X, fh=fh)
-        self._seen_y, self._seen_X = [y], None if X is None else [X]
+        self.forecaster_, self._age = self._copy().fit(y, X=X, fh=fh), 0  # and how many rows came since it was fitted
+        self._seen_y, self._seen_X = y, X
         self._predictions: dict[tuple[int, ...], tuple[Any, Array]] = {}  # the forecaster's by steps, without X
         self._known = self._now = 0  # times of the last outcome, and of the forecaster
-        self._games: dict[int, HorizonGame] = {}
-        self._add_games([] if fh is None else _ahead(self._relative(fh)))
+        self._games: dict[int, StepGame] = {}
+        self._warned = False
+        replay = self._add_games([] if fh is None else _ahead(self._relative(fh)))
+        if not self._refits_always and replay.forecaster is not None:
+            fitted, self.forecaster_, self._age = self.forecaster_, replay.forecaster, replay.age
+            self._predictions.clear()
+            if X is None:
+                self._warn_if_outdated(fitted, replay)
         return self
 
     def _levels_to_ask(self) -> list[float]:
@@ -179,59 +204,93 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
     def _copy(self) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they were shown when it was made
-            copy = self.forecaster.clone()
-            if copy.get_tag("capability:update") or copy.get_config().get("remember_data"):
-                return copy
-            return UpdateRefitsEvery(copy)
+            return self.forecaster.clone()
 
-    def _new_game(self, step: int, before: Any) -> HorizonGame:
+    @property
+    def _refits_always(self) -> bool:
+        """Whether the forecaster is fitted anew for each forecast."""
+        return self.refit_every == 1 or (self.update_params and not self.forecaster.get_tag("capability:update"))
+
+    def _is_due(self, age: int) -> bool:
+        """Whether a forecaster is to be fitted anew when so many rows have come since it was."""
+        return self._refits_always or (self.refit_every is not None and age >= self.refit_every)
+
+    def _new_game(self, step: int, before: Any) -> StepGame:
         # as many rounds as are pending at once: those about the times up to the step
         game = HorizonGame(recalibrator_for(self, space=self._space, max_pending=step), Residuals(self.window))
         game.first_spread = _change(before, step)
-        return game
+        return StepGame(game)
 
-    def _add_games(self, steps: Sequence[int]) -> None:
-        self._games = {**self._games, **self._replayed(steps)}
+    def _add_games(self, steps: Sequence[int]) -> Replay:
+        replay = self._replayed(steps)
+        self._games = {**self._games, **replay.games}
         self.recalibrators_ = {step: game.recalibrator for step, game in self._games.items()}
+        return replay
 
-    def _replayed(self, steps: Sequence[int]) -> dict[int, HorizonGame]:
+    def _replayed(self, steps: Sequence[int]) -> Replay:
         """The games of steps, each after a replay of all that was seen."""
-        if not steps:
-            return {}
-        y, X = pd.concat(self._seen_y), None if self._seen_X is None else pd.concat(self._seen_X)
-        if X is not None:
-            y = y[y.index.isin(X.index)]
+        if not steps and self._refits_always:
+            return Replay({})
+        y, X = _with_features(self._seen_y, self._seen_X)
         first = _first_rows(self.initial_window, len(y))
-        games = {step: self._new_game(step, y.iloc[:first]) for step in steps}
+        replay = Replay({step: self._new_game(step, y.iloc[:first]) for step in steps})
         if first < len(y):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the fit to all rows gives them once
-                self._replay(games, y, self._clock.rows(X), first)
-        return games
+                self._play(replay, y, self._clock.rows(X), first)
+        return replay
 
-    def _replay(self, games: Mapping[int, HorizonGame], y: Any, rows: HorizonRows, first: int) -> None:
+    def _play(self, replay: Replay, y: Any, rows: HorizonRows, first: int) -> None:
         """Forecast and settle the rows from the first on, as if they had come one step length after the other."""
-        times, steps = self._clock.times(y.index), list(games)
-        outcomes, horizon = self._outcomes(y, times), self._clock.horizon(steps)
-        model: Any = None
+        times, games, steps = self._clock.times(y.index), replay.games, list(replay.games)
+        outcomes, horizon = self._outcomes(y, times), self._clock.horizon(steps) if steps else None
         for row in range(first, len(y), self.step_length):
-            now, next_row = int(times[row - 1]), min(row + self.step_length, len(y))
-            if model is None:
-                try:
-                    model = self._copy().set_config(warnings="off")
-                    model.fit(y.iloc[:row], X=rows.until(now), fh=horizon)
-                except TOO_SHORT:
-                    model = None
-                    continue
-            there, X_ahead = rows.ahead(steps, now, self._all_or_none)
-            fh = horizon if len(there) == len(steps) else None
-            for step, forecast, x in self._read(model, games, there, X_ahead, fh)[1]:
-                if forecast is not None:
-                    games[step].keep(now + step, forecast, games[step].peek(forecast, x))
-            then = int(times[next_row - 1])
-            _settle(games, outcomes, then)
-            if next_row < len(y):
-                model.update(y.iloc[row:next_row], X=rows.between(now, then), update_params=self.update_params)
+            now = int(times[row - 1])
+            self._bring(replay, y, rows, times, row, horizon)
+            if replay.forecaster is not None and steps:
+                there, X_ahead = rows.ahead(steps, now, self._all_or_none)
+                fh = horizon if len(there) == len(steps) else None
+                for step, forecast, x in self._read(replay.forecaster, games, there, X_ahead, fh)[1]:
+                    if forecast is not None:
+                        games[step].keep(now + step, forecast, games[step].horizon.peek(forecast, x))
+            _settle(games, outcomes, int(times[min(row + self.step_length, len(y)) - 1]))
+        if not self._refits_always:
+            self._bring(replay, y, rows, times, len(y), horizon)
+
+    def _bring(
+        self, replay: Replay, y: Any, rows: HorizonRows, times: NDArray[np.int64], row: int, horizon: Any
+    ) -> None:
+        """The replayed forecaster up to a row; none if that is too few for it."""
+        now, age = int(times[row - 1]), replay.age + row - replay.rows
+        if replay.forecaster is not None and not self._is_due(age):
+            X = rows.between(int(times[replay.rows - 1]), now)
+            replay.forecaster.update(y.iloc[replay.rows : row], X=X, update_params=self.update_params)
+            replay.age = age
+        else:
+            forecaster = self._copy().set_config(warnings="off")
+            try:
+                replay.forecaster, replay.age = forecaster.fit(y.iloc[:row], X=rows.until(now), fh=horizon), 0
+            except TOO_SHORT:
+                replay.forecaster = None
+        replay.rows = row
+
+    def _warn_if_outdated(self, fitted: Any, replay: Replay) -> None:
+        """Warn if the replayed forecaster, which is served, says something else than one that is fitted to all rows."""
+        steps = list(replay.games)
+        ours, theirs = (self._read(each, replay.games, steps, None)[1] for each in (self.forecaster_, fitted))
+        for (step, served, _), (_, fresh, _) in zip(ours, theirs, strict=True):
+            points = replay.games[step].points
+            if served is None or fresh is None or not points.settled:
+                continue
+            how = difference(served, fresh, points.own / points.settled)
+            if how:
+                warn_user(
+                    f"the forecaster was fitted {self._age} rows before the end and updated since, and "
+                    f"{step} steps ahead its forecast {how} that of one fitted to all rows; it is served as it was "
+                    f"replayed, refit_every={self.refit_every} (a smaller one keeps it up to date)",
+                    UserWarning,
+                )
+                return
 
     # --- the forecaster's own forecasts
     @property
@@ -240,7 +299,7 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         return bool(self.forecaster.get_tag("requires-fh-in-fit"))
 
     def _read(
-        self, model: Any, games: Mapping[int, HorizonGame], steps: Sequence[int], X: Any, fh: Any = None
+        self, model: Any, games: Mapping[int, StepGame], steps: Sequence[int], X: Any, fh: Any = None
     ) -> tuple[Any, list[tuple[int, Any, Any]]]:
         """The times of steps, and of each the forecaster's forecast, None if that is not finite, and the features."""
         if not steps:
@@ -257,7 +316,7 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         for row, step, good, x in zip(table, steps, finite, features, strict=True):
             forecast: Any = None
             if good:
-                forecast = Quantiles(levels, row) if levels else games[step].around(row.item())
+                forecast = Quantiles(levels, row) if levels else games[step].horizon.around(row.item())
             rows.append((step, forecast, x))
         return index.copy(), rows
 
@@ -276,28 +335,31 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
             raise ValueError(f"expected a forecast for each of {len(steps)} steps, got {len(table)}")
         return found.index, table
 
-    def _calibrated(self, steps: Sequence[int], X: Any, fh: Any = None) -> tuple[Any, list[Forecast | None]]:
-        """The times of steps and their calibrated forecasts; None where the forecaster's own is not finite."""
-        games = {**self._replayed([step for step in steps if step not in self._games]), **self._games}
+    def _calibrated(
+        self, steps: Sequence[int], X: Any, fh: Any = None
+    ) -> tuple[Any, list[tuple[Forecast, float] | None]]:
+        """The times of steps, their calibrated forecasts and points; None where the forecaster's own is not finite."""
+        missing = [step for step in steps if step not in self._games]
+        games = {**self._replayed(missing).games, **self._games} if missing else self._games
         index, rows = self._read(self.forecaster_, games, steps, X, fh)
-        return index, [None if forecast is None else games[step].preview(forecast, x) for step, forecast, x in rows]
+        return index, [None if forecast is None else games[step].answer(forecast, x) for step, forecast, x in rows]
 
     # --- predict
     def _predict(self, fh: Any, X: Any) -> Any:
         steps = self._relative(fh)
         ahead = _ahead(steps)
         index, forecasts = self._calibrated(ahead, X, fh if len(ahead) == len(steps) else None)
-        means = [math.nan if p is None else p.mean() for p in forecasts]
+        means = [math.nan if each is None else each[1] for each in forecasts]
         if len(ahead) == len(steps):
-            return pd.Series(means, index=index, name=self._seen_y[0].name)
+            return pd.Series(means, index=index, name=self._seen_y.name)
         own = self.forecaster_.predict(fh=fh, X=X).astype(np.float64)
         own.iloc[np.flatnonzero(np.array(steps) >= 1)] = means
-        return own.rename(self._seen_y[0].name)
+        return own.rename(self._seen_y.name)
 
     def _predict_quantiles(self, fh: Any, X: Any, alpha: list[float]) -> Any:
         index, forecasts = self._calibrated(self._relative(fh), X, fh)
         nothing = np.full(len(alpha), math.nan)
-        rows = np.array([nothing if p is None else p.quantile(alpha) for p in forecasts])
+        rows = np.array([nothing if each is None else each[0].quantile(alpha) for each in forecasts])
         return pd.DataFrame(rows, index=index, columns=pd.MultiIndex.from_product([self._get_varnames(), alpha]))
 
     def _predict_proba(self, fh: Any, X: Any, marginal: bool = True) -> ForecastDistribution:
@@ -307,12 +369,12 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         if None in forecasts:
             raise ValueError("expected finite forecasts of the forecaster, got one that is not")
         columns = pd.Index(self._get_varnames())
-        return ForecastDistribution([[p] for p in forecasts], index=index, columns=columns)
+        return ForecastDistribution([[each[0]] for each in forecasts if each], index=index, columns=columns)
 
     # --- update
     def _update(self, y: Any, X: Any = None, update_params: bool = True) -> Any:
         before = self.forecaster_.cutoff
-        issued: list[tuple[HorizonGame, int, Any, Any]] = []
+        issued: list[tuple[StepGame, int, Any, Any]] = []
         try:
             times = self._clock.times(y.index)
             new = times > self._known
@@ -324,9 +386,12 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
                 for step, forecast, x in self._read(self.forecaster_, self._games, steps, X_ahead)[1]:
                     if forecast is not None:
                         game = self._games[step]
-                        issued.append((game, now + step, forecast, game.peek(forecast, x)))
+                        issued.append((game, now + step, forecast, game.horizon.peek(forecast, x)))
             cutoff = self._clock.dated(y.index[-1:])
-            self.forecaster_.update(y, X=X, update_params=update_params)
+            seen = _joined(self._seen_y, y), self._seen_X
+            if self._seen_X is not None and X is not None:
+                seen = seen[0], _joined(self._seen_X, X[X.index.isin(y.index)])
+            forecaster, age = self._updated(seen, (y, X), int(new.sum()), update_params)
         except BaseException:
             self._set_cutoff(self._clock.dated(before))
             self.forecaster_._set_cutoff(before)
@@ -335,12 +400,32 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
             game.keep(about, forecast, record)
         self._predictions.clear()
         self._set_cutoff(cutoff)
-        self._now = int(times[-1])
+        self.forecaster_, self._age, self._now = forecaster, age, int(times[-1])
+        self._seen_y, self._seen_X = seen
         if new.any():
             self._known = self._now
             _settle(self._games, outcomes, self._known)
-            self._remember(y[new], X)
         return self
+
+    def _updated(
+        self, seen: tuple[Any, Any], rows: tuple[Any, Any], count: int, update_params: bool
+    ) -> tuple[Any, int]:
+        """The forecaster after rows, so many of them new, and how many rows came since it was fitted."""
+        age, (y, X) = self._age + count, rows
+        if update_params and count and self._is_due(age):
+            all_y, all_X = _with_features(*seen)
+            # without the X of these rows, or with a gap in dates, there is nothing to fit to
+            if all_y.index[-1] == y.index[-1] and (not isinstance(all_y.index, pd.DatetimeIndex) or all_y.index.freq):
+                return self._copy().fit(all_y, X=all_X, fh=self._fh), 0
+        if not update_params and not self._warned and (self.update_params or self._is_due(age)):
+            self._warned = True
+            warn_user(
+                "update_params=False leaves the forecaster as it was fitted, but what is applied to its forecasts was "
+                "learnt from one that was brought up to date (refit_every=None, update_params=False replays it so)",
+                UserWarning,
+            )
+        self.forecaster_.update(y, X=X, update_params=update_params and self.update_params)
+        return self.forecaster_, age
 
     def _to_score(self, now: int, X: Any) -> tuple[Sequence[int], Any]:
         """The steps whose forecasts were issued before an update, and their X."""
@@ -355,11 +440,6 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         if X is None and self._seen_X is not None:
             return [], None
         return self._clock.rows(X).ahead(steps, now, self._all_or_none)
-
-    def _remember(self, y: Any, X: Any) -> None:
-        self._seen_y.append(y)
-        if self._seen_X is not None and X is not None:
-            self._seen_X.append(X[X.index.isin(y.index)])
 
     # --- times
     def _relative(self, fh: Any, cutoff: Any = None) -> list[int]:
@@ -392,6 +472,20 @@ def _ahead(steps: Iterable[int]) -> list[int]:
     return [step for step in steps if step >= 1]
 
 
+def _joined(seen: Any, rows: Any) -> Any:
+    """Rows that were seen and others by their times; of two of one time the newer one."""
+    both = pd.concat([seen, rows])
+    both = both[~both.index.duplicated(keep="last")].sort_index()
+    if isinstance(both.index, pd.DatetimeIndex) and len(both) > 2:
+        both = both.set_axis(pd.DatetimeIndex(both.index, freq="infer"))
+    return both
+
+
+def _with_features(y: Any, X: Any) -> tuple[Any, Any]:
+    """Rows whose X is known, and X."""
+    return (y if X is None else y[y.index.isin(X.index)]), X
+
+
 def _change(y: Any, step: int) -> float | None:
     """The spread of changes over so many steps, as that of residuals; None if there was no change."""
     values = y.to_numpy(dtype=np.float64)
@@ -400,10 +494,10 @@ def _change(y: Any, step: int) -> float | None:
     return PER_ABSOLUTE * float(known.mean()) or None if known.size else None
 
 
-def _settle(games: Mapping[int, HorizonGame], outcomes: Mapping[int, float], upto: int) -> None:
+def _settle(games: Mapping[int, StepGame], outcomes: Mapping[int, float], upto: int) -> None:
     """All rounds about times that are over; those whose outcome is missing are dropped."""
     for game in games.values():
-        for time in game.times:
+        for time in game.horizon.times:
             if time <= upto:
                 game.settle(time, outcomes.get(time))
 
@@ -411,7 +505,7 @@ def _settle(games: Mapping[int, HorizonGame], outcomes: Mapping[int, float], upt
 def _first_rows(initial_window: float | None, rows: int) -> int:
     """How many rows come before the replay."""
     if initial_window is None:
-        return max(math.ceil(rows / 4), rows - REPLAYED, 1)
+        return max(math.ceil(rows / 3), rows - REPLAYED, 1)
     real = isinstance(initial_window, (int, float, np.integer, np.floating)) and not isinstance(initial_window, bool)
     window = float(initial_window) if real else math.nan
     if 0.0 < window < 1.0:

@@ -12,8 +12,10 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from numpy.typing import ArrayLike
 from pyspark.sql import DataFrame
 
+from orcast.engine import Oracle
 from orcast.integrations.spark.plan import SparkPlan, empty, one_zero, plan_of, schema_after
 from orcast.panel.frame_run import FrameOptions
+from orcast.panel.row_times import Timing
 from orcast.payoffs import Payoff
 from orcast.spaces.base import whole
 from orcast.validation import short
@@ -33,10 +35,15 @@ def recalibrate(
     time: Any = None,
     cutoff: Any = None,
     horizon: Any = None,
+    known: Any = None,
+    lag: Any = None,
+    issued_every: Any = None,
+    nowcast: bool = False,
     low: Any = None,
     high: Any = None,
     levels: ArrayLike | None = None,
     payoff: Payoff | None = None,
+    oracle: Oracle | None = None,
     replace: bool = False,
     outside: str = "report",
     partitions: int | None = None,
@@ -60,9 +67,9 @@ def recalibrate(
         out = recalibrate(spark.read.parquet("forecasts"), low=0)
         out.groupBy("ETS_orcast_status").count().show()
     """
-    options = FrameOptions(low, high, levels, payoff, outside)
+    options = FrameOptions(low, high, levels, payoff, outside, oracle, Timing(lag, issued_every, nowcast))
     count = None if partitions is None else whole(partitions, "partitions", 1, 10**6)
-    names = {"y": y, "series": series, "time": time, "cutoff": cutoff, "horizon": horizon}
+    names = {"y": y, "series": series, "time": time, "cutoff": cutoff, "horizon": horizon, "known": known}
     plan = plan_of(df, names, model, options)
     if df.isStreaming:
         raise ValueError("expected a table, got a stream, which recalibrate_stream takes")

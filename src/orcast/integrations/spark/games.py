@@ -76,7 +76,7 @@ class SeriesOptions:
         if key not in _pools:
             if len(_pools) >= MOST_POOLS:
                 _pools.clear()
-            _pools[key] = RunnerPool(self.shapes[number], self.payoff, self.by_row)
+            _pools[key] = RunnerPool(self.shapes[number], self.payoff, None, self.by_row)
         return _pools[key].between(low, high)
 
     @property

@@ -135,7 +135,7 @@ def _reading(layout: ColumnLayout) -> Any:
         (f.model, f.kind, f.columns, None if f.levels is None else tuple(f.levels.tolist()), f.labels, f.mean)
         for f in layout.forms
     )
-    return layout.series, layout.time, layout.cutoff, layout.horizon, layout.y, forms
+    return layout.series, layout.time, layout.cutoff, layout.horizon, layout.known, layout.y, forms
 
 
 def _outcomes(df: Any, schema: T.StructType, name: str) -> str | None:
@@ -155,7 +155,7 @@ def _check_times(schema: T.StructType, layout: ColumnLayout) -> None:
         raise ValueError(
             "expected a column of times, since the rows of a Spark DataFrame have no order, got none: name it by time="
         )
-    for name, what in ((layout.time, "time"), (layout.cutoff, "cutoff")):
+    for name, what in ((layout.time, "time"), (layout.cutoff, "cutoff"), (layout.known, "time of knowledge")):
         if name is not None and not isinstance(schema[name].dataType, TIMES):
             raise TypeError(
                 f"expected a {what} as dates, numbers, or text such as '2024-01-31' in {name!r}, "

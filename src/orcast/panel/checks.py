@@ -1,0 +1,92 @@
+"""What a frame's values say against how they are read: sentences, where there is something to say."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orcast.panel.column_names import listed, of_model, owner_of
+from orcast.panel.columns import ColumnLayout, Form
+from orcast.panel.frame import Frame, read_date
+
+Array = NDArray[np.float64]
+
+# Outcomes so many spreads away from nearly all of their forecasts are in other units, or of something else.
+FAR = 100.0
+
+
+def doubts(frame: Frame, layout: ColumnLayout) -> list[str]:
+    """Sentences on what was assumed, rows that are out of order, quantiles that are swapped, and other units.
+
+    >>> import polars as pl
+    >>> from orcast.panel.columns import find_in
+    >>> frame = Frame(pl.DataFrame({"y": [5e6, 6e6], "q0.1": [4.0, 5.0], "q0.9": [6.0, 7.0]}))
+    >>> doubts(frame, find_in(frame))
+    ['nearly all outcomes are more than 100 spreads away from their forecasts: are they in other units?']
+    """
+    found = [*layout.assumed, *_out_of_order(frame, layout)]
+    for form in layout.forms:
+        if form.ordered and form.kind != "point":
+            found += _of_form(frame, layout, form)
+    return found
+
+
+def _out_of_order(frame: Frame, layout: ColumnLayout) -> list[str]:
+    """Dates that nobody looked at and that do not increase, where rows count in their order."""
+    if layout.time is not None:
+        return []
+    codes = frame.keys(layout.series)[0]
+    order = np.argsort(codes, kind="stable")
+    same = np.diff(codes[order]) == 0
+    for name, kind in frame.searched.schema.items():
+        if kind.is_numeric() or owner_of(str(name)) is not None or name in layout.series:
+            continue
+        if not _is_date(next((value for value in frame.column(name).to_list() if value is not None), None)):
+            continue
+        try:
+            times = frame.times(name).values[order]
+        except (TypeError, ValueError):
+            continue
+        if (same & (np.diff(times) < 0)).any():
+            return [
+                f"rows were taken in the order in which they stand, but {name!r} has dates that are not in order: "
+                f"time={name!r} puts them in order"
+            ]
+    return []
+
+
+def _is_date(value: object) -> bool:
+    try:
+        read_date(value)
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return True
+
+
+def _of_form(frame: Frame, layout: ColumnLayout, form: Form) -> list[str]:
+    given = np.column_stack([frame.numbers(column) for column in form.columns])
+    found: list[str] = []
+    if form.kind == "quantiles":
+        whole = np.isfinite(given).all(axis=1)
+        swapped = whole & (given[:, 0] > given[:, -1])
+        if whole.sum() > 1 and swapped.sum() > 0.9 * whole.sum():
+            names = listed([form.columns[0], form.columns[-1]])
+            found.append(f"the lowest quantile lies above the highest in nearly all rows: are {names} swapped?")
+    if layout.y is None:
+        return found
+    y = frame.numbers(layout.y)
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        if form.kind == "normal":
+            away, spread = np.abs(y - given[:, 0]), given[:, 1]
+        else:
+            low, high = given.min(axis=1), given.max(axis=1)
+            away, spread = np.maximum(np.maximum(low - y, y - high), 0.0), high - low
+        # where forecasts of no spread miss, that is another fault
+        ratio = np.where(spread > 0.0, away / spread, 0.0)
+    known = np.isfinite(y) & np.isfinite(spread)
+    if known.any() and float(np.quantile(ratio[known], 0.05)) > FAR:
+        found.append(
+            f"nearly all outcomes are more than {FAR:g} spreads away from their forecasts{of_model(form.model)}: "
+            "are they in other units?"
+        )
+    return found

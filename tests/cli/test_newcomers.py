@@ -1,0 +1,132 @@
+"""Files as people have them: one command each gives a report."""
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from orcast import cli
+
+Capture = pytest.CaptureFixture[str]
+WEEKS = [str(day) for day in np.arange("2023-01-07", "2024-01-01", 7, dtype="datetime64[D]")]
+LEVELS = (0.025, 0.1, 0.25, 0.5, 0.75, 0.9, 0.975)
+
+
+def hub(folder: Path) -> tuple[Path, Path]:
+    """A model output as a hub has it, with states by number, and its target data with a revision."""
+    rng = np.random.default_rng(0)
+    seen = {(place, day): int(rng.poisson(60)) for place in ("01", "02") for day in WEEKS}
+    output = ["reference_date,target,horizon,target_end_date,location,output_type,output_type_id,value"]
+    for i, reference in enumerate(WEEKS[:-3]):
+        for horizon in (0, 1, 2, 3):
+            for place in ("01", "02"):
+                about = f"{reference},wk inc flu hosp,{horizon},{WEEKS[i + horizon]},{place}"
+                output += [f"{about},quantile,{level},{60 + 10 * (level - 0.5):.2f}" for level in LEVELS]
+                output.append(
+                    f"{reference},wk flu hosp rate change,{horizon},{WEEKS[i + horizon]},{place},pmf,stable,1"
+                )
+    target = ["as_of,target,target_end_date,location,observation"]
+    target += [f"2024-01-06,wk inc flu hosp,{day},{place},{y}" for (place, day), y in seen.items()]
+    target += [f"2023-02-01,wk inc flu hosp,{WEEKS[0]},01,1"]
+    paths = folder / "model-output.csv", folder / "time-series.csv"
+    for path, lines in zip(paths, (output, target), strict=True):
+        path.write_text("\n".join(lines) + "\n")
+    return paths
+
+
+def test_a_hub(tmp_path: Path, capsys: Capture) -> None:
+    output, target = hub(tmp_path)
+    page = tmp_path / "hub.html"
+    assert cli.main(["recalibrate", str(output), "--target", str(target), "--low", "0", "--report", str(page)]) == 0
+    told = capsys.readouterr().err
+    assert "of 392 forecasts, 2 series" in told
+    assert "The 95% interval covered" in told
+    assert "forecasts count as issued 7 days before 'reference_date'" in told
+    assert "The 95% interval covered" in page.read_text()
+    made = pl.read_csv(tmp_path / "model-output.orcast.csv", schema_overrides={"location": pl.String})
+    given = pl.read_csv(output, schema_overrides={"location": pl.String})
+    assert made[given.columns].equals(given)
+    answered = made.filter(pl.col("output_type") == "quantile")
+    assert answered["orcast_value"].null_count() == 0
+    assert made.filter(pl.col("output_type") == "pmf")["orcast_value"].null_count() == len(made) - len(answered)
+    # a forecast is about what was not known: the first outcomes reach those of the second week
+    first = answered.filter(pl.col("reference_date") == WEEKS[0])
+    assert np.allclose(first["orcast_value"].to_numpy(), first["value"].to_numpy(), rtol=0.02)
+
+
+def test_a_hub_without_its_outcomes_is_told_where_to_put_them(tmp_path: Path, capsys: Capture) -> None:
+    output, target = hub(tmp_path)
+    assert cli.main(["check", str(output)]) == 2
+    assert "or --target with a table of outcomes" in capsys.readouterr().err
+    assert cli.main(["check", str(output), "--target", str(target)]) == 0
+    assert "The 95% interval covered" in capsys.readouterr().out
+
+
+def test_lines_of_a_hub_are_those_of_its_file(tmp_path: Path, capsys: Capture) -> None:
+    output, target = hub(tmp_path)
+    command = ["recalibrate", str(output), "--target", str(target), "--high", "70", "--quiet"]
+    assert cli.main(command) == 1
+    told = capsys.readouterr().err
+    outside = pl.read_csv(tmp_path / "model-output.orcast.csv").with_row_index("line", 2)
+    lines = outside.filter(pl.col("orcast_status") == "outside")["line"]
+    assert f": {lines[0]}, " in told
+    assert f"in line {lines[0]}" in told
+
+
+def test_forecasts_of_prophet(tmp_path: Path, capsys: Capture) -> None:
+    rng = np.random.default_rng(1)
+    days = [str(day) for day in np.arange("2024-01-01", "2024-06-01", dtype="datetime64[D]")]
+    centre = 10 + np.sin(np.arange(len(days)) / 7)
+    table = {"ds": days, "yhat": centre, "yhat_lower": centre - 0.5, "yhat_upper": centre + 0.5, "trend": centre}
+    table |= {"trend_lower": centre, "trend_upper": centre, "y": centre + rng.normal(size=len(days))}
+    pl.DataFrame(table).write_csv(tmp_path / "prophet.csv")
+    page = tmp_path / "prophet.html"
+    assert cli.main(["recalibrate", str(tmp_path / "prophet.csv"), "--report", str(page)]) == 0
+    told = capsys.readouterr().err
+    assert "quantiles 0.1, 0.5, 0.9 (yhat_lower, yhat, yhat_upper)" in told
+    assert "the default of Prophet: --model yhat:0.1=yhat_lower,0.5=yhat,0.9=yhat_upper with other levels" in told
+    assert "The 80% interval covered" in page.read_text()
+    wider = "yhat:0.025=yhat_lower,0.5=yhat,0.975=yhat_upper"
+    assert cli.main(["check", str(tmp_path / "prophet.csv"), "--model", wider]) == 0
+    assert "The 95% interval covered" in capsys.readouterr().out
+
+
+def test_an_ensemble(tmp_path: Path, capsys: Capture) -> None:
+    rng = np.random.default_rng(2)
+    times = [str(hour) for hour in np.arange("2024-01-01T00", "2024-01-09T00", dtype="datetime64[h]")]
+    members = {f"ens{i + 1}": rng.normal(5, 0.5, len(times)) for i in range(11)}
+    pl.DataFrame({"valid_time": times, "obs": rng.normal(5, 1.0, len(times)), **members}).write_csv(tmp_path / "e.csv")
+    page = tmp_path / "e.html"
+    assert cli.main(["recalibrate", str(tmp_path / "e.csv"), "--report", str(page)]) == 0
+    told = capsys.readouterr().err
+    assert "11 members (ens1, ens2, ..., ens11)" in told
+    assert "The 90.9% interval covered" in told
+    assert "90.9091" not in told + page.read_text()
+    assert cli.main(["check", str(tmp_path / "e.csv"), "--model", "ens:ens1,ens2,ens3"]) == 0
+    assert "3 members (ens1, ens2, ens3)" in capsys.readouterr().err
+
+
+def test_columns_that_are_swapped_earn_nothing(tmp_path: Path, capsys: Capture) -> None:
+    rng = np.random.default_rng(3)
+    y = rng.normal(size=300)
+    right = pl.DataFrame({"y": y, "q0.05": -1.645, "q0.5": 0.0, "q0.95": 1.645})
+    swapped = right.rename({"q0.05": "q0.95", "q0.95": "q0.05"})
+    told = {}
+    for name, frame in (("right", right), ("swapped", swapped)):
+        frame.write_csv(tmp_path / f"{name}.csv")
+        assert cli.main(["recalibrate", str(tmp_path / f"{name}.csv")]) == 0
+        told[name] = capsys.readouterr().err.splitlines()
+    said = [[line for line in lines if line.startswith(("The ", "Accuracy", "On "))] for lines in told.values()]
+    assert said[0] == said[1]
+    assert any("Quantiles crossed in 300 forecasts of 300" in line for line in told["swapped"])
+    assert any("are 'q0.05' and 'q0.95' swapped?" in line for line in told["swapped"])
+
+
+def test_a_bound_on_one_side_is_said_as_people_say_it(tmp_path: Path, capsys: Capture) -> None:
+    frame = pl.DataFrame({"y": [1.0, -2.0, 3.0], "q0.1": 0.5, "q0.9": 2.0})
+    frame.write_csv(tmp_path / "a.csv")
+    assert cli.main(["recalibrate", str(tmp_path / "a.csv"), "--low", "0", "--quiet"]) == 1
+    assert "expected outcomes of at least 0, got -2 in line 3" in capsys.readouterr().err
+    assert cli.main(["recalibrate", str(tmp_path / "a.csv"), "--high", "2", "--quiet"]) == 1
+    assert "expected outcomes of at most 2, got 3 in line 4" in capsys.readouterr().err

@@ -1,0 +1,69 @@
+"""What is said against how a frame is read: order, units, swapped columns."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from orcast.panel import recalibrate
+from orcast.panel.checks import doubts
+from orcast.panel.columns import find_in
+from orcast.panel.frame import Frame
+
+N = 40
+
+
+def frame(**columns: Any) -> pl.DataFrame:
+    rng = np.random.default_rng(0)
+    return pl.DataFrame({"y": rng.normal(size=N), "q0.1": -1.3, "q0.5": 0.0, "q0.9": 1.3} | columns)
+
+
+def said(table: pl.DataFrame, **names: Any) -> list[str]:
+    read = Frame(table)
+    return doubts(read, find_in(read, **names))
+
+
+def days(order: Any) -> list[str]:
+    return [str(np.datetime64("2024-01-01") + int(i)) for i in order]
+
+
+def test_nothing_is_said_of_a_plain_frame() -> None:
+    assert said(frame()) == []
+    assert said(frame(day=days(range(N)))) == []
+    assert said(frame(word=["b", "a"] * (N // 2), ds=days(range(N)[::-1]))) == []
+
+
+def test_dates_out_of_order_that_nobody_looked_at() -> None:
+    (sentence,) = said(frame(day=days(range(N)[::-1])))
+    assert "'day' has dates that are not in order: time='day'" in sentence
+    assert said(frame(day=days(range(N)[::-1])), time="day") == []
+    both = frame(series=["a", "b"] * (N // 2), day=days(np.arange(N) // 2))
+    assert said(both) == []
+    assert len(said(both.reverse())) == 1
+
+
+@pytest.mark.parametrize("columns", [{"y": 1e6 + np.arange(N)}, {"y": -1e5 * np.ones(N), "mean": 0.0, "sd": 1.0}])
+def test_other_units(columns: dict[str, Any]) -> None:
+    table = frame(**columns)
+    table = table.drop("q0.1", "q0.5", "q0.9") if "sd" in columns else table
+    (sentence,) = said(table)
+    assert "more than 100 spreads away from their forecasts: are they in other units?" in sentence
+    # a few that are far away are outliers
+    y = np.where(np.arange(N) % 4 == 0, 0.0, columns["y"])
+    assert said(table.with_columns(y=pl.Series(y))) == []
+
+
+def test_swapped_columns() -> None:
+    (sentence,) = said(frame().rename({"q0.1": "q0.9", "q0.9": "q0.1"}))
+    assert sentence == "the lowest quantile lies above the highest in nearly all rows: are 'q0.1' and 'q0.9' swapped?"
+
+
+def test_recalibration_warns_of_them() -> None:
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        recalibrate(frame(day=days(range(N)[::-1])))
+    assert any("time='day'" in str(each.message) for each in warned)
+    with pytest.warns(UserWarning, match="the default of Prophet"):
+        recalibrate(frame().rename({"q0.1": "yhat_lower", "q0.5": "yhat", "q0.9": "yhat_upper"}))

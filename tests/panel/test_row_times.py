@@ -1,0 +1,229 @@
+"""What was known when: no forecast uses an outcome that was not known when it was issued."""
+
+from __future__ import annotations
+
+import datetime
+from itertools import pairwise
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+
+import orcast as oc
+from helpers import SENTENCE
+
+DAY = pd.Timedelta(days=1)
+
+
+def hourly(days: int = 20, seed: int = 0, series: int = 1) -> pd.DataFrame:
+    """An hourly series with forecasts whose error is one a day."""
+    rng = np.random.default_rng(seed)
+    frames = []
+    for i in range(series):
+        shocks = np.repeat(rng.normal(0.0, 1.0, days), 24)
+        y = 50.0 + 5.0 * np.sin(np.arange(24 * days) / 24 * 2 * np.pi)
+        ds = pd.date_range("2026-01-01", periods=24 * days, freq="h")
+        frames.append(pd.DataFrame({"unique_id": f"s{i}", "ds": ds, "y": y + shocks, "mean": y, "sd": 0.5}))
+    return pd.concat(frames, ignore_index=True)
+
+
+def answers(frame: Any, **options: Any) -> Any:
+    out = oc.recalibrate(frame, **options)
+    return out[["orcast_mean", "orcast_sd", "orcast_holds", "orcast_promised"]]
+
+
+def reads(frame: pd.DataFrame, changed: int, **options: Any) -> list[int]:
+    """Rows whose forecast is another if the outcome of one row is."""
+    other = frame.assign(y=frame.y.where(frame.index != changed, frame.y + 30.0))
+    a, b = (answers(each, **options)["orcast_mean"].to_numpy() for each in (frame, other))
+    return np.flatnonzero(a != b).tolist()
+
+
+OPTIONS: list[tuple[dict[str, Any], Any]] = [
+    ({}, lambda t, s: s < t),
+    ({"lag": "3h"}, lambda t, s: s + pd.Timedelta(hours=3) < t),
+    ({"lag": datetime.timedelta(days=2)}, lambda t, s: s + 2 * DAY < t),
+    ({"lag": {"s0": "90min"}}, lambda t, s: s + pd.Timedelta(minutes=90) < t),
+    ({"issued_every": "daily"}, lambda t, s: s < t.normalize()),
+    ({"issued_every": 24}, lambda t, s: s < t.normalize()),
+    ({"issued_every": "12h", "lag": "1h"}, lambda t, s: s + pd.Timedelta(hours=1) < t.floor("12h")),
+    ({"issued_every": "daily", "lag": "14h"}, lambda t, s: s + pd.Timedelta(hours=14) < t.normalize()),
+]
+
+
+@pytest.mark.parametrize(("options", "knows"), OPTIONS, ids=lambda each: str(each) if isinstance(each, dict) else "")
+def test_a_forecast_uses_what_was_known_when_it_was_issued(options: dict[str, Any], knows: Any) -> None:
+    """Not more: nothing else changes with an outcome.  Not less: the first of the same hour that may know it does."""
+    frame = hourly(6)
+    for changed in (3, 30, 47):
+        may = [i for i, t in enumerate(frame.ds) if knows(t, frame.ds[changed])]
+        found = reads(frame, changed, **options)
+        assert set(found) <= set(may)
+        if "issued_every" not in options:
+            assert found[0] == may[0]
+        elif may:
+            # the game of the same place in a block
+            assert found
+
+
+def test_cutoffs_with_outcomes_known_later_than_the_next_cutoff() -> None:
+    """Weekly forecasts 1 to 4 weeks ahead; outcomes are published 10 days after their week, some in bunches."""
+    weeks = pd.date_range("2026-01-03", periods=40, freq="W")
+    rng = np.random.default_rng(2)
+    rows = [(c, c + h * 7 * DAY) for c in weeks for h in range(1, 5)]
+    frame = pd.DataFrame(rows, columns=["cutoff", "ds"])
+    y = dict(zip(pd.date_range(weeks[0], periods=50, freq="W"), rng.normal(100.0, 10.0, 50), strict=True))
+    frame = frame.assign(y=frame.ds.map(y), mean=100.0, sd=5.0)
+    published = frame.ds + 10 * DAY
+    # every fourth week three weeks are published together
+    month = (published - weeks[0]).dt.days // 28
+    frame["published"] = weeks[0] + (month + 1) * 28 * DAY
+    for options, known in (({"lag": "10D"}, frame.ds + 10 * DAY), ({"known": "published"}, frame.published)):
+        for changed in (10, 61):
+            other = frame.assign(y=frame.y.where(frame.ds != frame.ds[changed], frame.y + 50.0))
+            a, b = (answers(each, **options)["orcast_mean"].to_numpy() for each in (frame, other))
+            first = known[changed]
+            assert not (a != b)[(frame.cutoff < first).to_numpy()].any()
+            assert (a != b)[(frame.cutoff >= first).to_numpy()].any()
+
+
+def test_known_may_be_missing_where_the_outcome_is() -> None:
+    frame = hourly(3)
+    frame["seen"] = frame.ds + pd.Timedelta(hours=5)
+    lagged = answers(frame, lag="5h")
+    pd.testing.assert_frame_equal(answers(frame, known="seen"), lagged)
+    pending = frame.assign(y=frame.y.where(frame.index < 60), seen=frame.seen.where(frame.index < 60))
+    pd.testing.assert_frame_equal(answers(pending, known="seen")[:60], lagged[:60])
+    other = pl.from_pandas(pending)
+    assert answers(other, known="seen")["orcast_mean"][:60].to_list() == lagged["orcast_mean"][:60].tolist()
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 10**6), st.lists(st.integers(1, 143), max_size=3), st.sampled_from(OPTIONS))
+def test_a_frame_may_be_cut_anywhere(seed: int, cuts: list[int], which: tuple[dict[str, Any], Any]) -> None:
+    frame = hourly(6, seed)
+    frame["y"] = frame.y.where(np.random.default_rng(seed).random(len(frame)) > 0.05)
+    options = dict(which[0])
+    whole = answers(frame, **options)
+    state = oc.PanelState()
+    edges = [0, *sorted(set(cuts)), len(frame)]
+    parts = [answers(frame[a:b], state=state, **options) for a, b in pairwise(edges)]
+    pd.testing.assert_frame_equal(pd.concat(parts), whole)
+
+
+def test_a_state_knows_the_timing_it_began_with(tmp_path: Any) -> None:
+    frame = hourly(4)
+    path = tmp_path / "a.state"
+    whole = answers(frame, lag="3h", issued_every=12)
+    first = answers(frame[:50], lag="3h", issued_every=12, state=path)
+    second = answers(frame[50:], state=path)
+    pd.testing.assert_frame_equal(pd.concat([first, second]), whole)
+    for options in ({"lag": "4h"}, {"issued_every": 24}, {"known": "ds"}):
+        with pytest.raises(ValueError, match=SENTENCE):
+            answers(frame[50:], state=path, **options)
+
+
+def test_the_daily_gain_of_a_day_ahead_forecast_is_not_there() -> None:
+    """Errors are one a day: who knows the last hour knows the day; who is issued before it knows nothing."""
+    frame = hourly(60)
+
+    def relative(**options: Any) -> float:
+        out = oc.recalibrate(frame, levels=[0.1, 0.5, 0.9], **options)
+        q = out[["orcast_q0.1", "orcast_q0.5", "orcast_q0.9"]].to_numpy()
+        own = np.stack([oc.Normal(m, s).quantile([0.1, 0.5, 0.9]) for m, s in zip(out["mean"], out["sd"], strict=True)])
+        levels = np.array([0.1, 0.5, 0.9])
+        loss = [
+            np.maximum(levels * (d := out.y.to_numpy()[:, None] - each), (levels - 1) * d).mean() for each in (q, own)
+        ]
+        return loss[0] / loss[1]
+
+    assert relative() < 0.4
+    assert relative(issued_every="daily") > 0.85
+
+
+REFUSED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    ({"cutoff": "same"}, {}, "issued before the time that they are about, got one of 2026-01-01 issued at 2026-01-01"),
+    ({"cutoff": "same"}, {"nowcast": True}, "expected known= or lag= beside nowcasts"),
+    ({"cutoff": "before"}, {"issued_every": 24}, "expected cutoffs or issued_every=, got both"),
+    ({}, {"lag": "3M"}, "such as '4D', '36h' or '30min'"),
+    ({}, {"lag": 3}, "such as '4D', '36h' or '30min'"),
+    ({}, {"lag": "-1h"}, "such as '4D', '36h' or '30min'"),
+    ({}, {"lag": {"other": "1h"}}, "expected a lag of series 's0'"),
+    ({}, {"known": "later", "lag": "1h"}, "expected known= or lag=, got both"),
+    ({}, {"known": "count"}, "expected times and known= of one kind"),
+    ({}, {"issued_every": "sometimes"}, "expected issued_every= as a number of rows"),
+    ({}, {"issued_every": 0}, "rows that are issued together"),
+    ({"cutoff": "same"}, {"nowcast": True, "known": "again"}, "not known when their forecasts were issued"),
+    ({}, {"known": "some"}, "expected a time at which each outcome was known, got none in 2 rows: 3, 4"),
+]
+
+
+@pytest.mark.parametrize(("columns", "options", "sentence"), REFUSED)
+def test_what_is_refused(columns: dict[str, Any], options: dict[str, Any], sentence: str) -> None:
+    frame = hourly(1)
+    frame["later"] = frame.ds + DAY
+    frame["some"] = frame.later.where(~frame.index.isin([3, 4]))
+    frame["again"], frame["count"] = frame.ds, np.arange(24)
+    made = {"same": frame.ds, "before": frame.ds - DAY}
+    for name, which in columns.items():
+        frame[name] = made[which]
+    with pytest.raises(ValueError, match=SENTENCE) as found:
+        answers(frame, **options)
+    assert sentence in str(found.value)
+
+
+def test_a_nowcast_with_its_publication_time_is_played() -> None:
+    frame = hourly(4)
+    frame["cutoff"] = frame.ds + pd.Timedelta(hours=2)
+    found = answers(frame, nowcast=True, lag="6h")
+    changed = frame.assign(y=frame.y.where(frame.index != 20, 0.0))
+    other = answers(changed, nowcast=True, lag="6h")
+    # issued two hours after its time, the fourth after it is the first one that knows it
+    assert np.flatnonzero((found != other)["orcast_mean"])[0] == 24
+
+
+def test_times_that_are_numbers_and_rows_without_times() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"y": rng.normal(size=60), "mean": 0.0, "sd": 1.0})
+    counted = frame.assign(t=np.arange(60))
+    for options in ({"lag": 5}, {"issued_every": 7}, {"issued_every": 7, "lag": 2}):
+        plain, timed, floats = (
+            answers(frame, **options),
+            answers(counted, time="t", **options),
+            answers(
+                counted.assign(t=counted.t / 2.0),
+                time="t",
+                **{k: v / 2 if k == "lag" else v for k, v in options.items()},
+            ),
+        )
+        pd.testing.assert_frame_equal(plain, timed)
+        pd.testing.assert_frame_equal(plain, floats)
+
+
+def test_another_oracle_is_played_and_kept() -> None:
+    frame = hourly(10)
+    found = answers(frame, oracle=oc.Equilibrium())
+    assert not found.equals(answers(frame))
+    recal = oc.Recalibrator(oracle=oc.Equilibrium())
+    for row in frame.head(30).itertuples():
+        recal.predict(oc.Normal(row.mean, row.sd))
+        recal.update(row.y)
+    p = recal.predict(oc.Normal(frame["mean"][30], frame["sd"][30]))
+    assert p.to_normal() == (found["orcast_mean"][30], found["orcast_sd"][30])
+    state = oc.PanelState()
+    first = answers(frame[:100], oracle=oc.Equilibrium(), state=state)
+    pd.testing.assert_frame_equal(pd.concat([first, answers(frame[100:], state=state)]), found)
+    with pytest.raises(ValueError, match="oracle"):
+        answers(frame, oracle=oc.Committee(), state=state)
+    with pytest.raises(TypeError, match=r"expected an oracle such as Committee\(\)"):
+        answers(frame, oracle="committee")
+
+
+def test_workers_give_the_same() -> None:
+    frame = hourly(40, series=24)
+    options: dict[str, Any] = {"issued_every": "daily", "lag": "14h", "oracle": oc.Equilibrium()}
+    pd.testing.assert_frame_equal(answers(frame, workers=2, **options), answers(frame, workers=1, **options))
