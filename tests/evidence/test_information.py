@@ -211,30 +211,30 @@ def test_by_parts_of_the_time_and_columns() -> None:
         {
             "ds": hours,
             "y": rng.normal(size=hours.size),
-            "site": rng.choice(["north", "south", None], hours.size),
+            "wing": rng.choice(["north", "south", None], hours.size),
             "load": rng.uniform(size=hours.size),
             "q0.1": np.full(hours.size, -1.28),
             "q0.9": np.full(hours.size, 1.28),
         }
     )
-    (evidence,) = collect(frame, by=["hour", "weekday", "month", "quarter", "site", "load"])
-    assert [group.name for group in evidence.by] == ["hour", "weekday", "month", "quarter", "site", "load"]
-    hour, weekday, month, quarter, site, load = (by_group(evidence, group) for group in evidence.by)
+    (evidence,) = collect(frame, by=["hour", "weekday", "month", "quarter", "wing", "load"])
+    assert [group.name for group in evidence.by] == ["hour", "weekday", "month", "quarter", "wing", "load"]
+    hour, weekday, month, quarter, wing, load = (by_group(evidence, group) for group in evidence.by)
     assert hour.labels[:2] == ("00:00", "01:00")
     assert len(hour.labels) == 24
     assert weekday.labels[0] == "Monday"
     assert weekday.rows.tolist() == frame.group_by(pl.col("ds").dt.weekday()).len().sort("ds")["len"].to_list()
     assert month.labels == ("January", "February")
     assert quarter.labels == ("January to March",)
-    assert site.labels == ("north", "south")
-    assert site.rows.sum() == frame["site"].is_not_null().sum()
+    assert wing.labels == ("north", "south")
+    assert wing.rows.sum() == frame["wing"].is_not_null().sum()
     assert len(load.labels) == 5
     assert np.ptp(load.rows) <= 2
     (one,) = collect(frame, by="hour")
     assert len(one.by) == 1
     bad: list[tuple[Any, str]] = [
         ("minute", "expected by= a column, 'horizon', 'hour'"),
-        (["site", "nothing"], "got 'nothing'"),
+        (["wing", "nothing"], "got 'nothing'"),
     ]
     for by, message in bad:
         with pytest.raises(ValueError, match=message) as caught:
@@ -247,33 +247,39 @@ def test_by_parts_of_the_time_and_columns() -> None:
         collect(many, by="name")
 
 
-def test_arrays_say_what_was_known() -> None:
-    """Known four rows late, issued a day at a time: as arrays in the order of the frame."""
+def test_what_was_said_of_issue_times_counts() -> None:
+    """Known four rows late, issued a day at a time."""
     rng = np.random.default_rng(5)
     y = np.cumsum(rng.normal(size=240))
     frame = pl.DataFrame({"ds": np.arange(240), "y": y, **{f"q{a:g}": y + ndtri(a) for a in LEVELS}})
-    order = rng.permutation(240)
-    time = np.arange(240)
-    shuffled = frame[order.tolist()]
-    (late,) = collect(
-        shuffled, known_at=(time + 4)[order], assumption="outcomes count as known 4 steps after their time"
+    shuffled = frame.sample(fraction=1.0, shuffle=True, seed=1)
+    (late,) = collect(shuffled, lag=4)
+    assert (
+        late.assumption
+        == "each forecast used the outcomes known just before its time; outcomes count as known 4 after their time"
     )
-    assert late.assumption == "outcomes count as known 4 steps after their time"
-    assert verdict(late)[0] == "Outcomes count as known 4 steps after their time."
+    assert verdict(late)[0] == f"E{late.assumption[1:]}."
     assert late.reference is not None
     np.testing.assert_array_equal(late.reference.last[50:], y[45:-5])
     assert late.overlap == 4
     assert late.horizon is None
-    daily = time // 24 * 24 - 1
-    (blocks,) = collect(shuffled, issued_at=daily[order], known_at=time[order])
+    (blocks,) = collect(shuffled, issued_every=24)
+    assert blocks.assumption == "each forecast used the outcomes known when it was issued, 24 rows at a time"
     assert blocks.reference is not None
     np.testing.assert_array_equal(blocks.reference.last[-24:], np.full(24, y[215]))
     assert blocks.overlap == 23
     assert blocks.horizon is not None
     assert blocks.horizon.tolist() == list(range(1, 25)) * 10
-    assert (
-        blocks.assumption == "each forecast used the outcomes known at its cutoff, as the data say when they were known"
-    )
+    column = shuffled.with_columns((pl.col("ds") + 4).alias("published"))
+    (named,) = collect(column, known="published")
+    assert named.reference is not None
+    np.testing.assert_array_equal(named.reference.last, late.reference.last)
+    assert named.assumption.endswith("; outcomes count as known when 'published' says")
+    hours = pl.datetime_range(datetime(2024, 1, 1), datetime(2024, 1, 10, 23), "1h", eager=True)
+    dated = shuffled.sort("ds").with_columns(hours.alias("ds"))
+    for every, said in (("daily", "once a day"), ("12h", "every 12 hours"), ("weekly", "every 7 days")):
+        (one,) = collect(dated, issued_every=every, lag="2h")
+        assert one.assumption.endswith(f"known when it was issued, {said}; outcomes count as known 2h after their time")
 
 
 def test_gaps_do_not_overlap() -> None:

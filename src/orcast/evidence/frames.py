@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from orcast import metrics
 from orcast.evidence.base import ASSUMPTION, Evidence, Grouping, Matrix, Places, Reference, Vector
@@ -18,6 +18,7 @@ from orcast.evidence.information import Information
 if TYPE_CHECKING:
     from orcast.panel.columns import ColumnLayout, Form
     from orcast.panel.frame import Frame, Times
+    from orcast.panel.row_times import RowTimes, Timing
 
 # Beyond so many rows a distribution is looked at by twentieths, not by percents.
 MANY = 200_000
@@ -31,15 +32,15 @@ def collect(
     high: Any = None,
     recalibrated: bool = True,
     by: Any = (),
-    issued_at: ArrayLike | None = None,
-    known_at: ArrayLike | None = None,
-    assumption: str | None = None,
+    lag: Any = None,
+    issued_every: Any = None,
+    nowcast: bool = False,
     **names: Any,
 ) -> list[Evidence]:
     """Evidence of each model in a frame, which may hold what came out of a recalibration too.
 
-    Columns are found by their names, and by what `y`, `model`, `series`, `time`, `cutoff` and `horizon` say
-    of them, as in `orcast.recalibrate`; or `layout` says what they are (`orcast.panel.columns.find_in`).
+    Columns are found by their names, and by what `y`, `model`, `series`, `time`, `cutoff`, `horizon` and
+    `known` say of them, as in `orcast.recalibrate`; or `layout` says what they are (`orcast.panel.columns.find_in`).
     `low` and `high` are numbers, names of columns, or numbers by series.  Quantiles are compared at the levels that
     both sides have.  A mean and a spread are read as a normal distribution and members as an ensemble, unless
     quantiles came out; a point forecast as normal, with the spread of its own errors known by then.
@@ -48,10 +49,8 @@ def collect(
     `by` names what rows are to be compared by, one name or several: a column, or "hour", "weekday", "month" or
     "quarter" of the time; "horizon" is added where there are several.  Numbers of many kinds are cut into five groups.
 
-    `known_at` is when the outcome of each row became known, `issued_at` when its forecast was issued: arrays in the
-    order of the rows, which can be compared with each other.  Without them an outcome is known at its time, and a
-    forecast issued at its cutoff or, without cutoffs, just before its own time.  `assumption` says in words what
-    counts as known, if that is to be said in others.
+    `known` (a column), `lag`, `issued_every` and `nowcast` say when outcomes were known and forecasts issued, as in
+    `orcast.recalibrate`; they must be what was said there.
 
     >>> import polars as pl
     >>> from orcast.evidence import coverage
@@ -63,31 +62,24 @@ def collect(
     from orcast.panel.bounds import read_bounds
     from orcast.panel.columns import find_in
     from orcast.panel.frame import INDEX, Frame
+    from orcast.panel.row_times import Timing, read_row_times
 
     if layout is None:
         layout = find_in(frame, **names)
     elif names:
         raise TypeError(f"expected a layout or {', '.join(f'{name}=' for name in names)}, got both")
     table = frame if isinstance(frame, Frame) else Frame(frame)
+    if layout.time is None and table.dated:
+        layout = dataclasses.replace(layout, time=INDEX)
     codes, keys = table.keys(layout.series)
-    dated = INDEX if table.dated else None
-    time, cutoff = (
-        None if name is None else table.times(name)
-        for name in (layout.time if layout.time is not None else dated, layout.cutoff)
-    )
-    if cutoff is None and time is not None and layout.horizon is not None:
-        cutoff = _cutoff_of(table, layout.horizon, time)
-    elif cutoff is not None and time is not None and ("numbers" in cutoff.kind) != ("numbers" in time.kind):
-        raise ValueError(f"expected times and cutoffs of one kind, got {time.kind} and {cutoff.kind}")
-    order = np.lexsort([*(part.values for part in (cutoff, time) if part is not None), codes])
-    issued, known = (None if at is None else np.asarray(at)[order] for at in (issued_at, known_at))
-    if issued is None and cutoff is not None:
-        issued = cutoff.values[order]
+    timing = Timing(lag, issued_every, nowcast).checked()
+    times = read_row_times(table, layout, codes, keys, timing, np.zeros(len(keys), dtype=np.int64), {})
+    order = np.lexsort((times.cutoff, times.time, codes))
     information = Information.of(
         codes[order],
-        np.arange(order.size) if time is None else time.values[order],
-        issued,
-        known,
+        times.time[order],
+        None if times.at_once else times.cutoff[order],
+        None if times.at_once else times.known[order],
         None if layout.horizon is None else _steps_ahead(table, layout.horizon)[order],
     )
     rows = _EvidenceRows(
@@ -97,11 +89,11 @@ def collect(
         bool((np.diff(order) == 1).all()),
         codes[order],
         tuple(" / ".join(map(str, key)) if isinstance(key, tuple) else "" if key is None else str(key) for key in keys),
-        None if time is None else _labels(time)[order],
+        None if times.kind == "places" else _labels(times.times)[order],
         information,
         *(end[order] for end in read_bounds(low, high, table, codes, keys).of_rows(codes)),
     )
-    shared = rows.shared(by, assumption or _assumption(issued is not None, known is not None))
+    shared = rows.shared(by, _assumption(layout, timing, times))
     return [rows.evidence(form, recalibrated, **shared) for form in layout.forms]
 
 
@@ -292,20 +284,31 @@ class _EvidenceRows:
         return np.asarray(rows[:, :1] + np.where(spread >= 0.0, spread, np.nan)[:, None] * ndtri(levels))
 
 
-def _assumption(issued: bool, known: bool) -> str:
+def _assumption(layout: ColumnLayout, timing: Timing, times: RowTimes) -> str:
     """What counts as known when, in words."""
-    if not issued and not known:
+    if times.at_once:
         return ASSUMPTION
-    when = "at its cutoff" if issued else "just before its time"
-    return f"each forecast used the outcomes known {when}" + (", as the data say when they were known" if known else "")
+    when = "just before its time"
+    if timing.issued_every is not None:
+        when = f"when it was issued, {_together(timing.issued_every)}"
+    elif times.ranked or layout.cutoff is not None or layout.horizon is not None:
+        when = "at its cutoff"
+    said = f"each forecast used the outcomes known {when}"
+    if layout.known is not None:
+        return f"{said}; outcomes count as known when {str(layout.known)!r} says"
+    if timing.lag is None:
+        return said
+    late = "as late as the lag of their series" if isinstance(timing.lag, Mapping) else f"{timing.lag} after their time"
+    return f"{said}; outcomes count as known {late}"
 
 
-def _cutoff_of(table: Frame, horizon: Any, time: Times) -> Times | None:
-    """When forecasts were issued, from horizons alone: numbers as the times are, and not all one step."""
-    if time.kind not in ("numbers", "whole numbers") or not table.holds_numbers(horizon):
-        return None
-    ahead = table.numbers(horizon)
-    return None if (ahead == 1.0).all() else dataclasses.replace(time, values=time.values - ahead)
+def _together(issued_every: int | str) -> str:
+    """How forecasts were issued, in words."""
+    if isinstance(issued_every, int):
+        return f"{issued_every} rows at a time"
+    seconds = int(issued_every.removesuffix("s"))
+    unit, name = next((u, n) for u, n in ((86_400, "day"), (3600, "hour"), (1, "second")) if seconds % u == 0)
+    return f"once a {name}" if seconds == unit else f"every {seconds // unit} {name}s"
 
 
 def _steps_ahead(table: Frame, horizon: Any) -> Vector:
