@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis as DrawnAxis
     from matplotlib.figure import Figure
 
-__all__ = ["fan", "guarantee", "overview", "pit", "reliability", "rolling", "sharpness"]
+__all__ = ["fan", "groups", "guarantee", "overview", "pit", "reliability", "rolling", "sharpness"]
 
 # Orange and blue are told apart with any colour vision; in grey by their dashes.
 BLUE, ORANGE, INK, GREY = "#0072B2", "#D55E00", "#222222", "#7a7a7a"
@@ -155,6 +155,27 @@ def sharpness(evidence: Evidence, axes: Axes | None = None) -> Axes:
     'Mean widths of the central intervals'
     """
     return _draw(pictures.sharpness(evidence), axes, headroom=1.1, loc="upper left")
+
+
+def groups(evidence: Evidence, axes: Axes | None = None, *, by: str | None = None) -> Axes:
+    """How the loss changed by horizon, hour or another group of `evidence.by`, the first if none is named.
+
+    Without forecasts after recalibration it is the coverage of the central interval nearest to 90%.
+
+    >>> from matplotlib.figure import Figure
+    >>> from orcast.evidence import Evidence, Grouping
+    >>> y = np.random.default_rng(0).normal(size=200)
+    >>> hours = Grouping("hour", np.arange(200) % 2, ("0", "12"))
+    >>> evidence = Evidence.of(np.tile([-1.0, 0.0, 1.0], (200, 1)), y, levels=[0.05, 0.5, 0.95], by=(hours,))
+    >>> groups(evidence, Figure().add_subplot()).get_title()
+    'Share of the outcomes in the 90% interval'
+    """
+    found = [group for group in evidence.by if by is None or group.name == by]
+    if not found:
+        known = ", ".join(group.name for group in evidence.by) or "none"
+        raise ValueError(f"expected a way to group the rows that the evidence has ({known}), got {by!r}")
+    draw = pictures.group_coverage if evidence.after is None else pictures.group_change
+    return _draw(draw(evidence, found[0]), axes, **BELOW)
 
 
 def guarantee(evidence: Evidence, axes: Axes | None = None) -> Axes:

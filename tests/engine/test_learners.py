@@ -1,5 +1,6 @@
 """What is learnt before the guarantee has its say, and how the branch of equilibria is followed when it folds."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -140,3 +141,30 @@ def test_a_nature_that_keeps_to_the_middle() -> None:
         game.update(max([y for y in candidates(game) if 30.0 <= y <= 70.0] + [30.0, 70.0], key=after))
         assert game.guarantee.miscalibration <= game.guarantee.promised
     assert game.guarantee.held > 0.9
+
+
+def test_without_trackers_nothing_follows_the_last_errors(tmp_path: Path) -> None:
+    """A slow bias: the trackers follow it, the shape of the PIT alone learns how wide it is."""
+    rng = np.random.default_rng(0)
+    bias = np.zeros(600)
+    for t in range(1, bias.size):
+        bias[t] = 0.97 * bias[t - 1] + 0.3 * rng.normal()
+    y = bias + rng.normal(0.0, 0.3, bias.size)
+    losses = {}
+    for trackers in (True, False):
+        recal = oc.Recalibrator(oc.Interval(-20, 20), oracle=oc.Committee(trackers=trackers))
+        medians, widths = [], []
+        for value in y:
+            p = recal.predict(oc.Normal(0.0, 0.5))
+            medians.append(p.quantile(0.5))
+            widths.append(np.ptp(p.interval(0.9)))
+            recal.update(value)
+        losses[trackers] = np.abs(y - medians)[100:].mean()
+        if not trackers:
+            assert np.mean(widths[300:]) > 1.5 * np.mean(widths[:20])
+            recal.save(tmp_path / "state.orcast")
+            assert oc.Recalibrator.load(tmp_path / "state.orcast").oracle == oc.Committee(trackers=False)
+    assert losses[True] < 0.7 * losses[False]
+    assert oc.Committee().to_plain() == {"kind": "Committee", "temperature": 8.0}
+    with pytest.raises(TypeError, match="expected trackers=True or False, got 1"):
+        oc.Committee(trackers=1)  # type: ignore[arg-type]

@@ -19,6 +19,7 @@ from orcast.evidence import (
     Evidence,
     band,
     base,
+    blocks,
     by_series,
     chance_limit,
     collect,
@@ -26,6 +27,7 @@ from orcast.evidence import (
     difference,
     error,
     inside,
+    interval_band,
     loss,
     pit,
     reliability,
@@ -86,7 +88,7 @@ def test_frequencies_coverage_and_error(evidence: Evidence, chunk: int) -> None:
         for side in evidence.sides:
             hits = slow_hits(evidence, side)
             frequencies = hits.mean(axis=0)
-            np.testing.assert_allclose(base.frequencies(evidence, side), frequencies, atol=1e-12)
+            np.testing.assert_allclose(blocks.frequencies(evidence, side), frequencies, atol=1e-12)
             assert error(evidence, side) == pytest.approx(((frequencies - evidence.levels) ** 2).sum())
             np.testing.assert_allclose(
                 loss(evidence, side), metrics.pinball(evidence.side(side), evidence.y, evidence.levels)
@@ -366,25 +368,25 @@ def test_verdict_says_before_and_after() -> None:
         )
     )
     evidence = Evidence.of(q / 2, y, after=q, levels=LEVELS)
-    for share, at in ((0.9, 0), (0.5, 1)):
+    for share, at in ((0.9, 1), (0.5, 2)):
         seen = [f"{coverage(evidence, share, side):.1%}" for side in ("before", "after")]
         low, high = (f"{float(end):.1%}" for end in band(1200, share))
-        of = " of 1,200 outcomes" if at == 0 else ""
+        of = " of 1,200 outcomes" if at == 1 else ""
         assert lines[at] == (
             f"The {share:.0%} interval covered {seen[0]}{of}; after recalibration {seen[1]} "
             f"({low} to {high} would be chance)."
         )
-    assert lines[2:5] == [
+    assert lines[3:6] == [
         "Before, the intervals were too narrow.",
         "After, nothing is clearly wrong.",
         "On average the 90% interval became 100% wider.",
     ]
-    assert f"{error(evidence):.4f}, after recalibration {error(evidence, 'after'):.4f}" in lines[5]
+    assert f"{error(evidence):.4f}, after recalibration {error(evidence, 'after'):.4f}" in lines[6]
     found = difference(evidence)
     assert found is not None
-    assert lines[6].startswith("The forecasts became more accurate: pinball loss ")
-    assert f"({found.relative_low:+.1%} to {found.relative_high:+.1%})" in lines[6].replace("95% interval ", "")
-    assert lines[7:] == [
+    assert lines[7].startswith("The forecasts became more accurate: pinball loss ")
+    assert f"({found.relative_low:+.1%} to {found.relative_high:+.1%})" in lines[7].replace("95% interval ", "")
+    assert lines[8:] == [
         "The promise held after every outcome: in the end the miscalibration was 0.0200, at most 0.0500 was promised.",
         "2 of 1,202 outcomes were beyond the bounds and left out.",
         "1 row has no forecast.",
@@ -442,9 +444,9 @@ def test_verdict_on_panels() -> None:
     text = said(evidence)
     assert f"Of 60 series {was} were further off than chance allows, after recalibration {now} (" in text
     assert "chance alone would make about 3 of them" in text
-    assert "overlap" in text
     assert "A point forecast has no intervals" in text
-    alone = said(Evidence.of(scale * q, y, levels=LEVELS, series=series))
+    only_before = Evidence.of(scale * q, y, levels=LEVELS, series=series)
+    was, alone = int(by_series(only_before).outside_before.sum()), said(only_before)
     assert f"Of 60 series {was} are further off than chance allows (" in alone
 
 
@@ -495,10 +497,10 @@ def test_calibrated_forecasts_are_rarely_faulted() -> None:
 
 def test_what_was_left_out_comes_first_if_it_is_much() -> None:
     q, y = normal(500)
-    assert verdict(Evidence.of(q, y, levels=LEVELS, outside=150))[0] == (
+    assert verdict(Evidence.of(q, y, levels=LEVELS, outside=150))[1] == (
         "150 of 650 outcomes were beyond the bounds and left out."
     )
-    assert verdict(Evidence.of(q, y, levels=LEVELS, outside=3))[0].startswith("The 90% interval")
+    assert verdict(Evidence.of(q, y, levels=LEVELS, outside=3))[1].startswith("The 90% interval")
 
 
 def test_of_many_intervals_the_one_that_people_know_is_told() -> None:
@@ -506,8 +508,8 @@ def test_of_many_intervals_the_one_that_people_know_is_told() -> None:
     rng = np.random.default_rng(0)
     z = np.sort(rng.normal(size=100_000))[::1000][1:]
     evidence = Evidence.of(np.tile(z, (800, 1)), rng.normal(size=800), levels=levels)
-    assert verdict(evidence)[0].startswith("The 90% interval")
-    assert verdict(evidence)[1].startswith("The 50% interval")
+    assert verdict(evidence)[1].startswith("The 90% interval")
+    assert verdict(evidence)[2].startswith("The 50% interval")
     assert rolling(evidence).share == pytest.approx(0.9)
     assert by_series(evidence).share == pytest.approx(0.9)
 
@@ -536,12 +538,20 @@ def test_outcomes_that_equal_a_quantile_are_spoken_of() -> None:
     assert "equal a quantile" not in said(Evidence.of(q + 0.01, y, levels=[0.1, 0.5, 0.9], low=0.0))
 
 
-def test_where_forecasts_overlap_a_fault_is_a_maybe() -> None:
-    q, y = normal(1000)
-    assert "What is wrong:" in said(Evidence.of(q / 2, y, levels=LEVELS))
-    text = said(Evidence.of(q / 2, y, levels=LEVELS, overlap=True))
-    assert "What may be wrong:" in text
-    assert "err in bunches" in text
+def test_where_forecasts_overlap_fewer_faults_are_beyond_chance() -> None:
+    rng = np.random.default_rng(3)
+    # twelve steps ahead: neighbours share eleven of twelve shocks, 30 outcomes at a time say little
+    y = np.convolve(rng.normal(size=371), np.ones(12), "valid") / np.sqrt(12)
+    q = np.tile(0.85 * ndtri(LEVELS), (360, 1))
+    alone, overlapping = Evidence.of(q, rng.permutation(y), levels=LEVELS), Evidence.of(q, y, levels=LEVELS, overlap=11)
+    assert coverage(alone, 0.9) == coverage(overlapping, 0.9)
+    assert "independent ones would" not in said(alone)
+    assert "Because of forecasts that overlap, 360 outcomes tell as much" in said(overlapping)
+    for share in (0.5, 0.9):
+        narrow, wide = interval_band(alone, share), interval_band(overlapping, share)
+        assert narrow == tuple(map(float, band(360, share)))
+        assert wide[0] < narrow[0] < narrow[1] < wide[1]
+    assert "too narrow" in said(Evidence.of(q / 4, y, levels=LEVELS, overlap=11))
 
 
 def test_the_promise_of_a_panel_is_told_too() -> None:

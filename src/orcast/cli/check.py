@@ -7,7 +7,16 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from orcast.cli.column_options import add_columns, bound, describe, names_of, read_target, text_columns
+from orcast.cli.column_options import (
+    add_columns,
+    add_groups,
+    bound,
+    describe,
+    names_of,
+    read_target,
+    text_columns,
+    timing_of,
+)
 from orcast.cli.common import Parts, file, part, say
 
 if TYPE_CHECKING:
@@ -16,6 +25,7 @@ if TYPE_CHECKING:
 EXAMPLES = """\
   orcast check cv.csv                          columns are found by their names
   orcast check cv.parquet --report cv.html     with pictures
+  orcast check cv.csv --by hour --by weather   groups of rows side by side
   orcast check wind.csv --y power --low 0 --high 36000
   zcat old.csv.gz | orcast check -
   orcast check cv.csv --fail                   for a schedule: exits with 1 if something is clearly wrong
@@ -40,6 +50,7 @@ def add(parts: Parts) -> None:
     file(check, "--report", metavar="HTML", help="write a report with pictures")
     check.add_argument("--fail", action="store_true", help="exit with 1 if a model's calibration is clearly wrong")
     add_columns(check)
+    add_groups(check)
     check.set_defaults(run=run)
 
 
@@ -59,7 +70,8 @@ def run(options: argparse.Namespace) -> int:
     table, frame = tables.framed(table, target)
     layout = tables.located(table, lambda: find_in(frame, **names_of(options)))
     low, high = bound(options.low), bound(options.high)
-    found = tables.located(table, lambda: collect(frame, layout, low=low, high=high, recalibrated=False))
+    groups = {"by": options.by, **timing_of(options)._asdict()}
+    found = tables.located(table, lambda: collect(frame, layout, low=low, high=high, recalibrated=False, **groups))
     print("\n".join(describe(table, frame, layout, len(found[0].names))), file=sys.stderr)
     for doubt in doubts(frame, layout):
         say(table.as_command(doubt))

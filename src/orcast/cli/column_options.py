@@ -59,6 +59,14 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--high", metavar="X", help="upper bound of the outcomes: a number or a column (default: none)")
 
 
+def add_groups(parser: argparse.ArgumentParser) -> None:
+    """Options that say what is compared."""
+    what = (
+        "compare groups of rows: a column, or hour, weekday, month or quarter of the time; may be given several times"
+    )
+    parser.add_argument("--by", metavar="COLUMN", action="append", default=[], help=what)
+
+
 def names_of(options: argparse.Namespace) -> dict[str, Any]:
     """The columns that were named, as `panel.columns.find_in` takes them."""
     return {

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from orcast.cli.check import report, verdicts
 from orcast.cli.column_options import (
     add_columns,
+    add_groups,
     bound,
     describe,
     names_of,
@@ -70,6 +71,7 @@ def add(parts: Parts) -> None:
     recalibrate.add_argument("--levels", metavar="A,B,...", help="quantiles wanted beside those that were found")
     recalibrate.add_argument("--quiet", action="store_true", help="print only what needs attention")
     add_columns(recalibrate)
+    add_groups(recalibrate)
     more = recalibrate.add_argument_group("more")
     more.add_argument(
         "--outside",
@@ -133,7 +135,8 @@ def run(options: argparse.Namespace) -> int:
         layout, result = run.layout, tables.located(table, partial(run.result, False))
     found: list[Evidence] = []
     if options.report or not options.quiet:
-        found = collect(result, layout, **_bounds(state, low, high))
+        told = {"by": options.by, **run.timing._asdict()}
+        found = tables.located(table, partial(collect, result, layout, **_bounds(state, low, high), **told))
     if state is not None:
         check_unchanged(options.state, was)
     tables.write(

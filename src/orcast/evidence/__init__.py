@@ -5,12 +5,12 @@ the numbers: `coverage`, `width`, `error`, `difference` (statistics), `by_series
 `reliability`, `rolling`, `fan`, `widths`, `promise_check` (what the report and `orcast.plots` draw).  `verdict` puts
 them in sentences.
 
-Chance is what a calibrated forecaster with as many outcomes would show.  It is counted as if each outcome were news of
-its own, which is so for forecasts one step ahead; where forecasts several steps ahead overlap, chance allows more.
+Chance is what a calibrated forecaster with as many outcomes would show.  Where forecasts overlap, errors last or series
+move together, outcomes are not news of their own, and chance allows more: as much as blocks of time show (`blocks`).
 """
 
 from orcast.evidence.accuracy import Difference, difference, loss
-from orcast.evidence.base import Evidence
+from orcast.evidence.base import Evidence, Grouping, Reference
 from orcast.evidence.diagnostics import (
     Fan,
     Histogram,
@@ -28,22 +28,42 @@ from orcast.evidence.diagnostics import (
     widths,
 )
 from orcast.evidence.frames import collect
-from orcast.evidence.statistics import band, chance_limit, coverage, error, inside, main_share, shares, width
-from orcast.evidence.tables import ScoreRow, SeriesTable, by_series, scores
-from orcast.evidence.verdict import faults, verdict
+from orcast.evidence.gain import ReferenceScores, reference_scores, share_without_memory
+from orcast.evidence.issue_times import blocks_seen, issue_blocks
+from orcast.evidence.statistics import (
+    band,
+    chance_limit,
+    coverage,
+    error,
+    inside,
+    interval_band,
+    level_band,
+    main_share,
+    shares,
+    width,
+)
+from orcast.evidence.tables import GroupTable, ScoreRow, SeriesTable, by_group, by_series, scores
+from orcast.evidence.verdict import assumptions, faults, headline, verdict
 
 __all__ = [
     "Difference",
     "Evidence",
     "Fan",
+    "GroupTable",
+    "Grouping",
     "Histogram",
     "PromiseCheck",
+    "Reference",
+    "ReferenceScores",
     "Reliability",
     "Rolling",
     "ScoreRow",
     "SeriesTable",
     "Widths",
+    "assumptions",
     "band",
+    "blocks_seen",
+    "by_group",
     "by_series",
     "chance_limit",
     "collect",
@@ -52,16 +72,22 @@ __all__ = [
     "error",
     "fan",
     "faults",
+    "headline",
     "inside",
+    "interval_band",
+    "issue_blocks",
+    "level_band",
     "loss",
     "main_share",
     "pit",
     "probability_shares",
     "promise_check",
+    "reference_scores",
     "reliability",
     "rolling",
     "running_error",
     "scores",
+    "share_without_memory",
     "shares",
     "verdict",
     "width",

@@ -8,10 +8,13 @@ import numpy as np
 
 from orcast import metrics
 from orcast.evidence.base import Evidence, Places, Vector, chunks, computed_once, outcomes_of
+from orcast.evidence.blocks import Blocks, blocks_of, reach_of, student, times_of, variance_of_sums
 from orcast.evidence.statistics import SURE
 
-# So many series are resampled as they are; fewer are cut into blocks of time.
+# So many series are resampled too, beside blocks of time.
 PANEL = 20
+# Fewer blocks or series than this are not resampled.
+LEAST = 5
 
 
 @computed_once
@@ -70,8 +73,9 @@ class Difference:
 def difference(evidence: Evidence, *, draws: int = 1000, seed: int = 0) -> Difference | None:
     """How the loss changed, with a 95% interval from a paired bootstrap; None if nothing was recalibrated.
 
-    From 20 series on whole series are resampled, else blocks of time, the same in all series, of about
-    2 T^(1/3) steps.
+    Blocks of time are resampled, the same in all series and at all horizons, of about 2 T^(1/3) steps, and of more
+    where forecasts overlap or losses are alike from time to time.  From 20 series on whole series are resampled too,
+    and the wider interval is the one given: what changed for few series may not change for others.
 
     Reference: Künsch (1989), "The jackknife and the bootstrap for general stationary observations", Annals of
     Statistics 17.
@@ -82,58 +86,119 @@ def difference(evidence: Evidence, *, draws: int = 1000, seed: int = 0) -> Diffe
     """
     if evidence.after is None:
         return None
-    before, after = loss(evidence, "before"), loss(evidence, "after")
-    unit, units, count = _units(evidence)
     nan = float("nan")
     if evidence.rows == 0:
-        return Difference(loss_name(evidence), nan, nan, nan, nan, nan, nan, nan, nan, unit, 0)
-    sums = np.stack([np.bincount(units, values, minlength=count) for values in (before, after, np.ones_like(before))])
-    means = sums[:2].sum(axis=1) / evidence.rows
-    change, relative = float(means[1] - means[0]), _ratio(means[1], means[0])
-    ends = np.full(4, nan)
-    if count >= 5:
-        rng = np.random.default_rng(seed)
-        drawn = np.empty((draws, 3))
-        step = max(1, 4_000_000 // count)
-        for start in range(0, draws, step):
-            some = rng.integers(0, count, (min(step, draws - start), count))
-            for k in range(3):
-                drawn[start : start + step, k] = sums[k][some].sum(axis=1)
-        tails = [(1.0 - SURE) / 2, (1.0 + SURE) / 2]
-        ends[:2] = np.quantile((drawn[:, 1] - drawn[:, 0]) / drawn[:, 2], tails)
-        if (drawn[:, 0] > 0.0).all():
-            ends[2:] = np.quantile(drawn[:, 1] / drawn[:, 0] - 1.0, tails)
-    low, high, relative_low, relative_high = ends.tolist()
-    both = (float(means[0]), float(means[1]))
-    ends_relative = (relative_low, relative_high)
-    return Difference(loss_name(evidence), *both, change, low, high, relative, *ends_relative, unit, count)
+        return Difference(loss_name(evidence), nan, nan, nan, nan, nan, nan, nan, nan, "blocks of time", 0)
+    before, after = float(loss(evidence, "before").mean()), float(loss(evidence, "after").mean())
+    found = [
+        (unit, blocks.count, resample(loss_sums(evidence, blocks), blocks.alike, draws=draws, seed=seed))
+        for unit, blocks in _units(evidence).items()
+    ]
+    unit, count, ends = max(found, key=lambda each: np.nan_to_num(each[2].high[0] - each[2].low[0], nan=-1.0))
+    return Difference(
+        name=loss_name(evidence),
+        before=before,
+        after=after,
+        change=after - before,
+        low=float(ends.low[0]),
+        high=float(ends.high[0]),
+        relative=after / before - 1.0 if before > 0.0 else nan,
+        relative_low=float(ends.relative_low[0]),
+        relative_high=float(ends.relative_high[0]),
+        unit=unit,
+        units=count,
+    )
 
 
-def _ratio(after: float, before: float) -> float:
-    return float(after / before - 1.0) if before > 0.0 else float("nan")
-
-
-def _units(evidence: Evidence) -> tuple[str, Places, int]:
-    """What is resampled: its name, which one each row belongs to, and how many there are."""
+def _units(evidence: Evidence) -> dict[str, Blocks]:
+    """What is resampled, by its name."""
+    units = {"blocks of time": loss_blocks(evidence)}
     if len(evidence.names) >= PANEL:
         # series without a row would be drawn as nothing
-        there, units = np.unique(evidence.series, return_inverse=True)
-        return "series", units, int(there.size)
-    steps = steps_of(evidence)
-    length = int(steps.max()) + 1 if steps.size else 1
-    block = int(np.ceil(2.0 * length ** (1.0 / 3.0)))
-    count = max(1, length // block)
-    return "blocks of time", np.minimum(steps // block, count - 1), count
+        there, places = np.unique(evidence.series, return_inverse=True)
+        units["series"] = Blocks(places, int(there.size), False)
+    return units
 
 
 @computed_once
-def steps_of(evidence: Evidence) -> Places:
-    """When each row was, as a whole number: the rank of its time, or its place in its series."""
-    if evidence.time is not None:
-        return np.asarray(np.unique(evidence.time, return_inverse=True)[1], dtype=np.intp)
-    order = np.argsort(evidence.series, kind="stable")
-    counts = np.bincount(evidence.series, minlength=len(evidence.names))
-    starts = np.repeat(np.cumsum(counts) - counts, counts)
-    steps = np.empty(evidence.rows, dtype=np.intp)
-    steps[order] = np.arange(evidence.rows) - starts
-    return steps
+def loss_blocks(evidence: Evidence) -> Blocks:
+    """Blocks of time for losses and their differences."""
+    signals = [loss(evidence, side) for side in evidence.sides[:1]]
+    if evidence.after is not None:
+        signals = [loss(evidence, "after") - loss(evidence, "before")]
+    return blocks_of(evidence, reach_of(evidence, signals), int(np.ceil(2.0 * times_of(evidence) ** (1.0 / 3.0))))
+
+
+def loss_sums(
+    evidence: Evidence,
+    blocks: Blocks,
+    codes: Places | None = None,
+    groups: int = 1,
+    *,
+    losses: tuple[Vector, Vector] | None = None,
+) -> Vector:
+    """Sums of the losses before and after (or of two others) and of the rows: blocks x 3 x groups."""
+    places = blocks.of_row * groups
+    there: Places | slice = slice(None)
+    if codes is not None:
+        there = np.flatnonzero(codes >= 0)
+        places = places[there] + codes[there]
+    first, then = losses or (loss(evidence, "before"), loss(evidence, "after"))
+    columns = (first[there], then[there], np.ones(places.size))
+    sums = [np.bincount(places, values, minlength=blocks.count * groups) for values in columns]
+    return np.asarray(sums, dtype=np.float64).reshape(3, blocks.count, groups).transpose(1, 0, 2)
+
+
+@dataclass(frozen=True, eq=False)
+class Ends:
+    """Ends of the 95% intervals of a change and of a relative one, and the spread of that, for each group."""
+
+    low: Vector
+    high: Vector
+    relative_low: Vector
+    relative_high: Vector
+    spread: Vector
+
+
+def resample(sums: Vector, alike: bool, *, draws: int = 1000, seed: int = 0) -> Ends:
+    """Intervals from drawing blocks with replacement, the same for all groups; nan where there are too few of them.
+
+    They are widened by what few blocks hide (Student), and by how much more blocks of twice the length would vary.
+    """
+    count, _, groups = sums.shape
+    if count < LEAST:
+        return Ends(*np.full((5, groups), np.nan))
+    rng = np.random.default_rng(seed)
+    flat = np.ascontiguousarray(sums.reshape(count, -1))
+    drawn = np.empty((draws, flat.shape[1]))
+    step = max(1, 4_000_000 // count)
+    for start in range(0, draws, step):
+        many = min(step, draws - start)
+        picks = rng.integers(0, count, (many, count)) + np.arange(many)[:, None] * count
+        drawn[start : start + many] = np.bincount(picks.ravel(), minlength=many * count).reshape(many, count) @ flat
+    before, after, rows = drawn.reshape(draws, 3, groups).transpose(1, 0, 2)
+    whole = sums.sum(axis=0)
+    widen = _widen(sums, alike)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        change = (after - before) / rows
+        low, high = _ends(change, (whole[1] - whole[0]) / whole[2], widen)
+        relative = np.where(before > 0.0, after / before - 1.0, np.nan)
+        relative_low, relative_high = _ends(relative, whole[1] / whole[0] - 1.0, widen)
+        spread = relative.std(axis=0) * widen
+    return Ends(low, high, relative_low, relative_high, spread)
+
+
+def _ends(drawn: Vector, found: Vector, widen: Vector) -> Vector:
+    tails = np.quantile(drawn, [(1.0 - SURE) / 2.0, (1.0 + SURE) / 2.0], axis=0)
+    return np.asarray(found + (tails - found) * widen)
+
+
+def _widen(sums: Vector, alike: bool) -> Vector:
+    """How much wider the intervals are than what was drawn says, for each group."""
+    whole = sums.sum(axis=0)
+    gaps = sums[:, 1] - sums[:, 0] - sums[:, 2] * (whole[1] - whole[0]) / np.maximum(whole[2], 1.0)
+    there = np.maximum((sums[:, 2] > 0.0).sum(axis=0), 2)
+    once, more = variance_of_sums(gaps, False), variance_of_sums(gaps, alike)
+    longer = np.where(once > 0.0, more / np.where(once > 0.0, once, 1.0), 1.0)
+    few = np.array([student(int(many), SURE) * np.sqrt(many / (many - 1.0)) for many in there])
+    return np.asarray(np.sqrt(longer) * few)

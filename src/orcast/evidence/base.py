@@ -21,8 +21,33 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 KINDS = ("quantiles", "binary", "labels")
 SIDES = ("before", "after")
+CERTIFICATE = ("holds", "promised", "miscalibration")
 # Rows that are looked at together, so that memory stays small beside the forecasts themselves.
 CHUNK = 1 << 18
+
+
+# What is assumed where nobody says when forecasts were issued.
+ASSUMPTION = "each outcome counts as known before the next forecast is issued (no issue times were given)"
+
+
+@dataclass(frozen=True, eq=False)
+class Grouping:
+    """Groups of rows: `codes` says to which of `labels` each row belongs, -1 to none; `name` what they differ in."""
+
+    name: str
+    codes: Places
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """For each row the last outcome that was known when it was issued, and the spread of past changes over that lag.
+
+    Both are nan where nothing was known yet.
+    """
+
+    last: Vector
+    spread: Vector
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,9 +59,15 @@ class Evidence:
     `series` says to which of `names` a row belongs; within a series rows are in the order of time.  `low` and
     `high` are the bounds of each row.  `holds`, `promised` and `miscalibration` are the certificate's columns.
     `pending` forecasts have no outcome yet, `missing` rows no forecast, and the outcomes of `outside` rows were
-    beyond the bounds: none of these are rows here.  Quantiles that cross are sorted; before they did in
-    `crossed` rows.  `overlap`: forecasts several steps ahead overlap.  `point`: the forecasts before were points,
-    read with their own past errors; `moments`: those after were a mean and a spread, read as a normal distribution.
+    beyond the bounds: none of these are rows here.  Quantiles that cross are sorted; before they did in `crossed`
+    rows.  `overlap` is how many of the times before its own had no outcome yet when a forecast was issued, 0 one step
+    ahead.  `point`: the forecasts before were points, read with their own past errors; `moments`: those after were a
+    mean and a spread, read as a normal distribution.
+
+    `assumption` says what counts as known when.  `horizon` is how many steps ahead each row is, if there are several;
+    `by` are groups of rows to be compared.  `reference` is the last known outcome of each row with its own spread,
+    `without_memory` the mean loss of a recalibration without the memory of recent errors, and `in_blocks` the mean
+    loss after a recalibration of forecasts that were issued in blocks, as `issue_blocks` reads them.
 
     >>> from orcast.evidence import coverage
     >>> evidence = Evidence.of([[1.0, 3.0], [2.0, 4.0]], [2.0, 5.0], levels=[0.1, 0.9])
@@ -62,9 +93,15 @@ class Evidence:
     pending: int = 0
     missing: int = 0
     outside: int = 0
-    overlap: bool = False
+    overlap: int = 0
     point: bool = False
     moments: bool = False
+    assumption: str = ASSUMPTION
+    horizon: Vector | None = None
+    by: tuple[Grouping, ...] = ()
+    reference: Reference | None = None
+    without_memory: float | None = None
+    in_blocks: float | None = None
     crossed: int = field(default=0, init=False)
     computed: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
@@ -75,8 +112,11 @@ class Evidence:
         for side in self.sides:
             if self.side(side).shape != (self.rows, width):
                 raise ValueError(f"expected {side} of shape {(self.rows, width)}, got {self.side(side).shape}")
-        for what in ("series", "low", "high", "time", "holds", "promised", "miscalibration"):
-            value = getattr(self, what)
+        by_row = {what: getattr(self, what) for what in ("series", "low", "high", "time", *CERTIFICATE, "horizon")}
+        by_row |= {f"by {group.name!r}": group.codes for group in self.by}
+        if self.reference is not None:
+            by_row |= {"reference": self.reference.last, "spread of the reference": self.reference.spread}
+        for what, value in by_row.items():
             if value is not None and value.shape != (self.rows,):
                 raise ValueError(f"expected {self.rows} entries as {what}, one a row, got shape {value.shape}")
         self._check_numbers()
@@ -150,7 +190,7 @@ class Evidence:
         if series is not None:
             found, codes = np.unique(np.asarray(series), return_inverse=True)
             names = tuple(str(name) for name in found)
-        for name in ("holds", "promised", "miscalibration"):
+        for name in (*CERTIFICATE, "horizon"):
             if rest.get(name) is not None:
                 rest[name] = np.asarray(rest[name])
         return cls(
@@ -239,7 +279,7 @@ def outcomes_of(evidence: Evidence, chunk: slice = slice(None)) -> Matrix:
     )
 
 
-def _by_group(values: Matrix, groups: Places, count: int) -> Matrix:
+def sums_by_group(values: Matrix, groups: Places, count: int) -> Matrix:
     """Sums of rows by group."""
     if count == 1:
         return np.asarray(values.sum(axis=0, keepdims=True))
@@ -249,21 +289,6 @@ def _by_group(values: Matrix, groups: Places, count: int) -> Matrix:
     return np.asarray(sums.reshape(count, width), dtype=np.float64)
 
 
-@computed_once
-def indicator_sums(evidence: Evidence, side: str) -> Matrix:
-    """Sums of the indicators: series x levels."""
-    count = len(evidence.names)
-    total = np.zeros((count, evidence.levels.size))
-    for chunk in chunks(evidence.rows):
-        total += _by_group(indicators(evidence, side, chunk), evidence.series[chunk], count)
-    return total
-
-
 def rows_of(evidence: Evidence) -> Vector:
     """How many rows each series has."""
     return np.bincount(evidence.series, minlength=len(evidence.names)).astype(np.float64)
-
-
-def frequencies(evidence: Evidence, side: str) -> Vector:
-    """How often the outcome was at or below the quantile, for each level."""
-    return np.asarray(indicator_sums(evidence, side).sum(axis=0) / max(evidence.rows, 1))

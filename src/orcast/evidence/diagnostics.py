@@ -8,14 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.evidence.accuracy import steps_of
-from orcast.evidence.base import Evidence, Places, Vector, chunks, computed_once, frequencies, indicators
+from orcast.evidence.base import Evidence, Places, Vector, chunks, computed_once, indicators
+from orcast.evidence.blocks import design_effect, frequencies, steps_of
 from orcast.evidence.statistics import (
     BINS,
     band,
     bins_of,
     ends_of,
+    independent_rows,
     inside,
+    level_band,
     level_name,
     main_share,
     place_of,
@@ -70,7 +72,7 @@ def pit(evidence: Evidence, side: str = "before", *, bins: int = PIT_BINS) -> Hi
         places = np.unique(np.abs(a[:, None] - np.arange(1, bins) / bins).argmin(axis=0))
     edges = np.concatenate(([0.0], a[places], [1.0]))
     found = np.diff(np.concatenate(([0.0], frequencies(evidence, side)[places], [1.0])))
-    low, high = band(evidence.rows, np.diff(edges))
+    low, high = level_band(evidence, side, places=places)
     return Histogram(edges, found, low, high)
 
 
@@ -107,14 +109,14 @@ def reliability(evidence: Evidence, side: str = "before") -> Reliability:
     (array([0.1, 0.9]), array([0.5, 1. ]), array([2., 2.]))
     """
     if evidence.kind == "quantiles":
-        low, high = band(evidence.rows, evidence.levels)
+        low, high = level_band(evidence, side)
         count = np.full(evidence.levels.size, float(evidence.rows))
         return Reliability(evidence.levels, frequencies(evidence, side), low, high, count)
     sums = bins_of(evidence, side)
     gap, count, total = (part.sum(axis=(0, 1)) for part in (sums.gap, sums.forecasts, sums.probability))
     there = count > 0
     nominal, count = total[there] / count[there], count[there]
-    low, high = band(count, nominal)
+    low, high = band(count / design_effect(evidence, side).max(), nominal)
     return Reliability(nominal, np.clip(nominal + gap[there] / count, 0.0, 1.0), low, high, count)
 
 
@@ -171,7 +173,7 @@ def rolling(evidence: Evidence, share: float | None = None, *, window: int | Non
         total = np.concatenate(([0.0], np.cumsum(inside(evidence, chosen, side)[order])))
         return np.asarray((total[ends + 1] - total[ends + 1 - size]) / size)
 
-    low, high = band(size, chosen)
+    low, high = band(size * independent_rows(evidence, chosen) / max(rows, 1), chosen)
     labels = np.arange(rows) + 1 if evidence.time is None else evidence.time[order]
     after = None if evidence.after is None else smooth("after")
     return Rolling(labels[ends], chosen, smooth("before"), after, float(low), float(high), size)
@@ -371,7 +373,7 @@ def promise_check(evidence: Evidence) -> PromiseCheck | None:
         kept=int(np.count_nonzero(ratio <= 1.0 + ROUNDING)),
         rows=bound.size,
         held=_held(evidence),
-        final=_final(evidence.series[there], size, bound, evidence.overlap),
+        final=_final(evidence.series[there], size, bound, evidence.overlap > 0),
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,12 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast import metrics
-from orcast.constants import PER_ABSOLUTE
-from orcast.evidence.base import Evidence, Matrix, Places, Vector
+from orcast.evidence.base import ASSUMPTION, Evidence, Grouping, Matrix, Places, Reference, Vector
+from orcast.evidence.groups import column_groups, number_groups, time_groups
+from orcast.evidence.information import Information
 
 if TYPE_CHECKING:
     from orcast.panel.columns import ColumnLayout, Form
     from orcast.panel.frame import Frame, Times
+    from orcast.panel.row_times import RowTimes, Timing
 
 # Beyond so many rows a distribution is looked at by twentieths, not by percents.
 MANY = 200_000
@@ -28,16 +31,26 @@ def collect(
     low: Any = None,
     high: Any = None,
     recalibrated: bool = True,
+    by: Any = (),
+    lag: Any = None,
+    issued_every: Any = None,
+    nowcast: bool = False,
     **names: Any,
 ) -> list[Evidence]:
     """Evidence of each model in a frame, which may hold what came out of a recalibration too.
 
-    Columns are found by their names, and by what `y`, `model`, `series`, `time`, `cutoff` and `horizon` say
-    of them, as in `orcast.recalibrate`; or `layout` says what they are (`orcast.panel.columns.find_in`).
+    Columns are found by their names, and by what `y`, `model`, `series`, `time`, `cutoff`, `horizon` and
+    `known` say of them, as in `orcast.recalibrate`; or `layout` says what they are (`orcast.panel.columns.find_in`).
     `low` and `high` are numbers, names of columns, or numbers by series.  Quantiles are compared at the levels that
     both sides have.  A mean and a spread are read as a normal distribution and members as an ensemble, unless
     quantiles came out; a point forecast as normal, with the spread of its own errors known by then.
     `recalibrated=False` looks at the forecasts alone.
+
+    `by` names what rows are to be compared by, one name or several: a column, or "hour", "weekday", "month" or
+    "quarter" of the time; "horizon" is added where there are several.  Numbers of many kinds are cut into five groups.
+
+    `known` (a column), `lag`, `issued_every` and `nowcast` say when outcomes were known and forecasts issued, as in
+    `orcast.recalibrate`; they must be what was said there.
 
     >>> import polars as pl
     >>> from orcast.evidence import coverage
@@ -49,19 +62,26 @@ def collect(
     from orcast.panel.bounds import read_bounds
     from orcast.panel.columns import find_in
     from orcast.panel.frame import INDEX, Frame
+    from orcast.panel.row_times import Timing, read_row_times
 
     if layout is None:
         layout = find_in(frame, **names)
     elif names:
         raise TypeError(f"expected a layout or {', '.join(f'{name}=' for name in names)}, got both")
     table = frame if isinstance(frame, Frame) else Frame(frame)
+    if layout.time is None and table.dated:
+        layout = dataclasses.replace(layout, time=INDEX)
     codes, keys = table.keys(layout.series)
-    dated = INDEX if table.dated else None
-    time, cutoff = (
-        None if name is None else table.times(name)
-        for name in (layout.time if layout.time is not None else dated, layout.cutoff)
+    timing = Timing(lag, issued_every, nowcast).checked()
+    times = read_row_times(table, layout, codes, keys, timing, np.zeros(len(keys), dtype=np.int64), {})
+    order = np.lexsort((times.cutoff, times.time, codes))
+    information = Information.of(
+        codes[order],
+        times.time[order],
+        None if times.at_once else times.cutoff[order],
+        None if times.at_once else times.known[order],
+        None if layout.horizon is None else _steps_ahead(table, layout.horizon)[order],
     )
-    order = np.lexsort([*(part.values for part in (cutoff, time) if part is not None), codes])
     rows = _EvidenceRows(
         table,
         layout,
@@ -69,12 +89,12 @@ def collect(
         bool((np.diff(order) == 1).all()),
         codes[order],
         tuple(" / ".join(map(str, key)) if isinstance(key, tuple) else "" if key is None else str(key) for key in keys),
-        None if time is None else _labels(time)[order],
-        None if cutoff is None else _labels(cutoff)[order],
+        None if times.kind == "places" else _labels(times.times)[order],
+        information,
         *(end[order] for end in read_bounds(low, high, table, codes, keys).of_rows(codes)),
     )
-    overlap = rows.overlap()
-    return [rows.evidence(form, recalibrated, overlap) for form in layout.forms]
+    shared = rows.shared(by, _assumption(layout, timing, times))
+    return [rows.evidence(form, recalibrated, **shared) for form in layout.forms]
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,11 +108,44 @@ class _EvidenceRows:
     series: Places
     names: tuple[str, ...]
     time: NDArray[Any] | None
-    cutoff: NDArray[Any] | None
+    information: Information
     low: Vector
     high: Vector
 
-    def evidence(self, form: Form, recalibrated: bool, overlap: bool) -> Evidence:
+    def shared(self, by: Any, assumption: str) -> dict[str, Any]:
+        """What does not depend on the model."""
+        several = np.unique(self.information.horizon).size > 1
+        wanted = [by] if isinstance(by, str) else list(by)
+        if several and "horizon" not in wanted:
+            wanted = ["horizon", *wanted]
+        numbers = self.layout.y is not None and self.table.holds_numbers(self.layout.y)
+        outcomes = self.information.outcomes(self.numbers(self.layout.y)) if numbers else None
+        return {
+            "assumption": assumption,
+            "horizon": self.information.horizon if several else None,
+            "by": tuple(self.grouping(name) for name in wanted),
+            "overlap": 0 if outcomes is None else outcomes.overlap(),
+            "reference": None if outcomes is None else outcomes.reference(),
+        }
+
+    def grouping(self, name: Any) -> Grouping:
+        """Rows by a column, or by a part of their time."""
+        if name in self.table.reading.columns and name != self.layout.horizon:
+            return column_groups(str(name), self.table, name, self.order)
+        if name in ("horizon", self.layout.horizon):
+            return number_groups("horizon", self.information.horizon, most=None)
+        return time_groups(str(name), self.time)
+
+    def evidence(
+        self,
+        form: Form,
+        recalibrated: bool,
+        *,
+        horizon: Vector | None,
+        by: tuple[Grouping, ...],
+        reference: Reference | None,
+        **shared: Any,
+    ) -> Evidence:
         from orcast.panel.columns import written_levels
 
         y = self.outcomes(form)
@@ -133,7 +186,12 @@ class _EvidenceRows:
             pending=int(np.count_nonzero(forecast & ~known)),
             missing=int(np.count_nonzero(~forecast)),
             outside=int(np.count_nonzero(whole & beyond)),
-            overlap=overlap,
+            horizon=None if horizon is None else horizon[keep],
+            by=tuple(Grouping(group.name, group.codes[keep], group.labels) for group in by),
+            reference=Reference(reference.last[keep], reference.spread[keep])
+            if reference is not None and kind == "quantiles"
+            else None,
+            **shared,
             point=form.kind == "point",
             moments=form.kind == "normal"
             and after is not None
@@ -222,61 +280,42 @@ class _EvidenceRows:
             left = at.astype(np.intp)
             low, high = (np.take_along_axis(rows, np.minimum(k, np.maximum(count - 1, 0)), 1) for k in (left, left + 1))
             return np.asarray(low + (high - low) * (at - left))
-        spread = rows[:, 1] if form.kind == "normal" else self.past_spread(y - rows[:, 0])
+        spread = rows[:, 1] if form.kind == "normal" else self.information.past_spread(y - rows[:, 0])
         return np.asarray(rows[:, :1] + np.where(spread >= 0.0, spread, np.nan)[:, None] * ndtri(levels))
 
-    # --- what was known when
-    def past_spread(self, errors: Vector) -> Vector:
-        """The spread of the errors, so many steps ahead, that were known at each forecast; nan before the first.
 
-        An error is known to later rows; where there are cutoffs, once the cutoff has reached its time.
-        """
-        stream, when, since = self.streams()
-        order = np.lexsort((when, stream))
-        e, key = errors[order], stream[order]
-        known = np.isfinite(e)
-        sizes = np.concatenate(([0.0], np.cumsum(np.abs(np.where(known, e, 0.0)))))
-        counts = np.concatenate(([0], np.cumsum(known)))
-        first = np.searchsorted(key, key, side="left")
-        until = np.arange(e.size)
-        if since is not None:
-            size = int(max(when.max(initial=0), since.max(initial=0))) + 1
-            until = np.searchsorted(key * size + when[order], key * size + since[order], side="right")
-        until = np.maximum(until, first)
-        out = np.empty(e.size)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            total = np.maximum(sizes[until] - sizes[first], 0.0)
-            out[order] = PER_ABSOLUTE * total / (counts[until] - counts[first])
-        return out
+def _assumption(layout: ColumnLayout, timing: Timing, times: RowTimes) -> str:
+    """What counts as known when, in words."""
+    if times.at_once:
+        return ASSUMPTION
+    when = "just before its time"
+    if timing.issued_every is not None:
+        when = f"when it was issued, {_together(timing.issued_every)}"
+    elif times.ranked or layout.cutoff is not None or layout.horizon is not None:
+        when = "at its cutoff"
+    said = f"each forecast used the outcomes known {when}"
+    if layout.known is not None:
+        return f"{said}; outcomes count as known when {str(layout.known)!r} says"
+    if timing.lag is None:
+        return said
+    late = "as late as the lag of their series" if isinstance(timing.lag, Mapping) else f"{timing.lag} after their time"
+    return f"{said}; outcomes count as known {late}"
 
-    def streams(self) -> tuple[Places, Places, Places | None]:
-        """Which stream each row belongs to (its series, so many steps ahead), and ranks of its time and cutoff."""
-        rows = np.arange(self.order.size)
-        if self.time is None:
-            return self.series, rows, None
-        if self.cutoff is None:
-            return self.series, np.unique(self.time, return_inverse=True)[1], None
-        both = np.unique(np.concatenate((self.time, self.cutoff)), return_inverse=True)[1]
-        when, since = both[: rows.size], both[rows.size :]
-        if self.layout.horizon is not None:
-            step = np.unique(self.numbers(self.layout.horizon), return_inverse=True)[1]
-        else:
-            order = np.lexsort((when, since, self.series))
-            group = self.series[order] * (int(both.max(initial=0)) + 1) + since[order]
-            step = np.empty_like(rows)
-            step[order] = rows - np.searchsorted(group, group, side="left")
-        return self.series * (int(step.max(initial=0)) + 1) + step, when, since
 
-    def overlap(self) -> bool:
-        """Whether a forecast was made before an outcome that comes before its own was known."""
-        if self.cutoff is None or self.time is None:
-            return False
-        _, when, since = self.streams()
-        assert since is not None
-        size = int(max(when.max(initial=0), since.max(initial=0))) + 1
-        known = np.searchsorted(self.series * size + when, self.series * size + since, side="right")
-        earlier = np.searchsorted(self.series * size + when, self.series * size + when, side="left")
-        return bool((known < earlier).any())
+def _together(issued_every: int | str) -> str:
+    """How forecasts were issued, in words."""
+    if isinstance(issued_every, int):
+        return f"{issued_every} rows at a time"
+    seconds = int(issued_every.removesuffix("s"))
+    unit, name = next((u, n) for u, n in ((86_400, "day"), (3600, "hour"), (1, "second")) if seconds % u == 0)
+    return f"once a {name}" if seconds == unit else f"every {seconds // unit} {name}s"
+
+
+def _steps_ahead(table: Frame, horizon: Any) -> Vector:
+    """How many steps ahead each row is; horizons with names are counted in their order."""
+    if table.holds_numbers(horizon):
+        return table.numbers(horizon)
+    return np.asarray(table.keys([horizon])[0] + 1.0, dtype=np.float64)
 
 
 def _labels(times: Times) -> NDArray[Any]:

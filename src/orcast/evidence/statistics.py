@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import bdtrik, betainc, gammaincinv
 
-from orcast.evidence.base import Evidence, Vector, chunks, computed_once, frequencies, indicators, outcomes_of
+from orcast.evidence.base import Evidence, Matrix, Places, Vector, chunks, computed_once, indicators, outcomes_of
+from orcast.evidence.blocks import correlations, design_effect, frequencies
 
 # Bins of the reliability of probabilities, as in `metrics.ece`.
 BINS = 15
@@ -138,6 +139,53 @@ def _binomial_quantile(level: float, count: Vector, p: Vector) -> Vector:
     return np.asarray(np.where(betainc(count - below, below + 1.0, 1.0 - inner) >= level, below, guess))
 
 
+def interval_band(evidence: Evidence, share: float, side: str | None = None, sure: float = SURE) -> tuple[float, float]:
+    """Between which coverages a calibrated forecaster's interval stays by chance.
+
+    As many outcomes count as are independent: those of forecasts that overlap or series that move together are fewer.
+    `side` is the last one, if not said otherwise.
+
+    >>> interval_band(Evidence.of([[-1.0, 1.0]] * 1000, np.zeros(1000), levels=[0.05, 0.95]), 0.9)
+    (0.881, 0.918)
+    """
+    low, high = band(independent_rows(evidence, share, side, sure), share, sure)
+    return float(low), float(high)
+
+
+def independent_rows(evidence: Evidence, share: float, side: str | None = None, sure: float = SURE) -> float:
+    """As how many independent outcomes those in hand tell of the coverage of an interval."""
+    lower, upper = ends_of(evidence, share)
+    weights = np.zeros((evidence.levels.size, 1))
+    weights[[upper, lower], 0] = 1.0, -1.0
+    return float((evidence.rows / design_effect(evidence, side or evidence.sides[-1], weights=weights, sure=sure))[0])
+
+
+def level_band(
+    evidence: Evidence, side: str | None = None, sure: float = SURE, *, places: ArrayLike | None = None
+) -> tuple[Vector, Vector]:
+    """Between which frequencies outcomes are below each quantile by chance, or between those at some `places`.
+
+    >>> low, high = level_band(Evidence.of([[-1.0, 1.0]] * 1000, np.zeros(1000), levels=[0.05, 0.95]))
+    >>> low.tolist(), high.tolist()
+    ([0.037, 0.936], [0.064, 0.963])
+    """
+    side = side or evidence.sides[-1]
+    if places is None:
+        return band(evidence.rows / design_effect(evidence, side, sure=sure), evidence.levels, sure)
+    chosen: Places = np.asarray(places, dtype=np.intp)
+    weights = _bins(evidence, chosen)
+    nominal = np.diff(evidence.levels[chosen], prepend=0.0, append=1.0)
+    return band(evidence.rows / design_effect(evidence, side, weights=weights, sure=sure), nominal, sure)
+
+
+def _bins(evidence: Evidence, places: Places) -> Matrix:
+    """The indicators of the bins between levels, as sums of those of the levels."""
+    weights = np.zeros((evidence.levels.size, places.size + 1))
+    weights[places, np.arange(places.size)] = 1.0
+    weights[places, np.arange(1, places.size + 1)] = -1.0
+    return weights
+
+
 # --- errors of calibration
 
 
@@ -156,7 +204,7 @@ def error(evidence: Evidence, side: str = "before") -> float:
 
 
 def chance_limit(evidence: Evidence, rows: ArrayLike | None = None, sure: float = SURE) -> Vector:
-    """Below what a calibrated forecaster's `error` stays with this probability, for quantiles.
+    """Below what a calibrated forecaster's `error` stays with this probability, for quantiles and independent outcomes.
 
     For T independent outcomes T * QCE tends to a weighted sum of chi-squares with mean m = sum_a a (1 - a) and
     variance v = 2 sum_{a, b} (min(a, b) - a b)^2; the limit is the quantile of the gamma distribution with these.
@@ -166,9 +214,13 @@ def chance_limit(evidence: Evidence, rows: ArrayLike | None = None, sure: float 
     True
     """
     a = evidence.levels
-    spread = np.minimum.outer(a, a) - np.outer(a, a)
-    mean, variance = np.trace(spread), 2.0 * (spread**2).sum()
     count = np.asarray(evidence.rows if rows is None else rows, dtype=np.float64)
+    return _limit(np.minimum.outer(a, a) - np.outer(a, a), count, sure)
+
+
+def _limit(spread: Matrix, count: Vector, sure: float) -> Vector:
+    """Below what the squared length of a mean of so many vectors with these covariances stays."""
+    mean, variance = np.trace(spread), 2.0 * (spread**2).sum()
     return np.asarray(_gamma_quantile(sure, mean, variance) / np.maximum(count, 1e-300))
 
 
@@ -214,8 +266,13 @@ def _gamma_quantile(sure: float, mean: ArrayLike, variance: ArrayLike) -> Vector
 
 
 def limit_of(evidence: Evidence, side: str, sure: float = SURE) -> float:
-    """Below what the error stays by chance."""
+    """Below what the error stays by chance, dependence in time included."""
+    effect = design_effect(evidence, side, sure=sure)
     if evidence.kind == "quantiles":
-        return float(chance_limit(evidence, sure=sure))
-    variances = bins_of(evidence, side).variance.sum(axis=0).reshape(-1)
+        together = correlations(evidence, side)
+        if together is None:
+            return float(chance_limit(evidence, evidence.rows / effect.max(), sure))
+        spread = np.sqrt(effect * evidence.levels * (1.0 - evidence.levels))
+        return float(_limit(spread[:, None] * together * spread, np.asarray(float(evidence.rows)), sure))
+    variances = (bins_of(evidence, side).variance.sum(axis=0) * effect[:, None]).reshape(-1)
     return float(half_normal_limit(variances, sure) / (max(evidence.rows, 1) * len(evidence.labels)))

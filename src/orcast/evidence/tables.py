@@ -7,10 +7,19 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
-from orcast.evidence.accuracy import difference, loss, loss_name
-from orcast.evidence.base import Evidence, Places, Vector, computed_once, indicator_sums, outcomes_of, rows_of
+from orcast.evidence.accuracy import LEAST, difference, loss, loss_blocks, loss_name, loss_sums, resample
+from orcast.evidence.base import Evidence, Grouping, Places, Vector, computed_once, outcomes_of, rows_of
+from orcast.evidence.blocks import (
+    calibration_blocks,
+    indicator_sums,
+    series_effect,
+    student,
+    variance_of_sums,
+)
 from orcast.evidence.statistics import (
+    SURE,
     band,
     bins_of,
     chance_limit,
@@ -18,6 +27,8 @@ from orcast.evidence.statistics import (
     ends_of,
     error,
     half_normal_limit,
+    inside,
+    interval_band,
     level_name,
     limit_of,
     main_share,
@@ -92,11 +103,12 @@ def _series_columns(evidence: Evidence, side: str, there: Places) -> dict[str, V
     """Error, limit, loss and coverage of those series on one side."""
     rows = rows_of(evidence)
     count = rows[there]
+    effect = series_effect(evidence, side)
     found = {"loss": np.bincount(evidence.series, loss(evidence, side), minlength=rows.size)[there] / count}
     if evidence.kind == "quantiles":
         hits = indicator_sums(evidence, side)[there] / count[:, None]
         found["error"] = ((hits - evidence.levels) ** 2).sum(axis=1)
-        found["limit"] = chance_limit(evidence, count)
+        found["limit"] = chance_limit(evidence, count / effect)
         share = main_share(evidence)
         if share is not None:
             lower, upper = ends_of(evidence, share)
@@ -104,8 +116,113 @@ def _series_columns(evidence: Evidence, side: str, there: Places) -> dict[str, V
         return found
     bins, scale = bins_of(evidence, side), count * len(evidence.labels)
     found["error"] = np.abs(bins.gap[there]).sum(axis=(1, 2)) / scale
-    found["limit"] = half_normal_limit(bins.variance[there].reshape(there.size, -1)) / scale
+    found["limit"] = half_normal_limit(effect * bins.variance[there].reshape(there.size, -1)) / scale
     return found
+
+
+# --- groups
+
+
+@dataclass(frozen=True, eq=False)
+class GroupTable:
+    """Groups of rows side by side, in their own order; each array has an entry a group, `*_after` is None in a check.
+
+    `coverage` is that of the interval nearest to 90%, `share`, and `chance` between what it stays by chance (low and
+    high).  `relative` is how the loss changed as a part of that before, with a 95% interval from `low` to `high`.
+    `clear` is -1 where it fell beyond chance, 1 where it rose, else 0, all groups looked at together (Bonferroni).
+
+    >>> groups = Grouping("h", np.array([0, 0, 1, 1]), ("1", "2"))
+    >>> table = by_group(Evidence.of([[0.0]] * 4, [1.0, -1.0, 2.0, 2.0], levels=[0.5]), groups)
+    >>> table.labels, table.rows, table.loss_before
+    (('1', '2'), array([2., 2.]), array([0.5, 1. ]))
+    """
+
+    name: str
+    labels: tuple[str, ...]
+    rows: Vector
+    share: float | None
+    coverage_before: Vector | None
+    coverage_after: Vector | None
+    chance: tuple[Vector, Vector] | None
+    loss_before: Vector
+    loss_after: Vector | None
+    relative: Vector | None
+    low: Vector | None
+    high: Vector | None
+    clear: Vector | None
+
+
+@computed_once
+def by_group(evidence: Evidence, grouping: Grouping) -> GroupTable:
+    """The groups side by side; those without an outcome are left out.
+
+    >>> groups = Grouping("h", np.array([0, 0, 2, 2]), ("1", "2", "3"))
+    >>> by_group(Evidence.of([[0.0]] * 4, [1.0, -1.0, 2.0, 2.0], levels=[0.5]), groups).labels
+    ('1', '3')
+    """
+    member = np.flatnonzero(grouping.codes >= 0)
+    there, codes = np.unique(grouping.codes[member], return_inverse=True)
+    whole = np.full(evidence.rows, -1, dtype=np.intp)
+    whole[member] = codes
+    count = int(there.size)
+    rows = np.bincount(codes, minlength=count).astype(np.float64)
+
+    def means(values: Vector) -> Vector:
+        return np.asarray(np.bincount(codes, values[member], minlength=count) / rows)
+
+    share = main_share(evidence)
+    covered = {} if share is None else {side: means(inside(evidence, share, side)) for side in evidence.sides}
+    losses = {side: means(loss(evidence, side)) for side in evidence.sides}
+    return GroupTable(
+        name=grouping.name,
+        labels=tuple(grouping.labels[k] for k in there),
+        rows=rows,
+        share=share,
+        coverage_before=covered.get("before"),
+        coverage_after=covered.get("after"),
+        chance=None if share is None else _group_bands(evidence, share, whole, count),
+        loss_before=losses["before"],
+        loss_after=losses.get("after"),
+        **_group_changes(evidence, whole, count),
+    )
+
+
+def _group_bands(evidence: Evidence, share: float, codes: Places, count: int) -> tuple[Vector, Vector]:
+    """Between what the coverage of each group stays by chance."""
+    side = evidence.sides[-1]
+    rows = np.bincount(codes[codes >= 0], minlength=count).astype(np.float64)
+    blocks = calibration_blocks(evidence, side)
+    if blocks is None or blocks.count < LEAST:
+        return band(rows / (1.0 if blocks is None else 1.0 + evidence.overlap), share)
+    there = np.flatnonzero(codes >= 0)
+    places = blocks.of_row[there] * count + codes[there]
+    hits, many = (
+        np.bincount(places, weights, minlength=blocks.count * count).reshape(blocks.count, count)
+        for weights in (inside(evidence, share, side)[there], None)
+    )
+    p = hits.sum(axis=0) / rows
+    alone = np.maximum(rows * p * (1.0 - p), 1e-300)
+    found = variance_of_sums(hits - many * p, blocks.alike) * student(blocks.count, SURE) ** 2
+    effect = np.where(p * (1.0 - p) > 0.0, np.maximum(found / alone, 1.0), 1.0)
+    return band(rows / effect, share)
+
+
+def _group_changes(evidence: Evidence, codes: Places, count: int) -> dict[str, Vector | None]:
+    """How the loss of each group changed."""
+    if evidence.after is None:
+        return dict.fromkeys(("relative", "low", "high", "clear"))
+    blocks = loss_blocks(evidence)
+    sums = loss_sums(evidence, blocks, codes, count)
+    ends = resample(sums, blocks.alike)
+    before, after, _ = sums.sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        relative = np.where(before > 0.0, after / before - 1.0, np.nan)
+        # the spread holds Student's factor for one group; several are looked at
+        sure = 1.0 - (1.0 - SURE) / max(count, 1)
+        many = max(blocks.count, 2)
+        limit = ends.spread * ndtri(0.5 + sure / 2.0) * student(many, sure) / student(many, SURE)
+        clear = np.where(np.abs(relative) > limit, np.sign(relative), 0.0)
+    return {"relative": relative, "low": ends.relative_low, "high": ends.relative_high, "clear": clear}
 
 
 # --- the numbers in one table
@@ -160,7 +277,7 @@ def scores(evidence: Evidence) -> list[ScoreRow]:
 
 
 def _interval_rows(evidence: Evidence, share: float) -> list[ScoreRow]:
-    low, high = (float(end) for end in band(evidence.rows, share))
+    low, high = interval_band(evidence, share)
     name = f"{level_name(share)} interval"
     covered = _sides(evidence, lambda side: coverage(evidence, share, side))
     widths = _sides(evidence, lambda side: width(evidence, share, side))

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from orcast.evidence.accuracy import difference
-from orcast.evidence.base import SIDES, Evidence, frequencies, outcomes_of
+from orcast.evidence.accuracy import difference, loss_name
+from orcast.evidence.base import SIDES, Evidence, outcomes_of
+from orcast.evidence.blocks import design_effect, frequencies
 from orcast.evidence.diagnostics import promise_check
+from orcast.evidence.gain import reference_scores, share_without_memory
+from orcast.evidence.issue_times import blocks_seen
 from orcast.evidence.statistics import (
     SURE,
     band,
     coverage,
     ends_of,
     error,
+    independent_rows,
+    interval_band,
+    level_band,
     level_name,
     limit_of,
     main_share,
@@ -21,7 +27,7 @@ from orcast.evidence.statistics import (
     shares,
     width,
 )
-from orcast.evidence.tables import by_series
+from orcast.evidence.tables import GroupTable, by_group, by_series
 
 # With very many outcomes everything is beyond chance.  A smaller fault of a frequency is not reported.
 NEGLIGIBLE = 0.005
@@ -29,26 +35,29 @@ NEGLIGIBLE = 0.005
 MANY = 0.02
 # Outcomes that equal a quantile are mentioned from this share on, unless there are more levels than this.
 TIED, CLOSE = 0.1, 40
+# That outcomes depend on each other is mentioned if they are worth at most this share of independent ones.
+TOGETHER = 0.8
 # What is called a fault is outside of what chance does in 99 of 100 cases: several are looked for.
 CLEAR, SIGMAS = 0.99, 2.576
 
 
 def verdict(evidence: Evidence) -> list[str]:
-    """What the numbers say, in sentences, the most important first.
+    """What the numbers say, in sentences: what counts as known when, then the most important first.
 
     >>> rng = np.random.default_rng(0)
     >>> y = rng.normal(size=1000)
     >>> narrow, right = np.tile([-1.0, 0.0, 1.0], (1000, 1)), np.tile([-1.645, 0.0, 1.645], (1000, 1))
-    >>> verdict(Evidence.of(narrow, y, after=right, levels=[0.05, 0.5, 0.95]))[0]
+    >>> verdict(Evidence.of(narrow, y, after=right, levels=[0.05, 0.5, 0.95]))[1]
     'The 90% interval covered 68.4% of 1,000 outcomes; after recalibration 91.4% (88.1% to 91.8% would be chance).'
     """
     if evidence.rows == 0:
         some = "No row has both a forecast and an outcome" if evidence.missing else "No outcome is known yet"
         return [*_on_left_out(evidence), f"{some}, so there is nothing to judge by.", *_on_rest(evidence)]
-    main = _on_intervals(evidence) if evidence.kind == "quantiles" else _on_averages(evidence)
+    main = _on_main(evidence)
     left_out = _on_left_out(evidence)
     many = evidence.outside > MANY * (evidence.rows + evidence.outside)
     return [
+        *assumptions(evidence),
         *(left_out if many else []),
         *main[:1],
         *_on_size(evidence),
@@ -57,11 +66,53 @@ def verdict(evidence: Evidence) -> list[str]:
         *_on_width(evidence),
         _on_error(evidence),
         *_on_accuracy(evidence),
+        *_on_reference(evidence),
+        *_on_groups(evidence),
         *_on_series(evidence),
         *_on_promise(evidence),
         *([] if many else left_out),
         *_on_rest(evidence),
     ]
+
+
+def assumptions(evidence: Evidence) -> list[str]:
+    """What counts as known when, and whether the errors look otherwise; nothing where there is nothing to judge.
+
+    >>> assumptions(Evidence.of([[0.0]], [1.0], levels=[0.5]))
+    ['Each outcome counts as known before the next forecast is issued (no issue times were given).']
+    """
+    if evidence.rows == 0:
+        return []
+    return [f"{evidence.assumption[:1].upper()}{evidence.assumption[1:]}.", *_on_blocks(evidence)]
+
+
+def headline(evidence: Evidence) -> str:
+    """The sentence that says most: how often the outcomes fell where they should.
+
+    >>> headline(Evidence.of([[-1.0, 1.0]] * 40, np.zeros(40), levels=[0.25, 0.75]))
+    'The 50% interval covered 100% of 40 outcomes (35% to 65% would be chance).'
+    """
+    return _on_main(evidence)[0] if evidence.rows else verdict(evidence)[0]
+
+
+def _on_main(evidence: Evidence) -> list[str]:
+    return _on_intervals(evidence) if evidence.kind == "quantiles" else _on_averages(evidence)
+
+
+def _on_blocks(evidence: Evidence) -> list[str]:
+    """Whether the errors say otherwise than the assumption."""
+    length = blocks_seen(evidence)
+    if length is None:
+        return []
+    seen = f"But the errors look like those of forecasts issued {length} at a time"
+    found = difference(evidence)
+    if evidence.in_blocks is None or found is None or not found.before > 0.0:
+        return [
+            f"{seen}: say when they were issued, or what is gained by knowing each outcome at once may not be there."
+        ]
+    change = evidence.in_blocks / found.before - 1.0
+    how = f"{abs(change):.1%} {'lower' if change <= 0.0 else 'higher'}"
+    return [f"{seen}; played so, {found.name} is {evidence.in_blocks:.4g}, {how} than as given."]
 
 
 def faults(evidence: Evidence, side: str = "before") -> list[str]:
@@ -82,7 +133,7 @@ def _on_intervals(evidence: Evidence) -> list[str]:
     lines = []
     rows = evidence.rows
     for k, share in enumerate(main_shares(evidence)):
-        low, high = (_percent(float(end), rows) for end in band(rows, share))
+        low, high = (_percent(float(end), rows) for end in interval_band(evidence, share))
         seen = [_percent(coverage(evidence, share, side), rows) for side in evidence.sides]
         of = f" of {_outcomes(rows)}" if k == 0 else ""
         lines.append(
@@ -90,7 +141,7 @@ def _on_intervals(evidence: Evidence) -> list[str]:
         )
     if not lines:
         at = int(np.abs(evidence.levels - 0.5).argmax())
-        low, high = (_percent(float(end), rows) for end in band(rows, evidence.levels[at]))
+        low, high = (_percent(float(end[at]), rows) for end in level_band(evidence))
         seen = [_percent(float(frequencies(evidence, side)[at]), rows) for side in evidence.sides]
         lines.append(
             f"Of {_outcomes(rows)} {seen[0]} were at or below the {level_name(evidence.levels[at])} quantile"
@@ -118,8 +169,8 @@ def _then(seen: list[str]) -> str:
 
 def _on_size(evidence: Evidence) -> list[str]:
     """Whether there are enough outcomes to judge by: how far a calibrated forecaster strays by chance."""
-    share = shares(evidence)[-1] if shares(evidence) else 0.9
-    low, high = (float(end) for end in band(evidence.rows, share))
+    widest = shares(evidence)[-1] if shares(evidence) else None
+    low, high = map(float, band(evidence.rows, 0.9)) if widest is None else interval_band(evidence, widest)
     if high - low > 0.2:
         return [
             f"{_outcomes(evidence.rows).capitalize()} are too few to judge by.".replace("outcome are", "outcome is")
@@ -140,7 +191,7 @@ def _on_faults(evidence: Evidence) -> list[str]:
     clear = "nothing is clearly wrong" + ("" if within else ", though not all is within what chance allows")
     if last == "before":
         if found[last]:
-            return [f"What {'may be' if evidence.overlap else 'is'} wrong: {_and(found[last])}."]
+            return [f"What is wrong: {_and(found[last])}."]
         return [f"{clear.capitalize()}."]
     if not found["before"] and not found["after"] and within:
         return ["Nothing was clearly wrong before, and nothing is after."]
@@ -151,7 +202,8 @@ def _on_faults(evidence: Evidence) -> list[str]:
 def _beyond_chance(evidence: Evidence, side: str) -> bool:
     """Whether a number of the verdict lies beyond what a calibrated forecaster shows in 19 of 20 cases."""
     return _large_error(evidence, side, SURE) or any(
-        _is_off(coverage(evidence, share, side), share, evidence.rows, SURE) for share in main_shares(evidence)
+        _is_off(coverage(evidence, share, side), share, interval_band(evidence, share, side, SURE))
+        for share in main_shares(evidence)
     )
 
 
@@ -161,9 +213,9 @@ def _large_error(evidence: Evidence, side: str, sure: float) -> bool:
     return error(evidence, side) > max(limit_of(evidence, side, sure), negligible)
 
 
-def _is_off(frequency: float, share: float, rows: int, sure: float) -> bool:
+def _is_off(frequency: float, share: float, chance: tuple[float, float]) -> bool:
     """Whether a frequency is beyond chance, and by more than is negligible."""
-    low, high = (float(end) for end in band(rows, share, sure))
+    low, high = chance
     return not min(low, share - NEGLIGIBLE) <= frequency <= max(high, share + NEGLIGIBLE)
 
 
@@ -185,7 +237,7 @@ def _quantile_faults(evidence: Evidence, side: str, one: str, many: str) -> list
     found = []
     for share in main_shares(evidence):
         covered = coverage(evidence, share, side)
-        if _is_off(covered, share, evidence.rows, CLEAR):
+        if _is_off(covered, share, interval_band(evidence, share, side, CLEAR)):
             found.append((share, "too narrow" if covered < share else "too wide"))
     if len(found) > 1 and len({how for _, how in found}) == 1:
         widths = [f"the intervals {many} {found[0][1]}"]
@@ -200,7 +252,8 @@ def _bias(evidence: Evidence, side: str, are: str) -> list[str]:
     middle = place_of(evidence, 0.5)
     if middle is not None:
         below = float(hits[middle])
-        if not _is_off(below, 0.5, rows, CLEAR):
+        low, high = (float(end[middle]) for end in level_band(evidence, side, CLEAR))
+        if not _is_off(below, 0.5, (low, high)):
             return []
         far = ""
         if len(evidence.names) == 1:
@@ -213,7 +266,8 @@ def _bias(evidence: Evidence, side: str, are: str) -> list[str]:
         return []
     lower, upper = ends_of(evidence, shares(evidence)[0])
     below, above = float(hits[lower]), float(1.0 - hits[upper])
-    if abs(below - above) <= max(SIGMAS * np.sqrt(2.0 * evidence.levels[lower] / rows), 2.0 * NEGLIGIBLE):
+    effect = float(design_effect(evidence, side, sure=CLEAR)[[lower, upper]].max())
+    if abs(below - above) <= max(SIGMAS * np.sqrt(2.0 * effect * evidence.levels[lower] / rows), 2.0 * NEGLIGIBLE):
         return []
     parts = f"{_percent(below, rows)} of the outcomes below the {level_name(shares(evidence)[0])} interval"
     which = "low" if above > below else "high"
@@ -223,7 +277,7 @@ def _bias(evidence: Evidence, side: str, are: str) -> list[str]:
 def _probability_faults(evidence: Evidence, side: str, one: str, many: str) -> list[str]:
     """Too high or too low on average, too bold or too timid: beyond what right probabilities show by chance."""
     p, came = evidence.side(side), outcomes_of(evidence)
-    variance = p * (1.0 - p)
+    variance = p * (1.0 - p) * design_effect(evidence, side, sure=CLEAR)
     found = []
     for k, label in enumerate(evidence.labels):
         gap = float((came[:, k] - p[:, k]).sum())
@@ -284,6 +338,56 @@ def _on_accuracy(evidence: Evidence) -> list[str]:
     return [f"The forecasts became {'more' if found.change < 0 else 'less'} accurate: {how} ({ends})."]
 
 
+def _on_reference(evidence: Evidence) -> list[str]:
+    """What the last known outcome alone would have said, and what is gained without the memory of errors."""
+    lines = []
+    found = reference_scores(evidence)
+    if found is not None:
+        names = {"before": "as given", "after": "recalibrated"}
+        both = _and([f"{names[side]} {_against(found.loss, side)}" for side in evidence.sides])
+        where = "" if found.rows >= 0.95 * evidence.rows else f" (on the {found.rows:,} outcomes that have one)"
+        lines.append(
+            f"At the same information the last known outcome with its own spread has {loss_name(evidence)} "
+            f"{found.loss['reference']:.4g}{where}; {both}."
+        )
+    share = share_without_memory(evidence)
+    if share is not None and evidence.without_memory is not None:
+        kept = f"{min(max(share, 0.0), 1.0):.0%} of the gain" if share > 0.005 else "none of the gain"
+        lines.append(f"Without the memory of recent errors {kept} remains ({evidence.without_memory:.4g}).")
+    return lines
+
+
+def _against(losses: dict[str, float], side: str) -> str:
+    """A loss beside that of the last known outcome."""
+    if not losses["reference"] > 0.0:
+        return f"{losses[side]:.4g}"
+    change = losses[side] / losses["reference"] - 1.0
+    return f"{losses[side]:.4g} ({abs(change):.1%} {'lower' if change <= 0.0 else 'higher'})"
+
+
+def _on_groups(evidence: Evidence) -> list[str]:
+    """Where one group gains and another loses beyond chance: the mean hides it."""
+    lines = []
+    for grouping in evidence.by:
+        table = by_group(evidence, grouping)
+        if table.clear is None or table.relative is None or not ((table.clear < 0).any() and (table.clear > 0).any()):
+            continue
+        order = np.argsort(table.relative)
+        fell = [_group(table, k) for k in order if table.clear[k] < 0]
+        rose = [_group(table, k) for k in order[::-1] if table.clear[k] > 0]
+        lines.append(f"By {table.name} {loss_name(evidence)} fell for {_some(fell)} and rose for {_some(rose)}.")
+    return lines
+
+
+def _group(table: GroupTable, k: int) -> str:
+    assert table.relative is not None
+    return f"{table.labels[k]} ({table.relative[k]:+.1%})"
+
+
+def _some(parts: list[str], most: int = 4) -> str:
+    return _and(parts if len(parts) <= most else [*parts[:most], f"{len(parts) - most} more"])
+
+
 def _on_series(evidence: Evidence) -> list[str]:
     table = by_series(evidence)
     count = len(table.names)
@@ -340,6 +444,24 @@ def _on_left_out(evidence: Evidence) -> list[str]:
     return [f"{evidence.outside:,} of {_outcomes(whole)} {beyond} beyond the bounds and left out."]
 
 
+def _on_dependence(evidence: Evidence) -> list[str]:
+    """How much less there is to judge by where outcomes are not independent."""
+    share = main_share(evidence)
+    if not evidence.rows or share is None:
+        return []
+    rows = independent_rows(evidence, share)
+    if rows > TOGETHER * evidence.rows:
+        return []
+    why = [
+        *(["forecasts that overlap"] if evidence.overlap else []),
+        *(["series that move together"] if len(evidence.names) > 1 else []),
+    ] or ["errors that last"]
+    return [
+        f"Because of {_and(why)}, {_outcomes(evidence.rows)} tell as much of the {level_name(share)} interval as "
+        f"{max(rows, 1.0):,.0f} independent ones would; what is called chance here is so much wider."
+    ]
+
+
 def _on_rest(evidence: Evidence) -> list[str]:
     lines = []
     if evidence.crossed:
@@ -353,10 +475,7 @@ def _on_rest(evidence: Evidence) -> list[str]:
         )
     if evidence.moments and evidence.rows:
         lines.append("What came out is read as a normal distribution with that mean and spread; levels give quantiles.")
-    if evidence.overlap and evidence.rows:
-        lines.append(
-            "Forecasts several steps ahead overlap and err in bunches, so chance allows much more than is stated here."
-        )
+    lines += _on_dependence(evidence)
     tied = _ties(evidence)
     if tied > TIED:
         lines.append(

@@ -47,7 +47,7 @@ def html(evidences: Sequence[Evidence], *, title: str = "How calibrated are thes
     else:
         top = f'<p class="soft">{count(len(models), "model")}.{where}</p>'
         body = _models(models)
-    header = f"<header><h1>{plain(title) or 'Report'}</h1>{top}</header>"
+    header = f"<header><h1>{plain(title) or 'Report'}</h1>{top}{_assumptions(models)}</header>"
     foot = (
         "<p>What chance allows: where a calibrated forecaster stays 19 times out of 20 with as many outcomes. "
         "QCE: the squared gaps between frequency and level, summed over the levels. "
@@ -77,6 +77,12 @@ def write(
     Path(path).write_text(page, encoding="utf-8")
 
 
+def _assumptions(models: Sequence[Evidence]) -> str:
+    """What counts as known when; most often the same for all models."""
+    said = dict.fromkeys(sentence for each in models for sentence in facts.assumptions(each))
+    return "".join(f'<p class="assumption">{plain(sentence)}</p>' for sentence in said)
+
+
 # --- several models -------------------------------------------------------------------------------
 
 
@@ -84,7 +90,7 @@ def _models(models: Sequence[Evidence]) -> str:
     if not models:
         return '<div class="verdict"><p>There are no forecasts to judge.</p></div>'
     shown = models[:MOST_MODELS]
-    lines = "".join(f"<p>{_called(each)}: {_lower(plain(facts.verdict(each)[0]))}</p>" for each in models[:MOST_LINES])
+    lines = "".join(f"<p>{_called(each)}: {_lower(plain(facts.headline(each)))}</p>" for each in models[:MOST_LINES])
     if len(models) > MOST_LINES:
         lines += f"<p>And {count(len(models) - MOST_LINES, 'more model')}, in the table.</p>"
     rows = []
@@ -139,7 +145,9 @@ def _amount(evidence: Evidence) -> str:
 
 
 def _model(evidence: Evidence) -> str:
-    sentences = "".join(f"<p>{plain(sentence)}</p>" for sentence in facts.verdict(evidence))
+    # what is assumed stands at the head of the page
+    rest = facts.verdict(evidence)[len(facts.assumptions(evidence)) :]
+    sentences = "".join(f"<p>{plain(sentence)}</p>" for sentence in rest)
     body = f'<div class="verdict">{sentences}</div>'
     if evidence.rows == 0:
         return body
@@ -155,7 +163,7 @@ def _keys(evidence: Evidence) -> str:
 
     share = facts.main_share(evidence)
     if share is not None:
-        low, high = (float(end) for end in facts.band(evidence.rows, share))
+        low, high = facts.interval_band(evidence, share)
         covered = [facts.coverage(evidence, share, side) for side in sides]
         add(f"{level_name(share)} interval covered", percent, covered, f"chance: {percent(low)} to {percent(high)}")
     *_, error, loss = facts.scores(evidence)

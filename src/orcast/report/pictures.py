@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from orcast import evidence as facts
-from orcast.evidence import Evidence, Histogram, Reliability
+from orcast.evidence import Evidence, Grouping, GroupTable, Histogram, Reliability
 from orcast.evidence.statistics import level_name
 from orcast.report.axes import Axis, Scale, Tick, around, log_scale, number_axis, time_axis
 from orcast.report.text import capital, number, percent, shortened
@@ -99,10 +99,10 @@ def pit(evidence: Evidence, sides: Sequence[str] | None = None, *, bins: int = 2
     """PIT histogram: bars of one side, outlines of two."""
     every = {side: facts.pit(evidence, side, bins=bins) for side in evidence.sides}
     found = {side: every[side] for side in _chosen(evidence, sides)}
-    one = every["before"]
+    one = list(found.values())[-1]
     wide = np.diff(one.edges)
     # all sides on one scale, so that pictures side by side can be compared
-    top = 1.06 * max(2.0, *(float(h.density.max()) for h in every.values()), float((one.high / wide).max()))
+    top = 1.06 * max(2.0, *(float(v.max()) for h in every.values() for v in (h.density, h.high / wide)))
     steps = np.repeat(one.edges, 2)[1:-1]
     marks: list[Mark] = []
     for side, h in found.items():
@@ -132,7 +132,7 @@ def reliability(evidence: Evidence, sides: Sequence[str] | None = None, *, less_
     found = {side: facts.reliability(evidence, side) for side in _chosen(evidence, sides)}
     if evidence.kind != "quantiles":
         return _reliability_of_probabilities(found)
-    one = found[next(iter(found))]
+    one = list(found.values())[-1]
     shift = one.nominal if less_level else np.zeros_like(one.nominal)
     chance = Mark("area", "chance", one.nominal, one.high - shift, one.low - shift, label="what chance allows")
     marks = [chance, _level_line(0.0) if less_level else _diagonal()]
@@ -255,6 +255,73 @@ def sharpness(evidence: Evidence) -> Picture:
         tuple(marks),
         height=200,
     )
+
+
+# --- groups ---------------------------------------------------------------------------------------
+
+
+def group_coverage(evidence: Evidence, grouping: Grouping) -> Picture:
+    """How often the outcome was in the central interval, group by group."""
+    found = facts.by_group(evidence, grouping)
+    if found.share is None or found.coverage_before is None or found.chance is None:
+        raise ValueError(f"expected evidence with central intervals, got {evidence.kind} without any")
+    sides = {"before": found.coverage_before} | (
+        {} if found.coverage_after is None else {"after": found.coverage_after}
+    )
+    x, name = np.arange(0.5, found.rows.size), level_name(found.share)
+    low, high = found.chance
+    ends = np.array([0.0, float(x.size)])
+    marks = [
+        Mark("bar", "chance", x - 0.4, high, low, x + 0.4, label="what chance allows"),
+        Mark("line", "target", ends, np.full(2, found.share), label=f"{name}, as it should be"),
+    ]
+    for side, values in sides.items():
+        marks.append(Mark("line", side, x, values, label=SIDE_NAMES[side], variant="thin"))
+        hover = tuple(
+            f"{label}: {percent(v)} {SIDE_NAMES[side]}" for label, v in zip(found.labels, values, strict=True)
+        )
+        marks.append(Mark("dot", side, x, values, hover=hover))
+    scale = around(*sides.values(), low, high, [found.share], margin=0.06)
+    return Picture(
+        f"Coverage of the {name} interval by {grouping.name}",
+        f"Share of the outcomes in the {name} interval",
+        _group_axis(found),
+        number_axis("covered", Scale(max(scale.low, 0.0), min(scale.high, 1.0)), most=5, percent=True),
+        tuple(marks),
+        height=220,
+    )
+
+
+def group_change(evidence: Evidence, grouping: Grouping) -> Picture:
+    """How the loss changed, group by group, with 95% intervals."""
+    found = facts.by_group(evidence, grouping)
+    if found.relative is None or found.low is None or found.high is None:
+        raise ValueError("expected forecasts before and after recalibration, got evidence without those after")
+    x = np.arange(0.5, found.rows.size)
+    hover = tuple(f"{label}: {percent(v, sign=True)}" for label, v in zip(found.labels, found.relative, strict=True))
+    there = np.isfinite(found.low) & np.isfinite(found.high)
+    name = facts.difference(evidence)
+    assert name is not None
+    return Picture(
+        f"Change of the {name.name} by {grouping.name}",
+        f"Change of the {name.name}: below 0 is better",
+        _group_axis(found),
+        number_axis("change", around(found.low, found.high, found.relative, [0.0], margin=0.06), most=5, percent=True),
+        (
+            Mark("line", "target", np.array([0.0, float(x.size)]), np.zeros(2), label="no change"),
+            Mark("range", "range", x[there], found.high[there], found.low[there], label="95% interval"),
+            Mark("dot", "after", x, found.relative, label="change of the loss", hover=hover),
+        ),
+        height=220,
+    )
+
+
+def _group_axis(found: GroupTable) -> Axis:
+    """The names of the groups, as many as can be read."""
+    count = len(found.labels)
+    every = -(-count // 12)
+    shown = [Tick(k + 0.5, shortened(found.labels[k], 12), k // every % 2 == 1) for k in range(0, count, every)]
+    return Axis(found.name, Scale(0.0, float(count)), tuple(shown))
 
 
 # --- probabilities, the promise -------------------------------------------------------------------

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast import evidence as facts
-from orcast.evidence import Evidence
+from orcast.evidence import Evidence, Grouping
 from orcast.evidence.statistics import level_name
 from orcast.report import pictures, svg
 from orcast.report.axes import moment
@@ -18,6 +18,8 @@ from orcast.report.text import capital, count, name, number, percent, plain, sho
 
 Vector = NDArray[np.float64]
 
+LAST_KNOWN = "The last known outcome with its own spread"
+
 # So much is shown, however much there is: the page stays small.
 MOST_SERIES, FIRST_SERIES, MOST_SCORES, LAST, POINTS = 50, 12, 30, 120, 200
 
@@ -26,7 +28,7 @@ def sections(evidence: Evidence) -> str:
     """All sections that there is evidence for."""
     quantiles: tuple[Callable[[Evidence], str], ...] = (_pit, _reliability, _over_time, _fan, _sharpness)
     parts = quantiles if evidence.kind == "quantiles" else (_probabilities, _probability_shares)
-    return "".join(part(evidence) for part in (*parts, _scores, _promise, _series))
+    return "".join(part(evidence) for part in (*parts, _groups, _scores, _gain, _promise, _series))
 
 
 def _drawn(picture: Picture) -> str:
@@ -52,7 +54,7 @@ def _chance(low: float, high: float) -> str:
 
 def _pit(evidence: Evidence) -> str:
     found = [facts.pit(evidence, side) for side in evidence.sides]
-    one = found[0]
+    one = found[-1]
     rows = [
         [
             f"{number(one.edges[k])} to {number(one.edges[k + 1])}",
@@ -72,7 +74,7 @@ def _pit(evidence: Evidence) -> str:
 
 def _reliability(evidence: Evidence) -> str:
     found = {side: facts.reliability(evidence, side) for side in evidence.sides}
-    one = found["before"]
+    one = found[evidence.sides[-1]]
     outside = "; ".join(f"{SIDE_NAMES[side]} {r.outside} of {r.nominal.size}" for side, r in found.items())
     each = [pictures.reliability(evidence), pictures.reliability(evidence, less_level=True)]
     rows = [
@@ -141,6 +143,58 @@ def _sharpness(evidence: Evidence) -> str:
     lead = "How wide the intervals are. Among calibrated forecasts the narrower are the better."
     numbers = table(["Interval", *heads], rows, label="Sharpness")
     return figure("Sharpness", lead, _drawn(pictures.sharpness(evidence)), numbers)
+
+
+# --- groups ---------------------------------------------------------------------------------------
+
+
+def _groups(evidence: Evidence) -> str:
+    return "".join(_group(evidence, grouping) for grouping in evidence.by)
+
+
+def _group(evidence: Evidence, grouping: Grouping) -> str:
+    """One way to group the rows: coverage and the change of the loss."""
+    found = facts.by_group(evidence, grouping)
+    if len(found.labels) < 2:
+        return ""
+    columns: list[tuple[str, list[str]]] = [("Outcomes", [f"{int(rows):,}" for rows in found.rows])]
+    if found.share is not None and found.coverage_before is not None and found.chance is not None:
+        covered = f"{level_name(found.share)} interval covered"
+        columns += [
+            (covered, _both(percent, found.coverage_before, found.coverage_after)),
+            ("chance allows", [_chance(low, high) for low, high in zip(*found.chance, strict=True)]),
+        ]
+    columns.append((capital(facts.scores(evidence)[-1].name), _both(number, found.loss_before, found.loss_after)))
+    if found.relative is not None and found.low is not None and found.high is not None:
+        columns.append(("Change", [percent(v, sign=True) for v in found.relative]))
+        ends = zip(found.low, found.high, strict=True)
+        columns.append(
+            ("Its 95% interval", [f"{percent(low, sign=True)} to {percent(high, sign=True)}" for low, high in ends])
+        )
+    rows = [[name(label, limit=40), *(cells[k] for _, cells in columns)] for k, label in enumerate(found.labels)]
+    title = f"By {grouping.name}"
+    numbers = table([capital(grouping.name), *(head for head, _ in columns)], rows, label=title)
+    each = [pictures.group_coverage(evidence, grouping)] if found.share is not None else []
+    if found.relative is not None:
+        each.append(pictures.group_change(evidence, grouping))
+    if not each:
+        return f'<section class="part"><h3>{plain(title)}</h3>{numbers}</section>'
+    drawing = "".join(f"<h4>{plain(p.finding)}</h4>{_drawn(p)}" for p in each)
+    return figure(title, _group_lead(found), drawing, numbers)
+
+
+def _both(show: Callable[[float], str], was: Vector, now: Vector | None) -> list[str]:
+    return [show(v) if now is None else f"{show(v)} → {show(now[k])}" for k, v in enumerate(was)]
+
+
+def _group_lead(found: facts.GroupTable) -> str:
+    if found.clear is None:
+        return "Groups of outcomes side by side."
+    fell, rose = (int(np.count_nonzero(found.clear == sign)) for sign in (-1, 1))
+    return (
+        f"Of {count(len(found.labels), 'group')} the loss fell beyond chance for {fell:,} and rose for {rose:,}, "
+        "all looked at together."
+    )
 
 
 # --- pictures of probabilities --------------------------------------------------------------------
@@ -214,6 +268,47 @@ def _scores(evidence: Evidence) -> str:
         notes.append(f"{len(shown)} of {len(found)} scores are shown.")
     note = f'<p class="note">{" ".join(notes)}</p>' if notes else ""
     return f'<section class="part"><h3>Scores</h3>{body}{note}</section>'
+
+
+def _gain(evidence: Evidence) -> str:
+    """The third line beside as given and recalibrated: what knowing the last outcome gives."""
+    found = facts.reference_scores(evidence)
+    if found is None:
+        return ""
+    names = {**{side: capital(SIDE_NAMES[side]) for side in evidence.sides}, "reference": LAST_KNOWN}
+    cells = [
+        [
+            label,
+            number(found.loss[side]),
+            percent(found.loss[side] / found.loss["before"] - 1.0 if found.loss["before"] > 0.0 else None, sign=True),
+            *([percent(found.coverage[side])] if found.coverage else []),
+        ]
+        for side, label in names.items()
+    ]
+    notes = []
+    if np.isfinite([found.low, found.high]).all():
+        low, high = (percent(end, sign=True) for end in (found.low, found.high))
+        notes.append(
+            f"{names[evidence.sides[-1]]}, against the last known outcome: {percent(found.relative, sign=True)}, "
+            f"95% interval {low} to {high}."
+        )
+    if found.rows < evidence.rows:
+        notes.append(f"Of {count(evidence.rows, 'outcome')} {found.rows:,} have past enough.")
+    share = facts.share_without_memory(evidence)
+    if share is not None:
+        notes.append(
+            f"A recalibration without the memory of recent errors has {percent(share, decimals=0)} of the gain: "
+            f"{number(evidence.without_memory)}."
+        )
+    covered = [] if found.share is None else [f"{level_name(found.share)} interval covered"]
+    title = "Where the gain comes from" if evidence.after is not None else "Beside the last known outcome"
+    heads = ["", capital(facts.scores(evidence)[-1].name), "Against as given", *covered]
+    lead = "The last known outcome: a normal distribution around the newest one of the series that was known when the "
+    lead += "forecast was issued, as wide as past changes over that lag."
+    return (
+        f'<section class="part"><h3>{title}</h3><p class="soft">{lead}</p>{table(heads, cells, label=title)}'
+        f'<p class="note">{" ".join(notes)}</p></section>'
+    )
 
 
 def _points(change: float | None) -> str:

@@ -29,6 +29,7 @@ h2{font-size:1.5rem;line-height:1.25;margin:3.5rem 0 .25rem;padding-top:1.25rem;
 h3{font-size:1.15rem;line-height:1.3;margin:0 0 .15rem}
 p{margin:.35rem 0}
 .soft,.note,footer{color:var(--soft)}
+.assumption{margin:.4rem 0 0;padding-left:.7rem;border-left:3px solid var(--chance)}
 .note{font-size:.875rem;max-width:46rem}
 .verdict{font-family:Charter,"Bitstream Charter","Sitka Text",Cambria,Georgia,"Liberation Serif",serif;
 margin:1.1rem 0 0;max-width:50rem}

@@ -1,0 +1,258 @@
+"""Blocks of time: how much chance moves sums over rows that overlap, follow each other or move together.
+
+Forecasts several steps ahead share the errors of the steps between, and series share what happens to all of them.  Both
+are dependence in time: what happened in one block of consecutive times, to all series and at all horizons, tells little
+of the next one if the blocks are long enough.  So the spread of a sum is that of its parts by block.
+
+Reference: Künsch (1989), "The jackknife and the bootstrap for general stationary observations", Annals of Statistics
+17; Politis and White (2004), "Automatic block-length selection for the dependent bootstrap", Econometric Reviews 23.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri, stdtrit
+
+from orcast.evidence.base import (
+    Evidence,
+    Matrix,
+    Places,
+    Vector,
+    chunks,
+    computed_once,
+    indicators,
+    outcomes_of,
+    sums_by_group,
+)
+
+# More blocks than this say no more of a spread; fewer than this say nothing.
+MOST, LEAST = 1000, 4
+# Lags that are looked at before neighbours are added up and looked at as one.
+LAGS, COARSER = 64, 8
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """Which block each row belongs to, how many there are, and whether neighbours may still be alike."""
+
+    of_row: Places
+    count: int
+    alike: bool
+
+
+@computed_once
+def steps_of(evidence: Evidence) -> Places:
+    """When each row was, as a whole number: the rank of its time, or its place in its series."""
+    if evidence.time is not None:
+        return np.asarray(np.unique(evidence.time, return_inverse=True)[1], dtype=np.intp)
+    order = np.argsort(evidence.series, kind="stable")
+    counts = np.bincount(evidence.series, minlength=len(evidence.names))
+    starts = np.repeat(np.cumsum(counts) - counts, counts)
+    steps = np.empty(evidence.rows, dtype=np.intp)
+    steps[order] = np.arange(evidence.rows) - starts
+    return steps
+
+
+@computed_once
+def times_of(evidence: Evidence) -> int:
+    """How many different times there are."""
+    return int(steps_of(evidence).max()) + 1 if evidence.rows else 0
+
+
+def reach(signal: Vector) -> int:
+    """How many steps apart values are still alike: the last lag with an autocorrelation beyond chance, 0 if none.
+
+    >>> reach(np.random.default_rng(0).normal(size=500))
+    0
+    >>> 8 <= reach(np.convolve(np.random.default_rng(0).normal(size=500), np.ones(12))) <= 24
+    True
+    """
+    size = signal.size
+    x = signal - signal.mean() if size else signal
+    power = float(x @ x)
+    if size < 20 or not power > 0.0:
+        return 0
+    beyond, last = 2.0 * np.sqrt(np.log10(size) / size), 0
+    for lag in range(1, size // 4 + 1):
+        if float(x[lag:] @ x[:-lag]) > beyond * power:
+            last = lag
+        elif lag - last >= 5:
+            break
+        if lag == LAGS:
+            whole = size // COARSER * COARSER
+            return max(last, COARSER * reach(x[:whole].reshape(-1, COARSER).sum(axis=1)))
+    return last
+
+
+def reach_of(evidence: Evidence, signals: Iterable[Vector]) -> int:
+    """The longest reach of numbers that each row has, summed by time."""
+    steps, size = steps_of(evidence), times_of(evidence)
+    count = np.bincount(steps, minlength=size)
+    return max((reach(np.bincount(steps, each - each.mean(), minlength=size) / count) for each in signals), default=0)
+
+
+def blocks_of(evidence: Evidence, far: int, least: int = 1) -> Blocks:
+    """Blocks of consecutive times, the same in all series: twice as long as forecasts overlap or times are alike."""
+    size = times_of(evidence)
+    steps_ahead = evidence.overlap + 1
+    length = max(2 * steps_ahead if evidence.overlap else 1, 2 * far)
+    # a few long blocks say less than some that are a little too short
+    length = max(min(length, max(steps_ahead, size // 8)), least)
+    count = max(1, min(size // length, MOST))
+    return Blocks(steps_of(evidence) * count // max(size, 1), count, bool(evidence.overlap or far))
+
+
+def variance_of_sums(parts: Matrix, alike: bool) -> Vector:
+    """The variance of column sums of parts by block, whose sums are 0.
+
+    Parts of neighbouring blocks are a little alike; how much is seen from blocks of twice the length.
+    """
+    count = parts.shape[0]
+    once = (parts**2).sum(axis=0) * count / (count - 1)
+    if not alike or count < 2 * LEAST:
+        return np.asarray(once)
+    half = count // 2
+    pairs = sums_by_group(parts, np.minimum(np.arange(count) // 2, half - 1), half)
+    twice = (pairs**2).sum(axis=0) * half / (half - 1)
+    return np.asarray(np.maximum(once, 2.0 * twice - once))
+
+
+def student(count: int, sure: float) -> float:
+    """How much wider an interval is whose spread is only known from so many blocks."""
+    at = 0.5 + sure / 2.0
+    return float(stdtrit(count - 1, at) / ndtri(at))
+
+
+# --- calibration
+
+
+@computed_once
+def calibration_blocks(evidence: Evidence, side: str) -> Blocks | None:
+    """Blocks for what chance does to frequencies; None if each outcome is news of its own.
+
+    That is so for a calibrated forecaster of one series one step ahead, if nothing of the past shows in its errors.
+    """
+    if evidence.rows == 0:
+        return None
+    far = reach_of(evidence, _signals(evidence, side))
+    if not evidence.overlap and far == 0 and times_of(evidence) == evidence.rows:
+        return None
+    return blocks_of(evidence, far)
+
+
+def _signals(evidence: Evidence, side: str) -> list[Vector]:
+    """Numbers by row whose likeness from time to time shows how far dependence reaches: where the outcome fell."""
+    rows, y = evidence.side(side), evidence.y
+    if evidence.kind != "quantiles":
+        came = outcomes_of(evidence)
+        k = int(came.var(axis=0).argmax()) if evidence.rows else 0
+        return [came[:, k] - rows[:, k]]
+    below = np.empty(evidence.rows)
+    for chunk in chunks(evidence.rows):
+        below[chunk] = (rows[chunk] < y[chunk, None]).mean(axis=1)
+    return [below, np.abs(below - 0.5)]
+
+
+@computed_once
+def _indicator_sums(evidence: Evidence, side: str) -> tuple[Matrix, Matrix | None]:
+    """Sums of the indicators by series and by block of time, in one pass."""
+    series = np.zeros((len(evidence.names), evidence.levels.size))
+    blocks = calibration_blocks(evidence, side)
+    parts = None if blocks is None else np.zeros((blocks.count, evidence.levels.size))
+    for chunk in chunks(evidence.rows):
+        hits = indicators(evidence, side, chunk)
+        series += sums_by_group(hits, evidence.series[chunk], series.shape[0])
+        if blocks is not None and parts is not None:
+            parts += sums_by_group(hits, blocks.of_row[chunk], blocks.count)
+    return series, parts
+
+
+def indicator_sums(evidence: Evidence, side: str) -> Matrix:
+    """Sums of the indicators: series x levels."""
+    return _indicator_sums(evidence, side)[0]
+
+
+def frequencies(evidence: Evidence, side: str) -> Vector:
+    """How often the outcome was at or below the quantile, for each level."""
+    return np.asarray(indicator_sums(evidence, side).sum(axis=0) / max(evidence.rows, 1))
+
+
+def _residual_sums(evidence: Evidence, side: str, blocks: Blocks) -> Matrix:
+    """Sums of outcome less probability by block and label."""
+    total = np.zeros((blocks.count, len(evidence.labels)))
+    for chunk in chunks(evidence.rows):
+        gaps = outcomes_of(evidence, chunk) - evidence.side(side)[chunk]
+        total += sums_by_group(gaps, blocks.of_row[chunk], blocks.count)
+    return total
+
+
+@computed_once
+def _parts(evidence: Evidence, side: str) -> Matrix | None:
+    """By block: sums of the indicators (of outcome less probability) less what is expected of as many rows."""
+    blocks = calibration_blocks(evidence, side)
+    if blocks is None or blocks.count < LEAST:
+        return None
+    quantiles = evidence.kind == "quantiles"
+    sums = _indicator_sums(evidence, side)[1] if quantiles else _residual_sums(evidence, side, blocks)
+    assert sums is not None
+    count = np.bincount(blocks.of_row, minlength=blocks.count)[:, None]
+    return np.asarray(sums - count * (sums.sum(axis=0) / evidence.rows))
+
+
+def correlations(evidence: Evidence, side: str) -> Matrix | None:
+    """How alike the errors of the levels are from block to block; None if each outcome is news of its own."""
+    parts = _parts(evidence, side)
+    if parts is None:
+        return None
+    size = np.sqrt((parts**2).sum(axis=0))
+    scaled = parts / np.where(size > 0.0, size, 1.0)
+    found = np.asarray(scaled.T @ scaled)
+    np.fill_diagonal(found, 1.0)
+    return found
+
+
+def design_effect(evidence: Evidence, side: str, *, weights: Matrix | None = None, sure: float = 0.95) -> Vector:
+    """How many rows say as much as one independent outcome, at least 1: for each level or label.
+
+    `weights` (levels x events) ask for sums of levels instead, an interval being its upper end less its lower one.
+    """
+    kinds = len(evidence.labels) if evidence.kind != "quantiles" else evidence.levels.size
+    weights = np.eye(kinds) if weights is None else weights
+    parts, blocks = _parts(evidence, side), calibration_blocks(evidence, side)
+    if parts is None or blocks is None:
+        # too few times to see it: all that overlaps counts as one
+        return np.full(weights.shape[1], 1.0 + (evidence.overlap if blocks is not None else 0))
+    if evidence.kind == "quantiles":
+        p = frequencies(evidence, side) @ weights
+        alone = evidence.rows * p * (1.0 - p)
+    else:
+        alone = (evidence.side(side) * (1.0 - evidence.side(side))).sum(axis=0) @ weights**2
+    found = variance_of_sums(parts @ weights, blocks.alike) * student(blocks.count, sure) ** 2
+    return np.asarray(np.maximum(1.0, np.where(alone > 0.0, found / np.where(alone > 0.0, alone, 1.0), 1.0)))
+
+
+@computed_once
+def series_effect(evidence: Evidence, side: str) -> float:
+    """How many rows of one series say as much as one independent outcome, at least 1, on average over the series."""
+    signal = _signals(evidence, side)[0]
+    blocks = blocks_of(evidence, reach_of(evidence, [signal]))
+    if not blocks.alike and evidence.horizon is None:
+        return 1.0
+    if blocks.count < LEAST:
+        return 1.0 + evidence.overlap
+    rows = np.maximum(np.bincount(evidence.series, minlength=len(evidence.names)), 1)
+    signal = signal - (np.bincount(evidence.series, signal, minlength=rows.size) / rows)[evidence.series]
+    once, twice = (_within(evidence.series, blocks.of_row // merged, signal) for merged in (1, 2))
+    return max(1.0, once, 2.0 * twice - once)
+
+
+def _within(series: Places, block: Places, signal: Vector) -> float:
+    """The variance of sums within series, over that of as many independent rows."""
+    count = int(block.max()) + 1
+    cells = np.bincount(series * count + block, signal)
+    # the mean of each series is its own: so much less is left of its parts
+    alone = float(signal @ signal) * (1.0 - 1.0 / count)
+    return float(cells @ cells) / alone if alone > 0.0 else 1.0

@@ -1,0 +1,99 @@
+"""Where a gain comes from: what the last known outcome alone would have said, and what is left without memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri
+
+from orcast import metrics
+from orcast.evidence.accuracy import difference, loss, loss_sums, resample
+from orcast.evidence.base import Evidence, Places, Vector, chunks, computed_once
+from orcast.evidence.blocks import blocks_of, reach_of, times_of
+from orcast.evidence.statistics import ends_of, inside, main_share
+
+
+@dataclass(frozen=True, eq=False)
+class ReferenceScores:
+    """The last known outcome with its own spread beside the forecasts, on the `rows` that have one.
+
+    `loss` and `coverage` (of the interval nearest to 90%, `share`) by "reference", "before" and "after"; `relative` is
+    how the loss of the last of these differs from that of the reference, as a part of it, with a 95% interval.
+
+    >>> from orcast.evidence import Reference
+    >>> reference = Reference(np.ones(10), np.full(10, 0.5))
+    >>> found = reference_scores(Evidence.of([[0.0, 4.0]] * 10, np.ones(10), levels=[0.05, 0.95], reference=reference))
+    >>> found.coverage, found.relative > 0
+    ({'reference': 1.0, 'before': 1.0}, True)
+    """
+
+    rows: int
+    loss: dict[str, float]
+    share: float | None
+    coverage: dict[str, float]
+    relative: float
+    low: float
+    high: float
+
+
+@computed_once
+def reference_scores(evidence: Evidence) -> ReferenceScores | None:
+    """What the last known outcome says at the same information; None if it is not known."""
+    if evidence.reference is None or evidence.kind != "quantiles":
+        return None
+    there = np.flatnonzero(np.isfinite(evidence.reference.spread) & np.isfinite(evidence.reference.last))
+    if not there.size:
+        return None
+    share = main_share(evidence)
+    own, covered = _reference_losses(evidence, there, share)
+    losses = {"reference": float(own.mean())} | {
+        side: float(loss(evidence, side)[there].mean()) for side in evidence.sides
+    }
+    coverage = (
+        {} if share is None else {side: float(inside(evidence, share, side)[there].mean()) for side in evidence.sides}
+    )
+    if share is not None:
+        coverage = {"reference": float(covered.mean()), **coverage}
+    codes = np.full(evidence.rows, -1, dtype=np.intp)
+    codes[there] = 0
+    whole = np.zeros(evidence.rows)
+    whole[there] = own
+    last = loss(evidence, evidence.sides[-1])
+    far = reach_of(evidence, [np.where(codes == 0, last - whole, 0.0)])
+    blocks = blocks_of(evidence, far, int(np.ceil(2.0 * times_of(evidence) ** (1.0 / 3.0))))
+    ends = resample(loss_sums(evidence, blocks, codes, losses=(whole, last)), blocks.alike)
+    relative = losses[evidence.sides[-1]] / losses["reference"] - 1.0 if losses["reference"] > 0.0 else float("nan")
+    return ReferenceScores(
+        int(there.size), losses, share, coverage, relative, float(ends.relative_low[0]), float(ends.relative_high[0])
+    )
+
+
+def _reference_losses(evidence: Evidence, there: Places, share: float | None) -> tuple[Vector, Vector]:
+    """The pinball loss of the last known outcome, and whether the outcome was in its interval, for some rows."""
+    assert evidence.reference is not None
+    losses, covered = np.empty(there.size), np.zeros(there.size)
+    ends = None if share is None else ends_of(evidence, share)
+    steps = ndtri(evidence.levels)
+    for chunk in chunks(there.size):
+        rows = there[chunk]
+        q = evidence.reference.last[rows, None] + evidence.reference.spread[rows, None] * steps
+        np.clip(q, evidence.low[rows, None], evidence.high[rows, None], out=q)
+        y = evidence.y[rows]
+        losses[chunk] = metrics.pinball(q, y, evidence.levels)
+        if ends is not None:
+            covered[chunk] = (q[:, ends[0]] <= y) & (y <= q[:, ends[1]])
+    return losses, covered
+
+
+def share_without_memory(evidence: Evidence) -> float | None:
+    """The share of the gain that a recalibration without the memory of recent errors has; None if there is no gain.
+
+    >>> evidence = Evidence.of([[0.0]] * 4, np.ones(4), after=[[0.8]] * 4, levels=[0.5], without_memory=0.3)
+    >>> round(share_without_memory(evidence), 9)
+    0.5
+    """
+    found = difference(evidence)
+    if found is None or evidence.without_memory is None or not found.after < found.before:
+        return None
+    return (found.before - evidence.without_memory) / (found.before - found.after)

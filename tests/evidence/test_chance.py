@@ -1,0 +1,218 @@
+"""What is called chance is what chance is: intervals of overlapping forecasts and of series that move together."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from orcast.evidence import (
+    Evidence,
+    Grouping,
+    band,
+    by_group,
+    by_series,
+    coverage,
+    difference,
+    error,
+    faults,
+    interval_band,
+    reliability,
+    verdict,
+)
+from orcast.evidence.blocks import blocks_of, reach, variance_of_sums
+from orcast.evidence.statistics import limit_of
+
+Vector = NDArray[np.float64]
+LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
+TIMES, SERIES, AHEAD = 300, 20, 12
+TRIALS = 200
+
+
+def errors(rng: np.random.Generator, times: int = TIMES, series: int = SERIES, ahead: int = AHEAD) -> Vector:
+    """Standard normal errors, time x series: sums of the shocks of the steps ahead, half of them common to all."""
+    shocks = rng.normal(size=(times + ahead, 1)) + rng.normal(size=(times + ahead, series))
+    paths = np.concatenate((np.zeros((1, series)), np.cumsum(shocks, axis=0)))
+    return (paths[ahead : ahead + times] - paths[:times]) / np.sqrt(2 * ahead)
+
+
+def evidence_of(e: Vector, *, ahead: int = AHEAD, after: Vector | None = None) -> Evidence:
+    """Forecasts N(0, 1) of these errors, which are calibrated."""
+    times, series = e.shape
+    q = np.tile(ndtri(LEVELS), (e.size, 1))
+    return Evidence.of(
+        q,
+        e.T.ravel(),
+        after=None if after is None else q + after.T.reshape(-1, 1),
+        levels=LEVELS,
+        series=np.repeat(np.arange(series), times),
+        time=np.tile(np.arange(times), series),
+        overlap=ahead - 1,
+    )
+
+
+def test_chance_is_what_chance_is() -> None:
+    """Calibrated forecasts 12 steps ahead of 20 series with common shocks: chance is exceeded in 5 of 100 cases."""
+    rng = np.random.default_rng(1)
+    inside = {"90%": 0, "50%": 0, "levels": 0, "error": 0, "as if independent": 0, "faultless": 0}
+    for _ in range(TRIALS):
+        evidence = evidence_of(errors(rng))
+        for name, share in (("90%", 0.9), ("50%", 0.5)):
+            low, high = interval_band(evidence, share)
+            inside[name] += low <= coverage(evidence, share) <= high
+        low, high = map(float, band(evidence.rows, 0.9))
+        inside["as if independent"] += low <= coverage(evidence, 0.9) <= high
+        inside["levels"] += 1 - reliability(evidence).outside / LEVELS.size
+        inside["error"] += error(evidence) <= limit_of(evidence, "before")
+        inside["faultless"] += not faults(evidence)
+    rates = {name: count / TRIALS for name, count in inside.items()}
+    assert all(rates[name] >= 0.9 for name in ("90%", "50%", "levels", "error")), rates
+    # not so wide that anything passes
+    assert rates["as if independent"] < 0.5
+    assert rates["faultless"] > 0.9
+
+
+@pytest.mark.parametrize("ahead", [1, AHEAD])
+def test_the_interval_of_a_change_holds_what_changed(ahead: int) -> None:
+    """A shift by an own error makes forecasts better in a common phase and worse in another: on average nothing."""
+    rng = np.random.default_rng(2)
+    held = 0
+    shift, q = 0.3, ndtri(LEVELS)
+    grid = np.linspace(-8, 8, 4001)
+    weights = np.exp(-(grid**2) / 2)
+    gaps = grid[:, None] - q
+    pinball = np.maximum(LEVELS * gaps, (LEVELS - 1) * gaps).mean(axis=1)
+    moved = grid[:, None] - q - shift
+    after = np.maximum(LEVELS * moved, (LEVELS - 1) * moved).mean(axis=1)
+    truth = float((weights * (after - pinball)).sum() / weights.sum())
+    for _ in range(TRIALS):
+        e = errors(rng, ahead=ahead)
+        found = difference(evidence_of(e, ahead=ahead, after=np.full(e.shape, shift)), draws=300)
+        assert found is not None
+        held += found.low <= truth <= found.high
+    assert 0.9 <= held / TRIALS <= 0.995
+
+
+def test_real_faults_are_still_found() -> None:
+    rng = np.random.default_rng(3)
+    found = [faults(evidence_of(1.6 * errors(rng, times=600))) for _ in range(40)]
+    assert sum("too narrow" in " ".join(each) for each in found) >= 38
+    better = [difference(evidence_of(e + 1.5, after=np.full(e.shape, 1.5)), draws=200) for e in [errors(rng)] * 20]
+    assert all(each is not None and each.clear and each.change < 0 for each in better)
+
+
+def test_independent_outcomes_are_counted_as_before() -> None:
+    q, y = np.tile(ndtri(LEVELS), (2000, 1)), np.random.default_rng(4).normal(size=2000)
+    evidence = Evidence.of(q, y, levels=LEVELS)
+    assert interval_band(evidence, 0.9) == tuple(map(float, band(2000, 0.9)))
+    np.testing.assert_array_equal(reliability(evidence).low, band(2000, LEVELS)[0])
+
+
+def test_errors_that_last_widen_the_band_of_one_series() -> None:
+    """Nobody said that the forecasts overlap: their errors show it."""
+    evidence = evidence_of(errors(np.random.default_rng(5), series=1, times=1000), ahead=1)
+    narrow, wide = band(1000, 0.5), interval_band(evidence, 0.5)
+    assert wide[1] - wide[0] > 1.5 * float(narrow[1] - narrow[0])
+    assert any(
+        line.startswith("Because of errors that last, 1,000 outcomes tell as much") for line in verdict(evidence)
+    )
+
+
+def test_series_are_rarely_called_off() -> None:
+    rng = np.random.default_rng(6)
+    off = [by_series(evidence_of(errors(rng, times=400, series=50))).outside_before.mean() for _ in range(15)]
+    assert np.mean(off) < 0.12
+    naive = [by_series(evidence_of(errors(rng, times=400, series=50), ahead=1)) for _ in range(2)]
+    assert all(table.limit_before.mean() > 0 for table in naive)
+
+
+def test_groups_of_rows() -> None:
+    """Each group against its slow twin; the first gains, the second loses, the third stays as it was."""
+    rng = np.random.default_rng(7)
+    y = rng.normal(size=3000)
+    codes = np.tile([0, 1, 2], 1000)
+    q = np.tile(ndtri(LEVELS), (3000, 1))
+    before = np.where((codes == 0)[:, None], q / 3, q)
+    after = np.where((codes == 1)[:, None], q / 3, q)
+    groups = Grouping("hour", codes, ("0", "1", "2"))
+    evidence = Evidence.of(before, y, after=after, levels=LEVELS, by=(groups,))
+    table = by_group(evidence, groups)
+    assert table is by_group(evidence, groups)
+    assert table.relative is not None
+    assert table.low is not None
+    assert table.high is not None
+    assert table.coverage_after is not None
+    assert table.chance is not None
+    assert table.clear is not None
+    for k in range(3):
+        mine = codes == k
+        alone = Evidence.of(before[mine], y[mine], after=after[mine], levels=LEVELS)
+        found = difference(alone)
+        assert found is not None
+        assert table.rows[k] == 1000
+        assert table.loss_before[k] == pytest.approx(found.before)
+        assert table.relative[k] == pytest.approx(found.relative)
+        assert (table.low[k], table.high[k]) == pytest.approx((found.relative_low, found.relative_high), abs=0.03)
+        assert table.coverage_after[k] == pytest.approx(coverage(alone, 0.9, "after"))
+        # three kinds of rows in turns are not alike from row to row, so blocks are looked at here and not there
+        assert (table.chance[0][k], table.chance[1][k]) == pytest.approx(tuple(map(float, band(1000, 0.9))), abs=0.012)
+    assert table.clear.tolist() == [-1, 1, 0]
+    text = " ".join(verdict(evidence))
+    assert "By hour pinball loss fell for 0 (" in text
+    assert " and rose for 1 (" in text
+    check = by_group(Evidence.of(before, y, levels=LEVELS), groups)
+    assert check.relative is None
+    assert check.loss_after is None
+    some = by_group(
+        Evidence.of(before, y, after=after, levels=LEVELS),
+        Grouping("x", np.where(codes == 1, -1, codes), ("a", "b", "c")),
+    )
+    assert some.labels == ("a", "c")
+    np.testing.assert_allclose(some.loss_before, table.loss_before[[0, 2]])
+
+
+def test_groups_that_do_not_differ_are_not_spoken_of() -> None:
+    rng = np.random.default_rng(8)
+    spoken = 0
+    q = np.tile(ndtri(LEVELS), (1200, 1))
+    for _ in range(60):
+        y, noise = rng.normal(size=1200), 0.2 * rng.normal(size=(1200, 1))
+        groups = Grouping("hour", np.arange(1200) % 24, tuple(map(str, range(24))))
+        evidence = Evidence.of(q + noise, y, after=q - noise, levels=LEVELS, by=(groups,))
+        spoken += any(line.startswith("By hour") for line in verdict(evidence))
+    assert spoken <= 3
+
+
+def test_reach_and_blocks() -> None:
+    rng = np.random.default_rng(9)
+    assert np.mean([reach(rng.normal(size=300)) > 0 for _ in range(300)]) < 0.05
+    walk = np.cumsum(rng.normal(size=20_000))
+    assert reach(walk) > 500
+    assert reach(np.zeros(100)) == reach(rng.normal(size=5)) == 0
+    evidence = evidence_of(errors(rng, times=240, series=3))
+    found = blocks_of(evidence, 0)
+    assert found.count == 10
+    assert found.alike
+    # all series at a time are in one block, and blocks are consecutive times
+    assert evidence.time is not None
+    np.testing.assert_array_equal(found.of_row, evidence.time // 24)
+    # sums of twelve neighbours: blocks of 24 see 83% of the variance, those of 48 show the rest
+    x = np.convolve(rng.normal(size=120_011), np.ones(12), "valid")
+    parts = (x - x.mean()).reshape(-1, 24).sum(axis=1)[:, None]
+    per_step = [float(variance_of_sums(parts, alike)[0]) / x.size / 144 for alike in (False, True)]
+    assert per_step[0] == pytest.approx(0.84, abs=0.06)
+    assert per_step[1] == pytest.approx(1.0, abs=0.12)
+
+
+def test_a_million_rows_take_no_longer() -> None:
+    rows, levels = 1_000_000, np.arange(1, 10) / 10
+    q, y = np.tile(ndtri(levels), (rows, 1)), np.random.default_rng(10).normal(size=rows)
+    series, when = np.arange(rows) // 10_000, np.arange(rows) % 10_000
+    groups = Grouping("hour", when % 24, tuple(map(str, range(24))))
+    evidence = Evidence.of(q, y, after=q, levels=levels, series=series, time=when, overlap=11, by=(groups,))
+    start = time.process_time()
+    verdict(evidence)
+    assert time.process_time() - start < 15.0
