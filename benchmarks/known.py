@@ -93,7 +93,7 @@ def reported(frame: pd.DataFrame, **times: Any) -> tuple[float, str]:
     (evidence,) = collect(out, low=0, **times)
     found = difference(evidence)
     assert found is not None
-    return found.after / found.before, verdict(evidence).splitlines()[0]
+    return found.after / found.before, verdict(evidence)[0]
 
 
 def measure(quick: bool = False) -> Iterator[Line | Remark]:

@@ -30,6 +30,7 @@ from orcast.evidence.diagnostics import (
 from orcast.evidence.frames import collect
 from orcast.evidence.gain import ReferenceScores, reference_scores, share_without_memory
 from orcast.evidence.issue_times import blocks_seen, issue_blocks
+from orcast.evidence.replays import with_replays
 from orcast.evidence.statistics import (
     band,
     chance_limit,
@@ -92,4 +93,5 @@ __all__ = [
     "verdict",
     "width",
     "widths",
+    "with_replays",
 ]

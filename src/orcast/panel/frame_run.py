@@ -141,6 +141,7 @@ class FrameRun:
         self.clip = options.outside == "clip"
         if before is not None:
             options = options.completed(self.content)
+        self.options = options
         self.levels: Any = options.levels
         self.payoff, self.oracle, self.timing = options.payoff, options.oracle, options.timing
         self.codes, self.keys = frame.keys(layout.series)
