@@ -99,7 +99,7 @@ def recalibrate(
     """
     options = FrameOptions(low, high, levels, payoff, outside).checked()
     count = worker_count(workers)
-    frame = Frame(df, target)
+    frame = Frame(df, target, y=y, time=time)
     names = {"y": y, "series": series, "time": time, "cutoff": cutoff, "horizon": horizon}
     with open_state(state) as panel:
         begun = panel is not None and panel.content.options is not None

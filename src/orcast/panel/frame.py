@@ -64,11 +64,12 @@ class Frame:
     """A frame to be read; the levels of a pandas index that have a name count as columns.
 
     Long tables are spread to a row for each forecast, columns of lists to a column for each entry, and the outcomes of
-    ``target``, a frame of their own, are put beside the forecasts.  ``roles`` are what columns are as far as that is
-    known from more than their names, ``assumed`` sentences on what was concluded.
+    ``target``, a frame of their own, are put beside the forecasts; ``y`` and ``time`` may name its columns.
+    ``roles`` are what columns are as far as that is known from more than their names, ``assumed`` sentences on what was
+    concluded.
     """
 
-    def __init__(self, native: Any, target: Any = None) -> None:
+    def __init__(self, native: Any, target: Any = None, *, y: Any = None, time: Any = None) -> None:
         given = opened(native)
         try:
             self.table: Any = nw.from_native(given.native, eager_only=True)
@@ -93,7 +94,7 @@ class Frame:
             self._take(spread(self, long))
         self._outcomes: dict[Any, Array] = {}
         if target is not None:
-            name, values = joined(self, target if isinstance(target, Frame) else Frame(target))
+            name, values = joined(self, target if isinstance(target, Frame) else Frame(target), y, time)
             self._outcomes = {name: values}
             self.reading = self.extended(self.reading, {name: values})
             self.roles["y"] = name
@@ -174,6 +175,13 @@ class Frame:
             return False
         kinds = set(map(type, column.to_list()))
         return all(issubclass(kind, (bool, int, float, np.number, np.bool_, type(None))) for kind in kinds)
+
+    def holds_dates(self, name: Any) -> bool:
+        """Whether a column begins with a date, or with text that is one."""
+        try:
+            return bool([read_date(value) for value in self.column(name).drop_nulls().head(1).to_list()])
+        except (TypeError, ValueError, OverflowError):
+            return False
 
     def complete(self, name: Any, what: str) -> list[Any]:
         """A column as Python values, none of which is missing."""
