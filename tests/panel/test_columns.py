@@ -284,6 +284,8 @@ def test_a_convention_settles_roles_that_others_could_have() -> None:
     layout = seek([*NIXTLA, "id", "date", "value", "target", "ETS", "ETS-lo-90", "ETS-hi-90"])
     assert (layout.series, layout.time, layout.y) == (("unique_id",), "ds", "y")
     assert [form.model for form in layout.forms] == ["ETS"]
+    named = seek([*NIXTLA, "id", "date", "ETS", "ETS-lo-90", "ETS-hi-90"], y="y")
+    assert (named.series, named.time, named.y) == (("unique_id",), "ds", "y")
 
 
 def test_features_are_not_models() -> None:

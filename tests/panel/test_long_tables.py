@@ -177,6 +177,26 @@ def test_scoringutils_has_its_outcomes_beside() -> None:
     assert recalibrate(pl.DataFrame(rows))["orcast_predicted"].null_count() == 0
 
 
+def test_an_older_hub_has_points_among_its_quantiles() -> None:
+    output, target = hub((1,))
+    older = output.rename({"reference_date": "forecast_date", "output_type": "type", "output_type_id": "quantile"})
+    older = older.drop("horizon").with_columns(
+        pl.col("quantile").cast(pl.Float64), target=pl.lit("1 wk ahead inc death")
+    )
+    point = older.with_columns(type=pl.lit("point"), quantile=pl.lit(None, pl.Float64)).filter(pl.col("value") == 50.0)
+    made = recalibrate(pl.concat((point, older)), target=target.drop("as_of"))
+    expected = recalibrate(output, target=target)
+    assert made["orcast_value"].to_list() == [None] * len(point) + expected["orcast_value"].to_list()
+
+
+def test_columns_of_the_table_of_outcomes_may_be_named() -> None:
+    output, target = hub()
+    expected = recalibrate(output, target=target)
+    other = target.rename({"observation": "cases", "target_end_date": "week"}).with_columns(rate=pl.lit(0.5))
+    made = recalibrate(output, target=other, y="cases")
+    assert made["orcast_value"].equals(expected["orcast_value"])
+
+
 def test_a_name_that_another_column_tells_is_no_series() -> None:
     output, target = hub()
     named = output.with_columns(location_name=pl.col("location").replace({"01": "Alabama"}), population=pl.lit(3.5))
@@ -229,7 +249,7 @@ def test_what_is_refused_is_said_in_one_sentence() -> None:
         ),
         (output.with_columns(note=pl.int_range(pl.len())), target, {}, "'note'"),
         (output, target.with_columns(location=pl.lit("99")), {}, "got none that agree"),
-        (output, target.rename({"target_end_date": "when"}), {}, "a column of times of the outcomes"),
+        (output, target.drop("target_end_date"), {}, "a column of times of the outcomes"),
         (output, target.with_columns(y=pl.lit(1.0)), {}, "expected one column of outcomes"),
         (output.with_columns(observation=pl.lit(1.0)), target, {}, "'observation' in both"),
         (output, target, {"levels": [0.1]}, "expected levels that the long table has rows for"),
@@ -245,3 +265,5 @@ def test_a_wide_frame_is_not_taken_for_a_long_one() -> None:
     frame = pl.DataFrame({"quantile": [0.5, 0.6], "value": [1.0, 2.0], "q0.1": [0.0, 0.0], "q0.9": [1.0, 1.0]})
     assert Frame(frame).spread is None
     assert find_in(frame).y == "value"
+    ids = pl.DataFrame({"sample_id": [1, 2], "value": [1.0, 2.0], "mean": [0.0, 0.0], "sd": [1.0, 1.0]})
+    assert Frame(ids).spread is None

@@ -307,7 +307,7 @@ def test_what_is_refused_leaves_the_state_as_it_was(folder: Path) -> None:
     refused(folder, state, rest.assign(ds=rest.ds + 0.5), "times as the state has them, whole numbers, got numbers")
     refused(folder, state, rest.rename(columns={"M0-lo-80": "M0-lo-90", "M0-hi-80": "M0-hi-90"}), "as the state knows")
     refused(folder, state, pd.concat((rest, rest)), "expected one row of series 's0' for each time and cutoff")
-    refused(folder, state, rest.assign(y=-1.0), "outcomes of at least 0", outside="raise")
+    refused(folder, state, rest.assign(y=-1.0), "outcomes of series 's0' of at least 0, got -1", outside="raise")
     assert recalibrate(rest, state=state)["M0_orcast-ql0.25"].notna().all()
 
 

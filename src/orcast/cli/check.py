@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
     from orcast.panel.checks import doubts
     from orcast.panel.columns import find_in
 
-    table, frame = tables.framed(table, target)
+    table, frame = tables.framed(table, target, y=options.y, time=options.time)
     layout = tables.located(table, lambda: find_in(frame, **names_of(options)))
     low, high = bound(options.low), bound(options.high)
     groups = {"by": options.by, **timing_of(options)._asdict()}

@@ -131,7 +131,7 @@ def run(options: argparse.Namespace) -> int:
         state = PanelState() if was is None else PanelState.load(options.state)
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always", UserWarning)
-        table, frame = tables.framed(table, target)
+        table, frame = tables.framed(table, target, y=options.y, time=options.time)
         run = tables.located(table, partial(_played, frame, options, (low, high, levels), state))
         layout, result = run.layout, tables.located(table, partial(run.result, False))
     found: list[Evidence] = []

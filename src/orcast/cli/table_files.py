@@ -277,11 +277,11 @@ def _write_to(frame: pl.DataFrame, file: Any, format: Format) -> None:
         file.write(text.encode())
 
 
-def framed(table: TableFile, target: pl.DataFrame | None) -> tuple[TableFile, Frame]:
+def framed(table: TableFile, target: pl.DataFrame | None, **names: str | None) -> tuple[TableFile, Frame]:
     """A table as a frame with its outcomes; the table then numbers rows as the frame counts them."""
     from orcast.panel.frame import Frame
 
-    frame: Frame = located(table, lambda: Frame(table.frame, target))
+    frame: Frame = located(table, lambda: Frame(table.frame, target, **names))
     return (table if frame.spread is None else dataclasses.replace(table, places=frame.spread.rows)), frame
 
 

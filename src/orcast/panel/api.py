@@ -121,7 +121,7 @@ def recalibrate(
     timing = Timing(lag, issued_every, nowcast)
     options = FrameOptions(low, high, levels, payoff, outside, oracle, timing).checked()
     count = worker_count(workers)
-    frame = Frame(df, target)
+    frame = Frame(df, target, y=y, time=time)
     names = {"y": y, "series": series, "time": time, "cutoff": cutoff, "horizon": horizon, "known": known}
     with open_state(state) as panel:
         begun = panel is not None and panel.content.options is not None

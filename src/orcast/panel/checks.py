@@ -7,12 +7,14 @@ from numpy.typing import NDArray
 
 from orcast.panel.column_names import listed, of_model, owner_of
 from orcast.panel.columns import ColumnLayout, Form
-from orcast.panel.frame import Frame, read_date
+from orcast.panel.frame import Frame
 
 Array = NDArray[np.float64]
 
 # Outcomes so many spreads away from nearly all of their forecasts are in other units, or of something else.
 FAR = 100.0
+# Rows that are looked at, evenly chosen: what is wrong with nearly all is wrong with these.
+LOOKED_AT = 10_000
 
 
 def doubts(frame: Frame, layout: ColumnLayout) -> list[str]:
@@ -41,7 +43,7 @@ def _out_of_order(frame: Frame, layout: ColumnLayout) -> list[str]:
     for name, kind in frame.searched.schema.items():
         if kind.is_numeric() or owner_of(str(name)) is not None or name in layout.series:
             continue
-        if not _is_date(next((value for value in frame.column(name).to_list() if value is not None), None)):
+        if not frame.holds_dates(name):
             continue
         try:
             times = frame.times(name).values[order]
@@ -55,16 +57,9 @@ def _out_of_order(frame: Frame, layout: ColumnLayout) -> list[str]:
     return []
 
 
-def _is_date(value: object) -> bool:
-    try:
-        read_date(value)
-    except (TypeError, ValueError, OverflowError):
-        return False
-    return True
-
-
 def _of_form(frame: Frame, layout: ColumnLayout, form: Form) -> list[str]:
-    given = np.column_stack([frame.numbers(column) for column in form.columns])
+    rows = np.unique(np.linspace(0, frame.rows - 1, min(frame.rows, LOOKED_AT)).astype(np.intp))
+    given = np.column_stack([frame.numbers(column)[rows] for column in form.columns])
     found: list[str] = []
     if form.kind == "quantiles":
         whole = np.isfinite(given).all(axis=1)
@@ -74,7 +69,7 @@ def _of_form(frame: Frame, layout: ColumnLayout, form: Form) -> list[str]:
             found.append(f"the lowest quantile lies above the highest in nearly all rows: are {names} swapped?")
     if layout.y is None:
         return found
-    y = frame.numbers(layout.y)
+    y = frame.numbers(layout.y)[rows]
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         if form.kind == "normal":
             away, spread = np.abs(y - given[:, 0]), given[:, 1]

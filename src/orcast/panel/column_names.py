@@ -63,6 +63,7 @@ DEFAULTS = (
 # Words for members without a model, which may have a mean and a spread of their own; and a short one.
 ENSEMBLES = ("ens", "ensemble", "member", "mem", "sample")
 SHORT_MEMBER = re.compile(r"(?:.+[-_])?m[-_]\d+", re.IGNORECASE)
+_LISTS = re.compile(r"(?:.+[-_])?(?:samples?|members?|ensemble|ens|draws?)", re.IGNORECASE)
 # NeuralProphet's forecasts one, two, ... steps ahead of one row.
 STEPS = re.compile(r"yhat\d+")
 
@@ -154,6 +155,17 @@ def readings(text: str) -> dict[str, tuple[str, Any]]:
         if m := pattern.fullmatch(text):
             found[kind] = m["model"] or "", m[kind]
     return found
+
+
+def member_lists(lists: Iterable[Any], others: Iterable[Any]) -> list[Any]:
+    """Which columns of lists of numbers are members: those that say so, or all where nothing else is a forecast.
+
+    >>> member_lists(["net", "lags"], ["y"]), member_lists(["net_samples", "lags"], ["y", "q0.1"])
+    (['net', 'lags'], ['net_samples'])
+    """
+    some = [name for name in lists if "quantile" not in str(name).lower()]
+    named = [name for name in some if _LISTS.fullmatch(str(name)) or owner_of(str(name)) is not None]
+    return named if any(readings(str(name)) for name in others) else some
 
 
 # --- writing

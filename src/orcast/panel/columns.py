@@ -231,7 +231,7 @@ def _roles(labels: list[Label], names: Mapping[str, Any], pending: bool, numeric
     several = None if series is None else [_column(name, labels, "series=") for name in _several(series, "series")]
     taken = [*found.values(), *(several or [])]
     free = {str(label): label for label in labels if label not in taken}
-    convention = next((words for words in CONVENTIONS if set(words.values()) <= set(free)), {})
+    convention = next((words for words in CONVENTIONS if set(words.values()) <= set(texts)), {})
     for role, words in usual.items():
         if role not in found:
             found[role] = _only(role, words, free, convention, numeric)
@@ -258,7 +258,7 @@ def _only(
     role: str, words: Sequence[str], free: Mapping[str, Label], convention: Mapping[str, str], numeric: set[Label]
 ) -> Label | None:
     """The one column with a usual name; a convention settles it where there are several."""
-    if role in convention:
+    if convention.get(role) in free:
         return free[convention[role]]
     there = [text for text in free if text.lower() in words and text not in convention.values()]
     if not there and role in ALSO:

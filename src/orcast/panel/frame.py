@@ -12,7 +12,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.panel.column_names import OWN
+from orcast.panel.column_names import OWN, member_lists
 from orcast.panel.long_tables import Spread, find_long, spread
 from orcast.panel.objects import opened
 from orcast.panel.outcome_tables import joined
@@ -64,11 +64,12 @@ class Frame:
     """A frame to be read; the levels of a pandas index that have a name count as columns.
 
     Long tables are spread to a row for each forecast, columns of lists to a column for each entry, and the outcomes of
-    ``target``, a frame of their own, are put beside the forecasts.  ``roles`` are what columns are as far as that is
-    known from more than their names, ``assumed`` sentences on what was concluded.
+    ``target``, a frame of their own, are put beside the forecasts; ``y`` and ``time`` may name its columns.
+    ``roles`` are what columns are as far as that is known from more than their names, ``assumed`` sentences on what was
+    concluded.
     """
 
-    def __init__(self, native: Any, target: Any = None) -> None:
+    def __init__(self, native: Any, target: Any = None, *, y: Any = None, time: Any = None) -> None:
         given = opened(native)
         try:
             self.table: Any = nw.from_native(given.native, eager_only=True)
@@ -93,7 +94,7 @@ class Frame:
             self._take(spread(self, long))
         self._outcomes: dict[Any, Array] = {}
         if target is not None:
-            name, values = joined(self, target if isinstance(target, Frame) else Frame(target))
+            name, values = joined(self, target if isinstance(target, Frame) else Frame(target), y, time)
             self._outcomes = {name: values}
             self.reading = self.extended(self.reading, {name: values})
             self.roles["y"] = name
@@ -106,26 +107,18 @@ class Frame:
 
     def _read_lists(self) -> dict[Any, int]:
         """Columns of lists of numbers are members: how many each has at most, by name."""
+        kinds = self.reading.schema
+        rows = {name: _number_lists(self.column(name)) for name, kind in kinds.items() if _may_be_lists(kind)}
+        lists = [name for name, each in rows.items() if each is not None]
         found: dict[Any, int] = {}
-        for name, kind in self.reading.schema.items():
-            if not isinstance(kind, nw.List | nw.Array) and kind != nw.Object:
-                continue
-            values = self.reading.get_column(name).to_list()
-            first = next((value for value in values if value is not None), None)
-            if not isinstance(first, list | tuple | np.ndarray) or "quantile" in str(name).lower():
-                continue
-            try:
-                rows = [[] if value is None else [float(each) for each in value] for value in values]
-            except (TypeError, ValueError):
-                continue
-            count = max(map(len, rows))
-            if count > 1:
-                found[name] = count
-                members = np.full((self.rows, count), np.nan)
-                for row, some in enumerate(rows):
-                    members[row, : len(some)] = some
-                new = {f"{name}_member_{i + 1}": members[:, i] for i in range(count)}
-                self.reading = self.extended(self.reading, new)
+        for name in member_lists(lists, [name for name in kinds if name not in lists]):
+            each = rows[name] or []
+            found[name] = max(map(len, each))
+            members = np.full((self.rows, found[name]), np.nan)
+            for row, some in enumerate(each):
+                members[row, : len(some)] = some
+            new = {f"{name}_member_{i + 1}": members[:, i] for i in range(found[name])}
+            self.reading = self.extended(self.reading, new)
         return found
 
     def _read_index(self) -> None:
@@ -182,6 +175,13 @@ class Frame:
             return False
         kinds = set(map(type, column.to_list()))
         return all(issubclass(kind, (bool, int, float, np.number, np.bool_, type(None))) for kind in kinds)
+
+    def holds_dates(self, name: Any) -> bool:
+        """Whether a column begins with a date, or with text that is one."""
+        try:
+            return bool([read_date(value) for value in self.column(name).drop_nulls().head(1).to_list()])
+        except (TypeError, ValueError, OverflowError):
+            return False
 
     def complete(self, name: Any, what: str) -> list[Any]:
         """A column as Python values, none of which is missing."""
@@ -327,6 +327,22 @@ class Frame:
         native = pandas.Series(pandas.arrays.BooleanArray(values > 0, missing), name=name, copy=False)
         native.index = table.to_native().index
         return nw.from_native(native, series_only=True)
+
+
+def _may_be_lists(kind: Any) -> bool:
+    return isinstance(kind, nw.List | nw.Array) or kind == nw.Object
+
+
+def _number_lists(column: Any) -> list[list[float]] | None:
+    """A column of lists of numbers, of which some are missing and one has two or more; None if it is another."""
+    values = column.to_list()
+    if not all(value is None or isinstance(value, list | tuple | np.ndarray) for value in values):
+        return None
+    try:
+        rows = [[] if value is None else [float(each) for each in value] for value in values]
+    except (TypeError, ValueError):
+        return None
+    return rows if max(map(len, rows), default=0) > 1 else None
 
 
 def _unhashable(values: list[Any]) -> str:

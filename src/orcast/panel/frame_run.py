@@ -273,10 +273,10 @@ class FrameRun:
         whose = of_series(self.keys[int(self.codes[row])])
         low, high = float(self.low[row]), float(self.high[row])
         if abs(model.y[row]) > LARGEST:
-            return f"outcomes of at most {LARGEST:g} in size{whose}, got {model.y[row]:g} in row {row}"
+            return f"outcomes{whose} of at most {LARGEST:g} in size, got {model.y[row]:g} in row {row}"
         if math.isinf(low) or math.isinf(high):
             end = f"most {high:g}" if math.isinf(low) else f"least {low:g}"
-            return f"outcomes of at {end}{whose}, got {model.y[row]:g} in row {row}"
+            return f"outcomes{whose} of at {end}, got {model.y[row]:g} in row {row}"
         return f"outcomes from {low:g} to {high:g}{whose}, got {model.y[row]:g} in row {row}"
 
     # --- playing

@@ -23,7 +23,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.panel.column_names import CERTIFICATE, CUTOFF, HORIZON, OUTCOME, OWN, TIME, level_of, listed, plain
+from orcast.panel.column_names import (
+    CERTIFICATE,
+    CUTOFF,
+    HORIZON,
+    OUTCOME,
+    OWN,
+    TIME,
+    level_of,
+    listed,
+    plain,
+    readings,
+)
 
 if TYPE_CHECKING:
     from orcast.panel.frame import Frame
@@ -150,6 +161,8 @@ def find_long(frame: Frame) -> LongTable | None:
         raise ValueError(
             f"expected rows with the output_type 'quantile' or 'sample', got {listed(np.unique(types).tolist())}"
         )
+    if any(kind_.is_numeric() and readings(str(name)) for name, kind_ in schema.items()):
+        return None
     for words, wanted in ((LEVELS, "quantile"), (SAMPLES, "sample")):
         which = next((texts[text] for text in words if text in texts), None)
         if which is not None and (wanted == "sample" or schema[which].is_numeric()):

@@ -18,15 +18,17 @@ ASIDE = ("as_of", "output_type", "output_type_id", "type", "model", "model_id")
 PLAIN_TYPES = ("quantile", "sample", "mean", "median", "none", "na", "nan", "")
 
 
-def joined(frame: Frame, target: Frame) -> tuple[Any, NDArray[np.float64]]:
+def joined(frame: Frame, target: Frame, y: Any = None, time: Any = None) -> tuple[Any, NDArray[np.float64]]:
     """A name for the outcomes, and the outcome of each row of a frame, nan where there is none yet.
 
-    Rows belong together if they agree in the time and in all columns of the same name.  Where an outcome was published
-    several times (``as_of``), the newest counts.
+    ``y`` and ``time`` name the column of outcomes and that of times, if they are not found.  Rows belong together if
+    they agree in the time and in all columns of the same name.  Where an outcome was published several times
+    (``as_of``), the newest counts.
     """
     there, here = target.searched.columns, frame.searched.columns
-    y = _outcome(target)
-    time, about = _time(target), frame.roles.get("time") or _time(frame)
+    y = y if y in there else _outcome(target)
+    about = time if time in here else frame.roles.get("time") or _time(frame)
+    time = time if time in there else _time(target) or _only_dates(target)
     if time is None or about is None:
         what, whose = ("the outcomes", there) if time is None else ("the forecasts", here)
         raise ValueError(
@@ -86,6 +88,14 @@ def _time(frame: Frame) -> Any:
     texts = {str(name).lower(): name for name in frame.searched.columns}
     found = next((texts[word] for word in words if word in texts), None)
     return INDEX if found is None and frame.dated else found
+
+
+def _only_dates(target: Frame) -> Any:
+    """The one column of dates that a table of outcomes has, whatever its name."""
+    schema = target.searched.schema
+    there = [name for name, kind in schema.items() if not kind.is_numeric() and str(name).lower() not in ASIDE]
+    found = [name for name in there if target.holds_dates(name)]
+    return found[0] if len(found) == 1 else None
 
 
 def _newest(target: Frame) -> NDArray[np.intp]:

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from pyspark.sql import DataFrame
 
 from orcast.engine import Oracle
+from orcast.integrations.spark.arrays import Arrays, fold_arrays, spread_arrays
 from orcast.integrations.spark.plan import SparkPlan, empty, one_zero, plan_of, schema_after
 from orcast.panel.frame_run import FrameOptions
 from orcast.panel.row_times import Timing
@@ -57,6 +58,7 @@ def recalibrate(
     The rows of a part are in the memory of one Python process at a time.
 
     - The rows of Spark have no order, so there must be a column of times.
+    - A column of arrays of numbers is an ensemble of them, and comes out as one; its longest array is looked for.
     - Null and nan both mean missing; what is missing comes out as null.
     - Nothing is played before an action asks for it, and a frame that is refused is refused then, in one sentence that
       names series and time, within the error of Spark.
@@ -70,16 +72,20 @@ def recalibrate(
     options = FrameOptions(low, high, levels, payoff, outside, oracle, Timing(lag, issued_every, nowcast))
     count = None if partitions is None else whole(partitions, "partitions", 1, 10**6)
     names = {"y": y, "series": series, "time": time, "cutoff": cutoff, "horizon": horizon, "known": known}
-    plan = plan_of(df, names, model, options)
-    if df.isStreaming:
+    if getattr(df, "isStreaming", False):
         raise ValueError("expected a table, got a stream, which recalibrate_stream takes")
+    arrays: Arrays = {}
+    if isinstance(df, DataFrame):
+        df, arrays = spread_arrays(df)
+    plan = plan_of(df, names, model, options)
     replaced = [str(out.column) for form in plan.layout.forms for out in form.outputs() if out.column is not None]
     after = schema_after(df.schema, plan.play(empty(df.schema), replace=bool(replace)), replaced if replace else ())
     keys = [one_zero(name, df.schema[name].dataType) for name in plan.layout.series]
     parts = df.repartition(count or _usual(df), *keys) if keys else df.repartition(1)
     # Spark takes a dot in a name, as in q0.1, for a part of a column: on the way the columns are numbered
     numbered = parts.toDF(*(f"c{i}" for i in range(len(df.columns))))
-    return numbered.mapInArrow(_Task(plan, tuple(df.columns), bool(replace)), after)
+    played = numbered.mapInArrow(_Task(plan, tuple(df.columns), bool(replace)), after)
+    return fold_arrays(played, arrays)
 
 
 def _usual(df: DataFrame) -> int:
