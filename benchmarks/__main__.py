@@ -14,6 +14,7 @@ from benchmarks import (
     faults,
     groups,
     integrations,
+    known,
     memory,
     notions,
     orca,
@@ -43,6 +44,7 @@ SECTIONS = {
     "panel": panel,
     "stream": stream,
     "integrations": integrations,
+    "known": known,
     "spark": spark,
     "faults": faults,
 }
