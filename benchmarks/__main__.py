@@ -45,6 +45,7 @@ SECTIONS = {
     "known": known,
     "stream": stream,
     "integrations": integrations,
+    "known": known,
     "spark": spark,
     "faults": faults,
 }

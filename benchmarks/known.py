@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 import orcast as oc
+from benchmarks import known_wrappers
 from benchmarks.results import Line, Remark
 from orcast.evidence import collect, difference, verdict
 from orcast.paper.experiments import data
@@ -108,6 +109,7 @@ def measure(quick: bool = False) -> Iterator[Line | Remark]:
         honest = flattering >= true or ASSUMED in first
         yield Line(name, "no gain beyond what is said", float(honest), 1.0, sense="=", form=".0f")
     yield from gaps()
+    yield from known_wrappers.sktime(quick)
 
 
 def gaps() -> Iterator[Line | Remark]:

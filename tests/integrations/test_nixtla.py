@@ -79,6 +79,15 @@ def split(frame: pd.DataFrame, day: Any) -> tuple[pd.DataFrame, pd.DataFrame, pd
 # --- the real library
 
 
+def test_intervals_of_another_width_are_reported() -> None:
+    frame = panel()
+    early, window, _ = split(frame, pd.Timestamp("2026-02-01"))
+    wide = window.assign(**{"ETS-lo-90": 20.0, "ETS-hi-90": 80.0})
+    with pytest.warns(UserWarning, match="intervals of ETS are 6 times as wide as in history"):
+        recalibrate(wide, early)
+    recalibrate(window.assign(**{"ETS-lo-90": 40.0, "ETS-hi-90": 60.0}), early)
+
+
 def test_is_recalibrate_of_both_frames_bit_for_bit() -> None:
     cv, f = validated(), predicted()
     after = recalibrate(f, cv, low=0, high=100)

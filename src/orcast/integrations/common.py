@@ -24,10 +24,10 @@ from orcast.serialise import plain_features
 from orcast.spaces import OrderedSpace, between
 from orcast.validation import short
 
-# Spreads of two forecasts of one thing whose ratio is larger are of different kinds; so are errors of many, which
-# drift, if that is no accident.
+# Spreads of two forecasts of one thing whose ratio is larger are of different kinds; so are errors or
+# widths of many, which drift, if that is no accident.
 APART = 2.0
-ERRORS_APART = 4.0
+KINDS_APART = 4.0
 ACCIDENT = 1e-3
 # So few errors say nothing about their kind.
 FEW_ERRORS = 10
@@ -253,7 +253,7 @@ def ratio_of_errors(learnt: Sequence[float], served: Sequence[float]) -> float |
     if min(len(learnt), len(served)) < FEW_ERRORS:
         return None
     before, now = float(np.median(learnt)), float(np.median(served))
-    if max(before, now) <= ERRORS_APART * min(before, now):
+    if max(before, now) <= KINDS_APART * min(before, now):
         return None
     from scipy.stats import mannwhitneyu
 

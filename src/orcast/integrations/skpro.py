@@ -6,9 +6,9 @@
     model.predict_interval(X_today, coverage=0.9)
     model.update(X_today, y_today)
 
-The rows of one call belong together: none of their outcomes is known when they are forecast.  ``update`` first makes
-all forecasts for its rows, the same that the methods which predict make of them, then scores them, and then updates the
-wrapped regressor, if that can be updated.  All methods that predict are pure.
+Each row is forecast by itself, from the calibration as it is now.  ``update`` first makes the forecasts for its rows,
+the same that the methods which predict make of them, then scores them, and then updates the wrapped regressor, if that
+can be updated.  All methods that predict are pure.
 """
 
 from __future__ import annotations

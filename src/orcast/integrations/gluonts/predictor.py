@@ -23,6 +23,10 @@ class RecalibratedPredictor(Predictor):  # type: ignore[misc]
         _, template = split(dataset, offset=-240)
         list(predictor.predict(template.generate_instances(24, windows=10).input))
 
+    The windows must come after what the predictor was trained on: forecasts of rows that it has seen are of another
+    kind than those of the future, and what is learnt from them does not hold there.  A predictor that was trained anew
+    makes forecasts of another kind too, until enough of its outcomes are known: begin with a new recalibrator.
+
     ``recalibrator`` is a :class:`ForecastRecalibrator`, one without bounds if it is left out.  ``serialize`` writes
     both, without pickle.  Entries without ``item_id`` are windows of one series.
 

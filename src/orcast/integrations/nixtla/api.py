@@ -41,7 +41,9 @@ def recalibrate(
 
     ``forecasts`` is what ``predict`` or ``forecast`` returned, for any number of series and models.  ``history`` is
 
-    - what ``cross_validation`` returned, with the same models and levels, overlapping windows or not; or
+    - what ``cross_validation`` returned, with the same models and levels, overlapping windows or not, and fitted anew
+      for each window (``refit=True``, as it is by default) if the forecasts are of models that are fitted anew.  A
+      warning says so if the intervals are clearly not as wide as there; or
     - outcomes alone (``unique_id``, ``ds``, ``y``, such as the frame that the models were fitted to), if a ``state``
       remembers the forecasts that they belong to.
 

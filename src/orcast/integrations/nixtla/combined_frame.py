@@ -10,6 +10,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from orcast.integrations.common import KINDS_APART
 from orcast.integrations.nixtla.cadence import NEAR, Cadence, Stamps, Windows, cadence_of, joined
 from orcast.integrations.nixtla.input_frames import CUTOFF, ID, ROLES, TARGET, TIME, ByTime, InputFrame, known_outcomes
 from orcast.panel.column_names import listed, of_series, owner_of, rows_text
@@ -324,6 +325,8 @@ class CombinedFrame:
         if self.outside and outside == "report":
             more = f" (and {len(self.outside) - 1} more)" if len(self.outside) > 1 else ""
             warn_user(f"outcomes that cannot be were not used: {self.outside[0]}{more}", UserWarning)
+        if self.with_forecasts:
+            self._report_widths()
         if model is None:
             self._report_columns(bounds)
         raw = np.zeros(len(self.given), dtype=bool)
@@ -336,6 +339,24 @@ class CombinedFrame:
                 f"{rows_text(np.flatnonzero(raw))}",
                 UserWarning,
             )
+
+    def _report_widths(self) -> None:
+        """Warn if forecasts are not as wide as those of the history: they were made in another way."""
+        given, past = self.given, self.past
+        assert past is not None
+        for form in self.layout.forms:
+            if len(form.columns) < 2:
+                continue
+            mine, theirs = (_widths(table, form.columns[0], form.columns[-1]) for table in (given, past))
+            ratios = [mine[key] / theirs[key] for key in mine.keys() & theirs.keys()]
+            ratio = float(np.median(ratios)) if ratios else 1.0
+            if max(ratio, 1.0 / ratio) > KINDS_APART:
+                warn_user(
+                    f"the intervals of {form.model} are {ratio:.2g} times as wide as in history: what is applied was "
+                    "learnt from forecasts of another kind (cross_validation with refit=True, and the same h, makes "
+                    "them as forecast does)",
+                    UserWarning,
+                )
 
     def _report_columns(self, bounds: tuple[Any, Any]) -> None:
         """Warn of columns of numbers that nobody named, and that are no forecasts by their names."""
@@ -368,6 +389,16 @@ class CombinedFrame:
             if not replace:
                 new |= {name: values[:count] for name, values in model.certificate_columns().items()}
         return new
+
+
+def _widths(table: InputFrame, low: Any, high: Any) -> dict[Hashable, float]:
+    """The median distance of two columns, the upper of two, by series; of those where it is not 0."""
+    width = np.abs(table.frame.numbers(high) - table.frame.numbers(low))
+    known = np.flatnonzero(width > 0.0)
+    order = known[np.lexsort((width[known], table.codes[known]))]
+    codes, starts, counts = np.unique(table.codes[order], return_index=True, return_counts=True)
+    medians = width[order[starts + counts // 2]].tolist()
+    return {table.keys[code]: median for code, median in zip(codes.tolist(), medians, strict=True)}
 
 
 def _bare(form: Form, name: str) -> str:

@@ -55,6 +55,7 @@ class PendingBook:
         self._parked = Rounds(game.engine, max_pending)
         self._longest = math.inf  # outcomes of others between a forecast and its own, at most; an old maximum fades
         self._mismatches = self._last_mismatch = 0  # in a row, and what was known at the last
+        self._turns = 0  # of those, in a row, with features that are nearest to the forecast just before them
         self._settled_x: Any = None
 
     def __len__(self) -> int:
@@ -80,10 +81,15 @@ class PendingBook:
     def pending_for(self, x: Any, name: Hashable, read: Callable[..., object]) -> PendingForecast:
         """The round that an outcome settles; issued now if there was none."""
         entry = self.find(x, name)
-        if entry is None:
-            self._count_mismatch(x)
-            entry = self._issue(None, read(x), x, name)
-        return entry
+        if entry is None and name is None and self._newest is not None and self._is_mismatch(self._newest, x):
+            self._count_mismatch()
+            self._turns = min(self._turns + 1, MISMATCHES) if self._newest_is_nearest(x) else 0
+            if self._turns == MISMATCHES:
+                # its features were changed on the way, as by a scaler that learns first, and so were those before it
+                for left in list(self._older.values()):
+                    self._drop(left)
+                entry = self._newest
+        return self._issue(None, read(x), x, name) if entry is None else entry
 
     def find(self, x: Any, name: Hashable) -> PendingForecast | None:
         """The pending forecast of these features, or of a name."""
@@ -176,23 +182,46 @@ class PendingBook:
     def _rounds(self, entry: PendingForecast) -> Rounds:
         return self.game.rounds if entry.id in self.game.rounds else self._parked
 
-    def _count_mismatch(self, x: Any) -> None:
+    def _is_mismatch(self, newest: PendingForecast, x: Any) -> bool:
+        """Whether an outcome comes with other features, of the same names, than the forecast just before it."""
+        if newest.known != self.known or newest.name is not None or _same(newest.x, self._settled_x):
+            return False
+        return isinstance(x, Mapping) and isinstance(newest.x, Mapping) and x.keys() == newest.x.keys()
+
+    def _count_mismatch(self) -> None:
         """Warn, once, if outcomes keep coming with other features than the forecast just before them."""
+        if self._mismatches == MISMATCHES:
+            return
+        again = self._mismatches > 0 and self._last_mismatch == self.known - 1
+        self._mismatches = self._mismatches + 1 if again else 1
+        self._last_mismatch = self.known
+        if self._mismatches == MISMATCHES:
+            warn_user(
+                f"{MISMATCHES} outcomes in a row came with other features than the forecasts just before them, and "
+                "were scored against forecasts of their own (from now on against the one just before if its features "
+                "are the nearest); in a pipeline wrap all of it, RiverRegressor(scaler | model), or name the rounds "
+                "with id= (reported once)",
+                UserWarning,
+            )
+
+    def _newest_is_nearest(self, x: Any) -> bool:
+        """Whether the newest of the last pending forecasts is the one whose features are most like these."""
+        others = islice(reversed(self._older.values()), MISMATCHES)
         newest = self._newest
-        if newest is None or newest.known != self.known or newest.name is not None or _same(newest.x, self._settled_x):
-            return
-        if not (isinstance(x, Mapping) and isinstance(newest.x, Mapping) and x.keys() == newest.x.keys()):
-            return
-        if self._mismatches < MISMATCHES:
-            self._mismatches = self._mismatches + 1 if self._last_mismatch == self.known - 1 else 1
-            self._last_mismatch = self.known
-            if self._mismatches == MISMATCHES:
-                warn_user(
-                    f"{MISMATCHES} outcomes in a row came with other features than the forecasts just before them, and "
-                    "were scored against forecasts of their own; in a pipeline wrap all of it, "
-                    "RiverRegressor(scaler | model), or name the rounds with id= (reported once)",
-                    UserWarning,
-                )
+        return newest is not None and all(_distance(newest.x, x) < _distance(each.x, x) for each in others)
+
+
+def _distance(one: Any, other: Any) -> float:
+    """How far features of the same names are apart: squares of differences, and 1 for what is no number."""
+    if not isinstance(one, Mapping) or one.keys() != other.keys():
+        return math.inf
+    total = 0.0
+    for name, value in one.items():
+        try:
+            total += (value - other[name]) ** 2
+        except TypeError:
+            total += not _same(value, other[name])
+    return total
 
 
 def _same(one: Any, other: Any) -> bool:

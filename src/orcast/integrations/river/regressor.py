@@ -36,8 +36,10 @@ class RiverRegressor(Locked, base.Wrapper[base.Regressor], base.Regressor):
 
     ``learn_one(x, y)`` settles the last forecast for the same features, and issues one if there is none.  In both
     methods ``id=`` names a round instead: where features repeat while outcomes are late, or where they change between
-    the two, as they do behind a scaler unless the whole pipeline is wrapped.  A forecast that is never learnt from is
-    dropped after 100 outcomes of others (and twice the longest lag so far), or when ``max_pending`` others are pending.
+    the two, as they do behind a scaler unless the whole pipeline is wrapped.  (Without names it takes ten outcomes
+    until that is clear; a warning says so, and from then on the forecast just before is the one that is scored.)  A
+    forecast that is never learnt from is dropped after 100 outcomes of others (and twice the longest lag so far), or
+    when ``max_pending`` others are pending.
 
     >>> from river import datasets, linear_model, preprocessing, stats
     >>> linear = preprocessing.StandardScaler() | linear_model.LinearRegression(intercept_lr=0.1)

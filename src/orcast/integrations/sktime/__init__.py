@@ -8,7 +8,8 @@ Wrap a forecaster, and use it as any other of sktime's:
 
 An outcome is scored against the forecasts that were issued for it: ``update`` issues the forecasts from before
 ``y_new``, the same that the methods which predict made, settles those that are about ``y_new``, keeps the others
-pending, and updates the wrapped forecaster.  All methods that predict are pure.
+pending, and fits the wrapped forecaster anew, as it was in the replay that taught the games.  All methods that predict
+are pure.
 """
 
 from orcast.integrations.optional import needs

@@ -104,7 +104,7 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
     >>> model.fit(y[:120], fh=[1, 12]).predict_interval(coverage=0.9).shape
     (2, 2)
     >>> model.guarantee(1).rounds, model.update(y[120:132]).guarantee(12).rounds
-    (90, 91)
+    (80, 81)
     """
 
     _tags = {  # noqa: RUF012
