@@ -146,8 +146,7 @@ class Forecaster:
         """Names of the experts, in the order of their rows."""
         return self._experts
 
-    # --- the loop
-    @locked
+    # --- the loop: what is called in every round holds its lock itself, a decorator takes longer
     def predict(
         self,
         forecast: object = None,
@@ -166,6 +165,10 @@ class Forecaster:
         >>> recal = oc.Recalibrator(oc.Interval(0, 10), oc.QuantileCalibration(context=oc.by("day", values="MT")))
         >>> p = recal.predict(experts={"tree": oc.Normal(4, 1), "net": None}, x={"day": "M"}); recal.update(5)
         """
+        with self.lock:
+            return self._predict(forecast, experts, x, id)
+
+    def _predict(self, forecast: object, experts: Mapping[str, object] | None, x: Any, id: Hashable) -> Any:
         if self.expert_required and forecast is None and experts is None:
             raise TypeError("expected a forecast, got None (a game without an expert is a Forecaster)")
         if id is None:
@@ -182,9 +185,12 @@ class Forecaster:
             raise
         return self.rounds.forecast(entry)
 
-    @locked
     def update(self, y: Any, *, id: Hashable = None) -> None:
         """Settle the unnamed round, or a named one, with its outcome."""
+        with self.lock:
+            self._update(y, id)
+
+    def _update(self, y: Any, id: Hashable) -> None:
         if id is None:
             self.rounds.check_unnamed()
         self.rounds.settle(self.space.outcome(y, self.outside), id=id)

@@ -34,6 +34,8 @@ else:
 class GameLock(_Reentrant):
     """A lock that its thread may take again; a copy of whatever kind, also a pickled one, is a new lock."""
 
+    __slots__ = ()
+
     def __reduce__(self) -> tuple[Any, ...]:
         return GameLock, ()
 

@@ -104,7 +104,9 @@ def test_the_pieces_of_each_face_tile_it(labels: int, grid: int) -> None:
             # each has the volume of the whole face, over their number
             np.testing.assert_allclose(np.abs(np.linalg.det(own)), grid ** -(n - 1.0))
         for rows, along in zip(corners[:20], pieces.directions[:20], strict=True):
-            assert np.linalg.matrix_rank(np.vstack((along, rows[1:] - rows[0]))) == n - 1 == len(along)
+            assert len(along) == n - 1
+            if n > 1:  # numpy 1.26 knows no rank of a matrix without rows
+                assert np.linalg.matrix_rank(np.vstack((along, rows[1:] - rows[0]))) == n - 1
 
 
 @given(arrays(float, (10, 3), elements=st.integers(-2, 2)), chances(3))

@@ -30,6 +30,9 @@ Other forecasts are {"mean": 4, "sd": 1}, {"members": [3, 4, 6]}, {"p": 0.7} wit
   "low", "high", "binary", "labels"
             in the first line of a series: its bounds or kind, instead of the options below.
 
+An answer has "sorted": true where quantiles crossed, and "beyond_doubles": true where a forecast is
+so narrow beside its size that its quantiles cannot be told apart.
+
 A line that cannot be used is answered with {"error": "expected ..., got ...", "line": n}, changes
 nothing, and the filter goes on.  End of input, Ctrl-C, SIGTERM and a closed output end it cleanly."""
 

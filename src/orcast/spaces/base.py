@@ -95,7 +95,8 @@ class FiniteSpace(Space):
 def single(y: object, what: str = "outcome") -> float:
     """A finite number that is not text, as a float."""
     try:
-        if isinstance(y, (str, bytes)):
+        # older versions of numpy would take the only number of an array, and warn
+        if isinstance(y, (str, bytes)) or (isinstance(y, np.ndarray) and y.ndim):
             raise TypeError
         value = float(y)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
