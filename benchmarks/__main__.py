@@ -42,7 +42,6 @@ SECTIONS = {
     "cold": cold,
     "memory": memory,
     "panel": panel,
-    "known": known,
     "stream": stream,
     "integrations": integrations,
     "known": known,

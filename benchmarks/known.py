@@ -67,7 +67,7 @@ def weekly_late() -> tuple[pd.DataFrame, dict[str, Any]]:
     growth = pd.Series(y).diff(52).rolling(52).mean().shift(3).to_numpy()
     mean = pd.Series(y).shift(52).to_numpy() + growth
     spread = pd.Series(y - mean).rolling(104).std().shift(3).to_numpy()
-    good = np.isfinite(spread) & (np.arange(len(y)) % 1 == 0)
+    good = np.isfinite(spread)
     frame = pd.DataFrame({"ds": series.index[good], "y": y[good]})
     return around(frame, mean[good], spread[good]), {"lag": "14D"}
 
@@ -106,7 +106,7 @@ def measure(quick: bool = False) -> Iterator[Line | Remark]:
         flattering, first = reported(frame)
         yield Line(name, "pinball / as given, true", true, form=".3f", note=said)
         yield Line(name, "the same, no issue times given", flattering, form=".3f", note=first)
-        honest = flattering >= true or ASSUMED in first
+        honest = flattering >= true or ASSUMED in first.lower()
         yield Line(name, "no gain beyond what is said", float(honest), 1.0, sense="=", form=".0f")
     yield from gaps()
     yield from known_wrappers.sktime(quick)
