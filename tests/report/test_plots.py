@@ -1,5 +1,6 @@
 """The pictures for notebooks: they draw the evidence's numbers on the axes they are given, and give them back."""
 
+import dataclasses
 import io
 import re
 from collections.abc import Callable, Iterator
@@ -233,3 +234,20 @@ def test_probabilities_have_no_widths_to_draw() -> None:
     evidence = binary()
     with pytest.raises(ValueError, match="expected evidence with central intervals, got binary without any"):
         plots.sharpness(evidence)
+
+
+def test_groups_side_by_side() -> None:
+    evidence = one_series()
+    hours = facts.Grouping("hour", np.arange(evidence.rows) % 3, ("0", "8", "16"))
+    both = dataclasses.replace(evidence, by=(hours,))
+    table = facts.by_group(both, hours)
+    axes = plots.groups(both, blank())
+    assert table.relative is not None
+    np.testing.assert_allclose(line(axes, "change of the loss").get_ydata(), table.relative)
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["0", "8", "16"]
+    drawn(axes)
+    alone = plots.groups(dataclasses.replace(both, after=None), blank(), by="hour")
+    assert table.coverage_before is not None
+    np.testing.assert_allclose(line(alone, "as given").get_ydata(), table.coverage_before)
+    with pytest.raises(ValueError, match=r"expected a way to group the rows that the evidence has \(hour\), got 'day'"):
+        plots.groups(both, blank(), by="day")

@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import re
 from pathlib import Path
+from typing import Any
 
 import hypothesis.extra.numpy as hnp
 import hypothesis.strategies as st
@@ -528,3 +529,68 @@ def test_lines_have_gaps_where_there_is_nothing() -> None:
     assert line([0.0, 0.5, 1.0], [0.0, np.nan, 1.0]) == "M0 1000M1000 0"
     assert area([0.0], [np.nan], [1.0]) == ""
     assert around([np.nan]) == Scale(0.0, 1.0)
+
+
+# --- groups, where a gain comes from, what is assumed ---
+
+
+def grouped(*, after: bool = True) -> Evidence:
+    """One series at two horizons, the first of which gains and the second loses."""
+    rng = np.random.default_rng(11)
+    y, step = rng.normal(size=800), np.arange(800) % 2
+    q = np.tile(np.array([-1.64, -0.67, 0.0, 0.67, 1.64]), (800, 1))
+    narrow = np.where((step == 0)[:, None], q / 3, q)
+    rest: dict[str, Any] = {"after": np.where((step == 1)[:, None], q / 3, q)} if after else {}
+    return Evidence.of(
+        narrow,
+        y,
+        levels=[0.05, 0.25, 0.5, 0.75, 0.95],
+        by=(facts.Grouping("horizon", step, ("1", "<b>2</b>")),),
+        horizon=step + 1.0,
+        reference=facts.Reference(np.append(np.nan, y[:-1]), np.full(800, 1.4)),
+        without_memory=0.3 if after else None,
+        **rest,
+    )
+
+
+def test_horizons_side_by_side() -> None:
+    evidence = grouped()
+    page = read(evidence)
+    check_page(page)
+    figure = section(page, "By horizon")
+    table = facts.by_group(evidence, evidence.by[0])
+    rows = cells(figure.all("table")[0])
+    assert [row[0] for row in rows] == ["1", "<b>2</b>"]
+    assert table.relative is not None
+    for k, row in enumerate(rows):
+        assert row[1] == f"{int(table.rows[k]):,}"
+        assert value(row[5]) == pytest.approx(table.relative[k], abs=0.0006)
+    assert "the loss fell beyond chance for 1 and rose for 1" in figure.text
+    assert len([svg for svg in figure.all("svg") if "chart" in svg.attrs.get("class", "")]) == 2
+    assert "By horizon pinball loss fell for 1 (" in page.top.text
+    alone = section(read(grouped(after=False)), "By horizon")
+    assert len([svg for svg in alone.all("svg") if "chart" in svg.attrs.get("class", "")]) == 1
+
+
+def test_where_the_gain_comes_from() -> None:
+    evidence = grouped()
+    found = facts.reference_scores(evidence)
+    assert found is not None
+    part = section(read(evidence), "Where the gain comes from")
+    rows = cells(part.all("table")[0])
+    assert [row[0] for row in rows] == ["As given", "Recalibrated", "The last known outcome with its own spread"]
+    for row, side in zip(rows, ("before", "after", "reference"), strict=True):
+        assert value(row[1]) == pytest.approx(found.loss[side], rel=1e-3)
+        assert value(row[3]) == pytest.approx(found.coverage[side], abs=0.0006)
+    assert "Of 800 outcomes 799 have past enough." in part.text
+    assert "Beside the last known outcome" in titles(read(grouped(after=False)))
+
+
+def test_what_is_assumed_stands_at_the_head() -> None:
+    page = read(one_series())
+    (said,) = page.top.all("header")[0].all("p", "assumption")
+    assert said.text == "Each outcome counts as known before the next forecast is issued (no issue times were given)."
+    assert said.text not in page.top.all("main")[0].text
+    other = dataclasses.replace(one_series(), assumption="each forecast used the outcomes known at its cutoff")
+    both = read(one_series(), other).top.all("header")[0].all("p", "assumption")
+    assert [node.text for node in both] == [said.text, "Each forecast used the outcomes known at its cutoff."]

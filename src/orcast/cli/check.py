@@ -86,13 +86,15 @@ def run(options: argparse.Namespace) -> int:
 
 def verdicts(found: Sequence[Evidence]) -> list[str]:
     """What the numbers say of each model, a sentence a line."""
-    from orcast.evidence import verdict
+    from orcast.evidence import assumptions, verdict
 
-    lines: list[str] = []
+    if len(found) == 1:
+        return verdict(found[0])
+    # what is assumed of all models is said once
+    lines = list(dict.fromkeys(sentence for evidence in found for sentence in assumptions(evidence)))
     for evidence in found:
-        if len(found) > 1:
-            lines.append(f"{evidence.model or 'forecast'}:")
-        lines += [f"  {sentence}" if len(found) > 1 else sentence for sentence in verdict(evidence)]
+        lines.append(f"{evidence.model or 'forecast'}:")
+        lines += [f"  {sentence}" for sentence in verdict(evidence)[len(assumptions(evidence)) :]]
     return lines
 
 

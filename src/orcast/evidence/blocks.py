@@ -87,11 +87,21 @@ def reach(signal: Vector) -> int:
     return last
 
 
-def reach_of(evidence: Evidence, signals: Iterable[Vector]) -> int:
-    """The longest reach of numbers that each row has, summed by time."""
+def reach_of(evidence: Evidence, signals: Iterable[Vector], *, slow: bool = True) -> int:
+    """The longest reach of numbers that each row has, averaged by time; `slow=False` leaves out what changes slowly."""
     steps, size = steps_of(evidence), times_of(evidence)
     count = np.bincount(steps, minlength=size)
-    return max((reach(np.bincount(steps, each - each.mean(), minlength=size) / count) for each in signals), default=0)
+    by_time = (np.bincount(steps, each, minlength=size) / count for each in signals)
+    return max((reach(each if slow else _without_slow(each)) for each in by_time), default=0)
+
+
+def _without_slow(signal: Vector) -> Vector:
+    """A signal less its mean over an eighth of the time around."""
+    half = signal.size // 16
+    total = np.concatenate(([0.0], np.cumsum(signal)))
+    at = np.arange(signal.size)
+    low, high = np.maximum(at - half, 0), np.minimum(at + half + 1, signal.size)
+    return np.asarray(signal - (total[high] - total[low]) / (high - low))
 
 
 def blocks_of(evidence: Evidence, far: int, least: int = 1) -> Blocks:
@@ -120,6 +130,26 @@ def variance_of_sums(parts: Matrix, alike: bool) -> Vector:
     return np.asarray(np.maximum(once, 2.0 * twice - once))
 
 
+def variance_by_steps(parts: Matrix, alike: bool) -> Vector:
+    """The same from the steps between neighbouring blocks: what changes slowly is no chance and does not count.
+
+    So learning, or a fault that comes and goes, does not make chance look wide.
+    """
+    count = parts.shape[0]
+    once = (np.diff(parts, axis=0) ** 2).sum(axis=0) / 2.0 * count / (count - 1)
+    if not alike or count < 2 * LEAST:
+        return np.asarray(once)
+    half = count // 2
+    pairs = sums_by_group(parts[: 2 * half], np.arange(2 * half) // 2, half)
+    twice = (np.diff(pairs, axis=0) ** 2).sum(axis=0) / 2.0 * count / (2.0 * half - 2.0)
+    return np.asarray(np.maximum(once, 2.0 * twice - once))
+
+
+def student_by_steps(count: int, sure: float) -> float:
+    """The factor of `student` for a spread from steps, which tells two thirds as much."""
+    return student(1 + max(1, round(2 * (count - 1) / 3)), sure)
+
+
 def student(count: int, sure: float) -> float:
     """How much wider an interval is whose spread is only known from so many blocks."""
     at = 0.5 + sure / 2.0
@@ -137,7 +167,7 @@ def calibration_blocks(evidence: Evidence, side: str) -> Blocks | None:
     """
     if evidence.rows == 0:
         return None
-    far = reach_of(evidence, _signals(evidence, side))
+    far = reach_of(evidence, _signals(evidence, side), slow=False)
     if not evidence.overlap and far == 0 and times_of(evidence) == evidence.rows:
         return None
     return blocks_of(evidence, far)
@@ -207,6 +237,7 @@ def correlations(evidence: Evidence, side: str) -> Matrix | None:
     parts = _parts(evidence, side)
     if parts is None:
         return None
+    parts = np.diff(parts, axis=0)
     size = np.sqrt((parts**2).sum(axis=0))
     scaled = parts / np.where(size > 0.0, size, 1.0)
     found = np.asarray(scaled.T @ scaled)
@@ -230,7 +261,7 @@ def design_effect(evidence: Evidence, side: str, *, weights: Matrix | None = Non
         alone = evidence.rows * p * (1.0 - p)
     else:
         alone = (evidence.side(side) * (1.0 - evidence.side(side))).sum(axis=0) @ weights**2
-    found = variance_of_sums(parts @ weights, blocks.alike) * student(blocks.count, sure) ** 2
+    found = variance_by_steps(parts @ weights, blocks.alike) * student_by_steps(blocks.count, sure) ** 2
     return np.asarray(np.maximum(1.0, np.where(alone > 0.0, found / np.where(alone > 0.0, alone, 1.0), 1.0)))
 
 
@@ -238,21 +269,15 @@ def design_effect(evidence: Evidence, side: str, *, weights: Matrix | None = Non
 def series_effect(evidence: Evidence, side: str) -> float:
     """How many rows of one series say as much as one independent outcome, at least 1, on average over the series."""
     signal = _signals(evidence, side)[0]
-    blocks = blocks_of(evidence, reach_of(evidence, [signal]))
+    blocks = blocks_of(evidence, reach_of(evidence, [signal], slow=False))
     if not blocks.alike and evidence.horizon is None:
         return 1.0
     if blocks.count < LEAST:
         return 1.0 + evidence.overlap
     rows = np.maximum(np.bincount(evidence.series, minlength=len(evidence.names)), 1)
     signal = signal - (np.bincount(evidence.series, signal, minlength=rows.size) / rows)[evidence.series]
-    once, twice = (_within(evidence.series, blocks.of_row // merged, signal) for merged in (1, 2))
-    return max(1.0, once, 2.0 * twice - once)
-
-
-def _within(series: Places, block: Places, signal: Vector) -> float:
-    """The variance of sums within series, over that of as many independent rows."""
-    count = int(block.max()) + 1
-    cells = np.bincount(series * count + block, signal)
-    # the mean of each series is its own: so much less is left of its parts
-    alone = float(signal @ signal) * (1.0 - 1.0 / count)
-    return float(cells @ cells) / alone if alone > 0.0 else 1.0
+    places = evidence.series * blocks.count + blocks.of_row
+    cells: Matrix = np.bincount(places, signal, minlength=rows.size * blocks.count).astype(np.float64)
+    cells = cells.reshape(rows.size, blocks.count)
+    alone, together = float(signal @ signal), float(variance_by_steps(cells.T, True).sum())
+    return max(1.0, together / alone) if alone > 0.0 else 1.0

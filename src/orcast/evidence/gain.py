@@ -39,7 +39,15 @@ class ReferenceScores:
 
 @computed_once
 def reference_scores(evidence: Evidence) -> ReferenceScores | None:
-    """What the last known outcome says at the same information; None if it is not known."""
+    """What the last known outcome says at the same information; None if it is not known.
+
+    >>> from orcast.evidence import Reference
+    >>> walk = np.cumsum(np.random.default_rng(0).normal(size=300))
+    >>> reference = Reference(np.append(np.nan, walk[:-1]), np.append(np.nan, np.ones(299)))
+    >>> found = reference_scores(Evidence.of([[-9.0, 9.0]] * 300, walk, levels=[0.05, 0.95], reference=reference))
+    >>> found.rows, 0.85 < found.coverage["reference"] < 0.95
+    (299, True)
+    """
     if evidence.reference is None or evidence.kind != "quantiles":
         return None
     there = np.flatnonzero(np.isfinite(evidence.reference.spread) & np.isfinite(evidence.reference.last))

@@ -116,6 +116,10 @@ def blocks_seen(evidence: Evidence) -> int | None:
     """How many forecasts seem to have been issued at a time, if nothing says when they were issued.
 
     Of several series most of those that are long enough must show the same.
+
+    >>> day_ahead = np.cumsum(np.random.default_rng(0).normal(size=(100, 24)), axis=1).ravel()
+    >>> blocks_seen(Evidence.of(np.tile([-5.0, 0.0, 5.0], (2400, 1)), day_ahead, levels=[0.1, 0.5, 0.9]))
+    24
     """
     if evidence.assumption != ASSUMPTION or evidence.kind != "quantiles" or not evidence.rows:
         return None

@@ -16,7 +16,8 @@ from orcast.evidence.blocks import (
     indicator_sums,
     series_effect,
     student,
-    variance_of_sums,
+    student_by_steps,
+    variance_by_steps,
 )
 from orcast.evidence.statistics import (
     SURE,
@@ -202,7 +203,7 @@ def _group_bands(evidence: Evidence, share: float, codes: Places, count: int) ->
     )
     p = hits.sum(axis=0) / rows
     alone = np.maximum(rows * p * (1.0 - p), 1e-300)
-    found = variance_of_sums(hits - many * p, blocks.alike) * student(blocks.count, SURE) ** 2
+    found = variance_by_steps(hits - many * p, blocks.alike) * student_by_steps(blocks.count, SURE) ** 2
     effect = np.where(p * (1.0 - p) > 0.0, np.maximum(found / alone, 1.0), 1.0)
     return band(rows / effect, share)
 
