@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 import orcast as oc
 from benchmarks.results import Line, Remark
-from orcast.evidence import collect, difference, verdict
+from orcast.evidence import collect, difference
 from orcast.paper.experiments import data
 
 TITLE = "What was known when"
@@ -88,12 +88,12 @@ CASES = {"wind, day ahead": wind_day_ahead, "CO2, two weeks late": weekly_late, 
 
 
 def reported(frame: pd.DataFrame, **times: Any) -> tuple[float, str]:
-    """The ratio of the losses as the verdict has it, and the verdict's first line."""
+    """The ratio of the losses as the verdict has it, and what is assumed, its first line."""
     out = oc.recalibrate(frame, low=0, **times)
     (evidence,) = collect(out, low=0, **times)
     found = difference(evidence)
     assert found is not None
-    return found.after / found.before, verdict(evidence).splitlines()[0]
+    return found.after / found.before, evidence.assumption
 
 
 def measure(quick: bool = False) -> Iterator[Line | Remark]:
