@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 from test_cli import refused, small
 
+import orcast as oc
 from orcast import cli
 from orcast.cli import table_files as tables
 from orcast.panel import recalibrate
@@ -255,3 +256,19 @@ def test_memory_is_that_of_the_frame(tmp_path: Path) -> None:
     row = (peaks[1] - peaks[0]) / 900_000
     # a row of the result has 6 numbers, 3 texts and a bool more or less: 100 bytes, and a copy or two of its numbers
     assert row < 600
+
+
+def test_times_and_oracles_are_those_of_the_library(tmp_path: Path) -> None:
+    frame = small(60, ("a",))
+    frame.write_csv(tmp_path / "a.csv")
+    given = {
+        ("--lag", "3D"): {"lag": "3D"},
+        ("--issued", "7", "--oracle", "untracked"): {"issued_every": 7, "oracle": oc.Committee(trackers=False)},
+        ("--issued", "weekly", "--oracle", "equilibrium"): {"issued_every": "weekly", "oracle": oc.Equilibrium()},
+    }
+    for options, same in given.items():
+        assert cli.main(command(tmp_path / "a.csv", "--out", tmp_path / "b.csv", *options)) == 0
+        found, told = pl.read_csv(tmp_path / "b.csv"), oc.recalibrate(pl.read_csv(tmp_path / "a.csv"), **same)
+        columns = [name for name in told.columns if "orcast" in name and told[name].dtype == pl.Float64]
+        assert columns
+        np.testing.assert_array_equal(found.select(columns).to_numpy(), told.select(columns).to_numpy())

@@ -40,8 +40,12 @@ The result goes to --out; without it, beside FILE as NAME.orcast.csv (or .parque
 to stdout if FILE is -.  What was found, and how good it was before and after, is printed on stderr.
 Rows are never lost: those without a forecast pass through, and the status column says so."""
 
-# By name on the command line, the class.
-ORACLES = {"committee": "Committee", "equilibrium": "Equilibrium"}
+# What --oracle may be: the name of a class, and its options.
+ORACLES: dict[str, tuple[str, dict[str, Any]]] = {
+    "committee": ("Committee", {}),
+    "untracked": ("Committee", {"trackers": False}),
+    "equilibrium": ("Equilibrium", {}),
+}
 
 EXAMPLES = """\
   orcast recalibrate cv.csv                                 writes cv.orcast.csv
@@ -88,7 +92,8 @@ def add(parts: Parts) -> None:
     more.add_argument(
         "--oracle",
         choices=tuple(ORACLES),
-        help="what chooses the forecasts: the committee (the default), or the equilibrium, without a memory of errors",
+        help="what chooses the forecasts: the committee (the default), the same without a memory of recent errors, "
+        "or the equilibrium alone",
     )
     more.add_argument("--workers", type=limited(int), metavar="N", help="processes (default: as many as cores)")
     recalibrate.set_defaults(run=run)
@@ -222,7 +227,11 @@ def _replaced(result: pl.DataFrame, frame: Frame, layout: ColumnLayout) -> pl.Da
 def _oracle(name: str | None) -> Oracle | None:
     import orcast.engine
 
-    return None if name is None else getattr(orcast.engine, ORACLES[name])()
+    if name is None:
+        return None
+    kind, options = ORACLES[name]
+    oracle: Oracle = getattr(orcast.engine, kind)(**options)
+    return oracle
 
 
 def _levels(text: str | None) -> list[float] | None:

@@ -14,8 +14,8 @@ from orcast.evidence.base import ASSUMPTION, Evidence, Places, Vector, computed_
 LENGTHS = (4, 5, 6, 7, 8, 10, 12, 13, 14, 16, 18, 20, 21, 24, 26, 28, 30, 31, 36, 40, 42, 48, 52, 60, 72, 96, 144, 168)
 # Fewer blocks say nothing; so many errors of so many series are looked at.
 BLOCKS, ERRORS, SERIES = 20, 10_000, 10
-# How many standard errors the break must lie below the rest, how large it must be, and what part of it others keep.
-SIGMAS, DROP, LASTING, APART = 5.5, 0.15, 0.3, 0.3
+# How many standard errors the break must lie below the rest, its least size (Fisher's z), what lasts, what others keep.
+SIGMAS, DROP, LASTING, APART = 5.5, 0.3, 0.3, 0.3
 
 
 def issue_blocks(errors: ArrayLike, times: ArrayLike | None = None) -> int | None:
@@ -69,7 +69,7 @@ def _is_block(e: Vector, length: int) -> bool:
     gap = usual - float(lasts[at])
     if not (
         gap * np.sqrt(count - 3) >= SIGMAS
-        and np.tanh(usual) - np.tanh(lasts[at]) >= DROP
+        and gap >= DROP
         and np.tanh(usual) >= LASTING
         and least - lasts[at] >= APART * gap
     ):

@@ -128,7 +128,8 @@ def band(rows: ArrayLike, share: ArrayLike, sure: float = SURE) -> tuple[Vector,
     count, p = np.broadcast_arrays(np.asarray(rows, dtype=np.float64), np.asarray(share, dtype=np.float64))
     there = np.maximum(count, 1.0)
     low, high = (_binomial_quantile(0.5 + sign * sure / 2, there, p) / there for sign in (-1.0, 1.0))
-    return np.where(count > 0, low, 0.0), np.where(count > 0, high, 1.0)
+    # of independent outcomes there may be a part of one
+    return np.where(count > 0, low, 0.0), np.where(count > 0, np.minimum(high, 1.0), 1.0)
 
 
 def _binomial_quantile(level: float, count: Vector, p: Vector) -> Vector:
