@@ -685,3 +685,16 @@ def test_a_frame_without_rows() -> None:
     frame = panel()
     early, window, _ = split(frame, sorted(frame["cutoff"].unique())[30])
     assert len(recalibrate(window.head(0), early)) == 0
+
+
+def test_a_window_knows_what_was_known_at_its_cutoff() -> None:
+    days = pd.date_range("2026-01-01", periods=60)
+    rng = np.random.default_rng(0)
+    forecast = {"ETS": 100.0, "ETS-lo-90": 95.0, "ETS-hi-90": 105.0}
+    cv = pd.DataFrame({"unique_id": "A", "ds": days[1:], "cutoff": days[:-1], "y": rng.normal(100, 10, 59)}).assign(
+        **forecast
+    )
+    other = cv.assign(y=cv.y.where(cv.index != 20, 300.0))
+    for lag, first in ((None, 21), ("5D", 26)):
+        a, b = (recalibrate(each, lag=lag)["ETS-hi-90"] for each in (cv, other))
+        assert np.flatnonzero(a != b)[0] == first

@@ -11,6 +11,7 @@ from orcast.integrations.nixtla.combined_frame import CombinedFrame
 from orcast.integrations.nixtla.input_frames import CUTOFF, ID, TARGET, TIME, InputFrame
 from orcast.panel.frame import Frame
 from orcast.panel.frame_run import FrameOptions, FrameRun
+from orcast.panel.row_times import Timing
 from orcast.panel.state import PanelState, open_state
 from orcast.panel.workers import Progress, worker_count
 from orcast.payoffs import Payoff
@@ -26,6 +27,7 @@ def recalibrate(
     model: Any = None,
     low: Any = None,
     high: Any = None,
+    lag: Any = None,
     level: Sequence[float] | None = None,
     payoff: Payoff | None = None,
     state: PanelState | str | os.PathLike[str] | None = None,
@@ -53,6 +55,9 @@ def recalibrate(
     step, one sentence says which column settles it.  A frame of ``cross_validation`` may also be given alone, and each
     of its windows then knows the outcomes up to its cutoff: how good the forecasts would have been.
 
+    ``lag`` (``"4D"``, as for :func:`orcast.recalibrate`) says how long after its time an outcome is known, if not at once:
+    a window then knows the outcomes up to so long before its cutoff.
+
     ``level`` are intervals in percent, as everywhere in Nixtla, beside those that are there; models without intervals
     get those of 80 and 95, from their past errors (beside others with intervals only if ``model`` names them).  The
     calibrated numbers take the place of the model's (the column of the model itself holds the median then, or the mean
@@ -79,7 +84,7 @@ def recalibrate(
     names = {ID: id_col, TIME: time_col, TARGET: target_col, CUTOFF: CUTOFF}
     given = InputFrame(forecasts, names, "forecasts")
     past = None if history is None else InputFrame(history, names, "history")
-    options = FrameOptions(low, high, _levels(level), payoff, outside).checked()
+    options = FrameOptions(low, high, _levels(level), payoff, outside, timing=Timing(lag)).checked()
     count = worker_count(workers)
     with open_state(state) as panel:
         combined = CombinedFrame(given, past, panel, model, payoff)
