@@ -55,8 +55,8 @@ def recalibrate(
     step, one sentence says which column settles it.  A frame of ``cross_validation`` may also be given alone, and each
     of its windows then knows the outcomes up to its cutoff: how good the forecasts would have been.
 
-    ``lag`` (``"4D"``, as for :func:`orcast.recalibrate`) says how long after its time an outcome is known, if not at once:
-    a window then knows the outcomes up to so long before its cutoff.
+    ``lag`` (``"4D"``, as for :func:`orcast.recalibrate`) says how long after its time an outcome is known, if not at
+    once: a window then knows the outcomes up to so long before its cutoff.
 
     ``level`` are intervals in percent, as everywhere in Nixtla, beside those that are there; models without intervals
     get those of 80 and 95, from their past errors (beside others with intervals only if ``model`` names them).  The
