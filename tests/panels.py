@@ -125,7 +125,7 @@ def twin(frame: pd.DataFrame, form: str, m: str, *, low: float | None = None, hi
                     recal.drop(i)
             if any(_missing(row[name]) for name in inputs(form, m)):
                 continue
-            for i in [i for i, w in waiting.items() if _missing(w["y"])]:
+            for i in list(waiting):
                 entry, lag = recal.rounds.find(i), recal.rounds.usual_lag
                 if entry.issued < over and lag is not None and recal.rounds.issued - entry.issued > 2.0 * lag + 2.0:
                     recal.drop(i)

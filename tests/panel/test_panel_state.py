@@ -56,7 +56,8 @@ def test_frames_in_parts_are_the_frame(plan: Plan, cuts: list[float], by_cutoff:
         parts.append(quietly(piece, state=state, **bounds(plan)))
         if through_a_file:
             state = copy.deepcopy(state)
-    same(whole, pd.concat(parts))
+    # a row may be given up after its part
+    same(whole.replace("given up", "pending"), pd.concat(parts).replace("given up", "pending"))
 
 
 @few
@@ -375,11 +376,11 @@ def test_an_outcome_that_is_missing_while_later_ones_come_is_given_up() -> None:
     assert first["M0_orcast_status"].tolist() == ["ok"] * 5 + ["given up"] + ["ok"] * 24
     assert state.pending == 0
     # what comes after that is not used, but for a replay
-    with pytest.warns(UserWarning, match="outcomes changed since they were used, in row 5 .replay=True"):
+    with pytest.warns(UserWarning, match="came after they had been given up, and were not used, in row 5 .replay=True"):
         again = recalibrate(late, state=state)
-    assert again["M0_orcast_status"].tolist() == ["seen"] * 5 + ["corrected"] + ["seen"] * 24
-    with pytest.warns(UserWarning, match="played anew"):
-        replayed = recalibrate(late, state=state, replay=True)
+    assert again["M0_orcast_status"].tolist() == ["seen"] * 5 + ["given up"] + ["seen"] * 24
+    replayed = recalibrate(late, state=state, replay=True)
+    assert set(replayed["M0_orcast_status"]) == {"ok"}
     same(replayed[outputs(replayed)[:-1]], recalibrate(late)[outputs(replayed)[:-1]])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import datetime
 from itertools import pairwise
 from typing import Any
@@ -227,3 +228,110 @@ def test_workers_give_the_same() -> None:
     frame = hourly(40, series=24)
     options: dict[str, Any] = {"issued_every": "daily", "lag": "14h", "oracle": oc.Equilibrium()}
     pd.testing.assert_frame_equal(answers(frame, workers=2, **options), answers(frame, workers=1, **options))
+
+
+# --- what attacks found
+
+
+def numbered(t: Any, **columns: Any) -> pd.DataFrame:
+    rng = np.random.default_rng(5)
+    n = len(t)
+    return pd.DataFrame({"ds": t, "y": rng.normal(size=n), "mean": 0.0, "sd": 1.0, **columns})
+
+
+def test_one_step_of_times_that_are_no_counts_is_what_it_says() -> None:
+    frame = numbered(np.arange(60) / 4, h=1)
+    assert reads(frame, 20, horizon="h")[0] == 24
+
+
+def test_a_later_frame_of_a_state_may_hold_one_horizon_only() -> None:
+    frame = pd.concat([numbered(np.arange(40), h=h) for h in (1, 2)], ignore_index=True)
+    state = oc.PanelState()
+    first = answers(frame[frame.ds < 30], horizon="h", state=state)
+    rest = frame[(frame.ds >= 30) & (frame.h == 1)]
+    assert len(answers(rest, horizon="h", state=state)) == 10
+    assert len(first) == 60
+
+
+@pytest.mark.parametrize("lag", ["2.3h", "4.1h", "0.29h", datetime.timedelta(hours=2.3), np.timedelta64(138, "m")])
+def test_a_lag_is_never_cut_short(lag: Any) -> None:
+    t = pd.date_range("2024-01-01", periods=120, freq="6min")
+    frame = numbered(t)
+    seconds = {"2.3h": 8280, "4.1h": 14760, "0.29h": 1044}.get(lag if isinstance(lag, str) else "2.3h", 8280)
+    first = next(i for i in range(120) if (t[i] - t[10]).total_seconds() > seconds)
+    assert reads(frame, 10, lag=lag)[0] == first
+
+
+@pytest.mark.filterwarnings("ignore:outcomes came after they had been given up")
+def test_whether_an_outcome_comes_later_is_not_known_before() -> None:
+    frame = numbered(np.arange(40.0))
+    frame["known"] = frame.ds
+    frame.loc[10, "known"] = 35.0
+    gone = frame.assign(y=frame.y.where(frame.index != 10), known=frame.known.where(frame.index != 10))
+    pd.testing.assert_frame_equal(answers(frame, known="known"), answers(gone, known="known"))
+    live = []
+    state = oc.PanelState()
+    for at in range(40):
+        seen = frame[: at + 1]
+        there = (seen.known < at) & (seen.index < at)
+        live.append(
+            answers(seen.assign(y=seen.y.where(there), known=seen.known.where(there)), known="known", state=state)[-1:]
+        )
+    pd.testing.assert_frame_equal(pd.concat(live), answers(frame, known="known"))
+
+
+def test_an_outcome_has_one_time_at_which_it_is_known() -> None:
+    """The row one step ahead says when it was known; the one two steps ahead has no outcome of its own."""
+    t = np.arange(30)
+    one = numbered(t, cutoff=t - 1, h=1, known=t + 6)
+    two = numbered(t, cutoff=t - 2, h=2, known=t).assign(y=np.nan)
+    frame = pd.concat([one, two], ignore_index=True)
+    found = [frame.cutoff[i] for i in reads(frame, 10, known="known", horizon="h")]
+    assert found
+    assert min(found) == 16
+
+
+def test_known_may_be_missing_among_counts() -> None:
+    frame = numbered(np.arange(20), known=np.arange(20) + 3.5)
+    frame.loc[18:, ["y", "known"]] = np.nan
+    assert reads(frame, 5, known="known")[0] == 10
+
+
+def test_one_lag_is_the_same_however_it_is_written() -> None:
+    frame = hourly(3)
+    state = oc.PanelState()
+    answers(frame[:40], lag="2D", state=state)
+    for lag in ("48h", datetime.timedelta(days=2), pd.Timedelta(days=2), np.timedelta64(48, "h"), None):
+        answers(frame[40:], lag=lag, state=copy.deepcopy(state))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"lag": np.timedelta64(213504, "D")},
+        {"lag": np.timedelta64(1, "M")},
+        {"lag": np.array(["2D", "3D"])},
+        {"lag": pd.array([1, 2])},
+        {"lag": True},
+        {"lag": np.timedelta64("NaT")},
+        {"issued_every": np.timedelta64(5, "ns")},
+        {"nowcast": "no"},
+    ],
+)
+def test_odd_lengths_of_time_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        answers(hourly(2), **options)
+
+
+@pytest.mark.parametrize("lag", [2**63, 1e300, np.uint64(2**64 - 1), "x", -1])
+def test_odd_numbers_are_refused(lag: Any) -> None:
+    with pytest.raises(ValueError, match=SENTENCE):
+        answers(numbered(np.arange(5)), lag=lag)
+
+
+def test_a_lag_beyond_the_end_of_time_is_never_over() -> None:
+    t = pd.date_range("2200-01-01", periods=30)
+    assert reads(numbered(t), 3, lag="53000D") == []
+    pd.testing.assert_frame_equal(
+        answers(hourly(3), issued_every=np.timedelta64(24, "h")), answers(hourly(3), issued_every="daily")
+    )

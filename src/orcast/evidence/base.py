@@ -65,16 +65,15 @@ class Evidence:
     kind "binary"); `after` is None if nothing was recalibrated.  `y` is the outcome, for labels its place.
     `series` says to which of `names` a row belongs; within a series rows are in the order of time.  `low` and
     `high` are the bounds of each row.  `holds`, `promised` and `miscalibration` are the certificate's columns.
-    `pending` forecasts have no outcome yet, `missing` rows no forecast, and the outcomes of `outside` rows were
-    beyond the bounds: none of these are rows here.  Quantiles that cross are sorted; before they did in `crossed`
-    rows.  `overlap` is how many of the times before its own had no outcome yet when a forecast was issued, 0 one step
-    ahead.  `point`: the forecasts before were points, read with their own past errors; `moments`: those after were a
-    mean and a spread, read as a normal distribution.
-
-    `assumption` says what counts as known when.  `horizon` is how many steps ahead each row is, if there are several;
-    `by` are groups of rows to be compared.  `reference` is the last known outcome of each row with its own spread,
-    `without_memory` the mean loss of a recalibration without the memory of recent errors, and `in_blocks` the mean
-    loss after a recalibration of forecasts that were issued in blocks, as `issue_blocks` reads them.
+    `pending` forecasts have no outcome yet (`given_up` of them will not get one), `missing` rows no forecast, and
+    the outcomes of `outside` rows were beyond the bounds: none of these are rows here.  Quantiles that cross are
+    sorted; before they did in `crossed` rows.  `overlap` is how many of the times before its own had no outcome yet
+    when a forecast was issued, 0 one step ahead.  `point`: the forecasts before were points, read with their own
+    past errors; `moments`: those after were a mean and a spread, read as a normal distribution.  `assumption` says
+    what counts as known when.  `horizon` is how many steps ahead each row is, if there are several; `by` are groups
+    of rows to be compared.  `reference` is the last known outcome of each row with its own spread, `without_memory`
+    the mean loss of a recalibration without the memory of recent errors, and `in_blocks` the mean loss after a
+    recalibration of forecasts that were issued in blocks, as `issue_blocks` reads them.
 
     >>> from orcast.evidence import coverage
     >>> evidence = Evidence.of([[1.0, 3.0], [2.0, 4.0]], [2.0, 5.0], levels=[0.1, 0.9])
@@ -98,6 +97,7 @@ class Evidence:
     promised: Vector | None = None
     miscalibration: Vector | None = None
     pending: int = 0
+    given_up: int = 0
     missing: int = 0
     outside: int = 0
     overlap: int = 0
@@ -109,7 +109,7 @@ class Evidence:
     reference: Reference | None = None
     without_memory: float | None = None
     in_blocks: float | None = None
-    crossed: int = field(default=0, init=False)
+    crossed: int = 0  # kept where sorted evidence is copied
     computed: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -155,7 +155,7 @@ class Evidence:
             crossed = int(sum(part.sum() for part in parts))
             if crossed:
                 object.__setattr__(self, side, np.sort(rows, axis=1))
-            if side == "before":
+            if side == "before" and crossed:
                 object.__setattr__(self, "crossed", crossed)
 
     def __repr__(self) -> str:

@@ -28,6 +28,14 @@ def with_replays(
     The frame is played again without the memory of recent errors (`Committee(trackers=False)`), if anything was
     gained; and if the errors look as if forecasts had been issued in blocks, as forecasts that were.  Frames with more
     than 200,000 forecasts are not.
+
+    >>> import orcast as oc, pandas as pd
+    >>> from orcast.panel.columns import find_in
+    >>> from orcast.panel.frame_run import FrameOptions
+    >>> frame = pd.DataFrame({"ds": range(40), "y": range(40), "q0.1": 0.0, "q0.9": 9.0})
+    >>> (evidence,) = with_replays(collect(oc.recalibrate(frame)), frame, find_in(frame), FrameOptions())
+    >>> evidence.without_memory > difference(evidence).after  # a trend: the last errors say most
+    True
     """
     from orcast.engine import Committee
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import ndtri
 
 from orcast.evidence.accuracy import difference, loss_name
 from orcast.evidence.base import SIDES, Evidence, outcomes_of
@@ -171,7 +172,9 @@ def _on_size(evidence: Evidence) -> list[str]:
     """Whether there are enough outcomes to judge by: how far a calibrated forecaster strays by chance."""
     widest = shares(evidence)[-1] if shares(evidence) else None
     low, high = map(float, band(evidence.rows, 0.9)) if widest is None else interval_band(evidence, widest)
-    if high - low > 0.2:
+    # what is clearly wrong is so in spite of few outcomes
+    faulty = any(_faults(evidence, side, was=False) for side in evidence.sides)
+    if high - low > 0.2 and not faulty:
         return [
             f"{_outcomes(evidence.rows).capitalize()} are too few to judge by.".replace("outcome are", "outcome is")
         ]
@@ -352,8 +355,14 @@ def _on_reference(evidence: Evidence) -> list[str]:
         )
     share = share_without_memory(evidence)
     if share is not None and evidence.without_memory is not None:
-        kept = f"{min(max(share, 0.0), 1.0):.0%} of the gain" if share > 0.005 else "none of the gain"
-        lines.append(f"Without the memory of recent errors {kept} remains ({evidence.without_memory:.4g}).")
+        change = difference(evidence)
+        assert change is not None
+        kept = "more than all of the gain" if share > 1.005 else f"{share:.0%} of the gain"
+        kept = kept if share > 0.005 else "none of the gain"
+        lines.append(
+            f"Without the memory of recent errors {kept} would remain: {change.name} {evidence.without_memory:.4g} "
+            f"instead of {change.after:.4g}."
+        )
     return lines
 
 
@@ -370,6 +379,7 @@ def _on_groups(evidence: Evidence) -> list[str]:
     lines = []
     for grouping in evidence.by:
         table = by_group(evidence, grouping)
+        lines += _on_extremes(table, evidence.rows)
         if table.clear is None or table.relative is None or not ((table.clear < 0).any() and (table.clear > 0).any()):
             continue
         order = np.argsort(table.relative)
@@ -377,6 +387,26 @@ def _on_groups(evidence: Evidence) -> list[str]:
         rose = [_group(table, k) for k in order[::-1] if table.clear[k] > 0]
         lines.append(f"By {table.name} {loss_name(evidence)} fell for {_some(fell)} and rose for {_some(rose)}.")
     return lines
+
+
+def _on_extremes(table: GroupTable, rows: int) -> list[str]:
+    """Between which groups the coverage lies, if one of them is beyond chance."""
+    after = table.coverage_after is not None
+    found = table.coverage_after if after else table.coverage_before
+    if found is None or table.chance is None or table.share is None or len(table.labels) < 2:
+        return []
+    # the widest of so many gaps is beyond chance only if one alone would be so far more rarely
+    often = ndtri(1.0 - (1.0 - SURE) / (2.0 * len(table.labels))) / ndtri(0.5 + SURE / 2.0)
+    low, high = (table.share + often * (end - table.share) for end in table.chance)
+    one = 1.0 / table.rows
+    if ((low - one <= found) & (found <= high + one)).all():
+        return []
+    a, b = int(np.argmin(found)), int(np.argmax(found))
+    then = " after recalibration" if after else ""
+    return [
+        f"By {table.name} the {level_name(table.share)} interval covered from {_percent(float(found[a]), rows)} "
+        f"({table.labels[a]}) to {_percent(float(found[b]), rows)} ({table.labels[b]}){then}, which is beyond chance."
+    ]
 
 
 def _group(table: GroupTable, k: int) -> str:
@@ -408,7 +438,8 @@ def _on_promise(evidence: Evidence) -> list[str]:
     found = promise_check(evidence)
     if found is not None and found.kept == found.rows:
         size, bound = found.final
-        which = "the miscalibration" if found.single else "the miscalibration of a series (the median of them)"
+        several = len(evidence.names) > 1
+        which = "the miscalibration of a series (the median of them)" if several else "the miscalibration"
         which += ", at the step ahead with the tightest promise," if evidence.overlap else ""
         lines.append(
             f"The promise held after every outcome: in the end {which} was {size:.4f}, "
@@ -454,11 +485,11 @@ def _on_dependence(evidence: Evidence) -> list[str]:
         return []
     why = [
         *(["forecasts that overlap"] if evidence.overlap else []),
-        *(["series that move together"] if len(evidence.names) > 1 else []),
+        *(["errors that last, or series that move together"] if len(evidence.names) > 1 else []),
     ] or ["errors that last"]
     return [
-        f"Because of {_and(why)}, {_outcomes(evidence.rows)} tell as much of the {level_name(share)} interval as "
-        f"{max(rows, 1.0):,.0f} independent ones would; what is called chance here is so much wider."
+        f"Because of {' and of '.join(why)}, {_outcomes(evidence.rows)} tell as much of the {level_name(share)} "
+        f"interval as {max(rows, 1.0):,.0f} independent ones would; what is called chance here is so much wider."
     ]
 
 
@@ -484,9 +515,15 @@ def _on_rest(evidence: Evidence) -> list[str]:
         )
     if evidence.missing:
         lines.append(f"{evidence.missing:,} row{' has' if evidence.missing == 1 else 's have'} no forecast.")
-    if evidence.pending:
-        have = "has" if evidence.pending == 1 else "have"
-        lines.append(f"{_forecasts(evidence.pending).capitalize()} {have} no outcome yet.")
+    waiting = evidence.pending - evidence.given_up
+    if waiting:
+        lines.append(f"{_forecasts(waiting).capitalize()} {'has' if waiting == 1 else 'have'} no outcome yet.")
+    if evidence.given_up:
+        were = "was" if evidence.given_up == 1 else "were"
+        lines.append(
+            f"{_forecasts(evidence.given_up).capitalize()} {were} given up: the outcome was still missing when "
+            "later ones had long come."
+        )
     return lines
 
 

@@ -70,8 +70,8 @@ class Frame:
     """
 
     def __init__(self, native: Any, target: Any = None, *, y: Any = None, time: Any = None) -> None:
-        given = opened(native)
         try:
+            given = opened(native)
             self.table: Any = nw.from_native(given.native, eager_only=True)
         except TypeError:
             raise TypeError(
@@ -93,8 +93,11 @@ class Frame:
         if long is not None:
             self._take(spread(self, long))
         self._outcomes: dict[Any, Array] = {}
+        self.published = False  # whether outcomes come with the time at which they were published
         if target is not None:
-            name, values = joined(self, target if isinstance(target, Frame) else Frame(target), y, time)
+            brought = target if isinstance(target, Frame) else Frame(target)
+            self.published = any(str(name).lower() == "as_of" for name in brought.reading.columns)
+            name, values = joined(self, brought, y, time)
             self._outcomes = {name: values}
             self.reading = self.extended(self.reading, {name: values})
             self.roles["y"] = name

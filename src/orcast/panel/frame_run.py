@@ -160,7 +160,16 @@ class FrameRun:
         if before is not None and (layout.known is not None) != before.known:
             then, now = ("a column known=" if each else "none" for each in (before.known, not before.known))
             raise ValueError(f"expected {then} to say when outcomes were known, as the state has it, got {now}")
-        times = read_row_times(self.frame, layout, self.codes, self.keys, self.timing, counted, content.calendar)
+        times = read_row_times(
+            self.frame,
+            layout,
+            self.codes,
+            self.keys,
+            self.timing,
+            counted,
+            content.calendar,
+            None if before is None else before.at_once,
+        )
         if before is not None:
             if times.kind != before.kind:
                 raise ValueError(f"expected times as the state has them, {before.kind}, got {times.kind}")
@@ -383,6 +392,12 @@ class FrameRun:
         """Warn of rows that need a look, each kind once."""
         for sentence in doubts(self.frame, self.layout):
             warn_user(sentence, UserWarning)
+        if self.frame.published and self.timing.lag is None:
+            warn_user(
+                "outcomes count as known at their time, and in their newest version: when they were published (as_of) "
+                "is not looked at (lag= says how long it takes)",
+                UserWarning,
+            )
         for model in self.models:
             whose = of_model(model.form.model)
             if model.shape.kind == "quantiles":
@@ -402,9 +417,12 @@ class FrameRun:
             Status.CORRECTED: "outcomes changed since they were used",
             Status.LATE: "rows come before others that were answered, and have no answer",
             Status.LOST: f"rows were given up: more than {MAX_PENDING} of a game wait for their outcome",
+            Status.GIVEN_UP: "outcomes came after they had been given up, and were not used",
         }
         for status, sentence in sentences.items():
             hits = [model.status == status for model in self.models]
+            if status == Status.GIVEN_UP:
+                hits = [hit & ~np.isnan(model.y) for hit, model in zip(hits, self.models, strict=True)]
             rows = np.flatnonzero(np.logical_or.reduce(hits))
             if not len(rows):
                 continue
@@ -412,6 +430,8 @@ class FrameRun:
             if status == Status.OUTSIDE:
                 model = next(model for model, hit in zip(self.models, hits, strict=True) if hit[rows[0]])
                 more = f": expected {self._outside_text(model, int(rows[0]))}"
+            elif status == Status.GIVEN_UP:
+                more = "" if self.panel is None else " (replay=True plays their series anew)"
             elif status == Status.CORRECTED:
                 more = ", so their series were played anew" if replay else " (replay=True plays their series anew)"
             warn_user(f"{sentence}, in {rows_text(rows)}{more}", UserWarning)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from orcast.engine.kernels.events import EventKind
 from orcast.panel.frame import Codes, Frame, Times, show_time
-from orcast.panel.row_times import Calendar, RowTimes, Stamps, farthest
+from orcast.panel.row_times import Calendar, RowTimes, Stamps
 from orcast.rounds import learnt_lag
 
 Array = NDArray[np.float64]
@@ -185,7 +185,12 @@ def fill_outcomes(
         )
     filled, filled_due = np.empty(len(y)), np.empty_like(due)
     filled[order] = y[leader]
-    filled_due[order] = np.where(due[order] == farthest(due), due[leader], due[order])
+    # an outcome is known once: when the last of the rows that have it says so
+    group = np.cumsum(first) - 1
+    has = ~np.isnan(y[order])
+    latest = due[order][first]
+    np.maximum.at(latest, group[has], due[order][has])
+    filled_due[order] = latest[group]
     known = order[first]
     return filled, filled_due, known[~np.isnan(y[known])]
 
@@ -225,8 +230,8 @@ class Before(NamedTuple):
 class OrderOfPlay(NamedTuple):
     """What happens to the entries of a stream, in order.
 
-    `lost` are those for which there was no room among the pending ones, `given_up` those whose outcome is missing
-    although later ones are known: both are dropped.
+    `lost` are those for which there was no room among the pending ones, `given_up` those whose outcome is not known
+    although later ones long are: both are dropped.
     """
 
     events: Events
@@ -239,8 +244,9 @@ def order_of_play(entries: Entries, before: Before = Before(), *, at_once: bool,
 
     An outcome is used before the next forecast if ``at_once``, else before the first one that was issued when it was
     known or later; in the order in which they were known.  One that is not good is dropped.  A forecast whose outcome
-    is missing is given up when one that was issued after it has its outcome, and more rounds were issued since than
-    twice the usual lag and two: that is how `orcast.rounds` tells what is lost from what is late.
+    is not known is given up when one that was issued after it has its outcome, and more rounds were issued since than
+    twice the usual lag and two: that is how `orcast.rounds` tells what is lost from what is late.  Whether its outcome
+    comes later does not matter, since nobody knew.
 
     >>> import numpy as np
     >>> time, cutoff, yes = np.array([2, 3, 4]), np.array([0, 1, 2]), np.ones(3, dtype=bool)
@@ -289,7 +295,7 @@ class _Order:
         self.there, self.good = entries.there.tolist(), entries.good.tolist()
         self.ready = [(*self.due[i], i) for i in range(old) if self.there[i]]
         heapq.heapify(self.ready)
-        self.missing = deque(i for i in range(old) if not self.there[i])
+        self.oldest = deque(range(old))
 
     def settle(self, until: Any) -> None:
         """Use the outcomes that are known by then; all of them, if it is None."""
@@ -303,16 +309,16 @@ class _Order:
                     self.usual_lag = learnt_lag(self.usual_lag, float(self.count - self.issued[i]))
 
     def give_up(self) -> None:
-        """Drop those whose outcome is missing for longer than it usually takes."""
-        while self.missing and self.usual_lag is not None:
-            i = self.missing[0]
+        """Drop those whose outcome is not known for much longer than it usually takes."""
+        while self.oldest and self.usual_lag is not None:
+            i = self.oldest[0]
             if i in self.pending:
                 age = self.count - self.issued[i]
                 if age <= 2.0 * self.usual_lag + 2.0 or self.newest_over < self.issued[i]:
                     return
                 self._end(i, DROP)
                 self.given_up.append(i)
-            self.missing.popleft()
+            self.oldest.popleft()
 
     def predict(self, i: int) -> None:
         """Issue a forecast; the oldest one that is pending makes way if there are too many."""
@@ -325,10 +331,9 @@ class _Order:
         self.pending[i] = None
         self.count += 1
         self.issued.append(self.count)
+        self.oldest.append(i)
         if self.there[i]:
             heapq.heappush(self.ready, (*self.due[i], i))
-        else:
-            self.missing.append(i)
 
     def _end(self, i: int, kind: int) -> None:
         self.kinds.append(kind)

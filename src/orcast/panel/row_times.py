@@ -13,6 +13,7 @@ import math
 import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,12 +31,23 @@ Calendar = dict[Hashable, Stamps]
 
 SECOND = 10**9
 UNITS = {
+    "ns": 1, "us": 1000, "ms": 10**6,
     "s": SECOND, "sec": SECOND, "second": SECOND, "seconds": SECOND,
     "min": 60 * SECOND, "minute": 60 * SECOND, "minutes": 60 * SECOND,
     "h": 3600 * SECOND, "hour": 3600 * SECOND, "hours": 3600 * SECOND,
     "d": 86_400 * SECOND, "day": 86_400 * SECOND, "days": 86_400 * SECOND,
     "w": 604_800 * SECOND, "week": 604_800 * SECOND, "weeks": 604_800 * SECOND,
 }  # fmt: skip
+NUMPY_UNITS = {
+    "ns": 1,
+    "us": 1000,
+    "ms": 10**6,
+    "s": SECOND,
+    "m": 60 * SECOND,
+    "h": 3600 * SECOND,
+    "D": UNITS["d"],
+    "W": UNITS["w"],
+}
 WORDS = {"hourly": "1h", "daily": "1D", "weekly": "1W"}
 # 1970-01-05: weeks begin on Mondays.
 MONDAY = 4 * UNITS["d"]
@@ -51,6 +63,8 @@ class Timing(NamedTuple):
     def checked(self) -> Timing:
         """The same in plain form, or one clear sentence on what is wrong with it."""
         together = None if self.issued_every is None else every(self.issued_every)
+        if not isinstance(self.nowcast, (bool, np.bool_)):
+            raise TypeError(f"expected nowcast=True or False, got {short(self.nowcast)}")
         return Timing(plain_lag(self.lag), together, bool(self.nowcast))
 
     def completed(self, lag: Any, issued_every: int | str | None, nowcast: bool) -> Timing:
@@ -100,8 +114,12 @@ def read_row_times(
     timing: Timing,
     counted: Stamps,
     calendar: Calendar,
+    at_once: bool | None = None,
 ) -> RowTimes:
-    """The three times of all rows; where there is no column of times, rows are counted on from ``counted``."""
+    """The three times of all rows; where there is no column of times, rows are counted on from ``counted``.
+
+    ``at_once`` is what earlier frames of a state were, if there are any.
+    """
     times, cutoffs = _times_and_cutoffs(frame, layout, codes, counted)
     if cutoffs is not None and timing.issued_every is not None:
         raise ValueError(f"expected cutoffs or issued_every=, got both: cutoffs are in {layout.cutoff!r}")
@@ -110,7 +128,7 @@ def read_row_times(
     if timing.issued_every is not None:
         cutoff = issued_together(times, codes, keys, timing.issued_every, calendar)
     elif cutoff is None and layout.horizon is not None:
-        cutoff = _cutoff_from_horizon(frame, layout.horizon, times)
+        cutoff = _cutoff_from_horizon(frame, layout.horizon, times, at_once is not False)
     known = _known(frame, layout, times, codes, keys, timing.lag)
     at_once = cutoff is None and known is None
     if cutoff is not None:
@@ -169,10 +187,13 @@ def _of_one_kind(times: Times, others: Times, what: str) -> tuple[Times, Times]:
     return times, others
 
 
-def _cutoff_from_horizon(frame: Frame, horizon: Any, times: Times) -> Stamps | None:
-    """When forecasts were issued, from horizons alone: they must be 1, or numbers as the times are."""
+def _cutoff_from_horizon(frame: Frame, horizon: Any, times: Times, at_once: bool) -> Stamps | None:
+    """When forecasts were issued, from horizons alone: they must be 1, or numbers as the times are.
+
+    One step is the next row only where times are counted, or dates.
+    """
     _, names = frame.keys([horizon])
-    if all(name == 1 for name in names):
+    if all(name == 1 for name in names) and (at_once or not times.kind.endswith("numbers")) and times.kind != "numbers":
         return None
     if times.kind in ("numbers", "whole numbers") and frame.column(horizon).dtype.is_numeric():
         return np.asarray(times.values - frame.numbers(horizon))
@@ -206,18 +227,29 @@ def _known(
         if lag is not None:
             raise ValueError(f"expected known= or lag=, got both: {layout.known!r} and {short(lag)}")
         found, there = frame.times_if_any(layout.known, "time at which the outcome was known")
+        if {found.kind, times.kind} == {"numbers", "whole numbers"}:
+            # known after a whole number is known at the next one
+            found = Times(times.kind, np.ceil(found.values) if times.kind == "whole numbers" else found.values)
         if found.kind != times.kind and there.any():
             raise ValueError(f"expected times and known= of one kind, got {times.kind} and {found.kind}")
-        return np.where(there, found.values, farthest(times.values)).astype(times.values.dtype)
+        return np.where(there, found.values.astype(times.values.dtype), farthest(times.values))
     if lag is None:
         return None
     if not isinstance(lag, Mapping):
-        return np.asarray(times.values + stamps_of(lag, times.kind, "lag"))
+        return later(times.values, stamps_of(lag, times.kind, "lag"))
     missing = [key for key in keys if key not in lag]
     if missing:
         raise ValueError(f"expected a lag{of_series(missing[0])}, got {short(dict(lag))}")
     own = np.array([stamps_of(lag[key], times.kind, "lag") for key in keys])
-    return np.asarray(times.values + own[codes])
+    return later(times.values, own[codes])
+
+
+def later(stamps: Stamps, by: Any) -> Stamps:
+    """Some times, each so much later; beyond what can be counted, the last that can."""
+    if stamps.dtype.kind == "f":
+        return np.asarray(stamps + by)
+    most = farthest(stamps) - 1
+    return np.asarray(np.minimum(stamps, most - by) + by)
 
 
 def check_known(times: RowTimes, known: Stamps, y: NDArray[np.float64]) -> None:
@@ -246,49 +278,69 @@ def stamps_of(value: Any, kind: str, what: str) -> Any:
     """
     if kind.startswith("dates") or kind == "durations":
         return nanoseconds_of(value, what)
+    found = value
     if isinstance(value, str):
         try:
-            value = float(value)
+            found = float(value)
         except ValueError:
-            value = None
-    fine = isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and 0.0 <= value < math.inf
-    if not fine or (kind != "numbers" and value != int(value)):
+            found = None
+    fine = isinstance(found, (int, float, np.number)) and not isinstance(found, (bool, np.timedelta64))
+    fine = fine and 0.0 <= found < 2**62
+    if not fine or (kind != "numbers" and found != int(found)):
         whole_ = "" if kind == "numbers" else "whole "
         raise ValueError(f"expected {what}= as a {whole_}number, since times are {kind}, got {short(value)}")
-    return float(value) if kind == "numbers" else int(value)
+    return float(found) if kind == "numbers" else int(found)
 
 
 def nanoseconds_of(value: Any, what: str) -> int:
-    """A length of time as users write it.
+    """A length of time as users write it; a part of a nanosecond counts as one, so that nothing is known too early.
 
     >>> nanoseconds_of("36 h", "lag") // 10**9, nanoseconds_of(datetime.timedelta(seconds=1), "lag")
     (129600, 1000000000)
     """
-    found: float | None = None
-    if isinstance(value, datetime.timedelta):
-        found = value // datetime.timedelta(microseconds=1) * 1000
-    elif isinstance(value, np.timedelta64):
-        found = int(value.astype("timedelta64[ns]").astype(np.int64))
+    found: Any = None
+    if hasattr(value, "as_unit") and value == value:
+        found = value.as_unit("ns").value  # of pandas, which counts nanoseconds
+    elif isinstance(value, datetime.timedelta):
+        found = (value.days * 86_400 + value.seconds) * SECOND + value.microseconds * 1000
+    elif isinstance(value, np.timedelta64) and value == value:
+        name, count = np.datetime_data(value.dtype)
+        found = int(value.astype(np.int64)) * count * NUMPY_UNITS[name] if name in NUMPY_UNITS else None
     elif isinstance(value, str) and (m := re.fullmatch(r"(\d+(?:\.\d+)?)?\s*([A-Za-z]+)", value.strip())):
         unit = UNITS.get(m[2].lower()) if m[2] != "M" else None
-        found = None if unit is None else float(m[1] or 1) * unit
+        found = None if unit is None else math.ceil(Fraction(m[1] or "1") * unit)
     if found is None or not 0 <= found < 2**62:
         raise ValueError(f"expected {what}= such as '4D', '36h' or '30min', or a timedelta, got {short(value)}")
     return int(found)
 
 
-def plain_lag(lag: Any) -> Any:
-    """A lag as states keep it: a number, or text; for each series, if it was given so.
+def plain_length(nanoseconds: int) -> str:
+    """A length of time as text, in the largest unit that it is a whole number of.
 
-    >>> plain_lag({"a": datetime.timedelta(days=1)}), plain_lag("4D")
-    ({'a': '86400.0s'}, '4D')
+    >>> plain_length(14 * 3600 * 10**9), plain_length(2 * 86_400 * 10**9), plain_length(1500)
+    ('14h', '2D', '1500ns')
+    """
+    names = {"D": UNITS["d"], "h": UNITS["h"], "min": UNITS["min"], "s": SECOND, "ns": 1}
+    name, unit = next((name, unit) for name, unit in names.items() if nanoseconds % unit == 0)
+    return f"{nanoseconds // unit}{name}"
+
+
+def plain_lag(lag: Any) -> Any:
+    """A lag as states keep it, however it was written: a number, or text; for each series, if it was given so.
+
+    >>> plain_lag({"a": datetime.timedelta(days=1)}), plain_lag("48h"), plain_lag("7")
+    ({'a': '1D'}, '2D', 7.0)
     """
     if hasattr(lag, "to_dict"):
         lag = lag.to_dict()
     if isinstance(lag, Mapping):
         return {key: plain_lag(each) for key, each in lag.items()}
-    if isinstance(lag, (datetime.timedelta, np.timedelta64)):
-        return f"{nanoseconds_of(lag, 'lag') / SECOND}s"
+    if isinstance(lag, str) and re.fullmatch(r"\s*\d+(\.\d+)?\s*", lag):
+        return float(lag)
+    if isinstance(lag, (str, datetime.timedelta, np.timedelta64)):
+        return plain_length(nanoseconds_of(lag, "lag"))
+    if lag is not None and (isinstance(lag, bool) or not isinstance(lag, (int, float, np.number))):
+        raise ValueError(f"expected lag= such as '4D', a number, or one of these by series, got {short(lag)}")
     return lag.item() if isinstance(lag, np.generic) else lag
 
 
@@ -303,7 +355,7 @@ def every(value: Any) -> int | str:
     """
     if isinstance(value, str) and value.strip().isdecimal():
         value = int(value)
-    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+    if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64)):
         return whole(value, "rows that are issued together", 1, 10**9)
     text = WORDS.get(value.strip().lower(), value) if isinstance(value, str) else value
     try:

@@ -184,6 +184,7 @@ class _StreamRun:
         self.old = np.full(n, -1, dtype=np.intp)
         self.corrected: NDArray[np.bool_] = np.zeros(n, dtype=bool)
         self.first_new = 0
+        self.came_late = False  # whether a row has an outcome that was given up
         if before is None or not len(before.stamps):
             return
         cutoff, time, _ = before.stamps[-1]
@@ -195,15 +196,15 @@ class _StreamRun:
             keys = zip(self.cutoff[seen].tolist(), self.time[seen].tolist(), strict=True)
             self.old[seen] = [places.get(key, -1) for key in keys]
             was, now = before.log[self.old[seen], LogColumn.Y], self.y[seen]
+            self.corrected[seen] = (self.old[seen] >= 0) & ~np.isnan(was) & ~np.isnan(now) & (was != now)
             given_up = before.log[self.old[seen], LogColumn.STATUS] == Status.GIVEN_UP
-            other = np.where(given_up, np.isnan(was), ~np.isnan(was) & (was != now))
-            self.corrected[seen] = (self.old[seen] >= 0) & ~np.isnan(now) & other
+            self.came_late = bool(((self.old[seen] >= 0) & given_up & ~np.isnan(now)).any())
 
     def changed(self) -> bool:
-        """Whether an outcome that was used is another now."""
+        """Whether an outcome that was used is another now, or one that was given up is there."""
         assert self.before is not None
         serials = self.before.log[self.old[self.corrected], LogColumn.SERIAL]
-        return not np.isin(serials, self.before.pending[:, PendingColumn.SERIAL]).all()
+        return self.came_late or not np.isin(serials, self.before.pending[:, PendingColumn.SERIAL]).all()
 
     def idle(self) -> bool:
         """Whether there is nothing to play and nothing to settle."""
