@@ -249,6 +249,7 @@ def design_effect(evidence: Evidence, side: str, *, weights: Matrix | None = Non
     """How many rows say as much as one independent outcome, at least 1: for each level or label.
 
     `weights` (levels x events) ask for sums of levels instead, an interval being its upper end less its lower one.
+    Levels share one number, which few blocks tell better than one for each.
     """
     kinds = len(evidence.labels) if evidence.kind != "quantiles" else evidence.levels.size
     weights = np.eye(kinds) if weights is None else weights
@@ -262,6 +263,8 @@ def design_effect(evidence: Evidence, side: str, *, weights: Matrix | None = Non
     else:
         alone = (evidence.side(side) * (1.0 - evidence.side(side))).sum(axis=0) @ weights**2
     found = variance_by_steps(parts @ weights, blocks.alike) * student_by_steps(blocks.count, sure) ** 2
+    if evidence.kind == "quantiles":
+        found, alone = np.full(found.size, found.sum()), np.full(found.size, alone.sum())
     return np.asarray(np.maximum(1.0, np.where(alone > 0.0, found / np.where(alone > 0.0, alone, 1.0), 1.0)))
 
 

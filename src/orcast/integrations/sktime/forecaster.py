@@ -202,7 +202,7 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         return levels
 
     def _copy(self) -> Any:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(record=True):
             warnings.simplefilter("ignore")  # they were shown when it was made
             return self.forecaster.clone()
 
@@ -235,8 +235,9 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         first = _first_rows(self.initial_window, len(y))
         replay = Replay({step: self._new_game(step, y.iloc[:first]) for step in steps})
         if first < len(y):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # the fit to all rows gives them once
+            # the fit to all rows gives them once; sktime itself resets filters, so that they are caught, not filtered
+            with warnings.catch_warnings(record=True):
+                warnings.simplefilter("ignore")
                 self._play(replay, y, self._clock.rows(X), first)
         return replay
 
