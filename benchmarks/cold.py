@@ -140,7 +140,7 @@ def ten_processes() -> Iterator[Line | Remark]:
         all_of_them = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(10)]
         most = 0
         while all_of_them[0].poll() is None:
-            most = max(most, len(compilers()))
+            most = max(most, len(compilers(loaded=True)))
             time.sleep(0.5)
         answers = [process.communicate()[0].split() for process in all_of_them]
         left = compilers()
@@ -187,10 +187,19 @@ def kills(count: int) -> Iterator[Line | Remark]:
     yield Line(f"cache whole after {count} kills -9", "1 = yes", float(whole), 1.0, sense=">=", form=".0f")
 
 
-def compilers() -> list[str]:
-    """Processes of this user that compile kernels."""
-    found = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
-    return [line for line in found.splitlines() if "orcast.jit.worker" in line]
+def compilers(*, loaded: bool = False) -> list[str]:
+    """Processes of this user that compile kernels; or those alone that have loaded a compiler, if that can be seen."""
+    found = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True, check=True).stdout
+    workers = [line.split()[0] for line in found.splitlines() if "orcast.jit.worker" in line]
+    return [number for number in workers if not loaded or has_compiler(number)]
+
+
+def has_compiler(number: str) -> bool:
+    """Whether a process has LLVM in its memory: one that finds another at work ends before that."""
+    try:
+        return "llvmlite" in Path(f"/proc/{number}/maps").read_text()
+    except FileNotFoundError:
+        return not Path("/proc").is_dir()
 
 
 def variables(place: str, kernels: str) -> dict[str, str]:

@@ -272,3 +272,16 @@ def test_times_and_oracles_are_those_of_the_library(tmp_path: Path) -> None:
         columns = [name for name in told.columns if "orcast" in name and told[name].dtype == pl.Float64]
         assert columns
         np.testing.assert_array_equal(found.select(columns).to_numpy(), told.select(columns).to_numpy())
+
+
+def test_groups_that_are_asked_for_have_a_line_each(forecasts: Path, capsys: Capture) -> None:
+    assert cli.main(command(forecasts, "--by", "weekday")) == 0
+    lines = capsys.readouterr().err.splitlines()
+    head = next(i for i, line in enumerate(lines) if line.split()[:2] == ["weekday", "rows"])
+    assert lines[head].split()[2:] == ["80%", "covered", "pinball", "loss"]
+    days = lines[head + 1 : head + 8]
+    assert [line.split()[0] for line in days][:2] == ["Monday", "Tuesday"]
+    assert all(line.count("->") == 2 for line in days)
+    assert sum(int(line.split()[1]) for line in days) == 120
+    assert cli.main(["check", str(forecasts), "--by", "weekday"]) == 0
+    assert "->" not in capsys.readouterr().out

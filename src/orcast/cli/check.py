@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from orcast.cli.column_options import (
     add_columns,
@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
     print("\n".join(describe(table, frame, layout, len(found[0].names))), file=sys.stderr)
     for doubt in doubts(frame, layout):
         say(table.as_command(doubt))
-    print("\n".join(verdicts(found)))
+    print("\n".join(verdicts(found, options.by)))
     if options.report:
         report(options.report, found, table.name)
         print(f"written: {options.report}", file=sys.stderr)
@@ -84,18 +84,45 @@ def run(options: argparse.Namespace) -> int:
     return 1 if any(evidence.outside for evidence in found) else 0
 
 
-def verdicts(found: Sequence[Evidence]) -> list[str]:
-    """What the numbers say of each model, a sentence a line."""
+def verdicts(found: Sequence[Evidence], by: Sequence[str] = ()) -> list[str]:
+    """What the numbers say of each model, a sentence a line; then the groups that were asked for, a line each."""
     from orcast.evidence import assumptions, verdict
 
     if len(found) == 1:
-        return verdict(found[0])
+        return [*verdict(found[0]), *group_lines(found[0], by)]
     # what is assumed of all models is said once
     lines = list(dict.fromkeys(sentence for evidence in found for sentence in assumptions(evidence)))
     for evidence in found:
         lines.append(f"{evidence.model or 'forecast'}:")
-        lines += [f"  {sentence}" for sentence in verdict(evidence)[len(assumptions(evidence)) :]]
+        told = [*verdict(evidence)[len(assumptions(evidence)) :], *group_lines(evidence, by)]
+        lines += [f"  {line}" for line in told]
     return lines
+
+
+def group_lines(evidence: Evidence, by: Sequence[str]) -> list[str]:
+    """Groups side by side, a line each: rows, coverage and loss."""
+    from orcast.evidence import by_group
+    from orcast.evidence.accuracy import loss_name
+    from orcast.evidence.statistics import level_name
+
+    lines: list[str] = []
+    for table in (by_group(evidence, grouping) for grouping in evidence.by if grouping.name in by):
+        columns = [[table.name, *table.labels], ["rows", *(f"{count:,.0f}" for count in table.rows)]]
+        if table.share is not None:
+            covered = _both(table.coverage_before, table.coverage_after, ".1%")
+            columns.append([f"{level_name(table.share)} covered", *covered])
+        columns.append([loss_name(evidence), *_both(table.loss_before, table.loss_after, ".4g")])
+        wide = [max(map(len, column)) for column in columns]
+        rows = zip(*columns, strict=True)
+        lines += ["  ".join(text.rjust(w) for text, w in zip(row, wide, strict=True)) for row in rows]
+    return lines
+
+
+def _both(before: Any, after: Any, form: str) -> list[str]:
+    """Numbers of groups as text, before and after."""
+    if after is None:
+        return [f"{each:{form}}" for each in before]
+    return [f"{a:{form}} -> {b:{form}}" for a, b in zip(before, after, strict=True)]
 
 
 def report(path: str, found: Sequence[Evidence], source: str) -> None:

@@ -156,7 +156,9 @@ def run(options: argparse.Namespace) -> int:
     if options.report:
         report(options.report, found, table.name)
         written.append(options.report)
-    lines = [] if options.quiet else [*describe(table, frame, layout, len(found[0].names)), *verdicts(found)]
+    lines = (
+        [] if options.quiet else [*describe(table, frame, layout, len(found[0].names)), *verdicts(found, options.by)]
+    )
     attention = any(np.isin(model.status, NEEDS_ATTENTION).any() for model in run.models)
     if state is not None:
         run.commit(state)
