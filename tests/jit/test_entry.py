@@ -130,7 +130,10 @@ print(recal.guarantee.rounds, recal.guarantee.held, "numba" in sys.modules)
 """
 
 
-@pytest.mark.parametrize("kernels", ["auto", "python", "compiled"])
+@pytest.mark.parametrize(
+    "kernels",
+    ["auto", pytest.param("python", marks=pytest.mark.slow), pytest.param("compiled", marks=pytest.mark.slow)],
+)
 def test_everything_works_without_numba(tmp_path: Path, kernels: str) -> None:
     done = run(BLOCKED, tmp_path, ORCAST_KERNELS=kernels)
     assert done.stdout == "350 1.0 False\n"

@@ -93,10 +93,11 @@ class Frame:
         if long is not None:
             self._take(spread(self, long))
         self._outcomes: dict[Any, Array] = {}
-        self.published = False  # whether outcomes come with the time at which they were published
+        self.published = False  # whether outcomes come in versions that were published at several times
         if target is not None:
             brought = target if isinstance(target, Frame) else Frame(target)
-            self.published = any(str(name).lower() == "as_of" for name in brought.reading.columns)
+            versions = [name for name in brought.reading.columns if str(name).lower() == "as_of"]
+            self.published = any(brought.column(name).n_unique() > 1 for name in versions)
             name, values = joined(self, brought, y, time)
             self._outcomes = {name: values}
             self.reading = self.extended(self.reading, {name: values})
