@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Callable, Hashable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -605,3 +606,29 @@ def test_a_run_whose_function_keeps_failing_leaves_nothing_behind() -> None:
     after = game.engine.arrays()
     assert all(np.array_equal(before[name], after[name]) for name in before)
     assert game.guarantee.rounds == 0
+
+
+@pytest.mark.parametrize("space", [oc.Interval(0, 1), oc.Line(), oc.Binary(), oc.Labels(list("abc"))], ids=repr)
+def test_a_peek_is_the_next_forecast_and_leaves_nothing(space: Any, tmp_path: Path) -> None:
+    game = oc.Recalibrator(space)
+    forecast: Any = oc.Normal(0.4, 0.1)
+    if isinstance(space, (oc.Binary, oc.Labels)):
+        forecast = 0.3 if isinstance(space, oc.Binary) else [0.2, 0.3, 0.5]
+    for t in range(8):
+        game.predict(forecast, id=t)
+        game.save(tmp_path / "before")
+        game.peek(forecast)
+        game.save(tmp_path / "after")
+        assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
+        assert game.pending == (t,)
+        game.update("b" if isinstance(space, oc.Labels) else t % 2, id=t)
+        q = game.peek(forecast)
+        following = game.predict(forecast)
+        assert np.array_equal(following.mass, q.mass)
+        assert following.certificate == q.certificate
+        game.drop()
+    several = oc.Recalibrator(oc.Interval(0, 1))
+    several.peek(experts={"a": oc.Normal(0.4, 0.1), "b": oc.Normal(0.5, 0.1)})
+    assert several.experts == oc.Recalibrator(oc.Interval(0, 1)).experts
+    with pytest.raises(TypeError, match="expected a forecast, got None"):
+        several.peek()

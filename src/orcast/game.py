@@ -185,6 +185,31 @@ class Forecaster:
             raise
         return self.rounds.forecast(entry)
 
+    @locked
+    def peek(self, forecast: object = None, *, experts: Mapping[str, object] | None = None, x: Any = None) -> Any:
+        """The forecast that `predict` would give now; no round begins, and no slack is reserved for an outcome.
+
+        For looking at many forecasts of which few are issued, such as those of far horizons.  What is decided by it
+        is not counted, so the promise is about those that `predict` gives.
+
+        >>> import orcast as oc
+        >>> recal = oc.Recalibrator(oc.Interval(0, 1))
+        >>> p = recal.peek(oc.Normal(0.4, 0.1))
+        >>> recal.pending, recal.predict(oc.Normal(0.4, 0.1)).mean() == p.mean()
+        ((), True)
+        """
+        if self.expert_required and forecast is None and experts is None:
+            raise TypeError("expected a forecast, got None (a game without an expert is a Forecaster)")
+        features = None if x is None else plain_features(x)
+        was = self.rounds, self._experts
+        try:
+            rows = self._rows(forecast, experts)
+            # a payoff may learn its size from what it sees first
+            with self.rounds.branch():
+                return self.engine.forecast(self.rounds.peek(rows, features))
+        finally:
+            self.rounds, self._experts = was
+
     def update(self, y: Any, *, id: Hashable = None) -> None:
         """Settle the unnamed round, or a named one, with its outcome."""
         with self.lock:
