@@ -213,7 +213,8 @@ def _beyond_chance(evidence: Evidence, side: str) -> bool:
 def _large_error(evidence: Evidence, side: str, sure: float) -> bool:
     """Whether the calibration error is beyond chance, and not negligible."""
     negligible = NEGLIGIBLE**2 * evidence.levels.size if evidence.kind == "quantiles" else NEGLIGIBLE
-    return error(evidence, side) > max(limit_of(evidence, side, sure), negligible)
+    judged = evidence.sides[-1] if evidence.kind == "quantiles" else side
+    return error(evidence, side) > max(limit_of(evidence, judged, sure), negligible)
 
 
 def _is_off(frequency: float, share: float, chance: tuple[float, float]) -> bool:
@@ -240,7 +241,8 @@ def _quantile_faults(evidence: Evidence, side: str, one: str, many: str) -> list
     found = []
     for share in main_shares(evidence):
         covered = coverage(evidence, share, side)
-        if _is_off(covered, share, interval_band(evidence, share, side, CLEAR)):
+        # both sides are judged by one measure of chance, that of the last one
+        if _is_off(covered, share, interval_band(evidence, share, sure=CLEAR)):
             found.append((share, "too narrow" if covered < share else "too wide"))
     if len(found) > 1 and len({how for _, how in found}) == 1:
         widths = [f"the intervals {many} {found[0][1]}"]
@@ -255,7 +257,7 @@ def _bias(evidence: Evidence, side: str, are: str) -> list[str]:
     middle = place_of(evidence, 0.5)
     if middle is not None:
         below = float(hits[middle])
-        low, high = (float(end[middle]) for end in level_band(evidence, side, CLEAR))
+        low, high = (float(end[middle]) for end in level_band(evidence, sure=CLEAR))
         if not _is_off(below, 0.5, (low, high)):
             return []
         far = ""
