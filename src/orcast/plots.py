@@ -158,7 +158,7 @@ def sharpness(evidence: Evidence, axes: Axes | None = None) -> Axes:
 
 
 def groups(evidence: Evidence, axes: Axes | None = None, *, by: str | None = None) -> Axes:
-    """How the loss changed by horizon, hour or another group of `evidence.by`, the first if none is named.
+    """How the loss changed by horizon, hour or another group of the evidence, the first if none is named.
 
     Without forecasts after recalibration it is the coverage of the central interval nearest to 90%.
 
