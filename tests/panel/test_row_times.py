@@ -99,7 +99,8 @@ def test_known_may_be_missing_where_the_outcome_is() -> None:
     pd.testing.assert_frame_equal(answers(frame, known="seen"), lagged)
     pending = frame.assign(y=frame.y.where(frame.index < 60), seen=frame.seen.where(frame.index < 60))
     pd.testing.assert_frame_equal(answers(pending, known="seen")[:60], lagged[:60])
-    other = pl.from_pandas(pending)
+    columns = {name: [None if value != value else value for value in pending[name].tolist()] for name in pending}
+    other = pl.DataFrame(columns)
     assert answers(other, known="seen")["orcast_mean"][:60].to_list() == lagged["orcast_mean"][:60].tolist()
 
 
