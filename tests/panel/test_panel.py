@@ -584,3 +584,10 @@ def test_columns_are_read_as_they_are_meant() -> None:
     assert (codes.tolist(), keys) == ([0, 1, 0], ["x", "y"])
     with pytest.raises(ValueError, match="expected dates from 1678 to 2262 in 'd', got 0001-01-01"):
         Frame(pl.DataFrame({"d": [datetime.datetime(1, 1, 1)]})).times("d")
+
+
+def test_a_forecast_that_is_too_large_is_not_one_beyond_doubles() -> None:
+    frame = pd.DataFrame({"y": [1.0, 2.0], "mean": [1.0, 1e308], "sd": [1.0, 1.7e308]})
+    with np.errstate(over="raise", invalid="raise"):
+        out = recalibrate(frame)
+    assert out["orcast_status"].tolist() == ["ok", "no forecast"]

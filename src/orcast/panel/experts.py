@@ -205,7 +205,9 @@ def crossing_rows(given: list[Array], there: NDArray[np.bool_]) -> NDArray[np.in
 
 def rows_beyond_doubles(kind: str, given: list[Array]) -> NDArray[np.intp]:
     """Rows whose forecasts have too few numbers between their outermost quantiles, or members."""
-    if kind == "normal":
-        half = normal_scores(np.array([0.99])) * given[1]
-        return np.flatnonzero(beyond_doubles(given[0] - half, given[0] + half))
-    return np.flatnonzero(beyond_doubles(np.fmin.reduce(given), np.fmax.reduce(given)))
+    # what is refused as too large is nothing to be warned of
+    with np.errstate(over="ignore", invalid="ignore"):
+        if kind == "normal":
+            half = normal_scores(np.array([0.99])) * given[1]
+            return np.flatnonzero(beyond_doubles(given[0] - half, given[0] + half))
+        return np.flatnonzero(beyond_doubles(np.fmin.reduce(given), np.fmax.reduce(given)))
