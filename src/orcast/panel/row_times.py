@@ -38,16 +38,8 @@ UNITS = {
     "d": 86_400 * SECOND, "day": 86_400 * SECOND, "days": 86_400 * SECOND,
     "w": 604_800 * SECOND, "week": 604_800 * SECOND, "weeks": 604_800 * SECOND,
 }  # fmt: skip
-NUMPY_UNITS = {
-    "ns": 1,
-    "us": 1000,
-    "ms": 10**6,
-    "s": SECOND,
-    "m": 60 * SECOND,
-    "h": 3600 * SECOND,
-    "D": UNITS["d"],
-    "W": UNITS["w"],
-}
+# As numpy calls them; its months and years have no length.
+NUMPY_UNITS = {name: UNITS[name.lower()] for name in ("ns", "us", "ms", "s", "h", "D", "W")} | {"m": UNITS["min"]}
 WORDS = {"hourly": "1h", "daily": "1D", "weekly": "1W"}
 # 1970-01-05: weeks begin on Mondays.
 MONDAY = 4 * UNITS["d"]
@@ -133,15 +125,9 @@ def read_row_times(
     at_once = cutoff is None and known is None
     if cutoff is not None:
         _check_issued_before(times, cutoff, timing, known is not None)
-    found = RowTimes(
-        times.kind,
-        times.values,
-        just_before(times.values) if cutoff is None and not at_once else times.values if cutoff is None else cutoff,
-        times.values if known is None else known,
-        at_once,
-        ranked,
-    )
-    return found
+    else:
+        cutoff = times.values if at_once else just_before(times.values)
+    return RowTimes(times.kind, times.values, cutoff, times.values if known is None else known, at_once, ranked)
 
 
 def just_before(stamps: Stamps) -> Stamps:
@@ -193,7 +179,8 @@ def _cutoff_from_horizon(frame: Frame, horizon: Any, times: Times, at_once: bool
     One step is the next row only where times are counted, or dates.
     """
     _, names = frame.keys([horizon])
-    if all(name == 1 for name in names) and (at_once or not times.kind.endswith("numbers")) and times.kind != "numbers":
+    counted = times.kind != "numbers" and (at_once or times.kind != "whole numbers")
+    if counted and all(name == 1 for name in names):
         return None
     if times.kind in ("numbers", "whole numbers") and frame.column(horizon).dtype.is_numeric():
         return np.asarray(times.values - frame.numbers(horizon))
