@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 import orcast as oc
 from benchmarks import known_wrappers
 from benchmarks.results import Line, Remark
-from orcast.evidence import collect, difference, verdict
+from orcast.evidence import collect, difference, reference_scores, verdict
 from orcast.paper.experiments import data
 
 TITLE = "What was known when"
@@ -89,12 +89,15 @@ CASES = {"wind, day ahead": wind_day_ahead, "CO2, two weeks late": weekly_late, 
 
 
 def reported(frame: pd.DataFrame, **times: Any) -> tuple[float, str]:
-    """The ratio of the losses as the verdict has it, and the verdict's first line."""
+    """The ratio of the losses as the verdict has it; its first line, and the ratio of the last known outcome's loss."""
     out = oc.recalibrate(frame, low=0, **times)
     (evidence,) = collect(out, low=0, **times)
     found = difference(evidence)
+    last = reference_scores(evidence)
     assert found is not None
-    return found.after / found.before, verdict(evidence)[0]
+    assert last is not None
+    beside = f"last known outcome {last.loss['reference'] / last.loss['before']:.3f}"
+    return found.after / found.before, f"{beside}; {verdict(evidence)[0]}"
 
 
 def measure(quick: bool = False) -> Iterator[Line | Remark]:
