@@ -95,7 +95,8 @@ class RoundLog(IntEnum):
 ACCOUNT_SIZE, GROUP_SIZE = len(Account), len(GroupAccount)
 CERTIFICATE_SIZE, ROUND_LOG_SIZE = len(CertificateField), len(RoundLog)
 # The promise starts with the budget of this many rounds.
-CREDIT = 16.0
+import os
+CREDIT = float(os.environ.get('ORCAST_CREDIT','16'))
 # Rounding of sums of some thousand terms.
 ROUNDING = 1e-9
 
@@ -184,6 +185,23 @@ def combine(layout: LedgerLayout, total: Array, context: Array, discount: float,
                     owed[layout.places[places + i]] += discount * scale * c * s
         for i in range(size):
             factors[layout.places[places + i]] += scale * scale * norm
+
+
+@kernel
+def squared_payoff(layout: LedgerLayout, context: Array, payoff: Array) -> float:
+    """||payoff||^2 of a core payoff with its contexts and weights."""
+    square = 0.0
+    for part in range(layout.parts.shape[0]):
+        _, size, groups, places, at, _ = layout.parts[part]
+        own = 0.0
+        for i in range(size):
+            value = payoff[layout.places[places + i]]
+            own += value * value
+        norm = 0.0
+        for group in range(groups):
+            norm += context[at + group] * context[at + group]
+        square += layout.scale[part] * layout.scale[part] * norm * own
+    return square
 
 
 @entry_kernel

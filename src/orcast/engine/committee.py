@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from orcast.engine.base import HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE, Engine
+from orcast.constants import USUAL_TEMPERATURE
+from orcast.engine.base import HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE, Engine, Learning
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.selection import engine_for
 from orcast.spaces import frozen
@@ -18,10 +19,16 @@ from orcast.validation import number
 LEARNERS = frozen(np.array([[5.0, 0.99], [5.0, 0.998], [1.0, 0.99], [1.0, 0.998]]))
 # Smallest step (its inverse is the memory), context of the last PIT or not, prior observations.
 MEMBERS = frozen(np.array([[0.002, 0.0, 50.0], [0.01, 0.0, 50.0], [0.002, 1.0, 50.0], [0.01, 1.0, 50.0]]))
-# What is left of both where nothing may follow the last errors.
-NO_LEARNERS, UNCONDITIONAL = frozen(np.empty((0, 2))), frozen(MEMBERS[MEMBERS[:, 1] == 0.0])
+# Step, leak, and share of the pool.
+POOLED = frozen(np.array([[0.2, 0.02, 0.5], [0.4, 0.1, 0.5], [0.8, 0.2, 0.5]]))
+OWN = frozen(np.array([[0.2, 0.05, 0.0], [0.4, 0.1, 0.0]]))
 # On finite spaces: memory, whether it shifts, prior observations.
 FINITE = frozen(np.array([[0.998, 0.0, 5.0], [0.998, 1.0, 20.0], [0.99, 1.0, 20.0]]))
+import os,json
+if os.environ.get('ORCAST_QT'): OWN=frozen(np.array(json.loads(os.environ['ORCAST_QT'])).reshape(-1,3))
+LEARNING = Learning(LEARNERS, OWN, MEMBERS, FINITE)
+# What is left where nothing may follow the last errors.
+NO_TRACKERS = Learning(members=frozen(MEMBERS[MEMBERS[:, 1] == 0.0]), finite=FINITE)
 
 
 @dataclass(frozen=True)
@@ -49,7 +56,7 @@ class Committee:
     True
     """
 
-    temperature: float = 8.0
+    temperature: float = USUAL_TEMPERATURE
     trackers: bool = True
 
     def __post_init__(self) -> None:
@@ -63,9 +70,7 @@ class Committee:
         return engine_for(
             bound_payoff,
             temperature=self.temperature,
-            learners=LEARNERS if self.trackers else NO_LEARNERS,
-            members=MEMBERS if self.trackers else UNCONDITIONAL,
-            finite=FINITE,
+            learning=LEARNING if self.trackers else NO_TRACKERS,
             sizes=sizes,
         )
 

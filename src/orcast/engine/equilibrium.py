@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from orcast.engine.base import HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE, Engine
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.selection import engine_for
@@ -39,14 +37,7 @@ class Equilibrium:
 
     def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> Engine:
         """An engine with an empty ledger."""
-        return engine_for(
-            bound_payoff,
-            temperature=self.temperature,
-            learners=np.empty((0, 2)),
-            members=np.empty((0, 3)),
-            finite=np.empty((0, 3)),
-            sizes=sizes,
-        )
+        return engine_for(bound_payoff, temperature=self.temperature, sizes=sizes)
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data."""

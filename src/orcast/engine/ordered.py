@@ -19,6 +19,7 @@ from orcast import ledger as _ledger
 from orcast.constants import DELAY_TEMPERATURE
 from orcast.contexts import ContextInputs
 from orcast.engine import admissible
+from orcast.engine.base import Learning
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.fixed_point import MOST_CELLS
 from orcast.engine.dense.search import CandidateSearch
@@ -35,6 +36,7 @@ from orcast.engine.kernels.records import (
     CellRow,
     GroupColumn,
     Memory,
+    QuantileTrackerColumn,
     RegretScore,
     RivalColumn,
     Round,
@@ -53,6 +55,8 @@ from orcast.spaces import TAIL_MASS, OrderedSpace
 Array = NDArray[np.float64]
 
 NOTHING: Array = np.empty(0)
+import json, os
+TUNE = np.array(json.loads(os.environ.get('ORCAST_TUNE', '[1.0,1.25,0.998,3.0,2.0,0.0,0,0,0,0]')), dtype=float)
 # As plain numbers for what Python reads in every round: an enum costs as much as the reading.
 HOLDS = int(_ledger.CertificateField.HOLDS)
 LEFT, RIGHT, PLAYED = int(CellRow.LEFT), int(CellRow.RIGHT), int(CellRow.PLAYED)
@@ -99,7 +103,7 @@ class OrderedRecord:
 class OrderedEngine:
     """Plays rounds of an explicit or quantile-like payoff on an ordered space."""
 
-    def __init__(self, bound_payoff: BoundPayoff, *, temperature: float, learners: Array, members: Array) -> None:
+    def __init__(self, bound_payoff: BoundPayoff, *, temperature: float, learning: Learning) -> None:
         space = bound_payoff.space
         assert isinstance(space, OrderedSpace)
         self.space, self.bound_payoff = space, bound_payoff
@@ -160,8 +164,11 @@ class OrderedEngine:
             self.ledger.bound,
             bound_payoff.discount,
             temperature,
-            learners.copy(),
-            members.copy(),
+            learning.learners.copy(),
+            learning.quantile_trackers.copy(),
+            int((learning.quantile_trackers[:, QuantileTrackerColumn.SHARE] > 0.0).sum()),
+            TUNE.copy(),
+            learning.members.copy(),
             cosine_means(slot_masses(space)),
         )
         self._none = np.empty((0, space.levels.size))
@@ -265,7 +272,7 @@ class OrderedEngine:
             record.row[self._context] = self.bound_payoff.context(known)
         rows = self.experts_or_own(experts)
         if not self.explicit:
-            packing.predict(self.rules, self._memory, rows, float(pending), reserved, record.row, record.slots)
+            packing.predict(self.rules, self._memory, rows, NOTHING, float(pending), reserved, record.row, record.slots)
             if record.certificate[HOLDS] == 0.0:
                 self._rescue(record, reserved)
             if experts is None:
@@ -273,7 +280,7 @@ class OrderedEngine:
             return record
         mix = np.empty(self.capacity)
         round = record.round
-        round_kernels.open_round(self.rules, self.memory, rows, float(pending), round, mix)
+        round_kernels.open_round(self.rules, self.memory, rows, NOTHING, float(pending), round, mix)
         if experts is None:
             self.forget_unit(round.info)
         record.features, record.cell_payoffs = features, self._play(round, mix, reserved, features)
@@ -374,7 +381,7 @@ class OrderedEngine:
     def update(self, record: OrderedRecord, y: float, *, reserved: float = 0.0) -> None:
         """Settle the outcome of a round."""
         if not self.explicit:
-            packing.update(self.rules, self._memory, record.row, record.slots, reserved, y)
+            packing.update(self.rules, self._memory, record.row, record.slots, NOTHING, reserved, y)
             return
         round = record.round
         near = min(max(y, float(round.info[RoundInfo.LOW])), float(round.info[RoundInfo.HIGH]))
@@ -383,7 +390,7 @@ class OrderedEngine:
         for cell_payoff in record.cell_payoffs or []:
             if isinstance(cell_payoff, BoundedCellPayoff):
                 cell_payoff.realised(round.cells[CellRow.PLAYED, : int(round.info[RoundInfo.CELLS])], k, near)
-        round_kernels.update(self.rules, self.memory, round, reserved, y, at)
+        round_kernels.update(self.rules, self.memory, round, NOTHING, reserved, y, at)
 
     def _cell(self, round: Round, near: float) -> int:
         n = int(round.info[RoundInfo.CELLS])
@@ -438,7 +445,7 @@ class OrderedEngine:
             # a round for Python, as in predict and update
             self._rescue(record, 0.0)
             round_kernels.log_round(self.rules, round, levels, quantiles[t], round_log[t])
-            packing.update(self.rules, self._memory, record.row, record.slots, 0.0, outcomes[t])
+            packing.update(self.rules, self._memory, record.row, record.slots, NOTHING, 0.0, outcomes[t])
             round_log[t, _ledger.RoundLog.MISCALIBRATION] = self.ledger.miscalibration
             t += 1
         return quantiles, round_log

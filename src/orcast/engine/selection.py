@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from orcast.engine.base import Engine
+from orcast.constants import USUAL_TEMPERATURE
+from orcast.engine.base import NO_LEARNING, Engine, Learning
 from orcast.engine.binary import BinaryEngine, plays
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
@@ -18,8 +16,6 @@ from orcast.engine.kernels.binary import KAPPA
 from orcast.engine.ordered import OrderedEngine
 from orcast.spaces import OrderedSpace
 
-Array = NDArray[np.float64]
-
 FAST = {"quantile", "interval", "moment", "explicit", "regret"}
 
 
@@ -27,27 +23,23 @@ def engine_for(
     bound_payoff: BoundPayoff,
     *,
     temperature: float,
-    learners: Array,
-    members: Array,
-    finite: Array,
+    learning: Learning = NO_LEARNING,
     sizes: Sequence[int] | None = None,
 ) -> Engine:
     """The fastest engine that can play the terms."""
     if plays(bound_payoff):
-        # the binary root has a temperature of its own, six where the others have eight
-        usual = temperature if not len(members) else temperature * KAPPA / 8.0
-        return BinaryEngine(bound_payoff, temperature=usual, learns=len(members) > 0)
+        # the binary root has a usual temperature of its own
+        learns = len(learning.members) > 0
+        usual = temperature * KAPPA / USUAL_TEMPERATURE if learns else temperature
+        return BinaryEngine(bound_payoff, temperature=usual, learns=learns)
     if isinstance(bound_payoff.space, OrderedSpace) and all(part.kind in FAST for part in bound_payoff.parts):
-        return OrderedEngine(bound_payoff, temperature=temperature, learners=learners, members=members)
-    return DenseEngine(
-        bound_payoff, prior_for(bound_payoff, temperature, learners, members, finite), LogitSolver(temperature), sizes
-    )
+        return OrderedEngine(bound_payoff, temperature=temperature, learning=learning)
+    prior = prior_for(bound_payoff, temperature, learning)
+    return DenseEngine(bound_payoff, prior, LogitSolver(temperature), sizes)
 
 
-def prior_for(
-    bound_payoff: BoundPayoff, temperature: float, learners: Array, members: Array, finite: Array
-) -> Prior[Any]:
+def prior_for(bound_payoff: BoundPayoff, temperature: float, learning: Learning) -> Prior[Any]:
     """The committee's prior on the terms' space."""
     if isinstance(bound_payoff.space, OrderedSpace):
-        return OrderedPrior(bound_payoff, temperature, learners, members)
-    return FinitePrior(bound_payoff, finite)
+        return OrderedPrior(bound_payoff, temperature, learning)
+    return FinitePrior(bound_payoff, learning.finite)

@@ -13,6 +13,7 @@ from orcast import ledger as _ledger
 from orcast.constants import MAX_TILT
 from orcast.contexts import ContextInputs
 from orcast.engine import admissible
+from orcast.engine.base import Learning
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense import axes
 from orcast.engine.explain import Explanation
@@ -21,7 +22,7 @@ from orcast.engine.kernels import finite as finite_kernels
 from orcast.engine.kernels import rounds as round_kernels
 from orcast.engine.kernels.finite import FINITE_INFO, FiniteInfo, FiniteMemory, FiniteRound
 from orcast.engine.kernels.records import CellRow, Round, RoundInfo
-from orcast.engine.ordered import OrderedEngine, cell_grid_of, forecast_of
+from orcast.engine.ordered import NOTHING, OrderedEngine, cell_grid_of, forecast_of
 from orcast.forecasts import FiniteForecast, Forecast, forecast_on
 from orcast.ledger import Certificate
 from orcast.payoffs import CellGrid, Sum
@@ -106,10 +107,10 @@ class Prior(Protocol[RoundT]):
 class OrderedPrior:
     """Cells and prior on ordered spaces: the compiled committee, without a payoff of its own."""
 
-    def __init__(self, bound_payoff: BoundPayoff, temperature: float, learners: Array, members: Array) -> None:
+    def __init__(self, bound_payoff: BoundPayoff, temperature: float, learning: Learning) -> None:
         bare = BoundPayoff(bound_payoff.space, Sum(()), bound_payoff.experts, None)
         jumps = [part.jumps for part in bound_payoff.parts if part.jumps.size]
-        self.engine = OrderedEngine(bare, temperature=temperature, learners=learners, members=members)
+        self.engine = OrderedEngine(bare, temperature=temperature, learning=learning)
         if jumps:
             self.engine.cut_at(np.unique(np.concatenate(jumps)))
         self.space = self.engine.space
@@ -120,7 +121,7 @@ class OrderedPrior:
         round = self.engine.new_record().round
         mix = np.empty(self.engine.capacity)
         round_kernels.open_round(
-            self.engine.rules, self.engine.memory, self.engine.experts_or_own(experts), pending, round, mix
+            self.engine.rules, self.engine.memory, self.engine.experts_or_own(experts), NOTHING, pending, round, mix
         )
         if experts is None:
             self.engine.forget_unit(round.info)
@@ -173,7 +174,7 @@ class OrderedPrior:
         """Learn from an outcome."""
         memory = self.engine.memory
         memory.account[_ledger.Account.ROUNDS] += 1.0
-        round_kernels.teach(self.engine.rules, memory, round, y)
+        round_kernels.teach(self.engine.rules, memory, round, NOTHING, y)
 
     def known(self, bound_payoff: BoundPayoff, experts: Array | None, features: Any, rounds: int) -> ContextInputs:
         """The inputs of contexts."""

@@ -256,7 +256,7 @@ def play(
                 outstanding = float(queue[0])
                 if not np.isnan(counters[Counter.LAG]):
                     outstanding = min(outstanding, 2.0 * counters[Counter.LAG] + 2.0)
-                predict_round(rules, memory, expert, outstanding, counters[Counter.RESERVED], round)
+                predict_round(rules, memory, expert, nothing, outstanding, counters[Counter.RESERVED], round)
                 if round.certificate[CertificateField.HOLDS] == 0.0:
                     return e
             resumed = False
@@ -271,7 +271,7 @@ def play(
         overdraft = store.certificates[at, CertificateField.OVERDRAFT]
         if kind == EventKind.SETTLE:
             others = counters[Counter.RESERVED] - overdraft if queue[0] > 1 else 0.0
-            update_round(rules, memory, round, max(others, 0.0), inputs.values[entry], nothing)
+            update_round(rules, memory, round, nothing, max(others, 0.0), inputs.values[entry], nothing)
             outputs.settled[entry] = miscalibration(rules, memory)
             learn_outcome(counters, inputs, entry, counters[Counter.ISSUED] - store.issued[entry])
         remove_entry(store, entry, overdraft)

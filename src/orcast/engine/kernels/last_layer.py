@@ -30,7 +30,7 @@ from orcast.engine.kernels.equilibrium import (
     solve,
     two_cells,
 )
-from orcast.engine.kernels.records import Array, CellRow, RegretScore, RivalColumn, RoundInfo, WitnessRow
+from orcast.engine.kernels.records import Array, CellRow, RegretScore, RivalColumn, RoundInfo, Statistic, WitnessRow
 from orcast.jit import entry_kernel, kernel, kernel_part
 from orcast.jit.ieee import exp, log, real_power, sqrt
 from orcast.ledger import CertificateField, available_slack, combine, squared_norm, write_certificate
@@ -296,6 +296,9 @@ def keep_if_better(best, missing, lp, temperature, round):
 def first_solution(rules, memory, round, log_mix, workspace):
     """Log masses of the equilibrium at the usual temperature, from the last tilt; from the mix where that fails."""
     soft = real_power(1.0 + round.info[RoundInfo.PENDING], DELAY_TEMPERATURE)
+    # a ledger within what chance makes of it is answered gently
+    chance = rules.tune[5] * memory.statistics[Statistic.SQUARES]
+    soft *= 1.0 + chance / max(workspace.square, 1e-3 * chance + 1e-300)
     usual = rules.temperature * soft
     round.info[RoundInfo.TEMPERATURE] = usual
     lp = log_mix.copy()

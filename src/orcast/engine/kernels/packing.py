@@ -32,6 +32,7 @@ from orcast.engine.kernels.binary_rounds import update as _update_binary
 from orcast.engine.kernels.records import (
     BASIS,
     CELL_ROWS,
+    EVIDENCE_SIZE,
     GROUP_COLUMNS,
     HORIZONS,
     INFO_SIZE,
@@ -41,6 +42,7 @@ from orcast.engine.kernels.records import (
     SPREAD_FEATURES,
     STATISTICS_SIZE,
     Memory,
+    PoolColumn,
     Round,
     TrackerRecord,
 )
@@ -57,6 +59,7 @@ Shape = tuple[int, ...]
 def memory_shapes(rules):
     """The shapes of a memory on ordered spaces."""
     learners, members = rules.learners.shape[0], rules.members.shape[0]
+    trackers, levels = rules.quantile_trackers.shape[0], rules.grid.shape[0]
     return Memory(
         total=(rules.layout.sides.shape[0],),
         account=(ACCOUNT_SIZE,),
@@ -67,9 +70,17 @@ def memory_shapes(rules):
         spread=(learners, 2),
         fit=(learners, SPREAD_FEATURES),
         fit_cov=(learners, SPREAD_FEATURES, SPREAD_FEATURES),
-        track_loss=(HORIZONS, learners + 1),
+        offsets=(trackers, levels),
+        pool_seen=(PoolColumn.SUMS + rules.pooled * levels,),
+        track_loss=(HORIZONS, learners + trackers),
+        track_evidence=(HORIZONS, EVIDENCE_SIZE),
+        level_offsets=(levels,),
+        level_evidence=(HORIZONS, EVIDENCE_SIZE),
+        level_ledger=(levels + 1,),
+        expert_ledger=(levels + 1,),
         shape=(members, 2, BASIS),
-        member_loss=(HORIZONS, members + 2),
+        member_loss=(HORIZONS, members),
+        member_evidence=(HORIZONS, EVIDENCE_SIZE),
         warm=(rules.cells,),
         pool=(rules.experts,),
         rivals=(rules.experts, RIVAL_SIZE),
@@ -88,6 +99,7 @@ def round_shapes(rules):
         info=(INFO_SIZE,),
         certificate=(CERTIFICATE_SIZE,),
         tracker_record=(TrackerRecord.LEARNERS + rules.learners.shape[0] * LEARNER_SIZE,),
+        tracked=(rules.quantile_trackers.shape[0] + 3, levels),
         means=(members, BASIS),
         experts=(1 if rules.experts == 1 else 1 + rules.experts, levels),
         raw=(levels,),
@@ -190,15 +202,15 @@ def binary_round_of(rules, row):
 
 
 @entry_kernel
-def predict(rules, memory, experts, pending, reserved, row, slots):
+def predict(rules, memory, experts, signal, pending, reserved, row, slots):
     """A round on ordered spaces; see rounds.predict."""
-    _predict(rules, memory_of(rules, memory), experts, pending, reserved, round_of(rules, row, slots))
+    _predict(rules, memory_of(rules, memory), experts, signal, pending, reserved, round_of(rules, row, slots))
 
 
 @entry_kernel
-def update(rules, memory, row, slots, reserved, y):
+def update(rules, memory, row, slots, signal, reserved, y):
     """Its outcome; see rounds.update."""
-    _update(rules, memory_of(rules, memory), round_of(rules, row, slots), reserved, y, np.empty(0))
+    _update(rules, memory_of(rules, memory), round_of(rules, row, slots), signal, reserved, y, np.empty(0))
 
 
 @entry_kernel

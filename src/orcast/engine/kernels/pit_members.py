@@ -2,8 +2,8 @@
 
 Member m multiplies the prior by exp(sum_j theta_j phi_j(u)) with phi_j(u) = sqrt(2) cos(pi j u), and takes
 natural-gradient steps on its log score.  This is moment matching with the witnesses phi_j, whose tilt is explicit: no
-solver.  Some have the context (1, 2u - 1) of the last PIT; those with a larger smallest step forget.  The mix weighs
-them, the corrected expert and the expert by discounted CRPS.
+solver.  Some have the context (1, 2u - 1) of the last PIT; those with a larger smallest step forget.  They are mixed by
+discounted CRPS, and what comes of it has to beat the corrected expert by evidence.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 from orcast.constants import LOSS_DISCOUNT, MAX_TILT, WEIGHT_RATE
 from orcast.engine.kernels.cells import crps, place
 from orcast.engine.kernels.delays import delayed, horizon
+from orcast.engine.kernels.evidence import add_evidence, share_of
 from orcast.engine.kernels.records import BASIS, CellRow, MemberColumn, RoundInfo, ShapeRow, Statistic
 from orcast.jit import kernel
 from orcast.jit.ieee import exp, pi, sin, sqrt
@@ -46,24 +47,23 @@ def basis_of(rules, n, regular, prior, out):
 
 
 @kernel
-def mix_members(rules, memory, n, odds, round, mix):
-    """Each member's masses, and their mix with the corrected expert and the expert.
-
-    `odds` are the prior odds of what was learnt against the expert.
-    """
+def mix_members(rules, memory, n, round, mix):
+    """Each member's masses, their mix, and what comes of it and the corrected expert."""
     rows, means = round.cells, round.means
     count = rules.members.shape[0]
-    loss = memory.member_loss[horizon(round.info[RoundInfo.PENDING])]
+    pending = round.info[RoundInfo.PENDING]
+    loss = memory.member_loss[horizon(pending)]
     best = loss[0]
-    for m in range(1, count + 2):
+    for m in range(1, count):
         best = min(best, loss[m])
     context = round.info[RoundInfo.LAST_CONTEXT]
     phi = np.empty((n, BASIS))
     basis_of(rules, n, round.info[RoundInfo.REGULAR], rows[CellRow.PRIOR], phi)
     theta = np.empty(BASIS)
     total = 0.0
+    learnt = rows[CellRow.LEARNT]
     for k in range(n):
-        mix[k] = 0.0
+        learnt[k] = 0.0
     for m in range(count):
         for j in range(BASIS):
             theta[j] = memory.shape[m, ShapeRow.CONSTANT, j]
@@ -78,26 +78,24 @@ def mix_members(rules, memory, n, odds, round, mix):
                 tilt += theta[j] * phi[k, j]
             p[k] = rows[CellRow.PRIOR, k] * exp(min(max(tilt, -MAX_TILT), MAX_TILT))
             mass += p[k]
-        weight = odds * exp(-WEIGHT_RATE * (loss[m] - best))
+        weight = exp(-WEIGHT_RATE * (loss[m] - best))
         total += weight
         for k in range(n):
             p[k] /= mass
-            mix[k] += weight * p[k]
+            learnt[k] += weight * p[k]
             for j in range(BASIS):
                 means[m, j] += p[k] * phi[k, j]
-    corrected = odds * exp(-WEIGHT_RATE * (loss[count] - best))
-    expert = exp(-WEIGHT_RATE * (loss[count + 1] - best))
-    total += corrected + expert
+    share = min(share_of(memory.member_evidence[horizon(pending)], 0.0, rules.tune[10], rules.tune), 1.0 - PRIOR_SHARE)
     for k in range(n):
-        blend = (mix[k] + corrected * rows[CellRow.PRIOR, k] + expert * rows[CellRow.EXPERT, k]) / total
-        mix[k] = (1.0 - PRIOR_SHARE) * blend + PRIOR_SHARE * rows[CellRow.PRIOR, k]
+        learnt[k] /= total
+        mix[k] = share * learnt[k] + (1.0 - share) * rows[CellRow.PRIOR, k]
 
 
 @kernel
-def teach_members(rules, memory, round, k, expert_loss, outcome):
-    """Note what each member, the corrected expert and the expert lost, and let the members take their steps.
+def teach_members(rules, memory, round, k, outcome):
+    """Note what each member, their mix and the corrected expert lost, and let the members take their steps.
 
-    The outcome lies in cell k, and the expert's CRPS is `expert_loss`.
+    The outcome lies in cell k.
     """
     rows = round.cells
     n = int(round.info[RoundInfo.CELLS])
@@ -121,9 +119,10 @@ def teach_members(rules, memory, round, k, expert_loss, outcome):
             if rules.members[m, MemberColumn.CONTEXT] > 0.0:
                 # the context has variance 1/3 under a uniform PIT
                 memory.shape[m, ShapeRow.LAST_PIT, j] += 3.0 * round.info[RoundInfo.LAST_CONTEXT] * change
-    losses = memory.member_loss[horizon(round.info[RoundInfo.PENDING])]
+    pending = round.info[RoundInfo.PENDING]
+    losses = memory.member_loss[horizon(pending)]
     kept = delayed(LOSS_DISCOUNT, weight)
     for m in range(count):
         losses[m] = kept * losses[m] + weight * crps(y, k, n, left, right, rows[CellRow.MEMBERS + m]) / unit
-    losses[count] = kept * losses[count] + weight * crps(y, k, n, left, right, rows[CellRow.PRIOR]) / unit
-    losses[count + 1] = kept * losses[count + 1] + weight * expert_loss / unit
+    gain = crps(y, k, n, left, right, rows[CellRow.PRIOR]) - crps(y, k, n, left, right, rows[CellRow.LEARNT])
+    add_evidence(memory.member_evidence[horizon(pending)], gain / unit, pending, rules.tune)

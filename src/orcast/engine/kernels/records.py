@@ -33,6 +33,31 @@ class MemberColumn(IntEnum):
     START = 2  # prior observations
 
 
+class QuantileTrackerColumn(IntEnum):
+    """What a quantile tracker is made of."""
+
+    STEP = 0  # in units of the expert's usual loss
+    LEAK = 1  # what it lets go of in a step
+    SHARE = 2  # of the pool in its steps
+
+
+class PoolColumn(IntEnum):
+    """What a stream hears of its pool: a row of numbers that grows with each outcome of any stream."""
+
+    COUNT = 0  # outcomes so far
+    EVIDENCE = 1  # how far the pooled trackers are ahead of the experts, in standard errors
+    SUMS = 2  # of the gradients of each pooled tracker, by level; then the mean offsets, in units of the usual loss
+
+
+class Evidence(IntEnum):
+    """How far what was learnt is ahead of what it has to beat, in outcomes that were really new."""
+
+    GAIN = 0  # sum of the differences of losses
+    SQUARE = 1  # of their sums over blocks of outcomes, each as long as outcomes are outstanding
+    BLOCK = 2  # the sum over the block that is not over
+    COUNT = 3  # its outcomes
+
+
 class CellRow(IntEnum):
     """Rows of a round's cells."""
 
@@ -42,7 +67,8 @@ class CellRow(IntEnum):
     EXPERT = 3
     PLAYED = 4
     TILT = 5  # log(played / prior of the last layer)
-    MEMBERS = 6  # the first member
+    LEARNT = 6  # the mix of the members
+    MEMBERS = 7  # the first member
 
 
 class RoundInfo(IntEnum):
@@ -137,6 +163,8 @@ class Statistic(IntEnum):
     LEVEL_MEAN = 15  # of the outcomes, where there is no expert
     LEVEL_VARIANCE = 16
     ROBUST_LOSS = 17  # the usual loss of the expert, in which no single outcome counts much: for the window
+    FARTHEST_ERROR = 18  # of the recent ones
+    SQUARES = 19  # sum of the squared sizes of the settled payoffs: what chance makes of the ledger's square
 
 
 class TrackerRecord(IntEnum):
@@ -170,6 +198,7 @@ class LearnerRecord(IntEnum):
 RIVAL_SIZE, GROUP_COLUMNS, STATISTICS_SIZE = len(RivalColumn), len(GroupColumn), len(Statistic)
 INFO_SIZE, CELL_ROWS, LEARNER_SIZE = len(RoundInfo), int(CellRow.MEMBERS), len(LearnerRecord)
 LOCATION_FEATURES, SPREAD_FEATURES = int(TrackerRecord.SCALE), LEARNER_SIZE - int(LearnerRecord.ONE)
+EVIDENCE_SIZE = len(Evidence)
 
 
 class Rules(NamedTuple):
@@ -201,6 +230,9 @@ class Rules(NamedTuple):
     discount: float  # what is kept of the ledger from round to round
     temperature: float
     learners: Array  # a LearnerColumn each
+    quantile_trackers: Array  # a QuantileTrackerColumn each, those that share in a pool first
+    pooled: int  # how many share in a pool
+    tune: Array
     members: Array  # a MemberColumn each
     basis: Array  # mean of each phi_j over each unmerged cell's share of the levels
 
@@ -217,9 +249,17 @@ class Memory(NamedTuple):
     spread: Array
     fit: Array
     fit_cov: Array
-    track_loss: Array
+    offsets: Array  # of the quantile trackers, by level
+    pool_seen: Array  # count and sums of the pool at the last outcome
+    track_loss: Array  # of the learners and the quantile trackers, by how many outcomes are outstanding
+    track_evidence: Array  # of the two together against the expert; an Evidence each
+    level_offsets: Array  # of the corrected expert, in units of its spread
+    level_evidence: Array  # of these offsets
+    level_ledger: Array  # of the corrected expert without them
+    expert_ledger: Array  # sums of the expert's own gradients, by level, and of their squares
     shape: Array
-    member_loss: Array  # of the members, the corrected expert, the expert
+    member_loss: Array
+    member_evidence: Array  # of the members together against the corrected expert
     warm: Array
     pool: Array  # discounted loss of each expert
     rivals: Array
@@ -235,6 +275,8 @@ class Round(NamedTuple):
     info: Array
     certificate: Array
     tracker_record: Array
+    tracked: Array  # quantiles of each quantile tracker, of all that was learnt together, of the corrected expert before
+    # and after its offsets
     means: Array
     experts: Array  # quantiles of the pool of experts, then of each if there are several; nan where missing
     raw: Array  # quantiles of the pool before the correction for groups

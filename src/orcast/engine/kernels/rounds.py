@@ -33,7 +33,7 @@ from orcast.forecasts.kernels import nearest_normal
 from orcast.forecasts.kernels import read_quantiles as read_forecast
 from orcast.jit import entry_kernel, kernel, kernel_part
 from orcast.jit.ieee import exp, sqrt
-from orcast.ledger import Account, CertificateField, RoundLog, mean_size, settle, squared_norm
+from orcast.ledger import Account, CertificateField, RoundLog, mean_size, settle, squared_norm, squared_payoff
 
 # Prior mass of the atom at each bound, without an expert.
 BOUND_MASS = 1e-4
@@ -136,7 +136,7 @@ def put_on_cells(rules, q, usual, n, round, out):
 
 
 @kernel_part
-def correct_expert(rules, memory, experts, usual, round, out):
+def correct_expert(rules, memory, experts, signal, usual, round, out):
     """Quantiles of the pool of experts, corrected for the groups of the round and for their errors so far."""
     pool = round.experts[0]
     if experts.shape[0] == 1:
@@ -154,19 +154,18 @@ def correct_expert(rules, memory, experts, usual, round, out):
     if smallest == np.inf:
         smallest = 1e-9 * (pool[size - 1] - pool[0] + usual + LEAST * abs(pool[size // 2])) + 1e-140
     round.info[RoundInfo.SMALLEST_SLOPE] = smallest
-    odds = delay_odds(round.info[RoundInfo.PENDING])
     if rules.group_count > 0:
-        correct_for_groups(rules, memory, round, odds, pool)
-    track(rules, memory, round, odds, out)
+        correct_for_groups(rules, memory, round, delay_odds(round.info[RoundInfo.PENDING]), pool)
+    track(rules, memory, round, signal, out)
 
 
 @kernel_part
-def expert_cells(rules, memory, experts, round):
+def expert_cells(rules, memory, experts, signal, round):
     """Cells around the corrected expert, with its masses and those of the expert; returns how many there are."""
     rows, info = round.cells, round.info
     usual = usual_loss(memory.statistics)
     shifted = np.empty(round.raw.shape[0])
-    correct_expert(rules, memory, experts, usual, round, shifted)
+    correct_expert(rules, memory, experts, signal, usual, round, shifted)
     set_window(rules, round.raw, shifted, memory.statistics, info)
     n = cells_around(rules, shifted, usual, info, rows, rows[CellRow.PRIOR], round.slots)
     info[RoundInfo.REGULAR] = 1.0 if n == round.slots.shape[0] and rules.jumps.shape[0] == 0 else 0.0
@@ -192,18 +191,18 @@ def bare_cells(rules, round):
 
 
 @entry_kernel
-def open_round(rules, memory, experts, pending, round, mix):
+def open_round(rules, memory, experts, signal, pending, round, mix):
     """Fill the round up to the prior of the last layer, in `mix`; the memory is only read."""
     info = round.info
     has_expert = experts.shape[0] > 0
     info[RoundInfo.HAS_EXPERT] = 1.0 if has_expert else 0.0
     info[RoundInfo.PENDING] = pending
     info[RoundInfo.LAST_CONTEXT] = 2.0 * memory.statistics[Statistic.LAST_PIT] - 1.0
-    n = expert_cells(rules, memory, experts, round) if has_expert else bare_cells(rules, round)
+    n = expert_cells(rules, memory, experts, signal, round) if has_expert else bare_cells(rules, round)
     info[RoundInfo.CELLS] = n
     place_rivals(rules, memory, n, round)
     if has_expert and rules.members.shape[0] > 0:
-        mix_members(rules, memory, n, delay_odds(pending), round, mix)
+        mix_members(rules, memory, n, round, mix)
     else:
         for k in range(n):
             mix[k] = round.cells[CellRow.PRIOR, k]
@@ -284,12 +283,12 @@ def play_evenly(rules, memory, mix, reserved, round, witness):
 
 
 @kernel
-def predict(rules, memory, experts, pending, reserved, round):
+def predict(rules, memory, experts, signal, pending, reserved, round):
     """Fill the round: cells, prior, members, the forecast to play and its certificate.  The memory is only read."""
     capacity = round.cells.shape[1]
     mix = np.empty(capacity)
     witness = np.empty((3, rules.witnesses, capacity))
-    open_round(rules, memory, experts, pending, round, mix)
+    open_round(rules, memory, experts, signal, pending, round, mix)
     n = int(round.info[RoundInfo.CELLS])
     play(rules, memory, mix[:n], reserved, round, witness)
     if round.info[RoundInfo.HAS_EXPERT] > 0.0 and round.certificate[CertificateField.HOLDS] == 0.0:
@@ -304,6 +303,8 @@ def settle_round(rules, memory, round, reserved, y, at):
     k = locate(near, round.cells[CellRow.LEFT], round.cells[CellRow.RIGHT], int(info[RoundInfo.CELLS]))
     owed = np.empty(payoff_size(rules, round.rivals.shape[0]))
     payoff(rules, round, near, k, at, owed)
+    squares = rules.discount * rules.discount * memory.statistics[Statistic.SQUARES]
+    memory.statistics[Statistic.SQUARES] = squares + squared_payoff(rules.layout, round.context, owed)
     settle(
         rules.layout,
         memory.account,
@@ -382,7 +383,7 @@ def learn_rivals(memory, round, k, loss, outcome):
 
 
 @entry_kernel
-def teach(rules, memory, round, y):
+def teach(rules, memory, round, signal, y):
     """Teach the learners and members the outcome of a round."""
     rows, info, statistics = round.cells, round.info, memory.statistics
     n = int(info[RoundInfo.CELLS])
@@ -403,18 +404,18 @@ def teach(rules, memory, round, y):
     outcome = Outcome(y, clipped, weight, unit)
     learn_rivals(memory, round, k, loss, outcome)
     if rules.members.shape[0] > 0:
-        teach_members(rules, memory, round, k, loss, outcome)
+        teach_members(rules, memory, round, k, outcome)
     if rules.learners.shape[0] > 0:
         if rules.group_count > 0:
             teach_groups(rules, memory, round, outcome)
-        teach_tracker(rules, memory, round, outcome)
+        teach_tracker(rules, memory, round, signal, outcome)
 
 
 @entry_kernel
-def update(rules, memory, round, reserved, y, at):
+def update(rules, memory, round, signal, reserved, y, at):
     """Settle the outcome of a round and teach the learners and members."""
     settle_round(rules, memory, round, reserved, y, at)
-    teach(rules, memory, round, y)
+    teach(rules, memory, round, signal, y)
 
 
 @entry_kernel
@@ -446,10 +447,10 @@ def run(rules, memory, experts, contexts, outcomes, levels, start, round, quanti
     nothing = np.empty(0)
     for t in range(start, outcomes.shape[0]):
         round.context[:] = contexts[t]
-        predict(rules, memory, experts[t], 0.0, 0.0, round)
+        predict(rules, memory, experts[t], nothing, 0.0, 0.0, round)
         if round.certificate[CertificateField.HOLDS] == 0.0:
             return t
         log_round(rules, round, levels, quantiles[t], round_log[t])
-        update(rules, memory, round, 0.0, outcomes[t], nothing)
+        update(rules, memory, round, nothing, 0.0, outcomes[t], nothing)
         round_log[t, RoundLog.MISCALIBRATION] = miscalibration(rules, memory)
     return outcomes.shape[0]

@@ -21,6 +21,8 @@ import numpy as np
 
 from orcast.constants import LOSS_DISCOUNT, WEIGHT_RATE
 from orcast.engine.kernels.delays import delayed, horizon
+from orcast.engine.kernels.evidence import add_evidence, share_of
+from orcast.engine.kernels.quantile_trackers import beyond_chance, learn_ledger, learn_levels, learn_quantiles, offset_quantiles, spread_of, track_quantiles
 from orcast.engine.kernels.records import (
     LEARNER_SIZE,
     LOCATION_FEATURES,
@@ -28,13 +30,14 @@ from orcast.engine.kernels.records import (
     Array,
     LearnerColumn,
     LearnerRecord,
+    PoolColumn,
     RoundInfo,
     SpreadColumn,
     Statistic,
     TrackerRecord,
 )
 from orcast.jit import kernel, kernel_part
-from orcast.jit.ieee import erf, exp, log, pi, sqrt
+from orcast.jit.ieee import erf, exp, log, pi, real_power, sqrt
 
 # Learners keep this share of the past at each step, and start this sure of "the expert is right".
 DISCOUNT = 0.998
@@ -47,6 +50,11 @@ MEAN_ABS = 0.7978845608028654
 BOLD, CAREFUL, EARLY = 6.0, 3.0, 100.0
 # No number grows beyond this, whatever an adversary does.
 FARTHEST = 1e110
+# No quantile lies further beyond the expert's and the recent outcomes than CAP spreads; what is kept of the largest
+# recent error from outcome to outcome.
+CAP, FARTHEST_KEPT = 2.0, 0.97
+# The expected CRPS of a normal in units of its standard deviation; the pool's evidence counts as so many outcomes.
+PER_SCALE, HINT = 0.5641895835477563, 10.0
 
 
 class QuantileFunction(NamedTuple):
@@ -242,53 +250,113 @@ def distance_of(record):
     return log(1.0 + abs(record[TrackerRecord.LAST_OUTCOME]))
 
 
-@kernel
-def track(rules, memory, round, odds, out):
-    """Fill the tracker's record with what each learner says, and `out` with the quantiles of the corrected expert.
+@kernel_part
+def learner_says(rules, memory, record, c):
+    """Location and spread of a learner, which its part of the record keeps."""
+    statistics = memory.statistics
+    size = statistics[Statistic.SCORE_SIZE]
+    at = TrackerRecord.LEARNERS + c * LEARNER_SIZE
+    a = 0.0
+    for i in range(int(rules.learners[c, LearnerColumn.FEATURES])):
+        a += memory.location[c, i] * record[i]
+    slow = memory.spread[c, SpreadColumn.SLOW]
+    spread_features(statistics, record, at, slow, memory.spread[c, SpreadColumn.FAST])
+    stretch = 0.0
+    for i in range(SPREAD_FEATURES):
+        stretch += memory.fit[c, i] * record[at + LearnerRecord.ONE + i]
+    b = slow * exp(min(max(stretch, -1.5), 1.5))
+    record[at + LearnerRecord.LOCATION] = a * size
+    record[at + LearnerRecord.SPREAD] = b * size
 
-    `odds` are the prior odds of the learners against the expert.
-    """
+
+@kernel
+def blend(rules, loss, odds, round, expert, out):
+    """The mean quantiles of the learners and the quantile trackers, weighed by their losses."""
+    record = round.tracker_record
+    learners, trackers = rules.learners.shape[0], rules.quantile_trackers.shape[0]
+    best = np.inf
+    for c in range(learners + trackers):
+        best = min(best, loss[c])
+    location = 0.0
+    spread = 0.0
+    own = 0.0
+    for c in range(learners):
+        at = TrackerRecord.LEARNERS + c * LEARNER_SIZE
+        weight = odds * exp(-rules.tune[4] * (loss[c] - best))
+        location += weight * record[at + LearnerRecord.LOCATION]
+        spread += weight * record[at + LearnerRecord.SPREAD]
+        own += weight
+    if own > 0.0:
+        corrected(location / own, spread / own, expert, out)
+    total = own
+    for i in range(out.shape[0]):
+        out[i] = own * out[i] if own > 0.0 else 0.0
+    for m in range(trackers):
+        weight = exp(-rules.tune[4] * (loss[learners + m] - best))
+        total += weight
+        for i in range(out.shape[0]):
+            out[i] += weight * round.tracked[m, i]
+    for i in range(out.shape[0]):
+        out[i] /= total
+
+
+@kernel_part
+def cap(statistics, expert, out):
+    """No quantile beyond the expert's and the recent outcomes by more than a few spreads."""
+    q = expert.values
+    last = q.shape[0] - 1
+    median = q[last // 2]
+    lowest, highest = q[0], q[last]
+    far = 0.0
+    if statistics[Statistic.OUTCOMES] > 0.0:
+        far = statistics[Statistic.FARTHEST_ERROR]
+        lowest = min(lowest, statistics[Statistic.LAST_OUTCOME], median - far)
+        highest = max(highest, statistics[Statistic.LAST_OUTCOME], median + far)
+    least = lowest - CAP * max(median - q[0], far)
+    most = highest + CAP * max(q[last] - median, far)
+    for i in range(last + 1):
+        out[i] = min(max(out[i], least), most)
+
+
+@kernel
+def track(rules, memory, round, signal, out):
+    """Record what each learner and quantile tracker says, and fill `out` with the quantiles of the corrected expert."""
     statistics, record = memory.statistics, round.tracker_record
-    loss = memory.track_loss[horizon(round.info[RoundInfo.PENDING])]
+    pending = round.info[RoundInfo.PENDING]
     expert = quantile_function(rules, round.experts[0], round.info[RoundInfo.SMALLEST_SLOPE])
     scale = 0.5 * (quantile_at(1.0, expert) - quantile_at(-1.0, expert))
-    size = statistics[Statistic.SCORE_SIZE]
     location_features(statistics, expert, record)
     record[TrackerRecord.SCALE] = max(scale, 0.1 * (expert.slope_low + expert.slope_high))
     record[TrackerRecord.SLOPE_LOW] = expert.slope_low
     record[TrackerRecord.SLOPE_HIGH] = expert.slope_high
-    record[TrackerRecord.SCORE_SIZE] = size
+    record[TrackerRecord.SCORE_SIZE] = statistics[Statistic.SCORE_SIZE]
     record[TrackerRecord.MEDIAN] = expert.values[expert.values.shape[0] // 2]
-    best = loss[0]
-    for c in range(1, loss.shape[0]):
-        best = min(best, loss[c])
-    # The expert as it is has location 0 and spread 1, and the first loss.
-    weight = exp(-WEIGHT_RATE * (loss[0] - best))
-    location = 0.0
-    spread = weight
-    total = weight
     for c in range(rules.learners.shape[0]):
-        at = TrackerRecord.LEARNERS + c * LEARNER_SIZE
-        a = 0.0
-        for i in range(int(rules.learners[c, LearnerColumn.FEATURES])):
-            a += memory.location[c, i] * record[i]
-        slow = memory.spread[c, SpreadColumn.SLOW]
-        spread_features(statistics, record, at, slow, memory.spread[c, SpreadColumn.FAST])
-        stretch = 0.0
-        for i in range(SPREAD_FEATURES):
-            stretch += memory.fit[c, i] * record[at + LearnerRecord.ONE + i]
-        b = slow * exp(min(max(stretch, -1.5), 1.5))
-        record[at + LearnerRecord.LOCATION] = a * size
-        record[at + LearnerRecord.SPREAD] = b * size
-        weight = odds * exp(-WEIGHT_RATE * (loss[c + 1] - best))
-        location += weight * record[at + LearnerRecord.LOCATION]
-        spread += weight * record[at + LearnerRecord.SPREAD]
-        total += weight
-    corrected(location / total, spread / total, expert, out)
+        learner_says(rules, memory, record, c)
+    track_quantiles(rules, memory, expert, signal, PER_SCALE * record[TrackerRecord.SCALE], round.tracked)
+    learnt = round.tracked[rules.quantile_trackers.shape[0]]
+    blend(rules, memory.track_loss[horizon(pending)], real_power(1.0 + pending, -rules.tune[6]), round, expert, learnt)
+    cap(statistics, expert, learnt)
+    hint = 0.0
+    if signal.shape[0] > 0:
+        hint = signal[PoolColumn.EVIDENCE] / (1.0 + statistics[Statistic.OUTCOMES] / HINT)
+    far = beyond_chance(memory.expert_ledger) / sqrt(1.0 + pending)
+    hint += rules.tune[7] * min(max(far - rules.tune[8], 0.0), 4.0)
+    share = share_of(memory.track_evidence[horizon(pending)], hint, rules.tune[0], rules.tune)
+    base = round.tracked[rules.quantile_trackers.shape[0] + 1]
+    for i in range(out.shape[0]):
+        base[i] = share * learnt[i] + (1.0 - share) * min(max(expert.values[i], expert.low), expert.high)
+    settled = round.tracked[rules.quantile_trackers.shape[0] + 2]
+    offset_quantiles(base, memory.level_offsets, spread_of(base, rules.scores), expert.low, expert.high, settled)
+    far = beyond_chance(memory.level_ledger) / sqrt(1.0 + pending)
+    hint = rules.tune[7] * min(max(far - rules.tune[8], 0.0), 4.0)
+    share = share_of(memory.level_evidence[horizon(pending)], hint, rules.tune[11], rules.tune)
+    for i in range(out.shape[0]):
+        out[i] = share * settled[i] + (1.0 - share) * base[i]
 
 
 @kernel
-def learn(rules, memory, round, outcome):
+def learn(rules, memory, round, signal, outcome):
     """Teach every learner the outcome of a round, from what it saw when the forecast was made."""
     statistics, record, weight = memory.statistics, round.tracker_record, outcome.weight
     expert = with_slopes(rules, round.experts[0], record[TrackerRecord.SLOPE_LOW], record[TrackerRecord.SLOPE_HIGH])
@@ -296,6 +364,15 @@ def learn(rules, memory, round, outcome):
     bounded = rules.high - rules.low < np.inf
     most = BOLD if bounded or statistics[Statistic.OUTCOMES] < EARLY else CAREFUL
     learn_weights(rules, memory, round, outcome, expert)
+    learn_quantiles(rules, memory, expert, signal, outcome)
+    base = round.tracked[rules.quantile_trackers.shape[0] + 1]
+    settled = round.tracked[rules.quantile_trackers.shape[0] + 2]
+    gain = pinball(base, outcome.clipped, rules.grid) - pinball(settled, outcome.clipped, rules.grid)
+    pending = round.info[RoundInfo.PENDING]
+    add_evidence(memory.level_evidence[horizon(pending)], gain / (0.5 * outcome.unit), pending, rules.tune)
+    learn_ledger(memory.level_ledger, base, rules.grid, rules.tune[2], outcome.value)
+    learn_levels(memory.level_offsets, base, rules.scores, rules.grid, rules.tune[9], expert, outcome.value)
+    learn_ledger(memory.expert_ledger, expert.values, rules.grid, rules.tune[2], outcome.value)
     size = statistics[Statistic.SCORE_SIZE]
     gain = np.empty(max(LOCATION_FEATURES, SPREAD_FEATURES))
     features = np.empty(LOCATION_FEATURES)
@@ -327,20 +404,26 @@ def learn(rules, memory, round, outcome):
 
 @kernel_part
 def learn_weights(rules, memory, round, outcome, expert):
-    """Discounted pinball losses of the expert and of each learner."""
-    loss = memory.track_loss[horizon(round.info[RoundInfo.PENDING])]
+    """Discounted pinball losses of each learner and quantile tracker, and the evidence for all of them together."""
+    pending = round.info[RoundInfo.PENDING]
+    loss = memory.track_loss[horizon(pending)]
+    learners, trackers = rules.learners.shape[0], rules.quantile_trackers.shape[0]
     quantiles = np.empty(expert.values.shape[0])
     kept = delayed(LOSS_DISCOUNT, outcome.weight)
-    for c in range(-1, rules.learners.shape[0]):
-        location = 0.0
-        spread = 1.0
-        if c >= 0:
-            at = TrackerRecord.LEARNERS + c * LEARNER_SIZE
-            location = round.tracker_record[at + LearnerRecord.LOCATION]
-            spread = round.tracker_record[at + LearnerRecord.SPREAD]
-        corrected(location, spread, expert, quantiles)
+    unit = 0.5 * outcome.unit
+    for c in range(learners):
+        at = TrackerRecord.LEARNERS + c * LEARNER_SIZE
+        location = round.tracker_record[at + LearnerRecord.LOCATION]
+        corrected(location, round.tracker_record[at + LearnerRecord.SPREAD], expert, quantiles)
         lost = pinball(quantiles, outcome.clipped, rules.grid)
-        loss[c + 1] = kept * loss[c + 1] + outcome.weight * lost / (0.5 * outcome.unit)
+        loss[c] = kept * loss[c] + outcome.weight * lost / unit
+    for m in range(trackers):
+        lost = pinball(round.tracked[m], outcome.clipped, rules.grid)
+        loss[learners + m] = kept * loss[learners + m] + outcome.weight * lost / unit
+    for i in range(quantiles.shape[0]):
+        quantiles[i] = min(max(expert.values[i], expert.low), expert.high)
+    gain = pinball(quantiles, outcome.clipped, rules.grid) - pinball(round.tracked[trackers], outcome.clipped, rules.grid)
+    add_evidence(memory.track_evidence[horizon(pending)], gain / unit, pending, rules.tune)
 
 
 @kernel_part
@@ -373,4 +456,6 @@ def learn_features(statistics, record, y):
     statistics[Statistic.ERROR_2] = statistics[Statistic.ERROR_1]
     statistics[Statistic.ERROR_1] = y - record[TrackerRecord.MEDIAN]
     statistics[Statistic.LAST_OUTCOME] = y
+    far = FARTHEST_KEPT * statistics[Statistic.FARTHEST_ERROR]
+    statistics[Statistic.FARTHEST_ERROR] = max(far, abs(statistics[Statistic.ERROR_1]))
     statistics[Statistic.OUTCOMES] += 1.0
