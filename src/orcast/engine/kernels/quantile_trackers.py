@@ -13,15 +13,31 @@ with less noise.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from orcast.engine.kernels.records import PoolColumn, QuantileTrackerColumn, Statistic
+from orcast.constants import LOSS_DISCOUNT
+from orcast.engine.kernels.records import Array, PoolColumn, QuantileTrackerColumn, TrackerUnit
 from orcast.jit import kernel, kernel_part
 from orcast.jit.ieee import exp
 
 # Steps are in units of so many usual losses; offsets reach no further than FARTHEST of them.
 UNIT = 3.0
 FARTHEST = 50.0
+
+
+class QuantileTrackers(NamedTuple):
+    """The trackers of one stream: what they are made of, and what they have learnt."""
+
+    options: Array  # a QuantileTrackerColumn each, those that share in a pool first
+    pooled: int  # how many share in a pool
+    levels: Array
+    low: float  # bounds of the outcome
+    high: float
+    offsets: Array  # by tracker and level
+    seen: Array  # count and sums of the pool at the last outcome
+    unit: Array  # a TrackerUnit each
 
 
 @kernel
@@ -46,6 +62,84 @@ def pinball_gradient(quantiles, y, levels, out):
             out[i] = -levels[i]
         else:
             out[i] = 0.0
+
+
+@kernel
+def pinball(q, y, levels):
+    """Mean pinball loss of quantiles."""
+    total = 0.0
+    for i in range(q.shape[0]):
+        error = y - q[i]
+        total += levels[i] * error if error > 0.0 else (levels[i] - 1.0) * error
+    return total / q.shape[0]
+
+
+@kernel_part
+def is_cold(trackers, signal):
+    """Whether the offsets are those of the pool still: before the first outcome in a pool that has learnt."""
+    return trackers.pooled > 0 and signal.shape[0] > 0 and trackers.unit[TrackerUnit.COUNT] == 0.0
+
+
+@kernel_part
+def pool_offsets(trackers, signal, m):
+    """The mean offsets of a pooled tracker in its pool, in units of the usual loss."""
+    levels = trackers.levels.shape[0]
+    at = PoolColumn.SUMS + (trackers.pooled + m) * levels
+    return signal[at : at + levels]
+
+
+@kernel
+def say(trackers, q, signal, expected_loss, out):
+    """The quantiles of each tracker; a stream without a past says what the others of its pool would."""
+    cold = is_cold(trackers, signal)
+    for m in range(trackers.options.shape[0]):
+        if cold and m < trackers.pooled:
+            offset_quantiles(q, pool_offsets(trackers, signal, m), expected_loss, trackers.low, trackers.high, out[m])
+        else:
+            offset_quantiles(q, trackers.offsets[m], 1.0, trackers.low, trackers.high, out[m])
+
+
+@kernel
+def gradients(trackers, q, signal, expected_loss, y, out):
+    """The gradient of each tracker at an outcome, at the offsets of now; `out` may have room for the first ones only."""
+    quantiles = np.empty((trackers.options.shape[0], q.shape[0]))
+    say(trackers, q, signal, expected_loss, quantiles)
+    for m in range(out.shape[0]):
+        pinball_gradient(quantiles[m], y, trackers.levels, out[m])
+
+
+@kernel
+def learn(trackers, q, signal, expected_loss, y):
+    """A step of each tracker; in a pool, with what all streams saw since the last one."""
+    levels = q.shape[0]
+    own = np.empty((trackers.options.shape[0], levels))
+    gradients(trackers, q, signal, expected_loss, y, own)
+    unit, seen = trackers.unit, trackers.seen
+    if is_cold(trackers, signal):
+        for m in range(trackers.pooled):
+            offsets = pool_offsets(trackers, signal, m)
+            for i in range(levels):
+                trackers.offsets[m, i] = offsets[i] * expected_loss
+    unit[TrackerUnit.LOSS] = LOSS_DISCOUNT * unit[TrackerUnit.LOSS] + 2.0 * pinball(q, y, trackers.levels)
+    unit[TrackerUnit.COUNT] = LOSS_DISCOUNT * unit[TrackerUnit.COUNT] + 1.0
+    usual = unit[TrackerUnit.LOSS] / unit[TrackerUnit.COUNT]
+    most = FARTHEST * usual
+    new = 0.0
+    if signal.shape[0] > 0:
+        new = signal[PoolColumn.COUNT] - seen[PoolColumn.COUNT]
+    for m in range(trackers.options.shape[0]):
+        step = trackers.options[m, QuantileTrackerColumn.STEP] * UNIT * usual
+        kept = 1.0 - trackers.options[m, QuantileTrackerColumn.LEAK]
+        share = trackers.options[m, QuantileTrackerColumn.SHARE] if new > 0.0 else 0.0
+        for i in range(levels):
+            gradient = own[m, i]
+            if share > 0.0:
+                at = PoolColumn.SUMS + m * levels + i
+                gradient += share * ((signal[at] - seen[at]) / new - gradient)
+            trackers.offsets[m, i] = min(max(kept * trackers.offsets[m, i] - step * gradient, -most), most)
+    if signal.shape[0] > 0:
+        for i in range(seen.shape[0]):
+            seen[i] = signal[i]
 
 
 @kernel
@@ -92,59 +186,3 @@ def learn_ledger(ledger, quantiles, levels, discount, y):
         ledger[i] = discount * ledger[i] + gradient[i]
         ledger[last] += gradient[i] * gradient[i]
 
-
-@kernel_part
-def begins(rules, memory, signal):
-    """Whether the offsets are those of the pool still: before the first outcome in a pool that has learnt."""
-    return rules.pooled > 0 and signal.shape[0] > 0 and memory.statistics[Statistic.OUTCOMES] == 0.0
-
-
-@kernel
-def track_quantiles(rules, memory, expert, signal, usual, out):
-    """What each tracker says; a stream without a past says what the others of its pool would."""
-    cold = begins(rules, memory, signal)
-    levels = expert.values.shape[0]
-    for m in range(rules.quantile_trackers.shape[0]):
-        if cold and m < rules.pooled:
-            at = PoolColumn.SUMS + (rules.pooled + m) * levels
-            offset_quantiles(expert.values, signal[at : at + levels], usual, expert.low, expert.high, out[m])
-        else:
-            offset_quantiles(expert.values, memory.offsets[m], 1.0, expert.low, expert.high, out[m])
-
-
-@kernel
-def gradients(rules, memory, expert, signal, usual, y, out):
-    """The gradient of each tracker at an outcome, at the offsets of now."""
-    quantiles = np.empty((rules.quantile_trackers.shape[0], expert.values.shape[0]))
-    track_quantiles(rules, memory, expert, signal, usual, quantiles)
-    for m in range(quantiles.shape[0]):
-        pinball_gradient(quantiles[m], y, rules.grid, out[m])
-
-
-@kernel
-def learn_quantiles(rules, memory, expert, signal, outcome):
-    """A step of each tracker; in a pool, with what all streams saw since the last one."""
-    levels = expert.values.shape[0]
-    own = np.empty((rules.quantile_trackers.shape[0], levels))
-    gradients(rules, memory, expert, signal, outcome.unit, outcome.value, own)
-    if begins(rules, memory, signal):
-        for m in range(rules.pooled):
-            for i in range(levels):
-                at = PoolColumn.SUMS + (rules.pooled + m) * levels + i
-                memory.offsets[m, i] = signal[at] * outcome.unit
-    seen = 0.0
-    if signal.shape[0] > 0:
-        seen = signal[PoolColumn.COUNT] - memory.pool_seen[PoolColumn.COUNT]
-    most = FARTHEST * outcome.unit
-    for m in range(rules.quantile_trackers.shape[0]):
-        step = rules.quantile_trackers[m, QuantileTrackerColumn.STEP] * rules.tune[3] * outcome.unit
-        kept = 1.0 - rules.quantile_trackers[m, QuantileTrackerColumn.LEAK]
-        share = rules.quantile_trackers[m, QuantileTrackerColumn.SHARE] if seen > 0.0 else 0.0
-        for i in range(levels):
-            gradient = own[m, i]
-            if share > 0.0:
-                at = PoolColumn.SUMS + m * levels + i
-                gradient += share * ((signal[at] - memory.pool_seen[at]) / seen - gradient)
-            memory.offsets[m, i] = min(max(kept * memory.offsets[m, i] - step * gradient, -most), most)
-    for i in range(memory.pool_seen.shape[0]):
-        memory.pool_seen[i] = signal[i] if signal.shape[0] > 0 else memory.pool_seen[i]

@@ -41,12 +41,19 @@ class QuantileTrackerColumn(IntEnum):
     SHARE = 2  # of the pool in its steps
 
 
+class TrackerUnit(IntEnum):
+    """The unit of the offsets of a stream's quantile trackers: the expert's usual loss."""
+
+    LOSS = 0  # discounted sum of twice the mean pinball loss
+    COUNT = 1
+
+
 class PoolColumn(IntEnum):
     """What a stream hears of its pool: a row of numbers that grows with each outcome of any stream."""
 
     COUNT = 0  # outcomes so far
     EVIDENCE = 1  # how far the pooled trackers are ahead of the experts, in standard errors
-    SUMS = 2  # of the gradients of each pooled tracker, by level; then the mean offsets, in units of the usual loss
+    SUMS = 2  # of the gradients of each pooled tracker, by level; then their mean offsets, in units of the usual loss
 
 
 class Evidence(IntEnum):
@@ -198,7 +205,7 @@ class LearnerRecord(IntEnum):
 RIVAL_SIZE, GROUP_COLUMNS, STATISTICS_SIZE = len(RivalColumn), len(GroupColumn), len(Statistic)
 INFO_SIZE, CELL_ROWS, LEARNER_SIZE = len(RoundInfo), int(CellRow.MEMBERS), len(LearnerRecord)
 LOCATION_FEATURES, SPREAD_FEATURES = int(TrackerRecord.SCALE), LEARNER_SIZE - int(LearnerRecord.ONE)
-EVIDENCE_SIZE = len(Evidence)
+EVIDENCE_SIZE, TRACKER_UNIT_SIZE = len(Evidence), len(TrackerUnit)
 
 
 class Rules(NamedTuple):
@@ -251,6 +258,7 @@ class Memory(NamedTuple):
     fit_cov: Array
     offsets: Array  # of the quantile trackers, by level
     pool_seen: Array  # count and sums of the pool at the last outcome
+    tracker_unit: Array
     track_loss: Array  # of the learners and the quantile trackers, by how many outcomes are outstanding
     track_evidence: Array  # of the two together against the expert; an Evidence each
     level_offsets: Array  # of the corrected expert, in units of its spread

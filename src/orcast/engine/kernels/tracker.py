@@ -22,7 +22,17 @@ import numpy as np
 from orcast.constants import LOSS_DISCOUNT, WEIGHT_RATE
 from orcast.engine.kernels.delays import delayed, horizon
 from orcast.engine.kernels.evidence import add_evidence, share_of
-from orcast.engine.kernels.quantile_trackers import beyond_chance, learn_ledger, learn_levels, learn_quantiles, offset_quantiles, spread_of, track_quantiles
+from orcast.engine.kernels.quantile_trackers import (
+    QuantileTrackers,
+    beyond_chance,
+    learn_ledger,
+    learn_levels,
+    offset_quantiles,
+    pinball,
+    say,
+    spread_of,
+)
+from orcast.engine.kernels.quantile_trackers import learn as learn_offsets
 from orcast.engine.kernels.records import (
     LEARNER_SIZE,
     LOCATION_FEATURES,
@@ -175,16 +185,6 @@ def cut_normal(a, b):
 
 
 @kernel
-def pinball(q, y, levels):
-    """Mean pinball loss of quantiles."""
-    total = 0.0
-    for i in range(q.shape[0]):
-        error = y - q[i]
-        total += levels[i] * error if error > 0.0 else (levels[i] - 1.0) * error
-    return total / q.shape[0]
-
-
-@kernel
 def least_squares(theta, P, x, count, error, weight, cap, gain):
     """One step of recursive least squares with forgetting; P stops growing at `cap` where nothing excites it."""
     discount = delayed(DISCOUNT, weight)
@@ -248,6 +248,21 @@ def spread_features(statistics, record, at, slow, fast):
 def distance_of(record):
     """How far the last outcome lies from the median, in logarithms."""
     return log(1.0 + abs(record[TrackerRecord.LAST_OUTCOME]))
+
+
+@kernel_part
+def trackers_of(rules, memory, expert):
+    """The quantile trackers of a game."""
+    return QuantileTrackers(
+        rules.quantile_trackers,
+        rules.pooled,
+        rules.grid,
+        expert.low,
+        expert.high,
+        memory.offsets,
+        memory.pool_seen,
+        memory.tracker_unit,
+    )
 
 
 @kernel_part
@@ -333,7 +348,8 @@ def track(rules, memory, round, signal, out):
     record[TrackerRecord.MEDIAN] = expert.values[expert.values.shape[0] // 2]
     for c in range(rules.learners.shape[0]):
         learner_says(rules, memory, record, c)
-    track_quantiles(rules, memory, expert, signal, PER_SCALE * record[TrackerRecord.SCALE], round.tracked)
+    trackers = trackers_of(rules, memory, expert)
+    say(trackers, expert.values, signal, PER_SCALE * record[TrackerRecord.SCALE], round.tracked)
     learnt = round.tracked[rules.quantile_trackers.shape[0]]
     blend(rules, memory.track_loss[horizon(pending)], real_power(1.0 + pending, -rules.tune[6]), round, expert, learnt)
     cap(statistics, expert, learnt)
@@ -364,13 +380,14 @@ def learn(rules, memory, round, signal, outcome):
     bounded = rules.high - rules.low < np.inf
     most = BOLD if bounded or statistics[Statistic.OUTCOMES] < EARLY else CAREFUL
     learn_weights(rules, memory, round, outcome, expert)
-    learn_quantiles(rules, memory, expert, signal, outcome)
+    expected = PER_SCALE * record[TrackerRecord.SCALE]
+    learn_offsets(trackers_of(rules, memory, expert), expert.values, signal, expected, outcome.value)
     base = round.tracked[rules.quantile_trackers.shape[0] + 1]
     settled = round.tracked[rules.quantile_trackers.shape[0] + 2]
     gain = pinball(base, outcome.clipped, rules.grid) - pinball(settled, outcome.clipped, rules.grid)
     pending = round.info[RoundInfo.PENDING]
     add_evidence(memory.level_evidence[horizon(pending)], gain / (0.5 * outcome.unit), pending, rules.tune)
-    learn_ledger(memory.level_ledger, base, rules.grid, rules.tune[2], outcome.value)
+    learn_ledger(memory.level_ledger, base, rules.grid, rules.tune[12], outcome.value)
     learn_levels(memory.level_offsets, base, rules.scores, rules.grid, rules.tune[9], expert, outcome.value)
     learn_ledger(memory.expert_ledger, expert.values, rules.grid, rules.tune[2], outcome.value)
     size = statistics[Statistic.SCORE_SIZE]
