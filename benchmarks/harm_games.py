@@ -171,7 +171,7 @@ def _in_a_frame(y: Vector, raw: Vector) -> float:
 
 def two(quick: bool) -> Iterator[Line | Remark]:
     """One expert knows the middle, the other the spread; both are calibrated."""
-    seeds, rounds = (1, 1_000) if quick else (3, 2_000)
+    seeds, rounds = (1, 500) if quick else (3, 2_000)
     draws = [_two_experts(np.random.default_rng(seed), rounds) for seed in range(seeds)]
     losses = np.mean([_two_played(*draw) for draw in draws], axis=0)
     ours, middle, tails, middle_alone, tails_alone = losses / min(losses[1:3])
