@@ -13,6 +13,7 @@ from benchmarks import (
     exact,
     faults,
     groups,
+    harm,
     integrations,
     known,
     memory,
@@ -31,6 +32,7 @@ from benchmarks import (
 SECTIONS = {
     "quality": quality,
     "yardstick": yardstick,
+    "harm": harm,
     "unbounded": unbounded,
     "binary": binary,
     "groups": groups,

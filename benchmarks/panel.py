@@ -84,34 +84,35 @@ class Memory:
         return total
 
 
-def work(series: int, steps: int, workers: int, kind: str) -> dict[str, float]:
-    """Recalibrate a panel in this process and its workers; seconds and memory."""
+def work(series: int, steps: int, workers: int, kind: str, options: Frame) -> dict[str, float]:
+    """Recalibrate a panel in this process and its workers, with options; seconds and memory."""
     import orcast as oc
 
     if kind == "polars":
         import polars as frames
     else:
         import pandas as frames
-    oc.recalibrate(frames.DataFrame(panel(2, 5)), low=0, high=100, workers=1)  # compiles
+    oc.recalibrate(frames.DataFrame(panel(2, 5)), low=0, high=100, workers=1, **options)  # compiles
     frame = frames.DataFrame(panel(series, steps))
     with Memory(os.getpid()) as memory:
         begin = perf_counter()
-        out = oc.recalibrate(frame, low=0, high=100, workers=workers)
+        out = oc.recalibrate(frame, low=0, high=100, workers=workers, **options)
         seconds = perf_counter() - begin
     assert len(out) == series * steps
     return {"seconds": seconds, "bytes": memory.most}
 
 
-def apart(series: int, steps: int, workers: int, kind: str) -> dict[str, float]:
+def apart(series: int, steps: int, workers: int, kind: str, **options: Any) -> dict[str, float]:
     """The same in a process of its own, whose memory is nobody else's."""
-    code = (
-        f"import json; from benchmarks.panel import work; print(json.dumps(work({series},{steps},{workers},{kind!r})))"
-    )
+    asked = f"{series}, {steps}, {workers}, {kind!r}, {options!r}"
+    code = f"import json; from benchmarks.panel import work; print(json.dumps(work({asked})))"
     # a file, because workers start by importing the main module
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder) / "work.py"
         script.write_text(f"if __name__ == '__main__':\n    {code}\n", encoding="utf-8")
-        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
+        # the package that is measured is the one that this process has
+        paths = [str(Path(__file__).parent.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
         done = subprocess.run(
             [sys.executable, str(script)], capture_output=True, text=True, check=True, env=environment
         )

@@ -24,12 +24,13 @@ from orcast.baselines import (
     ConformalPID,
     HistogramBinning,
     Isotonic,
+    MultiLevelTracking,
     OnlinePlatt,
     _QuantileBaseline,
 )
 
 Vector = NDArray[np.float64]
-Method = Isotonic | ConformalLevels | ConformalMixture | ConformalPID
+Method = Isotonic | ConformalLevels | ConformalMixture | ConformalPID | MultiLevelTracking
 PERCENTS = np.arange(1, 100) / 100
 TAILS = np.array([1e-9, 1e-4, 0.005])
 WIDE = np.concatenate((TAILS, PERCENTS, 1 - TAILS[::-1]))
@@ -43,6 +44,8 @@ QUANTITIES: dict[str, Callable[[float, float], Method]] = {
     "tracking": lambda low, high: ConformalPID(low, high, integral=0),
     "pid": ConformalPID,
     "pid, stiff": lambda low, high: ConformalPID(low, high, saturation=0.1, window=5),
+    "multi-level": MultiLevelTracking,
+    "multi-level, late": lambda low, high: MultiLevelTracking(low, high, window=7, late=3),
 }
 EVENTS: dict[str, Callable[[], Any]] = {"platt": OnlinePlatt, "binning": HistogramBinning}
 quantities = pytest.mark.parametrize("make", QUANTITIES.values(), ids=QUANTITIES.keys())
@@ -435,6 +438,44 @@ def test_saturation_without_any_scale() -> None:
     assert pid.predict(expert).quantile([0.1, 0.9]).tolist() == [0.0, 0.0]
     pid.update(5)
     assert pid.offset[1] == math.inf
+
+
+# --- tracking at many levels ---
+
+
+def test_multi_level_tracking_by_hand() -> None:
+    tracking = MultiLevelTracking(0, 10, levels=[0.25, 0.5, 0.75], late=1)
+    expert = oc.Quantiles([0.25, 0.5, 0.75], [4.0, 5.0, 6.0])
+    play(tracking, [expert], [5.5])
+    assert tracking.offset.tolist() == [0.0, 0.0, 0.0]  # its outcome is not known yet
+    play(tracking, [expert], [9.0])
+    step = 0.1 * (0.5 + 0.8 * 1.0)  # scores 0.5, 0.5, 1.5
+    assert tracking.offset == pytest.approx([step * 0.25, step * 0.5, -step * 0.25])
+
+
+def slow_multi_level(levels: Vector, rows: Vector, y: Vector, window: int, late: int) -> Vector:
+    """What was played, round by round, from the formula."""
+    played, offset = np.empty_like(rows), np.zeros(levels.size)
+    for t in range(len(y)):
+        played[t] = pooled(rows[t] + offset)
+        s = t - late
+        if s >= 0:
+            scores = np.abs(y[max(s + 1 - window, 0) : s + 1, None] - rows[max(s + 1 - window, 0) : s + 1])
+            offset = offset + 0.1 * np.quantile(scores, 0.9) * (levels - (y[s] <= played[s]))
+    return played
+
+
+@pytest.mark.parametrize("late", [0, 3])
+def test_multi_level_tracking_against_its_slow_twin(late: int) -> None:
+    rng = np.random.default_rng(4)
+    levels = np.array([0.01, 0.025, 0.1, 0.4, 0.5, 0.6, 0.975])
+    rows = 50 + rng.normal(0, 3, size=(120, 1)) + norm.ppf(levels)
+    y = rows[:, 4] + rng.normal(1, 3, size=120)
+    tracking = MultiLevelTracking(0, 100, levels=levels, window=20, late=late)
+    played = play(tracking, [oc.Quantiles(levels, row) for row in rows], y, levels)
+    twin = slow_multi_level(levels, rows, y, 20, late)
+    assert (np.diff(twin, axis=1) == 0).any()  # there was something to put in order
+    np.testing.assert_allclose(played, twin, atol=1e-9)
 
 
 # --- what is promised on any sequence ---
@@ -869,6 +910,7 @@ def test_says_what_it_is(make: Any, experts: Any, outcomes: Any) -> None:
         lambda: ConformalPID(0, 1, integral=-1),
         lambda: ConformalPID(0, 1, saturation=0),
         lambda: ConformalPID(0, 1, window=0),
+        lambda: MultiLevelTracking(0, 1, late=-1),
         lambda: OnlinePlatt(curvature=0),
         lambda: HistogramBinning(bins=0),
         lambda: HistogramBinning(bins=1.5),  # type: ignore[arg-type]

@@ -66,12 +66,24 @@ class _QuantileBaseline:
 
     def read(self, forecast: object) -> Array:
         """The expert's percents, increasing; those beyond the bounds still tell of its shape."""
-        row: Array | None = None
-        with np.errstate(over="ignore"):
-            with suppress(TypeError):
-                row = quantiles_at(forecast, PERCENTS)
-            if row is None:  # a cdf, or else it is refused
+        row = self._own_quantiles(forecast, PERCENTS)
+        if row is None:  # a cdf, or else it is refused
+            with np.errstate(over="ignore"):
                 row, _ = expert_row(forecast, self.space)
+        return self._within_reach(row)
+
+    def read_at_levels(self, forecast: object) -> Array:
+        """The same at the method's own levels, which the percents may miss."""
+        row = self._own_quantiles(forecast, self.levels)
+        return _quantile(self.read(forecast), self.levels) if row is None else self._within_reach(row)
+
+    def _own_quantiles(self, forecast: object, levels: Array) -> Array | None:
+        """What the expert itself says at the levels; None if it has a cdf alone."""
+        with np.errstate(over="ignore"), suppress(TypeError):
+            return quantiles_at(forecast, levels)
+        return None
+
+    def _within_reach(self, row: Array) -> Array:
         reach = REACH * (self.high - self.low)
         return np.sort(np.clip(row, self.low - reach, self.high + reach))
 
@@ -452,6 +464,87 @@ class ConformalPID(_QuantityMethod):
 
     def _described(self) -> str:
         return f"{self.levels.size} levels, rate={self.rate:g}, integral={self.integral:g}"
+
+
+class MultiLevelTracking(_QuantityMethod):
+    """Quantile tracking at many levels at once, kept in order by isotonic regression (MultiQT).
+
+    To the expert's quantiles Q offsets are added, which follow the errors of what was played:
+
+        q = the increasing sequence nearest to Q + offset,    offset_a <- offset_a + step (a - 1{y <= q_a})
+        step = max(rate x the 90% quantile of |y - Q_a| over all levels of the last `window` rounds, least)
+
+    `late` rounds after its own a round teaches, as if its outcome became known only then: h - 1 for forecasts h steps
+    ahead, each step with a game of its own.  As with `ConformalPID` errors are those of quantiles that may lie beyond
+    the bounds.  `least`, in the unit of y, moves the offsets on where the expert was exact.  The state is of constant
+    size: `window` scores for each level, and `late` rounds.
+
+    Reference: Ding, Gibbs and Tibshirani (2025), "Calibrated multi-level quantile forecasting", arXiv:2512.23671.
+
+    >>> import orcast as oc
+    >>> from orcast.baselines import MultiLevelTracking
+    >>> tracking = MultiLevelTracking(0, 10, levels=[0.25, 0.75])
+    >>> p = tracking.predict(oc.Normal(5, 0)); tracking.update(7)   # above both, by 2
+    >>> tracking.predict(oc.Normal(5, 0)).quantile([0.25, 0.75]).round(6).tolist()
+    [5.05, 5.15]
+    """
+
+    def __init__(
+        self,
+        low: float,
+        high: float,
+        *,
+        levels: ArrayLike = PERCENTS,
+        rate: float = 0.1,
+        window: int = 50,
+        least: float = 0.0,
+        late: int = 0,
+    ) -> None:
+        super().__init__(low, high, levels)
+        self.rate = number(rate, "rate", 0.0, 1e12)
+        self.window = whole(window, "rounds in the window", 1, 1_000_000)
+        self.least = number(least, "least step", 0.0, 1e300)
+        self.late = whole(late, "rounds until an outcome is known", 0, 1_000_000)
+        self._offset = np.zeros(self._quantity.levels.size)
+        self._sizes: deque[Array] = deque(maxlen=self.window)
+        self._waiting: deque[tuple[Array, Array]] = deque()
+
+    @property
+    def offset(self) -> Array:
+        """What is added to the expert's quantile at each of the levels, now."""
+        return self._offset.copy()
+
+    def _read(self, forecast: object) -> Array:
+        return self._quantity.read_at_levels(forecast)
+
+    def _issue(self, row: Array) -> Forecast:
+        return self._quantity.issue(_increasing(row + self._offset))
+
+    def _learn(self, row: Array, y: float) -> None:
+        error = self._quantity.levels - (y <= _increasing(row + self._offset))
+        self._waiting.append((error, np.abs(y - row)))
+        if len(self._waiting) > self.late:
+            error, size = self._waiting.popleft()
+            self._sizes.append(size)
+            step = max(self.rate * float(np.quantile(np.concatenate(self._sizes), 0.9)), self.least)
+            self._offset = self._offset + step * error
+
+    def _described(self) -> str:
+        return f"{self.levels.size} levels, rate={self.rate:g}, late={self.late}"
+
+
+def _increasing(values: Array) -> Array:
+    """The increasing sequence nearest in squares: neighbours that fall are pooled into blocks of (mean, size)."""
+    if (values[1:] >= values[:-1]).all():
+        return values
+    blocks: list[tuple[float, int]] = []
+    for value in values.tolist():
+        mean, size = value, 1
+        while blocks and blocks[-1][0] > mean:
+            before, count = blocks.pop()
+            mean, size = (before * count + mean * size) / (count + size), count + size
+        blocks.append((mean, size))
+    return np.repeat([mean for mean, _ in blocks], [size for _, size in blocks])
 
 
 # --- yes or no ---
