@@ -32,6 +32,7 @@ from orcast.engine.kernels.binary_rounds import update as _update_binary
 from orcast.engine.kernels.records import (
     BASIS,
     CELL_ROWS,
+    EXPERT_LOSSES,
     GROUP_COLUMNS,
     HORIZONS,
     INFO_SIZE,
@@ -57,6 +58,7 @@ Shape = tuple[int, ...]
 def memory_shapes(rules):
     """The shapes of a memory on ordered spaces."""
     learners, members = rules.learners.shape[0], rules.members.shape[0]
+    several = 0 if rules.experts == 1 else rules.experts
     return Memory(
         total=(rules.layout.sides.shape[0],),
         account=(ACCOUNT_SIZE,),
@@ -71,7 +73,7 @@ def memory_shapes(rules):
         shape=(members, 2, BASIS),
         member_loss=(HORIZONS, members + 2),
         warm=(rules.cells,),
-        pool=(rules.experts,),
+        expert_loss=(several, rules.grid.shape[0], EXPERT_LOSSES),
         rivals=(rules.experts, RIVAL_SIZE),
         by_group=(rules.group_count, GROUP_COLUMNS),
         group_loss=(2,),
