@@ -245,7 +245,7 @@ class Forecaster:
         waiting = self.rounds.with_expert(self._experts.index(name))
         if waiting:
             raise ValueError(
-                f"expected no pending round with the expert {name!r}, got {waiting}: settle or drop it first"
+                f"expected no pending round with the expert {name!r}, got {waiting}: settle or drop them first"
             )
         if len(stay) == 1 and self.rounds.with_expert(self._experts.index(stay[0])) < len(self.rounds):
             raise ValueError(

@@ -174,7 +174,7 @@ def expert_loss(it: Settled) -> Array:
     losses = np.where(t.clipped > rows, levels * (t.clipped - rows), (1 - levels) * (rows - t.clipped))
     more = (losses[1:] - losses[0]) / t.unit
     found[there, :, 0] = t.kept * np.minimum(found[there, :, 0], most) + t.weight * more
-    found[there, :, 1] = t.kept * found[there, :, 1] + t.weight * np.minimum(np.abs(more), 0.5) ** 2
+    found[there, :, 1] = t.kept * found[there, :, 1] + t.weight * np.minimum(np.abs(more), 0.3) ** 2
     return found
 
 

@@ -51,7 +51,7 @@ LEVEL_STEP = 6.0
 MOST_BEHIND = 4.0
 # A loss counts in the variance of the evidence as at most so many times the pool's usual one: what is absurd is
 # evidence, not noise.
-MOST_NOISE = 0.5
+MOST_NOISE = 0.3
 # Log weights are smoothed over this part of the levels to either side.
 NEIGHBOURS = 12
 # Log weights are no larger than this: exp(-700) is still a number.
