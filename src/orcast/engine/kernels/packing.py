@@ -33,6 +33,7 @@ from orcast.engine.kernels.records import (
     BASIS,
     CELL_ROWS,
     EVIDENCE_SIZE,
+    EXPERT_LOSSES,
     GROUP_COLUMNS,
     HORIZONS,
     INFO_SIZE,
@@ -63,6 +64,7 @@ def memory_shapes(rules):
     """The shapes of a memory on ordered spaces."""
     learners, members = rules.learners.shape[0], rules.members.shape[0]
     trackers, levels = rules.quantile_trackers.shape[0], rules.grid.shape[0]
+    several = 0 if rules.experts == 1 else rules.experts
     return Memory(
         total=(rules.layout.sides.shape[0],),
         account=(ACCOUNT_SIZE,),
@@ -89,7 +91,7 @@ def memory_shapes(rules):
         member_loss=(HORIZONS, members),
         member_evidence=(HORIZONS, EVIDENCE_SIZE),
         warm=(rules.cells,),
-        pool=(rules.experts,),
+        expert_loss=(several, rules.grid.shape[0], EXPERT_LOSSES),
         rivals=(rules.experts, RIVAL_SIZE),
         by_group=(rules.group_count, GROUP_COLUMNS),
         group_loss=(2,),

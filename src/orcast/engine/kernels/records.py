@@ -130,6 +130,13 @@ class RivalColumn(IntEnum):
     ROUNDS = 5  # in these
 
 
+class ExpertLoss(IntEnum):
+    """What is remembered of an expert at a level, for its weight in the pool there."""
+
+    BEHIND = 0  # discounted sum of its pinball loss minus the pool's, in units of the pool's usual loss
+    SQUARES = 1  # and of their squares
+
+
 class WitnessRow(IntEnum):
     """Values of a witness in a cell."""
 
@@ -225,6 +232,7 @@ class LearnerRecord(IntEnum):
 
 
 RIVAL_SIZE, GROUP_COLUMNS, STATISTICS_SIZE = len(RivalColumn), len(GroupColumn), len(Statistic)
+EXPERT_LOSSES = len(ExpertLoss)
 INFO_SIZE, CELL_ROWS, LEARNER_SIZE = len(RoundInfo), int(CellRow.MEMBERS), len(LearnerRecord)
 LOCATION_FEATURES, SPREAD_FEATURES = int(TrackerRecord.SCALE), LEARNER_SIZE - int(LearnerRecord.ONE)
 EVIDENCE_SIZE, TRACKER_UNIT_SIZE, SEASON_SIZE = len(Evidence), len(TrackerUnit), len(SeasonColumn)
@@ -294,7 +302,7 @@ class Memory(NamedTuple):
     member_loss: Array
     member_evidence: Array  # of the members together against the corrected expert
     warm: Array
-    pool: Array  # discounted loss of each expert
+    expert_loss: Array  # an ExpertLoss for each expert and level, where there are several experts
     rivals: Array
     by_group: Array
     group_loss: Array
