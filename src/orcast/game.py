@@ -14,10 +14,12 @@ from orcast import limits
 from orcast.adapters import FINEST, beyond_doubles, expert_row, expert_table
 from orcast.engine import Engine, Equilibrium, Oracle
 from orcast.engine.bound_payoff import BoundPayoff
+from orcast.engine.membership import places_before
 from orcast.forecasts import PERCENTS, as_levels
 from orcast.ledger import Guarantee
 from orcast.locks import GameLock, locked
 from orcast.payoffs import Payoff, default_payoff
+from orcast.payoffs.base import UNKNOWN
 from orcast.rounds import Rounds
 from orcast.serialise import plain_features
 from orcast.spaces import Line, OrderedSpace, Space
@@ -157,9 +159,11 @@ class Forecaster:
     ) -> Any:
         """A calibrated forecast for the next outcome, around the expert's forecast if there is one.
 
-        Several experts come by name in `experts`; those of the first round are all there will be, and one that is
-        None or left out in a round does not count in it.  `x` are the features that contexts and utilities look at.
-        Without `id` it replaces an unnamed round that is still pending, so name rounds whose outcomes may come late.
+        Several experts come by name in `experts`.  A new name joins from this round on, with a fair share of the pool
+        and nothing owed to it; one that is None or left out in a round does not count in it, and costs nothing; see
+        also `leave`.  A single forecast is that of the expert "expert".  `x` are the features that contexts and
+        utilities look at.  Without `id` it replaces an unnamed round that is still pending, so name rounds whose
+        outcomes may come late.
 
         >>> import orcast as oc
         >>> recal = oc.Recalibrator(oc.Interval(0, 10), oc.QuantileCalibration(context=oc.by("day", values="MT")))
@@ -210,6 +214,46 @@ class Forecaster:
         finally:
             self.rounds, self._experts = was
 
+    @locked
+    def leave(self, name: str) -> None:
+        """An expert leaves for good: nothing is kept of it, and the promise to all others stays as it is.
+
+        What is owed to it is taken off the budget of the promise together with its coordinate, so that the slack of
+        the forecasts to come is what it was:
+
+            ||S||_+^2 + (what was owed to those who left)  <=  C B + B_1 + ... + B_T
+
+        It must not be in a pending round, whose certificate counts on it.  One that only sleeps need not leave: it is
+        left out of `experts`.  Under the same name it may join again, as a new one.
+
+        >>> import orcast as oc
+        >>> recal = oc.Recalibrator(oc.Interval(0, 10))
+        >>> p = recal.predict(experts={"tree": oc.Normal(4, 1), "net": oc.Normal(5, 1)}); recal.update(5)
+        >>> recal.leave("tree")
+        >>> p = recal.predict(experts={"net": oc.Normal(5, 1), "arima": oc.Normal(6, 2)})
+        >>> recal.experts
+        ('net', 'arima')
+        """
+        if name not in self._experts:
+            raise ValueError(f"expected an expert among {short(list(self._experts))}, got {short(name)}")
+        if len(self._experts) == 1:
+            raise ValueError(f"expected another expert to stay, got {name!r}, which is the last")
+        stay = tuple(other for other in self._experts if other != name)
+        if self._fresh:
+            self.begin(stay)
+            return
+        waiting = self.rounds.with_expert(self._experts.index(name))
+        if waiting:
+            raise ValueError(
+                f"expected no pending round with the expert {name!r}, got {waiting}: settle or drop them first"
+            )
+        if len(stay) == 1 and self.rounds.with_expert(self._experts.index(stay[0])) < len(self.rounds):
+            raise ValueError(
+                f"expected {stay[0]!r}, which is left alone, in every pending round, got one without it: "
+                "settle or drop it first"
+            )
+        self._change(stay)
+
     def update(self, y: Any, *, id: Hashable = None) -> None:
         """Settle the unnamed round, or a named one, with its outcome."""
         with self.lock:
@@ -254,9 +298,10 @@ class Forecaster:
             low, high = row.item(0), row.item(-1)
             if high - low < FINEST * max(high, -low):
                 self._report_precision(row)
-            if self._experts != (ALONE,):
-                self._rename((ALONE,), "a single forecast")
-            return row[None, :]
+            if self._experts == (ALONE,):
+                return row[None, :]
+            self._admit((ALONE,))
+            return self._table({ALONE: row}, row.size)
         if forecast is not None:
             raise TypeError("expected a forecast or experts=, got both")
         if not isinstance(experts, Mapping) or not all(isinstance(name, str) for name in experts):
@@ -267,20 +312,46 @@ class Forecaster:
         self._report_crossing(any(crossed for _, crossed in there.values()))
         for row, _ in there.values():
             self._report_precision(row)
-        if not set(experts) <= set(self._experts):
-            self._rename(tuple(experts), short(sorted(set(experts) - set(self._experts))))
-        rows = np.full((len(self._experts), next(iter(there.values()))[0].size), np.nan)
-        for i, name in enumerate(self._experts):
-            if name in there:
-                rows[i] = there[name][0]
-        return rows
+        self._admit(tuple(experts))
+        rows = {name: row for name, (row, _) in there.items()}
+        return self._table(rows, next(iter(rows.values())).size)
 
-    def _rename(self, experts: tuple[str, ...], got: str) -> None:
-        """Other experts, which only a game that has not begun can have."""
-        if self.rounds.pending or self.engine.guarantee().rounds:
-            known = ", ".join(map(repr, self._experts))
-            raise ValueError(f"expected experts among those of the first round, {known}, got {got}")
-        self.begin(experts)
+    def _table(self, rows: Mapping[str, Array], width: int) -> Array:
+        """Rows by name in the order of the experts; nan for one that is missing."""
+        table = np.full((len(self._experts), width), np.nan)
+        for i, name in enumerate(self._experts):
+            if name in rows:
+                table[i] = rows[name]
+        return table
+
+    @property
+    def _fresh(self) -> bool:
+        """Whether the game has not begun."""
+        return not self.rounds.pending and not self.engine.guarantee().rounds
+
+    def _admit(self, named: tuple[str, ...]) -> None:
+        """Let those join whose names are new; a game that has not begun has the experts that its first round names."""
+        known = set(self._experts)
+        new = tuple(name for name in named if name not in known)
+        if not new:
+            return
+        if self._fresh:
+            self.begin(named)
+        else:
+            self._change((*self._experts, *new))
+
+    def _change(self, experts: tuple[str, ...]) -> None:
+        """Go on with other experts: see `orcast.engine.membership`."""
+        limits.check("experts", len(experts))
+        bound_payoff = BoundPayoff(self.space, self.payoff, experts, self.memory)
+        sizes = getattr(self.engine, "sizes", None)
+        if sizes is not None:
+            # where only a first round told the size of a part, that was then
+            told = zip(bound_payoff.parts, sizes, strict=True)
+            sizes = [size if part.size == UNKNOWN else part.size for part, size in told]
+        whence = places_before(experts, self._experts)
+        self.rounds = self.rounds.with_experts(self.oracle.bind(bound_payoff, sizes), whence)
+        self._experts = experts
 
     def _report_crossing(self, crossed: bool) -> None:
         if crossed and not self.crossing_reported:
@@ -353,28 +424,38 @@ class Forecaster:
         if wanted.ndim != 1 or (np.diff(wanted) <= 0.0).any():
             raise ValueError(f"expected increasing levels, got {at!r}")
         values = [self._outcome(y, row) for row, y in enumerate(_each(outcomes, "outcomes"))]
-        names, rows, crossed = self._history(forecasts, experts, levels)
-        if len(rows) != len(values):
-            raise ValueError(f"expected as many outcomes as forecasts, got {len(values)} and {len(rows)}")
+        rows, crossed = self._history(forecasts, experts, levels)
+        count = len(next(iter(rows.values())))
+        if count != len(values):
+            raise ValueError(f"expected as many outcomes as forecasts, got {len(values)} and {count}")
         features = None if x is None else [plain_features(each) for each in _each(x, "features")]
         if features is not None and len(features) != len(values):
             raise ValueError(f"expected as many features as outcomes, got {len(features)} and {len(values)}")
-        if self._experts != names:
-            self._rename(names, "a single forecast" if experts is None else short(list(names)))
         self._report_crossing(crossed)
-        self._report_precision(rows)
-        played, round_log = self.rounds.run(rows, features, values, np.ascontiguousarray(wanted))
+        for each in rows.values():
+            self._report_precision(each[~np.isnan(each[:, 0])])
+        was = self.rounds, self._experts
+        try:
+            self._admit(tuple(rows))
+            table = np.full((len(values), len(self._experts), next(iter(rows.values())).shape[1]), np.nan)
+            for i, name in enumerate(self._experts):
+                if name in rows:
+                    table[:, i] = rows[name]
+            played, round_log = self.rounds.run(table, features, values, np.ascontiguousarray(wanted))
+        except BaseException:
+            self.rounds, self._experts = was
+            raise
         return Played.of(played, round_log)
 
     def _history(
         self, forecasts: Any, experts: Mapping[str, Any] | None, levels: ArrayLike | None
-    ) -> tuple[tuple[str, ...], Array, bool]:
-        """Names, rows (round, expert, number; nan where one is missing) and whether any quantiles crossed."""
+    ) -> tuple[dict[str, Array], bool]:
+        """The rows of each expert, one a round, nan where it is missing, and whether any quantiles crossed."""
         if experts is None:
             rows, crossed = self._read(forecasts, levels)
             if np.isnan(rows).any():
                 raise ValueError("expected a forecast in every round, got None or nan")
-            return (ALONE,), rows[:, None, :], crossed
+            return {ALONE: rows}, crossed
         if forecasts is not None:
             raise TypeError("expected forecasts or experts=, got both")
         if not isinstance(experts, Mapping) or not experts or not all(isinstance(name, str) for name in experts):
@@ -383,16 +464,10 @@ class Forecaster:
         lengths = {name: len(rows) for name, (rows, _) in read.items()}
         if len(set(lengths.values())) > 1:
             raise ValueError(f"expected as many forecasts of each expert, got {lengths}")
-        names = self._experts if set(experts) <= set(self._experts) else tuple(experts)
-        shape = next(iter(read.values()))[0].shape
-        table = np.full((shape[0], len(names), shape[1]), np.nan)
-        for i, name in enumerate(names):
-            if name in read:
-                table[:, i] = read[name][0]
-        empty = np.isnan(table[:, :, 0]).all(axis=1)
+        empty = np.array([np.isnan(rows[:, 0]) for rows, _ in read.values()]).all(axis=0)
         if empty.any():
             raise ValueError(f"expected at least one expert in a round, got none in row {int(empty.argmax())}")
-        return names, table, any(crossed for _, crossed in read.values())
+        return {name: rows for name, (rows, _) in read.items()}, any(crossed for _, crossed in read.values())
 
     def _read(self, forecasts: Any, levels: ArrayLike | None) -> tuple[Array, bool]:
         """One expert's forecasts, a row a round; nan where there is none."""

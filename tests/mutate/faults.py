@@ -40,6 +40,8 @@ MEMBERS = definitions("test_pit_members", "plain", "late")
 GROUPS = definitions("test_groups", "atoms", "atoms, late")
 LATE = definitions("test_losses_of_the_experts", "late")
 EXPERTS = definitions("test_losses_of_the_experts", "experts")
+POOL = ("tests/engine/kernels/test_definitions.py::test_the_pool_weighs_experts_by_their_losses",)
+MEMBERSHIP = ("tests/engine/test_membership.py",)
 BINARY = definitions("binary_/test_the_binary_committee_is_its_definition", "3-one", "20-one")
 FINITE = definitions("finite_/test_the_finite_committee_is_its_definition", "3-one", "3-several")
 BINARY_CERTIFICATE = ("tests/engine/test_certificate.py::test_the_certificate_of_a_probability_is_exact",)
@@ -189,9 +191,37 @@ LEARNERS = (
     Fault(
         "rounds: an expert falls behind without end",
         _ROUND,
-        "behind = min(memory.pool[e], best + MOST_BEHIND)",
-        "behind = max(memory.pool[e], best + MOST_BEHIND)",
+        "behind = min(loss[ExpertLoss.BEHIND], most)",
+        "behind = max(loss[ExpertLoss.BEHIND], most)",
         EXPERTS,
+    ),
+    Fault(
+        "rounds: weights of experts that ignore the neighbouring levels",
+        _ROUND,
+        "weight = reach + 1.0 - abs(i - j)",
+        "weight = 1.0 if i == j else 0.0",
+        POOL,
+    ),
+    Fault(
+        "rounds: a pool whose quantiles cross",
+        _ROUND,
+        "    sort(out)",
+        "    pass",
+        MEMBERSHIP,
+    ),
+    Fault(
+        "membership: who leaves takes nothing off the budget",
+        "engine/membership.py",
+        "mine.account[Account.BUDGET] -= owed.sum()",
+        "mine.account[Account.BUDGET] -= 0.0",
+        MEMBERSHIP,
+    ),
+    Fault(
+        "membership: who joins begins with another's regret",
+        "engine/membership.py",
+        "found = np.full(shape, fill, dtype=array.dtype)",
+        "found = np.full(shape, array.max(initial=fill), dtype=array.dtype)",
+        MEMBERSHIP,
     ),
     Fault(
         "delays: a weight without its root",

@@ -20,6 +20,7 @@ from orcast.engine.kernels.records import (
     CELL_ROWS,
     LEARNER_SIZE,
     CellRow,
+    ExpertLoss,
     GroupColumn,
     LearnerRecord,
     RivalColumn,
@@ -91,7 +92,7 @@ ORDERED_MEMORY: Table = {
     "shape": VALUES,
     "member_loss": COUNTED,
     "warm": SMALL,  # only where a forecast was searched for is it cut to MAX_TILT
-    "pool": ANY,
+    "expert_loss": {ExpertLoss.BEHIND: ANY, ExpertLoss.SQUARES: COUNTED},
     "rivals": {
         **dict.fromkeys(map(int, RivalColumn), COUNTED),
         RivalColumn.CRPS_EXCESS: ANY,

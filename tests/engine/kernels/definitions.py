@@ -151,14 +151,30 @@ def statistics(it: Settled) -> dict[int, float]:
     return {**found, 15: before[15] + step * change, 16: (1 - step) * (before[16] + step * change**2)}
 
 
-def pool(it: Settled) -> Array:
-    """Discounted losses of the experts; a missing one loses what the pool loses, and none falls far behind."""
-    t = Taught(it)
-    found = np.minimum(it.before.pool, it.before.pool.min() + 4)
-    for e in range(found.size):
-        several = found.size > 1 and not np.isnan(it.record.experts[e + 1, 0])
-        own = t.crps(it.record.rivals[e, : t.prior.size]) if several else t.loss
-        found[e] = t.kept * found[e] + t.weight * own / t.unit
+def log_weights(expert_loss: Array) -> Array:
+    """By how much each expert's log weight at each level is below the pool's: what it lost more, by its variance."""
+    behind, squares = expert_loss[..., 0], expert_loss[..., 1]
+    return np.where(squares > 0, 2 * behind / np.sqrt(np.where(squares > 0, squares, 1)), 0.0)
+
+
+def smoothed(values: Array) -> Array:
+    """Over a twelfth of the levels to either side, with weights that fall linearly."""
+    at = np.arange(values.shape[-1])
+    weights = np.maximum(at.size // 12 + 1 - np.abs(at[:, None] - at), 0.0)
+    return values @ (weights / weights.sum(axis=0))
+
+
+def expert_loss(it: Settled) -> Array:
+    """Pinball losses of the experts that are there, more than the pool's, and their squares; none falls far behind."""
+    t, found = Taught(it), it.before.expert_loss.copy()
+    levels, there = it.space.levels, ~np.isnan(it.record.experts[1:, 0])
+    scores = log_weights(found[there])
+    most = (scores.min(axis=0) + 4) / 2 * np.sqrt(found[there, :, 1])
+    rows = np.vstack([it.record.raw, it.record.experts[1:][there]])
+    losses = np.where(t.clipped > rows, levels * (t.clipped - rows), (1 - levels) * (rows - t.clipped))
+    more = (losses[1:] - losses[0]) / t.unit
+    found[there, :, 0] = t.kept * np.minimum(found[there, :, 0], most) + t.weight * more
+    found[there, :, 1] = t.kept * found[there, :, 1] + t.weight * np.minimum(np.abs(more), 0.3) ** 2
     return found
 
 

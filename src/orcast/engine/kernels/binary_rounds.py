@@ -255,14 +255,16 @@ def learn_rivals(rules, rivals, round, y):
     p = round.info[BinaryInfo.PLAYED]
     weight = delay_weight(round.info[BinaryInfo.PENDING])
     kept = delayed(BINARY_LOSS_DISCOUNT, weight)
+    x = round.info[BinaryInfo.POOL]
+    pooled = min(-log(max(x if y > 0.5 else 1.0 - x, 1e-300)), MOST_LOG_LOSS)
     best = np.inf
     for e in range(rules.rivals):
         best = min(best, rivals[e, BinaryRival.LOG_LOSS])
     for e in range(rules.rivals):
         present = round.units[e] > 0.0 if rules.regret else round.experts[e] != MISSING
-        x = round.experts[e] if present else round.info[BinaryInfo.POOL]
+        x = round.experts[e]
         rival = rivals[e]
-        own = min(-log(max(x if y > 0.5 else 1.0 - x, 1e-300)), MOST_LOG_LOSS)
+        own = min(-log(max(x if y > 0.5 else 1.0 - x, 1e-300)), MOST_LOG_LOSS) if present else pooled
         behind = min(rival[BinaryRival.LOG_LOSS], best + MOST_LOG_BEHIND)
         rival[BinaryRival.LOG_LOSS] = kept * behind + weight * own
         if present:

@@ -385,6 +385,8 @@ def bound_crps_regrets(n, round, p, at, workspace, linear, norm):
     left, right = round.cells[CellRow.LEFT], round.cells[CellRow.RIGHT]
     for e in range(round.rivals.shape[0]):
         expert, unit = round.rivals[e], round.units[RegretScore.CRPS, e]
+        if unit == 0.0:
+            continue
         s, f = 2.0 * workspace.owed[at + e], workspace.factors[at + e]
         # at the lowest outcome every cell lies above it
         gap = crps_difference(left[0], 0, n, left, right, p, expert)
@@ -413,6 +415,8 @@ def bound_mse_regrets(n, round, p, at, workspace, linear, norm):
     left, right = round.cells[CellRow.LEFT], round.cells[CellRow.RIGHT]
     low, span = round.info[RoundInfo.LOW], round.info[RoundInfo.HIGH] - round.info[RoundInfo.LOW]
     for e in range(round.rivals.shape[0]):
+        if round.units[RegretScore.MSE, e] == 0.0:
+            continue
         mean_p = 0.0
         mean_x = 0.0
         for k in range(n):

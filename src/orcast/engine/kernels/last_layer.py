@@ -297,7 +297,7 @@ def first_solution(rules, memory, round, log_mix, workspace):
     """Log masses of the equilibrium at the usual temperature, from the last tilt; from the mix where that fails."""
     soft = real_power(1.0 + round.info[RoundInfo.PENDING], DELAY_TEMPERATURE)
     # a ledger within what chance makes of it is answered gently
-    chance = rules.tune[5] * memory.statistics[Statistic.SQUARES]
+    chance = rules.tune[5] * (1.0 + round.info[RoundInfo.PENDING]) * memory.statistics[Statistic.SQUARES]
     soft *= 1.0 + chance / max(workspace.square, 1e-3 * chance + 1e-300)
     usual = rules.temperature * soft
     round.info[RoundInfo.TEMPERATURE] = usual

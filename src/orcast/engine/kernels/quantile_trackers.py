@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from orcast.constants import LOSS_DISCOUNT
-from orcast.engine.kernels.records import Array, PoolColumn, QuantileTrackerColumn, TrackerUnit
+from orcast.engine.kernels.records import Array, LedgerRow, PoolColumn, QuantileTrackerColumn, TrackerUnit
 from orcast.jit import kernel, kernel_part
 from orcast.jit.ieee import exp
 
@@ -150,12 +150,14 @@ def learn(trackers, q, signal, expected_loss, y):
 
 @kernel
 def beyond_chance(ledger):
-    """How far the expert's own miscalibration is beyond what chance makes of it: about 1 if it is calibrated."""
-    last = ledger.shape[0] - 1
+    """How far a forecast's miscalibration is beyond what chance makes of it: about 1 if it is calibrated."""
+    last = ledger.shape[1] - 1
     square = 0.0
+    block = 0.0
     for i in range(last):
-        square += ledger[i] * ledger[i]
-    return square / max(ledger[last], 1e-300)
+        square += ledger[LedgerRow.SUMS, i] * ledger[LedgerRow.SUMS, i]
+        block += ledger[LedgerRow.BLOCK, i] * ledger[LedgerRow.BLOCK, i]
+    return square / max(ledger[LedgerRow.SUMS, last] + block, 1e-300)
 
 
 @kernel_part
@@ -182,13 +184,19 @@ def learn_levels(offsets, base, scores, levels, rate, expert, y):
 
 
 @kernel
-def learn_ledger(ledger, quantiles, levels, discount, y):
-    """Settle the expert's own forecast."""
-    last = ledger.shape[0] - 1
+def learn_ledger(ledger, quantiles, levels, discount, pending, y):
+    """Settle a forecast that was made with so many outcomes outstanding."""
+    last = ledger.shape[1] - 1
     gradient = np.empty(last)
     pinball_gradient(quantiles, y, levels, gradient)
-    ledger[last] *= discount * discount
+    ledger[LedgerRow.SUMS, last] *= discount * discount
+    ledger[LedgerRow.BLOCK, last] += 1.0
+    over = ledger[LedgerRow.BLOCK, last] > pending
     for i in range(last):
-        ledger[i] = discount * ledger[i] + gradient[i]
-        ledger[last] += gradient[i] * gradient[i]
-
+        ledger[LedgerRow.SUMS, i] = discount * ledger[LedgerRow.SUMS, i] + gradient[i]
+        ledger[LedgerRow.BLOCK, i] += gradient[i]
+        if over:
+            ledger[LedgerRow.SUMS, last] += ledger[LedgerRow.BLOCK, i] * ledger[LedgerRow.BLOCK, i]
+            ledger[LedgerRow.BLOCK, i] = 0.0
+    if over:
+        ledger[LedgerRow.BLOCK, last] = 0.0

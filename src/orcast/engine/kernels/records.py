@@ -16,6 +16,8 @@ Array = NDArray[np.float64]
 BASIS = 8
 # Accounts of losses, by how many outcomes are outstanding.
 HORIZONS = 3
+# The longest season that is looked for, in outcomes.
+LONGEST_SEASON = 368
 
 
 class LearnerColumn(IntEnum):
@@ -65,6 +67,22 @@ class Evidence(IntEnum):
     COUNT = 3  # its outcomes
 
 
+class SeasonColumn(IntEnum):
+    """What is known of the seasons of the errors."""
+
+    FIRST = 0  # its lag in outcomes; 0: none
+    SECOND = 1
+    NEXT = 2  # where the next surprise goes in the ring
+    COUNT = 3  # surprises so far
+
+
+class LedgerRow(IntEnum):
+    """Sums of a forecast's pinball gradients, by level; the last column is of all levels."""
+
+    SUMS = 0  # and the sum of the squares of block sums
+    BLOCK = 1  # the sums over the block that is not over, and its outcomes
+
+
 class CellRow(IntEnum):
     """Rows of a round's cells."""
 
@@ -110,6 +128,13 @@ class RivalColumn(IntEnum):
     CRPS_EXCESS = 3  # sum of the scores of what was played minus the rival's
     MSE_EXCESS = 4
     ROUNDS = 5  # in these
+
+
+class ExpertLoss(IntEnum):
+    """What is remembered of an expert at a level, for its weight in the pool there."""
+
+    BEHIND = 0  # discounted sum of its pinball loss minus the pool's, in units of the pool's usual loss
+    SQUARES = 1  # and of their squares
 
 
 class WitnessRow(IntEnum):
@@ -172,6 +197,8 @@ class Statistic(IntEnum):
     ROBUST_LOSS = 17  # the usual loss of the expert, in which no single outcome counts much: for the window
     FARTHEST_ERROR = 18  # of the recent ones
     SQUARES = 19  # sum of the squared sizes of the settled payoffs: what chance makes of the ledger's square
+    LAST_MEDIAN = 20  # of the expert
+    MOVE_MEAN = 21  # how far it usually moves from outcome to outcome
 
 
 class TrackerRecord(IntEnum):
@@ -182,12 +209,14 @@ class TrackerRecord(IntEnum):
     ERROR_2 = 2
     ERROR_3 = 3
     LAST_OUTCOME = 4  # score of the last outcome, over the usual size
-    SCALE = 5  # half the distance of the expert's quantiles at the scores -1 and 1
-    SLOPE_LOW = 6
-    SLOPE_HIGH = 7
-    SCORE_SIZE = 8  # when the forecast was made
-    MEDIAN = 9
-    LEARNERS = 10  # the first learner's part
+    SEASON_1 = 5  # what was surprising a season ago, for the two seasons that were found
+    SEASON_2 = 6
+    SCALE = 7  # half the distance of the expert's quantiles at the scores -1 and 1
+    SLOPE_LOW = 8
+    SLOPE_HIGH = 9
+    SCORE_SIZE = 10  # when the forecast was made
+    MEDIAN = 11
+    LEARNERS = 12  # the first learner's part
 
 
 class LearnerRecord(IntEnum):
@@ -203,9 +232,10 @@ class LearnerRecord(IntEnum):
 
 
 RIVAL_SIZE, GROUP_COLUMNS, STATISTICS_SIZE = len(RivalColumn), len(GroupColumn), len(Statistic)
+EXPERT_LOSSES = len(ExpertLoss)
 INFO_SIZE, CELL_ROWS, LEARNER_SIZE = len(RoundInfo), int(CellRow.MEMBERS), len(LearnerRecord)
 LOCATION_FEATURES, SPREAD_FEATURES = int(TrackerRecord.SCALE), LEARNER_SIZE - int(LearnerRecord.ONE)
-EVIDENCE_SIZE, TRACKER_UNIT_SIZE = len(Evidence), len(TrackerUnit)
+EVIDENCE_SIZE, TRACKER_UNIT_SIZE, SEASON_SIZE = len(Evidence), len(TrackerUnit), len(SeasonColumn)
 
 
 class Rules(NamedTuple):
@@ -256,6 +286,9 @@ class Memory(NamedTuple):
     spread: Array
     fit: Array
     fit_cov: Array
+    surprises: Array  # the last ones, in a ring
+    autocorrelation: Array  # sums of their products, by lag; the first is of the squares
+    seasons: Array  # a SeasonColumn each
     offsets: Array  # of the quantile trackers, by level
     pool_seen: Array  # count and sums of the pool at the last outcome
     tracker_unit: Array
@@ -269,7 +302,7 @@ class Memory(NamedTuple):
     member_loss: Array
     member_evidence: Array  # of the members together against the corrected expert
     warm: Array
-    pool: Array  # discounted loss of each expert
+    expert_loss: Array  # an ExpertLoss for each expert and level, where there are several experts
     rivals: Array
     by_group: Array
     group_loss: Array

@@ -26,7 +26,7 @@ from orcast.engine.kernels.groups import correct as correct_for_groups
 from orcast.engine.kernels.groups import learn as teach_groups
 from orcast.engine.kernels.last_layer import payoff_size, play
 from orcast.engine.kernels.pit_members import mix_members, teach_members
-from orcast.engine.kernels.records import CellRow, Outcome, RivalColumn, RoundInfo, Statistic
+from orcast.engine.kernels.records import CellRow, ExpertLoss, Outcome, RivalColumn, RoundInfo, Statistic
 from orcast.engine.kernels.tracker import learn as teach_tracker
 from orcast.engine.kernels.tracker import track
 from orcast.forecasts.kernels import nearest_normal
@@ -46,9 +46,16 @@ WINDOW, USUAL, LEAST = 12.0, 4.0, 1e-3
 REACH_STEP = 4.0
 # Without an expert, an outcome counts as at most so many standard deviations from the past ones.
 LEVEL_STEP = 6.0
-# No expert falls further behind the best than this in discounted loss, so that it counts again as soon as it deserves
-# it (as with a fixed share).
+# No expert's log weight at a level falls further behind the best than this, the last outcome aside, so that it counts
+# again as soon as it deserves it (as with a fixed share).
 MOST_BEHIND = 4.0
+# A loss counts in the variance of the evidence as at most so many times the pool's usual one: what is absurd is
+# evidence, not noise.
+MOST_NOISE = 0.3
+# Log weights are smoothed over this part of the levels to either side.
+NEIGHBOURS = 12
+# Log weights are no larger than this: exp(-700) is still a number.
+MOST_SCORE = 700.0
 
 
 @kernel_part
@@ -59,25 +66,85 @@ def usual_loss(statistics):
 
 
 @entry_kernel
+def log_weight(behind, squares):
+    """How far an expert's log weight at a level lies below the pool's.
+
+    The sum of what it lost more than the pool, over the root of the sum of the squares: evidence counts by its
+    variance, so that each level has a rate of its own (Wintenberger 2017, Bernstein online aggregation).
+    """
+    if squares == 0.0:
+        return 0.0
+    return min(max(WEIGHT_RATE * behind / sqrt(squares), -MOST_SCORE), MOST_SCORE)
+
+
+@kernel
+def smooth_over_levels(values, out):
+    """Means over neighbouring levels, with weights that fall linearly to zero."""
+    levels = values.shape[0]
+    reach = levels // NEIGHBOURS
+    for j in range(levels):
+        mean = 0.0
+        total = 0.0
+        for i in range(max(j - reach, 0), min(j + reach, levels - 1) + 1):
+            weight = reach + 1.0 - abs(i - j)
+            mean += weight * values[i]
+            total += weight
+        out[j] = mean / total
+
+
+@kernel
+def sort(values):
+    """Into increasing order, in place; quick where they almost are."""
+    for i in range(1, values.shape[0]):
+        value = values[i]
+        j = i - 1
+        while j >= 0 and values[j] > value:
+            values[j + 1] = values[j]
+            j -= 1
+        values[j + 1] = value
+
+
+@entry_kernel
 def pool_experts(memory, experts, out):
-    """Quantiles averaged over the experts that are there, weighed by how well they did."""
-    count = experts.shape[0]
-    best = np.inf
-    for e in range(count):
-        if not np.isnan(experts[e, 0]):
-            best = min(best, memory.pool[e])
-    total = 0.0
-    for j in range(out.shape[0]):
+    """Quantiles averaged over the experts that are there, weighed at each level by how well they did there.
+
+    As in CRPS learning (Berrisch and Ziel 2023): weights by level, smoothed over the levels; then sorted.
+    """
+    count, levels = experts.shape
+    own = np.empty(levels)
+    behind = np.empty((count, levels))
+    best = np.empty(levels)
+    total = np.empty(levels)
+    for j in range(levels):
+        best[j] = np.inf
+        total[j] = 0.0
         out[j] = 0.0
     for e in range(count):
         if np.isnan(experts[e, 0]):
             continue
-        weight = exp(-WEIGHT_RATE * (memory.pool[e] - best))
-        total += weight
-        for j in range(out.shape[0]):
+        for j in range(levels):
+            loss = memory.expert_loss[e, j]
+            own[j] = log_weight(loss[ExpertLoss.BEHIND], loss[ExpertLoss.SQUARES])
+        smooth_over_levels(own, behind[e])
+        for j in range(levels):
+            best[j] = min(best[j], behind[e, j])
+    for e in range(count):
+        if np.isnan(experts[e, 0]):
+            continue
+        for j in range(levels):
+            weight = exp(best[j] - behind[e, j])
+            total[j] += weight
             out[j] += weight * experts[e, j]
-    for j in range(out.shape[0]):
-        out[j] /= total
+    for j in range(levels):
+        out[j] /= total[j]
+    sort(out)
+
+
+@kernel
+def miss_experts(round):
+    """Where there are several experts: none of them is there, so far."""
+    for e in range(1, round.experts.shape[0]):
+        round.experts[e, 0] = np.nan
 
 
 @kernel
@@ -137,13 +204,19 @@ def put_on_cells(rules, q, usual, n, round, out):
 
 @kernel_part
 def correct_expert(rules, memory, experts, signal, usual, round, out):
-    """Quantiles of the pool of experts, corrected for the groups of the round and for their errors so far."""
+    """Quantiles of the pool of experts, corrected for the groups of the round and for their errors so far.
+
+    One row where there are several experts is a forecast of the game's own: no expert is there.
+    """
     pool = round.experts[0]
+    miss_experts(round)
     if experts.shape[0] == 1:
         pool[:] = experts[0]
     else:
         pool_experts(memory, experts, pool)
-        round.experts[1:] = experts
+        for e in range(experts.shape[0]):
+            if not np.isnan(experts[e, 0]):
+                round.experts[e + 1] = experts[e]
     round.raw[:] = pool
     size = pool.shape[0]
     if rules.learners.shape[0] == 0:
@@ -181,6 +254,7 @@ def expert_cells(rules, memory, experts, signal, round):
 def bare_cells(rules, round):
     """Even cells, where there is no expert; returns how many there are."""
     rows, info = round.cells, round.info
+    miss_experts(round)
     info[RoundInfo.LOW] = rules.low
     info[RoundInfo.HIGH] = rules.high
     n = even_cells(rules.low, rules.high, round.slots.shape[0], rows, round.slots)
@@ -210,15 +284,16 @@ def open_round(rules, memory, experts, signal, pending, round, mix):
 
 @kernel
 def place_rivals(rules, memory, n, round):
-    """Masses of each expert on the cells of the round; of one that is missing, those of the pool."""
+    """Masses of each expert on the cells of the round; one that is missing has none."""
     count = round.rivals.shape[0]
+    if count == 1:
+        for k in range(n):
+            round.rivals[0, k] = round.cells[CellRow.EXPERT, k]
+        return
     usual = usual_loss(memory.statistics)
     for e in range(count):
-        if count > 1 and not np.isnan(round.experts[e + 1, 0]):
+        if not np.isnan(round.experts[e + 1, 0]):
             put_on_cells(rules, round.experts[e + 1], usual, n, round, round.rivals[e])
-        else:
-            for k in range(n):
-                round.rivals[e, k] = round.cells[CellRow.EXPERT, k]
 
 
 @entry_kernel
@@ -352,25 +427,50 @@ def learn_loss(statistics, round, loss, clipped):
     return max(unit, 1e-12 * (info[RoundInfo.HIGH] - info[RoundInfo.LOW]))
 
 
+@kernel
+def pinball(quantile, level, y):
+    """Pinball loss."""
+    return level * (y - quantile) if y > quantile else (1.0 - level) * (quantile - y)
+
+
+@kernel_part
+def learn_weights(rules, memory, round, outcome):
+    """What the weight of each expert in the pool is made of; one that is missing loses what the pool loses."""
+    y, weight = outcome.clipped, outcome.weight
+    count = memory.expert_loss.shape[0]
+    kept = delayed(LOSS_DISCOUNT, weight)
+    for j in range(rules.grid.shape[0]):
+        best = np.inf
+        for e in range(count):
+            if not np.isnan(round.experts[e + 1, 0]):
+                loss = memory.expert_loss[e, j]
+                best = min(best, log_weight(loss[ExpertLoss.BEHIND], loss[ExpertLoss.SQUARES]))
+        pooled = pinball(round.raw[j], rules.grid[j], y)
+        for e in range(count):
+            if np.isnan(round.experts[e + 1, 0]):
+                continue
+            loss = memory.expert_loss[e, j]
+            most = (best + MOST_BEHIND) / WEIGHT_RATE * sqrt(loss[ExpertLoss.SQUARES])
+            behind = min(loss[ExpertLoss.BEHIND], most)
+            more = (pinball(round.experts[e + 1, j], rules.grid[j], y) - pooled) / outcome.unit
+            noise = min(abs(more), MOST_NOISE)
+            loss[ExpertLoss.BEHIND] = kept * behind + weight * more
+            loss[ExpertLoss.SQUARES] = kept * loss[ExpertLoss.SQUARES] + weight * noise * noise
+
+
 @kernel_part
 def learn_rivals(memory, round, k, loss, outcome):
-    """The weight of each expert in the pool, and how each fares as a rival; the pool's own CRPS is `loss`."""
-    cells, info, clipped, weight = round.cells, round.info, outcome.clipped, outcome.weight
+    """How each expert fares as a rival; the pool's own CRPS is `loss`."""
+    cells, info, clipped = round.cells, round.info, outcome.clipped
     n = int(info[RoundInfo.CELLS])
     span = info[RoundInfo.HIGH] - info[RoundInfo.LOW]
     left, right, played = cells[CellRow.LEFT], cells[CellRow.RIGHT], cells[CellRow.PLAYED]
     count = round.rivals.shape[0]
     mean = mean_of(n, left, right, played)
-    best = np.inf
     for e in range(count):
-        best = min(best, memory.pool[e])
-    for e in range(count):
-        missing = count > 1 and np.isnan(round.experts[e + 1, 0])
-        own = loss if count == 1 or missing else crps(clipped, k, n, left, right, round.rivals[e])
-        behind = min(memory.pool[e], best + MOST_BEHIND)
-        memory.pool[e] = delayed(LOSS_DISCOUNT, weight) * behind + weight * own / outcome.unit
-        if missing:
+        if count > 1 and np.isnan(round.experts[e + 1, 0]):
             continue
+        own = loss if count == 1 else crps(clipped, k, n, left, right, round.rivals[e])
         rival = memory.rivals[e]
         error = clipped - mean_of(n, left, right, round.rivals[e])
         rival[RivalColumn.CRPS] = LOSS_DISCOUNT * rival[RivalColumn.CRPS] + own
@@ -402,6 +502,8 @@ def teach(rules, memory, round, signal, y):
     unit = learn_loss(statistics, round, loss, clipped)
     weight = delay_weight(info[RoundInfo.PENDING])
     outcome = Outcome(y, clipped, weight, unit)
+    if round.rivals.shape[0] > 1:
+        learn_weights(rules, memory, round, outcome)
     learn_rivals(memory, round, k, loss, outcome)
     if rules.members.shape[0] > 0:
         teach_members(rules, memory, round, k, outcome)

@@ -34,6 +34,7 @@ from orcast.engine.kernels.quantile_trackers import (
     spread_of,
 )
 from orcast.engine.kernels.quantile_trackers import learn as learn_offsets
+from orcast.engine.kernels.seasons import add_surprise, find_seasons, season_ago
 from orcast.engine.kernels.records import (
     LEARNER_SIZE,
     LOCATION_FEATURES,
@@ -64,6 +65,8 @@ FARTHEST = 1e110
 # No quantile lies further beyond the expert's and the recent outcomes than CAP spreads; what is kept of the largest
 # recent error from outcome to outcome.
 CAP, FARTHEST_KEPT = 2.0, 0.97
+# Where the expert moves FAR times as far as it usually does, the last errors count less.
+FAR = 6.0
 # The expected CRPS of a normal in units of its standard deviation; the pool's evidence counts as so many outcomes.
 PER_SCALE, HINT = 0.5641895835477563, 10.0
 
@@ -210,22 +213,32 @@ def least_squares(theta, P, x, count, error, weight, cap, gain):
 
 
 @kernel_part
-def location_features(statistics, expert, record):
-    """Scores of the last errors and of the last outcome under today's expert, over their usual size.
+def location_features(memory, expert, pending, record):
+    """Scores of the last errors, of the last outcome and of the errors of a season ago, over their usual size.
 
-    So a learnt shift means the same on both sides of a skewed expert.
+    So a learnt shift means the same on both sides of a skewed expert.  Where the expert moves much further than it
+    usually does, it knows of a change that the last errors say nothing about.
     """
+    statistics = memory.statistics
     record[TrackerRecord.ONE] = 1.0
     for i in range(1, LOCATION_FEATURES):
         record[i] = 0.0
     if statistics[Statistic.OUTCOMES] > 0.0:
         median = expert.values[expert.values.shape[0] // 2]
-        for i in range(1, LOCATION_FEATURES):
+        moved = abs(median - statistics[Statistic.LAST_MEDIAN])
+        usual = FAR * statistics[Statistic.MOVE_MEAN]
+        kept = 1.0
+        if moved > usual and statistics[Statistic.OUTCOMES] > 5.0:
+            kept = (usual / moved) * (usual / moved)
+        size = statistics[Statistic.SCORE_SIZE]
+        for i in range(1, TrackerRecord.SEASON_1):
             value = median + statistics[Statistic.ERROR_1 + i - 1]
             if i == TrackerRecord.LAST_OUTCOME:
                 value = statistics[Statistic.LAST_OUTCOME]
             score, _ = normal_score(value, expert)
-            record[i] = min(max(score / statistics[Statistic.SCORE_SIZE], -8.0), 8.0)
+            record[i] = kept * min(max(score / size, -8.0), 8.0)
+        for i in range(2):
+            record[TrackerRecord.SEASON_1 + i] = season_ago(memory.surprises, memory.seasons, i, pending) / size
 
 
 @kernel_part
@@ -344,7 +357,7 @@ def track(rules, memory, round, signal, out):
     pending = round.info[RoundInfo.PENDING]
     expert = quantile_function(rules, round.experts[0], round.info[RoundInfo.SMALLEST_SLOPE])
     scale = 0.5 * (quantile_at(1.0, expert) - quantile_at(-1.0, expert))
-    location_features(statistics, expert, record)
+    location_features(memory, expert, pending, record)
     record[TrackerRecord.SCALE] = max(scale, 0.1 * (expert.slope_low + expert.slope_high))
     record[TrackerRecord.SLOPE_LOW] = expert.slope_low
     record[TrackerRecord.SLOPE_HIGH] = expert.slope_high
@@ -360,7 +373,7 @@ def track(rules, memory, round, signal, out):
     hint = 0.0
     if signal.shape[0] > 0:
         hint = signal[PoolColumn.EVIDENCE] / (1.0 + statistics[Statistic.OUTCOMES] / HINT)
-    far = beyond_chance(memory.expert_ledger) / sqrt(1.0 + pending)
+    far = beyond_chance(memory.expert_ledger)
     hint += rules.tune[7] * min(max(far - rules.tune[8], 0.0), 4.0)
     share = share_of(memory.track_evidence[horizon(pending)], hint, rules.tune[0], rules.tune)
     base = round.tracked[rules.quantile_trackers.shape[0] + 1]
@@ -368,7 +381,7 @@ def track(rules, memory, round, signal, out):
         base[i] = share * learnt[i] + (1.0 - share) * min(max(expert.values[i], expert.low), expert.high)
     settled = round.tracked[rules.quantile_trackers.shape[0] + 2]
     offset_quantiles(base, memory.level_offsets, spread_of(base, rules.scores), expert.low, expert.high, settled)
-    far = beyond_chance(memory.level_ledger) / sqrt(1.0 + pending)
+    far = beyond_chance(memory.level_ledger)
     hint = rules.tune[7] * min(max(far - rules.tune[8], 0.0), 4.0)
     share = share_of(memory.level_evidence[horizon(pending)], hint, rules.tune[11], rules.tune)
     for i in range(out.shape[0]):
@@ -391,9 +404,9 @@ def learn(rules, memory, round, signal, outcome):
     gain = pinball(base, outcome.clipped, rules.grid) - pinball(settled, outcome.clipped, rules.grid)
     pending = round.info[RoundInfo.PENDING]
     add_evidence(memory.level_evidence[horizon(pending)], gain / (0.5 * outcome.unit), pending, rules.tune)
-    learn_ledger(memory.level_ledger, base, rules.grid, rules.tune[12], outcome.value)
-    learn_levels(memory.level_offsets, base, rules.scores, rules.grid, rules.tune[9], expert, outcome.value)
-    learn_ledger(memory.expert_ledger, expert.values, rules.grid, rules.tune[2], outcome.value)
+    learn_ledger(memory.level_ledger, base, rules.grid, rules.tune[12], pending, outcome.value)
+    learn_levels(memory.level_offsets, base, rules.scores, rules.grid, rules.tune[9] * real_power(1.0 + pending, -rules.tune[13]), expert, outcome.value)
+    learn_ledger(memory.expert_ledger, expert.values, rules.grid, rules.tune[2], pending, outcome.value)
     size = statistics[Statistic.SCORE_SIZE]
     gain = np.empty(max(LOCATION_FEATURES, SPREAD_FEATURES))
     features = np.empty(LOCATION_FEATURES)
@@ -407,6 +420,8 @@ def learn(rules, memory, round, signal, outcome):
         error = target
         for i in range(count):
             error -= memory.location[c, i] * features[i]
+        if c == 0:
+            learn_seasons(memory, error * size)
         least_squares(memory.location[c], memory.location_cov[c], features, count, error, weight, LOCATION_CAP, gain)
         deviation = sqrt(error * error + blur / (size * size)) / MEAN_ABS
         surprise = min(deviation * size / record[at + LearnerRecord.SPREAD] - 1.0, 4.0)
@@ -421,6 +436,28 @@ def learn(rules, memory, round, signal, outcome):
         memory.spread[c, SpreadColumn.SLOW] = max((1.0 - rate) * slow + rate * counted, 1e-3)
     rescale(memory, score * score + blur, most, weight)
     learn_features(statistics, record, outcome.value)
+
+
+@kernel
+def learn_seasons(memory, surprise):
+    """Note a surprise; where another season is found, nothing is known of its coefficients."""
+    add_surprise(memory.surprises, memory.autocorrelation, memory.seasons, surprise)
+    changed = find_seasons(memory.autocorrelation, memory.seasons)
+    for i in range(2):
+        if changed % 2 == 1:
+            for c in range(memory.location.shape[0]):
+                forget(memory.location[c], memory.location_cov[c], TrackerRecord.SEASON_1 + i)
+        changed //= 2
+
+
+@kernel_part
+def forget(theta, P, i):
+    """Begin a coefficient anew."""
+    theta[i] = 0.0
+    for j in range(theta.shape[0]):
+        P[i, j] = 0.0
+        P[j, i] = 0.0
+    P[i, i] = LOCATION_START
 
 
 @kernel_part
@@ -466,6 +503,13 @@ def rescale(memory, square, most, weight):
 def learn_features(statistics, record, y):
     """Means that the features are centred at, and the last errors and outcome."""
     rate = max(0.002, 1.0 / (statistics[Statistic.OUTCOMES] + 1.0))
+    moved = abs(record[TrackerRecord.MEDIAN] - statistics[Statistic.LAST_MEDIAN])
+    if statistics[Statistic.OUTCOMES] == 0.0:
+        moved = 0.0
+    # a jump that was foreseen is not what is usual
+    most = 3.0 * statistics[Statistic.MOVE_MEAN] if statistics[Statistic.OUTCOMES] > 10.0 else moved
+    statistics[Statistic.MOVE_MEAN] += rate * (min(moved, most) - statistics[Statistic.MOVE_MEAN])
+    statistics[Statistic.LAST_MEDIAN] = record[TrackerRecord.MEDIAN]
     step = record[TrackerRecord.MEDIAN] - statistics[Statistic.MEDIAN_MEAN]
     statistics[Statistic.MEDIAN_MEAN] += rate * step
     variance = statistics[Statistic.MEDIAN_VARIANCE] + rate * step * step
