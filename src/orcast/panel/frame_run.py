@@ -103,7 +103,10 @@ class FrameOptions(NamedTuple):
                 for side, given in enumerate((before.low, before.high))
             )
         timing = self.timing.completed(before.lag, before.issued_every, before.nowcast)
-        return FrameOptions(low, high, before.levels, payoff, self.outside, oracle, timing, self.pool)
+        pool = tuple(before.pool) if isinstance(before.pool, list) else before.pool
+        if self.pool is not True and self.pool != pool:
+            raise ValueError(f"expected pool= as the state began with it, {before.pool!r}, got {short(self.pool)}")
+        return FrameOptions(low, high, before.levels, payoff, self.outside, oracle, timing, pool)
 
 
 @dataclass
@@ -476,7 +479,9 @@ class FrameRun:
                 BY_SERIES if isinstance(self.timing.lag, Mapping) else self.timing.lag,
                 self.timing.issued_every,
                 self.timing.nowcast,
+                list(self.options.pool) if isinstance(self.options.pool, tuple) else self.options.pool,
             )
+        self.pools.commit(content)
         content.bounds.update(self.series_bounds)
         for model in self.models:
             kept = content.models.setdefault(model.form.model, ModelStreams(model.shape))
@@ -554,7 +559,14 @@ class Pools:
                 f"expected one value of {', '.join(columns)}{of_series(key)}, got {keys[int(codes[row])]!r} "
                 f"in row {row} and {other!r}"
             )
-        return [keys[code] for code in whose.tolist()]
+        groups: list[Hashable] = [keys[code] for code in whose.tolist()]
+        for key, group in zip(run.keys, groups, strict=True):
+            then = run.content.groups.get(key, group)
+            if then != group:
+                raise ValueError(
+                    f"expected {', '.join(columns)}{of_series(key)} as the state has it, {then!r}, got {group!r}"
+                )
+        return groups
 
     def listens(self, shape: ForecastShape) -> bool:
         """Whether the games of a model hear of a pool."""
@@ -577,13 +589,22 @@ class Pools:
         if key not in self.tables:
             played = PoolPass(
                 PoolOptions(options.shape, options.by_row, options.at_once, options.clip, options.remember > 0),
-                None,
+                self.run.content.pools.get((self.run.models[options.number].form.model, self.keys[pool])),
                 self._input(options, pool),
             )
             table = played.play()
             self.tables[key] = table, {horizon: i for i, horizon in enumerate(played.state.horizons)}
             self.after[key] = played.state
         return self.tables[key]
+
+    def commit(self, content: PanelContent) -> None:
+        """Put the pools into a state."""
+        if not self.on:
+            return
+        for (number, pool), state in self.after.items():
+            content.pools[self.run.models[number].form.model, self.keys[pool]] = state
+        if self.pool is not True:
+            content.groups.update(zip(self.run.keys, self.groups, strict=True))
 
     def _input(self, options: StreamOptions, pool: int) -> PoolInput:
         run, model = self.run, self.run.models[options.number]

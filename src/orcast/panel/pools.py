@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -22,16 +22,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.adapters import reach_of
+from orcast.engine import admissible
 from orcast.engine.committee import POOLED
 from orcast.engine.kernels import pooling
 from orcast.engine.kernels.pooling import PoolMemory, PoolRows, PoolRules, PoolStreams
-from orcast.engine.kernels.records import EVIDENCE_SIZE, TRACKER_UNIT_SIZE, PoolColumn, TrackerUnit
+from orcast.engine.kernels.records import EVIDENCE_SIZE, TRACKER_UNIT_SIZE, Evidence, PoolColumn, TrackerUnit
 from orcast.engine.ordered import TUNE
 from orcast.panel.bounds import scale_between, space_between
 from orcast.panel.experts import ForecastShape
 from orcast.panel.row_times import Stamps
 from orcast.residuals import first_spread
-from orcast.serialise import plain_id
+from orcast.serialise import id_from_plain, plain_id
 from orcast.spaces import Interval, Line
 from orcast.spaces.base import LARGEST
 
@@ -58,7 +59,8 @@ class SignalTable(NamedTuple):
     def heard(self, at: Integers, horizon: int) -> Integers:
         """The rows that are heard of batches, -1 where there is none."""
         found = np.full(len(at), -1, dtype=np.int64)
-        found[at >= 0] = self.index[at[at >= 0], horizon]
+        if horizon >= 0:
+            found[at >= 0] = self.index[at[at >= 0], horizon]
         return found
 
 
@@ -515,3 +517,74 @@ class PoolPass:
             self.bounds[keep],
             rows,
         )
+
+
+# --- files
+
+POOL_MEMORY: admissible.Table = {
+    **dict.fromkeys(("tally", "batches", "members", "unit", "errors"), admissible.COUNTED),
+    **dict.fromkeys(("common", "own", "seen"), {int(PoolColumn.COUNT): admissible.COUNTED}),
+    **dict.fromkeys(("common_evidence", "evidence"), {int(Evidence.SQUARE): admissible.COUNTED}),
+    "offsets": admissible.VALUES,
+    "totals": admissible.VALUES,
+}
+PENDING: admissible.Table = {
+    "value": admissible.Range(*admissible.VALUES[:2], missing=True),
+    "point": admissible.Range(*admissible.VALUES[:2], missing=True),
+    "bounds": admissible.Range(-math.inf, math.inf),
+    "q": admissible.VALUES,
+    "blends": admissible.VALUES,
+    "batch": admissible.COUNTED,
+}
+
+
+def pool_to_plain(state: PoolState) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """A pool as what JSON can hold, and named arrays, each in one row."""
+    arrays: dict[str, NDArray[Any]] = {name: array.ravel() for name, array in state.memory._asdict().items()}
+    pending = {**vars(state.pending), **state.pending.rows._asdict()}
+    del pending["rows"]
+    arrays |= {f"pending/{name}": array.ravel() for name, array in pending.items()}
+    arrays |= {"issued": state.issued, "last": state.last.ravel()}
+    arrays["clock"] = np.array([] if state.clock is None else [state.clock], dtype=state.last.dtype)
+    return {"streams": [[plain_id(key), plain_id(horizon)] for key, horizon in state.streams]}, arrays
+
+
+def pool_from_plain(plain: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> PoolState:
+    """A pool from what `pool_to_plain` gave, or a reason why it is none."""
+    keys = [(id_from_plain(key), id_from_plain(horizon)) for key, horizon in plain["streams"]]
+    kind = arrays["last"].dtype
+    if kind not in (np.dtype(np.int64), np.dtype(np.float64)):
+        raise TypeError(f"times of a pool are {kind}")
+    state = with_streams(new_pool(kind), keys)
+    if state.streams != keys:
+        raise ValueError("the streams of a pool are not in order")
+    shaped = {name: arrays[name].reshape(array.shape) for name, array in state.memory._asdict().items()}
+    admissible.Fields(state.memory._asdict(), POOL_MEMORY).copy_into(state.memory._asdict(), shaped)
+    count = len(arrays["pending/stream"])
+    levels = len(Line().levels)
+    template = {
+        **dict.fromkeys(("stream", "serial"), np.zeros(count, dtype=np.int64)),
+        **dict.fromkeys(("cutoff", "time", "due"), np.zeros(count, dtype=kind)),
+        **dict.fromkeys(("value", "point", "batch"), np.zeros(count)),
+        "bounds": np.zeros((count, 2)),
+        **dict.fromkeys(("q", "blends"), np.zeros((count, levels))),
+    }
+    table = {**dict.fromkeys(("stream", "serial", "cutoff", "time", "due"), admissible.Range(-math.inf, math.inf))}
+    fields = admissible.Fields(template, {**table, **PENDING})
+    found = {name: fields.checked(name, arrays[f"pending/{name}"].reshape(t.shape)) for name, t in template.items()}
+    counts = {"issued": np.zeros(len(keys), dtype=np.int64), "last": np.zeros((len(keys), 2), dtype=kind)}
+    fields = admissible.Fields(counts, {"issued": admissible.COUNTED, "last": table["due"]})
+    state.issued, state.last = (fields.checked(name, arrays[name].reshape(t.shape)) for name, t in counts.items())
+    if not ((found["stream"] >= 0) & (found["stream"] < len(keys))).all():
+        raise ValueError("a pending row of a pool is of no stream")
+    if not ((found["serial"] >= 0) & (found["serial"] < state.issued[found["stream"]])).all():
+        raise ValueError("a pending row of a pool is not yet issued")
+    if not (np.diff(found["q"], axis=1) >= 0.0).all():
+        raise ValueError("a pending row of a pool has quantiles that are not in order")
+    rows = PoolRows(*(found.pop(name) for name in PoolRows._fields))
+    state.pending = PendingRows(**found, rows=rows)
+    clock = arrays["clock"]
+    if len(clock) > 1 or clock.dtype != kind:
+        raise ValueError("the clock of a pool is no time")
+    state.clock = clock[0] if len(clock) else None
+    return state
