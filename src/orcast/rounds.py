@@ -183,6 +183,11 @@ class Rounds(PendingById[PendingRound]):
         self.issued = 0
         self.reserved = 0.0
         self.usual_lag: float | None = None
+        self._heard: dict[str, Array] = {}
+
+    def listen(self, signal: Array | None) -> None:
+        """From now on this is what is heard of a pool; None: nothing."""
+        self._heard = {} if signal is None else {"signal": signal}
 
     @property
     def outstanding(self) -> float:
@@ -208,13 +213,16 @@ class Rounds(PendingById[PendingRound]):
             features,
             pending=self.outstanding if outstanding is None else outstanding,
             reserved=self.reserved if reserved is None else reserved,
+            **self._heard,
         )
 
     def issue(self, rows: Array | None, features: Any = None, *, id: Hashable = None) -> PendingRound:
         """Play a round around the experts' rows and keep it under a new id, or as the unnamed one."""
         leaving = self.leaving(id) if self.pending else []
         if not leaving:
-            record = self.engine.predict(rows, features, pending=self.outstanding, reserved=self.reserved)
+            record = self.engine.predict(
+                rows, features, pending=self.outstanding, reserved=self.reserved, **self._heard
+            )
             return self.keep(record, id=id)
         (other,) = leaving
         # played as if that one were gone already, which it is only if nothing is refused
@@ -239,7 +247,7 @@ class Rounds(PendingById[PendingRound]):
         """Record the outcome, in its canonical form, of a pending round."""
         entry = self.find(id)
         reserved = self._reserved_without(entry)
-        self.engine.update(entry.record, y, reserved=reserved)
+        self.engine.update(entry.record, y, reserved=reserved, **self._heard)
         del self.pending[id]
         if id is None:
             self.release_unnamed()
@@ -248,7 +256,7 @@ class Rounds(PendingById[PendingRound]):
 
     def settle_unkept(self, record: Any, y: Any, *, lag: float = 0.0, reserved: float = 0.0) -> None:
         """Record the outcome of a round that was played by `peek`; `lag` others were issued before it came."""
-        self.engine.update(record, y, reserved=reserved)
+        self.engine.update(record, y, reserved=reserved, **self._heard)
         self.issued += 1
         self.usual_lag = learnt_lag(self.usual_lag, lag)
 

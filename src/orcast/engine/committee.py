@@ -31,6 +31,7 @@ FINITE = frozen(np.array([[0.998, 0.0, 5.0], [0.998, 1.0, 20.0], [0.99, 1.0, 20.
 import os,json
 if os.environ.get('ORCAST_QT'): OWN=frozen(np.array(json.loads(os.environ['ORCAST_QT'])).reshape(-1,3))
 LEARNING = Learning(LEARNERS, OWN, MEMBERS, FINITE)
+IN_POOL = LEARNING._replace(quantile_trackers=frozen(np.concatenate((POOLED, OWN))))
 # What is left where nothing may follow the last errors.
 NO_TRACKERS = Learning(members=frozen(MEMBERS[MEMBERS[:, 1] == 0.0]), finite=FINITE)
 
@@ -69,14 +70,10 @@ class Committee:
         if not isinstance(self.trackers, bool):
             raise TypeError(f"expected trackers=True or False, got {self.trackers!r}")
 
-    def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> Engine:
-        """An engine with an empty ledger."""
-        return engine_for(
-            bound_payoff,
-            temperature=self.temperature,
-            learning=LEARNING if self.trackers else NO_TRACKERS,
-            sizes=sizes,
-        )
+    def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None, *, pooled: bool = False) -> Engine:
+        """An engine with an empty ledger; one that is pooled listens to a pool, where it can."""
+        learning = (IN_POOL if pooled else LEARNING) if self.trackers else NO_TRACKERS
+        return engine_for(bound_payoff, temperature=self.temperature, learning=learning, sizes=sizes)
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data."""

@@ -263,9 +263,18 @@ class OrderedEngine:
 
     # --- the round
     def predict(
-        self, experts: Array | None, features: Any = None, *, pending: float = 0.0, reserved: float = 0.0
+        self,
+        experts: Array | None,
+        features: Any = None,
+        *,
+        pending: float = 0.0,
+        reserved: float = 0.0,
+        signal: Array = NOTHING,
     ) -> OrderedRecord:
-        """Play one round around the experts' quantiles (or without any); the memory does not change."""
+        """Play one round around the experts' quantiles (or without any); the memory does not change.
+
+        `signal` is what is heard of a pool, if the game is in one.
+        """
         record = self.new_record()
         if self.bound_payoff.plain:
             record.row[self._context] = 1.0
@@ -274,7 +283,7 @@ class OrderedEngine:
             record.row[self._context] = self.bound_payoff.context(known)
         rows = self.experts_or_own(experts)
         if not self.explicit:
-            packing.predict(self.rules, self._memory, rows, NOTHING, float(pending), reserved, record.row, record.slots)
+            packing.predict(self.rules, self._memory, rows, signal, float(pending), reserved, record.row, record.slots)
             if record.certificate[HOLDS] == 0.0:
                 self._rescue(record, reserved)
             if experts is None:
@@ -282,7 +291,7 @@ class OrderedEngine:
             return record
         mix = np.empty(self.capacity)
         round = record.round
-        round_kernels.open_round(self.rules, self.memory, rows, NOTHING, float(pending), round, mix)
+        round_kernels.open_round(self.rules, self.memory, rows, signal, float(pending), round, mix)
         if experts is None:
             self.forget_unit(round.info)
         record.features, record.cell_payoffs = features, self._play(round, mix, reserved, features)
@@ -380,10 +389,10 @@ class OrderedEngine:
         equilibrium_kernels.payoff(self.rules, round, near, k, self._witnesses(record, near, k), out)
         return out
 
-    def update(self, record: OrderedRecord, y: float, *, reserved: float = 0.0) -> None:
+    def update(self, record: OrderedRecord, y: float, *, reserved: float = 0.0, signal: Array = NOTHING) -> None:
         """Settle the outcome of a round."""
         if not self.explicit:
-            packing.update(self.rules, self._memory, record.row, record.slots, NOTHING, reserved, y)
+            packing.update(self.rules, self._memory, record.row, record.slots, signal, reserved, y)
             return
         round = record.round
         near = min(max(y, float(round.info[RoundInfo.LOW])), float(round.info[RoundInfo.HIGH]))
@@ -392,7 +401,7 @@ class OrderedEngine:
         for cell_payoff in record.cell_payoffs or []:
             if isinstance(cell_payoff, BoundedCellPayoff):
                 cell_payoff.realised(round.cells[CellRow.PLAYED, : int(round.info[RoundInfo.CELLS])], k, near)
-        round_kernels.update(self.rules, self.memory, round, NOTHING, reserved, y, at)
+        round_kernels.update(self.rules, self.memory, round, signal, reserved, y, at)
 
     def _cell(self, round: Round, near: float) -> int:
         n = int(round.info[RoundInfo.CELLS])

@@ -44,6 +44,7 @@ def recalibrate(
     workers: int | None = None,
     progress: bool | Progress = False,
     outside: str = "report",
+    pool: Any = True,
 ) -> AnyFrame:
     """Recalibrate the forecasts in a data frame, of one series or of thousands; a frame of the same type comes back.
 
@@ -119,7 +120,7 @@ def recalibrate(
     ['ok', 'ok', 'pending']
     """
     timing = Timing(lag, issued_every, nowcast)
-    options = FrameOptions(low, high, levels, payoff, outside, oracle, timing).checked()
+    options = FrameOptions(low, high, levels, payoff, outside, oracle, timing, pool).checked()
     count = worker_count(workers)
     frame = Frame(df, target, y=y, time=time)
     names = {"y": y, "series": series, "time": time, "cutoff": cutoff, "horizon": horizon, "known": known}

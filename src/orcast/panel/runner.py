@@ -43,11 +43,13 @@ from orcast.serialise import plain_features
 from orcast.spaces import Interval, OrderedSpace, Space
 
 Array = NDArray[np.float64]
-Events = NDArray[np.int64]  # kind and entry of each
+Events = NDArray[np.int64]  # kind, entry, and row of the signals that is heard (-1: none) of each
 
 # As plain numbers: Python 3.11 is slow in looking up members of an enum, and streams may be short.
 PREDICT = int(EventKind.PREDICT)
 HOLDS, PROMISED, MISCALIBRATION, MEAN, SD = map(int, _ledger.RoundLog)
+# What is heard where there is no pool.
+NO_SIGNALS = np.empty((0, 0))
 # Runners that are kept, of series with other bounds.
 MOST_RUNNERS = 256
 
@@ -87,8 +89,11 @@ class RunState(NamedTuple):
 class RunnerPool:
     """The runners of one model, one for each space."""
 
-    def __init__(self, shape: ForecastShape, payoff: Payoff | None, oracle: Oracle | None, by_row: bool) -> None:
+    def __init__(
+        self, shape: ForecastShape, payoff: Payoff | None, oracle: Oracle | None, by_row: bool, pooled: bool = False
+    ) -> None:
         self.shape, self.payoff, self.by_row = shape, payoff, by_row and shape.ordered
+        self.pooled = pooled
         self.oracle: Oracle = Committee() if oracle is None else oracle
         self.runners: dict[tuple[float, float] | None, Runner] = {}
 
@@ -103,7 +108,7 @@ class RunnerPool:
             if len(self.runners) >= MOST_RUNNERS:
                 self.runners.clear()
             space = self.shape.space(space_between(low, high, self.by_row) if self.shape.ordered else None)
-            self.runners[key] = Runner(self.shape, space, self.payoff, self.oracle, self.by_row)
+            self.runners[key] = Runner(self.shape, space, self.payoff, self.oracle, self.by_row, self.pooled)
         return self.runners[key]
 
 
@@ -111,9 +116,16 @@ class Runner:
     """A game that streams of one model and space are played on, one after the other."""
 
     def __init__(
-        self, shape: ForecastShape, space: Space, payoff: Payoff | None, oracle: Oracle, by_row: bool = False
+        self,
+        shape: ForecastShape,
+        space: Space,
+        payoff: Payoff | None,
+        oracle: Oracle,
+        by_row: bool = False,
+        pooled: bool = False,
     ) -> None:
         self.shape, self.space, self.oracle, self.by_row = shape, space, oracle, by_row
+        self._bound_with: dict[str, bool] = {"pooled": True} if pooled else {}
         self.payoff = default_payoff(space) if payoff is None else payoff
         self.rounds = self._begin(None)
         self.grows = UNKNOWN in [part.size for part in self.rounds.engine.bound_payoff.parts]
@@ -121,7 +133,13 @@ class Runner:
 
     def _begin(self, sizes: tuple[int, ...] | None) -> Rounds:
         bound_payoff = BoundPayoff(self.space, self.payoff, (ALONE,), None)
-        return Rounds(self.oracle.bind(bound_payoff, sizes), max_pending=2**31)
+        return Rounds(self.oracle.bind(bound_payoff, sizes, **self._bound_with), max_pending=2**31)
+
+    @property
+    def listens(self) -> bool:
+        """Whether its game hears of a pool."""
+        engine = self.rounds.engine
+        return isinstance(engine, OrderedEngine) and engine.rules.pooled > 0
 
     # --- units
     def units(self, low: Array, high: Array) -> Units:
@@ -153,7 +171,7 @@ class Runner:
         shift, scale = new.units
         return np.asarray((new.given[:, 0] - shift) / scale)
 
-    def _inputs(self, new: NewForecasts, values: Array, points: Array) -> EventInputs:
+    def _inputs(self, new: NewForecasts, values: Array, points: Array, signals: Array) -> EventInputs:
         shape, space, m = self.shape, self.space, len(new.given)
         shift, scale = new.units
         experts, spreads = np.empty((0, 0)), np.empty(0)
@@ -175,9 +193,8 @@ class Runner:
         widths = np.array([len(each) for each in sets])
         values, points = np.ascontiguousarray(values), np.ascontiguousarray(points)
         contexts = np.empty((m, 0))
-        return EventInputs(
-            values, points, spreads, experts, reach, contexts, levels, widths, level_set.astype(np.int64)
-        )
+        level_set = level_set.astype(np.int64)
+        return EventInputs(values, points, spreads, experts, reach, contexts, levels, widths, level_set, signals)
 
     def answers(self, run: CompiledRun | PythonRun, new: NewForecasts) -> Array:
         """What a run played, as the columns that come out; a row for each new forecast."""
@@ -199,11 +216,18 @@ class Runner:
 
     # --- streams
     def resume(
-        self, state: RunState | None, new: NewForecasts, values: Array, points: Array, events: Events
+        self,
+        state: RunState | None,
+        new: NewForecasts,
+        values: Array,
+        points: Array,
+        events: Events,
+        signals: Array = NO_SIGNALS,
     ) -> CompiledRun | PythonRun:
         """Let a stream go on from its state, or a new one begin, with its new forecasts and events to be played.
 
         Values are the outcomes and points the point forecasts of all entries: those that are pending come first.
+        Signals are what events may hear of a pool.
         """
         begins = state is None
         try:
@@ -220,7 +244,7 @@ class Runner:
                     raise ValueError("a counter is negative or not a number")
                 shapes = {name: (array.dtype, array.shape) for name, array in engine.arrays().items()}
                 engine.restore(unpack_row(state.memory, shapes))
-            inputs = self._inputs(new, values, points)
+            inputs = self._inputs(new, values, points, signals)
             if isinstance(engine, OrderedEngine) and engine.runs:
                 return CompiledRun(self, state, inputs, new.features, events)
             return PythonRun(self, state, inputs, new.features, events)
@@ -365,6 +389,8 @@ class PythonRun:
                 at += 2 * count
                 continue
             kind, entry = int(kinds[at]), int(entries[at])
+            heard = int(events[at, 2])
+            self.rounds.listen(self.inputs.signals[heard] if heard >= 0 else None)
             if kind == EventKind.PREDICT:
                 self._predict(entry)
             elif kind == EventKind.SETTLE:
@@ -428,5 +454,10 @@ class PythonRun:
 
 
 def events_of(kinds: list[int], entries: list[int]) -> Events:
-    """Events from their kinds and entries."""
-    return np.column_stack((np.array(kinds, dtype=np.int64), np.array(entries, dtype=np.int64)))
+    """Events from their kinds and entries, at which nothing is heard of a pool."""
+    return with_heard(np.column_stack((np.array(kinds, dtype=np.int64), np.array(entries, dtype=np.int64))), -1)
+
+
+def with_heard(events: Events, heard: Any) -> Events:
+    """Events of kinds and entries, with the row of the signals that is heard at each."""
+    return np.column_stack((events, np.broadcast_to(np.asarray(heard, dtype=np.int64), len(events))))

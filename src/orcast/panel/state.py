@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from orcast.engine.kernels.events import PackedRounds, record_fields
 from orcast.panel.experts import ForecastShape
+from orcast.panel.pools import PoolState, pool_from_plain, pool_to_plain
 from orcast.panel.row_times import Calendar, every, stamps_of
 from orcast.panel.runner import RunState
 from orcast.panel.statuses import Status
@@ -67,6 +68,11 @@ class PanelOptions:
     lag: Any = None
     issued_every: int | str | None = None
     nowcast: bool = False
+    pool: bool | list[str] = False  # as it was given: whether streams learn together, or the columns that tell pools apart
+
+
+# The group of a pool, and whether what is played is how far below a bound the outcome lies.
+PoolKey = tuple[Hashable, bool]
 
 
 @dataclass
@@ -78,6 +84,8 @@ class PanelContent:
     bounds: dict[Hashable, tuple[float, float]] = field(default_factory=dict)
     calendar: Calendar = field(default_factory=dict)  # cutoffs and times, where horizons are places among them
     counted: dict[Hashable, int] = field(default_factory=dict)  # rows, where there are no times
+    pools: dict[tuple[str, PoolKey], PoolState] = field(default_factory=dict)  # by model and key
+    groups: dict[Hashable, Hashable] = field(default_factory=dict)  # of each series, if columns tell pools apart
 
     def pending_rows(self, models: Iterable[str]) -> Iterator[tuple[Hashable, Hashable, Any, Any, float, float]]:
         """Series, horizon, cutoff, time and bounds of the pending rows of some models."""
@@ -139,12 +147,15 @@ class PanelState:
         arrays: Arrays = {}
         models = [_model_header(number, *each, arrays) for number, each in enumerate(content.models.items())]
         _stack(arrays, "calendar", list(content.calendar.values()))
+        pools = [_pool_header(number, *each, arrays) for number, each in enumerate(content.pools.items())]
         arrays["bounds"] = np.array(list(content.bounds.values()), dtype=np.float64).ravel()
         header = {
             "class": OWNER,
             "remember": self.remember,
             "options": None if content.options is None else asdict(content.options),
             "models": models,
+            "pools": pools,
+            "groups": [[plain_id(key), plain_id(group)] for key, group in content.groups.items()],
             "series": [plain_id(key) for key in content.bounds],
             "calendar": [plain_id(key) for key in content.calendar],
             "counted": [[plain_id(key), count] for key, count in content.counted.items()],
@@ -172,6 +183,9 @@ class PanelState:
             content.counted = {
                 id_from_plain(key): whole(count, "rows", 0, MOST_COUNTED) for key, count in header["counted"]
             }
+            for number, data in enumerate(header.get("pools", ())):
+                _take_pool(content, number, data, arrays)
+            content.groups = {id_from_plain(key): id_from_plain(group) for key, group in header.get("groups", ())}
         except storage.UNREADABLE as reason:
             raise storage.unusable(reason, path) from reason
         return self
@@ -285,6 +299,9 @@ def _options(plain: dict[str, Any]) -> PanelOptions:
     flags = (options.at_once, options.ranked, options.by_row, options.known, options.nowcast)
     if not isinstance(options.kind, str) or not all(isinstance(flag, bool) for flag in flags):
         raise TypeError(f"{short(plain)} are no options")
+    columns = options.pool
+    if not (isinstance(columns, bool) or (isinstance(columns, list) and all(isinstance(c, str) for c in columns))):
+        raise TypeError(f"{short(columns)} are no columns of pools")
     if options.levels is not None:
         options.levels = increasing(options.levels, "levels strictly between 0 and 1", 0.0, 1.0).tolist()
     for side in (options.low, options.high):
@@ -331,6 +348,23 @@ def _model_streams(number: int, data: dict[str, Any], arrays: Arrays) -> ModelSt
         game = RunState(packed, counters[3:], memory.ravel(), sizes)
         model.streams[key] = Stream(game, pending, stamps, log, rows[i])
     return model
+
+
+def _pool_header(number: int, name: tuple[str, PoolKey], pool: PoolState, arrays: Arrays) -> dict[str, Any]:
+    """A pool; its arrays are put among the others."""
+    plain, own = pool_to_plain(pool)
+    arrays.update({f"pool/{number}/{part}": array for part, array in own.items()})
+    model, (group, mirrored) = name
+    return {"model": model, "group": plain_id(group), "mirrored": mirrored, **plain}
+
+
+def _take_pool(content: PanelContent, number: int, data: dict[str, Any], arrays: Arrays) -> None:
+    """A pool from a file, or a reason why it is none."""
+    start = f"pool/{number}/"
+    own = {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}
+    if data["model"] not in content.models or not isinstance(data["mirrored"], bool):
+        raise ValueError(f"there is no model {short(data['model'])} for a pool")
+    content.pools[data["model"], (id_from_plain(data["group"]), data["mirrored"])] = pool_from_plain(data, own)
 
 
 def _stack(arrays: Arrays, name: str, parts: Sequence[NDArray[Any]]) -> None:

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from orcast.engine import Oracle
 from orcast.panel.experts import ForecastShape
-from orcast.panel.ordering import DROP, SETTLE, Before, Entries, order_of_play
-from orcast.panel.runner import HOLDS, PROMISED, RunnerPool, RunState, events_of
+from orcast.panel.ordering import DROP, PREDICT, SETTLE, Before, Entries, order_of_play
+from orcast.panel.pools import SignalTable
+from orcast.panel.runner import HOLDS, NO_SIGNALS, PROMISED, RunnerPool, RunState, events_of, with_heard
 from orcast.panel.statuses import Status
 from orcast.payoffs import Payoff
 
@@ -53,6 +54,7 @@ class StreamOptions:
     replay: bool
     clip: bool
     max_pending: int
+    pooled: bool = False
 
 
 @dataclass
@@ -84,6 +86,8 @@ class Batch:
     features: list[Any] | None = None
     # times and outcomes of each stream's series, and when they were known, if rows may be late
     outcomes: list[tuple[Stamps, Array, Stamps]] | None = None
+    # what each stream hears of its pool: a table, and its horizon there
+    heard: list[tuple[SignalTable, int]] | None = None
 
     def with_payoff(self, payoff: Payoff | None) -> Batch:
         """The same with another payoff: it travels by itself."""
@@ -107,7 +111,9 @@ def play_batch(batch: Batch, pools: dict[int, RunnerPool]) -> StreamResult:
     answers, certificate = np.full((n, len(options.shape.outputs)), np.nan), np.full((n, 3), np.nan)
     result = StreamResult(answers, certificate, np.full(n, Status.NO_FORECAST, dtype=np.uint8), [], [])
     if options.number not in pools:
-        pools[options.number] = RunnerPool(options.shape, options.payoff, options.oracle, options.by_row)
+        pools[options.number] = RunnerPool(
+            options.shape, options.payoff, options.oracle, options.by_row, options.pooled
+        )
     pool = pools[options.number]
     for number, before in enumerate(batch.streams):
         if batch.starts[number] == batch.starts[number + 1] and (before is None or not len(before.pending)):
@@ -171,6 +177,7 @@ class _StreamRun:
             self.runner = pool.between(batch.low[at], batch.high[at])
         features = None if batch.features is None else [batch.features[i] for i in self.rows.tolist()]
         self.outcomes = None if batch.outcomes is None else batch.outcomes[number]
+        self.heard = batch.heard[number] if batch.heard is not None and self.runner.listens else None
         self.log = np.empty((0, LogColumn.ANSWERS + len(options.shape.outputs))) if before is None else before.log
         self._match()
         new = slice(self.first_new, None)
@@ -231,8 +238,11 @@ class _StreamRun:
             at_once=self.options.at_once,
             most=self.options.max_pending,
         )
+        events = with_heard(events, self._heard(events))
         points = rows.point if self.options.shape.kind == "point" else np.empty(0)
-        self.run = self.runner.resume(None if before is None else before.game, self.new, rows.value, points, events)
+        signals = NO_SIGNALS if self.heard is None else self.heard[0].rows
+        game = None if before is None else before.game
+        self.run = self.runner.resume(game, self.new, rows.value, points, events, signals)
         self.run.play(events)
         fresh = self.log[self.begin :]
         fresh[:, LogColumn.HOLDS : LogColumn.MISCALIBRATION] = self.run.outputs.round_log[:, HOLDS : PROMISED + 1]
@@ -243,6 +253,27 @@ class _StreamRun:
         self.log[rows.at[lost], LogColumn.STATUS] = Status.LOST
         self.log[rows.at[given_up], LogColumn.STATUS] = Status.GIVEN_UP
         self._look_ahead()
+
+    def _heard(self, events: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The row of the signals that is heard at each event: a forecast hears what was known when it was issued.
+
+        So does an outcome with the forecast that it comes before; or what was known with it, if that is at once.
+        """
+        if self.heard is None or not len(events):
+            return np.full(len(events), -1, dtype=np.int64)
+        table, horizon = self.heard
+        rows, entries = self.open_rows, events[:, 1]
+        predicts = events[:, 0] == PREDICT
+        if self.options.at_once:
+            due = rows.due[entries]
+            if table.begun:
+                due = np.maximum(due, table.stamps[0])
+            before, by = (np.searchsorted(table.stamps, each, side=side) for each, side in ((rows.cutoff[entries], "left"), (due, "right")))
+            return table.heard(np.where(predicts, before, by) - 1, horizon)
+        at = np.searchsorted(table.stamps, rows.cutoff[entries], side="right") - 1
+        following = np.minimum.accumulate(np.where(predicts, np.arange(len(events)), len(events))[::-1])[::-1]
+        at = np.append(at, len(table.stamps) - 1)[following]
+        return table.heard(at, horizon)
 
     def _settle(self, entries: NDArray[np.int64]) -> None:
         at = self.open_rows.at[entries]

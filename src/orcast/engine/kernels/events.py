@@ -63,6 +63,7 @@ class EventInputs(NamedTuple):
     levels: Array  # sets of levels to be read, one a row
     widths: Integers  # how many levels each set has
     level_set: Integers  # the set of each new forecast
+    signals: Array  # what is heard of a pool, a row each
 
 
 class PendingStore(NamedTuple):
@@ -233,7 +234,7 @@ def learn_outcome(counters: Any, inputs: Any, entry: Any, lag: Any) -> None:
 def play(
     rules: Any, memory_row: Any, inputs: Any, store: Any, outputs: Any, events: Any, start: Any, resumed: Any
 ) -> Any:
-    """Play events (kind and entry) in their order, from one on; returns which comes next.
+    """Play events (kind, entry, row of the signals or -1) in their order, from one on; returns which comes next.
 
     That is the end, or a forecast that does not hold: its record is filled, and once Python has done for it what it
     can, the play goes on with `resumed`.
@@ -243,7 +244,8 @@ def play(
     expert, nothing = np.empty((1, rules.grid.shape[0])), np.empty(0)
     pending_before = store.place.shape[0] - inputs.contexts.shape[0]
     for e in range(start, events.shape[0]):
-        kind, entry = events[e, 0], events[e, 1]
+        kind, entry, heard = events[e, 0], events[e, 1], events[e, 2]
+        signal = inputs.signals[heard] if heard >= 0 else nothing
         if kind == EventKind.PREDICT and not resumed:
             reserve_place(store, entry)
         at = store.place[entry]
@@ -256,7 +258,7 @@ def play(
                 outstanding = float(queue[0])
                 if not np.isnan(counters[Counter.LAG]):
                     outstanding = min(outstanding, 2.0 * counters[Counter.LAG] + 2.0)
-                predict_round(rules, memory, expert, nothing, outstanding, counters[Counter.RESERVED], round)
+                predict_round(rules, memory, expert, signal, outstanding, counters[Counter.RESERVED], round)
                 if round.certificate[CertificateField.HOLDS] == 0.0:
                     return e
             resumed = False
@@ -271,7 +273,7 @@ def play(
         overdraft = store.certificates[at, CertificateField.OVERDRAFT]
         if kind == EventKind.SETTLE:
             others = counters[Counter.RESERVED] - overdraft if queue[0] > 1 else 0.0
-            update_round(rules, memory, round, nothing, max(others, 0.0), inputs.values[entry], nothing)
+            update_round(rules, memory, round, signal, max(others, 0.0), inputs.values[entry], nothing)
             outputs.settled[entry] = miscalibration(rules, memory)
             learn_outcome(counters, inputs, entry, counters[Counter.ISSUED] - store.issued[entry])
         remove_entry(store, entry, overdraft)

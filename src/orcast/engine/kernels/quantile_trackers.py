@@ -8,7 +8,7 @@ with the expert's usual loss as the unit u (quantile tracking, Angelopoulos et a
 Gibbs and Tibshirani 2025).  Two things are ours.  With late outcomes the gradient is taken at the offsets of today, not
 at those of the forecast: an error that was corrected since is not corrected once more.  And in a pool a share of each
 step is the mean gradient of all its streams since this one's last outcome: what is common to them is seen once by each,
-with less noise.
+with less noise.  Those that share in a pool sleep as long as nothing is heard of it: they neither learn nor count.
 """
 
 from __future__ import annotations
@@ -81,6 +81,12 @@ def is_cold(trackers, signal):
 
 
 @kernel_part
+def first_awake(pooled, signal):
+    """The first tracker that learns and counts: without a pool those that share in one sleep."""
+    return 0 if signal.shape[0] > 0 else pooled
+
+
+@kernel_part
 def pool_offsets(trackers, signal, m):
     """The mean offsets of a pooled tracker in its pool, in units of the usual loss."""
     levels = trackers.levels.shape[0]
@@ -127,7 +133,7 @@ def learn(trackers, q, signal, expected_loss, y):
     new = 0.0
     if signal.shape[0] > 0:
         new = signal[PoolColumn.COUNT] - seen[PoolColumn.COUNT]
-    for m in range(trackers.options.shape[0]):
+    for m in range(first_awake(trackers.pooled, signal), trackers.options.shape[0]):
         step = trackers.options[m, QuantileTrackerColumn.STEP] * UNIT * usual
         kept = 1.0 - trackers.options[m, QuantileTrackerColumn.LEAK]
         share = trackers.options[m, QuantileTrackerColumn.SHARE] if new > 0.0 else 0.0

@@ -25,6 +25,7 @@ from orcast.engine.kernels.evidence import add_evidence, share_of
 from orcast.engine.kernels.quantile_trackers import (
     QuantileTrackers,
     beyond_chance,
+    first_awake,
     learn_ledger,
     learn_levels,
     offset_quantiles,
@@ -306,13 +307,16 @@ def learner_says(rules, memory, record, c):
 
 
 @kernel
-def blend(rules, loss, odds, round, expert, out):
-    """The mean quantiles of the learners and the quantile trackers, weighed by their losses."""
+def blend(rules, loss, odds, round, signal, expert, out):
+    """The mean quantiles of the learners and the quantile trackers that are awake, weighed by their losses."""
     record = round.tracker_record
     learners, trackers = rules.learners.shape[0], rules.quantile_trackers.shape[0]
+    first = first_awake(rules.pooled, signal)
     best = np.inf
-    for c in range(learners + trackers):
+    for c in range(learners):
         best = min(best, loss[c])
+    for m in range(first, trackers):
+        best = min(best, loss[learners + m])
     location = 0.0
     spread = 0.0
     own = 0.0
@@ -327,7 +331,7 @@ def blend(rules, loss, odds, round, expert, out):
     total = own
     for i in range(out.shape[0]):
         out[i] = own * out[i] if own > 0.0 else 0.0
-    for m in range(trackers):
+    for m in range(first, trackers):
         weight = exp(-rules.tune[4] * (loss[learners + m] - best))
         total += weight
         for i in range(out.shape[0]):
@@ -372,7 +376,7 @@ def track(rules, memory, round, signal, out):
     trackers = trackers_of(rules, memory, expert)
     say(trackers, expert.values, signal, PER_SCALE * record[TrackerRecord.SCALE], round.tracked)
     learnt = round.tracked[rules.quantile_trackers.shape[0]]
-    blend(rules, memory.track_loss[horizon(pending)], real_power(1.0 + pending, -rules.tune[6]), round, expert, learnt)
+    blend(rules, memory.track_loss[horizon(pending)], real_power(1.0 + pending, -rules.tune[6]), round, signal, expert, learnt)
     cap(statistics, expert, learnt)
     hint = 0.0
     if signal.shape[0] > 0:
