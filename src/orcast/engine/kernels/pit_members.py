@@ -85,7 +85,7 @@ def mix_members(rules, memory, n, round, mix):
             learnt[k] += weight * p[k]
             for j in range(BASIS):
                 means[m, j] += p[k] * phi[k, j]
-    share = min(share_of(memory.member_evidence[horizon(pending)], 0.0, rules.tune[10], rules.tune), 1.0 - PRIOR_SHARE)
+    share = min(share_of(memory.member_evidence[horizon(pending)], 0.0, rules.tune[10] / (1.0 + rules.tune[21] * pending), rules.tune), 1.0 - PRIOR_SHARE)
     for k in range(n):
         learnt[k] /= total
         mix[k] = share * learnt[k] + (1.0 - share) * rows[CellRow.PRIOR, k]

@@ -17,9 +17,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.constants import PER_ABSOLUTE
+from orcast.constants import EVIDENCE_DISCOUNT, PER_ABSOLUTE
 from orcast.engine.kernels.evidence import add_evidence, standard_errors
-from orcast.engine.kernels.quantile_trackers import QuantileTrackers, gradients, learn, pinball, say
+from orcast.engine.kernels.quantile_trackers import (
+    QuantileTrackers,
+    beyond_chance,
+    gradients,
+    learn,
+    learn_ledger,
+    pinball,
+    say,
+)
 from orcast.engine.kernels.records import Array, PoolColumn, TrackerUnit
 from orcast.engine.kernels.tracker import PER_SCALE, QuantileFunction, outer_slopes, quantile_at
 from orcast.jit import entry_kernel, kernel, kernel_part
@@ -63,6 +71,8 @@ class PoolMemory(NamedTuple):
     offsets: Array  # of each stream, by tracker and level
     seen: Array
     unit: Array  # a TrackerUnit each
+    ledger: Array  # of each stream's expert, a LedgerRow each
+    beyond: Array  # of each horizon: how far its experts are beyond chance, added up
     errors: Array  # of point forecasts: the sum of the absolute ones, and their number
 
 
@@ -149,6 +159,11 @@ def fill_signal(memory, h, out):
             count += memory.members[k]
             for i in range(size):
                 out[at + i] += memory.totals[k, i]
+    beyond = 0.0
+    for k in range(memory.members.shape[0]):
+        if k == h or is_alone(memory):
+            beyond += memory.beyond[k]
+    out[PoolColumn.BEYOND_CHANCE] = beyond / max(count, 1.0)
     if count > 0.0:
         for i in range(size):
             out[at + i] /= count
@@ -310,6 +325,10 @@ def settle(rules, memory, streams, which, places, values, points, rows):
         s, q, y = which[j], rows.q[places[j]], values[j]
         h = streams.horizon[s]
         add_offsets(memory, s, h, -1.0)
+        late = memory.tally[PoolTally.BATCHES] + memory.batches[h] - rows.batch[places[j]] - 1.0
+        memory.beyond[h] -= beyond_chance(memory.ledger[s])
+        learn_ledger(memory.ledger[s], q, rules.levels, EVIDENCE_DISCOUNT, max(late, 0.0), y)
+        memory.beyond[h] += beyond_chance(memory.ledger[s])
         trackers = trackers_of(rules, memory, streams, s)
         learn(trackers, q, signals[h], expected_loss(q, rules.scores), y)
         add_offsets(memory, s, h, 1.0)

@@ -56,7 +56,8 @@ class PoolColumn(IntEnum):
 
     COUNT = 0  # outcomes so far
     EVIDENCE = 1  # how far the pooled trackers are ahead of the experts, in standard errors
-    SUMS = 2  # of the gradients of each pooled tracker, by level; then their mean offsets, in units of the usual loss
+    BEYOND_CHANCE = 2  # the experts' own miscalibration over what chance makes of it, in the mean over the streams
+    SUMS = 3  # of the gradients of each pooled tracker, by level; then their mean offsets, in units of the usual loss
 
 
 class Evidence(IntEnum):

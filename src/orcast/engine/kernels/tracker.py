@@ -378,11 +378,12 @@ def track(rules, memory, round, signal, out):
     learnt = round.tracked[rules.quantile_trackers.shape[0]]
     blend(rules, memory.track_loss[horizon(pending)], real_power(1.0 + pending, -rules.tune[6]), round, signal, expert, learnt)
     cap(statistics, expert, learnt)
-    hint = 0.0
+    hint = rules.tune[7] * min(max(beyond_chance(memory.expert_ledger) - rules.tune[8], 0.0), 4.0)
     if signal.shape[0] > 0:
-        hint = signal[PoolColumn.EVIDENCE] / (1.0 + statistics[Statistic.OUTCOMES] / HINT)
-    far = beyond_chance(memory.expert_ledger)
-    hint += rules.tune[7] * min(max(far - rules.tune[8], 0.0), 4.0)
+        common = signal[PoolColumn.EVIDENCE]
+        far = rules.tune[16] * beyond_chance(memory.expert_ledger) + (1.0 - rules.tune[16]) * signal[PoolColumn.BEYOND_CHANCE]
+        hint = rules.tune[7] * min(max(far - rules.tune[17], 0.0), 4.0)
+        hint += rules.tune[18] * common if common < 0.0 else common / (1.0 + statistics[Statistic.OUTCOMES] / HINT)
     share = share_of(memory.track_evidence[horizon(pending)], hint, rules.tune[0], rules.tune)
     base = round.tracked[rules.quantile_trackers.shape[0] + 1]
     for i in range(out.shape[0]):
@@ -390,8 +391,8 @@ def track(rules, memory, round, signal, out):
     settled = round.tracked[rules.quantile_trackers.shape[0] + 2]
     offset_quantiles(base, memory.level_offsets, spread_of(base, rules.scores), expert.low, expert.high, settled)
     far = beyond_chance(memory.level_ledger)
-    hint = rules.tune[7] * min(max(far - rules.tune[8], 0.0), 4.0)
-    share = share_of(memory.level_evidence[horizon(pending)], hint, rules.tune[11], rules.tune)
+    hint = rules.tune[19] * min(max(far - rules.tune[20], 0.0), 4.0)
+    share = share_of(memory.level_evidence[horizon(pending)], hint, rules.tune[11] / (1.0 + rules.tune[21] * pending), rules.tune)
     for i in range(out.shape[0]):
         out[i] = share * settled[i] + (1.0 - share) * base[i]
 
