@@ -20,7 +20,7 @@ LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE = 1e-6, 1e12
 class Learning(NamedTuple):
     """What learns beside the ledger; a row of options each, in the columns of `engine.kernels.records`."""
 
-    learners: Array = np.empty((0, 2))  # of location and spread
+    learners: Array = np.empty((0, 3))  # of location and spread
     quantile_trackers: Array = np.empty((0, 3))  # those that share in a pool first
     members: Array = np.empty((0, 3))  # of the PIT's shape
     finite: Array = np.empty((0, 3))  # on finite spaces

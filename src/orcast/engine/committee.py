@@ -16,7 +16,11 @@ from orcast.spaces import frozen
 from orcast.validation import number
 
 # Location features used (5: the last errors and the last outcome; 1: a bias only), memory of the slow spread.
-LEARNERS = frozen(np.array([[5.0, 0.99], [5.0, 0.998], [1.0, 0.99], [1.0, 0.998], [7.0, 0.99], [7.0, 0.998]]))
+LEARNERS = frozen(
+    np.array(
+        [[5.0, 0.99, 0.0], [1.0, 0.99, 0.0], [1.0, 0.998, 0.0], [7.0, 0.998, 0.0], [7.0, 0.99, 1.0], [7.0, 0.998, 1.0]]
+    )
+)
 # Smallest step (its inverse is the memory), context of the last PIT or not, prior observations.
 MEMBERS = frozen(np.array([[0.002, 0.0, 50.0], [0.01, 0.0, 50.0], [0.002, 1.0, 50.0], [0.01, 1.0, 50.0]]))
 # Step, leak, and share of the pool.

@@ -25,6 +25,7 @@ class LearnerColumn(IntEnum):
 
     FEATURES = 0  # location features used
     DISCOUNT = 1  # memory of its slow spread
+    TRUSTING = 2  # 1: where the expert moves further than usual, the last errors do not count
 
 
 class MemberColumn(IntEnum):
@@ -216,7 +217,8 @@ class TrackerRecord(IntEnum):
     SLOPE_HIGH = 9
     SCORE_SIZE = 10  # when the forecast was made
     MEDIAN = 11
-    LEARNERS = 12  # the first learner's part
+    USUAL_MOVE = 12  # 1 unless the expert moved further than it usually does; then less
+    LEARNERS = 13  # the first learner's part
 
 
 class LearnerRecord(IntEnum):

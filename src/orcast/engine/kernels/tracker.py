@@ -217,26 +217,26 @@ def location_features(memory, expert, pending, record):
     """Scores of the last errors, of the last outcome and of the errors of a season ago, over their usual size.
 
     So a learnt shift means the same on both sides of a skewed expert.  Where the expert moves much further than it
-    usually does, it knows of a change that the last errors say nothing about.
+    usually does, it may know of a change that the last errors say nothing about: some learners then trust it.
     """
     statistics = memory.statistics
     record[TrackerRecord.ONE] = 1.0
+    record[TrackerRecord.USUAL_MOVE] = 1.0
     for i in range(1, LOCATION_FEATURES):
         record[i] = 0.0
     if statistics[Statistic.OUTCOMES] > 0.0:
         median = expert.values[expert.values.shape[0] // 2]
         moved = abs(median - statistics[Statistic.LAST_MEDIAN])
         usual = FAR * statistics[Statistic.MOVE_MEAN]
-        kept = 1.0
         if moved > usual and statistics[Statistic.OUTCOMES] > 5.0:
-            kept = (usual / moved) * (usual / moved)
+            record[TrackerRecord.USUAL_MOVE] = (usual / moved) * (usual / moved)
         size = statistics[Statistic.SCORE_SIZE]
         for i in range(1, TrackerRecord.SEASON_1):
             value = median + statistics[Statistic.ERROR_1 + i - 1]
             if i == TrackerRecord.LAST_OUTCOME:
                 value = statistics[Statistic.LAST_OUTCOME]
             score, _ = normal_score(value, expert)
-            record[i] = kept * min(max(score / size, -8.0), 8.0)
+            record[i] = min(max(score / size, -8.0), 8.0)
         for i in range(2):
             record[TrackerRecord.SEASON_1 + i] = season_ago(memory.surprises, memory.seasons, i, pending) / size
 
@@ -280,6 +280,14 @@ def trackers_of(rules, memory, expert):
 
 
 @kernel_part
+def trust(rules, record, c, i):
+    """What a feature counts for a learner: less for one that trusts the expert, where that moved far."""
+    if rules.learners[c, LearnerColumn.TRUSTING] == 0.0 or i == TrackerRecord.ONE or i >= TrackerRecord.SEASON_1:
+        return 1.0
+    return record[TrackerRecord.USUAL_MOVE]
+
+
+@kernel_part
 def learner_says(rules, memory, record, c):
     """Location and spread of a learner, which its part of the record keeps."""
     statistics = memory.statistics
@@ -287,7 +295,7 @@ def learner_says(rules, memory, record, c):
     at = TrackerRecord.LEARNERS + c * LEARNER_SIZE
     a = 0.0
     for i in range(int(rules.learners[c, LearnerColumn.FEATURES])):
-        a += memory.location[c, i] * record[i]
+        a += memory.location[c, i] * record[i] * trust(rules, record, c, i)
     slow = memory.spread[c, SpreadColumn.SLOW]
     spread_features(statistics, record, at, slow, memory.spread[c, SpreadColumn.FAST])
     stretch = 0.0
@@ -405,18 +413,18 @@ def learn(rules, memory, round, signal, outcome):
     pending = round.info[RoundInfo.PENDING]
     add_evidence(memory.level_evidence[horizon(pending)], gain / (0.5 * outcome.unit), pending, rules.tune)
     learn_ledger(memory.level_ledger, base, rules.grid, rules.tune[12], pending, outcome.value)
-    learn_levels(memory.level_offsets, base, rules.scores, rules.grid, rules.tune[9] * real_power(1.0 + pending, -rules.tune[13]), expert, outcome.value)
+    learn_levels(memory.level_offsets, base, rules.scores, rules.grid, max(rules.tune[9], rules.tune[15] / (statistics[Statistic.OUTCOMES] + 20.0)) * real_power(1.0 + pending, -rules.tune[13]), expert, outcome.value)
     learn_ledger(memory.expert_ledger, expert.values, rules.grid, rules.tune[2], pending, outcome.value)
     size = statistics[Statistic.SCORE_SIZE]
     gain = np.empty(max(LOCATION_FEATURES, SPREAD_FEATURES))
     features = np.empty(LOCATION_FEATURES)
     features[0] = 1.0
-    for i in range(1, LOCATION_FEATURES):
-        features[i] = record[i] * (record[TrackerRecord.SCORE_SIZE] / size)
     target = min(max(score / size, -most), most)
     for c in range(rules.learners.shape[0]):
         at = TrackerRecord.LEARNERS + c * LEARNER_SIZE
         count = int(rules.learners[c, LearnerColumn.FEATURES])
+        for i in range(1, LOCATION_FEATURES):
+            features[i] = record[i] * (record[TrackerRecord.SCORE_SIZE] / size) * trust(rules, record, c, i)
         error = target
         for i in range(count):
             error -= memory.location[c, i] * features[i]
@@ -430,7 +438,8 @@ def learn(rules, memory, round, signal, outcome):
         slow, fast = memory.spread[c, SpreadColumn.SLOW], memory.spread[c, SpreadColumn.FAST]
         rate = (1.0 - FAST_DISCOUNT) * weight
         memory.spread[c, SpreadColumn.FAST] = (1.0 - rate) * fast + rate * min(deviation, 6.0 * slow)
-        rate = (1.0 - rules.learners[c, LearnerColumn.DISCOUNT]) * weight
+        young = 1.0 / (statistics[Statistic.OUTCOMES] * weight + rules.tune[14])
+        rate = max(1.0 - rules.learners[c, LearnerColumn.DISCOUNT], young) * weight
         # with bounds the targets are bound enough; without, an adversary would run away with the spread
         counted = deviation if most >= BOLD else min(deviation, most * slow)
         memory.spread[c, SpreadColumn.SLOW] = max((1.0 - rate) * slow + rate * counted, 1e-3)
