@@ -42,8 +42,8 @@ def biased(series: int = 6, steps: int = 30, bias: float = 8.0, seed: int = 0) -
     for s in range(series):
         mean = rng.normal(50.0, 5.0, steps)
         for t in range(steps):
-            rows.append({"unique_id": f"s{s}", "ds": t, "y": mean[t] + bias + rng.normal(0.0, 3.0), "M_mean": mean[t]})
-    return pd.DataFrame(rows).assign(M_std=3.0)
+            rows.append({"unique_id": f"s{s}", "ds": t, "y": mean[t] + bias + rng.normal(0.0, 3.0), "M0_mean": mean[t]})
+    return pd.DataFrame(rows).assign(M0_std=3.0)
 
 
 @settings(max_examples=15, deadline=None)
@@ -86,7 +86,7 @@ def test_what_is_common_is_learnt_sooner() -> None:
     errors = {}
     for pool in (True, False):
         out = oc.recalibrate(frame, pool=pool)
-        errors[pool] = (out.y - out.M_orcast_mean).abs()[frame.ds < 8].mean()
+        errors[pool] = (out.y - out.M0_orcast_mean).abs()[frame.ds < 8].mean()
     assert errors[True] < 0.95 * errors[False]
 
 
@@ -97,7 +97,7 @@ def test_a_series_that_comes_late_begins_with_what_the_others_learnt() -> None:
     errors = {}
     for pool in (True, False):
         out = oc.recalibrate(frame, pool=pool)
-        errors[pool] = (out.y - out.M_orcast_mean).abs()[late].mean()
+        errors[pool] = (out.y - out.M0_orcast_mean).abs()[late].mean()
     assert errors[True] < 0.9 * errors[False]
 
 

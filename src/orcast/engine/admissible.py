@@ -291,7 +291,7 @@ _BINARY_PLACES = _binary_places()
 
 def round_table(members: int, capacity: int) -> tuple[Array, Array]:
     """The least and largest numbers of a round's cells, a row each."""
-    rows = [VALUES] * 2 + [MASS] * 3 + [SMALL] + [MASS] * members
+    rows = [VALUES] * 2 + [MASS] * 3 + [SMALL] + [MASS] * (1 + members)
     low, high = (np.repeat([[part[i]] for part in rows], capacity, axis=1) for i in (0, 1))
     return low, high
 

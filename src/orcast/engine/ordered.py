@@ -555,8 +555,8 @@ class OrderedEngine:
         fields, accounts = self._admissible
         fields.copy_into(memory._asdict(), arrays)
         accounts.check(self.ledger)
-        # as many features each: both at once
-        admissible.check_matrices("a covariance", np.concatenate((memory.location_cov, memory.fit_cov)))
+        for matrices in (memory.location_cov, memory.fit_cov):
+            admissible.check_matrices("a covariance", matrices)
 
     @cached_property
     def _admissible(self) -> tuple[admissible.Fields, admissible.Accounts]:

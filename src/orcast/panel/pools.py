@@ -295,7 +295,7 @@ class PoolPass:
         late = self._later_forecasts(starts, stream) > MOST_LATE
         self.heard = ~np.isnan(self.value) & ~late
         state.issued = state.issued + np.bincount(stream, minlength=len(state.streams))
-        ends = np.append(starts[1:], len(new)) - 1
+        ends = np.append(starts[1:], len(new))[: len(starts)] - 1
         state.last[stream[ends]] = np.column_stack((rows.cutoff[new[ends]], rows.time[new[ends]]))
 
     def _later_forecasts(self, starts: Integers, stream: Integers) -> Integers:
@@ -377,7 +377,7 @@ class PoolPass:
         self._keep()
         size = self.rules.trackers.shape[0] * len(self.rules.levels)
         rows = np.concatenate(self.rows_out) if self.rows_out else np.empty((0, PoolColumn.SUMS + 2 * size))
-        index = np.array(self.index, dtype=np.int64).reshape(-1, len(self.state.horizons))
+        index = np.array(self.index, dtype=np.int64).reshape(len(self.stamps), len(self.state.horizons))
         return SignalTable(np.array(self.stamps, dtype=self.cutoff.dtype), index, rows, self.begun)
 
     def _streams_begun(self, issued: Integers, moments: Stamps) -> Integers:
