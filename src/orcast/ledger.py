@@ -95,8 +95,7 @@ class RoundLog(IntEnum):
 ACCOUNT_SIZE, GROUP_SIZE = len(Account), len(GroupAccount)
 CERTIFICATE_SIZE, ROUND_LOG_SIZE = len(CertificateField), len(RoundLog)
 # The promise starts with the budget of this many rounds.
-import os
-CREDIT = float(os.environ.get('ORCAST_CREDIT','16'))
+CREDIT = 64.0
 # Rounding of sums of some thousand terms.
 ROUNDING = 1e-9
 

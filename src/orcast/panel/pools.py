@@ -27,7 +27,6 @@ from orcast.engine.committee import POOLED
 from orcast.engine.kernels import pooling
 from orcast.engine.kernels.pooling import PoolMemory, PoolRows, PoolRules, PoolStreams
 from orcast.engine.kernels.records import EVIDENCE_SIZE, TRACKER_UNIT_SIZE, Evidence, LedgerRow, PoolColumn, TrackerUnit
-from orcast.engine.ordered import TUNE
 from orcast.panel.bounds import scale_between, space_between
 from orcast.panel.experts import ForecastShape
 from orcast.panel.row_times import Stamps
@@ -139,7 +138,7 @@ def order_of(key: StreamKey) -> tuple[str, str]:
 def rules() -> PoolRules:
     """What all pools have in common."""
     space = Line()
-    return PoolRules(POOLED.copy(), space.levels.copy(), space.scores.copy(), TUNE.copy())
+    return PoolRules(POOLED.copy(), space.levels.copy(), space.scores.copy())
 
 
 def new_pool(stamps: Any) -> PoolState:
@@ -402,9 +401,7 @@ class PoolPass:
         if len(self.free) < count:
             room = len(self.store.batch)
             more = max(count - len(self.free), room // 2, 256)
-            self.store = PoolRows(
-                *(np.concatenate((each, np.zeros((more, *each.shape[1:])))) for each in self.store)
-            )
+            self.store = PoolRows(*(np.concatenate((each, np.zeros((more, *each.shape[1:])))) for each in self.store))
             self.free = np.concatenate((np.arange(room + more - 1, room - 1, -1), self.free))
         taken, self.free = self.free[len(self.free) - count :], self.free[: len(self.free) - count]
         return taken

@@ -35,6 +35,9 @@ from orcast.jit import entry_kernel, kernel, kernel_part
 from orcast.jit.ieee import exp, log, real_power, sqrt
 from orcast.ledger import CertificateField, available_slack, combine, squared_norm, write_certificate
 
+# How many times the chance of a calibrated forecaster it takes until the ledger is answered at the usual temperature.
+CHANCE = 5.0
+
 
 class Workspace(NamedTuple):
     """Scratch of one round: what the ledger owes and its tables, the slack, and what solving an equilibrium needs."""
@@ -296,8 +299,8 @@ def keep_if_better(best, missing, lp, temperature, round):
 def first_solution(rules, memory, round, log_mix, workspace):
     """Log masses of the equilibrium at the usual temperature, from the last tilt; from the mix where that fails."""
     soft = real_power(1.0 + round.info[RoundInfo.PENDING], DELAY_TEMPERATURE)
-    # a ledger within what chance makes of it is answered gently
-    chance = rules.tune[5] * (1.0 + round.info[RoundInfo.PENDING]) * memory.statistics[Statistic.SQUARES]
+    # a ledger within what chance makes of it is answered gently; overlapping errors are one chance
+    chance = CHANCE * (1.0 + round.info[RoundInfo.PENDING]) * memory.statistics[Statistic.SQUARES]
     soft *= 1.0 + chance / max(workspace.square, 1e-3 * chance + 1e-300)
     usual = rules.temperature * soft
     round.info[RoundInfo.TEMPERATURE] = usual

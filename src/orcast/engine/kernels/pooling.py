@@ -17,19 +17,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.constants import EVIDENCE_DISCOUNT, PER_ABSOLUTE
-from orcast.engine.kernels.evidence import add_evidence, standard_errors
+from orcast.constants import PER_ABSOLUTE
+from orcast.engine.kernels.evidence import add_evidence, beyond_chance, learn_ledger, standard_errors
+from orcast.engine.kernels.quantile_function import QuantileFunction, outer_slopes, quantile_at
 from orcast.engine.kernels.quantile_trackers import (
+    PER_SCALE,
     QuantileTrackers,
-    beyond_chance,
     gradients,
     learn,
-    learn_ledger,
     pinball,
     say,
 )
 from orcast.engine.kernels.records import Array, PoolColumn, TrackerUnit
-from orcast.engine.kernels.tracker import PER_SCALE, QuantileFunction, outer_slopes, quantile_at
 from orcast.jit import entry_kernel, kernel, kernel_part
 
 Integers = NDArray[np.int64]
@@ -54,7 +53,6 @@ class PoolRules(NamedTuple):
     trackers: Array  # a QuantileTrackerColumn each
     levels: Array
     scores: Array
-    tune: Array
 
 
 class PoolMemory(NamedTuple):
@@ -261,7 +259,7 @@ def add_offsets(memory, s, h, sign):
 
 
 @kernel
-def add_batch(memory, counts, sums, gains, lags, tune):
+def add_batch(memory, counts, sums, gains, lags):
     """The gradients of a batch, by horizon, and the gain of the trackers in it."""
     horizons, size = sums.shape
     count = 0.0
@@ -278,7 +276,7 @@ def add_batch(memory, counts, sums, gains, lags, tune):
             lag += lags[h]
         for i in range(size):
             memory.common[PoolColumn.SUMS + i] += total[i]
-        add_evidence(memory.common_evidence, gain / count, lag / count, tune)
+        add_evidence(memory.common_evidence, gain / count, lag / count)
         memory.tally[PoolTally.BATCHES] += 1.0
         return
     for h in range(horizons):
@@ -286,7 +284,7 @@ def add_batch(memory, counts, sums, gains, lags, tune):
             continue
         if memory.batches[h] == 0.0:
             memory.evidence[h] = memory.common_evidence
-        add_evidence(memory.evidence[h], gains[h] / counts[h], lags[h] / counts[h], tune)
+        add_evidence(memory.evidence[h], gains[h] / counts[h], lags[h] / counts[h])
         memory.batches[h] += 1.0
         memory.own[h, PoolColumn.COUNT] += counts[h]
         others = count - counts[h]
@@ -318,7 +316,7 @@ def settle(rules, memory, streams, which, places, values, points, rows):
         gains[h] += gain_of(rules, memory, s, q, rows.blends[places[j]], streams.bounds[s], y)
         lags[h] += memory.tally[PoolTally.BATCHES] + memory.batches[h] - rows.batch[places[j]]
     count_streams(memory, streams, which)
-    add_batch(memory, counts, sums, gains, lags, rules.tune)
+    add_batch(memory, counts, sums, gains, lags)
     for h in range(horizons):
         fill_sums(memory, h, signals[h])
     for j in range(which.shape[0]):
@@ -327,7 +325,7 @@ def settle(rules, memory, streams, which, places, values, points, rows):
         add_offsets(memory, s, h, -1.0)
         late = memory.tally[PoolTally.BATCHES] + memory.batches[h] - rows.batch[places[j]] - 1.0
         memory.beyond[h] -= beyond_chance(memory.ledger[s])
-        learn_ledger(memory.ledger[s], q, rules.levels, EVIDENCE_DISCOUNT, max(late, 0.0), y)
+        learn_ledger(memory.ledger[s], q, rules.levels, max(late, 0.0), y)
         memory.beyond[h] += beyond_chance(memory.ledger[s])
         trackers = trackers_of(rules, memory, streams, s)
         learn(trackers, q, signals[h], expected_loss(q, rules.scores), y)

@@ -85,7 +85,9 @@ def find_seasons(autocorrelation, seasons):
             second = lag
             next_best = found
     # one that stays keeps its place, and with it what was learnt
-    if second == int(seasons[SeasonColumn.FIRST]) and second > 0 or first == int(seasons[SeasonColumn.SECOND]) and first > 0:
+    if (second == int(seasons[SeasonColumn.FIRST]) and second > 0) or (
+        first == int(seasons[SeasonColumn.SECOND]) and first > 0
+    ):
         first, second = second, first
     changed = 0
     if first != int(seasons[SeasonColumn.FIRST]):
