@@ -205,7 +205,6 @@ def learn_weights(rules, memory, round, outcome, expert):
         loss[learners + m] = kept * loss[learners + m] + outcome.weight * lost / unit
     for i in range(quantiles.shape[0]):
         quantiles[i] = min(max(expert.values[i], expert.low), expert.high)
-    gain = pinball(quantiles, outcome.clipped, rules.grid) - pinball(
-        round.tracked[trackers], outcome.clipped, rules.grid
-    )
+    lost = pinball(round.tracked[trackers], outcome.clipped, rules.grid)
+    gain = pinball(quantiles, outcome.clipped, rules.grid) - lost
     add_evidence(memory.track_evidence[horizon(pending)], gain / unit, pending)

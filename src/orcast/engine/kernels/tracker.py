@@ -8,9 +8,9 @@ for a Gaussian expert a shift and a stretch; atoms and bounds stay where they ar
     b : a slow mean of |score - a| times exp(linear in: its fast mean, the level of the median, the expert's own
         spread, the distance to the last outcome), fitted by recursive least squares on |score - a| / (c b) - 1
 
-Some also look at what surprised a season ago (`kernels.seasons`), and some trust an expert that moves much further than it
-usually does: it may foresee a change.  Every observation counts 1 / sqrt(1 + outcomes outstanding when the forecast was made): errors
-of one batch are seldom independent.  `kernels.correction` weighs the learners.
+Some also look at what surprised a season ago (`kernels.seasons`), and some trust an expert that moves much further
+than it usually does: it may foresee a change.  Every observation counts 1 / sqrt(1 + outcomes outstanding when the
+forecast was made): errors of one batch are seldom independent.  `kernels.correction` weighs the learners.
 """
 
 from __future__ import annotations
