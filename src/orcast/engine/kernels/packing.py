@@ -52,6 +52,7 @@ from orcast.engine.kernels.records import (
 )
 from orcast.engine.kernels.rounds import predict as _predict
 from orcast.engine.kernels.rounds import update as _update
+from orcast.engine.kernels.tracker import pool_part as _pool_part
 from orcast.jit import compiled_only, entry_kernel, kernel, kernel_part
 from orcast.ledger import ACCOUNT_SIZE, CERTIFICATE_SIZE, GROUP_SIZE
 
@@ -220,6 +221,12 @@ def predict(rules, memory, experts, signal, pending, reserved, row, slots):
 def update(rules, memory, row, slots, signal, reserved, y):
     """Its outcome; see rounds.update."""
     _update(rules, memory_of(rules, memory), round_of(rules, row, slots), signal, reserved, y, np.empty(0))
+
+
+@entry_kernel
+def pool_part(rules, memory, row, slots, signal, y, out):
+    """What a game tells its pool of an outcome; see tracker.pool_part."""
+    return _pool_part(rules, memory_of(rules, memory), round_of(rules, row, slots), signal, y, out)
 
 
 @entry_kernel

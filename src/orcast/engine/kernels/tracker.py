@@ -33,6 +33,7 @@ from orcast.engine.kernels.quantile_trackers import (
     say,
     spread_of,
 )
+from orcast.engine.kernels.quantile_trackers import gradients as pool_gradients
 from orcast.engine.kernels.quantile_trackers import learn as learn_offsets
 from orcast.engine.kernels.seasons import add_surprise, find_seasons, season_ago
 from orcast.engine.kernels.records import (
@@ -47,6 +48,7 @@ from orcast.engine.kernels.records import (
     SpreadColumn,
     Statistic,
     TrackerRecord,
+    TrackerUnit,
 )
 from orcast.jit import kernel, kernel_part
 from orcast.jit.ieee import erf, exp, log, pi, real_power, sqrt
@@ -467,6 +469,29 @@ def forget(theta, P, i):
         P[i, j] = 0.0
         P[j, i] = 0.0
     P[i, i] = LOCATION_START
+
+
+@kernel
+def pool_part(rules, memory, round, signal, y, out):
+    """What a game tells its pool of an outcome: the gradients of the trackers that share in it, and their gain."""
+    record = round.tracker_record
+    expert = with_slopes(rules, round.experts[0], record[TrackerRecord.SLOPE_LOW], record[TrackerRecord.SLOPE_HIGH])
+    expected = PER_SCALE * record[TrackerRecord.SCALE]
+    pool_gradients(trackers_of(rules, memory, expert), expert.values, signal, expected, y, out)
+    unit = 0.5 * expected
+    if memory.tracker_unit[TrackerUnit.COUNT] > 0.0:
+        unit = 0.5 * memory.tracker_unit[TrackerUnit.LOSS] / memory.tracker_unit[TrackerUnit.COUNT]
+    if unit <= 0.0:
+        return 0.0
+    size = expert.values.shape[0]
+    within, mean = np.empty(size), np.empty(size)
+    for i in range(size):
+        within[i] = min(max(expert.values[i], expert.low), expert.high)
+        total = 0.0
+        for m in range(rules.pooled):
+            total += round.tracked[m, i]
+        mean[i] = total / rules.pooled
+    return (pinball(within, y, rules.grid) - pinball(mean, y, rules.grid)) / unit
 
 
 @kernel_part
