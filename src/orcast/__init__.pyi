@@ -35,6 +35,7 @@ from orcast.payoffs import MomentMatching as MomentMatching
 from orcast.payoffs import NoRegret as NoRegret
 from orcast.payoffs import QuantileCalibration as QuantileCalibration
 from orcast.payoffs import Recipe as Recipe
+from orcast.pool import Pool as Pool
 from orcast.recalibrator import Recalibrator as Recalibrator
 from orcast.scores import CRPS as CRPS
 from orcast.scores import MSE as MSE

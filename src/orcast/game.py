@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from orcast import ledger as _ledger
 from orcast import limits
 from orcast.adapters import FINEST, beyond_doubles, expert_row, expert_table
-from orcast.engine import Engine, Equilibrium, Oracle
+from orcast.engine import Committee, Engine, Equilibrium, Oracle
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.membership import places_before
 from orcast.forecasts import PERCENTS, as_levels
@@ -24,6 +24,9 @@ from orcast.rounds import Rounds
 from orcast.serialise import plain_features
 from orcast.spaces import Line, OrderedSpace, Space
 from orcast.validation import number, short, warn_user
+
+if TYPE_CHECKING:
+    from orcast.pool import Pool
 
 Array = NDArray[np.float64]
 
@@ -104,6 +107,7 @@ class Forecaster:
         memory: float | None = None,
         outside: str = "raise",
         max_pending: int = 1000,
+        pool: Pool | None = None,
     ) -> None:
         if space is not None and not isinstance(space, Space):
             raise TypeError(f"expected a space such as Interval(low, high), got {space!r}")
@@ -116,7 +120,10 @@ class Forecaster:
         if not isinstance(max_pending, (int, np.integer)) or isinstance(max_pending, bool) or max_pending < 1:
             raise ValueError(f"expected max_pending of at least 1, got {max_pending!r}")
         limits.check("pending", int(max_pending))
+        if pool is not None and not hasattr(pool, "admit"):
+            raise TypeError(f"expected a Pool() as pool, got {short(pool)}")
         self.lock = GameLock()
+        self.pool = pool
         self.space: Space = Line() if space is None else space
         self.payoff = default_payoff(self.space) if payoff is None else payoff
         self.oracle: Oracle = self.default_oracle() if oracle is None else oracle
@@ -135,8 +142,18 @@ class Forecaster:
         """Begin anew, with these experts; `sizes` are those of the payoff's parts, where only a first round tells."""
         limits.check("experts", len(experts))
         bound_payoff = BoundPayoff(self.space, self.payoff, experts, self.memory)
-        self.rounds = Rounds(self.oracle.bind(bound_payoff, sizes), self.max_pending)
+        self.rounds = Rounds(self._bound(bound_payoff, sizes), self.max_pending, self.pool)
         self._experts = experts
+
+    def _bound(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None) -> Engine:
+        """An engine, which listens to the pool if there is one."""
+        if self.pool is None:
+            return self.oracle.bind(bound_payoff, sizes)
+        if not isinstance(self.oracle, Committee) or not self.oracle.trackers:
+            raise TypeError(f"expected a pool beside Committee(), got it beside {self.oracle!r}")
+        engine = self.oracle.bind(bound_payoff, sizes, pooled=True)
+        self.pool.admit(engine)
+        return engine
 
     @property
     def engine(self) -> Engine:
@@ -350,7 +367,7 @@ class Forecaster:
             told = zip(bound_payoff.parts, sizes, strict=True)
             sizes = [size if part.size == UNKNOWN else part.size for part, size in told]
         whence = places_before(experts, self._experts)
-        self.rounds = self.rounds.with_experts(self.oracle.bind(bound_payoff, sizes), whence)
+        self.rounds = self.rounds.with_experts(self._bound(bound_payoff, sizes), whence)
         self._experts = experts
 
     def _report_crossing(self, crossed: bool) -> None:
@@ -536,15 +553,16 @@ class Forecaster:
         payoff: Payoff | None = None,
         space: Space | None = None,
         oracle: Oracle | None = None,
+        pool: Pool | None = None,
     ) -> Self:
         """Continue from a file, bit for bit on the same kind of machine; refuses what it cannot read, in one sentence.
 
         Functions are not saved: a payoff, space or oracle that has them is given again, and must be configured as the
-        saved one was.
+        saved one was.  A game that was in a pool is given one again.
         """
         from orcast.persistence.state import read_state
 
-        return read_state(cls, path, payoff=payoff, space=space, oracle=oracle)
+        return read_state(cls, path, payoff=payoff, space=space, oracle=oracle, pool=pool)
 
 
 def _each(values: Any, what: str) -> list[Any]:

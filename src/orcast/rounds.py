@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,9 @@ from orcast.locks import ThreadReference, this_thread
 from orcast.serialise import features_from_json, features_to_json, id_from_plain, plain_id
 from orcast.spaces import Binary, OrderedSpace
 from orcast.validation import warn_user
+
+if TYPE_CHECKING:
+    from orcast.pool import Pool
 
 Array = NDArray[np.float64]
 Arrays = dict[str, NDArray[Any]]
@@ -177,9 +180,9 @@ class Rounds(PendingById[PendingRound]):
     ((), 1)
     """
 
-    def __init__(self, engine: Engine, max_pending: int) -> None:
+    def __init__(self, engine: Engine, max_pending: int, pool: Pool | None = None) -> None:
         super().__init__(max_pending)
-        self.engine = engine
+        self.engine, self.pool = engine, pool
         self.issued = 0
         self.reserved = 0.0
         self.usual_lag: float | None = None
@@ -188,6 +191,15 @@ class Rounds(PendingById[PendingRound]):
     def listen(self, signal: Array | None) -> None:
         """From now on this is what is heard of a pool; None: nothing."""
         self._heard = {} if signal is None else {"signal": signal}
+
+    def _hear(self) -> dict[str, Array]:
+        return self._heard if self.pool is None else {"signal": self.pool.signal}
+
+    def _learn(self, record: Any, y: Any, reserved: float) -> None:
+        if self.pool is None:
+            self.engine.update(record, y, reserved=reserved, **self._heard)
+        else:
+            self.pool.settle(self.engine, record, y, reserved)  # type: ignore[arg-type]
 
     @property
     def outstanding(self) -> float:
@@ -213,7 +225,7 @@ class Rounds(PendingById[PendingRound]):
             features,
             pending=self.outstanding if outstanding is None else outstanding,
             reserved=self.reserved if reserved is None else reserved,
-            **self._heard,
+            **self._hear(),
         )
 
     def issue(self, rows: Array | None, features: Any = None, *, id: Hashable = None) -> PendingRound:
@@ -221,7 +233,7 @@ class Rounds(PendingById[PendingRound]):
         leaving = self.leaving(id) if self.pending else []
         if not leaving:
             record = self.engine.predict(
-                rows, features, pending=self.outstanding, reserved=self.reserved, **self._heard
+                rows, features, pending=self.outstanding, reserved=self.reserved, **self._hear()
             )
             return self.keep(record, id=id)
         (other,) = leaving
@@ -247,7 +259,7 @@ class Rounds(PendingById[PendingRound]):
         """Record the outcome, in its canonical form, of a pending round."""
         entry = self.find(id)
         reserved = self._reserved_without(entry)
-        self.engine.update(entry.record, y, reserved=reserved, **self._heard)
+        self._learn(entry.record, y, reserved)
         del self.pending[id]
         if id is None:
             self.release_unnamed()
@@ -256,7 +268,7 @@ class Rounds(PendingById[PendingRound]):
 
     def settle_unkept(self, record: Any, y: Any, *, lag: float = 0.0, reserved: float = 0.0) -> None:
         """Record the outcome of a round that was played by `peek`; `lag` others were issued before it came."""
-        self.engine.update(record, y, reserved=reserved, **self._heard)
+        self._learn(record, y, reserved)
         self.issued += 1
         self.usual_lag = learnt_lag(self.usual_lag, lag)
 
@@ -287,7 +299,7 @@ class Rounds(PendingById[PendingRound]):
 
         In one compiled loop where the engine has one.  If anything is refused, nothing has changed.
         """
-        if self.engine.runs:
+        if self.engine.runs and self.pool is None:
             played, round_log = self.engine.run(rows, features, np.array(outcomes), levels)
         else:
             played, round_log = self._run_one_by_one(rows, features, outcomes, levels)
@@ -298,17 +310,19 @@ class Rounds(PendingById[PendingRound]):
         self, rows: Array, features: Sequence[Any] | None, outcomes: Sequence[Any], levels: Array
     ) -> tuple[Array, Array]:
         engine, space = self.engine, self.engine.space
-        before = self.snapshot()
+        before, pool = self.snapshot(), None if self.pool is None else self.pool.snapshot()
         played = []
         round_log = np.full((len(outcomes), _ledger.ROUND_LOG_SIZE), np.nan)
         try:
             for t, y in enumerate(outcomes):
-                record = engine.predict(rows[t], None if features is None else features[t])
+                record = engine.predict(rows[t], None if features is None else features[t], **self._hear())
                 played.append(self.read(record, levels, round_log[t]))
-                engine.update(record, y)
+                self._learn(record, y, 0.0)
                 round_log[t, _ledger.RoundLog.MISCALIBRATION] = engine.ledger.miscalibration
         except BaseException:
             self.restore(before)
+            if self.pool is not None and pool is not None:
+                self.pool.restore(pool)
             raise
         if isinstance(space, Binary):
             return np.array(played), round_log
@@ -360,7 +374,7 @@ class Rounds(PendingById[PendingRound]):
         `whence` says where each of its experts was: see `orcast.engine.membership`.
         """
         engine.carry(self.engine, whence)
-        other = Rounds(engine, self.max_pending)
+        other = Rounds(engine, self.max_pending, self.pool)
         other.issued, other.reserved, other.usual_lag = self.issued, self.reserved, self.usual_lag
         other._unnamed_of = self._unnamed_of
         for id, entry in self.pending.items():

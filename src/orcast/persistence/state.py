@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from numpy.typing import NDArray
 
@@ -18,11 +18,14 @@ from orcast.persistence.kinds import oracle_from_plain
 from orcast.spaces import Space, space_from_plain
 from orcast.validation import short
 
+if TYPE_CHECKING:
+    from orcast.pool import Pool
+
 Arrays = dict[str, NDArray[Any]]
 Game = TypeVar("Game", bound=Forecaster)
 
 # What may have to be given again, because it has functions, which are not saved.
-GIVEN = ("payoff", "space", "oracle")
+GIVEN = ("payoff", "space", "oracle", "pool")
 
 
 def write_state(game: Forecaster, path: str | os.PathLike[str]) -> None:
@@ -37,11 +40,12 @@ def read_state(
     payoff: Payoff | None = None,
     space: Space | None = None,
     oracle: Oracle | None = None,
+    pool: Pool | None = None,
 ) -> Game:
     """Read a game of a class from its file."""
     header, arrays = storage.read(path)
     try:
-        return game_from(header, arrays, cls.kind, cls=cls, payoff=payoff, space=space, oracle=oracle)
+        return game_from(header, arrays, cls.kind, cls=cls, payoff=payoff, space=space, oracle=oracle, pool=pool)
     except ValueError as reason:
         if _asks_the_user(reason):
             raise
@@ -77,6 +81,7 @@ def state_of(game: Forecaster, owner: str) -> tuple[dict[str, Any], Arrays]:
             "outside": game.outside,
             "max_pending": game.max_pending,
             "crossing_reported": game.crossing_reported,
+            "pooled": game.pool is not None,
             "rounds": rounds,
         }
     return header, arrays
@@ -91,10 +96,14 @@ def game_from(
     payoff: Payoff | None = None,
     space: Space | None = None,
     oracle: Oracle | None = None,
+    pool: Pool | None = None,
 ) -> Game:
     """The game that has a state; refuses what it cannot use, in one sentence."""
     if header.get("class") != owner:
         raise ValueError(f"expected the state of a {owner}, got that of a {header.get('class')}")
+    if bool(header.get("pooled")) != (pool is not None):
+        was, got = ("in a pool", "none") if pool is None else ("in no pool", repr(pool))
+        raise ValueError(f"expected pool= as the game was saved, {was}, got {got}")
     try:
         experts = header["experts"]
         if not (isinstance(experts, list) and all(isinstance(name, str) for name in experts)):
@@ -108,6 +117,7 @@ def game_from(
             memory=header["memory"],
             outside=header["outside"],
             max_pending=header["max_pending"],
+            **({} if pool is None else {"pool": pool}),
         )
         game.begin(tuple(experts), header["sizes"])
         game.engine.restore(inside(arrays, "memory/"))

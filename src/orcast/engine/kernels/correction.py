@@ -24,6 +24,7 @@ from orcast.engine.kernels.quantile_trackers import (
     pinball,
     say,
 )
+from orcast.engine.kernels.quantile_trackers import gradients as pool_gradients
 from orcast.engine.kernels.quantile_trackers import learn as learn_offsets
 from orcast.engine.kernels.records import (
     LEARNER_SIZE,
@@ -32,6 +33,7 @@ from orcast.engine.kernels.records import (
     RoundInfo,
     Statistic,
     TrackerRecord,
+    TrackerUnit,
 )
 from orcast.engine.kernels.tracker import learn as teach_learners
 from orcast.engine.kernels.tracker import learners_say
@@ -208,3 +210,26 @@ def learn_weights(rules, memory, round, outcome, expert):
     lost = pinball(round.tracked[trackers], outcome.clipped, rules.grid)
     gain = pinball(quantiles, outcome.clipped, rules.grid) - lost
     add_evidence(memory.track_evidence[horizon(pending)], gain / unit, pending)
+
+
+@kernel
+def pool_part(rules, memory, round, signal, y, out):
+    """What a game tells its pool of an outcome: the gradients of the trackers that share in it, and their gain."""
+    record = round.tracker_record
+    expert = with_slopes(rules, round.experts[0], record[TrackerRecord.SLOPE_LOW], record[TrackerRecord.SLOPE_HIGH])
+    expected = PER_SCALE * record[TrackerRecord.SCALE]
+    pool_gradients(trackers_of(rules, memory, expert), expert.values, signal, expected, y, out)
+    unit = 0.5 * expected
+    if memory.tracker_unit[TrackerUnit.COUNT] > 0.0:
+        unit = 0.5 * memory.tracker_unit[TrackerUnit.LOSS] / memory.tracker_unit[TrackerUnit.COUNT]
+    if unit <= 0.0:
+        return 0.0
+    size = expert.values.shape[0]
+    within, mean = np.empty(size), np.empty(size)
+    for i in range(size):
+        within[i] = min(max(expert.values[i], expert.low), expert.high)
+        total = 0.0
+        for m in range(rules.pooled):
+            total += round.tracked[m, i]
+        mean[i] = total / rules.pooled
+    return (pinball(within, y, rules.grid) - pinball(mean, y, rules.grid)) / unit

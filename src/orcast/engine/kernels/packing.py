@@ -29,6 +29,7 @@ from orcast.engine.kernels.binary import (
 from orcast.engine.kernels.binary_rounds import BINARY_RIVAL, BinaryRound, BinaryState
 from orcast.engine.kernels.binary_rounds import predict as _predict_binary
 from orcast.engine.kernels.binary_rounds import update as _update_binary
+from orcast.engine.kernels.correction import pool_part as _pool_part
 from orcast.engine.kernels.records import (
     BASIS,
     CELL_ROWS,
@@ -220,6 +221,12 @@ def predict(rules, memory, experts, signal, pending, reserved, row, slots):
 def update(rules, memory, row, slots, signal, reserved, y):
     """Its outcome; see rounds.update."""
     _update(rules, memory_of(rules, memory), round_of(rules, row, slots), signal, reserved, y, np.empty(0))
+
+
+@entry_kernel
+def pool_part(rules, memory, row, slots, signal, y, out):
+    """What a game tells its pool of an outcome; see correction.pool_part."""
+    return _pool_part(rules, memory_of(rules, memory), round_of(rules, row, slots), signal, y, out)
 
 
 @entry_kernel

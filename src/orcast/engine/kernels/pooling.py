@@ -175,6 +175,13 @@ def hear(memory, horizons, out, heard):
         heard[j] = 1 if is_heard(memory, horizons[j]) else 0
 
 
+@entry_kernel
+def add_gain(evidence, gain, pending):
+    """One more gain of a pool's trackers, with so many outcomes outstanding; returns what all of them amount to."""
+    add_evidence(evidence, gain, pending)
+    return standard_errors(evidence)
+
+
 @kernel_part
 def signals_of(memory):
     """All that each horizon hears."""

@@ -1,0 +1,161 @@
+"""Pool: games of many series that learn together, in a service."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orcast.engine import admissible
+from orcast.engine.kernels import packing, pooling
+from orcast.engine.kernels.records import EVIDENCE_SIZE, Evidence, PoolColumn, RoundInfo, TrackerUnit
+from orcast.engine.ordered import NOTHING, OrderedEngine, OrderedRecord
+from orcast.locks import GameLock, Locked, locked
+
+Array = NDArray[np.float64]
+
+OWNER = "Pool"
+# What is kept of the mean offsets from outcome to outcome: they are those of the last hundred or so, of all games.
+KEPT = 0.99
+
+ARRAYS: admissible.Table = {
+    "signal": {int(PoolColumn.COUNT): admissible.COUNTED},
+    "evidence": {int(Evidence.SQUARE): admissible.COUNTED},
+    "totals": admissible.VALUES,
+    "weight": admissible.COUNTED,
+}
+
+
+class Pool(Locked):
+    """What games of similar series learn together: give it to each as ``pool``.
+
+        step of a game  =  half its own gradient + half the mean gradient of all games since its last outcome
+
+    Each game hears in `predict` what the pool knows, and in `update` first adds its own outcome to it.  A new game
+    begins with the mean of what the others of late corrected.  The guarantee stays each game's own, whatever the pool
+    says.  Outcomes of one step should be settled for all games before the next forecasts; games may be in several
+    threads.  For forecasts at several horizons take a pool for each; `orcast.recalibrate` does all this for a frame.
+
+    >>> import orcast as oc
+    >>> pool = oc.Pool()
+    >>> north, south = (oc.Recalibrator(oc.Interval(0, 1), pool=pool) for _ in range(2))
+    >>> for _ in range(3):
+    ...     for game in (north, south):
+    ...         p = game.predict(oc.Normal(0.5, 0.1)); game.update(0.6)
+    >>> pool.outcomes
+    6
+    """
+
+    def __init__(self) -> None:
+        self.lock = GameLock()
+        self._levels: Array = np.empty(0)
+        self._trackers: Array = np.empty((0, 3))
+        self._begin()
+
+    def _begin(self) -> None:
+        size = len(self._trackers) * len(self._levels)
+        self._signal = np.zeros(PoolColumn.SUMS + 2 * size)
+        self._evidence = np.zeros(EVIDENCE_SIZE)
+        self._totals = np.zeros(size)
+        self._weight = np.zeros(1)
+
+    @property
+    def outcomes(self) -> int:
+        """Outcomes so far, of all games."""
+        return int(self._signal[PoolColumn.COUNT])
+
+    def __repr__(self) -> str:
+        return f"Pool({self.outcomes} outcomes)"
+
+    # --- for games
+    @locked
+    def admit(self, engine: Any) -> None:
+        """Take a game in, or say in one sentence why it cannot be."""
+        if not (isinstance(engine, OrderedEngine) and engine.rules.pooled > 0):
+            raise TypeError(
+                "expected a pool for quantities that Committee() plays with their usual payoffs, "
+                f"got it for {engine.space!r}"
+            )
+        levels, trackers = engine.rules.grid, engine.rules.quantile_trackers[: engine.rules.pooled]
+        if not len(self._levels):
+            self._levels, self._trackers = levels.copy(), trackers.copy()
+            self._begin()
+        elif not np.array_equal(levels, self._levels):
+            raise ValueError(
+                f"expected a space with {len(self._levels)} levels, as others of the pool have, "
+                f"got {len(levels)} in {engine.space!r}"
+            )
+        elif not np.array_equal(trackers, self._trackers):
+            raise ValueError("expected games of one version in a pool, got one whose trackers are others")
+
+    @property
+    def signal(self) -> Array:
+        """What is heard of it now; nothing before the first outcome.  It is not written to again."""
+        return self._signal if self._signal[PoolColumn.COUNT] > 0.0 else NOTHING
+
+    @locked
+    def settle(self, engine: OrderedEngine, record: OrderedRecord, y: float, reserved: float) -> None:
+        """The outcome of a game: the pool learns from it, then the game with what the pool knows now."""
+        rules, size = engine.rules, len(self._totals)
+        gradients = np.empty((rules.pooled, len(rules.grid)))
+        gain = float(packing.pool_part(rules, engine.memory_row, record.row, record.slots, self.signal, y, gradients))
+        signal, evidence = self._signal.copy(), self._evidence.copy()
+        signal[PoolColumn.COUNT] += 1.0
+        signal[PoolColumn.SUMS : PoolColumn.SUMS + size] += gradients.ravel()
+        pending = float(record.round.info[RoundInfo.PENDING])
+        signal[PoolColumn.EVIDENCE] = pooling.add_gain(evidence, gain, pending)
+        engine.update(record, y, reserved=reserved, signal=signal)
+        self._signal, self._evidence = signal, evidence
+        self._learn_offsets(engine)
+
+    def _learn_offsets(self, engine: OrderedEngine) -> None:
+        """The mean offsets of the games, the last ones counting most."""
+        loss, count = engine.memory.tracker_unit[[TrackerUnit.LOSS, TrackerUnit.COUNT]].tolist()
+        if not (count > 0.0 and loss > 0.0):
+            return
+        own = engine.memory.offsets[: engine.rules.pooled].ravel() / (loss / count)
+        self._totals = KEPT * self._totals + own
+        self._weight = KEPT * self._weight + 1.0
+        signal = self._signal.copy()
+        signal[PoolColumn.SUMS + len(own) :] = self._totals / self._weight[0]
+        self._signal = signal
+
+    @locked
+    def snapshot(self) -> tuple[Array, ...]:
+        """Everything as it is."""
+        return self._signal, self._evidence, self._totals, self._weight
+
+    @locked
+    def restore(self, was: tuple[Array, ...]) -> None:
+        """Everything as it was."""
+        self._signal, self._evidence, self._totals, self._weight = was
+
+    # --- files
+    @locked
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it to a file, without pickle; games are saved by themselves, and are given it again when loaded."""
+        from orcast.persistence import files as storage
+
+        arrays = {"signal": self._signal, "evidence": self._evidence, "totals": self._totals, "weight": self._weight}
+        own = {"levels": self._levels, "trackers": self._trackers.ravel()}
+        storage.write(path, {"class": OWNER}, {**arrays, **own})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Pool:
+        """Read it from a file; refuses what it cannot read, in one sentence."""
+        from orcast.persistence.state import reading
+
+        with reading(path, OWNER) as (_, arrays):
+            self = cls()
+            levels, trackers = arrays["levels"], arrays["trackers"].reshape(-1, 3)
+            within = (levels > 0.0) & (levels < 1.0)
+            if levels.dtype != np.float64 or not (within.all() and (np.diff(levels) > 0.0).all()):
+                raise ValueError("the levels of a pool are not in order")
+            admissible.Fields({"trackers": trackers}, {"trackers": admissible.FLAG}).checked("trackers", trackers)
+            self._levels, self._trackers = levels, trackers
+            self._begin()
+            mine = {"signal": self._signal, "evidence": self._evidence, "totals": self._totals, "weight": self._weight}
+            admissible.Fields(mine, ARRAYS).copy_into(mine, arrays)
+            return self

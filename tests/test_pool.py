@@ -1,0 +1,153 @@
+"""A pool of games in a service."""
+
+from __future__ import annotations
+
+import copy
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import orcast as oc
+
+SPACE = oc.Interval(0, 100)
+
+
+def steps(count: int, games: int, seed: int = 0, bias: float = 8.0) -> list[list[tuple[oc.Normal, float]]]:
+    """Forecasts and outcomes of some games, all with the same bias."""
+    rng = np.random.default_rng(seed)
+    mean = rng.normal(50.0, 5.0, (count, games))
+    y = np.clip(mean + bias + rng.normal(0.0, 3.0, (count, games)), 0.0, 100.0)
+    return [[(oc.Normal(m, 3.0), float(v)) for m, v in zip(*row, strict=True)] for row in zip(mean, y, strict=True)]
+
+
+def play(games: list[oc.Recalibrator], rows: list[list[tuple[oc.Normal, float]]]) -> float:
+    """The mean absolute error of the medians."""
+    errors = []
+    for row in rows:
+        said = [game.predict(forecast) for game, (forecast, _) in zip(games, row, strict=True)]
+        for game, p, (_, y) in zip(games, said, row, strict=True):
+            errors.append(abs(y - float(p.quantile(0.5))))
+            game.update(y)
+    return float(np.mean(errors))
+
+
+def in_pool(count: int, pool: oc.Pool | None) -> list[oc.Recalibrator]:
+    return [oc.Recalibrator(SPACE, pool=pool) for _ in range(count)]
+
+
+def test_games_of_a_pool_learn_sooner() -> None:
+    rows = steps(8, 6)
+    assert play(in_pool(6, oc.Pool()), rows) < 0.95 * play(in_pool(6, None), rows)
+
+
+def test_a_new_game_begins_with_what_the_others_learnt() -> None:
+    pool = oc.Pool()
+    play(in_pool(6, pool), steps(30, 6))
+    late = steps(10, 1, seed=1)
+    assert play(in_pool(1, pool), late) < 0.9 * play(in_pool(1, None), late)
+
+
+def test_a_forecast_changes_nothing_and_an_outcome_is_counted_once() -> None:
+    pool = oc.Pool()
+    (game,) = in_pool(1, pool)
+    assert pool.signal.size == 0
+    game.predict(oc.Normal(50, 3), id="a")
+    game.peek(oc.Normal(50, 3))
+    assert pool.outcomes == 0
+    game.update(60, id="a")
+    assert pool.outcomes == 1
+    with pytest.raises(ValueError, match="expected an outcome"):
+        game.predict(oc.Normal(50, 3))
+        game.update(1e9)
+    assert pool.outcomes == 1
+
+
+def test_a_history_is_played_as_its_rounds_are() -> None:
+    pools = oc.Pool(), oc.Pool()
+    one, other = (in_pool(1, pool)[0] for pool in pools)
+    rows = steps(12, 1)
+    play([one], rows)
+    other.replay([row[0] for row in rows])
+    np.testing.assert_array_equal(pools[0].signal, pools[1].signal)
+    assert one.predict(oc.Normal(50, 3)).mean() == other.predict(oc.Normal(50, 3)).mean()
+
+
+def test_the_guarantee_is_each_games_own() -> None:
+    games = in_pool(3, oc.Pool())
+    play(games, steps(40, 3))
+    assert all(game.guarantee.miscalibration <= game.guarantee.promised for game in games)
+
+
+def test_games_and_pools_go_on_from_their_files(tmp_path: Path) -> None:
+    pool = oc.Pool()
+    games = in_pool(2, pool)
+    play(games, steps(10, 2))
+    games[0].predict(oc.Normal(50, 3), id="pending")
+    pool.save(tmp_path / "pool")
+    for i, game in enumerate(games):
+        game.save(tmp_path / f"{i}")
+    again = oc.Pool.load(tmp_path / "pool")
+    loaded = [oc.Recalibrator.load(tmp_path / f"{i}", pool=again) for i in range(2)]
+    rows = steps(5, 2, seed=3)
+    assert play(games, rows) == play(loaded, rows)
+    np.testing.assert_array_equal(pool.signal, again.signal)
+
+
+def test_a_pool_is_given_again_to_games_that_had_one(tmp_path: Path) -> None:
+    (game,), (alone,) = in_pool(1, oc.Pool()), in_pool(1, None)
+    game.save(tmp_path / "pooled")
+    alone.save(tmp_path / "alone")
+    with pytest.raises(ValueError, match="expected pool= as the game was saved, in a pool, got none"):
+        oc.Recalibrator.load(tmp_path / "pooled")
+    with pytest.raises(ValueError, match="expected pool= as the game was saved, in no pool, got Pool"):
+        oc.Recalibrator.load(tmp_path / "alone", pool=oc.Pool())
+    with pytest.raises(ValueError, match="expected the state of a Pool, got that of a Recalibrator"):
+        oc.Pool.load(tmp_path / "alone")
+
+
+def test_a_damaged_pool_is_refused(tmp_path: Path) -> None:
+    pool = oc.Pool()
+    play(in_pool(2, pool), steps(3, 2))
+    pool._signal = np.full_like(pool._signal, np.nan)
+    pool.save(tmp_path / "pool")
+    with pytest.raises(ValueError, match="expected a state that this version can use, got one that it cannot"):
+        oc.Pool.load(tmp_path / "pool")
+
+
+def test_who_cannot_share_is_refused() -> None:
+    pool = oc.Pool()
+    in_pool(1, pool)
+    with pytest.raises(ValueError, match="expected a space with 47 levels, as others of the pool have, got 79"):
+        oc.Recalibrator(oc.Interval(0, 1, cells=96), pool=pool)
+    with pytest.raises(TypeError, match="expected a pool for quantities"):
+        oc.Recalibrator(oc.Binary(), pool=pool)
+    with pytest.raises(TypeError, match="expected a pool beside Committee"):
+        oc.Recalibrator(SPACE, oracle=oc.Equilibrium(), pool=pool)
+    with pytest.raises(TypeError, match=r"expected a Pool\(\) as pool, got 3"):
+        oc.Recalibrator(SPACE, pool=3)  # type: ignore[arg-type]
+
+
+def test_a_copy_has_a_pool_of_its_own() -> None:
+    pool = oc.Pool()
+    games = in_pool(2, pool)
+    play(games, steps(3, 2))
+    copies = copy.deepcopy(games)
+    assert copies[0].pool is copies[1].pool is not pool
+    rows = steps(3, 2, seed=5)
+    assert play(copies, rows) == play(games, rows)
+
+
+def test_threads_share_a_pool() -> None:
+    pool = oc.Pool()
+    games = in_pool(4, pool)
+    rows = steps(10, 4)
+    threads = [
+        threading.Thread(target=play, args=([game], [[row[i]] for row in rows])) for i, game in enumerate(games)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert pool.outcomes == 40
