@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from orcast.constants import EVIDENCE_ODDS, LOSS_DISCOUNT, WEIGHT_RATE
+from orcast.constants import LOSS_DISCOUNT, WEIGHT_RATE
 from orcast.engine.kernels.delays import delayed, horizon
-from orcast.engine.kernels.evidence import add_evidence, beyond_chance, fault, learn_ledger, share_of
+from orcast.engine.kernels.evidence import add_evidence, beyond_chance, fault, learn_ledger, prior_odds, share_of
 from orcast.engine.kernels.level_offsets import learn_levels, rate_of, spread_of
 from orcast.engine.kernels.quantile_function import corrected, quantile_function, with_slopes
 from orcast.engine.kernels.quantile_trackers import (
@@ -43,7 +43,7 @@ from orcast.jit.ieee import exp
 # No quantile lies further beyond the expert's and the recent outcomes than so many spreads.
 CAP = 2.0
 # Before any evidence, the odds of the level offsets.
-LEVEL_ODDS = 0.5
+LEVEL_ODDS = 1.0
 # How far beyond chance a miscalibration is before it counts: of one stream, and in the mean over a pool.
 CLEAR_FAULT, CLEAR_POOL_FAULT = 2.0, 1.5
 # In a pool: the weight of a stream's own miscalibration, of evidence that nothing is gained, and for how many
@@ -149,7 +149,7 @@ def correct(rules, memory, round, signal, out):
     learnt = round.tracked[rules.quantile_trackers.shape[0]]
     blend(rules, memory.track_loss[horizon(pending)], learner_odds(pending), round, signal, expert, learnt)
     cap(memory.statistics, expert, learnt)
-    share = share_of(memory.track_evidence[horizon(pending)], hint_of(memory, signal), EVIDENCE_ODDS)
+    share = share_of(memory.track_evidence[horizon(pending)], hint_of(memory, signal), prior_odds(pending))
     base = round.tracked[rules.quantile_trackers.shape[0] + 1]
     for i in range(out.shape[0]):
         base[i] = share * learnt[i] + (1.0 - share) * min(max(expert.values[i], expert.low), expert.high)

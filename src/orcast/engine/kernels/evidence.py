@@ -17,12 +17,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from orcast.constants import EVIDENCE_DISCOUNT, EVIDENCE_RATE
+from orcast.constants import EVIDENCE_DISCOUNT, EVIDENCE_ODDS, EVIDENCE_RATE
 from orcast.engine.kernels.quantile_trackers import pinball_gradient
 from orcast.engine.kernels.records import Evidence, LedgerRow
 from orcast.jit import kernel, kernel_part
 from orcast.jit.ieee import exp, sqrt
 
+# Outcomes outstanding beyond these are those of batches, not of horizons that overlap.
+OVERLAP = 8.0
 # The most that a fault counts, in standard errors.
 MOST_FAULT = 4.0
 
@@ -32,6 +34,12 @@ def standard_errors(evidence):
     """The gain in standard errors."""
     block = evidence[Evidence.BLOCK]
     return evidence[Evidence.GAIN] / sqrt(1.0 + evidence[Evidence.SQUARE] + block * block)
+
+
+@kernel_part
+def prior_odds(pending):
+    """The odds of what was learnt before any evidence; less where errors overlap, which are one observation."""
+    return EVIDENCE_ODDS / sqrt(1.0 + min(pending, OVERLAP))
 
 
 @kernel

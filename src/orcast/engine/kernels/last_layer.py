@@ -36,7 +36,7 @@ from orcast.jit.ieee import exp, log, real_power, sqrt
 from orcast.ledger import CertificateField, available_slack, combine, squared_norm, write_certificate
 
 # How many times the chance of a calibrated forecaster it takes until the ledger is answered at the usual temperature.
-CHANCE = 5.0
+CHANCE = 6.0
 # Steps towards the nearest forecast that holds.
 NEAREST = 4
 

@@ -134,6 +134,20 @@ def trust(rules, record, c, i):
     return record[TrackerRecord.USUAL_MOVE]
 
 
+@kernel
+def uncertainty(rules, memory, record, c):
+    """How much wider the outcome is spread because a learner's coefficients and spread are only known so well."""
+    count = int(rules.learners[c, LearnerColumn.FEATURES])
+    square = 0.0
+    for i in range(count):
+        total = 0.0
+        for j in range(count):
+            total += memory.location_cov[c, i, j] * record[j] * trust(rules, record, c, j)
+        square += total * record[i] * trust(rules, record, c, i)
+    rate = max(1.0 - rules.learners[c, LearnerColumn.DISCOUNT], 1.0 / (memory.statistics[Statistic.OUTCOMES] + YOUNG))
+    return sqrt(1.0 + square) * (1.0 + rate)
+
+
 @kernel_part
 def learner_says(rules, memory, record, c):
     """Location and spread of a learner, which its part of the record keeps."""
@@ -148,7 +162,7 @@ def learner_says(rules, memory, record, c):
     stretch = 0.0
     for i in range(SPREAD_FEATURES):
         stretch += memory.fit[c, i] * record[at + LearnerRecord.ONE + i]
-    b = slow * exp(min(max(stretch, -1.5), 1.5))
+    b = slow * exp(min(max(stretch, -1.5), 1.5)) * uncertainty(rules, memory, record, c)
     record[at + LearnerRecord.LOCATION] = a * size
     record[at + LearnerRecord.SPREAD] = b * size
 
