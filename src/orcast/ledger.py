@@ -401,7 +401,7 @@ class Group:
 class Guarantee:
     """What was promised and what was kept: `miscalibration <= promised` after every round.
 
-        miscalibration = ||S||_+ / T  <=  promised,    promised <= sqrt(B (T + 16)) / T
+        miscalibration = ||S||_+ / T  <=  promised,    promised <= sqrt(B (T + 64)) / T
 
     The last holds if every certificate did and no outcome was late (docs/theory.md); B bounds the squared payoff of a
     round, and is 3 for the default payoff on quantities.  `miscalibration` is the norm of the mean normalised payoff,
