@@ -290,28 +290,22 @@ class PoolPass:
         if state.clock is not None:
             # what comes late is known from now on
             self.due[: self.old] = np.maximum(self.due[: self.old], state.clock)
-        late = self._later_forecasts(starts, stream) > MOST_LATE
-        self.heard = ~np.isnan(self.value) & ~late
+        self.heard = ~np.isnan(self.value) & ~self._too_late(starts, stream)
         state.issued = state.issued + np.bincount(stream, minlength=len(state.streams))
         ends = np.append(starts[1:], len(new))[: len(starts)] - 1
         state.last[stream[ends]] = np.column_stack((rows.cutoff[new[ends]], rows.time[new[ends]]))
 
-    def _later_forecasts(self, starts: Integers, stream: Integers) -> Integers:
-        """How many forecasts of its stream were issued after each one, before its outcome was known."""
-        state, n = self.state, len(stream)
+    def _too_late(self, starts: Integers, stream: Integers) -> NDArray[np.bool_]:
+        """Whether too many forecasts of its stream were issued after each one, before its outcome was known."""
+        state = self.state
         counts = np.bincount(stream, minlength=len(state.streams))
-        most = state.issued + counts
-        later = most[self.stream] - 1 - self.serial
-        if not (later > MOST_LATE).any():
-            return later
-        begins = dict(zip(stream[starts].tolist(), starts.tolist(), strict=True))
-        cutoff = self.cutoff[self.old :]
-        for i in np.flatnonzero(later > MOST_LATE).tolist():
-            s = int(self.stream[i])
-            a = begins.get(s, n)
-            before = int(np.searchsorted(cutoff[a : a + counts[s]], self.due[i], side="left"))
-            later[i] = state.issued[s] + before - 1 - self.serial[i]
-        return later
+        begins = np.zeros(len(counts), dtype=np.int64)
+        begins[stream[starts]] = starts
+        ahead = self.serial + MOST_LATE + 1 - state.issued[self.stream]  # a place among the new ones of the stream
+        late = ahead < 0
+        there = np.flatnonzero(~late & (ahead < counts[self.stream]))
+        late[there] = self.cutoff[self.old + begins[self.stream[there]] + ahead[there]] < self.due[there]
+        return late
 
     def _streams(self, rows: PoolInput, own: Integers) -> None:
         """Whose streams they are, and between which bounds they are played."""
