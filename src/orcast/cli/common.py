@@ -18,7 +18,7 @@ FILES = {"bash": "_shtab_compgen_files", "zsh": "_files", "tcsh": "f"}
 FOLDERS = {"bash": "_shtab_compgen_dirs", "zsh": "_files -/", "tcsh": "d"}
 
 # Options of the command that are options of the library too.
-OPTIONS = "target|y|model|series|time|cutoff|horizon|known|lag|low|high|levels|outside|state"
+OPTIONS = "target|y|model|series|time|cutoff|horizon|known|lag|low|high|levels|outside|state|pool"
 
 # What argparse calls the list of parts; its own type is not public.
 Parts = Any

@@ -95,6 +95,13 @@ def add(parts: Parts) -> None:
         help="what chooses the forecasts: the committee (the default), the same without a memory of recent errors, "
         "or the equilibrium alone",
     )
+    more.add_argument(
+        "--pool",
+        metavar="COLUMN",
+        action="append",
+        help="series that agree in it learn together; may be given several times; none: each series by itself "
+        "(default: all together)",
+    )
     more.add_argument("--workers", type=limited(int), metavar="N", help="processes (default: as many as cores)")
     recalibrate.set_defaults(run=run)
 
@@ -191,12 +198,18 @@ def _played(
     # a state can go on with forecasts alone
     layout = find_in(frame, pending=state is not None and len(state) > 0, **names_of(options))
     say_if_compiling()
-    asked = FrameOptions(*given, outside=options.outside, oracle=_oracle(options.oracle), timing=timing_of(options))
+    oracle, timing = _oracle(options.oracle), timing_of(options)
+    asked = FrameOptions(*given, outside=options.outside, oracle=oracle, timing=timing, pool=_pool(options.pool))
     run = FrameRun(frame, layout, asked.checked(), state)
     progress = sys.stderr.isatty() and not options.quiet
     run.play(worker_count(options.workers), progress, options.replay)
     run.warn(options.replay)
     return run
+
+
+def _pool(given: list[str] | None) -> bool | list[str]:
+    """Which series learn together."""
+    return True if given is None else False if given == ["none"] else given
 
 
 def _bounds(state: PanelState | None, low: float | str | None, high: float | str | None) -> dict[str, Any]:

@@ -104,6 +104,13 @@ def recalibrate(
     since, that is reported; ``replay=True`` then plays the series anew, from a frame that holds it from its start.  If
     anything is refused, the state is as it was.
 
+    **Pools.**  Series move together, and each by itself knows little: beside its own learners each game has some that
+    take half of each step from the mean of all series of the frame, at its own horizon and to a lesser part at the
+    others.  A series that begins late begins with what the others learnt.  Only outcomes that were known when a
+    forecast was issued are heard.  Guarantee and certificate stay each series' own.  ``pool=False`` lets each learn by
+    itself; ``pool="region"``, or several columns, lets those learn together that agree in them.  Probabilities, and
+    oracles other than the default, are played without a pool.
+
     Many series are played by all cores (``workers``), with the same results for any number; ``progress=True`` shows a
     bar.  A ``payoff`` may have contexts such as ``by("hour", values=range(24))``, whose features are columns; an
     ``oracle`` other than the default is `Equilibrium`, which has no memory of recent errors.

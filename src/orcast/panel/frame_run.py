@@ -611,8 +611,10 @@ class Pools:
     def _input(self, options: StreamOptions, pool: int) -> PoolInput:
         run, model = self.run, self.run.models[options.number]
         streams, times = run.streams, run.streams.times
-        rows = np.flatnonzero(self.of_series[run.codes] == pool)
         own = np.flatnonzero(self.of_stream == pool)
+        rows: Any = slice(None)
+        if len(self.keys) > 1:
+            rows = np.flatnonzero(self.of_series[run.codes] == pool)
         place = np.full(len(streams), -1, dtype=np.int64)
         place[own] = np.arange(len(own))
         return PoolInput(
@@ -624,7 +626,7 @@ class Pools:
             model.y[rows],
             run.low[rows],
             run.high[rows],
-            lambda at: np.column_stack([column[rows[at]] for column in model.given]),
+            lambda at: np.column_stack([column[at if len(self.keys) == 1 else rows[at]] for column in model.given]),
             [(run.keys[int(streams.series[i])], streams.horizons[i]) for i in own.tolist()],
         )
 

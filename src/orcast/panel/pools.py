@@ -268,51 +268,62 @@ class PoolPass:
         state, pending, options = self.state, self.state.pending, self.options
         low, high = rows.low[new], rows.high[new]
         value = played_values(rows.y[new], low, high, options)
+        self._take_bounds(low, high, stream)
         first = np.ones(len(new), dtype=bool)
         first[1:] = np.diff(stream) != 0
         starts = np.flatnonzero(first)
         serial = np.arange(len(new)) - np.repeat(starts, np.diff(np.append(starts, len(new))))
         serial += state.issued[stream]
-        point = np.full(len(new), np.nan)
+        serial = serial.astype(np.int32)
+        point = np.broadcast_to(np.nan, len(new))
         if options.shape.kind == "point":
             shift, scale = scale_between(low, high, options.by_row)
             point = (rows.given(new)[:, 0] - shift) / scale
         self.old, self.new, self.given = len(pending), new, rows.given
-        self.stream = np.concatenate((pending.stream, stream))
-        self.serial = np.concatenate((pending.serial, serial))
+        self.stream = np.concatenate((pending.stream.astype(np.int32), stream.astype(np.int32)))
+        self.serial = np.concatenate((pending.serial.astype(np.int32), serial))
         self.cutoff = np.concatenate((pending.cutoff, rows.cutoff[new]))
-        self.time = np.concatenate((pending.time, rows.time[new]))
-        self.due = np.concatenate((pending.due, rows.due[new]))
+        # one array where they are the same: large frames are not to be there many times
+        self.time = self.cutoff if options.at_once else np.concatenate((pending.time, rows.time[new]))
+        self.due = self.cutoff if options.at_once else np.concatenate((pending.due, rows.due[new]))
         self.value = np.concatenate((pending.value, value))
         self.point = np.concatenate((pending.point, point))
-        self.bounds = np.concatenate((pending.bounds, np.column_stack((low, high))))
-        self.place = np.full(len(self.stream), -1, dtype=np.int64)
+        self.place = np.full(len(self.stream), -1, dtype=np.int32)
         self.settled = np.zeros(len(self.stream), dtype=bool)
-        if state.clock is not None:
+        if state.clock is not None and self.old:
             # what comes late is known from now on
+            self.due = self.due.copy()
             self.due[: self.old] = np.maximum(self.due[: self.old], state.clock)
-        late = self._later_forecasts(starts, stream) > MOST_LATE
-        self.heard = ~np.isnan(self.value) & ~late
+        self.heard = ~np.isnan(self.value) & ~self._too_late(starts, stream)
         state.issued = state.issued + np.bincount(stream, minlength=len(state.streams))
         ends = np.append(starts[1:], len(new))[: len(starts)] - 1
         state.last[stream[ends]] = np.column_stack((rows.cutoff[new[ends]], rows.time[new[ends]]))
 
-    def _later_forecasts(self, starts: Integers, stream: Integers) -> Integers:
-        """How many forecasts of its stream were issued after each one, before its outcome was known."""
-        state, n = self.state, len(stream)
+    def _take_bounds(self, low: Array, high: Array, stream: Integers) -> None:
+        """The bounds in the user's units: of rows, or of streams if they are the same for all rows of one."""
+        pending = self.state.pending
+        if self.options.by_row:
+            self.bounds = np.concatenate((pending.bounds, np.column_stack((low, high))))
+            return
+        self.bounds = np.tile([-math.inf, math.inf], (len(self.state.streams), 1))
+        self.bounds[pending.stream] = pending.bounds
+        self.bounds[stream, 0], self.bounds[stream, 1] = low, high
+
+    def _bounds_of(self, at: Any) -> Array:
+        """The bounds of some rows."""
+        return self.bounds[at] if self.options.by_row else self.bounds[self.stream[at]]
+
+    def _too_late(self, starts: Integers, stream: Integers) -> NDArray[np.bool_]:
+        """Whether too many forecasts of its stream were issued after each one, before its outcome was known."""
+        state = self.state
         counts = np.bincount(stream, minlength=len(state.streams))
-        most = state.issued + counts
-        later = most[self.stream] - 1 - self.serial
-        if not (later > MOST_LATE).any():
-            return later
-        begins = dict(zip(stream[starts].tolist(), starts.tolist(), strict=True))
-        cutoff = self.cutoff[self.old :]
-        for i in np.flatnonzero(later > MOST_LATE).tolist():
-            s = int(self.stream[i])
-            a = begins.get(s, n)
-            before = int(np.searchsorted(cutoff[a : a + counts[s]], self.due[i], side="left"))
-            later[i] = state.issued[s] + before - 1 - self.serial[i]
-        return later
+        begins = np.zeros(len(counts), dtype=np.int64)
+        begins[stream[starts]] = starts
+        ahead = self.serial + MOST_LATE + 1 - state.issued[self.stream]  # a place among the new ones of the stream
+        late = ahead < 0
+        there = np.flatnonzero(~late & (ahead < counts[self.stream]))
+        late[there] = self.cutoff[self.old + begins[self.stream[there]] + ahead[there]] < self.due[there]
+        return late
 
     def _streams(self, rows: PoolInput, own: Integers) -> None:
         """Whose streams they are, and between which bounds they are played."""
@@ -323,7 +334,8 @@ class PoolPass:
         begun = np.zeros(len(series))
         begun[of[state.memory.unit[:, TrackerUnit.COUNT] > 0.0]] = 1.0
         low, high = np.full(len(of), -math.inf), np.full(len(of), math.inf)
-        low[self.stream], high[self.stream] = played_between(*self.bounds.T, self.options.by_row)
+        which: Any = self.stream if self.options.by_row else slice(None)
+        low[which], high[which] = played_between(*self.bounds.T, self.options.by_row)
         reach = np.empty((len(of), 2))
         for pair in np.unique(np.column_stack((low, high)), axis=0).tolist():
             at = (low == pair[0]) & (high == pair[1])
@@ -414,7 +426,7 @@ class PoolPass:
     def _experts(self, at: Integers) -> tuple[Array, Array]:
         shape, by_row = self.options.shape, self.options.by_row
         given = self.given(self.new[at - self.old])
-        low, high = self.bounds[at].T
+        low, high = self._bounds_of(at).T
         shift, scale = scale_between(low, high, by_row)
         rows, spreads = np.empty((len(at), len(self.rules.levels))), np.empty(len(at))
         pairs = np.column_stack((np.isfinite(low), np.isfinite(high)) if by_row else (low, high))
@@ -450,7 +462,7 @@ class PoolPass:
                 self.rules,
                 self.state.memory,
                 self.streams,
-                self.stream[at[:count]],
+                self.stream[at[:count]].astype(np.int64),
                 places,
                 points,
                 np.ascontiguousarray(self._buffer[1][part]),
@@ -464,12 +476,10 @@ class PoolPass:
         """A batch of outcomes is known."""
         state = self.state
         at = at[np.lexsort((self.time[at], self.due[at], self.stream[at]))]
-        places = self.place[at]
+        places, which = self.place[at].astype(np.int64), self.stream[at].astype(np.int64)
         alone = float(state.memory.tally[pooling.PoolTally.SERIES]) <= 1.0
         points = self.point[at] if self.options.shape.kind == "point" else np.empty(0)
-        pooling.settle(
-            self.rules, state.memory, self.streams, self.stream[at], places, self.value[at], points, self.store
-        )
+        pooling.settle(self.rules, state.memory, self.streams, which, places, self.value[at], points, self.store)
         self.place[at] = -1
         self.free = np.concatenate((self.free, places))
         self.settled[at] = True
@@ -506,14 +516,14 @@ class PoolPass:
             keep[:] = False
         rows = PoolRows(*(each[self.place[keep]] for each in self.store))
         state.pending = PendingRows(
-            self.stream[keep],
-            self.serial[keep],
+            self.stream[keep].astype(np.int64),
+            self.serial[keep].astype(np.int64),
             self.cutoff[keep],
             self.time[keep],
             self.due[keep],
             self.value[keep],
             self.point[keep],
-            self.bounds[keep],
+            self._bounds_of(keep),
             rows,
         )
 

@@ -20,14 +20,7 @@ from numpy.typing import NDArray
 from orcast.constants import PER_ABSOLUTE
 from orcast.engine.kernels.evidence import add_evidence, beyond_chance, learn_ledger, standard_errors
 from orcast.engine.kernels.quantile_function import QuantileFunction, outer_slopes, quantile_at
-from orcast.engine.kernels.quantile_trackers import (
-    PER_SCALE,
-    QuantileTrackers,
-    gradients,
-    learn,
-    pinball,
-    say,
-)
+from orcast.engine.kernels.quantile_trackers import PER_SCALE, QuantileTrackers, gradients, pinball, say, step
 from orcast.engine.kernels.records import Array, PoolColumn, TrackerUnit
 from orcast.jit import entry_kernel, kernel, kernel_part
 
@@ -229,9 +222,9 @@ def usual_loss(memory, s, otherwise):
 
 
 @kernel
-def gain_of(rules, memory, s, q, blend, bounds, y):
+def gain_of(rules, memory, s, q, expected, blend, bounds, y):
     """How much less the trackers lost than the expert, in units of its usual loss."""
-    unit = 0.5 * usual_loss(memory, s, expected_loss(q, rules.scores))
+    unit = 0.5 * usual_loss(memory, s, expected)
     if unit <= 0.0:
         return 0.0
     within = np.empty(q.shape[0])
@@ -260,9 +253,10 @@ def add_offsets(memory, s, h, sign):
     if usual <= 0.0:
         return
     levels = memory.offsets.shape[2]
+    scale = sign / usual
     for m in range(memory.offsets.shape[1]):
         for i in range(levels):
-            memory.totals[h, m * levels + i] += sign * (memory.offsets[s, m, i] / usual)
+            memory.totals[h, m * levels + i] += scale * memory.offsets[s, m, i]
 
 
 @kernel
@@ -310,17 +304,18 @@ def settle(rules, memory, streams, which, places, values, points, rows):
     signals = signals_of(memory)
     counts, gains, lags = np.zeros(horizons), np.zeros(horizons), np.zeros(horizons)
     sums = np.zeros((horizons, count * levels))
-    gradient = np.empty((count, levels))
+    gradient = np.empty((which.shape[0], count, levels))
+    expected = np.empty(which.shape[0])
     for j in range(which.shape[0]):
         s, q, y = which[j], rows.q[places[j]], values[j]
         h = streams.horizon[s]
-        trackers = trackers_of(rules, memory, streams, s)
-        gradients(trackers, q, signals[h], expected_loss(q, rules.scores), y, gradient)
+        expected[j] = expected_loss(q, rules.scores)
+        gradients(trackers_of(rules, memory, streams, s), q, signals[h], expected[j], y, gradient[j])
         counts[h] += 1.0
         for m in range(count):
             for i in range(levels):
-                sums[h, m * levels + i] += gradient[m, i]
-        gains[h] += gain_of(rules, memory, s, q, rows.blends[places[j]], streams.bounds[s], y)
+                sums[h, m * levels + i] += gradient[j, m, i]
+        gains[h] += gain_of(rules, memory, s, q, expected[j], rows.blends[places[j]], streams.bounds[s], y)
         lags[h] += memory.tally[PoolTally.BATCHES] + memory.batches[h] - rows.batch[places[j]]
     count_streams(memory, streams, which)
     add_batch(memory, counts, sums, gains, lags)
@@ -334,8 +329,7 @@ def settle(rules, memory, streams, which, places, values, points, rows):
         memory.beyond[h] -= beyond_chance(memory.ledger[s])
         learn_ledger(memory.ledger[s], q, rules.levels, max(late, 0.0), y)
         memory.beyond[h] += beyond_chance(memory.ledger[s])
-        trackers = trackers_of(rules, memory, streams, s)
-        learn(trackers, q, signals[h], expected_loss(q, rules.scores), y)
+        step(trackers_of(rules, memory, streams, s), q, signals[h], expected[j], y, gradient[j])
         add_offsets(memory, s, h, 1.0)
         if points.shape[0] > 0:
             memory.errors[s, 0] += abs(y - points[j])

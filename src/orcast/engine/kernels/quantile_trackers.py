@@ -118,9 +118,15 @@ def gradients(trackers, q, signal, expected_loss, y, out):
 @kernel
 def learn(trackers, q, signal, expected_loss, y):
     """A step of each tracker; in a pool, with what all streams saw since the last one."""
-    levels = q.shape[0]
-    own = np.empty((trackers.options.shape[0], levels))
+    own = np.empty((trackers.options.shape[0], q.shape[0]))
     gradients(trackers, q, signal, expected_loss, y, own)
+    step(trackers, q, signal, expected_loss, y, own)
+
+
+@kernel
+def step(trackers, q, signal, expected_loss, y, own):
+    """The same, with the gradients of each tracker."""
+    levels = q.shape[0]
     unit, seen = trackers.unit, trackers.seen
     if is_cold(trackers, signal):
         for m in range(trackers.pooled):
@@ -135,7 +141,7 @@ def learn(trackers, q, signal, expected_loss, y):
     if signal.shape[0] > 0:
         new = signal[PoolColumn.COUNT] - seen[PoolColumn.COUNT]
     for m in range(first_awake(trackers.pooled, signal), trackers.options.shape[0]):
-        step = trackers.options[m, QuantileTrackerColumn.STEP] * UNIT * usual
+        size = trackers.options[m, QuantileTrackerColumn.STEP] * UNIT * usual
         kept = 1.0 - trackers.options[m, QuantileTrackerColumn.LEAK]
         share = trackers.options[m, QuantileTrackerColumn.SHARE] if new > 0.0 else 0.0
         for i in range(levels):
@@ -143,7 +149,7 @@ def learn(trackers, q, signal, expected_loss, y):
             if share > 0.0:
                 at = PoolColumn.SUMS + m * levels + i
                 gradient += share * ((signal[at] - seen[at]) / new - gradient)
-            trackers.offsets[m, i] = min(max(kept * trackers.offsets[m, i] - step * gradient, -most), most)
+            trackers.offsets[m, i] = min(max(kept * trackers.offsets[m, i] - size * gradient, -most), most)
     if signal.shape[0] > 0:
         for i in range(seen.shape[0]):
             seen[i] = signal[i]

@@ -47,6 +47,7 @@ def recalibrate(
     oracle: Oracle | None = None,
     replace: bool = False,
     outside: str = "report",
+    pool: Any = False,
     partitions: int | None = None,
 ) -> DataFrame:
     """Recalibrate the forecasts in a DataFrame of Spark: what `orcast.recalibrate` gives, to the last bit.
@@ -64,12 +65,15 @@ def recalibrate(
       names series and time, within the error of Spark.
     - Tasks cannot warn.  What `orcast.recalibrate` warns of is in the column ``..._status``, which can be counted;
       crossing quantiles are sorted without a warning.
+    - Series learn together only if ``pool`` says so, since a pool is played by one task: the names of columns, constant
+      within a series, tell pools apart (``pool="region"``), and with True all rows are in one part.  A frame of
+      :func:`orcast.recalibrate` is one pool by default; with the same ``pool`` the answers are the same.
     - For many series give bounds as columns: numbers by series go to every task.
 
         out = recalibrate(spark.read.parquet("forecasts"), low=0)
         out.groupBy("ETS_orcast_status").count().show()
     """
-    options = FrameOptions(low, high, levels, payoff, outside, oracle, Timing(lag, issued_every, nowcast))
+    options = FrameOptions(low, high, levels, payoff, outside, oracle, Timing(lag, issued_every, nowcast), pool)
     count = None if partitions is None else whole(partitions, "partitions", 1, 10**6)
     names = {"y": y, "series": series, "time": time, "cutoff": cutoff, "horizon": horizon, "known": known}
     if getattr(df, "isStreaming", False):
@@ -80,12 +84,23 @@ def recalibrate(
     plan = plan_of(df, names, model, options)
     replaced = [str(out.column) for form in plan.layout.forms for out in form.outputs() if out.column is not None]
     after = schema_after(df.schema, plan.play(empty(df.schema), replace=bool(replace)), replaced if replace else ())
-    keys = [one_zero(name, df.schema[name].dataType) for name in plan.layout.series]
+    keys = [one_zero(name, df.schema[name].dataType) for name in _together(df, plan)]
     parts = df.repartition(count or _usual(df), *keys) if keys else df.repartition(1)
     # Spark takes a dot in a name, as in q0.1, for a part of a column: on the way the columns are numbered
     numbered = parts.toDF(*(f"c{i}" for i in range(len(df.columns))))
     played = numbered.mapInArrow(_Task(plan, tuple(df.columns), bool(replace)), after)
     return fold_arrays(played, arrays)
+
+
+def _together(df: DataFrame, plan: SparkPlan) -> tuple[str, ...]:
+    """The columns whose rows go into one part where they agree: those of a pool, or of a series."""
+    pool = plan.options.pool
+    if isinstance(pool, bool):
+        return () if pool else tuple(plan.layout.series)
+    for name in pool:
+        if name not in df.columns:
+            raise ValueError(f"expected pool= as columns of the frame, got {name!r}")
+    return tuple(pool)
 
 
 def _usual(df: DataFrame) -> int:
