@@ -5,8 +5,8 @@ time, all streams of a pool abreast, and leaves a table of signals: a row for ea
 to the pool.  The games then play by themselves, in any order and process, and hear the newest row of their moment.
 
 Nothing depends on the order of rows, nor on how a frame is cut in time into calls with a state: a batch is what became
-known until a forecast is issued, streams stand in the order of their names, and whether a batch is settled is decided by
-what was known then.
+known until a forecast is issued, streams stand in the order of their names, and whether a batch is settled is decided
+by what was known then.
 """
 
 from __future__ import annotations
@@ -532,8 +532,8 @@ class PoolPass:
 
 POOL_MEMORY: admissible.Table = {
     **dict.fromkeys(("tally", "batches", "members", "unit", "errors"), admissible.COUNTED),
-    **dict.fromkeys(("common", "own", "seen"), {int(PoolColumn.COUNT): admissible.COUNTED}),
-    **dict.fromkeys(("common_evidence", "evidence"), {int(Evidence.SQUARE): admissible.COUNTED}),
+    **{name: {int(PoolColumn.COUNT): admissible.COUNTED} for name in ("common", "own", "seen")},
+    **{name: {int(Evidence.SQUARE): admissible.COUNTED} for name in ("common_evidence", "evidence")},
     "offsets": admissible.VALUES,
     "totals": admissible.VALUES,
     "ledger": admissible.ANY,
