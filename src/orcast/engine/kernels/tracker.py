@@ -25,6 +25,7 @@ from orcast.engine.kernels.records import (
     SPREAD_FEATURES,
     LearnerColumn,
     LearnerRecord,
+    SeasonColumn,
     SpreadColumn,
     Statistic,
     TrackerRecord,
@@ -46,6 +47,8 @@ BOLD, CAREFUL, EARLY = 6.0, 3.0, 100.0
 FARTHEST_KEPT = 0.97
 # Where the expert moves FAR times as far as it usually does, the last errors count less.
 FAR = 6.0
+# Seasons are looked for after every so many outcomes.
+SEARCH = 8
 # The expert's own spread counts as so many outcomes.
 YOUNG = 20.0
 
@@ -224,6 +227,8 @@ def learn(rules, memory, round, expert, outcome):
 def learn_seasons(memory, surprise):
     """Note a surprise; where another season is found, nothing is known of its coefficients."""
     add_surprise(memory.surprises, memory.autocorrelation, memory.seasons, surprise)
+    if int(memory.seasons[SeasonColumn.COUNT]) % SEARCH != 0:
+        return
     changed = find_seasons(memory.autocorrelation, memory.seasons)
     for i in range(2):
         if changed % 2 == 1:
