@@ -62,7 +62,7 @@ def log_prior(game: Any) -> np.ndarray:
 def test_the_pieces_add_up_to_what_was_played(name: str) -> None:
     """log(p / x) is their sum, up to a constant: checked where the equation is solved at the usual temperature."""
     space, payoff = CASES[name]
-    oracle = oc.Equilibrium(temperature=3.0)
+    oracle = oc.Equilibrium(temperature=8.0)
     game = oc.Forecaster(space, payoff, oracle=oracle)
     rng = np.random.default_rng(0)
     gaps: list[float] = []
@@ -72,7 +72,7 @@ def test_the_pieces_add_up_to_what_was_played(name: str) -> None:
         engine: Any = game.engine
         temperature = record.temperature if hasattr(record, "temperature") else record.round.info[RoundInfo.TEMPERATURE]
         pieces = list(engine._tilts(record, engine.ledger.total.copy()))
-        if t and temperature == 3.0 and not any(piece.part == "regret" and piece.tilt.any() for piece in pieces):
+        if t and temperature == 8.0 and not any(piece.part == "regret" and piece.tilt.any() for piece in pieces):
             tilt = np.sum([piece.tilt for piece in pieces], axis=0)
             gap = np.log(p.mass) - log_prior(game) - tilt
             real = p.mass > 1e-6

@@ -36,6 +36,14 @@ def certified(*payoffs: str) -> tuple[str, ...]:
 
 
 TRACKER = definitions("test_tracker", "plain", "atoms, late")
+JUMPS = definitions("test_tracker", "jumps")
+SEASONS = definitions("test_tracker", "season, late")
+PEAKS = ("tests/engine/kernels/test_definitions.py::test_the_two_highest_peaks_are_the_seasons",)
+QUANTILE_TRACKERS = definitions("test_quantile_trackers", "pool", "plain")
+EVIDENCE = definitions("test_evidence", "late")
+CHANCE = definitions("test_the_last_layer_makes_allowance_for_chance", "late")
+FORGETTING = definitions("test_the_last_layer_makes_allowance_for_chance", "forgetting")
+CAPS = ("tests/engine/test_do_no_harm.py::test_the_corrected_expert_stays_within_its_caps",)
 MEMBERS = definitions("test_pit_members", "plain", "late")
 GROUPS = definitions("test_groups", "atoms", "atoms, late")
 LATE = definitions("test_losses_of_the_experts", "late")
@@ -67,6 +75,10 @@ PARTITION = tuple(
 JOURNAL = ("tests/streaming/test_journal.py",)
 
 _TRACKER = "engine/kernels/tracker.py"
+_SEASONS = "engine/kernels/seasons.py"
+_QUANTILE_TRACKERS = "engine/kernels/quantile_trackers.py"
+_EVIDENCE = "engine/kernels/evidence.py"
+_CORRECTION = "engine/kernels/correction.py"
 _MEMBERS = "engine/kernels/pit_members.py"
 _GROUPS = "engine/kernels/groups.py"
 _BINARY = "engine/kernels/binary.py"
@@ -109,25 +121,146 @@ LEARNERS = (
         TRACKER,
     ),
     Fault(
-        "tracker: losses in half the unit",
+        "tracker: the spread never leaves its youth",
         _TRACKER,
-        "loss[c + 1] = kept * loss[c + 1] + outcome.weight * lost / (0.5 * outcome.unit)",
-        "loss[c + 1] = kept * loss[c + 1] + outcome.weight * lost / outcome.unit",
+        "young = 1.0 / (statistics[Statistic.OUTCOMES] * weight + YOUNG)",
+        "young = 1.0 / YOUNG",
         TRACKER,
     ),
     Fault(
-        "tracker: the loss of another learner",
+        "tracker: all learners trust an expert that moves far",
         _TRACKER,
-        "weight = odds * exp(-WEIGHT_RATE * (loss[c + 1] - best))",
-        "weight = odds * exp(-WEIGHT_RATE * (loss[c] - best))",
-        TRACKER,
+        "if rules.learners[c, LearnerColumn.TRUSTING] == 0.0 or i",
+        "if i",
+        JUMPS,
     ),
     Fault(
         "tracker: variance of a cut normal",
-        _TRACKER,
+        "engine/kernels/quantile_function.py",
         "max(1.0 + (a * density_a - b * density_b) / share - mean * mean, 0.0)",
         "max(1.0 + (a * density_a + b * density_b) / share - mean * mean, 0.0)",
         TRACKER,
+    ),
+    Fault(
+        "seasons: late outcomes are taken for the last ones",
+        _SEASONS,
+        "back = lag - 1 - int(pending)",
+        "back = lag - 1",
+        SEASONS,
+    ),
+    Fault(
+        "seasons: a new one keeps the coefficient of the old",
+        _TRACKER,
+        "forget(memory.location[c], memory.location_cov[c], TrackerRecord.SEASON_1 + i)",
+        "pass",
+        SEASONS,
+    ),
+    Fault(
+        "seasons: one that was found has no advantage",
+        _SEASONS,
+        "found *= HIGHER",
+        "found *= 1.0",
+        PEAKS,
+    ),
+    # --- quantile trackers, evidence, level offsets
+    Fault(
+        "quantile trackers: nothing is let go",
+        _QUANTILE_TRACKERS,
+        "kept = 1.0 - trackers.options[m, QuantileTrackerColumn.LEAK]",
+        "kept = 1.0",
+        QUANTILE_TRACKERS,
+    ),
+    Fault(
+        "quantile trackers: the sums of the pool since its beginning",
+        _QUANTILE_TRACKERS,
+        "gradient += share * ((signal[at] - seen[at]) / new - gradient)",
+        "gradient += share * (signal[at] / new - gradient)",
+        QUANTILE_TRACKERS,
+    ),
+    Fault(
+        "quantile trackers: offsets of the pool without a unit",
+        _QUANTILE_TRACKERS,
+        "trackers.offsets[m, i] = offsets[i] * expected_loss",
+        "trackers.offsets[m, i] = offsets[i]",
+        QUANTILE_TRACKERS,
+    ),
+    Fault(
+        "quantile trackers: a tie is an error",
+        _QUANTILE_TRACKERS,
+        "elif y > quantiles[i]:",
+        "elif y >= quantiles[i]:",
+        definitions("test_quantile_trackers", "atoms"),
+    ),
+    Fault(
+        "evidence: blocks of one outcome, however many are outstanding",
+        _EVIDENCE,
+        "if evidence[Evidence.COUNT] > pending:",
+        "if evidence[Evidence.COUNT] > 0.0:",
+        EVIDENCE,
+    ),
+    Fault(
+        "evidence: a block that is not over does not count",
+        _EVIDENCE,
+        "sqrt(1.0 + evidence[Evidence.SQUARE] + block * block)",
+        "sqrt(1.0 + evidence[Evidence.SQUARE])",
+        definitions("test_tracker", "late"),
+    ),
+    Fault(
+        "evidence: a ledger whose squares are forgotten too slowly",
+        _EVIDENCE,
+        "ledger[LedgerRow.SUMS, last] *= EVIDENCE_DISCOUNT * EVIDENCE_DISCOUNT",
+        "ledger[LedgerRow.SUMS, last] *= EVIDENCE_DISCOUNT",
+        EVIDENCE,
+    ),
+    Fault(
+        "level offsets: late errors count as many",
+        "engine/kernels/level_offsets.py",
+        "EARLY_RATE / (statistics[Statistic.OUTCOMES] + START)) / (1.0 + pending)",
+        "EARLY_RATE / (statistics[Statistic.OUTCOMES] + START))",
+        definitions("test_quantile_trackers", "late"),
+    ),
+    # --- the corrected expert
+    Fault(
+        "correction: losses in half the unit",
+        _CORRECTION,
+        "    unit = 0.5 * outcome.unit",
+        "    unit = outcome.unit",
+        QUANTILE_TRACKERS,
+    ),
+    Fault(
+        "correction: the loss of another learner",
+        _CORRECTION,
+        "weight = odds * exp(-WEIGHT_RATE * (loss[c] - best))",
+        "weight = odds * exp(-WEIGHT_RATE * (loss[c - 1] - best))",
+        TRACKER,
+    ),
+    Fault(
+        "correction: odds of a learner without their square",
+        _CORRECTION,
+        "return 1.0 / ((1.0 + pending) * (1.0 + pending))",
+        "return 1.0 / (1.0 + pending)",
+        definitions("test_tracker", "late"),
+    ),
+    Fault(
+        "correction: a pool without a gain is no reason to keep the expert",
+        _CORRECTION,
+        "return hint + NO_GAIN * gain",
+        "return hint",
+        definitions("test_tracker", "pool"),
+    ),
+    Fault(
+        "correction: level offsets without a cap",
+        _CORRECTION,
+        "    cap(memory.statistics, expert, settled)",
+        "    pass",
+        CAPS,
+    ),
+    Fault(
+        "correction: a cap beyond the bounds",
+        _CORRECTION,
+        "least = min(max(lowest - CAP * max(median - q[0], far), expert.low), expert.high)",
+        "least = lowest - CAP * max(median - q[0], far)",
+        CAPS,
     ),
     # --- members of the committee
     Fault(
@@ -145,11 +278,11 @@ LEARNERS = (
         MEMBERS,
     ),
     Fault(
-        "members: the loss of the expert for that of the corrected one",
+        "members: a gain on the expert for one on the corrected expert",
         _MEMBERS,
-        "weight * crps(y, k, n, left, right, rows[CellRow.PRIOR]) / unit",
-        "weight * crps(y, k, n, left, right, rows[CellRow.EXPERT]) / unit",
-        MEMBERS,
+        "gain = crps(y, k, n, left, right, rows[CellRow.PRIOR]) -",
+        "gain = crps(y, k, n, left, right, rows[CellRow.EXPERT]) -",
+        EVIDENCE,
     ),
     Fault(
         "members: means under the prior",
@@ -157,6 +290,21 @@ LEARNERS = (
         "means[m, j] += p[k] * phi[k, j]",
         "means[m, j] += rows[CellRow.PRIOR, k] * phi[k, j]",
         MEMBERS,
+    ),
+    # --- the last layer's allowance for chance
+    Fault(
+        "last layer: chance counts once, however many outcomes are outstanding",
+        _LAST_LAYER,
+        "chance = CHANCE * (1.0 + pending) * statistics[Statistic.SQUARES]",
+        "chance = CHANCE * statistics[Statistic.SQUARES]",
+        CHANCE,
+    ),
+    Fault(
+        "rounds: chance forgets less than the ledger",
+        _ROUND,
+        "squares = rules.discount * rules.discount * memory.statistics[Statistic.SQUARES]",
+        "squares = rules.discount * memory.statistics[Statistic.SQUARES]",
+        FORGETTING,
     ),
     # --- groups
     Fault(
@@ -492,8 +640,8 @@ PENDING = (
     Fault(
         "rounds: a round is settled against its own slack",
         "rounds.py",
-        "self.engine.update(entry.record, y, reserved=reserved)",
-        "self.engine.update(entry.record, y, reserved=self.reserved)",
+        "self._learn(entry.record, y, reserved)",
+        "self._learn(entry.record, y, self.reserved)",
         ROUNDS,
     ),
     Fault(

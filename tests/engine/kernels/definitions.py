@@ -576,8 +576,8 @@ def evidence(it: Settled) -> dict[str, Array]:
     return found
 
 
-def capped(q: Array, memory: Any, expert: Array) -> Array:
-    """Not beyond the expert and the recent outcomes by more than two spreads."""
+def capped(q: Array, memory: Any, expert: Array, space: Any) -> Array:
+    """Not beyond the expert and the recent outcomes by more than two spreads, nor beyond the bounds."""
     old, median = memory.statistics, expert[expert.size // 2]
     ends, far = [expert[0], expert[-1]], 0.0
     if old[5]:
@@ -585,7 +585,7 @@ def capped(q: Array, memory: Any, expert: Array) -> Array:
         ends += [old[4], median - far, median + far]
     least = min(ends) - 2 * max(median - expert[0], far)
     most = max(ends) + 2 * max(expert[-1] - median, far)
-    return np.clip(q, least, most)
+    return np.clip(np.clip(q, least, most), space.low, space.high)
 
 
 class Corrected(NamedTuple):
@@ -628,10 +628,11 @@ def tracked(memory: Any, record: Any, space: Any, rules: Any, signal: Array) -> 
     offsets = offsets_of(memory, rules, signal, scale / math.sqrt(math.pi))
     trackers = [with_offsets(expert.q, own, space) for own in offsets]
     loss = memory.track_loss[horizon(pending)]
-    learnt = capped(blended(loss, pending, expert, said, trackers, rules, signal), memory, expert.q)
+    learnt = capped(blended(loss, pending, expert, said, trackers, rules, signal), memory, expert.q, space)
     share = share_of(memory.track_evidence[horizon(pending)], hint(memory, signal), 0.3)
     base = share * learnt + (1 - share) * np.clip(expert.q, space.low, space.high)
     settled = with_offsets(base, spread_of(base, space) * memory.level_offsets, space)
+    settled = capped(settled, memory, expert.q, space)
     fault = min(max(beyond_chance(memory.level_ledger) - 2, 0.0), 4.0)
     share = share_of(memory.level_evidence[horizon(pending)], fault, 0.5)
     rows = np.array([*trackers, learnt, base, settled])

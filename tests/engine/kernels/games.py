@@ -222,7 +222,9 @@ def games() -> Iterator[tuple[str, Callable[[], Array]]]:
             for h in (1, 2)
         ]
         table = pd.DataFrame(rows, columns=["unique_id", "time", "cutoff", "model", "y"])
-        out = oc.recalibrate(table, y="y", model="model", series="unique_id", time="time", cutoff="cutoff", low=0, high=100)
+        out = oc.recalibrate(
+            table, y="y", model="model", series="unique_id", time="time", cutoff="cutoff", low=0, high=100
+        )
         return np.asarray(out.select_dtypes(float).to_numpy(), dtype=np.float64).ravel()
 
     yield "open-ended", opened

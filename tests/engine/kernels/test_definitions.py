@@ -54,7 +54,8 @@ def game(name: str) -> tuple[Any, list[dict[str, Any]], Array, int]:
         y = x + 6.0 * (np.arange(rounds) % 7 == 2) + 0.3 * (y - x)
     one = [{"forecast": oc.Normal(v, 2.0 + 0.02 * v)} for v in x]
     space = oc.Line() if "line" in name else oc.Interval(0, 100)
-    return oc.Recalibrator(space, pool=oc.Pool() if "pool" in name else None), one, y, late
+    memory = 30 if "forgetting" in name else None
+    return oc.Recalibrator(space, memory=memory, pool=oc.Pool() if "pool" in name else None), one, y, late
 
 
 def hearing(engine: Any, signals: list[Array]) -> None:
@@ -136,6 +137,7 @@ NAMES = [
     "season",
     "season, late",
     "jumps",
+    "forgetting",
 ]
 
 

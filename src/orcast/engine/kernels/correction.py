@@ -121,7 +121,7 @@ def blend(rules, loss, odds, round, signal, expert, out):
 
 @kernel_part
 def cap(statistics, expert, out):
-    """No quantile beyond the expert's and the recent outcomes by more than a few spreads."""
+    """No quantile beyond the expert's and the recent outcomes by more than a few spreads, nor beyond the bounds."""
     q = expert.values
     last = q.shape[0] - 1
     median = q[last // 2]
@@ -131,8 +131,8 @@ def cap(statistics, expert, out):
         far = statistics[Statistic.FARTHEST_ERROR]
         lowest = min(lowest, statistics[Statistic.LAST_OUTCOME], median - far)
         highest = max(highest, statistics[Statistic.LAST_OUTCOME], median + far)
-    least = lowest - CAP * max(median - q[0], far)
-    most = highest + CAP * max(q[last] - median, far)
+    least = min(max(lowest - CAP * max(median - q[0], far), expert.low), expert.high)
+    most = min(max(highest + CAP * max(q[last] - median, far), expert.low), expert.high)
     for i in range(last + 1):
         out[i] = min(max(out[i], least), most)
 
@@ -155,6 +155,7 @@ def correct(rules, memory, round, signal, out):
         base[i] = share * learnt[i] + (1.0 - share) * min(max(expert.values[i], expert.low), expert.high)
     settled = round.tracked[rules.quantile_trackers.shape[0] + 2]
     offset_quantiles(base, memory.level_offsets, spread_of(base, rules.scores), expert.low, expert.high, settled)
+    cap(memory.statistics, expert, settled)
     hint = fault(beyond_chance(memory.level_ledger), CLEAR_FAULT)
     share = share_of(memory.level_evidence[horizon(pending)], hint, LEVEL_ODDS)
     for i in range(out.shape[0]):

@@ -1,0 +1,181 @@
+"""A good forecaster is not made worse, and a bad one is made better soon: what the corrected expert may and must do."""
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given
+from scipy.stats import norm
+
+import orcast as oc
+from helpers import Vector, engine_of, in_batches, record_of
+from orcast.engine.kernels.records import SeasonColumn, Statistic
+
+LEVELS = np.arange(1, 100) / 100
+
+
+def expert_crps(mean: Vector, spread: Vector | float, y: Vector) -> Vector:
+    """The CRPS of normals."""
+    z = (y - mean) / spread
+    value: Vector = spread * (z * (2.0 * norm.cdf(z) - 1.0) + 2.0 * norm.pdf(z) - 1.0 / np.sqrt(np.pi))
+    return value
+
+
+def played_crps(game: oc.Recalibrator, mean: Vector, spread: Vector | float, y: Vector, late: int = 0) -> Vector:
+    """The CRPS of what a game plays around normals; each outcome comes `late` rounds after the next forecast."""
+    found = np.empty(y.size)
+    for t, (m, s) in enumerate(zip(mean, np.broadcast_to(spread, y.shape), strict=True)):
+        found[t] = game.predict(oc.Normal(m, s), id=t).crps(y[t])
+        if t >= late:
+            game.update(y[t - late], id=t - late)
+    return found
+
+
+# --- experts that are right
+
+
+@pytest.mark.parametrize("space", [oc.Line(), oc.Interval(0, 100)], ids=str)
+def test_a_perfect_expert_loses_less_than_a_hundredth(space: oc.Line | oc.Interval) -> None:
+    time = np.arange(500)
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        mean = 50.0 + 5.0 * np.sin(time / 9) + rng.normal(size=time.size)
+        spread = 2.0 * np.exp(0.3 * np.sin(time / 13))
+        y = mean + spread * rng.normal(size=time.size)
+        played = played_crps(oc.Recalibrator(space), mean, spread, y)
+        assert played.mean() < 1.01 * expert_crps(mean, spread, y).mean()
+
+
+def test_errors_that_overlap_are_not_taken_for_a_bias() -> None:
+    """Four steps ahead, on a random walk: errors of neighbouring rounds are alike, though the expert is perfect."""
+    horizon, rounds, worse = 4, 500, []
+    for seed in range(6):
+        walk = np.random.default_rng(seed).normal(size=rounds + horizon).cumsum()
+        mean, y = walk[:rounds], walk[horizon:]
+        played = played_crps(oc.Recalibrator(oc.Line()), mean, np.sqrt(horizon), y, late=horizon - 1)
+        worse.append(played.mean() / expert_crps(mean, np.sqrt(horizon), y).mean())
+    assert np.mean(worse) < 1.015
+
+
+@pytest.mark.parametrize("bias", [0.0, 3.0])
+def test_late_outcomes_do_not_overshoot(bias: float) -> None:
+    """Batches of fifty, known when the batch after the next begins: an error is not corrected once for each batch."""
+    for seed in range(2):
+        rng = np.random.default_rng(seed)
+        mean = 50.0 + 5.0 * np.sin(np.arange(800) / 9)
+        y = mean + bias + 2.0 * rng.normal(size=mean.size)
+        experts = [oc.Normal(m, 2.0) for m in mean]
+        rows = in_batches(oc.Recalibrator(oc.Interval(0, 100)), experts, y, LEVELS, batch=50, late=1)
+        shift = rows[:, LEVELS.size // 2] - mean
+        assert shift[:100] == pytest.approx(0.0)
+        assert (shift > -1.0).all()
+        # a spread of 2 around the bias, learnt from fifty outcomes or fewer
+        assert (shift < bias + (2.5 if bias else 1.0)).all()
+        assert abs(shift[400:].mean() - bias) < 0.5
+
+
+def test_an_expert_that_foresees_jumps_is_not_pulled_back() -> None:
+    """Its errors are autocorrelated, so that it pays to follow them, but those before a jump say nothing after it."""
+    rounds = 1300
+    jumps = np.arange(25, rounds, 25)
+    for seed in range(2):
+        rng = np.random.default_rng(seed)
+        mean = 50.0 + 30.0 * (np.arange(rounds) // 25 % 2) + 0.3 * rng.normal(size=rounds).cumsum()
+        error = np.zeros(rounds)
+        for t in range(1, rounds):
+            error[t] = 0.7 * error[t - 1] + rng.normal()
+        y = mean + 1.5 * error
+        played, own = played_crps(oc.Recalibrator(oc.Line()), mean, 2.0, y), expert_crps(mean, 2.0, y)
+        later = jumps[jumps > 1000]
+        assert played[later].mean() <= 1.2 * own[later].mean()
+        assert played[1000:].mean() < 0.9 * own[1000:].mean()
+
+
+# --- experts that are wrong
+
+
+def test_an_interval_too_narrow_by_a_third_is_corrected_within_a_hundred_outcomes() -> None:
+    widths, inside = [], []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        mean = 50.0 + rng.normal(size=300)
+        y = mean + 3.0 * rng.normal(size=mean.size)
+        game = oc.Recalibrator(oc.Line())
+        for t in range(mean.size):
+            low, high = game.predict(oc.Normal(mean[t], 2.0)).quantile([0.05, 0.95])
+            if t >= 100:
+                inside.append(low <= y[t] <= high)
+                widths.append((high - low) / (2.0 * norm.ppf(0.95) * 3.0))
+            game.update(y[t])
+    assert 0.88 < np.mean(inside) < 0.92
+    assert 0.9 < np.mean(widths) < 1.15
+
+
+@pytest.mark.parametrize("season", [24, 7])
+def test_a_season_is_found_and_used(season: int) -> None:
+    rng = np.random.default_rng(0)
+    seasonal = 4.0 * np.sin(2.0 * np.pi * np.arange(600) / season) ** 3
+    y = 50.0 + seasonal + rng.normal(size=seasonal.size)
+    game = oc.Recalibrator(oc.Line())
+    mean = np.full(y.size, 50.0)
+    played_crps(game, mean[:300], 3.0, y[:300])
+    seasons = engine_of(game).memory.seasons
+    assert seasons[SeasonColumn.FIRST] == season
+    played = played_crps(game, mean[300:], 3.0, y[300:])
+    assert played.mean() < 0.7 * expert_crps(mean[300:], 3.0, y[300:]).mean()
+
+
+# --- caps
+
+
+def caps(game: oc.Recalibrator) -> tuple[float, float]:
+    """Beyond the expert and the recent outcomes by two spreads of the larger kind, within the bounds."""
+    engine, q = engine_of(game), record_of(game).experts[0]
+    statistics, median = engine.memory.statistics, q[q.size // 2]
+    ends, far = [q[0], q[-1]], 0.0
+    if statistics[Statistic.OUTCOMES]:
+        far = statistics[Statistic.FARTHEST_ERROR]
+        ends += [statistics[Statistic.LAST_OUTCOME], median - far, median + far]
+    low, high = min(ends) - 2.0 * max(median - q[0], far), max(ends) + 2.0 * max(q[-1] - median, far)
+    low, high = np.clip([low, high], engine.space.low, engine.space.high)
+    return float(low), float(high)
+
+
+def test_a_skewed_expert_stays_within_its_caps() -> None:
+    expert = oc.Quantiles([0.01, 0.5, 0.99], [65.0, 151.0, 916.0])
+    for before in (0, 5, 30):
+        rng = np.random.default_rng(before)
+        game = oc.Recalibrator(oc.Line())
+        for y in (*np.exp(rng.normal(5.0, 0.5, before)), 310.0, 255.0):
+            game.predict(expert)
+            game.update(float(y))
+        p = game.predict(expert)
+        low, high = caps(game)
+        issued = p.quantile(LEVELS)
+        assert low <= issued[0]
+        assert issued[-1] <= high
+        # and what was two good outcomes is no reason to leave the expert
+        assert 0.5 * 151.0 < issued[49] < 1.5 * 255.0
+
+
+values = st.floats(-1e4, 1e4, allow_subnormal=False) | st.sampled_from([0.0, 1.0, 10.0, 1e4])
+rounds = st.lists(st.tuples(values, st.floats(1e-3, 1e3), values), min_size=1, max_size=12)
+
+
+@pytest.mark.parametrize("space", [oc.Line(), oc.HalfLine(0), oc.Interval(0, 10)], ids=str)
+@given(played=rounds, again=st.integers(1, 4))
+def test_the_corrected_expert_stays_within_its_caps(
+    space: oc.Line | oc.HalfLine | oc.Interval, played: list[tuple[float, float, float]], again: int
+) -> None:
+    game = oc.Recalibrator(space, outside="clip")
+    for mean, spread, y in played * again:
+        p = game.predict(oc.Normal(mean, spread))
+        low, high = caps(game)
+        # all that was learnt together, and between it and the expert, without the level offsets and with them
+        found = record_of(game).tracked[-3:]
+        slack = 1e-9 * max(abs(low), abs(high))
+        assert low - slack <= found.min()
+        assert found.max() <= high + slack
+        issued = p.quantile(LEVELS)
+        assert space.low <= issued[0] <= issued[-1] <= space.high
+        assert np.isfinite(issued).all()
+        game.update(y)
