@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from orcast import ledger as _ledger
 from orcast.constants import DELAY_TEMPERATURE, WEIGHT_RATE
 from orcast.contexts import ContextInputs
-from orcast.engine import admissible
+from orcast.engine import admissible, format_2
 from orcast.engine.base import Learning
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.fixed_point import MOST_CELLS
@@ -175,19 +175,11 @@ class OrderedEngine:
 
     def _start(self) -> None:
         """An empty memory, and where a round's fields lie."""
-        shapes = memory_shapes(self.rules)
-        self._memory = np.zeros(length(shapes))
-        self.memory = memory = Memory(*fields(shapes, self._memory))
+        self._memory, self.memory = new_memory(self.rules)
+        memory = self.memory
         for name, array in self.ledger.arrays().items():
             getattr(memory, name)[...] = array
         self.ledger.total, self.ledger.account, self.ledger.groups = memory.total, memory.account, memory.groups
-        memory.statistics[Statistic.SCORE_SIZE] = 1.0
-        memory.statistics[Statistic.LAST_PIT] = 0.5
-        memory.statistics[Statistic.LEVEL_VARIANCE] = 1.0
-        memory.location_cov[:] = tracker.LOCATION_START * np.eye(LOCATION_FEATURES)
-        memory.spread[:] = 1.0
-        memory.fit_cov[:] = tracker.SPREAD_START * np.eye(SPREAD_FEATURES)
-        memory.by_group[:, GroupColumn.VARIANCE] = 1.0
         slots, *shapes = round_shapes(self.rules)
         self._slots, self._shapes = slots, tuple(shapes)
         self._length = length(self._shapes)
@@ -549,6 +541,8 @@ class OrderedEngine:
     def restore(self, arrays: dict[str, Array]) -> None:
         """Take over what `arrays` of an equal engine gave."""
         memory = self.memory
+        if "pool" in arrays:
+            arrays = format_2.memory_of(self.rules, arrays, new_memory(self.rules)[1])
         fields, accounts = self._admissible
         fields.copy_into(memory._asdict(), arrays)
         accounts.check(self.ledger)
@@ -614,16 +608,41 @@ class OrderedEngine:
     def restored_record(self, arrays: dict[str, NDArray[Any]], features: Any) -> OrderedRecord:
         """A pending round from its arrays, checked so that no kernel can leave its arrays."""
         record = self.new_record()
-        theirs = fields(self._shapes, like("row", arrays["row"], record.row, missing=True))
-        self.restore_round(record.round, Round(arrays["slots"], *theirs)._asdict())
+        self.restore_round(record.round, {"slots": arrays["slots"], **self._fields_of(arrays["row"])})
         admissible.check_certificate(record.certificate, self.ledger)
         record.features = features
         return record
 
+    def _fields_of(self, row: Array) -> dict[str, Array]:
+        """The arrays in the row of a pending round, of today's format or an older one."""
+        names, shapes = Round._fields[1:], self._shapes
+        older = format_2.round_shapes(self.rules)
+        if row.shape == (length(tuple(older.values())),):
+            names, shapes = tuple(older), tuple(older.values())
+        theirs = like("row", row, np.empty(length(shapes)), missing=True)
+        return dict(zip(names, fields(shapes, theirs), strict=True))
+
     def restore_round(self, round: Round, arrays: dict[str, NDArray[Any]]) -> None:
         """Take over the arrays of a pending round."""
+        if "tracked" not in arrays:
+            arrays = format_2.round_of(self.rules, arrays)
         admissible.Fields(round._asdict(), admissible.ORDERED_ROUND).copy_into(round._asdict(), arrays)
         admissible.check_round(round, self.capacity, len(self.rules.learners))
+
+
+def new_memory(rules: Rules) -> tuple[Array, Memory]:
+    """A memory before any round but for its ledger, in a row of numbers."""
+    shapes = memory_shapes(rules)
+    row = np.zeros(length(shapes))
+    memory = Memory(*fields(shapes, row))
+    memory.statistics[Statistic.SCORE_SIZE] = 1.0
+    memory.statistics[Statistic.LAST_PIT] = 0.5
+    memory.statistics[Statistic.LEVEL_VARIANCE] = 1.0
+    memory.location_cov[:] = tracker.LOCATION_START * np.eye(LOCATION_FEATURES)
+    memory.spread[:] = 1.0
+    memory.fit_cov[:] = tracker.SPREAD_START * np.eye(SPREAD_FEATURES)
+    memory.by_group[:, GroupColumn.VARIANCE] = 1.0
+    return row, memory
 
 
 def groups_of(layout: LedgerLayout) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from orcast import ledger as _ledger
 from orcast.adapters import LARGEST, reach_of
-from orcast.engine import Committee, Oracle
+from orcast.engine import Committee, Oracle, format_2
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.kernels import events as event_kernels
 from orcast.engine.kernels.events import (
@@ -26,7 +26,6 @@ from orcast.engine.kernels.events import (
     PackedRounds,
     PendingStore,
     pack_row,
-    unpack_row,
 )
 from orcast.engine.ordered import OrderedEngine
 from orcast.game import ALONE
@@ -242,8 +241,7 @@ class Runner:
             else:
                 if not ((state.errors >= 0.0) & (state.errors <= 1e150)).all():
                     raise ValueError("a counter is negative or not a number")
-                shapes = {name: (array.dtype, array.shape) for name, array in engine.arrays().items()}
-                engine.restore(unpack_row(state.memory, shapes))
+                engine.restore(format_2.unpacked(engine, state.memory))
             inputs = self._inputs(new, values, points, signals)
             if isinstance(engine, OrderedEngine) and engine.runs:
                 return CompiledRun(self, state, inputs, new.features, events)

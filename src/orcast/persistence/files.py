@@ -20,7 +20,7 @@ from orcast import __version__, limits
 from orcast.persistence.migrations import migrated
 
 MAGIC = b"ORCAST\x00\n"
-VERSION = 2
+VERSION = 3
 KINDS = {"f8": np.dtype("<f8"), "i8": np.dtype("<i8")}
 # What a file that is not a state of the kind leads to.
 UNREADABLE = (

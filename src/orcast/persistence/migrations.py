@@ -5,6 +5,8 @@ is not in the table is the same in both.  `tests/golden` has files of every form
 
 Format 2 has the version of orcast that wrote the file (`writer`); its pending rounds are those of `rounds.Rounds`:
 counters and rounds in one part of a header, arrays under `pending/`; and arrays have the names of their fields.
+Format 3 has other learners on ordered spaces.  How many numbers a game has there depends on what it plays, so these
+arrays stay as they are until a game takes them over: see `orcast.engine.format_2`.
 """
 
 from __future__ import annotations
@@ -199,5 +201,6 @@ MIGRATIONS: dict[int, dict[str, Migration]] = {
         "PartitionedRecalibrator": partition,
         "ForecastRecalibrator": gluonts,
         "PanelState": panel,
-    }
+    },
+    2: {},
 }

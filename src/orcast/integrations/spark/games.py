@@ -31,7 +31,7 @@ from orcast.integrations.spark.events import (
 from orcast.ledger import RoundLog
 from orcast.panel.columns import Form
 from orcast.panel.experts import ForecastShape
-from orcast.panel.runner import Runner, RunnerPool, RunState, events_of
+from orcast.panel.runner import Runner, RunnerPool, RunState, events_of, with_heard
 from orcast.panel.statuses import Status
 from orcast.payoffs import Payoff
 from orcast.persistence.files import UNREADABLE, unusable
@@ -40,8 +40,8 @@ from orcast.serialise import features_from_json, features_to_json
 
 Array = NDArray[np.float64]
 
-# Format 1 had other names of arrays, and sums of squared errors of point forecasts.
-MAGIC, MAGIC_1 = b"ORC2", b"ORC1"
+# Format 1 had other names of arrays, and sums of squared errors of point forecasts; both older ones other learners.
+MAGIC, MAGIC_2, MAGIC_1 = b"ORC3", b"ORC2", b"ORC1"
 
 
 # What a round of a model may be remembered as.
@@ -292,7 +292,7 @@ class Games:
         for entry, (_, value) in plan.settled.items():
             values[entry] = value
         new = forecasts_of(runner, [event for _, event in plan.new], number)
-        events = np.array(plan.events, dtype=np.int64)
+        events = with_heard(np.array(plan.events, dtype=np.int64), -1)
         run = runner.resume(self.games[number], new, values, self._points(number, plan.points), events)
         run.play(events)
         answers = runner.answers(run, new)
@@ -360,7 +360,7 @@ class Games:
 
     def _read(self, state: bytes) -> None:
         magic, start = state[: len(MAGIC)], len(MAGIC) + 8
-        if magic not in (MAGIC, MAGIC_1):
+        if magic not in (MAGIC, MAGIC_2, MAGIC_1):
             raise ValueError(f"expected a state of a stream that this version can use, got {state[:4]!r}")
         if state[len(MAGIC) : start] != self.options.mark:
             raise ValueError(
