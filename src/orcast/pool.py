@@ -100,9 +100,7 @@ class Pool(Locked):
         """The outcome of a game: the pool learns from it, then the game with what the pool knows now."""
         rules, size = engine.rules, len(self._totals)
         gradients = np.empty((rules.pooled, len(rules.grid)))
-        gain = float(
-            packing.pool_part(rules, engine.memory_row, record.row, record.slots, self.signal, y, gradients)
-        )
+        gain = float(packing.pool_part(rules, engine.memory_row, record.row, record.slots, self.signal, y, gradients))
         signal, evidence = self._signal.copy(), self._evidence.copy()
         signal[PoolColumn.COUNT] += 1.0
         signal[PoolColumn.SUMS : PoolColumn.SUMS + size] += gradients.ravel()

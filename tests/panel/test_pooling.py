@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.panels import Plan, outputs, panel
 
 import orcast as oc
-from tests.panels import Plan, outputs, panel
 
 FORMS = ("quantiles", "normal", "members", "point")
 plans = st.builds(
@@ -41,9 +41,9 @@ def biased(series: int = 6, steps: int = 30, bias: float = 8.0, seed: int = 0) -
     rows = []
     for s in range(series):
         mean = rng.normal(50.0, 5.0, steps)
-        for t in range(steps):
-            rows.append({"unique_id": f"s{s}", "ds": t, "y": mean[t] + bias + rng.normal(0.0, 3.0), "M0_mean": mean[t]})
-    return pd.DataFrame(rows).assign(M0_std=3.0)
+        y = mean + bias + rng.normal(0.0, 3.0, steps)
+        rows.append(pd.DataFrame({"unique_id": f"s{s}", "ds": range(steps), "y": y, "M0_mean": mean}))
+    return pd.concat(rows, ignore_index=True).assign(M0_std=3.0)
 
 
 @settings(max_examples=15, deadline=None)

@@ -523,10 +523,10 @@ class Pools:
         self.groups: list[Hashable] = [None] * len(run.keys)
         if not self.on:
             return
-        if pool is not True:
+        if isinstance(pool, tuple):
             self.groups = self._groups(pool)
         # where only an upper bound is known, what is played is how far below it the outcome lies
-        low, high = (run.bounds.of_rows(run.codes) if bounds.by_row else (bounds.low, bounds.high))
+        low, high = run.bounds.of_rows(run.codes) if bounds.by_row else (bounds.low, bounds.high)
         mirrored = ~np.isfinite(low) & np.isfinite(high)
         if bounds.by_row:
             by_series = np.zeros(len(run.keys), dtype=bool)
@@ -580,7 +580,9 @@ class Pools:
             table, column = self._table(options, int(self.of_stream[i]))
             found.append((table, column.get(streams.horizons[i], -1)))
         # tables of pools that are through are not asked for again
-        for key in [key for key in self.tables if key[0] == options.number and key[1] not in self.of_stream[last - 1 :]]:
+        for key in [
+            key for key in self.tables if key[0] == options.number and key[1] not in self.of_stream[last - 1 :]
+        ]:
             del self.tables[key]
         return found
 

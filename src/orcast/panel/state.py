@@ -68,7 +68,9 @@ class PanelOptions:
     lag: Any = None
     issued_every: int | str | None = None
     nowcast: bool = False
-    pool: bool | list[str] = False  # as it was given: whether streams learn together, or the columns that tell pools apart
+    pool: bool | list[str] = (
+        False  # as it was given: whether streams learn together, or the columns that tell pools apart
+    )
 
 
 # The group of a pool, and whether what is played is how far below a bound the outcome lies.

@@ -107,7 +107,7 @@ def say(trackers, q, signal, expected_loss, out):
 
 @kernel
 def gradients(trackers, q, signal, expected_loss, y, out):
-    """The gradient of each tracker at an outcome, at the offsets of now; `out` may have room for the first ones only."""
+    """The gradient of each tracker at an outcome, at the offsets of now; `out` may have room for the first ones."""
     quantiles = np.empty((trackers.options.shape[0], q.shape[0]))
     say(trackers, q, signal, expected_loss, quantiles)
     for m in range(out.shape[0]):
