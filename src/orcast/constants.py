@@ -17,7 +17,7 @@ WEIGHT_RATE, LOG_LOSS_RATE = 2.0, 1.0
 MOST_LOG_LOSS, MOST_LOG_BEHIND = 8.0, 8.0
 # What was learnt has these odds against the expert before there is evidence, times exp(EVIDENCE_RATE) for each standard
 # error of its gain, which is discounted by this, a round.
-EVIDENCE_ODDS, EVIDENCE_RATE, EVIDENCE_DISCOUNT = 1.0, 1.25, 0.998
+EVIDENCE_ODDS, EVIDENCE_RATE, EVIDENCE_DISCOUNT = 0.3, 1.25, 0.998
 # On finite spaces, with n outcomes outstanding, what was learnt has prior odds (1 + n)^-DELAY_ODDS against the expert.
 DELAY_ODDS = 0.5
 # An expert's own expectation counts as this many observations of its loss.
@@ -30,8 +30,7 @@ PER_ABSOLUTE = math.sqrt(math.pi / 2.0)
 # --- the equilibrium
 
 # Of the committee's last layer.
-import os
-USUAL_TEMPERATURE = float(os.environ.get('ORCAST_TEMP','8'))
+USUAL_TEMPERATURE = 8.0
 # With n outcomes outstanding the temperature rises by (1 + n)^DELAY_TEMPERATURE: the same correction is applied once
 # for each outstanding round before any effect is seen.  A binary forecast is one number, which overshoots less.
 DELAY_TEMPERATURE, BINARY_DELAY_TEMPERATURE = 0.85, 0.5

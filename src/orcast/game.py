@@ -77,7 +77,7 @@ class Forecaster:
     dropped; at most `max_pending` are pending, then the oldest is dropped with a warning.  `predict` changes nothing
     but the pending rounds.  Threads may share a game if they name their rounds: each call holds its `lock`.
 
-        || mean payoff ||_+  <=  sqrt(B (T + 16)) / T    on any sequence, if certificates held and no outcome was late
+        || mean payoff ||_+  <=  sqrt(B (T + 64)) / T    on any sequence, if certificates held and no outcome was late
 
     With `memory` (in rounds) the past is forgotten at that rate, and the promise is about the discounted mean:
 

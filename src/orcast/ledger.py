@@ -95,8 +95,7 @@ class RoundLog(IntEnum):
 ACCOUNT_SIZE, GROUP_SIZE = len(Account), len(GroupAccount)
 CERTIFICATE_SIZE, ROUND_LOG_SIZE = len(CertificateField), len(RoundLog)
 # The promise starts with the budget of this many rounds.
-import os
-CREDIT = float(os.environ.get('ORCAST_CREDIT','16'))
+CREDIT = 64.0
 # Rounding of sums of some thousand terms.
 ROUNDING = 1e-9
 
@@ -402,7 +401,7 @@ class Group:
 class Guarantee:
     """What was promised and what was kept: `miscalibration <= promised` after every round.
 
-        miscalibration = ||S||_+ / T  <=  promised,    promised <= sqrt(B (T + 16)) / T
+        miscalibration = ||S||_+ / T  <=  promised,    promised <= sqrt(B (T + 64)) / T
 
     The last holds if every certificate did and no outcome was late (docs/theory.md); B bounds the squared payoff of a
     round, and is 3 for the default payoff on quantities.  `miscalibration` is the norm of the mean normalised payoff,

@@ -105,7 +105,7 @@ class Pool(Locked):
         signal[PoolColumn.COUNT] += 1.0
         signal[PoolColumn.SUMS : PoolColumn.SUMS + size] += gradients.ravel()
         pending = float(record.round.info[RoundInfo.PENDING])
-        signal[PoolColumn.EVIDENCE] = pooling.add_gain(evidence, gain, pending, rules.tune)
+        signal[PoolColumn.EVIDENCE] = pooling.add_gain(evidence, gain, pending)
         engine.update(record, y, reserved=reserved, signal=signal)
         self._signal, self._evidence = signal, evidence
         self._learn_offsets(engine)

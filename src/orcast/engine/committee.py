@@ -28,8 +28,6 @@ POOLED = frozen(np.array([[0.2, 0.02, 0.5], [0.4, 0.1, 0.5], [0.8, 0.2, 0.5]]))
 OWN = frozen(np.array([[0.2, 0.05, 0.0], [0.4, 0.1, 0.0]]))
 # On finite spaces: memory, whether it shifts, prior observations.
 FINITE = frozen(np.array([[0.998, 0.0, 5.0], [0.998, 1.0, 20.0], [0.99, 1.0, 20.0]]))
-import os,json
-if os.environ.get('ORCAST_QT'): OWN=frozen(np.array(json.loads(os.environ['ORCAST_QT'])).reshape(-1,3))
 LEARNING = Learning(LEARNERS, OWN, MEMBERS, FINITE)
 IN_POOL = LEARNING._replace(quantile_trackers=frozen(np.concatenate((POOLED, OWN))))
 # What is left where nothing may follow the last errors.

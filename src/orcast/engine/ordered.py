@@ -57,8 +57,6 @@ from orcast.spaces import TAIL_MASS, OrderedSpace
 Array = NDArray[np.float64]
 
 NOTHING: Array = np.empty(0)
-import json, os
-TUNE = np.array(json.loads(os.environ.get('ORCAST_TUNE', '[1.0,1.25,0.998,3.0,2.0,10,2,1,3,0.005,0.3,0.5,0.998,1]')), dtype=float)
 # As plain numbers for what Python reads in every round: an enum costs as much as the reading.
 HOLDS = int(_ledger.CertificateField.HOLDS)
 LEFT, RIGHT, PLAYED = int(CellRow.LEFT), int(CellRow.RIGHT), int(CellRow.PLAYED)
@@ -169,7 +167,6 @@ class OrderedEngine:
             learning.learners.copy(),
             learning.quantile_trackers.copy(),
             int((learning.quantile_trackers[:, QuantileTrackerColumn.SHARE] > 0.0).sum()),
-            TUNE.copy(),
             learning.members.copy(),
             cosine_means(slot_masses(space)),
         )

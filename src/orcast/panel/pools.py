@@ -26,8 +26,7 @@ from orcast.engine import admissible
 from orcast.engine.committee import POOLED
 from orcast.engine.kernels import pooling
 from orcast.engine.kernels.pooling import PoolMemory, PoolRows, PoolRules, PoolStreams
-from orcast.engine.kernels.records import EVIDENCE_SIZE, TRACKER_UNIT_SIZE, Evidence, PoolColumn, TrackerUnit
-from orcast.engine.ordered import TUNE
+from orcast.engine.kernels.records import EVIDENCE_SIZE, TRACKER_UNIT_SIZE, Evidence, LedgerRow, PoolColumn, TrackerUnit
 from orcast.panel.bounds import scale_between, space_between
 from orcast.panel.experts import ForecastShape
 from orcast.panel.row_times import Stamps
@@ -140,7 +139,7 @@ def order_of(key: StreamKey) -> tuple[str, str]:
 def rules() -> PoolRules:
     """What all pools have in common."""
     space = Line()
-    return PoolRules(POOLED.copy(), space.levels.copy(), space.scores.copy(), TUNE.copy())
+    return PoolRules(POOLED.copy(), space.levels.copy(), space.scores.copy())
 
 
 def new_pool(stamps: Any) -> PoolState:
@@ -159,6 +158,8 @@ def new_pool(stamps: Any) -> PoolState:
         offsets=np.zeros((0, trackers, levels)),
         seen=np.zeros((0, PoolColumn.SUMS + size)),
         unit=np.zeros((0, TRACKER_UNIT_SIZE)),
+        ledger=np.zeros((0, len(LedgerRow), levels + 1)),
+        beyond=np.zeros(0),
         errors=np.zeros((0, 2)),
     )
     none, stamps = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=stamps)
@@ -167,8 +168,8 @@ def new_pool(stamps: Any) -> PoolState:
     return PoolState([], [], memory, none, np.zeros((0, 2), dtype=stamps.dtype), None, pending)
 
 
-BY_HORIZON = ("own", "evidence", "batches", "members", "totals")
-BY_STREAM = ("offsets", "seen", "unit", "errors")
+BY_HORIZON = ("own", "evidence", "batches", "members", "totals", "beyond")
+BY_STREAM = ("offsets", "seen", "unit", "ledger", "errors")
 
 
 def with_streams(state: PoolState, more: Sequence[StreamKey]) -> PoolState:
@@ -536,6 +537,8 @@ POOL_MEMORY: admissible.Table = {
     **{name: {int(Evidence.SQUARE): admissible.COUNTED} for name in ("common_evidence", "evidence")},
     "offsets": admissible.VALUES,
     "totals": admissible.VALUES,
+    "ledger": admissible.ANY,
+    "beyond": admissible.ANY,
 }
 PENDING: admissible.Table = {
     "value": admissible.Range(*admissible.VALUES[:2], missing=True),

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
-from scipy.stats import truncnorm
+from scipy.stats import norm, truncnorm
 
 import orcast as oc
 
@@ -89,6 +89,7 @@ class Settled(NamedTuple):
     after: Any
     space: Any
     rules: Any
+    signal: Array  # what was heard of a pool when the outcome came
 
 
 class Taught:
@@ -99,7 +100,7 @@ class Taught:
         info, cells = it.record.info, it.record.cells
         n, self.pending, self.low, self.high = int(info[0]), float(info[2]), float(info[5]), float(info[6])
         self.left, self.right, self.prior, self.expert, self.played = cells[:5, :n]
-        self.members = cells[6:, :n]
+        self.learnt, self.members = cells[6, :n], cells[7:, :n]
         self.context, self.regular, self.smallest = float(info[1]), bool(info[7]), float(info[10])
         self.clipped = min(max(it.y, self.low), self.high)
         self.weight = (1 + self.pending) ** -0.5
@@ -121,6 +122,59 @@ class Taught:
         """An atom at the outcome, or the cell that ends there or later."""
         atom = np.flatnonzero((self.left == self.clipped) & (self.right == self.clipped))
         return int(atom[0] if atom.size else np.flatnonzero(self.right >= self.clipped)[0])
+
+
+# --- evidence
+
+
+def standard_errors(evidence: Array) -> float:
+    """The gain over the root of 1 + the squares of the sums over blocks, the last of which may not be over."""
+    gain, squares, block, _ = evidence
+    return float(gain / math.sqrt(1 + squares + block**2))
+
+
+def share_of(evidence: Array, hint: float, odds: float) -> float:
+    """The share of what was learnt, at these odds before any evidence."""
+    return 1 / (1 + math.exp(min(-1.25 * (standard_errors(evidence) + hint), 700.0)) / odds)
+
+
+def with_gain(evidence: Array, more: float, pending: float) -> Array:
+    """One more gain; a block has 1 + pending outcomes."""
+    gain, squares, block, count = evidence
+    gain, squares, block, count = 0.998 * gain + more, 0.998 * squares, block + more, count + 1
+    if count >= 1 + pending:
+        return np.array([gain, squares + block**2, 0.0, 0.0])
+    return np.array([gain, squares, block, count])
+
+
+def gradient(q: Array, y: float, levels: Array) -> Array:
+    """Of the pinball loss; at a tie neither side counts."""
+    return np.select([y < q, y > q], [1 - levels, -levels], 0.0)
+
+
+def with_gradient(ledger: Array, g: Array, pending: float) -> Array:
+    """Sums of gradients; the last column has the squares of the sums over blocks, and the outcomes of this one."""
+    sums, squares = 0.998 * ledger[0, :-1] + g, 0.998**2 * ledger[0, -1]
+    block, count = ledger[1, :-1] + g, ledger[1, -1] + 1
+    if count >= 1 + pending:
+        return np.array([[*sums, squares + block @ block], [0.0] * (g.size + 1)])
+    return np.array([[*sums, squares], [*block, count]])
+
+
+def beyond_chance(ledger: Array) -> float:
+    """The square of the sums over that of the blocks: about 1 for a calibrated forecast."""
+    sums, block = ledger[0, :-1], ledger[1, :-1]
+    return float(sums @ sums / max(ledger[0, -1] + block @ block, 1e-300))
+
+
+def hint(memory: Any, signal: Array) -> float:
+    """What speaks for what was learnt beside its gain: a fault of the expert; in a pool mostly what the pool says."""
+    own = beyond_chance(memory.expert_ledger)
+    if not signal.size:
+        return min(max(own - 2, 0.0), 4.0)
+    _, gain, beyond = signal[:3]
+    found = min(max(0.1 * own + 0.9 * beyond - 1.5, 0.0), 4.0)
+    return float(found + (1.5 * gain if gain < 0 else gain / (1 + memory.statistics[5] / 10)))
 
 
 # --- statistics and experts
@@ -246,11 +300,28 @@ def shape(it: Settled) -> Array:
 
 
 def member_loss(it: Settled) -> Array:
-    """Discounted CRPS of the members, the corrected expert and the expert."""
+    """Discounted CRPS of the members."""
     t, found = Taught(it), it.before.member_loss.copy()
-    losses = np.array([t.crps(mass) for mass in (*t.members, t.prior, t.expert)])
+    losses = np.array([t.crps(mass) for mass in t.members])
     found[t.horizon] = t.kept * found[t.horizon] + t.weight * losses / t.unit
     return found
+
+
+def member_evidence(it: Settled) -> Array:
+    """What the corrected expert lost more than the mix of the members."""
+    t, found = Taught(it), it.before.member_evidence.copy()
+    gain = (t.crps(t.prior) - t.crps(t.learnt)) / t.unit
+    found[t.horizon] = with_gain(found[t.horizon], gain, t.pending)
+    return found
+
+
+def mixed(t: Taught) -> tuple[Array, Array]:
+    """The mix of the members by their losses, and the prior of the last layer, between it and the corrected expert."""
+    loss = t.it.before.member_loss[t.horizon]
+    weights = np.exp(-2 * (loss - loss.min()))
+    learnt = weights @ t.members / weights.sum()
+    share = min(share_of(t.it.before.member_evidence[t.horizon], 0.0, 0.3), 1 - 1e-4)
+    return learnt, share * learnt + (1 - share) * t.prior
 
 
 def last_pit(it: Settled) -> float:
@@ -300,26 +371,78 @@ def least_squares(theta: Array, P: Array, x: Array, error: float, weight: float,
     return theta, new * (kept if np.diag(new).max() > cap else 1.0)
 
 
+def seasons(memory: Any, surprise: float) -> dict[str, Array]:
+    """The surprises with one more, in a ring of 368; their autocorrelation; and the seasons: its two highest peaks."""
+    ring, was = memory.surprises.copy(), memory.seasons
+    place, count = int(was[2]), int(was[3])
+    past = np.roll(ring, -place)[::-1]  # the last one first
+    products = np.zeros(ring.size)
+    products[0] = surprise**2
+    known = min(count, ring.size - 1)
+    products[1 : known + 1] = surprise * past[:known]
+    kept = np.ones(ring.size)
+    kept[: known + 1] = 0.999
+    c = kept * memory.autocorrelation + products
+    ring[place] = surprise
+    return {
+        "surprises": ring,
+        "autocorrelation": c,
+        "seasons": np.array([*peaks(c, count + 1, was[:2].astype(int)), (place + 1) % ring.size, count + 1]),
+    }
+
+
+def peaks(c: Array, count: float, was: Array) -> list[int]:
+    """Lags of the two highest peaks of more than 4 standard errors; what was found stays unless a fifth lower."""
+    heights = {}
+    for lag in range(4, c.size - 1):
+        if c[lag] >= max(c[lag - 1], c[lag + 1]) and count >= 2.5 * lag:
+            pairs = max(count - lag if count < 1000 else 1000.0, 1.0)
+            heights[lag] = c[lag] / max(c[0], 1e-300) * math.sqrt(pairs) * (1.2 if lag in was else 1.0)
+    found = sorted((lag for lag in heights if heights[lag] > 4), key=lambda lag: -heights[lag])[:2]
+    # who stays keeps its place
+    places = [int(lag) if lag in found else 0 for lag in was]
+    new = [lag for lag in found if lag not in places]
+    return [place or (new.pop(0) if new else 0) for place in places]
+
+
+def season_ago(memory: Any, which: int, pending: float) -> float:
+    """The surprise a whole number of seasons before the outcome that is forecast, as soon as it is known."""
+    lag, place, count = int(memory.seasons[which]), int(memory.seasons[2]), int(memory.seasons[3])
+    if not lag:
+        return 0.0
+    ago = 1 + (lag - 1 - int(pending)) % lag
+    known = min(count, memory.surprises.size)
+    return float(memory.surprises[(place - ago) % memory.surprises.size]) if ago <= known else 0.0
+
+
+def trusted(rules: Any, c: int, usual_move: float) -> Array:
+    """What each location feature counts for a learner: where the expert moved far, some do not trust the last ones."""
+    return np.array([1.0, *[usual_move if rules.learners[c, 2] else 1.0] * 4, 1.0, 1.0])
+
+
 def tracker(it: Settled) -> dict[str, Array]:
     """All that the learners of location and spread learn."""
     t = Taught(it)
     old, record = it.before.statistics, it.record.tracker_record
-    found = {
-        name: getattr(it.before, name).copy()
-        for name in ("location", "location_cov", "spread", "fit", "fit_cov", "track_loss")
-    }
+    found = {name: getattr(it.before, name).copy() for name in ("location", "location_cov", "spread", "fit", "fit_cov")}
     expert = Quantiles(it.record.experts[0], it.space, t.smallest)
     score, variance = expert.outcome_score(it.y)
     size, most = old[0], 6.0 if np.isfinite(it.space.high - it.space.low) or old[5] < 100 else 3.0
-    learners = record[10:].reshape(-1, 7)
-    quantiles = [expert.corrected(0.0, 1.0), *(expert.corrected(own[0], own[1]) for own in learners)]
-    losses = np.array([pinball(q, t.clipped, it.space.levels) for q in quantiles])
-    found["track_loss"][t.horizon] = t.kept * found["track_loss"][t.horizon] + t.weight * losses / (0.5 * t.unit)
-    x = record[:5] * np.array([1.0, *[record[8] / size] * 4])
-    for c, (count, memory) in enumerate(it.rules.learners):
+    learners = record[13:].reshape(-1, 7)
+    plain = record[:7] * np.array([1.0, *[record[10] / size] * 6])
+    target = min(max(score / size, -most), most)
+    # the first learner knows no season: what it does not foresee is a surprise
+    x = (plain * trusted(it.rules, 0, record[12]))[:5]
+    found |= seasons(it.before, size * (target - found["location"][0, :5] @ x))
+    for which in np.flatnonzero(found["seasons"][:2] != it.before.seasons[:2]):
+        found["location"][:, 5 + which] = 0.0
+        found["location_cov"][:, 5 + which, :] = found["location_cov"][:, :, 5 + which] = 0.0
+        found["location_cov"][:, 5 + which, 5 + which] = 0.05
+    for c, (count, memory, _) in enumerate(it.rules.learners):
         use = slice(int(count))
+        x = plain * trusted(it.rules, c, record[12])
         theta, P = found["location"][c], found["location_cov"][c]
-        error = min(max(score / size, -most), most) - theta[use] @ x[use]
+        error = target - theta[use] @ x[use]
         theta[use], P[use, use] = least_squares(theta[use], P[use, use], x[use], error, t.weight, 0.5)
         deviation = math.sqrt(error**2 + variance / size**2) / math.sqrt(2 / math.pi)
         surprise = min(deviation * size / learners[c, 1] - 1, 4.0)
@@ -328,67 +451,226 @@ def tracker(it: Settled) -> dict[str, Array]:
         )
         slow, fast = found["spread"][c]
         counted = deviation if most == 6 else min(deviation, most * slow)
+        # the expert's own spread counts as twenty outcomes
+        rate = t.weight * max(1 - memory, 1 / (t.weight * old[5] + 20))
         found["spread"][c] = (
-            max(slow + (1 - memory) * t.weight * (counted - slow), 1e-3),
+            max(slow + rate * (counted - slow), 1e-3),
             fast + 0.1 * t.weight * (min(deviation, 6 * slow) - fast),
         )
     square = min(score**2 + variance, (most * size) ** 2)
     new = max(math.sqrt(size**2 + 0.01 * t.weight * (square - size**2)), 1e-3)
     found["location"][:, 0] *= size / new
     found["spread"] *= size / new
-    rate = max(0.002, 1 / (old[5] + 1))
-    step = record[9] - old[6]
-    found["statistics"] = np.array(
-        [
-            new,
-            it.y - record[9],
-            old[1],
-            old[2],
-            it.y,
-            old[5] + 1,
-            old[6] + rate * step,
-            (1 - rate) * (old[7] + rate * step**2),
-            old[8] + rate * (math.log(record[5]) - old[8]),
-            old[9] + rate * (math.log(1 + abs(record[4])) - old[9]),
-        ]
-    )
+    found["statistics"] = features(it, new)
     return found
 
 
-def tracked(memory: Any, record: Any, space: Any, rules: Any) -> tuple[Array, Array]:
-    """What the tracker records when a forecast is made, and the quantiles of the corrected expert."""
+def features(it: Settled, size: float) -> Array:
+    """What the features of the next rounds are made of, in the places of the statistics; nan in those of others."""
+    old, record = it.before.statistics, it.record.tracker_record
+    median = record[11]
+    rate = max(0.002, 1 / (old[5] + 1))
+    step = median - old[6]
+    moved = abs(median - old[20]) if old[5] else 0.0
+    if old[5] > 10:
+        moved = min(moved, 3 * old[21])
+    found = np.full(old.size, np.nan)
+    found[:10] = (
+        size,
+        it.y - median,
+        old[1],
+        old[2],
+        it.y,
+        old[5] + 1,
+        old[6] + rate * step,
+        (1 - rate) * (old[7] + rate * step**2),
+        old[8] + rate * (math.log(record[7]) - old[8]),
+        old[9] + rate * (math.log(1 + abs(record[4])) - old[9]),
+    )
+    found[18] = max(0.97 * old[18], abs(it.y - median))
+    found[20:] = median, old[21] + rate * (moved - old[21])
+    return found
+
+
+# --- quantile trackers and level offsets
+
+
+def with_offsets(q: Array, offsets: Array, space: Any) -> Array:
+    """Quantiles with their offsets, sorted and within the bounds."""
+    found: Array = np.clip(np.sort(q + offsets), space.low, space.high)
+    return found
+
+
+def offsets_of(memory: Any, rules: Any, signal: Array, expected_loss: float) -> Array:
+    """The offsets of the trackers; before the first outcome those of the pool, which are in units of a loss."""
+    found: Array = memory.offsets.copy()
+    if signal.size and memory.tracker_unit[1] == 0:
+        means = signal[3:].reshape(2, rules.pooled, -1)[1]
+        found[: rules.pooled] = expected_loss * means
+    return found
+
+
+def quantile_trackers(it: Settled) -> dict[str, Array]:
+    """A step of each tracker that is awake, in a pool with a share of what all saw since the last one."""
+    q, levels, signal = it.record.experts[0], it.space.levels, it.signal
+    # a normal's expected CRPS is its standard deviation over the root of pi
+    offsets = offsets_of(it.before, it.rules, signal, it.record.tracker_record[7] / math.sqrt(math.pi))
+    unit = 0.998 * it.before.tracker_unit + np.array([2 * pinball(q, it.y, levels), 1.0])
+    usual, seen = unit[0] / unit[1], it.before.pool_seen.copy()
+    for m, (step, leak, share) in enumerate(it.rules.quantile_trackers):
+        if share and not signal.size:
+            continue
+        g = gradient(with_offsets(q, offsets[m], it.space), it.y, levels)
+        if share and signal[0] > seen[0]:
+            place = slice(3 + m * levels.size, 3 + (m + 1) * levels.size)
+            g = (1 - share) * g + share * (signal[place] - seen[place]) / (signal[0] - seen[0])
+        offsets[m] = np.clip((1 - leak) * offsets[m] - 3 * step * usual * g, -50 * usual, 50 * usual)
+    return {"offsets": offsets, "tracker_unit": unit, "pool_seen": signal[: seen.size] if signal.size else seen}
+
+
+def track_loss(it: Settled) -> Array:
+    """Discounted pinball losses of the learners, then of the quantile trackers."""
+    t, found, levels = Taught(it), it.before.track_loss.copy(), it.space.levels
+    expert = Quantiles(it.record.experts[0], it.space, t.smallest)
+    learners = it.record.tracker_record[13:].reshape(-1, 7)
+    rows = [expert.corrected(own[0], own[1]) for own in learners]
+    rows += list(it.record.tracked[: len(it.rules.quantile_trackers)])
+    losses = np.array([pinball(q, t.clipped, levels) for q in rows])
+    found[t.horizon] = t.kept * found[t.horizon] + t.weight * losses / (0.5 * t.unit)
+    return found
+
+
+def learnt_levels(it: Settled) -> Array:
+    """A step of each level's offset, in units of the spread; as large as if the outcome were normal."""
+    t, q, found = Taught(it), it.record.tracked[-2], it.before.level_offsets.copy()
+    spread, z = spread_of(q, it.space), ndtri(it.space.levels)
+    if spread == 0:
+        return found
+    rate = max(0.008, 0.5 / (it.before.statistics[5] + 20)) / (1 + t.pending)
+    g = gradient(with_offsets(q, spread * found, it.space), it.y, it.space.levels)
+    found -= rate * g / norm.pdf(z)
+    return np.clip(found, -1 - np.abs(z), 1 + np.abs(z))
+
+
+def spread_of(q: Array, space: Any) -> float:
+    """The mean slope of quantiles in normal scores, a sixth of the levels left out at either end."""
+    side, z = (q.size - 1) // 6, ndtri(space.levels)
+    return float((q[-1 - side] - q[side]) / (z[-1 - side] - z[side]))
+
+
+def evidence(it: Settled) -> dict[str, Array]:
+    """What was gained by the blend on the expert, and by the level offsets on what there was without them."""
+    t, levels = Taught(it), it.space.levels
+    learnt, base, settled = it.record.tracked[-3:]
+    q = it.record.experts[0]
+    found = {name: getattr(it.before, name).copy() for name in ("track_evidence", "level_evidence")}
+    pairs = {
+        "track_evidence": (np.clip(q, it.space.low, it.space.high), learnt),
+        "level_evidence": (base, settled),
+    }
+    for name, (without, with_it) in pairs.items():
+        gain = pinball(without, t.clipped, levels) - pinball(with_it, t.clipped, levels)
+        found[name][t.horizon] = with_gain(found[name][t.horizon], gain / (0.5 * t.unit), t.pending)
+    for name, row in {"expert_ledger": q, "level_ledger": base}.items():
+        found[name] = with_gradient(getattr(it.before, name), gradient(row, it.y, levels), t.pending)
+    return found
+
+
+def capped(q: Array, memory: Any, expert: Array) -> Array:
+    """Not beyond the expert and the recent outcomes by more than two spreads."""
+    old, median = memory.statistics, expert[expert.size // 2]
+    ends, far = [expert[0], expert[-1]], 0.0
+    if old[5]:
+        far = old[18]
+        ends += [old[4], median - far, median + far]
+    least = min(ends) - 2 * max(median - expert[0], far)
+    most = max(ends) + 2 * max(expert[-1] - median, far)
+    return np.clip(q, least, most)
+
+
+class Corrected(NamedTuple):
+    """What is recorded of the corrected expert, and its quantiles."""
+
+    record: Array
+    tracked: Array
+    quantiles: Array
+
+
+def tracked(memory: Any, record: Any, space: Any, rules: Any, signal: Array) -> Corrected:
+    """What the learners and quantile trackers say, and the corrected expert, when a forecast is made."""
     old, pending, smallest = memory.statistics, float(record.info[2]), float(record.info[10])
     expert = Quantiles(record.experts[0], space, smallest)
     median = expert.q[expert.q.size // 2]
-    x = np.zeros(5)
-    x[0] = 1.0
+    x = np.zeros(7)
+    x[0] = usual_move = 1.0
     if old[5] > 0:
         values = [*(median + old[1:4]), old[4]]
-        x[1:] = np.clip([expert.score(value)[0] / old[0] for value in values], -8, 8)
+        x[1:5] = np.clip([expert.score(value)[0] / old[0] for value in values], -8, 8)
+        x[5:] = [season_ago(memory, which, pending) / old[0] for which in range(2)]
+        moved = abs(median - old[20])
+        if old[5] > 5 and moved > 6 * old[21]:
+            usual_move = (6 * old[21] / moved) ** 2
     scale = max(0.5 * float(np.diff(expert.at([-1.0, 1.0]))[0]), 0.1 * sum(expert.slopes))
-    found = [*x, scale, *expert.slopes, old[0], median]
-    loss = memory.track_loss[horizon(pending)]
-    odds = np.exp(-2 * (loss - loss.min())) * np.array([1.0, *[(1 + pending) ** -0.5] * len(rules.learners)])
-    said = [(0.0, 1.0)]
-    for c, (count, _) in enumerate(rules.learners):
+    found = [*x, scale, *expert.slopes, old[0], median, usual_move]
+    said = []
+    for c, (count, _, _) in enumerate(rules.learners):
         slow, fast = memory.spread[c]
-        features = np.array([1.0, math.log((fast + 0.1 * slow) / (1.1 * slow)), 0.0, 0.0, 0.0])
+        own = np.array([1.0, math.log((fast + 0.1 * slow) / (1.1 * slow)), 0.0, 0.0, 0.0])
         if old[5] > 5:
-            features[2] = np.clip((median - old[6]) / math.sqrt(old[7] + 1e-300), -3, 3)
-            features[3] = np.clip(math.log(scale) - old[8], -2, 2)
-            features[4] = math.log(1 + abs(x[4])) - old[9]
-        location = old[0] * float(memory.location[c, : int(count)] @ x[: int(count)])
-        spread = old[0] * slow * math.exp(np.clip(memory.fit[c] @ features, -1.5, 1.5))
+            own[2] = np.clip((median - old[6]) / math.sqrt(old[7] + 1e-300), -3, 3)
+            own[3] = np.clip(math.log(scale) - old[8], -2, 2)
+            own[4] = math.log(1 + abs(x[4])) - old[9]
+        use = slice(int(count))
+        location = old[0] * float(memory.location[c, use] @ (x * trusted(rules, c, usual_move))[use])
+        spread = old[0] * slow * math.exp(np.clip(memory.fit[c] @ own, -1.5, 1.5))
         said.append((location, spread))
-        found += [location, spread, *features]
-    location, spread = odds @ np.array(said) / odds.sum()
-    return np.array(found), expert.corrected(location, spread)
+        found += [location, spread, *own]
+    offsets = offsets_of(memory, rules, signal, scale / math.sqrt(math.pi))
+    trackers = [with_offsets(expert.q, own, space) for own in offsets]
+    loss = memory.track_loss[horizon(pending)]
+    learnt = capped(blended(loss, pending, expert, said, trackers, rules, signal), memory, expert.q)
+    share = share_of(memory.track_evidence[horizon(pending)], hint(memory, signal), 0.3)
+    base = share * learnt + (1 - share) * np.clip(expert.q, space.low, space.high)
+    settled = with_offsets(base, spread_of(base, space) * memory.level_offsets, space)
+    fault = min(max(beyond_chance(memory.level_ledger) - 2, 0.0), 4.0)
+    share = share_of(memory.level_evidence[horizon(pending)], fault, 0.5)
+    rows = np.array([*trackers, learnt, base, settled])
+    return Corrected(np.array(found), rows, share * settled + (1 - share) * base)
 
 
-def mixed(t: Taught, loss: Array) -> Array:
-    """The mix of the members, the corrected expert and the expert by their losses: the prior of the last layer."""
-    own = loss[t.horizon]
-    odds = np.exp(-2 * (own - own.min())) * np.array([*[(1 + t.pending) ** -0.5] * (own.size - 1), 1.0])
-    blend = odds @ np.array([*t.members, t.prior, t.expert]) / odds.sum()
-    value: Array = (1 - 1e-4) * blend + 1e-4 * t.prior
-    return value
+def blended(
+    loss: Array,
+    pending: float,
+    expert: Quantiles,
+    said: list[tuple[float, float]],
+    trackers: list[Array],
+    rules: Any,
+    signal: Array,
+) -> Array:
+    """The mean quantiles of what is awake; the learners count together, at their mean location and spread."""
+    awake = np.array([True] * len(said) + [bool(signal.size) or not share for _, _, share in rules.quantile_trackers])
+    odds = np.array([(1 + pending) ** -2] * len(said) + [1.0] * len(trackers))
+    weights = np.where(awake, odds * np.exp(-2 * (loss - loss[awake].min())), 0.0)
+    own = weights[: len(said)]
+    location, spread = own @ np.array(said) / own.sum()
+    rows = np.array([expert.corrected(location, spread), *trackers])
+    found: Array = np.array([own.sum(), *weights[len(said) :]]) @ rows / weights.sum()
+    return found
+
+
+# --- the last layer
+
+
+def usual_temperature(memory: Any, pending: float, sides: Array) -> float:
+    """8, and more for late outcomes; and as long as the ledger is no larger than chance makes it."""
+    owed = np.where((sides > 0) & (memory.total < 0), 0.0, memory.total)
+    chance = 5 * (1 + pending) * memory.statistics[19]
+    softness = 1 + chance / max(owed @ owed, chance / 1000) if chance else 1.0
+    return float(8 * (1 + pending) ** 0.85 * softness)
+
+
+def squares(it: Settled) -> float:
+    """Squared sizes of what the ledger was given, added up."""
+    kept = it.rules.discount
+    step = it.after.total - kept * it.before.total
+    return float(kept**2 * it.before.statistics[19] + step @ step)

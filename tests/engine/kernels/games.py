@@ -38,7 +38,7 @@ def played(game: Any, forecast: Callable[[int], Any], outcomes: Any, read: Any, 
 def games() -> Iterator[tuple[str, Callable[[], Array]]]:
     import orcast as oc
     from orcast.engine.kernels import last_layer
-    from orcast.engine.kernels.records import RoundInfo
+    from orcast.engine.kernels.records import RoundInfo, SeasonColumn
     from orcast.ledger import Account, PartColumn
 
     x, y = series()
@@ -109,6 +109,30 @@ def games() -> Iterator[tuple[str, Callable[[], Array]]]:
         rows = game.run([normal(t) for t in range(ROUNDS)], np.clip(y, 0.0, 100.0))
         return np.concatenate([np.ravel(rows), state(game)])
 
+    def pooled() -> Array:
+        """Two games that learn together, and a third that begins with what they learnt."""
+        pool = oc.Pool()
+        two_games = [oc.Recalibrator(space, pool=pool) for _ in range(2)]
+        rows = []
+        for t in range(ROUNDS // 2):
+            for game in two_games:
+                rows.append(quantiles(game.predict(normal(t), id=t)))
+                if t >= 2:
+                    game.update(y[t - 2], id=t - 2)
+        rows.append(played(oc.Recalibrator(space, pool=pool), normal, y[:4], quantiles))
+        return np.concatenate([*rows, *map(state, two_games), pool.signal])
+
+    def seasonal() -> Array:
+        """Errors with a season, which is found."""
+        game = oc.Recalibrator(space)
+        time = np.arange(3 * ROUNDS)
+        found = played(game, lambda t: oc.Normal(50.0, 2.0), 50.0 + 6.0 * (time % 5 == 0) + np.sin(time), quantiles)
+        engine: Any = game.engine
+        assert engine.memory.seasons[SeasonColumn.FIRST] > 0.0
+        return found
+
+    yield "pool", pooled
+    yield "season", seasonal
     yield "broken", broken
     yield "run", whole
     yield "no expert", lambda: played(oc.Forecaster(space), nobody, y, quantiles)
@@ -187,5 +211,20 @@ def games() -> Iterator[tuple[str, Callable[[], Array]]]:
         out = oc.recalibrate(table, y="y", model="model", time="time", cutoff="cutoff", low=0, high=100)
         return np.asarray(out.select_dtypes(float).to_numpy(), dtype=np.float64).ravel()
 
+    def panel() -> Array:
+        """Two series at two horizons, which learn together."""
+        import pandas as pd
+
+        rows = [
+            (name, t, t - h, x[t] + bias, y[t])
+            for t in range(10)
+            for name, bias in (("a", 0.0), ("b", 2.0))
+            for h in (1, 2)
+        ]
+        table = pd.DataFrame(rows, columns=["unique_id", "time", "cutoff", "model", "y"])
+        out = oc.recalibrate(table, y="y", model="model", series="unique_id", time="time", cutoff="cutoff", low=0, high=100)
+        return np.asarray(out.select_dtypes(float).to_numpy(), dtype=np.float64).ravel()
+
     yield "open-ended", opened
     yield "frame", frame
+    yield "panel", panel

@@ -13,7 +13,7 @@ from orcast import ledger as _ledger
 from orcast.constants import LOG_LOSS_RATE, MAX_TILT
 from orcast.contexts import ContextInputs
 from orcast.engine import admissible
-from orcast.engine.base import Learning
+from orcast.engine.base import NO_LEARNING, Learning
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense import axes
 from orcast.engine.explain import Explanation
@@ -233,8 +233,7 @@ class GridPrior:
     """
 
     def __init__(self, bound_payoff: BoundPayoff, count: int, edges: Array | None = None) -> None:
-        nobody = np.empty((0, 2)), np.empty((0, 3))
-        self.around = OrderedPrior(bound_payoff, 1.0, *nobody)
+        self.around = OrderedPrior(bound_payoff, 1.0, NO_LEARNING)
         engine = self.around.engine
         self.edges: Array | None = None
         bounded = math.isfinite(engine.space.high - engine.space.low)

@@ -4,17 +4,29 @@ Let d_1, d_2, ... be what the forecast to be beaten lost more than what was lear
 outcomes outstanding errors overlap, so that sums over blocks of n + 1 outcomes are what is independent.  The share of
 what was learnt is that of odds
 
-    ODDS exp(RATE t),       t = sum of d / sqrt(1 + sum of squares of block sums)
+    odds exp(RATE t),       t = sum of d / sqrt(1 + sum of squares of block sums)
 
 both sums discounted: t is the gain in standard errors, and near zero as long as there is little to go by.
+
+A forecast that is miscalibrated beyond chance has a fault, whatever it costs.  Its ledger, the sum of its pinball
+gradients, has about the square that the squares of block sums add up to if it is calibrated; so their ratio is about 1
+then, and more if not.
 """
 
 from __future__ import annotations
 
+import numpy as np
+
 from orcast.constants import EVIDENCE_DISCOUNT, EVIDENCE_ODDS, EVIDENCE_RATE
-from orcast.engine.kernels.records import Evidence
+from orcast.engine.kernels.quantile_trackers import pinball_gradient
+from orcast.engine.kernels.records import Evidence, LedgerRow
 from orcast.jit import kernel, kernel_part
 from orcast.jit.ieee import exp, sqrt
+
+# Outcomes outstanding beyond these are those of batches, not of horizons that overlap.
+OVERLAP = 8.0
+# The most that a fault counts, in standard errors.
+MOST_FAULT = 4.0
 
 
 @kernel_part
@@ -24,21 +36,64 @@ def standard_errors(evidence):
     return evidence[Evidence.GAIN] / sqrt(1.0 + evidence[Evidence.SQUARE] + block * block)
 
 
+@kernel_part
+def prior_odds(pending):
+    """The odds of what was learnt before any evidence; less where errors overlap, which are one observation."""
+    return EVIDENCE_ODDS / sqrt(1.0 + min(pending, OVERLAP))
+
+
 @kernel
-def share_of(evidence, hint, odds, tune):
-    """The share of what was learnt; `hint` is evidence from elsewhere, in standard errors."""
-    gain = tune[1] * (standard_errors(evidence) + hint)
+def share_of(evidence, hint, odds):
+    """The share of what was learnt, given its odds before any evidence; `hint` is evidence from elsewhere."""
+    gain = EVIDENCE_RATE * (standard_errors(evidence) + hint)
     return odds / (odds + exp(min(max(-gain, -700.0), 700.0)))
 
 
 @kernel
-def add_evidence(evidence, gain, pending, tune):
+def add_evidence(evidence, gain, pending):
     """One more difference of losses, with so many outcomes outstanding."""
-    evidence[Evidence.GAIN] = tune[2] * evidence[Evidence.GAIN] + gain
-    evidence[Evidence.SQUARE] *= tune[2]
+    evidence[Evidence.GAIN] = EVIDENCE_DISCOUNT * evidence[Evidence.GAIN] + gain
+    evidence[Evidence.SQUARE] *= EVIDENCE_DISCOUNT
     evidence[Evidence.BLOCK] += gain
     evidence[Evidence.COUNT] += 1.0
     if evidence[Evidence.COUNT] > pending:
         evidence[Evidence.SQUARE] += evidence[Evidence.BLOCK] * evidence[Evidence.BLOCK]
         evidence[Evidence.BLOCK] = 0.0
         evidence[Evidence.COUNT] = 0.0
+
+
+@kernel
+def beyond_chance(ledger):
+    """How far a forecast's miscalibration is beyond what chance makes of it: about 1 if it is calibrated."""
+    last = ledger.shape[1] - 1
+    square = 0.0
+    block = 0.0
+    for i in range(last):
+        square += ledger[LedgerRow.SUMS, i] * ledger[LedgerRow.SUMS, i]
+        block += ledger[LedgerRow.BLOCK, i] * ledger[LedgerRow.BLOCK, i]
+    return square / max(ledger[LedgerRow.SUMS, last] + block, 1e-300)
+
+
+@kernel_part
+def fault(ratio, least):
+    """A ratio that is clearly beyond chance as evidence, in standard errors."""
+    return min(max(ratio - least, 0.0), MOST_FAULT)
+
+
+@kernel
+def learn_ledger(ledger, quantiles, levels, pending, y):
+    """Settle a forecast that was made with so many outcomes outstanding."""
+    last = ledger.shape[1] - 1
+    gradient = np.empty(last)
+    pinball_gradient(quantiles, y, levels, gradient)
+    ledger[LedgerRow.SUMS, last] *= EVIDENCE_DISCOUNT * EVIDENCE_DISCOUNT
+    ledger[LedgerRow.BLOCK, last] += 1.0
+    over = ledger[LedgerRow.BLOCK, last] > pending
+    for i in range(last):
+        ledger[LedgerRow.SUMS, i] = EVIDENCE_DISCOUNT * ledger[LedgerRow.SUMS, i] + gradient[i]
+        ledger[LedgerRow.BLOCK, i] += gradient[i]
+        if over:
+            ledger[LedgerRow.SUMS, last] += ledger[LedgerRow.BLOCK, i] * ledger[LedgerRow.BLOCK, i]
+            ledger[LedgerRow.BLOCK, i] = 0.0
+    if over:
+        ledger[LedgerRow.BLOCK, last] = 0.0

@@ -11,9 +11,9 @@ import numpy as np
 
 from orcast.constants import LOSS_DISCOUNT, WEIGHT_RATE
 from orcast.engine.kernels.delays import delayed
-from orcast.engine.kernels.records import GroupColumn, GroupLoss, RoundInfo
+from orcast.engine.kernels.quantile_function import corrected, normal_score, quantile_function
 from orcast.engine.kernels.quantile_trackers import pinball
-from orcast.engine.kernels.tracker import corrected, normal_score, quantile_function
+from orcast.engine.kernels.records import GroupColumn, GroupLoss, RoundInfo
 from orcast.jit import kernel
 from orcast.jit.ieee import exp, sqrt
 

@@ -35,6 +35,11 @@ from orcast.jit import entry_kernel, kernel, kernel_part
 from orcast.jit.ieee import exp, log, real_power, sqrt
 from orcast.ledger import CertificateField, available_slack, combine, squared_norm, write_certificate
 
+# How many times the chance of a calibrated forecaster it takes until the ledger is answered at the usual temperature.
+CHANCE = 6.0
+# Steps towards the nearest forecast that holds.
+NEAREST = 4
+
 
 class Workspace(NamedTuple):
     """Scratch of one round: what the ledger owes and its tables, the slack, and what solving an equilibrium needs."""
@@ -270,6 +275,7 @@ def descend(rules, memory, temperature, round, log_prior, start, workspace, best
             p[k] = exp(lp[k])
         keep_if_better(best, judge(rules, memory, round, p, workspace), lp, lower, round)
         if best.missing[0] <= 0.0:
+            approach(rules, memory, lower, temperature, round, log_prior, start, workspace, best)
             break
         if error > TRUSTED and ratio < CLOSEST_RATIO:
             ratio = sqrt(ratio)
@@ -282,23 +288,58 @@ def descend(rules, memory, temperature, round, log_prior, start, workspace, best
 
 
 @kernel
+def approach(rules, memory, lower, higher, round, log_prior, start, workspace, best):
+    """Play the forecast nearest to the prior that holds, between two temperatures of which the lower one does."""
+    p = round.cells[CellRow.PLAYED]
+    n = start.shape[0]
+    lp = np.empty(n)
+    for _ in range(NEAREST):
+        middle = sqrt(lower * higher)
+        for k in range(n):
+            lp[k] = start[k]
+        equilibrium(rules, middle, 1.0, round, log_prior, workspace, lp, STRICT, STRICT_STEPS)
+        for k in range(n):
+            p[k] = exp(lp[k])
+        if judge(rules, memory, round, p, workspace) > 0.0:
+            higher = middle
+            continue
+        lower = middle
+        keep(best, lp, lower, round)
+    for k in range(n):
+        p[k] = best.p[k]
+    judge(rules, memory, round, p, workspace)
+
+
+@kernel_part
+def keep(best, lp, temperature, round):
+    """Keep what is played, at log masses lp."""
+    for k in range(lp.shape[0]):
+        best.p[k] = round.cells[CellRow.PLAYED, k]
+        round.cells[CellRow.TILT, k] = min(max(lp[k] - best.log_mix[k], -MAX_TILT), MAX_TILT)
+    round.info[RoundInfo.TEMPERATURE] = temperature
+
+
+@kernel
 def keep_if_better(best, missing, lp, temperature, round):
     """Keep what is played, at log masses lp, if less is missing than from the best so far."""
     if missing < best.missing[0]:
         best.missing[0] = missing
-        for k in range(lp.shape[0]):
-            best.p[k] = round.cells[CellRow.PLAYED, k]
-            round.cells[CellRow.TILT, k] = min(max(lp[k] - best.log_mix[k], -MAX_TILT), MAX_TILT)
-        round.info[RoundInfo.TEMPERATURE] = temperature
+        keep(best, lp, temperature, round)
+
+
+@kernel_part
+def chance_softness(statistics, pending, square):
+    """How much gentler a committee answers a ledger that chance may have made; overlapping errors are one."""
+    chance = CHANCE * (1.0 + pending) * statistics[Statistic.SQUARES]
+    return 1.0 + chance / max(square, 1e-3 * chance + 1e-300)
 
 
 @kernel_part
 def first_solution(rules, memory, round, log_mix, workspace):
     """Log masses of the equilibrium at the usual temperature, from the last tilt; from the mix where that fails."""
     soft = real_power(1.0 + round.info[RoundInfo.PENDING], DELAY_TEMPERATURE)
-    # a ledger within what chance makes of it is answered gently
-    chance = rules.tune[5] * (1.0 + round.info[RoundInfo.PENDING]) * memory.statistics[Statistic.SQUARES]
-    soft *= 1.0 + chance / max(workspace.square, 1e-3 * chance + 1e-300)
+    if rules.members.shape[0] > 0:
+        soft *= chance_softness(memory.statistics, round.info[RoundInfo.PENDING], workspace.square)
     usual = rules.temperature * soft
     round.info[RoundInfo.TEMPERATURE] = usual
     lp = log_mix.copy()

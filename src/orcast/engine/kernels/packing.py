@@ -29,6 +29,7 @@ from orcast.engine.kernels.binary import (
 from orcast.engine.kernels.binary_rounds import BINARY_RIVAL, BinaryRound, BinaryState
 from orcast.engine.kernels.binary_rounds import predict as _predict_binary
 from orcast.engine.kernels.binary_rounds import update as _update_binary
+from orcast.engine.kernels.correction import pool_part as _pool_part
 from orcast.engine.kernels.records import (
     BASIS,
     CELL_ROWS,
@@ -52,7 +53,6 @@ from orcast.engine.kernels.records import (
 )
 from orcast.engine.kernels.rounds import predict as _predict
 from orcast.engine.kernels.rounds import update as _update
-from orcast.engine.kernels.tracker import pool_part as _pool_part
 from orcast.jit import compiled_only, entry_kernel, kernel, kernel_part
 from orcast.ledger import ACCOUNT_SIZE, CERTIFICATE_SIZE, GROUP_SIZE
 
@@ -225,7 +225,7 @@ def update(rules, memory, row, slots, signal, reserved, y):
 
 @entry_kernel
 def pool_part(rules, memory, row, slots, signal, y, out):
-    """What a game tells its pool of an outcome; see tracker.pool_part."""
+    """What a game tells its pool of an outcome; see correction.pool_part."""
     return _pool_part(rules, memory_of(rules, memory), round_of(rules, row, slots), signal, y, out)
 
 

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.constants import PER_ABSOLUTE
-from orcast.engine.kernels.evidence import add_evidence, standard_errors
-from orcast.engine.kernels.quantile_trackers import QuantileTrackers, gradients, pinball, say, step
+from orcast.engine.kernels.evidence import add_evidence, beyond_chance, learn_ledger, standard_errors
+from orcast.engine.kernels.quantile_function import QuantileFunction, outer_slopes, quantile_at
+from orcast.engine.kernels.quantile_trackers import PER_SCALE, QuantileTrackers, gradients, pinball, say, step
 from orcast.engine.kernels.records import Array, PoolColumn, TrackerUnit
-from orcast.engine.kernels.tracker import PER_SCALE, QuantileFunction, outer_slopes, quantile_at
 from orcast.jit import entry_kernel, kernel, kernel_part
 
 Integers = NDArray[np.int64]
@@ -46,7 +46,6 @@ class PoolRules(NamedTuple):
     trackers: Array  # a QuantileTrackerColumn each
     levels: Array
     scores: Array
-    tune: Array
 
 
 class PoolMemory(NamedTuple):
@@ -63,6 +62,8 @@ class PoolMemory(NamedTuple):
     offsets: Array  # of each stream, by tracker and level
     seen: Array
     unit: Array  # a TrackerUnit each
+    ledger: Array  # of each stream's expert, a LedgerRow each
+    beyond: Array  # of each horizon: how far its experts are beyond chance, added up
     errors: Array  # of point forecasts: the sum of the absolute ones, and their number
 
 
@@ -149,6 +150,11 @@ def fill_signal(memory, h, out):
             count += memory.members[k]
             for i in range(size):
                 out[at + i] += memory.totals[k, i]
+    beyond = 0.0
+    for k in range(memory.members.shape[0]):
+        if k == h or is_alone(memory):
+            beyond += memory.beyond[k]
+    out[PoolColumn.BEYOND_CHANCE] = beyond / max(count, 1.0)
     if count > 0.0:
         for i in range(size):
             out[at + i] /= count
@@ -163,9 +169,9 @@ def hear(memory, horizons, out, heard):
 
 
 @entry_kernel
-def add_gain(evidence, gain, pending, tune):
+def add_gain(evidence, gain, pending):
     """One more gain of a pool's trackers, with so many outcomes outstanding; returns what all of them amount to."""
-    add_evidence(evidence, gain, pending, tune)
+    add_evidence(evidence, gain, pending)
     return standard_errors(evidence)
 
 
@@ -254,7 +260,7 @@ def add_offsets(memory, s, h, sign):
 
 
 @kernel
-def add_batch(memory, counts, sums, gains, lags, tune):
+def add_batch(memory, counts, sums, gains, lags):
     """The gradients of a batch, by horizon, and the gain of the trackers in it."""
     horizons, size = sums.shape
     count = 0.0
@@ -271,7 +277,7 @@ def add_batch(memory, counts, sums, gains, lags, tune):
             lag += lags[h]
         for i in range(size):
             memory.common[PoolColumn.SUMS + i] += total[i]
-        add_evidence(memory.common_evidence, gain / count, lag / count, tune)
+        add_evidence(memory.common_evidence, gain / count, lag / count)
         memory.tally[PoolTally.BATCHES] += 1.0
         return
     for h in range(horizons):
@@ -279,7 +285,7 @@ def add_batch(memory, counts, sums, gains, lags, tune):
             continue
         if memory.batches[h] == 0.0:
             memory.evidence[h] = memory.common_evidence
-        add_evidence(memory.evidence[h], gains[h] / counts[h], lags[h] / counts[h], tune)
+        add_evidence(memory.evidence[h], gains[h] / counts[h], lags[h] / counts[h])
         memory.batches[h] += 1.0
         memory.own[h, PoolColumn.COUNT] += counts[h]
         others = count - counts[h]
@@ -312,13 +318,17 @@ def settle(rules, memory, streams, which, places, values, points, rows):
         gains[h] += gain_of(rules, memory, s, q, expected[j], rows.blends[places[j]], streams.bounds[s], y)
         lags[h] += memory.tally[PoolTally.BATCHES] + memory.batches[h] - rows.batch[places[j]]
     count_streams(memory, streams, which)
-    add_batch(memory, counts, sums, gains, lags, rules.tune)
+    add_batch(memory, counts, sums, gains, lags)
     for h in range(horizons):
         fill_sums(memory, h, signals[h])
     for j in range(which.shape[0]):
         s, q, y = which[j], rows.q[places[j]], values[j]
         h = streams.horizon[s]
         add_offsets(memory, s, h, -1.0)
+        late = memory.tally[PoolTally.BATCHES] + memory.batches[h] - rows.batch[places[j]] - 1.0
+        memory.beyond[h] -= beyond_chance(memory.ledger[s])
+        learn_ledger(memory.ledger[s], q, rules.levels, max(late, 0.0), y)
+        memory.beyond[h] += beyond_chance(memory.ledger[s])
         step(trackers_of(rules, memory, streams, s), q, signals[h], expected[j], y, gradient[j])
         add_offsets(memory, s, h, 1.0)
         if points.shape[0] > 0:

@@ -18,13 +18,14 @@ from typing import NamedTuple
 import numpy as np
 
 from orcast.constants import LOSS_DISCOUNT
-from orcast.engine.kernels.records import Array, LedgerRow, PoolColumn, QuantileTrackerColumn, TrackerUnit
+from orcast.engine.kernels.records import Array, PoolColumn, QuantileTrackerColumn, TrackerUnit
 from orcast.jit import kernel, kernel_part
-from orcast.jit.ieee import exp
 
 # Steps are in units of so many usual losses; offsets reach no further than FARTHEST of them.
 UNIT = 3.0
 FARTHEST = 50.0
+# The expected CRPS of a normal in units of its standard deviation.
+PER_SCALE = 0.5641895835477563
 
 
 class QuantileTrackers(NamedTuple):
@@ -107,7 +108,7 @@ def say(trackers, q, signal, expected_loss, out):
 
 @kernel
 def gradients(trackers, q, signal, expected_loss, y, out):
-    """The gradient of each tracker at an outcome, at the offsets of now; `out` may have room for the first ones."""
+    """The gradient of each tracker at an outcome, at the offsets of now; of as many as `out` has room for."""
     quantiles = np.empty((trackers.options.shape[0], q.shape[0]))
     say(trackers, q, signal, expected_loss, quantiles)
     for m in range(out.shape[0]):
@@ -152,57 +153,3 @@ def step(trackers, q, signal, expected_loss, y, own):
     if signal.shape[0] > 0:
         for i in range(seen.shape[0]):
             seen[i] = signal[i]
-
-
-@kernel
-def beyond_chance(ledger):
-    """How far a forecast's miscalibration is beyond what chance makes of it: about 1 if it is calibrated."""
-    last = ledger.shape[1] - 1
-    square = 0.0
-    block = 0.0
-    for i in range(last):
-        square += ledger[LedgerRow.SUMS, i] * ledger[LedgerRow.SUMS, i]
-        block += ledger[LedgerRow.BLOCK, i] * ledger[LedgerRow.BLOCK, i]
-    return square / max(ledger[LedgerRow.SUMS, last] + block, 1e-300)
-
-
-@kernel_part
-def spread_of(q, scores):
-    """The mean slope of quantiles in normal scores."""
-    last = q.shape[0] - 1
-    side = last // 6
-    return (q[last - side] - q[side]) / (scores[last - side] - scores[side])
-
-
-@kernel
-def learn_levels(offsets, base, scores, levels, rate, expert, y):
-    """A step of each level's offset, over the density of a normal there, so that rare levels learn as fast."""
-    spread = spread_of(base, scores)
-    if spread <= 0.0:
-        return
-    quantiles = np.empty(base.shape[0])
-    gradient = np.empty(base.shape[0])
-    offset_quantiles(base, offsets, spread, expert.low, expert.high, quantiles)
-    pinball_gradient(quantiles, y, levels, gradient)
-    for i in range(base.shape[0]):
-        step = rate * 2.5066282746310002 * exp(0.5 * scores[i] * scores[i])
-        offsets[i] = min(max(offsets[i] - step * gradient[i], -1.0 - abs(scores[i])), 1.0 + abs(scores[i]))
-
-
-@kernel
-def learn_ledger(ledger, quantiles, levels, discount, pending, y):
-    """Settle a forecast that was made with so many outcomes outstanding."""
-    last = ledger.shape[1] - 1
-    gradient = np.empty(last)
-    pinball_gradient(quantiles, y, levels, gradient)
-    ledger[LedgerRow.SUMS, last] *= discount * discount
-    ledger[LedgerRow.BLOCK, last] += 1.0
-    over = ledger[LedgerRow.BLOCK, last] > pending
-    for i in range(last):
-        ledger[LedgerRow.SUMS, i] = discount * ledger[LedgerRow.SUMS, i] + gradient[i]
-        ledger[LedgerRow.BLOCK, i] += gradient[i]
-        if over:
-            ledger[LedgerRow.SUMS, last] += ledger[LedgerRow.BLOCK, i] * ledger[LedgerRow.BLOCK, i]
-            ledger[LedgerRow.BLOCK, i] = 0.0
-    if over:
-        ledger[LedgerRow.BLOCK, last] = 0.0

@@ -56,7 +56,8 @@ class PoolColumn(IntEnum):
 
     COUNT = 0  # outcomes so far
     EVIDENCE = 1  # how far the pooled trackers are ahead of the experts, in standard errors
-    SUMS = 2  # of the gradients of each pooled tracker, by level; then their mean offsets, in units of the usual loss
+    BEYOND_CHANCE = 2  # the experts' own miscalibration over what chance makes of it, in the mean over the streams
+    SUMS = 3  # of the gradients of each pooled tracker, by level; then their mean offsets, in units of the usual loss
 
 
 class Evidence(IntEnum):
@@ -271,7 +272,6 @@ class Rules(NamedTuple):
     learners: Array  # a LearnerColumn each
     quantile_trackers: Array  # a QuantileTrackerColumn each, those that share in a pool first
     pooled: int  # how many share in a pool
-    tune: Array
     members: Array  # a MemberColumn each
     basis: Array  # mean of each phi_j over each unmerged cell's share of the levels
 
@@ -318,7 +318,9 @@ class Round(NamedTuple):
     info: Array
     certificate: Array
     tracker_record: Array
-    tracked: Array  # quantiles of each quantile tracker, of all that was learnt together, of the corrected expert before
+    tracked: (
+        Array  # quantiles of each quantile tracker, of all that was learnt together, of the corrected expert before
+    )
     # and after its offsets
     means: Array
     experts: Array  # quantiles of the pool of experts, then of each if there are several; nan where missing

@@ -20,6 +20,8 @@ from orcast.engine.kernels.cells import (
     read_quantiles,
     rebin,
 )
+from orcast.engine.kernels.correction import correct
+from orcast.engine.kernels.correction import learn as teach_correction
 from orcast.engine.kernels.delays import delay_odds, delay_weight, delayed
 from orcast.engine.kernels.equilibrium import crps_difference, payoff
 from orcast.engine.kernels.groups import correct as correct_for_groups
@@ -27,8 +29,6 @@ from orcast.engine.kernels.groups import learn as teach_groups
 from orcast.engine.kernels.last_layer import payoff_size, play
 from orcast.engine.kernels.pit_members import mix_members, teach_members
 from orcast.engine.kernels.records import CellRow, ExpertLoss, Outcome, RivalColumn, RoundInfo, Statistic
-from orcast.engine.kernels.tracker import learn as teach_tracker
-from orcast.engine.kernels.tracker import track
 from orcast.forecasts.kernels import nearest_normal
 from orcast.forecasts.kernels import read_quantiles as read_forecast
 from orcast.jit import entry_kernel, kernel, kernel_part
@@ -229,7 +229,7 @@ def correct_expert(rules, memory, experts, signal, usual, round, out):
     round.info[RoundInfo.SMALLEST_SLOPE] = smallest
     if rules.group_count > 0:
         correct_for_groups(rules, memory, round, delay_odds(round.info[RoundInfo.PENDING]), pool)
-    track(rules, memory, round, signal, out)
+    correct(rules, memory, round, signal, out)
 
 
 @kernel_part
@@ -510,7 +510,7 @@ def teach(rules, memory, round, signal, y):
     if rules.learners.shape[0] > 0:
         if rules.group_count > 0:
             teach_groups(rules, memory, round, outcome)
-        teach_tracker(rules, memory, round, signal, outcome)
+        teach_correction(rules, memory, round, signal, outcome)
 
 
 @entry_kernel

@@ -85,12 +85,13 @@ def find_seasons(autocorrelation, seasons):
             second = lag
             next_best = found
     # one that stays keeps its place, and with it what was learnt
-    if second == int(seasons[SeasonColumn.FIRST]) and second > 0 or first == int(seasons[SeasonColumn.SECOND]) and first > 0:
+    was_first, was_second = int(seasons[SeasonColumn.FIRST]), int(seasons[SeasonColumn.SECOND])
+    if (second > 0 and second == was_first) or (first > 0 and first == was_second):
         first, second = second, first
     changed = 0
-    if first != int(seasons[SeasonColumn.FIRST]):
+    if first != was_first:
         changed += 1
-    if second != int(seasons[SeasonColumn.SECOND]):
+    if second != was_second:
         changed += 2
     seasons[SeasonColumn.FIRST] = first
     seasons[SeasonColumn.SECOND] = second

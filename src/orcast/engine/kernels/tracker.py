@@ -8,50 +8,30 @@ for a Gaussian expert a shift and a stretch; atoms and bounds stay where they ar
     b : a slow mean of |score - a| times exp(linear in: its fast mean, the level of the median, the expert's own
         spread, the distance to the last outcome), fitted by recursive least squares on |score - a| / (c b) - 1
 
-The learners' a and b are averaged with exponential weights on their discounted pinball loss; the expert itself (a = 0,
-b = 1) is one of them.  Every observation counts 1 / sqrt(1 + outcomes outstanding when the forecast was made): errors
-of one batch are seldom independent.
+Some also look at what surprised a season ago (`kernels.seasons`), and some trust an expert that moves much further
+than it usually does: it may foresee a change.  Every observation counts 1 / sqrt(1 + outcomes outstanding when the
+forecast was made): errors of one batch are seldom independent.  `kernels.correction` weighs the learners.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-from orcast.constants import LOSS_DISCOUNT, WEIGHT_RATE
-from orcast.engine.kernels.delays import delayed, horizon
-from orcast.engine.kernels.evidence import add_evidence, share_of
-from orcast.engine.kernels.quantile_trackers import (
-    QuantileTrackers,
-    beyond_chance,
-    first_awake,
-    learn_ledger,
-    learn_levels,
-    offset_quantiles,
-    pinball,
-    say,
-    spread_of,
-)
-from orcast.engine.kernels.quantile_trackers import gradients as pool_gradients
-from orcast.engine.kernels.quantile_trackers import learn as learn_offsets
-from orcast.engine.kernels.seasons import add_surprise, find_seasons, season_ago
+from orcast.engine.kernels.delays import delayed
+from orcast.engine.kernels.quantile_function import normal_score, outcome_score, quantile_at
 from orcast.engine.kernels.records import (
     LEARNER_SIZE,
     LOCATION_FEATURES,
     SPREAD_FEATURES,
-    Array,
     LearnerColumn,
     LearnerRecord,
-    PoolColumn,
-    RoundInfo,
     SpreadColumn,
     Statistic,
     TrackerRecord,
-    TrackerUnit,
 )
+from orcast.engine.kernels.seasons import add_surprise, find_seasons, season_ago
 from orcast.jit import kernel, kernel_part
-from orcast.jit.ieee import erf, exp, log, pi, real_power, sqrt
+from orcast.jit.ieee import exp, log, sqrt
 
 # Learners keep this share of the past at each step, and start this sure of "the expert is right".
 DISCOUNT = 0.998
@@ -62,132 +42,12 @@ FAST_DISCOUNT, SCORE_SIZE_DISCOUNT = 0.9, 0.99
 MEAN_ABS = 0.7978845608028654
 # The most that a score counts, in units of the usual one: with bounds or early on, and later without.
 BOLD, CAREFUL, EARLY = 6.0, 3.0, 100.0
-# No number grows beyond this, whatever an adversary does.
-FARTHEST = 1e110
-# No quantile lies further beyond the expert's and the recent outcomes than CAP spreads; what is kept of the largest
-# recent error from outcome to outcome.
-CAP, FARTHEST_KEPT = 2.0, 0.97
+# What is kept of the largest recent error from outcome to outcome.
+FARTHEST_KEPT = 0.97
 # Where the expert moves FAR times as far as it usually does, the last errors count less.
 FAR = 6.0
-# The expected CRPS of a normal in units of its standard deviation; the pool's evidence counts as so many outcomes.
-PER_SCALE, HINT = 0.5641895835477563, 10.0
-
-
-class QuantileFunction(NamedTuple):
-    """Q, the quantile of an expert at a normal score: linear between the levels and beyond."""
-
-    values: Array
-    scores: Array
-    slope_low: float  # beyond the outer levels
-    slope_high: float
-    low: float  # bounds of the outcome
-    high: float
-
-
-@kernel
-def outer_slopes(q, z, smallest):
-    """Slopes of Q beyond the outer levels: those of each half, kept comparable and positive."""
-    last = q.shape[0] - 1
-    middle = last // 2
-    low = (q[middle] - q[0]) / (z[middle] - z[0])
-    high = (q[last] - q[middle]) / (z[last] - z[middle])
-    least = max(0.125 * (low + high), smallest)
-    return max(low, least), max(high, least)
-
-
-@kernel_part
-def with_slopes(rules, q, slope_low, slope_high):
-    """The quantile function of quantiles at the levels of the grid."""
-    return QuantileFunction(
-        q, rules.scores, slope_low, slope_high, max(rules.low, -FARTHEST), min(rules.high, FARTHEST)
-    )
-
-
-@kernel_part
-def quantile_function(rules, q, smallest):
-    """The same, with slopes of its own that are at least `smallest`."""
-    slope_low, slope_high = outer_slopes(q, rules.scores, smallest)
-    return with_slopes(rules, q, slope_low, slope_high)
-
-
-@kernel
-def quantile_at(score, expert):
-    """Q at a normal score."""
-    q, z = expert.values, expert.scores
-    last = q.shape[0] - 1
-    if score <= z[0]:
-        return q[0] + (score - z[0]) * expert.slope_low
-    if score >= z[last]:
-        return q[last] + (score - z[last]) * expert.slope_high
-    a = 0
-    b = last
-    while b - a > 1:
-        middle = (a + b) // 2
-        if z[middle] <= score:
-            a = middle
-        else:
-            b = middle
-    return q[a] + (q[b] - q[a]) * (score - z[a]) / (z[b] - z[a])
-
-
-@kernel
-def corrected(location, spread, expert, out):
-    """The quantiles Q(location + spread z) at the grid, within the bounds; one walk along the grid."""
-    q, z = expert.values, expert.scores
-    last = q.shape[0] - 1
-    j = 0
-    for i in range(last + 1):
-        score = location + spread * z[i]
-        if score <= z[0]:
-            value = q[0] + (score - z[0]) * expert.slope_low
-        elif score >= z[last]:
-            value = q[last] + (score - z[last]) * expert.slope_high
-        else:
-            while z[j + 1] < score:
-                j += 1
-            value = q[j] + (q[j + 1] - q[j]) * (score - z[j]) / (z[j + 1] - z[j])
-        out[i] = min(max(value, expert.low), expert.high)
-
-
-@kernel
-def normal_score(y, expert):
-    """Mean and variance of the normal score of a value; the variance is zero unless it is an atom of the expert."""
-    q, z = expert.values, expert.scores
-    last = q.shape[0] - 1
-    if y < q[0]:
-        return z[0] + (y - q[0]) / expert.slope_low, 0.0
-    if y > q[last]:
-        return z[last] + (y - q[last]) / expert.slope_high, 0.0
-    i = np.searchsorted(q, y)
-    if q[i] > y:
-        return z[i - 1] + (z[i] - z[i - 1]) * (y - q[i - 1]) / (q[i] - q[i - 1]), 0.0
-    j = np.searchsorted(q, y, side="right") - 1
-    if i == j:
-        return z[i], 0.0
-    # On an atom: a standard normal cut to the atom's share of the levels.
-    return cut_normal(z[i] if i > 0 else -8.0, z[j] if j < last else 8.0)
-
-
-@kernel
-def outcome_score(y, expert):
-    """The same for an outcome: at a bound it stands for all that the expert puts beyond."""
-    q, z = expert.values, expert.scores
-    score, blur = normal_score(y, expert)
-    if y <= expert.low and score > -6.0:
-        return cut_normal(-8.0, score if blur == 0.0 else z[np.searchsorted(q, y, side="right") - 1])
-    if y >= expert.high and score < 6.0:
-        return cut_normal(score if blur == 0.0 else z[np.searchsorted(q, y)], 8.0)
-    return score, blur
-
-
-@kernel
-def cut_normal(a, b):
-    """Mean and variance of a standard normal cut to [a, b]."""
-    share = 0.5 * (erf(b / sqrt(2.0)) - erf(a / sqrt(2.0)))
-    density_a = exp(-0.5 * a * a) / sqrt(2.0 * pi)
-    density_b = exp(-0.5 * b * b) / sqrt(2.0 * pi)
-    mean = (density_a - density_b) / share
-    return mean, max(1.0 + (a * density_a - b * density_b) / share - mean * mean, 0.0)
+# The expert's own spread counts as so many outcomes.
+YOUNG = 20.0
 
 
 @kernel
@@ -267,26 +127,25 @@ def distance_of(record):
 
 
 @kernel_part
-def trackers_of(rules, memory, expert):
-    """The quantile trackers of a game."""
-    return QuantileTrackers(
-        rules.quantile_trackers,
-        rules.pooled,
-        rules.grid,
-        expert.low,
-        expert.high,
-        memory.offsets,
-        memory.pool_seen,
-        memory.tracker_unit,
-    )
-
-
-@kernel_part
 def trust(rules, record, c, i):
     """What a feature counts for a learner: less for one that trusts the expert, where that moved far."""
     if rules.learners[c, LearnerColumn.TRUSTING] == 0.0 or i == TrackerRecord.ONE or i >= TrackerRecord.SEASON_1:
         return 1.0
     return record[TrackerRecord.USUAL_MOVE]
+
+
+@kernel
+def uncertainty(rules, memory, record, c):
+    """How much wider the outcome is spread because a learner's coefficients and spread are only known so well."""
+    count = int(rules.learners[c, LearnerColumn.FEATURES])
+    square = 0.0
+    for i in range(count):
+        total = 0.0
+        for j in range(count):
+            total += memory.location_cov[c, i, j] * record[j] * trust(rules, record, c, j)
+        square += total * record[i] * trust(rules, record, c, i)
+    rate = max(1.0 - rules.learners[c, LearnerColumn.DISCOUNT], 1.0 / (memory.statistics[Statistic.OUTCOMES] + YOUNG))
+    return sqrt(1.0 + square) * (1.0 + rate)
 
 
 @kernel_part
@@ -303,120 +162,32 @@ def learner_says(rules, memory, record, c):
     stretch = 0.0
     for i in range(SPREAD_FEATURES):
         stretch += memory.fit[c, i] * record[at + LearnerRecord.ONE + i]
-    b = slow * exp(min(max(stretch, -1.5), 1.5))
+    b = slow * exp(min(max(stretch, -1.5), 1.5)) * uncertainty(rules, memory, record, c)
     record[at + LearnerRecord.LOCATION] = a * size
     record[at + LearnerRecord.SPREAD] = b * size
 
 
-@kernel
-def blend(rules, loss, odds, round, signal, expert, out):
-    """The mean quantiles of the learners and the quantile trackers that are awake, weighed by their losses."""
-    record = round.tracker_record
-    learners, trackers = rules.learners.shape[0], rules.quantile_trackers.shape[0]
-    first = first_awake(rules.pooled, signal)
-    best = np.inf
-    for c in range(learners):
-        best = min(best, loss[c])
-    for m in range(first, trackers):
-        best = min(best, loss[learners + m])
-    location = 0.0
-    spread = 0.0
-    own = 0.0
-    for c in range(learners):
-        at = TrackerRecord.LEARNERS + c * LEARNER_SIZE
-        weight = odds * exp(-rules.tune[4] * (loss[c] - best))
-        location += weight * record[at + LearnerRecord.LOCATION]
-        spread += weight * record[at + LearnerRecord.SPREAD]
-        own += weight
-    if own > 0.0:
-        corrected(location / own, spread / own, expert, out)
-    total = own
-    for i in range(out.shape[0]):
-        out[i] = own * out[i] if own > 0.0 else 0.0
-    for m in range(first, trackers):
-        weight = exp(-rules.tune[4] * (loss[learners + m] - best))
-        total += weight
-        for i in range(out.shape[0]):
-            out[i] += weight * round.tracked[m, i]
-    for i in range(out.shape[0]):
-        out[i] /= total
-
-
 @kernel_part
-def cap(statistics, expert, out):
-    """No quantile beyond the expert's and the recent outcomes by more than a few spreads."""
-    q = expert.values
-    last = q.shape[0] - 1
-    median = q[last // 2]
-    lowest, highest = q[0], q[last]
-    far = 0.0
-    if statistics[Statistic.OUTCOMES] > 0.0:
-        far = statistics[Statistic.FARTHEST_ERROR]
-        lowest = min(lowest, statistics[Statistic.LAST_OUTCOME], median - far)
-        highest = max(highest, statistics[Statistic.LAST_OUTCOME], median + far)
-    least = lowest - CAP * max(median - q[0], far)
-    most = highest + CAP * max(q[last] - median, far)
-    for i in range(last + 1):
-        out[i] = min(max(out[i], least), most)
-
-
-@kernel
-def track(rules, memory, round, signal, out):
-    """Record what each learner and quantile tracker says, and fill `out` with the quantiles of the corrected expert."""
-    statistics, record = memory.statistics, round.tracker_record
-    pending = round.info[RoundInfo.PENDING]
-    expert = quantile_function(rules, round.experts[0], round.info[RoundInfo.SMALLEST_SLOPE])
+def learners_say(rules, memory, expert, pending, record):
+    """Fill the record with what the learners look at and what they say."""
     scale = 0.5 * (quantile_at(1.0, expert) - quantile_at(-1.0, expert))
     location_features(memory, expert, pending, record)
     record[TrackerRecord.SCALE] = max(scale, 0.1 * (expert.slope_low + expert.slope_high))
     record[TrackerRecord.SLOPE_LOW] = expert.slope_low
     record[TrackerRecord.SLOPE_HIGH] = expert.slope_high
-    record[TrackerRecord.SCORE_SIZE] = statistics[Statistic.SCORE_SIZE]
+    record[TrackerRecord.SCORE_SIZE] = memory.statistics[Statistic.SCORE_SIZE]
     record[TrackerRecord.MEDIAN] = expert.values[expert.values.shape[0] // 2]
     for c in range(rules.learners.shape[0]):
         learner_says(rules, memory, record, c)
-    trackers = trackers_of(rules, memory, expert)
-    say(trackers, expert.values, signal, PER_SCALE * record[TrackerRecord.SCALE], round.tracked)
-    learnt = round.tracked[rules.quantile_trackers.shape[0]]
-    blend(rules, memory.track_loss[horizon(pending)], real_power(1.0 + pending, -rules.tune[6]), round, signal, expert, learnt)
-    cap(statistics, expert, learnt)
-    hint = 0.0
-    if signal.shape[0] > 0:
-        hint = signal[PoolColumn.EVIDENCE] / (1.0 + statistics[Statistic.OUTCOMES] / HINT)
-    far = beyond_chance(memory.expert_ledger)
-    hint += rules.tune[7] * min(max(far - rules.tune[8], 0.0), 4.0)
-    share = share_of(memory.track_evidence[horizon(pending)], hint, rules.tune[0], rules.tune)
-    base = round.tracked[rules.quantile_trackers.shape[0] + 1]
-    for i in range(out.shape[0]):
-        base[i] = share * learnt[i] + (1.0 - share) * min(max(expert.values[i], expert.low), expert.high)
-    settled = round.tracked[rules.quantile_trackers.shape[0] + 2]
-    offset_quantiles(base, memory.level_offsets, spread_of(base, rules.scores), expert.low, expert.high, settled)
-    far = beyond_chance(memory.level_ledger)
-    hint = rules.tune[7] * min(max(far - rules.tune[8], 0.0), 4.0)
-    share = share_of(memory.level_evidence[horizon(pending)], hint, rules.tune[11], rules.tune)
-    for i in range(out.shape[0]):
-        out[i] = share * settled[i] + (1.0 - share) * base[i]
 
 
 @kernel
-def learn(rules, memory, round, signal, outcome):
+def learn(rules, memory, round, expert, outcome):
     """Teach every learner the outcome of a round, from what it saw when the forecast was made."""
     statistics, record, weight = memory.statistics, round.tracker_record, outcome.weight
-    expert = with_slopes(rules, round.experts[0], record[TrackerRecord.SLOPE_LOW], record[TrackerRecord.SLOPE_HIGH])
     score, blur = outcome_score(outcome.value, expert)
     bounded = rules.high - rules.low < np.inf
     most = BOLD if bounded or statistics[Statistic.OUTCOMES] < EARLY else CAREFUL
-    learn_weights(rules, memory, round, outcome, expert)
-    expected = PER_SCALE * record[TrackerRecord.SCALE]
-    learn_offsets(trackers_of(rules, memory, expert), expert.values, signal, expected, outcome.value)
-    base = round.tracked[rules.quantile_trackers.shape[0] + 1]
-    settled = round.tracked[rules.quantile_trackers.shape[0] + 2]
-    gain = pinball(base, outcome.clipped, rules.grid) - pinball(settled, outcome.clipped, rules.grid)
-    pending = round.info[RoundInfo.PENDING]
-    add_evidence(memory.level_evidence[horizon(pending)], gain / (0.5 * outcome.unit), pending, rules.tune)
-    learn_ledger(memory.level_ledger, base, rules.grid, rules.tune[12], pending, outcome.value)
-    learn_levels(memory.level_offsets, base, rules.scores, rules.grid, max(rules.tune[9], rules.tune[15] / (statistics[Statistic.OUTCOMES] + 20.0)) * real_power(1.0 + pending, -rules.tune[13]), expert, outcome.value)
-    learn_ledger(memory.expert_ledger, expert.values, rules.grid, rules.tune[2], pending, outcome.value)
     size = statistics[Statistic.SCORE_SIZE]
     gain = np.empty(max(LOCATION_FEATURES, SPREAD_FEATURES))
     features = np.empty(LOCATION_FEATURES)
@@ -440,7 +211,7 @@ def learn(rules, memory, round, signal, outcome):
         slow, fast = memory.spread[c, SpreadColumn.SLOW], memory.spread[c, SpreadColumn.FAST]
         rate = (1.0 - FAST_DISCOUNT) * weight
         memory.spread[c, SpreadColumn.FAST] = (1.0 - rate) * fast + rate * min(deviation, 6.0 * slow)
-        young = 1.0 / (statistics[Statistic.OUTCOMES] * weight + rules.tune[14])
+        young = 1.0 / (statistics[Statistic.OUTCOMES] * weight + YOUNG)
         rate = max(1.0 - rules.learners[c, LearnerColumn.DISCOUNT], young) * weight
         # with bounds the targets are bound enough; without, an adversary would run away with the spread
         counted = deviation if most >= BOLD else min(deviation, most * slow)
@@ -469,53 +240,6 @@ def forget(theta, P, i):
         P[i, j] = 0.0
         P[j, i] = 0.0
     P[i, i] = LOCATION_START
-
-
-@kernel
-def pool_part(rules, memory, round, signal, y, out):
-    """What a game tells its pool of an outcome: the gradients of the trackers that share in it, and their gain."""
-    record = round.tracker_record
-    expert = with_slopes(rules, round.experts[0], record[TrackerRecord.SLOPE_LOW], record[TrackerRecord.SLOPE_HIGH])
-    expected = PER_SCALE * record[TrackerRecord.SCALE]
-    pool_gradients(trackers_of(rules, memory, expert), expert.values, signal, expected, y, out)
-    unit = 0.5 * expected
-    if memory.tracker_unit[TrackerUnit.COUNT] > 0.0:
-        unit = 0.5 * memory.tracker_unit[TrackerUnit.LOSS] / memory.tracker_unit[TrackerUnit.COUNT]
-    if unit <= 0.0:
-        return 0.0
-    size = expert.values.shape[0]
-    within, mean = np.empty(size), np.empty(size)
-    for i in range(size):
-        within[i] = min(max(expert.values[i], expert.low), expert.high)
-        total = 0.0
-        for m in range(rules.pooled):
-            total += round.tracked[m, i]
-        mean[i] = total / rules.pooled
-    return (pinball(within, y, rules.grid) - pinball(mean, y, rules.grid)) / unit
-
-
-@kernel_part
-def learn_weights(rules, memory, round, outcome, expert):
-    """Discounted pinball losses of each learner and quantile tracker, and the evidence for all of them together."""
-    pending = round.info[RoundInfo.PENDING]
-    loss = memory.track_loss[horizon(pending)]
-    learners, trackers = rules.learners.shape[0], rules.quantile_trackers.shape[0]
-    quantiles = np.empty(expert.values.shape[0])
-    kept = delayed(LOSS_DISCOUNT, outcome.weight)
-    unit = 0.5 * outcome.unit
-    for c in range(learners):
-        at = TrackerRecord.LEARNERS + c * LEARNER_SIZE
-        location = round.tracker_record[at + LearnerRecord.LOCATION]
-        corrected(location, round.tracker_record[at + LearnerRecord.SPREAD], expert, quantiles)
-        lost = pinball(quantiles, outcome.clipped, rules.grid)
-        loss[c] = kept * loss[c] + outcome.weight * lost / unit
-    for m in range(trackers):
-        lost = pinball(round.tracked[m], outcome.clipped, rules.grid)
-        loss[learners + m] = kept * loss[learners + m] + outcome.weight * lost / unit
-    for i in range(quantiles.shape[0]):
-        quantiles[i] = min(max(expert.values[i], expert.low), expert.high)
-    gain = pinball(quantiles, outcome.clipped, rules.grid) - pinball(round.tracked[trackers], outcome.clipped, rules.grid)
-    add_evidence(memory.track_evidence[horizon(pending)], gain / unit, pending, rules.tune)
 
 
 @kernel_part

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.constants import TINY_MASS
+from orcast.engine.base import NO_LEARNING
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.priors import OrderedPrior
@@ -33,7 +34,7 @@ def level_engine(bound_payoff: BoundPayoff, level: float, sizes: Sequence[int] |
         grids.append(payoff.grid)
     if not grids:
         raise ValueError(f"expected LevelCalibration({level:g}) for ConformalLevel({level:g}), got no payoff")
-    prior = OrderedPrior(bound_payoff, 1.0, np.empty((0, 2)), np.empty((0, 3)))
+    prior = OrderedPrior(bound_payoff, 1.0, NO_LEARNING)
     return DenseEngine(bound_payoff, prior, LevelSolver(grids), sizes)
 
 

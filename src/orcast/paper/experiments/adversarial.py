@@ -32,7 +32,7 @@ since the quantile part is not larger than the whole, its QCE is at most
 
 The default has three parts, the others one, so its promise is three times as large.  `settled / promised` is the
 largest miscalibration / promise after any round of any run, where the promise is not what the guarantee says if that
-should have grown after the fact but at most sqrt(parts (t + 16)) / t, which is known from the start.
+should have grown after the fact but at most sqrt(parts (t + 64)) / t, which is known from the start.
 
 Means are over 10 runs, each with draws of its own; a deviation is that of single runs, with n - 1.
 """
@@ -474,7 +474,7 @@ def _notes(rounds: int, runs: int) -> tuple[str, ...]:
         f"{EVEN} even ones whatever the forecast is, or those of the forecast and its point masses.",
         "QCE is by the outcomes as drawn. What is promised is the settled payoff, averaged over the outcome's cell: "
         "its QCE is at most promised^2 times the bound of the quantile payoff, 32.835; promised is at most "
-        "sqrt(parts (t + 16)) / t, with three parts in the default payoff (quantiles, moments, regret) and one where "
+        "sqrt(parts (t + 64)) / t, with three parts in the default payoff (quantiles, moments, regret) and one where "
         "quantiles are alone.",
         f"A perfectly calibrated forecaster of independent outcomes has a QCE of {CHANCE:.3f} / t on average, "
         f"{CHANCE / rounds:.4f} at the end. Where the QCE is much larger than what is settled, it is the luck of the "

@@ -125,7 +125,7 @@ class PartitionedRecalibrator(Locked):
     and `regret_bound` are these four; the bounds use all that was known before each outcome, such as which hats were
     touched.  On `Binary`, the last two for the Brier score,
 
-        P_j <= sqrt(T_j + 16) / T_j,    c_j <= 2.1 sqrt(grid / 3),    remainder <= 1 / grid + 1 / cells.
+        P_j <= sqrt(T_j + 64) / T_j,    c_j <= 2.1 sqrt(grid / 3),    remainder <= 1 / grid + 1 / cells.
 
     With K labels P_j has another factor sqrt(2), R_j = sqrt(K grid) P_j, c_j another sqrt(K), and the remainder is at
     most 2 / grid + sqrt(2 K) / cells.  For a log score clipped at c the g of this module's docstring runs from log c to

@@ -1,0 +1,50 @@
+"""Compiled kernels of the level offsets: what keeps the corrected expert calibrated at each level in the long run.
+
+Each level has an offset, in units of the corrected expert's spread, which moves with every outcome,
+
+    o_l  <-  o_l - rate (1{y < q_l + s o_l} - l) / density of a normal at the level
+
+so that rare levels learn as fast as others.  The offsets add up errors (an integrator), where the last layer answers in
+proportion to them and needs a debt to do so.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from orcast.engine.kernels.quantile_trackers import offset_quantiles, pinball_gradient
+from orcast.engine.kernels.records import Statistic
+from orcast.jit import kernel, kernel_part
+from orcast.jit.ieee import exp, pi, sqrt
+
+# The rate, and how it falls to that while there are few outcomes.
+RATE, EARLY_RATE, START = 0.006, 0.4, 20.0
+
+
+@kernel_part
+def rate_of(statistics, pending):
+    """The rate of a step; with outcomes outstanding, errors of as many rounds are one."""
+    return max(RATE, EARLY_RATE / (statistics[Statistic.OUTCOMES] + START)) / (1.0 + pending)
+
+
+@kernel_part
+def spread_of(q, scores):
+    """The mean slope of quantiles in normal scores."""
+    last = q.shape[0] - 1
+    side = last // 6
+    return (q[last - side] - q[side]) / (scores[last - side] - scores[side])
+
+
+@kernel
+def learn_levels(offsets, base, scores, levels, rate, expert, y):
+    """A step of each level's offset, over the density of a normal there, so that rare levels learn as fast."""
+    spread = spread_of(base, scores)
+    if spread <= 0.0:
+        return
+    quantiles = np.empty(base.shape[0])
+    gradient = np.empty(base.shape[0])
+    offset_quantiles(base, offsets, spread, expert.low, expert.high, quantiles)
+    pinball_gradient(quantiles, y, levels, gradient)
+    for i in range(base.shape[0]):
+        step = rate * sqrt(2.0 * pi) * exp(0.5 * scores[i] * scores[i])
+        offsets[i] = min(max(offsets[i] - step * gradient[i], -1.0 - abs(scores[i])), 1.0 + abs(scores[i]))
