@@ -58,8 +58,8 @@ def test_a_forecast_changes_nothing_and_an_outcome_is_counted_once() -> None:
     assert pool.outcomes == 0
     game.update(60, id="a")
     assert pool.outcomes == 1
+    game.predict(oc.Normal(50, 3))
     with pytest.raises(ValueError, match="expected an outcome"):
-        game.predict(oc.Normal(50, 3))
         game.update(1e9)
     assert pool.outcomes == 1
 
@@ -143,9 +143,7 @@ def test_threads_share_a_pool() -> None:
     pool = oc.Pool()
     games = in_pool(4, pool)
     rows = steps(10, 4)
-    threads = [
-        threading.Thread(target=play, args=([game], [[row[i]] for row in rows])) for i, game in enumerate(games)
-    ]
+    threads = [threading.Thread(target=play, args=([game], [[row[i]] for row in rows])) for i, game in enumerate(games)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -46,7 +46,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 def quietly(frame: pd.DataFrame, **options: Any) -> pd.DataFrame:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        return oc.recalibrate(frame, workers=1, **options)
+        return oc.recalibrate(frame, workers=1, **{"pool": False, **options})
 
 
 def check(df: Any, by: list[str] = KEY, **options: Any) -> pd.DataFrame:
@@ -201,6 +201,21 @@ def test_one_series_and_any_number_of_parts(spark: Any) -> None:
         assert out.rdd.getNumPartitions() == parts
         same(out.toPandas(), quietly(many.toPandas()), KEY)
     assert recalibrate(many.where("ds < 0")).count() == 0
+
+
+def test_pools_are_those_of_a_frame(spark: Any) -> None:
+    frame = panel(Plan(6, "quantiles", series=6, steps=8, horizons=2))
+    frame["region"] = frame["unique_id"].isin(["s0", "s3", "s4"])
+    by = [*KEY, "cutoff"]
+    df = spark.createDataFrame(frame)
+    together = check(df, by, pool="region", partitions=3)
+    whole = check(df, by, pool=True)
+    alone = check(df, by)
+    names = [name for name in alone.columns if name.startswith("M0_orcast-")]
+    rows = [each.sort_values(by)[names].to_numpy() for each in (together, whole, alone)]
+    assert all((a != b).any() for a, b in ((rows[0], rows[1]), (rows[0], rows[2]), (rows[1], rows[2])))
+    with pytest.raises(ValueError, match="expected pool= as columns of the frame, got 'land'"):
+        recalibrate(df, pool="land")
 
 
 def test_parts_do_not_decide_what_only_all_rows_tell(spark: Any) -> None:

@@ -51,7 +51,7 @@ def same(one: pd.DataFrame, other: pd.DataFrame) -> None:
 @given(plans)
 def test_each_series_is_played_as_by_itself(plan: Plan) -> None:
     frame = panel(plan)
-    out = quietly(frame, **bounds(plan))
+    out = quietly(frame, pool=False, **bounds(plan))
     for m in (f"M{i}" for i in range(plan.models)):
         told = twin(frame, plan.form, m, **bounds(plan))
         names = [n for n in outputs(out, m) if not n.endswith(("holds", "promised", "miscalibration", "status"))]
@@ -82,7 +82,7 @@ def test_many_rows_may_wait(form: str, horizons: int) -> None:
     """Long streams with outcomes that never come: what is outstanding, usual and reserved is as in single games."""
     plan = Plan(11, form, series=1, steps=40, horizons=horizons, holes=0.4, strays=0.1)
     frame = panel(plan)
-    out = quietly(frame, **bounds(plan))
+    out = quietly(frame, pool=False, **bounds(plan))
     told = twin(frame, form, "M0", **bounds(plan))
     names = [n for n in outputs(out) if not n.endswith(("holds", "promised", "miscalibration", "status"))]
     assert out[names].to_numpy().tolist() == [told[label][0] for label in out.index]
@@ -157,7 +157,7 @@ def test_an_outcome_is_known_at_its_cutoff_and_not_before() -> None:
 
 def test_each_horizon_has_a_game_of_its_own() -> None:
     frame = panel(Plan(7, series=1, steps=12, horizons=3))
-    out = recalibrate(frame)
+    out = recalibrate(frame, pool=False)
     h = frame.groupby("cutoff")["ds"].rank()
     for step in (1, 2, 3):
         alone = recalibrate(frame[h == step])

@@ -523,7 +523,7 @@ class Pools:
         self.groups: list[Hashable] = [None] * len(run.keys)
         if not self.on:
             return
-        if pool is not True:
+        if isinstance(pool, tuple):
             self.groups = self._groups(pool)
         # where only an upper bound is known, what is played is how far below it the outcome lies
         low, high = run.bounds.of_rows(run.codes) if bounds.by_row else (bounds.low, bounds.high)

@@ -51,7 +51,7 @@ class SignalTable(NamedTuple):
     """What the streams of a pool hear, and from when on."""
 
     stamps: Stamps  # when each batch was settled
-    index: Integers  # the row of each batch and horizon, -1 where nothing is heard
+    row_of: Integers  # the row of each batch and horizon, -1 where nothing is heard
     rows: Array
     begun: bool  # whether the first batch is of an earlier frame
 
@@ -59,7 +59,7 @@ class SignalTable(NamedTuple):
         """The rows that are heard of batches, -1 where there is none."""
         found = np.full(len(at), -1, dtype=np.int64)
         if horizon >= 0:
-            found[at >= 0] = self.index[at[at >= 0], horizon]
+            found[at >= 0] = self.row_of[at[at >= 0], horizon]
         return found
 
 
@@ -108,7 +108,8 @@ class PendingRows:
     def taken(self, keep: NDArray[np.bool_]) -> PendingRows:
         """Some of them."""
         rows = PoolRows(*(each[keep] for each in self.rows))
-        return PendingRows(*(each[keep] for name, each in vars(self).items() if name != "rows"), rows=rows)
+        own: dict[str, Any] = {name: each[keep] for name, each in vars(self).items() if name != "rows"}
+        return PendingRows(**own, rows=rows)
 
 
 @dataclass
@@ -280,8 +281,8 @@ class PoolPass:
             shift, scale = scale_between(low, high, options.by_row)
             point = (rows.given(new)[:, 0] - shift) / scale
         self.old, self.new, self.given = len(pending), new, rows.given
-        self.stream = np.concatenate((pending.stream.astype(np.int32), stream.astype(np.int32)))
-        self.serial = np.concatenate((pending.serial.astype(np.int32), serial))
+        self.stream: Any = np.concatenate((pending.stream.astype(np.int32), stream.astype(np.int32)))
+        self.serial: Any = np.concatenate((pending.serial.astype(np.int32), serial))
         self.cutoff = np.concatenate((pending.cutoff, rows.cutoff[new]))
         # one array where they are the same: large frames are not to be there many times
         self.time = self.cutoff if options.at_once else np.concatenate((pending.time, rows.time[new]))
@@ -311,7 +312,7 @@ class PoolPass:
 
     def _bounds_of(self, at: Any) -> Array:
         """The bounds of some rows."""
-        return self.bounds[at] if self.options.by_row else self.bounds[self.stream[at]]
+        return np.asarray(self.bounds[at if self.options.by_row else self.stream[at]])
 
     def _too_late(self, starts: Integers, stream: Integers) -> NDArray[np.bool_]:
         """Whether too many forecasts of its stream were issued after each one, before its outcome was known."""
@@ -320,7 +321,7 @@ class PoolPass:
         begins = np.zeros(len(counts), dtype=np.int64)
         begins[stream[starts]] = starts
         ahead = self.serial + MOST_LATE + 1 - state.issued[self.stream]  # a place among the new ones of the stream
-        late = ahead < 0
+        late: NDArray[np.bool_] = ahead < 0
         there = np.flatnonzero(~late & (ahead < counts[self.stream]))
         late[there] = self.cutoff[self.old + begins[self.stream[there]] + ahead[there]] < self.due[there]
         return late
@@ -335,11 +336,11 @@ class PoolPass:
         begun[of[state.memory.unit[:, TrackerUnit.COUNT] > 0.0]] = 1.0
         low, high = np.full(len(of), -math.inf), np.full(len(of), math.inf)
         which: Any = self.stream if self.options.by_row else slice(None)
-        low[which], high[which] = played_between(*self.bounds.T, self.options.by_row)
+        low[which], high[which] = played_between(self.bounds[:, 0], self.bounds[:, 1], self.options.by_row)
         reach = np.empty((len(of), 2))
-        for pair in np.unique(np.column_stack((low, high)), axis=0).tolist():
-            at = (low == pair[0]) & (high == pair[1])
-            reach[at] = reach_of(space_between(*pair, False))
+        for least, most in np.unique(np.column_stack((low, high)), axis=0).tolist():
+            at = (low == least) & (high == most)
+            reach[at] = reach_of(space_between(least, most, False))
         bounds = np.column_stack((low, high))
         np.clip(bounds, -1e110, 1e110, out=bounds)
         horizon = np.array([column[horizon] for _, horizon in state.streams], dtype=np.int64)

@@ -268,10 +268,8 @@ class _StreamRun:
             due = rows.due[entries]
             if table.begun:
                 due = np.maximum(due, table.stamps[0])
-            before, by = (
-                np.searchsorted(table.stamps, each, side=side)
-                for each, side in ((rows.cutoff[entries], "left"), (due, "right"))
-            )
+            before = np.searchsorted(table.stamps, rows.cutoff[entries], side="left")
+            by = np.searchsorted(table.stamps, due, side="right")
             return table.heard(np.where(predicts, before, by) - 1, horizon)
         at = np.searchsorted(table.stamps, rows.cutoff[entries], side="right") - 1
         following = np.minimum.accumulate(np.where(predicts, np.arange(len(events)), len(events))[::-1])[::-1]
