@@ -176,7 +176,7 @@ def test_times_of_every_kind_are_put_in_order(kind: str, horizons: int) -> None:
 @pytest.mark.parametrize("kind", ["numbers", "text", "category", "two columns", "dates", "none"])
 def test_series_may_be_named_by_anything(kind: str) -> None:
     frame = panel(Plan(5, series=1 if kind == "none" else 3, steps=5))
-    whole = recalibrate(frame)
+    whole = recalibrate(frame, pool=False)
     number = frame["unique_id"].str[1:].astype(int)
     series: Any = "unique_id"
     if kind == "numbers":
@@ -192,7 +192,9 @@ def test_series_may_be_named_by_anything(kind: str) -> None:
         frame, series = frame.drop(columns="unique_id"), None
     model = {"M0": {0.1: "M0-lo-80", 0.5: "M0", 0.9: "M0-hi-80"}} if series != "unique_id" else None
     state = PanelState()
-    parts = [recalibrate(part, series=series, model=model, state=state) for part in (frame[frame.ds < 2], frame)]
+    parts = [
+        recalibrate(part, series=series, model=model, state=state, pool=False) for part in (frame[frame.ds < 2], frame)
+    ]
     out = parts[1].assign(M0_orcast_status="ok")
     columns = dict(zip(outputs(out), outputs(whole), strict=True))
     same(whole[outputs(whole)], out[outputs(out)].rename(columns=columns))
@@ -237,7 +239,7 @@ def test_members_keep_their_identity() -> None:
 
 def test_the_mean_beside_quantiles_comes_out_too() -> None:
     frame = panel(Plan(1, steps=5)).rename(columns={"M0": "M0-median"}).assign(M0=lambda f: f["M0-median"] + 1.0)
-    out = recalibrate(frame)
+    out = recalibrate(frame, pool=False)
     assert {"M0_orcast", "M0_orcast-median", "M0_orcast-lo-80", "M0_orcast-hi-80"} <= set(out.columns)
     recal = oc.Recalibrator()
     for _, row in out[out.unique_id == "s0"].iterrows():
@@ -310,7 +312,7 @@ def test_bounds_may_be_given_in_every_way() -> None:
 
 def test_each_series_has_its_own_bounds() -> None:
     frame = panel(Plan(1, "normal", series=3, steps=8))
-    out = recalibrate(frame, low={"s0": 0, "s1": None, "s2": -5}, high={"s0": 100, "s1": None, "s2": None})
+    out = recalibrate(frame, low={"s0": 0, "s1": None, "s2": -5}, high={"s0": 100, "s1": None, "s2": None}, pool=False)
     for name, given in {"s0": {"low": 0, "high": 100}, "s1": {}, "s2": {"low": -5}}.items():
         own = frame[frame.unique_id == name]
         same(out.loc[own.index], recalibrate(own, **given))
@@ -382,7 +384,7 @@ def test_outcomes_beyond_a_bound_are_reported_with_their_rows() -> None:
     differs = out["M0_orcast"] != without["M0_orcast"]
     assert not differs[:3].any()
     with pytest.warns(UserWarning, match="in row 7"):
-        clipped = recalibrate(frame, low=0, high=100, outside="clip")
+        clipped = recalibrate(frame, low=0, high=100, outside="clip", pool=False)
     assert clipped["M0_orcast_status"].tolist().count("outside") == 1
     finite = frame.assign(y=frame.y.clip(0, 100).where(frame.index != 7, 100.0))
     same(
@@ -562,13 +564,13 @@ def test_two_rows_of_one_time_may_lack_a_cutoff() -> None:
 
 def test_horizons_may_stand_in_a_column() -> None:
     frame = panel(Plan(1, steps=8, horizons=3, series=2))
-    whole = recalibrate(frame)
+    whole = recalibrate(frame, pool=False)
     step = frame.ds - frame.cutoff
-    same(whole[outputs(whole)], recalibrate(frame.assign(h=step))[outputs(whole)])
+    same(whole[outputs(whole)], recalibrate(frame.assign(h=step), pool=False)[outputs(whole)])
     # whole numbers say when a forecast was made
-    same(whole[outputs(whole)], recalibrate(frame.assign(h=step).drop(columns="cutoff"))[outputs(whole)])
+    same(whole[outputs(whole)], recalibrate(frame.assign(h=step).drop(columns="cutoff"), pool=False)[outputs(whole)])
     named = frame.assign(h=step.map({1: "day", 2: "day", 3: "week"}))
-    out = recalibrate(named, horizon="h")
+    out = recalibrate(named, horizon="h", pool=False)
     assert out[step == 3]["M0_orcast"].tolist() == whole[step == 3]["M0_orcast"].tolist()
     assert out[step == 1]["M0_orcast"].tolist() != whole[step == 1]["M0_orcast"].tolist()
 

@@ -236,13 +236,13 @@ def test_a_replay_is_a_new_game(plan: Plan) -> None:
     plan = Plan(**{**plan.__dict__, "holes": 0.0, "strays": 0.0})
     frame = panel(plan)
     state = PanelState()
-    quietly(frame, state=state, **bounds(plan))
+    quietly(frame, state=state, pool=False, **bounds(plan))
     changed = frame.copy()
     at = frame["ds"] == frame["ds"].min() + 1
     other = {"labels": "away", "binary": 1.0}.get(plan.form, 42.0)
     changed.loc[at, "y"] = other
     again = quietly(changed, state=state, replay=True, **bounds(plan))
-    whole = quietly(changed, **bounds(plan))
+    whole = quietly(changed, pool=False, **bounds(plan))
     names = [name for name in outputs(whole) if not name.endswith("status")]
     same(whole[names], again[names])
     moved = at & (frame["y"] != other) & (again["M0_orcast_status"] != "no forecast")

@@ -105,14 +105,14 @@ def test_many_series_share_few_runners(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(runner, "Runner", Counted)
     frame = panel(Plan(3, series=12, steps=4))
-    want = recalibrate(frame, low=0)
+    want = recalibrate(frame, low=0, pool=False)
     assert len(made) <= 2
     low = {f"s{i}": 0.0 if i % 2 else -float(i + 1) for i in range(12)}
-    out = recalibrate(frame, low=low)
+    out = recalibrate(frame, low=low, pool=False)
     odd = frame["unique_id"].str[1:].astype(int) % 2 == 1
     pd.testing.assert_frame_equal(out[odd], want[odd], check_exact=True)
     monkeypatch.setattr(runner, "MOST_RUNNERS", 2)
-    pd.testing.assert_frame_equal(recalibrate(frame, low=low), out, check_exact=True)
+    pd.testing.assert_frame_equal(recalibrate(frame, low=low, pool=False), out, check_exact=True)
 
 
 def test_progress_is_told_once_for_all(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

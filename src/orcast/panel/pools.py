@@ -291,6 +291,7 @@ class PoolPass:
         self.point = np.concatenate((pending.point, point))
         self.place = np.full(len(self.stream), -1, dtype=np.int32)
         self.settled = np.zeros(len(self.stream), dtype=bool)
+        self.due_told = self.due
         if state.clock is not None and self.old:
             # what comes late is known from now on
             self.due = self.due.copy()
@@ -521,7 +522,7 @@ class PoolPass:
             self.serial[keep].astype(np.int64),
             self.cutoff[keep],
             self.time[keep],
-            self.due[keep],
+            self.due_told[keep],
             self.value[keep],
             self.point[keep],
             self._bounds_of(keep),
@@ -596,7 +597,7 @@ def pool_from_plain(plain: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -
     rows = PoolRows(*(found.pop(name) for name in PoolRows._fields))
     state.pending = PendingRows(**found, rows=rows)
     clock = arrays["clock"]
-    if len(clock) > 1 or clock.dtype != kind:
+    if len(clock) != int(state.memory.members.sum() > 0.0) or clock.dtype != kind:
         raise ValueError("the clock of a pool is no time")
     state.clock = clock[0] if len(clock) else None
     return state
