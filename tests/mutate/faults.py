@@ -258,8 +258,9 @@ LEARNERS = (
     Fault(
         "correction: a cap beyond the bounds",
         _CORRECTION,
-        "least = min(max(lowest - CAP * max(median - q[0], far), expert.low), expert.high)",
-        "least = lowest - CAP * max(median - q[0], far)",
+        "least = min(max(lowest - CAP * max(median - q[0], far), expert.low), expert.high)\n"
+        "    most = min(max(highest + CAP * max(q[last] - median, far), expert.low), expert.high)",
+        "least = lowest - CAP * max(median - q[0], far)\n    most = highest + CAP * max(q[last] - median, far)",
         CAPS,
     ),
     # --- members of the committee
