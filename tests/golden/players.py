@@ -109,6 +109,9 @@ class Game:
     def _drop(self, id: Any) -> None:
         self.game.drop(id)
 
+    def _leave(self, name: str) -> None:
+        self.game.leave(name)
+
     def _history(self, outcomes: list[Any], forecasts: Any = None, **given: Any) -> Json:
         played = self.game.play(forecasts, outcomes, at=LEVELS, **given)
         return written({"rows": played.rows, "holds": played.holds, "promised": played.promised,
@@ -121,6 +124,28 @@ class Game:
             cells = {"cells": self.game.cells.total, "visited": self.game.cells.rounds, "edges": self.game.edges}
             look |= written({"regret_bounds": bounds, **cells})
         return look
+
+
+class Pooled:
+    """Two games of a pool, each in a file of its own, and the pool in a third."""
+
+    def __init__(self, pool: oc.Pool, games: list[Any]) -> None:
+        self.pool, self.games = pool, [Game(game) for game in games]
+
+    @classmethod
+    def load(cls, path: Path, options: dict[str, Json]) -> Self:
+        pool = oc.Pool.load(f"{path}.pool.orcast")
+        return cls(pool, [oc.Recalibrator.load(f"{path}.{number}.orcast", pool=pool) for number in range(2)])
+
+    def save(self, path: Path) -> None:
+        self.pool.save(f"{path}.pool.orcast")
+        for number, each in enumerate(self.games):
+            each.game.save(f"{path}.{number}.orcast")
+
+    def play(self, step: Step) -> Json:
+        if "look" in step:
+            return {"outcomes": self.pool.outcomes, "games": [each.play(step) for each in self.games]}
+        return self.games[step["game"]].play({name: value for name, value in step.items() if name != "game"})
 
 
 SCORES = {"brier": oc.Brier(), "log": oc.scores.LogScore()}
@@ -379,6 +404,7 @@ PLAYERS: dict[str, type[Player]] = {
     "level": Level,
     "nixtla": Nixtla,
     "panel": Panel,
+    "pooled": Pooled,
     "predictor": Predictor,
     "spark": Spark,
     "stream": Stream,

@@ -23,6 +23,7 @@ import pytest
 
 from golden.players import NEEDS, PLAYERS
 from golden.write import ABOUT, copy
+from orcast.engine.kernels.records import SeasonColumn
 from orcast.persistence import files as storage
 
 STORIES = sorted(path for path in Path(__file__).parents[1].glob("golden/v*/*.json") if path.name != ABOUT)
@@ -152,3 +153,9 @@ def test_each_set_is_whole() -> None:
         states = {path.name.split(".")[0] for path in folder.iterdir() if path.suffix != ".json"}
         assert names == stories
         assert stories - states == {"forecasts"}
+
+
+def test_a_season_was_found() -> None:
+    """That of the state which is there for it."""
+    _, arrays = storage.read(Path(__file__).parents[1] / "golden" / "v3" / "season.orcast")
+    assert arrays["memory/seasons"][SeasonColumn.FIRST] == 7.0

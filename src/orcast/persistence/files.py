@@ -49,7 +49,7 @@ def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str
         np.ascontiguousarray(array, dtype=KINDS[str(described[name][0])]).reshape(-1).view(np.uint8).data
         for name, array in arrays.items()
     ]
-    checksum = zlib.crc32(text)
+    checksum = zlib.crc32(text, _first_sum(VERSION))
     for part in body:
         checksum = zlib.crc32(part, checksum)
     size = sum(part.nbytes for part in body)
@@ -66,6 +66,11 @@ def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str
             file.write(part)
         file.flush()
         os.fsync(file.fileno())
+
+
+def _first_sum(version: int) -> int:
+    """What a checksum begins with: since format 3 it is also that of the format."""
+    return version if version >= 3 else 0
 
 
 @contextmanager
@@ -130,7 +135,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArra
         )
     _check_size("header_bytes", text_size, path)
     content = memoryview(data)[start:]
-    if zlib.crc32(content) != checksum:
+    if zlib.crc32(content, _first_sum(version)) != checksum:
         raise ValueError(f"expected an intact state file, got one whose checksum does not match: {path}")
     try:
         header: dict[str, Any] = limits.parsed_json(bytes(content[:text_size]).decode())

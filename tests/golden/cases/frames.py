@@ -86,6 +86,11 @@ def _quantities() -> Iterator[Case]:
     bounds = {"low": {7: 0.0}, "high": {7: 100.0}}
     yield _panel("panel_two_models", before, after, {**both, **bounds}, both, remember=6)
 
+    rows = Rows(8, ["east", "west"], 30)
+    before = [rows.frame(0, 9, 8, normal_columns), rows.frame(8, 12, 11, normal_columns)]
+    after = [rows.frame(10, 20, 18, normal_columns), rows.frame(17, 30, 28, normal_columns)]
+    yield _panel("panel_pooled", before, after, {"low": 0, "pool": True})
+
     rows = Rows(6, ["x"], 30)
 
     def members(t: int) -> Frame:

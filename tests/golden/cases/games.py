@@ -12,7 +12,7 @@ import orcast as oc
 
 from ..given import GIVEN
 from ..given import LEVELS as FEW
-from ..players import Forecasts, Game, Level, Player, Step
+from ..players import Forecasts, Game, Level, Player, Pooled, Step
 from .base import Case
 from .rounds import (
     PLACES,
@@ -20,11 +20,14 @@ from .rounds import (
     Scripted,
     alone,
     bet,
+    by_turns,
     corner,
     crossing,
     direction,
     event,
     every_id,
+    joining,
+    long,
     many_ids,
     match,
     nothing_before,
@@ -34,9 +37,11 @@ from .rounds import (
     some_ids,
     too_many,
     vector,
+    weekly,
     with_experts,
     with_features,
     with_many_features,
+    with_new_experts,
     word,
 )
 
@@ -44,6 +49,11 @@ SMALL = {"cells": 8, "tail_cells": 1}
 INTERVAL, QUANTITY = oc.Interval(0, 100, **SMALL), quantity()
 LABELS, CIRCLE = oc.Labels(["home", "draw", "away"]), oc.Circle(360, cells=8)
 BOX = oc.Box([(0, 1), (-5, 5)], cells=(2, 3))
+
+
+def _in_a_pool(_: Path) -> Player:
+    pool = oc.Pool()
+    return Pooled(pool, [oc.Recalibrator(INTERVAL, pool=pool) for _ in range(2)])
 
 
 def _hours(**options: Any) -> Any:
@@ -63,6 +73,9 @@ def _defaults() -> Iterator[Case]:
     yield _game("points", oc.Points(PLACES), corner)
     yield _game("points_with_distance", None, word, given="words")
     yield _game("experts", INTERVAL, with_experts(QUANTITY))
+    yield _game("experts_joined", INTERVAL, with_new_experts(QUANTITY), script=joining)
+    yield _game("season", oc.Line(**SMALL), weekly, script=long)
+    yield Case("pooled", "pooled", _in_a_pool, *by_turns(QUANTITY, _seed("pooled")))
     yield _game("experts_binary", oc.Binary(), with_experts(event))
     yield _game("experts_labels", LABELS, with_experts(match))
     yield _game("memory_clipped", oc.Interval(20, 60, **SMALL), QUANTITY, memory=20, outside="clip")

@@ -49,6 +49,9 @@ class Script:
             step = {"update": self._outcomes.pop(repr(id))}
             self.steps.append(step if id is None else {**step, "id": id})
 
+    def leave(self, name: str) -> None:
+        self.steps.append({"leave": name})
+
     def drop(self, id: Json) -> None:
         self.steps.append({"drop": id})
 
@@ -163,6 +166,57 @@ def nothing_before(draw: Draw, seed: int) -> Scripted:
     return [], script.cut()
 
 
+def joining(draw: Draw, seed: int) -> Scripted:
+    """Experts that join before it is saved and after, and one that leaves and joins again."""
+    script = Script(draw, seed)
+    script.turns(8)
+    script.predict("late")
+    script.turns(3)
+    before = script.cut()
+    script.look()
+    script.turns(4)
+    script.update("late")
+    script.leave(NAMES[1])
+    script.turns(10)
+    script.look()
+    return before, script.cut()
+
+
+def long(draw: Draw, seed: int) -> Scripted:
+    """A long history before it is saved."""
+    script = Script(draw, seed)
+    script.history(150)
+    script.predict("late")
+    before = script.cut()
+    script.look()
+    script.turns(8)
+    script.update("late")
+    script.history(14)
+    script.look()
+    return before, script.cut()
+
+
+def by_turns(draw: Draw, seed: int) -> Scripted:
+    """Two games of a pool, one round each in turn."""
+    scripts = [Script(draw, seed + number) for number in range(2)]
+
+    def rounds(count: int) -> list[Step]:
+        for _ in range(count):
+            for script in scripts:
+                script.turns(1)
+        pairs = zip(*(script.cut() for script in scripts), strict=True)
+        return [{**step, "game": number} for pair in pairs for number, step in enumerate(pair)]
+
+    def each(act: str, id: Json) -> list[Step]:
+        for script in scripts:
+            getattr(script, act)(id)
+        return [{**step, "game": number} for number, script in enumerate(scripts) for step in script.cut()]
+
+    before = rounds(12) + each("predict", "late") + rounds(3)
+    look: Step = {"look": None}
+    return before, [look, *rounds(8), *each("update", "late"), *rounds(8), look]
+
+
 def too_many(draw: Draw, seed: int) -> Scripted:
     """More rounds are pending than the two that may be, before it is saved and after."""
     script = Script(draw, seed)
@@ -259,6 +313,25 @@ def with_experts(draw: Draw) -> Draw:
         return Round(None, rounds[0].y, experts=experts)
 
     return several
+
+
+def with_new_experts(draw: Draw) -> Draw:
+    """One expert at first, a second and a third later."""
+
+    def more(rng: np.random.Generator, t: int) -> Round:
+        rounds = [draw(rng, t + i) for i in range(3)]
+        there = 1 + (t >= 4) + (t >= 14)
+        experts = {name: each.forecast for name, each in zip(NAMES, rounds[:there], strict=False)}
+        return Round(None, rounds[0].y, experts=experts)
+
+    return more
+
+
+def weekly(rng: np.random.Generator, t: int) -> Round:
+    """Outcomes that are larger on one day of seven, of which the forecasts do not know."""
+    centre = 40.0 + rng.normal(0.0, 3.0)
+    y = centre + 20.0 * (t % 7 == 3) + rng.normal(0.0, 3.0)
+    return Round({"normal": [rounded(centre), 5.0]}, rounded(y))
 
 
 def alone(draw: Draw) -> Draw:
