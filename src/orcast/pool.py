@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from orcast.engine import admissible
 from orcast.engine.kernels import packing, pooling
+from orcast.engine.kernels.evidence import beyond_chance
 from orcast.engine.kernels.records import EVIDENCE_SIZE, Evidence, PoolColumn, RoundInfo, TrackerUnit
 from orcast.engine.ordered import NOTHING, OrderedEngine, OrderedRecord
 from orcast.locks import GameLock, Locked, locked
@@ -111,7 +112,7 @@ class Pool(Locked):
         self._learn_offsets(engine)
 
     def _learn_offsets(self, engine: OrderedEngine) -> None:
-        """The mean offsets of the games, the last ones counting most."""
+        """The mean offsets of the games, and how far their experts are beyond chance, the last ones counting most."""
         loss, count = engine.memory.tracker_unit[[TrackerUnit.LOSS, TrackerUnit.COUNT]].tolist()
         if not (count > 0.0 and loss > 0.0):
             return
@@ -119,6 +120,8 @@ class Pool(Locked):
         self._totals = KEPT * self._totals + own
         self._weight = KEPT * self._weight + 1.0
         signal = self._signal.copy()
+        beyond = float(beyond_chance(engine.memory.expert_ledger))
+        signal[PoolColumn.BEYOND_CHANCE] += (beyond - signal[PoolColumn.BEYOND_CHANCE]) / self._weight[0]
         signal[PoolColumn.SUMS + len(own) :] = self._totals / self._weight[0]
         self._signal = signal
 

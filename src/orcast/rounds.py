@@ -192,7 +192,7 @@ class Rounds(PendingById[PendingRound]):
         """From now on this is what is heard of a pool; None: nothing."""
         self._heard = {} if signal is None else {"signal": signal}
 
-    def _hear(self) -> dict[str, Array]:
+    def _hear(self) -> dict[str, Any]:
         return self._heard if self.pool is None else {"signal": self.pool.signal}
 
     def _learn(self, record: Any, y: Any, reserved: float) -> None:

@@ -615,7 +615,8 @@ class OrderedEngine:
 
     def _fields_of(self, row: Array) -> dict[str, Array]:
         """The arrays in the row of a pending round, of today's format or an older one."""
-        names, shapes = Round._fields[1:], self._shapes
+        names: tuple[str, ...] = Round._fields[1:]
+        shapes = self._shapes
         older = format_2.round_shapes(self.rules)
         if row.shape == (length(tuple(older.values())),):
             names, shapes = tuple(older), tuple(older.values())
