@@ -49,11 +49,11 @@ def pieces(frame: pd.DataFrame, cuts: list[float], by: str) -> list[pd.DataFrame
 def test_frames_in_parts_are_the_frame(plan: Plan, cuts: list[float], by_cutoff: bool, through_a_file: bool) -> None:
     """Bit for bit, wherever it is cut; with pending rows, delays, series that begin and end, and several models."""
     frame = panel(plan)
-    whole = quietly(frame, **bounds(plan))
+    whole = quietly(frame, pool=False, **bounds(plan))
     state = PanelState()
     parts = []
     for piece in pieces(frame, cuts, "cutoff" if by_cutoff and plan.horizons else "ds"):
-        parts.append(quietly(piece, state=state, **bounds(plan)))
+        parts.append(quietly(piece, state=state, pool=False, **bounds(plan)))
         if through_a_file:
             state = copy.deepcopy(state)
     # a row may be given up after its part
@@ -81,17 +81,17 @@ def test_rows_that_come_again_are_answered_as_before(folder: Path, plan: Plan, c
     frame = panel(plan)
     first = pieces(frame, [cut], "ds")[0]
     state = PanelState()
-    once = quietly(first, state=state, **bounds(plan))
+    once = quietly(first, state=state, pool=False, **bounds(plan))
     before = contents(state, folder)
-    again = quietly(first, state=state, **bounds(plan))
+    again = quietly(first, state=state, pool=False, **bounds(plan))
     assert contents(state, folder) == before
-    both = quietly(frame, state=state, **bounds(plan))
+    both = quietly(frame, state=state, pool=False, **bounds(plan))
     for m in (f"M{i}" for i in range(plan.models)):
         names = [name for name in outputs(once, m) if not name.endswith("status")]
         same(once[names], again[names])
         same(once[names], both.loc[once.index, names])
         assert set(again[f"{m}_orcast_status"]) <= {"seen", "pending", "outside", "no forecast"}
-    whole = quietly(frame, **bounds(plan))
+    whole = quietly(frame, pool=False, **bounds(plan))
     names = [name for name in outputs(whole) if not name.endswith("status")]
     same(whole[names], both[names])
 

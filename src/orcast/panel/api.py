@@ -109,7 +109,8 @@ def recalibrate(
     others.  A series that begins late begins with what the others learnt.  Only outcomes that were known when a
     forecast was issued are heard.  Guarantee and certificate stay each series' own.  ``pool=False`` lets each learn by
     itself; ``pool="region"``, or several columns, lets those learn together that agree in them.  Probabilities, and
-    oracles other than the default, are played without a pool.
+    oracles other than the default, are played without a pool.  With a state, forecasts that were issued at one time
+    come in one frame; one that was issued before others of its pool were answered hears nothing of it.
 
     Many series are played by all cores (``workers``), with the same results for any number; ``progress=True`` shows a
     bar.  A ``payoff`` may have contexts such as ``by("hour", values=range(24))``, whose features are columns; an
