@@ -33,10 +33,12 @@ from orcast.engine.kernels.equilibrium import (
 from orcast.engine.kernels.records import Array, CellRow, RegretScore, RivalColumn, RoundInfo, Statistic, WitnessRow
 from orcast.jit import entry_kernel, kernel, kernel_part
 from orcast.jit.ieee import exp, log, real_power, sqrt
-from orcast.ledger import CertificateField, available_slack, combine, squared_norm, write_certificate
+from orcast.ledger import Account, CertificateField, available_slack, combine, squared_norm, write_certificate
 
 # How many times the chance of a calibrated forecaster it takes until the ledger is answered at the usual temperature.
 CHANCE = 6.0
+# The temperature falls as soon as less than this share of the budget is left, to this share at least.
+FIRM, LEAST_SOFT = 0.5, 0.02
 # Steps towards the nearest forecast that holds.
 NEAREST = 4
 
@@ -340,6 +342,9 @@ def first_solution(rules, memory, round, log_mix, workspace):
     soft = real_power(1.0 + round.info[RoundInfo.PENDING], DELAY_TEMPERATURE)
     if rules.members.shape[0] > 0:
         soft *= chance_softness(memory.statistics, round.info[RoundInfo.PENDING], workspace.square)
+        # before the promise binds the answer becomes firm: what is played where it does may be far from the prior
+        left = 1.0 - workspace.square / memory.account[Account.BUDGET]
+        soft *= min(max(left / FIRM, LEAST_SOFT), 1.0)
     usual = rules.temperature * soft
     round.info[RoundInfo.TEMPERATURE] = usual
     lp = log_mix.copy()
