@@ -553,7 +553,7 @@ def learnt_levels(it: Settled) -> Array:
     spread, z = spread_of(q, it.space), ndtri(it.space.levels)
     if spread == 0:
         return found
-    rate = max(0.006, 0.4 / (it.before.statistics[5] + 20)) / (1 + t.pending)
+    rate = max(0.006, 0.4 / (it.before.statistics[5] + 20)) / (1 + min(t.pending, 8))
     g = gradient(with_offsets(q, spread * found, it.space), it.y, it.space.levels)
     found -= rate * g / norm.pdf(z)
     return np.clip(found, -1 - np.abs(z), 1 + np.abs(z))
@@ -659,7 +659,7 @@ def blended(
 ) -> Array:
     """The mean quantiles of what is awake; the learners count together, at their mean location and spread."""
     awake = np.array([True] * len(said) + [bool(signal.size) or not share for _, _, share in rules.quantile_trackers])
-    odds = np.array([(1 + pending) ** -2] * len(said) + [1.0] * len(trackers))
+    odds = np.array([(1 + min(pending, 8)) ** -2] * len(said) + [1.0] * len(trackers))
     weights = np.where(awake, odds * np.exp(-2 * (loss - loss[awake].min())), 0.0)
     own = weights[: len(said)]
     location, spread = own @ np.array(said) / own.sum()
