@@ -223,7 +223,7 @@ def slow_signals(frame: pd.DataFrame, sd: float) -> list[Any]:
                 expected = PER_SCALE * 0.5 * sd * (np.interp(1.0, scores, scores) - np.interp(-1.0, scores, scores))
                 offsets[k] = np.zeros((len(POOLED), len(levels))) + means * expected
                 seen[k], unit[k] = (0, np.zeros_like(total)), (0.0, 0.0)
-            at = np.sort(q + offsets[k], axis=1)
+            at = q + offsets[k]
             gradients[k] = np.where(row.y < at, 1.0 - levels, -levels)
         count, total = count + len(gradients), total + sum(gradients.values())
         for row in known.itertuples():

@@ -527,7 +527,7 @@ def quantile_trackers(it: Settled) -> dict[str, Array]:
     for m, (step, leak, share) in enumerate(it.rules.quantile_trackers):
         if share and not signal.size:
             continue
-        g = gradient(with_offsets(q, offsets[m], it.space), it.y, levels)
+        g = gradient(np.clip(q + offsets[m], it.space.low, it.space.high), it.y, levels)
         if share and signal[0] > seen[0]:
             place = slice(3 + m * levels.size, 3 + (m + 1) * levels.size)
             g = (1 - share) * g + share * (signal[place] - seen[place]) / (signal[0] - seen[0])
@@ -554,7 +554,7 @@ def learnt_levels(it: Settled) -> Array:
     if spread == 0:
         return found
     rate = max(0.006, 0.4 / (it.before.statistics[5] + 20)) / (1 + min(t.pending, 8))
-    g = gradient(with_offsets(q, spread * found, it.space), it.y, it.space.levels)
+    g = gradient(np.clip(q + spread * found, it.space.low, it.space.high), it.y, it.space.levels)
     found -= rate * g / norm.pdf(z)
     return np.clip(found, -1 - np.abs(z), 1 + np.abs(z))
 
@@ -637,7 +637,8 @@ def tracked(memory: Any, record: Any, space: Any, rules: Any, signal: Array) -> 
     offsets = offsets_of(memory, rules, signal, scale / math.sqrt(math.pi))
     trackers = [with_offsets(expert.q, own, space) for own in offsets]
     loss = memory.track_loss[horizon(pending)]
-    learnt = capped(blended(loss, pending, expert, said, trackers, rules, signal), memory, expert.q, space)
+    blend = blended(loss, (pending, old[5]), expert, said, trackers, rules, signal)
+    learnt = capped(blend, memory, expert.q, space)
     share = share_of(memory.track_evidence[horizon(pending)], hint(memory, signal), prior_odds(pending))
     base = share * learnt + (1 - share) * np.clip(expert.q, space.low, space.high)
     settled = with_offsets(base, spread_of(base, space) * memory.level_offsets, space)
@@ -650,7 +651,7 @@ def tracked(memory: Any, record: Any, space: Any, rules: Any, signal: Array) -> 
 
 def blended(
     loss: Array,
-    pending: float,
+    counts: tuple[float, float],  # outcomes outstanding, and so far
     expert: Quantiles,
     said: list[tuple[float, float]],
     trackers: list[Array],
@@ -659,7 +660,10 @@ def blended(
 ) -> Array:
     """The mean quantiles of what is awake; the learners count together, at their mean location and spread."""
     awake = np.array([True] * len(said) + [bool(signal.size) or not share for _, _, share in rules.quantile_trackers])
-    odds = np.array([(1 + min(pending, 8)) ** -2] * len(said) + [1.0] * len(trackers))
+    pending, outcomes = counts
+    young = (outcomes + 1) / (outcomes + 10) if signal.size else 1.0
+    odds = np.array([young * (1 + min(pending, 8)) ** -2] * len(said))
+    odds = np.append(odds, [1.0 if share else young for _, _, share in rules.quantile_trackers])
     weights = np.where(awake, odds * np.exp(-2 * (loss - loss[awake].min())), 0.0)
     own = weights[: len(said)]
     location, spread = own @ np.array(said) / own.sum()

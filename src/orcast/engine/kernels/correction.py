@@ -81,6 +81,14 @@ def learner_odds(pending):
     return 1.0 / (overlap * overlap)
 
 
+@kernel_part
+def own_odds(statistics, signal):
+    """Prior odds in a pool of what learns from the stream alone: it knows nothing at first."""
+    if signal.shape[0] == 0:
+        return 1.0
+    return (statistics[Statistic.OUTCOMES] + 1.0) / (statistics[Statistic.OUTCOMES] + START)
+
+
 @kernel
 def hint_of(memory, signal):
     """What speaks for the blend beside its own gain, in standard errors."""
@@ -95,8 +103,11 @@ def hint_of(memory, signal):
 
 
 @kernel
-def blend(rules, loss, odds, round, signal, expert, out):
-    """The mean quantiles of the learners and the quantile trackers that are awake, weighed by their losses."""
+def blend(rules, loss, odds, young, round, signal, expert, out):
+    """The mean quantiles of the learners and the quantile trackers that are awake, weighed by their losses.
+
+    `odds` are those of the learners, `young` those of all that does not share in the pool.
+    """
     record = round.tracker_record
     learners, trackers = rules.learners.shape[0], rules.quantile_trackers.shape[0]
     first = first_awake(rules.pooled, signal)
@@ -110,7 +121,7 @@ def blend(rules, loss, odds, round, signal, expert, out):
     own = 0.0
     for c in range(learners):
         at = TrackerRecord.LEARNERS + c * LEARNER_SIZE
-        weight = odds * exp(-WEIGHT_RATE * (loss[c] - best))
+        weight = young * odds * exp(-WEIGHT_RATE * (loss[c] - best))
         location += weight * record[at + LearnerRecord.LOCATION]
         spread += weight * record[at + LearnerRecord.SPREAD]
         own += weight
@@ -121,6 +132,8 @@ def blend(rules, loss, odds, round, signal, expert, out):
         out[i] = own * out[i] if own > 0.0 else 0.0
     for m in range(first, trackers):
         weight = exp(-WEIGHT_RATE * (loss[learners + m] - best))
+        if m >= rules.pooled:
+            weight *= young
         total += weight
         for i in range(out.shape[0]):
             out[i] += weight * round.tracked[m, i]
@@ -156,7 +169,8 @@ def correct(rules, memory, round, signal, out):
     trackers = trackers_of(rules, memory, expert)
     say(trackers, expert.values, signal, PER_SCALE * record[TrackerRecord.SCALE], round.tracked)
     learnt = round.tracked[rules.quantile_trackers.shape[0]]
-    blend(rules, memory.track_loss[horizon(pending)], learner_odds(pending), round, signal, expert, learnt)
+    young = own_odds(memory.statistics, signal)
+    blend(rules, memory.track_loss[horizon(pending)], learner_odds(pending), young, round, signal, expert, learnt)
     cap(memory.statistics, expert, learnt)
     share = share_of(memory.track_evidence[horizon(pending)], hint_of(memory, signal), prior_odds(pending))
     base = round.tracked[rules.quantile_trackers.shape[0] + 1]

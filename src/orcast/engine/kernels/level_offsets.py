@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from orcast.engine.kernels.evidence import OVERLAP
-from orcast.engine.kernels.quantile_trackers import offset_quantiles, pinball_gradient
+from orcast.engine.kernels.quantile_trackers import offset_gradient
 from orcast.engine.kernels.records import Statistic
 from orcast.jit import kernel, kernel_part
 from orcast.jit.ieee import exp, pi, sqrt
@@ -42,10 +42,8 @@ def learn_levels(offsets, base, scores, levels, rate, expert, y):
     spread = spread_of(base, scores)
     if spread <= 0.0:
         return
-    quantiles = np.empty(base.shape[0])
     gradient = np.empty(base.shape[0])
-    offset_quantiles(base, offsets, spread, expert.low, expert.high, quantiles)
-    pinball_gradient(quantiles, y, levels, gradient)
+    offset_gradient(base, offsets, spread, expert.low, expert.high, y, levels, gradient)
     for i in range(base.shape[0]):
         step = rate * sqrt(2.0 * pi) * exp(0.5 * scores[i] * scores[i])
         offsets[i] = min(max(offsets[i] - step * gradient[i], -1.0 - abs(scores[i])), 1.0 + abs(scores[i]))

@@ -66,6 +66,19 @@ def pinball_gradient(quantiles, y, levels, out):
 
 
 @kernel
+def offset_gradient(q, offsets, scale, low, high, y, levels, out):
+    """The gradient at quantiles with their offsets, as they are before they are sorted.
+
+    So each level is answered for by its own offset: by its place among sorted ones, an offset that is far beyond the
+    others would be pushed further still.
+    """
+    quantiles = np.empty(q.shape[0])
+    for i in range(q.shape[0]):
+        quantiles[i] = min(max(q[i] + scale * offsets[i], low), high)
+    pinball_gradient(quantiles, y, levels, out)
+
+
+@kernel
 def pinball(q, y, levels):
     """Mean pinball loss of quantiles."""
     total = 0.0
@@ -109,10 +122,13 @@ def say(trackers, q, signal, expected_loss, out):
 @kernel
 def gradients(trackers, q, signal, expected_loss, y, out):
     """The gradient of each tracker at an outcome, at the offsets of now; of as many as `out` has room for."""
-    quantiles = np.empty((trackers.options.shape[0], q.shape[0]))
-    say(trackers, q, signal, expected_loss, quantiles)
+    cold = is_cold(trackers, signal)
     for m in range(out.shape[0]):
-        pinball_gradient(quantiles[m], y, trackers.levels, out[m])
+        if cold and m < trackers.pooled:
+            offsets, scale = pool_offsets(trackers, signal, m), expected_loss
+        else:
+            offsets, scale = trackers.offsets[m], 1.0
+        offset_gradient(q, offsets, scale, trackers.low, trackers.high, y, trackers.levels, out[m])
 
 
 @kernel
