@@ -25,7 +25,7 @@ LEARNERS = frozen(
 MEMBERS = frozen(np.array([[0.002, 0.0, 50.0], [0.01, 0.0, 50.0], [0.002, 1.0, 50.0], [0.01, 1.0, 50.0]]))
 # Step, leak, and share of the pool.
 POOLED = frozen(np.array([[0.2, 0.02, 0.5], [0.4, 0.1, 0.5], [0.8, 0.2, 0.5]]))
-OWN = frozen(np.array([[0.2, 0.05, 0.0], [0.4, 0.1, 0.0]]))
+OWN = frozen(np.array([[0.05, 0.005, 0.0], [0.2, 0.05, 0.0], [0.4, 0.1, 0.0]]))
 # On finite spaces: memory, whether it shifts, prior observations.
 FINITE = frozen(np.array([[0.998, 0.0, 5.0], [0.998, 1.0, 20.0], [0.99, 1.0, 20.0]]))
 LEARNING = Learning(LEARNERS, OWN, MEMBERS, FINITE)

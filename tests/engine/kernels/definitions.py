@@ -138,6 +138,11 @@ def share_of(evidence: Array, hint: float, odds: float) -> float:
     return 1 / (1 + math.exp(min(-1.25 * (standard_errors(evidence) + hint), 700.0)) / odds)
 
 
+def prior_odds(pending: float) -> float:
+    """Odds before any evidence; less where errors overlap."""
+    return 0.3 / math.sqrt(1 + min(pending, 8))
+
+
 def with_gain(evidence: Array, more: float, pending: float) -> Array:
     """One more gain; a block has 1 + pending outcomes."""
     gain, squares, block, count = evidence
@@ -320,7 +325,7 @@ def mixed(t: Taught) -> tuple[Array, Array]:
     loss = t.it.before.member_loss[t.horizon]
     weights = np.exp(-2 * (loss - loss.min()))
     learnt = weights @ t.members / weights.sum()
-    share = min(share_of(t.it.before.member_evidence[t.horizon], 0.0, 0.3), 1 - 1e-4)
+    share = min(share_of(t.it.before.member_evidence[t.horizon], 0.0, prior_odds(t.pending)), 1 - 1e-4)
     return learnt, share * learnt + (1 - share) * t.prior
 
 
@@ -384,10 +389,12 @@ def seasons(memory: Any, surprise: float) -> dict[str, Array]:
     kept[: known + 1] = 0.999
     c = kept * memory.autocorrelation + products
     ring[place] = surprise
+    # they are looked for after every eighth outcome
+    found = peaks(c, count + 1, was[:2].astype(int)) if (count + 1) % 8 == 0 else was[:2].tolist()
     return {
         "surprises": ring,
         "autocorrelation": c,
-        "seasons": np.array([*peaks(c, count + 1, was[:2].astype(int)), (place + 1) % ring.size, count + 1]),
+        "seasons": np.array([*found, (place + 1) % ring.size, count + 1]),
     }
 
 
@@ -546,7 +553,7 @@ def learnt_levels(it: Settled) -> Array:
     spread, z = spread_of(q, it.space), ndtri(it.space.levels)
     if spread == 0:
         return found
-    rate = max(0.008, 0.5 / (it.before.statistics[5] + 20)) / (1 + t.pending)
+    rate = max(0.006, 0.4 / (it.before.statistics[5] + 20)) / (1 + min(t.pending, 8))
     g = gradient(with_offsets(q, spread * found, it.space), it.y, it.space.levels)
     found -= rate * g / norm.pdf(z)
     return np.clip(found, -1 - np.abs(z), 1 + np.abs(z))
@@ -613,7 +620,7 @@ def tracked(memory: Any, record: Any, space: Any, rules: Any, signal: Array) -> 
     scale = max(0.5 * float(np.diff(expert.at([-1.0, 1.0]))[0]), 0.1 * sum(expert.slopes))
     found = [*x, scale, *expert.slopes, old[0], median, usual_move]
     said = []
-    for c, (count, _, _) in enumerate(rules.learners):
+    for c, (count, memory_of, _) in enumerate(rules.learners):
         slow, fast = memory.spread[c]
         own = np.array([1.0, math.log((fast + 0.1 * slow) / (1.1 * slow)), 0.0, 0.0, 0.0])
         if old[5] > 5:
@@ -622,19 +629,21 @@ def tracked(memory: Any, record: Any, space: Any, rules: Any, signal: Array) -> 
             own[4] = math.log(1 + abs(x[4])) - old[9]
         use = slice(int(count))
         location = old[0] * float(memory.location[c, use] @ (x * trusted(rules, c, usual_move))[use])
-        spread = old[0] * slow * math.exp(np.clip(memory.fit[c] @ own, -1.5, 1.5))
+        z = (x * trusted(rules, c, usual_move))[use]
+        unsure = math.sqrt(1 + z @ memory.location_cov[c][use, use] @ z) * (1 + max(1 - memory_of, 1 / (old[5] + 20)))
+        spread = old[0] * slow * math.exp(np.clip(memory.fit[c] @ own, -1.5, 1.5)) * unsure
         said.append((location, spread))
         found += [location, spread, *own]
     offsets = offsets_of(memory, rules, signal, scale / math.sqrt(math.pi))
     trackers = [with_offsets(expert.q, own, space) for own in offsets]
     loss = memory.track_loss[horizon(pending)]
     learnt = capped(blended(loss, pending, expert, said, trackers, rules, signal), memory, expert.q, space)
-    share = share_of(memory.track_evidence[horizon(pending)], hint(memory, signal), 0.3)
+    share = share_of(memory.track_evidence[horizon(pending)], hint(memory, signal), prior_odds(pending))
     base = share * learnt + (1 - share) * np.clip(expert.q, space.low, space.high)
     settled = with_offsets(base, spread_of(base, space) * memory.level_offsets, space)
     settled = capped(settled, memory, expert.q, space)
     fault = min(max(beyond_chance(memory.level_ledger) - 2, 0.0), 4.0)
-    share = share_of(memory.level_evidence[horizon(pending)], fault, 0.5)
+    share = share_of(memory.level_evidence[horizon(pending)], fault, 1.0)
     rows = np.array([*trackers, learnt, base, settled])
     return Corrected(np.array(found), rows, share * settled + (1 - share) * base)
 
@@ -650,7 +659,7 @@ def blended(
 ) -> Array:
     """The mean quantiles of what is awake; the learners count together, at their mean location and spread."""
     awake = np.array([True] * len(said) + [bool(signal.size) or not share for _, _, share in rules.quantile_trackers])
-    odds = np.array([(1 + pending) ** -2] * len(said) + [1.0] * len(trackers))
+    odds = np.array([(1 + min(pending, 8)) ** -2] * len(said) + [1.0] * len(trackers))
     weights = np.where(awake, odds * np.exp(-2 * (loss - loss[awake].min())), 0.0)
     own = weights[: len(said)]
     location, spread = own @ np.array(said) / own.sum()
@@ -663,11 +672,12 @@ def blended(
 
 
 def usual_temperature(memory: Any, pending: float, sides: Array) -> float:
-    """8, and more for late outcomes; and as long as the ledger is no larger than chance makes it."""
+    """8; more for late outcomes and while the ledger is no larger than chance makes it, less where it binds soon."""
     owed = np.where((sides > 0) & (memory.total < 0), 0.0, memory.total)
-    chance = 5 * (1 + pending) * memory.statistics[19]
+    chance = 6 * (1 + pending) * memory.statistics[19]
     softness = 1 + chance / max(owed @ owed, chance / 1000) if chance else 1.0
-    return float(8 * (1 + pending) ** 0.85 * softness)
+    firm = min(max(2 * (1 - owed @ owed / memory.account[0]), 0.02), 1.0)
+    return float(8 * (1 + pending) ** 0.85 * softness * firm)
 
 
 def squares(it: Settled) -> float:

@@ -13,7 +13,15 @@ import numpy as np
 
 from orcast.constants import LOSS_DISCOUNT, WEIGHT_RATE
 from orcast.engine.kernels.delays import delayed, horizon
-from orcast.engine.kernels.evidence import add_evidence, beyond_chance, fault, learn_ledger, prior_odds, share_of
+from orcast.engine.kernels.evidence import (
+    OVERLAP,
+    add_evidence,
+    beyond_chance,
+    fault,
+    learn_ledger,
+    prior_odds,
+    share_of,
+)
 from orcast.engine.kernels.level_offsets import learn_levels, rate_of, spread_of
 from orcast.engine.kernels.quantile_function import corrected, quantile_function, with_slopes
 from orcast.engine.kernels.quantile_trackers import (
@@ -69,7 +77,8 @@ def trackers_of(rules, memory, expert):
 @kernel_part
 def learner_odds(pending):
     """Prior odds of a learner against a quantile tracker: it follows errors that are old by then."""
-    return 1.0 / ((1.0 + pending) * (1.0 + pending))
+    overlap = 1.0 + min(pending, OVERLAP)
+    return 1.0 / (overlap * overlap)
 
 
 @kernel

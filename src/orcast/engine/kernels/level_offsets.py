@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from orcast.engine.kernels.evidence import OVERLAP
 from orcast.engine.kernels.quantile_trackers import offset_quantiles, pinball_gradient
 from orcast.engine.kernels.records import Statistic
 from orcast.jit import kernel, kernel_part
@@ -24,7 +25,7 @@ RATE, EARLY_RATE, START = 0.006, 0.4, 20.0
 @kernel_part
 def rate_of(statistics, pending):
     """The rate of a step; with outcomes outstanding, errors of as many rounds are one."""
-    return max(RATE, EARLY_RATE / (statistics[Statistic.OUTCOMES] + START)) / (1.0 + pending)
+    return max(RATE, EARLY_RATE / (statistics[Statistic.OUTCOMES] + START)) / (1.0 + min(pending, OVERLAP))
 
 
 @kernel_part
