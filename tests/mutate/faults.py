@@ -62,6 +62,7 @@ EVENTS = ("tests/panel/test_events.py",)
 RESIDUALS = ("tests/test_residuals.py",)
 FILES = ("tests/persistence/test_files.py::test_one_bit_flipped_anywhere",)
 MIGRATIONS = golden("partition_binary", "partition_interval")
+FORMAT_2 = ("tests/persistence/test_format_2.py",)
 SCORES = ("tests/test_scores.py",)
 METRICS = ("tests/test_metrics.py",)
 PARTITION = tuple(
@@ -839,6 +840,27 @@ KEPT = (
         "return np.sqrt(squares * count) / PER_ABSOLUTE",
         "return np.sqrt(squares / count) / PER_ABSOLUTE",
         RESIDUALS,
+    ),
+    Fault(
+        "format 2: learners in another order",
+        "engine/format_2.py",
+        "WHENCE = [0, 2, 3, 1, 0, 1]",
+        "WHENCE = [0, 1, 2, 3, 0, 1]",
+        FORMAT_2,
+    ),
+    Fault(
+        "format 2: the expert's loss for the first learner's",
+        "engine/format_2.py",
+        'arrays["track_loss"][:, :1], arrays["track_loss"][:, 1:]',
+        'arrays["track_loss"][:, 1:2], arrays["track_loss"][:, :-1]',
+        FORMAT_2,
+    ),
+    Fault(
+        "format 2: an expert that never moves",
+        "engine/format_2.py",
+        "math.sqrt(theirs[Statistic.MEDIAN_VARIANCE])",
+        "0.0",
+        FORMAT_2,
     ),
     Fault(
         "state: pending rounds the newest first",

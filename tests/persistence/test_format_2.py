@@ -49,7 +49,8 @@ def test_learners_go_on_from_those_that_were_like_them() -> None:
     np.testing.assert_array_equal(memory.location_cov[:, 5:, 5:], np.tile(LOCATION_START * np.eye(2), (6, 1, 1)))
     losses = arrays["memory/track_loss"]
     np.testing.assert_array_equal(memory.track_loss[:, :6], losses[:, 1:][:, format_2.WHENCE])
-    np.testing.assert_array_equal(memory.track_loss[:, 6:], np.repeat(losses[:, :1], 2, axis=1))
+    trackers = len(game.engine.rules.quantile_trackers)
+    np.testing.assert_array_equal(memory.track_loss[:, 6:], np.repeat(losses[:, :1], trackers, axis=1))
 
 
 def test_evidence_begins_anew() -> None:
@@ -83,7 +84,8 @@ def test_pending_rounds_keep_what_was_played() -> None:
         assert round.tracker_record[TrackerRecord.USUAL_MOVE] == 1.0
         said = round.tracker_record[TrackerRecord.LEARNERS :].reshape(6, -1)
         np.testing.assert_array_equal(said, old["tracker_record"][10:].reshape(4, -1)[format_2.WHENCE])
-        np.testing.assert_array_equal(round.tracked, np.tile(np.clip(round.experts[0], 0.0, 100.0), (5, 1)))
+        expert = np.clip(round.experts[0], 0.0, 100.0)
+        np.testing.assert_array_equal(round.tracked, np.broadcast_to(expert, round.tracked.shape))
 
 
 @pytest.mark.parametrize("field", ["statistics", "track_loss", "pool", "location_cov"])
