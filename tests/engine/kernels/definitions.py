@@ -479,7 +479,7 @@ def features(it: Settled, size: float) -> Array:
     rate = max(0.002, 1 / (old[5] + 1))
     step = median - old[6]
     moved = abs(median - old[20]) if old[5] else 0.0
-    if old[5] > 10:
+    if old[5] > 10 and old[21] > 0:
         moved = min(moved, 3 * old[21])
     found = np.full(old.size, np.nan)
     found[:10] = (

@@ -270,7 +270,8 @@ def learn_features(statistics, record, y):
     if statistics[Statistic.OUTCOMES] == 0.0:
         moved = 0.0
     # a jump that was foreseen is not what is usual
-    most = 3.0 * statistics[Statistic.MOVE_MEAN] if statistics[Statistic.OUTCOMES] > 10.0 else moved
+    usual = statistics[Statistic.MOVE_MEAN]
+    most = 3.0 * usual if statistics[Statistic.OUTCOMES] > 10.0 and usual > 0.0 else moved
     statistics[Statistic.MOVE_MEAN] += rate * (min(moved, most) - statistics[Statistic.MOVE_MEAN])
     statistics[Statistic.LAST_MEDIAN] = record[TrackerRecord.MEDIAN]
     step = record[TrackerRecord.MEDIAN] - statistics[Statistic.MEDIAN_MEAN]
