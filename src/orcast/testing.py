@@ -292,11 +292,13 @@ def _open(payoff: Payoff, space: Space, rng: np.random.Generator, features: Any)
 
 def dense_engine(oracle: Committee, bound_payoff: BoundPayoff) -> DenseEngine:
     """The dense engine for any terms, even those that a compiled one would play."""
+    from orcast.engine.base import NO_LEARNING
     from orcast.engine.committee import LEARNING
     from orcast.engine.dense.solver import LogitSolver
     from orcast.engine.selection import prior_for
 
-    prior = prior_for(bound_payoff, oracle.temperature, LEARNING)
+    learning = LEARNING if isinstance(oracle, Committee) else NO_LEARNING
+    prior = prior_for(bound_payoff, oracle.temperature, learning)
     return DenseEngine(bound_payoff, prior, LogitSolver(oracle.temperature))
 
 

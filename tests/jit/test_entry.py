@@ -80,10 +80,10 @@ def test_arithmetic_is_that_of_compiled_code() -> None:
 
 
 def test_an_entry_knows_the_kernels_it_reaches() -> None:
-    from orcast.engine.kernels import packing, rounds, tracker
+    from orcast.engine.kernels import correction, packing, quantile_function, rounds, tracker
 
     reached = reached_from(packing.predict.source)
-    assert {rounds.predict, tracker.track, tracker.corrected, power} < reached
+    assert {rounds.predict, correction.correct, quantile_function.corrected, power} < reached
     assert tracker.learn not in reached
 
 

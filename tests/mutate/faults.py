@@ -216,7 +216,7 @@ LEARNERS = (
     Fault(
         "level offsets: late errors count as many",
         "engine/kernels/level_offsets.py",
-        "EARLY_RATE / (statistics[Statistic.OUTCOMES] + START)) / (1.0 + pending)",
+        "EARLY_RATE / (statistics[Statistic.OUTCOMES] + START)) / (1.0 + min(pending, OVERLAP))",
         "EARLY_RATE / (statistics[Statistic.OUTCOMES] + START))",
         definitions("test_quantile_trackers", "late"),
     ),
@@ -231,15 +231,15 @@ LEARNERS = (
     Fault(
         "correction: the loss of another learner",
         _CORRECTION,
-        "weight = odds * exp(-WEIGHT_RATE * (loss[c] - best))",
-        "weight = odds * exp(-WEIGHT_RATE * (loss[c - 1] - best))",
+        "weight = young * odds * exp(-WEIGHT_RATE * (loss[c] - best))",
+        "weight = young * odds * exp(-WEIGHT_RATE * (loss[c - 1] - best))",
         TRACKER,
     ),
     Fault(
         "correction: odds of a learner without their square",
         _CORRECTION,
-        "return 1.0 / ((1.0 + pending) * (1.0 + pending))",
-        "return 1.0 / (1.0 + pending)",
+        "return 1.0 / (overlap * overlap)",
+        "return 1.0 / overlap",
         definitions("test_tracker", "late"),
     ),
     Fault(
@@ -823,8 +823,8 @@ KEPT = (
     Fault(
         "files: half of the checksums pass",
         "persistence/files.py",
-        "if zlib.crc32(content) != checksum:",
-        "if zlib.crc32(content) < checksum:",
+        "if zlib.crc32(content, _first_sum(version)) != checksum:",
+        "if zlib.crc32(content, _first_sum(version)) < checksum:",
         FILES,
     ),
     Fault(

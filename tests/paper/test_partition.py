@@ -174,7 +174,7 @@ class Twin:
         K = 1 if self.name == "binary" else self.rows[0][0].size
         grid, cells = self.game.grid, self.game._resolution
         assert cells is not None
-        roots = sum(math.sqrt((1 if K == 1 else 2) * (n + 16)) for n in self.visits()) / len(self.rows)
+        roots = sum(math.sqrt((1 if K == 1 else 2) * (n + 64)) for n in self.visits()) / len(self.rows)
         remainder = 1 / grid + 1 / cells if K == 1 else 2 / grid + math.sqrt(2 * K) / cells
         return math.sqrt(K * grid) * roots, 2.1 * math.sqrt(K * grid / 3) * roots + remainder
 

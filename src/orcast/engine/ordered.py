@@ -615,7 +615,7 @@ class OrderedEngine:
 
     def _fields_of(self, row: Array) -> dict[str, Array]:
         """The arrays in the row of a pending round, of today's format or an older one."""
-        names: tuple[str, ...] = Round._fields[1:]
+        names = tuple(round_shapes(self.rules)._asdict())[1:]
         shapes = self._shapes
         older = format_2.round_shapes(self.rules)
         if row.shape == (length(tuple(older.values())),):

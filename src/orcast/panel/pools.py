@@ -594,7 +594,7 @@ def pool_from_plain(plain: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -
         raise ValueError("a pending row of a pool is not yet issued")
     if not (np.diff(found["q"], axis=1) >= 0.0).all():
         raise ValueError("a pending row of a pool has quantiles that are not in order")
-    rows = PoolRows(*(found.pop(name) for name in PoolRows._fields))
+    rows = PoolRows(*(found.pop(name) for name in ("q", "blends", "batch")))
     state.pending = PendingRows(**found, rows=rows)
     clock = arrays["clock"]
     if len(clock) != int(state.memory.members.sum() > 0.0) or clock.dtype != kind:

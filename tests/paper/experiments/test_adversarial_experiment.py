@@ -112,9 +112,9 @@ def test_the_promise_is_kept_under_attack(method: str, nature: str) -> None:
 def test_the_promise_that_is_drawn() -> None:
     trace = ad.play(ad.LOW, "cells", 40)
     bound = float((LEVELS**2).sum())
-    assert (trace.promised <= (trace.times + 16) / trace.times**2 * bound * (1.0 + 1e-12)).all()
+    assert (trace.promised <= (trace.times + 64) / trace.times**2 * bound * (1.0 + 1e-12)).all()
     three = ad.play(ad.DEFAULT, "cells", 40)
-    assert (three.promised <= 3.0 * (three.times + 16) / three.times**2 * bound * (1.0 + 1e-12)).all()
+    assert (three.promised <= 3.0 * (three.times + 64) / three.times**2 * bound * (1.0 + 1e-12)).all()
     assert three.promised[-1] > trace.promised[-1]
 
 

@@ -84,7 +84,7 @@ def recalibrate(
     names = {ID: id_col, TIME: time_col, TARGET: target_col, CUTOFF: CUTOFF}
     given = InputFrame(forecasts, names, "forecasts")
     past = None if history is None else InputFrame(history, names, "history")
-    options = FrameOptions(low, high, _levels(level), payoff, outside, timing=Timing(lag)).checked()
+    options = FrameOptions(low, high, _levels(level), payoff, outside, timing=Timing(lag), pool=False).checked()
     count = worker_count(workers)
     with open_state(state) as panel:
         combined = CombinedFrame(given, past, panel, model, payoff)
