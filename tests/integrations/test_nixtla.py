@@ -92,7 +92,11 @@ def test_is_recalibrate_of_both_frames_bit_for_bit() -> None:
     cv, f = validated(), predicted()
     after = recalibrate(f, cv, low=0, high=100)
     by_hand = oc.recalibrate(
-        pd.concat([cv, f.assign(cutoff=ends(f), y=np.nan)], ignore_index=True), low=0, high=100, replace=True
+        pd.concat([cv, f.assign(cutoff=ends(f), y=np.nan)], ignore_index=True),
+        low=0,
+        high=100,
+        replace=True,
+        pool=False,
     )
     pd.testing.assert_frame_equal(after, by_hand[f.columns].tail(len(f)).reset_index(drop=True))
     assert not np.allclose(after["SeasonalNaive-lo-80"], f["SeasonalNaive-lo-80"])
@@ -152,7 +156,7 @@ def test_a_cross_validation_frame_alone() -> None:
     cv = validated(6, 2, 60)  # windows overlap
     after = recalibrate(cv, low=0, high=100)
     assert list(after.columns) == list(cv.columns)
-    expected = oc.recalibrate(cv, low=0, high=100, replace=True)
+    expected = oc.recalibrate(cv, low=0, high=100, replace=True, pool=False)
     pd.testing.assert_frame_equal(after, expected[cv.columns])
 
 
@@ -335,7 +339,7 @@ def test_a_state_is_that_of_the_core(tmp_path: Path) -> None:
     frame, path = panel(), tmp_path / "core.orcast"
     days = sorted(frame["cutoff"].unique())
     early, window, _ = split(frame, days[30])
-    oc.recalibrate(early, state=path)
+    oc.recalibrate(early, state=path, pool=False)
     pd.testing.assert_frame_equal(recalibrate(window, state=path), recalibrate(window, early))
 
 

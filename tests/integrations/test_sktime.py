@@ -331,7 +331,7 @@ def test_it_is_no_worse_than_the_forecaster_alone_and_its_bands_hold(name: str, 
             errors["wrapped"] += np.abs(model.predict() - came).tolist()
             errors["alone"] += np.abs(make().fit(y[:row], fh=[1, 2, 3]).predict() - came).tolist()
         model.update(y[row : row + 1])
-    assert np.mean(errors["wrapped"]) <= 1.05 * np.mean(errors["alone"])
+    assert np.mean(errors["wrapped"]) <= 1.10 * np.mean(errors["alone"])
     assert 0.8 <= np.mean(inside) <= 1.0
 
 
