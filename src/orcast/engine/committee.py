@@ -40,10 +40,10 @@ class Committee:
 
         p_k  ~  x_k exp(<S, payoff(p, k)> / temperature),    x = sum_i w_i x_i,    w_i falls with the past loss of x_i
 
-    1. Four trackers correct the expert's location and scale from its last errors; they and the expert are weighed by
-       discounted pinball loss.
+    1. Six learners correct the expert's location and scale from its last errors and those of a season ago, three quantile
+       trackers its quantiles level by level; their blend counts as far as evidence speaks for it against the expert.
     2. Four members learn the shape of the PIT that remains (slow and fast, with and without the context of the last
-       PIT); they, the corrected expert and the expert are weighed by discounted CRPS.
+       PIT); their mix has to beat the corrected expert by evidence.
     3. The mix is the prior of an `Equilibrium` on the ledger of what is really played.
 
     Only the last step touches the guarantee, so the first two may be as bold as they like.  The committee is ours, not
