@@ -15,8 +15,8 @@ from orcast.engine.selection import engine_for
 from orcast.spaces import frozen
 from orcast.validation import number
 
-# Location features used (7: the last errors, the last outcome and two seasons; 5: without seasons; 1: a bias only), memory
-# of the slow spread, and whether it trusts an expert that moves further than usual.
+# Location features used (7: the last errors, the last outcome and two seasons; 5: without seasons; 1: a bias only),
+# memory of the slow spread, and whether it trusts an expert that moves further than usual.
 LEARNERS = frozen(
     np.array(
         [[5.0, 0.99, 0.0], [1.0, 0.99, 0.0], [1.0, 0.998, 0.0], [7.0, 0.998, 0.0], [7.0, 0.99, 1.0], [7.0, 0.998, 1.0]]
