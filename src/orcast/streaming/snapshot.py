@@ -23,7 +23,7 @@ from orcast.validation import short
 
 CLASS = "Stream"
 # What games of one kind share; the rest of a state's header is each game's own.
-SHARED = ("class", "space", "payoff", "oracle", "memory", "experts", "sizes", "outside", "max_pending")
+SHARED = ("class", "space", "payoff", "oracle", "memory", "experts", "sizes", "outside", "max_pending", "pooled")
 OWN = ("crossing_reported", "rounds")
 Arrays = dict[str, NDArray[Any]]
 
