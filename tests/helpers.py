@@ -11,9 +11,9 @@ import orcast as oc
 from orcast.engine import Oracle
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.kernels import cells as cell_kernels
-from orcast.engine.kernels import equilibrium as equilibrium_kernels
 from orcast.engine.kernels import last_layer
 from orcast.engine.kernels.cells import locate
+from orcast.engine.kernels.certificate import certify
 from orcast.engine.kernels.equilibrium import payoff as cell_payoff_of
 from orcast.engine.kernels.last_layer import payoff_size
 from orcast.engine.kernels.records import CellRow, RegretScore, Round, RoundInfo, WitnessRow
@@ -224,7 +224,7 @@ def certified(engine: OrderedEngine, round: Round, features: object = None) -> t
     n = int(round.info[RoundInfo.CELLS])
     round = round._replace(**{name: array.copy() for name, array in round._asdict().items()})
     workspace = last_layer.new_workspace(engine.rules, engine.memory, round, 0.0, witnesses(engine, round, features))
-    linear, bound = equilibrium_kernels.certify(engine.rules, n, round, round.cells[CellRow.PLAYED], workspace)
+    linear, bound = certify(engine.rules, n, round, round.cells[CellRow.PLAYED], workspace)
     carried = engine.rules.discount**2 * positive_square(engine.memory.total, engine.ledger.layout.sides)
     return carried + float(linear), float(linear), float(bound)
 

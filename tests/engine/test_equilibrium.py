@@ -333,32 +333,3 @@ def half_space(s: Vector, levels: Vector, p: Vector) -> float:
         quantile_payoff(k, p, levels, out)
         worst = max(worst, float(s @ out))
     return worst
-
-
-@given(ledgers, st.integers(1, 6))
-def test_two_cells_win_the_half_space(s: Vector, n: int) -> None:
-    p = np.empty(n)
-    equilibrium_kernels.two_cells(n, TENTHS, *tables(TENTHS, s), p)
-    assert p.sum() == pytest.approx(1.0)
-    assert (p >= 0.0).all()
-    if n > 1:
-        assert half_space(s, TENTHS, p) <= 1e-9 * (1.0 + np.abs(s).sum())
-
-
-@pytest.mark.parametrize("levels", [PERCENTS, np.array([0.5]), np.array([0.05, 0.9])], ids=len)
-def test_two_cells_win_on_ledgers_grown_by_an_adversary(levels: Vector) -> None:
-    rng = np.random.default_rng(0)
-    s, budget = np.zeros(levels.size), 0.0
-    n = 5
-    payoffs = np.empty((n, levels.size))
-    for _ in range(1500):
-        p = np.empty(n)
-        equilibrium_kernels.two_cells(n, levels, *tables(levels, s), p)
-        for k in range(n):
-            quantile_payoff(k, p, levels, payoffs[k])
-        assert (payoffs @ s).max() <= 1e-9 * (1.0 + np.abs(s).sum())
-        squares = ((s + payoffs) ** 2).sum(axis=1)
-        k = int(squares.argmax()) if rng.random() < 0.8 else int(rng.integers(n))
-        budget += (payoffs**2).sum(axis=1).max()
-        s += payoffs[k]
-        assert s @ s <= budget * (1 + 1e-9)

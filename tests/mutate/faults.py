@@ -86,6 +86,7 @@ _BINARY = "engine/kernels/binary.py"
 _FINITE = "engine/kernels/finite.py"
 _ROUND = "engine/kernels/rounds.py"
 _EQUILIBRIUM = "engine/kernels/equilibrium.py"
+_CERTIFICATE = "engine/kernels/certificate.py"
 _LAST_LAYER = "engine/kernels/last_layer.py"
 _EVENTS = "engine/kernels/events.py"
 _AXES = "engine/dense/axes.py"
@@ -547,23 +548,23 @@ PROMISE = (
     ),
     Fault(
         "certify: half of what is owed",
-        _EQUILIBRIUM,
+        _CERTIFICATE,
         "linear[k] = 2.0 * v + norm[k]",
         "linear[k] = v + norm[k]",
         certified("quantile"),
     ),
     Fault(
         "certify: no regret within a cell",
-        _EQUILIBRIUM,
-        "if slope_a * slope_b < 0.0:",
-        "if slope_a * slope_b > 0.0:",
+        _CERTIFICATE,
+        "unit * width * 0.5 * change,",
+        "unit * width * change,",
         certified("regret"),
     ),
     Fault(
-        "certify: a witness at one end of a cell",
-        _EQUILIBRIUM,
-        "linear[k] += max((s + f * a) * a, (s + f * b) * b)",
-        "linear[k] += min((s + f * a) * a, (s + f * b) * b)",
+        "certify: moments around the wrong mean",
+        _CERTIFICATE,
+        "z[0] += expected[order - 1]",
+        "z[0] -= expected[order - 1]",
         certified("moment"),
     ),
     Fault(

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orcast.engine.base import HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE, Engine
+from orcast.engine.base import HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE, MOST_EFFORT, USUAL_EFFORT, Engine, plain_effort
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.selection import engine_for
+from orcast.spaces.base import whole
 from orcast.validation import number
 
 
@@ -20,8 +21,10 @@ class Equilibrium:
 
     Consistency makes the mean of <S, payoff> under p at most 0, so its maximum is at most temperature * log(1 / min x):
     the rate O(1/T) of the squared miscalibration holds at any temperature.  A low one corrects firmly, a high one
-    leaves the expert alone; where the slack rule asks for it, it is lowered for that round.  Without an expert the
-    prior is uniform.  O(cells) a Newton step; this oracle is ours, not the paper's: docs/theory.md.
+    leaves the expert alone; where the slack rule asks for it, it is lowered for that round.  Where that is not enough,
+    other forecasts are searched with some `effort`: no round takes more than 50 ms with the usual one, more effort
+    finds more.  Without an expert the prior is uniform.  O(cells) a Newton step; this oracle is ours, not the paper's:
+    docs/theory.md.
 
     >>> import orcast as oc
     >>> game = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=oc.Equilibrium(temperature=3))
@@ -30,15 +33,17 @@ class Equilibrium:
     """
 
     temperature: float = 10.0
+    effort: int = USUAL_EFFORT
 
     def __post_init__(self) -> None:
         value = number(self.temperature, "temperature", LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE)
         object.__setattr__(self, "temperature", value)
+        object.__setattr__(self, "effort", whole(self.effort, "effort", 1, MOST_EFFORT))
 
     def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> Engine:
         """An engine with an empty ledger."""
-        return engine_for(bound_payoff, temperature=self.temperature, sizes=sizes)
+        return engine_for(bound_payoff, temperature=self.temperature, effort=self.effort, sizes=sizes)
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data."""
-        return {"kind": "Equilibrium", "temperature": self.temperature}
+        return {"kind": "Equilibrium", "temperature": self.temperature, **plain_effort(self.effort)}

@@ -21,8 +21,6 @@ from orcast.contexts import ContextInputs
 from orcast.engine import admissible, format_2
 from orcast.engine.base import Learning
 from orcast.engine.bound_payoff import BoundPayoff
-from orcast.engine.dense.fixed_point import MOST_CELLS
-from orcast.engine.dense.search import CandidateSearch
 from orcast.engine.explain import PartTilt, explanation
 from orcast.engine.kernels import cells as cell_kernels
 from orcast.engine.kernels import equilibrium as equilibrium_kernels
@@ -49,7 +47,7 @@ from orcast.engine.membership import NEW, carried, carry_ledger, mean_weight
 from orcast.forecasts import Forecast
 from orcast.jit import expect_rounds
 from orcast.ledger import Certificate, Guarantee, Ledger, LedgerLayout
-from orcast.payoffs import CellGrid, NoRegret, Part
+from orcast.payoffs import CellGrid, NoRegret
 from orcast.payoffs.cell_payoffs import ExplicitCellPayoff
 from orcast.payoffs.recipe import BoundedCellPayoff
 from orcast.spaces import TAIL_MASS, OrderedSpace
@@ -58,7 +56,6 @@ Array = NDArray[np.float64]
 
 NOTHING: Array = np.empty(0)
 # As plain numbers for what Python reads in every round: an enum costs as much as the reading.
-HOLDS = int(_ledger.CertificateField.HOLDS)
 LEFT, RIGHT, PLAYED = int(CellRow.LEFT), int(CellRow.RIGHT), int(CellRow.PLAYED)
 
 
@@ -103,7 +100,7 @@ class OrderedRecord:
 class OrderedEngine:
     """Plays rounds of an explicit or quantile-like payoff on an ordered space."""
 
-    def __init__(self, bound_payoff: BoundPayoff, *, temperature: float, learning: Learning) -> None:
+    def __init__(self, bound_payoff: BoundPayoff, *, temperature: float, effort: int, learning: Learning) -> None:
         space = bound_payoff.space
         assert isinstance(space, OrderedSpace)
         self.space, self.bound_payoff = space, bound_payoff
@@ -164,6 +161,7 @@ class OrderedEngine:
             self.ledger.bound,
             bound_payoff.discount,
             temperature,
+            effort,
             learning.learners.copy(),
             learning.quantile_trackers.copy(),
             int((learning.quantile_trackers[:, QuantileTrackerColumn.SHARE] > 0.0).sum()),
@@ -212,10 +210,6 @@ class OrderedEngine:
     def record_size(self) -> int:
         """Numbers in the row of a record."""
         return self._length
-
-    def rescue_in(self, row: Array, slots: NDArray[np.int64], reserved: float) -> None:
-        """Do for a round that lies in these arrays, and does not hold, what compiled code cannot."""
-        self._rescue(OrderedRecord(self._shapes, row, slots, row[self._certificate]), reserved)
 
     # --- what is known before the outcome
     def known(self, experts: Array | None, features: Any, bound_payoff: BoundPayoff, rounds: int) -> ContextInputs:
@@ -273,8 +267,6 @@ class OrderedEngine:
         rows = self.experts_or_own(experts)
         if not self.explicit:
             packing.predict(self.rules, self._memory, rows, signal, float(pending), reserved, record.row, record.slots)
-            if record.certificate[HOLDS] == 0.0:
-                self._rescue(record, reserved)
             if experts is None:
                 self.forget_unit(record.round.info)
             return record
@@ -292,45 +284,7 @@ class OrderedEngine:
             even.cells[CellRow.TILT] = 0.0
             if other.certificate[_ledger.CertificateField.HOLDS] > 0.0:
                 return other
-            self._rescue(record, reserved)
         return record
-
-    def _rescue(self, record: OrderedRecord, reserved: float) -> None:
-        """Where the compiled search lost the branch of equilibria, follow it around its folds; kept if that holds."""
-        round = record.round
-        n = int(round.info[RoundInfo.CELLS])
-        if not self.bound_payoff.parts or n > MOST_CELLS:
-            return
-        cell_grid = cell_grid_of(self.space, round, record.features)
-        cell_payoffs = [part.cell_payoff(cell_grid, self._losses(part, cell_grid)) for part in self.bound_payoff.parts]
-        search = CandidateSearch(
-            self.ledger, self._apart, cell_payoffs, round.context, reserved, self.rules.temperature
-        )
-        for prior in (round.cells[CellRow.PRIOR, :n], np.full(n, 1.0 / n)):
-            if search.missing > 0.0:
-                search.follow_branch(10.0 * self.rules.temperature, np.log(np.maximum(prior, 1e-12)))
-        if search.missing > 0.0:
-            return
-        before = record.row.copy()
-        p = np.exp(search.best)
-        round.cells[CellRow.PLAYED, :n] = p / p.sum()
-        round.cells[CellRow.TILT, :n] = 0.0
-        round.info[RoundInfo.TEMPERATURE] = search.temperature
-        witness = self._witness_table(record.cell_payoffs or [], n)
-        if last_layer.rejudge(self.rules, self.memory, round, reserved, witness) > 0.0:
-            record.row[:] = before
-
-    def _losses(self, part: Part, cell_grid: CellGrid) -> dict[str, Array]:
-        """What the dense form of a regret wants to know of its rivals."""
-        if not isinstance(part.payoff, NoRegret):
-            return {}
-        rivals = self.memory.rivals
-        square = (cell_grid.high - cell_grid.low) ** 2
-        sums = {"crps": rivals[:, RivalColumn.CRPS], "mse": rivals[:, RivalColumn.SQUARED_ERROR] * square}
-        return {
-            "loss": np.array([sums[score.name] for score in part.payoff.scores]),
-            "count": rivals[:, RivalColumn.COUNT],
-        }
 
     def _witness_table(self, cell_payoffs: list[ExplicitCellPayoff], n: int) -> Array:
         """Mean, least and largest value of each witness in each cell; powers are the kernels' business."""
@@ -439,15 +393,8 @@ class OrderedEngine:
         t = 0
         while t < outcomes.size:
             stop = t + play.at_once(outcomes.size - t)
-            t = int(play(*given, outcomes[:stop], levels, t, round, quantiles, round_log))
-            if t == stop:
-                continue
-            # a round for Python, as in predict and update
-            self._rescue(record, 0.0)
-            round_kernels.log_round(self.rules, round, levels, quantiles[t], round_log[t])
-            packing.update(self.rules, self._memory, record.row, record.slots, NOTHING, 0.0, outcomes[t])
-            round_log[t, _ledger.RoundLog.MISCALIBRATION] = self.ledger.miscalibration
-            t += 1
+            play(*given, outcomes[:stop], levels, t, round, quantiles, round_log)
+            t = stop
         return quantiles, round_log
 
     # --- what users see

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from orcast.constants import USUAL_TEMPERATURE
-from orcast.engine.base import NO_LEARNING, Engine, Learning
+from orcast.engine.base import NO_LEARNING, USUAL_EFFORT, Engine, Learning
 from orcast.engine.binary import BinaryEngine, plays
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
@@ -23,6 +23,7 @@ def engine_for(
     bound_payoff: BoundPayoff,
     *,
     temperature: float,
+    effort: int = USUAL_EFFORT,
     learning: Learning = NO_LEARNING,
     sizes: Sequence[int] | None = None,
 ) -> Engine:
@@ -33,9 +34,9 @@ def engine_for(
         usual = temperature * KAPPA / USUAL_TEMPERATURE if learns else temperature
         return BinaryEngine(bound_payoff, temperature=usual, learns=learns)
     if isinstance(bound_payoff.space, OrderedSpace) and all(part.kind in FAST for part in bound_payoff.parts):
-        return OrderedEngine(bound_payoff, temperature=temperature, learning=learning)
+        return OrderedEngine(bound_payoff, temperature=temperature, effort=effort, learning=learning)
     prior = prior_for(bound_payoff, temperature, learning)
-    return DenseEngine(bound_payoff, prior, LogitSolver(temperature), sizes)
+    return DenseEngine(bound_payoff, prior, LogitSolver(temperature, effort), sizes)
 
 
 def prior_for(bound_payoff: BoundPayoff, temperature: float, learning: Learning) -> Prior[Any]:

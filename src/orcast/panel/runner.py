@@ -317,17 +317,13 @@ class CompiledRun:
     def play(self, events: Events) -> None:
         """Play events."""
         engine, store, play = self.engine, self.store, event_kernels.play
-        at, resumed = 0, False
+        at = 0
         given = engine.rules, engine.memory_row, self.inputs, store, self.outputs
-        expect_rounds(play, (*given, events, at, resumed), len(events) // 2)
+        expect_rounds(play, (*given, events, at), len(events) // 2)
         while at < len(events):
             stop = at + play.at_once(len(events) - at)
-            at, resumed = int(play(*given, events[:stop], at, resumed)), False
-            if at == stop:
-                continue
-            place = int(store.place[events[at, 1]])
-            engine.rescue_in(store.records[place], store.slots[place], float(store.counters[Counter.RESERVED]))
-            resumed = True
+            play(*given, events[:stop], at)
+            at = stop
 
     def look_ahead(self, events: Events) -> None:
         """Play events for the miscalibration that comes of them, and undo everything else."""

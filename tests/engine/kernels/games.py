@@ -37,8 +37,7 @@ def played(game: Any, forecast: Callable[[int], Any], outcomes: Any, read: Any, 
 
 def games() -> Iterator[tuple[str, Callable[[], Array]]]:
     import orcast as oc
-    from orcast.engine.kernels import last_layer
-    from orcast.engine.kernels.records import RoundInfo, SeasonColumn
+    from orcast.engine.kernels.records import SeasonColumn
     from orcast.ledger import Account, PartColumn
 
     x, y = series()
@@ -91,7 +90,7 @@ def games() -> Iterator[tuple[str, Callable[[], Array]]]:
     )
 
     def broken() -> Array:
-        """A ledger that owes more than it may: every prior, even cells and the two-cell oracle are tried."""
+        """A ledger that owes more than it may: all forecasts on a grid are searched, and even cells."""
         game = oc.Recalibrator(space)
         first = played(game, normal, y[:5], quantiles)
         engine: Any = game.engine
@@ -100,9 +99,7 @@ def games() -> Iterator[tuple[str, Callable[[], Array]]]:
         engine.ledger.account[Account.BUDGET] = 1.0
         p = game.predict(oc.Normal(95.0, 0.01))
         record = game.rounds.pending[None].record
-        witness = engine._witness_table([], int(record.round.info[RoundInfo.CELLS]))
-        missing = last_layer.rejudge(engine.rules, engine.memory, record.round, 0.5, witness)
-        return np.concatenate([first, p.quantile(LEVELS), [missing], record.row[np.isfinite(record.row)]])
+        return np.concatenate([first, p.quantile(LEVELS), record.row[np.isfinite(record.row)]])
 
     def whole() -> Array:
         game = oc.Recalibrator(space)

@@ -57,6 +57,7 @@ class CandidateSearch:
         usual: float,
     ) -> None:
         self.ledger, self.cell_payoffs, self.usual = ledger, list(cell_payoffs), usual
+        self.left = math.inf  # evaluations of the field that may still be made
         cuts = np.concatenate(([0], np.cumsum([cell_payoff.size for cell_payoff in cell_payoffs]))).astype(int)
         owed, factors = np.empty(cuts[-1]), np.empty(cuts[-1])
         _ledger.combine(layout, ledger.total, context, ledger.discount, owed, factors)
@@ -106,7 +107,17 @@ class CandidateSearch:
     ) -> tuple[Array, float]:
         """The logit equilibrium around a prior; the pull back to the experts need not be softened by delay."""
         pairs = self._pairs(temperature, eager)
-        return fixed_point.solve(log_prior, field_of(pairs), jacobian_of(pairs), start, tolerance, steps)
+        return fixed_point.solve(log_prior, self._field(pairs), jacobian_of(pairs), start, tolerance, steps)
+
+    def _field(self, pairs: Sequence[tuple[CellPayoff, Array]]) -> Callable[[Array], Array]:
+        """The field, whose evaluations are counted."""
+        field = field_of(pairs)
+
+        def counted(p: Array) -> Array:
+            self.left -= 1.0
+            return field(p)
+
+        return counted
 
     def consider(self, lp: Array, temperature: float) -> float:
         """The certificate of a forecast; it is kept if it is the best so far.  Returns what it misses."""
@@ -138,6 +149,8 @@ class CandidateSearch:
         ratio = 0.5
         lowest = LOWEST * min(self.usual, 1.0)
         for _ in range(DENSE_CONTINUATION):
+            if self.left <= 0.0:
+                return
             lower = temperature * ratio
             lp, error = self.equilibrium(lower, log_prior, start, DENSE_STRICT, DENSE_STRICT_STEPS)
             self.consider(lp, lower)
@@ -175,7 +188,7 @@ class CandidateSearch:
         tangent = self._tangent(self._on_branch(here, log_prior)[1], down, scale)
         step = FIRST_STEP
         for _ in range(ARC_STEPS):
-            if tangent is None:
+            if tangent is None or self.left <= 0.0:
                 return
             there = self._corrected(here + step * tangent, here, tangent, step, log_prior, scale)
             turned = None
@@ -200,7 +213,7 @@ class CandidateSearch:
         lp, n = at[:-1], at.size - 1
         pairs = self._pairs(math.exp(min(max(float(at[-1]), -60.0), 60.0)), 1.0)
         p = np.exp(lp)
-        v = field_of(pairs)(p)
+        v = self._field(pairs)(p)
         aim = fixed_point.normalised(log_prior + v)
         q = np.exp(aim)
         matrix = np.zeros((n, n + 1))

@@ -9,12 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.constants import DELAY_TEMPERATURE, DENSE_STRICT_STEPS, EASY, EASY_STEPS
+from orcast.engine.base import USUAL_EFFORT
 from orcast.engine.dense import fixed_point
 from orcast.engine.dense.search import CandidateSearch
 from orcast.payoffs import CellGrid
 
 Array = NDArray[np.float64]
 
+# Evaluations of the field, per unit of effort.
+EVALUATIONS = 60.0
 # Labels may be alike, cells of a line are not.
 UNLIKE = 0.02
 
@@ -46,8 +49,8 @@ class LogitSolver:
 
     remembers = False
 
-    def __init__(self, temperature: float) -> None:
-        self.temperature = temperature
+    def __init__(self, temperature: float, effort: int = USUAL_EFFORT) -> None:
+        self.temperature, self.effort = temperature, effort
 
     def solve(self, search: CandidateSearch, setup: DenseRound) -> None:
         """At the usual temperature, then lower ones, then along the branch from several priors."""
@@ -56,6 +59,7 @@ class LogitSolver:
         usual = self.temperature * soft
         log_mix = np.log(np.maximum(mix, 1e-300))
         search.rescale(mix)
+        search.left = EVALUATIONS * self.effort
         lp, error = search.equilibrium(usual, log_mix, setup.warm, EASY, EASY_STEPS, soft)
         if error > 10.0 * EASY:
             cold, cold_error = search.equilibrium(usual, log_mix, log_mix, EASY, DENSE_STRICT_STEPS, soft)

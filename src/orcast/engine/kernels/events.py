@@ -231,14 +231,8 @@ def learn_outcome(counters: Any, inputs: Any, entry: Any, lag: Any) -> None:
 
 
 @entry_kernel
-def play(
-    rules: Any, memory_row: Any, inputs: Any, store: Any, outputs: Any, events: Any, start: Any, resumed: Any
-) -> Any:
-    """Play events (kind, entry, row of the signals or -1) in their order, from one on; returns which comes next.
-
-    That is the end, or a forecast that does not hold: its record is filled, and once Python has done for it what it
-    can, the play goes on with `resumed`.
-    """
+def play(rules: Any, memory_row: Any, inputs: Any, store: Any, outputs: Any, events: Any, start: Any) -> None:
+    """Play events (kind, entry, row of the signals or -1) in their order, from one on."""
     memory = memory_of(rules, memory_row)
     counters, queue = store.counters, store.queue
     expert, nothing = np.empty((1, rules.grid.shape[0])), np.empty(0)
@@ -246,22 +240,18 @@ def play(
     for e in range(start, events.shape[0]):
         kind, entry, heard = events[e, 0], events[e, 1], events[e, 2]
         signal = inputs.signals[heard] if heard >= 0 else nothing
-        if kind == EventKind.PREDICT and not resumed:
+        if kind == EventKind.PREDICT:
             reserve_place(store, entry)
         at = store.place[entry]
         round = round_of(rules, store.records[at], store.slots[at])
         if kind == EventKind.PREDICT:
             new = entry - pending_before
-            if not resumed:
-                round.context[:] = inputs.contexts[new]
-                fill_expert(rules.scores, inputs, counters, entry, new, expert)
-                outstanding = float(queue[0])
-                if not np.isnan(counters[Counter.LAG]):
-                    outstanding = min(outstanding, 2.0 * counters[Counter.LAG] + 2.0)
-                predict_round(rules, memory, expert, signal, outstanding, counters[Counter.RESERVED], round)
-                if round.certificate[CertificateField.HOLDS] == 0.0:
-                    return e
-            resumed = False
+            round.context[:] = inputs.contexts[new]
+            fill_expert(rules.scores, inputs, counters, entry, new, expert)
+            outstanding = float(queue[0])
+            if not np.isnan(counters[Counter.LAG]):
+                outstanding = min(outstanding, 2.0 * counters[Counter.LAG] + 2.0)
+            predict_round(rules, memory, expert, signal, outstanding, counters[Counter.RESERVED], round)
             which = inputs.level_set[new]
             width = inputs.widths[which]
             log_row = outputs.round_log[new]
@@ -277,4 +267,3 @@ def play(
             outputs.settled[entry] = miscalibration(rules, memory)
             learn_outcome(counters, inputs, entry, counters[Counter.ISSUED] - store.issued[entry])
         remove_entry(store, entry, overdraft)
-    return events.shape[0]

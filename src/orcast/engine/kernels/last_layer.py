@@ -20,15 +20,28 @@ from orcast.constants import (
     TRUSTED,
 )
 from orcast.engine.kernels.cells import expected_crps, log_masses, mean_of, power_mean
+from orcast.engine.kernels.certificate import CellFunction, certify, new_function, regret_standing
 from orcast.engine.kernels.equilibrium import (
     SCRATCH_ROWS,
     LogitField,
-    certify,
     crps_difference,
     field_tables,
     power_table,
     solve,
-    two_cells,
+)
+from orcast.engine.kernels.path_search import (
+    FINER,
+    KEPT,
+    LEAST_FALL,
+    Paths,
+    add_mse_tilt,
+    best_path,
+    crps_pull,
+    field_of_pairs,
+    fill_grid,
+    grid_size,
+    refine_grid,
+    witness_tilts,
 )
 from orcast.engine.kernels.records import Array, CellRow, RegretScore, RivalColumn, RoundInfo, Statistic, WitnessRow
 from orcast.jit import entry_kernel, kernel, kernel_part
@@ -41,6 +54,8 @@ CHANCE = 6.0
 FIRM, LEAST_SOFT = 0.5, 0.02
 # Steps towards the nearest forecast that holds.
 NEAREST = 4
+# Stages of the search over all forecasts on a grid.
+STAGES = 3
 
 
 class Workspace(NamedTuple):
@@ -58,6 +73,13 @@ class Workspace(NamedTuple):
     width: Array
     middle: Array
     work: Array  # of Newton's method
+    standing: Array  # sums of the regrets, for the certificate
+    reach: Array
+    by_cell: Array
+    gaps: Array
+    means: Array
+    powers: Array
+    function: CellFunction
     square: float  # ||S||_+^2
     free: float  # the slack that the round may use
 
@@ -111,11 +133,19 @@ def new_workspace(rules, memory, round, reserved, witness):
         np.empty(n),
         np.empty(n),
         np.empty((SCRATCH_ROWS, n + 2)),
+        np.empty(size),
+        np.empty(size),
+        np.empty((4, n)),
+        np.empty((round.rivals.shape[0], n)),
+        np.empty((round.rivals.shape[0], 2)),
+        np.empty((2, max(rules.orders, 2) + 1)),
+        new_function(rules, round.rivals.shape[0]),
         square,
         free,
     )
     low, high = round.info[RoundInfo.LOW], round.info[RoundInfo.HIGH]
     combine(rules.layout, memory.total, round.context, rules.discount, workspace.owed, workspace.factors)
+    regret_standing(rules.layout, memory.total, round.context, rules.discount, workspace.standing, workspace.reach)
     level_ledger(rules, workspace.owed, 1.0, workspace.s)
     field_tables(workspace.s, rules.levels, workspace.owed_knots, workspace.owed_slopes)
     power_table(rules, low, high, n, rows[CellRow.LEFT], rows[CellRow.RIGHT], witness)
@@ -358,13 +388,94 @@ def first_solution(rules, memory, round, log_mix, workspace):
     return lp
 
 
+@kernel
+def search_paths(rules, memory, mix, round, workspace, best):
+    """Search all forecasts on a grid for one that holds, then on finer ones around the best of them.
+
+    Between one that holds and the mix, the nearest to the mix that does is played.
+    """
+    n = mix.shape[0]
+    levels, knots, slopes = rules.levels, workspace.owed_knots, workspace.owed_slopes
+    most = grid_size(levels.shape[0]) + 3
+    points = np.empty(max(most, 3 * n + 3))
+    total = fill_grid(levels, knots, slopes, points)
+    fields = np.empty((points.shape[0], points.shape[0]))
+    steps = np.empty((n, points.shape[0], KEPT), dtype=np.int64)
+    tilts = np.empty((3, n))
+    cumulated = np.empty(n + 1)
+    witness_tilts(rules, n, round, workspace, tilts[0], tilts[1])
+    pull, same = crps_pull(rules, n, round, workspace, cumulated)
+    masses = best.p.copy()
+    for stage in range(STAGES):
+        if stage == STAGES - 1:
+            total = refine_grid(n, best.p, FINER / total, points)
+        # squared payoffs beside the largest are slack that a path may use; which is the largest is known too late
+        share = 1.0 if stage == 1 else 0.0
+        size, norm = field_of_pairs(points, total, levels, knots, slopes, workspace.factors, share, fields)
+        paths = Paths(points[:total], fields, tilts, cumulated, pull, same, size, norm, steps)
+        search_grid(rules, memory, paths, round, workspace, masses, best)
+        if best.missing[0] <= 0.0:
+            mix_in(rules, memory, mix, masses, round, workspace, best)
+            return
+
+
+@kernel
+def search_grid(rules, memory, paths, round, workspace, masses, best):
+    """Lower the bound until a path holds, or none is left."""
+    p, n = round.cells[CellRow.PLAYED], masses.shape[0]
+    mean, tilt, most = paths.tilts
+    lp = np.empty(n)
+    bound = np.inf
+    fall = LEAST_FALL * paths.size
+    for _ in range(rules.effort):
+        for k in range(n):
+            most[k] = tilt[k]
+        slack = 0.5 * workspace.free + paths.norm - paths.same
+        slack -= add_mse_tilt(rules, n, round, workspace, masses, most)
+        if bound == np.inf:
+            bound = mean[0]
+            for k in range(1, n):
+                bound = max(bound, mean[k])
+            bound += max(slack, 0.0) + fall
+        value = best_path(paths, workspace.width, bound, masses)
+        if value == -np.inf:
+            break
+        for k in range(n):
+            p[k] = masses[k]
+            lp[k] = log(max(masses[k], 1e-300))
+        keep_if_better(best, judge(rules, memory, round, p, workspace), lp, 0.0, round)
+        if best.missing[0] <= 0.0:
+            break
+        bound = min(value + slack, bound) - fall
+        fall *= 2.0
+
+
+@kernel
+def mix_in(rules, memory, mix, masses, round, workspace, best):
+    """Mix into masses that hold as much of the mix as they bear."""
+    p, n = round.cells[CellRow.PLAYED], mix.shape[0]
+    lp = np.empty(n)
+    share = 0.0
+    step = 0.5
+    for _ in range(NEAREST + 2):
+        for k in range(n):
+            p[k] = (share + step) * mix[k] + (1.0 - share - step) * masses[k]
+            lp[k] = log(max(p[k], 1e-300))
+        if judge(rules, memory, round, p, workspace) <= 0.0:
+            share += step
+            keep(best, lp, 0.0, round)
+        step *= 0.5
+    for k in range(n):
+        p[k] = best.p[k]
+    judge(rules, memory, round, p, workspace)
+
+
 @entry_kernel
 def play(rules, memory, mix, reserved, round, witness):
     """The equilibrium around the mix on the ledger of what is played, as gentle as the slack rule lets it be.
 
     If the certificate does not hold at the usual temperature, it is lowered by continuation.  A branch of equilibria
-    may end; then other priors, whose branches are others, are tried.  Last comes the two-cell oracle, exact for
-    quantiles alone (and while no regret is owed).  What holds, or comes closest, is played.
+    may end; then all forecasts on a grid are searched.  What holds, or comes closest, is played.
     """
     rows = round.cells
     p, n = rows[CellRow.PLAYED], mix.shape[0]
@@ -382,33 +493,11 @@ def play(rules, memory, mix, reserved, round, witness):
     usual = round.info[RoundInfo.TEMPERATURE]
     best = BestForecast(np.array([missing]), p[:n].copy(), log_mix)
     descend(rules, memory, usual, round, log_mix, lp, workspace, best)
-    log_prior = np.empty(n)
-    for attempt in range(3):
-        if best.missing[0] <= 0.0:
-            return
-        for k in range(n):
-            if attempt == 0:
-                log_prior[k] = log(rows[CellRow.PRIOR, k])
-            elif attempt == 1:
-                log_prior[k] = log(max(rows[CellRow.EXPERT, k], 1e-12))
-            else:
-                log_prior[k] = -log(n)
-            lp[k] = log_prior[k]
-        # from a temperature so high that the prior itself is almost the solution
-        descend(rules, memory, 1e3 * min(usual, 10.0), round, log_prior, lp, workspace, best)
     if best.missing[0] <= 0.0:
         return
-    two_cells(n, rules.levels, workspace.owed_knots, workspace.owed_slopes, p)
-    if judge(rules, memory, round, p, workspace) < best.missing[0]:
-        round.info[RoundInfo.TEMPERATURE] = 0.0
+    search_paths(rules, memory, mix, round, workspace, best)
+    if best.missing[0] <= 0.0:
         return
     for k in range(n):
         p[k] = best.p[k]
     judge(rules, memory, round, p, workspace)
-
-
-@entry_kernel
-def rejudge(rules, memory, round, reserved, witness):
-    """The certificate of what a round plays, however it was found; returns how far it is from holding."""
-    workspace = new_workspace(rules, memory, round, reserved, witness)
-    return judge(rules, memory, round, round.cells[CellRow.PLAYED], workspace)

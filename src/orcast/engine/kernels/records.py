@@ -269,6 +269,7 @@ class Rules(NamedTuple):
     bound: float  # on the squared norm of the whole payoff
     discount: float  # what is kept of the ledger from round to round
     temperature: float
+    effort: int  # passes of a search for a forecast that holds, on each grid
     learners: Array  # a LearnerColumn each
     quantile_trackers: Array  # a QuantileTrackerColumn each, those that share in a pool first
     pooled: int  # how many share in a pool

@@ -542,17 +542,11 @@ def miscalibration(rules, memory):
 
 @entry_kernel
 def run(rules, memory, experts, contexts, outcomes, levels, start, round, quantiles, round_log):
-    """Many rounds in one go, each outcome known before the next forecast; writes down what came of each.
-
-    Stops before the outcome of a round whose certificate does not hold, and returns which that is.
-    """
+    """Many rounds in one go, each outcome known before the next forecast; writes down what came of each."""
     nothing = np.empty(0)
     for t in range(start, outcomes.shape[0]):
         round.context[:] = contexts[t]
         predict(rules, memory, experts[t], nothing, 0.0, 0.0, round)
-        if round.certificate[CertificateField.HOLDS] == 0.0:
-            return t
         log_round(rules, round, levels, quantiles[t], round_log[t])
         update(rules, memory, round, nothing, 0.0, outcomes[t], nothing)
         round_log[t, RoundLog.MISCALIBRATION] = miscalibration(rules, memory)
-    return outcomes.shape[0]
