@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 
 LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE = 1e-6, 1e12
 # Of a search for a forecast that holds, where the usual one does not: so that no round takes more than 50 ms.
-USUAL_EFFORT, MOST_EFFORT = 8, 1000
+USUAL_EFFORT, MOST_EFFORT = 12, 1000
 
 
 def plain_effort(effort: int) -> dict[str, int]:

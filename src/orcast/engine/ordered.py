@@ -275,12 +275,12 @@ class OrderedEngine:
         round_kernels.open_round(self.rules, self.memory, rows, signal, float(pending), round, mix)
         if experts is None:
             self.forget_unit(round.info)
-        record.features, record.cell_payoffs = features, self._play(round, mix, reserved, features)
+        record.features, record.cell_payoffs = features, self._play(round, mix, reserved, not len(rows), features)
         if record.certificate[_ledger.CertificateField.HOLDS] == 0.0 and len(rows):
             other = self.copied(record)
             even = other.round
             round_kernels.recell(self.rules, self.memory, even, mix)
-            other.cell_payoffs = self._play(even, mix, reserved, features)
+            other.cell_payoffs = self._play(even, mix, reserved, True, features)
             even.cells[CellRow.TILT] = 0.0
             if other.certificate[_ledger.CertificateField.HOLDS] > 0.0:
                 return other
@@ -303,11 +303,13 @@ class OrderedEngine:
         other.features, other.cell_payoffs = record.features, record.cell_payoffs
         return other
 
-    def _play(self, round: Round, mix: Array, reserved: float, features: Any) -> list[ExplicitCellPayoff]:
+    def _play(
+        self, round: Round, mix: Array, reserved: float, thorough: bool, features: Any
+    ) -> list[ExplicitCellPayoff]:
         n = int(round.info[RoundInfo.CELLS])
         cell_payoffs = self._cell_payoffs(round, features)
         witness = self._witness_table(cell_payoffs, n)
-        last_layer.play(self.rules, self.memory, mix[:n], reserved, round, witness)
+        last_layer.play(self.rules, self.memory, mix[:n], reserved, thorough, round, witness)
         for cell_payoff in cell_payoffs:
             if isinstance(cell_payoff, BoundedCellPayoff):
                 cell_payoff.assess(np.zeros(cell_payoff.size), 1.0, round.cells[CellRow.PLAYED, :n])

@@ -17,7 +17,7 @@ from orcast.payoffs import CellGrid
 Array = NDArray[np.float64]
 
 # Evaluations of the field, per unit of effort.
-EVALUATIONS = 60.0
+EVALUATIONS = 40.0
 # Labels may be alike, cells of a line are not.
 UNLIKE = 0.02
 

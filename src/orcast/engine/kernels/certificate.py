@@ -440,6 +440,50 @@ def certify(rules, n, round, p, workspace):
 
 
 @kernel
+def resolution(rules, n, round, p, workspace):
+    """By how much <owed, payoff> at an outcome may exceed its mean over the cell, in the worst cell."""
+    left, right = round.cells[CellRow.LEFT], round.cells[CellRow.RIGHT]
+    low, span = round.info[RoundInfo.LOW], round.info[RoundInfo.HIGH] - round.info[RoundInfo.LOW]
+    function, z = workspace.function, workspace.powers[1]
+    first = rules.levels.shape[0] + rules.intervals.shape[0]
+    experts = round.rivals.shape[0]
+    most = 0.0
+    for k in range(n):
+        for i in range(function.poly.shape[0]):
+            function.poly[i] = 0.0
+        function.count[0] = 0.0
+        a = (left[k] - low) / span
+        b = (right[k] - low) / span
+        add_moments(rules, first, round.expected, a, b, workspace, 1.0, 0.0, function)
+        other = 0.0
+        for i in range(rules.orders, rules.witnesses):
+            mean = workspace.witness[WitnessRow.MEAN, i, k]
+            owed = workspace.owed[first + i]
+            other += owed * (mean - workspace.witness[WitnessRow.LEAST if owed > 0.0 else WitnessRow.LARGEST, i, k])
+        at = first + rules.witnesses
+        if rules.crps:
+            for e in range(experts):
+                unit = round.units[RegretScore.CRPS, e]
+                slope = 0.0
+                for j in range(k):
+                    slope += 2.0 * (p[j] - round.rivals[e, j])
+                z[0], z[1] = 0.0, unit * (right[k] - left[k]) * slope
+                z[2] = unit * (right[k] - left[k]) * (p[k] - round.rivals[e, k])
+                add_square(function.poly, z, 3, workspace.owed[at + e], 0.0)
+            at += experts
+        if rules.mse:
+            for e in range(experts):
+                if round.units[RegretScore.MSE, e] > 0.0:
+                    z[0], z[1], z[2] = 0.0, -2.0 * workspace.means[e, 0] * (b - a), 0.0
+                    add_square(function.poly, z, 3, workspace.owed[at + e], 0.0)
+        mean = 0.0
+        for i in range(function.poly.shape[0]):
+            mean += function.poly[i] / (i + 1.0)
+        most = max(most, cell_maximum(function, -np.inf) - mean + other)
+    return most
+
+
+@kernel
 def new_function(rules, rivals):
     """Scratch for what an outcome adds in a cell."""
     regrets = rivals * (rules.crps + rules.mse)

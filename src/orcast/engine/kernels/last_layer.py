@@ -20,7 +20,7 @@ from orcast.constants import (
     TRUSTED,
 )
 from orcast.engine.kernels.cells import expected_crps, log_masses, mean_of, power_mean
-from orcast.engine.kernels.certificate import CellFunction, certify, new_function, regret_standing
+from orcast.engine.kernels.certificate import CellFunction, certify, new_function, regret_standing, resolution
 from orcast.engine.kernels.equilibrium import (
     SCRATCH_ROWS,
     LogitField,
@@ -30,7 +30,6 @@ from orcast.engine.kernels.equilibrium import (
     solve,
 )
 from orcast.engine.kernels.path_search import (
-    FINER,
     KEPT,
     LEAST_FALL,
     Paths,
@@ -40,7 +39,6 @@ from orcast.engine.kernels.path_search import (
     field_of_pairs,
     fill_grid,
     grid_size,
-    refine_grid,
     witness_tilts,
 )
 from orcast.engine.kernels.records import Array, CellRow, RegretScore, RivalColumn, RoundInfo, Statistic, WitnessRow
@@ -54,8 +52,6 @@ CHANCE = 6.0
 FIRM, LEAST_SOFT = 0.5, 0.02
 # Steps towards the nearest forecast that holds.
 NEAREST = 4
-# Stages of the search over all forecasts on a grid.
-STAGES = 3
 
 
 class Workspace(NamedTuple):
@@ -282,6 +278,23 @@ def judge(rules, memory, round, p, workspace):
 
 
 @kernel
+def allow_resolution(rules, memory, n, round, p, workspace):
+    """Let the promise of the round grow by what the cells cannot tell apart, as far as the forecast needs it.
+
+    On the means over cells some forecast always wins the half-space; within a cell an outcome may do worse than the
+    mean by the resolution of the cell, and no forecast on these cells can prevent it (docs/theory.md).
+    """
+    certificate = round.certificate
+    linear = certificate[CertificateField.WORST] - rules.discount * rules.discount * workspace.square
+    needed = linear - certificate[CertificateField.BOUND] - workspace.free
+    needed = min(needed, 2.0 * resolution(rules, n, round, p, workspace))
+    bound = certificate[CertificateField.BOUND] + max(needed, 0.0)
+    write_certificate(
+        memory.account, rules.discount, workspace.square, workspace.free, linear, bound, rules.bound, certificate
+    )
+
+
+@kernel
 def equilibrium(rules, temperature, eager, round, log_prior, workspace, lp, tolerance, steps):
     """The logit equilibrium around a prior at a temperature, from lp, in place; returns the residual."""
     field = prepare(rules, temperature, eager, round, log_prior, workspace)
@@ -389,29 +402,25 @@ def first_solution(rules, memory, round, log_mix, workspace):
 
 
 @kernel
-def search_paths(rules, memory, mix, round, workspace, best):
-    """Search all forecasts on a grid for one that holds, then on finer ones around the best of them.
+def search_paths(rules, memory, mix, thorough, round, workspace, best):
+    """Search all forecasts on a grid for one that holds.
 
-    Between one that holds and the mix, the nearest to the mix that does is played.
+    Between it and the mix, the nearest to the mix that holds is played.
     """
     n = mix.shape[0]
     levels, knots, slopes = rules.levels, workspace.owed_knots, workspace.owed_slopes
-    most = grid_size(levels.shape[0]) + 3
-    points = np.empty(max(most, 3 * n + 3))
+    points = np.empty(grid_size(levels.shape[0]) + 3)
     total = fill_grid(levels, knots, slopes, points)
-    fields = np.empty((points.shape[0], points.shape[0]))
-    steps = np.empty((n, points.shape[0], KEPT), dtype=np.int64)
+    fields = np.empty((total, total))
+    steps = np.empty((n, total, KEPT), dtype=np.int64)
     tilts = np.empty((3, n))
     cumulated = np.empty(n + 1)
     witness_tilts(rules, n, round, workspace, tilts[0], tilts[1])
     pull, same = crps_pull(rules, n, round, workspace, cumulated)
     masses = best.p.copy()
-    for stage in range(STAGES):
-        if stage == STAGES - 1:
-            total = refine_grid(n, best.p, FINER / total, points)
-        # squared payoffs beside the largest are slack that a path may use; which is the largest is known too late
-        share = 1.0 if stage == 1 else 0.0
-        size, norm = field_of_pairs(points, total, levels, knots, slopes, workspace.factors, share, fields)
+    for stage in range(2 if thorough else 1):
+        # squared payoffs below the largest are slack that a path may use; which is the largest is known too late
+        size, norm = field_of_pairs(points, total, levels, knots, slopes, workspace.factors, float(stage), fields)
         paths = Paths(points[:total], fields, tilts, cumulated, pull, same, size, norm, steps)
         search_grid(rules, memory, paths, round, workspace, masses, best)
         if best.missing[0] <= 0.0:
@@ -471,11 +480,12 @@ def mix_in(rules, memory, mix, masses, round, workspace, best):
 
 
 @entry_kernel
-def play(rules, memory, mix, reserved, round, witness):
+def play(rules, memory, mix, reserved, thorough, round, witness):
     """The equilibrium around the mix on the ledger of what is played, as gentle as the slack rule lets it be.
 
     If the certificate does not hold at the usual temperature, it is lowered by continuation.  A branch of equilibria
-    may end; then all forecasts on a grid are searched.  What holds, or comes closest, is played.
+    may end; then all forecasts on a grid are searched, more thoroughly where no other cells will be tried.  What
+    holds, or comes closest, is played.
     """
     rows = round.cells
     p, n = rows[CellRow.PLAYED], mix.shape[0]
@@ -495,9 +505,11 @@ def play(rules, memory, mix, reserved, round, witness):
     descend(rules, memory, usual, round, log_mix, lp, workspace, best)
     if best.missing[0] <= 0.0:
         return
-    search_paths(rules, memory, mix, round, workspace, best)
+    search_paths(rules, memory, mix, thorough, round, workspace, best)
     if best.missing[0] <= 0.0:
         return
     for k in range(n):
         p[k] = best.p[k]
     judge(rules, memory, round, p, workspace)
+    if thorough:
+        allow_resolution(rules, memory, n, round, p, workspace)

@@ -27,9 +27,7 @@ from orcast.engine.kernels.records import Array, CellRow, RegretScore, RoundInfo
 from orcast.jit import kernel, kernel_part
 
 # Points of F beside 0 and 1 that are aimed at, and paths to each that are kept where regrets are owed.
-POINTS, KEPT = 80, 3
-# A finer grid around the best path has this part of the distance between two points.
-FINER = 0.3
+POINTS, KEPT = 100, 3
 # The bound falls by at least this in the first pass, relative to the field, and by twice as much in each one after.
 LEAST_FALL = 3e-4
 
@@ -90,35 +88,6 @@ def fill_grid(levels, knots, slopes, points):
                 j -= 1
             points[j] = zero
             return total + 1
-    return total
-
-
-@kernel
-def refine_grid(n, masses, spacing, points):
-    """Points of F along a path, and one at this distance to either side of each; returns how many there are."""
-    total = 0
-    F = 0.0
-    for k in range(-1, n):
-        if k >= 0:
-            if masses[k] == 0.0:
-                continue
-            F += masses[k]
-        for side in range(-1, 2):
-            at = F + side * spacing
-            if k == n - 1 and side == 0:
-                at = 1.0
-            # in order, and none twice
-            if 0.0 <= at <= 1.0 and total < points.shape[0]:
-                j = total
-                while j > 0 and points[j - 1] > at:
-                    j -= 1
-                if j == 0 or points[j - 1] < at:
-                    for i in range(total, j, -1):
-                        points[i] = points[i - 1]
-                    points[j] = at
-                    total += 1
-    if points[total - 1] != 1.0:
-        points[total - 1] = 1.0
     return total
 
 
@@ -207,10 +176,13 @@ def best_path(paths, width, bound, masses):
         for i in range(total):
             if count[now, i] == 0:
                 continue
+            least = A[now, i, 0]
+            for m in range(1, count[now, i]):
+                least = min(least, A[now, i, m])
             first = total - 1 if k == n - 1 else i
             for j in range(first, total):
                 left = room - fields[i, j]
-                if left < 0.0 and pull == 0.0:
+                if left < least:
                     continue
                 F0, F1 = points[i], points[j]
                 value = (F1 - F0) * mean[k]

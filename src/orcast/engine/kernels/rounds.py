@@ -334,7 +334,7 @@ def recell(rules, memory, round, mix):
 
 @kernel
 def play_evenly(rules, memory, mix, reserved, round, witness):
-    """The same on even cells; kept if it holds there."""
+    """The same on even cells; kept if it holds there, or comes closer."""
     cells, info, certificate, slots = (
         round.cells.copy(),
         round.info.copy(),
@@ -344,10 +344,13 @@ def play_evenly(rules, memory, mix, reserved, round, witness):
     rivals, units, expected = round.rivals.copy(), round.units.copy(), round.expected.copy()
     recell(rules, memory, round, mix)
     n = int(round.info[RoundInfo.CELLS])
-    play(rules, memory, mix[:n], reserved, round, witness)
+    play(rules, memory, mix[:n], reserved, True, round, witness)
     for k in range(n):
         round.cells[CellRow.TILT, k] = 0.0
-    if round.certificate[CertificateField.HOLDS] == 0.0:
+    if round.certificate[CertificateField.HOLDS] == 0.0 and (
+        certificate[CertificateField.WORST] - certificate[CertificateField.ALLOWED]
+        <= round.certificate[CertificateField.WORST] - round.certificate[CertificateField.ALLOWED]
+    ):
         round.cells[:] = cells
         round.info[:] = info
         round.certificate[:] = certificate
@@ -365,7 +368,7 @@ def predict(rules, memory, experts, signal, pending, reserved, round):
     witness = np.empty((3, rules.witnesses, capacity))
     open_round(rules, memory, experts, signal, pending, round, mix)
     n = int(round.info[RoundInfo.CELLS])
-    play(rules, memory, mix[:n], reserved, round, witness)
+    play(rules, memory, mix[:n], reserved, round.info[RoundInfo.HAS_EXPERT] == 0.0, round, witness)
     if round.info[RoundInfo.HAS_EXPERT] > 0.0 and round.certificate[CertificateField.HOLDS] == 0.0:
         play_evenly(rules, memory, mix, reserved, round, witness)
 
