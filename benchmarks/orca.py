@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import orcast as oc
-from benchmarks.nature import ROUNDING, unforgiven
+from benchmarks.guarantee import ROUNDING, unforgiven
 from benchmarks.results import Line, Remark
 from orcast.metrics import LEVELS, fair_indicators
 from orcast.paper.experiments import data, experts
