@@ -176,11 +176,11 @@ def random_sum(number: int) -> tuple[str, Payoff]:
 
 # --- the games
 SUMS = 10
-STEADY = "steady"
 EXPERTS: dict[str, Callable[[int], Any]] = {
-    STEADY: lambda t: oc.Normal(0.5 + 0.2 * math.sin(t / 7.0), 0.1),
+    "steady": lambda t: oc.Normal(0.5 + 0.2 * math.sin(t / 7.0), 0.1),
     "narrow": lambda t: oc.Normal(0.5 + 0.3 * math.sin(t / 20.0), 1e-5),
     "edge": lambda t: oc.Normal(0.0, 0.02),
+    "random": lambda t: some_expert(oc.Interval(0.0, 1.0), np.random.default_rng([5, t])),
 }
 """Experts on [0, 1] for the default payoff, beside the mixed one that all others meet."""
 

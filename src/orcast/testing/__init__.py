@@ -3,7 +3,6 @@
 `orcast.testing.natures` has the adversaries.
 """
 
-from orcast.testing import natures
 from orcast.testing.checks import (
     PayoffError,
     check_all,
@@ -23,6 +22,5 @@ __all__ = [
     "check_payoff",
     "check_state",
     "check_table",
-    "natures",
     "worst_outcome",
 ]

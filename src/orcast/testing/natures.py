@@ -50,7 +50,6 @@ __all__ = [
     "natures_on",
     "own_cells",
     "play",
-    "worst_outcome",
 ]
 
 Array = NDArray[np.float64]
@@ -64,14 +63,22 @@ EMPTY = 1e-12
 
 
 class Due(NamedTuple):
-    """Ids of the pending rounds whose outcomes come now, in this order, and of those whose outcomes never come."""
+    """Ids of the pending rounds whose outcomes come now, in this order, and of those whose outcomes never come.
+
+    >>> Due((3, 1))
+    Due(settle=(3, 1), drop=())
+    """
 
     settle: tuple[Hashable, ...]
     drop: tuple[Hashable, ...] = ()
 
 
 class RoundInputs(NamedTuple):
-    """What else a Nature may know of a round: its id, what the expert said, and the features."""
+    """What else a Nature may know of a round: its id, what the expert said, and the features.
+
+    >>> RoundInputs(id=7, expert=0.9).x is None
+    True
+    """
 
     id: Hashable = None
     expert: Any = None
@@ -101,7 +108,11 @@ class Nature(ABC):
 
 
 class Turn(NamedTuple):
-    """A round that is to be settled, with the CPU seconds that its forecast took."""
+    """A round that is to be settled, with the CPU seconds that its forecast took.
+
+    >>> Turn(7, None, y=0.3, seconds=1e-4).y
+    0.3
+    """
 
     id: Hashable
     forecast: Any
@@ -386,7 +397,12 @@ class HardGreedy(Nature):
 
 
 class NatureCells(NamedTuple):
-    """Where `CellGreedy` may draw: cells from left to right, and the payoffs expected in each, a row a cell."""
+    """Where `CellGreedy` may draw: cells from left to right, and the payoffs expected in each, a row a cell.
+
+    >>> halves = NatureCells(np.array([0.0, 0.5]), np.array([0.5, 1.0]), np.stack((1.0 - LEVELS, -LEVELS)))
+    >>> CellGreedy(lambda forecast: halves).outcome(None, Forecast([0.0], [1.0], [1.0]), np.random.default_rng(0)) < 0.5
+    True
+    """
 
     left: Array
     right: Array
@@ -649,6 +665,7 @@ def natures_on(
             "hard greedy": HardGreedy,
             "cells": CellGreedy,
             "confined": lambda: Greedy(within=(at(0.4), at(0.6)), points=5),
+            "half confined": lambda: Greedy(within=(at(0.3), at(0.7))),
             "periodic": lambda: Periodic(at(0.5 + 0.4 * math.sin(2.0 * math.pi * t / 12.0)) for t in range(12)),
             "beside a quantile": lambda: BesideQuantile(0.9, epsilon=1e-9 * (last - first)),
             "on atoms": lambda: Greedy(among=[at(share) for share in (0.0, 0.25, 0.5, 0.75, 1.0)]),
