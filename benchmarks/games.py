@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -176,11 +177,18 @@ def random_sum(number: int) -> tuple[str, Payoff]:
 
 # --- the games
 SUMS = 10
+
+
+def random_expert(seed: int, t: int) -> Any:
+    return some_expert(oc.Interval(0.0, 1.0), np.random.default_rng([seed, t]))
+
+
 EXPERTS: dict[str, Callable[[int], Any]] = {
     "steady": lambda t: oc.Normal(0.5 + 0.2 * math.sin(t / 7.0), 0.1),
     "narrow": lambda t: oc.Normal(0.5 + 0.3 * math.sin(t / 20.0), 1e-5),
     "edge": lambda t: oc.Normal(0.0, 0.02),
-    "random": lambda t: some_expert(oc.Interval(0.0, 1.0), np.random.default_rng([5, t])),
+    # nothing that was learnt fits what comes next
+    **{f"random {seed}": partial(random_expert, seed) for seed in range(4)},
 }
 """Experts on [0, 1] for the default payoff, beside the mixed one that all others meet."""
 
