@@ -181,6 +181,14 @@ def test_late_outcomes_come_the_last_first_and_some_are_lost() -> None:
     assert game.guarantee.delay > 1.0
 
 
+def test_nobody_leaves_the_numbers_that_there_are() -> None:
+    """Where there are no bounds she who draws in the outer cells drives the window apart."""
+    p = oc.Forecast([None, -1e100, 0.0], [-1e100, 0.0, 1e100], [0.4, 0.2, 0.4])
+    for nature in (natures.CellGreedy(), natures.AtBound("low", reach=1e3), HardGreedy()):
+        game = oc.Forecaster(oc.Line())
+        assert abs(nature.outcome(game, p, np.random.default_rng(0))) <= 1e100
+
+
 # --- the search for the worst ---
 
 

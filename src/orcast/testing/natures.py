@@ -477,7 +477,7 @@ class CellGreedy(Nature):
         width = float(forecast.cells.right[-1] - forecast.cells.left[0])
         left = right - width if left == -math.inf else left
         right = left + width if right == math.inf else right
-        return float(left + rng.random() * (right - left))
+        return float(min(max(left + rng.random() * (right - left), -LARGEST), LARGEST))
 
     @property
     def qce(self) -> float:
