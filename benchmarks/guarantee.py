@@ -195,10 +195,15 @@ def summaries(found: Iterable[Outcome]) -> Iterator[Line | Remark]:
             slow, slowest = (max(own, key=lambda each, i=i: each.ms[i]) for i in (1, 2))  # type: ignore[misc]
             yield Line(name, "CPU a round, 99%, ms", slow.ms[1], USUAL_MS, form=".1f", note=f"{slow.game.name}; {note}")
             yield Line(name, "CPU a round, largest, ms", slowest.ms[2], LARGEST_MS, form=".1f", note=slowest.game.name)
-    worst = sorted((each for each in found if each.missed), key=lambda each: (-each.ratio, each.held, -each.ms[2]))
+    worst = sorted((each for each in found if each.missed), key=badness)
     if worst:
         yield Remark(f"the worst of {len(worst)} games that missed a target of {len(found)}:")
         yield from (Remark(each.row) for each in worst[:WORST])
+
+
+def badness(each: Outcome) -> tuple[bool, bool, float, float]:
+    """What broke off comes first, then what broke its promise, what was not certified, and what took longest."""
+    return not each.failure, each.ratio <= 1.0 + ROUNDING, each.held, -each.ms[2]
 
 
 def injected_ledgers() -> Iterator[Line | Remark]:
