@@ -5,19 +5,19 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from typing import Any
 
 from benchmarks import (
-    adversary,
     binary,
     cold,
     exact,
     faults,
     groups,
+    guarantee,
     harm,
     integrations,
     known,
     memory,
-    notions,
     orca,
     panel,
     quality,
@@ -36,8 +36,7 @@ SECTIONS = {
     "unbounded": unbounded,
     "binary": binary,
     "groups": groups,
-    "guarantee": adversary,
-    "calibration": notions,
+    "guarantee": guarantee,
     "orca": orca,
     "exact": exact,
     "speed": speed,
@@ -50,6 +49,8 @@ SECTIONS = {
     "spark": spark,
     "faults": faults,
 }
+# These take hours, and are quick unless they are named.
+LONG = ("guarantee",)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -58,6 +59,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="fewer rounds and repetitions")
     parser.add_argument("--out", metavar="FILE", help="write the numbers too, as JSON or, if it ends in .md, as tables")
     parser.add_argument("--strict", action="store_true", help="exit with 1 if a target is missed")
+    limits = parser.add_argument_group("guarantee")
+    limits.add_argument("--rounds", type=int, metavar="N", help="rounds of each game")
+    limits.add_argument("--seconds", type=float, metavar="S", help="CPU seconds after which a game is broken off")
+    limits.add_argument("--games", metavar="REGEX", help="only the games whose name it is found in")
     options = parser.parse_args(arguments)
     unknown = [name for name in options.sections if name not in SECTIONS]
     if unknown:
@@ -70,7 +75,12 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"{'' if name == chosen[0] else chr(10)}{module.TITLE}", flush=True)
         begin = time.perf_counter()
         seen[module.TITLE] = []
-        for line in module.measure(options.quick):
+        given: dict[str, Any] = {}
+        if module is guarantee:
+            given = {key: getattr(options, key) for key in ("rounds", "seconds", "games")}
+            given = {key: value for key, value in given.items() if value is not None}
+        quick = options.quick or (name in LONG and not options.sections)
+        for line in module.measure(quick, **given):
             seen[module.TITLE].append(line)
             print(results.as_text(line), flush=True)
         print(f"  ({name}: {time.perf_counter() - begin:.1f} s)", flush=True)

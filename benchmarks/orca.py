@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 import orcast as oc
-from benchmarks.nature import ROUNDING, unforgiven
+from benchmarks.guarantee import ROUNDING, unforgiven
 from benchmarks.results import Line, Remark
 from orcast.metrics import LEVELS, fair_indicators
 from orcast.paper.experiments import data, experts
+from orcast.testing.natures import CellGreedy
 
 TITLE = "ORCA: the paper's oracle beside ours"
 COMPILED_LIMIT, JAX_LIMIT = 2.0, 30.0  # milliseconds a forecast
@@ -117,16 +118,11 @@ def duel(oracle: Any, rounds: int, seed: int) -> tuple[dict[int, float], float, 
     """
     game = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=oracle)
     ledger: Any = game.engine.ledger
-    rng = np.random.default_rng(seed)
+    rng, nature = np.random.default_rng(seed), CellGreedy()
     below, found, ratio = np.zeros(LEVELS.size), {}, 0.0
     for t in range(1, rounds + 1):
         p = game.predict()
-        edges = np.concatenate(([0.0], np.cumsum(p.mass)))
-        mass = np.maximum(p.mass, 1e-8)[:, None]
-        payoffs = np.clip((LEVELS - edges[:-1, None]) / mass, 0.0, 1.0) - LEVELS
-        after = ledger.total + ledger.layout.scale[0] * payoffs
-        k = int(np.einsum("ka,ka->k", after, after).argmax())
-        y = float(p.left[k] + rng.random() * (p.right[k] - p.left[k]))
+        y = nature.outcome(game, p, rng)
         below += fair_indicators(p.quantile(LEVELS), y, low=0.0, high=1.0)
         game.update(y)
         ratio = max(ratio, unforgiven(ledger))

@@ -17,7 +17,7 @@ import numpy as np
 import orcast as oc
 from orcast import baselines
 from orcast.paper.experiments import data, experts
-from orcast.paper.experiments.adversarial import Nature, own_cells
+from orcast.testing.natures import CellGreedy
 
 LEVELS = oc.metrics.LEVELS
 BOUND = float(np.sum(LEVELS**2))  # the most that squared errors of all levels can sum up to
@@ -49,10 +49,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     errors = {name: np.empty(rounds) for name in methods}
     promised, kept = np.empty(rounds), np.empty(rounds, dtype=bool)
     for name, method in methods.items():
-        adversary = Nature(own_cells, np.random.default_rng(0))
+        adversary, rng = CellGreedy(), np.random.default_rng(0)
         for t in range(rounds):
             p = method.predict(oc.Normal(stream.mu[t], stream.sd[t]))
-            method.update(adversary.answer(p))
+            method.update(adversary.outcome(method, p, rng))
             errors[name][t] = np.sqrt(adversary.qce / BOUND)
             if name == "orcast":
                 promised[t] = p.certificate.promised  # known before the outcome

@@ -1,4 +1,4 @@
-"""What several tests share: strategies for hypothesis, slow twins, an adversary, and late outcomes."""
+"""What several tests share: strategies for hypothesis, slow twins, and late outcomes."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -18,7 +18,6 @@ from orcast.engine.kernels.equilibrium import payoff as cell_payoff_of
 from orcast.engine.kernels.last_layer import payoff_size
 from orcast.engine.kernels.records import CellRow, RegretScore, Round, RoundInfo, WitnessRow
 from orcast.engine.ordered import OrderedEngine
-from orcast.jit import entry_kernel
 from orcast.ledger import LedgerLayout
 from orcast.payoffs import Payoff
 from orcast.spaces import TAIL_MASS, OrderedSpace, Space
@@ -248,52 +247,6 @@ def engine_of(game: oc.Forecaster | oc.Recalibrator) -> OrderedEngine:
 
 def record_of(game: oc.Forecaster | oc.Recalibrator, id: object = None) -> Round:
     return game.rounds.find(id).record.round
-
-
-@entry_kernel
-def worst_point(rules, total, round, points):  # type: ignore[no-untyped-def]
-    """The outcome that makes ||g S + payoff||_+^2 largest, over `points` places in every cell, and that square."""
-    rows = round.cells
-    n = int(round.info[RoundInfo.CELLS])
-    left, right = rows[CellRow.LEFT], rows[CellRow.RIGHT]
-    layout = rules.layout
-    cell_payoff = np.empty(payoff_size(rules, round.rivals.shape[0]))
-    none = np.empty(0)
-    best = -1.0
-    at = left[0]
-    for k in range(n):
-        for i in range(1, points + 1):
-            y = left[k] + (right[k] - left[k]) * i / points
-            if locate(y, left, right, n) != k:
-                continue
-            cell_payoff_of(rules, round, y, k, none, cell_payoff)
-            square = 0.0
-            for part in range(layout.parts.shape[0]):
-                start, size, groups, places, where, one_sided = layout.parts[part]
-                for group in range(groups):
-                    c = layout.scale[part] * round.context[where + group]
-                    for j in range(size):
-                        s = (
-                            rules.discount * total[start + group * size + j]
-                            + c * cell_payoff[layout.places[places + j]]
-                        )
-                        if one_sided == 0 or s > 0.0:
-                            square += s * s
-            if square > best:
-                best = square
-                at = y
-    return at, best
-
-
-def greedy(game: oc.Forecaster | oc.Recalibrator, id: object = None, points: int = 4) -> tuple[float, float]:
-    """Nature that sees the forecast: the outcome that hurts most, and the square it leads to.
-
-    For payoffs that only have powers as witnesses; `orcast.testing.worst_outcome` is for all, and slower.
-    """
-    engine = engine_of(game)
-    assert not engine.explicit
-    y, square = worst_point(engine.rules, engine.memory.total, record_of(game, id), points)
-    return min(max(y, engine.space.low), engine.space.high), square
 
 
 def one_by_one(game: oc.Recalibrator, experts: Iterable[object], outcomes: Iterable[float]) -> list[oc.Forecast]:

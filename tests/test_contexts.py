@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 
 import orcast as oc
-from helpers import SENTENCE, engine_of, greedy, record_of
+from helpers import SENTENCE, engine_of, record_of
 from orcast import ledger
 from orcast.contexts import EVERYONE, Context, ContextInputs, as_context, context_from_plain
 from orcast.testing import worst_outcome
@@ -330,7 +330,7 @@ def test_each_disjoint_group_keeps_its_own_promise(name: str, oracle: Any) -> No
     for t in range(250):
         hour = 2 if t % 25 == 24 else t % 2
         game.predict(oc.Normal(rng.uniform(0.2, 0.8), 0.1), x={"hour": hour})
-        game.update(greedy(game)[0])
+        game.update(worst_outcome(game)[0])
         for groups in game.guarantee.groups.values():
             for group in groups.values():
                 assert group.miscalibration <= group.promised * (1 + 1e-9)
@@ -374,7 +374,7 @@ def test_overlapping_groups_keep_the_sum(overlap: float) -> None:
     for t in range(200):
         wind = overlap * (t % 2) + (1 - overlap) * rng.random()
         game.predict(oc.Normal(0.5, 0.1), x={"hour": t % 2, "wind": wind})
-        game.update(greedy(game)[0])
+        game.update(worst_outcome(game)[0])
         g = game.guarantee
         assert g.miscalibration <= g.promised
         for group in g.groups["quantile by hour or wind"].values():
@@ -389,7 +389,7 @@ def test_a_function_with_signs_keeps_its_promise() -> None:
     rng = np.random.default_rng(1)
     for _ in range(200):
         game.predict(oc.Normal(0.5, 0.1), x={"tilt": rng.uniform(-1, 1)})
-        game.update(greedy(game)[0])
+        game.update(worst_outcome(game)[0])
         assert game.guarantee.miscalibration <= game.guarantee.promised
     assert game.guarantee.held == 1.0
 

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.special import ndtri
 
 import orcast as oc
+from orcast.testing.natures import Greedy
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)  # of the fan; the outer two are the 90% band
 LOW, HIGH = 0.0, 100.0
@@ -44,7 +45,7 @@ class Demo:
 
     The expert knows the daily course and one spread.  In `calm` outcomes are what it says.  In `drift` they move away
     from it, by `drift` in the end, and scatter more the further they are.  In `adversary` someone who sees each
-    recalibrated forecast picks the outcome: far from the expert's mean, on the side where the forecast is not.
+    recalibrated forecast picks the outcome: far from the expert's mean, on the side after which most is owed.
     """
 
     def __init__(self, situation: str = "drift", drift: float = 12.0, seed: int = 0) -> None:
@@ -62,7 +63,7 @@ class Demo:
         t = self.before.rounds
         centre = 50.0 + 15.0 * math.sin(2.0 * math.pi * t / 24.0)
         p = self.recal.predict(oc.Normal(centre, SPREAD))
-        y = self.outcome(centre, float(p.mean()))
+        y = self.outcome(centre, p)
         self.recal.update(y)
         before, after = (centre + SPREAD * ndtri(LEVELS)).tolist(), p.quantile(LEVELS).tolist()
         certificate, guarantee = p.certificate, self.recal.guarantee
@@ -81,10 +82,10 @@ class Demo:
             "held": float(guarantee.held),
         }
 
-    def outcome(self, centre: float, forecast_mean: float) -> float:
+    def outcome(self, centre: float, p: oc.Forecast) -> float:
         """What happens after a forecast."""
         if self.situation == "adversary":
-            return centre + (REACH if forecast_mean < centre else -REACH)
+            return float(Greedy(among=[centre - REACH, centre + REACH]).outcome(self.recal, p, self.rng))
         if self.situation == "drift":
             self.offset += (self.drift - self.offset) / 40.0
         scatter = SPREAD * (1.0 + abs(self.offset) / 20.0)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import orcast as oc
-from helpers import SENTENCE, engine_of, greedy, record_of
+from helpers import SENTENCE, engine_of, record_of
 from orcast.testing import worst_outcome
 
 SPACE = oc.Interval(0, 1, cells=24, tail_cells=3)
@@ -49,7 +49,7 @@ def test_regret_against_each_is_kept_under_attack(scores: tuple[Any, ...]) -> No
     for t in range(1, 201):
         experts = {**both(t), "odd": oc.Normal(0.9, 0.01)}
         p = game.predict(experts=experts)
-        y, worst = greedy(game)
+        y, worst = worst_outcome(game)
         assert worst <= p.certificate.worst_next * (1 + 1e-9)
         rivals = {
             who: oc.Forecast(p.left, p.right, record_of(game).rivals[i, : p.mass.size]) for i, who in enumerate(experts)
@@ -182,7 +182,7 @@ def test_one_that_is_missing_while_an_adversary_plays() -> None:
     for t in range(150):
         experts = both(t) if t == 0 else {k: v for k, v in both(t).items() if rng.random() < 0.6} or {"net": net(t)}
         game.predict(experts=experts)
-        game.update(greedy(game)[0])
+        game.update(worst_outcome(game)[0])
         assert game.guarantee.miscalibration <= game.guarantee.promised
     assert game.guarantee.held > 0.98
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import orcast as oc
-from helpers import SENTENCE, default_payoff, engine_of, greedy
+from helpers import SENTENCE, default_payoff, engine_of
 from orcast import ledger
 from orcast.spaces import Space
 from orcast.testing import check_guarantee, worst_outcome
@@ -38,7 +38,7 @@ def test_the_stated_bound_holds_against_a_greedy_nature(name: str, memory: float
     total = np.zeros_like(engine_of(game).ledger.total)
     for t in range(1, 251):
         p = game.predict(oc.Normal(rng.uniform(0.2, 0.8), 0.1), x={"hour": t % 2})
-        y, worst = greedy(game)
+        y, worst = worst_outcome(game)
         assert worst <= p.certificate.worst_next * (1 + 1e-9)
         before = engine_of(game).ledger.total.copy()
         game.update(y)
@@ -82,7 +82,7 @@ def test_in_the_long_run_it_is_about_half_the_bound_over_the_memory() -> None:
     game = oc.Recalibrator(SPACE, oc.QuantileCalibration([0.5]), memory=50.0)
     for _ in range(600):
         game.predict(oc.Normal(0.5, 0.1))
-        game.update(greedy(game)[0])
+        game.update(worst_outcome(game)[0])
     assert game.guarantee.promised**2 <= 1.0 / (2 * 50.0) * 1.05
 
 

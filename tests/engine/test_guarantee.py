@@ -12,19 +12,19 @@ from helpers import (
     engine_of,
     fast_payoff,
     full_payoff,
-    greedy,
     positive_square,
     record_of,
     witnesses,
 )
 from orcast import ledger
-from orcast.engine.kernels.records import CellRow, RoundInfo, WitnessRow
+from orcast.engine.kernels.records import CellRow, WitnessRow
 from orcast.payoffs import Payoff
+from orcast.testing import worst_outcome
+from orcast.testing.natures import AtBound, Greedy, Nature, Periodic, RoundInputs, natures_on
 
 SPACE = oc.Interval(0, 1)
 Game = oc.Recalibrator
 Expert = Callable[[int], object]
-Adversary = Callable[[Game, object, int], float]
 
 PAYOFFS: dict[str, Callable[[], Payoff]] = {"quantile": oc.QuantileCalibration, "default": default_payoff}
 ORACLES = {"committee": oc.Committee(), "equilibrium": oc.Equilibrium()}
@@ -43,33 +43,14 @@ EXPERTS: dict[str, Expert] = {
 COARSE = {"elsewhere", "heavy zero"}
 
 
-# --- Nature ---
-
-
-def outer(game: Game, id: object, t: int) -> float:
-    """Always in the outermost cell that is not an atom."""
-    record = record_of(game, id)
-    n = int(record.info[RoundInfo.CELLS])
-    k = int(np.flatnonzero(record.cells[CellRow.RIGHT, :n] > record.cells[CellRow.LEFT, :n])[-1])
-    return float(0.5 * (record.cells[CellRow.LEFT, k] + record.cells[CellRow.RIGHT, k]))
-
-
-def far(game: Game, id: object, t: int) -> float:
-    """On the bound that is further from the median."""
-    record = record_of(game, id)
-    n = int(record.info[RoundInfo.CELLS])
-    below = np.cumsum(record.cells[CellRow.PLAYED, :n])
-    median = record.cells[CellRow.LEFT, int(np.searchsorted(below, 0.5))]
-    return 0.0 if median > 0.5 else 1.0
-
-
-NATURE: dict[str, Adversary] = {
-    "greedy": lambda game, id, t: greedy(game, id)[0],
-    "random": lambda game, id, t: float(np.random.default_rng(t).random()),
-    "periodic": lambda game, id, t: 0.5 + 0.4 * np.sin(2 * np.pi * t / 12),
-    "constant": lambda game, id, t: 0.25,
-    "outer": outer,
-    "far": far,
+NATURES: dict[str, Callable[[], Nature]] = {
+    **{
+        name: natures_on(SPACE)[name]
+        for name in ("greedy", "inner product", "confined", "on atoms", "hard greedy", "beside a quantile", "periodic")
+    },
+    "far": AtBound,
+    "constant": lambda: Periodic([0.25]),
+    "random": lambda: Periodic(np.random.default_rng(0).random(500)),
 }
 
 
@@ -96,15 +77,16 @@ class Book:
         self.rounds += 1
 
 
-def attack(game: Game, expert: Expert, nature: Adversary, rounds: int) -> float:
+def attack(game: Game, expert: Expert, nature: Nature, rounds: int) -> float:
     """Play, and check after every round; the share of certificates that held."""
-    book, held = Book(game), 0
+    book, held, rng = Book(game), 0, np.random.default_rng(0)
     for t in range(rounds):
-        certificate = game.predict(expert(t)).certificate
+        p = game.predict(expert(t))
+        certificate = p.certificate
         assert certificate is not None
-        worst = greedy(game)[1]
+        worst = worst_outcome(game)[1]
         assert worst <= certificate.worst_next * (1 + 1e-9)
-        y = nature(game, None, t)
+        y = nature.outcome(game, p, rng)
         book.add(game, y, certificate.bound)
         if certificate.holds:
             held += 1
@@ -125,23 +107,23 @@ def attack(game: Game, expert: Expert, nature: Adversary, rounds: int) -> float:
 @pytest.mark.parametrize("payoff", PAYOFFS)
 def test_a_greedy_adversary_cannot_break_the_committee(payoff: str, expert: str) -> None:
     game = Game(SPACE, PAYOFFS[payoff](), oracle=oc.Committee())
-    assert attack(game, EXPERTS[expert], NATURE["greedy"], 300) == 1.0
+    assert attack(game, EXPERTS[expert], Greedy(), 300) == 1.0
 
 
 @pytest.mark.parametrize("expert", EXPERTS)
 @pytest.mark.parametrize("payoff", PAYOFFS)
 def test_a_greedy_adversary_cannot_break_the_equilibrium(payoff: str, expert: str) -> None:
     game = Game(SPACE, PAYOFFS[payoff](), oracle=oc.Equilibrium())
-    held = attack(game, EXPERTS[expert], NATURE["greedy"], 300)
+    held = attack(game, EXPERTS[expert], Greedy(), 300)
     assert held == 1.0 if payoff == "quantile" else held > 0.9
 
 
-@pytest.mark.parametrize("nature", [name for name in NATURE if name != "greedy"])
+@pytest.mark.parametrize("nature", [name for name in NATURES if name != "greedy"])
 @pytest.mark.parametrize("expert", EXPERTS)
 @pytest.mark.parametrize("payoff", PAYOFFS)
 @pytest.mark.parametrize("oracle", ORACLES)
 def test_nor_can_any_other_sequence(oracle: str, payoff: str, expert: str, nature: str) -> None:
-    held = attack(Game(SPACE, PAYOFFS[payoff](), oracle=ORACLES[oracle]), EXPERTS[expert], NATURE[nature], 100)
+    held = attack(Game(SPACE, PAYOFFS[payoff](), oracle=ORACLES[oracle]), EXPERTS[expert], NATURES[nature](), 100)
     assert held == 1.0 or (payoff == "default" and expert in COARSE and held > 0.9)
 
 
@@ -149,7 +131,7 @@ def test_nor_can_any_other_sequence(oracle: str, payoff: str, expert: str, natur
 @pytest.mark.parametrize("expert", ["good", "narrow", "at a bound"])
 def test_the_quantile_promise_holds_at_any_temperature(temperature: float, expert: str) -> None:
     game = Game(SPACE, oc.QuantileCalibration(), oracle=oc.Equilibrium(temperature=temperature))
-    assert attack(game, EXPERTS[expert], NATURE["greedy"], 200) == 1.0
+    assert attack(game, EXPERTS[expert], Greedy(), 200) == 1.0
 
 
 @pytest.mark.parametrize("oracle", ORACLES)
@@ -165,7 +147,7 @@ def test_nor_does_it_depend_on_the_space(space: oc.Interval, oracle: str) -> Non
             assert isinstance(normal, oc.Normal)
             return oc.Normal(space.low + span * normal.mean, span * normal.sd)
 
-        assert attack(game, expert, NATURE["greedy"], 150) == 1.0
+        assert attack(game, expert, Greedy(), 150) == 1.0
 
 
 @pytest.mark.parametrize("payoff", PAYOFFS)
@@ -174,7 +156,7 @@ def test_without_an_expert(payoff: str) -> None:
     for _ in range(300):
         p = game.predict()
         assert p.certificate is not None
-        y, worst = greedy(game)
+        y, worst = worst_outcome(game)
         assert worst <= p.certificate.worst_next * (1 + 1e-9)
         game.update(y)
         assert game.guarantee.miscalibration <= game.guarantee.promised
@@ -184,19 +166,20 @@ def test_without_an_expert(payoff: str) -> None:
 # --- late outcomes ---
 
 
-def attack_late(game: Game, expert: Expert, nature: Adversary, rounds: int, queue: int) -> None:
+def attack_late(game: Game, expert: Expert, nature: Nature, rounds: int, queue: int) -> None:
     """Each outcome comes `queue` rounds after its forecast, chosen against the ledger of that later moment."""
     book_budget = ledger.CREDIT * engine_of(game).rules.bound
     general = engine_of(game).rules.bound
+    rng, shown = np.random.default_rng(0), dict[int, oc.Forecast]()
     for t in range(rounds + queue):
         if t < rounds:
-            game.predict(expert(t), id=t)
+            shown[t] = game.predict(expert(t), id=t)
         if t >= queue:
             first = t - queue
             bound = record_of(game, first).certificate[ledger.CertificateField.BOUND]
             # outcomes booked since its forecast, each of size sqrt(B) at most
             book_budget += bound + 2.0 * min(first, queue) * max(bound, general)
-            game.update(nature(game, first, first), id=first)
+            game.update(nature.outcome(game, shown.pop(first), rng, RoundInputs(first)), id=first)
             g = game.guarantee
             assert g.miscalibration <= g.promised
             assert (g.promised * g.rounds) ** 2 <= book_budget * (1 + 1e-6)
@@ -208,7 +191,7 @@ def attack_late(game: Game, expert: Expert, nature: Adversary, rounds: int, queu
 @pytest.mark.parametrize("payoff", PAYOFFS)
 def test_late_outcomes_are_accounted_for(payoff: str, expert: str, nature: str) -> None:
     game = Game(SPACE, PAYOFFS[payoff]())
-    attack_late(game, EXPERTS[expert], NATURE[nature], 300, queue=20)
+    attack_late(game, EXPERTS[expert], NATURES[nature](), 300, queue=20)
     assert game.guarantee.held == 1.0
     assert engine_of(game).memory.account[ledger.Account.EXCESS] == 0.0
 
@@ -224,7 +207,7 @@ def test_outcomes_in_any_order_or_never(payoff: str) -> None:
             if rng.random() < 0.2:
                 game.drop(id)
             else:
-                game.update(greedy(game, id)[0], id=id)
+                game.update(worst_outcome(game, id)[0], id=id)
             g = game.guarantee
             assert g.miscalibration <= g.promised
     assert game.guarantee.held == 1.0
@@ -249,7 +232,7 @@ def test_the_promise_grows_by_the_measured_excess_and_stays_true() -> None:
         ledger.write_certificate(account, 1.0, book.square, free, linear, bound, engine.rules.bound, record.certificate)
         holds = bool(record.certificate[ledger.CertificateField.HOLDS])
         held += holds
-        y = greedy(game)[0]
+        y = worst_outcome(game)[0]
         book.add(game, y, bound)
         missing = max(book.square - book.budget, 0.0)
         # what is known beforehand is right: only where the certificate fails can there be an excess
@@ -267,7 +250,7 @@ def test_the_promise_grows_by_the_measured_excess_and_stays_true() -> None:
 
 @pytest.mark.parametrize("expert", EXPERTS)
 def test_two_regrets_at_once_keep_a_true_promise_too(expert: str) -> None:
-    attack(Game(SPACE, full_payoff()), EXPERTS[expert], NATURE["greedy"], 150)
+    attack(Game(SPACE, full_payoff()), EXPERTS[expert], Greedy(), 150)
 
 
 # --- long ---
@@ -279,7 +262,7 @@ def test_two_regrets_at_once_keep_a_true_promise_too(expert: str) -> None:
 @pytest.mark.parametrize("oracle", ORACLES)
 def test_5000_rounds_of_attack(oracle: str, payoff: str, expert: str) -> None:
     game = Game(SPACE, PAYOFFS[payoff](), oracle=ORACLES[oracle])
-    held = attack(game, EXPERTS[expert], NATURE["greedy"], 5000)
+    held = attack(game, EXPERTS[expert], Greedy(), 5000)
     if oracle == "committee" or payoff == "quantile":
         assert held == 1.0
 
@@ -289,5 +272,5 @@ def test_5000_rounds_of_attack(oracle: str, payoff: str, expert: str) -> None:
 @pytest.mark.parametrize("payoff", PAYOFFS)
 def test_5000_rounds_of_late_attack(payoff: str, expert: str) -> None:
     game = Game(SPACE, PAYOFFS[payoff]())
-    attack_late(game, EXPERTS[expert], NATURE["greedy"], 5000, queue=20)
+    attack_late(game, EXPERTS[expert], Greedy(), 5000, queue=20)
     assert game.guarantee.held == 1.0

@@ -9,7 +9,8 @@ import pytest
 import orcast as oc
 from orcast.engine.dense import axes
 from orcast.metrics import pinball
-from orcast.testing import candidates, worst_outcome
+from orcast.testing import worst_outcome
+from orcast.testing.natures import Greedy, play
 
 LEVELS = np.arange(1, 100) / 100
 
@@ -126,19 +127,14 @@ def test_a_nature_that_keeps_to_the_middle() -> None:
     """She is harder than the greedy one, because the moments and quantiles that she owes pull against each other."""
     rng = np.random.default_rng(0)
     game = oc.Forecaster(oc.Interval(0, 100), oracle=oc.Committee())
-    engine: Any = game.engine
-    for _ in range(150):
-        game.predict(oc.Normal(100 * rng.random(), 100 * 10 ** rng.uniform(-3, -0.5)))
-        record = game.rounds.pending[None].record
-        total = engine.ledger.total.copy()
-
-        def after(y: float, record: Any = record, total: Any = total) -> float:
-            from orcast.testing import _square_after
-
-            assert np.array_equal(engine.ledger.total, total)
-            return _square_after(engine.ledger, engine.context_of(record), engine.payoff(record, y))
-
-        game.update(max([y for y in candidates(game) if 30.0 <= y <= 70.0] + [30.0, 70.0], key=after))
+    for turn in play(
+        game,
+        Greedy(within=(30.0, 70.0)),
+        150,
+        experts=lambda t: oc.Normal(100 * rng.random(), 100 * 10 ** rng.uniform(-3, -0.5)),
+        rng=rng,
+    ):
+        game.update(turn.y, id=turn.id)
         assert game.guarantee.miscalibration <= game.guarantee.promised
     assert game.guarantee.held > 0.9
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from scipy.special import ndtri
 
 import orcast as oc
-from helpers import SENTENCE, engine_of, greedy
+from helpers import SENTENCE, engine_of
 from orcast.engine.kernels import rounds as round_kernels
 from orcast.engine.kernels.records import ExpertLoss
 from orcast.engine.membership import mean_weight
@@ -64,8 +64,6 @@ def arrays(game: Any) -> dict[str, bytes]:
 
 def nature(game: Any, id: Any = None) -> Any:
     """The outcome that harms most."""
-    if isinstance(game.space, (oc.Interval, oc.Line)) and not getattr(engine_of(game), "explicit", True):
-        return greedy(game, id)[0]
     return worst_outcome(game, id)[0]
 
 

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 import orcast as oc
-from helpers import default_payoff, engine_of, greedy, record_of
+from helpers import default_payoff, engine_of, record_of
 from orcast import ledger
 from orcast.engine.kernels.records import RoundInfo
+from orcast.testing import worst_outcome
 
 SPACES = {"line": oc.Line(), "half line": oc.HalfLine(0.0)}
 on_both = pytest.mark.parametrize("where", SPACES)
@@ -94,7 +95,7 @@ def test_without_an_expert(where: str, oracle: Any) -> None:
 
 def nature(game: Any, t: int, kind: str) -> float:
     """What hurts most within the window, or beyond it: clipped it hurts the same, but it need not be remembered so."""
-    y, _ = greedy(game)
+    y, _ = worst_outcome(game)
     info = record_of(game).info
     if kind == "beyond":
         if y >= info[RoundInfo.HIGH]:
@@ -113,7 +114,7 @@ def test_300_rounds_against_unbounded_outcomes(where: str, kind: str, payoff: An
     for t in range(1, 301):
         p = game.predict(expert(t))
         y = nature(game, t, kind)
-        assert greedy(game)[1] <= p.certificate.worst_next * (1 + 1e-9)
+        assert worst_outcome(game)[1] <= p.certificate.worst_next * (1 + 1e-9)
         game.update(y)
         g = game.guarantee
         assert g.miscalibration <= g.promised * (1 + 1e-12)

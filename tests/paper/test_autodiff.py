@@ -23,16 +23,8 @@ from orcast.paper import autodiff, tracing
 from orcast.paper.autodiff import Differentiable, JaxFamily
 from orcast.paper.families import Softmax
 from orcast.paper.orca import OrcaSolver
-from orcast.testing import (
-    PayoffError,
-    cell_payoffs_of,
-    check_all,
-    check_guarantee,
-    check_jacobian,
-    check_payoff,
-    check_table,
-    random_masses,
-)
+from orcast.testing import PayoffError, check_all, check_guarantee, check_jacobian, check_payoff, check_table
+from orcast.testing.checks import cell_payoffs_of, random_masses
 
 if find_spec("jax") is not None:
     import jax

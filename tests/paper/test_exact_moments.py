@@ -16,7 +16,8 @@ from helpers import SENTENCE
 from orcast.paper.exact.moments import BETWEEN, HullSolver, MomentHull, largest, nearest_with_mean
 from orcast.paper.exact.triangles import drawn, moment_faces, solve
 from orcast.payoffs.triangulated import MomentBasedCalibration, MomentCellPayoff, moment_mesh, turning_points
-from orcast.testing import cell_payoffs_of, check_guarantee, check_jacobian, check_payoff, check_state, check_table
+from orcast.testing import check_guarantee, check_jacobian, check_payoff, check_state, check_table
+from orcast.testing.checks import cell_payoffs_of
 
 Vector = NDArray[np.float64]
 

@@ -34,7 +34,8 @@ from orcast.payoffs.calibration import IntervalCellPayoff, QuantileCellPayoff
 from orcast.payoffs.regret import RegretCellPayoff
 from orcast.persistence.kinds import oracle_from_plain
 from orcast.spaces import Space
-from orcast.testing import cell_payoffs_of, random_masses, some_expert, some_outcome, worst_outcome
+from orcast.testing import worst_outcome
+from orcast.testing.checks import cell_payoffs_of, random_masses, some_expert, some_outcome
 
 UNIT = oc.Interval(0, 1)
 INTERVAL, LINE = SPACES["interval"], SPACES["line"]

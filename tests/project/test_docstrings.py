@@ -26,6 +26,7 @@ MODULES = (
     "report",
     "scores",
     "testing",
+    "testing.natures",
 )
 INTEGRATIONS = ROOT / "src" / "orcast" / "integrations"
 # For those who extend the package: docs/architecture.md has recipes that run.

@@ -90,8 +90,8 @@ def test_each_situation_shows_what_the_page_says(played: dict[str, list[dict[str
     errors = [row["y"] - row["before"][2] for row in played["steered"]]
     assert sum(errors[100:150]) / 50 > 8.0
     assert sum(errors[250:300]) / 50 < -8.0
-    tight = played["adversary"][-1]
-    assert tight["miscalibration"] > 0.4 * tight["promised"]
+    nearest = {name: max(row["miscalibration"] / row["promised"] for row in rows[20:]) for name, rows in played.items()}
+    assert nearest["adversary"] > max(0.4, nearest["calm"])
 
 
 def test_a_situation_that_is_not_known_is_refused(live: ModuleType) -> None:

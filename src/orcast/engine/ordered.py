@@ -25,6 +25,7 @@ from orcast.engine.explain import PartTilt, explanation
 from orcast.engine.kernels import cells as cell_kernels
 from orcast.engine.kernels import equilibrium as equilibrium_kernels
 from orcast.engine.kernels import last_layer, packing, tracker
+from orcast.engine.kernels import outcomes as outcome_kernels
 from orcast.engine.kernels import rounds as round_kernels
 from orcast.engine.kernels.packing import Shape, fields, length, memory_shapes, round_shapes, slices
 from orcast.engine.kernels.records import (
@@ -333,6 +334,17 @@ class OrderedEngine:
         k = self._cell(round, near)
         equilibrium_kernels.payoff(self.rules, round, near, k, self._witnesses(record, near, k), out)
         return out
+
+    def payoffs(self, record: OrderedRecord, ys: Array) -> Array:
+        """The core payoffs that outcomes would settle, a row each."""
+        round = record.round
+        near = np.clip(ys, float(round.info[RoundInfo.LOW]), float(round.info[RoundInfo.HIGH]))
+        found = np.empty((near.size, int(last_layer.payoff_size(self.rules, len(round.rivals)))))
+        witnesses = np.empty((near.size, 0))
+        if self.explicit:
+            witnesses = np.array([self._witnesses(record, y, self._cell(round, y)) for y in near.tolist()])
+        outcome_kernels.payoffs(self.rules, round, near, witnesses, found)
+        return found
 
     def update(self, record: OrderedRecord, y: float, *, reserved: float = 0.0, signal: Array = NOTHING) -> None:
         """Settle the outcome of a round."""

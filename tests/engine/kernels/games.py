@@ -189,6 +189,19 @@ def games() -> Iterator[tuple[str, Callable[[], Array]]]:
 
         return play
 
+    def attacked() -> Array:
+        """What each outcome that Nature looks at would lead to."""
+        from orcast.testing.natures import Greedy, candidates, play, squares_after
+
+        game = oc.Forecaster(space, everything, oracle=oc.Committee())
+        rows = []
+        for turn in play(game, Greedy(), 6, experts=normal, x={"hour": 1}, rng=np.random.default_rng(0)):
+            rows.append(squares_after(game, candidates(game, turn.id), turn.id))
+            game.update(turn.y, id=turn.id)
+        return np.concatenate([*rows, state(game)])
+
+    yield "attacked", attacked
+
     regrets = oc.QuantileCalibration() + oc.NoRegret(oc.CRPS(), oc.MSE())
     yield "orca", descended(regrets)
     yield "orca, soft", descended(regrets, soft=0.1)

@@ -12,6 +12,7 @@ import orcast as oc
 from helpers import forecasts
 from orcast.metrics import LEVELS, fair_indicators, qce
 from orcast.paper.experiments import adversarial as ad
+from orcast.testing.natures import CellGreedy, even_cells, own_cells
 
 Vector = NDArray[np.float64]
 
@@ -27,7 +28,7 @@ def hard_mean(p: oc.Forecast, left: float, right: float, points: int = 4001) -> 
 
 @given(forecasts())
 def test_payoffs_are_the_mean_of_hard_indicators(p: oc.Forecast) -> None:
-    for look in (ad.own_cells(p), ad.even_cells(p)):
+    for look in (own_cells(p), even_cells(p)):
         for k in range(look.left.size):
             if look.right[k] - look.left[k] > 1e-6:
                 assert np.abs(look.payoffs[k] - hard_mean(p, look.left[k], look.right[k])).max() < 2e-3
@@ -35,7 +36,7 @@ def test_payoffs_are_the_mean_of_hard_indicators(p: oc.Forecast) -> None:
 
 @given(forecasts())
 def test_own_cells_are_all_of_the_support_that_has_a_width(p: oc.Forecast) -> None:
-    look = ad.own_cells(p)
+    look = own_cells(p)
     wide = p.right > p.left
     if not wide.any():
         wide[:] = True
@@ -45,8 +46,8 @@ def test_own_cells_are_all_of_the_support_that_has_a_width(p: oc.Forecast) -> No
 
 def test_point_masses_at_one_place_are_one() -> None:
     p = oc.Forecast([0.0, 0.0, 0.0, 0.6], [0.0, 0.0, 0.6, 1.0], [0.2, 0.3, 0.1, 0.4])
-    assert ad.own_cells(p).left.tolist() == [0.0, 0.6]
-    look = ad.own_cells(p, points=True)
+    assert own_cells(p).left.tolist() == [0.0, 0.6]
+    look = own_cells(p, points=True)
     assert look.left.tolist() == [0.0, 0.0, 0.6]
     assert look.right.tolist() == [0.0, 0.6, 1.0]
     np.testing.assert_allclose(look.payoffs[0], np.minimum(LEVELS / 0.5, 1.0) - LEVELS, atol=1e-12)
@@ -57,16 +58,16 @@ def test_point_masses_at_one_place_are_one() -> None:
 
 def test_a_cell_without_mass_is_hard() -> None:
     p = oc.Forecast([0.0, 0.4, 0.6], [0.4, 0.6, 1.0], [0.505, 0.0, 0.495])
-    payoff = ad.own_cells(p).payoffs[1]
+    payoff = own_cells(p).payoffs[1]
     np.testing.assert_allclose(payoff, (LEVELS > 0.505) - LEVELS, atol=1e-12)
 
 
 @given(st.lists(forecasts(), min_size=1, max_size=4), st.integers(0, 5), st.sampled_from(["cells", "even", "points"]))
 def test_nature_plays_the_cell_that_hurts_most(shown: list[oc.Forecast], seed: int, kind: str) -> None:
-    nature = ad.Nature(ad.NATURES[kind], np.random.default_rng(seed))
+    nature, rng = CellGreedy(ad.NATURES[kind]), np.random.default_rng(seed)
     for p in shown:
         before = nature.total.copy()
-        y = nature.answer(p)
+        y = nature.outcome(None, p, rng)
         look = ad.NATURES[kind](p)
         sizes = [float(((before + payoff) ** 2).sum()) for payoff in look.payoffs]
         added = nature.total - before
@@ -80,9 +81,9 @@ def test_nature_plays_the_cell_that_hurts_most(shown: list[oc.Forecast], seed: i
 
 def test_nature_books_what_the_game_books() -> None:
     game = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=oc.Equilibrium(temperature=1))
-    nature = ad.Nature(ad.own_cells, np.random.default_rng(3))
+    nature, rng = CellGreedy(), np.random.default_rng(3)
     for _ in range(60):
-        game.update(nature.answer(game.predict()))
+        game.update(nature.outcome(game, game.predict(), rng))
     assert game.guarantee.parts["quantile"] ** 2 == pytest.approx(nature.qce, rel=1e-6)
 
 
@@ -90,8 +91,8 @@ def test_one_wide_cell_fools_her_unless_her_cells_are_her_own() -> None:
     lazy = oc.Forecast([0.0], [1.0], [1.0])
     found = {}
     for kind in ("cells", "even"):
-        nature = ad.Nature(ad.NATURES[kind], np.random.default_rng(0))
-        ys = [nature.answer(lazy) for _ in range(200)]
+        nature, rng = CellGreedy(ad.NATURES[kind]), np.random.default_rng(0)
+        ys = [nature.outcome(None, lazy, rng) for _ in range(200)]
         found[kind] = qce(np.tile(LEVELS, (200, 1)), ys)
     assert found["cells"] < 0.5
     assert found["even"] > 25.0
@@ -120,11 +121,11 @@ def test_the_promise_that_is_drawn() -> None:
 
 def test_qce_is_that_of_the_metric() -> None:
     trace = ad.play("isotonic", "even", 50, run=3, seed=2)
-    method, nature = ad.METHODS["isotonic"](0), ad.Nature(ad.even_cells, np.random.default_rng([2, 3]))
+    method, nature, rng = ad.METHODS["isotonic"](0), CellGreedy(even_cells), np.random.default_rng([2, 3])
     rows, ys = [], []
     for _ in range(50):
         p = method.predict()
-        ys.append(nature.answer(p))
+        ys.append(nature.outcome(method.game, p, rng))
         rows.append(p.quantile(LEVELS))
         method.game.update(ys[-1])
     for i, t in enumerate(trace.times):
@@ -147,13 +148,13 @@ def test_a_run_is_decided_by_its_seeds() -> None:
 
 def test_orca_has_even_cells_and_no_point_masses() -> None:
     contestant = ad.METHODS[ad.ORCA](0)
-    nature = ad.Nature(ad.own_cells, np.random.default_rng(0))
+    nature, rng = CellGreedy(), np.random.default_rng(0)
     for _ in range(4):
         p = contestant.predict()
-        own, even = ad.own_cells(p, points=True), ad.even_cells(p)
+        own, even = own_cells(p, points=True), even_cells(p)
         np.testing.assert_allclose(own.left, even.left, atol=1e-12)
         np.testing.assert_allclose(own.payoffs, even.payoffs, atol=1e-6)
-        contestant.game.update(nature.answer(p))
+        contestant.game.update(nature.outcome(contestant.game, p, rng))
 
 
 def test_moments_are_rounds() -> None:

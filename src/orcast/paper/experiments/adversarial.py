@@ -3,8 +3,8 @@
 **The game.** There are no features and no expert.  In each of 1,000 rounds Nature sees the forecast, picks the cell
 after which most is owed, and the outcome is drawn evenly inside it.  (A Nature that picks the very point cannot be
 beaten by any density, and one that is scored on cells alone is beaten by putting all mass in one: docs/theory.md,
-entry 9.)  She is one and the same for all methods.  She keeps a ledger S of her own, at the levels 0.01, ..., 0.99, and
-plays
+entry 9.)  She is one and the same for all methods: `orcast.testing.natures.CellGreedy` keeps a ledger S of her own, at
+the levels 0.01, ..., 0.99, and plays
 
     argmax_k || S + E[1{y <= q_a} - a | y even in cell k] ||,    then adds that expectation to S
 
@@ -57,6 +57,7 @@ from orcast.paper.experiments.methods import paper_oracle
 from orcast.paper.experiments.output import Result, ResultTable, Row, deviation, mean, styled_figure, yes_or_no
 from orcast.paper.experiments.parallel import Progress, WorkerPool, silent
 from orcast.plots import BLUE, GREY, INK, ORANGE
+from orcast.testing.natures import CellGreedy, NatureCells, even_cells, own_cells
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,10 +67,7 @@ __all__ = [
     "METHODS",
     "NATURES",
     "MethodPlayer",
-    "Nature",
     "Trace",
-    "even_cells",
-    "own_cells",
     "play",
     "play_all",
     "run",
@@ -83,8 +81,6 @@ EVEN = 50
 LOW_TEMPERATURE = 1.0
 # Differences of sums of some thousand terms.
 ROUNDING = 1e-9
-# A cell of less mass is empty.
-EMPTY = 1e-12
 # QCE of a perfect forecaster, times the rounds.
 CHANCE = float((LEVELS * (1.0 - LEVELS)).sum())
 
@@ -95,90 +91,12 @@ LOW = "Equilibrium, temperature 1"
 
 # --- Nature ---
 
-
-class NatureCells(NamedTuple):
-    """Where Nature may draw: cells from left to right, and the payoffs expected in each, a row a cell."""
-
-    left: Vector
-    right: Vector
-    payoffs: Vector
-
-
-def own_cells(forecast: oc.Forecast, *, points: bool = False) -> NatureCells:
-    """The forecast's cells that have a width, and with `points` its point masses; one place has one point mass.
-
-    Where nothing has a width the point masses are all there is.
-
-    In a cell that takes the cumulated mass from F to G,  payoff_a = clip((a - F) / (G - F), 0, 1) - a.
-
-    >>> p = oc.Forecast([0.0, 0.0, 0.5], [0.0, 0.5, 1.0], [0.2, 0.0, 0.8])
-    >>> own_cells(p).left, own_cells(p, points=True).left
-    (array([0. , 0.5]), array([0. , 0. , 0.5]))
-    """
-    left, right = forecast.left, forecast.right
-    point = right <= left
-    first = np.ones(left.size, dtype=bool)
-    first[1:] = ~(point[1:] & point[:-1] & (left[1:] == left[:-1]))
-    start = np.flatnonzero(first)
-    below = forecast.below[start]
-    mass = np.diff(below, append=1.0)
-    wide = ~point[start]
-    if not points and wide.any():
-        start, below, mass = start[wide], below[wide], mass[wide]
-    share = np.clip((LEVELS - below[:, None]) / np.maximum(mass, EMPTY)[:, None], 0.0, 1.0)
-    return NatureCells(left[start], right[start], share - LEVELS)
-
-
-def even_cells(forecast: oc.Forecast) -> NatureCells:
-    """50 even cells of [0, 1], whatever those of the forecast are.
-
-    In a cell from l to r,  payoff_a = clip((q_a - l) / (r - l), 0, 1) - a.
-
-    >>> cells = even_cells(oc.Forecast([0.0], [1.0], [1.0]))
-    >>> cells.left.size, cells.payoffs[0, :3].round(2)
-    (50, array([0.49, 0.98, 0.97]))
-    """
-    edges = np.linspace(0.0, 1.0, EVEN + 1)
-    left, right = edges[:-1], edges[1:]
-    share = np.clip((forecast.quantile(LEVELS) - left[:, None]) / (right - left)[:, None], 0.0, 1.0)
-    return NatureCells(left, right, share - LEVELS)
-
-
 NATURES: dict[str, Callable[[oc.Forecast], NatureCells]] = {
     "cells": own_cells,
-    "even": even_cells,
+    "even": partial(even_cells, count=EVEN),
     "points": partial(own_cells, points=True),
 }
 """The cells that Nature chooses from given a forecast, by name."""
-
-
-class Nature:
-    """Sees a forecast, picks the cell after which her ledger is largest, and draws the outcome inside.
-
-    >>> nature = Nature(own_cells, np.random.default_rng(0))
-    >>> y = nature.answer(oc.Forecast([0.0, 0.5], [0.5, 1.0], [0.5, 0.5]))
-    >>> 0.0 <= y <= 0.5, round(nature.qce, 4)           # of two cells that hurt alike the first
-    (True, 8.335)
-    """
-
-    def __init__(self, cells_of: Callable[[oc.Forecast], NatureCells], rng: np.random.Generator) -> None:
-        self._cells_of, self._rng = cells_of, rng
-        self.total = np.zeros(LEVELS.size)
-        self.rounds = 0
-
-    def answer(self, forecast: oc.Forecast) -> float:
-        """The outcome; its expected payoff is added to her ledger."""
-        cells = self._cells_of(forecast)
-        after = self.total + cells.payoffs
-        k = int(np.einsum("ka,ka->k", after, after).argmax())
-        self.total = after[k]
-        self.rounds += 1
-        return float(cells.left[k] + self._rng.random() * (cells.right[k] - cells.left[k]))
-
-    @property
-    def qce(self) -> float:
-        """The QCE by her ledger."""
-        return float(self.total @ self.total) / max(self.rounds, 1) ** 2
 
 
 # --- the methods ---
@@ -248,14 +166,14 @@ def play(method: str, nature: str, rounds: int, run: int = 0, seed: int = 0) -> 
     (30, True, 1.0)
     """
     player = METHODS[method](1000 * seed + run)
-    opponent = Nature(NATURES[nature], np.random.default_rng([seed, run]))
+    opponent, rng = CellGreedy(NATURES[nature]), np.random.default_rng([seed, run])
     bound = oc.QuantileCalibration().on(oc.Interval(0, 1)).bound
     quantiles, outcomes = np.empty((rounds, LEVELS.size)), np.empty(rounds)
     settled, promised, ratios = np.full((3, rounds), np.nan)
     held = math.nan
     for t in range(rounds):
         p = player.predict()
-        y = opponent.answer(p)
+        y = opponent.outcome(player.game, p, rng)
         quantiles[t], outcomes[t] = p.quantile(LEVELS), y
         player.game.update(y)
         if player.parts:

@@ -1,48 +1,23 @@
-"""Every payoff on every space, and random sums with contexts, against a Nature that sees each forecast."""
+"""Games to attack: every payoff on every space, random sums with contexts, and the experts that they are given."""
 
 from __future__ import annotations
 
 import math
-import multiprocessing
-import os
-import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 import orcast as oc
-from benchmarks.nature import ROUNDING, unforgiven, worst_outcome
-from benchmarks.results import Line, Remark
-from orcast import ledger
 from orcast.contexts import Context
-from orcast.payoffs import Payoff, part_names
+from orcast.payoffs import Payoff
 from orcast.spaces import FiniteSpace, OrderedSpace, Space
-from orcast.testing import random_masses, some_expert
+from orcast.testing.checks import random_masses, some_expert
+from orcast.testing.natures import Nature, natures_on
 
-TITLE = "Calibration: every payoff on every space, against the greedy adversary"
-ROUNDS, SLOW_ROUNDS, QUICK_ROUNDS, WORKERS = 2000, 500, 100, 2
-SUMS = 10
-# Every so many rounds she looks at every cell, whatever its certificate says.
-# A game is broken off after this long; the line then says how many rounds were played.
-MOST_SECONDS = 12.0
-THOROUGH = 25
-STRICT_HELD, HELD = 1.0, 0.99
-# A ratio above this is printed as infinite.
-BEYOND = 1e6
-STRICT = (
-    oc.QuantileCalibration,
-    oc.IntervalCalibration,
-    oc.MomentMatching,
-    oc.payoffs.MarginalCalibration,
-    oc.payoffs.DecisionCalibration,
-    oc.payoffs.Calibeating,
-    oc.BinaryCalibration,
-)
 PERIOD = 24.0
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 SPACES: dict[str, Callable[[], Space]] = {
     "Interval": lambda: oc.Interval(0.0, 1.0),
@@ -201,16 +176,36 @@ def random_sum(number: int) -> tuple[str, Payoff]:
 
 
 # --- the games
+SUMS = 10
+
+
+def random_expert(seed: int, t: int) -> Any:
+    return some_expert(oc.Interval(0.0, 1.0), np.random.default_rng([seed, t]))
+
+
+EXPERTS: dict[str, Callable[[int], Any]] = {
+    "steady": lambda t: oc.Normal(0.5 + 0.2 * math.sin(t / 7.0), 0.1),
+    "narrow": lambda t: oc.Normal(0.5 + 0.3 * math.sin(t / 20.0), 1e-5),
+    "edge": lambda t: oc.Normal(0.0, 0.02),
+    # nothing that was learnt fits what comes next
+    **{f"random {seed}": partial(random_expert, seed) for seed in range(4)},
+}
+"""Experts on [0, 1] for the default payoff, beside the mixed one that all others meet."""
+
+
 @dataclass(frozen=True)
-class Case:
-    """A game; it is made in the process that plays it, because functions do not travel."""
+class Game:
+    """A game and who plays against it; it is made in the process that plays it, because functions do not travel."""
 
     space: str
     what: str  # a name in payoffs_on, "default", or the number of a random sum
+    nature: str  # a name in natures_on
+    expert: str = ""  # a name in EXPERTS, else the mixed one
 
     @property
     def name(self) -> str:
-        return f"{self.space}, {self.what}" if not self.what.isdigit() else f"sum {self.what} on {self.space}"
+        payoff = f"sum {self.what}" if self.what.isdigit() else self.what
+        return ", ".join([self.space, payoff, self.nature] + [f"{self.expert} expert"] * bool(self.expert))
 
     def on(self) -> Space:
         space = SPACES[self.space]()
@@ -225,49 +220,33 @@ class Case:
             return random_sum(int(self.what))[1]
         return payoffs_on(self.space)[self.what]()
 
-    def rounds(self, quick: bool) -> int:
-        if quick:
-            return QUICK_ROUNDS
-        return SLOW_ROUNDS if self.slow else ROUNDS
+    def opponent(self) -> Nature:
+        return natures_of(self.space)[self.nature]()
 
-    @property
-    def slow(self) -> bool:
-        if self.what in ("custom", "recipe given p", "regret pinball", "threshold"):
-            return True
-        return self.what.isdigit() and any(
-            type(part)
-            in (oc.payoffs.ThresholdCalibration, oc.payoffs.SwapRegret, oc.payoffs.DistributionCalibration, oc.NoRegret)
-            for part in self.payoff()
-        )
+    def experts(self) -> Callable[[int], Any]:
+        """Two rounds of three a slowly moving forecast, else a random one, perhaps absurdly sure."""
+        if self.expert:
+            return EXPERTS[self.expert]
+        space, rng = self.on(), np.random.default_rng(1)
+        # on a line a custom payoff is exact only where its threshold lies within the window
+        steady = self.what == "custom" and self.space in ("Line", "HalfLine")
+        return lambda t: some_expert(space, rng) if t % 3 == 2 and not steady else moving_expert(space, t, rng)
 
 
-@dataclass(frozen=True)
-class Result:
-    """What happened."""
-
-    rounds: int
-    ratio: float  # the largest miscalibration / promised after any round, excess not forgiven
-    violations: int
-    uncertified: int  # outcomes worse than the certificate's worst_next
-    overlooked: int  # times that a look at every cell found a worse outcome
-    held: float
-    strict: bool
-    seconds: float  # of predict and update alone
-    miscalibration: float
-    promised: float
-    parts: str
-    failure: str = ""
+def natures_of(name: str) -> dict[str, Callable[[], Nature]]:
+    return natures_on(SPACES[name](), low=0.0, high=UNIT.get(name, 1.0), group_of=lambda x: x["day"], group="M")
 
 
-def all_cases() -> list[Case]:
-    cases = [Case(name, what) for name in SPACES for what in (*payoffs_on(name), "default")]
-    return cases + [Case(random_sum(number)[0], str(number)) for number in range(1, SUMS + 1)]
+def all_games() -> list[Game]:
+    payoffs = [(name, what) for name in SPACES for what in (*payoffs_on(name), "default")]
+    payoffs += [(random_sum(number)[0], str(number)) for number in range(1, SUMS + 1)]
+    games = [Game(name, what, nature) for name, what in payoffs for nature in natures_of(name)]
+    return games + [
+        Game("Interval", "default", nature, expert) for expert in EXPERTS for nature in natures_of("Interval")
+    ]
 
 
-def expert_of(space: Space, t: int, rng: np.random.Generator, steady: bool) -> Any:
-    """Two rounds of three a slowly moving forecast, else a random one, perhaps absurdly sure."""
-    if t % 3 == 2 and not steady:
-        return some_expert(space, rng)
+def moving_expert(space: Space, t: int, rng: np.random.Generator) -> Any:
     if isinstance(space, OrderedSpace):
         unit = 1.0 if isinstance(space, oc.Interval) else 10.0
         return oc.Normal(unit * (0.5 + 0.3 * math.sin(t / 20.0)), 0.1 * unit)
@@ -278,93 +257,3 @@ def expert_of(space: Space, t: int, rng: np.random.Generator, steady: bool) -> A
 
 def features_of(rng: np.random.Generator) -> dict[str, Any]:
     return {"day": str(rng.choice(list("MTW"))), "wind": float(rng.random())}
-
-
-def play(case: Case, rounds: int) -> Result:
-    """The game, outcomes at once."""
-    rng = np.random.default_rng(0)
-    space, payoff = case.on(), case.payoff()
-    # on a line a custom payoff is exact only where its threshold lies within the window
-    steady = case.what == "custom" and case.space in ("Line", "HalfLine")
-    for t in range(2):  # compiles, if it has to
-        game = oc.Forecaster(space, payoff, oracle=oc.Committee())
-        game.predict(expert_of(space, t, rng, steady), x=features_of(rng))
-        game.update(worst_outcome(game)[0])
-    game = oc.Forecaster(space, payoff, oracle=oc.Committee())
-    ratio, violations, uncertified, overlooked, seconds = 0.0, 0, 0, 0, 0.0
-    start = time.perf_counter()
-    for t in range(rounds):
-        if time.perf_counter() - start > MOST_SECONDS:
-            rounds = t
-            break
-        expert, x = expert_of(space, t, rng, steady), features_of(rng)
-        begin = time.perf_counter()
-        game.predict(expert, x=x)
-        seconds += time.perf_counter() - begin
-        note = game.rounds.pending[None].record.note.copy()
-        y, square = worst_outcome(game)
-        if t % THOROUGH == THOROUGH - 1:
-            other, more = worst_outcome(game, thorough=True)
-            if more > square * (1.0 + ROUNDING) + ROUNDING:
-                overlooked += 1
-                y, square = other, more
-        uncertified += bool(square > note[ledger.CertificateField.WORST] * (1.0 + ROUNDING) + ROUNDING)
-        begin = time.perf_counter()
-        game.update(y)
-        seconds += time.perf_counter() - begin
-        now = unforgiven(game.engine.ledger)
-        ratio = max(ratio, now)
-        violations += now > 1.0 + ROUNDING
-    strict = all(type(part) in STRICT or part.on(space).kind == "explicit" for part in payoff)
-    g = game.guarantee
-    parts = " + ".join(part_names(list(payoff)))
-    return Result(
-        rounds, ratio, violations, uncertified, overlooked, g.held, strict, seconds, g.miscalibration, g.promised, parts
-    )
-
-
-def attempt(case: Case, rounds: int) -> Result:
-    """The game, or why it broke off."""
-    try:
-        return play(case, rounds)
-    except Exception as reason:
-        nan = math.nan
-        return Result(rounds, nan, 0, 0, 0, nan, False, nan, nan, nan, "", f"{type(reason).__name__}: {reason}")
-
-
-def measure(quick: bool = False) -> Iterator[Line | Remark]:
-    yield Remark(f"{QUICK_ROUNDS if quick else ROUNDS:,} rounds unless it says otherwise; the largest after any round,")
-    yield Remark("what a broken certificate cost is not forgiven; ms of predict + update alone")
-    cases = all_cases()
-    before = {name: os.environ.get(name) for name in THREADS}
-    os.environ.update(dict.fromkeys(THREADS, "1"))  # a process a core
-    try:
-        with ProcessPoolExecutor(WORKERS, mp_context=multiprocessing.get_context("spawn")) as pool:
-            slowest_first = sorted(cases, key=lambda case: (not case.slow, case.space not in ORDERED))
-            results = {case: pool.submit(attempt, case, case.rounds(quick)) for case in slowest_first}
-            for case in cases:
-                yield from lines(case, results[case].result(), quick)
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
-
-
-def lines(case: Case, result: Result, quick: bool) -> Iterator[Line]:
-    each = 1e3 * result.seconds / result.rounds
-    note = result.failure or f"{result.miscalibration:.4g} of {result.promised:.4g} at the end; {each:.2f} ms a round"
-    if result.violations:
-        note += f"; {result.violations} violations"
-    if result.rounds < (QUICK_ROUNDS if quick else ROUNDS):
-        note += f"; {result.rounds} rounds"
-    ratio = result.ratio if result.ratio < BEYOND else math.inf
-    yield Line(case.name, "miscalibration / promised", ratio, 1.0 + ROUNDING, form=".3f", note=note)
-    notes = [result.parts] if case.what.isdigit() else []
-    if result.uncertified:
-        notes.append(f"{result.uncertified} outcomes worse than certified")
-    if result.overlooked:
-        notes.append(f"{result.overlooked} worse outcomes found by looking everywhere")
-    goal, sense = (STRICT_HELD, "=") if result.strict else (HELD, ">=")
-    yield Line(case.name, "held", result.held, goal, sense, form=".2%", note="; ".join(notes))

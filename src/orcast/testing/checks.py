@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from orcast.engine import Committee, Oracle
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
-from orcast.forecasts import Forecast
 from orcast.game import Forecaster
 from orcast.ledger import Account, CertificateField, Ledger
 from orcast.payoffs import CellPayoff, NoRegret, Part, Payoff
 from orcast.payoffs.regret import RegretCellPayoff
 from orcast.serialise import plain_features
 from orcast.spaces import FiniteSpace, OrderedSpace, Space
+from orcast.testing.natures import Greedy, Nature, Turn, natures_on, play, worst_outcome
 
 Array = NDArray[np.float64]
 Features = Callable[[np.random.Generator], Any]
@@ -53,7 +53,7 @@ def check_payoff(payoff: Payoff, space: Space, *, x: Any = None, trials: int = 1
     >>> oc.check_payoff(oc.QuantileCalibration(), oc.Interval(0, 1))
     >>> oc.check_payoff(oc.Custom(lambda x, p, y: [y - 0.5], bound=1.0), oc.Interval(0, 1))
     Traceback (most recent call last):
-    orcast.testing.PayoffError: expected a consistent payoff (its mean under the forecast is zero), got a mean of ...
+    orcast.testing.checks.PayoffError: expected a consistent payoff (its mean under ... zero), got a mean of ...
     """
     rng = np.random.default_rng(seed)
     for _ in range(max(trials // 4, 1)):
@@ -153,11 +153,13 @@ def check_guarantee(
     oracle: Oracle | None = None,
     memory: float | None = None,
     seed: int = 0,
+    nature: Nature | None = None,
 ) -> float:
-    """Play against a Nature that sees each forecast and picks the outcome that hurts most; returns the share held.
+    """Play against a Nature that sees each forecast (see `orcast.testing.natures`); returns the share held.
 
-    After every round the miscalibration is at most what was promised, without what a broken certificate added, no
-    outcome is worse than certified, and certificates hold in at least the share `held` of the rounds.
+    By default she picks the outcome that hurts most.  After every round the miscalibration is at most what was
+    promised, without what a broken certificate added, no outcome is worse than certified, and certificates hold in at
+    least the share `held` of the rounds.
 
     >>> import orcast as oc
     >>> check_guarantee(oc.BinaryCalibration(grid=5), oc.Binary(), rounds=20)
@@ -165,32 +167,34 @@ def check_guarantee(
     """
     rng = np.random.default_rng(seed)
     game = Forecaster(space, payoff, oracle=Committee() if oracle is None else oracle, memory=memory)
-    for t in range(rounds):
-        expert = some_expert(space, rng) if experts is None else experts(t)
-        game.predict(expert, x=_features(x, rng))
-        certificate = game.rounds.pending[None].record.certificate.copy()
-        y, square = worst_outcome(game, rng=rng)
-        ledger: Ledger = game.engine.ledger
-        if square > certificate[CertificateField.WORST] * (1.0 + ROUNDING) + ROUNDING:
-            raise PayoffError(
-                f"expected no outcome worse than certified ({certificate[CertificateField.WORST]:.6g}), "
-                f"got {square:.6g} by {y!r} in round {t}"
-            )
-        excess = float(ledger.account[Account.EXCESS])
-        game.update(y)
-        allowed = float(ledger.account[Account.BUDGET] - ledger.account[Account.EXCESS])
-        if (
-            certificate[CertificateField.HOLDS]
-            and excess == 0.0
-            and ledger.square > allowed * (1.0 + ROUNDING) + ROUNDING
-        ):
-            raise PayoffError(
-                f"expected a squared sum of at most {allowed:.6g} after round {t}, got {ledger.square:.6g}"
-            )
+    opponent = Greedy() if nature is None else nature
+    expert = (lambda t: some_expert(space, rng)) if experts is None else experts
+    for turn in play(game, opponent, rounds, experts=expert, x=lambda rng: _features(x, rng), rng=rng):
+        _check_turn(game, turn)
     share = game.guarantee.held
     if share < held:
         raise PayoffError(f"expected certificates that hold in {held:.1%} of the rounds, got {share:.1%}")
     return share
+
+
+def _check_turn(game: Forecaster, turn: Turn) -> None:
+    """Settle a round; no outcome may be worse than certified, nor may the promise break where certificates held."""
+    certificate = game.rounds.pending[turn.id].record.certificate.copy()
+    ledger: Ledger = game.engine.ledger
+    at_once = certificate[CertificateField.ROUNDS_THEN] == ledger.rounds
+    y, square = worst_outcome(game, turn.id)
+    if at_once and square > certificate[CertificateField.WORST] * (1.0 + ROUNDING) + ROUNDING:
+        raise PayoffError(
+            f"expected no outcome worse than certified ({certificate[CertificateField.WORST]:.6g}), "
+            f"got {square:.6g} by {y!r} in round {turn.id}"
+        )
+    excess = float(ledger.account[Account.EXCESS])
+    game.update(turn.y, id=turn.id)
+    allowed = float(ledger.account[Account.BUDGET] - ledger.account[Account.EXCESS])
+    if certificate[CertificateField.HOLDS] and excess == 0.0 and ledger.square > allowed * (1.0 + ROUNDING) + ROUNDING:
+        raise PayoffError(
+            f"expected a squared sum of at most {allowed:.6g} after round {turn.id}, got {ledger.square:.6g}"
+        )
 
 
 def check_state(payoff: Payoff, space: Space, *, x: Any = None, rounds: int = 6, seed: int = 0) -> None:
@@ -222,6 +226,9 @@ def check_state(payoff: Payoff, space: Space, *, x: Any = None, rounds: int = 6,
 def check_all(payoff: Payoff, space: Space, *, x: Any = None, rounds: int = 100, held: float = 0.99) -> None:
     """All the checks: `check_payoff`, `check_table`, `check_jacobian`, `check_guarantee` and `check_state`.
 
+    After the Nature who picks what hurts most, each of the others (`orcast.testing.natures`) plays a fifth of the
+    `rounds`.
+
     >>> import orcast as oc
     >>> from orcast.testing import check_all
     >>> check_all(oc.MomentMatching(1), oc.Labels(["home", "away"]))
@@ -233,6 +240,9 @@ def check_all(payoff: Payoff, space: Space, *, x: Any = None, rounds: int = 100,
     check_table(payoff, space, x=x)
     check_jacobian(payoff, space, x=x)
     check_guarantee(payoff, space, x=x, rounds=rounds, held=held)
+    for name, make in natures_on(space).items():
+        if name != "greedy":
+            check_guarantee(payoff, space, x=x, rounds=max(rounds // 5, 1), held=held, nature=make())
     check_state(payoff, space, x=x)
 
 
@@ -385,70 +395,3 @@ def _check_continuous(part: Part, cell_payoff: CellPayoff, p: Array, other: Arra
             f"expected a payoff that is continuous in the forecast, got a jump of {jump:.3g} in {part.payoff!r} "
             "(smooth it over a small range)"
         )
-
-
-def candidates(game: Forecaster, id: Any = None, points: int = 3) -> list[Any]:
-    """Outcomes, in canonical form, that a clever Nature would look at: every cell, and several points of it."""
-    space = game.space
-    if not isinstance(space, OrderedSpace):
-        assert isinstance(space, FiniteSpace)
-        return [space.outcome(space.value(k)) for k in range(space.cells)]
-    p: Forecast = game.engine.forecast(game.rounds.pending[id].record)
-    left, right = p.left.copy(), p.right.copy()
-    if np.isinf(left[0]):
-        left[0] = right[0] - (right[-2] - left[1])
-    if np.isinf(right[-1]):
-        right[-1] = left[-1] + (right[-2] - right[0])
-    found = {float(left[0]), float(right[-1])}
-    for a, b in zip(left, right, strict=True):
-        found.update(float(a + (b - a) * i / (points - 1)) for i in range(points))
-    return sorted(y for y in found if max(space.low, -1e100) <= y <= min(space.high, 1e100))
-
-
-def worst_outcome(
-    game: Forecaster, id: Any = None, *, points: int = 3, rng: np.random.Generator | None = None
-) -> tuple[Any, float]:
-    """The outcome after which ||S||_+^2 is largest, as users would give it, and that square.
-
-    >>> import orcast as oc
-    >>> game = oc.Forecaster(oc.Binary(), oc.BinaryCalibration(grid=5))
-    >>> p = game.predict(0.9)
-    >>> y, square = worst_outcome(game)
-    >>> y, square <= p.certificate.worst_next
-    (0, True)
-    """
-    engine = game.engine
-    record = game.rounds.pending[id].record
-    context = engine.context_of(record)
-    ledger = engine.ledger
-    best, at = -np.inf, None
-    for y in candidates(game, id, points):
-        square = _square_after(ledger, context, engine.payoff(record, y))
-        if square > best:
-            best, at = square, y
-    return (at if isinstance(game.space, OrderedSpace) else _value(game.space, at)), float(best)
-
-
-def _square_after(ledger: Ledger, context: Array, cell_payoff: Array) -> float:
-    """||g S + c (x) payoff||_+^2, as written."""
-    square = 0.0
-    for number, (start, size, groups, places, at, one_sided) in enumerate(ledger.layout.parts):
-        own = cell_payoff[ledger.layout.places[places : places + size]] * ledger.layout.scale[number]
-        sums = ledger.discount * ledger.total[start : start + size * groups].reshape(groups, size)
-        sums = sums + np.outer(context[at : at + groups], own)
-        if one_sided:
-            sums = np.maximum(sums, 0.0)
-        square += float((sums * sums).sum())
-    return square
-
-
-__all__ = [
-    "PayoffError",
-    "check_all",
-    "check_guarantee",
-    "check_jacobian",
-    "check_payoff",
-    "check_state",
-    "check_table",
-    "worst_outcome",
-]

@@ -1,0 +1,692 @@
+"""Nature as an adversary: each sees the forecast before she picks the outcome.
+
+Whoever promises something on any sequence of outcomes should meet them: our own games do, and so may yours.
+
+    for turn in play(game, Greedy(), rounds=1_000, experts=expert, rng=rng):
+        game.update(turn.y, id=turn.id)
+
+`natures_on` lists those that make sense on a space.  A Nature remembers a few sums at most, and is made anew for each
+game; nothing is random but what she draws from `rng`.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import cycle
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import ArrayLike, NDArray
+
+from orcast.engine.dense.engine import DenseEngine
+from orcast.engine.ordered import OrderedEngine
+from orcast.forecasts import Forecast
+from orcast.game import Forecaster
+from orcast.ledger import Ledger, combine
+from orcast.metrics import LEVELS
+from orcast.spaces import FiniteSpace, OrderedSpace, Space
+
+__all__ = [
+    "AtBound",
+    "BesideQuantile",
+    "ByGroup",
+    "CellGreedy",
+    "Delaying",
+    "Drawn",
+    "Due",
+    "Greedy",
+    "HardGreedy",
+    "LookAhead",
+    "Nature",
+    "NatureCells",
+    "Periodic",
+    "RoundInputs",
+    "Turn",
+    "even_cells",
+    "natures_on",
+    "own_cells",
+    "play",
+]
+
+Array = NDArray[np.float64]
+
+# Outcomes beyond this are not let in.
+LARGEST = 1e100
+# The id of a round that is only tried.
+NEXT = "the round after"
+# A cell of less mass is empty.
+EMPTY = 1e-12
+
+
+class Due(NamedTuple):
+    """Ids of the pending rounds whose outcomes come now, in this order, and of those whose outcomes never come.
+
+    >>> Due((3, 1))
+    Due(settle=(3, 1), drop=())
+    """
+
+    settle: tuple[Hashable, ...]
+    drop: tuple[Hashable, ...] = ()
+
+
+class RoundInputs(NamedTuple):
+    """What else a Nature may know of a round: its id, what the expert said, and the features.
+
+    >>> RoundInputs(id=7, expert=0.9).x is None
+    True
+    """
+
+    id: Hashable = None
+    expert: Any = None
+    x: Any = None
+
+
+UNNAMED = RoundInputs()
+
+
+class Nature(ABC):
+    """Picks each outcome, having seen the forecast, and says when it is known.
+
+    >>> class Stubborn(Nature):
+    ...     def outcome(self, game, forecast, rng, round=UNNAMED):
+    ...         return 0.9
+    >>> Stubborn().outcome(None, None, np.random.default_rng(0)), Stubborn().due((7, 8), np.random.default_rng(0))
+    (0.9, Due(settle=(7, 8), drop=()))
+    """
+
+    @abstractmethod
+    def outcome(self, game: Any, forecast: Any, rng: Generator, round: RoundInputs = UNNAMED) -> Any:
+        """The outcome of a pending round, as users would give it; `forecast` is what the game said."""
+
+    def due(self, pending: Sequence[Hashable], rng: Generator) -> Due:
+        """Which of the pending rounds, the oldest first, get their outcomes now: all of them."""
+        return Due(tuple(pending))
+
+
+class Turn(NamedTuple):
+    """A round that is to be settled, with the CPU seconds that its forecast took.
+
+    >>> Turn(7, None, y=0.3, seconds=1e-4).y
+    0.3
+    """
+
+    id: Hashable
+    forecast: Any
+    y: Any
+    seconds: float
+
+
+def play(
+    game: Any,
+    nature: Nature,
+    rounds: int,
+    *,
+    rng: Generator,
+    experts: Callable[[int], Any] | None = None,
+    x: Any = None,
+) -> Iterator[Turn]:
+    """Let a game forecast round after round, and tell which outcome Nature picks; it is yours to settle.
+
+    `experts` gives the expert's forecast of round t, `x` features, or a function of a random generator that makes them.
+    Outcomes that Nature holds back come after the last round.
+
+    >>> import orcast as oc
+    >>> game = oc.Forecaster(oc.Binary(), oc.BinaryCalibration(grid=5))
+    >>> for turn in play(game, Greedy(), 20, experts=lambda t: 0.9, rng=np.random.default_rng(0)):
+    ...     game.update(turn.y, id=turn.id)
+    >>> game.guarantee.rounds, game.guarantee.held
+    (20, 1.0)
+    """
+    told: dict[Hashable, tuple[Any, RoundInputs, float]] = {}
+
+    def reveal(id: Hashable) -> Turn:
+        forecast, round, seconds = told.pop(id)
+        return Turn(id, forecast, nature.outcome(game, forecast, rng, round), seconds)
+
+    for t in range(rounds):
+        expert = None if experts is None else experts(t)
+        features = x(rng) if callable(x) else x
+        begin = time.process_time()
+        forecast = game.predict(expert, x=features, id=t)
+        told[t] = forecast, RoundInputs(t, expert, features), time.process_time() - begin
+        due = nature.due(tuple(told), rng)
+        for id in due.drop:
+            game.drop(id)
+            del told[id]
+        for id in due.settle:
+            yield reveal(id)
+    for id in tuple(told):
+        yield reveal(id)
+
+
+# --- what outcomes would lead to
+def candidates(game: Forecaster, id: Hashable = None, points: int = 3) -> list[Any]:
+    """Outcomes, in canonical form, that a clever Nature would look at: every cell, and several points of it.
+
+    The end of an unbounded window stands for everything beyond it: there the outcome is a window's width away.
+    """
+    space = game.space
+    if not isinstance(space, OrderedSpace):
+        assert isinstance(space, FiniteSpace)
+        return [space.outcome(space.value(k)) for k in range(space.cells)]
+    p: Forecast = game.engine.forecast(game.rounds.pending[id].record)
+    left, right = p.left.copy(), p.right.copy()
+    if np.isinf(left[0]):
+        left[0] = right[0] - (right[-2] - left[1])
+    if np.isinf(right[-1]):
+        right[-1] = left[-1] + (right[-2] - right[0])
+    shares = np.arange(points) / max(points - 1, 1)
+    found = np.unique(left[:, None] + (right - left)[:, None] * shares)
+    found = np.unique(np.concatenate((found, left[:1], right[-1:])))
+    low, high = max(space.low, -LARGEST), min(space.high, LARGEST)
+    chosen: list[Any] = found[(low <= found) & (found <= high)].tolist()
+    return chosen
+
+
+def _payoffs(game: Forecaster, outcomes: Sequence[Any], id: Hashable) -> Array:
+    """The payoff of each outcome before contexts and weights, a column each."""
+    engine: Any = game.engine
+    record = game.rounds.pending[id].record
+    if isinstance(engine, OrderedEngine):
+        return engine.payoffs(record, np.array(outcomes, dtype=np.float64)).T
+    return np.array([engine.payoff(record, y) for y in outcomes]).T
+
+
+def _squares(ledger: Ledger, context: Array, payoffs: Array) -> Array:
+    """||g S + c (x) payoff||_+^2 for each column of payoffs."""
+    layout = ledger.layout
+    squares = np.zeros(payoffs.shape[1])
+    for number, (start, size, groups, places, at, one_sided) in enumerate(layout.parts.tolist()):
+        own = layout.scale[number] * payoffs[layout.places[places : places + size]]
+        s = ledger.discount * ledger.total[start : start + size * groups].reshape(groups, size)
+        c = context[at : at + groups]
+        if one_sided:
+            sums = np.maximum(s[:, :, None] + c[:, None, None] * own, 0.0)
+            squares += np.einsum("gik,gik->k", sums, sums)
+        else:
+            squares += float((s * s).sum()) + 2.0 * ((c @ s) @ own) + float(c @ c) * np.einsum("ik,ik->k", own, own)
+    return squares
+
+
+def squares_after(game: Forecaster, outcomes: Sequence[Any], id: Hashable = None) -> Array:
+    """||S||_+^2 after each of some outcomes in canonical form."""
+    context = game.engine.context_of(game.rounds.pending[id].record)
+    return _squares(game.engine.ledger, context, _payoffs(game, outcomes, id))
+
+
+def products(game: Forecaster, outcomes: Sequence[Any], id: Hashable = None) -> Array:
+    """<S_+, payoff> of each of some outcomes in canonical form: what the half-space condition is about."""
+    ledger = game.engine.ledger
+    payoffs = _payoffs(game, outcomes, id)
+    owed, factors = np.empty(len(payoffs)), np.empty(len(payoffs))
+    context = game.engine.context_of(game.rounds.pending[id].record)
+    combine(ledger.layout, ledger.total, context, ledger.discount, owed, factors)
+    return owed @ payoffs
+
+
+def worst_outcome(
+    game: Forecaster, id: Hashable = None, *, points: int = 3, among: Sequence[Any] | None = None, thorough: bool = True
+) -> tuple[Any, float]:
+    """The outcome after which ||S||_+^2 is largest, as users would give it, and that square.
+
+    She looks at `points` points of every cell, or at the outcomes in `among`.  Where payoffs are slow and she need not
+    be `thorough`, she leaves out the cells that cannot be the worst by the certificate.
+
+    >>> import orcast as oc
+    >>> game = oc.Forecaster(oc.Binary(), oc.BinaryCalibration(grid=5))
+    >>> p = game.predict(0.9)
+    >>> y, square = worst_outcome(game)
+    >>> y, square <= p.certificate.worst_next
+    (0, True)
+    """
+    found = candidates(game, id, points) if among is None else [game.space.outcome(y) for y in among]
+    engine = game.engine
+    if not thorough and isinstance(engine, DenseEngine) and isinstance(game.space, OrderedSpace):
+        at, square = _pruned(game, engine, found, id)
+    else:
+        squares = squares_after(game, found, id)
+        best = int(squares.argmax())
+        at, square = found[best], float(squares[best])
+    return _as_given(game.space, at), square
+
+
+def _pruned(game: Forecaster, engine: DenseEngine, outcomes: list[float], id: Hashable) -> tuple[float, float]:
+    """Cell by cell, those first that may be worst by their certificate, until no other can be."""
+    record, ledger = game.rounds.pending[id].record, engine.ledger
+    p = engine.prior.played(record.round)
+    size = int(engine.cuts[-1])
+    owed, factors = np.empty(size), np.empty(size)
+    combine(ledger.layout, ledger.total, record.context, ledger.discount, owed, factors)
+    bounds = np.full(p.size, ledger.discount**2 * ledger.square)
+    for cell_payoff, first, last in zip(record.cell_payoffs or [], engine.cuts[:-1], engine.cuts[1:], strict=True):
+        bounds += cell_payoff.assess(owed[first:last], float(factors[first]), p)[0]
+    cells = np.array([engine.prior.place(record.round, y) for y in outcomes])
+    best, at = -math.inf, outcomes[0]
+    for k in np.unique(cells)[np.argsort(-bounds[np.unique(cells)])].tolist():
+        if bounds[k] <= best:
+            break
+        own = [outcomes[i] for i in np.flatnonzero(cells == k)]
+        squares = squares_after(game, own, id)
+        if squares.max() > best:
+            best, at = float(squares.max()), own[int(squares.argmax())]
+    return at, best
+
+
+def _as_given(space: Space, y: Any) -> Any:
+    if isinstance(space, OrderedSpace):
+        return y
+    assert isinstance(space, FiniteSpace)
+    return space.value(space.cell(y))
+
+
+# --- those who look at the ledger of the game
+class Greedy(Nature):
+    """Picks the outcome after which most is owed: ||S + payoff||_+ is largest, or <S_+, payoff> if `product`.
+
+    She looks at `points` points of every cell.  On a quantity `within=(low, high)` confines her to a part of the space:
+    a Nature that keeps to the middle is harder to answer, because what she owes in one payoff pulls against another.
+    `among` are the only outcomes that she may pick, such as a few values that come again and again.
+
+    >>> import orcast as oc
+    >>> game = oc.Forecaster(oc.Interval(0, 1), oracle=oc.Equilibrium())
+    >>> p, rng = game.predict(oc.Normal(0.2, 0.05)), np.random.default_rng(0)
+    >>> Greedy().outcome(game, p, rng), Greedy(within=(0.4, 0.6)).outcome(game, p, rng)
+    (1.0, 0.6)
+    >>> Greedy(among=[0.2, 0.3], product=True).outcome(game, p, rng) in (0.2, 0.3)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        points: int = 3,
+        within: tuple[float, float] | None = None,
+        among: Iterable[Any] | None = None,
+        product: bool = False,
+    ) -> None:
+        self.points, self.within, self.product = points, within, product
+        self.among = None if among is None else list(among)
+
+    def outcome(self, game: Any, forecast: Any, rng: Generator, round: RoundInputs = UNNAMED) -> Any:
+        """The worst of the outcomes that she may pick."""
+        found = self.choices(game, round.id)
+        if self.product:
+            return _as_given(game.space, found[int(products(game, found, round.id).argmax())])
+        return worst_outcome(game, round.id, among=[_as_given(game.space, y) for y in found], thorough=False)[0]
+
+    def choices(self, game: Any, id: Hashable = None) -> list[Any]:
+        """The outcomes that she may pick, in canonical form."""
+        if self.among is not None:
+            return [game.space.outcome(y) for y in self.among]
+        found = candidates(game, id, self.points)
+        if self.within is None:
+            return found
+        low, high = self.within
+        return [low, *(y for y in found if low < y < high), high]
+
+
+class LookAhead(Nature):
+    """Looks two rounds ahead: picks the outcome after which the worst outcome of the *next* round is worst.
+
+    Of the outcomes that `first` may pick she tries the `width` that owe most; the next expert is taken to say the same
+    again.
+
+    >>> import orcast as oc
+    >>> game = oc.Forecaster(oc.Binary())
+    >>> LookAhead().outcome(game, game.predict(0.9), np.random.default_rng(0))
+    0
+    """
+
+    def __init__(self, first: Greedy | None = None, *, width: int = 4) -> None:
+        self.first, self.width = Greedy() if first is None else first, width
+
+    def outcome(self, game: Any, forecast: Any, rng: Generator, round: RoundInputs = UNNAMED) -> Any:
+        """The best of a few for two rounds."""
+        found = self.first.choices(game, round.id)
+        order = np.argsort(-squares_after(game, found, round.id), kind="stable")
+        tried = [_as_given(game.space, found[i]) for i in order[: self.width]]
+        expert = forecast if round.expert is None and game.experts else round.expert
+        after = []
+        for y in tried:
+            with game.rounds.branch():
+                game.update(y, id=round.id)
+                game.predict(expert, x=round.x, id=NEXT)
+                after.append(worst_outcome(game, NEXT, thorough=False)[1])
+        return tried[int(np.argmax(after))]
+
+
+# --- those who look at the forecast alone
+class HardGreedy(Nature):
+    """Counts 1{y <= q_a} as people do, and picks the outcome after which the counted QCE is largest.
+
+    She looks just below and just above each quantile, so that no density wins against her; only a forecaster who tosses
+    a coin after she chose does.
+
+    >>> nature, rng = HardGreedy(), np.random.default_rng(0)
+    >>> p = Forecast([0.0, 0.5], [0.5, 1.0], [0.5, 0.5])
+    >>> for _ in range(10):
+    ...     y = nature.outcome(None, p, rng)
+    >>> y <= 0.01, round(nature.qce, 1)
+    (True, 32.8)
+    """
+
+    def __init__(self, levels: ArrayLike = LEVELS) -> None:
+        self.levels = np.array(levels, dtype=np.float64)
+        self.total = np.zeros(self.levels.size)
+        self.rounds = 0
+
+    def outcome(self, game: Any, forecast: Any, rng: Generator, round: RoundInputs = UNNAMED) -> float:
+        """The outcome; what is counted of it is added to her sums."""
+        q = np.asarray(forecast.quantile(self.levels), dtype=np.float64)
+        low, high = _bounds(game, forecast)
+        found = np.unique(np.clip(np.concatenate((q, np.nextafter(q, np.inf))), low, high))
+        after = self.total + (found[:, None] <= q) - self.levels
+        at = int(np.einsum("ka,ka->k", after, after).argmax())
+        self.total = after[at]
+        self.rounds += 1
+        return float(found[at])
+
+    @property
+    def qce(self) -> float:
+        """The quantile calibration error of the indicators that she counted."""
+        return float(self.total @ self.total) / max(self.rounds, 1) ** 2
+
+
+class NatureCells(NamedTuple):
+    """Where `CellGreedy` may draw: cells from left to right, and the payoffs expected in each, a row a cell.
+
+    >>> halves = NatureCells(np.array([0.0, 0.5]), np.array([0.5, 1.0]), np.stack((1.0 - LEVELS, -LEVELS)))
+    >>> CellGreedy(lambda forecast: halves).outcome(None, Forecast([0.0], [1.0], [1.0]), np.random.default_rng(0)) < 0.5
+    True
+    """
+
+    left: Array
+    right: Array
+    payoffs: Array
+
+
+def own_cells(forecast: Forecast, *, points: bool = False) -> NatureCells:
+    """The forecast's cells that have a width, and with `points` its point masses; one place has one point mass.
+
+    Where nothing has a width the point masses are all there is.
+
+    In a cell that takes the cumulated mass from F to G,  payoff_a = clip((a - F) / (G - F), 0, 1) - a.
+
+    >>> p = Forecast([0.0, 0.0, 0.5], [0.0, 0.5, 1.0], [0.2, 0.0, 0.8])
+    >>> own_cells(p).left, own_cells(p, points=True).left
+    (array([0. , 0.5]), array([0. , 0. , 0.5]))
+    """
+    left, right = forecast.left, forecast.right
+    point = right <= left
+    first = np.ones(left.size, dtype=bool)
+    first[1:] = ~(point[1:] & point[:-1] & (left[1:] == left[:-1]))
+    start = np.flatnonzero(first)
+    below = forecast.below[start]
+    mass = np.diff(below, append=1.0)
+    wide = ~point[start]
+    if not points and wide.any():
+        start, below, mass = start[wide], below[wide], mass[wide]
+    share = np.clip((LEVELS - below[:, None]) / np.maximum(mass, EMPTY)[:, None], 0.0, 1.0)
+    return NatureCells(left[start], right[start], share - LEVELS)
+
+
+def even_cells(forecast: Forecast, *, low: float = 0.0, high: float = 1.0, count: int = 50) -> NatureCells:
+    """Even cells of an interval, whatever those of the forecast are.
+
+    In a cell from l to r,  payoff_a = clip((q_a - l) / (r - l), 0, 1) - a.
+
+    >>> cells = even_cells(Forecast([0.0], [1.0], [1.0]))
+    >>> cells.left.size, cells.payoffs[0, :3].round(2)
+    (50, array([0.49, 0.98, 0.97]))
+    """
+    edges = np.linspace(low, high, count + 1)
+    left, right = edges[:-1], edges[1:]
+    share = np.clip((forecast.quantile(LEVELS) - left[:, None]) / (right - left)[:, None], 0.0, 1.0)
+    return NatureCells(left, right, share - LEVELS)
+
+
+class CellGreedy(Nature):
+    """Picks the *cell* after which her own ledger of quantile payoffs is largest, and draws the outcome inside.
+
+    So a density may win against her, whatever method it is of: she needs no ledger of the game.
+
+    >>> nature = CellGreedy()
+    >>> y = nature.outcome(None, Forecast([0.0, 0.5], [0.5, 1.0], [0.5, 0.5]), np.random.default_rng(0))
+    >>> 0.0 <= y <= 0.5, round(nature.qce, 4)           # of two cells that hurt alike the first
+    (True, 8.335)
+    """
+
+    def __init__(self, cells_of: Callable[[Forecast], NatureCells] = own_cells) -> None:
+        self.cells_of = cells_of
+        self.total = np.zeros(LEVELS.size)
+        self.rounds = 0
+
+    def outcome(self, game: Any, forecast: Any, rng: Generator, round: RoundInputs = UNNAMED) -> float:
+        """The outcome; its expected payoff is added to her ledger."""
+        cells = self.cells_of(forecast)
+        after = self.total + cells.payoffs
+        k = int(np.einsum("ka,ka->k", after, after).argmax())
+        self.total = after[k]
+        self.rounds += 1
+        left, right = float(cells.left[k]), float(cells.right[k])
+        # an open-ended cell is as good as the window that it ends
+        width = float(forecast.cells.right[-1] - forecast.cells.left[0])
+        left = right - width if left == -math.inf else left
+        right = left + width if right == math.inf else right
+        return float(min(max(left + rng.random() * (right - left), -LARGEST), LARGEST))
+
+    @property
+    def qce(self) -> float:
+        """The QCE by her ledger."""
+        return float(self.total @ self.total) / max(self.rounds, 1) ** 2
+
+
+class BesideQuantile(Nature):
+    """Picks an outcome at a distance `epsilon` from a quantile, on the side that was covered too often.
+
+    >>> nature, rng = BesideQuantile(0.5, epsilon=0.01), np.random.default_rng(0)
+    >>> [nature.outcome(None, Forecast([0.0], [1.0], [1.0]), rng) for _ in range(2)]
+    [0.49, 0.49]
+    """
+
+    def __init__(self, level: float = 0.5, *, epsilon: float = 1e-9) -> None:
+        self.level, self.epsilon = level, epsilon
+        self.total = 0.0  # of 1{y <= q} - level
+
+    def outcome(self, game: Any, forecast: Any, rng: Generator, round: RoundInputs = UNNAMED) -> float:
+        """The outcome; what is counted of it is added to her sum."""
+        q = float(forecast.quantile(self.level))
+        low, high = _bounds(game, forecast)
+        below = min(max(min(q - self.epsilon, math.nextafter(q, -math.inf)), low), high)
+        above = min(max(max(q + self.epsilon, math.nextafter(q, math.inf)), low), high)
+        y = max((below, above), key=lambda y: abs(self.total + (y <= q) - self.level))
+        self.total += (y <= q) - self.level
+        return y
+
+
+class AtBound(Nature):
+    """Picks the bound that is further from the median; with `side`, "low" or "high", always that one.
+
+    Where there is no bound she goes `reach` times the width of the forecast's bounded cells beyond the last of them.
+    Elsewhere than on quantities she takes what is least likely.
+
+    >>> import orcast as oc
+    >>> game, rng = oc.Forecaster(oc.Interval(0, 1)), np.random.default_rng(0)
+    >>> AtBound().outcome(game, game.predict(oc.Normal(0.3, 0.1)), rng)
+    1.0
+    """
+
+    def __init__(self, side: str | None = None, *, reach: float = 1.0) -> None:
+        if side not in (None, "low", "high"):
+            raise ValueError(f"expected 'low', 'high' or None as side, got {side!r}")
+        self.side, self.reach = side, reach
+
+    def outcome(self, game: Any, forecast: Any, rng: Generator, round: RoundInputs = UNNAMED) -> Any:
+        """The bound."""
+        if not isinstance(forecast, Forecast):
+            return forecast.space.value(int(forecast.mass.argmin()))
+        low, high = _bounds(game, forecast)
+        left, right = float(forecast.cells.left[0]), float(forecast.cells.right[-1])
+        away = self.reach * (right - left)
+        low, high = max(low, left - away, -LARGEST), min(high, right + away, LARGEST)
+        if self.side is None:
+            return low if float(forecast.quantile(0.5)) - low > high - float(forecast.quantile(0.5)) else high
+        return low if self.side == "low" else high
+
+
+def _bounds(game: Any, forecast: Any) -> tuple[float, float]:
+    """Where outcomes of a quantity may lie; without a game, where the forecast has mass."""
+    low, high = forecast.support() if game is None else (game.space.low, game.space.high)
+    return max(float(low), -LARGEST), min(float(high), LARGEST)
+
+
+# --- those who look at nothing
+class Periodic(Nature):
+    """Goes through some outcomes in turn, again and again, whatever the forecasts are; one alone is a constant.
+
+    >>> nature, rng = Periodic(["sun", "sun", "rain"]), np.random.default_rng(0)
+    >>> [nature.outcome(None, None, rng) for _ in range(4)]
+    ['sun', 'sun', 'rain', 'sun']
+    """
+
+    def __init__(self, outcomes: Iterable[Any]) -> None:
+        self.outcomes = list(outcomes)
+        self._next = cycle(self.outcomes)
+
+    def outcome(self, game: Any, forecast: Any, rng: Generator, round: RoundInputs = UNNAMED) -> Any:
+        """The next one."""
+        return next(self._next)
+
+
+class Drawn(Nature):
+    """No adversary: draws each outcome from the forecast, as if it were the truth.
+
+    >>> p, rng = Forecast([0.0], [1.0], [1.0]), np.random.default_rng(0)
+    >>> round(Drawn().outcome(None, p, rng), 3)
+    0.637
+    """
+
+    def outcome(self, game: Any, forecast: Any, rng: Generator, round: RoundInputs = UNNAMED) -> Any:
+        """A draw."""
+        if isinstance(forecast, Forecast):
+            return float(forecast.sample(1, rng=rng)[0])
+        return forecast.space.value(int(rng.choice(forecast.mass.size, p=forecast.mass / forecast.mass.sum())))
+
+
+# --- those who are made of others
+class ByGroup(Nature):
+    """In each group of rounds another Nature: by default she attacks one, and is fair to all others.
+
+    `group_of` tells the group from the features.  Whoever balances one group by another is found out.
+
+    >>> nature = ByGroup(lambda x: x["day"], {"M": Periodic([1.0])}, otherwise=Periodic([0.0]))
+    >>> [nature.outcome(None, None, np.random.default_rng(0), RoundInputs(x={"day": day})) for day in "MTM"]
+    [1.0, 0.0, 1.0]
+    """
+
+    def __init__(
+        self, group_of: Callable[[Any], Hashable], natures: Mapping[Any, Nature], *, otherwise: Nature | None = None
+    ) -> None:
+        self.group_of, self.natures = group_of, dict(natures)
+        self.otherwise = Drawn() if otherwise is None else otherwise
+
+    def outcome(self, game: Any, forecast: Any, rng: Generator, round: RoundInputs = UNNAMED) -> Any:
+        """What the Nature of the round's group picks."""
+        nature = self.natures.get(self.group_of(round.x), self.otherwise)
+        return nature.outcome(game, forecast, rng, round)
+
+
+class Delaying(Nature):
+    """Holds outcomes back until `most` are pending, then reveals them all, the last first, and loses some.
+
+    Each outcome is picked when it is revealed, with all later forecasts seen.  Each is lost with probability `lost`,
+    before it is picked: nothing could be promised about outcomes that are lost because of what they are.
+
+    >>> nature, rng = Delaying(Periodic([1.0]), most=3), np.random.default_rng(0)
+    >>> nature.due((7, 8), rng).settle, nature.due((7, 8, 9), rng).settle
+    ((), (9, 8, 7))
+    """
+
+    def __init__(self, nature: Nature, *, most: int = 20, lost: float = 0.0) -> None:
+        self.nature, self.most, self.lost = nature, most, lost
+
+    def outcome(self, game: Any, forecast: Any, rng: Generator, round: RoundInputs = UNNAMED) -> Any:
+        """What the Nature inside picks."""
+        return self.nature.outcome(game, forecast, rng, round)
+
+    def due(self, pending: Sequence[Hashable], rng: Generator) -> Due:
+        """Nothing, or everything."""
+        if len(pending) < self.most:
+            return Due(())
+        gone = rng.random(len(pending)) < self.lost
+        last_first = range(len(pending) - 1, -1, -1)
+        return Due(
+            tuple(pending[i] for i in last_first if not gone[i]), tuple(pending[i] for i in last_first if gone[i])
+        )
+
+
+def natures_on(
+    space: Space,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    group_of: Callable[[Any], Hashable] | None = None,
+    group: Hashable = None,
+) -> dict[str, Callable[[], Nature]]:
+    """By name, each Nature that makes sense on a space, ready to be made for a game.
+
+    On a quantity without bounds, outcomes from `low` to `high` are usual (0 to 1 if not given).  With `group_of` she
+    attacks the rounds of a `group` too.
+
+    >>> import orcast as oc
+    >>> sorted(natures_on(oc.Labels(["home", "away"])))
+    ['at a bound', 'confined', 'delaying', 'greedy', 'inner product', 'look-ahead', 'periodic']
+    >>> natures_on(oc.Interval(0, 100))["confined"]().within
+    (40.0, 60.0)
+    """
+    found: dict[str, Callable[[], Nature]] = {
+        "greedy": Greedy,
+        "inner product": lambda: Greedy(product=True),
+        "look-ahead": LookAhead,
+        "at a bound": AtBound,
+        "delaying": lambda: Delaying(Greedy(), lost=0.1),
+    }
+    if isinstance(space, OrderedSpace):
+        first, last = _usual(space, low, high)
+
+        def at(share: float) -> float:
+            return first + share * (last - first)
+
+        found |= {
+            "hard greedy": HardGreedy,
+            "cells": CellGreedy,
+            "confined": lambda: Greedy(within=(at(0.4), at(0.6)), points=5),
+            "half confined": lambda: Greedy(within=(at(0.3), at(0.7))),
+            "periodic": lambda: Periodic(at(0.5 + 0.4 * math.sin(2.0 * math.pi * t / 12.0)) for t in range(12)),
+            "beside a quantile": lambda: BesideQuantile(0.9, epsilon=1e-9 * (last - first)),
+            "on atoms": lambda: Greedy(among=[at(share) for share in (0.0, 0.25, 0.5, 0.75, 1.0)]),
+        }
+    else:
+        assert isinstance(space, FiniteSpace)
+        values = [space.value(k) for k in range(space.cells)]
+        found |= {
+            "confined": lambda: Greedy(among=values[: max(len(values) // 2, 1)]),
+            "periodic": lambda: Periodic(values),
+        }
+    if group_of is not None:
+        found["by group"] = lambda: ByGroup(group_of, {group: Greedy()})
+    return found
+
+
+def _usual(space: OrderedSpace, low: float | None, high: float | None) -> tuple[float, float]:
+    if math.isfinite(space.low) and low is None:
+        low = space.low
+    if math.isfinite(space.high) and high is None:
+        high = space.high
+    if low is None:
+        low = 0.0 if high is None else high - 1.0
+    return low, low + 1.0 if high is None else high

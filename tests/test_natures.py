@@ -1,0 +1,276 @@
+"""Natures: each makes sense where it is listed, plays by the rules, and is really adverse."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import orcast as oc
+from orcast.engine.base import NO_LEARNING
+from orcast.engine.bound_payoff import BoundPayoff
+from orcast.engine.dense.engine import DenseEngine
+from orcast.engine.dense.search import CandidateSearch
+from orcast.engine.dense.solver import DenseRound
+from orcast.engine.selection import prior_for
+from orcast.spaces import OrderedSpace, Space
+from orcast.testing import check_all, check_guarantee, natures, worst_outcome
+from orcast.testing.natures import Delaying, Drawn, Greedy, HardGreedy, LookAhead, Nature, natures_on, play
+
+SPACES: dict[str, Space] = {
+    "interval": oc.Interval(0, 1, cells=24, tail_cells=3),
+    "line": oc.Line(cells=24, tail_cells=3),
+    "half line": oc.HalfLine(cells=24, tail_cells=3),
+    "binary": oc.Binary(),
+    "labels": oc.Labels(["a", "b", "c"]),
+    "circle": oc.Circle(24, cells=8),
+    "box": oc.Box([(0, 1), (0, 1)], cells=3),
+    "points": oc.Points([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0], [3.0, 3.0]]),
+}
+CASES = [
+    (where, name)
+    for where, space in SPACES.items()
+    for name in natures_on(space, group_of=lambda x: x["day"], group="M")
+]
+
+
+def day(rng: np.random.Generator) -> dict[str, str]:
+    return {"day": str(rng.choice(list("MTW")))}
+
+
+def nature_on(where: str, name: str) -> Nature:
+    return natures_on(SPACES[where], group_of=lambda x: x["day"], group="M")[name]()
+
+
+class Raw:
+    """An oracle that plays what the expert said."""
+
+    temperature, remembers = 1.0, False
+
+    def bind(self, bound_payoff: BoundPayoff, sizes: Any = None) -> DenseEngine:
+        return DenseEngine(bound_payoff, prior_for(bound_payoff, 1.0, NO_LEARNING), self, sizes)
+
+    def solve(self, search: CandidateSearch, setup: DenseRound) -> None:
+        search.consider(np.log(np.maximum(setup.cell_grid.expert, 1e-12)), 1.0)
+
+    def to_plain(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+
+def expert_on(space: Space) -> Callable[[int], Any]:
+    """A forecast that moves a little, away from the ends; where there are none it stays."""
+    if isinstance(space, OrderedSpace):
+        return lambda t: oc.Normal(0.5 + 0.2 * np.sin(t / 7), 0.1)
+    mass = np.exp(1.5 * np.cos(2.0 * np.pi * np.arange(space.cells) / space.cells))
+    return lambda t: mass / mass.sum()
+
+
+def payoff_on(space: Space, **options: Any) -> Any:
+    """One that looks at everything: quantiles, or how often each value comes."""
+    if isinstance(space, OrderedSpace):
+        return oc.QuantileCalibration(**options)
+    return oc.Recipe(lambda y: np.eye(space.cells)[space.cell(space.outcome(y))], bound=2.0, **options)
+
+
+def played(space: Space, nature: Nature, rounds: int, oracle: Any, **options: Any) -> oc.Forecaster:
+    game = oc.Forecaster(space, payoff_on(space, **options), oracle=oracle)
+    for turn in play(game, nature, rounds, experts=expert_on(space), x=day, rng=np.random.default_rng(1)):
+        game.update(turn.y, id=turn.id)
+    return game
+
+
+# --- adverse ---
+
+
+@pytest.mark.parametrize(("where", "name"), [case for case in CASES if case[1] != "by group"])
+def test_each_is_much_worse_than_chance(where: str, name: str) -> None:
+    """Against an expert that is played as it is."""
+    space = SPACES[where]
+    rounds = 25 if name == "look-ahead" else 60
+    fair, foul = (played(space, nature, rounds, Raw()).guarantee for nature in (Drawn(), nature_on(where, name)))
+    assert foul.miscalibration > 2.0 * fair.miscalibration
+
+
+@pytest.mark.parametrize("where", SPACES)
+def test_one_group_alone_is_attacked(where: str) -> None:
+    space = SPACES[where]
+    game = played(space, nature_on(where, "by group"), 90, Raw(), context=oc.by("day", values="MTW"))
+    (groups,) = game.guarantee.groups.values()
+    sizes = {name[-1:]: group.miscalibration for name, group in groups.items()}
+    assert sizes.pop("M") > 2.0 * max(sizes.values())
+
+
+def test_who_counts_hard_beats_every_density_but_not_what_is_settled() -> None:
+    nature = HardGreedy()
+    game = played(SPACES["interval"], nature, 100, oc.Committee())
+    assert game.guarantee.held == 1.0
+    assert nature.qce > 5.0 * game.guarantee.parts["quantile"] ** 2
+
+
+def test_counted_is_what_people_count() -> None:
+    """Her sums are those of 1{y <= q}, outcome by outcome."""
+    space, rng, nature = SPACES["interval"], np.random.default_rng(0), HardGreedy([0.1, 0.5, 0.8])
+    game, counted = oc.Forecaster(space, oc.QuantileCalibration()), np.zeros(3)
+    for turn in play(game, nature, 40, experts=expert_on(space), rng=rng):
+        counted += (turn.y <= turn.forecast.quantile([0.1, 0.5, 0.8])) - np.array([0.1, 0.5, 0.8])
+        game.update(turn.y, id=turn.id)
+    assert nature.total == pytest.approx(counted, abs=1e-9)
+    assert nature.qce == pytest.approx(float(np.sum((counted / 40) ** 2)))
+
+
+# --- by the rules ---
+
+
+@pytest.mark.parametrize(("where", "name"), CASES)
+def test_outcomes_are_those_of_the_space_and_nothing_else_changes(where: str, name: str) -> None:
+    space = SPACES[where]
+    game = oc.Forecaster(space, payoff_on(space), oracle=oc.Committee())
+    turns = 0
+    nature = nature_on(where, name)
+    if isinstance(nature, Delaying):
+        nature.most = 3
+    for turn in play(game, nature, 6, experts=expert_on(space), x=day, rng=np.random.default_rng(2)):
+        before = {key: array.copy() for key, array in game.engine.arrays().items()}
+        space.outcome(turn.y)
+        assert (
+            nature.outcome(
+                game,
+                turn.forecast,
+                np.random.default_rng(0),
+                natures.RoundInputs(turn.id, None, day(np.random.default_rng(0))),
+            )
+            is not None
+        )
+        assert all(np.array_equal(array, before[key]) for key, array in game.engine.arrays().items())
+        assert turn.seconds >= 0.0
+        game.update(turn.y, id=turn.id)
+        turns += 1
+    assert game.pending == ()
+    assert turns == 6 or (name == "delaying" and 3 <= turns < 6)
+
+
+@pytest.mark.parametrize("name", natures_on(SPACES["interval"]))
+def test_the_same_generator_gives_the_same_game(name: str) -> None:
+    outcomes = []
+    for _ in range(2):
+        game = oc.Forecaster(SPACES["interval"], oracle=oc.Equilibrium())
+        turns = play(game, nature_on("interval", name), 12, experts=expert_on(game.space), rng=np.random.default_rng(3))
+        outcomes.append([(turn.y, game.update(turn.y, id=turn.id))[0] for turn in turns])
+    assert outcomes[0] == outcomes[1]
+
+
+def test_confined_means_confined() -> None:
+    game = oc.Forecaster(oc.Interval(0, 1), oracle=oc.Committee())
+    nature = natures_on(game.space)["confined"]()
+    for turn in play(game, nature, 30, experts=expert_on(game.space), rng=np.random.default_rng(0)):
+        assert 0.4 <= turn.y <= 0.6
+        game.update(turn.y, id=turn.id)
+
+
+def test_late_outcomes_come_the_last_first_and_some_are_lost() -> None:
+    game = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=oc.Committee())
+    nature = Delaying(Greedy(), most=5, lost=0.3)
+    ids = []
+    for turn in play(game, nature, 20, experts=expert_on(game.space), rng=np.random.default_rng(0)):
+        ids.append(turn.id)
+        game.update(turn.y, id=turn.id)
+    assert game.guarantee.rounds == len(ids) < 20
+    batches = [[i for i in ids if i // 5 == batch] for batch in range(4)]
+    assert ids == [i for batch in batches for i in batch]
+    assert all(batch == sorted(batch, reverse=True) for batch in batches)
+    assert game.guarantee.delay > 1.0
+
+
+def test_nobody_leaves_the_numbers_that_there_are() -> None:
+    """Where there are no bounds she who draws in the outer cells drives the window apart."""
+    p = oc.Forecast([None, -1e100, 0.0], [-1e100, 0.0, 1e100], [0.4, 0.2, 0.4])
+    for nature in (natures.CellGreedy(), natures.AtBound("low", reach=1e3), HardGreedy()):
+        game = oc.Forecaster(oc.Line())
+        assert abs(nature.outcome(game, p, np.random.default_rng(0))) <= 1e100
+
+
+# --- the search for the worst ---
+
+
+@pytest.mark.parametrize("where", SPACES)
+def test_the_worst_is_the_worst_of_all_that_were_looked_at(where: str) -> None:
+    """By brute force: each outcome is settled in a branch of its own."""
+    space = SPACES[where]
+    game = oc.Forecaster(space, payoff_on(space), oracle=oc.Committee())
+    for turn in play(game, Greedy(points=2), 6, experts=expert_on(space), rng=np.random.default_rng(0)):
+        found = natures.candidates(game, turn.id, 2)
+        squares = []
+        for y in found:
+            with game.rounds.branch():
+                game.update(y if isinstance(space, OrderedSpace) else space.value(space.cell(y)), id=turn.id)
+                squares.append(game.engine.ledger.square)
+        assert natures.squares_after(game, found, turn.id) == pytest.approx(squares, rel=1e-9, abs=1e-12)
+        y, square = worst_outcome(game, turn.id, points=2)
+        assert square == pytest.approx(max(squares))
+        assert np.array_equal(turn.y, y)
+        game.update(turn.y, id=turn.id)
+
+
+@pytest.mark.parametrize("where", ["interval", "line", "half line"])
+def test_leaving_out_cells_by_their_certificate_changes_nothing(where: str) -> None:
+    space = SPACES[where]
+    payoff = oc.payoffs.ThresholdCalibration([0.3, 0.6]) + oc.NoRegret(oc.CRPS())
+    game = oc.Forecaster(space, payoff, oracle=oc.Committee())
+    for turn in play(game, Greedy(), 12, experts=expert_on(space), rng=np.random.default_rng(0)):
+        slow, fast = worst_outcome(game, turn.id), worst_outcome(game, turn.id, thorough=False)
+        assert fast[1] == pytest.approx(slow[1], rel=1e-9)
+        game.update(turn.y, id=turn.id)
+
+
+def test_inner_products_are_half_of_what_the_square_grows_by() -> None:
+    game = played(SPACES["interval"], Greedy(), 10, oc.Committee())
+    game.predict(oc.Normal(0.5, 0.1))
+    found = natures.candidates(game)
+    tiny = game.engine.ledger.total.copy()
+    products = natures.products(game, found)
+    game.engine.ledger.total[:] = 1e6 * tiny  # the squares of the payoffs no longer count
+    grown = natures.squares_after(game, found) - game.engine.ledger.square
+    assert grown / 2e6 == pytest.approx(products, rel=1e-4, abs=1e-4)
+
+
+def test_two_steps_are_no_worse_for_her_than_one() -> None:
+    """After her outcome the worst of the next round is at least what follows the greedy one."""
+    game = played(SPACES["interval"], Greedy(), 20, oc.Equilibrium())
+    expert = oc.Normal(0.5, 0.1)
+    p = game.predict(expert)
+    rng, inputs = np.random.default_rng(0), natures.RoundInputs(expert=expert)
+
+    def next_worst(y: float) -> float:
+        with game.rounds.branch():
+            game.update(y)
+            game.predict(expert)
+            return worst_outcome(game)[1]
+
+    assert next_worst(LookAhead().outcome(game, p, rng, inputs)) >= next_worst(Greedy().outcome(game, p, rng, inputs))
+
+
+# --- checks ---
+
+
+def test_checks_take_a_nature() -> None:
+    assert check_guarantee(oc.QuantileCalibration(), SPACES["interval"], rounds=20, nature=HardGreedy()) == 1.0
+    check_guarantee(oc.BinaryCalibration(), oc.Binary(), rounds=40, nature=Delaying(Greedy(), most=5, lost=0.2))
+
+
+def test_all_checks_meet_all_natures(monkeypatch: pytest.MonkeyPatch) -> None:
+    met: list[str] = []
+    for kind in ("HardGreedy", "AtBound", "Delaying", "LookAhead", "Periodic", "BesideQuantile", "CellGreedy"):
+        real = getattr(natures, kind).outcome
+
+        def outcome(self: Any, *given: Any, real: Any = real, kind: str = kind) -> Any:
+            met.append(kind)
+            return real(self, *given)
+
+        monkeypatch.setattr(getattr(natures, kind), "outcome", outcome)
+    check_all(oc.QuantileCalibration([0.2, 0.8]), SPACES["interval"], rounds=10)
+    assert set(met) == {"HardGreedy", "AtBound", "Delaying", "LookAhead", "Periodic", "BesideQuantile", "CellGreedy"}
+
+
+def test_sides_have_names() -> None:
+    with pytest.raises(ValueError, match=r"^expected 'low', 'high' or None as side, got 'up'$"):
+        natures.AtBound("up")
