@@ -83,6 +83,7 @@ def state_of(game: Forecaster, owner: str) -> tuple[dict[str, Any], Arrays]:
             "crossing_reported": game.crossing_reported,
             "pooled": game.pool is not None,
             "rounds": rounds,
+            **({"seasons": list(game.seasons)} if game.seasons else {}),
         }
     return header, arrays
 
@@ -118,6 +119,7 @@ def game_from(
             outside=header["outside"],
             max_pending=header["max_pending"],
             **({} if pool is None else {"pool": pool}),
+            **({"seasons": tuple(header["seasons"])} if "seasons" in header else {}),
         )
         game.begin(tuple(experts), header["sizes"])
         game.engine.restore(inside(arrays, "memory/"))
