@@ -2,7 +2,9 @@
 
 The surprises are the errors of the first learner, which knows the last errors but no season; their autocorrelation,
 with forgetting, has peaks at the seasons.  The two highest peaks that chance does not explain are used.  A season that
-is presumed, from the calendar, is used from the start; once its own peak can be measured, two higher ones displace it.
+is presumed, from the calendar, is used from the start, until two others have higher peaks.  Its multiples do not count
+as others before the presumed ones can be measured themselves: a week is known to be one before a day's multiples are
+mistaken for it.
 """
 
 from __future__ import annotations
@@ -19,8 +21,8 @@ SHORTEST = 4
 LEAST_PEAK, HIGHER = 4.0, 1.2
 # A peak can be measured after so many seasons.
 MEASURED = 2.5
-# What a season that is presumed counts as: before that, and after it if its own peak is lower.
-UNMEASURED, PRESUMED = 1e9, 1.01 * LEAST_PEAK
+# What a season that is presumed counts as, if its own peak is lower or cannot be measured yet.
+PRESUMED = 1.01 * LEAST_PEAK
 
 
 @kernel_part
@@ -69,11 +71,18 @@ def height(autocorrelation, count, lag):
     return here / max(autocorrelation[0], 1e-300) * sqrt(max(seen, 1.0))
 
 
+@kernel_part
+def is_multiple(lag, of):
+    """Whether a lag is a multiple of another, if there is one."""
+    return of > 0 and lag % of == 0
+
+
 @kernel
 def find_seasons(autocorrelation, seasons):
     """The two highest peaks; returns whether the first and the second have changed, as 1 and 2 added up."""
     count = seasons[SeasonColumn.COUNT]
     was_first, was_second = int(seasons[SeasonColumn.FIRST]), int(seasons[SeasonColumn.SECOND])
+    unmeasured = count < MEASURED * max(-was_first, -was_second)
     first = 0
     second = 0
     best = LEAST_PEAK
@@ -83,7 +92,9 @@ def find_seasons(autocorrelation, seasons):
         if lag == abs(was_first) or lag == abs(was_second):
             found *= HIGHER
         if lag == -was_first or lag == -was_second:
-            found = max(found, PRESUMED) if count >= MEASURED * lag else UNMEASURED
+            found = max(found, PRESUMED)
+        elif unmeasured and (is_multiple(lag, -was_first) or is_multiple(lag, -was_second)):
+            found = 0.0
         if found > best:
             second = first
             next_best = best
