@@ -51,10 +51,10 @@ def recalibrate(
       remembers the forecasts that they belong to.
 
     Each model, series and step ahead has a game of its own, which the same step of earlier windows has taught: a step
-    beyond those of the history, and a series that is not in it, begin with what the others learnt.  No forecast knows an outcome
-    of its first time or later.  Steps are counted by the times, so rows may be missing; where the times do not tell the
-    step, one sentence says which column settles it.  A frame of ``cross_validation`` may also be given alone, and each
-    of its windows then knows the outcomes up to its cutoff: how good the forecasts would have been.
+    beyond those of the history, and a series that is not in it, begin with what the others learnt.  No forecast knows
+    an outcome of its first time or later.  Steps are counted by the times, so rows may be missing; where the times do
+    not tell the step, one sentence says which column settles it.  A frame of ``cross_validation`` may also be given
+    alone, and each of its windows then knows the outcomes up to its cutoff: how good the forecasts would have been.
 
     ``lag`` (``"4D"``, as for :func:`orcast.recalibrate`) says how long after its time an outcome is known, if not at
     once: a window then knows the outcomes up to so long before its cutoff.
