@@ -18,7 +18,7 @@ def seasons_of(step: int) -> tuple[int, ...]:
     >>> hour = 3600 * 10**9
     >>> [seasons_of(hours * hour) for hours in (0.5, 1, 24, 168, 31 * 24)]
     [(48, 336), (24, 168), (7,), (52,), (12,)]
-    >>> seasons_of(7 * hour), seasons_of(0)
+    >>> seasons_of(5 * hour), seasons_of(0)
     ((), ())
     """
     if step <= 0:

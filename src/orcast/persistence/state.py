@@ -111,6 +111,9 @@ def game_from(
             raise TypeError(f"experts are names, not {short(experts)}")
         if len(set(experts)) < len(experts) or not experts:
             raise ValueError(f"experts have different names, not {short(experts)}")
+        optional: dict[str, Any] = {} if pool is None else {"pool": pool}
+        if "seasons" in header:
+            optional["seasons"] = header["seasons"]
         game = cls(
             as_saved(space, header["space"], space_from_plain, "space"),
             as_saved(payoff, header["payoff"], payoff_from_plain, "payoff"),
@@ -118,8 +121,7 @@ def game_from(
             memory=header["memory"],
             outside=header["outside"],
             max_pending=header["max_pending"],
-            **({} if pool is None else {"pool": pool}),
-            **({"seasons": tuple(header["seasons"])} if "seasons" in header else {}),
+            **optional,
         )
         game.begin(tuple(experts), header["sizes"])
         game.engine.restore(inside(arrays, "memory/"))
