@@ -60,6 +60,7 @@ class Unstarted:
             "float": T.FloatType(),
             "date": T.DateType(),
             "timestamp": T.TimestampType(),
+            "timestamp_ntz": T.TimestampNTZType(),
             "decimal": T.DecimalType(20, 0),
         }
         pairs = [each.split() for each in columns.split(", ")]

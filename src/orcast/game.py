@@ -14,7 +14,10 @@ from orcast import limits
 from orcast.adapters import FINEST, beyond_doubles, expert_row, expert_table
 from orcast.engine import Committee, Engine, Equilibrium, Oracle
 from orcast.engine.bound_payoff import BoundPayoff
+from orcast.engine.kernels.records import LONGEST_SEASON
+from orcast.engine.kernels.seasons import SHORTEST
 from orcast.engine.membership import places_before
+from orcast.engine.ordered import OrderedEngine
 from orcast.forecasts import PERCENTS, as_levels
 from orcast.ledger import Guarantee
 from orcast.locks import GameLock, locked
@@ -23,6 +26,7 @@ from orcast.payoffs.base import UNKNOWN
 from orcast.rounds import Rounds
 from orcast.serialise import plain_features
 from orcast.spaces import Line, OrderedSpace, Space
+from orcast.spaces.base import whole
 from orcast.validation import number, short, warn_user
 
 if TYPE_CHECKING:
@@ -85,6 +89,10 @@ class Forecaster:
 
     plus what is left of the credit; about B / (2 memory) in the long run.
 
+    `seasons` are one or two numbers of rounds after which the expert's errors may come back, such as (24, 168) for
+    hourly forecasts: learners look at them from the start.  Others are found as outcomes come, so a wrong one costs
+    little.
+
     >>> import orcast as oc
     >>> game = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration())
     >>> p = game.predict(); game.update(0.3)
@@ -108,6 +116,7 @@ class Forecaster:
         outside: str = "raise",
         max_pending: int = 1000,
         pool: Pool | None = None,
+        seasons: Sequence[int] = (),
     ) -> None:
         if space is not None and not isinstance(space, Space):
             raise TypeError(f"expected a space such as Interval(low, high), got {space!r}")
@@ -124,6 +133,7 @@ class Forecaster:
             raise TypeError(f"expected a Pool() as pool, got {short(pool)}")
         self.lock = GameLock()
         self.pool = pool
+        self.seasons = _checked_seasons(seasons)
         self.space: Space = Line() if space is None else space
         self.payoff = default_payoff(self.space) if payoff is None else payoff
         self.oracle: Oracle = self.default_oracle() if oracle is None else oracle
@@ -142,7 +152,12 @@ class Forecaster:
         """Begin anew, with these experts; `sizes` are those of the payoff's parts, where only a first round tells."""
         limits.check("experts", len(experts))
         bound_payoff = BoundPayoff(self.space, self.payoff, experts, self.memory)
-        self.rounds = Rounds(self._bound(bound_payoff, sizes), self.max_pending, self.pool)
+        engine = self._bound(bound_payoff, sizes)
+        if self.seasons:
+            if not isinstance(engine, OrderedEngine):
+                raise TypeError(f"expected seasons for quantities that Committee() plays, got them for {self.space!r}")
+            engine.presume_seasons(self.seasons)
+        self.rounds = Rounds(engine, self.max_pending, self.pool)
         self._experts = experts
 
     def _bound(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None) -> Engine:
@@ -570,3 +585,11 @@ def _each(values: Any, what: str) -> list[Any]:
         return list(values)
     except TypeError:
         raise TypeError(f"expected a sequence of {what}, got {values!r}") from None
+
+
+def _checked_seasons(seasons: Any) -> tuple[int, ...]:
+    """At most two lags, or one clear sentence."""
+    if not isinstance(seasons, (tuple, list)) or len(seasons) > 2:
+        raise TypeError(f"expected at most two seasons, such as (24, 168), got {short(seasons)}")
+    lags = [whole(lag, "rounds as a season", SHORTEST, LONGEST_SEASON - 2) for lag in seasons]
+    return tuple(dict.fromkeys(lags))

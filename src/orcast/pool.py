@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ OWNER = "Pool"
 # What is kept of the mean offsets from outcome to outcome: they are those of the last hundred or so, of all games.
 KEPT = 0.99
 
+# What a pool knows, in the order of its snapshots.
 ARRAYS: admissible.Table = {
     "signal": {int(PoolColumn.COUNT): admissible.COUNTED},
     "evidence": {int(Evidence.SQUARE): admissible.COUNTED},
@@ -137,13 +139,31 @@ class Pool(Locked):
 
     # --- files
     @locked
+    def arrays(self) -> dict[str, Array]:
+        """Everything that it knows, by name."""
+        own = {"levels": self._levels, "trackers": self._trackers.ravel()}
+        return {**dict(zip(ARRAYS, self.snapshot(), strict=True)), **own}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, Array]) -> Pool:
+        """The pool that had these arrays, or a reason why there is none."""
+        self = cls()
+        levels, trackers = arrays["levels"], arrays["trackers"].reshape(-1, 3)
+        within = (levels > 0.0) & (levels < 1.0)
+        if levels.dtype != np.float64 or not (within.all() and (np.diff(levels) > 0.0).all()):
+            raise ValueError("the levels of a pool are not in order")
+        admissible.Fields({"trackers": trackers}, {"trackers": admissible.FLAG}).checked("trackers", trackers)
+        self._levels, self._trackers = levels, trackers
+        self._begin()
+        mine = dict(zip(ARRAYS, self.snapshot(), strict=True))
+        admissible.Fields(mine, ARRAYS).copy_into(mine, arrays)
+        return self
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to a file, without pickle; games are saved by themselves, and are given it again when loaded."""
         from orcast.persistence import files as storage
 
-        arrays = {"signal": self._signal, "evidence": self._evidence, "totals": self._totals, "weight": self._weight}
-        own = {"levels": self._levels, "trackers": self._trackers.ravel()}
-        storage.write(path, {"class": OWNER}, {**arrays, **own})
+        storage.write(path, {"class": OWNER}, self.arrays())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Pool:
@@ -151,14 +171,4 @@ class Pool(Locked):
         from orcast.persistence.state import reading
 
         with reading(path, OWNER) as (_, arrays):
-            self = cls()
-            levels, trackers = arrays["levels"], arrays["trackers"].reshape(-1, 3)
-            within = (levels > 0.0) & (levels < 1.0)
-            if levels.dtype != np.float64 or not (within.all() and (np.diff(levels) > 0.0).all()):
-                raise ValueError("the levels of a pool are not in order")
-            admissible.Fields({"trackers": trackers}, {"trackers": admissible.FLAG}).checked("trackers", trackers)
-            self._levels, self._trackers = levels, trackers
-            self._begin()
-            mine = {"signal": self._signal, "evidence": self._evidence, "totals": self._totals, "weight": self._weight}
-            admissible.Fields(mine, ARRAYS).copy_into(mine, arrays)
-            return self
+            return cls.from_arrays(arrays)

@@ -69,7 +69,7 @@ def same(one: Any, other: Any) -> bool:
 def test_quantiles_are_games_by_step_bit_for_bit(late: int) -> None:
     y, h = outcomes(), 3
     recal = ForecastRecalibrator(0, 100)
-    games = [oc.Recalibrator(oc.Interval(0, 100)) for _ in range(h)]
+    games = [oc.Recalibrator(oc.Interval(0, 100), pool=oc.Pool()) for _ in range(h)]
     for t in range(20, 50):
         recal.update(entry(y[: t - late]))
         for game in games:
@@ -90,7 +90,7 @@ def test_quantiles_are_games_by_step_bit_for_bit(late: int) -> None:
 def test_samples_keep_their_ranks_bit_for_bit() -> None:
     y, h, count = outcomes(), 3, 20
     recal = ForecastRecalibrator()
-    games = [oc.Recalibrator() for _ in range(h)]
+    games = [oc.Recalibrator(pool=oc.Pool()) for _ in range(h)]
     levels = (np.arange(count) + 0.5) / count
     for t in range(20, 50):
         recal.update(entry(y[:t]))
@@ -110,7 +110,7 @@ def test_samples_keep_their_ranks_bit_for_bit() -> None:
 def test_points_are_as_wide_as_their_last_errors_bit_for_bit() -> None:
     y = outcomes()
     recal = ForecastRecalibrator(0, 100, quantiles=LEVELS, window=7)
-    game, residuals = oc.Recalibrator(oc.Interval(0, 100)), Residuals(7)
+    game, residuals = oc.Recalibrator(oc.Interval(0, 100), pool=oc.Pool()), Residuals(7)
     for t in range(10, 40):
         recal.update(entry(y[:t]))
         if t > 10:
@@ -127,7 +127,7 @@ def test_points_are_as_wide_as_their_last_errors_bit_for_bit() -> None:
 
 def test_an_upper_bound_alone(tmp_path: Path) -> None:
     y = outcomes()
-    recal, game = ForecastRecalibrator(high=100), oc.Recalibrator(oc.HalfLine(high=100))
+    recal, game = ForecastRecalibrator(high=100), oc.Recalibrator(oc.HalfLine(high=100), pool=oc.Pool())
     for t in range(10, 40):
         given = samples(t, 1)
         expected = game.predict(oc.Ensemble(given.samples[:, 0])).quantile((np.arange(20) + 0.5) / 20)
@@ -145,7 +145,7 @@ def test_contexts_look_at_the_time_that_a_step_is_for() -> None:
     y = outcomes(count=200)
     payoff = oc.QuantileCalibration(context=oc.by("hour", values=range(24)) * oc.by("step", values=[1, 2]))
     recal = ForecastRecalibrator(0, 100, payoff=payoff)
-    games = [oc.Recalibrator(oc.Interval(0, 100), payoff) for _ in range(2)]
+    games = [oc.Recalibrator(oc.Interval(0, 100), payoff, pool=oc.Pool()) for _ in range(2)]
     for t in range(20, 60):
         recal.update(entry(y[:t]))
         for game in games:
@@ -296,9 +296,9 @@ def test_frequencies(freq: str) -> None:
     assert recal.guarantee("A", step=3).rounds == 17
 
 
-def test_items_do_not_know_of_each_other() -> None:
+def test_without_a_pool_items_do_not_know_of_each_other() -> None:
     y, z = outcomes(0), outcomes(1)
-    both, one = ForecastRecalibrator(), ForecastRecalibrator()
+    both, one = ForecastRecalibrator(pool=False), ForecastRecalibrator(pool=False)
     for t in range(20, 40):
         both.update(entry(z[:t], "B"))
         both.predict(quantiles(t, item_id="B"))
@@ -320,6 +320,101 @@ def test_an_adversary_that_sees_the_forecast_cannot_break_the_promise() -> None:
     assert recal.guarantee("A").rounds == 200
 
 
+# --- items that learn together
+
+
+def test_items_are_games_that_share_a_pool_for_each_step() -> None:
+    y = {"A": outcomes(0), "B": outcomes(1), "C": outcomes(2)}
+    h, index = 3, pd.period_range(START, periods=60, freq="h")
+    pools = [oc.Pool() for _ in range(h)]
+    games = {key: [oc.Recalibrator(oc.Interval(0, 100), pool=pool) for pool in pools] for key in y}
+    forecasts, expected = [], []
+    for t in range(20, 50):
+        for key, own in games.items():
+            for game in own:
+                for time in [time for time in game.pending if time < t]:
+                    game.update(y[key][time], id=time)
+        for key, own in games.items():
+            given = quantiles(t, h, key)
+            forecasts.append(given)
+            for step, game in enumerate(own):
+                told = oc.Quantiles(LEVELS, [given.quantile(level)[step] for level in LEVELS])
+                expected.append(game.predict(told, id=t + step).quantile(LEVELS).tolist())
+    series = {key: pd.Series(values, index) for key, values in y.items()}
+    order = np.random.default_rng(0).permutation(len(forecasts)).tolist()
+    after = recalibrate([forecasts[i] for i in order], series, 0, 100)
+    found = {order[place]: each for place, each in enumerate(after)}
+    rows = [[found[i].quantile(level)[k] for level in LEVELS] for i in range(len(forecasts)) for k in range(h)]
+    assert rows == expected
+    alone = recalibrate(forecasts, series, 0, 100, pool=False)
+    assert not same(alone[-1], found[len(forecasts) - 1])
+
+
+def test_items_together_lose_less_to_an_expert_that_is_right() -> None:
+    """Twenty items, and forecasts that are perfect: chance in one is not mistaken for a fault of all."""
+    rng, index = np.random.default_rng(0), pd.period_range(START, periods=60, freq="h")
+    y = {f"item {i}": pd.Series(50.0 + rng.normal(0.0, 3.0, 60), index) for i in range(20)}
+    rows = 50.0 + 3.0 * np.array([[-1.2816], [0.0], [1.2816]])
+    forecasts = [QuantileForecast(rows, start, ["0.1", "0.5", "0.9"], key) for key in y for start in index]
+
+    def loss(after: list[Any]) -> float:
+        outcome = np.array([y[each.item_id][each.start_date] for each in after])
+        over = outcome[:, None] - np.array([[each.quantile(level)[0] for level in LEVELS] for each in after])
+        return float(np.maximum(np.array(LEVELS) * over, (np.array(LEVELS) - 1.0) * over).mean())
+
+    raw, together, alone = (
+        loss(forecasts),
+        *(loss(recalibrate(forecasts, y, pool=pool)) for pool in (True, False)),
+    )
+    assert together - raw < 0.7 * (alone - raw)
+
+
+@given(st.integers(0, 10**6), st.integers(20, 50))
+@settings(max_examples=10)
+def test_no_item_knows_a_later_outcome_of_another(seed: int, when: int) -> None:
+    y, z = outcomes(seed), outcomes(seed + 1)
+    index = pd.period_range(START, periods=60, freq="h")
+    moved = z.copy()
+    moved[when] += 30.0
+    forecasts = [quantiles(t, 2, item_id) for item_id in "AB" for t in range(20, 55)]
+    one, other = (
+        recalibrate(forecasts, {"A": pd.Series(y, index), "B": pd.Series(values, index)}) for values in (z, moved)
+    )
+    for forecast, a, b in zip(forecasts, one, other, strict=True):
+        if (forecast.start_date - START).n <= when:
+            assert same(a, b)
+    # nor if they are asked one after the other, when all of B is known before A begins
+    answers = []
+    for values in (z, moved):
+        recal = ForecastRecalibrator()
+        recal.replay(forecasts[35:], {"B": pd.Series(values, index)})
+        answers.append(recal.replay(forecasts[:35], {"A": pd.Series(y, index)}))
+    assert all(map(same, *answers))
+
+
+def test_pools_are_saved_with_the_items(tmp_path: Path) -> None:
+    y, path = {"A": outcomes(0), "B": outcomes(1)}, tmp_path / "state.orcast"
+    recal = ForecastRecalibrator(0, 100)
+    for t in range(20, 50):
+        if t == 35:
+            recal.save(path)
+            again = ForecastRecalibrator.load(path)
+        for item_id, values in y.items():
+            recal.update(entry(values[:t], item_id))
+            if t >= 35:
+                again.update(entry(values[:t], item_id))
+        for item_id in y:
+            p = recal.predict(quantiles(t, item_id=item_id))
+            assert t < 35 or same(p, again.predict(quantiles(t, item_id=item_id)))
+
+
+def test_what_cannot_be_pooled_is_not() -> None:
+    assert ForecastRecalibrator().pool
+    assert not ForecastRecalibrator(0, 10, oracle=oc.Equilibrium()).pool
+    with pytest.raises(TypeError, match=SENTENCE):
+        ForecastRecalibrator(pool="region")
+
+
 # --- backtests
 
 
@@ -331,6 +426,7 @@ def test_a_backtest_is_the_loop_bit_for_bit() -> None:
     for t in range(20, 50, 2):
         for item_id, values in y.items():
             live.update(entry(values[:t], item_id))
+        for item_id, values in y.items():
             forecasts.append(quantiles(t, 5, item_id))
             expected.append(live.predict(forecasts[-1]))
             series.append(pd.DataFrame(values[: t + 5], index[: t + 5]))
@@ -475,12 +571,12 @@ def test_series_without_item_id_are_not_mixed() -> None:
     predictor = RecalibratedPredictor(naive())
     with pytest.raises(ValueError, match=r"item_id in each entry"):
         list(predictor.predict(dataset))
-    assert predictor.recalibrator.guarantee().rounds == 0
+    assert predictor.recalibrator.items == ()
     with pytest.raises(ValueError, match=r"item_id in each entry"):  # nothing in common
         list(RecalibratedPredictor(naive()).predict([entry(y[:30], None), entry(y[:30], None, START + 50)]))
     windows = [entry(y[: t + 1], None) if t % 2 else entry(y[5 : t + 1], None, START + 5) for t in range(30, 50)]
     list(predictor.predict(windows))  # of one series, with as much of the past as it likes
-    assert predictor.recalibrator.guarantee().rounds == 20
+    assert predictor.recalibrator.guarantee().rounds == 19
     whole = pd.Series(y, pd.period_range(START, periods=60, freq="h"))
     with pytest.raises(ValueError, match="item_id of its own"):
         recalibrate([quantiles(30, item_id=None), quantiles(33, item_id=None)], [whole, whole + 900.0])

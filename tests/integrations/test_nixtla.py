@@ -96,7 +96,6 @@ def test_is_recalibrate_of_both_frames_bit_for_bit() -> None:
         low=0,
         high=100,
         replace=True,
-        pool=False,
     )
     pd.testing.assert_frame_equal(after, by_hand[f.columns].tail(len(f)).reset_index(drop=True))
     assert not np.allclose(after["SeasonalNaive-lo-80"], f["SeasonalNaive-lo-80"])
@@ -104,14 +103,14 @@ def test_is_recalibrate_of_both_frames_bit_for_bit() -> None:
 
 def test_each_step_is_a_game_of_its_own_bit_for_bit() -> None:
     cv, f = validated(), predicted()
-    after = recalibrate(f, cv, model="Naive", low=0, high=100)
+    after = recalibrate(f, cv, model="Naive", low=0, high=100, pool=False)
     columns = [f"Naive{end}" for end in ("-lo-95", "-lo-80", "", "-hi-80", "-hi-95")]
     levels = [0.025, 0.1, 0.5, 0.9, 0.975]
     for name in ("north", "south"):
         for step in range(6):
             mine = cv[cv["unique_id"] == name]
             mine = mine[mine.groupby("cutoff").cumcount() == step]
-            recal = oc.Recalibrator(oc.Interval(0, 100))
+            recal = oc.Recalibrator(oc.Interval(0, 100), seasons=(4, 28))  # a window every six hours
             recal.run(mine[columns].to_numpy(), mine["y"], levels=levels)
             p = recal.predict(
                 dict(zip(levels, f.loc[f["unique_id"] == name, columns].iloc[step].tolist(), strict=True))
@@ -156,7 +155,7 @@ def test_a_cross_validation_frame_alone() -> None:
     cv = validated(6, 2, 60)  # windows overlap
     after = recalibrate(cv, low=0, high=100)
     assert list(after.columns) == list(cv.columns)
-    expected = oc.recalibrate(cv, low=0, high=100, replace=True, pool=False)
+    expected = oc.recalibrate(cv, low=0, high=100, replace=True)
     pd.testing.assert_frame_equal(after, expected[cv.columns])
 
 
@@ -225,14 +224,15 @@ def test_later_outcomes_change_nothing(seed: int, h: int, step: int, draw: st.Da
 def test_the_first_window_after_the_history_knows_all_of_it() -> None:
     frame = panel()
     early, window, _ = split(frame, sorted(frame["cutoff"].unique())[30])
-    after = recalibrate(window, early)
+    after, pooled = (recalibrate(window, early, pool=pool) for pool in (False, True))
     for day in sorted(early.loc[early["y"].notna(), "ds"].unique())[-5:]:
         other = early.copy()
         other.loc[(other["unique_id"] == "A") & (other["ds"] == day), "y"] += 30.0
-        moved = recalibrate(window, other)
+        moved = recalibrate(window, other, pool=False)
         same = after["unique_id"] == "B"
         pd.testing.assert_frame_equal(after[same], moved[same])
         assert (after.loc[~same, "ETS-hi-90"] != moved.loc[~same, "ETS-hi-90"]).all()
+        assert (pooled["ETS-hi-90"] != recalibrate(window, other)["ETS-hi-90"]).all()
 
 
 @pytest.mark.parametrize("kind", ["dates", "whole numbers", "numbers", "zone", "text", "months"])
@@ -285,7 +285,7 @@ def test_days_without_news_and_days_that_were_skipped() -> None:
     days = sorted(frame["cutoff"].unique())
     state = oc.PanelState()
     early, window, _ = split(frame, days[20])
-    recalibrate(window, early, state=state)
+    recalibrate(window, early, state=state, pool=False)
     for day in (days[21], days[22], days[26]):  # no outcomes
         _, window, _ = split(frame, day)
         after = recalibrate(window, state=state, replace=False)
@@ -297,7 +297,7 @@ def test_days_without_news_and_days_that_were_skipped() -> None:
     # the first step of A by hand: four rounds wait, then all their outcomes come, then the next is played
     mine = frame[(frame["unique_id"] == "A") & ~frame.duplicated(["unique_id", "cutoff"])].set_index("cutoff")
     said = {0.05: 45.0, 0.5: 50.0, 0.95: 55.0}
-    recal = oc.Recalibrator()
+    recal = oc.Recalibrator(seasons=(7,))
     recal.replay([(said, y) for y in mine["y"][days[:20]]])
     skipped = [days[20], days[21], days[22], days[26]]
     for day in skipped:
@@ -339,7 +339,7 @@ def test_a_state_is_that_of_the_core(tmp_path: Path) -> None:
     frame, path = panel(), tmp_path / "core.orcast"
     days = sorted(frame["cutoff"].unique())
     early, window, _ = split(frame, days[30])
-    oc.recalibrate(early, state=path, pool=False)
+    oc.recalibrate(early, state=path)
     pd.testing.assert_frame_equal(recalibrate(window, state=path), recalibrate(window, early))
 
 
@@ -552,10 +552,74 @@ def test_a_level_of_numpy_and_series_that_are_new_to_a_state() -> None:
     early, window, known = split(frame, days[30])
     pd.testing.assert_frame_equal(recalibrate(window, early, level=np.int64(80)), recalibrate(window, early, level=80))
     state = oc.PanelState()
-    recalibrate(window, early, state=state)
+    recalibrate(window, early, state=state, pool=False)
     one = window[window["unique_id"] == "A"].assign(unique_id="new")
     fresh = recalibrate(one, known, state=state)
-    pd.testing.assert_frame_equal(fresh, recalibrate(one, state=oc.PanelState()))
+    pd.testing.assert_frame_equal(fresh, recalibrate(one, state=oc.PanelState(), pool=False))
+
+
+# --- series that learn together
+
+
+@cache
+def regions(days: int = 40) -> pd.DataFrame:
+    """Four series in two regions."""
+    frame = panel(days=days, series=4)
+    return frame.assign(region=frame["unique_id"].map({"A": "x", "B": "y", "C": "x", "D": "y"}), site=1)
+
+
+@pytest.mark.parametrize("pool", [True, False, "region", ["region", "site"]])
+def test_pools_are_those_of_recalibrate(pool: Any) -> None:
+    frame = regions()
+    if pool not in ("region", ["region", "site"]):
+        frame = frame.drop(columns=["region", "site"])
+    after = recalibrate(frame.sample(frac=1.0, random_state=0), model="ETS", pool=pool).sort_index()
+    expected = oc.recalibrate(frame, model="ETS", replace=True, pool=pool)
+    pd.testing.assert_frame_equal(after, expected[frame.columns])
+    early, window, _ = split(frame, sorted(frame["cutoff"].unique())[30])
+    now = recalibrate(window, early, model="ETS", pool=pool)
+    at_once = pd.concat([early, frame[frame["cutoff"] == frame["cutoff"].unique()[30]].assign(y=np.nan)])
+    expected = oc.recalibrate(at_once, model="ETS", replace=True, pool=pool).tail(len(window))
+    pd.testing.assert_frame_equal(now, expected[window.columns])
+
+
+def test_pools_go_on_with_a_state_and_outcomes_alone() -> None:
+    frame = regions().drop(columns="site")
+    days = sorted(frame["cutoff"].unique())
+    early, window, _ = split(frame, days[20])
+    state = oc.PanelState()
+    rows = [recalibrate(window, early, state=state, pool="region")]
+    for day in days[21:]:
+        _, window, known = split(frame, day)
+        rows.append(recalibrate(window, known, state=state))
+    whole = oc.recalibrate(frame, replace=True, pool="region")
+    expected = whole.loc[whole["cutoff"] >= days[20], rows[0].columns]
+    order = ["unique_id", "ds", "ETS", "ETS-lo-90", "ETS-hi-90"]
+    found = pd.concat(rows).sort_values(order)[order].reset_index(drop=True)
+    pd.testing.assert_frame_equal(found, expected.sort_values(order)[order].reset_index(drop=True))
+
+
+def test_series_of_the_history_alone_teach_the_pool() -> None:
+    frame = panel(series=3)
+    early, window, _ = split(frame, sorted(frame["cutoff"].unique())[30])
+    mine = window["unique_id"] == "A"
+    together = recalibrate(window, early)[mine]
+    pd.testing.assert_frame_equal(recalibrate(window[mine], early), together)
+    alone = recalibrate(window[mine], early, pool=False)
+    assert (alone["ETS-hi-90"] != together["ETS-hi-90"]).all()
+
+
+def test_pools_that_do_not_fit() -> None:
+    frame = regions()
+    early, window, _ = split(frame, sorted(frame["cutoff"].unique())[30])
+    with pytest.raises(ValueError, match=SENTENCE) as found:
+        recalibrate(window, early, pool="land")
+    assert "columns of the forecasts" in str(found.value)
+    with pytest.raises(ValueError, match=SENTENCE) as found:
+        recalibrate(window, early.drop(columns="region"), pool="region")
+    assert "in history too" in str(found.value)
+    with pytest.raises(TypeError, match="expected pool=True"):
+        recalibrate(window, early, pool=3)
 
 
 # --- frames that do not fit
@@ -569,23 +633,24 @@ def test_new_series_and_further_steps_begin_with_nothing_known() -> None:
         recalibrate(predicted(8), validated())[step < 6].reset_index(drop=True), recalibrate(predicted(), validated())
     )
     cv = validated()
-    north = recalibrate(predicted(), cv[cv["unique_id"] == "north"])
-    both = recalibrate(predicted(), cv)
+    north = recalibrate(predicted(), cv[cv["unique_id"] == "north"], pool=False)
+    both = recalibrate(predicted(), cv, pool=False)
     mine = north["unique_id"] == "north"
     pd.testing.assert_frame_equal(north[mine], both[mine])
-    fresh = recalibrate(predicted(), state=oc.PanelState())
+    fresh = recalibrate(predicted(), state=oc.PanelState(), pool=False)
     pd.testing.assert_frame_equal(north[~mine], fresh[~mine])
 
 
-def test_series_that_are_not_forecast_are_learnt_of_only_for_a_state() -> None:
+def test_without_a_pool_series_that_are_not_forecast_are_learnt_of_only_for_a_state() -> None:
     f = predicted()
     mine = f["unique_id"] == "north"
     state = oc.PanelState()
     pd.testing.assert_frame_equal(
-        recalibrate(f[mine], validated(), state=state), recalibrate(f[mine], validated().query("unique_id == 'north'"))
+        recalibrate(f[mine], validated(), state=state, pool=False),
+        recalibrate(f[mine], validated().query("unique_id == 'north'"), pool=False),
     )
     later = recalibrate(f[~mine], state=state)
-    pd.testing.assert_frame_equal(later, recalibrate(f, validated())[~mine])
+    pd.testing.assert_frame_equal(later, recalibrate(f, validated(), pool=False)[~mine])
 
 
 def test_the_names_of_neuralforecast_and_mlforecast() -> None:

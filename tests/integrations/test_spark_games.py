@@ -317,6 +317,29 @@ def test_an_id_is_not_a_series() -> None:
     assert (both.plan.layout.series, both.id) == (("unique_id",), "id")
 
 
+@pytest.mark.parametrize("kind", ["date", "string", "timestamp_ntz", "timestamp", "bigint"])
+def test_a_stream_presumes_the_seasons_that_a_table_does(kind: str) -> None:
+    rng, days = np.random.default_rng(0), pd.date_range("2026-01-01", periods=24)
+    y = 50.0 + 20.0 * (np.arange(24) % 7 == 3) + rng.normal(0.0, 2.0, 24)
+    frame = pd.DataFrame({"ds": range(24) if kind == "bigint" else days, "mean": 50.0, "sd": 8.0, "y": y})
+    want = oc.recalibrate(frame, low=0, high=100)["orcast_mean"].tolist()
+    told = {
+        "bigint": list(map(str, range(24))),
+        "date": [str(day.date()) for day in days],
+        "timestamp": [str(day.value // 1000) for day in days],
+    }.get(kind, list(map(str, days)))
+    rows = [(ds, 50.0, 8.0, float(value)) for ds, value in zip(told, y, strict=True)]
+    for cuts in ([], [1], [2, 9], [1, 2, 3]):
+        stream = Acted(f"ds {kind}, {NORMAL}", low=0, high=100)
+        found = []
+        for first, last in zip([0, *cuts], [*cuts, 24], strict=True):
+            found += stream.batch(*rows[first:last])
+        assert [row["orcast_mean"] for row in found] == want
+    assert (want == oc.recalibrate(frame.assign(ds=range(24)), low=0, high=100)["orcast_mean"].tolist()) == (
+        kind == "bigint"
+    )
+
+
 def test_horizons_are_refused_unless_they_have_games() -> None:
     columns = f"{U}, horizon bigint, {NORMAL}"
     with pytest.raises(ValueError, match=r"expected a game for each horizon by series=\['unique_id', 'horizon'\]"):

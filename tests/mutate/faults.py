@@ -164,6 +164,20 @@ LEARNERS = (
         "found *= 1.0",
         PEAKS,
     ),
+    Fault(
+        "seasons: multiples of a presumed one displace one that cannot be measured yet",
+        _SEASONS,
+        "elif unmeasured and (",
+        "elif count < 0.0 and (",
+        PEAKS,
+    ),
+    Fault(
+        "seasons: a presumed one has to be found",
+        _SEASONS,
+        "found = max(found, PRESUMED)",
+        "found = max(found, 0.0)",
+        PEAKS,
+    ),
     # --- quantile trackers, evidence, level offsets
     Fault(
         "quantile trackers: nothing is let go",

@@ -138,11 +138,13 @@ def test_missing_is_missing_however_it_is_written() -> None:
 
 
 TIMES: dict[str, Any] = {
-    "dates": lambda t: pd.Timestamp("2024-02-27") + pd.Timedelta(days=t),
+    "dates": lambda t: (
+        pd.Timestamp("2024-02-27") + pd.Timedelta(days=2 * t)
+    ),  # a step that the calendar has no season for
     "nanoseconds": lambda t: pd.Timestamp("2024-02-27").as_unit("ns") + pd.Timedelta(t, "ns"),
     "zones": lambda t: pd.Timestamp("2024-03-30 20:00", tz="Europe/Berlin") + pd.Timedelta(hours=t),
-    "days": lambda t: datetime.date(2024, 2, 27) + datetime.timedelta(days=t),
-    "text": lambda t: (datetime.date(2024, 2, 27) + datetime.timedelta(days=t)).isoformat(),
+    "days": lambda t: datetime.date(2024, 2, 27) + datetime.timedelta(days=2 * t),
+    "text": lambda t: (datetime.date(2024, 2, 27) + datetime.timedelta(days=2 * t)).isoformat(),
     "text with a zone": lambda t: f"2024-03-30T20:{t:02d}:00+01:00",
     "months": lambda t: pd.Period("2024-01", "M") + t,
     "durations": lambda t: pd.Timedelta(hours=t),

@@ -40,19 +40,24 @@ def play(kept: DurableSession, said: list[bytes]) -> list[bytes]:
     return answers
 
 
-def test_a_state_goes_on_bit_for_bit(tmp_path: Path) -> None:
+@pytest.mark.parametrize("pool", [False, True])
+def test_a_state_goes_on_bit_for_bit(tmp_path: Path, pool: bool) -> None:
     said = some_lines(5, 240)
-    whole = DurableSession(tmp_path / "whole", {"levels": ("0.05", "0.95")})
+    wanted = {"levels": ("0.05", "0.95"), "pool": pool}
+    whole = DurableSession(tmp_path / "whole", wanted)
     expected = play(whole, said)
     whole.close()
     answers: list[bytes] = []
     for start in range(0, 240, 40):
-        part = DurableSession(tmp_path / "parts", {"levels": ("0.05", "0.95")} if start == 0 else {}, every=7)
+        part = DurableSession(tmp_path / "parts", wanted if start == 0 else {}, every=7)
         answers += play(part, said[start : start + 40])
         part.close()
     assert answers == expected
     assert (tmp_path / "whole").read_bytes() == (tmp_path / "parts").read_bytes()
     assert (tmp_path / "parts.journal").stat().st_size == 0
+    other = DurableSession(tmp_path / "other", {**wanted, "pool": not pool})
+    assert play(other, said) != expected
+    other.close()
 
 
 class Killed(BaseException):
@@ -105,11 +110,12 @@ class Death:
 storage_write = storage.write
 
 
+@pytest.mark.parametrize("pool", [False, True])
 def test_a_death_at_any_moment_loses_nothing_and_counts_nothing_twice(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pool: bool
 ) -> None:
     said = [line for line in some_lines(8, 60) if b"nonsense" not in line][:16]
-    whole = DurableSession(tmp_path / "whole", every=5)
+    whole = DurableSession(tmp_path / "whole", {"pool": pool}, every=5)
     expected = play(whole, said)
     whole.close()
     result = (tmp_path / "whole").read_bytes()
@@ -126,7 +132,7 @@ def test_a_death_at_any_moment_loses_nothing_and_counts_nothing_twice(
         answers: list[bytes] = []
         kept = None
         try:
-            kept = DurableSession(folder / "state", every=5)
+            kept = DurableSession(folder / "state", {"pool": pool}, every=5)
             for line in said:
                 answers += play(kept, [line])
             kept.close()
@@ -135,7 +141,7 @@ def test_a_death_at_any_moment_loses_nothing_and_counts_nothing_twice(
                 kept.release()  # as the system does
         monkeypatch.undo()
         deaths.add(death.what)
-        kept = DurableSession(folder / "state", every=5)
+        kept = DurableSession(folder / "state", {"pool": pool}, every=5)
         # the client does not know whether its last line was taken
         answers += play(kept, said[len(answers) :])
         kept.close()

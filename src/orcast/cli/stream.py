@@ -82,6 +82,12 @@ def add(parts: Parts) -> None:
         metavar="N",
         help='rounds of a series that may be pending; then the oldest is dropped, "lost" in an answer (default: 1000)',
     )
+    series.add_argument(
+        "--pool",
+        action="store_const",
+        const=True,
+        help="quantities of all series learn together: send the outcomes of a step before its next forecasts",
+    )
     answers = stream.add_argument_group("answers")
     answers.add_argument("--levels", metavar="A,B,...", help="quantiles to answer with (default: the forecast's)")
     state = stream.add_argument_group("state", description=STATE)
@@ -128,6 +134,7 @@ def _wanted(options: argparse.Namespace) -> dict[str, Any]:
         "memory": options.memory,
         "max_pending": options.max_pending,
         "remember": options.remember,
+        "pool": options.pool,
     }
     return {name: value for name, value in wanted.items() if value is not None}
 
@@ -168,13 +175,14 @@ def _session(options: argparse.Namespace, wanted: dict[str, Any]) -> Any:
 
 def _warm(session: Any) -> None:
     """Play a round on the side while nothing is asked yet: the first answer then comes as fast as the others."""
+    from orcast.pool import Pool
     from orcast.spaces import Binary, Labels, OrderedSpace
     from orcast.streaming.durable_session import DurableSession
     from orcast.streaming.session import StreamSettings
 
     chosen: StreamSettings = (session.session if isinstance(session, DurableSession) else session).options
     space = chosen.space("quantity", ())
-    game = chosen.game(space)
+    game = chosen.game(space, Pool() if chosen.pool else None)
     x = None if chosen.by is None else {chosen.by[0]: chosen.by[1][0]}
     if isinstance(space, Binary):
         game.predict(0.5, x=x)

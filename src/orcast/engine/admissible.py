@@ -19,6 +19,7 @@ from orcast.engine.kernels.binary_rounds import MISSING, BinaryRival
 from orcast.engine.kernels.records import (
     CELL_ROWS,
     LEARNER_SIZE,
+    LONGEST_SEASON,
     CellRow,
     ExpertLoss,
     GroupColumn,
@@ -26,6 +27,7 @@ from orcast.engine.kernels.records import (
     RivalColumn,
     Round,
     RoundInfo,
+    SeasonColumn,
     SpreadColumn,
     Statistic,
     TrackerRecord,
@@ -88,6 +90,11 @@ ORDERED_MEMORY: Table = {
     "spread": {SpreadColumn.SLOW: Range(1e-120, 1e120), SpreadColumn.FAST: Range(0.0, 1e120)},
     "fit": VALUES,
     "fit_cov": UNIT,
+    "seasons": {
+        **dict.fromkeys((SeasonColumn.FIRST, SeasonColumn.SECOND), Range(-LONGEST_SEASON, LONGEST_SEASON)),
+        SeasonColumn.NEXT: Range(0.0, LONGEST_SEASON - 1.0),
+        SeasonColumn.COUNT: Range(0.0, 1e15),
+    },
     "track_loss": COUNTED,
     "shape": VALUES,
     "member_loss": COUNTED,

@@ -191,6 +191,12 @@ class OrderedEngine:
         self.rules = self.rules._replace(jumps=places)
         self._start()
 
+    def presume_seasons(self, lags: Sequence[int]) -> None:
+        """Let the learners look at what surprised so many outcomes ago, before any round is played."""
+        if not len(self.rules.learners):
+            raise TypeError("expected seasons for Committee() with its trackers, got them for another oracle")
+        self.memory.seasons[: len(lags)] = [-lag for lag in lags]
+
     @property
     def capacity(self) -> int:
         """Cells that a round has room for."""

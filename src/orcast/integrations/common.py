@@ -45,7 +45,7 @@ class QuantityOptions(Protocol):
 
 
 def recalibrator_for(
-    options: QuantityOptions, *, space: OrderedSpace | None = None, max_pending: int = 1000
+    options: QuantityOptions, *, space: OrderedSpace | None = None, max_pending: int = 1000, pool: Any = None
 ) -> Recalibrator:
     """The recalibrator of a quantity that the options of a wrapper ask for; many may share a space."""
     return Recalibrator(
@@ -55,6 +55,7 @@ def recalibrator_for(
         memory=options.memory,
         outside=options.outside,
         max_pending=max_pending,
+        pool=pool,
     )
 
 

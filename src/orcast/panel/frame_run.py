@@ -318,6 +318,7 @@ class FrameRun:
                 self.clip,
                 MAX_PENDING,
                 self.pools.listens(model.shape),
+                self.streams.times.kind.startswith("dates"),
             )
             for number, model in enumerate(self.models)
         ]

@@ -7,6 +7,7 @@ On ordered spaces the events are played by a compiled loop, elsewhere by `orcast
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -250,6 +251,12 @@ class Runner:
             if begins:
                 raise
             raise unusable(reason) from reason
+
+    def presume_seasons(self, lags: Sequence[int]) -> None:
+        """Let the learners of a stream that begins look at these lags, where there are learners."""
+        engine = self.rounds.engine
+        if isinstance(engine, OrderedEngine) and len(engine.rules.learners):
+            engine.presume_seasons(lags)
 
     def state(self, rounds: PackedRounds, errors: Array) -> RunState:
         """The game as it stands."""

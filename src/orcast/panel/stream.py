@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.engine import Oracle
+from orcast.panel.calendar import seasons_of
 from orcast.panel.experts import ForecastShape
 from orcast.panel.ordering import DROP, PREDICT, SETTLE, Before, Entries, order_of_play
 from orcast.panel.pools import SignalTable
@@ -55,6 +56,7 @@ class StreamOptions:
     clip: bool
     max_pending: int
     pooled: bool = False
+    dated: bool = False  # whether times are those of a calendar
 
 
 @dataclass
@@ -243,6 +245,7 @@ class _StreamRun:
         signals = NO_SIGNALS if self.heard is None else self.heard[0].rows
         game = None if before is None else before.game
         self.run = self.runner.resume(game, self.new, rows.value, points, events, signals)
+        self._presume_seasons(played)
         self.run.play(events)
         fresh = self.log[self.begin :]
         fresh[:, LogColumn.HOLDS : LogColumn.MISCALIBRATION] = self.run.outputs.round_log[:, HOLDS : PROMISED + 1]
@@ -253,6 +256,15 @@ class _StreamRun:
         self.log[rows.at[lost], LogColumn.STATUS] = Status.LOST
         self.log[rows.at[given_up], LogColumn.STATUS] = Status.GIVEN_UP
         self._look_ahead()
+
+    def _presume_seasons(self, played: int) -> None:
+        """Those of the calendar, from the first two times of the stream: how a frame is cut does not change them."""
+        if not (self.options.dated and played < 2 <= self.played):
+            return
+        times = self.time[self.first_new :]
+        if self.before is not None:
+            times = np.concatenate((self.before.stamps[:, 1], times))
+        self.runner.presume_seasons(seasons_of(int(times[1] - times[0])))
 
     def _heard(self, events: NDArray[np.int64]) -> NDArray[np.int64]:
         """The row of the signals that is heard at each event: a forecast hears what was known when it was issued.

@@ -83,6 +83,7 @@ def state_of(game: Forecaster, owner: str) -> tuple[dict[str, Any], Arrays]:
             "crossing_reported": game.crossing_reported,
             "pooled": game.pool is not None,
             "rounds": rounds,
+            **({"seasons": list(game.seasons)} if game.seasons else {}),
         }
     return header, arrays
 
@@ -110,6 +111,9 @@ def game_from(
             raise TypeError(f"experts are names, not {short(experts)}")
         if len(set(experts)) < len(experts) or not experts:
             raise ValueError(f"experts have different names, not {short(experts)}")
+        optional: dict[str, Any] = {} if pool is None else {"pool": pool}
+        if "seasons" in header:
+            optional["seasons"] = header["seasons"]
         game = cls(
             as_saved(space, header["space"], space_from_plain, "space"),
             as_saved(payoff, header["payoff"], payoff_from_plain, "payoff"),
@@ -117,7 +121,7 @@ def game_from(
             memory=header["memory"],
             outside=header["outside"],
             max_pending=header["max_pending"],
-            **({} if pool is None else {"pool": pool}),
+            **optional,
         )
         game.begin(tuple(experts), header["sizes"])
         game.engine.restore(inside(arrays, "memory/"))

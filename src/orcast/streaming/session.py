@@ -15,6 +15,7 @@ from orcast.contexts import ContextInputs, by
 from orcast.locks import GameLock, Locked, locked
 from orcast.payoffs import default_payoff
 from orcast.persistence.state import game_from, state_of
+from orcast.pool import Pool
 from orcast.recalibrator import Recalibrator
 from orcast.rounds import PendingRound
 from orcast.spaces import Binary, Labels, OrderedSpace, Space, between
@@ -39,7 +40,8 @@ class StreamSettings:
     `low` and `high` bound quantities; without them any number may come.  With `binary` or `labels` outcomes are no
     quantities; else the form of a series' first forecast decides.  `levels` are quantiles to answer with, as text.
     `by` keeps the values of a feature calibrated each by itself.  `memory` is in rounds.  At most
-    `max_pending` rounds of a series are pending, and `remember` settled rounds of all series are remembered.
+    `max_pending` rounds of a series are pending, and `remember` settled rounds of all series are remembered.  With
+    `pool` quantities of all series learn together, as games that share an `orcast.Pool`.
     """
 
     low: float | None = None
@@ -52,6 +54,7 @@ class StreamSettings:
     memory: float | None = None
     max_pending: int = 1000
     remember: int = 10_000
+    pool: bool = False
 
     def __post_init__(self) -> None:
         limits.check("labels", len(self.labels))
@@ -66,6 +69,8 @@ class StreamSettings:
                 raise ValueError(f"expected levels strictly between 0 and 1, got {level}")
         if len({float(level) for level in self.levels}) < len(self.levels):
             raise ValueError(f"expected different levels, got {', '.join(self.levels)}")
+        if not isinstance(self.pool, bool):
+            raise TypeError(f"expected pool=True or False, got {short(self.pool)}")
         if self.remember < 1:
             raise ValueError(f"expected at least 1 settled round to be remembered, got {self.remember}")
         between(self.low, self.high)
@@ -86,8 +91,8 @@ class StreamSettings:
             return Labels(labels)
         return between(self.low, self.high)
 
-    def game(self, space: Space) -> Recalibrator:
-        """A new game on a space."""
+    def game(self, space: Space, pool: Pool | None = None) -> Recalibrator:
+        """A new game on a space; only quantities are in a pool."""
         context = None if self.by is None else by(self.by[0], values=self.by[1])
         return Recalibrator(
             space,
@@ -95,6 +100,7 @@ class StreamSettings:
             memory=self.memory,
             outside=self.outside,
             max_pending=self.max_pending,
+            pool=pool if isinstance(space, OrderedSpace) else None,
         )
 
 
@@ -122,11 +128,13 @@ class SeriesSession:
     A game that comes from a file is made when it is first used.
     """
 
-    __slots__ = ("_game", "_state", "last", "space")
+    __slots__ = ("_game", "_pool", "_state", "last", "space")
 
-    def __init__(self, space: Space, game: Recalibrator | None, state: State | None = None) -> None:
+    def __init__(
+        self, space: Space, game: Recalibrator | None, state: State | None = None, pool: Pool | None = None
+    ) -> None:
         self.space = space
-        self._game, self._state = game, state
+        self._game, self._state, self._pool = game, state, pool
         self.last: Settled | None = None  # the last unnamed round
 
     @property
@@ -134,7 +142,8 @@ class SeriesSession:
         """The game."""
         if self._game is None:
             assert self._state is not None
-            self._game = game_from(*self._state, Recalibrator.kind, cls=Recalibrator)
+            pool = self._pool if isinstance(self.space, OrderedSpace) else None
+            self._game = game_from(*self._state, Recalibrator.kind, cls=Recalibrator, pool=pool)
             self._state = None
         return self._game
 
@@ -182,7 +191,14 @@ class Session(Locked):
     strict: bool = False  # whether a repeat must never be mistaken for a new line
     series: dict[Name, SeriesSession] = field(default_factory=dict)
     settled: dict[tuple[Name, Id], Settled] = field(default_factory=dict)
+    pool: Pool | None = None
     lock: GameLock = field(default_factory=GameLock, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.options.pool and self.pool is None:
+            self.pool = Pool()
+            # a pool takes its levels from its first game: from now on no line changes them, be it refused or not
+            self.options.game(self.options.space("quantity", ()), self.pool)
 
     @locked
     def answer(self, line: bytes) -> StreamAnswer:
@@ -237,7 +253,7 @@ class Session(Locked):
                                  f"of a series without any, {short(line.series)}")  # fmt: skip
             limits.check("series", len(self.series) + 1)
             space = self._new_space(line)
-            return SeriesSession(space, self.options.game(space))
+            return SeriesSession(space, self.options.game(space, self.pool))
         if line.settings:
             wanted = self._stated(line.settings)
             if wanted != series.space:

@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.persistence import files as storage
+from orcast.persistence.state import inside
+from orcast.pool import Pool
 from orcast.rounds import MOST_COUNTED
 from orcast.spaces import Labels, Space, space_from_plain
 from orcast.spaces.base import single, whole
@@ -22,6 +24,8 @@ from orcast.streaming.session import IssuedAnswer, SeriesSession, Session, Settl
 from orcast.validation import short
 
 CLASS = "Stream"
+# Arrays of the pool, if there is one.
+POOL = "pool/"
 # What games of one kind share; the rest of a state's header is each game's own.
 SHARED = ("class", "space", "payoff", "oracle", "memory", "experts", "sizes", "outside", "max_pending", "pooled")
 OWN = ("crossing_reported", "rounds")
@@ -39,6 +43,8 @@ def write(path: str | os.PathLike[str], session: Session, lines: int) -> None:
         "series": [[name, _plain(series.last)] for name, series in session.series.items()],
         "settled": [[*key, *_plain(over)] for key, over in session.settled.items()],
     }
+    if session.pool is not None:
+        arrays |= {POOL + name: array for name, array in session.pool.arrays().items()}
     storage.write(path, header, arrays)
 
 
@@ -53,11 +59,13 @@ def read(path: str | os.PathLike[str]) -> tuple[Session, int]:
             options[key] = tuple(options[key])
         if options["by"] is not None:
             options["by"] = (options["by"][0], tuple(options["by"][1]))
-        session = Session(StreamSettings(**options))
+        settings = StreamSettings(**options)
+        pool = Pool.from_arrays(inside(arrays, POOL)) if settings.pool else None
+        session = Session(settings, pool=pool)
         seen: set[int] = set()
         states, kinds = unpack(header["games"], arrays), header["games"]["kind"]
         for (name, last), state, kind in zip(header["series"], states, kinds, strict=True):
-            series = SeriesSession(space_from_plain(state[0]["space"]), None, state)
+            series = SeriesSession(space_from_plain(state[0]["space"]), None, state, pool)
             series.last = None if last is None else _settled(*last)
             if not (name is None or isinstance(name, (str, int))) or isinstance(name, bool) or name in session.series:
                 raise ValueError(f"a series has the name {short(name)}")

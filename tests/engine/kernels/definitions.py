@@ -399,22 +399,31 @@ def seasons(memory: Any, surprise: float) -> dict[str, Array]:
 
 
 def peaks(c: Array, count: float, was: Array) -> list[int]:
-    """Lags of the two highest peaks of more than 4 standard errors; what was found stays unless a fifth lower."""
+    """Lags of the two highest peaks of more than 4 standard errors; what was found stays unless a fifth lower.
+
+    A presumed lag, which has a minus, is a peak of 4.04 if it has no higher one.  Until 2.5 of the longest presumed
+    season are over, other multiples of presumed ones do not count.
+    """
     heights = {}
+    presumed = [-lag for lag in was if lag < 0]
     for lag in range(4, c.size - 1):
         if c[lag] >= max(c[lag - 1], c[lag + 1]) and count >= 2.5 * lag:
             pairs = max(count - lag if count < 1000 else 1000.0, 1.0)
-            heights[lag] = c[lag] / max(c[0], 1e-300) * math.sqrt(pairs) * (1.2 if lag in was else 1.0)
+            heights[lag] = c[lag] / max(c[0], 1e-300) * math.sqrt(pairs) * (1.2 if lag in abs(was) else 1.0)
+        if lag in presumed:
+            heights[lag] = max(heights.get(lag, 0.0), 4.04)
+        elif count < 2.5 * max(presumed, default=0) and any(lag % of == 0 for of in presumed):
+            heights.pop(lag, None)
     found = sorted((lag for lag in heights if heights[lag] > 4), key=lambda lag: -heights[lag])[:2]
     # who stays keeps its place
-    places = [int(lag) if lag in found else 0 for lag in was]
-    new = [lag for lag in found if lag not in places]
+    places = [int(lag) if abs(lag) in found else 0 for lag in was]
+    new = [lag for lag in found if lag not in np.abs(places)]
     return [place or (new.pop(0) if new else 0) for place in places]
 
 
 def season_ago(memory: Any, which: int, pending: float) -> float:
     """The surprise a whole number of seasons before the outcome that is forecast, as soon as it is known."""
-    lag, place, count = int(memory.seasons[which]), int(memory.seasons[2]), int(memory.seasons[3])
+    lag, place, count = abs(int(memory.seasons[which])), int(memory.seasons[2]), int(memory.seasons[3])
     if not lag:
         return 0.0
     ago = 1 + (lag - 1 - int(pending)) % lag

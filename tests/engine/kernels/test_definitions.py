@@ -50,12 +50,14 @@ def game(name: str) -> tuple[Any, list[dict[str, Any]], Array, int]:
     if "jumps" in name:
         # an expert that moves further than it usually does
         x, y = x + 20.0 * (np.arange(rounds) // 12 % 2), y + 20.0 * (np.arange(rounds) // 12 % 2)
+    seasons = (10, 20) if "presumed" in name else ()
     if "season" in name:
         y = x + 6.0 * (np.arange(rounds) % 7 == 2) + 0.3 * (y - x)
     one = [{"forecast": oc.Normal(v, 2.0 + 0.02 * v)} for v in x]
     space = oc.Line() if "line" in name else oc.Interval(0, 100)
     memory = 30 if "forgetting" in name else None
-    return oc.Recalibrator(space, memory=memory, pool=oc.Pool() if "pool" in name else None), one, y, late
+    pool = oc.Pool() if "pool" in name else None
+    return oc.Recalibrator(space, memory=memory, pool=pool, seasons=seasons), one, y, late
 
 
 def hearing(engine: Any, signals: list[Array]) -> None:
@@ -136,6 +138,7 @@ NAMES = [
     "pool, late",
     "season",
     "season, late",
+    "season, presumed",
     "jumps",
     "forgetting",
 ]
@@ -233,15 +236,24 @@ def test_the_two_highest_peaks_are_the_seasons() -> None:
         for lag in rng.integers(4, 59, rng.integers(0, 4)):
             c[lag] = rng.uniform(0.0, 1.0)
         if i % 3:
-            for lag in state[:2].astype(int):
+            for lag in np.abs(state[:2].astype(int)):
                 c[lag] = max(c[lag], rng.uniform(0.3, 1.0))
+        if i % 5 == 0:
+            # presumed ones begin anew
+            state[:2] = -rng.choice(np.arange(4, 59), 2, replace=False) * rng.integers(0, 2, 2)
+        if i % 10 == 0:
+            # a day and a week, which cannot be measured yet, and two days, which can
+            day = int(rng.integers(4, 8))
+            state[:2], state[SeasonColumn.COUNT] = (-day, -7 * day), rng.integers(5 * day, 17 * day)
+            c[2 * day] = 5.0
         was = state[:2].astype(int)
         expected = definitions.peaks(c, state[SeasonColumn.COUNT], was)
         changed = find_seasons(c, state)
         assert state[:2].tolist() == expected
         assert changed == (expected[0] != was[0]) + 2 * (expected[1] != was[1])
-        kinds.add((changed, expected[0] > 0, expected[1] > 0))
-    assert len(kinds) > 8
+        assert i % 10 or 2 * day not in expected
+        kinds.add((changed, *np.sign(expected).tolist()))
+    assert len(kinds) > 15
 
 
 @pytest.mark.parametrize("name", ["atoms", "atoms, late"])

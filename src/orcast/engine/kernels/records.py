@@ -72,7 +72,7 @@ class Evidence(IntEnum):
 class SeasonColumn(IntEnum):
     """What is known of the seasons of the errors."""
 
-    FIRST = 0  # its lag in outcomes; 0: none
+    FIRST = 0  # its lag in outcomes, with a minus if it is presumed and not found; 0: none
     SECOND = 1
     NEXT = 2  # where the next surprise goes in the ring
     COUNT = 3  # surprises so far

@@ -1,7 +1,10 @@
 """Compiled kernels of seasonal memory: at which lags what surprised the learners comes back, found as outcomes come.
 
 The surprises are the errors of the first learner, which knows the last errors but no season; their autocorrelation,
-with forgetting, has peaks at the seasons.  The two highest peaks that chance does not explain are used.
+with forgetting, has peaks at the seasons.  The two highest peaks that chance does not explain are used.  A season that
+is presumed, from the calendar, is used from the start, until two others have higher peaks.  Its multiples do not count
+as others before the presumed ones can be measured themselves: a week is known to be one before a day's multiples are
+mistaken for it.
 """
 
 from __future__ import annotations
@@ -16,12 +19,16 @@ KEPT = 0.999
 SHORTEST = 4
 # A peak counts if it is so many standard errors high; one that was found is kept until another is higher by a fifth.
 LEAST_PEAK, HIGHER = 4.0, 1.2
+# A peak can be measured after so many seasons.
+MEASURED = 2.5
+# What a season that is presumed counts as, if its own peak is lower or cannot be measured yet.
+PRESUMED = 1.01 * LEAST_PEAK
 
 
 @kernel_part
 def season_ago(surprises, seasons, which, pending):
     """The surprise of one season ago, or of several where that is not known yet; zero if there is no such season."""
-    lag = int(seasons[which])
+    lag = abs(int(seasons[which]))
     if lag == 0:
         return 0.0
     # the newest outcome is that of 1 + pending rounds ago
@@ -54,8 +61,8 @@ def add_surprise(surprises, autocorrelation, seasons, value):
 
 @kernel
 def height(autocorrelation, count, lag):
-    """The autocorrelation at a lag in standard errors; zero where it is no peak or two seasons are not over."""
-    if lag < SHORTEST or lag + 1 >= autocorrelation.shape[0] or count < 2.5 * lag:
+    """The autocorrelation at a lag in standard errors; zero where it is no peak or cannot be measured yet."""
+    if lag < SHORTEST or lag + 1 >= autocorrelation.shape[0] or count < MEASURED * lag:
         return 0.0
     here = autocorrelation[lag]
     if here < autocorrelation[lag - 1] or here < autocorrelation[lag + 1]:
@@ -64,18 +71,30 @@ def height(autocorrelation, count, lag):
     return here / max(autocorrelation[0], 1e-300) * sqrt(max(seen, 1.0))
 
 
+@kernel_part
+def is_multiple(lag, of):
+    """Whether a lag is a multiple of another, if there is one."""
+    return of > 0 and lag % of == 0
+
+
 @kernel
 def find_seasons(autocorrelation, seasons):
     """The two highest peaks; returns whether the first and the second have changed, as 1 and 2 added up."""
     count = seasons[SeasonColumn.COUNT]
+    was_first, was_second = int(seasons[SeasonColumn.FIRST]), int(seasons[SeasonColumn.SECOND])
+    unmeasured = count < MEASURED * max(-was_first, -was_second)
     first = 0
     second = 0
     best = LEAST_PEAK
     next_best = LEAST_PEAK
     for lag in range(SHORTEST, autocorrelation.shape[0] - 1):
         found = height(autocorrelation, count, lag)
-        if lag == int(seasons[SeasonColumn.FIRST]) or lag == int(seasons[SeasonColumn.SECOND]):
+        if lag == abs(was_first) or lag == abs(was_second):
             found *= HIGHER
+        if lag == -was_first or lag == -was_second:
+            found = max(found, PRESUMED)
+        elif unmeasured and (is_multiple(lag, -was_first) or is_multiple(lag, -was_second)):
+            found = 0.0
         if found > best:
             second = first
             next_best = best
@@ -85,14 +104,13 @@ def find_seasons(autocorrelation, seasons):
             second = lag
             next_best = found
     # one that stays keeps its place, and with it what was learnt
-    was_first, was_second = int(seasons[SeasonColumn.FIRST]), int(seasons[SeasonColumn.SECOND])
-    if (second > 0 and second == was_first) or (first > 0 and first == was_second):
+    if (second > 0 and second == abs(was_first)) or (first > 0 and first == abs(was_second)):
         first, second = second, first
     changed = 0
-    if first != was_first:
+    if first != abs(was_first):
         changed += 1
-    if second != was_second:
+        seasons[SeasonColumn.FIRST] = first
+    if second != abs(was_second):
         changed += 2
-    seasons[SeasonColumn.FIRST] = first
-    seasons[SeasonColumn.SECOND] = second
+        seasons[SeasonColumn.SECOND] = second
     return changed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from gluonts.model.predictor import Predictor  # type: ignore[import-untyped]
 
 from orcast.integrations.gluonts.recalibrator import ForecastRecalibrator
 from orcast.integrations.gluonts.series import check_new_start, outcomes_of, same_series
+from orcast.panel.pools import name_of
 from orcast.validation import short
 
 
@@ -57,22 +59,32 @@ class RecalibratedPredictor(Predictor):  # type: ignore[misc]
             )
 
     def predict(self, dataset: Any, **kwargs: Any) -> Iterator[Any]:
-        """Calibrated forecasts, in the order of the dataset."""
+        """Calibrated forecasts, in the order of the dataset; all are made first, and played in the order of time."""
         if iter(dataset) is dataset:
             dataset = list(dataset)
+        recal, asked = self.recalibrator, []
         starts: dict[Any, set[Any]] = {}
         nameless: Any = None
         for entry, forecast in zip(dataset, self.predictor.predict(dataset, **kwargs), strict=True):
-            recal, seen = self.recalibrator, starts.setdefault(forecast.item_id, set())
+            seen = starts.setdefault(forecast.item_id, set())
             check_new_start(forecast.item_id, forecast.start_date, seen)
             seen.add(forecast.start_date)
             known = outcomes_of(entry, forecast.start_date.freqstr)
             if forecast.item_id is None:
                 same_series(known, known if nameless is None else nameless)
                 nameless = known
-            if forecast.item_id in recal:
-                recal.settle(forecast.item_id, *known)
-            yield recal.predict(forecast)
+            asked.append((forecast, known))
+        # in the order of time: what is known of all items comes before their forecasts
+        answers: list[Any] = [None] * len(asked)
+        order = sorted(range(len(asked)), key=lambda i: (asked[i][0].start_date, name_of(asked[i][0].item_id)))
+        for _, group in groupby(order, key=lambda i: asked[i][0].start_date):
+            together = list(group)
+            for forecast, known in (asked[i] for i in together):
+                if forecast.item_id in recal:
+                    recal.settle(forecast.item_id, *known)
+            for i in together:
+                answers[i] = recal.predict(asked[i][0])
+        yield from answers
 
     def serialize(self, path: Path) -> None:
         """Write predictor and recalibrator into a folder."""

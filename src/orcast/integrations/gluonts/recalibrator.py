@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from orcast.engine import Oracle
+from orcast.engine import Committee, Oracle
+from orcast.engine.ordered import OrderedEngine
 from orcast.forecasts import as_levels
 from orcast.integrations.common import FeatureReader, HorizonGame, recalibrator_for
 from orcast.integrations.gluonts.parsing import ParsedForecast
+from orcast.integrations.gluonts.pool import StepPool
 from orcast.integrations.gluonts.series import (
     check_in_step,
     check_new_start,
@@ -27,9 +29,11 @@ from orcast.integrations.gluonts.series import (
 from orcast.ledger import Guarantee
 from orcast.locks import GameLock, Locked, locked
 from orcast.panel.column_names import listed
+from orcast.panel.pools import name_of
 from orcast.payoffs import Payoff
 from orcast.persistence import files as storage
 from orcast.persistence.state import game_from, state_of
+from orcast.pool import Pool
 from orcast.recalibrator import Recalibrator
 from orcast.residuals import Residuals
 from orcast.serialise import id_from_plain, plain_id
@@ -43,7 +47,7 @@ OWNER = "ForecastRecalibrator"
 # The features of the time that a forecast is for.
 CALENDAR = ("year", "quarter", "month", "day", "dayofweek", "hour", "minute")
 # Parts of a state file.
-BLANK, RESIDUALS = "blank", "residuals"
+BLANK, RESIDUALS, POOL = "blank", "residuals", "pool"
 # What is the same in the state of every game.
 COMMON = ("class", "space", "payoff", "oracle", "memory", "experts", "outside", "max_pending")
 
@@ -75,7 +79,11 @@ class ForecastRecalibrator(Locked):
     by no later ones either.
 
     ``low`` and ``high`` are the bounds of the quantity, if there are any, or ``space`` is given; ``payoff``,
-    ``oracle``, ``memory``, ``outside`` and ``max_pending`` are those of :class:`orcast.Recalibrator`.  Contexts such as
+    ``oracle``, ``memory``, ``outside`` and ``max_pending`` are those of :class:`orcast.Recalibrator`.  Items learn
+    together, those of a step as games that share an :class:`orcast.Pool`, where the oracle is the default one; settle
+    the outcomes of all items before their next forecasts, as ``replay`` and ``RecalibratedPredictor`` do.  An item
+    whose series ends before what others have taught is by itself for that time.  ``pool=False`` lets each learn by
+    itself.  Contexts such as
     ``oc.by("hour", values=range(24))`` look at the time that a step is for (its year, quarter, month, day, dayofweek,
     hour, minute) or at its "step" (from 1).
 
@@ -106,6 +114,7 @@ class ForecastRecalibrator(Locked):
         max_pending: int = 1000,
         lead_time: int = 0,
         space: OrderedSpace | None = None,
+        pool: bool = True,
     ) -> None:
         self._quantiles = None if quantiles is None else np.unique(as_levels(quantiles)).tolist()
         if self._quantiles is not None and not all(0.0 < level < 1.0 for level in self._quantiles):
@@ -119,7 +128,11 @@ class ForecastRecalibrator(Locked):
         if space is not None and (low, high) != (None, None):
             raise ValueError(f"expected bounds or a space, got both: {low!r}, {high!r} and {space!r}")
         self._space = between(low, high) if space is None else _ordered(space)
-        self._spare: Recalibrator | None = self._new_recalibrator()  # refuses what does not fit
+        if not isinstance(pool, bool):
+            raise TypeError(f"expected pool=True or False, got {short(pool)}")
+        blank = self._new_recalibrator()  # refuses what does not fit
+        self.pool = pool and can_pool(blank)
+        self._pools: dict[int, StepPool] = {}
         self._features = FeatureReader(payoff)
         self._freq: str | None = None
         self._crossing_reported = False
@@ -138,7 +151,9 @@ class ForecastRecalibrator(Locked):
         item_id, start = forecast.item_id, forecast.start_date
         self._check(item_id, start, self._freq)
         old = self._items[item_id].games if item_id in self._items else {}
-        games = {step: old[step] if step in old else self._new_game() for step in parsed.steps}
+        pools = {step: self._pools.get(step) or StepPool() for step in parsed.steps if self.pool}
+        games = {step: old[step] if step in old else self._new_game(pools.get(step)) for step in parsed.steps}
+        _ask_at(pools, self._last_known(start))
         # read all of it first: what is refused changes nothing
         forecasts = [parsed.at(step, game) for step, game in games.items()]
         if parsed.crossed and not self._crossing_reported:
@@ -157,6 +172,7 @@ class ForecastRecalibrator(Locked):
                 each.restore(snapshot)
             raise
         self._items.setdefault(item_id, Item()).games |= games
+        self._pools |= pools
         self._freq = start.freqstr
         return parsed.forecast(out, levels)
 
@@ -201,14 +217,19 @@ class ForecastRecalibrator(Locked):
             for value in values[np.isfinite(values)].tolist():
                 self._outcome(value)
         answers: list[Any] = [None] * len(every)
-        for item_id, starts in by_item.items():
-            times, values = known[item_id]
-            for start, i in sorted(starts.items()):
+        items = sorted(by_item, key=name_of)
+        for start in sorted({start for starts in by_item.values() for start in starts}):
+            asked = [item_id for item_id in items if start in by_item[item_id]]
+            for item_id in asked:
                 if item_id in self._items:
+                    times, values = known[item_id]
                     before = int(np.searchsorted(times, self._last_known(start), side="right"))
                     self.settle(item_id, times[:before], values[:before])
+            for item_id in asked:
+                i = by_item[item_id][start]
                 answers[i] = self.predict(every[i])
-            self.settle(item_id, times, values)
+        for item_id in items:
+            self.settle(item_id, *known[item_id])
         return answers
 
     @locked
@@ -217,6 +238,7 @@ class ForecastRecalibrator(Locked):
         item = self._items[item_id]
         pending = item.pending
         begin = times[0] if len(times) else 0
+        _ask_at(self._pools, int(times[-1]) if len(times) else None)
         # what came before all that is pending is known already
         since = int(np.searchsorted(times, min(pending))) if pending else len(times)
         times, values = times[since:], values[since:]
@@ -251,12 +273,11 @@ class ForecastRecalibrator(Locked):
         """The last time whose outcome a forecast could know."""
         return int(start.ordinal - (self.lead_time + 1) * start.freq.n)
 
-    def _new_game(self) -> HorizonGame:
-        spare, self._spare = self._spare, None
-        return HorizonGame(spare or self._new_recalibrator(), Residuals(self._window))
+    def _new_game(self, pool: StepPool | None) -> HorizonGame:
+        return HorizonGame(self._new_recalibrator(pool), Residuals(self._window))
 
-    def _new_recalibrator(self) -> Recalibrator:
-        return recalibrator_for(self, space=self._space, max_pending=self.max_pending)
+    def _new_recalibrator(self, pool: StepPool | None = None) -> Recalibrator:
+        return recalibrator_for(self, space=self._space, max_pending=self.max_pending, pool=pool)
 
     def _features_of(self, start: Any, step: int) -> Any:
         if not self._features:
@@ -323,8 +344,12 @@ class ForecastRecalibrator(Locked):
                 arrays[f"{len(games)}/{RESIDUALS}"] = np.array(game.residuals.last, dtype=np.float64)
                 own = {name: value for name, value in header.items() if name not in COMMON}
                 games.append([plain_id(item_id), step, own])
+        for step, pool in self._pools.items():
+            arrays |= {f"{POOL}{step}/{name}": array for name, array in pool.pool.arrays().items()}
         header = {
             "class": OWNER,
+            "pool": self.pool,
+            "pools": [[step, pool.until] for step, pool in self._pools.items()],
             "blank": blank,
             "quantiles": self._quantiles,
             "window": self._window,
@@ -361,7 +386,10 @@ class ForecastRecalibrator(Locked):
                 max_pending=game.max_pending,
                 lead_time=header.get("lead_time", 0),
                 space=_ordered(game.space),
+                pool=header.get("pool", False),
             )
+            for step, until in header.get("pools", ()):
+                self._pools[int(step)] = StepPool(Pool.from_arrays(parts[f"{POOL}{step}"]), until)
             self._freq, self._crossing_reported = header["freq"], bool(header["crossed"])
             for plain, until in header["items"]:
                 self._items[id_from_plain(plain)] = Item(settled_until=None if until is None else int(until))
@@ -371,7 +399,8 @@ class ForecastRecalibrator(Locked):
                 for residual in mine.pop(RESIDUALS).tolist():
                     residuals.add(residual)
                 state = {**own, **{name: blank[name] for name in COMMON}}
-                recal = game_from(state, mine, OWNER, cls=Recalibrator, payoff=payoff, oracle=oracle)
+                pool: Any = self._pools[int(step)] if own.get("pooled") else None
+                recal = game_from(state, mine, OWNER, cls=Recalibrator, payoff=payoff, oracle=oracle, pool=pool)
                 if not all(isinstance(time, int) for time in recal.pending):
                     raise TypeError("pending rounds have times as ids")
                 self._items[id_from_plain(plain)].games[int(step)] = HorizonGame(recal, residuals)
@@ -380,6 +409,18 @@ class ForecastRecalibrator(Locked):
                 raise
             raise ValueError(f"expected a readable state file, got one that is not ({reason}): {path}") from reason
         return self
+
+
+def _ask_at(pools: Mapping[int, StepPool], now: int | None) -> None:
+    """Tell pools what time it is for the game that asks: the last whose outcome it may know."""
+    for pool in pools.values():
+        pool.now = now
+
+
+def can_pool(recal: Recalibrator) -> bool:
+    """Whether games like this one may be in a pool: the default oracle plays them on cells."""
+    oracle = recal.oracle
+    return isinstance(recal.engine, OrderedEngine) and isinstance(oracle, Committee) and oracle.trackers
 
 
 def _ordered(space: Any) -> OrderedSpace:

@@ -33,6 +33,7 @@ def recalibrate(
     state: PanelState | str | os.PathLike[str] | None = None,
     replace: bool = True,
     outside: str = "report",
+    pool: Any = True,
     workers: int | None = None,
     progress: bool | Progress = False,
     id_col: str = ID,
@@ -50,10 +51,10 @@ def recalibrate(
       remembers the forecasts that they belong to.
 
     Each model, series and step ahead has a game of its own, which the same step of earlier windows has taught: a step
-    beyond those of the history, and a series that is not in it, begin with nothing known.  No forecast knows an outcome
-    of its first time or later.  Steps are counted by the times, so rows may be missing; where the times do not tell the
-    step, one sentence says which column settles it.  A frame of ``cross_validation`` may also be given alone, and each
-    of its windows then knows the outcomes up to its cutoff: how good the forecasts would have been.
+    beyond those of the history, and a series that is not in it, begin with what the others learnt.  No forecast knows
+    an outcome of its first time or later.  Steps are counted by the times, so rows may be missing; where the times do
+    not tell the step, one sentence says which column settles it.  A frame of ``cross_validation`` may also be given
+    alone, and each of its windows then knows the outcomes up to its cutoff: how good the forecasts would have been.
 
     ``lag`` (``"4D"``, as for :func:`orcast.recalibrate`) says how long after its time an outcome is known, if not at
     once: a window then knows the outcomes up to so long before its cutoff.
@@ -70,7 +71,10 @@ def recalibrate(
         recalibrate(sf.forecast(df=newer, h=24, level=[90]), newer, state="load.orcast")        # each day after it
 
     It is the same as for :func:`orcast.recalibrate`, as are ``model``, ``low``, ``high``, ``payoff``, ``outside``,
-    ``workers`` and ``progress``.  Messages count the rows of the history after those of the forecasts.
+    ``pool``, ``workers`` and ``progress``: a frame of ``cross_validation`` has the same answers from both.  So all
+    series learn together, also from those that are in the history alone.  ``pool=False`` lets each learn by itself,
+    from its own rows only; the columns of ``pool="region"`` are in both frames.  Messages count the rows of the history
+    after those of the forecasts.
 
     >>> import numpy as np, pandas as pd
     >>> days = pd.date_range("2026-01-01", periods=62)
@@ -84,10 +88,10 @@ def recalibrate(
     names = {ID: id_col, TIME: time_col, TARGET: target_col, CUTOFF: CUTOFF}
     given = InputFrame(forecasts, names, "forecasts")
     past = None if history is None else InputFrame(history, names, "history")
-    options = FrameOptions(low, high, _levels(level), payoff, outside, timing=Timing(lag), pool=False).checked()
+    options = FrameOptions(low, high, _levels(level), payoff, outside, timing=Timing(lag), pool=pool).checked()
     count = worker_count(workers)
     with open_state(state) as panel:
-        combined = CombinedFrame(given, past, panel, model, payoff)
+        combined = CombinedFrame(given, past, panel, model, payoff, options.pool)
         run = FrameRun(Frame(combined.frame()), combined.layout, options, panel)
         run.play(count, progress)
         run.warn()

@@ -39,7 +39,7 @@ class Rows:
     cutoff: NDArray[Any]
     y: Array
     source: Codes
-    values: dict[Any, Array] = field(default_factory=dict)
+    values: dict[Any, NDArray[Any]] = field(default_factory=dict)
     repeats: bool = False
 
 
@@ -47,12 +47,22 @@ class CombinedFrame:
     """One call: both frames and the state put together into one frame, and taken apart again."""
 
     def __init__(
-        self, given: InputFrame, past: InputFrame | None, panel: PanelState | None, model: Any, payoff: Payoff | None
+        self,
+        given: InputFrame,
+        past: InputFrame | None,
+        panel: PanelState | None,
+        model: Any,
+        payoff: Payoff | None,
+        pool: bool | tuple[Any, ...],
     ) -> None:
         self.given, self.past, self.panel, self.payoff = given, past, panel, payoff
         self.kind = given.times.kind
-        self.numbers = [label for label in given.others if given.numeric(label)]
-        self.features = [] if payoff is None else [label for label in given.others if label not in self.numbers]
+        self.pooled = pool is not False
+        self.pool_columns = self._pool_columns(pool)
+        self.numbers = [label for label in given.others if given.numeric(label) and label not in self.pool_columns]
+        self.features = list(self.pool_columns)
+        if payoff is not None:
+            self.features = [label for label in given.others if label not in self.numbers]
         self._check()
         self.outcomes = np.full(len(given), np.nan) if given.y is None else given.y.copy()
         self.layout = self._layout(model)
@@ -69,6 +79,17 @@ class CombinedFrame:
             self.rows.append(self._windows(past) if self.with_forecasts else self._settled(past))
         if self.layout.horizon is None:
             self.rows.append(self._skipped())
+
+    def _pool_columns(self, pool: bool | tuple[Any, ...]) -> tuple[Any, ...]:
+        """The columns that tell pools apart: those of the call, or those that the state began with."""
+        options = None if self.panel is None else self.panel.content.options
+        if pool is True and options is not None and isinstance(options.pool, list):
+            pool = tuple(options.pool)
+        columns = pool if isinstance(pool, tuple) else ()
+        for name in columns:
+            if name not in self.given.others:
+                raise ValueError(f"expected pool= as columns of the forecasts, got {name!r}")
+        return columns
 
     def _check(self) -> None:
         given, past = self.given, self.past
@@ -130,6 +151,9 @@ class CombinedFrame:
                 )
         if self.layout.horizon is not None and self.layout.horizon not in there:
             raise ValueError(f"expected the column {self.layout.horizon!r} of the steps in history too, got none")
+        missing = [column for column in self.pool_columns if column not in there]
+        if missing:
+            raise ValueError(f"expected the column {missing[0]!r} of pool= in history too, got none")
         return True
 
     # --- when forecasts were made, and for which step
@@ -240,8 +264,8 @@ class CombinedFrame:
 
     # --- rows
     def _windows(self, past: InputFrame) -> Rows:
-        """The rows of the history, of other series only where a state is to learn of them."""
-        mine = set(past.keys if self.panel is not None else self.given.keys)
+        """The rows of the history, of other series only where a state or a pool is to learn of them."""
+        mine = set(past.keys if self.panel is not None or self.pooled else self.given.keys)
         rows = np.flatnonzero(np.array([key in mine for key in past.keys], dtype=bool)[past.codes])
         assert past.cutoffs is not None
         assert past.y is not None
@@ -271,7 +295,11 @@ class CombinedFrame:
         keys = list(self.places)
         for at in np.flatnonzero((y < np.maximum(low, -LARGEST)) | (y > np.minimum(high, LARGEST))).tolist():
             self.outside.append(f"{y[at]:g}{of_series(keys[codes[at]])} at {show_time(self.kind, time[at])}")
-        values = {self.layout.horizon: step}
+        values: dict[Any, NDArray[Any]] = {self.layout.horizon: step}
+        groups: list[Any] = [self.panel.content.groups.get(keys[code]) for code in codes.tolist()]
+        for i, column in enumerate(self.pool_columns):
+            own = groups if len(self.pool_columns) == 1 else [None if group is None else group[i] for group in groups]
+            values[column] = np.fromiter(own, dtype=object, count=len(own))
         for side, bounds in (("low", low), ("high", high)):
             column = getattr(self.panel.content.options, side, None)
             if isinstance(column, str):

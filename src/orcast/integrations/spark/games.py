@@ -29,6 +29,7 @@ from orcast.integrations.spark.events import (
     refusal_text,
 )
 from orcast.ledger import RoundLog
+from orcast.panel.calendar import seasons_of
 from orcast.panel.columns import Form
 from orcast.panel.experts import ForecastShape
 from orcast.panel.runner import Runner, RunnerPool, RunState, events_of, with_heard
@@ -69,6 +70,7 @@ class SeriesOptions:
     remember: int
     mark: bytes
     functions: bool = False
+    tick: int = 0  # nanoseconds of a unit of time, where times are those of a calendar
 
     def runner(self, number: int, low: float, high: float) -> Runner:
         """What plays a model's games with these bounds; kept from batch to batch."""
@@ -100,6 +102,7 @@ class _ModelEvents:
     new: list[tuple[SeriesRound, Event]] = field(default_factory=list)
     settled: dict[int, tuple[SeriesRound, float]] = field(default_factory=dict)  # by entry, with outcomes as played
     runner: Runner | None = None
+    step: Time | None = None  # from the first forecast of the game to the second, if that is among the new ones
 
 
 class Games:
@@ -236,6 +239,8 @@ class Games:
                 oldest = next(iter(plan.pending))
                 plan.events.append((EventKind.DROP, plan.pending.pop(oldest)))
                 self._lose(self.rounds[oldest], number)
+            if self._issued(number) + len(plan.new) == 1:
+                plan.step = self._first_step(number, fresh)
             plan.runner = runner = options.runner(number, event.low, event.high)
             plan.pending[event.id] = entry = len(plan.points)
             point = options.shapes[number].kind == "point"
@@ -243,6 +248,17 @@ class Games:
             plan.events.append((EventKind.PREDICT, entry))
             plan.new.append((fresh, event))
         return fresh
+
+    def _issued(self, number: int) -> int:
+        """Forecasts of a model before the events that are being played."""
+        game = self.games[number]
+        return 0 if game is None else game.before().rounds
+
+    def _first_step(self, number: int, second: SeriesRound) -> Time | None:
+        """How long after the first forecast of a model its second one comes, if that is still remembered."""
+        other = [each for each in self.rounds.values() if each is not second]
+        there = [each.time for each in other if each.models[number, RoundColumn.STATUS] != Status.NO_FORECAST]
+        return second.time - there[0] if there else None
 
     def _settle(self, event: Event, known: SeriesRound, plans: list[_ModelEvents]) -> list[int]:
         """Settle every game in which the round of an outcome is pending; the status in each."""
@@ -294,6 +310,8 @@ class Games:
         new = forecasts_of(runner, [event for _, event in plan.new], number)
         events = with_heard(np.array(plan.events, dtype=np.int64), -1)
         run = runner.resume(self.games[number], new, values, self._points(number, plan.points), events)
+        if plan.step is not None and self.options.tick:
+            runner.presume_seasons(seasons_of(int(plan.step * self.options.tick)))
         run.play(events)
         answers = runner.answers(run, new)
         if np.isnan(answers).any():

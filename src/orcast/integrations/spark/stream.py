@@ -17,6 +17,7 @@ from orcast.integrations.spark.games import SeriesOptions, mark_of
 from orcast.integrations.spark.plan import SparkPlan, empty, plan_of
 from orcast.integrations.spark.task import StreamTask
 from orcast.panel.bounds import bound_number, read_bounds, space_between
+from orcast.panel.calendar import DAY
 from orcast.panel.columns import SERIES
 from orcast.panel.experts import ForecastShape
 from orcast.panel.frame import Frame
@@ -25,6 +26,8 @@ from orcast.payoffs import Payoff
 from orcast.spaces.base import whole
 from orcast.validation import short
 
+# Of times that are no days, in nanoseconds.
+MICROSECOND = 1000
 STATE = T.StructType([T.StructField("games", T.BinaryType())])
 
 
@@ -188,4 +191,7 @@ def _series_options(plan: SparkPlan, schema: T.StructType, id: str, stream: Quer
     by_row = isinstance(options.low, str) or isinstance(options.high, str)
     clip, functions = options.outside == "clip", options.payoff is not None
     kept = stream.max_pending, stream.remember
-    return SeriesOptions(layout.forms, shapes, payoff, by_row, clip, *kept, mark, functions)
+    kind = schema[str(layout.time)].dataType
+    dated = isinstance(kind, (T.StringType, T.TimestampType, T.TimestampNTZType))
+    tick = DAY if isinstance(kind, T.DateType) else MICROSECOND if dated else 0
+    return SeriesOptions(layout.forms, shapes, payoff, by_row, clip, *kept, mark, functions, tick)

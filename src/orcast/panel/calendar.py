@@ -1,0 +1,28 @@
+"""What the calendar says of a stream: after how many rows a day, a week or a year is over."""
+
+from __future__ import annotations
+
+from orcast.engine.kernels.records import LONGEST_SEASON
+from orcast.engine.kernels.seasons import SHORTEST
+
+# In nanoseconds.
+DAY = 24 * 3600 * 10**9
+WEEK = 7 * DAY
+# Rows a year, by the least and the largest number of days between two rows: weeks, months and quarters.
+YEARS = ((7, 7, 52), (28, 31, 12), (89, 92, 4))
+
+
+def seasons_of(step: int) -> tuple[int, ...]:
+    """The seasons of rows that are so many nanoseconds apart, in rows; none where the calendar says nothing.
+
+    >>> hour = 3600 * 10**9
+    >>> [seasons_of(hours * hour) for hours in (0.5, 1, 24, 168, 31 * 24)]
+    [(48, 336), (24, 168), (7,), (52,), (12,)]
+    >>> seasons_of(5 * hour), seasons_of(0)
+    ((), ())
+    """
+    if step <= 0:
+        return ()
+    found = [period // step for period in (DAY, WEEK) if period % step == 0]
+    found += [rows for least, most, rows in YEARS if least * DAY <= step <= most * DAY]
+    return tuple(int(lag) for lag in found if SHORTEST <= lag <= LONGEST_SEASON - 2)

@@ -1,0 +1,165 @@
+"""Seasons of the calendar: the numbers of a loop that is told them, for any cut; a gain if right, no harm if not."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import orcast as oc
+from helpers import SENTENCE
+from orcast.engine.kernels.records import LONGEST_SEASON, SeasonColumn
+from orcast.metrics import pinball
+from orcast.panel.calendar import seasons_of
+from orcast.persistence import files as storage
+
+LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
+SCORES = np.array([-1.6449, -0.6745, 0.0, 0.6745, 1.6449])
+NAMES = [f"q{level:g}" for level in LEVELS]
+
+
+def weekly(rows: int, seed: int = 0, size: float = 2.0) -> tuple[np.ndarray, np.ndarray]:
+    """Quantiles of an expert that errs by the day of the week, and outcomes."""
+    rng = np.random.default_rng(seed)
+    mean = rng.normal(0.0, 5.0, rows)
+    errors = size * rng.standard_normal(7)[np.arange(rows) % 7] + rng.standard_normal(rows)
+    return mean[:, None] + np.sqrt(1.0 + size**2) * SCORES, mean + errors
+
+
+def frame(rows: int = 60, freq: str = "D", series: int = 1, **options: Any) -> pd.DataFrame:
+    parts = []
+    for i in range(series):
+        q, y = weekly(rows, seed=i, **options)
+        ds = pd.date_range("2026-01-01", periods=rows, freq=freq)
+        parts.append(pd.DataFrame({"unique_id": f"s{i}", "ds": ds, "y": y}).join(pd.DataFrame(q, columns=NAMES)))
+    return pd.concat(parts, ignore_index=True)
+
+
+def answers(out: pd.DataFrame) -> np.ndarray:
+    return out[[f"orcast_{name}" for name in NAMES]].to_numpy()
+
+
+@pytest.mark.parametrize(
+    ("freq", "seasons"),
+    [("h", (24, 168)), ("30min", (48, 336)), ("6h", (4, 28)), ("D", (7,)), ("W", (52,)), ("MS", (12,)), ("QS", (4,)),
+     ("YS", ()), ("5h", ()), ("7h", (24,)), ("min", ())],
+)  # fmt: skip
+def test_a_frame_is_the_loop_that_is_told_the_seasons(freq: str, seasons: tuple[int, ...]) -> None:
+    one = frame(60, freq)
+    recal = oc.Recalibrator(seasons=seasons)
+    assert recal.seasons == seasons
+    expected = recal.run(one[NAMES].to_numpy(), one["y"], levels=LEVELS, at=LEVELS)
+    np.testing.assert_array_equal(answers(oc.recalibrate(one, pool=False)), expected)
+    if freq in ("h", "D", "6h", "QS", "MS"):
+        assert not np.array_equal(
+            oc.Recalibrator().run(one[NAMES].to_numpy(), one["y"], levels=LEVELS, at=LEVELS), expected
+        )
+
+
+def test_times_that_are_no_dates_have_no_calendar() -> None:
+    one = frame(60).assign(ds=np.arange(60) * 24 * 3600 * 10**9)
+    expected = oc.Recalibrator().run(one[NAMES].to_numpy(), one["y"], levels=LEVELS, at=LEVELS)
+    np.testing.assert_array_equal(answers(oc.recalibrate(one, pool=False)), expected)
+    assert [seasons_of(step) for step in (0, -1, 10**9)] == [(), (), ()]
+
+
+@pytest.mark.parametrize("remember", [1, 1000])
+@pytest.mark.parametrize("cuts", [[1], [2], [1, 2, 3], [1, 9, 30], [5, 6]])
+def test_cuts_and_workers_change_nothing(cuts: list[int], remember: int) -> None:
+    whole = frame(50, series=3)
+    expected = oc.recalibrate(whole, workers=1)
+    pd.testing.assert_frame_equal(
+        oc.recalibrate(whole.sample(frac=1.0, random_state=0), workers=2).sort_index(), expected
+    )
+    days = np.arange(len(whole)) % 50
+    state = oc.PanelState(remember=remember)
+    found = []
+    for first, last in zip([0, *cuts], [*cuts, 50], strict=True):
+        found.append(oc.recalibrate(whole[(days >= first) & (days < last)], state=state))
+    np.testing.assert_array_equal(answers(pd.concat(found).sort_index()), answers(expected))
+
+
+def test_windows_of_several_steps_have_the_season_of_their_cutoffs() -> None:
+    """Each step of daily windows is a stream of days, and outcomes that are not known yet are not looked at."""
+    q, y = weekly(70)
+    ds = pd.date_range("2026-01-01", periods=70)
+    rows = [(ds[t], ds[t - k], y[t], *q[t]) for t in range(3, 70) for k in (1, 2, 3)]
+    one = pd.DataFrame(rows, columns=["ds", "cutoff", "y", *NAMES])
+    out = oc.recalibrate(one)
+    for when in (20, 40):
+        moved = one.copy()
+        moved.loc[moved["ds"] == ds[when], "y"] += 20.0
+        early = one["cutoff"] < ds[when]
+        again = oc.recalibrate(moved)
+        np.testing.assert_array_equal(answers(again)[early], answers(out)[early])
+        assert (answers(again)[one["cutoff"] == ds[when + 6]] != answers(out)[one["cutoff"] == ds[when + 6]]).any()
+
+
+def test_the_right_season_helps_and_a_wrong_one_does_no_harm() -> None:
+    losses: dict[tuple[int, ...], list[float]] = {(): [], (7,): [], (5,): [], (9, 31): []}
+    for seed in range(12):
+        q, y = weekly(100, seed)
+        for seasons, found in losses.items():
+            rows = oc.Recalibrator(seasons=seasons).run(q, y, levels=LEVELS, at=LEVELS)
+            found.append(float(pinball(rows, y, LEVELS).mean()))
+    total = {seasons: float(np.sum(found)) for seasons, found in losses.items()}
+    assert total[7,] < 0.93 * total[()]
+    assert total[5,] < 1.005 * total[()]
+    assert total[9, 31] < 1.005 * total[()]
+
+
+def test_seasons_stay_with_a_game(tmp_path: Path) -> None:
+    q, y = weekly(60)
+    path = tmp_path / "game.orcast"
+    for begin in (0, 3, 30):
+        recal = oc.Recalibrator(seasons=(7,))
+        recal.run(q[:begin], y[:begin], levels=LEVELS)
+        recal.save(path)
+        again = oc.Recalibrator.load(path)
+        assert again.seasons == (7,)
+        rows = [game.run(q[begin:], y[begin:], levels=LEVELS) for game in (recal, again)]
+        np.testing.assert_array_equal(*rows)
+    named, alone = oc.Recalibrator(seasons=(7,)), oc.Recalibrator(seasons=(7,))
+    named.save(path)
+    named = oc.Recalibrator.load(path)
+    for row, outcome in zip(q, y, strict=True):
+        expert = oc.Quantiles(LEVELS, row)
+        assert named.predict(experts={"one": expert}).quantile(0.9) == alone.predict(expert).quantile(0.9)
+        named.update(outcome)
+        alone.update(outcome)
+
+
+@pytest.mark.parametrize("wrong", [7, "7", (7.0,), (3,), (367,), (7, 14, 28), (True,), (None,)])
+def test_wrong_seasons_are_refused(wrong: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        oc.Recalibrator(seasons=wrong)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"space": oc.Binary()}, {"oracle": oc.Equilibrium()}, {"oracle": oc.Committee(trackers=False)}],
+)
+def test_seasons_are_for_learners(options: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match=SENTENCE):
+        oc.Recalibrator(**options, seasons=(7,))
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        (SeasonColumn.NEXT, LONGEST_SEASON),
+        (SeasonColumn.NEXT, -1.0),
+        (SeasonColumn.FIRST, 1e9),
+        (SeasonColumn.COUNT, -1.0),
+    ],
+)
+def test_a_file_whose_seasons_lie_beyond_their_arrays_is_refused(column: int, value: float, tmp_path: Path) -> None:
+    recal, path = oc.Recalibrator(seasons=(7,)), tmp_path / "game.orcast"
+    recal.save(path)
+    header, arrays = storage.read(path)
+    arrays["memory/seasons"] = arrays["memory/seasons"].copy()
+    arrays["memory/seasons"][column] = value
+    storage.write(path, header, arrays)
+    with pytest.raises(ValueError, match=SENTENCE):
+        oc.Recalibrator.load(path)
