@@ -409,7 +409,9 @@ class Guarantee:
     in its own units: the root of the QCE on cells for quantiles, the largest error of a mean power for moments, the
     mean excess score (negative: better than the expert, as represented on the cells) for regret.  `delay` is the mean
     number of outcomes booked between a forecast and its own outcome, `groups` the accounts of the groups of parts that
-    have a context.
+    have a context.  `bounds` says what `promised` means in the units of `parts`: each part is at most its bound (the
+    paper's proposition 3).  A regret has one if its unit is fixed (`NoRegret(score, unit=...)`), all rounds count alike
+    and it has no context; in a group the mean excess is at most unit / weight times what the group promises.
 
     >>> import orcast as oc
     >>> recal = oc.Recalibrator(oc.Interval(0, 1))
@@ -426,6 +428,7 @@ class Guarantee:
     parts: dict[str, float] = field(default_factory=dict)
     delay: float = 0.0
     groups: dict[str, dict[str, Group]] = field(default_factory=dict)
+    bounds: dict[str, float] = field(default_factory=dict)
 
     def __str__(self) -> str:
         parts = ", ".join(f"{name} {value:.3g}" for name, value in self.parts.items())

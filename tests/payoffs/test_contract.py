@@ -119,6 +119,8 @@ PAYOFFS = {
     "brier": Entry(lambda: oc.NoRegret(oc.Brier()), finite),
     "log": Entry(lambda: oc.NoRegret(oc.scores.LogScore()), everywhere),
     "pinball": Entry(lambda: oc.NoRegret(oc.scores.QuantileScore([0.1, 0.5, 0.9])), ordered),
+    "regret in plain units": Entry(lambda: oc.NoRegret(oc.CRPS(), unit="score"), finite | {"interval"}),
+    "pinball in plain units": Entry(lambda: oc.NoRegret(oc.scores.QuantileScore([0.1, 0.5]), unit=2.0), {"interval"}),
     "quantile by hour": Entry(lambda: oc.QuantileCalibration([0.2, 0.8], context=HOURS), ordered | {"box"}, hour),
     "moment by hour": Entry(lambda: oc.MomentMatching(1, context=HOURS), numbers, hour),
     "regret by hour": Entry(lambda: oc.NoRegret(oc.CRPS(), context=HOURS), everywhere, hour),
