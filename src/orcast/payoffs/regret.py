@@ -13,7 +13,7 @@ from orcast.constants import OWN_EXPECTATION_WEIGHT
 from orcast.contexts import Context
 from orcast.payoffs.base import CellGrid, CellPayoff, Part, Payoff
 from orcast.payoffs.cell_payoffs import MEAN_WEIGHTS, NODES, nodes_of
-from orcast.scores import CRPS, MSE, LogScore, QuantileScore, Score
+from orcast.scores import CRPS, MSE, SCORES, LogScore, QuantileScore, Score
 from orcast.spaces import Binary, FiniteSpace, OrderedSpace, Space
 from orcast.validation import number, short
 
@@ -398,7 +398,7 @@ class NoRegret(Payoff):
         weight: float = 1.0,
     ) -> None:
         for score in scores:
-            if not isinstance(score, Score):
+            if type(score) not in SCORES.values():
                 raise TypeError(f"expected scores such as CRPS() or Brier(), got {score!r}")
         if not scores or len({repr(score.to_plain()) for score in scores}) < len(scores):
             raise ValueError(f"expected one or more different scores, got {list(scores)!r}")
