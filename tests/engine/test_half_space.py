@@ -35,7 +35,9 @@ GAMES: dict[str, Callable[[], Any]] = {
     "labels": lambda: oc.Recalibrator(LABELS),
     "circle": lambda: oc.Recalibrator(oc.Circle(24, cells=8)),
     "dense": lambda: oc.Recalibrator(oc.Interval(0, 1), oc.payoffs.ThresholdCalibration([0.3, 0.6], grid=4)),
-    "plain regret": lambda: oc.Recalibrator(LABELS, oc.NoRegret(oc.Brier(), unit="score")),
+    "plain regret": lambda: oc.Recalibrator(
+        LABELS, oc.LabelCalibration(grid=4) + oc.NoRegret(oc.Brier(), unit="score")
+    ),
 }
 
 

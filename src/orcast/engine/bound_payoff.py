@@ -74,6 +74,7 @@ class BoundPayoff:
         bounds: dict[str, float] = {}
         groups = {}
         rounds = max(float(ledger.account[Account.WEIGHT]), 1.0)
+        promised = ledger.promised
         for number, (part, name) in enumerate(zip(self.parts, self.names, strict=True)):
             payoff = part.payoff
             if number in regrets:
@@ -84,12 +85,12 @@ class BoundPayoff:
             else:
                 parts[name] = payoff.summary(ledger.part(number) / rounds)
                 if not payoff.one_sided:
-                    bounds[name] = payoff.summary_bound(ledger.promised / float(ledger.layout.scale[number]))
+                    bounds[name] = payoff.summary_bound(promised / float(ledger.layout.scale[number]))
             if payoff.context is not EVERYONE:
                 found = ledger.group_guarantees(number)
                 groups[name] = dict(zip(payoff.context.labels, found, strict=True))
         return Guarantee(
-            ledger.rounds, ledger.miscalibration, ledger.promised, ledger.held, parts, ledger.delay, groups, bounds
+            ledger.rounds, ledger.miscalibration, promised, ledger.held, parts, ledger.delay, groups, bounds
         )
 
     def _regret_bounds(self, payoff: Payoff, ledger: Ledger, seen: Array) -> list[float]:
