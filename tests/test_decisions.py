@@ -423,3 +423,126 @@ def test_open_ended_forecasts_of_a_recalibrator() -> None:
 def test_a_ruinous_action_does_not_make_the_others_equal() -> None:
     worth = {"a": 0.0, "b": 100.0, "never": -1e15}
     assert best_action(oc.forecasts.BinaryForecast(0.5), list(worth), lambda a, y: worth[a]).action == "b"
+
+
+# --- values that depend on the action and the features ---
+
+
+def margin(y: float, action: str, x: Any = None) -> float:
+    """Falls with the outcome for one of the actions; a price scales it."""
+    price = 1.0 if x is None else float(x["price"])
+    return price * (y if action == "buy" else 1.0 - y)
+
+
+def test_the_value_sees_the_action_and_the_features() -> None:
+    seen: list[tuple[Any, ...]] = []
+
+    def value(*known: Any) -> float:
+        seen.append(known[1:])
+        return float(known[0])
+
+    check = ValueCheck(value, 2)
+    for given_, wanted in (
+        ({}, ()),
+        ({"action": "buy"}, ("buy",)),
+        ({"x": {"price": 2}}, (None, {"price": 2})),
+        ({"action": "buy", "x": {"price": 2}}, ("buy", {"price": 2})),
+    ):
+        seen.clear()
+        check.update(UNIT, 0.4, **given_)
+        assert seen
+        assert all(known == wanted for known in seen)
+    assert check.rounds == 4
+
+
+@given(
+    st.lists(
+        st.tuples(forecasts(), st.floats(0, 1), st.sampled_from(["buy", "sell"]), st.sampled_from([0.0, 1.0, 7.0])),
+        min_size=1,
+        max_size=12,
+    ),
+    st.sampled_from([1.25, 2.0, 5.0]),
+)
+def test_each_round_counts_the_tail_that_matters_in_it(rounds: list[Any], r: float) -> None:
+    check = ValueCheck(margin, r)
+    actions, features = [each[2] for each in rounds], [{"price": each[3]} for each in rounds]
+    bound = value_bound([each[0] for each in rounds], margin, r, actions=actions, x=features)
+    exceeded = beyond = 0
+    for t, (p, y, action, price) in enumerate(rounds):
+        # written out: what v is expected to be, and which tail its proof needs
+        mean = p.mean()
+        expected = price * (mean if action == "buy" else 1.0 - mean)
+        assert bound.expected[t] == pytest.approx(expected, rel=1e-9, abs=1e-12)
+        assert bound.thresholds[t] == pytest.approx(r * expected, rel=1e-9, abs=1e-12)
+        exceeded += margin(y, action, {"price": price}) > bound.thresholds[t] * (1 + 1e-12)
+        falls = action == "sell" and price > 0.0 and p.right[-1] > p.left[0]
+        beyond += y < p.quantile(1 / r) if falls else y > p.quantile(1 - 1 / r)
+        check.update(p, y, action=action, x={"price": price})
+        assert check.share <= check.allowed
+    assert check.exceeded == exceeded
+    assert check.allowed * len(rounds) == pytest.approx(beyond)
+
+
+def test_the_direction_may_differ_from_round_to_round() -> None:
+    found = value_bound([UNIT, UNIT], margin, 2, actions=["buy", "sell"])
+    assert found.increasing is None
+    assert value_bound([UNIT, UNIT], margin, 2, actions=["buy", "buy"]).increasing is True
+    assert value_bound([UNIT, UNIT], margin, 2, actions=["sell", "sell"]).increasing is False
+    # but one function is one function
+    with pytest.raises(ValueError, match="did otherwise before"):
+        value_bound([UNIT, oc.Forecast([1], [2], [1])], lambda y: 1 - abs(y - 1), 2)
+
+
+def test_calibration_over_all_rounds_is_not_enough_for_both_directions() -> None:
+    """The paper's theorem, where the action decides the direction: every quantile is right, and every round exceeds."""
+
+    def step_of(y: float, action: str) -> float:
+        return float(y > 0.5) if action == "up" else float(y < 0.5)
+
+    check = ValueCheck(step_of, 1.9)
+    metric = oc.metrics.QCE(np.arange(1, 20) / 20)
+    by_direction = {"up": oc.metrics.QCE([0.5]), "down": oc.metrics.QCE([0.5])}
+    halves = (np.arange(200) + 0.5) / 400
+    fine = oc.Forecast([0.0, 0.5], [0.5, 1.0], [0.5, 0.5])
+    for share in halves:
+        for action, y in (("up", 0.5 + share), ("down", share)):
+            check.update(fine, y, action=action)
+            metric.update(fine, y)
+            by_direction[action].update(fine, y)
+    assert metric.get() < 1e-6
+    assert check.share == 1.0 > check.bound + 0.4
+    assert not check.holds
+    # what is missing is calibration in the rounds of either direction, and `allowed` sees it
+    assert all(each.get() == pytest.approx(0.25) for each in by_direction.values())
+    assert check.share <= check.allowed == 1.0
+
+
+def test_calibration_given_the_action_is_enough() -> None:
+    """Each action has its group: then the share is at most 1/r plus what the groups promise, on the same attack."""
+    payoff = oc.QuantileCalibration([0.5], context=oc.by("action", values=["up", "down"]))
+    game, check = oc.Recalibrator(oc.Interval(0, 1), payoff), ValueCheck(margin, 2)
+    for t in range(300):
+        action = ("buy", "sell")[t % 2]
+        p = game.predict(UNIT, x={"action": ("up", "down")[t % 2]})
+        # Nature sees the forecast, and picks a place that is worth much
+        y = min(p.quantile(0.5) * 1.02 + 0.2, 1.0) if action == "buy" else max(p.quantile(0.5) * 0.98 - 0.2, 0.0)
+        check.update(p, y, action=action)
+        game.update(y)
+    assert check.share <= check.allowed
+    assert check.allowed <= check.bound + 0.25
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: value_bound([UNIT], margin, 2, actions=["buy", "sell"]),
+        lambda: value_bound([UNIT], margin, 2, actions=3),  # type: ignore[arg-type]
+        lambda: value_bound([UNIT], margin, 2, actions=["buy"], x=[]),
+        lambda: value_bound([UNIT], lambda y, a: y - 1, 2, actions=["buy"]),
+        lambda: value_bound([UNIT], lambda y, a: abs(y - a), 2, actions=[0.5]),
+        lambda: ValueCheck(lambda y, a: abs(y - a), 2).update(UNIT, 0.2, action=0.5),
+    ],
+)
+def test_bad_actions(call: Callable[[], Any]) -> None:
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        call()

@@ -264,3 +264,40 @@ def test_bad_arguments(call: Callable[[], object]) -> None:
 def test_default_levels_cannot_be_changed_by_accident() -> None:
     with pytest.raises(ValueError, match="read-only"):
         metrics.LEVELS[0] = 0.5
+
+
+# --- ties ---
+
+
+@given(st.integers(0, 10_000))
+def test_plain_ties_are_the_papers_indicator(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    levels = np.array([0.1, 0.4, 0.5, 0.9])
+    q = np.sort(rng.integers(0, 4, (12, 4)), axis=1).astype(float)
+    y = rng.integers(0, 4, 12).astype(float)
+    # as appendix B writes it, round by round
+    frequency = [sum(y[t] <= q[t, i] for t in range(12)) / 12 for i in range(4)]
+    plain = sum((f - a) ** 2 for f, a in zip(frequency, levels, strict=True))
+    assert metrics.qce(q, y, levels, ties="plain") == pytest.approx(plain)
+    assert metrics.qce(q, y, levels, ties="plain", low=0.0, high=3.0) == pytest.approx(plain)
+    running = metrics.QCE(levels, low=0.0, ties="plain")
+    for row, outcome in zip(q, y, strict=True):
+        running.update_quantiles(row, float(outcome))
+    assert running.get() == pytest.approx(plain)
+
+
+def test_without_ties_both_are_the_same_and_on_an_atom_only_one_is_right() -> None:
+    rng = np.random.default_rng(0)
+    q, y = np.sort(rng.normal(size=(50, 99)), axis=1), rng.normal(size=50)
+    assert metrics.qce(q, y, ties="plain") == metrics.qce(q, y)
+    # zero with probability 0.6, else uniform on (0, 1): forecast and truth
+    levels = np.arange(1, 20) / 20
+    row = np.where(levels <= 0.6, 0.0, (levels - 0.6) / 0.4)
+    y = np.where(rng.random(4000) < 0.6, 0.0, rng.random(4000))
+    q = np.tile(row, (4000, 1))
+    assert metrics.qce(q, y, levels, low=0.0) < 0.01
+    assert metrics.qce(q, y, levels, low=0.0, ties="plain") > 1.0
+    with pytest.raises(ValueError, match=r"\Aexpected 'fair' or 'plain' as ties, got 'split'"):
+        metrics.qce(q, y, levels, ties="split")
+    with pytest.raises(ValueError, match=r"\Aexpected 'fair' or 'plain' as ties, got 'split'"):
+        metrics.QCE(ties="split")

@@ -14,6 +14,7 @@ from orcast import limits
 from orcast.adapters import FINEST, beyond_doubles, expert_row, expert_table
 from orcast.engine import Committee, Engine, Equilibrium, Oracle
 from orcast.engine.bound_payoff import BoundPayoff
+from orcast.engine.half_space import issued
 from orcast.engine.kernels.records import LONGEST_SEASON
 from orcast.engine.kernels.seasons import SHORTEST
 from orcast.engine.membership import places_before
@@ -242,7 +243,7 @@ class Forecaster:
             rows = self._rows(forecast, experts)
             # a payoff may learn its size from what it sees first
             with self.rounds.branch():
-                return self.engine.forecast(self.rounds.peek(rows, features))
+                return issued(self.engine, self.rounds.peek(rows, features))
         finally:
             self.rounds, self._experts = was
 

@@ -22,11 +22,11 @@ B (1 - g)(1 + g^T) / ((1 + g)(1 - g^T)), plus what is left of the credit.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
 from enum import IntEnum
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -366,13 +366,16 @@ class Certificate:
     B_t, the largest squared payoff of this round.  `promised` bounds the miscalibration after this round, if no other
     outcome is booked before its own.
 
-    The paper's own oracles also say `half_space`, the largest <mean payoff, payoff> that they saw over Nature's
-    choices (at most 0 is what they aim at), and `approximation`, by how much the true one may exceed it.
+    `half_space` is the largest <mean payoff, payoff> over the outcomes, which the paper's oracles want to be at most 0;
+    the rule asks for less.  It is computed when it is first read, for the moment of the forecast; the paper's oracles
+    say what they saw over Nature's choices, and with `approximation` by how much the true one may exceed it.
 
     >>> import orcast as oc
     >>> p = oc.Recalibrator(oc.Interval(0, 1)).predict(oc.Normal(0.5, 0.1))
     >>> p.certificate.holds, p.certificate.worst_next <= p.certificate.allowed
     (True, True)
+    >>> p.certificate.half_space  # nothing is owed yet
+    0.0
     """
 
     holds: bool
@@ -380,8 +383,30 @@ class Certificate:
     allowed: float
     bound: float
     promised: float
-    half_space: float | None = None
-    approximation: float | None = None
+    # by a factory, so that the class has no such attribute and `__getattr__` is asked where it is not known yet
+    half_space: float | None = field(default_factory=lambda: None, compare=False)
+    approximation: float | None = field(default=None, compare=False)
+
+    @property
+    def lacks_half_space(self) -> bool:
+        """Whether it is neither known nor can be computed."""
+        return self.__dict__.get("half_space", 0.0) is None
+
+    def find_half_space_by(self, function: Callable[[], float]) -> None:
+        """Let `half_space` be what a function says, once it is read."""
+        del self.__dict__["half_space"]
+        self.__dict__["_find"] = function
+
+    def __getattr__(self, name: str) -> float:
+        if name != "half_space" or "_find" not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        value = self.__dict__["half_space"] = float(self.__dict__["_find"]())
+        del self.__dict__["_find"]
+        return value
+
+    def __getstate__(self) -> dict[str, Any]:
+        # a copy has no game to ask
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
 
 @dataclass(frozen=True)
@@ -409,7 +434,9 @@ class Guarantee:
     in its own units: the root of the QCE on cells for quantiles, the largest error of a mean power for moments, the
     mean excess score (negative: better than the expert, as represented on the cells) for regret.  `delay` is the mean
     number of outcomes booked between a forecast and its own outcome, `groups` the accounts of the groups of parts that
-    have a context.
+    have a context.  `bounds` says what `promised` means in the units of `parts`: each part is at most its bound (the
+    paper's proposition 3).  A regret has one if its unit is fixed (`NoRegret(score, unit=...)`), all rounds count alike
+    and it has no context; in a group the mean excess is at most unit / weight times what the group promises.
 
     >>> import orcast as oc
     >>> recal = oc.Recalibrator(oc.Interval(0, 1))
@@ -426,6 +453,7 @@ class Guarantee:
     parts: dict[str, float] = field(default_factory=dict)
     delay: float = 0.0
     groups: dict[str, dict[str, Group]] = field(default_factory=dict)
+    bounds: dict[str, float] = field(default_factory=dict)
 
     def __str__(self) -> str:
         parts = ", ".join(f"{name} {value:.3g}" for name, value in self.parts.items())

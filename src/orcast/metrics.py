@@ -16,8 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
 from orcast.adapters import binary_probability, quantiles_at
-from orcast.forecasts import LabelForecast
-from orcast.spaces import Binary
+from orcast.forecasts import LabelForecast, forecast_on
+from orcast.scores import Brier, Score
+from orcast.spaces import Binary, FiniteSpace, Labels
 
 __all__ = [
     "ECE",
@@ -37,6 +38,7 @@ __all__ = [
     "crps_quantiles",
     "ece",
     "fair_indicators",
+    "internal_regret",
     "pinball",
     "qce",
     "smape",
@@ -120,6 +122,13 @@ def _rounds(q: ArrayLike, y: ArrayLike, levels: ArrayLike) -> tuple[Vector, Vect
     return quantiles, outcomes, a
 
 
+def _counts_ties(ties: str) -> bool:
+    """Whether ties are counted fairly."""
+    if ties not in ("fair", "plain"):
+        raise ValueError(f"expected 'fair' or 'plain' as ties, got {ties!r}")
+    return ties == "fair"
+
+
 def _bounds(low: float, high: float) -> tuple[float, float]:
     if not low < high:
         raise ValueError(f"expected low < high, got {low!r} and {high!r}")
@@ -135,9 +144,11 @@ def _midpoints(a: Vector) -> Vector:
     return (ends[1:] + ends[:-1]) / 2
 
 
-def _indicators(q: Vector, y: Vector, a: Vector, mid: Vector, low: float, high: float) -> Vector:
+def _indicators(q: Vector, y: Vector, a: Vector, mid: Vector, low: float, high: float, fair: bool = True) -> Vector:
     y_ = y[..., None]
     out = (q >= y_).astype(np.float64)
+    if not fair:
+        return out
     left, right = np.count_nonzero(q < y_, axis=-1), np.count_nonzero(q <= y_, axis=-1)
     tied = right > left
     if np.any(tied):
@@ -193,6 +204,7 @@ def qce(
     *,
     low: float = -np.inf,
     high: float = np.inf,
+    ties: str = "fair",
 ) -> float:
     """Quantile calibration error: squared differences of frequency and level, summed over the levels.
 
@@ -200,17 +212,29 @@ def qce(
 
     `quantiles` has one row for each outcome and one column for each level.
 
+    **Ties.** An outcome on a point mass of the forecast equals the quantiles at all levels from u = F(y-) to v = F(y).
+    The paper's plain indicator, 1{y <= q_a} (appendix B), is 1 for each of them, and its 1{F(y) <= a} (section 3) for
+    none below v; on an atom both call a forecaster miscalibrated who is right. Its remedy for forecasts with jumps
+    (appendix B, linear from u to v) is what `fair_indicators` does, and the default here. ties="plain" takes
+    1{y <= q_a} as it stands. Where no outcome equals a quantile, all of them are the same number.
+
     Reference: Kuleshov, Fenner and Ermon (2018), "Accurate uncertainties for deep learning using calibrated
     regression", ICML; paper, section 3.
 
     Examples:
         >>> qce([[0.0], [0.0], [0.0], [0.0]], [-1.0, 1.0, 2.0, 3.0], [0.5])
         0.0625
+        >>> rain = [[0.0, 0.0, 3.0]] * 4  # dry with probability one half
+        >>> qce(rain, [0.0, 0.0, 2.0, 4.0], [0.2, 0.4, 0.75], low=0.0, ties="plain") > 0.09
+        True
+        >>> qce(rain, [0.0, 0.0, 2.0, 4.0], [0.2, 0.4, 0.75], low=0.0) < 0.01
+        True
     """
     q, outcomes, a = _series(quantiles, y, levels)
+    fair = _counts_ties(ties)
     if outcomes.size == 0:
         return float("nan")
-    hits = _indicators(q, outcomes, a, _midpoints(a), *_bounds(low, high))
+    hits = _indicators(q, outcomes, a, _midpoints(a), *_bounds(low, high), fair)
     return float(((hits.mean(axis=0) - a) ** 2).sum())
 
 
@@ -375,13 +399,14 @@ class _QuantileMetric(ABC):
 class _CalibrationMetric(_QuantileMetric):
     """Calibration of quantiles on a space that may have ends."""
 
-    def __init__(self, levels: ArrayLike, low: float, high: float) -> None:
+    def __init__(self, levels: ArrayLike, low: float, high: float, ties: str = "fair") -> None:
         super().__init__(levels)
         self.low, self.high = _bounds(low, high)
+        self._fair = _counts_ties(ties)
         self._mid = _midpoints(self.levels)
 
     def _hits(self, q: Vector, y: float) -> Vector:
-        return _indicators(q, np.asarray(y), self.levels, self._mid, self.low, self.high)
+        return _indicators(q, np.asarray(y), self.levels, self._mid, self.low, self.high, self._fair)
 
 
 class QCE(_CalibrationMetric):
@@ -390,7 +415,7 @@ class QCE(_CalibrationMetric):
         QCE = sum_a ( mean_t I_a(t) - a )^2,    I_a = 1{y <= q_a}, ties counted fairly (`fair_indicators`)
 
     `low` and `high` are the ends of the outcome space, if it has any: an outcome there ties with all that
-    was put on it.
+    was put on it. ties="plain" takes the paper's indicator as it stands (see `qce`).
 
     Reference: Kuleshov, Fenner and Ermon (2018), "Accurate uncertainties for deep learning using calibrated
     regression", ICML; paper, section 3.
@@ -403,8 +428,10 @@ class QCE(_CalibrationMetric):
         0.0625
     """
 
-    def __init__(self, levels: ArrayLike = LEVELS, *, low: float = -np.inf, high: float = np.inf) -> None:
-        super().__init__(levels, low, high)
+    def __init__(
+        self, levels: ArrayLike = LEVELS, *, low: float = -np.inf, high: float = np.inf, ties: str = "fair"
+    ) -> None:
+        super().__init__(levels, low, high, ties)
         self._total = np.zeros(self.levels.size)
 
     def get(self) -> float:
@@ -686,6 +713,70 @@ def brier(p: ArrayLike, y: ArrayLike) -> Vector:
     if not ((places == outcomes) & (places >= 0) & (places < prob.shape[1])).all():
         raise ValueError(f"expected places from 0 to {prob.shape[1] - 1} as outcomes, got others")
     return _brier(prob, places)
+
+
+def internal_regret(p: ArrayLike, y: ArrayLike, score: Score | None = None, *, grid: int | None = None) -> float:
+    """What could have been gained by another forecast in all rounds of one forecast, the largest such gain.
+
+        max_{i,j} 1/T sum_t 1{p_t = p_i} ( score(p_i, y_t) - score(p_j, y_t) )
+
+    i and j run over the forecasts that occur: a probability of 1 each, or a row of probabilities of labels each, where
+    y holds the places of the labels. Forecasts are equal if they are the same numbers; with `grid` = N they are first
+    taken to the nearest multiples of 1/N. The score is the Brier score unless another proper one is given.
+
+    A calibrated forecaster has little of it: for a score from 0 to B it is at most B C_T, where C_T = sum_i (T_i / T)
+    || frequencies of the outcomes given p_i - p_i ||_1 (paper, appendix D, lemma 1, whose sum lacks the 1/T and whose
+    factor 2 is not needed). It is 0 if no change of this kind would have paid.
+
+    Reference: Foster and Vohra (1999), "Regret in the on-line decision problem", Games and Economic Behavior 29.
+
+    Examples:
+        >>> internal_regret([0.25, 0.25, 0.75, 0.75], [1, 1, 1, 0])
+        0.25
+        >>> internal_regret([0.25, 0.25, 0.75, 0.75], [1, 0, 1, 0])
+        0.0
+    """
+    prob = _numbers(p, "probabilities")
+    space: FiniteSpace
+    rule = Brier() if score is None else score
+    if not isinstance(rule, Score):
+        raise TypeError(f"expected a score such as Brier() or LogScore(), got {score!r}")
+    if prob.ndim == 2:
+        outcomes = _numbers(y, "outcomes")
+        brier(prob, outcomes)  # says what is wrong with them
+        mass, space = prob, Labels(range(max(prob.shape[1], 1)))
+    else:
+        prob, outcomes = _binary_rounds(prob, y)
+        mass, space = np.column_stack((1.0 - prob, prob)), Binary()
+    rule.check(space)
+    if grid is not None:
+        mass = _nearest_multiples(mass, _count(grid, "a grid of at least 1"))
+    if not len(mass):
+        return float("nan")
+    return _internal_regret(mass, outcomes.astype(np.intp), rule, space)
+
+
+def _nearest_multiples(mass: Vector, grid: int) -> Vector:
+    """Rows of multiples of 1/grid that sum to one, nearest to some: by largest remainders."""
+    places = grid * mass
+    whole = np.floor(places)
+    rank = np.argsort(np.argsort(whole - places, axis=1, kind="stable"), axis=1)
+    return np.asarray((whole + (rank < (grid - whole.sum(axis=1))[:, None])) / grid)
+
+
+def _internal_regret(mass: Vector, places: NDArray[np.intp], score: Score, space: FiniteSpace) -> float:
+    different, which = np.unique(mass, axis=0, return_inverse=True)
+    count, cells = different.shape
+    seen = np.bincount(which.ravel() * cells + places, minlength=count * cells).reshape(count, cells)
+    issued = [forecast_on(space, row) for row in different]
+    losses = np.array([[score(each, space.value(k)) for k in range(cells)] for each in issued])
+    most = 0.0
+    for rows in np.array_split(np.arange(count), -(-count // 1000)):
+        # the loss of each of these forecasts in its own rounds, and of every other one there
+        table = seen[rows] @ losses.T
+        own = (seen[rows] * losses[rows]).sum(axis=1)
+        most = max(most, float((own - table.min(axis=1)).max()))
+    return most / len(mass)
 
 
 def _brier(p: Vector, k: NDArray[np.intp]) -> Vector:

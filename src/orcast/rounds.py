@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from orcast import ledger as _ledger
 from orcast import limits
 from orcast.engine import Engine
+from orcast.engine.half_space import issued
 from orcast.engine.kernels.events import LAG_RATE, PackedRounds, pack_row
 from orcast.locks import ThreadReference, this_thread
 from orcast.serialise import features_from_json, features_to_json, id_from_plain, plain_id
@@ -289,7 +290,7 @@ class Rounds(PendingById[PendingRound]):
 
     def forecast(self, entry: PendingRound) -> Any:
         """What users see of a round."""
-        return self.engine.forecast(entry.record)
+        return issued(self.engine, entry.record)
 
     # --- a whole history
     def run(

@@ -29,6 +29,10 @@ class Score:
     def check(self, space: Space) -> None:
         """Nothing, or one clear sentence why the score makes no sense on a space."""
 
+    def bound(self, space: Space) -> float:
+        """The largest value that the score can have on a space, where the least is 0; inf if there is none."""
+        return math.inf
+
     def to_plain(self) -> dict[str, Any]:
         """Plain data."""
         return {"kind": type(self).__name__}
@@ -37,6 +41,14 @@ class Score:
 def _ordered(score: Score, space: Space) -> None:
     if not isinstance(space, OrderedSpace):
         raise TypeError(f"expected an ordered space such as Interval(low, high) for {score!r}, got {space!r}")
+
+
+def _span(space: Space) -> float:
+    """How far apart two outcomes can be."""
+    if isinstance(space, OrderedSpace):
+        return space.high - space.low
+    assert isinstance(space, FiniteSpace)
+    return float(space.distances.max())
 
 
 def _finite(score: Score, forecast: Any) -> Array:
@@ -82,6 +94,10 @@ class CRPS(Score):
             if float(np.linalg.eigvalsh(centred).max()) > 1e-8 * max(float(d.max()), 1e-300) * len(d):
                 raise ValueError("expected distances of negative type for CRPS (an energy score), got others")
 
+    def bound(self, space: Space) -> float:
+        """All mass at one end, and the outcome at the other."""
+        return _span(space)
+
 
 @dataclass(frozen=True)
 class MSE(Score):
@@ -104,6 +120,10 @@ class MSE(Score):
         """Only where a mean and a difference make sense."""
         if not isinstance(space, (OrderedSpace, Binary)):
             raise TypeError(f"expected an ordered space or Binary() for {self!r}, got {space!r}")
+
+    def bound(self, space: Space) -> float:
+        """The mean at one end, and the outcome at the other."""
+        return _span(space) ** 2 if isinstance(space, OrderedSpace) else 1.0
 
 
 @dataclass(frozen=True)
@@ -131,6 +151,10 @@ class Brier(Score):
         """Only on finite spaces."""
         if not isinstance(space, FiniteSpace):
             raise TypeError(f"expected a finite space such as Binary() or Labels([...]) for {self!r}, got {space!r}")
+
+    def bound(self, space: Space) -> float:
+        """All mass on what does not happen."""
+        return 1.0 if isinstance(space, Binary) else 2.0
 
 
 @dataclass(frozen=True)
@@ -172,6 +196,11 @@ class QuantileScore(Score):
         """Only where quantiles make sense."""
         _ordered(self, space)
 
+    def bound(self, space: Space) -> float:
+        """All mass at one end, and the outcome at the other: a pinball loss is convex in the outcome."""
+        above = float(self.grid.mean())
+        return max(above, 1.0 - above) * _span(space)
+
     def to_plain(self) -> dict[str, Any]:
         """Plain data."""
         return {"kind": "QuantileScore", "levels": list(self.levels)}
@@ -211,6 +240,12 @@ class LogScore(Score):
             k = _cell(forecast, y)
         kept = np.maximum(forecast.mass, self.clip)
         return float(-math.log(kept[k]) + kept.sum() - 1.0)
+
+    def bound(self, space: Space) -> float:
+        """All mass on what does not happen; on ordered spaces none, because each round has cells of its own."""
+        if not isinstance(space, FiniteSpace):
+            return math.inf
+        return -math.log(self.clip) + (space.cells - 1) * self.clip
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data."""

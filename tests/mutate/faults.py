@@ -73,6 +73,8 @@ PARTITION = tuple(
         "test_an_outcome_on_an_edge_is_in_the_bin_on_its_left",
     )
 )
+ANY_SCORE = ("tests/paper/test_partition.py::test_every_proper_score_has_a_bound_that_holds",)
+PLAIN_REGRET = ("tests/engine/test_plain_regret.py",)
 JOURNAL = ("tests/streaming/test_journal.py",)
 
 _TRACKER = "engine/kernels/tracker.py"
@@ -967,9 +969,59 @@ KEPT = (
     Fault(
         "partition: hats that were not touched count",
         _PARTITION,
-        "(each.heights[:, None] - each.rule.slope(q))[cell.weights > 0.0]",
-        "(each.heights[:, None] - each.rule.slope(q))[cell.weights >= 0.0]",
+        "(own.heights - own.rule.slope(q))[cell.weights > 0.0]",
+        "(own.heights - own.rule.slope(q))[cell.weights >= 0.0]",
         PARTITION,
+    ),
+    Fault(
+        "partition: any score with the wrong sign",
+        "paper/partition/scores.py",
+        "np.asarray(values.mean() - values)",
+        "np.asarray(values - values.mean())",
+        ANY_SCORE,
+    ),
+    # --- the paper's form of each promise
+    Fault(
+        "regret: the bound in plain units forgets when an expert joined",
+        "engine/bound_payoff.py",
+        "np.outer(sums, 1.0 / np.maximum(seen, 1.0))",
+        "np.outer(sums, 1.0 / np.maximum(ledger.rounds, seen))",
+        PLAIN_REGRET,
+    ),
+    Fault(
+        "regret: a unit multiplies",
+        "payoffs/regret.py",
+        "np.where(self.present, 1.0 / fixed[:, None], 0.0)",
+        "np.where(self.present, 1.0 * fixed[:, None], 0.0)",
+        PLAIN_REGRET,
+    ),
+    Fault(
+        "value bound: the same tail in both directions",
+        "paper/value_bounds.py",
+        "self._beyond += below if direction < 0 else above",
+        "self._beyond += below if direction > 0 else above",
+        ("tests/test_decisions.py",),
+    ),
+    Fault(
+        "simplex: an outcome on an edge of a bin goes right",
+        "payoffs/triangulated.py",
+        'np.searchsorted(edges, cell_grid.right, side="left")',
+        'np.searchsorted(edges, cell_grid.right, side="right")',
+        ("tests/paper/test_exact_simplex.py::test_bins_keep_the_contract",),
+    ),
+    Fault(
+        "half-space: of the sum instead of the mean",
+        "engine/half_space.py",
+        "largest(engine, ledger, record, total) / weight",
+        "largest(engine, ledger, record, total) * weight",
+        ("tests/engine/test_half_space.py::test_it_is_the_largest_over_all_outcomes[binary]",),
+    ),
+    Fault(
+        "internal regret: of the sum instead of the mean",
+        "metrics.py",
+        "return most / len(mass)",
+        "return most / len(seen)",
+        ("tests/test_binary_metrics.py",),
     ),
     Fault(
         "partition: an outcome on an edge goes right",

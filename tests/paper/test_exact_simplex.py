@@ -346,7 +346,7 @@ def test_what_it_cannot_play_is_refused() -> None:
         oc.Forecaster(oc.Labels(range(10)), SimplexCalibration(4), oracle=SimplexGrid())
     with pytest.raises(ValueError, match=SENTENCE):
         oc.Forecaster(oc.Labels(range(40)), SimplexCalibration(8))
-    for space in (oc.Line(), oc.Interval(0, 1), oc.Circle(24, cells=4)):
+    for space in (oc.Line(), oc.HalfLine(0), oc.Circle(24, cells=4)):
         with pytest.raises(TypeError, match=SENTENCE):
             SimplexCalibration().on(space)
     with pytest.raises(ValueError, match=SENTENCE):
@@ -355,6 +355,119 @@ def test_what_it_cannot_play_is_refused() -> None:
         SimplexGrid(seed=0.5)  # type: ignore[arg-type]
 
 
+# --- the bins of a quantity ---
+
+QUANTITY = oc.Interval(-1, 3, cells=24, tail_cells=3)
+BINS: dict[str, Any] = {"four": None, "three": 3, "edges": [-0.5, 0.0, 2.5]}
+
+
+@pytest.mark.parametrize("bins", BINS)
+def test_bins_keep_the_contract(bins: str) -> None:
+    payoff = SimplexCalibration(3, bins=BINS[bins])
+    check_payoff(payoff, QUANTITY, trials=4)
+    check_table(payoff, QUANTITY, trials=6)
+    check_jacobian(payoff, QUANTITY)
+    check_state(payoff, QUANTITY)
+
+
+@pytest.mark.parametrize("bins", BINS)
+@pytest.mark.parametrize("oracle", [SimplexGrid(), oc.Equilibrium(), oc.Committee()], ids=repr)
+def test_bins_are_kept_against_the_worst_outcome(bins: str, oracle: Any) -> None:
+    payoff = SimplexCalibration(3, bins=BINS[bins])
+    check_guarantee(payoff, QUANTITY, oracle=oracle, rounds=50, held=1.0)
+
+
+def bin_payoff(p: oc.Forecast, y: float, edges: list[float], grid: int) -> Vector:
+    """lambda_v(q) (q - e_y) by the definition, from the public forecast."""
+    q = np.diff([0.0, *(p.cdf(edge) for edge in edges), 1.0])
+    happened = np.eye(q.size)[sum(y > edge for edge in edges)]
+    rows = []
+    for v in simplex_mesh(q.size, grid).points:
+        beyond = grid * np.cumsum((q - v)[::-1])[:-1]
+        rows.append(max(0.0, 1.0 - max(beyond.max(), 0.0) - max(-beyond.min(), 0.0)) * (q - happened))
+    return np.concatenate(rows)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_point_of_the_interval_wins_the_half_space(seed: int) -> None:
+    edges, rng = [-0.5, 0.0, 2.5], np.random.default_rng(seed)
+    game = oc.Forecaster(QUANTITY, SimplexCalibration(2, bins=edges), oracle=SimplexGrid())
+    ledger = game.engine.ledger
+    # of mixed signs, and with vertices where nothing is owed
+    ledger.total[:] = rng.normal(size=ledger.total.size) * (rng.random(ledger.total.size) < 0.7)
+    p = game.predict(oc.Normal(rng.uniform(-1, 3), 10 ** rng.uniform(-2, 0)))
+    points = [*np.linspace(-1, 3, 161), *edges, *(np.nextafter(edge, 9) for edge in edges)]
+    worst = max(float(ledger.total @ bin_payoff(p, y, edges, 2)) for y in points)
+    assert worst <= ROUNDING * np.abs(ledger.total).max()
+    # rounds so far: none, and the ledger counts in units of the root of the bound
+    assert p.certificate.half_space * np.sqrt(2) == pytest.approx(max(worst, -np.inf), abs=1e-8)
+
+
+def test_within_a_bin_the_mass_lies_as_the_experts_does() -> None:
+    game = oc.Forecaster(QUANTITY, SimplexCalibration(2, bins=[1.0]), oracle=SimplexGrid())
+    expert = oc.Normal(0.8, 0.3)
+    before = game.peek(expert)
+    game.engine.ledger.total[:] = np.random.default_rng(3).normal(size=game.engine.ledger.total.size)
+    p = game.predict(expert)
+    assert abs(p.cdf(1.0) - before.cdf(1.0)) > 0.05
+    low = p.right <= 1.0
+    np.testing.assert_array_equal(p.left, before.left)
+    for inside in (low, ~low):
+        if p.mass[inside].sum() > 0.0:
+            shape, was = (each.mass[inside] / each.mass[inside].sum() for each in (p, before))
+            np.testing.assert_allclose(shape, was, atol=1e-12)
+
+
+def test_given_the_forecast_the_bins_have_the_right_frequencies() -> None:
+    """An expert that says two things, both wrong: in the rounds of either, outcomes come as often as then said."""
+    game = oc.Recalibrator(QUANTITY, SimplexCalibration(2, bins=[1.0]))
+    rng = np.random.default_rng(0)
+    sums = np.zeros((3, 2))
+    for t in range(600):
+        p = game.predict(oc.Normal((0.0, 2.0)[t % 2], 0.3))
+        y = float(rng.choice([0.0, 2.0], p=[0.6, 0.4] if t % 2 else [0.3, 0.7]))
+        sums += bin_payoff(p, y, [1.0], 2).reshape(3, 2)
+        game.update(y)
+    assert np.linalg.norm(sums / 600) == pytest.approx(np.sqrt(2) * game.guarantee.miscalibration, rel=1e-6)
+    assert np.linalg.norm(sums / 600) < 0.1
+
+
+def test_too_many_bins_are_refused_with_the_size_that_they_would_need() -> None:
+    with pytest.raises(
+        ValueError, match=r"\Aexpected at most 50,000 pieces .* got 12 bins with a grid of 6: 2\.3e\+09"
+    ):
+        oc.Forecaster(QUANTITY, SimplexCalibration(6, bins=12), oracle=SimplexGrid())
+    with pytest.raises(
+        ValueError, match=r"\Aexpected at most 200,000 coordinates .* got 20 bins .* 44,401,500 coordinates"
+    ):
+        SimplexCalibration(8, bins=20).on(QUANTITY)
+
+
+@pytest.mark.parametrize(
+    ("make", "space"),
+    [
+        (lambda: SimplexCalibration(bins=1), QUANTITY),
+        (lambda: SimplexCalibration(bins=[0.0, 0.0]), QUANTITY),
+        (lambda: SimplexCalibration(bins=[-1.0, 0.0]), QUANTITY),
+        (lambda: SimplexCalibration(bins=[0.0, 3.0]), QUANTITY),
+        (lambda: SimplexCalibration(bins="many"), QUANTITY),
+        (lambda: SimplexCalibration(bins=3), LABELS),
+    ],
+)
+def test_bad_bins_are_refused(make: Any, space: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        make().on(space)
+
+
+def test_one_oracle_has_one_cut() -> None:
+    payoff = SimplexCalibration(2, bins=3) + SimplexCalibration(2, bins=[0.0, 1.0])
+    with pytest.raises(TypeError, match=SENTENCE):
+        oc.Forecaster(QUANTITY, payoff, oracle=SimplexGrid())
+    oc.Forecaster(QUANTITY, payoff)
+
+
 def test_options_are_plain() -> None:
     assert SimplexGrid(seed=2).to_plain() == {"kind": "SimplexGrid", "randomised": False, "seed": 2}
     assert SimplexCalibration(5).to_plain()["grid"] == 5
+    assert "bins" not in SimplexCalibration(5).to_plain()
+    assert SimplexCalibration(5, bins=[0, 1]).to_plain()["bins"] == [0.0, 1.0]

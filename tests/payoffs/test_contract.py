@@ -104,7 +104,10 @@ PAYOFFS = {
     "distribution": Entry(lambda: oc.payoffs.DistributionCalibration(3, thresholds=5), finite | {"interval"}),
     "level": Entry(lambda: oc.payoffs.LevelCalibration(0.9, grid=6), ordered),
     "moments given moments": Entry(lambda: oc.payoffs.MomentBasedCalibration(4), {"interval"}, rounds=25),
-    "simplex": Entry(lambda: oc.payoffs.SimplexCalibration(2), {"binary", "points", "words"} | labels, rounds=25),
+    "simplex": Entry(
+        lambda: oc.payoffs.SimplexCalibration(2), {"binary", "points", "words", "interval"} | labels, rounds=25
+    ),
+    "simplex of bins": Entry(lambda: oc.payoffs.SimplexCalibration(3, bins=3), {"interval"}, rounds=25),
     "recipe": Entry(lambda: oc.Recipe(lambda y: [bounded(y)], bound=1.0), everywhere, plain=False, rounds=20),
     "recipe of p": Entry(
         lambda: oc.Recipe(lambda y: [bounded(y)], lambda x, p: [1.0 - p.mass[0], p.mass[0]], bound=1.0),
@@ -119,6 +122,8 @@ PAYOFFS = {
     "brier": Entry(lambda: oc.NoRegret(oc.Brier()), finite),
     "log": Entry(lambda: oc.NoRegret(oc.scores.LogScore()), everywhere),
     "pinball": Entry(lambda: oc.NoRegret(oc.scores.QuantileScore([0.1, 0.5, 0.9])), ordered),
+    "regret in plain units": Entry(lambda: oc.NoRegret(oc.CRPS(), unit="score"), finite | {"interval"}),
+    "pinball in plain units": Entry(lambda: oc.NoRegret(oc.scores.QuantileScore([0.1, 0.5]), unit=2.0), {"interval"}),
     "quantile by hour": Entry(lambda: oc.QuantileCalibration([0.2, 0.8], context=HOURS), ordered | {"box"}, hour),
     "moment by hour": Entry(lambda: oc.MomentMatching(1, context=HOURS), numbers, hour),
     "regret by hour": Entry(lambda: oc.NoRegret(oc.CRPS(), context=HOURS), everywhere, hour),

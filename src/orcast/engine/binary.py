@@ -43,7 +43,7 @@ def plays(bound_payoff: BoundPayoff) -> bool:
         if isinstance(payoff, (BinaryCalibration, Calibeating)):
             grids[type(payoff)].add(payoff.grid)
         elif isinstance(payoff, NoRegret):
-            if payoff.scores != (Brier(),):
+            if payoff.scores != (Brier(),) or payoff.unit is not None:
                 return False
         elif not isinstance(payoff, MomentMatching):
             return False

@@ -62,23 +62,45 @@ class BoundPayoff:
             shapes.append(PartShape(own, part.context.size, payoff.one_sided, scale, bound, reach))
         return ledger_layout(shapes)
 
-    def guarantee(self, ledger: Ledger, regrets: dict[int, dict[str, float]]) -> Guarantee:
-        """What was promised and what was kept; regrets come from elsewhere, in the units of the scores."""
+    def guarantee(
+        self, ledger: Ledger, regrets: dict[int, dict[str, float]], seen: dict[int, Array] | None = None
+    ) -> Guarantee:
+        """What was promised and what was kept.
+
+        Regrets come from elsewhere, in the units of the scores, and where units are fixed also the rounds that each
+        expert has been `seen` in.
+        """
         parts: dict[str, float] = {}
+        bounds: dict[str, float] = {}
         groups = {}
         rounds = max(float(ledger.account[Account.WEIGHT]), 1.0)
+        promised = ledger.promised
         for number, (part, name) in enumerate(zip(self.parts, self.names, strict=True)):
             payoff = part.payoff
             if number in regrets:
                 parts.update({f"{name} {key}": value for key, value in regrets[number].items()})
+                if seen is not None and number in seen:
+                    own = self._regret_bounds(payoff, ledger, seen[number])
+                    bounds.update({f"{name} {key}": value for key, value in zip(regrets[number], own, strict=False)})
             else:
                 parts[name] = payoff.summary(ledger.part(number) / rounds)
+                if not payoff.one_sided:
+                    bounds[name] = payoff.summary_bound(promised / float(ledger.layout.scale[number]))
             if payoff.context is not EVERYONE:
                 found = ledger.group_guarantees(number)
                 groups[name] = dict(zip(payoff.context.labels, found, strict=True))
         return Guarantee(
-            ledger.rounds, ledger.miscalibration, ledger.promised, ledger.held, parts, ledger.delay, groups
+            ledger.rounds, ledger.miscalibration, promised, ledger.held, parts, ledger.delay, groups, bounds
         )
+
+    def _regret_bounds(self, payoff: Payoff, ledger: Ledger, seen: Array) -> list[float]:
+        """What is promised of the mean excess over each expert in the rounds that it was there; nothing by group."""
+        assert isinstance(payoff, NoRegret)
+        units = payoff.units_on(self.space)
+        if units is None or self.discount < 1.0 or payoff.context is not EVERYONE:
+            return []
+        sums = ledger.promised * max(ledger.rounds, 1) / payoff.weight * units
+        return [float(value) for value in np.outer(sums, 1.0 / np.maximum(seen, 1.0)).ravel()]
 
     def regret_names(self, payoff: NoRegret) -> list[str]:
         """A name for each score and expert, in the order of the ledger."""

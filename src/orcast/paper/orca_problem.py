@@ -28,7 +28,7 @@ NOTHING: Array = np.empty(0)
 def compiles(cell_payoff: CellPayoff) -> bool:
     """Whether the compiled search can play a payoff."""
     if isinstance(cell_payoff, RegretCellPayoff):
-        return all(isinstance(score, (CRPS, MSE)) for score in cell_payoff.scores)
+        return cell_payoff.fixed is None and all(isinstance(score, (CRPS, MSE)) for score in cell_payoff.scores)
     if isinstance(cell_payoff, QuantileCellPayoff):
         return cell_payoff.bins is None
     inner = cell_payoff.cell_payoff if isinstance(cell_payoff, BoundedCellPayoff) else cell_payoff

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,7 @@ class ValueBound:
 
         thresholds_t = r expected_t,    bound = 1 / r    (paper, appendix E)
 
+    `increasing` says whether the value rises with the outcome; None if it rises in some rounds and falls in others.
     `value_bound` gives it.
 
     >>> import orcast as oc
@@ -37,51 +39,94 @@ class ValueBound:
     expected: Array
     thresholds: Array
     bound: float
-    increasing: bool
+    increasing: bool | None
 
 
-def value_bound(forecasts: Iterable[Forecast], value: Callable[[float], float], r: float) -> ValueBound:
+def value_bound(
+    forecasts: Iterable[Forecast],
+    value: Callable[..., float],
+    r: float,
+    *,
+    actions: Iterable[Any] | None = None,
+    x: Iterable[Any] | None = None,
+) -> ValueBound:
     """How often an outcome's value can exceed r times its expectation (paper, appendix E: Markov's inequality).
 
     For `value` = v >= 0, monotone in the outcome, and quantile calibrated forecasts p_t, on any sequence,
 
-        #{ t : v(y_t) > r E_{p_t} v } / T  <=  1/r + o(1),    r > 1
+        #{ t : v(y_t, a_t, x_t) > r E_{p_t} v(y, a_t, x_t) } / T  <=  1/r + o(1),    r > 1
+
+    v is called with the outcome, and with the round's action and features if `actions` and `x` give them: v(y),
+    v(y, action) or v(y, action, x), where the action is None if there are features alone.
 
     The inequality on the left is strict: with v = 0 the paper's `>=` would count every round.  And the error is o(1);
     an o(T), as the paper has it, says nothing.  That v is monotone and not negative is checked on the forecasts'
-    cells.  `ValueCheck` has the proof, and measures the left side.
+    cells.  A v that rises in some rounds and falls in others needs forecasts that are calibrated in either kind of
+    rounds: `ValueCheck` has the proof, a counterexample, and measures the left side.
 
     >>> import orcast as oc
     >>> from orcast.paper import value_bound
     >>> cost = value_bound([oc.Forecast([0], [2], [1]), oc.Forecast([0], [6], [1])], lambda y: 10 * y, r=4)
     >>> cost.expected.round(6).tolist(), cost.thresholds.round(6).tolist(), cost.bound
     ([10.0, 30.0], [40.0, 120.0], 0.25)
+    >>> sold = lambda y, amount, x: x["price"] * max(amount - y, 0)
+    >>> missing = value_bound([oc.Forecast([0], [2], [1])], sold, r=4, actions=[2.0], x=[{"price": 5}])
+    >>> missing.expected.round(6).tolist(), missing.increasing
+    ([5.0], False)
     """
     check = ValueCheck(value, r)
-    try:
-        several = list(forecasts)
-    except TypeError:
-        raise TypeError(f"expected a sequence of forecasts, got {short(forecasts)}") from None
-    direction = 0
+    several = _listed(forecasts, "forecasts")
+    taken = _beside(actions, "actions", several)
+    features = _beside(x, "features", several)
+    direction, met = 0, set()
     pairs = np.empty((2, len(several)))
-    for t, forecast in enumerate(several):
+    for t, (forecast, action, known) in enumerate(zip(several, taken, features, strict=True)):
         check_quantity(forecast)
-        *pairs[:, t], direction = check.thresholds(forecast, direction)
+        same = action is None and known is None
+        *pairs[:, t], found = check.thresholds(forecast, direction if same else 0, action, known)
+        direction = found if same else direction
+        met.add(found)
     pairs.flags.writeable = False
-    return ValueBound(pairs[0], pairs[1], check.bound, direction >= 0)
+    return ValueBound(pairs[0], pairs[1], check.bound, None if met >= {1, -1} else -1 not in met)
+
+
+def _listed(values: Iterable[Any], what: str) -> list[Any]:
+    try:
+        return list(values)
+    except TypeError:
+        raise TypeError(f"expected a sequence of {what}, got {short(values)}") from None
+
+
+def _beside(values: Iterable[Any] | None, what: str, forecasts: list[Any]) -> list[Any]:
+    """One for each forecast."""
+    if values is None:
+        return [None] * len(forecasts)
+    found = _listed(values, what)
+    if len(found) != len(forecasts):
+        raise ValueError(f"expected as many {what} as forecasts, got {len(found)} and {len(forecasts)}")
+    return found
 
 
 class ValueCheck:
     """Measures how often an outcome's value exceeded r times its expectation (paper, appendix E).
 
-    `share` is the measured #{ t : v(y_t) > r E_{p_t} v } / T, for v >= 0 that is monotone; `bound` = 1/r is what it
-    is at most if the forecasts are quantile calibrated.  On any sequence and for any forecasts it is at most
+    `share` is the measured #{ t : v(y_t, a_t, x_t) > r E_{p_t} v(y, a_t, x_t) } / T, for v >= 0 that is monotone in y;
+    `bound` = 1/r is what it is at most if the forecasts are quantile calibrated.  v is called as v(y), or with what
+    `update` is given of the round: v(y, action), v(y, action, x).  On any sequence and for any forecasts the share is
+    at most
 
         allowed  =  1/r + calibration_error  =  #{ t : y_t > q_{1 - 1/r}(p_t) } / T
 
     (for a v that falls, #{ t : y_t < q_{1/r}(p_t) } / T): of all that calibration means, only this one level matters.
     Proof: under p the outcome is at least q = q_{1 - 1/r}(p) with probability 1/r or more, and v is then at least v(q).
     So E_p v >= v(q) / r, as v >= 0 elsewhere.  Hence v(y) > r E_p v implies v(y) > v(q), and y > q since v is monotone.
+
+    **Both directions.**  The proof looks at one round, so v may rise in some rounds and fall in others, as the action
+    or the features have it; `allowed` then counts in each round the tail that matters there.  But quantile calibration
+    over all rounds no longer makes that 1/r, as the paper's theorem would have it.  Let p be uniform on [0, 1] in every
+    round, v the step 1{y > 1/2} and y uniform on [1/2, 1] in even rounds, v = 1{y < 1/2} and y uniform on [0, 1/2] in
+    odd ones.  All quantiles have the right frequencies, and v exceeds 1.9 times its expectation in every round.  What
+    is needed is calibration in the rounds of either direction, such as `QuantileCalibration(context=by(...))` gives.
 
     The expectation is a quadrature (`Forecast.expect`).  Where it comes out below v(q) / r, that is taken: by the proof
     the true one is no less, and the argument then holds for the numbers as computed.  In an open-ended cell, whose tail
@@ -95,11 +140,18 @@ class ValueCheck:
     ...     check.update(oc.Forecast([0], [1], [1]), y)
     >>> check.share, round(check.bound, 3), check.allowed, check.holds
     (0.5, 0.667, 0.75, True)
+    >>> margin = ValueCheck(lambda y, action: y if action == "buy" else 1 - y, r=1.5)
+    >>> margin.update(oc.Forecast([0], [1], [1]), 0.9, action="buy")
+    >>> margin.update(oc.Forecast([0], [1], [1]), 0.9, action="sell")
+    >>> margin.share, margin.allowed
+    (0.5, 0.5)
     """
 
-    def __init__(self, value: Callable[[float], float], r: float) -> None:
+    def __init__(self, value: Callable[..., float], r: float) -> None:
         if not callable(value):
-            raise TypeError(f"expected a function value(outcome), got {short(value)}")
+            raise TypeError(
+                f"expected a function value(outcome), with an action and features if need be, got {short(value)}"
+            )
         self.value = value
         self.r = number(r, "r")
         if not 1.0 < self.r <= LARGEST_FACTOR:
@@ -110,13 +162,16 @@ class ValueCheck:
         self._direction = 0
         self._above = 0
         self._below = 0
+        # of rounds with an action or features, outcomes beyond the quantile that matters in the round
+        self._beyond = 0
 
-    def update(self, forecast: Forecast, y: float) -> None:
-        """Count a forecast and its outcome."""
+    def update(self, forecast: Forecast, y: float, action: Any = None, x: Any = None) -> None:
+        """Count a forecast and its outcome, with the action that was taken and the features, if the value has them."""
         check_quantity(forecast)
         outcome = single(y)
-        _, threshold, direction = self.thresholds(forecast, self._direction)
-        worth = self._value(outcome)
+        same = action is None and x is None
+        _, threshold, direction = self.thresholds(forecast, self._direction if same else 0, action, x)
+        worth = self._value(outcome, action, x)
         above = outcome > float(forecast.quantile(1.0 - 1.0 / self.r))
         below = outcome < float(forecast.quantile(1.0 / self.r))
         exceeded = worth > threshold * (1.0 + ROUNDING)
@@ -125,9 +180,12 @@ class ValueCheck:
             direction = direction or (1 if above else -1)
             if not (above if direction > 0 else below):
                 raise ValueError(_not_monotone(f"{worth:g} at {outcome:g}"))
-        self._direction = direction
-        self._above += above
-        self._below += below
+        if same:
+            self._direction = direction
+            self._above += above
+            self._below += below
+        else:
+            self._beyond += below if direction < 0 else above
         self.exceeded += exceeded
         self.rounds += 1
 
@@ -144,7 +202,7 @@ class ValueCheck:
     @property
     def allowed(self) -> float:
         """What the share is at most on any sequence: 1/r plus the calibration error; nan before the first round."""
-        beyond = self._below if self._direction < 0 else self._above
+        beyond = self._beyond + (self._below if self._direction < 0 else self._above)
         return beyond / self.rounds if self.rounds else math.nan
 
     @property
@@ -161,9 +219,10 @@ class ValueCheck:
         kept = f"share {self.share:.3g} of {self.rounds} rounds" if self.rounds else "no rounds yet"
         return f"ValueCheck(r={self.r:g}, bound {self.bound:.3g}, {kept})"
 
-    def _value(self, y: float) -> float:
+    def _value(self, y: float, action: Any, x: Any) -> float:
+        known = (y,) if action is None and x is None else (y, action) if x is None else (y, action, x)
         try:
-            worth = self.value(y)
+            worth = self.value(*known)
         except OverflowError:
             raise ValueError(f"expected a finite number as value of {y:g}, got one too large") from None
         if isinstance(worth, float) and 0.0 <= worth < math.inf:
@@ -173,13 +232,15 @@ class ValueCheck:
             raise ValueError(f"expected a value that is not negative, got {worth:g} at {y:g}")
         return worth
 
-    def thresholds(self, forecast: Forecast, direction: int) -> tuple[float, float, int]:
+    def thresholds(
+        self, forecast: Forecast, direction: int, action: Any = None, x: Any = None
+    ) -> tuple[float, float, int]:
         """Expected value, what r times it is, and the direction of the value, also on this forecast's cells."""
         seen: dict[float, float] = {}
 
         def value_at(y: float) -> float:
             if y not in seen:
-                seen[y] = self._value(y)
+                seen[y] = self._value(y, action, x)
             return seen[y]
 
         expected = expected_value(forecast, value_at)

@@ -199,6 +199,10 @@ class Payoff:
         """The size of a mean payoff, in its own units."""
         return float(np.linalg.norm(mean))
 
+    def summary_bound(self, norm: float) -> float:
+        """The largest `summary` of a mean payoff whose norm is at most so much."""
+        return norm
+
     def to_plain(self) -> dict[str, Any]:
         """Plain data; functions are left out, and must be given again."""
         return {"kind": type(self).__name__, "context": self.context.to_plain(), "weight": self.weight, **self._plain()}

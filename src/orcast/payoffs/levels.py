@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -140,6 +141,10 @@ class LevelCalibration(Payoff):
     def summary(self, mean: Array) -> float:
         """The error of the coverage, the largest of any group."""
         return float(np.abs(mean.sum(axis=-1)).max())
+
+    def summary_bound(self, norm: float) -> float:
+        """A sum over the vertices (Cauchy and Schwarz)."""
+        return norm * math.sqrt(self.grid + 1)
 
     def _plain(self) -> dict[str, Any]:
         return {"level": self.level, "grid": self.grid}

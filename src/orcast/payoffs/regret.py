@@ -13,10 +13,14 @@ from orcast.constants import OWN_EXPECTATION_WEIGHT
 from orcast.contexts import Context
 from orcast.payoffs.base import CellGrid, CellPayoff, Part, Payoff
 from orcast.payoffs.cell_payoffs import MEAN_WEIGHTS, NODES, nodes_of
-from orcast.scores import CRPS, MSE, LogScore, QuantileScore, Score
+from orcast.scores import CRPS, MSE, SCORES, LogScore, QuantileScore, Score
 from orcast.spaces import Binary, FiniteSpace, OrderedSpace, Space
+from orcast.validation import number, short
 
 Array = NDArray[np.float64]
+
+# As a unit: the largest value of the score.
+BOUND_OF_SCORE = "score"
 
 
 def crps_gap(cell_grid: CellGrid, p: Array, x: Array) -> tuple[Array, Array, Array]:
@@ -190,16 +194,23 @@ def full_jacobian(score: Score, cell_grid: CellGrid, p: Array) -> Array:
 
 
 class RegretCellPayoff(CellPayoff):
-    """Excess scores over each expert, in units known before the outcome; an expert that is missing counts nothing."""
+    """Excess scores over each expert, in units known before the outcome; an expert that is missing counts nothing.
 
-    def __init__(self, cell_grid: CellGrid, scores: tuple[Score, ...], state: dict[str, Array]) -> None:
-        self.cell_grid, self.scores = cell_grid, scores
+    The units are those of the round, or `fixed` ones, a number a score.
+    """
+
+    def __init__(
+        self, cell_grid: CellGrid, scores: tuple[Score, ...], state: dict[str, Array], fixed: Array | None = None
+    ) -> None:
+        self.cell_grid, self.scores, self.fixed = cell_grid, scores, fixed
         self.experts = len(cell_grid.experts)
         self.size = len(scores) * self.experts
         self.present: NDArray[np.bool_] = np.isfinite(cell_grid.experts).all(axis=1).reshape(self.experts)
         self.usual = np.zeros((len(scores), self.experts))
         self.units = np.zeros((len(scores), self.experts))
-        for i, score in enumerate(scores):
+        if fixed is not None:
+            self.units = np.where(self.present, 1.0 / fixed[:, None], 0.0)
+        for i, score in enumerate(scores if fixed is None else ()):
             for e in np.flatnonzero(self.present):
                 own = own_expectation(score, cell_grid, cell_grid.experts[e])
                 seen = float(state["count"][e])
@@ -230,6 +241,8 @@ class RegretCellPayoff(CellPayoff):
         self.units = self._units(p)
 
     def _units(self, p: Array, gaps: list[tuple[Array, Array, Array] | None] | None = None) -> Array:
+        if self.fixed is not None:
+            return self.units
         units = np.zeros(self.size)
         usual = self.usual.ravel()
         for i, gap in enumerate(self._gaps(p) if gaps is None else gaps):
@@ -353,36 +366,78 @@ class NoRegret(Payoff):
     `Guarantee.parts` reports the plain mean excess score.  The experts are those represented on the cells; one that is
     missing in a round counts nothing in it.
 
+    With a `unit` that is the same in all rounds the plain regret is promised, as in the paper: c is 1 / unit, where
+    unit="score" is the largest value b that the score can have on the space, and a number is so much of one score.
+    For k experts, and no other part in the sum,
+
+        regret_T = mean of score(p, y) - min over experts of their mean score  <=  sqrt(k) b sqrt(T + 64) / T
+
+    (paper, appendix A, with the credit of 64 rounds).  `Guarantee.bounds` says what it is in any sum: with a weight w
+    in it, unit / w times `promised`.  Where a score has no largest value, as CRPS on `Line`, a unit is refused.  It is
+    a weaker pull than the default's: what an expert usually loses is a small part of what it could lose.
+
     >>> import orcast as oc
     >>> oc.NoRegret(oc.CRPS(), oc.MSE()).on(oc.Interval(0, 1), experts=3).size
     6
+    >>> game = oc.Recalibrator(oc.Labels(["home", "draw", "away"]), oc.NoRegret(oc.Brier(), unit="score"))
+    >>> for y in ("home", "away", "home", "draw"):
+    ...     p = game.predict([0.2, 0.2, 0.6])
+    ...     game.update(y)
+    >>> game.guarantee.parts["regret brier"] <= game.guarantee.bounds["regret brier"] <= 2 * (4 + 64) ** 0.5 / 4
+    True
     """
 
     name = "regret"
     one_sided = True
 
-    def __init__(self, *scores: Score, context: Context | None = None, weight: float = 1.0) -> None:
+    def __init__(
+        self,
+        *scores: Score,
+        unit: str | float | None = None,
+        context: Context | None = None,
+        weight: float = 1.0,
+    ) -> None:
         for score in scores:
-            if not isinstance(score, Score):
+            if type(score) not in SCORES.values():
                 raise TypeError(f"expected scores such as CRPS() or Brier(), got {score!r}")
         if not scores or len({repr(score.to_plain()) for score in scores}) < len(scores):
             raise ValueError(f"expected one or more different scores, got {list(scores)!r}")
         # one order, whatever the order of the arguments: the ledger has one layout
         self.scores: tuple[Score, ...] = tuple(sorted(scores, key=lambda score: score.name))
+        self.unit = unit if unit is None or unit == BOUND_OF_SCORE else _number_of(unit, self.scores)
         self._settings(context, weight)
+
+    def units_on(self, space: Space) -> Array | None:
+        """The fixed unit of each score, None where units are those of the round; or one clear sentence."""
+        if self.unit is None:
+            return None
+        bounds = np.array([score.bound(space) for score in self.scores])
+        for score, bound in zip(self.scores, bounds.tolist(), strict=True):
+            if not math.isfinite(bound):
+                raise TypeError(
+                    f"expected a score that is bounded on {space!r} for unit={self.unit!r}, got {score!r}: without "
+                    "unit= its regret is weighed by what the experts usually lose"
+                )
+        if isinstance(self.unit, str):
+            return np.where(bounds > 0.0, bounds, 1.0)
+        largest = float(bounds[0])
+        return np.array([number(self.unit, f"unit of {self.scores[0]!r} on {space!r}", 1e-6 * largest, 1e6 * largest)])
 
     def on(self, space: Space, experts: int = 1) -> Part:
         """Where the scores make sense."""
         for score in self.scores:
             score.check(space)
         count = len(self.scores)
-        fast = isinstance(space, OrderedSpace) and all(isinstance(score, (CRPS, MSE)) for score in self.scores)
+        units = self.units_on(space)
+        # in the units of a round no coordinate exceeds 1
+        reach = np.ones(count) if units is None else np.array([s.bound(space) for s in self.scores]) / units
+        fast = units is None and isinstance(space, OrderedSpace)
         return Part(
             self,
             count * experts,
-            float(count * experts),
-            "regret" if fast else "general",
-            lambda cell_grid, state: RegretCellPayoff(cell_grid, self.scores, state),
+            float(experts * (reach @ reach)),
+            "regret" if fast and all(isinstance(score, (CRPS, MSE)) for score in self.scores) else "general",
+            lambda cell_grid, state: RegretCellPayoff(cell_grid, self.scores, state, units),
             state=lambda: {
                 "loss": np.zeros((count, experts)),
                 "count": np.zeros(experts),
@@ -400,4 +455,17 @@ class NoRegret(Payoff):
         return np.array([score(forecast, y) - score(expert, y) for score in self.scores])
 
     def _plain(self) -> dict[str, Any]:
-        return {"scores": [score.to_plain() for score in self.scores]}
+        plain: dict[str, Any] = {"scores": [score.to_plain() for score in self.scores]}
+        return plain if self.unit is None else plain | {"unit": self.unit}
+
+
+def _number_of(unit: object, scores: tuple[Score, ...]) -> float:
+    """A unit that is a number, or one clear sentence."""
+    if isinstance(unit, str):
+        raise ValueError(f"expected a positive number or 'score' as unit, got {unit!r}")
+    if len(scores) > 1:
+        raise ValueError(f"expected unit='score' for several scores, got the number {short(unit)} for {list(scores)!r}")
+    value = number(unit, "unit")
+    if value <= 0.0:
+        raise ValueError(f"expected a positive number or 'score' as unit, got {short(unit)}")
+    return value

@@ -10,7 +10,7 @@ The weights are continuous, not negative and add up to one, and at most one more
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.contexts import Context
-from orcast.payoffs.base import CellGrid, CellPayoff, Part, Payoff, wrong_space
-from orcast.payoffs.calibration import closed
+from orcast.payoffs.base import NOTHING, CellGrid, CellPayoff, Part, Payoff, wrong_space
+from orcast.payoffs.calibration import closed, increasing
 from orcast.payoffs.cell_payoffs import Witness, both
 from orcast.spaces import Binary, FiniteSpace, Interval, Labels, Points, Space, frozen
 from orcast.spaces.base import whole
@@ -28,6 +28,8 @@ Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 MOST_TICKS, MOST_COORDINATES = 64, 200_000
+# The bins of a quantity, unless others are given, and the most.
+BINS, MOST_BINS = 4, 10_000
 # A leading coefficient below this share of the others does not move a root by more than rounding does.
 NEGLIGIBLE = 1e-12
 
@@ -367,39 +369,95 @@ class SimplexCalibration(_OnMesh):
     excess of p over v - largest excess of v over p).  The number of coordinates grows fast, binomial(N + K - 1, K - 1)
     K for K labels: `LabelCalibration` asks for less.  Squared bound: 2, because ||lambda|| <= 1 and ||p - e_y||^2 <= 2.
 
+    A quantity on an `Interval` is cut into `bins`, as the paper does (appendix C.2.3): so many of one width, 4 unless
+    given, or those between inner edges.  p and e_y are then the masses of the bins; an outcome on an edge belongs to
+    the bin on its left.  Nothing is asked of how the mass lies within a bin.
+
     >>> import orcast as oc
     >>> part = SimplexCalibration(grid=4).on(oc.Labels(["home", "draw", "away"]))
     >>> part.size, part.bound
     (45, 2.0)
+    >>> SimplexCalibration(grid=4, bins=[10, 30]).on(oc.Interval(0, 100)).size
+    45
+    >>> SimplexCalibration(grid=8, bins=20).on(oc.Interval(0, 100))
+    Traceback (most recent call last):
+    ValueError: expected at most 200,000 coordinates for SimplexCalibration, got 20 bins with a grid of 8: 44,401,500...
     """
 
     name = "simplex"
 
-    def __init__(self, grid: int = 4, *, context: Context | None = None, weight: float = 1.0) -> None:
+    def __init__(
+        self,
+        grid: int = 4,
+        *,
+        bins: int | Iterable[float] | None = None,
+        context: Context | None = None,
+        weight: float = 1.0,
+    ) -> None:
         self._ticks(grid, 1, context, weight)
+        self.bins: int | tuple[float, ...] | None
+        if bins is None or isinstance(bins, (int, np.integer)):
+            self.bins = None if bins is None else whole(bins, "bins", 2, MOST_BINS)
+        else:
+            self.bins = tuple(increasing(bins, "finite inner edges of bins", -math.inf, math.inf).tolist())
+
+    def inner_edges(self, space: Space) -> Array | None:
+        """Where an interval is cut; None for outcomes that are cells themselves."""
+        if not isinstance(space, (Binary, Labels, Points, Interval)):
+            raise wrong_space(self, "Labels([...]), Binary(), Points(...) or Interval(low, high)", space)
+        if not isinstance(space, Interval):
+            if self.bins is not None:
+                raise TypeError(f"expected bins= only for a quantity such as Interval(low, high), got {space!r}")
+            return None
+        if self.bins is None or isinstance(self.bins, int):
+            edges = np.linspace(space.low, space.high, (BINS if self.bins is None else self.bins) + 1)[1:-1]
+        else:
+            edges = np.array(self.bins)
+        if not (space.low < edges[0] and edges[-1] < space.high and (np.diff(edges) > 0.0).all()):
+            raise ValueError(f"expected edges between {space.low:g} and {space.high:g} for bins, got {edges.tolist()}")
+        return edges
 
     def on(self, space: Space, experts: int = 1) -> Part:
-        """On labels, binary outcomes, or a few points."""
-        if not isinstance(space, (Binary, Labels, Points)):
-            raise wrong_space(self, "Labels([...]), Binary() or Points(...)", space)
-        labels = space.cells
+        """On labels, binary outcomes, a few points, or the bins of a quantity."""
+        edges = self.inner_edges(space)
+        labels = space.cells if edges is None else edges.size + 1
         size = math.comb(self.grid + labels - 1, labels - 1) * labels
         if size > MOST_COORDINATES:
+            what, instead = (
+                ("outcomes", "LabelCalibration or DistributionCalibration")
+                if edges is None
+                else ("bins", "fewer of them, a coarser grid, or ThresholdCalibration")
+            )
             raise ValueError(
-                f"expected at most {MOST_COORDINATES:,} coordinates for SimplexCalibration, got {labels} outcomes with "
-                f"a grid of {self.grid}: {size:.1e} coordinates (use LabelCalibration or DistributionCalibration)"
+                f"expected at most {MOST_COORDINATES:,} coordinates for SimplexCalibration, got {labels} {what} with "
+                f"a grid of {self.grid}: {size:,} coordinates (use {instead})"
             )
         mesh = simplex_mesh(labels, self.grid)
-        witness = Witness.constant(np.eye(labels))
-        return Part(
-            self, size, 2.0, "general", lambda cell_grid, state: MeshCellPayoff(witness, mesh.size, mesh.locate)
-        )
+
+        def on_cells(cell_grid: CellGrid, state: dict[str, Array]) -> MeshCellPayoff:
+            events = np.eye(labels)
+            if edges is not None:
+                events = events[:, np.searchsorted(edges, cell_grid.right, side="left")]
+            return MeshCellPayoff(Witness.constant(events), mesh.size, mesh.locate)
+
+        return Part(self, size, 2.0, "general", on_cells, NOTHING if edges is None else edges)
+
+    def _plain(self) -> dict[str, Any]:
+        plain = super()._plain()
+        if self.bins is not None:
+            plain["bins"] = self.bins if isinstance(self.bins, int) else list(self.bins)
+        return plain
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
         """Vertex by vertex."""
-        assert isinstance(space, FiniteSpace)
-        mass = np.asarray(forecast.mass)
-        happened = np.eye(mass.size)[space.cell(space.outcome(y))]
+        edges = self.inner_edges(space)
+        if edges is None:
+            assert isinstance(space, FiniteSpace)
+            mass = np.asarray(forecast.mass)
+            happened = np.eye(mass.size)[space.cell(space.outcome(y))]
+        else:
+            mass = np.diff([0.0, *(float(forecast.mass[forecast.right <= edge].sum()) for edge in edges), 1.0])
+            happened = np.eye(mass.size)[sum(y > edge for edge in edges)]
         out = []
         for vertex in simplex_mesh(mass.size, self.grid).points:
             beyond = self.grid * np.cumsum((mass - vertex)[::-1])[:-1]

@@ -282,12 +282,14 @@ class DenseEngine:
         if self._ledger is None:
             return Guarantee(0, 0.0, math.inf, 1.0)
         regrets: dict[int, dict[str, float]] = {}
+        seen: dict[int, Array] = {}
         for number, (payoff, state) in enumerate(zip(self.bound_payoff.payoffs, self.states, strict=True)):
             if isinstance(payoff, NoRegret):
                 values = state["excess"] / np.maximum(state["rounds"], 1.0)
                 names = self.bound_payoff.regret_names(payoff)
                 regrets[number] = dict(zip(names, map(float, values.ravel()), strict=True))
-        return self.bound_payoff.guarantee(self._ledger, regrets)
+                seen[number] = state["rounds"]
+        return self.bound_payoff.guarantee(self._ledger, regrets, seen)
 
     # --- state
     def arrays(self) -> dict[str, Array]:

@@ -1,16 +1,18 @@
-"""The exact oracle of distribution calibration on a few labels: a distribution that no label can push any further."""
+"""The exact oracle of distribution calibration on a few labels or bins: a distribution that none can push further."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.engine.base import Engine
+from orcast.engine.base import NO_LEARNING, Engine
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
+from orcast.engine.dense.priors import OrderedPrior, Prior
 from orcast.paper.exact.base import expert_alone
 from orcast.paper.exact.triangles import MeshSolver, RandomisedOracle, one_grid, simplex_faces, simplex_pieces
 from orcast.payoffs.triangulated import MeshCellPayoff, SimplexCalibration
@@ -30,7 +32,8 @@ class SimplexGrid(RandomisedOracle):
 
         <c(p), p - e_k> <= 0    for every label k.
 
-    If the expert's own forecast will do, it is played as it is.
+    If the expert's own forecast will do, it is played as it is.  On an `Interval` the labels are the payoff's bins, and
+    within each the mass lies as the expert's does, on the cells around it.
 
     *How.*  One linear system for each simplex of the triangulation in each face of the simplex of distributions (a
     face for each set of labels), the nearest to the expert's forecast first (`orcast.paper.exact.triangles` has
@@ -71,17 +74,24 @@ class SimplexGrid(RandomisedOracle):
     def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> Engine:
         """An engine with an empty ledger, if the pieces can be enumerated."""
         grid = one_grid(bound_payoff, SimplexCalibration, "SimplexGrid")
-        assert isinstance(bound_payoff.space, FiniteSpace)
-        labels = bound_payoff.space.cells
+        cut = [part.payoff.inner_edges(bound_payoff.space) for part in bound_payoff.parts]  # type: ignore[attr-defined]
+        edges = cut[0]
+        if edges is None:
+            assert isinstance(bound_payoff.space, FiniteSpace)
+            labels, what = bound_payoff.space.cells, "labels"
+            prior: Prior[Any] = expert_alone(bound_payoff)
+        else:
+            if not all(np.array_equal(edges, other) for other in cut):
+                raise TypeError(f"expected the same bins in all payoffs for SimplexGrid, got {bound_payoff.payoffs!r}")
+            labels, what = edges.size + 1, "bins"
+            prior = OrderedPrior(bound_payoff, 1.0, NO_LEARNING)
         pieces = simplex_pieces(labels, grid)
         if pieces > MOST_PIECES:
             raise ValueError(
-                f"expected at most {MOST_PIECES:,} pieces of the simplex for SimplexGrid, got {labels} labels with a "
+                f"expected at most {MOST_PIECES:,} pieces of the simplex for SimplexGrid, got {labels} {what} with a "
                 f"grid of {grid}: {pieces:.1e} pieces (use LabelCalibration, or Equilibrium)"
             )
-        return DenseEngine(
-            bound_payoff, expert_alone(bound_payoff), GridSolver(simplex_faces(labels, grid), self), sizes
-        )
+        return DenseEngine(bound_payoff, prior, GridSolver(simplex_faces(labels, grid), self), sizes)
 
 
 class GridSolver(MeshSolver):
@@ -92,5 +102,8 @@ class GridSolver(MeshSolver):
         return float(c @ f - c.min())
 
     def masses_at(self, point: Array, prior: Array, cell_payoff: MeshCellPayoff) -> Array:
-        """The point itself."""
-        return point
+        """The point itself; in a bin of several cells as the prior's mass lies there, evenly if it has none."""
+        inside = cell_payoff.witness.mean
+        own = (inside @ prior)[:, None]
+        even = inside / inside.sum(axis=1, keepdims=True)
+        return point @ np.where(own > 0.0, inside * prior / np.where(own > 0.0, own, 1.0), even)

@@ -14,6 +14,12 @@ w_v(p_k) (p_k - 1{y = k}), which its forecaster keeps below T_j R_j in norm, Cau
 
 and all of the right side is known before the outcomes.  Since the hats are not indicators, and the sum over all of them
 is bounded at once, neither the paper's factor 1 / epsilon of lemma 2 nor the epsilon of lemma 3 is needed.
+
+*Any proper score.*  (excess) holds for every one, with g_k(p) = -score(p, k): the score of y is <score(p, .), e_y>, and
+<score(p, .) - score(x, .), p> <= 0 because it is proper.  This g_k depends on all of p, so hats of p_k alone do not do.
+With the barycentric weights lambda_v(p) in a triangulation of the simplex instead of the hats of each probability, the
+same steps bound the regret of every bounded proper score: S_j is then the sum of lambda_v(p) (p - e_y), which
+`SimplexCalibration` keeps small, and g_v = g(v).
 """
 
 from __future__ import annotations
@@ -44,10 +50,10 @@ from orcast.paper.partition.cells import (
     checked_bins,
     compositions,
 )
-from orcast.paper.partition.scores import Followed
+from orcast.paper.partition.scores import Followed, WeightFunctions
 from orcast.payoffs import BinaryCalibration, LabelCalibration, Payoff
 from orcast.payoffs.calibration import GRID, checked_grid
-from orcast.payoffs.cell_payoffs import hat_weights
+from orcast.payoffs.triangulated import SimplexCalibration
 from orcast.persistence import files as storage
 from orcast.persistence.kinds import oracle_from_plain
 from orcast.persistence.state import inside, reading
@@ -62,6 +68,10 @@ Array = NDArray[np.float64]
 
 # The forecasters know nothing but the outcomes of their cell, so they are to listen to these.
 TEMPERATURE = 2.0
+# Ticks of the triangulation, unless others are given.
+TICKS = 4
+# Label by label, or given the whole distribution.
+CALIBRATIONS = ("label", "distribution")
 # A bound that rounding alone puts below what it bounds is equal to it.
 ROUNDING = 1e-12
 
@@ -137,8 +147,13 @@ class PartitionedRecalibrator(Locked):
     `Labels` they are the vectors of K whole numbers that sum to `cells`; that of x is the nearest to cells x, found
     by largest remainders, and within K / (2 cells) of x in l1, sqrt(K) / (2 cells) in l2, once divided by cells.  There
     are (cells + K - 1 choose K - 1); more than 10,000 are refused.  Forecasters are made on the first visit.
-    Calibration is label by label, which is what scores that are sums over labels (Brier, log) need, not any proper
-    score.
+
+    **Which scores.**  By default calibration is label by label, which is what scores that are sums over labels (Brier,
+    log) need, and all proper scores on `Binary`.  With calibration="distribution" the forecasters are calibrated given
+    all probabilities together (`SimplexCalibration` with `grid` ticks, 4 unless given), and `regret_bound` is there for
+    every bounded proper score: a `Score` of your own, such as the spherical or the ranked one, is called with a
+    forecast and an outcome.  Whether it is proper is looked at in every round.  The triangulation has (grid + K - 1
+    choose K - 1) vertices, so this is for a few labels.
 
     **Quantities** (`Interval`, `Line`, `HalfLine`) are cut into `bins`: given by their inner edges, or by how
     many, and then at the quantiles at even levels of the first forecast, fixed from then on (equal ones count once).
@@ -170,7 +185,8 @@ class PartitionedRecalibrator(Locked):
         *,
         cells: int | None = None,
         bins: int | Iterable[float] | None = None,
-        grid: int = GRID,
+        calibration: str = "label",
+        grid: int | None = None,
         scores: Score | Iterable[Score] | None = None,
         oracle: Oracle | None = None,
         outside: str = "raise",
@@ -184,7 +200,12 @@ class PartitionedRecalibrator(Locked):
             cells = whole(cells, "cells", 1, MOST_CELLS)
         self.lock = GameLock()
         self.space: Space = space
-        self.grid = checked_grid(grid)
+        if calibration not in CALIBRATIONS:
+            raise ValueError(f"expected 'label' or 'distribution' as calibration, got {short(calibration)}")
+        self.calibration = calibration
+        self._jointly = calibration == "distribution" and not isinstance(space, Binary)
+        self._payoff = self._payoff_of(grid)
+        self.grid: int = self._payoff.grid  # type: ignore[attr-defined]
         self.oracle: Oracle = Equilibrium(temperature=TEMPERATURE) if oracle is None else oracle
         self.outside = outside
         self.max_pending = max_pending
@@ -200,10 +221,12 @@ class PartitionedRecalibrator(Locked):
                 self._table = CellTable.of_bins(self._bins, cells)
             elif self._bins is not None:
                 compositions(self._bins, cells)
+                self._payoff.on(Labels(range(self._bins)))
+        if self._table is not None:
+            self._payoff.on(self._table.events)
         asked = kinds if scores is None else (scores,) if isinstance(scores, Score) else scores
         self._followed = [self._follow(score) for score in asked]
         some = Binary() if isinstance(space, Binary) else Labels([0, 1])
-        self._payoff: Payoff = BinaryCalibration(self.grid) if some == Binary() else LabelCalibration(self.grid)
         self._root = math.sqrt(self._payoff.on(some).bound)
         # a game says what is wrong with the other options
         Forecaster(some, self._payoff, oracle=oracle, outside=outside, max_pending=max_pending)
@@ -230,8 +253,18 @@ class PartitionedRecalibrator(Locked):
             )
         return CellTable.of_bins(frozen(edges), self._resolution)
 
+    def _payoff_of(self, grid: int | None) -> Payoff:
+        """What the forecasters of the cells keep small."""
+        if self._jointly:
+            return SimplexCalibration(TICKS if grid is None else grid)
+        hats = checked_grid(GRID if grid is None else grid)
+        return BinaryCalibration(hats) if isinstance(self.space, Binary) else LabelCalibration(hats)
+
+    def _functions(self, table: CellTable) -> WeightFunctions:
+        return WeightFunctions(table, self.grid, self._jointly)
+
     def _no_sums(self, table: CellTable | None) -> Array:
-        return np.zeros((self.grid, 0 if table is None else table.count))
+        return np.zeros((0, 0) if table is None else (self._functions(table).size, table.count))
 
     def _new_cell(self, table: CellTable) -> _Cell:
         # this class drops rounds itself, so a game can always have one more
@@ -241,11 +274,11 @@ class PartitionedRecalibrator(Locked):
     def _follow(self, score: object) -> Followed:
         if not isinstance(score, Score):
             raise TypeError(f"expected scores such as Brier() or LogScore(), got {short(score)}")
-        if isinstance(self.space, OrderedSpace) and isinstance(score, (Brier, LogScore)):
-            return Followed(score, Labels([0, 1]), self.grid)
-        score.check(self.space)
-        # of a quantity itself, not of its bins
-        return Followed(score, self.space, self.grid)
+        of_bins = isinstance(self.space, OrderedSpace) and isinstance(score, (Brier, LogScore))
+        if not of_bins:
+            score.check(self.space)
+        # other scores are of a quantity itself, not of its bins
+        return Followed(score, of_bins or not isinstance(self.space, OrderedSpace), self.grid, self._jointly)
 
     # --- the loop
     @locked
@@ -285,12 +318,20 @@ class PartitionedRecalibrator(Locked):
         if crossed and not self._crossing_reported:
             self._crossing_reported = True
             warn_user("crossing quantiles were sorted (reported once)", UserWarning)
+        # a score of the user's own may fail
+        was = cell.game.rounds.snapshot() if any(each.own for each in self._followed) else None
         inner = cell.game.predict(table.cells.start(key), id=id)
         played = np.array(inner.mass)
+        try:
+            known = self._known(table, key, expert, played)
+        except BaseException:
+            if was is not None:
+                cell.game.rounds.restore(was)
+            raise
         if table.edges is not None:
             cells[3] *= bins @ (played / expert)
             cells[3] /= cells[3].sum()
-        own = _CellRound(expert, played, self._known(table, key, expert, played), cells)
+        own = _CellRound(expert, played, known, cells)
         cell.game.rounds.pending[id].attached = asdict(own)
         for other in leaving:
             if other == id and self._pending.pending[other] == key and not fresh:
@@ -319,14 +360,15 @@ class PartitionedRecalibrator(Locked):
         """What is known of a round before its outcome; see `_Cell`."""
         errors = table.errors(played)
         p, x, q = table.chances(played), table.chances(expert), table.chances(table.cells.middle(key))
-        left, share = hat_weights(self.grid, p)
+        at, weights = self._functions(table).at(p)
+        columns = np.arange(p.size)
         bounds = np.zeros((2, len(self._followed)))
         for i, each in enumerate(self._followed):
-            if each.rule is not None:
-                through_hats = each.heights[left] + share * (each.heights[left + 1] - each.heights[left])
-                rest = each.rule.slope(p) - through_hats + each.rule.slope(q) - each.rule.slope(x)
-                excess = each.rule.losses(played) - each.rule.losses(expert)
-                bounds[:, i] = (errors @ rest).max(), excess.max()
+            score = each.on(table)
+            if score is not None and score.rule is not None:
+                interpolated = (weights * score.heights[at, columns]).sum(axis=0)
+                rest = score.rule.slope(p) - interpolated + score.rule.slope(q) - score.rule.slope(x)
+                bounds[:, i] = (errors @ rest).max(), score.excess(played, expert).max()
         return np.array([np.abs(errors).sum(axis=1).max(), *bounds.ravel()])
 
     @locked
@@ -346,9 +388,8 @@ class PartitionedRecalibrator(Locked):
         if id is None:
             self._pending.release_unnamed()
         p, errors = table.chances(own.played), table.errors(own.played)[k]
-        left, share = hat_weights(self.grid, p)
         columns = np.arange(p.size)
-        for at, weight in ((left, 1.0 - share), (left + 1, share)):
+        for at, weight in zip(*self._functions(table).at(p), strict=True):
             cell.weights[at, columns] += weight
             self._sums[at, columns] += weight * errors
         cell.known += own.known
@@ -358,9 +399,11 @@ class PartitionedRecalibrator(Locked):
     def _excesses(self, own: _CellRound, k: int, y: Any) -> Array:
         """Each score of what was played minus that of the expert."""
         found = np.zeros(len(self._followed))
+        assert self._table is not None
         for i, each in enumerate(self._followed):
-            if each.rule is not None:
-                found[i] = each.rule.losses(own.played)[k] - each.rule.losses(own.expert)[k]
+            score = each.on(self._table)
+            if score is not None:
+                found[i] = score.losses(own.played)[k] - score.losses(own.expert)[k]
             else:
                 left, right, expert, played = own.cells
                 mine, theirs = (Forecast.trusted(left, right, mass, None) for mass in (played, expert))
@@ -437,15 +480,19 @@ class PartitionedRecalibrator(Locked):
         """
         place = self._place(score)
         each = self._followed[place]
-        if each.rule is None:
-            raise TypeError(
-                f"expected a score that is a sum over probabilities, such as Brier() or LogScore(), got {each.score!r}"
-            )
+        if not each.of_events:
+            raise TypeError(f"expected a score of the bins, such as Brier() or LogScore(), got {each.score!r}")
         total = 0.0
         for key, cell in self._cells.items():
             assert self._table is not None
+            own = each.on(self._table)
+            if own is None or own.rule is None:
+                raise TypeError(
+                    "expected a score that is a sum over probabilities, such as Brier() or LogScore(), or "
+                    f"calibration='distribution', got {each.score!r}"
+                )
             q = self._table.chances(self._table.cells.middle(key))
-            apart = (each.heights[:, None] - each.rule.slope(q))[cell.weights > 0.0]
+            apart = (own.heights - own.rule.slope(q))[cell.weights > 0.0]
             remainder = float(cell.known[1 + place])
             bound = float(np.linalg.norm(apart)) * self._promised(cell) + remainder
             total += min(bound, float(cell.known[1 + len(self._followed) + place]))
@@ -520,6 +567,7 @@ class PartitionedRecalibrator(Locked):
             "cells": self._resolution,
             "bins": self._bins if self._bins is None or isinstance(self._bins, int) else self._bins.tolist(),
             "edges": None if edges is None else list(edges),
+            "calibration": self.calibration,
             "grid": self.grid,
             "scores": [each.score.to_plain() for each in self._followed],
             "oracle": self.oracle.to_plain(),
@@ -533,13 +581,20 @@ class PartitionedRecalibrator(Locked):
         return header, {name: array.copy() for name, array in arrays.items()}
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> PartitionedRecalibrator:
-        """Continue from a file, as `Recalibrator.load` does; refuses what it cannot read, in one sentence."""
+    def load(cls, path: str | os.PathLike[str], *, scores: Iterable[Score] | None = None) -> PartitionedRecalibrator:
+        """Continue from a file, as `Recalibrator.load` does; refuses what it cannot read, in one sentence.
+
+        Scores of your own are not saved: give all scores again, in the same order.
+        """
+        given = None if scores is None else list(scores)
         with reading(path, cls.__name__) as (header, arrays):
+            if given is not None and [score.to_plain() for score in given] != header["scores"]:
+                raise ValueError(f"expected the scores {short(header['scores'])}, got {short(given)}")
             self = cls(
                 space_from_plain(header["space"]),
-                scores=[score_from_plain(score) for score in header["scores"]],
+                scores=[score_from_plain(score) for score in header["scores"]] if given is None else given,
                 oracle=oracle_from_plain(header["oracle"]),
+                calibration=header.get("calibration", "label"),
                 **{name: header[name] for name in ("cells", "bins", "grid", "outside", "max_pending")},
             )
             self._restore(header, arrays)

@@ -1,0 +1,95 @@
+"""The paper's half-space value of a forecast, whatever oracle found it: computed when it is read.
+
+    half_space = max over outcomes y of <mean payoff, payoff(p, y)>
+
+with the positive part of the mean where a payoff is one-sided (paper, proposition 2).  It is at most zero where the
+forecast wins the half-space.  The slack rule asks for less, so under it many forecasts have a positive one.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orcast import ledger as _ledger
+from orcast.engine.base import Engine
+from orcast.engine.dense.engine import DenseEngine, DenseRecord
+from orcast.engine.kernels.records import CellRow, RoundInfo
+from orcast.engine.ordered import OrderedEngine, OrderedRecord
+from orcast.ledger import Account, Ledger
+from orcast.payoffs.cell_payoffs import NODES
+from orcast.spaces import FiniteSpace
+
+Array = NDArray[np.float64]
+
+
+def issued(engine: Engine, record: Any) -> Any:
+    """The forecast of a round; its certificate can say the half-space value of this moment, now or later."""
+    forecast = engine.forecast(record)
+    if forecast.certificate.lacks_half_space:
+        ledger = engine.ledger
+        total, weight = ledger.total.copy(), max(float(ledger.account[Account.WEIGHT]), 1.0)
+        forecast.certificate.find_half_space_by(lambda: largest(engine, ledger, record, total) / weight)
+    return forecast
+
+
+def largest(engine: Engine, ledger: Ledger, record: Any, total: Array) -> float:
+    """The largest <S_+, payoff(p, y)> over the outcomes y, for the sums S."""
+    if isinstance(engine, DenseEngine):
+        return _of_parts(engine, ledger, record, total)
+    if isinstance(engine, OrderedEngine):
+        return _on_cells(engine, ledger, record, total)
+    assert isinstance(engine.space, FiniteSpace)
+    space = engine.space
+    payoffs = [engine.payoff(record, space.outcome(space.value(k))) for k in range(space.cells)]
+    owed = _owed(ledger, engine.context_of(record), total, payoffs[0].size)
+    return max(float(owed @ payoff) for payoff in payoffs)
+
+
+def _owed(ledger: Ledger, context: Array, total: Array, size: int) -> Array:
+    owed, factors = np.empty(size), np.empty(size)
+    _ledger.combine(ledger.layout, total, context, ledger.discount, owed, factors)
+    return owed
+
+
+def _of_parts(engine: DenseEngine, ledger: Ledger, record: DenseRecord, total: Array) -> float:
+    """Cell by cell, the largest of each part: exact where payoffs are constant within a cell, else a bound."""
+    cell_payoffs = record.cell_payoffs or engine.cell_payoffs(record.round, record.features, record.states)
+    owed = _owed(ledger, record.context, total, int(engine.cuts[-1]))
+    p = engine.prior.played(record.round)
+    twice = np.zeros(p.size)
+    for cell_payoff, a, b in zip(cell_payoffs, engine.cuts[:-1], engine.cuts[1:], strict=True):
+        twice += cell_payoff.assess(owed[a:b], 0.0, p)[0]
+    return 0.5 * float(twice.max())
+
+
+def _on_cells(engine: OrderedEngine, ledger: Ledger, record: OrderedRecord, total: Array) -> float:
+    """Within a cell the value is a polynomial of the outcome; a user's functions are looked at in seven places."""
+    round, rules = record.round, engine.rules
+    n = int(round.info[RoundInfo.CELLS])
+    left, right = round.cells[CellRow.LEFT, :n], round.cells[CellRow.RIGHT, :n]
+    degree = max(rules.orders, 2 * rules.crps, rules.mse)
+    # strictly within the cell: an edge belongs to the cell on its left
+    places = NODES if engine.explicit else 0.5 - 0.5 * np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
+    owed: Array | None = None
+    best = -math.inf
+    for a, b in zip(left.tolist(), right.tolist(), strict=True):
+        payoffs = [engine.payoff(record, a + (b - a) * float(t)) for t in places]
+        if owed is None:
+            owed = _owed(ledger, engine.context_of(record), total, payoffs[0].size)
+        values = np.array([float(owed @ payoff) for payoff in payoffs])
+        best = max(best, float(values.max()))
+        if not engine.explicit and b > a:
+            best = max(best, _top(places, values))
+    return best
+
+
+def _top(places: Array, values: Array) -> float:
+    """The largest value on [0, 1] of the polynomial through some points."""
+    polynomial = np.polynomial.Polynomial.fit(places, values, places.size - 1, domain=[0.0, 1.0])
+    turns = np.asarray(polynomial.deriv().roots(), dtype=np.complex128)
+    inside = [t.real for t in turns.tolist() if abs(t.imag) < 1e-9 and 0.0 < t.real < 1.0]
+    return max(float(polynomial(t)) for t in (0.0, 1.0, *inside))
