@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from orcast import ledger as _ledger
 from orcast import limits
+from orcast.coins import seed_of
 from orcast.adapters import FINEST, beyond_doubles, expert_row, expert_table
 from orcast.engine import Committee, Engine, Equilibrium, Oracle
 from orcast.engine.bound_payoff import BoundPayoff
@@ -40,7 +41,8 @@ class Played(NamedTuple):
     `rows` are quantiles, or probabilities; `mean` and `sd` those of the normal nearest to each forecast, as in
     `Forecast.to_normal` (nan on spaces without numbers).  `holds` says whether each certificate held and
     `promised` bounds the miscalibration after the round: both were known before its outcome.  `miscalibration` is
-    what it was after it.
+    what it was after it.  `excess` says by how much the bound could be exceeded, known before too: 0 as long as every
+    certificate held.
 
     >>> import orcast as oc
     >>> recal = oc.Recalibrator(oc.Interval(0, 1))
@@ -55,6 +57,7 @@ class Played(NamedTuple):
     holds: NDArray[np.bool_]
     promised: Array
     miscalibration: Array
+    excess: Array
 
     @classmethod
     def of(cls, rows: Array, round_log: Array) -> Played:
@@ -66,6 +69,7 @@ class Played(NamedTuple):
             round_log[:, _ledger.RoundLog.HOLDS] > 0.0,
             round_log[:, _ledger.RoundLog.PROMISED].copy(),
             round_log[:, _ledger.RoundLog.MISCALIBRATION].copy(),
+            round_log[:, _ledger.RoundLog.EXCESS].copy(),
         )
 
 
@@ -84,6 +88,11 @@ class Forecaster:
         || discounted mean ||_+^2  <=  B (1 - g)(1 + g^T) / ((1 + g)(1 - g^T)),    g = 1 - 1/memory
 
     plus what is left of the credit; about B / (2 memory) in the long run.
+
+    What is promised of quantiles is about averages over the outcome's cell.  With `randomised` (a seed, or a generator
+    from which one is drawn) the reported quantiles are those of `Forecast.randomised`, by a coin for each round, and
+    `guarantee.counted` has a bound on the hard indicators that people count, for outcomes that are chosen without the
+    coin.  A coin follows from the seed and the number of its round.
 
     >>> import orcast as oc
     >>> game = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration())
@@ -108,6 +117,7 @@ class Forecaster:
         outside: str = "raise",
         max_pending: int = 1000,
         pool: Pool | None = None,
+        randomised: int | np.random.Generator | None = None,
     ) -> None:
         if space is not None and not isinstance(space, Space):
             raise TypeError(f"expected a space such as Interval(low, high), got {space!r}")
@@ -125,6 +135,9 @@ class Forecaster:
         self.lock = GameLock()
         self.pool = pool
         self.space: Space = Line() if space is None else space
+        self.randomised = seed_of(randomised)
+        if self.randomised is not None and not isinstance(self.space, OrderedSpace):
+            raise TypeError(f"expected randomised= on an ordered space such as Interval(0, 1), got {self.space!r}")
         self.payoff = default_payoff(self.space) if payoff is None else payoff
         self.oracle: Oracle = self.default_oracle() if oracle is None else oracle
         self.memory = None if memory is None else number(memory, "memory (in rounds)", 2.0, 1e12)
@@ -142,7 +155,7 @@ class Forecaster:
         """Begin anew, with these experts; `sizes` are those of the payoff's parts, where only a first round tells."""
         limits.check("experts", len(experts))
         bound_payoff = BoundPayoff(self.space, self.payoff, experts, self.memory)
-        self.rounds = Rounds(self._bound(bound_payoff, sizes), self.max_pending, self.pool)
+        self.rounds = Rounds(self._bound(bound_payoff, sizes), self.max_pending, self.pool, seed=self.randomised)
         self._experts = experts
 
     def _bound(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None) -> Engine:
@@ -529,7 +542,7 @@ class Forecaster:
     def __setstate__(self, state: dict[str, Any]) -> None:
         rest = dict(state)
         header, arrays, memory, sizes = rest.pop("rounds")
-        self.__dict__.update(rest)
+        self.__dict__.update({"randomised": None} | rest)
         self.lock = GameLock()
         self.begin(self._experts, sizes)
         self.engine.restore(memory)

@@ -45,9 +45,12 @@ class Engine(Protocol):
         ...
 
     def run(
-        self, experts: Array, features: Sequence[Any] | None, outcomes: Array, levels: Array
+        self, experts: Array, features: Sequence[Any] | None, outcomes: Array, levels: Array, **options: Any
     ) -> tuple[Array, Array]:
-        """Play a whole history, if it `runs`: what was played, and the log of each round."""
+        """Play a whole history, if it `runs`: what was played, and the log of each round.
+
+        An engine on an ordered space takes `coins`, a number between 0 and 1 for each round.
+        """
         ...
 
     @property

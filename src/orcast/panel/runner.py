@@ -46,7 +46,7 @@ Events = NDArray[np.int64]  # kind, entry, and row of the signals that is heard 
 
 # As plain numbers: Python 3.11 is slow in looking up members of an enum, and streams may be short.
 PREDICT = int(EventKind.PREDICT)
-HOLDS, PROMISED, MISCALIBRATION, MEAN, SD = map(int, _ledger.RoundLog)
+HOLDS, PROMISED, MISCALIBRATION, MEAN, SD, _ = map(int, _ledger.RoundLog)
 # What is heard where there is no pool.
 NO_SIGNALS = np.empty((0, 0))
 # Runners that are kept, of series with other bounds.
@@ -191,9 +191,11 @@ class Runner:
             row[: len(each)] = each
         widths = np.array([len(each) for each in sets])
         values, points = np.ascontiguousarray(values), np.ascontiguousarray(points)
-        contexts = np.empty((m, 0))
+        contexts, tossed = np.empty((m, 0)), np.empty(0)
         level_set = level_set.astype(np.int64)
-        return EventInputs(values, points, spreads, experts, reach, contexts, levels, widths, level_set, signals)
+        return EventInputs(
+            values, points, spreads, experts, reach, contexts, levels, widths, level_set, signals, tossed
+        )
 
     def answers(self, run: CompiledRun | PythonRun, new: NewForecasts) -> Array:
         """What a run played, as the columns that come out; a row for each new forecast."""
@@ -287,6 +289,7 @@ class CompiledRun:
             np.zeros(most + 1, dtype=np.int64),
             np.arange(most, -1, -1, dtype=np.int64),
             np.zeros(entries),
+            packed.counters[:1].copy(),
         )
         if old:
             for entry, (arrays, own) in enumerate(zip(packed.arrays(), packed.features, strict=True)):

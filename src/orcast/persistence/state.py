@@ -82,6 +82,7 @@ def state_of(game: Forecaster, owner: str) -> tuple[dict[str, Any], Arrays]:
             "max_pending": game.max_pending,
             "crossing_reported": game.crossing_reported,
             "pooled": game.pool is not None,
+            "randomised": game.randomised,
             "rounds": rounds,
         }
     return header, arrays
@@ -117,6 +118,7 @@ def game_from(
             memory=header["memory"],
             outside=header["outside"],
             max_pending=header["max_pending"],
+            randomised=header.get("randomised"),
             **({} if pool is None else {"pool": pool}),
         )
         game.begin(tuple(experts), header["sizes"])
