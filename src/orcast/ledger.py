@@ -542,14 +542,18 @@ class Ledger:
     @property
     def promised(self) -> float:
         """The bound on the miscalibration that was known before each outcome, without what was added after."""
-        budget, excess = self.account[Account.BUDGET], self.account[Account.EXCESS]
-        return before_excess(budget, excess, self.account[Account.WEIGHT], self.miscalibration)
+        return before_excess(*self._accounts, self.miscalibration)
 
     @property
     def excess(self) -> float:
         """What was added after, in the units of `promised`: 0.0 if every certificate held."""
-        budget, excess = self.account[Account.BUDGET], self.account[Account.EXCESS]
-        return added_after(budget, excess, self.account[Account.WEIGHT], self.miscalibration)
+        return added_after(*self._accounts, self.miscalibration)
+
+    @property
+    def _accounts(self) -> tuple[float, float, float]:
+        """Budget, what of it is excess, and weight."""
+        account = self.account
+        return float(account[Account.BUDGET]), float(account[Account.EXCESS]), float(account[Account.WEIGHT])
 
     @property
     def held(self) -> float:
