@@ -422,9 +422,9 @@ class Counted:
 
         sqrt(qce)  <=  sqrt(B) (promised + excess)  +  sqrt((V + 64) (2 log(1 / (1 - confidence)) + log(1 + V / 64))) / T
 
-    where B is the bound of the quantile payoff, sum of max(a, 1 - a)^2, over its squared weight, and V the sum over the
-    rounds of the largest square that counted minus booked could have had (docs/theory.md, with the proof; `memory` and
-    groups are there too).  Without the coin `bound` is None: no forecast can promise anything then, because an outcome
+    where B is the bound of the quantile payoff (the sum of a^2 over the levels, 32.8 for the percents) over its squared
+    weight, and V the sum over the rounds of the largest square that counted minus booked could have had (docs/theory.md,
+    with the proof, and with `memory` and groups).  Without the coin `bound` is None: no forecast can promise anything then, because an outcome
     may lie just beside a quantile, on the side that hurts.
 
     >>> import orcast as oc
