@@ -231,7 +231,11 @@ def test_rounding_is_no_excess(late: bool) -> None:
         book.total[0] = math.sqrt(book.account[ledger.Account.BUDGET] + 1.0) * (1.0 + 1e-13) - 1.0
         book.book(np.ones(1), context, certificate)
         assert book.held == 1.0
-        assert (book.excess, book.account[ledger.Account.EXCESS], book.groups[0, ledger.GroupAccount.EXCESS]) == (0, 0, 0)
+        assert (book.excess, book.account[ledger.Account.EXCESS], book.groups[0, ledger.GroupAccount.EXCESS]) == (
+            0,
+            0,
+            0,
+        )
         assert book.miscalibration <= book.promised
     assert book.promised == pytest.approx(math.sqrt(50.0) / 50.0)
 

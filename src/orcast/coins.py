@@ -59,7 +59,10 @@ def coins(seed: int, first: int, count: int) -> Array:
     (np.float64(0.5), True)
     """
     with np.errstate(over="ignore"):
-        z = _mixed(np.array([seed], dtype=np.uint64) + _STEP) + np.arange(first, first + count).astype(np.uint64) * _STEP
+        z = (
+            _mixed(np.array([seed], dtype=np.uint64) + _STEP)
+            + np.arange(first, first + count).astype(np.uint64) * _STEP
+        )
         # of 52 bits, between two numbers: neither 0 nor 1 can come
         return ((_mixed(z) >> np.uint64(12)).astype(np.float64) + 0.5) / 2.0**52
 

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from orcast import ledger as _ledger
 from orcast import limits
-from orcast.coins import seed_of
 from orcast.adapters import FINEST, beyond_doubles, expert_row, expert_table
+from orcast.coins import seed_of
 from orcast.engine import Committee, Engine, Equilibrium, Oracle
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.membership import places_before

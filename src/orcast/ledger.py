@@ -412,7 +412,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Counted:
-    """The quantile calibration error that people count: hard indicators of what was reported, as `metrics.qce` has it.
+    """The quantile calibration error that people count: hard indicators of the quantiles as they were reported.
 
         qce = sum over levels a of (mean of 1{y <= reported quantile} - a)^2
 
@@ -420,12 +420,12 @@ class Counted:
     `promised` bounds.  With the coin (`randomised=`) the counted one has a `bound` too, for outcomes that are chosen
     without the coin.  With probability `confidence`, at all times together,
 
-        sqrt(qce)  <=  sqrt(B) (promised + excess)  +  sqrt((V + 64) (2 log(1 / (1 - confidence)) + log(1 + V / 64))) / T
+        sqrt(qce)  <=  sqrt(B) (promised + excess)  +  sqrt((V + 64) (2 log(1/d) + log(1 + V/64))) / T
 
-    where B is the bound of the quantile payoff (the sum of a^2 over the levels, 32.8 for the percents) over its squared
-    weight, and V the sum over the rounds of the largest square that counted minus booked could have had (docs/theory.md,
-    with the proof, and with `memory` and groups).  Without the coin `bound` is None: no forecast can promise anything then, because an outcome
-    may lie just beside a quantile, on the side that hurts.
+    where d = 1 - confidence, B is the bound of the quantile payoff (the sum of a^2 over the levels, 32.8 for the
+    percents) over its squared weight, and V the sum over the rounds of the largest square that counted minus booked
+    could have had; see docs/theory.md for the proof, and for `memory` and groups.  Without the coin `bound` is None: no
+    forecast can promise anything then, because an outcome may lie just beside a quantile, on the side that hurts.
 
     >>> import orcast as oc
     >>> recal = oc.Recalibrator(oc.Interval(0, 1), randomised=7)
@@ -448,13 +448,13 @@ class Guarantee:
 
     `promised` is what was promised before the outcomes, and never more.  `excess` is what was added after, because a
     certificate did not hold: 0.0 where every one did.  The last bound holds if no outcome was late (docs/theory.md); B
-    bounds the squared payoff of a round, and is 3 for the default payoff on quantities.  `miscalibration` is the norm of the mean normalised payoff,
-    `held` the share of rounds whose certificate held (1.0 before any), `parts` the size of the mean payoff of each part
-    in its own units: the root of the QCE on cells for quantiles, the largest error of a mean power for moments, the
-    mean excess score (negative: better than the expert, as represented on the cells) for regret.  `delay` is the mean
-    number of outcomes booked between a forecast and its own outcome, `groups` the accounts of the groups of parts that
-    have a context.  All of these are *booked*: averages over the outcome's cell.  `counted` has what people count, where
-    quantiles are calibrated: see `Counted`.
+    bounds the squared payoff of a round, and is 3 for the default payoff on quantities.  `miscalibration` is the norm
+    of the mean normalised payoff, `held` the share of rounds whose certificate held (1.0 before any), `parts` the size
+    of the mean payoff of each part in its own units: the root of the QCE on cells for quantiles, the largest error of a
+    mean power for moments, the mean excess score (negative: better than the expert, as represented on the cells) for
+    regret.  `delay` is the mean number of outcomes booked between a forecast and its own outcome, `groups` the accounts
+    of the groups of parts that have a context.  All of these are *booked*: averages over the outcome's cell.  `counted`
+    has what people count, where quantiles are calibrated: see `Counted`.
 
     >>> import orcast as oc
     >>> recal = oc.Recalibrator(oc.Interval(0, 1))

@@ -182,9 +182,7 @@ class Rounds(PendingById[PendingRound]):
     ((), 1)
     """
 
-    def __init__(
-        self, engine: Engine, max_pending: int, pool: Pool | None = None, *, seed: int | None = None
-    ) -> None:
+    def __init__(self, engine: Engine, max_pending: int, pool: Pool | None = None, *, seed: int | None = None) -> None:
         super().__init__(max_pending)
         self.engine, self.pool = engine, pool
         self.seed = seed  # of the coins; None: no coins
@@ -312,9 +310,10 @@ class Rounds(PendingById[PendingRound]):
 
         In one compiled loop where the engine has one.  If anything is refused, nothing has changed.
         """
-        if self.engine.runs and self.pool is None:
+        engine: Any = self.engine
+        if engine.runs and self.pool is None:
             tossed = {} if self.seed is None else {"coins": coins(self.seed, self.issued + 1, len(outcomes))}
-            played, round_log = self.engine.run(rows, features, np.array(outcomes), levels, **tossed)
+            played, round_log = engine.run(rows, features, np.array(outcomes), levels, **tossed)
         else:
             played, round_log = self._run_one_by_one(rows, features, outcomes, levels)
         self.count_settled(len(outcomes))

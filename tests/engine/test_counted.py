@@ -13,7 +13,6 @@ from orcast.coins import coins, derived_seed
 from orcast.engine.bound_payoff import MIXTURE, beyond_booked, overall_norm
 from orcast.ledger import Counted
 from orcast.payoffs import Payoff
-from orcast.testing import dense_engine
 
 SPACE = oc.Interval(0, 1)
 A = np.arange(1, 100) / 100.0
@@ -86,7 +85,8 @@ def test_without_the_coin_nothing_can_be_promised() -> None:
     assert game.guarantee.miscalibration <= game.guarantee.promised
     with_coin, _ = play(250, 0, randomised=True, payoff=oc.QuantileCalibration())
     bound = counted_of(with_coin).bound
-    assert bound is not None and counted.qce > bound
+    assert bound is not None
+    assert counted.qce > bound
 
 
 @pytest.mark.slow
@@ -94,7 +94,8 @@ def test_without_the_coin_nothing_can_be_promised() -> None:
 def test_twenty_of_twenty_runs(rounds: int) -> None:
     for seed in range(20):
         counted = counted_of(play(rounds, seed, randomised=True, payoff=oc.QuantileCalibration())[0])
-        assert counted.bound is not None and counted.qce <= counted.bound
+        assert counted.bound is not None
+        assert counted.qce <= counted.bound
     counted = counted_of(play(rounds, 0, randomised=False, payoff=oc.QuantileCalibration())[0])
     assert counted.qce > 1.0
 
@@ -217,7 +218,8 @@ def test_the_coin_changes_nothing_but_what_is_reported() -> None:
         np.testing.assert_array_equal(masses[0], masses[2])
     plain, first, second = (game.guarantee for game in games)
     assert plain.parts == first.parts == second.parts
-    assert plain.counted is not None and plain.counted.bound is None
+    assert plain.counted is not None
+    assert plain.counted.bound is None
     assert first.counted != second.counted
 
 
@@ -242,7 +244,8 @@ def test_atoms_and_open_ends(space: oc.spaces.OrderedSpace) -> None:
     assert np.abs(hits - A).max() < 0.1
     counted = counted_of(game)
     assert counted.qce == pytest.approx(((hits - A) ** 2).sum())
-    assert counted.bound is not None and counted.qce <= counted.bound
+    assert counted.bound is not None
+    assert counted.qce <= counted.bound
 
 
 def test_forgetting_discounts_the_count() -> None:
@@ -255,7 +258,8 @@ def test_forgetting_discounts_the_count() -> None:
         game.update(y)
     counted = counted_of(game)
     assert counted.qce == pytest.approx(((sums * (1 - g) / (1 - g**60)) ** 2).sum())
-    assert counted.bound is not None and counted.qce <= counted.bound
+    assert counted.bound is not None
+    assert counted.qce <= counted.bound
 
 
 def test_the_dense_engine_counts_too(tmp_path: Path) -> None:

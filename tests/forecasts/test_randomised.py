@@ -33,7 +33,9 @@ PLAYED = {
     "atom at the high end": forecast([-2.0, 0.0, 3.0, 3.0], [2, 3, 5]),
     "atoms alone": oc.Forecast([0.0, 1.0, 2.0], [0.0, 1.0, 2.0], [0.2, 0.5, 0.3]),
     "gaps": oc.Forecast([0.0, 2.0, 5.0], [1.0, 2.0, 6.0], [0.2, 0.5, 0.3]),
-    "neighbouring atoms": forecast([0.0, 1.0, 1.0, np.nextafter(1.0, 2.0), np.nextafter(1.0, 2.0), 2.0], [1, 2, 1, 3, 1]),
+    "neighbouring atoms": forecast(
+        [0.0, 1.0, 1.0, np.nextafter(1.0, 2.0), np.nextafter(1.0, 2.0), 2.0], [1, 2, 1, 3, 1]
+    ),
     "empty cells": forecast([0.0, 1.0, 2.0, 3.0, 3.0, 4.0], [5, 0, 5, 0, 10]),
     "nearly empty cells": forecast([0.0, 1.0, 2.0, 3.0, 3.0, 4.0], [5, 1e-9, 5, 1e-9, 10]),
     "open ends": oc.Forecast([-INF, 0.0, 1.0, 1.0], [0.0, 1.0, 1.0, INF], [0.1, 0.4, 0.3, 0.2]),
@@ -93,7 +95,9 @@ def test_what_is_counted_is_what_is_reported(name: str) -> None:
             for kernel in (count, count.source):
                 sums = np.zeros(LEVELS.size + COUNT_COLUMNS)
                 kernel(LEVELS, float(y), p.mass.size, left, right, p.mass, *ends, float(coin), 1.0, sums)
-                np.testing.assert_array_equal(sums[: LEVELS.size] + LEVELS > 0.5, y <= reported, f"y = {y!r}, coin {coin}")
+                np.testing.assert_array_equal(
+                    sums[: LEVELS.size] + LEVELS > 0.5, y <= reported, f"y = {y!r}, coin {coin}"
+                )
             assert sums[LEVELS.size + CountColumn.WEIGHT] == 1.0
             assert sums[LEVELS.size + CountColumn.WITHOUT] == float(coin == 0.0)
 
@@ -107,7 +111,7 @@ def test_the_spread_is_the_largest_square_over_the_coins(name: str) -> None:
     for y in outcomes(p):
         k = locate(y, p.left, p.right, p.mass.size)
         booked = np.array([level_share(a, p.below[k], p.mass[k]) for a in LEVELS])
-        squares = [((((y <= with_coin(p, coin).quantile(LEVELS)) - booked)) ** 2).sum() for coin in coins]
+        squares = [(((y <= with_coin(p, coin).quantile(LEVELS)) - booked) ** 2).sum() for coin in coins]
         sums = np.zeros(LEVELS.size + COUNT_COLUMNS)
         count(LEVELS, y, p.mass.size, left, right, p.mass, *ends, float(coins[0]), 1.0, sums)
         spread = sums[LEVELS.size + CountColumn.SPREAD]
@@ -171,7 +175,9 @@ def test_one_coin_decides_all_levels(p: oc.Forecast, levels: list[float], coin: 
 def test_the_rest_is_the_same_distribution() -> None:
     p = PLAYED["atom inside"]
     q = p.randomised(np.random.default_rng(3))
-    assert q.coin is not None and 0.0 < q.coin < 1.0 and p.coin is None
+    assert q.coin is not None
+    assert 0.0 < q.coin < 1.0
+    assert p.coin is None
     assert (q.mean(), q.std(), q.cdf(1.0), q.crps(0.3)) == (p.mean(), p.std(), p.cdf(1.0), p.crps(0.3))
     sizes = {"size": 5, "rng": np.random.default_rng(1)}, {"size": 5, "rng": np.random.default_rng(1)}
     np.testing.assert_array_equal(q.sample(**sizes[0]), p.sample(**sizes[1]))  # type: ignore[arg-type]

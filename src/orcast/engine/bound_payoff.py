@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from orcast import limits
 from orcast.contexts import EVERYONE, Bins, Context, ContextInputs, Everyone, LastError, Product, Union, Values
-from orcast.engine.kernels.counts import CountColumn
 from orcast.ledger import Account, Counted, Guarantee, Ledger, LedgerLayout, PartShape, ledger_layout
 from orcast.payoffs import NoRegret, Part, Payoff, part_names
 from orcast.spaces import Space

@@ -84,7 +84,7 @@ class Forecast(IssuedForecast):
 
     It has the methods of a frozen scipy distribution that make sense for one with atoms: `cdf`, `sf`, `ppf`,
     `isf`, `pdf` (the density off the atoms), `rvs`, `mean`, `var`, `std`, `median`, `interval`,
-    `support`, `expect`; and a `certificate` if a game issued it.  Its quantiles may be `randomised`: then it has a `coin`.
+    `support`, `expect`; and a `certificate` if a game issued it.  Its quantiles may be `randomised`, by a `coin`.
 
     >>> p = Forecast([0.0, 1.0, 1.0], [1.0, 1.0, 3.0], [0.25, 0.5, 0.25])     # half the mass on 1
     >>> p.mean(), p.cdf(0.5), p.cdf(1.0), p.quantile([0.5, 0.875]).tolist(), p.interval(0.5)
@@ -168,15 +168,15 @@ class Forecast(IssuedForecast):
 
             quantile(a) = the upper end of the cell if F + U p < a, else its lower end
 
-        so that for every outcome y, wherever in its cell it lies, P(y <= quantile(a)) = (a - F) / p, cut to [0, 1]: what
-        a game books of it.  The quantiles increase with the level and move by less than a cell.  `interval`, `median`
-        and all that is read from quantiles have it too; `cdf`, moments, scores and samples are those of the
+        so that for every outcome y, wherever in its cell it lies, P(y <= quantile(a)) = (a - F) / p, cut to [0, 1]:
+        what a game books of it.  The quantiles increase with the level and move by less than a cell.  `interval`,
+        `median` and all that is read from quantiles have it too; `cdf`, moments, scores and samples are those of the
         distribution.
 
-        An end is the largest number that belongs to the cells below it.  An outcome on an edge belongs to the cell on its
-        left, one at an atom to the atom; so just before an atom, and before the first cell, the end is the next
-        floating-point number below it: rounded to fewer digits, it would count an outcome at the atom as below.  The far
-        end of an open-ended cell is infinite.
+        An end is the largest number that belongs to the cells below it.  An outcome on an edge belongs to the cell on
+        its left, one at an atom to the atom; so just before an atom, and before the first cell, the end is the next
+        floating-point number below it: rounded to fewer digits, it would count an outcome at the atom as below.  The
+        far end of an open-ended cell is infinite.
 
         >>> p = Forecast([0.0, 1.0, 1.0], [1.0, 1.0, 3.0], [0.25, 0.5, 0.25])  # half the mass on 1
         >>> q = p.randomised(np.random.default_rng(0))

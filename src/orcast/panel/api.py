@@ -79,8 +79,8 @@ def recalibrate(
     without a model), quantiles at ``levels`` if asked for, and for each model
 
     - ``..._holds``: the certificate, whether no outcome could break the promise;
-    - ``..._promised``: the bound on the miscalibration after this row, known before its outcome, as long as certificates
-      held (what rounds added whose certificate did not is not in it);
+    - ``..._promised``: the bound on the miscalibration after this row, known before its outcome, as long as
+      certificates held (what rounds added whose certificate did not is not in it);
     - ``..._miscalibration``: what it was after it;
     - ``..._status``: "ok"; "pending", no outcome yet; "no forecast", it is missing or not finite; "outside", the
       outcome lies beyond the bounds and was not used; "given up", it was still missing when later ones had long come,
