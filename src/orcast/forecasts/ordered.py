@@ -357,7 +357,7 @@ class Forecast(IssuedForecast):
 
     def sample(self, size: int | tuple[int, ...] = 1, *, rng: np.random.Generator) -> Array:
         """Independent draws; the random generator is yours to give."""
-        return self._bare.quantile(generator(rng).random(size))  # type: ignore[no-any-return]
+        return self._bare.quantile(generator(rng).random(size))
 
     def rvs(
         self, size: int | tuple[int, ...] | None = None, random_state: int | np.random.Generator | None = None
