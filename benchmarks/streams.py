@@ -49,9 +49,11 @@ def batches(rounds: int, batch: int = BATCH, late: int = LATE) -> NDArray[np.int
     return (np.arange(rounds) // batch + 1 + late) * batch
 
 
-def play(case: Case, reveal: NDArray[np.int64] | None, space: Space | None = None) -> tuple[Vector, oc.Guarantee]:
+def play(
+    case: Case, reveal: NDArray[np.int64] | None, space: Space | None = None, *, randomised: int | None = None
+) -> tuple[Vector, oc.Guarantee]:
     """The quantiles that the default recalibrator plays, on the case's interval by default, and its guarantee."""
-    recal = oc.Recalibrator(oc.Interval(case.low, case.high) if space is None else space)
+    recal = oc.Recalibrator(oc.Interval(case.low, case.high) if space is None else space, randomised=randomised)
     if reveal is None:
         return recal.run(case.forecasts, case.y, at=LEVELS), recal.guarantee
     played = np.empty_like(case.quantiles)

@@ -294,3 +294,9 @@ def random_ledgers(
         elif kind in more:
             s = more[kind](s, rng)
         yield s
+
+
+def check_kept(guarantee: oc.Guarantee) -> None:
+    """The promise is kept without what was added after, if every certificate held; with it, in any case."""
+    assert guarantee.miscalibration <= (guarantee.promised + guarantee.excess) * (1 + 1e-12)
+    assert guarantee.excess == 0.0 or guarantee.held < 1.0

@@ -1,5 +1,6 @@
 """The ledger with parts, groups and forgetting: what is compiled against what is written, and against numpy twins."""
 
+import math
 from typing import NamedTuple
 
 import hypothesis.strategies as st
@@ -50,6 +51,9 @@ def games(draw: st.DrawFn) -> Game:
     book.account[ledger.Account.BUDGET] += draw(st.floats(0, 99) | st.just(1e4))
     book.groups[:, ledger.GroupAccount.BUDGET] += draw(arrays(np.float64, len(book.groups), elements=st.floats(0, 50)))
     book.groups[:, ledger.GroupAccount.COUNT] += draw(arrays(np.float64, len(book.groups), elements=st.floats(0, 50)))
+    shares = draw(st.sampled_from([0.0, 0.0, 0.3, 1.0]))
+    book.account[ledger.Account.EXCESS] = shares * book.account[ledger.Account.BUDGET]
+    book.groups[:, ledger.GroupAccount.EXCESS] = shares * book.groups[:, ledger.GroupAccount.BUDGET]
     context = draw(arrays(np.float64, len(book.groups), elements=contexts))
     return Game(
         book, context, draw(arrays(np.float64, size, elements=numbers)), draw(st.sampled_from([0.0, 0.0, 0.5, 20.0]))
@@ -153,6 +157,7 @@ def slow_settle(game: Game, certificate: Vector) -> tuple[Vector, Vector, Vector
     account[ledger.Account.BUDGET] = (
         discount**2 * account[ledger.Account.BUDGET] + certificate[ledger.CertificateField.BOUND]
     )
+    account[ledger.Account.EXCESS] *= discount**2
     account[ledger.Account.BUDGET] += (
         2.0
         * certificate[ledger.CertificateField.ROOT]
@@ -165,18 +170,19 @@ def slow_settle(game: Game, certificate: Vector) -> tuple[Vector, Vector, Vector
     account[ledger.Account.HELD] += certificate[ledger.CertificateField.HOLDS]
     bounds = np.repeat(layout.bounds, layout.parts[:, ledger.PartColumn.GROUPS])
     late = account[ledger.Account.ROUNDS] - 1.0 - certificate[ledger.CertificateField.ROUNDS_THEN]
-    groups[:, ledger.GroupAccount.BUDGET] *= discount**2
+    groups[:, [ledger.GroupAccount.BUDGET, ledger.GroupAccount.EXCESS]] *= discount**2
     groups[:, ledger.GroupAccount.BUDGET] += (c**2 + 2.0 * np.abs(c) * late) * bounds
     groups[:, ledger.GroupAccount.COUNT] = discount * groups[:, ledger.GroupAccount.COUNT] + np.abs(c)
     squares = np.concatenate([(sums**2).sum(axis=1) for sums in blocks(layout, total)])
     over = np.maximum(squares - groups[:, ledger.GroupAccount.BUDGET], 0.0)
+    real = over > ledger.ROUNDING * groups[:, ledger.GroupAccount.BUDGET]
     groups[:, ledger.GroupAccount.BUDGET] += over
-    groups[:, ledger.GroupAccount.EXCESS] += over
+    groups[:, ledger.GroupAccount.EXCESS] += np.where(real, over, 0.0)
     excess = max(squares.sum() - (account[ledger.Account.BUDGET] - game.reserved), 0.0)
-    if excess > ledger.ROUNDING * account[ledger.Account.BUDGET] and late == 0.0:
+    if excess > ledger.ROUNDING * account[ledger.Account.BUDGET]:
         account[ledger.Account.HELD] -= certificate[ledger.CertificateField.HOLDS]  # the outcome proved it wrong
+        account[ledger.Account.EXCESS] += excess
     account[ledger.Account.BUDGET] += excess
-    account[ledger.Account.EXCESS] += excess
     return account, groups, total
 
 
@@ -200,18 +206,83 @@ def test_settle_is_its_definition(game: Game, linear: float, bound: float) -> No
 @pytest.mark.parametrize("reserved", [0.0, 3.0])
 @pytest.mark.parametrize("late", [False, True])
 def test_an_outcome_beyond_the_budget(reserved: float, late: bool) -> None:
-    """What others have reserved does not cover it, and a certificate of the last round that is wrong did not hold."""
+    """What others have reserved does not cover it, and a certificate that is wrong did not hold, late or not."""
     layout = ledger.ledger_layout([ledger.PartShape([0], 1, False, 1.0, 1.0)])
     account, groups, total = np.zeros(ledger.ACCOUNT_SIZE), np.zeros((1, ledger.GROUP_SIZE)), np.array([5.0])
     account[[ledger.Account.BUDGET, ledger.Account.ROUNDS, ledger.Account.WEIGHT, ledger.Account.HELD]] = 30.0, 7, 7, 7
     certificate = np.zeros(ledger.CERTIFICATE_SIZE)
     certificate[[ledger.CertificateField.BOUND, ledger.CertificateField.HOLDS]] = 1.0, 1.0
-    certificate[ledger.CertificateField.ROUNDS_THEN] = 6.0 if late else 7.0
+    certificate[ledger.CertificateField.ROUNDS_THEN] = 6.0 if late else 7.0  # no root: nothing is allowed for it
     ledger.settle(layout, account, groups, total, np.ones(1), 1.0, reserved, np.array([1.0]), certificate)
     # 5 + 1 squared is 36, the budget 30 + 1
     assert account[ledger.Account.BUDGET] == 36.0 + reserved
     assert account[ledger.Account.EXCESS] == 5.0 + reserved
-    assert account[ledger.Account.HELD] == (8.0 if late else 7.0)
+    assert account[ledger.Account.HELD] == 7.0
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_rounding_is_no_excess(late: bool) -> None:
+    """Where every certificate held the excess is 0.0 to the last bit, and the promise stays true."""
+    book = Ledger(ledger_layout([PartShape([0], 2, False, 1.0, 1.0)]), credit=0.0)
+    context = np.array([1.0, 0.0])
+    for _ in range(50):
+        certificate = book.certify(context, linear=1.0, bound=1.0)
+        certificate[ledger.CertificateField.ROUNDS_THEN] -= float(late)
+        book.total[0] = math.sqrt(book.account[ledger.Account.BUDGET] + 1.0) * (1.0 + 1e-13) - 1.0
+        book.book(np.ones(1), context, certificate)
+        assert book.held == 1.0
+        assert (book.excess, book.account[ledger.Account.EXCESS], book.groups[0, ledger.GroupAccount.EXCESS]) == (
+            0,
+            0,
+            0,
+        )
+        assert book.miscalibration <= book.promised
+    assert book.promised == pytest.approx(math.sqrt(50.0) / 50.0)
+
+
+def test_promised_before_and_added_after() -> None:
+    """One round of three goes beyond: the promise is what it was, and the excess is what was added, in its units."""
+    book = Ledger(ledger_layout([PartShape([0], 1, False, 1.0, 1.0)]), credit=0.0)
+    one = np.ones(1)
+    for payoff, bound in ((1.0, 1.0), (3.0, 2.0), (0.0, 1.0)):
+        linear = payoff * (payoff + 2.0 * book.total[0])
+        book.book(np.array([payoff]), one, book.certify(one, linear=linear, bound=bound))
+    # 1 after the first, then (1 + 3)^2 where 1 + 2 was allowed
+    assert book.account[ledger.Account.EXCESS] == 13.0
+    assert book.promised == pytest.approx(math.sqrt(1.0 + 2.0 + 1.0) / 3.0)
+    assert book.excess == pytest.approx(math.sqrt(1.0 + 2.0 + 1.0 + 13.0) / 3.0 - book.promised)
+    assert book.promised < book.miscalibration <= book.promised + book.excess
+    assert book.held == pytest.approx(2 / 3)
+
+
+def test_the_excess_is_stated_before_the_outcome() -> None:
+    """A certificate that does not hold says how far beyond its promise the worst outcome leads, and no further."""
+    book = Ledger(ledger_layout([PartShape([0], 1, False, 1.0, 1.0)]), credit=0.0)
+    one = np.ones(1)
+    for payoff in (1.0, 3.0, 0.5):
+        certificate = ledger.certificate_of(
+            note := book.certify(one, linear=2.0 * book.total[0] * payoff + payoff**2, bound=1.0)
+        )
+        book.book(np.array([payoff]), one, note)
+        # what was known before is what it came to
+        assert (certificate.promised, certificate.excess) == pytest.approx((book.promised, book.excess))
+        assert certificate.holds == (payoff == 1.0)
+    assert book.miscalibration == pytest.approx(book.promised + book.excess)
+
+
+@given(games(), st.floats(-5, 9), st.floats(1e-6, 4))
+def test_promised_and_excess_bound_whatever_comes(game: Game, linear: float, bound: float) -> None:
+    book = game.book
+    note = book.certify(game.context, linear=linear, bound=bound, reserved=game.reserved)
+    held, excess = book.account[[ledger.Account.HELD, ledger.Account.EXCESS]]
+    book.book(game.cell_payoff, game.context, note, reserved=game.reserved)
+    assert book.miscalibration <= book.promised + book.excess
+    assert book.excess >= 0.0
+    if book.account[ledger.Account.HELD] - held == 1.0 and excess == 0.0:
+        assert book.excess == 0.0
+    for number in range(len(book.layout.parts)):
+        for group in book.group_guarantees(number):
+            assert group.miscalibration <= group.promised + group.excess + 1e-12
 
 
 @given(games(), st.floats(-5, 9), st.floats(1e-6, 4))
@@ -234,12 +305,16 @@ def test_the_compiled_note_is_the_one_that_is_written(game: Game, linear: float,
         )
     assert certificate[ledger.CertificateField.ROOT] == pytest.approx(np.sqrt(max(bound, book.bound)))
     assert certificate[ledger.CertificateField.OVERDRAFT] == pytest.approx(min(max(linear - bound, 0.0), free))
-    # the budget after the round, or the worst that may come if that is more and the certificate does not hold
-    reach = book.discount**2 * book.account[ledger.Account.BUDGET] + bound
-    if not certificate[ledger.CertificateField.HOLDS]:
-        reach = max(reach, carried + linear)
+    # the budget after the round without what was added after; apart from it, that and what this round could add
     weight = book.discount * book.account[ledger.Account.WEIGHT] + 1.0
-    assert certificate[ledger.CertificateField.PROMISED] == pytest.approx(np.sqrt(reach) / weight)
+    budget, added = book.account[[ledger.Account.BUDGET, ledger.Account.EXCESS]]
+    before = np.sqrt(book.discount**2 * (budget - added) + bound)
+    assert certificate[ledger.CertificateField.PROMISED] == pytest.approx(before / weight)
+    beyond = 0.0 if certificate[ledger.CertificateField.HOLDS] else carried + linear - (carried + free + bound)
+    excess = (np.sqrt(book.discount**2 * budget + bound + beyond) - before) / weight
+    assert certificate[ledger.CertificateField.EXCESS] == pytest.approx(excess, abs=1e-7)
+    if certificate[ledger.CertificateField.HOLDS] and added == 0.0:
+        assert certificate[ledger.CertificateField.EXCESS] == 0.0
 
 
 @given(games())
@@ -305,7 +380,10 @@ def test_forgetting_discounts_sums_counts_and_budget_alike() -> None:
     assert book.account[ledger.Account.WEIGHT] == pytest.approx(1 + g + g**2)
     assert book.rounds == 3
     assert book.miscalibration == pytest.approx(1.0)
-    assert book.miscalibration <= book.promised + 1e-12
+    # the first round was as large as its bound, what the others went beyond was forgotten as the budget was
+    assert book.promised == pytest.approx(np.sqrt(1 + g**2 + g**4) / (1 + g + g**2))
+    assert book.promised + book.excess == pytest.approx(1.0)
+    assert book.account[ledger.Account.EXCESS] == pytest.approx((1 + g + g**2) ** 2 - (1 + g**2 + g**4))
 
 
 @given(st.floats(0.05, 0.99), st.integers(1, 60))

@@ -79,6 +79,7 @@ def test_the_compiled_twin_has_the_same_quantiles(space: oc.spaces.OrderedSpace)
         np.empty(0, np.int64),
         np.empty(0, np.int64),
         empty,
+        np.empty(0),
     )
     row = np.empty((1, len(space.scores)))
     for t, (point, y) in enumerate(zip(points.tolist(), outcomes.tolist(), strict=True)):

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from orcast import ledger as _ledger
 from orcast import limits
 from orcast.adapters import FINEST, beyond_doubles, expert_row, expert_table
+from orcast.coins import seed_of
 from orcast.engine import Committee, Engine, Equilibrium, Oracle
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.half_space import issued
@@ -45,7 +46,8 @@ class Played(NamedTuple):
     `rows` are quantiles, or probabilities; `mean` and `sd` those of the normal nearest to each forecast, as in
     `Forecast.to_normal` (nan on spaces without numbers).  `holds` says whether each certificate held and
     `promised` bounds the miscalibration after the round: both were known before its outcome.  `miscalibration` is
-    what it was after it.
+    what it was after it.  `excess` says by how much the bound could be exceeded, known before too: 0 as long as every
+    certificate held.
 
     >>> import orcast as oc
     >>> recal = oc.Recalibrator(oc.Interval(0, 1))
@@ -60,6 +62,7 @@ class Played(NamedTuple):
     holds: NDArray[np.bool_]
     promised: Array
     miscalibration: Array
+    excess: Array
 
     @classmethod
     def of(cls, rows: Array, round_log: Array) -> Played:
@@ -71,6 +74,7 @@ class Played(NamedTuple):
             round_log[:, _ledger.RoundLog.HOLDS] > 0.0,
             round_log[:, _ledger.RoundLog.PROMISED].copy(),
             round_log[:, _ledger.RoundLog.MISCALIBRATION].copy(),
+            round_log[:, _ledger.RoundLog.EXCESS].copy(),
         )
 
 
@@ -93,6 +97,11 @@ class Forecaster:
     `seasons` are one or two numbers of rounds after which the expert's errors may come back, such as (24, 168) for
     hourly forecasts: learners look at them from the start.  Others are found as outcomes come, so a wrong one costs
     little.
+
+    What is promised of quantiles is about averages over the outcome's cell.  With `randomised` (a seed, or a generator
+    from which one is drawn) the reported quantiles are those of `Forecast.randomised`, by a coin for each round, and
+    `guarantee.counted` has a bound on the hard indicators that people count, for outcomes that are chosen without the
+    coin.  A coin follows from the seed and the number of its round.
 
     >>> import orcast as oc
     >>> game = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration())
@@ -118,6 +127,7 @@ class Forecaster:
         max_pending: int = 1000,
         pool: Pool | None = None,
         seasons: Sequence[int] = (),
+        randomised: int | np.random.Generator | None = None,
     ) -> None:
         if space is not None and not isinstance(space, Space):
             raise TypeError(f"expected a space such as Interval(low, high), got {space!r}")
@@ -136,6 +146,9 @@ class Forecaster:
         self.pool = pool
         self.seasons = _checked_seasons(seasons)
         self.space: Space = Line() if space is None else space
+        self.randomised = seed_of(randomised)
+        if self.randomised is not None and not isinstance(self.space, OrderedSpace):
+            raise TypeError(f"expected randomised= on an ordered space such as Interval(0, 1), got {self.space!r}")
         self.payoff = default_payoff(self.space) if payoff is None else payoff
         self.oracle: Oracle = self.default_oracle() if oracle is None else oracle
         self.memory = None if memory is None else number(memory, "memory (in rounds)", 2.0, 1e12)
@@ -158,7 +171,7 @@ class Forecaster:
             if not isinstance(engine, OrderedEngine):
                 raise TypeError(f"expected seasons for quantities that Committee() plays, got them for {self.space!r}")
             engine.presume_seasons(self.seasons)
-        self.rounds = Rounds(engine, self.max_pending, self.pool)
+        self.rounds = Rounds(engine, self.max_pending, self.pool, seed=self.randomised)
         self._experts = experts
 
     def _bound(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None) -> Engine:
@@ -545,7 +558,7 @@ class Forecaster:
     def __setstate__(self, state: dict[str, Any]) -> None:
         rest = dict(state)
         header, arrays, memory, sizes = rest.pop("rounds")
-        self.__dict__.update(rest)
+        self.__dict__.update({"randomised": None} | rest)
         self.lock = GameLock()
         self.begin(self._experts, sizes)
         self.engine.restore(memory)

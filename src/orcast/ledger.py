@@ -7,7 +7,9 @@ norm that the payoff of round t could have.  A forecast holds when the worst out
 
 so that the miscalibration ||S_T||_+ / T is at most sqrt(C B + B_1 + ... + B_T) / T <= sqrt(B (T + C)) / T on any
 sequence (paper, theorem 4.1, where C = 0; the half-space condition of its proposition 2 is sufficient for the rule,
-not necessary).  The credit of C rounds is ours: without it the bound is so tight after one or two outcomes that only
+not necessary).  Where no forecast was found that holds, the one that comes nearest is played, and what the outcome
+then adds beyond the budget is kept apart as the excess: it is never part of what was promised, but later rounds are
+judged with it.  The credit of C rounds is ours: without it the bound is so tight after one or two outcomes that only
 absurd forecasts keep it; it costs a factor sqrt(1 + C / T).
 
 **Parts and groups.**  The payoff is a direct sum of parts; part i has a context c_i (a vector known before the outcome,
@@ -15,13 +17,14 @@ absurd forecasts keep it; it costs a factor sqrt(1 + C / T).
 c_i^T S_i.  Each group of a part keeps an account of its own, B times its own rounds, so that no group can spend the
 slack of the others.
 
-**Forgetting.**  With a memory of M rounds, S <- g S + payoff and the budget b <- g^2 b + B_t, where g = 1 - 1/M.  The
-miscalibration is the norm of the discounted mean, and squared it is at most
+**Forgetting.**  With a memory of M rounds, S <- g S + payoff and the budget b <- g^2 b + B_t, where g = 1 - 1/M; the
+excess is forgotten as the budget is.  The miscalibration is the norm of the discounted mean, and squared it is at most
 B (1 - g)(1 + g^T) / ((1 + g)(1 - g^T)), plus what is left of the credit.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from enum import IntEnum
@@ -43,7 +46,7 @@ class Account(IntEnum):
     BUDGET = 0  # the credit, B_1 + ... + B_T, allowances for delay, and the excess of rounds that did not hold
     ROUNDS = 1  # outcomes settled
     HELD = 2  # of these, rounds whose certificate held
-    EXCESS = 3  # what was added to the budget because a certificate did not hold
+    EXCESS = 3  # what of the budget was added because a certificate did not hold
     ROOTS = 4  # sum of the sizes that the settled payoffs may have
     DELAY = 5  # for each settled round, the outcomes settled between its forecast and its own outcome; summed
     WEIGHT = 6  # the rounds, discounted as the payoffs are
@@ -54,7 +57,7 @@ class GroupAccount(IntEnum):
 
     BUDGET = 0
     COUNT = 1  # the discounted sum of its contexts
-    EXCESS = 2
+    EXCESS = 2  # what of the budget was added because the group went beyond it
 
 
 class PartColumn(IntEnum):
@@ -80,6 +83,7 @@ class CertificateField(IntEnum):
     ROOTS_THEN = 6
     ROUNDS_THEN = 7
     PROMISED = 8
+    EXCESS = 9
 
 
 class RoundLog(IntEnum):
@@ -90,6 +94,7 @@ class RoundLog(IntEnum):
     MISCALIBRATION = 2  # after it
     MEAN = 3  # of the nearest normal
     SD = 4
+    EXCESS = 5  # by how much the miscalibration after it could exceed the bound, known before its outcome
 
 
 ACCOUNT_SIZE, GROUP_SIZE = len(Account), len(GroupAccount)
@@ -276,10 +281,14 @@ def write_certificate(
     certificate[CertificateField.ROOT] = sqrt(max(bound, general))
     certificate[CertificateField.ROOTS_THEN] = account[Account.ROOTS]
     certificate[CertificateField.ROUNDS_THEN] = account[Account.ROUNDS]
-    reach = discount * discount * account[Account.BUDGET] + bound
-    if certificate[CertificateField.HOLDS] == 0.0:
-        reach = max(reach, certificate[CertificateField.WORST])
-    certificate[CertificateField.PROMISED] = sqrt(reach) / (discount * account[Account.WEIGHT] + 1.0)
+    weight = discount * account[Account.WEIGHT] + 1.0
+    before = discount * discount * max(account[Account.BUDGET] - account[Account.EXCESS], 0.0) + bound
+    certificate[CertificateField.PROMISED] = sqrt(before) / weight
+    certificate[CertificateField.EXCESS] = 0.0
+    if certificate[CertificateField.HOLDS] == 0.0 or account[Account.EXCESS] > 0.0:
+        # what was added after earlier rounds, and what this one could add
+        reach = discount * discount * account[Account.BUDGET] + bound + max(overdraft - free, 0.0)
+        certificate[CertificateField.EXCESS] = max(sqrt(reach) - sqrt(before), 0.0) / weight
 
 
 @entry_kernel
@@ -297,15 +306,18 @@ def settle(
     """Add the cell payoff of a round; `reserved` is the overdraft of the others that still wait.
 
     With d outcomes booked since its forecast, S has moved by at most d sqrt(B), and the budget grows by the cross
-    term of the squares, 2 d B; so the promise squared is at most B (T + C + 2 sum d) / T^2.
+    term of the squares, 2 d B; so the promise squared is at most B (T + C + 2 sum d) / T^2.  What goes beyond the
+    budget by more than rounding is the excess, and a round that brings one did not hold.
     """
     if discount < 1.0:
         for i in range(total.shape[0]):
             total[i] *= discount
         for i in range(groups.shape[0]):
             groups[i, GroupAccount.BUDGET] *= discount * discount
+            groups[i, GroupAccount.EXCESS] *= discount * discount
             groups[i, GroupAccount.COUNT] *= discount
         account[Account.BUDGET] *= discount * discount
+        account[Account.EXCESS] *= discount * discount
         account[Account.WEIGHT] *= discount
     account[Account.BUDGET] += certificate[CertificateField.BOUND] + 2.0 * certificate[CertificateField.ROOT] * (
         account[Account.ROOTS] - certificate[CertificateField.ROOTS_THEN]
@@ -334,20 +346,16 @@ def settle(
             groups[row, GroupAccount.BUDGET] += (c * c + 2.0 * abs(c) * late) * layout.bounds[part]
             groups[row, GroupAccount.COUNT] += abs(c)
             excess = own - groups[row, GroupAccount.BUDGET]
-            if excess > 0.0:
-                groups[row, GroupAccount.BUDGET] += excess
+            if excess > ROUNDING * groups[row, GroupAccount.BUDGET]:
                 groups[row, GroupAccount.EXCESS] += excess
+            groups[row, GroupAccount.BUDGET] += max(excess, 0.0)
             row += 1
     excess = square - (account[Account.BUDGET] - reserved)
-    if excess > 0.0:
-        if (
-            excess > ROUNDING * account[Account.BUDGET]
-            and certificate[CertificateField.ROUNDS_THEN] == account[Account.ROUNDS] - 1.0
-        ):
-            # a certificate that the outcome proved wrong did not hold: a function had a peak that it did not see
-            account[Account.HELD] -= certificate[CertificateField.HOLDS]
-        account[Account.BUDGET] += excess
+    if excess > ROUNDING * account[Account.BUDGET]:
+        # a certificate that the outcome proved wrong did not hold: a function had a peak that it did not see
+        account[Account.HELD] -= certificate[CertificateField.HOLDS]
         account[Account.EXCESS] += excess
+    account[Account.BUDGET] += max(excess, 0.0)
 
 
 @kernel
@@ -364,7 +372,9 @@ class Certificate:
 
     The last step is the slack rule (docs/theory.md): `allowed` is what the promise allows; `bound` is
     B_t, the largest squared payoff of this round.  `promised` bounds the miscalibration after this round, if no other
-    outcome is booked before its own.
+    outcome is booked before its own.  `excess` says by how much that may be exceeded: 0 as long as every certificate
+    held, this one among them; otherwise what earlier rounds have added and `worst_next` beyond `allowed` could add, in
+    the units of `promised`.  So `miscalibration <= promised + excess` is known before the outcome in any case.
 
     `half_space` is the largest <mean payoff, payoff> over the outcomes, which the paper's oracles want to be at most 0;
     the rule asks for less.  It is computed when it is first read, for the moment of the forecast; the paper's oracles
@@ -372,8 +382,8 @@ class Certificate:
 
     >>> import orcast as oc
     >>> p = oc.Recalibrator(oc.Interval(0, 1)).predict(oc.Normal(0.5, 0.1))
-    >>> p.certificate.holds, p.certificate.worst_next <= p.certificate.allowed
-    (True, True)
+    >>> p.certificate.holds, p.certificate.worst_next <= p.certificate.allowed, p.certificate.excess
+    (True, True, 0.0)
     >>> p.certificate.half_space  # nothing is owed yet
     0.0
     """
@@ -386,6 +396,7 @@ class Certificate:
     # by a factory, so that the class has no such attribute and `__getattr__` is asked where it is not known yet
     half_space: float | None = field(default_factory=lambda: None, compare=False)
     approximation: float | None = field(default=None, compare=False)
+    excess: float = 0.0
 
     @property
     def lacks_half_space(self) -> bool:
@@ -414,36 +425,71 @@ class Group:
     """How one group of a part fares: the norm of its mean normalised payoff and the bound on it.
 
     The bound is kept by the oracle where the groups are disjoint.  Where groups overlap, or other parts pull against
-    them, only the sum is promised, and the bound of a group includes what it went beyond its own.
+    them, only the sum is promised, and `excess` is what a group went beyond its own bound:
+    `miscalibration <= promised + excess`.
     """
 
     rounds: float
     miscalibration: float
     promised: float
+    excess: float = 0.0
+
+
+@dataclass(frozen=True)
+class Counted:
+    """The quantile calibration error that people count: hard indicators of the quantiles as they were reported.
+
+        qce = sum over levels a of (mean of 1{y <= reported quantile} - a)^2
+
+    `guarantee.parts` has the *booked* one instead, whose indicator is averaged over the outcome's cell; that is what
+    `promised` bounds.  With the coin (`randomised=`) the counted one has a `bound` too, for outcomes that are chosen
+    without the coin.  With probability `confidence`, at all times together,
+
+        sqrt(qce)  <=  sqrt(B) (promised + excess)  +  sqrt((V + 64) (2 log(1/d) + log(1 + V/64))) / T
+
+    where d = 1 - confidence, B is the bound of the quantile payoff (the sum of a^2 over the levels, 32.8 for the
+    percents) over its squared weight, and V the sum over the rounds of the largest square that counted minus booked
+    could have had; see docs/theory.md for the proof, and for `memory` and groups.  Without the coin `bound` is None: no
+    forecast can promise anything then, because an outcome may lie just beside a quantile, on the side that hurts.
+
+    >>> import orcast as oc
+    >>> recal = oc.Recalibrator(oc.Interval(0, 1), randomised=7)
+    >>> _ = recal.run([oc.Normal(0.5, 0.1)] * 50, [0.45, 0.6] * 25)
+    >>> counted = recal.guarantee.counted
+    >>> counted.qce <= counted.bound, counted.confidence
+    (True, 0.95)
+    """
+
+    qce: float
+    bound: float | None = None
+    confidence: float = 0.95
 
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What was promised and what was kept: `miscalibration <= promised` after every round.
+    """What was promised and what was kept: `miscalibration <= promised` after every round, if certificates held.
 
-        miscalibration = ||S||_+ / T  <=  promised,    promised <= sqrt(B (T + 64)) / T
+        miscalibration = ||S||_+ / T  <=  promised + excess,    promised <= sqrt(B (T + 64)) / T
 
-    The last holds if every certificate did and no outcome was late (docs/theory.md); B bounds the squared payoff of a
-    round, and is 3 for the default payoff on quantities.  `miscalibration` is the norm of the mean normalised payoff,
-    `held` the share of rounds whose certificate held (1.0 before any), `parts` the size of the mean payoff of each part
-    in its own units: the root of the QCE on cells for quantiles, the largest error of a mean power for moments, the
-    mean excess score (negative: better than the expert, as represented on the cells) for regret.  `delay` is the mean
-    number of outcomes booked between a forecast and its own outcome, `groups` the accounts of the groups of parts that
-    have a context.  `bounds` says what `promised` means in the units of `parts`: each part is at most its bound (the
-    paper's proposition 3).  A regret has one if its unit is fixed (`NoRegret(score, unit=...)`), all rounds count alike
-    and it has no context; in a group the mean excess is at most unit / weight times what the group promises.
+    `promised` is what was promised before the outcomes, and never more.  `excess` is what was added after, because a
+    certificate did not hold: 0.0 where every one did.  The last bound holds if no outcome was late (docs/theory.md); B
+    bounds the squared payoff of a round, and is 3 for the default payoff on quantities.  `miscalibration` is the norm
+    of the mean normalised payoff, `held` the share of rounds whose certificate held (1.0 before any), `parts` the size
+    of the mean payoff of each part in its own units: the root of the QCE on cells for quantiles, the largest error of a
+    mean power for moments, the mean excess score (negative: better than the expert, as represented on the cells) for
+    regret.  `delay` is the mean number of outcomes booked between a forecast and its own outcome, `groups` the accounts
+    of the groups of parts that have a context.  `bounds` says what `promised` means in the units of `parts`: each part
+    is at most its bound (the paper's proposition 3), if every certificate held.  A regret has one if its unit is fixed
+    (`NoRegret(score, unit=...)`), all rounds count alike and it has no context; in a group the mean excess is at most
+    unit / weight times what the group promises.  All of these are *booked*: averages over the outcome's cell.
+    `counted` has what people count, where quantiles are calibrated: see `Counted`.
 
     >>> import orcast as oc
     >>> recal = oc.Recalibrator(oc.Interval(0, 1))
     >>> _ = recal.predict(oc.Normal(0.5, 0.1)); recal.update(0.55)
     >>> g = recal.guarantee
-    >>> g.rounds, g.held, g.miscalibration <= g.promised
-    (1, 1.0, True)
+    >>> g.rounds, g.held, g.miscalibration <= g.promised, g.excess
+    (1, 1.0, True, 0.0)
     """
 
     rounds: int
@@ -454,13 +500,32 @@ class Guarantee:
     delay: float = 0.0
     groups: dict[str, dict[str, Group]] = field(default_factory=dict)
     bounds: dict[str, float] = field(default_factory=dict)
+    excess: float = 0.0
+    counted: Counted | None = None
 
     def __str__(self) -> str:
         parts = ", ".join(f"{name} {value:.3g}" for name, value in self.parts.items())
+        excess = f" + excess {self.excess:.3g}" if self.excess else ""
         return (
-            f"{self.rounds} rounds: miscalibration {self.miscalibration:.3g} <= promised {self.promised:.3g}, "
+            f"{self.rounds} rounds: miscalibration {self.miscalibration:.3g} <= promised {self.promised:.3g}{excess}, "
             f"held {self.held:.1%} ({parts})"
         )
+
+
+def before_excess(budget: float, excess: float, weight: float, now: float) -> float:
+    """The bound on a miscalibration that a budget promises without its excess."""
+    bound = math.sqrt(max(budget - excess, 0.0)) / max(weight, 1.0)
+    # sums of squares in another order differ in the last digit
+    return now if bound < now <= bound * (1.0 + 1e-12) else bound
+
+
+def added_after(budget: float, excess: float, weight: float, now: float) -> float:
+    """What the excess of a budget adds to that bound; together they are at least the miscalibration."""
+    if excess == 0.0:
+        return 0.0
+    promised, whole = before_excess(budget, excess, weight, now), before_excess(budget, 0.0, weight, now)
+    added = max(whole - promised, 0.0)
+    return added if promised + added >= now else math.nextafter(added, math.inf)
 
 
 class Ledger:
@@ -505,11 +570,19 @@ class Ledger:
 
     @property
     def promised(self) -> float:
-        """The bound on the miscalibration that was known before each outcome."""
-        bound = float(np.sqrt(self.account[Account.BUDGET])) / max(float(self.account[Account.WEIGHT]), 1.0)
-        # sums of squares in another order differ in the last digit
-        now = self.miscalibration
-        return now if bound < now <= bound * (1.0 + 1e-12) else bound
+        """The bound on the miscalibration that was known before each outcome, without what was added after."""
+        return before_excess(*self._accounts, self.miscalibration)
+
+    @property
+    def excess(self) -> float:
+        """What was added after, in the units of `promised`: 0.0 if every certificate held."""
+        return added_after(*self._accounts, self.miscalibration)
+
+    @property
+    def _accounts(self) -> tuple[float, float, float]:
+        """Budget, what of it is excess, and weight."""
+        account = self.account
+        return float(account[Account.BUDGET]), float(account[Account.EXCESS]), float(account[Account.WEIGHT])
 
     @property
     def held(self) -> float:
@@ -534,14 +607,10 @@ class Ledger:
         for row, sums in enumerate(self.part(number) * self.layout.scale[number], start=first):
             one_sided = self.layout.parts[number, PartColumn.ONE_SIDED]
             norm = float(np.linalg.norm(np.maximum(sums, 0.0) if one_sided else sums))
-            count = float(self.groups[row, GroupAccount.COUNT])
-            found.append(
-                Group(
-                    count,
-                    norm / max(count, 1.0),
-                    float(np.sqrt(self.groups[row, GroupAccount.BUDGET])) / max(count, 1.0),
-                )
-            )
+            budget, count, excess = self.groups[row].tolist()
+            now = norm / max(count, 1.0)
+            stated = before_excess(budget, excess, count, now), added_after(budget, excess, count, now)
+            found.append(Group(count, now, *stated))
         return found
 
     def certify(self, context: Array, *, linear: float, bound: float, reserved: float = 0.0) -> Array:
@@ -567,7 +636,7 @@ class Ledger:
 
 # A plain function of plain indices: this is read in every round, and an enum costs as much as the reading.
 shown_of = itemgetter(
-    *(int(getattr(CertificateField, name)) for name in ("HOLDS", "WORST", "ALLOWED", "BOUND", "PROMISED"))
+    *(int(getattr(CertificateField, name)) for name in ("HOLDS", "WORST", "ALLOWED", "BOUND", "PROMISED", "EXCESS"))
 )
 
 
@@ -575,7 +644,7 @@ def certificate_of(
     certificate: Array, half_space: float | None = None, approximation: float | None = None
 ) -> Certificate:
     """The public form of a round's certificate, and what a search knows of its forecast."""
-    holds, worst, allowed, bound, promised = shown_of(certificate.tolist())
+    holds, worst, allowed, bound, promised, excess = shown_of(certificate.tolist())
     return Certificate(
         holds > 0.0,
         worst,
@@ -584,4 +653,5 @@ def certificate_of(
         promised,
         None if half_space is None else float(half_space),
         None if approximation is None else float(approximation),
+        excess,
     )

@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 
 from orcast import ledger as _ledger
 from orcast import limits
+from orcast.coins import coins
 from orcast.engine import Engine
 from orcast.engine.half_space import issued
 from orcast.engine.kernels.events import LAG_RATE, PackedRounds, pack_row
+from orcast.engine.kernels.records import RoundInfo
 from orcast.locks import ThreadReference, this_thread
 from orcast.serialise import features_from_json, features_to_json, id_from_plain, plain_id
 from orcast.spaces import Binary, OrderedSpace
@@ -181,9 +183,10 @@ class Rounds(PendingById[PendingRound]):
     ((), 1)
     """
 
-    def __init__(self, engine: Engine, max_pending: int, pool: Pool | None = None) -> None:
+    def __init__(self, engine: Engine, max_pending: int, pool: Pool | None = None, *, seed: int | None = None) -> None:
         super().__init__(max_pending)
         self.engine, self.pool = engine, pool
+        self.seed = seed  # of the coins; None: no coins
         self.issued = 0
         self.reserved = 0.0
         self.usual_lag: float | None = None
@@ -221,13 +224,20 @@ class Rounds(PendingById[PendingRound]):
 
         `outstanding` and `reserved` replace what the pending rounds amount to.
         """
-        return self.engine.predict(
+        record = self.engine.predict(
             rows,
             features,
             pending=self.outstanding if outstanding is None else outstanding,
             reserved=self.reserved if reserved is None else reserved,
             **self._hear(),
         )
+        self._toss(record, self.issued + 1)
+        return record
+
+    def _toss(self, record: Any, number: int) -> None:
+        """Give a round its coin, by its number, where there are coins; its forecast does not change any more."""
+        if self.seed is not None:
+            record.round.info[RoundInfo.COIN] = coins(self.seed, number, 1)[0]
 
     def issue(self, rows: Array | None, features: Any = None, *, id: Hashable = None) -> PendingRound:
         """Play a round around the experts' rows and keep it under a new id, or as the unnamed one."""
@@ -252,6 +262,7 @@ class Rounds(PendingById[PendingRound]):
         if id is None:
             self.claim_unnamed()
         self.issued += 1
+        self._toss(record, self.issued)
         self.pending[id] = entry = PendingRound(record, self.issued)
         self.reserved += entry.overdraft
         return entry
@@ -300,8 +311,10 @@ class Rounds(PendingById[PendingRound]):
 
         In one compiled loop where the engine has one.  If anything is refused, nothing has changed.
         """
-        if self.engine.runs and self.pool is None:
-            played, round_log = self.engine.run(rows, features, np.array(outcomes), levels)
+        engine: Any = self.engine
+        if engine.runs and self.pool is None:
+            tossed = {} if self.seed is None else {"coins": coins(self.seed, self.issued + 1, len(outcomes))}
+            played, round_log = engine.run(rows, features, np.array(outcomes), levels, **tossed)
         else:
             played, round_log = self._run_one_by_one(rows, features, outcomes, levels)
         self.count_settled(len(outcomes))
@@ -317,6 +330,7 @@ class Rounds(PendingById[PendingRound]):
         try:
             for t, y in enumerate(outcomes):
                 record = engine.predict(rows[t], None if features is None else features[t], **self._hear())
+                self._toss(record, self.issued + t + 1)
                 played.append(self.read(record, levels, round_log[t]))
                 self._learn(record, y, 0.0)
                 round_log[t, _ledger.RoundLog.MISCALIBRATION] = engine.ledger.miscalibration
@@ -335,6 +349,7 @@ class Rounds(PendingById[PendingRound]):
         space, p = self.engine.space, self.engine.forecast(record)
         log_row[_ledger.RoundLog.HOLDS] = record.certificate[_ledger.CertificateField.HOLDS]
         log_row[_ledger.RoundLog.PROMISED] = record.certificate[_ledger.CertificateField.PROMISED]
+        log_row[_ledger.RoundLog.EXCESS] = record.certificate[_ledger.CertificateField.EXCESS]
         if isinstance(space, OrderedSpace):
             log_row[_ledger.RoundLog.MEAN], log_row[_ledger.RoundLog.SD] = p.to_normal()
             return p.quantile(levels)
@@ -375,7 +390,7 @@ class Rounds(PendingById[PendingRound]):
         `whence` says where each of its experts was: see `orcast.engine.membership`.
         """
         engine.carry(self.engine, whence)
-        other = Rounds(engine, self.max_pending, self.pool)
+        other = Rounds(engine, self.max_pending, self.pool, seed=self.seed)
         other.issued, other.reserved, other.usual_lag = self.issued, self.reserved, self.usual_lag
         other._unnamed_of = self._unnamed_of
         for id, entry in self.pending.items():

@@ -231,13 +231,14 @@ def test_the_worst_next_square_is_what_is_carried_plus_the_linear_claim() -> Non
     assert certificate[ledger.CertificateField.ALLOWED] == pytest.approx(9.0 + 4.0 + 1.0)
 
 
-def test_a_broken_rule_raises_the_promise_by_the_measured_excess() -> None:
+def test_a_broken_rule_adds_the_measured_excess_beside_the_promise() -> None:
     book = plain_ledger(1)
-    for _ in range(3):
+    for t in range(1, 4):
         certificate = book.certify(ONES, linear=9e9, bound=1.0)
         assert certificate[ledger.CertificateField.HOLDS] == 0.0
         book.book(np.array([1.0]), ONES, certificate)
-        assert book.miscalibration <= book.promised
+        assert book.promised == pytest.approx(np.sqrt(t) / t)
+        assert book.miscalibration <= book.promised + book.excess == pytest.approx(1.0)
     # squares 1, 4, 9 against 1, 1 + 3, ...: what was missing was added, and no more
     assert book.account[ledger.Account.BUDGET] == pytest.approx(9.0)
     assert book.account[ledger.Account.EXCESS] == pytest.approx(6.0)

@@ -216,7 +216,7 @@ def test_outcomes_in_any_order_or_never(payoff: str) -> None:
 # --- when no forecast holds ---
 
 
-def test_the_promise_grows_by_the_measured_excess_and_stays_true() -> None:
+def test_what_is_added_after_is_told_apart_and_was_stated_before() -> None:
     """An oracle that never corrects anything: the expert is played as it is, with an honest certificate."""
     game = Game(SPACE, default_payoff())
     engine, book = engine_of(game), Book(game)
@@ -232,6 +232,7 @@ def test_the_promise_grows_by_the_measured_excess_and_stays_true() -> None:
         ledger.write_certificate(account, 1.0, book.square, free, linear, bound, engine.rules.bound, record.certificate)
         holds = bool(record.certificate[ledger.CertificateField.HOLDS])
         held += holds
+        stated = ledger.certificate_of(record.certificate)
         y = worst_outcome(game)[0]
         book.add(game, y, bound)
         missing = max(book.square - book.budget, 0.0)
@@ -240,8 +241,12 @@ def test_the_promise_grows_by_the_measured_excess_and_stays_true() -> None:
         excess += missing
         book.budget += missing
         game.update(y)
-        assert game.guarantee.miscalibration <= game.guarantee.promised
-        assert game.guarantee.promised == pytest.approx(np.sqrt(book.budget) / t)
+        g = game.guarantee
+        assert g.miscalibration <= g.promised + g.excess <= (stated.promised + stated.excess) * (1 + 1e-9)
+        assert g.promised == pytest.approx(np.sqrt(book.budget - excess) / t) == pytest.approx(stated.promised)
+        assert g.promised + g.excess == pytest.approx(np.sqrt(book.budget) / t)
+        assert (g.excess == 0.0) == (g.held == 1.0)
+        assert ("excess" in str(g)) == (g.held < 1.0)
         assert account[ledger.Account.EXCESS] == pytest.approx(excess, rel=1e-6, abs=1e-9)
         assert game.guarantee.held == pytest.approx(held / t)
     assert 0 < held < 60

@@ -56,6 +56,7 @@ BINARY_CERTIFICATE = ("tests/engine/test_certificate.py::test_the_certificate_of
 UNITS = ("tests/engine/test_certificate.py::test_the_unit_of_a_regret_that_crosses_zero",)
 AXES = ("tests/engine/test_axes.py",)
 LEDGER = ("tests/test_ledger.py",)
+RANDOMISED = ("tests/forecasts/test_randomised.py",)
 ROUNDS = ("tests/test_rounds.py",)
 ORDERING = ("tests/panel/test_ordering.py",)
 EVENTS = ("tests/panel/test_events.py",)
@@ -520,6 +521,41 @@ PROMISE = (
         LEDGER,
     ),
     Fault(
+        "ledger: the excess forgotten too slowly",
+        "ledger.py",
+        "account[Account.EXCESS] *= discount * discount",
+        "account[Account.EXCESS] *= discount",
+        LEDGER,
+    ),
+    Fault(
+        "ledger: what was added after is promised",
+        "ledger.py",
+        "before = discount * discount * max(account[Account.BUDGET] - account[Account.EXCESS], 0.0) + bound",
+        "before = discount * discount * account[Account.BUDGET] + bound",
+        LEDGER,
+    ),
+    Fault(
+        "randomised: an atom begins where the cell before it ends",
+        "forecasts/kernels.py",
+        "return np.nextafter(right[k], -np.inf)",
+        "return right[k]",
+        RANDOMISED,
+    ),
+    Fault(
+        "randomised: the coin turned over",
+        "forecasts/kernels.py",
+        "return before + coin * mass < level",
+        "return before + mass - coin * mass > level",
+        RANDOMISED,
+    ),
+    Fault(
+        "counts: the smaller of the two squares",
+        "engine/kernels/counts.py",
+        "kept + max(all_over, none_over)",
+        "kept + min(all_over, none_over)",
+        RANDOMISED,
+    ),
+    Fault(
         "ledger: others' slack covers an excess",
         "ledger.py",
         "excess = square - (account[Account.BUDGET] - reserved)",
@@ -529,16 +565,16 @@ PROMISE = (
     Fault(
         "ledger: a certificate that was wrong still held",
         "ledger.py",
-        "and certificate[CertificateField.ROUNDS_THEN] == account[Account.ROUNDS] - 1.0",
-        "and certificate[CertificateField.ROUNDS_THEN] == account[Account.ROUNDS]",
+        "account[Account.HELD] -= certificate[CertificateField.HOLDS]",
+        "account[Account.HELD] -= 0.0",
         LEDGER,
     ),
     # --- the certificate
     Fault(
         "certificate: the promise of one round less",
         "ledger.py",
-        "sqrt(reach) / (discount * account[Account.WEIGHT] + 1.0)",
-        "sqrt(reach) / max(discount * account[Account.WEIGHT], 1.0)",
+        "weight = discount * account[Account.WEIGHT] + 1.0",
+        "weight = discount * account[Account.WEIGHT]",
         LEDGER,
     ),
     Fault(
@@ -558,8 +594,8 @@ PROMISE = (
     Fault(
         "certificate: a broken one promises as one that holds",
         "ledger.py",
-        "reach = max(reach, certificate[CertificateField.WORST])",
-        "reach = min(reach, certificate[CertificateField.WORST])",
+        "+ bound + max(overdraft - free, 0.0)",
+        "+ bound",
         LEDGER,
     ),
     Fault(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from test_panel_play import bounds, quietly, same
 
 import orcast as oc
 from helpers import SENTENCE
+from orcast.coins import derived_seed
 from orcast.panel import PanelState, recalibrate
 from orcast.panel.frame import Frame
 from panels import FORMS, Plan, outputs, panel
@@ -595,3 +597,30 @@ def test_a_forecast_that_is_too_large_is_not_one_beyond_doubles() -> None:
     with np.errstate(over="raise", invalid="raise"):
         out = recalibrate(frame)
     assert out["orcast_status"].tolist() == ["ok", "no forecast"]
+
+
+def test_randomised_quantiles_are_those_of_a_game_with_the_seed_of_the_series(tmp_path: Path) -> None:
+    """The same at any number of workers, in any order of the series, in one frame or two with a state."""
+    rng = np.random.default_rng(0)
+    parts = [pd.DataFrame({"unique_id": key, "ds": range(12), "y": rng.random(12), "M": 0.5}) for key in "ab"]
+    frame = pd.concat([part.assign(**{"M-lo-80": 0.3, "M-hi-80": 0.7}) for part in parts], ignore_index=True)
+    names = ["M_orcast-lo-80", "M_orcast", "M_orcast-hi-80"]
+    options: dict[str, Any] = {"low": 0, "high": 1, "pool": False, "randomised": 5}
+    out = oc.recalibrate(frame, **options)
+    for key, own in out.groupby("unique_id"):
+        game = oc.Recalibrator(oc.Interval(0, 1), randomised=derived_seed(5, "M", key, None))
+        for row, y in zip(own[names].to_numpy(), own["y"], strict=True):
+            p = game.predict({0.1: 0.3, 0.5: 0.5, 0.9: 0.7})
+            np.testing.assert_array_equal(p.quantile([0.1, 0.5, 0.9]), row)
+            game.update(y)
+    turned = oc.recalibrate(frame.iloc[::-1], workers=2, **options).sort_index()
+    np.testing.assert_array_equal(turned[names], out[names])
+    path = tmp_path / "panel.orcast"
+    first = oc.recalibrate(frame[frame["ds"] < 6], state=path, **options)
+    rest = oc.recalibrate(frame[frame["ds"] >= 6], state=path, pool=False)
+    np.testing.assert_array_equal(pd.concat([first, rest]).sort_index()[names], out[names])
+    with pytest.raises(ValueError, match="expected randomised= as the state began with it, 5, got 6"):
+        oc.recalibrate(frame, state=path, pool=False, randomised=6)
+    chances = pd.DataFrame({"ds": range(3), "y": [0, 1, 0], "p": 0.3})
+    with pytest.raises(ValueError, match="expected randomised= for forecasts of quantities, got probabilities"):
+        oc.recalibrate(chances, randomised=1)

@@ -50,7 +50,9 @@ def test_a_state_goes_on_as_it_did(story: Path, tmp_path: Path) -> None:
             copy(file, tmp_path)
     path, kind = tmp_path / story.stem, PLAYERS[data["kind"]]
     redesigned = is_redesigned(story, data)
-    but = OF_TODAY if data["options"].get("class") == "PartitionedRecalibrator" and story.parent.name != "v3" else ()
+    # what was added after certificates that did not hold was part of the promise before format 3
+    added = data["options"].get("class") == "PartitionedRecalibrator" or story.stem.startswith("orca")
+    but = OF_TODAY if added and story.parent.name != "v3" else ()
     player = kind.load(path, data["options"])
     try:
         for number, (step, want) in enumerate(zip(data["steps"], data["answers"], strict=True)):

@@ -102,6 +102,12 @@ def add(parts: Parts) -> None:
         help="series that agree in it learn together; may be given several times; none: each series by itself "
         "(default: all together)",
     )
+    more.add_argument(
+        "--randomised",
+        type=limited(int),
+        metavar="SEED",
+        help="randomise the quantiles by coins from this seed, for a promise about hard counts",
+    )
     more.add_argument("--workers", type=limited(int), metavar="N", help="processes (default: as many as cores)")
     recalibrate.set_defaults(run=run)
 
@@ -199,7 +205,8 @@ def _played(
     layout = find_in(frame, pending=state is not None and len(state) > 0, **names_of(options))
     say_if_compiling()
     oracle, timing = _oracle(options.oracle), timing_of(options)
-    asked = FrameOptions(*given, outside=options.outside, oracle=oracle, timing=timing, pool=_pool(options.pool))
+    more = {"outside": options.outside, "pool": _pool(options.pool), "randomised": options.randomised}
+    asked = FrameOptions(*given, oracle=oracle, timing=timing, **more)
     run = FrameRun(frame, layout, asked.checked(), state)
     progress = sys.stderr.isatty() and not options.quiet
     run.play(worker_count(options.workers), progress, options.replay)

@@ -54,7 +54,10 @@ class Engine(Protocol):
     def run(
         self, experts: Array, features: Sequence[Any] | None, outcomes: Array, levels: Array
     ) -> tuple[Array, Array]:
-        """Play a whole history, if it `runs`: what was played, and the log of each round."""
+        """Play a whole history, if it `runs`: what was played, and the log of each round.
+
+        An engine on an ordered space also takes `coins`, a number between 0 and 1 for each round.
+        """
         ...
 
     @property

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from orcast import limits
-from orcast.contexts import EVERYONE, Bins, Context, ContextInputs, LastError, Product, Union
-from orcast.ledger import Account, Guarantee, Ledger, LedgerLayout, PartShape, ledger_layout
+from orcast.contexts import EVERYONE, Bins, Context, ContextInputs, Everyone, LastError, Product, Union, Values
+from orcast.ledger import Account, Counted, Guarantee, Ledger, LedgerLayout, PartShape, ledger_layout
 from orcast.payoffs import NoRegret, Part, Payoff, part_names
 from orcast.spaces import Space
 
 Array = NDArray[np.float64]
 
 ONE: Array = np.ones(1)
+# The confidence of the bound on what is counted, and the constant of the mixture in it (docs/theory.md).
+CONFIDENCE, MIXTURE = 0.95, 64.0
 
 
 def leaves(context: Context) -> list[Context]:
@@ -23,6 +26,32 @@ def leaves(context: Context) -> list[Context]:
     if isinstance(context, (Product, Union)):
         return [*leaves(context.first), *leaves(context.second)]
     return [context]
+
+
+def overall_norm(context: Context) -> float | None:
+    """The norm of a vector whose product with every context is 1; None if there is none.
+
+    With it the sum over all rounds is bounded by those of the groups.
+    """
+    if isinstance(context, Everyone):
+        return 1.0
+    if isinstance(context, (Values, Bins)):
+        return math.sqrt(context.size)  # the shares of a round add up to 1
+    if not isinstance(context, (Product, Union)):
+        return None
+    norms = overall_norm(context.first), overall_norm(context.second)
+    if isinstance(context, Union):
+        return min((norm for norm in norms if norm is not None), default=None)
+    return None if None in norms else math.prod(norms)  # type: ignore[arg-type]
+
+
+def beyond_booked(spread: float) -> float:
+    """What the sum of counted minus booked stays below at all times, with the confidence of `Counted`.
+
+    `spread` is the sum of the largest squares that it could have had in each round.
+    """
+    whole = spread + MIXTURE
+    return math.sqrt(whole * (2.0 * math.log(1.0 / (1.0 - CONFIDENCE)) + math.log(whole / MIXTURE)))
 
 
 class BoundPayoff:
@@ -62,8 +91,41 @@ class BoundPayoff:
             shapes.append(PartShape(own, part.context.size, payoff.one_sided, scale, bound, reach))
         return ledger_layout(shapes)
 
+    @property
+    def count_levels(self) -> Array:
+        """The levels at which outcomes are counted: those of the first quantile payoff."""
+        grids = (part.payoff.levels for part in self.parts if part.kind == "quantile")  # type: ignore[attr-defined]
+        levels: Array = next(grids, np.empty(0))
+        return levels
+
+    def counted(self, ledger: Ledger, levels: Array, sums: Array) -> Counted | None:
+        """What people count, from sums at these levels, and its bound; None where no quantiles are calibrated."""
+        own = self.count_levels
+        if not own.size:
+            return None
+        spread, weight, without = sums[levels.size :].tolist()
+        errors = sums[np.searchsorted(levels, own)] / max(weight, 1.0)
+        qce = float(errors @ errors)
+        norms = [
+            overall_norm(part.context)
+            if part.kind == "quantile" and np.array_equal(part.payoff.levels, own)  # type: ignore[attr-defined]
+            else None
+            for part in self.parts
+        ]
+        factors = [norm / scale for norm, scale in zip(norms, ledger.layout.scale, strict=True) if norm is not None]
+        # an outcome that was not counted, before there were coins, may have been booked
+        whole = without == 0.0 < weight and weight >= ledger.account[Account.WEIGHT] * (1.0 - 1e-9)
+        if not factors or not whole:
+            return Counted(qce)
+        root = min(factors) * (ledger.promised + ledger.excess) + beyond_booked(max(spread, 0.0)) / weight
+        return Counted(qce, float(root * root), CONFIDENCE)
+
     def guarantee(
-        self, ledger: Ledger, regrets: dict[int, dict[str, float]], seen: dict[int, Array] | None = None
+        self,
+        ledger: Ledger,
+        regrets: dict[int, dict[str, float]],
+        seen: dict[int, Array] | None = None,
+        counted: Counted | None = None,
     ) -> Guarantee:
         """What was promised and what was kept.
 
@@ -90,7 +152,16 @@ class BoundPayoff:
                 found = ledger.group_guarantees(number)
                 groups[name] = dict(zip(payoff.context.labels, found, strict=True))
         return Guarantee(
-            ledger.rounds, ledger.miscalibration, promised, ledger.held, parts, ledger.delay, groups, bounds
+            ledger.rounds,
+            ledger.miscalibration,
+            promised,
+            ledger.held,
+            parts,
+            ledger.delay,
+            groups,
+            bounds,
+            ledger.excess,
+            counted,
         )
 
     def _regret_bounds(self, payoff: Payoff, ledger: Ledger, seen: Array) -> list[float]:

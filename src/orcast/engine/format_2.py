@@ -41,6 +41,8 @@ Shapes = dict[str, Shape]
 # Learners, their features of location and of spread, statistics, rows of cells before the members, and numbers of the
 # tracker's record before the learners.
 LEARNERS, LOCATION, SPREAD, STATISTICS, CELL_ROWS, RECORD = 4, 5, 5, 18, 6, 10
+# Numbers of a round, and of its certificate.
+INFO, CERTIFICATE = 11, 9
 # The learner from which each of today's goes on.
 WHENCE = [0, 2, 3, 1, 0, 1]
 # Where the numbers of the tracker's record lie today.
@@ -77,8 +79,8 @@ def round_shapes(rules: Rules) -> Shapes:
     capacity = rules.cells + rules.jumps.size
     return {
         "cells": (CELL_ROWS + members, capacity),
-        "info": (INFO_SIZE,),
-        "certificate": (CERTIFICATE_SIZE,),
+        "info": (INFO,),
+        "certificate": (CERTIFICATE,),
         "tracker_record": (RECORD + learners * LEARNER_SIZE,),
         "means": (members, BASIS),
         "experts": (1 if rules.experts == 1 else 1 + rules.experts, levels),
@@ -96,7 +98,7 @@ def unpacked(engine: Any, row: Array) -> dict[str, NDArray[Any]]:
     found = _ordered_part(engine)
     if found is not None and row.size != sum(math.prod(shape) for _, shape in kinds.values()):
         folder, rules = found
-        rest = {name: kind for name, kind in kinds.items() if not name.startswith(folder)}
+        rest = {name: kind for name, kind in kinds.items() if not name.startswith(folder) and name != "counted"}
         older = {f"{folder}{name}": (np.dtype(np.float64), shape) for name, shape in memory_shapes(rules).items()}
         kinds = {**older, **rest}
     return unpack_row(row, kinds)
@@ -117,6 +119,24 @@ def _check_shapes(arrays: Arrays, shapes: Shapes) -> None:
     for name, shape in shapes.items():
         if arrays[name].shape != shape:
             raise ValueError(f"{name} has the shape {arrays[name].shape}, not {shape}")
+
+
+def padded(array: NDArray[Any], size: int) -> NDArray[Any]:
+    """Numbers and then zeros."""
+    return np.concatenate((array, np.zeros(size - array.size)))
+
+
+def certificate_of(certificate: NDArray[Any]) -> NDArray[Any]:
+    """A certificate of today from one of this format, whose bound has in it what it could be exceeded by."""
+    return padded(certificate, CERTIFICATE_SIZE) if certificate.shape == (CERTIFICATE,) else certificate
+
+
+def binary_row_of(row: NDArray[Any], size: int, certificate: slice) -> NDArray[Any]:
+    """The row of a pending round with a binary outcome of today, of so many numbers, from one of this format."""
+    missing = CERTIFICATE_SIZE - CERTIFICATE
+    if row.shape != (size - missing,):
+        return row
+    return np.insert(row, [certificate.stop - missing] * missing, 0.0)
 
 
 def memory_of(rules: Rules, arrays: Arrays, blank: Memory) -> dict[str, NDArray[Any]]:
@@ -161,6 +181,8 @@ def round_of(rules: Rules, arrays: Arrays) -> dict[str, NDArray[Any]]:
     return {
         **arrays,
         "cells": np.insert(cells, CellRow.LEARNT, cells[CellRow.PRIOR], axis=0),
+        "info": padded(arrays["info"], INFO_SIZE),
+        "certificate": certificate_of(arrays["certificate"]),
         "tracker_record": np.concatenate((today, parts.ravel())),
         "tracked": np.tile(np.clip(experts[0], rules.low, rules.high), (len(rules.quantile_trackers) + 3, 1)),
         "experts": experts,

@@ -91,3 +91,7 @@ def carry_ledger(theirs: Ledger, mine: Ledger, bound_payoff: BoundPayoff, whence
     # what is left is owed to those who stay, but for rounding
     mine.account[Account.BUDGET] = max(float(mine.account[Account.BUDGET]), mine.square)
     np.maximum(mine.groups[:, GroupAccount.BUDGET], 0.0, out=mine.groups[:, GroupAccount.BUDGET])
+    # what is owed to one that left is owed out of what was added after first of all
+    mine.account[Account.EXCESS] = min(mine.account[Account.EXCESS], mine.account[Account.BUDGET])
+    budgets, excesses = mine.groups[:, GroupAccount.BUDGET], mine.groups[:, GroupAccount.EXCESS]
+    np.minimum(excesses, budgets, out=excesses)

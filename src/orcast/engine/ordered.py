@@ -184,6 +184,7 @@ class OrderedEngine:
         self._length = length(self._shapes)
         lies: Any = Round(None, *slices(self._shapes))  # type: ignore[arg-type]
         self._cells_at = lies.info.start + int(RoundInfo.CELLS)
+        self._coin_at = lies.info.start + int(RoundInfo.COIN)
         self._certificate, self._context = lies.certificate, lies.context
 
     def cut_at(self, places: Array) -> None:
@@ -394,9 +395,16 @@ class OrderedEngine:
         )
 
     def run(
-        self, experts: Array, features: Sequence[Any] | None, outcomes: Array, levels: Array
+        self,
+        experts: Array,
+        features: Sequence[Any] | None,
+        outcomes: Array,
+        levels: Array,
+        coins: Array | None = None,
     ) -> tuple[Array, Array]:
         """Many rounds in one compiled loop: the quantiles played, and what is told of each (see the ledger)."""
+        if coins is None:
+            coins = np.zeros(outcomes.size)
         quantiles = np.empty((outcomes.size, levels.size))
         round_log = np.empty((outcomes.size, _ledger.ROUND_LOG_SIZE))
         contexts = np.ones((outcomes.size, self.rules.groups))
@@ -409,11 +417,11 @@ class OrderedEngine:
         play = round_kernels.run
         given = self.rules, self.memory, experts, contexts
         read = levels, 0, round, quantiles, round_log
-        expect_rounds(play, (*given, outcomes, *read), outcomes.size)
+        expect_rounds(play, (*given, outcomes, coins, *read), outcomes.size)
         t = 0
         while t < outcomes.size:
             stop = t + play.at_once(outcomes.size - t)
-            play(*given, outcomes[:stop], levels, t, round, quantiles, round_log)
+            play(*given, outcomes[:stop], coins, levels, t, round, quantiles, round_log)
             t = stop
         return quantiles, round_log
 
@@ -430,6 +438,7 @@ class OrderedEngine:
             n,
             _ledger.certificate_of(record.certificate),
             lambda: explanation(self.space, self._cell_grid(record), self._tilts(record, total)),
+            record.row.item(self._coin_at),
         )
 
     def _cell_grid(self, record: OrderedRecord) -> tuple[CellGrid, Array]:
@@ -498,7 +507,8 @@ class OrderedEngine:
                 values = [self.memory.rivals[:, columns[score.name]] / seen for score in payoff.scores]
                 names = self.bound_payoff.regret_names(payoff)
                 regrets[number] = dict(zip(names, map(float, np.concatenate(values)), strict=True))
-        return self.bound_payoff.guarantee(self.ledger, regrets)
+        counted = self.bound_payoff.counted(self.ledger, self.rules.levels, self.memory.counted)
+        return self.bound_payoff.guarantee(self.ledger, regrets, counted=counted)
 
     # --- state
     def arrays(self) -> dict[str, Array]:
@@ -622,14 +632,16 @@ def groups_of(layout: LedgerLayout) -> tuple[int, int]:
     return int(layout.parts[most, _ledger.PartColumn.CONTEXT]), int(counts[most])
 
 
-def forecast_of(space: OrderedSpace, cells: Array, n: int, certificate: Certificate, why: Any) -> Forecast:
+def forecast_of(
+    space: OrderedSpace, cells: Array, n: int, certificate: Certificate, why: Any, coin: float = 0.0
+) -> Forecast:
     """What users see of a round's cells; where the space has no bound, the outer cell is open."""
     left, right = cells[LEFT, :n].copy(), cells[RIGHT, :n].copy()
     if space.low == -math.inf:
         left[0] = -math.inf
     if space.high == math.inf:
         right[-1] = math.inf
-    return Forecast.trusted(left, right, cells[PLAYED, :n].copy(), certificate, why)
+    return Forecast.trusted(left, right, cells[PLAYED, :n].copy(), certificate, why, coin or None)
 
 
 def present_in(round: Round) -> NDArray[np.bool_]:

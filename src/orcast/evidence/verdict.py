@@ -456,7 +456,8 @@ def _on_promise(evidence: Evidence) -> list[str]:
         missed = int(np.count_nonzero(known == 0.0))
         if missed:
             lines.append(
-                f"The certificate did not hold for {missed:,} of {_forecasts(known.size)}, which widens the promise."
+                f"The certificate did not hold for {missed:,} of {_forecasts(known.size)}: "
+                "nothing was promised against what their outcomes added."
             )
     return lines
 

@@ -84,7 +84,7 @@ class Forecast(IssuedForecast):
 
     It has the methods of a frozen scipy distribution that make sense for one with atoms: `cdf`, `sf`, `ppf`,
     `isf`, `pdf` (the density off the atoms), `rvs`, `mean`, `var`, `std`, `median`, `interval`,
-    `support`, `expect`; and a `certificate` if a game issued it.
+    `support`, `expect`; and a `certificate` if a game issued it.  Its quantiles may be `randomised`, by a `coin`.
 
     >>> p = Forecast([0.0, 1.0, 1.0], [1.0, 1.0, 3.0], [0.25, 0.5, 0.25])     # half the mass on 1
     >>> p.mean(), p.cdf(0.5), p.cdf(1.0), p.quantile([0.5, 0.875]).tolist(), p.interval(0.5)
@@ -94,7 +94,7 @@ class Forecast(IssuedForecast):
     ((0.0, inf), 0.9375, 1.75)
     """
 
-    __slots__ = ("_below", "_bounded", "left", "mass", "right")
+    __slots__ = ("_below", "_bounded", "coin", "left", "mass", "right")
 
     def __init__(
         self,
@@ -130,22 +130,68 @@ class Forecast(IssuedForecast):
             m /= m.sum()
         self._set(a, b, m, certificate, None)
 
-    def _set(self, left: Array, right: Array, mass: Array, certificate: Certificate | None, why: Why | None) -> None:
+    def _set(
+        self,
+        left: Array,
+        right: Array,
+        mass: Array,
+        certificate: Certificate | None,
+        why: Why | None,
+        coin: float | None = None,
+    ) -> None:
         for values in (left, right, mass):
             values.flags.writeable = False
         self.left, self.right, self.mass, self.certificate = left, right, mass, certificate
-        self._why = why
+        self._why, self.coin = why, coin
         self._below: Array | None = None
         self._bounded: _Cells | None = None
 
     @classmethod
     def trusted(
-        cls, left: Array, right: Array, mass: Array, certificate: Certificate | None, why: Why | None = None
+        cls,
+        left: Array,
+        right: Array,
+        mass: Array,
+        certificate: Certificate | None,
+        why: Why | None = None,
+        coin: float | None = None,
     ) -> Forecast:
         """From arrays that a kernel made: no checks, no copies."""
         self = cls.__new__(cls)
-        self._set(left, right, mass, certificate, why)
+        self._set(left, right, mass, certificate, why, coin)
         return self
+
+    def randomised(self, rng: np.random.Generator) -> Forecast:
+        """The same distribution, whose quantiles are reported at an end of their cell, by one coin for all levels.
+
+        For a level a whose quantile lies in a cell with mass F before it and p in it, and a coin U between 0 and 1,
+
+            quantile(a) = the upper end of the cell if F + U p < a, else its lower end
+
+        so that for every outcome y, wherever in its cell it lies, P(y <= quantile(a)) = (a - F) / p, cut to [0, 1]:
+        what a game books of it.  The quantiles increase with the level and move by less than a cell.  `interval`,
+        `median` and all that is read from quantiles have it too; `cdf`, moments, scores and samples are those of the
+        distribution.
+
+        An end is the largest number that belongs to the cells below it.  An outcome on an edge belongs to the cell on
+        its left, one at an atom to the atom; so just before an atom, and before the first cell, the end is the next
+        floating-point number below it: rounded to fewer digits, it would count an outcome at the atom as below.  The
+        far end of an open-ended cell is infinite.
+
+        >>> p = Forecast([0.0, 1.0, 1.0], [1.0, 1.0, 3.0], [0.25, 0.5, 0.25])  # half the mass on 1
+        >>> q = p.randomised(np.random.default_rng(0))
+        >>> q.coin.__round__(2), q.quantile([0.1, 0.4, 0.6, 0.8]).tolist(), q.mean() == p.mean()
+        (0.64, [-5e-324, 0.9999999999999999, 1.0, 1.0], True)
+        """
+        coin = generator(rng).random()
+        while coin == 0.0:
+            coin = generator(rng).random()
+        return Forecast.trusted(self.left, self.right, self.mass, self.certificate, self._why, coin)
+
+    @property
+    def _bare(self) -> Forecast:
+        """The same without a coin."""
+        return self if self.coin is None else Forecast.trusted(self.left, self.right, self.mass, None)
 
     @property
     def below(self) -> Array:
@@ -226,14 +272,20 @@ class Forecast(IssuedForecast):
         return float(value) if value.ndim == 0 else value
 
     def quantile(self, levels: ArrayLike) -> Any:
-        """The smallest y with P(outcome <= y) >= level, a float for a number and an array for an array."""
-        from orcast.forecasts.kernels import read_quantiles
+        """The smallest y with P(outcome <= y) >= level, a float for a number and an array for an array.
+
+        With a `coin` it is an end of the cell where that lies: see `randomised`.
+        """
+        from orcast.forecasts.kernels import read_quantiles, read_randomised
 
         a = as_levels(levels)
         # a copy: for levels that must not be written to, the kernel would be compiled once more
         flat = np.array(a).reshape(-1)
         out = np.empty(flat.size)
-        read_quantiles(*self._plain, flat, out)
+        if self.coin is None:
+            read_quantiles(*self._plain, flat, out)
+        else:
+            read_randomised(*self._plain, self.coin, flat, out)
         return float(out[0]) if a.ndim == 0 else out.reshape(a.shape)
 
     ppf = quantile
@@ -305,7 +357,7 @@ class Forecast(IssuedForecast):
 
     def sample(self, size: int | tuple[int, ...] = 1, *, rng: np.random.Generator) -> Array:
         """Independent draws; the random generator is yours to give."""
-        return self.quantile(generator(rng).random(size))
+        return self._bare.quantile(generator(rng).random(size))
 
     def rvs(
         self, size: int | tuple[int, ...] | None = None, random_state: int | np.random.Generator | None = None
@@ -360,7 +412,7 @@ class Forecast(IssuedForecast):
         return dict(zip(grid, (float(q) for q in self.quantile(grid)), strict=True))
 
     def to_plain(self) -> dict[str, list[Any]]:
-        """Plain data, exact, with None for an open end; `Forecast(**data)` brings it back."""
+        """Plain data, exact, with None for an open end; `Forecast(**data)` brings it back, without a coin."""
         left, right = self.left.tolist(), self.right.tolist()
         if left[0] == -math.inf:
             left[0] = None
@@ -373,11 +425,17 @@ class Forecast(IssuedForecast):
         return f"Forecast(median={self.median():.6g}, 90%=[{low:.6g}, {high:.6g}])"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_restored, (self.left, self.right, self.mass, self.certificate, self._given_explanation()))
+        cells = self.left, self.right, self.mass
+        return (_restored, (*cells, self.certificate, self._given_explanation(), self.coin))
 
 
 def _restored(
-    left: Array, right: Array, mass: Array, certificate: Certificate | None, why: GivenExplanation | None
+    left: Array,
+    right: Array,
+    mass: Array,
+    certificate: Certificate | None,
+    why: GivenExplanation | None,
+    coin: float | None = None,
 ) -> Forecast:
     # not by the constructor: the cells have been checked
-    return Forecast.trusted(left, right, mass, certificate, why)
+    return Forecast.trusted(left, right, mass, certificate, why, coin)

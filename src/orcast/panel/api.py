@@ -45,6 +45,7 @@ def recalibrate(
     progress: bool | Progress = False,
     outside: str = "report",
     pool: Any = True,
+    randomised: Any = None,
 ) -> AnyFrame:
     """Recalibrate the forecasts in a data frame, of one series or of thousands; a frame of the same type comes back.
 
@@ -78,7 +79,8 @@ def recalibrate(
     without a model), quantiles at ``levels`` if asked for, and for each model
 
     - ``..._holds``: the certificate, whether no outcome could break the promise;
-    - ``..._promised``: the bound on the miscalibration after this row, known before its outcome;
+    - ``..._promised``: the bound on the miscalibration after this row, known before its outcome, as long as
+      certificates held (what rounds added whose certificate did not is not in it);
     - ``..._miscalibration``: what it was after it;
     - ``..._status``: "ok"; "pending", no outcome yet; "no forecast", it is missing or not finite; "outside", the
       outcome lies beyond the bounds and was not used; "given up", it was still missing when later ones had long come,
@@ -112,6 +114,10 @@ def recalibrate(
     oracles other than the default, are played without a pool.  With a state, forecasts that were issued at one time
     come in one frame; one that was issued before others of its pool were answered hears nothing of it.
 
+    **Coins.**  With ``randomised=seed`` the quantiles that come out are randomised, by a coin for each row (see
+    `Forecast.randomised`), so that what is promised holds for the outcomes that are counted, if they are chosen without
+    the coins.  The coins of a series follow from the seed, its key and the horizon.
+
     Many series are played by all cores (``workers``), with the same results for any number; ``progress=True`` shows a
     bar.  A ``payoff`` may have contexts such as ``by("hour", values=range(24))``, whose features are columns; an
     ``oracle`` other than the default is `Equilibrium`, which has no memory of recent errors.
@@ -128,7 +134,7 @@ def recalibrate(
     ['ok', 'ok', 'pending']
     """
     timing = Timing(lag, issued_every, nowcast)
-    options = FrameOptions(low, high, levels, payoff, outside, oracle, timing, pool).checked()
+    options = FrameOptions(low, high, levels, payoff, outside, oracle, timing, pool, randomised).checked()
     count = worker_count(workers)
     frame = Frame(df, target, y=y, time=time)
     names = {"y": y, "series": series, "time": time, "cutoff": cutoff, "horizon": horizon, "known": known}

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from orcast.coins import derived_seed, seed_of
 from orcast.contexts import Bins, Values
 from orcast.engine import Committee, Oracle
 from orcast.engine.bound_payoff import leaves
@@ -65,6 +66,7 @@ class FrameOptions(NamedTuple):
     oracle: Oracle | None = None
     timing: Timing = Timing()
     pool: Any = True
+    randomised: Any = None
 
     def checked(self) -> FrameOptions:
         """These options with sorted levels, or one clear sentence on what is wrong with them."""
@@ -74,7 +76,9 @@ class FrameOptions(NamedTuple):
             raise TypeError(f"expected a payoff such as QuantileCalibration(), got {short(self.payoff)}")
         if self.oracle is not None and (not hasattr(self.oracle, "bind") or isinstance(self.oracle, type)):
             raise TypeError(f"expected an oracle such as Committee() or Equilibrium(), got {short(self.oracle)}")
-        options = self._replace(timing=self.timing.checked(), pool=checked_pool(self.pool))
+        options = self._replace(
+            timing=self.timing.checked(), pool=checked_pool(self.pool), randomised=seed_of(self.randomised)
+        )
         if self.levels is None:
             return options
         try:
@@ -106,7 +110,10 @@ class FrameOptions(NamedTuple):
         pool = tuple(before.pool) if isinstance(before.pool, list) else before.pool
         if self.pool is not True and self.pool != pool:
             raise ValueError(f"expected pool= as the state began with it, {before.pool!r}, got {short(self.pool)}")
-        return FrameOptions(low, high, before.levels, payoff, self.outside, oracle, timing, pool)
+        seed = before.randomised
+        if self.randomised is not None and self.randomised != seed:
+            raise ValueError(f"expected randomised= as the state began with it, {seed!r}, got {self.randomised!r}")
+        return FrameOptions(low, high, before.levels, payoff, self.outside, oracle, timing, pool, seed)
 
 
 @dataclass
@@ -147,6 +154,8 @@ class FrameRun:
         if before is not None:
             options = options.completed(self.content)
         self.options = options
+        if options.randomised is not None and not any(form.ordered for form in layout.forms):
+            raise ValueError("expected randomised= for forecasts of quantities, got probabilities")
         self.levels: Any = options.levels
         self.payoff, self.oracle, self.timing = options.payoff, options.oracle, options.timing
         self.codes, self.keys = frame.keys(layout.series)
@@ -368,7 +377,16 @@ class FrameRun:
             None if columns is None else [{name: values[i] for name, values in columns.items()} for i in rows.tolist()],
             None if self.panel is None or streams.times.at_once else self._outcomes_of_series(model, first, last),
             self.pools.heard(options, first, last) if options.pooled else None,
+            self._seeds(model, first, last),
         )
+
+    def _seeds(self, model: ModelRun, first: int, last: int) -> list[int] | None:
+        """The seeds of the streams' coins: each follows from the model, the series and the horizon."""
+        seed, streams = self.options.randomised, self.streams
+        if seed is None or not model.shape.ordered:
+            return None
+        pairs = zip(streams.series[first:last].tolist(), streams.horizons[first:last], strict=True)
+        return [derived_seed(seed, model.form.model, self.keys[code], horizon) for code, horizon in pairs]
 
     def _outcomes_of_series(
         self, model: ModelRun, first: int, last: int
@@ -481,6 +499,7 @@ class FrameRun:
                 self.timing.issued_every,
                 self.timing.nowcast,
                 list(self.options.pool) if isinstance(self.options.pool, tuple) else self.options.pool,
+                self.options.randomised,
             )
         self.pools.commit(content)
         content.bounds.update(self.series_bounds)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from orcast import ledger as _ledger
 from orcast.adapters import LARGEST, reach_of
+from orcast.coins import coins
 from orcast.engine import Committee, Oracle, format_2
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.kernels import events as event_kernels
@@ -47,7 +48,7 @@ Events = NDArray[np.int64]  # kind, entry, and row of the signals that is heard 
 
 # As plain numbers: Python 3.11 is slow in looking up members of an enum, and streams may be short.
 PREDICT = int(EventKind.PREDICT)
-HOLDS, PROMISED, MISCALIBRATION, MEAN, SD = map(int, _ledger.RoundLog)
+HOLDS, PROMISED, MISCALIBRATION, MEAN, SD, _ = map(int, _ledger.RoundLog)
 # What is heard where there is no pool.
 NO_SIGNALS = np.empty((0, 0))
 # Runners that are kept, of series with other bounds.
@@ -171,7 +172,7 @@ class Runner:
         shift, scale = new.units
         return np.asarray((new.given[:, 0] - shift) / scale)
 
-    def _inputs(self, new: NewForecasts, values: Array, points: Array, signals: Array) -> EventInputs:
+    def _inputs(self, new: NewForecasts, values: Array, points: Array, signals: Array, tossed: Array) -> EventInputs:
         shape, space, m = self.shape, self.space, len(new.given)
         shift, scale = new.units
         experts, spreads = np.empty((0, 0)), np.empty(0)
@@ -194,7 +195,9 @@ class Runner:
         values, points = np.ascontiguousarray(values), np.ascontiguousarray(points)
         contexts = np.empty((m, 0))
         level_set = level_set.astype(np.int64)
-        return EventInputs(values, points, spreads, experts, reach, contexts, levels, widths, level_set, signals)
+        return EventInputs(
+            values, points, spreads, experts, reach, contexts, levels, widths, level_set, signals, tossed
+        )
 
     def answers(self, run: CompiledRun | PythonRun, new: NewForecasts) -> Array:
         """What a run played, as the columns that come out; a row for each new forecast."""
@@ -223,11 +226,12 @@ class Runner:
         points: Array,
         events: Events,
         signals: Array = NO_SIGNALS,
+        seed: int | None = None,
     ) -> CompiledRun | PythonRun:
         """Let a stream go on from its state, or a new one begin, with its new forecasts and events to be played.
 
         Values are the outcomes and points the point forecasts of all entries: those that are pending come first.
-        Signals are what events may hear of a pool.
+        Signals are what events may hear of a pool; a seed is that of the stream's coins.
         """
         begins = state is None
         try:
@@ -243,7 +247,10 @@ class Runner:
                 if not ((state.errors >= 0.0) & (state.errors <= 1e150)).all():
                     raise ValueError("a counter is negative or not a number")
                 engine.restore(format_2.unpacked(engine, state.memory))
-            inputs = self._inputs(new, values, points, signals)
+            self.rounds.seed = seed
+            issued = int(state.rounds.counters[0])
+            tossed = np.empty(0) if seed is None else coins(seed, issued + 1, len(new.given))
+            inputs = self._inputs(new, values, points, signals, tossed)
             if isinstance(engine, OrderedEngine) and engine.runs:
                 return CompiledRun(self, state, inputs, new.features, events)
             return PythonRun(self, state, inputs, new.features, events)
@@ -294,6 +301,7 @@ class CompiledRun:
             np.zeros(most + 1, dtype=np.int64),
             np.arange(most, -1, -1, dtype=np.int64),
             np.zeros(entries),
+            packed.counters[:1].copy(),
         )
         if old:
             for entry, (arrays, own) in enumerate(zip(packed.arrays(), packed.features, strict=True)):

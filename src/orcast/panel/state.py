@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from orcast.coins import seed_of
 from orcast.engine.kernels.events import PackedRounds, record_fields
 from orcast.panel.experts import ForecastShape
 from orcast.panel.pools import PoolState, pool_from_plain, pool_to_plain
@@ -71,6 +72,7 @@ class PanelOptions:
     pool: bool | list[str] = (
         False  # as it was given: whether streams learn together, or the columns that tell pools apart
     )
+    randomised: int | None = None  # the seed of the coins
 
 
 # The group of a pool, and whether what is played is how far below a bound the outcome lies.
@@ -304,6 +306,7 @@ def _options(plain: dict[str, Any]) -> PanelOptions:
     columns = options.pool
     if not (isinstance(columns, bool) or (isinstance(columns, list) and all(isinstance(c, str) for c in columns))):
         raise TypeError(f"{short(columns)} are no columns of pools")
+    seed_of(options.randomised)
     if options.levels is not None:
         options.levels = increasing(options.levels, "levels strictly between 0 and 1", 0.0, 1.0).tolist()
     for side in (options.low, options.high):

@@ -90,6 +90,7 @@ class Batch:
     outcomes: list[tuple[Stamps, Array, Stamps]] | None = None
     # what each stream hears of its pool: a table, and its horizon there
     heard: list[tuple[SignalTable, int]] | None = None
+    seeds: list[int] | None = None  # of the coins of each stream
 
     def with_payoff(self, payoff: Payoff | None) -> Batch:
         """The same with another payoff: it travels by itself."""
@@ -180,6 +181,7 @@ class _StreamRun:
         features = None if batch.features is None else [batch.features[i] for i in self.rows.tolist()]
         self.outcomes = None if batch.outcomes is None else batch.outcomes[number]
         self.heard = batch.heard[number] if batch.heard is not None and self.runner.listens else None
+        self.seed = None if batch.seeds is None else batch.seeds[number]
         self.log = np.empty((0, LogColumn.ANSWERS + len(options.shape.outputs))) if before is None else before.log
         self._match()
         new = slice(self.first_new, None)
@@ -244,7 +246,7 @@ class _StreamRun:
         points = rows.point if self.options.shape.kind == "point" else np.empty(0)
         signals = NO_SIGNALS if self.heard is None else self.heard[0].rows
         game = None if before is None else before.game
-        self.run = self.runner.resume(game, self.new, rows.value, points, events, signals)
+        self.run = self.runner.resume(game, self.new, rows.value, points, events, signals, self.seed)
         self._presume_seasons(played)
         self.run.play(events)
         fresh = self.log[self.begin :]

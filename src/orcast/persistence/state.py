@@ -82,6 +82,7 @@ def state_of(game: Forecaster, owner: str) -> tuple[dict[str, Any], Arrays]:
             "max_pending": game.max_pending,
             "crossing_reported": game.crossing_reported,
             "pooled": game.pool is not None,
+            "randomised": game.randomised,
             "rounds": rounds,
             **({"seasons": list(game.seasons)} if game.seasons else {}),
         }
@@ -122,6 +123,7 @@ def game_from(
             outside=header["outside"],
             max_pending=header["max_pending"],
             **optional,
+            randomised=header.get("randomised"),
         )
         game.begin(tuple(experts), header["sizes"])
         game.engine.restore(inside(arrays, "memory/"))

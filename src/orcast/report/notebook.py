@@ -62,6 +62,7 @@ def recalibrator_html(obj: Any) -> str:
         ("rounds", f"{g.rounds:,}"),
         ("miscalibration", number(g.miscalibration, digits=3)),
         ("promised at most", number(g.promised, digits=3)),
+        *((("added after", number(g.excess, digits=3)),) if g.excess else ()),
         ("certificates held", percent(g.held)),
         *((f"part: {part}", number(value, digits=3)) for part, value in list(g.parts.items())[:LISTED]),
         ("pending", f"{len(pending):,}" + (f" ({plain(named)}{', …' if len(pending) > 3 else ''})" if pending else "")),

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from orcast import limits
 from orcast.adapters import FINEST, expert_row
 from orcast.contexts import ContextInputs, by
+from orcast.ledger import Certificate, Guarantee
 from orcast.locks import GameLock, Locked, locked
 from orcast.payoffs import default_payoff
 from orcast.persistence.state import game_from, state_of
@@ -346,6 +347,7 @@ class Session(Locked):
                 "miscalibration": guarantee.miscalibration,
                 "promised": guarantee.promised,
                 "held": guarantee.held,
+                **_excess(guarantee),
             },
         }
         self._remember(line.series, of, issued, y, fields)
@@ -392,6 +394,7 @@ class Session(Locked):
                     "allowed": certificate.allowed,
                     "bound": certificate.bound,
                     "promised": certificate.promised,
+                    **_excess(certificate),
                 },
                 **fields,
             }
@@ -399,6 +402,11 @@ class Session(Locked):
         self.series[line.series] = series
         series.pending[line.id].attached = [line.digest, answer.decode()]
         return answer
+
+
+def _excess(stated: Certificate | Guarantee) -> dict[str, float]:
+    """By how much a promise may be, or was, exceeded, where a certificate did not hold."""
+    return {"excess": stated.excess} if stated.excess else {}
 
 
 def _name(series: Name, id: Id) -> dict[str, Any]:

@@ -16,14 +16,15 @@ from numpy.typing import NDArray
 
 from orcast import ledger as _ledger
 from orcast.constants import LOSS_DISCOUNT
-from orcast.engine import admissible
+from orcast.engine import admissible, format_2
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.priors import Prior
 from orcast.engine.dense.search import CandidateSearch, HalfSpaceClaim
 from orcast.engine.dense.solver import DenseRound, Solver
 from orcast.engine.explain import PartTilt, explanation
+from orcast.engine.kernels.counts import COUNT_COLUMNS, count
 from orcast.engine.kernels.finite import FiniteRound
-from orcast.engine.kernels.records import Round
+from orcast.engine.kernels.records import CellRow, Round, RoundInfo
 from orcast.engine.membership import carried, carry_ledger
 from orcast.ledger import Guarantee, Ledger
 from orcast.limits import LIMITS
@@ -31,6 +32,7 @@ from orcast.payoffs import CellPayoff, NoRegret, Part
 from orcast.payoffs.base import UNKNOWN
 from orcast.payoffs.recipe import CustomCellPayoff
 from orcast.payoffs.regret import RegretCellPayoff, loss_at
+from orcast.spaces import OrderedSpace
 from orcast.spaces.base import whole
 from orcast.validation import short
 
@@ -76,6 +78,8 @@ class DenseEngine:
         # masses of the last settled round, and whether there was one
         self._last = np.zeros(prior.cells + 1 if solver.remembers else 0)
         self.states = [part.state() for part in bound_payoff.parts]
+        levels = bound_payoff.count_levels
+        self._counted = np.zeros(levels.size + COUNT_COLUMNS if levels.size else 0)
         self._ledger: Ledger | None = None
         self.sizes: list[int] | None = None
         known = [part.size for part in bound_payoff.parts] if sizes is None else self._checked(sizes)
@@ -229,7 +233,27 @@ class DenseEngine:
         if self._last.size:
             self._last[0] = 1.0
             self._last[1 : p.size + 1] = p
+        if self._counted.size:
+            self._count(record.round, y)
         self.prior.teach(record.round, y, k)
+
+    def _count(self, round: Any, y: float) -> None:
+        """Count the hard indicators of an outcome."""
+        cells, space = round.cells, self.space
+        assert isinstance(space, OrderedSpace)
+        count(
+            self.bound_payoff.count_levels,
+            float(y),
+            int(round.info[RoundInfo.CELLS]),
+            cells[CellRow.LEFT],
+            cells[CellRow.RIGHT],
+            cells[CellRow.PLAYED],
+            space.low == -math.inf,
+            space.high == math.inf,
+            float(round.info[RoundInfo.COIN]),
+            self.ledger.discount,
+            self._counted,
+        )
 
     def context_of(self, record: DenseRecord) -> Array:
         """The context that a round has."""
@@ -289,7 +313,8 @@ class DenseEngine:
                 names = self.bound_payoff.regret_names(payoff)
                 regrets[number] = dict(zip(names, map(float, values.ravel()), strict=True))
                 seen[number] = state["rounds"]
-        return self.bound_payoff.guarantee(self._ledger, regrets, seen)
+        counted = self.bound_payoff.counted(self._ledger, self.bound_payoff.count_levels, self._counted)
+        return self.bound_payoff.guarantee(self._ledger, regrets, seen, counted)
 
     # --- state
     def arrays(self) -> dict[str, Array]:
@@ -301,6 +326,8 @@ class DenseEngine:
             found.update({f"ledger/{name}": array for name, array in self._ledger.arrays().items()})
         if self._last.size:
             found["last"] = self._last
+        if self._counted.size:
+            found["counted"] = self._counted
         return found
 
     def restore(self, arrays: dict[str, Array]) -> None:
@@ -318,6 +345,9 @@ class DenseEngine:
             admissible.Fields(last, {"last": admissible.MASS}).copy_into(last, arrays)
             if self._last[0]:
                 admissible.check_masses("last", self._last[1:])
+        if self._counted.size and "counted" in arrays:  # older states do not count
+            counted = {"counted": self._counted}
+            admissible.Fields(counted, {"counted": admissible.ANY}).copy_into(counted, arrays)
 
     def carry(self, other: DenseEngine, whence: Sequence[int]) -> None:
         """Take over the state of an engine with other experts."""
@@ -329,6 +359,7 @@ class DenseEngine:
         if other._ledger is not None:
             carry_ledger(other.ledger, self.ledger, self.bound_payoff, whence)
         self._last[...] = other._last
+        self._counted[...] = other._counted
 
     def carried_record(self, record: DenseRecord, whence: Sequence[int]) -> DenseRecord:
         """A pending round of an engine with other experts; those who were not asked are missing in it."""
@@ -348,7 +379,8 @@ class DenseEngine:
         context = np.ones(int(self.ledger.layout.parts[:, _ledger.PartColumn.GROUPS].sum()))
         certificate, temperature, claim = np.zeros(_ledger.CERTIFICATE_SIZE), np.zeros(1), np.zeros(3)
         own = {"context": context, "certificate": certificate, "temperature": temperature, "claim": claim}
-        admissible.Fields(own, admissible.DENSE_RECORD).copy_into(own, arrays)
+        theirs = {**arrays, "certificate": format_2.certificate_of(arrays["certificate"])}
+        admissible.Fields(own, admissible.DENSE_RECORD).copy_into(own, theirs)
         admissible.check_certificate(certificate, self.ledger)
         states = [part.state() for part in self.bound_payoff.parts]
         for i, state in enumerate(states):

@@ -195,7 +195,8 @@ class OrderedPrior:
 
     def forecast(self, round: Round, certificate: Certificate, why: Why) -> Forecast | FiniteForecast:
         """What users see."""
-        return forecast_of(self.space, round.cells, int(round.info[RoundInfo.CELLS]), certificate, why)
+        n, coin = int(round.info[RoundInfo.CELLS]), float(round.info[RoundInfo.COIN])
+        return forecast_of(self.space, round.cells, n, certificate, why, coin)
 
     def memory(self) -> dict[str, Array]:
         """Everything that is carried from round to round."""

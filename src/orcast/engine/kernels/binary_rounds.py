@@ -310,6 +310,7 @@ def run(rules, state, probabilities, contexts, outcomes, round, played, round_lo
         round_log[t, RoundLog.SD] = sqrt(p * (1.0 - p))
         round_log[t, RoundLog.HOLDS] = round.certificate[CertificateField.HOLDS]
         round_log[t, RoundLog.PROMISED] = round.certificate[CertificateField.PROMISED]
+        round_log[t, RoundLog.EXCESS] = round.certificate[CertificateField.EXCESS]
         update(rules, state, round, 0.0, outcomes[t])
         square = squared_norm(rules.layout.sides, state.total)
         round_log[t, RoundLog.MISCALIBRATION] = mean_size(square, state.account)

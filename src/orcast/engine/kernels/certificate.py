@@ -32,7 +32,7 @@ class CellFunction(NamedTuple):
     poly: Array  # coefficients of what is a polynomial, by powers
     gaps: Array  # for each regret: the coefficients of (s + r z), a quadratic
     standing: Array  # and s_+^2
-    count: Array  # one number: how many regrets there are
+    regrets: Array  # one number: how many there are
     part: Array  # scratch: the coefficients on a part of the cell
     bernstein: Array
     stack: Array
@@ -247,12 +247,12 @@ def put_regret(workspace, i, z0, z1, z2, norm_only, function):
     if norm_only or np.isnan(s):
         add_square(function.poly, z, 3, 0.0 if norm_only else 2.0 * workspace.owed[i], workspace.factors[i])
         return
-    e = int(function.count[0])
+    e = int(function.regrets[0])
     function.gaps[e, 0] = s + r * z0
     function.gaps[e, 1] = r * z1
     function.gaps[e, 2] = r * z2
     function.standing[e] = max(s, 0.0) * max(s, 0.0)
-    function.count[0] += 1.0
+    function.regrets[0] += 1.0
 
 
 @kernel
@@ -262,7 +262,7 @@ def cell_function(rules, k, round, p, workspace, norm_only, function):
     low, span = round.info[RoundInfo.LOW], round.info[RoundInfo.HIGH] - round.info[RoundInfo.LOW]
     for i in range(function.poly.shape[0]):
         function.poly[i] = 0.0
-    function.count[0] = 0.0
+    function.regrets[0] = 0.0
     a = (left[k] - low) / span
     b = (right[k] - low) / span
     at = rules.levels.shape[0] + rules.intervals.shape[0]
@@ -301,7 +301,7 @@ def value_at(function, t):
     value = 0.0
     for i in range(function.poly.shape[0] - 1, -1, -1):
         value = value * t + function.poly[i]
-    for e in range(int(function.count[0])):
+    for e in range(int(function.regrets[0])):
         z = function.gaps[e, 0] + t * (function.gaps[e, 1] + t * function.gaps[e, 2])
         value += max(z, 0.0) * max(z, 0.0) - function.standing[e]
     return value
@@ -316,7 +316,7 @@ def most_on_part(function, a, b):
     for i in range(size):
         part[i] = function.poly[i]
     flat = 0.0
-    for e in range(int(function.count[0])):
+    for e in range(int(function.regrets[0])):
         z0 = function.gaps[e, 0] + a * (function.gaps[e, 1] + a * function.gaps[e, 2])
         z1 = width * (function.gaps[e, 1] + 2.0 * a * function.gaps[e, 2])
         z2 = width * width * function.gaps[e, 2]
@@ -451,7 +451,7 @@ def resolution(rules, n, round, p, workspace):
     for k in range(n):
         for i in range(function.poly.shape[0]):
             function.poly[i] = 0.0
-        function.count[0] = 0.0
+        function.regrets[0] = 0.0
         a = (left[k] - low) / span
         b = (right[k] - low) / span
         add_moments(rules, first, round.expected, a, b, workspace, 1.0, 0.0, function)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from orcast.constants import PER_ABSOLUTE
 from orcast.engine.kernels.packing import memory_of, round_of
+from orcast.engine.kernels.records import RoundInfo
 from orcast.engine.kernels.rounds import log_round, miscalibration
 from orcast.engine.kernels.rounds import predict as predict_round
 from orcast.engine.kernels.rounds import update as update_round
@@ -64,6 +65,7 @@ class EventInputs(NamedTuple):
     widths: Integers  # how many levels each set has
     level_set: Integers  # the set of each new forecast
     signals: Array  # what is heard of a pool, a row each
+    coins: Array  # of the forecasts to come, in the order in which they are issued; empty if there are none
 
 
 class PendingStore(NamedTuple):
@@ -77,6 +79,7 @@ class PendingStore(NamedTuple):
     queue: Integers  # how many are pending, then their entries, the oldest first
     free: Integers  # how many rows of the records are free, then which
     issued: Array  # how many rounds had been issued when an entry was
+    first: Array  # how many when the play began
 
 
 class EventOutputs(NamedTuple):
@@ -137,7 +140,7 @@ def promised(account: Any, certificates: Any, certificate: Any) -> Any:
     """The bound on the miscalibration after a round, whichever of the pending rounds are settled before it.
 
     If k of them are, the budget has grown by their own bounds and by the cross terms of their delays; those k count
-    that make it grow most.
+    that make it grow most.  What was added after a certificate that did not hold is not part of it.
     """
     count = certificates.shape[0]
     root = certificate[CertificateField.ROOT]
@@ -148,7 +151,7 @@ def promised(account: Any, certificates: Any, certificate: Any) -> Any:
         late = account[Account.ROOTS] - certificates[i, CertificateField.ROOTS_THEN]
         growth[i] = certificates[i, CertificateField.BOUND] + 2.0 * root * late
     growth.sort()
-    budget = account[Account.BUDGET] + certificate[CertificateField.BOUND]
+    budget = max(account[Account.BUDGET] - account[Account.EXCESS], 0.0) + certificate[CertificateField.BOUND]
     most = certificate[CertificateField.PROMISED]
     for k in range(1, count + 1):
         # the k-th is also later by those before it, and the round itself by one more
@@ -237,6 +240,7 @@ def play(rules: Any, memory_row: Any, inputs: Any, store: Any, outputs: Any, eve
     counters, queue = store.counters, store.queue
     expert, nothing = np.empty((1, rules.grid.shape[0])), np.empty(0)
     pending_before = store.place.shape[0] - inputs.contexts.shape[0]
+    issued_before = store.first[0]
     for e in range(start, events.shape[0]):
         kind, entry, heard = events[e, 0], events[e, 1], events[e, 2]
         signal = inputs.signals[heard] if heard >= 0 else nothing
@@ -252,6 +256,8 @@ def play(rules: Any, memory_row: Any, inputs: Any, store: Any, outputs: Any, eve
             if not np.isnan(counters[Counter.LAG]):
                 outstanding = min(outstanding, 2.0 * counters[Counter.LAG] + 2.0)
             predict_round(rules, memory, expert, signal, outstanding, counters[Counter.RESERVED], round)
+            if inputs.coins.shape[0] > 0:
+                round.info[RoundInfo.COIN] = inputs.coins[int(counters[Counter.ISSUED] - issued_before)]
             which = inputs.level_set[new]
             width = inputs.widths[which]
             log_row = outputs.round_log[new]

@@ -30,6 +30,7 @@ from orcast.engine.kernels.binary_rounds import BINARY_RIVAL, BinaryRound, Binar
 from orcast.engine.kernels.binary_rounds import predict as _predict_binary
 from orcast.engine.kernels.binary_rounds import update as _update_binary
 from orcast.engine.kernels.correction import pool_part as _pool_part
+from orcast.engine.kernels.counts import COUNT_COLUMNS
 from orcast.engine.kernels.records import (
     BASIS,
     CELL_ROWS,
@@ -70,6 +71,7 @@ def memory_shapes(rules):
         total=(rules.layout.sides.shape[0],),
         account=(ACCOUNT_SIZE,),
         groups=(rules.groups, GROUP_SIZE),
+        counted=(rules.levels.shape[0] + COUNT_COLUMNS,),
         statistics=(STATISTICS_SIZE,),
         location=(learners, LOCATION_FEATURES),
         location_cov=(learners, LOCATION_FEATURES, LOCATION_FEATURES),

@@ -107,7 +107,7 @@ def witness_tilts(rules, n, round, workspace, mean, most):
     low, span = round.info[RoundInfo.LOW], round.info[RoundInfo.HIGH] - round.info[RoundInfo.LOW]
     function = workspace.function
     nothing = np.zeros(rules.orders)
-    function.count[0] = 0.0
+    function.regrets[0] = 0.0
     for k in range(n):
         for i in range(function.poly.shape[0]):
             function.poly[i] = 0.0

@@ -112,6 +112,7 @@ class RoundInfo(IntEnum):
     GROUP_LOCATION = 8  # the correction that the groups of the round ask for
     GROUP_SPREAD = 9
     SMALLEST_SLOPE = 10  # of the expert's quantiles
+    COIN = 11  # between 0 and 1, where quantiles are randomised; else 0
 
 
 class RegretScore(IntEnum):
@@ -283,6 +284,7 @@ class Memory(NamedTuple):
     total: Array
     account: Array
     groups: Array
+    counted: Array  # sums of hard indicators by level, then a CountColumn each
     statistics: Array  # a Statistic each
     location: Array
     location_cov: Array

@@ -22,6 +22,7 @@ from orcast.engine.kernels.cells import (
 )
 from orcast.engine.kernels.correction import correct
 from orcast.engine.kernels.correction import learn as teach_correction
+from orcast.engine.kernels.counts import count
 from orcast.engine.kernels.delays import delay_odds, delay_weight, delayed
 from orcast.engine.kernels.equilibrium import crps_difference, payoff
 from orcast.engine.kernels.groups import correct as correct_for_groups
@@ -29,7 +30,7 @@ from orcast.engine.kernels.groups import learn as teach_groups
 from orcast.engine.kernels.last_layer import payoff_size, play
 from orcast.engine.kernels.pit_members import mix_members, teach_members
 from orcast.engine.kernels.records import CellRow, ExpertLoss, Outcome, RivalColumn, RoundInfo, Statistic
-from orcast.forecasts.kernels import nearest_normal
+from orcast.forecasts.kernels import nearest_normal, read_randomised
 from orcast.forecasts.kernels import read_quantiles as read_forecast
 from orcast.jit import entry_kernel, kernel, kernel_part
 from orcast.jit.ieee import exp, sqrt
@@ -394,6 +395,27 @@ def settle_round(rules, memory, round, reserved, y, at):
         owed,
         round.certificate,
     )
+    if rules.levels.shape[0] > 0:
+        count_round(rules, memory, round, y)
+
+
+@kernel
+def count_round(rules, memory, round, y):
+    """Count the hard indicators of an outcome."""
+    cells, info = round.cells, round.info
+    count(
+        rules.levels,
+        y,
+        int(info[RoundInfo.CELLS]),
+        cells[CellRow.LEFT],
+        cells[CellRow.RIGHT],
+        cells[CellRow.PLAYED],
+        rules.low == -np.inf,
+        rules.high == np.inf,
+        info[RoundInfo.COIN],
+        rules.discount,
+        memory.counted,
+    )
 
 
 @kernel_part
@@ -526,13 +548,17 @@ def update(rules, memory, round, signal, reserved, y, at):
 @entry_kernel
 def log_round(rules, round, levels, row, log_row):
     """Write down what was played and what is known of it before the outcome."""
-    cells = round.cells
-    n = int(round.info[RoundInfo.CELLS])
+    n, coin = int(round.info[RoundInfo.CELLS]), round.info[RoundInfo.COIN]
+    left, right, played = round.cells[CellRow.LEFT], round.cells[CellRow.RIGHT], round.cells[CellRow.PLAYED]
     low, high = rules.low == -np.inf, rules.high == np.inf
-    read_forecast(n, cells[CellRow.LEFT], cells[CellRow.RIGHT], cells[CellRow.PLAYED], low, high, levels, row)
-    mean, spread = nearest_normal(n, cells[CellRow.LEFT], cells[CellRow.RIGHT], cells[CellRow.PLAYED], low, high)
+    if coin > 0.0:
+        read_randomised(n, left, right, played, low, high, coin, levels, row)
+    else:
+        read_forecast(n, left, right, played, low, high, levels, row)
+    mean, spread = nearest_normal(n, left, right, played, low, high)
     log_row[RoundLog.HOLDS] = round.certificate[CertificateField.HOLDS]
     log_row[RoundLog.PROMISED] = round.certificate[CertificateField.PROMISED]
+    log_row[RoundLog.EXCESS] = round.certificate[CertificateField.EXCESS]
     log_row[RoundLog.MEAN] = mean
     log_row[RoundLog.SD] = spread
 
@@ -544,11 +570,12 @@ def miscalibration(rules, memory):
 
 
 @entry_kernel
-def run(rules, memory, experts, contexts, outcomes, levels, start, round, quantiles, round_log):
+def run(rules, memory, experts, contexts, outcomes, coins, levels, start, round, quantiles, round_log):
     """Many rounds in one go, each outcome known before the next forecast; writes down what came of each."""
     nothing = np.empty(0)
     for t in range(start, outcomes.shape[0]):
         round.context[:] = contexts[t]
+        round.info[RoundInfo.COIN] = coins[t]
         predict(rules, memory, experts[t], nothing, 0.0, 0.0, round)
         log_round(rules, round, levels, quantiles[t], round_log[t])
         update(rules, memory, round, nothing, 0.0, outcomes[t], nothing)

@@ -464,7 +464,7 @@ class PartitionedRecalibrator(Locked):
     def _promised(self, cell: _Cell) -> float:
         """What the forecaster of a cell promises about the norm of its sum of hats times errors."""
         guarantee = cell.game.guarantee
-        return self._root * guarantee.promised * guarantee.rounds
+        return self._root * (guarantee.promised + guarantee.excess) * guarantee.rounds
 
     @locked
     def regret(self, score: Score | None = None) -> float:

@@ -1,0 +1,73 @@
+"""Coins: a number between 0 and 1 for each round of a game, by which its reported quantiles are randomised.
+
+The coin of a round follows from a seed and the number of the round alone (the counter-based generator SplitMix64 of
+Steele, Lea and Flood 2014).  So a state has only to keep the seed, and neither the order of play nor the number of
+workers changes a coin.  Whoever knows the seed knows the coins: keep it from whoever chooses the outcomes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Hashable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orcast.serialise import plain_id
+from orcast.validation import short
+
+Array = NDArray[np.float64]
+
+# Seeds are smaller: such numbers are exact in any file.
+MOST_SEED = 2**53
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+_MIX = (np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64(0x94D049BB133111EB))
+
+
+def seed_of(randomised: object) -> int | None:
+    """The seed that is given, or drawn from a generator that is; None: no coins.
+
+    >>> seed_of(7), seed_of(None), seed_of(np.random.default_rng(0)) == seed_of(np.random.default_rng(0))
+    (7, None, True)
+    """
+    if randomised is None:
+        return None
+    if isinstance(randomised, np.random.Generator):
+        return int(randomised.integers(MOST_SEED))
+    if isinstance(randomised, (int, np.integer)) and not isinstance(randomised, bool) and 0 <= randomised < MOST_SEED:
+        return int(randomised)
+    raise TypeError(
+        f"expected a seed from 0 to 2**53 or numpy.random.default_rng(...) as randomised, got {short(randomised)}"
+    )
+
+
+def derived_seed(seed: int, *key: Hashable) -> int:
+    """The seed of one of many games, by its key.
+
+    >>> derived_seed(7, "a", 1) == derived_seed(7, "a", 1), derived_seed(7, "a", 1) == derived_seed(7, "a", 2)
+    (True, False)
+    """
+    text = json.dumps([seed, *map(plain_id, key)])
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") % MOST_SEED
+
+
+def coins(seed: int, first: int, count: int) -> Array:
+    """The coins of so many rounds, from one on; each lies strictly between 0 and 1.
+
+    >>> coins(7, 1, 4).round(2).tolist(), coins(7, 3, 2).tolist() == coins(7, 1, 4)[2:].tolist()
+    ([0.72, 0.65, 0.55, 0.6], True)
+    """
+    with np.errstate(over="ignore"):
+        z = (
+            _mixed(np.array([seed], dtype=np.uint64) + _STEP)
+            + np.arange(first, first + count).astype(np.uint64) * _STEP
+        )
+        # of 52 bits, between two numbers: neither 0 nor 1 can come
+        return ((_mixed(z) >> np.uint64(12)).astype(np.float64) + 0.5) / 2.0**52
+
+
+def _mixed(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    for shift, factor in _MIX:
+        z = (z ^ (z >> shift)) * factor
+    return z ^ (z >> np.uint64(31))

@@ -1,0 +1,313 @@
+"""What people count: hard indicators against a Nature that sees the forecast, with the coin and without."""
+
+import itertools
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import orcast as oc
+from helpers import Vector, default_payoff, engine_of
+from orcast.coins import coins, derived_seed
+from orcast.engine.bound_payoff import MIXTURE, beyond_booked, overall_norm
+from orcast.ledger import Counted
+from orcast.payoffs import Payoff
+
+SPACE = oc.Interval(0, 1)
+A = np.arange(1, 100) / 100.0
+
+
+def expert(t: int) -> object:
+    return oc.Normal(0.5 + 0.2 * math.sin(t / 7), 0.1)
+
+
+def counted_of(game: oc.Forecaster) -> Counted:
+    found = game.guarantee.counted
+    assert found is not None
+    return found
+
+
+# --- hard-greedy Nature ---
+
+
+class HardGreedy:
+    """She sees the cells and the plain quantiles, not the coin, and picks the point that makes the count worst.
+
+    Between two neighbouring quantiles the hard payoff is the same, so she looks at each quantile and just beyond it;
+    among equals she picks at random, so that no cell is spared.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.sums = np.zeros(A.size)
+        self.rng = np.random.default_rng(seed)
+
+    def __call__(self, p: oc.Forecast) -> float:
+        bare = oc.Forecast(p.left, p.right, p.mass)
+        q = bare.quantile(A)
+        points = np.unique(np.clip(np.concatenate((q, np.nextafter(q, np.inf))), 0.0, 1.0))
+        after = self.sums + (points[:, None] <= q) - A
+        worst = (after * after).sum(axis=1)
+        return float(self.rng.choice(points[worst >= worst.max() * (1.0 - 1e-12)]))
+
+    def see(self, p: oc.Forecast, y: float) -> None:
+        """What was reported is seen once the outcome is out."""
+        self.sums += (y <= p.quantile(A)) - A
+
+
+def play(rounds: int, seed: int, *, randomised: bool, payoff: Payoff | None = None) -> tuple[oc.Recalibrator, Vector]:
+    game = oc.Recalibrator(SPACE, payoff, randomised=seed if randomised else None)
+    nature = HardGreedy(seed)
+    for t in range(rounds):
+        p = game.predict(expert(t))
+        y = nature(p)
+        nature.see(p, y)
+        game.update(y)
+    return game, nature.sums
+
+
+def test_with_the_coin_the_count_stays_within_its_bound() -> None:
+    game, sums = play(250, 0, randomised=True, payoff=oc.QuantileCalibration())
+    counted = counted_of(game)
+    # the running sums are what an observer has who looks at the reported quantiles alone
+    assert counted.qce == pytest.approx(((sums / 250) ** 2).sum(), rel=1e-9)
+    assert counted.bound is not None
+    assert counted.qce <= counted.bound < 2.5
+    assert counted.confidence == 0.95
+
+
+def test_without_the_coin_nothing_can_be_promised() -> None:
+    game, sums = play(250, 0, randomised=False, payoff=oc.QuantileCalibration())
+    counted = counted_of(game)
+    assert counted.qce == pytest.approx(((sums / 250) ** 2).sum(), rel=1e-9)
+    assert counted.bound is None
+    # the booked one is kept all the same, and the counted one breaks what the coin would have promised
+    assert game.guarantee.miscalibration <= game.guarantee.promised
+    with_coin, _ = play(250, 0, randomised=True, payoff=oc.QuantileCalibration())
+    bound = counted_of(with_coin).bound
+    assert bound is not None
+    assert counted.qce > bound
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rounds", [250, 1000, 5000])
+def test_twenty_of_twenty_runs(rounds: int) -> None:
+    for seed in range(20):
+        counted = counted_of(play(rounds, seed, randomised=True, payoff=oc.QuantileCalibration())[0])
+        assert counted.bound is not None
+        assert counted.qce <= counted.bound
+    counted = counted_of(play(rounds, 0, randomised=False, payoff=oc.QuantileCalibration())[0])
+    assert counted.qce > 1.0
+
+
+# --- the bound ---
+
+
+def test_the_bound_is_its_formula() -> None:
+    """The booked bound in the units of the QCE, and the martingale term; the sum of them squared."""
+    game = oc.Recalibrator(SPACE, default_payoff(), randomised=5)
+    rng = np.random.default_rng(0)
+    game.run([expert(t) for t in range(60)], rng.random(60))
+    g, counted = game.guarantee, counted_of(game)
+    spread = engine_of(game).memory.counted[A.size]
+    root = math.sqrt((A * A).sum())
+    term = math.sqrt((spread + MIXTURE) * (2 * math.log(20) + math.log((spread + MIXTURE) / MIXTURE)))
+    assert counted.bound == pytest.approx((root * (g.promised + g.excess) + term / 60) ** 2)
+    assert 0.0 < spread < 60 * 3.0
+    # booked is bounded by what was promised alone
+    assert g.parts["quantile"] <= root * g.promised
+
+
+def test_weights_and_groups_are_minded() -> None:
+    """A part that weighs half as much is promised half as well; over disjoint groups the root of their number more."""
+    outcomes = np.random.default_rng(0).random(50)
+    bounds = {}
+    for name, payoff in {
+        "plain": oc.QuantileCalibration(),
+        "light": oc.QuantileCalibration(weight=0.5) + oc.MomentMatching(2),
+        "grouped": oc.QuantileCalibration(context=oc.by("h", values=range(4))),
+        "function": oc.QuantileCalibration(context=oc.by(lambda x: [1.0 if x["h"] else 0.0], size=1)),
+    }.items():
+        game = oc.Recalibrator(SPACE, payoff, randomised=5)
+        game.run([expert(t) for t in range(50)], outcomes, x=[{"h": t % 4} for t in range(50)])
+        g, bounds[name] = game.guarantee, counted_of(game).bound
+        if name == "function":
+            break
+        root = math.sqrt(A @ A) * {"plain": 1, "light": 2, "grouped": 2}[name]
+        term = beyond_booked(float(engine_of(game).memory.counted[A.size])) / 50
+        assert bounds[name] == pytest.approx((root * (g.promised + g.excess) + term) ** 2)
+    # a context that leaves rounds out says nothing about all of them
+    assert bounds["function"] is None
+    assert overall_norm(oc.by("h", values="ab") * oc.by("k", edges=[1.0, 2.0])) == pytest.approx(math.sqrt(6))
+    assert overall_norm(oc.by("h", values="ab") | oc.by(lambda x: [0.5], size=1)) == pytest.approx(math.sqrt(2))
+
+
+def test_the_martingale_term_by_simulation() -> None:
+    """Signs of adversarial sizes: the norm leaves the bound, at any time, in far fewer than 5% of the paths."""
+    rng = np.random.default_rng(0)
+    paths, rounds, broken = 400, 600, 0
+    for _ in range(paths):
+        m, spread, out = np.zeros(3), 0.0, False
+        for t in range(rounds):
+            # a step across the sum where it is small, along it where it is large
+            size = 2.0 if t % 50 == 0 else 0.7
+            along = m / np.linalg.norm(m) if np.linalg.norm(m) > 5.0 else np.eye(3)[t % 3]
+            m = m + size * along * (1.0 if rng.random() < 0.5 else -1.0)
+            spread += size * size
+            out |= float(np.linalg.norm(m)) > beyond_booked(spread)
+        broken += out
+    assert broken <= 0.05 * paths
+    # and it is not idle: three times the standard deviation, not ten
+    assert beyond_booked(300.0) < 4.0 * math.sqrt(300.0)
+
+
+def test_the_step_of_the_proof() -> None:
+    """E cosh(l |x + d|) <= cosh(l |x|) exp(l^2 c^2 / 2) for E d = 0, |d| <= c, in a Hilbert space."""
+    rng = np.random.default_rng(1)
+    for _ in range(2000):
+        dimension, atoms = rng.integers(1, 5), rng.integers(2, 6)
+        d = rng.normal(size=(atoms, dimension)) * 10.0 ** rng.uniform(-1, 1, (atoms, 1))
+        chances = rng.dirichlet(np.ones(atoms))
+        d -= chances @ d
+        x, rate = rng.normal(size=dimension) * rng.choice([0.0, 1.0, 5.0]), 10.0 ** rng.uniform(-2, 0)
+        c = np.linalg.norm(d, axis=1).max()
+        left = chances @ np.cosh(rate * np.linalg.norm(x + d, axis=1))
+        assert left <= np.cosh(rate * np.linalg.norm(x)) * np.exp(0.5 * (rate * c) ** 2) * (1 + 1e-12)
+
+
+# --- games with coins ---
+
+
+def test_coins_come_from_the_seed_and_the_number_of_the_round(tmp_path: Path) -> None:
+    """One by one, in one go, late, after a load, with experts that join: the same coins."""
+    outcomes = np.random.default_rng(0).random(8)
+    one, other = (oc.Recalibrator(SPACE, randomised=11) for _ in range(2))
+    rows = []
+    for t, y in enumerate(outcomes):
+        p = one.predict(expert(t))
+        assert p.coin == coins(11, t + 1, 1)[0]
+        assert one.peek(expert(t)).coin == coins(11, t + 2, 1)[0]
+        rows.append(p.quantile(A))
+        one.update(y)
+        if t == 3:
+            one.save(tmp_path / "a.orcast")
+            one = oc.Recalibrator.load(tmp_path / "a.orcast")
+    np.testing.assert_array_equal(other.run([expert(t) for t in range(8)], outcomes), rows)
+    assert one.guarantee == other.guarantee
+    late = oc.Recalibrator(SPACE, randomised=11)
+    for t in range(3):
+        assert late.predict(expert(t), id=t).coin == coins(11, t + 1, 1)[0]
+    late.save(tmp_path / "b.orcast")
+    for game in (late, oc.Recalibrator.load(tmp_path / "b.orcast")):
+        for t in (2, 0, 1):
+            game.update(outcomes[t], id=t)
+        assert counted_of(game).bound is not None
+        assert game.predict(experts={"expert": expert(3), "new": expert(4)}).coin == coins(11, 4, 1)[0]
+        assert game.randomised == 11
+
+
+def test_the_coin_changes_nothing_but_what_is_reported() -> None:
+    outcomes = np.random.default_rng(0).random(30)
+    games = [oc.Recalibrator(SPACE, randomised=seed) for seed in (None, 1, 2)]
+    for t, y in enumerate(outcomes):
+        masses = []
+        for game in games:
+            masses.append(game.predict(expert(t)).mass)
+            game.update(y)
+        np.testing.assert_array_equal(masses[0], masses[1])
+        np.testing.assert_array_equal(masses[0], masses[2])
+    plain, first, second = (game.guarantee for game in games)
+    assert plain.parts == first.parts == second.parts
+    assert plain.counted is not None
+    assert plain.counted.bound is None
+    assert first.counted != second.counted
+
+
+def test_what_is_counted_is_what_metrics_count() -> None:
+    outcomes = np.random.default_rng(0).random(200)
+    for seed in (None, 3):
+        game = oc.Recalibrator(SPACE, randomised=seed)
+        rows = game.run([expert(t) for t in range(200)], outcomes)
+        assert counted_of(game).qce == pytest.approx(oc.metrics.qce(rows, outcomes), rel=1e-9)
+
+
+@pytest.mark.parametrize("space", [oc.Line(), oc.HalfLine(0.0), oc.Interval(0, 10)])
+def test_atoms_and_open_ends(space: oc.spaces.OrderedSpace) -> None:
+    """Half of the outcomes are zeros, as rain has them: the share of y <= q is fair at each level."""
+    rng = np.random.default_rng(0)
+    game = oc.Recalibrator(space, oc.QuantileCalibration(), randomised=4)
+    reported, outcomes = [], np.where(rng.random(400) < 0.5, 0.0, rng.exponential(2.0, 400).clip(0, 10))
+    for y in outcomes:
+        reported.append(game.predict(oc.Ensemble([0.0] * 5 + [0.5, 1.0, 2.0, 3.0, 5.0])).quantile(A))
+        game.update(float(y))
+    hits = (outcomes[:, None] <= np.array(reported)).mean(axis=0)
+    assert np.abs(hits - A).max() < 0.1
+    counted = counted_of(game)
+    assert counted.qce == pytest.approx(((hits - A) ** 2).sum())
+    assert counted.bound is not None
+    assert counted.qce <= counted.bound
+
+
+def test_forgetting_discounts_the_count() -> None:
+    g = 1 - 1 / 20
+    game = oc.Recalibrator(SPACE, memory=20, randomised=1)
+    sums, outcomes = np.zeros(A.size), np.random.default_rng(0).random(60)
+    for t, y in enumerate(outcomes):
+        q = game.predict(expert(t)).quantile(A)
+        sums = g * sums + (y <= q) - A
+        game.update(y)
+    counted = counted_of(game)
+    assert counted.qce == pytest.approx(((sums * (1 - g) / (1 - g**60)) ** 2).sum())
+    assert counted.bound is not None
+    assert counted.qce <= counted.bound
+
+
+def test_the_dense_engine_counts_too(tmp_path: Path) -> None:
+    """A payoff that no compiled engine plays, on the same coins."""
+    payoff = oc.QuantileCalibration([0.1, 0.5, 0.9]) + oc.Recipe(
+        witness=lambda y: [y > 0.7], context=lambda x, p: [p.cdf(0.5)], bound=1.0
+    )
+    game = oc.Forecaster(SPACE, payoff, randomised=9)
+    assert hasattr(game.engine, "prior")
+    sums, a = np.zeros(3), np.array([0.1, 0.5, 0.9])
+    for t, y in enumerate(np.random.default_rng(0).random(12)):
+        p = game.predict(expert(t))
+        assert p.coin == coins(9, t + 1, 1)[0]
+        sums += (y <= p.quantile(a)) - a
+        game.update(y)
+    counted = counted_of(game)
+    assert counted.qce == pytest.approx(((sums / 12) ** 2).sum())
+    assert counted.bound is not None
+    game.predict(expert(0), id="open")
+    game.save(tmp_path / "d.orcast")
+    again = oc.Forecaster.load(tmp_path / "d.orcast", payoff=payoff)
+    again.update(0.5, id="open")
+    game.update(0.5, id="open")
+    assert again.guarantee == game.guarantee
+
+
+def test_no_quantiles_no_count() -> None:
+    game = oc.Recalibrator(SPACE, oc.MomentMatching(2))
+    game.predict(expert(0))
+    game.update(0.5)
+    assert game.guarantee.counted is None
+    assert oc.Recalibrator(oc.Binary()).guarantee.counted is None
+
+
+def test_what_is_no_seed_is_refused() -> None:
+    for wrong in (-1, 2**53, 0.5, "a", True):
+        with pytest.raises(TypeError, match=r"expected a seed from 0 to 2\*\*53 or numpy"):
+            oc.Recalibrator(SPACE, randomised=wrong)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="expected randomised= on an ordered space"):
+        oc.Recalibrator(oc.Binary(), randomised=1)
+    drawn = [oc.Recalibrator(SPACE, randomised=np.random.default_rng(3)).randomised for _ in range(2)]
+    assert drawn[0] == drawn[1]
+
+
+def test_coins_are_even_and_apart() -> None:
+    u = coins(0, 1, 100_000)
+    assert ((u > 0.0) & (u < 1.0)).all()
+    assert np.abs(np.histogram(u, 20, (0, 1))[0] / 5000 - 1).max() < 0.06
+    for a, b in itertools.combinations([u, coins(1, 1, 100_000), coins(derived_seed(0, "a"), 1, 100_000)], 2):
+        assert abs(np.corrcoef(a, b)[0, 1]) < 0.015
+    assert abs(np.corrcoef(u[1:], u[:-1])[0, 1]) < 0.015

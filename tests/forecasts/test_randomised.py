@@ -1,0 +1,198 @@
+"""Randomised quantiles: for any outcome the chance to lie at or below one is what a game books of it."""
+
+import copy
+import math
+import pickle
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given
+
+import orcast as oc
+from helpers import Vector
+from orcast.engine.kernels.cells import locate
+from orcast.engine.kernels.counts import COUNT_COLUMNS, CountColumn, count
+from orcast.engine.kernels.equilibrium import level_share
+from orcast.forecasts.kernels import read_quantiles, read_randomised
+
+LEVELS = np.arange(1, 20) / 20.0
+INF = math.inf
+
+
+def forecast(edges: list[float], masses: list[float]) -> oc.Forecast:
+    """Cells between edges; the same edge twice is an atom."""
+    return oc.Forecast(edges[:-1], edges[1:], np.array(masses) / np.sum(masses))
+
+
+PLAYED = {
+    "cells": forecast([0.0, 1.0, 2.5, 3.0], [1, 3, 2]),
+    "one cell": forecast([0.0, 1.0], [1]),
+    "atom inside": forecast([0.0, 1.0, 1.0, 3.0], [1, 2, 1]),
+    "atom at the low end": forecast([0.0, 0.0, 2.0, 3.0], [7, 2, 1]),
+    "atom at the high end": forecast([-2.0, 0.0, 3.0, 3.0], [2, 3, 5]),
+    "atoms alone": oc.Forecast([0.0, 1.0, 2.0], [0.0, 1.0, 2.0], [0.2, 0.5, 0.3]),
+    "gaps": oc.Forecast([0.0, 2.0, 5.0], [1.0, 2.0, 6.0], [0.2, 0.5, 0.3]),
+    "neighbouring atoms": forecast(
+        [0.0, 1.0, 1.0, np.nextafter(1.0, 2.0), np.nextafter(1.0, 2.0), 2.0], [1, 2, 1, 3, 1]
+    ),
+    "empty cells": forecast([0.0, 1.0, 2.0, 3.0, 3.0, 4.0], [5, 0, 5, 0, 10]),
+    "nearly empty cells": forecast([0.0, 1.0, 2.0, 3.0, 3.0, 4.0], [5, 1e-9, 5, 1e-9, 10]),
+    "open ends": oc.Forecast([-INF, 0.0, 1.0, 1.0], [0.0, 1.0, 1.0, INF], [0.1, 0.4, 0.3, 0.2]),
+}
+
+
+def outcomes(p: oc.Forecast) -> list[float]:
+    """Edges, atoms, the numbers beside them, and points inside."""
+    ends = [float(e) for e in (*p.left, *p.right) if math.isfinite(e)]
+    beside = [math.nextafter(e, side) for e in ends for side in (-INF, INF)]
+    inside = [a + (b - a) * s for a, b in zip(p.left, p.right, strict=True) if b - a < INF for s in (0.1, 0.5, 0.97)]
+    far = [ends[0] - 7.0] * math.isinf(p.left[0]) + [ends[-1] + 7.0] * math.isinf(p.right[-1])
+    low, high = max(float(p.left[0]), -1e9), min(float(p.right[-1]), 1e9)
+    return sorted({y for y in (*ends, *beside, *inside, *far) if low <= y <= high})
+
+
+def coins_to_try(p: oc.Forecast) -> tuple[Vector, Vector]:
+    """A coin between any two places where something changes, and the probability of each stretch."""
+    mass = np.diff(p.below)
+    steps = [(a - p.below[:-1][mass > 0]) / mass[mass > 0] for a in LEVELS]
+    places = np.unique(np.clip(np.concatenate(([0.0, 1.0], *steps)), 0.0, 1.0))
+    middles, chances = 0.5 * (places[1:] + places[:-1]), np.diff(places)
+    wide = chances > 1e-12  # the rest is rounding
+    return middles[wide], chances[wide]
+
+
+def with_coin(p: oc.Forecast, coin: float) -> oc.Forecast:
+    return oc.Forecast.trusted(p.left, p.right, p.mass, None, None, float(coin))
+
+
+@pytest.mark.parametrize("name", PLAYED)
+def test_the_chance_is_what_is_booked(name: str) -> None:
+    """By brute force over the coin: for every cell, and outcomes inside it, on its edges and beside them."""
+    p = PLAYED[name]
+    coins, chances = coins_to_try(p)
+    reported = np.array([with_coin(p, coin).quantile(LEVELS) for coin in coins])
+    for y in outcomes(p):
+        k = locate(y, p.left, p.right, p.mass.size)
+        booked = [level_share(a, p.below[k], p.mass[k]) for a in LEVELS]
+        np.testing.assert_allclose(chances @ (y <= reported), booked, atol=1e-8, err_msg=f"y = {y!r}")
+
+
+@pytest.mark.parametrize("name", PLAYED)
+def test_what_is_counted_is_what_is_reported(name: str) -> None:
+    """With a coin and without: the kernel that counts by the mass below agrees with the quantiles as they are read."""
+    p = PLAYED[name]
+    ends = math.isinf(p.left[0]), math.isinf(p.right[-1])
+    left, right = np.nan_to_num(p.left, neginf=-50.0), np.nan_to_num(p.right, posinf=50.0)
+    coins = [0.0, *coins_to_try(p)[0]]
+    for coin in coins:
+        reported = with_coin(p, coin).quantile(LEVELS) if coin else p.quantile(LEVELS)
+        # the adversary's places: on each reported quantile, and beside it
+        near = [math.nextafter(q, side) for q in reported if math.isfinite(q) for side in (-INF, INF)]
+        for y in {*outcomes(p), *reported[np.isfinite(reported)], *near}:
+            if not p.left[0] <= y <= p.right[-1]:
+                continue
+            for kernel in (count, count.source):
+                sums = np.zeros(LEVELS.size + COUNT_COLUMNS)
+                kernel(LEVELS, float(y), p.mass.size, left, right, p.mass, *ends, float(coin), 1.0, sums)
+                np.testing.assert_array_equal(
+                    sums[: LEVELS.size] + LEVELS > 0.5, y <= reported, f"y = {y!r}, coin {coin}"
+                )
+            assert sums[LEVELS.size + CountColumn.WEIGHT] == 1.0
+            assert sums[LEVELS.size + CountColumn.WITHOUT] == float(coin == 0.0)
+
+
+@pytest.mark.parametrize("name", PLAYED)
+def test_the_spread_is_the_largest_square_over_the_coins(name: str) -> None:
+    p = PLAYED[name]
+    ends = math.isinf(p.left[0]), math.isinf(p.right[-1])
+    left, right = np.nan_to_num(p.left, neginf=-50.0), np.nan_to_num(p.right, posinf=50.0)
+    coins, _ = coins_to_try(p)
+    for y in outcomes(p):
+        k = locate(y, p.left, p.right, p.mass.size)
+        booked = np.array([level_share(a, p.below[k], p.mass[k]) for a in LEVELS])
+        squares = [(((y <= with_coin(p, coin).quantile(LEVELS)) - booked) ** 2).sum() for coin in coins]
+        sums = np.zeros(LEVELS.size + COUNT_COLUMNS)
+        count(LEVELS, y, p.mass.size, left, right, p.mass, *ends, float(coins[0]), 1.0, sums)
+        spread = sums[LEVELS.size + CountColumn.SPREAD]
+        assert spread >= max(squares) - 1e-9
+        # a level that is an edge but for rounding may count or not
+        if np.abs(LEVELS - p.below[k : k + 2, None]).min() > 1e-12:
+            assert spread == pytest.approx(max(squares), abs=1e-9)
+
+
+@st.composite
+def forecasts(draw: st.DrawFn) -> oc.Forecast:
+    n = draw(st.integers(1, 8))
+    widths = draw(st.lists(st.sampled_from([0.0, 0.0, 1e-12, 0.3, 1.0, 50.0]), min_size=n, max_size=n))
+    # two atoms at one place are one
+    widths = [0.5 if i and w == 0.0 == widths[i - 1] else w for i, w in enumerate(widths)]
+    edges = draw(st.floats(-10, 10)) + np.concatenate(([0.0], np.cumsum(widths)))
+    masses = np.array(draw(st.lists(st.sampled_from([0.0, 1e-9, 0.1, 1.0, 7.0]), min_size=n, max_size=n)))
+    masses[draw(st.integers(0, n - 1))] += 1.0
+    left, right = edges[:-1].copy(), edges[1:].copy()
+    if n > 2 and draw(st.booleans()):
+        left[0], right[-1] = -INF, INF
+    return oc.Forecast(left, right, masses / masses.sum())
+
+
+levels = st.lists(st.floats(0.001, 0.999), min_size=2, max_size=9).map(sorted)
+coins = st.floats(1e-9, 1.0, exclude_max=True)
+
+
+@given(forecasts(), levels, coins)
+def test_monotone_within_a_cell_and_both_kernels_agree(p: oc.Forecast, levels: list[float], coin: float) -> None:
+    a = np.array(levels)
+    q = with_coin(p, coin).quantile(a)
+    assert (q[1:] >= q[:-1]).all()
+    plain, out = p.quantile(a), np.empty(a.size)
+    n, low, high = p.mass.size, bool(np.isinf(p.left[0])), bool(np.isinf(p.right[-1]))
+    read_randomised.source(n, p.left, p.right, p.mass, low, high, coin, a, out)
+    np.testing.assert_array_equal(out, q)
+    read_quantiles.source(n, p.left, p.right, p.mass, low, high, a, out)
+    np.testing.assert_array_equal(out, plain)
+    for level, now, before in zip(a, q, plain, strict=True):
+        k = int(np.searchsorted(p.below[1:], level))
+        # by less than a cell: no further than its ends, or the next number below; empty cells have no width that counts
+        later = k
+        while later + 1 < n and p.mass[later + 1] <= 1e-8:
+            later += 1
+        assert math.nextafter(p.left[k], -INF) <= now <= p.right[later]
+        assert p.left[k] <= before <= p.right[k]
+
+
+@given(forecasts(), levels, coins)
+def test_one_coin_decides_all_levels(p: oc.Forecast, levels: list[float], coin: float) -> None:
+    """The outcome lies below the quantile at a iff F + U p < a: a randomised PIT."""
+    a = np.array(levels)
+    q = with_coin(p, coin).quantile(a)
+    for k in np.flatnonzero(p.mass > 1e-7):
+        left, right = max(p.left[k], -1e6), min(p.right[k], 1e6)
+        y = right if right == left else 0.5 * (left + right)
+        np.testing.assert_array_equal(y <= q, p.below[k] + coin * (p.below[k + 1] - p.below[k]) < a)
+
+
+def test_the_rest_is_the_same_distribution() -> None:
+    p = PLAYED["atom inside"]
+    q = p.randomised(np.random.default_rng(3))
+    assert q.coin is not None
+    assert 0.0 < q.coin < 1.0
+    assert p.coin is None
+    assert (q.mean(), q.std(), q.cdf(1.0), q.crps(0.3)) == (p.mean(), p.std(), p.cdf(1.0), p.crps(0.3))
+    sizes = {"size": 5, "rng": np.random.default_rng(1)}, {"size": 5, "rng": np.random.default_rng(1)}
+    np.testing.assert_array_equal(q.sample(**sizes[0]), p.sample(**sizes[1]))  # type: ignore[arg-type]
+    low, high = q.interval(0.5)
+    assert [low, high] == q.quantile([0.25, 0.75]).tolist() != list(p.interval(0.5))
+    assert q.median() == q.quantile(0.5) == q.to_quantiles([0.5])[0.5] == q.isf(0.5)
+    for twin in (copy.deepcopy(q), pickle.loads(pickle.dumps(q))):
+        assert twin.coin == q.coin
+        np.testing.assert_array_equal(twin.quantile(LEVELS), q.quantile(LEVELS))
+    assert oc.Forecast(**q.to_plain()).coin is None
+
+
+def test_a_generator_is_yours_to_give() -> None:
+    p = PLAYED["cells"]
+    first, second = (p.randomised(np.random.default_rng(5)) for _ in range(2))
+    assert first.coin == second.coin
+    with pytest.raises(TypeError, match=r"expected rng=numpy\.random\.default_rng"):
+        p.randomised(7)  # type: ignore[arg-type]
