@@ -30,8 +30,8 @@ from orcast.engine.kernels.equilibrium import (
     solve,
 )
 from orcast.engine.kernels.path_search import (
-    KEPT,
     LEAST_FALL,
+    WEIGHTS,
     Paths,
     add_mse_tilt,
     best_path,
@@ -412,16 +412,20 @@ def search_paths(rules, memory, mix, thorough, round, workspace, best):
     points = np.empty(grid_size(levels.shape[0]) + 3)
     total = fill_grid(levels, knots, slopes, points)
     fields = np.empty((total, total))
-    steps = np.empty((n, total, KEPT), dtype=np.int64)
+    steps = np.empty((n, total), dtype=np.int64)
     tilts = np.empty((3, n))
     cumulated = np.empty(n + 1)
     witness_tilts(rules, n, round, workspace, tilts[0], tilts[1])
     pull, same = crps_pull(rules, n, round, workspace, cumulated)
     masses = best.p.copy()
-    for stage in range(2 if thorough else 1):
+    stages = 1
+    if thorough:
+        stages = 4 if pull > 0.0 else 2
+    for stage in range(stages):
         # squared payoffs below the largest are slack that a path may use; which is the largest is known too late
-        size, norm = field_of_pairs(points, total, levels, knots, slopes, workspace.factors, float(stage), fields)
-        paths = Paths(points[:total], fields, tilts, cumulated, pull, same, size, norm, steps)
+        share = 1.0 if stage == 1 else 0.0
+        size, norm = field_of_pairs(points, total, levels, knots, slopes, workspace.factors, share, fields)
+        paths = Paths(points[:total], fields, tilts, cumulated, pull, WEIGHTS[stage], same, size, norm, steps)
         search_grid(rules, memory, paths, round, workspace, masses, best)
         if best.missing[0] <= 0.0:
             mix_in(rules, memory, mix, masses, round, workspace, best)

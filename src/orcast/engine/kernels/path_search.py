@@ -12,7 +12,8 @@ experts in CRPS, and V is the same for all cells and a sum over the steps.  So f
 
 is found step by step; a path that holds has V >= b - slack.  V falls with b, so from the largest possible bound on, b
 becomes V + slack until it holds, or no path is left: then none on this grid holds.  The bound falls in every pass and
-V takes finitely many values, so this ends.
+V takes finitely many values, so this ends.  (With regrets in CRPS the best path to a point need not be part of the
+best path: then what is found holds, but something may be missed.)
 """
 
 from __future__ import annotations
@@ -26,8 +27,10 @@ from orcast.engine.kernels.certificate import add_moments, cell_maximum
 from orcast.engine.kernels.records import Array, CellRow, RegretScore, RoundInfo, WitnessRow
 from orcast.jit import kernel, kernel_part
 
-# Points of F beside 0 and 1 that are aimed at, and paths to each that are kept where regrets are owed.
-POINTS, KEPT = 100, 3
+# Points of F beside 0 and 1 that are aimed at.
+POINTS = 100
+# Weights of A against V, one after the other.
+WEIGHTS = (1.0, 1.0, 0.25, 4.0)
 # The bound falls by at least this in the first pass, relative to the field, and by twice as much in each one after.
 LEAST_FALL = 3e-4
 
@@ -42,6 +45,7 @@ class Paths(NamedTuple):
     )
     cumulated: Array  # F of the experts at the edges
     pull: float  # back to them, in CRPS
+    weight: float  # of what it adds along a path against V
     same: float  # what of it is the same for all forecasts
     size: float  # of the field
     norm: float  # half the squared payoff that counts as the round's own
@@ -157,103 +161,61 @@ def crps_pull(rules, n, round, workspace, cumulated):
 def best_path(paths, width, bound, masses):
     """The path with the largest V under a bound, as masses; returns V, or -inf if there is no path.
 
-    To each point some paths are kept, of which none has both a smaller A and
-    a larger V than another.
+    To each point one path is kept, the one with the largest V - weight A: where nothing pulls back to the experts, A is
+    zero, and no path is missed.
     """
     n, total = masses.shape[0], paths.points.shape[0]
     points, fields, cumulated, pull, steps = paths.points, paths.fields, paths.cumulated, paths.pull, paths.steps
-    mean, most = paths.tilts[0], paths.tilts[2]
-    kept = KEPT if pull > 0.0 else 1
-    A, V, count = np.empty((2, total, kept)), np.empty((2, total, kept)), np.zeros((2, total), dtype=np.int64)
-    now = 0
-    A[0, 0, 0], V[0, 0, 0], count[0, 0] = 0.0, 0.0, 1
+    mean, most, weight = paths.tilts[0], paths.tilts[2], paths.weight
+    A, best, next_A, next_best = np.empty(total), np.empty(total), np.empty(total), np.empty(total)
+    for i in range(total):
+        best[i] = -np.inf
+    A[0] = 0.0
+    best[0] = 0.0
     for k in range(n):
-        nxt = 1 - now
         for j in range(total):
-            count[nxt, j] = 0
+            next_best[j] = -np.inf
         g0, g1, w = cumulated[k], cumulated[k + 1], width[k]
         room = bound - most[k]
         for i in range(total):
-            if count[now, i] == 0:
+            if best[i] == -np.inf:
                 continue
-            least = A[now, i, 0]
-            for m in range(1, count[now, i]):
-                least = min(least, A[now, i, m])
+            F0, own, so_far = points[i], A[i], best[i]
             first = total - 1 if k == n - 1 else i
             for j in range(first, total):
-                left = room - fields[i, j]
-                if left < least:
+                left = room - fields[i, j] - own
+                if left < 0.0:
                     continue
-                F0, F1 = points[i], points[j]
+                F1 = points[j]
                 value = (F1 - F0) * mean[k]
                 rise = 0.0
-                top = 0.0
                 if pull > 0.0:
                     slope_a = 2.0 * (F0 - g0)
                     slope_b = 2.0 * (F1 - g1)
                     rise = 0.5 * w * (slope_a + slope_b) * pull
-                    top = max(rise, 0.0)
+                    top = rise
                     if slope_a > 0.0 > slope_b:
-                        top = max(top, 0.5 * w * slope_a * slope_a / (slope_a - slope_b) * pull)
+                        top = 0.5 * w * slope_a * slope_a / (slope_a - slope_b) * pull
+                    if top > left:
+                        continue
                     a, b = 1.0 - F0, 1.0 - F1
                     value -= pull * w * (a * a + a * b + b * b) / 3.0
-                for m in range(count[now, i]):
-                    if A[now, i, m] + top <= left:
-                        keep_path(
-                            A[nxt, j],
-                            V[nxt, j],
-                            count[nxt],
-                            j,
-                            steps[k, j],
-                            A[now, i, m] + rise,
-                            V[now, i, m] + value,
-                            i * KEPT + m,
-                        )
-        now = nxt
-    last = total - 1
-    best = -1
-    for m in range(count[now, last]):
-        if best < 0 or V[now, last, m] > V[now, last, best]:
-            best = m
-    if best < 0:
+                score = so_far + value - weight * rise
+                if score > next_best[j]:
+                    next_best[j] = score
+                    next_A[j] = own + rise
+                    steps[k, j] = i
+        A, next_A = next_A, A
+        best, next_best = next_best, best
+    j = total - 1
+    if best[j] == -np.inf:
         return -np.inf
-    found = V[now, last, best]
-    j = last
+    found = best[j] + weight * A[j]
     for k in range(n - 1, -1, -1):
-        came = steps[k, j, best]
-        i = came // KEPT
+        i = steps[k, j]
         masses[k] = points[j] - points[i]
         j = i
-        best = came - i * KEPT
     return found
-
-
-@kernel_part
-def keep_path(A, V, count, j, steps, a, v, came):
-    """Add a path to those that lead to a point, if none is better in both."""
-    size = count[j]
-    for m in range(size):
-        if A[m] <= a and V[m] >= v:
-            return
-    left = 0
-    for m in range(size):
-        if A[m] < a or V[m] > v:
-            A[left], V[left], steps[left] = A[m], V[m], steps[m]
-            left += 1
-    if left == A.shape[0]:
-        # the one that promises least makes way
-        worst = 0
-        for m in range(1, left):
-            if V[m] - A[m] < V[worst] - A[worst]:
-                worst = m
-        if V[worst] - A[worst] >= v - a:
-            count[j] = left
-            return
-        A[worst], V[worst], steps[worst] = a, v, came
-    else:
-        A[left], V[left], steps[left] = a, v, came
-        left += 1
-    count[j] = left
 
 
 @kernel
