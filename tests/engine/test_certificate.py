@@ -29,6 +29,7 @@ from helpers import positive_square as square
 from orcast import ledger
 from orcast.constants import TINY_MASS
 from orcast.engine.kernels import last_layer
+from orcast.engine.kernels.certificate import MOST_PARTS, CellFunction, cell_maximum, most_on_part
 from orcast.engine.kernels.equilibrium import crps_difference
 from orcast.engine.kernels.records import CellRow, RegretScore, RivalColumn, Round, RoundInfo
 from orcast.engine.ordered import OrderedEngine
@@ -460,6 +461,35 @@ def check_exact(engine: OrderedEngine, record: Round, shared: bool = False) -> N
     assert claimed <= exact + 1e-6 * size
     assert norm <= bound * (1 + 1e-9)
     assert bound <= norm + 1e-2
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 9), st.integers(0, 3))
+def test_the_maximum_in_a_cell(seed: int, size: int, regrets: int) -> None:
+    """A polynomial and the squares of positive parts: bounded on every part of the cell, and exact on the whole."""
+    rng = np.random.default_rng(seed)
+    if regrets:
+        size = max(size, 5)
+    function = CellFunction(
+        rng.normal(size=size),
+        rng.normal(size=(regrets, 3)),
+        rng.random(regrets),
+        np.array([float(regrets)]),
+        np.empty(size),
+        np.empty(size),
+        np.empty((MOST_PARTS + 2, 3)),
+    )
+
+    def values(a: float, b: float) -> Vector:
+        t = np.linspace(a, b, 2001)
+        gaps = np.maximum(function.gaps @ np.stack([np.ones_like(t), t, t * t]), 0.0)
+        found: Vector = np.polynomial.polynomial.polyval(t, function.poly) + (gaps**2).sum(axis=0)
+        return found - function.standing.sum()
+
+    a, b = np.sort(rng.random(2))
+    assert values(a, b).max() <= most_on_part(function, a, b) + 1e-9
+    claimed = cell_maximum(function, -np.inf)
+    assert claimed == pytest.approx(values(0.0, 1.0).max(), abs=1e-4)
+    assert claimed >= values(0.0, 1.0).max() - 1e-9
 
 
 SUMS = {

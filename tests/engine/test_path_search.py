@@ -260,9 +260,10 @@ def judged(paths: Paths, width: Vector, path: tuple[int, ...]) -> tuple[float, f
     A = V = 0.0
     worst = -np.inf
     for k in range(len(path) - 1):
-        u = np.linspace(0.0, 1.0, 2001)
         # the integral of 2 (F - G) from the left edge, both being linear within the cell
         a, b = F[k] - paths.cumulated[k], F[k + 1] - paths.cumulated[k + 1]
+        turn = a / (a - b) if a > 0.0 > b else 1.0
+        u = np.array([0.0, turn, 1.0])
         within = paths.pull * width[k] * (2.0 * a * u + (b - a) * u * u)
         worst = max(worst, paths.fields[path[k], path[k + 1]] + most[k] + A + max(within.max(), 0.0))
         A += within[-1]
@@ -285,11 +286,14 @@ def random_paths(rng: np.random.Generator, pull: float) -> tuple[Paths, Vector]:
 
 
 @pytest.mark.parametrize("pull", [0.0, 0.5, 5.0])
-@given(st.integers(0, 2**32 - 1), st.floats(-1.5, 3.0))
-def test_the_best_path_against_all_paths(pull: float, seed: int, bound: float) -> None:
+@given(st.integers(0, 2**32 - 1), st.floats(0.0, 1.0), st.sampled_from([-1e-6, 1e-6]))
+def test_the_best_path_against_all_paths(pull: float, seed: int, share: float, beside: float) -> None:
+    """The bound lies just beside what some path needs."""
     paths, width = random_paths(np.random.default_rng(seed), pull)
     cells = width.size
     each = {path: judged(paths, width, path) for path in all_paths(paths.points.size, cells)}
+    needs = sorted(worst for worst, _ in each.values())
+    bound = needs[int(share * (len(needs) - 1))] + beside
     within = [V for worst, V in each.values() if worst <= bound]
     best = max(within, default=-np.inf)
     masses = np.full(cells, np.nan)
@@ -306,6 +310,19 @@ def test_the_best_path_against_all_paths(pull: float, seed: int, bound: float) -
     assert worst <= bound + 1e-9
     assert found == pytest.approx(V, abs=1e-9)
     assert found <= best + 1e-9
+
+
+@pytest.mark.parametrize(("beside", "passes"), [(-1e-6, False), (1e-6, True)])
+def test_a_path_is_bounded_within_its_cells_too(beside: float, passes: bool) -> None:
+    """F begins above the experts' and ends below: the regret is largest inside the cell."""
+    points, G, width = np.array([0.0, 0.5, 0.6, 1.0]), np.array([0.0, 0.1, 0.9, 1.0]), np.full(3, 1.0 / 3.0)
+    fields = np.full((4, 4), 100.0)
+    fields[[0, 1, 2], [1, 2, 3]] = 0.0
+    paths = Paths(points, fields, np.zeros((3, 3)), G, 3.0, 1.0, 0.0, 1.0, 0.0, np.zeros((3, 4), dtype=np.int64))
+    worst, V = judged(paths, width, (0, 1, 2, 3))
+    assert worst == pytest.approx(0.4 + 0.16 / 0.7)
+    found = best_path(paths, width, worst + beside, np.empty(3))
+    assert found == (pytest.approx(V) if passes else -np.inf)
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1, 2, 5, 30, 99, 150]))
