@@ -219,7 +219,7 @@ def fast_payoff(engine: OrderedEngine, round: Round, y: float, k: int | None = N
 
 
 def certified(engine: OrderedEngine, round: Round, features: object = None) -> tuple[float, float, float]:
-    """Bounds on ||S + payoff||_+^2, 2 <S_+, payoff> + ||payoff||^2 and ||payoff||^2, from the kernel."""
+    """Bounds on ||S + payoff||_+^2, on how much that is more than ||S||_+^2, and on ||payoff||^2, from the kernel."""
     n = int(round.info[RoundInfo.CELLS])
     round = round._replace(**{name: array.copy() for name, array in round._asdict().items()})
     workspace = last_layer.new_workspace(engine.rules, engine.memory, round, 0.0, witnesses(engine, round, features))
