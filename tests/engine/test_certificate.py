@@ -23,11 +23,13 @@ from helpers import (
     record_of,
     whole,
     within,
+    witnesses,
 )
 from helpers import positive_square as square
 from orcast import ledger
 from orcast.constants import TINY_MASS
 from orcast.engine.kernels import last_layer
+from orcast.engine.kernels.certificate import MOST_PARTS, CellFunction, cell_maximum, most_on_part
 from orcast.engine.kernels.equilibrium import crps_difference
 from orcast.engine.kernels.records import CellRow, RegretScore, RivalColumn, Round, RoundInfo
 from orcast.engine.ordered import OrderedEngine
@@ -412,3 +414,133 @@ def test_the_unit_of_a_regret_that_crosses_zero() -> None:
         for y in np.linspace(left[k], right[k], 21)
     ]
     assert 1.0 / round.units[RegretScore.CRPS, 0] == pytest.approx(max(map(abs, gaps)), rel=1e-6)
+
+
+# --- the maximum of the sum ---
+
+
+def refined(engine: OrderedEngine, record: Round, shared: bool = False) -> tuple[float, float, float]:
+    """The largest ||S + payoff||_+^2 and ||payoff||^2 over 41 points a cell; and the first once more, refined.
+
+    Where parts or groups have `shared` a regret, its claim is ||S||_+^2 + 2 <S_+, payoff> + ||payoff||^2.
+    """
+    total, sides = engine.memory.total, engine.ledger.layout.sides
+    pull = positive(total, sides)
+
+    def at(y: float, k: int) -> tuple[float, float]:
+        owed = fast_payoff(engine, record, y, k)
+        after = square(pull, sides) + 2.0 * pull @ owed + owed @ owed if shared else square(total + owed, sides)
+        return float(after), float(owed @ owed)
+
+    best = []
+    norm = -np.inf
+    for k in range(int(record.info[RoundInfo.CELLS])):
+        left, right = record.cells[[CellRow.LEFT, CellRow.RIGHT], k]
+        values = [at(y, k) for y in np.linspace(left, right, 41)]
+        where = int(np.argmax([value for value, _ in values]))
+        best.append((values[where][0], k, left + (right - left) * where / 40, (right - left) / 40))
+        norm = max(norm, *(size for _, size in values))
+    worst = exact = max(best)[0]
+    for _, k, y, width in sorted(best)[-3:]:
+        left, right = record.cells[[CellRow.LEFT, CellRow.RIGHT], k]
+        middle, reach = y, width
+        for _ in range(4):
+            ys = np.clip(np.linspace(middle - reach, middle + reach, 11), left, right)
+            found = [at(y, k)[0] for y in ys]
+            middle, reach = float(ys[int(np.argmax(found))]), reach / 5
+            exact = max(exact, *found)
+    return worst, norm, exact
+
+
+def check_exact(engine: OrderedEngine, record: Round, shared: bool = False) -> None:
+    """No point is worse than the certificate says, and some point is as bad but for rounding."""
+    claimed, _, bound = certified(engine, record)
+    worst, norm, exact = refined(engine, record, shared)
+    size = 1.0 + square(engine.memory.total, engine.ledger.layout.sides)
+    assert worst <= claimed + 1e-9 * size
+    assert claimed <= exact + 1e-6 * size
+    assert norm <= bound * (1 + 1e-9)
+    assert bound <= norm + 1e-2
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 9), st.integers(0, 3))
+def test_the_maximum_in_a_cell(seed: int, size: int, regrets: int) -> None:
+    """A polynomial and the squares of positive parts: bounded on every part of the cell, and exact on the whole."""
+    rng = np.random.default_rng(seed)
+    if regrets:
+        size = max(size, 5)
+    function = CellFunction(
+        rng.normal(size=size),
+        rng.normal(size=(regrets, 3)),
+        rng.random(regrets),
+        np.array([float(regrets)]),
+        np.empty(size),
+        np.empty(size),
+        np.empty((MOST_PARTS + 2, 3)),
+    )
+
+    def values(a: float, b: float) -> Vector:
+        t = np.linspace(a, b, 2001)
+        gaps = np.maximum(function.gaps @ np.stack([np.ones_like(t), t, t * t]), 0.0)
+        found: Vector = np.polynomial.polynomial.polyval(t, function.poly) + (gaps**2).sum(axis=0)
+        return found - function.standing.sum()
+
+    a, b = np.sort(rng.random(2))
+    assert values(a, b).max() <= most_on_part(function, a, b) + 1e-9
+    claimed = cell_maximum(function, -np.inf)
+    assert claimed == pytest.approx(values(0.0, 1.0).max(), abs=1e-4)
+    assert claimed >= values(0.0, 1.0).max() - 1e-9
+
+
+SUMS = {
+    "moment 1": oc.MomentMatching(1),
+    "moment 2": oc.MomentMatching(2),
+    "moment 3": oc.MomentMatching(3),
+    "moment 4": oc.MomentMatching(4),
+    "crps": oc.NoRegret(oc.CRPS()),
+    "mse": oc.NoRegret(oc.MSE()),
+    "both": oc.NoRegret(oc.CRPS(), oc.MSE()),
+    "sum": oc.QuantileCalibration([0.2, 0.7]) + oc.MomentMatching(3) + oc.NoRegret(oc.CRPS(), oc.MSE()),
+    "given": oc.MomentMatching(2, context=oc.by("day", values="ab"))
+    + oc.NoRegret(oc.CRPS(), context=oc.by("day", values="ab")),
+    "shared": oc.NoRegret(oc.CRPS()) + oc.NoRegret(oc.CRPS(), context=oc.by("day", values="ab")),
+}
+SUM_SPACES = {
+    "interval": oc.Interval(-2, 7, cells=8, tail_cells=1),
+    "half line": oc.HalfLine(-2, cells=8, tail_cells=1),
+    "line": oc.Line(cells=8, tail_cells=1),
+}
+
+
+@pytest.mark.parametrize("where", SUM_SPACES)
+@pytest.mark.parametrize("name", SUMS)
+def test_the_certificate_is_the_maximum_of_the_sum(name: str, where: str) -> None:
+    """Whatever is owed; with two experts, in one group of two."""
+    rng = np.random.default_rng(sum(map(ord, name + where)))
+    game = oc.Recalibrator(SUM_SPACES[where], SUMS[name], oracle=oc.Equilibrium())
+    x = {"day": "a"}
+    for size in (0.3, 30.0):
+        game.predict(experts={"one": oc.Normal(rng.normal(2, 1), 1.0), "two": oc.Normal(3.0, rng.uniform(0.3, 2))}, x=x)
+        engine = engine_of(game)
+        record = record_of(game)
+        n = int(record.info[RoundInfo.CELLS])
+        record.cells[CellRow.PLAYED, :n] = rng.dirichlet(np.ones(n))
+        engine.memory.total[:] = size * rng.normal(size=engine.memory.total.size)
+        last_layer.regret_units(engine.rules, engine.memory, n, record, record.cells[CellRow.PLAYED])
+        record.expected[:] = witnesses(engine, record)[0, :, :n] @ record.cells[CellRow.PLAYED, :n]
+        check_exact(engine, record, shared=name == "shared")
+        game.update(float(rng.normal(2, 1)))
+
+
+@pytest.mark.parametrize("size", [20.0, 200.0])
+@pytest.mark.parametrize("at", [0.1, 0.5, 0.75, 0.9])
+def test_coordinates_that_pull_against_each_other_are_added_at_one_point(at: float, size: float) -> None:
+    """S = (-2 t s, s): each moment has its maximum elsewhere, and adding them up said 17 where the truth is 0.1."""
+    game = oc.Recalibrator(oc.Interval(0, 1), oc.MomentMatching(2))
+    engine = engine_of(game)
+    engine.memory.total[:] = -2.0 * at * size, size
+    p = game.predict(oc.Normal(at, 0.05))
+    record = record_of(game)
+    check_exact(engine, record)
+    assert p.certificate is not None
+    assert p.certificate.worst_next <= refined(engine, record)[2] * (1 + 1e-9) + 1e-6

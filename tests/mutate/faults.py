@@ -53,6 +53,16 @@ MEMBERSHIP = ("tests/engine/test_membership.py",)
 BINARY = definitions("binary_/test_the_binary_committee_is_its_definition", "3-one", "20-one")
 FINITE = definitions("finite_/test_the_finite_committee_is_its_definition", "3-one", "3-several")
 BINARY_CERTIFICATE = ("tests/engine/test_certificate.py::test_the_certificate_of_a_probability_is_exact",)
+LARGEST = ("tests/engine/test_certificate.py::test_the_maximum_in_a_cell",)
+PATHS = (
+    "tests/engine/test_path_search.py::test_the_best_path_against_all_paths",
+    "tests/engine/test_path_search.py::test_a_path_is_bounded_within_its_cells_too",
+)
+GRID = ("tests/engine/test_path_search.py::test_the_grid",)
+RESOLUTION = (
+    "tests/engine/test_path_search.py::test_the_resolution_is_what_a_point_adds_to_its_cell",
+    "tests/engine/test_path_search.py::test_where_the_resolution_is_not_enough_the_rest_is_said_before",
+)
 UNITS = ("tests/engine/test_certificate.py::test_the_unit_of_a_regret_that_crosses_zero",)
 AXES = ("tests/engine/test_axes.py",)
 LEDGER = ("tests/test_ledger.py",)
@@ -90,6 +100,7 @@ _FINITE = "engine/kernels/finite.py"
 _ROUND = "engine/kernels/rounds.py"
 _EQUILIBRIUM = "engine/kernels/equilibrium.py"
 _CERTIFICATE = "engine/kernels/certificate.py"
+_PATH_SEARCH = "engine/kernels/path_search.py"
 _LAST_LAYER = "engine/kernels/last_layer.py"
 _EVENTS = "engine/kernels/events.py"
 _AXES = "engine/dense/axes.py"
@@ -618,6 +629,49 @@ PROMISE = (
         "z[0] += expected[order - 1]",
         "z[0] -= expected[order - 1]",
         certified("moment"),
+    ),
+    Fault(
+        "certify: a binomial coefficient of the Bernstein form",
+        _CERTIFICATE,
+        "choose *= (degree - j) / (j + 1.0)",
+        "choose *= (degree - j) / (j + 2.0)",
+        LARGEST,
+    ),
+    Fault(
+        "resolution: the largest value without the mean",
+        _CERTIFICATE,
+        "most = max(most, cell_maximum(function, -np.inf) - mean + other)",
+        "most = max(most, cell_maximum(function, -np.inf) + other)",
+        RESOLUTION,
+    ),
+    Fault(
+        "resolution: allowed for once, not twice",
+        _LAST_LAYER,
+        "needed = min(needed, 2.0 * resolution(",
+        "needed = min(needed, resolution(",
+        RESOLUTION,
+    ),
+    # --- the search
+    Fault(
+        "search: paths that go back",
+        _PATH_SEARCH,
+        "first = total - 1 if k == n - 1 else i",
+        "first = total - 1 if k == n - 1 else 0",
+        PATHS,
+    ),
+    Fault(
+        "search: what the pull adds within a cell",
+        _PATH_SEARCH,
+        "if top > left:",
+        "if rise > left:",
+        PATHS,
+    ),
+    Fault(
+        "search: the zero of H on the wrong side",
+        _PATH_SEARCH,
+        "zero = a - knots[i] / slopes[i]",
+        "zero = a + knots[i] / slopes[i]",
+        GRID,
     ),
     Fault(
         "last layer: units of a regret that crosses zero",

@@ -1,0 +1,508 @@
+"""Existence for what is played, step by step, and the search that ends against brute force over all paths."""
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given
+
+import orcast as oc
+from helpers import (
+    NODES,
+    WEIGHTS,
+    Vector,
+    bound_to,
+    engine_of,
+    fast_payoff,
+    on_cells,
+    page_with,
+    positive,
+    record_of,
+    witnesses,
+)
+from orcast.constants import TINY_MASS
+from orcast.engine.kernels import last_layer, path_search
+from orcast.engine.kernels.certificate import certify, resolution
+from orcast.engine.kernels.equilibrium import field_tables, level_share
+from orcast.engine.kernels.last_layer import BestForecast, Workspace
+from orcast.engine.kernels.path_search import LEAST_FALL, Paths, best_path, field_of_pairs, fill_grid, grid_size
+from orcast.engine.kernels.records import CellRow, Round, RoundInfo
+from orcast.engine.ordered import OrderedEngine
+from orcast.ledger import CREDIT, Account, CertificateField, squared_norm
+from orcast.payoffs import Payoff
+from orcast.testing.checks import some_expert
+from orcast.testing.natures import Greedy, play
+
+SMALL = oc.Interval(0, 1, cells=8, tail_cells=1)
+# Three nodes integrate what is settled within a cell: polynomials of degree 4 at most.
+_nodes, _weights = np.polynomial.legendre.leggauss(3)
+THREE, THREE_WEIGHTS = 0.5 * (_nodes + 1.0), 0.5 * _weights
+FEW = oc.QuantileCalibration([0.1, 0.5, 0.8]) + oc.MomentMatching(2) + oc.NoRegret(oc.CRPS())
+
+# --- the steps of the proof ---
+
+
+@pytest.mark.parametrize("mass", [1e-2, 1e-4, 1e-6])
+@pytest.mark.parametrize("share", [0.0, 0.25, 0.5, 1.0])
+def test_the_booked_payoff_jumps_where_a_cell_becomes_empty(mass: float, share: float) -> None:
+    """However little mass the middle cell has, its payoff at the level 1/2 is anything: there is no limit."""
+    p = [0.5 - share * mass, mass, 0.5 - (1.0 - share) * mass]
+    assert level_share(0.5, p[0], p[1]) - 0.5 == pytest.approx(share - 0.5, abs=1e-8)
+
+
+floors = st.sampled_from([0.001, 0.01, 0.1])
+
+
+@given(floors, st.floats(0.01, 0.99), *[st.floats(0, 1)] * 4)
+def test_with_a_floor_it_is_continuous(floor: float, a: float, F: float, p: float, G: float, q: float) -> None:
+    """The payoff moves by no more than the masses over the floor."""
+    assert floor > TINY_MASS
+    p, q = max(p, floor), max(q, floor)
+    moved = abs(level_share(a, F, p) - level_share(a, G, q))
+    assert moved <= (abs(F - G) + abs(p - q)) / floor + 1e-12
+
+
+def cell_means(engine: OrderedEngine, round: Round) -> Vector:
+    """v: the mean of <S_+, payoff> over each cell."""
+    pull = positive(engine.memory.total, engine.ledger.layout.sides)
+    means = []
+    for k in range(int(round.info[RoundInfo.CELLS])):
+        left, right = round.cells[[CellRow.LEFT, CellRow.RIGHT], k]
+        ys = left + (right - left) * THREE
+        means.append(sum(w * (pull @ fast_payoff(engine, round, y, k)) for y, w in zip(ys, THREE_WEIGHTS, strict=True)))
+    return np.array(means)
+
+
+@pytest.mark.parametrize(
+    ("payoff", "proper"),
+    [
+        (oc.QuantileCalibration([0.1, 0.5, 0.8]), False),
+        (oc.IntervalCalibration([0.5, 0.9]), False),
+        (oc.MomentMatching(4), False),
+        (oc.NoRegret(oc.CRPS(), oc.MSE()), True),
+        (FEW, True),
+    ],
+    ids=["quantile", "interval", "moment", "regret", "sum"],
+)
+@given(data=st.data())
+def test_the_forecast_itself_expects_nothing(payoff: Payoff, proper: bool, data: st.DataObject) -> None:
+    """Sum of p_k v_k is 0, or with regrets at most 0: the step that turns the inequality into a bound."""
+    engine = bound_to(SMALL, payoff)
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    engine.memory.total[:] = rng.normal(size=engine.memory.total.size) * data.draw(st.sampled_from([0.1, 10.0]))
+    p, expert = data.draw(on_cells(SMALL, empty=False))
+    expected = p.mass @ cell_means(engine, page_with(engine, p, expert))
+    size = 1.0 + float(np.linalg.norm(engine.memory.total))
+    assert expected <= 1e-9 * size
+    if not proper:
+        assert expected >= -1e-9 * size
+
+
+def fields_of(p: Vector, levels: Vector, s: Vector, tilt: Vector) -> Vector:
+    """v for many forecasts on a few cells at once: quantiles, and witnesses with a tilt in each cell."""
+    F = np.cumsum(p, axis=-1)
+    share = np.clip((levels - (F - p)[..., None]) / p[..., None], 0.0, 1.0) - levels
+    value: Vector = share @ s + tilt - (p @ tilt)[..., None]
+    return value
+
+
+def gaps_of(p: Vector, v: Vector, floor: float) -> Vector:
+    """By how much some q with the floor beats p, against the field at p."""
+    cells = p.shape[-1]
+    value: Vector = floor * v.sum(axis=-1) + (1.0 - cells * floor) * v.max(axis=-1) - (p * v).sum(axis=-1)
+    return value
+
+
+def solved(levels: Vector, s: Vector, tilt: Vector, floor: float) -> Vector:
+    """The variational inequality on three cells, by a grid that is refined around its best points."""
+    steps = np.arange(1, 60) / 60
+    x, y = (part.ravel() for part in np.meshgrid(steps, steps))
+    centres, width = np.stack([x, y, 1.0 - x - y], axis=-1)[x + y < 1.0], 1.0 / 60
+    offsets = np.array(list(itertools.product(np.linspace(-1, 1, 9), repeat=2)))
+    for _ in range(14):
+        moved = centres[:, None, :2] + width * offsets
+        p = np.concatenate([moved, 1.0 - moved.sum(axis=-1, keepdims=True)], axis=-1).reshape(-1, 3)
+        p = np.maximum(p, floor)
+        p = floor + (p - floor) * ((1.0 - 3 * floor) / (p - floor).sum(axis=-1, keepdims=True))
+        gaps = gaps_of(p, fields_of(p, levels, s, tilt), floor)
+        centres = p[np.argsort(gaps)[:60]]
+        width *= 0.4
+    return centres[0]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_with_a_floor_there_is_a_forecast_that_all_but_wins(seed: int) -> None:
+    """Hartman and Stampacchia's solution exists, and at it no cell has more than the term of the floor."""
+    rng = np.random.default_rng(seed)
+    levels = np.sort(rng.uniform(0.05, 0.95, 1 + seed % 4))
+    s, tilt = 10.0 * rng.normal(size=levels.size), (seed % 3) * 3.0 * rng.normal(size=3)
+    for floor in (0.05, 0.005):
+        p = solved(levels, s, tilt, floor)
+        assert p.min() >= floor * (1 - 1e-9)
+        v = fields_of(p, levels, s, tilt)
+        size = np.abs(v).max()
+        gap = gaps_of(p, v, floor)
+        assert gap >= -1e-12 * size
+        assert gap <= 2e-4 * size
+        assert v.max() <= (floor * 3 * size + gap) / (1.0 - 3 * floor) + 1e-12 * size
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 0.3)), min_size=1, max_size=50))
+def test_the_resolution_adds_its_mean_to_the_rate(rounds: list[tuple[float, float]]) -> None:
+    """Budgets b that grow by B_t + 2 sqrt(b) d_t: sqrt(b) is at most sqrt(B (T + C)) + d_1 + ... + d_T."""
+    budget = CREDIT
+    for bound, apart in rounds:
+        budget += bound + 2.0 * np.sqrt(budget) * apart
+    assert np.sqrt(budget) <= np.sqrt(len(rounds) + CREDIT) + sum(apart for _, apart in rounds) + 1e-9
+
+
+# --- the resolution ---
+
+
+def injected(payoff: Payoff, total: Vector | None, cells: int = 8) -> tuple[OrderedEngine, Round]:
+    """An engine with a ledger, and a round on even cells."""
+    engine = bound_to(oc.Interval(0, 1, cells=max(cells, 8), tail_cells=1), payoff)
+    if total is not None:
+        engine.memory.total[:] = total
+    edges = np.linspace(0.0, 1.0, cells + 1)
+    even = np.full(cells, 1.0 / cells)
+    return engine, page_with(engine, oc.Forecast(edges[:-1], edges[1:], even), even)
+
+
+def opened(engine: OrderedEngine, round: Round, free: float | None = None) -> Workspace:
+    space = last_layer.new_workspace(engine.rules, engine.memory, round, 0.0, witnesses(engine, round))
+    return space if free is None else space._replace(free=free)
+
+
+@pytest.mark.parametrize(
+    "payoff", [oc.MomentMatching(3), FEW, oc.NoRegret(oc.CRPS(), oc.MSE())], ids=["moment", "sum", "regret"]
+)
+@given(data=st.data())
+def test_the_resolution_is_what_a_point_adds_to_its_cell(payoff: Payoff, data: st.DataObject) -> None:
+    engine = bound_to(SMALL, payoff)
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    engine.memory.total[:] = 5.0 * rng.normal(size=engine.memory.total.size)
+    p, expert = data.draw(on_cells(SMALL, empty=False))
+    round, n = page_with(engine, p, expert), p.mass.size
+    space = opened(engine, round)
+    certify(engine.rules, n, round, round.cells[CellRow.PLAYED], space)
+    pull, means = positive(engine.memory.total, engine.ledger.layout.sides), cell_means(engine, round)
+    most = 0.0
+    for k in range(n):
+        ys = p.left[k] + (p.right[k] - p.left[k]) * np.linspace(0, 1, 11)
+        most = max(most, *(pull @ fast_payoff(engine, round, y, k) - means[k] for y in ys))
+    claimed = resolution(engine.rules, n, round, round.cells[CellRow.PLAYED], space)
+    assert claimed >= most - 1e-9 * (1.0 + most)
+    assert claimed <= most * 1.03 + 1e-6 * (1.0 + np.linalg.norm(engine.memory.total))
+
+
+@pytest.mark.parametrize("at", [0.3, 0.45, 0.55])
+@pytest.mark.parametrize("size", [250.0, 300.0])
+def test_a_promise_grows_by_the_resolution_where_cells_are_too_coarse(at: float, size: float) -> None:
+    """What is owed is answered by a point mass alone, and there is none: B_t grows by what it needs, and no more."""
+    game = oc.Forecaster(SMALL, oc.MomentMatching(2), oracle=oc.Equilibrium())
+    engine = engine_of(game)
+    account = engine.memory.account
+    engine.memory.total[:] = -2.0 * at * size, size
+    # nothing is left of the budget
+    account[Account.BUDGET] = squared_norm(engine.ledger.layout.sides, engine.memory.total)
+    p = game.predict()
+    round = record_of(game)
+    n, space = int(round.info[RoundInfo.CELLS]), opened(engine, round)
+    assert space.free == 0.0
+    linear, norm = certify(engine.rules, n, round, round.cells[CellRow.PLAYED], space)
+    apart = resolution(engine.rules, n, round, round.cells[CellRow.PLAYED], space)
+    assert norm < linear <= norm + 2.0 * apart
+    assert p.certificate is not None
+    assert p.certificate.holds
+    assert p.certificate.excess == 0.0
+    assert p.certificate.bound == pytest.approx(linear, rel=1e-9)
+    before = account[Account.BUDGET]
+    game.update(at)
+    assert account[Account.BUDGET] == pytest.approx(before + linear, rel=1e-12)
+    assert account[Account.EXCESS] == 0.0
+
+
+def test_where_the_resolution_is_not_enough_the_rest_is_said_before() -> None:
+    """A forecast that misses more than its cells explain: the promise has the resolution, the excess has the rest."""
+    engine, round = injected(oc.MomentMatching(1), np.array([50.0]))
+    space = opened(engine, round, free=0.0)
+    played = round.cells[CellRow.PLAYED]
+    assert last_layer.judge(engine.rules, engine.memory, round, played, space) > 0.0
+    linear, norm = certify(engine.rules, 8, round, played, space)
+    apart = resolution(engine.rules, 8, round, played, space)
+    assert linear - norm > 2.0 * apart > 0.0
+    last_layer.allow_resolution(engine.rules, engine.memory, 8, round, played, space)
+    certificate, budget = round.certificate, engine.memory.account[Account.BUDGET]
+    assert certificate[CertificateField.HOLDS] == 0.0
+    assert certificate[CertificateField.BOUND] == pytest.approx(norm + 2.0 * apart)
+    promised, excess = certificate[[CertificateField.PROMISED, CertificateField.EXCESS]]
+    assert promised == pytest.approx(np.sqrt(budget + norm + 2.0 * apart))
+    assert promised + excess == pytest.approx(np.sqrt(budget + linear))
+
+
+# --- paths ---
+
+
+def all_paths(points: int, cells: int) -> Iterator[tuple[int, ...]]:
+    """Every way from the first point to the last in so many steps, none of them back."""
+    for middle in itertools.combinations_with_replacement(range(points), cells - 1):
+        yield (0, *middle, points - 1)
+
+
+def judged(paths: Paths, width: Vector, path: tuple[int, ...]) -> tuple[float, float]:
+    """The largest q + c + A along a path, and its V, as they are defined."""
+    F = paths.points[list(path)]
+    mean, most = paths.tilts[0], paths.tilts[2]
+    A = V = 0.0
+    worst = -np.inf
+    for k in range(len(path) - 1):
+        # the integral of 2 (F - G) from the left edge, both being linear within the cell
+        a, b = F[k] - paths.cumulated[k], F[k + 1] - paths.cumulated[k + 1]
+        turn = a / (a - b) if a > 0.0 > b else 1.0
+        u = np.array([0.0, turn, 1.0])
+        within = paths.pull * width[k] * (2.0 * a * u + (b - a) * u * u)
+        worst = max(worst, paths.fields[path[k], path[k + 1]] + most[k] + A + max(within.max(), 0.0))
+        A += within[-1]
+        V += (F[k + 1] - F[k]) * mean[k]
+        V -= paths.pull * width[k] * float(WEIGHTS @ (1.0 - F[k] - (F[k + 1] - F[k]) * NODES) ** 2)
+    return worst, V
+
+
+def random_paths(rng: np.random.Generator, pull: float) -> tuple[Paths, Vector]:
+    count, cells = int(rng.integers(1, 4)), int(rng.integers(2, 6))
+    points = np.concatenate([[0.0], np.sort(rng.random(count)), [1.0]])
+    total = points.size
+    mean = rng.normal(size=cells)
+    tilts = np.array([mean, np.zeros(cells), mean + rng.random(cells)])
+    G = np.concatenate([[0.0], np.sort(rng.random(cells - 1)), [1.0]])
+    width = rng.dirichlet(np.ones(cells))
+    steps = np.zeros((cells, total), dtype=np.int64)
+    fields = rng.normal(size=(total, total))
+    return Paths(points, fields, tilts, G, pull, float(rng.choice([0.25, 1.0, 4.0])), 0.0, 1.0, 0.0, steps), width
+
+
+@pytest.mark.parametrize("pull", [0.0, 0.5, 5.0])
+@given(st.integers(0, 2**32 - 1), st.floats(0.0, 1.0), st.sampled_from([-1e-6, 1e-6]))
+def test_the_best_path_against_all_paths(pull: float, seed: int, share: float, beside: float) -> None:
+    """The bound lies just beside what some path needs."""
+    paths, width = random_paths(np.random.default_rng(seed), pull)
+    cells = width.size
+    each = {path: judged(paths, width, path) for path in all_paths(paths.points.size, cells)}
+    needs = sorted(worst for worst, _ in each.values())
+    bound = needs[int(share * (len(needs) - 1))] + beside
+    within = [V for worst, V in each.values() if worst <= bound]
+    best = max(within, default=-np.inf)
+    masses = np.full(cells, np.nan)
+    found = best_path(paths, width, bound, masses)
+    if pull == 0.0:
+        assert found == pytest.approx(best, abs=1e-12)
+    if found == -np.inf:
+        return
+    # what it returns is a path on the grid, under the bound, with the V that it says
+    F = np.concatenate([[0.0], np.cumsum(masses)])
+    path = tuple(int(np.abs(paths.points - u).argmin()) for u in F)
+    assert paths.points[list(path)] == pytest.approx(F, abs=1e-12)
+    worst, V = each[path]
+    assert worst <= bound + 1e-9
+    assert found == pytest.approx(V, abs=1e-9)
+    assert found <= best + 1e-9
+
+
+@pytest.mark.parametrize(("beside", "passes"), [(-1e-6, False), (1e-6, True)])
+def test_a_path_is_bounded_within_its_cells_too(beside: float, passes: bool) -> None:
+    """F begins above the experts' and ends below: the regret is largest inside the cell."""
+    points, G, width = np.array([0.0, 0.5, 0.6, 1.0]), np.array([0.0, 0.1, 0.9, 1.0]), np.full(3, 1.0 / 3.0)
+    fields = np.full((4, 4), 100.0)
+    fields[[0, 1, 2], [1, 2, 3]] = 0.0
+    paths = Paths(points, fields, np.zeros((3, 3)), G, 3.0, 1.0, 0.0, 1.0, 0.0, np.zeros((3, 4), dtype=np.int64))
+    worst, V = judged(paths, width, (0, 1, 2, 3))
+    assert worst == pytest.approx(0.4 + 0.16 / 0.7)
+    found = best_path(paths, width, worst + beside, np.empty(3))
+    assert found == (pytest.approx(V) if passes else -np.inf)
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([1, 2, 5, 30, 99, 150]))
+def test_the_grid(seed: int, count: int) -> None:
+    """From 0 to 1 in order, on no level, and with the place where H falls through zero."""
+    rng = np.random.default_rng(seed)
+    levels = np.arange(1, 100) / 100 if count == 99 else np.sort(rng.random(count))
+    s = rng.normal(size=count)
+    knots, slopes = np.empty(count + 1), np.empty(count + 1)
+    field_tables(s, levels, knots, slopes)
+    points = np.full(grid_size(count) + 3, np.nan)
+    total = fill_grid(levels, knots, slopes, points)
+    used = points[:total]
+    assert (used[0], used[-1]) == (0.0, 1.0)
+    assert (np.diff(used) >= 0.0).all()
+    assert not np.isin(used, levels).any()
+    assert total <= points.size
+
+    def H(u: float) -> float:
+        return float(s @ (np.minimum(u, levels) - levels * u))
+
+    edges = [0.0, *levels, 1.0]
+    falls = [i for i in range(count + 1) if H(edges[i]) > 1e-12 and H(edges[i + 1]) < -1e-12]
+    assert (total == grid_size(count) + 3) >= bool(falls)
+    if falls:
+        i = falls[0]
+        inside = used[(used > edges[i]) & (used < edges[i + 1])]
+        assert min(abs(H(u)) for u in inside) <= 1e-10
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 6))
+def test_the_field_of_pairs(seed: int, count: int) -> None:
+    """q is the quantile payoff of a cell times what is owed, empty ones as they are booked; and so is its square."""
+    rng = np.random.default_rng(seed)
+    levels, s = np.sort(rng.random(count)), rng.normal(size=count)
+    factors = rng.random(count)
+    knots, slopes = np.empty(count + 1), np.empty(count + 1)
+    field_tables(s, levels, knots, slopes)
+    points = np.concatenate([[0.0], np.sort(rng.random(4)), [1.0]])
+    for share in (0.0, 1.0):
+        out = np.empty((6, 6))
+        field_of_pairs(points, 6, levels, knots, slopes, factors, share, out)
+        for i, j in itertools.combinations_with_replacement(range(6), 2):
+            z = np.array([level_share(a, points[i], points[j] - points[i]) - a for a in levels])
+            assert out[i, j] == pytest.approx(s @ z + 0.5 * share * (factors @ z**2), abs=1e-9)
+
+
+# --- the search ---
+
+
+def nothing_yet(round: Round) -> BestForecast:
+    p = round.cells[CellRow.PLAYED, : int(round.info[RoundInfo.CELLS])].copy()
+    return BestForecast(np.array([np.inf]), p, np.log(p))
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 3), st.sampled_from([0.0, 0.05, 0.3]))
+def test_no_path_on_the_grid_is_missed(seed: int, order: int, slack: float) -> None:
+    """Without regrets: if any path wins the half-space within the slack, one that holds is found."""
+    rng = np.random.default_rng(seed)
+    levels = np.sort(rng.uniform(0.05, 0.95, 1 + seed % 3))
+    payoff: Payoff = oc.QuantileCalibration(levels)
+    if order:
+        payoff = payoff + oc.MomentMatching(order)
+    engine, round = injected(payoff, None, cells=4)
+    engine.memory.total[:] = 30.0 * rng.normal(size=engine.memory.total.size)
+    size = float(np.linalg.norm(engine.memory.total))
+    space = opened(engine, round, free=slack * size)
+    rules = engine.rules._replace(effort=1000)
+    points = np.concatenate([[0.0], np.sort(rng.random(4)), [1.0]])
+    fields, tilts, steps = np.empty((6, 6)), np.empty((3, 4)), np.zeros((4, 6), dtype=np.int64)
+    field_of_pairs(points, 6, levels, space.owed_knots, space.owed_slopes, space.factors, 0.0, fields)
+    path_search.witness_tilts(rules, 4, round, space, tilts[0], tilts[1])
+    # the bound falls by no more than it must
+    paths = Paths(points, fields, tilts, np.zeros(5), 0.0, 1.0, 0.0, 1e-9 * size, 0.0, steps)
+    tilts[2] = tilts[1]
+    each = [judged(paths, space.width, path) for path in all_paths(6, 4)]
+    margin = max(V + 0.5 * space.free - worst for worst, V in each)
+    best = nothing_yet(round)
+    last_layer.search_grid(rules, engine.memory, paths, round, space, np.full(4, 0.25), best)
+    if margin >= 1e-6 * size:
+        assert best.missing[0] <= 0.0
+        assert round.certificate[CertificateField.HOLDS] == 1.0
+
+
+def test_the_search_ends_where_there_is_nothing_to_find(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One cell for all: no forecast answers for the mean.  The bound falls faster and faster, whatever the cap."""
+    engine, round = injected(oc.QuantileCalibration([0.3, 0.6]) + oc.MomentMatching(2), None)
+    engine.memory.total[:] = [5.0, -3.0, -200.0, 180.0]
+    passes = 0
+
+    def counted(*given: Any) -> float:
+        nonlocal passes
+        passes += 1
+        return best_path(*given)
+
+    monkeypatch.setattr(last_layer, "best_path", counted)
+    rules, best = engine.rules._replace(effort=1000), nothing_yet(round)
+    mix = np.full(8, 0.125)
+    last_layer.search_paths(rules, engine.memory, mix, False, round, opened(engine, round, free=-1e4), best)
+    assert best.missing[0] > 0.0
+    assert 1 <= passes < 30
+    # and the cap is a cap
+    passes = 0
+    rules = rules._replace(effort=2)
+    last_layer.search_paths(rules, engine.memory, mix, True, round, opened(engine, round, free=-1e4), best)
+    assert passes <= 4
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("thorough", [False, True])
+def test_for_quantiles_alone_something_is_always_found(seed: int, thorough: bool) -> None:
+    """All but nothing is left of the budget: the bound meets the two cells that win before it falls below them."""
+    rng = np.random.default_rng(seed)
+    levels = np.arange(1, 100) / 100 if seed % 2 else np.sort(rng.random(1 + seed % 5))
+    s = rng.normal(size=levels.size)
+    if seed % 3 == 0:
+        s = np.cumsum(s)
+    if seed % 3 == 1:
+        s = np.sort(s)
+    engine, round = injected(oc.QuantileCalibration(levels), 10.0 ** rng.uniform(0, 3) * s)
+    engine.memory.account[Account.BUDGET] = squared_norm(engine.ledger.layout.sides, engine.memory.total)
+    space = opened(engine, round)
+    assert space.free == 0.0
+    space = space._replace(free=4.0 * LEAST_FALL * float(np.abs(space.owed_slopes).max()))
+    best = nothing_yet(round)
+    last_layer.search_paths(engine.rules, engine.memory, np.full(8, 0.125), thorough, round, space, best)
+    assert best.missing[0] <= 0.0
+    p = round.cells[CellRow.PLAYED, :8]
+    assert p.sum() == pytest.approx(1.0)
+    assert p.min() >= 0.0
+
+
+def test_what_is_mixed_in_holds_too() -> None:
+    """Of the mix as much as the masses bear: the mixture holds, with a 64th more of the mix it would not."""
+    engine, round = injected(oc.QuantileCalibration([0.25, 0.75]), np.array([40.0, -20.0]))
+    space, mix = opened(engine, round, free=10.0), np.full(8, 0.125)
+    # H falls through zero at 2/3: the two cells that win
+    masses = np.array([2.0, 0, 0, 0, 0, 0, 0, 1.0]) / 3.0
+
+    def missing(share: float) -> float:
+        round.cells[CellRow.PLAYED, :8] = share * mix + (1.0 - share) * masses
+        return float(last_layer.judge(engine.rules, engine.memory, round, round.cells[CellRow.PLAYED], space))
+
+    assert missing(0.0) <= 0.0 < missing(1.0)
+    best = BestForecast(np.array([0.0]), masses.copy(), np.log(mix))
+    last_layer.mix_in(engine.rules, engine.memory, mix, masses, round, space, best)
+    assert round.certificate[CertificateField.HOLDS] == 1.0
+    share = 8.0 * round.cells[CellRow.PLAYED, 3]
+    assert round.cells[CellRow.PLAYED, :8] == pytest.approx(share * mix + (1.0 - share) * masses)
+    assert share > 0.1
+    assert missing(share + 1.0 / 64.0) > 0.0
+
+
+CONFINED = [
+    (0, (0.25, 0.75)),
+    (1, (0.3, 0.7)),
+    (1, (0.35, 0.65)),
+    (1, (0.2, 0.6)),
+    (4, (0.25, 0.75)),
+    (4, (0.2, 0.6)),
+    (5, (0.25, 0.75)),
+    (5, (0.35, 0.65)),
+]
+
+
+@pytest.mark.parametrize(
+    ("seed", "within"),
+    [pytest.param(*case, marks=[] if i in (1, 4) else pytest.mark.slow) for i, case in enumerate(CONFINED)],
+)
+def test_a_confined_nature_and_random_experts(seed: int, within: tuple[float, float]) -> None:
+    """What once broke the default: now every round holds, and none takes long."""
+    space, experts = oc.Interval(0, 1), np.random.default_rng(seed)
+    # compiled code is loaded by the first rounds of any game
+    for _ in play(oc.Recalibrator(space), Greedy(), 1, experts=lambda t: oc.Normal(0.5, 0.1), rng=experts):
+        experts = np.random.default_rng(seed)
+    game = oc.Recalibrator(space)
+    nature = Greedy(within=within)
+    for turn in play(game, nature, 400, experts=lambda t: some_expert(space, experts), rng=np.random.default_rng(0)):
+        assert turn.forecast.certificate.holds
+        assert turn.seconds < 0.2
+        game.update(turn.y, id=turn.id)
+    assert (game.guarantee.held, game.guarantee.excess) == (1.0, 0.0)
+    assert game.guarantee.miscalibration > 0.9 * game.guarantee.promised
