@@ -151,6 +151,16 @@ def test_quantiles_a_rounding_error_inside_a_bound_sit_on_it(bound: float) -> No
     assert left[k] == right[k] == bound
 
 
+def test_tails_a_rounding_error_inside_a_bound_end_on_it() -> None:
+    """A tail that is hardly wider than an atom: no outcome lies beyond the last cell."""
+    space = oc.Interval(0, 1)
+    for distance in np.geomspace(1e-12, 1e-10, 60):
+        row = 0.3 + 0.4 * np.sort(np.random.default_rng(0).random(space.levels.size))
+        row[-1] = 1.0 - distance
+        left, right, *_ = cells_around(space, row)
+        assert (left[0], right[-1]) == (0.0, 1.0)
+
+
 def test_even_cells_without_an_expert() -> None:
     rows = np.empty((CellRow.MEMBERS, ODD.cells))
     slots = np.empty(ODD.cells, dtype=np.int64)

@@ -15,7 +15,7 @@ from orcast.spaces import Space
 Array = NDArray[np.float64]
 
 LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE = 1e-6, 1e12
-# Of a search for a forecast that holds, where the usual one does not: so that no round takes more than 50 ms.
+# Of a search for a forecast that holds, where the usual one does not.
 USUAL_EFFORT, MOST_EFFORT = 12, 1000
 
 

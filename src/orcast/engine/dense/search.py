@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import linprog
 
 from orcast import ledger as _ledger
 from orcast.constants import (
@@ -33,6 +34,9 @@ Array = NDArray[np.float64]
 
 # Along a branch: first and largest step, when it is given up, how many steps, and how exact they are.
 FIRST_STEP, LARGEST_STEP, LEAST_STEP, ARC_STEPS, CORRECTIONS, ON_BRANCH = 0.1, 0.5, 1e-5, 1000, 6, 1e-7
+# Linear programs: how many, what one costs in evaluations of the field, the first and the least neighbourhood, relative
+# to the masses, and the step of a difference.
+PROGRAMS, COST_OF_PROGRAM, FIRST_REACH, LEAST_REACH, STEP = 16, 25.0, 0.3, 1e-3, 1e-6
 # A step that turns further than this has lost the branch.
 LEAST_COSINE, CORNER = 0.8, 2e-3
 
@@ -165,6 +169,54 @@ class CandidateSearch:
             temperature, start = lower, lp
             if temperature < lowest:
                 return
+
+    def lower_worst(self, start: Array) -> None:
+        """Lower the largest value of the field from log masses on, by linear programs in a shrinking neighbourhood.
+
+        Consistency makes the mean of the field at most 0 under p, so its maximum can be brought there; a program sees
+        all cells that bind at once, where an equilibrium of a low temperature has a fold.
+        """
+        p = np.exp(fixed_point.normalised(start))
+        n = p.size
+        pairs = self._pairs(1.0, 1.0)
+        field = self._field(pairs)
+        derivative = jacobian_of(pairs, exact=True)
+        v = field(p)
+        reach = FIRST_REACH
+        for _ in range(PROGRAMS):
+            if self.left <= 0.0 or self.missing <= 0.0:
+                return
+            slopes = derivative(p)
+            if slopes is None:
+                slopes = np.stack([(field(p + STEP * (one - p)) - v) / STEP for one in np.eye(n)], axis=1)
+                slopes = slopes - (slopes @ p)[:, None]
+            while reach > LEAST_REACH:
+                self.left -= COST_OF_PROGRAM
+                size = reach * (p + 1.0 / n)
+                # the last unknown is the largest value; the changes of the masses add up to nothing
+                program = linprog(
+                    np.append(np.zeros(n), 1.0),
+                    A_ub=np.hstack((slopes, -np.ones((n, 1)))),
+                    b_ub=-v,
+                    A_eq=np.append(np.ones(n), 0.0)[None, :],
+                    b_eq=[0.0],
+                    bounds=[*zip(-np.minimum(size, p), size, strict=True), (None, None)],
+                )
+                if program.x is None:
+                    return
+                there = np.maximum(p + program.x[:n], 0.0)
+                there /= there.sum()
+                value = field(there)
+                if value.max() < v.max():
+                    break
+                reach *= 0.3
+            else:
+                return
+            good = v.max() - value.max() > 0.5 * (v.max() - program.x[n])
+            p, v = there, value
+            reach = min(2.0 * reach, 1.0) if good else 0.5 * reach
+            self.rescale(p)
+            self.consider(np.log(np.maximum(p, 1e-300)), 0.0)
 
     def follow_branch(self, temperature: float, log_prior: Array, unlike: float = 0.0) -> None:
         """Follow the branch that starts at the prior, folds included, until a certificate holds.

@@ -17,7 +17,7 @@ from orcast.payoffs import CellGrid
 Array = NDArray[np.float64]
 
 # Evaluations of the field, per unit of effort.
-EVALUATIONS = 40.0
+EVALUATIONS = 80.0
 # Labels may be alike, cells of a line are not.
 UNLIKE = 0.02
 
@@ -71,6 +71,12 @@ class LogitSolver:
         cell_grid = setup.cell_grid
         even = np.full(mix.size, -math.log(mix.size))
         expert = np.log(np.maximum(cell_grid.expert, 1e-12)) if cell_grid.expert.size else even
+        if search.missing > 0.0:
+            # against an expert itself there is no regret
+            search.consider(expert, 0.0)
+        for start in (search.best, even, expert):
+            if search.missing > 0.0 and mix.size <= fixed_point.MOST_CELLS:
+                search.lower_worst(start)
         for log_prior in (log_mix, even, expert):
             if search.missing > 0.0 and mix.size <= fixed_point.MOST_CELLS:
                 search.follow_branch(10.0 * usual, log_prior, 0.0 if cell_grid.ordered else UNLIKE)

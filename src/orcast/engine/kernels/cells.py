@@ -80,15 +80,15 @@ def build_cells(q, low, high, tail_cells, tail_mass, usual, left, right, mass, s
     for i in range(tail_cells):
         edges[tail_cells - i] = q[0] - tail[i] if fall_down > 0.0 else low
     for j in range(inner + 1):
-        # a rounding error inside a bound is on it: else an outcome on the bound would be in no cell
-        edges[side + j] = low if q[j] - low <= atom else high if high - q[j] <= atom else q[j]
+        edges[side + j] = q[j]
     fall_up = tail_fall(high - q[inner], first, atom, tail)
     for i in range(tail_cells):
         edges[side + inner + 1 + i] = q[inner] + tail[i] if fall_up > 0.0 else high
     fall_down = abs(fall_down)
     fall_up = abs(fall_up)
-    edges[0] = low
-    edges[1] = low
+    for k in range(total):
+        # a rounding error inside a bound is on it: else an outcome on the bound would be in no cell
+        edges[k] = low if k < 2 or edges[k] - low <= atom else high if high - edges[k] <= atom else edges[k]
     edges[total - 1] = high
     edges[total] = high
     floor = TAIL_FLOOR * side

@@ -36,6 +36,7 @@ class CellFunction(NamedTuple):
     part: Array  # scratch: the coefficients on a part of the cell
     bernstein: Array
     stack: Array
+    powers: Array
 
 
 @kernel
@@ -222,7 +223,7 @@ def add_square(poly, z, size, s, f):
 def add_moments(rules, at, expected, a, b, workspace, linear, square, function):
     """Add `linear` <owed, z> + `square` ||z||^2 for the moments z between a and b, in units of the window."""
     orders = rules.orders
-    power, z = workspace.powers[0], workspace.powers[1]
+    power, z = function.powers[0], function.powers[1]
     for i in range(orders + 1):
         power[i] = 0.0
     power[0] = 1.0
@@ -239,13 +240,13 @@ def add_moments(rules, at, expected, a, b, workspace, linear, square, function):
 
 
 @kernel
-def put_regret(workspace, i, z0, z1, z2, norm_only, function):
+def put_regret(workspace, i, z0, z1, z2, function):
     """What a regret adds that is z0 + z1 t + z2 t^2 in the cell."""
-    z = workspace.powers[1]
+    z = function.powers[1]
     z[0], z[1], z[2] = z0, z1, z2
     s, r = workspace.standing[i], workspace.reach[i]
-    if norm_only or np.isnan(s):
-        add_square(function.poly, z, 3, 0.0 if norm_only else 2.0 * workspace.owed[i], workspace.factors[i])
+    if np.isnan(s):
+        add_square(function.poly, z, 3, 2.0 * workspace.owed[i], workspace.factors[i])
         return
     e = int(function.regrets[0])
     function.gaps[e, 0] = s + r * z0
@@ -256,8 +257,8 @@ def put_regret(workspace, i, z0, z1, z2, norm_only, function):
 
 
 @kernel
-def cell_function(rules, k, round, p, workspace, norm_only, function):
-    """What an outcome in cell k adds, but for what is constant there; `norm_only`: to ||payoff||^2 alone."""
+def cell_function(rules, k, round, p, workspace, function):
+    """What an outcome in cell k adds, but for what is constant there."""
     left, right = round.cells[CellRow.LEFT], round.cells[CellRow.RIGHT]
     low, span = round.info[RoundInfo.LOW], round.info[RoundInfo.HIGH] - round.info[RoundInfo.LOW]
     for i in range(function.poly.shape[0]):
@@ -266,7 +267,7 @@ def cell_function(rules, k, round, p, workspace, norm_only, function):
     a = (left[k] - low) / span
     b = (right[k] - low) / span
     at = rules.levels.shape[0] + rules.intervals.shape[0]
-    add_moments(rules, at, round.expected, a, b, workspace, 0.0 if norm_only else 2.0, 1.0, function)
+    add_moments(rules, at, round.expected, a, b, workspace, 2.0, 1.0, function)
     at += rules.witnesses
     experts = round.rivals.shape[0]
     if rules.crps:
@@ -284,7 +285,6 @@ def cell_function(rules, k, round, p, workspace, norm_only, function):
                     unit * workspace.gaps[e, k],
                     unit * width * slope_a,
                     unit * width * 0.5 * change,
-                    norm_only,
                     function,
                 )
         at += experts
@@ -292,7 +292,7 @@ def cell_function(rules, k, round, p, workspace, norm_only, function):
         for e in range(experts):
             if round.units[RegretScore.MSE, e] > 0.0:
                 c, means = workspace.means[e, 0], workspace.means[e, 1]
-                put_regret(workspace, at + e, c * (means - 2.0 * a), -2.0 * c * (b - a), 0.0, norm_only, function)
+                put_regret(workspace, at + e, c * (means - 2.0 * a), -2.0 * c * (b - a), 0.0, function)
 
 
 @kernel
@@ -392,7 +392,7 @@ def cell_maximum(function, floor):
 
 
 @kernel
-def largest(rules, n, round, p, workspace, norm_only, flat, bounds):
+def largest(rules, n, round, p, workspace, flat, bounds):
     """The largest of flat + function over all cells, given upper bounds of it, cell by cell."""
     if rules.orders == 0 and round.rivals.shape[0] * (rules.crps + rules.mse) == 0:
         worst = bounds[0]
@@ -403,20 +403,20 @@ def largest(rules, n, round, p, workspace, norm_only, flat, bounds):
     for k in range(1, n):
         if bounds[k] > bounds[first]:
             first = k
-    function = workspace.function
-    cell_function(rules, first, round, p, workspace, norm_only, function)
+    function = new_function(rules, round.rivals.shape[0])
+    cell_function(rules, first, round, p, workspace, function)
     worst = min(flat[first] + cell_maximum(function, -np.inf), bounds[first])
     for k in range(n):
         if k != first and bounds[k] > worst:
-            cell_function(rules, k, round, p, workspace, norm_only, function)
+            cell_function(rules, k, round, p, workspace, function)
             worst = max(worst, min(flat[k] + cell_maximum(function, worst - flat[k]), bounds[k]))
     return worst
 
 
 @kernel
-def certify(rules, n, round, p, workspace):
-    """What the worst outcome could do: how much ||S||_+^2 can grow, and max ||payoff||^2."""
-    linear, norm, flat_linear, flat_norm = workspace.by_cell
+def bound_cells(rules, n, round, p, workspace):
+    """What the worst outcome could do at most: the sum of the maxima of the coordinates, in the worst cell."""
+    linear, norm, flat = workspace.by_cell
     bound_quantiles(rules, n, p, workspace, linear, norm)
     at = rules.levels.shape[0] + rules.intervals.shape[0]
     for i in range(rules.witnesses):
@@ -425,8 +425,7 @@ def certify(rules, n, round, p, workspace):
             round.expected[i] += p[k] * workspace.witness[WitnessRow.MEAN, i, k]
     bound_witnesses(rules.orders, rules.witnesses, at, n, workspace, round.expected, linear, norm)
     for k in range(n):
-        flat_linear[k] = linear[k]
-        flat_norm[k] = norm[k]
+        flat[k] = linear[k]
     bound_witnesses(0, rules.orders, at, n, workspace, round.expected, linear, norm)
     at += rules.witnesses
     if rules.crps:
@@ -434,8 +433,24 @@ def certify(rules, n, round, p, workspace):
         at += round.rivals.shape[0]
     if rules.mse:
         bound_mse_regrets(n, round, p, at, workspace, linear, norm)
-    worst = largest(rules, n, round, p, workspace, False, flat_linear, linear)
-    bound = largest(rules, n, round, p, workspace, True, flat_norm, norm)
+    worst = linear[0]
+    bound = norm[0]
+    for k in range(1, n):
+        worst = max(worst, linear[k])
+        bound = max(bound, norm[k])
+    return worst, bound
+
+
+@kernel
+def certify(rules, n, round, p, workspace):
+    """What the worst outcome could do: how much ||S||_+^2 can grow, and max ||payoff||^2.
+
+    Where the sum of the maxima is within the slack already, it is good enough; else it is the maximum of the sum.
+    """
+    worst, bound = bound_cells(rules, n, round, p, workspace)
+    if worst - bound > workspace.free:
+        linear, _, flat = workspace.by_cell
+        worst = largest(rules, n, round, p, workspace, flat, linear)
     return worst, bound
 
 
@@ -444,7 +459,8 @@ def resolution(rules, n, round, p, workspace):
     """By how much <owed, payoff> at an outcome may exceed its mean over the cell, in the worst cell."""
     left, right = round.cells[CellRow.LEFT], round.cells[CellRow.RIGHT]
     low, span = round.info[RoundInfo.LOW], round.info[RoundInfo.HIGH] - round.info[RoundInfo.LOW]
-    function, z = workspace.function, workspace.powers[1]
+    function = new_function(rules, round.rivals.shape[0])
+    z = function.powers[1]
     first = rules.levels.shape[0] + rules.intervals.shape[0]
     experts = round.rivals.shape[0]
     most = 0.0
@@ -498,4 +514,5 @@ def new_function(rules, rivals):
         np.empty(size),
         np.empty(size),
         np.empty((MOST_PARTS + 2, 3)),
+        np.empty((2, max(rules.orders, 2) + 1)),
     )

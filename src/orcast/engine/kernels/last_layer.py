@@ -20,7 +20,7 @@ from orcast.constants import (
     TRUSTED,
 )
 from orcast.engine.kernels.cells import expected_crps, log_masses, mean_of, power_mean
-from orcast.engine.kernels.certificate import CellFunction, certify, new_function, regret_standing, resolution
+from orcast.engine.kernels.certificate import certify, regret_standing, resolution
 from orcast.engine.kernels.equilibrium import (
     SCRATCH_ROWS,
     LogitField,
@@ -74,8 +74,6 @@ class Workspace(NamedTuple):
     by_cell: Array
     gaps: Array
     means: Array
-    powers: Array
-    function: CellFunction
     square: float  # ||S||_+^2
     free: float  # the slack that the round may use
 
@@ -131,11 +129,9 @@ def new_workspace(rules, memory, round, reserved, witness):
         np.empty((SCRATCH_ROWS, n + 2)),
         np.empty(size),
         np.empty(size),
-        np.empty((4, n)),
+        np.empty((3, n)),
         np.empty((round.rivals.shape[0], n)),
         np.empty((round.rivals.shape[0], 2)),
-        np.empty((2, max(rules.orders, 2) + 1)),
-        new_function(rules, round.rivals.shape[0]),
         square,
         free,
     )

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.engine.kernels.certificate import add_moments, cell_maximum
+from orcast.engine.kernels.certificate import add_moments, cell_maximum, new_function
 from orcast.engine.kernels.records import Array, CellRow, RegretScore, RoundInfo, WitnessRow
 from orcast.jit import kernel, kernel_part
 
@@ -109,7 +109,7 @@ def witness_tilts(rules, n, round, workspace, mean, most):
     """Mean and largest value of the witnesses' tilt in each cell."""
     at = rules.levels.shape[0] + rules.intervals.shape[0]
     low, span = round.info[RoundInfo.LOW], round.info[RoundInfo.HIGH] - round.info[RoundInfo.LOW]
-    function = workspace.function
+    function = new_function(rules, round.rivals.shape[0])
     nothing = np.zeros(rules.orders)
     function.regrets[0] = 0.0
     for k in range(n):
