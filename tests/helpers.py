@@ -218,11 +218,18 @@ def fast_payoff(engine: OrderedEngine, round: Round, y: float, k: int | None = N
     return whole(engine.ledger.layout, cell_payoff, round.context)
 
 
-def certified(engine: OrderedEngine, round: Round, features: object = None) -> tuple[float, float, float]:
-    """Bounds on ||S + payoff||_+^2, on how much that is more than ||S||_+^2, and on ||payoff||^2, from the kernel."""
+def certified(
+    engine: OrderedEngine, round: Round, features: object = None, free: float | None = None
+) -> tuple[float, float, float]:
+    """Bounds on ||S + payoff||_+^2, on how much that is more than ||S||_+^2, and on ||payoff||^2, from the kernel.
+
+    Within the slack that is `free` the kernel is content with a bound; without any it has to be exact.
+    """
     n = int(round.info[RoundInfo.CELLS])
     round = round._replace(**{name: array.copy() for name, array in round._asdict().items()})
     workspace = last_layer.new_workspace(engine.rules, engine.memory, round, 0.0, witnesses(engine, round, features))
+    if free is not None:
+        workspace = workspace._replace(free=free)
     linear, bound = certify(engine.rules, n, round, round.cells[CellRow.PLAYED], workspace)
     carried = engine.rules.discount**2 * positive_square(engine.memory.total, engine.ledger.layout.sides)
     return carried + float(linear), float(linear), float(bound)
