@@ -131,14 +131,15 @@ def test_both_book_the_same_payoffs(name: str, space: Any) -> None:
 
 @pytest.mark.parametrize("name", FAST)
 @pytest.mark.parametrize("space", [SPACE, LINE], ids=["interval", "line"])
-def test_both_issue_the_same_certificate(name: str, space: Any) -> None:
+def test_the_compiled_certificate_is_the_dense_one_or_sharper(name: str, space: Any) -> None:
     for seed in range(2 if name == "everything" else 4):
         fast, record, slow, dense, features = a_round(space, FAST[name], seed)
         worst, _, bound = certified(fast, record.round, features)
         search = CandidateSearch(slow.ledger, slow.ledger.layout, dense.cell_payoffs, dense.context, 0.0, 8.0)
         n = int(record.round.info[RoundInfo.CELLS])
         search.consider(np.log(np.maximum(record.round.cells[CellRow.PLAYED, :n], 1e-300)), 1.0)
-        assert search.certificate[ledger.CertificateField.WORST] == pytest.approx(worst, rel=1e-6, abs=1e-6)
+        # the compiled one counts regrets through their positive parts, and may add coordinates at one point of a cell
+        assert worst <= search.certificate[ledger.CertificateField.WORST] + 1e-6 * (1.0 + abs(worst))
         assert search.certificate[ledger.CertificateField.BOUND] == pytest.approx(bound, rel=1e-6, abs=1e-6)
         assert record.certificate[ledger.CertificateField.WORST] == pytest.approx(worst, rel=1e-6, abs=1e-6)
 

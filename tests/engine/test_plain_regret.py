@@ -307,5 +307,5 @@ def test_orca_plays_fixed_units() -> None:
         game.update(y)
         assert p.certificate.half_space is not None
     g = game.guarantee
-    assert g.miscalibration <= g.promised
+    assert g.miscalibration <= g.promised + g.excess
     assert g.parts["regret crps"] <= g.bounds["regret crps"]

@@ -160,44 +160,6 @@ def test_nature_may_answer_where_it_hurts() -> None:
     assert used["orcast_miscalibration"].max() > 0.2
 
 
-@pytest.mark.slow
-def test_rounds_that_python_must_rescue_are_played_as_in_a_game(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A ledger so deep in debt that the compiled search fails: the loop stops, Python helps, the loop goes on."""
-    from orcast.engine.ordered import OrderedEngine
-
-    reserved: list[float] = []
-    original = OrderedEngine._rescue
-
-    def counted(self: Any, page: Any, given_: float) -> None:
-        reserved.append(given_)
-        original(self, page, given_)
-
-    monkeypatch.setattr(OrderedEngine, "_rescue", counted)
-    frame = panel(Plan(3, "normal", series=1, steps=24))
-    frame.loc[[2, 4, 5, 14], "y"] = np.nan
-    state = PanelState()
-    recalibrate(frame[:12], low=0, high=100, state=state)
-    (stream,) = state.content.models["M0"].streams.values()
-    recal = oc.Recalibrator(oc.Interval(0, 100))
-    said = []
-    for t, row in frame.iterrows():
-        if t == 12:
-            total = recal.engine.memory.total
-            debt = np.random.default_rng(0).normal(0.0, 3.0, total.size)
-            total += debt
-            stream.game.memory[: total.size] += debt
-        p = recal.predict(oc.Normal(row["M0_mean"], row["M0_std"]), id=t)
-        said.append([*p.to_normal(), p.certificate.holds])
-        if not np.isnan(row["y"]):
-            recal.update(row["y"], id=t)
-    by_hand, reserved[:] = list(reserved), []
-    out = recalibrate(frame[12:], state=state)
-    assert out[["M0_orcast_mean", "M0_orcast_std", "M0_orcast_holds"]].to_numpy().tolist() == said[12:]
-    assert reserved == by_hand
-    assert len(reserved) >= 1
-    assert max(reserved) > 0.0
-
-
 def test_the_promise_counts_what_waits() -> None:
     """With outcomes on their way it is not the bound of a game without delay."""
     frame = panel(Plan(4, "normal", series=1, steps=40, horizons=4))

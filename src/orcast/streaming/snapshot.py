@@ -27,7 +27,6 @@ CLASS = "Stream"
 # Arrays of the pool, if there is one.
 POOL = "pool/"
 # What games of one kind share; the rest of a state's header is each game's own.
-SHARED = ("class", "space", "payoff", "oracle", "memory", "experts", "sizes", "outside", "max_pending", "pooled")
 OWN = ("crossing_reported", "rounds")
 Arrays = dict[str, NDArray[Any]]
 
@@ -144,10 +143,11 @@ def pack(states: Iterable[State]) -> tuple[dict[str, Any], Arrays]:
     floats: list[NDArray[Any]] = []
     wholes: list[NDArray[Any]] = []
     for state, arrays in states:
-        kind = repr([state[key] for key in SHARED])
+        common = {key: value for key, value in state.items() if key not in OWN}
+        kind = repr(common)
         if kind not in kinds:
             kinds[kind] = len(shared)
-            shared.append({key: state[key] for key in SHARED})
+            shared.append(common)
         header["kind"].append(kinds[kind])
         header["own"].append([state[key] for key in OWN])
         header["shape"].append([shapes.setdefault(shape, len(shapes)) for shape in _shapes(arrays)])

@@ -101,6 +101,38 @@ def games() -> Iterator[tuple[str, Callable[[], Array]]]:
         record = game.rounds.pending[None].record
         return np.concatenate([first, p.quantile(LEVELS), record.row[np.isfinite(record.row)]])
 
+    def coarse() -> Array:
+        """A ledger that no forecast on these cells answers: the promise grows by their resolution."""
+        game = oc.Recalibrator(oc.Interval(0, 1, cells=8, tail_cells=1), oc.MomentMatching(2), oracle=oc.Equilibrium())
+        engine: Any = game.engine
+        engine.memory.total[:] = -2.0 * 0.45 * 300.0, 300.0
+        engine.memory.account[Account.BUDGET] = float(engine.memory.total @ engine.memory.total)
+        rows = []
+        # around an expert they are coarser still, so that even ones are tried
+        for expert in (oc.Normal(0.5, 0.3), oc.Normal(0.95, 0.001)):
+            p = game.predict(expert)
+            assert p.certificate is not None
+            rows.append([*p.quantile(LEVELS), p.certificate.worst_next, p.certificate.allowed])
+        return np.ravel(rows)
+
+    def at_the_edge() -> Array:
+        """An expert at a bound whose outcomes are elsewhere: a lower temperature holds, then only even cells do."""
+        game = oc.Recalibrator(oc.Interval(0, 1), oracle=oc.Equilibrium(temperature=1000.0))
+        rows = []
+        for t in range(4):
+            engine: Any = game.engine
+            engine.ledger.total[: len(LEVELS)] = 0.0
+            engine.memory.account[Account.BUDGET] = engine.ledger.square + (3.0, 1.0, 0.3, 0.0)[t]
+            p = game.predict(oc.Normal(0.0, 0.05))
+            rows.append([*p.quantile(LEVELS), p.certificate.worst_next])
+            game.update(0.5)
+        return np.ravel(rows)
+
+    def randomised() -> Array:
+        """Coins, and seasons that are presumed."""
+        game = oc.Recalibrator(space, randomised=7, seasons=(4,))
+        return played(game, normal, y, quantiles)
+
     def whole() -> Array:
         game = oc.Recalibrator(space)
         rows = game.run([normal(t) for t in range(ROUNDS)], np.clip(y, 0.0, 100.0))
@@ -131,6 +163,9 @@ def games() -> Iterator[tuple[str, Callable[[], Array]]]:
     yield "pool", pooled
     yield "season", seasonal
     yield "broken", broken
+    yield "coarse", coarse
+    yield "at the edge", at_the_edge
+    yield "randomised", randomised
     yield "run", whole
     yield "no expert", lambda: played(oc.Forecaster(space), nobody, y, quantiles)
 

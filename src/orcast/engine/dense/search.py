@@ -36,7 +36,7 @@ Array = NDArray[np.float64]
 FIRST_STEP, LARGEST_STEP, LEAST_STEP, ARC_STEPS, CORRECTIONS, ON_BRANCH = 0.1, 0.5, 1e-5, 1000, 6, 1e-7
 # Linear programs: how many, what one costs in evaluations of the field, the first and the least neighbourhood, relative
 # to the masses, and the step of a difference.
-PROGRAMS, COST_OF_PROGRAM, FIRST_REACH, LEAST_REACH, STEP = 16, 25.0, 0.3, 1e-3, 1e-6
+PROGRAMS, COST_OF_PROGRAM, FIRST_REACH, LEAST_REACH, STEP = 12, 25.0, 0.3, 1e-3, 1e-6
 # A step that turns further than this has lost the branch.
 LEAST_COSINE, CORNER = 0.8, 2e-3
 

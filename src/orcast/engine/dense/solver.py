@@ -17,7 +17,7 @@ from orcast.payoffs import CellGrid
 Array = NDArray[np.float64]
 
 # Evaluations of the field, per unit of effort.
-EVALUATIONS = 80.0
+EVALUATIONS = 400.0
 # Labels may be alike, cells of a line are not.
 UNLIKE = 0.02
 
@@ -74,9 +74,8 @@ class LogitSolver:
         if search.missing > 0.0:
             # against an expert itself there is no regret
             search.consider(expert, 0.0)
-        for start in (search.best, even, expert):
-            if search.missing > 0.0 and mix.size <= fixed_point.MOST_CELLS:
-                search.lower_worst(start)
+        if search.missing > 0.0 and mix.size <= fixed_point.MOST_CELLS:
+            search.lower_worst(search.best)
         for log_prior in (log_mix, even, expert):
             if search.missing > 0.0 and mix.size <= fixed_point.MOST_CELLS:
                 search.follow_branch(10.0 * usual, log_prior, 0.0 if cell_grid.ordered else UNLIKE)
