@@ -155,7 +155,7 @@ def check_guarantee(
     seed: int = 0,
     nature: Nature | None = None,
 ) -> float:
-    """Play against a Nature that sees each forecast (see `orcast.testing.natures`); returns the share held.
+    """Play against a Nature that sees each forecast (see `orcast.testing.natures.natures_on`); returns the share held.
 
     By default she picks the outcome that hurts most.  After every round the miscalibration is at most what was
     promised, without what a broken certificate added, no outcome is worse than certified, and certificates hold in at
@@ -226,8 +226,8 @@ def check_state(payoff: Payoff, space: Space, *, x: Any = None, rounds: int = 6,
 def check_all(payoff: Payoff, space: Space, *, x: Any = None, rounds: int = 100, held: float = 0.99) -> None:
     """All the checks: `check_payoff`, `check_table`, `check_jacobian`, `check_guarantee` and `check_state`.
 
-    After the Nature who picks what hurts most, each of the others (`orcast.testing.natures`) plays a fifth of the
-    `rounds`.
+    After the Nature who picks what hurts most, each of the others (`orcast.testing.natures.natures_on`) plays a fifth
+    of the `rounds`.
 
     >>> import orcast as oc
     >>> from orcast.testing import check_all
