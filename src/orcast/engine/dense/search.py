@@ -2,7 +2,8 @@
 
 Where lowering the temperature step by step loses the branch of equilibria (it may fold back to higher temperatures),
 pseudo-arclength continuation follows it: the temperature is one more unknown, and the step is taken along the branch.
-The branch that starts at the prior, at a high temperature, generically leads down to temperature zero.
+The branch that starts at the prior, at a high temperature, generically leads down to temperature zero.  Before that,
+linear programs try to lower the largest value of the field from the best forecast on (sequential linear programming).
 """
 
 from __future__ import annotations
