@@ -234,6 +234,13 @@ class Rounds(PendingById[PendingRound]):
         self._toss(record, self.issued + 1)
         return record
 
+    def learnt(self, rows: Array | None, features: Any = None) -> Any:
+        """What was learnt of the experts' rows, before the guarantee has its say."""
+        learnt = getattr(self.engine, "learnt", None)
+        if learnt is None:
+            raise TypeError(f"expected a quantity or an event with its usual payoffs, got {self.engine.space!r}")
+        return learnt(rows, features, pending=self.outstanding, **self._hear())
+
     def _toss(self, record: Any, number: int) -> None:
         """Give a round its coin, by its number, where there are coins; its forecast does not change any more."""
         if self.seed is not None:

@@ -28,7 +28,7 @@ from helpers import (
 from helpers import positive_square as square
 from orcast import ledger
 from orcast.constants import TINY_MASS
-from orcast.engine.kernels import last_layer
+from orcast.engine.kernels import judging
 from orcast.engine.kernels.certificate import MOST_PARTS, CellFunction, cell_maximum, most_on_part
 from orcast.engine.kernels.equilibrium import crps_difference
 from orcast.engine.kernels.records import CellRow, RegretScore, RivalColumn, Round, RoundInfo
@@ -412,7 +412,7 @@ def test_the_unit_of_a_regret_that_crosses_zero() -> None:
     p[[0, n - 1]] = 0.5
     round.rivals[0] = 0.0
     round.rivals[0, middle] = 1.0
-    last_layer.regret_units(engine.rules, engine.memory, n, round, p)
+    judging.regret_units(engine.rules, engine.memory, n, round, p)
     gaps = [
         crps_difference(y, k, n, left, right, p, round.rivals[0])
         for k in range(n)
@@ -535,7 +535,7 @@ def test_the_certificate_is_the_maximum_of_the_sum(name: str, where: str) -> Non
         n = int(record.info[RoundInfo.CELLS])
         record.cells[CellRow.PLAYED, :n] = rng.dirichlet(np.ones(n))
         engine.memory.total[:] = size * rng.normal(size=engine.memory.total.size)
-        last_layer.regret_units(engine.rules, engine.memory, n, record, record.cells[CellRow.PLAYED])
+        judging.regret_units(engine.rules, engine.memory, n, record, record.cells[CellRow.PLAYED])
         record.expected[:] = witnesses(engine, record)[0, :, :n] @ record.cells[CellRow.PLAYED, :n]
         check_exact(engine, record, shared=name == "shared")
         game.update(float(rng.normal(2, 1)))

@@ -14,7 +14,7 @@ from helpers import NODES, WEIGHTS, Vector, cells_around, engine_of, fast_payoff
 from orcast import ledger
 from orcast.constants import EASY, STRICT, STRICT_STEPS, TINY_MASS
 from orcast.engine.kernels import equilibrium as equilibrium_kernels
-from orcast.engine.kernels import last_layer
+from orcast.engine.kernels import judging
 from orcast.engine.kernels.equilibrium import LogitField, NewtonRows
 from orcast.engine.kernels.records import CellRow, RoundInfo
 
@@ -253,7 +253,7 @@ def cell_means(game: oc.Recalibrator) -> tuple[Vector, Vector, Vector]:
     n = int(record.info[RoundInfo.CELLS])
     left, right = record.cells[CellRow.LEFT, :n], record.cells[CellRow.RIGHT, :n]
     # the equation is solved in the units of regret that belong to its prior
-    last_layer.regret_units(engine.rules, engine.memory, n, record, record.cells[CellRow.PRIOR])
+    judging.regret_units(engine.rules, engine.memory, n, record, record.cells[CellRow.PRIOR])
     field = np.zeros(n)
     for k in range(n):
         for node, weight in zip(NODES, WEIGHTS, strict=True):

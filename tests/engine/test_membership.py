@@ -227,11 +227,13 @@ def test_a_single_forecast_is_the_expert_named_expert(kind: str) -> None:
     assert one.experts == ("expert", "net")
 
 
-def test_several_may_go_on_as_one_and_one_as_several() -> None:
+def test_several_may_go_on_as_one() -> None:
     game = oc.Recalibrator(SPACE)
     game.predict(experts={"tree": oc.Normal(0.5, 0.1), "net": oc.Normal(0.4, 0.1)})
     game.update(0.5)
-    game.predict(oc.Normal(0.5, 0.1))
+    with pytest.raises(TypeError, match=r"expected experts= with forecasts by name.*got one without a name"):
+        game.predict(oc.Normal(0.5, 0.1))
+    game.predict(experts={"expert": oc.Normal(0.5, 0.1)})
     game.update(0.6)
     assert game.experts == ("tree", "net", "expert")
     for name in ("tree", "net"):

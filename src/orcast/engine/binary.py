@@ -145,6 +145,11 @@ class BinaryEngine:
         packing.predict_binary(self.rules, self._row, probabilities, pending, reserved, row)
         return self._record(row)
 
+    def learnt(self, experts: Array | None, features: Any = None, *, pending: float = 0.0) -> BinaryForecast:
+        """What was learnt of the experts before the guarantee has its say: the prior of the equilibrium."""
+        odds = float(self.predict(experts, features, pending=pending).row[self._info][BinaryInfo.PRIOR])
+        return BinaryForecast.trusted(self.space, 1.0 / (1.0 + math.exp(-odds)), None, None)
+
     def payoff(self, record: BinaryRecord, y: Any) -> Array:
         """The core payoff that an outcome would settle."""
         out = np.empty(self._core)

@@ -63,7 +63,7 @@ class Committee:
     ``trackers=False`` leaves out what follows the last errors (1, and the context of the last PIT in 2): where a gain
     in accuracy remains without it, it comes from better distributions and not from knowing the last outcome.
     ``effort`` says how long a forecast is searched for in the rounds in which the usual one would not keep the promise:
-    by default at most 50 ms where a round is compiled, and up to some seconds for payoffs of the dense solver.
+    by default at most 50 ms where a round is compiled, and mostly below 100 ms for payoffs of the dense solver.
 
     >>> import orcast as oc
     >>> recal = oc.Recalibrator(oc.Interval(0, 1), oracle=oc.Committee())

@@ -23,7 +23,7 @@ class Equilibrium:
     the rate O(1/T) of the squared miscalibration holds at any temperature.  A low one corrects firmly, a high one
     leaves the expert alone; where the slack rule asks for it, it is lowered for that round.  Where that is not enough,
     other forecasts are searched with some `effort`: with the usual one a round takes at most 50 ms where it is
-    compiled, and up to some seconds for payoffs of the dense solver; more effort finds more.  Without an expert the
+    compiled, and mostly below 100 ms for payoffs of the dense solver; more effort finds more.  Without an expert the
     prior is uniform.  O(cells) a Newton step; this oracle is ours, not the paper's: docs/theory.md.
 
     >>> import orcast as oc

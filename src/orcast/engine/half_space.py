@@ -25,13 +25,16 @@ from orcast.spaces import FiniteSpace
 
 Array = NDArray[np.float64]
 
+# As a plain number: an enum costs as much as the reading.
+WEIGHT = int(Account.WEIGHT)
+
 
 def issued(engine: Engine, record: Any) -> Any:
     """The forecast of a round; its certificate can say the half-space value of this moment, now or later."""
     forecast = engine.forecast(record)
     if forecast.certificate.lacks_half_space:
         ledger = engine.ledger
-        total, weight = ledger.total.copy(), max(float(ledger.account[Account.WEIGHT]), 1.0)
+        total, weight = ledger.total.copy(), max(ledger.account.item(WEIGHT), 1.0)
         forecast.certificate.find_half_space_by(lambda: largest(engine, ledger, record, total) / weight)
     return forecast
 

@@ -24,7 +24,7 @@ from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.explain import PartTilt, explanation
 from orcast.engine.kernels import cells as cell_kernels
 from orcast.engine.kernels import equilibrium as equilibrium_kernels
-from orcast.engine.kernels import last_layer, packing, tracker
+from orcast.engine.kernels import judging, last_layer, packing, tracker
 from orcast.engine.kernels import outcomes as outcome_kernels
 from orcast.engine.kernels import rounds as round_kernels
 from orcast.engine.kernels.packing import Shape, fields, length, memory_shapes, round_shapes, slices
@@ -239,7 +239,7 @@ class OrderedEngine:
     def experts_or_own(self, experts: Array | None) -> Array:
         """The experts; without any on an unbounded space, a Gaussian around the past outcomes, as one row."""
         if experts is not None:
-            return experts
+            return experts if experts.flags.writeable else experts.copy()  # of either kind is code of its own
         if math.isfinite(self.space.high - self.space.low):
             return self._none
         statistics = self.memory.statistics
@@ -294,6 +294,22 @@ class OrderedEngine:
                 return other
         return record
 
+    def learnt(
+        self, experts: Array | None, features: Any = None, *, pending: float = 0.0, signal: Array = NOTHING
+    ) -> Forecast:
+        """What was learnt of the experts before the guarantee has its say: the prior of the last layer."""
+        record = self.new_record()
+        record.row[self._context] = 1.0
+        if not self.bound_payoff.plain:
+            known = self.known(experts, features, self.bound_payoff, self.ledger.rounds)
+            record.row[self._context] = self.bound_payoff.context(known)
+        round = record.round
+        mix = round.cells[CellRow.PLAYED]
+        round_kernels.open_round(
+            self.rules, self.memory, self.experts_or_own(experts), signal, float(pending), round, mix
+        )
+        return forecast_of(self.space, round.cells, int(round.info[RoundInfo.CELLS]), None, None)
+
     def _witness_table(self, cell_payoffs: list[ExplicitCellPayoff], n: int) -> Array:
         """Mean, least and largest value of each witness in each cell; powers are the kernels' business."""
         witness = np.zeros((3, self.rules.witnesses, self.capacity))
@@ -336,7 +352,7 @@ class OrderedEngine:
     def payoff(self, record: OrderedRecord, y: float) -> Array:
         """The core payoff that an outcome would settle."""
         round = record.round
-        out = np.empty(int(last_layer.payoff_size(self.rules, len(round.rivals))))
+        out = np.empty(int(judging.payoff_size(self.rules, len(round.rivals))))
         near = min(max(y, float(round.info[RoundInfo.LOW])), float(round.info[RoundInfo.HIGH]))
         k = self._cell(round, near)
         equilibrium_kernels.payoff(self.rules, round, near, k, self._witnesses(record, near, k), out)
@@ -346,7 +362,7 @@ class OrderedEngine:
         """The core payoffs that outcomes would settle, a row each."""
         round = record.round
         near = np.clip(ys, float(round.info[RoundInfo.LOW]), float(round.info[RoundInfo.HIGH]))
-        found = np.empty((near.size, int(last_layer.payoff_size(self.rules, len(round.rivals)))))
+        found = np.empty((near.size, int(judging.payoff_size(self.rules, len(round.rivals)))))
         witnesses = np.empty((near.size, 0))
         if self.explicit:
             witnesses = np.array([self._witnesses(record, y, self._cell(round, y)) for y in near.tolist()])
@@ -633,7 +649,7 @@ def groups_of(layout: LedgerLayout) -> tuple[int, int]:
 
 
 def forecast_of(
-    space: OrderedSpace, cells: Array, n: int, certificate: Certificate, why: Any, coin: float = 0.0
+    space: OrderedSpace, cells: Array, n: int, certificate: Certificate | None, why: Any, coin: float = 0.0
 ) -> Forecast:
     """What users see of a round's cells; where the space has no bound, the outer cell is open."""
     left, right = cells[LEFT, :n].copy(), cells[RIGHT, :n].copy()

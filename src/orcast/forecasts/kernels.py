@@ -17,6 +17,8 @@ SQUARES = float(SCORES @ SCORES)
 @kernel
 def tail_scale(n, left, right, open_low, open_high):
     """The scale of the tails of open-ended cells: half the width of the others."""
+    if not (open_low or open_high):
+        return 0.0
     half = 0.0
     for k in range(int(open_low), n - int(open_high)):
         half += 0.5 * (right[k] - left[k])
@@ -58,9 +60,17 @@ def read_quantiles(n, left, right, mass, open_low, open_high, levels, out):
     """Quantiles of a forecast on n cells, whose outer ones may be open-ended, at levels in any order."""
     below = cumulate(n, mass)
     scale = tail_scale(n, left, right, open_low, open_high)
+    k = 0
+    before = np.inf
     for i in range(levels.shape[0]):
-        k = min(np.searchsorted(below[1:], levels[i]), n - 1)
-        out[i] = quantile_in(k, levels[i], n, left, right, below, open_low, open_high, scale)
+        level = levels[i]
+        if level >= before:
+            while k < n - 1 and below[k + 1] < level:
+                k += 1
+        else:
+            k = min(np.searchsorted(below[1:], level), n - 1)
+        before = level
+        out[i] = quantile_in(k, level, n, left, right, below, open_low, open_high, scale)
 
 
 @kernel
@@ -110,7 +120,7 @@ def read_randomised(n, left, right, mass, open_low, open_high, coin, levels, out
 @entry_kernel
 def mean_and_variance(n, left, right, mass, open_low, open_high):
     """Mean and variance of a forecast on n cells, whose outer ones may be open-ended."""
-    scale = tail_scale(n, left, right, open_low, open_high) if open_low or open_high else 0.0
+    scale = tail_scale(n, left, right, open_low, open_high)
     whole = 0.0
     mean = 0.0
     for k in range(n):

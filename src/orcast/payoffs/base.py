@@ -72,6 +72,13 @@ class CellPayoff:
 
     size: int
     explicit = False  # whether the field depends on p only by a constant
+    one_sided = False  # whether its mean under p may be below zero
+    cost = 1.0  # of evaluating the field once, in units of a compiled one
+
+    @property
+    def features(self) -> Array | None:
+        """A column a cell: cells with the same numbers are alike, whatever p; None: no two are."""
+        return None
 
     def table(self, p: Array) -> Array:
         """The payoff for an outcome in each cell, on average over the cell: a column a cell."""
@@ -97,6 +104,23 @@ class CellPayoff:
     def exact_jacobian(self, s: Array, p: Array) -> Array | None:
         """The same where `jacobian` is bent to keep Newton's matrix regular."""
         return self.jacobian(s, p)
+
+    def resolution(self, s: Array, p: Array) -> Array:
+        """By how much <s, payoff> at an outcome may exceed its mean over the cell, in each cell."""
+        low, high = self.spans(p)
+        if low is high:
+            return np.zeros(p.size)
+        value: Array = np.maximum(s[:, None] * low, s[:, None] * high).sum(axis=0) - s @ self.table(p)
+        return value
+
+    def full_jacobian(self, s: Array, p: Array) -> Array | None:
+        """The derivative with its constants, which consistency gives back (as in `slopes`); None: not known."""
+        v = self.field(s, p)
+        own: Array = p @ v - v
+        if self.explicit:
+            return np.broadcast_to(own, (p.size, p.size))
+        jacobian = self.exact_jacobian(s, p)
+        return None if jacobian is None else jacobian + (own - p @ jacobian)
 
     def slopes(self, s: Array, p: Array, weights: Array) -> Array:
         """Derivative of sum_k weights_k <s, payoff(p, k)> by the masses, constants included, for weights that add to 1.

@@ -56,6 +56,11 @@ class Witness:
         """Whether it is constant within each cell."""
         return self.low is self.high
 
+    @property
+    def features(self) -> Array:
+        """What tells cells apart."""
+        return self.mean if self.flat else np.concatenate((self.mean, self.low, self.high))
+
     def errors(self, expected: Array) -> tuple[Array, Array]:
         """The least and the largest value, within each cell, of what was expected minus the witness."""
         low = expected[:, None] - self.high
@@ -130,6 +135,11 @@ class ExplicitCellPayoff(CellPayoff):
         self.witness = witness
         self.size = witness.mean.shape[0]
 
+    @property
+    def features(self) -> Array:
+        """Those of the witness."""
+        return self.witness.features
+
     def table(self, p: Array) -> Array:
         """Columns E_p[w] - w_k."""
         return (self.witness.mean @ p)[:, None] - self.witness.mean
@@ -183,6 +193,11 @@ class EventCellPayoff(CellPayoff):
         self.events = witness.mean.shape[0]
         self.size = grid * self.events
         self._columns = np.arange(self.events)
+
+    @property
+    def features(self) -> Array:
+        """Those of the witness."""
+        return self.witness.features
 
     def _spread(self, q: Array, values: Array) -> Array:
         """Values of the events at the two vertices around each q, zero elsewhere."""
@@ -239,6 +254,11 @@ class GivenCellPayoff(CellPayoff):
         self.hats[left, columns] = 1.0 - share
         self.hats[left + 1, columns] = share
 
+    @property
+    def features(self) -> Array:
+        """Those of the witness."""
+        return self.plain.features
+
     def _wide(self, values: Array) -> Array:
         return (self.hats.reshape(*self.hats.shape, *(1,) * (values.ndim - 1)) * values).reshape(
             self.size, *values.shape[1:]
@@ -274,6 +294,11 @@ class ContextCellPayoff(CellPayoff):
         self.plain = ExplicitCellPayoff(witness)
         self.context, self.groups, self.derivative = context, groups, derivative
         self.size = groups * self.plain.size
+
+    @property
+    def features(self) -> Array:
+        """Those of the witness."""
+        return self.plain.features
 
     def _wide(self, c: Array, values: Array) -> Array:
         return (c.reshape(-1, *(1,) * values.ndim) * values).reshape(self.size, *values.shape[1:])

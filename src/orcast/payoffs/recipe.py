@@ -33,6 +33,8 @@ Array = NDArray[np.float64]
 SCAN = 2049
 # A mean under the forecast of more than this share of the root of the bound is not a rounding error.
 INCONSISTENT = 0.05
+# What a call of a function costs, in evaluations of a compiled field.
+COST_OF_CALL = 0.4
 
 
 def check_bound(square: float, bound: float, what: str) -> None:
@@ -188,7 +190,12 @@ class BoundedCellPayoff(CellPayoff):
         self.table, self.spans = cell_payoff.table, cell_payoff.spans  # type: ignore[method-assign]
         self.field, self.jacobian = cell_payoff.field, cell_payoff.jacobian  # type: ignore[method-assign]
         self.exact_jacobian = cell_payoff.exact_jacobian  # type: ignore[method-assign]
-        self.explicit = cell_payoff.explicit
+        self.explicit, self.cost = cell_payoff.explicit, cell_payoff.cost
+
+    @property
+    def features(self) -> Array | None:
+        """Those of the payoff itself."""
+        return self.cell_payoff.features
 
     @property
     def witness(self) -> Witness:
@@ -214,6 +221,7 @@ class CustomCellPayoff(CellPayoff):
 
     def __init__(self, function: Callable[..., Any], cell_grid: CellGrid, limit: float, one_sided: bool) -> None:
         self.function, self.cell_grid, self.limit, self.one_sided = function, cell_grid, limit, one_sided
+        self.cost = COST_OF_CALL * cell_grid.cells * (NODES.size if cell_grid.ordered else 1)
         start = cell_grid.forecast(cell_grid.start)
         self.size = self._at(start, float(cell_grid.left[0]) if cell_grid.ordered else cell_grid.space.value(0)).size  # type: ignore[attr-defined]
         self._last: tuple[bytes, Array] | None = None
@@ -223,6 +231,8 @@ class CustomCellPayoff(CellPayoff):
         points = nodes_of(cell_grid.left, cell_grid.right)
         self.points, self.nodes = points.ravel(), points.tolist()
         self.at_once = self._many(start) is not None
+        if self.at_once:
+            self.cost = 5.0
 
     def _many(self, forecast: Any) -> Array | None:
         return at_once(

@@ -199,6 +199,9 @@ class RegretCellPayoff(CellPayoff):
     The units are those of the round, or `fixed` ones, a number a score.
     """
 
+    one_sided = True
+    cost = 10.0
+
     def __init__(
         self, cell_grid: CellGrid, scores: tuple[Score, ...], state: dict[str, Array], fixed: Array | None = None
     ) -> None:
@@ -315,6 +318,14 @@ class RegretCellPayoff(CellPayoff):
             if pull != 0.0:
                 total += pull * ((weights - p) @ full_jacobian(score, self.cell_grid, p))
         return total
+
+    def full_jacobian(self, s: Array, p: Array) -> Array:
+        """A proper score is least at the truth."""
+        total = np.zeros((p.size, p.size))
+        for pull, score in self._pulls(s):
+            if pull != 0.0:
+                total += pull * full_jacobian(score, self.cell_grid, p)
+        return total - p @ total
 
     def centring(self, s: Array, p: Array, weights: Array) -> Array:
         """What is added to `slopes` for outcomes in the middle of cells."""

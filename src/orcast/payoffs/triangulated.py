@@ -188,6 +188,11 @@ class MeshCellPayoff(CellPayoff):
         self.dimension = witness.mean.shape[0]
         self.size = vertices * self.dimension
 
+    @property
+    def features(self) -> Array:
+        """Those of the witness."""
+        return self.witness.features
+
     def mean(self, p: Array) -> Array:
         """f, the mean of the witness under the forecast."""
         return self.witness.mean @ p

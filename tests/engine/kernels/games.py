@@ -248,11 +248,12 @@ def games() -> Iterator[tuple[str, Callable[[], Array]]]:
         return np.array([p.mean(), p.var(), *p.quantile(LEVELS)])
 
     def frame() -> Array:
-        """A frame whose outcomes come late, in one compiled loop."""
+        """A frame whose outcomes come late, and in which some days are missing, in one compiled loop."""
         import pandas as pd
 
-        time = np.arange(ROUNDS)
-        table = pd.DataFrame({"time": time, "cutoff": time - 3, "model": x, "y": y})
+        days = np.arange(ROUNDS) + 4 * (np.arange(ROUNDS) >= ROUNDS // 2)
+        time = pd.Timestamp("2026-01-01") + pd.to_timedelta(days, unit="D")
+        table = pd.DataFrame({"time": time, "cutoff": time - pd.Timedelta(days=3), "model": x, "y": y})
         out = oc.recalibrate(table, y="y", model="model", time="time", cutoff="cutoff", low=0, high=100)
         return np.asarray(out.select_dtypes(float).to_numpy(), dtype=np.float64).ravel()
 

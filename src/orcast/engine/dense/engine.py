@@ -135,16 +135,24 @@ class DenseEngine:
         record = DenseRecord(
             round, np.array(context), np.zeros(_ledger.CERTIFICATE_SIZE), features, cell_payoffs, 0.0, states
         )
-        self._solve(record, mix, pending, reserved)
-        other = self.prior.recell(round, mix) if record.certificate[_ledger.CertificateField.HOLDS] == 0.0 else None
+        search = self._solve(record, mix, pending, reserved)
+        if search.missing <= 0.0:
+            return record
+        tried = [(search, record)]
+        other = self.prior.recell(round, mix)
         if other is not None:
             even, even_mix = other
             own = self.cell_payoffs(even, features)
             again = DenseRecord(even, record.context, record.certificate.copy(), features, own, 0.0, states)
-            self._solve(again, even_mix, pending, reserved)
-            if again.certificate[_ledger.CertificateField.HOLDS] > 0.0:
-                self.prior.forget_tilt(even)
-                return again
+            tried.append((self._solve(again, even_mix, pending, reserved), again))
+            self.prior.forget_tilt(even)
+        # what lacks least and holds, perhaps with the resolution of its cells; else what is around the expert
+        for search, found in sorted(tried, key=lambda each: each[0].missing):
+            if search.missing > 0.0:
+                search.allow_resolution()
+                found.certificate[:] = search.certificate
+            if found.certificate[_ledger.CertificateField.HOLDS] > 0.0:
+                return found
         return record
 
     def cell_payoffs(
@@ -166,7 +174,7 @@ class DenseEngine:
                 )
         return cell_payoffs
 
-    def _solve(self, record: DenseRecord, mix: Array, pending: float, reserved: float) -> None:
+    def _solve(self, record: DenseRecord, mix: Array, pending: float, reserved: float) -> CandidateSearch:
         """Let the solver find a forecast, and keep what is to be remembered of it."""
         assert record.cell_payoffs is not None
         ledger = self.ledger
@@ -186,6 +194,7 @@ class DenseEngine:
         record.certificate[:] = search.certificate
         record.claim = search.claim
         self.prior.store(record.round, p, mix)
+        return search
 
     def payoff(self, record: DenseRecord, y: Any) -> Array:
         """The payoff of an outcome, before contexts and weights."""

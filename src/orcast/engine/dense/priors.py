@@ -344,7 +344,7 @@ class FinitePrior:
 
     def __init__(self, bound_payoff: BoundPayoff, members: Array) -> None:
         assert isinstance(bound_payoff.space, FiniteSpace)
-        self.space, self.members = bound_payoff.space, members
+        self.space, self.members = bound_payoff.space, np.array(members)
         self.experts, self.cells = len(bound_payoff.experts), self.space.cells
         count, cells = len(members), self.space.cells
         self._memory = FiniteMemory(

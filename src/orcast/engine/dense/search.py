@@ -2,8 +2,8 @@
 
 Where lowering the temperature step by step loses the branch of equilibria (it may fold back to higher temperatures),
 pseudo-arclength continuation follows it: the temperature is one more unknown, and the step is taken along the branch.
-The branch that starts at the prior, at a high temperature, generically leads down to temperature zero.  Before that,
-linear programs try to lower the largest value of the field from the best forecast on (sequential linear programming).
+The branch that starts at the prior, at a high temperature, generically leads down to temperature zero.  What is tried
+before that is in `minimax`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linprog
 
 from orcast import ledger as _ledger
 from orcast.constants import (
@@ -35,9 +34,8 @@ Array = NDArray[np.float64]
 
 # Along a branch: first and largest step, when it is given up, how many steps, and how exact they are.
 FIRST_STEP, LARGEST_STEP, LEAST_STEP, ARC_STEPS, CORRECTIONS, ON_BRANCH = 0.1, 0.5, 1e-5, 1000, 6, 1e-7
-# Linear programs: how many, what one costs in evaluations of the field, the first and the least neighbourhood, relative
-# to the masses, and the step of a difference.
-PROGRAMS, COST_OF_PROGRAM, FIRST_REACH, LEAST_REACH, STEP = 12, 25.0, 0.3, 1e-3, 1e-6
+# So many cells squared are as much work, in a system of linear equations, as an evaluation of the field.
+COST_OF_EQUATIONS = 400.0
 # A step that turns further than this has lost the branch.
 LEAST_COSINE, CORNER = 0.8, 2e-3
 
@@ -62,7 +60,8 @@ class CandidateSearch:
         usual: float,
     ) -> None:
         self.ledger, self.cell_payoffs, self.usual = ledger, list(cell_payoffs), usual
-        self.left = math.inf  # evaluations of the field that may still be made
+        self.left = math.inf  # evaluations of the field that may still be made, in units of a cheap one
+        self.cost = sum(cell_payoff.cost for cell_payoff in self.cell_payoffs)
         cuts = np.concatenate(([0], np.cumsum([cell_payoff.size for cell_payoff in cell_payoffs]))).astype(int)
         owed, factors = np.empty(cuts[-1]), np.empty(cuts[-1])
         _ledger.combine(layout, ledger.total, context, ledger.discount, owed, factors)
@@ -119,20 +118,29 @@ class CandidateSearch:
         field = field_of(pairs)
 
         def counted(p: Array) -> Array:
-            self.left -= 1.0
+            # with the equations that a step solves
+            self.left -= self.cost + min(p.size, fixed_point.MOST_CELLS) ** 2 / COST_OF_EQUATIONS
             return field(p)
 
         return counted
 
-    def consider(self, lp: Array, temperature: float) -> float:
-        """The certificate of a forecast; it is kept if it is the best so far.  Returns what it misses."""
-        p = np.exp(lp)
-        p /= p.sum()
+    def assess(self, p: Array) -> tuple[Array, Array]:
+        """The most that an outcome in each cell adds to the square of what is owed, and its largest squared payoff."""
         linear, norm = np.zeros(p.size), np.zeros(p.size)
         for cell_payoff, s, factor in zip(self.cell_payoffs, self.owed, self.factors, strict=True):
             a, b = cell_payoff.assess(s, factor, p)
             linear += a
             norm += b
+        return linear, norm
+
+    def consider(self, lp: Array, temperature: float, anyway: bool = False) -> float:
+        """The certificate of a forecast; it is kept if it is the best so far, or `anyway` if it holds.
+
+        Returns what it misses.
+        """
+        p = np.exp(lp)
+        p /= p.sum()
+        linear, norm = self.assess(p)
         certificate = np.zeros(_ledger.CERTIFICATE_SIZE)
         ledger = self.ledger
         worst, bound = float(linear.max()), float(norm.max())
@@ -144,10 +152,34 @@ class CandidateSearch:
             if certificate[_ledger.CertificateField.HOLDS]
             else float(certificate[_ledger.CertificateField.WORST] - certificate[_ledger.CertificateField.ALLOWED])
         )
-        if missing < self.missing:
+        if missing < self.missing or (anyway and missing <= 0.0):
             self.missing, self.best, self.temperature = missing, np.log(np.maximum(p, 1e-300)), temperature
             self.certificate[:] = certificate
         return missing
+
+    def resolution(self) -> float:
+        """By how much <owed, payoff> at an outcome may exceed its mean over the cell, for the best forecast so far."""
+        p = np.exp(self.best)
+        p /= p.sum()
+        parts = zip(self.cell_payoffs, self.owed, strict=True)
+        total = sum((cell_payoff.resolution(s, p) for cell_payoff, s in parts), np.zeros(p.size))
+        return max(float(total.max()), 0.0)
+
+    @property
+    def resolved(self) -> bool:
+        """Whether the best forecast so far holds, but for what its cells cannot tell apart."""
+        return self.missing <= 0.0 or self.missing <= 2.0 * self.resolution()
+
+    def allow_resolution(self) -> None:
+        """Let the promise of the round grow by that, as far as the forecast needs it; see the compiled twin."""
+        field, ledger = _ledger.CertificateField, self.ledger
+        bound = float(self.certificate[field.BOUND])
+        linear = float(self.certificate[field.WORST]) - ledger.discount**2 * self.square
+        needed = min(linear - bound - self.free, 2.0 * self.resolution())
+        bound += max(needed, 0.0)
+        _ledger.write_certificate(
+            ledger.account, ledger.discount, self.square, self.free, linear, bound, ledger.bound, self.certificate
+        )
 
     def lower_temperature(self, temperature: float, log_prior: Array, start: Array) -> None:
         """Lower the temperature from a solution at `start` until the certificate holds."""
@@ -170,54 +202,6 @@ class CandidateSearch:
             temperature, start = lower, lp
             if temperature < lowest:
                 return
-
-    def lower_worst(self, start: Array) -> None:
-        """Lower the largest value of the field from log masses on, by linear programs in a shrinking neighbourhood.
-
-        Consistency makes the mean of the field at most 0 under p, so its maximum can be brought there; a program sees
-        all cells that bind at once, where an equilibrium of a low temperature has a fold.
-        """
-        p = np.exp(fixed_point.normalised(start))
-        n = p.size
-        pairs = self._pairs(1.0, 1.0)
-        field = self._field(pairs)
-        derivative = jacobian_of(pairs, exact=True)
-        v = field(p)
-        reach = FIRST_REACH
-        for _ in range(PROGRAMS):
-            if self.left <= 0.0 or self.missing <= 0.0:
-                return
-            slopes = derivative(p)
-            if slopes is None:
-                slopes = np.stack([(field(p + STEP * (one - p)) - v) / STEP for one in np.eye(n)], axis=1)
-                slopes = slopes - (slopes @ p)[:, None]
-            while reach > LEAST_REACH:
-                self.left -= COST_OF_PROGRAM
-                size = reach * (p + 1.0 / n)
-                # the last unknown is the largest value; the changes of the masses add up to nothing
-                program = linprog(
-                    np.append(np.zeros(n), 1.0),
-                    A_ub=np.hstack((slopes, -np.ones((n, 1)))),
-                    b_ub=-v,
-                    A_eq=np.append(np.ones(n), 0.0)[None, :],
-                    b_eq=[0.0],
-                    bounds=[*zip(-np.minimum(size, p), size, strict=True), (None, None)],
-                )
-                if program.x is None:
-                    return
-                there = np.maximum(p + program.x[:n], 0.0)
-                there /= there.sum()
-                value = field(there)
-                if value.max() < v.max():
-                    break
-                reach *= 0.3
-            else:
-                return
-            good = v.max() - value.max() > 0.5 * (v.max() - program.x[n])
-            p, v = there, value
-            reach = min(2.0 * reach, 1.0) if good else 0.5 * reach
-            self.rescale(p)
-            self.consider(np.log(np.maximum(p, 1e-300)), 0.0)
 
     def follow_branch(self, temperature: float, log_prior: Array, unlike: float = 0.0) -> None:
         """Follow the branch that starts at the prior, folds included, until a certificate holds.

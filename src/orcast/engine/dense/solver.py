@@ -10,14 +10,18 @@ from numpy.typing import NDArray
 
 from orcast.constants import DELAY_TEMPERATURE, DENSE_STRICT_STEPS, EASY, EASY_STEPS
 from orcast.engine.base import USUAL_EFFORT
-from orcast.engine.dense import fixed_point
+from orcast.engine.dense import fixed_point, minimax
 from orcast.engine.dense.search import CandidateSearch
+from orcast.engine.dense.two_ends import two_ends
 from orcast.payoffs import CellGrid
 
 Array = NDArray[np.float64]
 
 # Evaluations of the field, per unit of effort.
 EVALUATIONS = 400.0
+# Of these, what lower temperatures may take at first, and once more where nothing else held; and what is kept for
+# branches around their folds.
+EASY_SHARE, AGAIN_SHARE, BRANCH_SHARE = 0.05, 0.3, 0.2
 # Labels may be alike, cells of a line are not.
 UNLIKE = 0.02
 
@@ -59,7 +63,8 @@ class LogitSolver:
         usual = self.temperature * soft
         log_mix = np.log(np.maximum(mix, 1e-300))
         search.rescale(mix)
-        search.left = EVALUATIONS * self.effort
+        budget = EVALUATIONS * self.effort
+        search.left = budget * EASY_SHARE
         lp, error = search.equilibrium(usual, log_mix, setup.warm, EASY, EASY_STEPS, soft)
         if error > 10.0 * EASY:
             cold, cold_error = search.equilibrium(usual, log_mix, log_mix, EASY, DENSE_STRICT_STEPS, soft)
@@ -74,8 +79,16 @@ class LogitSolver:
         if search.missing > 0.0:
             # against an expert itself there is no regret
             search.consider(expert, 0.0)
-        if search.missing > 0.0 and mix.size <= fixed_point.MOST_CELLS:
-            search.lower_worst(search.best)
+        if search.missing > 0.0:
+            search.left = budget * (1.0 - EASY_SHARE - AGAIN_SHARE - BRANCH_SHARE)
+            starts = [np.exp(each) for each in (search.best, log_mix, even, fixed_point.normalised(expert))]
+            ends = two_ends(search.cell_payoffs, search.owed, mix.size)
+            minimax.win(search, mix, starts if ends is None else [ends, *starts])
+        if search.resolved:
+            return
+        search.left = budget * AGAIN_SHARE
+        search.lower_temperature(usual, log_mix, lp)
+        search.left = budget * BRANCH_SHARE
         for log_prior in (log_mix, even, expert):
             if search.missing > 0.0 and mix.size <= fixed_point.MOST_CELLS:
                 search.follow_branch(10.0 * usual, log_prior, 0.0 if cell_grid.ordered else UNLIKE)

@@ -73,7 +73,7 @@ def gain(s, r, z):
     return after * after - before * before
 
 
-@kernel
+@kernel_part
 def bound_quantiles(rules, n, p, workspace, linear, norm):
     """What quantiles and intervals add in each cell: levels below it by prefix, above it by suffix, a walk between."""
     levels, factors = rules.levels, workspace.factors
@@ -131,18 +131,16 @@ def add_extremes(s, f, a, b, k, linear, norm):
 
 
 @kernel_part
-def add_regret(workspace, i, a, b, k, linear, norm):
+def add_regret(owed, f, s, r, a, b, k, linear, norm):
     """The same for a regret."""
-    f = workspace.factors[i]
-    s, r = workspace.standing[i], workspace.reach[i]
     if np.isnan(s):
-        add_extremes(2.0 * workspace.owed[i], f, a, b, k, linear, norm)
+        add_extremes(2.0 * owed, f, a, b, k, linear, norm)
     else:
         linear[k] += max(gain(s, r, a), gain(s, r, b))
         norm[k] += f * max(a * a, b * b)
 
 
-@kernel
+@kernel_part
 def bound_witnesses(first, last, offset, n, workspace, expected, linear, norm):
     """What some witnesses add in each cell at most."""
     witness = workspace.witness
@@ -154,7 +152,7 @@ def bound_witnesses(first, last, offset, n, workspace, expected, linear, norm):
             add_extremes(s, f, least, most, k, linear, norm)
 
 
-@kernel
+@kernel_part
 def bound_crps_regrets(n, round, p, at, workspace, linear, norm):
     """What regrets in CRPS add in each cell, where the difference of two scores is quadratic."""
     left, right = round.cells[CellRow.LEFT], round.cells[CellRow.RIGHT]
@@ -166,6 +164,8 @@ def bound_crps_regrets(n, round, p, at, workspace, linear, norm):
         gap = crps_difference(left[0], 0, n, left, right, p, expert)
         before = 0.0
         before_x = 0.0
+        gaps, owed, f = workspace.gaps, workspace.owed[at + e], workspace.factors[at + e]
+        s, r = workspace.standing[at + e], workspace.reach[at + e]
         for k in range(n):
             width = right[k] - left[k]
             slope_a = 2.0 * (before - before_x)
@@ -177,14 +177,14 @@ def bound_crps_regrets(n, round, p, at, workspace, linear, norm):
                 vertex = gap + 0.5 * width * slope_a * slope_a / (slope_a - slope_b)
                 top = max(top, vertex)
                 bottom = min(bottom, vertex)
-            workspace.gaps[e, k] = gap
-            add_regret(workspace, at + e, unit * top, unit * bottom, k, linear, norm)
+            gaps[e, k] = gap
+            add_regret(owed, f, s, r, unit * top, unit * bottom, k, linear, norm)
             gap = gap_b
             before = before + p[k] if k < n - 1 else 1.0
             before_x += expert[k]
 
 
-@kernel
+@kernel_part
 def bound_mse_regrets(n, round, p, at, workspace, linear, norm):
     """What regrets in squared error add in each cell, where the difference of two is linear."""
     left, right = round.cells[CellRow.LEFT], round.cells[CellRow.RIGHT]
@@ -194,17 +194,20 @@ def bound_mse_regrets(n, round, p, at, workspace, linear, norm):
             continue
         mean_p = 0.0
         mean_x = 0.0
+        expert = round.rivals[e]
         for k in range(n):
             middle = (0.5 * (left[k] + right[k]) - low) / span
             mean_p += p[k] * middle
-            mean_x += round.rivals[e, k] * middle
+            mean_x += expert[k] * middle
         c = round.units[RegretScore.MSE, e] * (mean_p - mean_x)
         workspace.means[e, 0] = c
         workspace.means[e, 1] = mean_p + mean_x
+        owed, f = workspace.owed[at + e], workspace.factors[at + e]
+        s, r = workspace.standing[at + e], workspace.reach[at + e]
         for k in range(n):
             a = c * (mean_p + mean_x - 2.0 * ((left[k] - low) / span))
             b = c * (mean_p + mean_x - 2.0 * ((right[k] - low) / span))
-            add_regret(workspace, at + e, a, b, k, linear, norm)
+            add_regret(owed, f, s, r, a, b, k, linear, norm)
 
 
 # --- the maximum of the sum
@@ -240,13 +243,13 @@ def add_moments(rules, at, expected, a, b, workspace, linear, square, function):
 
 
 @kernel
-def put_regret(workspace, i, z0, z1, z2, function):
+def put_regret(workspace, i, z0, z1, z2, linear, square, function):
     """What a regret adds that is z0 + z1 t + z2 t^2 in the cell."""
     z = function.powers[1]
     z[0], z[1], z[2] = z0, z1, z2
     s, r = workspace.standing[i], workspace.reach[i]
-    if np.isnan(s):
-        add_square(function.poly, z, 3, 2.0 * workspace.owed[i], workspace.factors[i])
+    if square == 0.0 or np.isnan(s):
+        add_square(function.poly, z, 3, linear * workspace.owed[i], square * workspace.factors[i])
         return
     e = int(function.regrets[0])
     function.gaps[e, 0] = s + r * z0
@@ -257,8 +260,11 @@ def put_regret(workspace, i, z0, z1, z2, function):
 
 
 @kernel
-def cell_function(rules, k, round, p, workspace, function):
-    """What an outcome in cell k adds, but for what is constant there."""
+def cell_function(rules, k, round, p, workspace, linear, square, function):
+    """`linear` <owed, payoff> + `square` ||payoff||^2 in cell k, but for what is constant there.
+
+    With 2 and 1 that is what an outcome adds; regrets count through their positive parts, unless `square` is 0.
+    """
     left, right = round.cells[CellRow.LEFT], round.cells[CellRow.RIGHT]
     low, span = round.info[RoundInfo.LOW], round.info[RoundInfo.HIGH] - round.info[RoundInfo.LOW]
     for i in range(function.poly.shape[0]):
@@ -267,7 +273,7 @@ def cell_function(rules, k, round, p, workspace, function):
     a = (left[k] - low) / span
     b = (right[k] - low) / span
     at = rules.levels.shape[0] + rules.intervals.shape[0]
-    add_moments(rules, at, round.expected, a, b, workspace, 2.0, 1.0, function)
+    add_moments(rules, at, round.expected, a, b, workspace, linear, square, function)
     at += rules.witnesses
     experts = round.rivals.shape[0]
     if rules.crps:
@@ -285,6 +291,8 @@ def cell_function(rules, k, round, p, workspace, function):
                     unit * workspace.gaps[e, k],
                     unit * width * slope_a,
                     unit * width * 0.5 * change,
+                    linear,
+                    square,
                     function,
                 )
         at += experts
@@ -292,7 +300,7 @@ def cell_function(rules, k, round, p, workspace, function):
         for e in range(experts):
             if round.units[RegretScore.MSE, e] > 0.0:
                 c, means = workspace.means[e, 0], workspace.means[e, 1]
-                put_regret(workspace, at + e, c * (means - 2.0 * a), -2.0 * c * (b - a), 0.0, function)
+                put_regret(workspace, at + e, c * (means - 2.0 * a), -2.0 * c * (b - a), 0.0, linear, square, function)
 
 
 @kernel
@@ -404,29 +412,31 @@ def largest(rules, n, round, p, workspace, flat, bounds):
         if bounds[k] > bounds[first]:
             first = k
     function = new_function(rules, round.rivals.shape[0])
-    cell_function(rules, first, round, p, workspace, function)
+    cell_function(rules, first, round, p, workspace, 2.0, 1.0, function)
     worst = min(flat[first] + cell_maximum(function, -np.inf), bounds[first])
     for k in range(n):
         if k != first and bounds[k] > worst:
-            cell_function(rules, k, round, p, workspace, function)
+            cell_function(rules, k, round, p, workspace, 2.0, 1.0, function)
             worst = max(worst, min(flat[k] + cell_maximum(function, worst - flat[k]), bounds[k]))
     return worst
 
 
-@kernel
+@kernel_part
 def bound_cells(rules, n, round, p, workspace):
     """What the worst outcome could do at most: the sum of the maxima of the coordinates, in the worst cell."""
     linear, norm, flat = workspace.by_cell
     bound_quantiles(rules, n, p, workspace, linear, norm)
     at = rules.levels.shape[0] + rules.intervals.shape[0]
+    expected, witness = round.expected, workspace.witness
     for i in range(rules.witnesses):
-        round.expected[i] = 0.0
+        mean = 0.0
         for k in range(n):
-            round.expected[i] += p[k] * workspace.witness[WitnessRow.MEAN, i, k]
-    bound_witnesses(rules.orders, rules.witnesses, at, n, workspace, round.expected, linear, norm)
+            mean += p[k] * witness[WitnessRow.MEAN, i, k]
+        expected[i] = mean
+    bound_witnesses(rules.orders, rules.witnesses, at, n, workspace, expected, linear, norm)
     for k in range(n):
         flat[k] = linear[k]
-    bound_witnesses(0, rules.orders, at, n, workspace, round.expected, linear, norm)
+    bound_witnesses(0, rules.orders, at, n, workspace, expected, linear, norm)
     at += rules.witnesses
     if rules.crps:
         bound_crps_regrets(n, round, p, at, workspace, linear, norm)
@@ -441,7 +451,7 @@ def bound_cells(rules, n, round, p, workspace):
     return worst, bound
 
 
-@kernel
+@kernel_part
 def certify(rules, n, round, p, workspace):
     """What the worst outcome could do: how much ||S||_+^2 can grow, and max ||payoff||^2.
 
@@ -456,45 +466,23 @@ def certify(rules, n, round, p, workspace):
 
 @kernel
 def resolution(rules, n, round, p, workspace):
-    """By how much <owed, payoff> at an outcome may exceed its mean over the cell, in the worst cell."""
-    left, right = round.cells[CellRow.LEFT], round.cells[CellRow.RIGHT]
-    low, span = round.info[RoundInfo.LOW], round.info[RoundInfo.HIGH] - round.info[RoundInfo.LOW]
+    """By how much <owed, payoff> at an outcome may exceed its mean over the cell, in the worst cell.
+
+    The certificate of p was computed before.
+    """
     function = new_function(rules, round.rivals.shape[0])
-    z = function.powers[1]
     first = rules.levels.shape[0] + rules.intervals.shape[0]
-    experts = round.rivals.shape[0]
     most = 0.0
     for k in range(n):
-        for i in range(function.poly.shape[0]):
-            function.poly[i] = 0.0
-        function.regrets[0] = 0.0
-        a = (left[k] - low) / span
-        b = (right[k] - low) / span
-        add_moments(rules, first, round.expected, a, b, workspace, 1.0, 0.0, function)
-        other = 0.0
-        for i in range(rules.orders, rules.witnesses):
-            mean = workspace.witness[WitnessRow.MEAN, i, k]
-            owed = workspace.owed[first + i]
-            other += owed * (mean - workspace.witness[WitnessRow.LEAST if owed > 0.0 else WitnessRow.LARGEST, i, k])
-        at = first + rules.witnesses
-        if rules.crps:
-            for e in range(experts):
-                unit = round.units[RegretScore.CRPS, e]
-                slope = 0.0
-                for j in range(k):
-                    slope += 2.0 * (p[j] - round.rivals[e, j])
-                z[0], z[1] = 0.0, unit * (right[k] - left[k]) * slope
-                z[2] = unit * (right[k] - left[k]) * (p[k] - round.rivals[e, k])
-                add_square(function.poly, z, 3, workspace.owed[at + e], 0.0)
-            at += experts
-        if rules.mse:
-            for e in range(experts):
-                if round.units[RegretScore.MSE, e] > 0.0:
-                    z[0], z[1], z[2] = 0.0, -2.0 * workspace.means[e, 0] * (b - a), 0.0
-                    add_square(function.poly, z, 3, workspace.owed[at + e], 0.0)
+        cell_function(rules, k, round, p, workspace, 1.0, 0.0, function)
         mean = 0.0
         for i in range(function.poly.shape[0]):
             mean += function.poly[i] / (i + 1.0)
+        other = 0.0
+        for i in range(rules.orders, rules.witnesses):
+            owed = workspace.owed[first + i]
+            least = workspace.witness[WitnessRow.LEAST if owed > 0.0 else WitnessRow.LARGEST, i, k]
+            other += owed * (workspace.witness[WitnessRow.MEAN, i, k] - least)
         most = max(most, cell_maximum(function, -np.inf) - mean + other)
     return most
 

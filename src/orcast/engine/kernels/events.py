@@ -16,6 +16,7 @@ from orcast.engine.kernels.records import RoundInfo
 from orcast.engine.kernels.rounds import log_round, miscalibration
 from orcast.engine.kernels.rounds import predict as predict_round
 from orcast.engine.kernels.rounds import update as update_round
+from orcast.engine.kernels.tracker import skip_steps
 from orcast.jit import entry_kernel, kernel
 from orcast.jit.ieee import sqrt
 from orcast.ledger import CERTIFICATE_SIZE, Account, CertificateField, RoundLog
@@ -37,6 +38,7 @@ class EventKind(IntEnum):
     PREDICT = 0
     SETTLE = 1
     DROP = 2
+    SKIP = 3  # so many steps of the calendar without a round, in place of an entry
 
 
 class Counter(IntEnum):
@@ -243,6 +245,9 @@ def play(rules: Any, memory_row: Any, inputs: Any, store: Any, outputs: Any, eve
     issued_before = store.first[0]
     for e in range(start, events.shape[0]):
         kind, entry, heard = events[e, 0], events[e, 1], events[e, 2]
+        if kind == EventKind.SKIP:
+            skip_steps(memory, entry)
+            continue
         signal = inputs.signals[heard] if heard >= 0 else nothing
         if kind == EventKind.PREDICT:
             reserve_place(store, entry)

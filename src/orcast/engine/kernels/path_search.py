@@ -14,6 +14,10 @@ is found step by step; a path that holds has V >= b - slack.  V falls with b, so
 becomes V + slack until it holds, or no path is left: then none on this grid holds.  The bound falls in every pass and
 V takes finitely many values, so this ends.  (With regrets in CRPS the best path to a point need not be part of the
 best path: then what is found holds, but something may be missed.)
+
+Where none is left, and no other cells will be tried, the slack is larger by the resolution of the cells, the most by
+which the tilt within a cell exceeds its mean: some forecast has q + mean tilt + A <= V in every cell (docs/theory.md),
+and with the resolution its largest value is within reach.  The path that lacks least is kept.
 """
 
 from __future__ import annotations
@@ -24,8 +28,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.engine.kernels.certificate import add_moments, cell_maximum, new_function
+from orcast.engine.kernels.judging import judge, keep, keep_if_better
 from orcast.engine.kernels.records import Array, CellRow, RegretScore, RoundInfo, WitnessRow
 from orcast.jit import kernel, kernel_part
+from orcast.jit.ieee import log
 
 # Points of F beside 0 and 1 that are aimed at.
 POINTS = 100
@@ -33,6 +39,12 @@ POINTS = 100
 WEIGHTS = (1.0, 1.0, 0.25, 4.0)
 # The bound falls by at least this in the first pass, relative to the field, and by twice as much in each one after.
 LEAST_FALL = 3e-4
+# Rounding errors, relative to the field; and how close to a level a point of the grid may be, relative to the gap.
+BARELY = 1e-11
+# The size of the field is at least this share of the range of the tilt.
+LEAST_TILT = 0.01
+# Steps towards the nearest forecast that holds.
+NEAREST = 4
 
 
 class Paths(NamedTuple):
@@ -80,16 +92,21 @@ def fill_grid(levels, knots, slopes, points):
         points[i + 1] = a + share * (b - a)
     points[size + 1] = 1.0
     total = size + 2
-    for i in range(count + 1):
+    for i in range(count):
         a = levels[i - 1] if i > 0 else 0.0
-        b = levels[i] if i < count else 1.0
-        after = knots[i] + slopes[i] * (b - a)
-        if knots[i] > 0.0 and after < 0.0:
-            zero = a - knots[i] / slopes[i]
+        b = levels[i]
+        if knots[i] > 0.0 and knots[i + 1] <= 0.0:
+            aside = BARELY * (b - a)
+            zero = min(max(a - knots[i] / slopes[i], a + aside), b - aside)
             j = total
             while points[j - 1] > zero:
-                points[j] = points[j - 1]
                 j -= 1
+            for other in (j - 1, j):
+                if abs(points[other] - zero) <= aside:
+                    points[other] = zero
+                    return total
+            for other in range(total, j, -1):
+                points[other] = points[other - 1]
             points[j] = zero
             return total + 1
     return total
@@ -283,3 +300,95 @@ def field_of_pairs(points, total, levels, knots, slopes, factors, square_share, 
                     square += factors[a] * z * z
             out[i, j] += 0.5 * square_share * (square + above[last])
     return size, 0.5 * square_share * max(below[count], above[0])
+
+
+@kernel
+def search_paths(rules, memory, mix, thorough, round, workspace, best):
+    """Search all forecasts on a grid for one that holds.
+
+    Between it and the mix, the nearest to the mix that holds is played.
+    """
+    n = mix.shape[0]
+    levels, knots, slopes = rules.levels, workspace.owed_knots, workspace.owed_slopes
+    points = np.empty(grid_size(levels.shape[0]) + 3)
+    total = fill_grid(levels, knots, slopes, points)
+    fields = np.empty((total, total))
+    steps = np.empty((n, total), dtype=np.int64)
+    tilts = np.empty((3, n))
+    cumulated = np.empty(n + 1)
+    witness_tilts(rules, n, round, workspace, tilts[0], tilts[1])
+    pull, same = crps_pull(rules, n, round, workspace, cumulated)
+    masses = best.p.copy()
+    stages = 1
+    least, most, apart = tilts[0, 0], tilts[1, 0], 0.0
+    for k in range(n):
+        least = min(least, tilts[0, k])
+        most = max(most, tilts[1, k])
+        apart = max(apart, tilts[1, k] - tilts[0, k])
+    if thorough:
+        stages = 4 if pull > 0.0 else 2
+        if apart > 0.0:
+            stages += 1
+    for stage in range(stages):
+        # squared payoffs below the largest are slack that a path may use; which is the largest is known too late
+        share = 1.0 if stage == 1 else 0.0
+        size, norm = field_of_pairs(points, total, levels, knots, slopes, workspace.factors, share, fields)
+        size = max(size, LEAST_TILT * (most - least))
+        last = thorough and apart > 0.0 and stage == stages - 1
+        weight = 1.0 if last else WEIGHTS[stage]
+        paths = Paths(points[:total], fields, tilts, cumulated, pull, weight, same, size, norm, steps)
+        search_grid(rules, memory, paths, apart if last else 0.0, round, workspace, masses, best)
+        if best.missing[0] <= 0.0:
+            mix_in(rules, memory, mix, masses, round, workspace, best)
+            return
+
+
+@kernel
+def search_grid(rules, memory, paths, apart, round, workspace, masses, best):
+    """Lower the bound until a path holds, or none is left within the slack and what cells cannot tell `apart`."""
+    p, n = round.cells[CellRow.PLAYED], masses.shape[0]
+    mean, tilt, most = paths.tilts
+    lp = np.empty(n)
+    bound = np.inf
+    fall = LEAST_FALL * paths.size
+    for _ in range(rules.effort):
+        for k in range(n):
+            most[k] = tilt[k]
+        slack = 0.5 * workspace.free + paths.norm - paths.same + apart + BARELY * paths.size
+        slack -= add_mse_tilt(rules, n, round, workspace, masses, most)
+        if bound == np.inf:
+            bound = mean[0]
+            for k in range(1, n):
+                bound = max(bound, mean[k])
+            bound += slack
+        value = best_path(paths, workspace.width, bound, masses)
+        if value == -np.inf:
+            break
+        for k in range(n):
+            p[k] = masses[k]
+            lp[k] = log(max(masses[k], 1e-300))
+        keep_if_better(best, judge(rules, memory, round, p, workspace), lp, 0.0, round)
+        if best.missing[0] <= 0.0:
+            break
+        bound = min(value + slack, bound - fall)
+        fall *= 2.0
+
+
+@kernel
+def mix_in(rules, memory, mix, masses, round, workspace, best):
+    """Mix into masses that hold as much of the mix as they bear."""
+    p, n = round.cells[CellRow.PLAYED], mix.shape[0]
+    lp = np.empty(n)
+    share = 0.0
+    step = 0.5
+    for _ in range(NEAREST + 2):
+        for k in range(n):
+            p[k] = (share + step) * mix[k] + (1.0 - share - step) * masses[k]
+            lp[k] = log(max(p[k], 1e-300))
+        if judge(rules, memory, round, p, workspace) <= 0.0:
+            share += step
+            keep(best, lp, 0.0, round)
+        step *= 0.5
+    for k in range(n):
+        p[k] = best.p[k]
+    judge(rules, memory, round, p, workspace)

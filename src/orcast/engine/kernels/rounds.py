@@ -27,7 +27,8 @@ from orcast.engine.kernels.delays import delay_odds, delay_weight, delayed
 from orcast.engine.kernels.equilibrium import crps_difference, payoff
 from orcast.engine.kernels.groups import correct as correct_for_groups
 from orcast.engine.kernels.groups import learn as teach_groups
-from orcast.engine.kernels.last_layer import payoff_size, play
+from orcast.engine.kernels.judging import payoff_size
+from orcast.engine.kernels.last_layer import play
 from orcast.engine.kernels.pit_members import mix_members, teach_members
 from orcast.engine.kernels.records import CellRow, ExpertLoss, Outcome, RivalColumn, RoundInfo, Statistic
 from orcast.forecasts.kernels import nearest_normal, read_randomised

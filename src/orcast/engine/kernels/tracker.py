@@ -237,6 +237,13 @@ def learn_seasons(memory, surprise):
         changed //= 2
 
 
+@kernel
+def skip_steps(memory, count):
+    """Steps of the calendar that had no outcome: nothing surprised, and seasons stay where they are."""
+    for _ in range(count):
+        learn_seasons(memory, 0.0)
+
+
 @kernel_part
 def forget(theta, P, i):
     """Begin a coefficient anew."""

@@ -1,0 +1,169 @@
+"""Forecasts that win whatever happens: the worst cell's value is lowered, from several places on.
+
+Linearised around a forecast p, the worst value of (1 - reach) p + reach q is a matrix game in q, which the simplex
+method solves; the reach shrinks where the field is not what its derivative says.  Where there are few kinds of cells,
+a walk over a grid finds a place around a solution to start from, and always ends (`simplicial`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orcast.engine.dense.matrix_game import lowest_maximum
+from orcast.engine.dense.simplicial import walk
+from orcast.payoffs import CellPayoff
+
+if TYPE_CHECKING:
+    from orcast.engine.dense.search import CandidateSearch
+
+Array = NDArray[np.float64]
+
+# Linearisations, the first and the least reach, and the step of a difference.
+LINEARISATIONS, FIRST_REACH, LEAST_REACH, STEP = 40, 0.3, 1e-4, 1e-6
+# What a matrix game costs, in evaluations of the field, for each row and column.
+COST_OF_GAME = 0.7
+# Kinds of cells that a walk can tell apart in time, the grids of the walks, in points a kind, and steps of a walk.
+MOST_KINDS, GRIDS, STEPS = 8, (4, 16, 64, 256), 400
+# Steps towards the prior.
+NEAREST = 5
+
+
+class Kinds:
+    """Cells that are alike for all parts of a payoff, whatever the forecast; the prior says how they share a mass."""
+
+    def __init__(self, cell_payoffs: Sequence[CellPayoff], prior: Array) -> None:
+        n = prior.size
+        known = [cell_payoff.features for cell_payoff in cell_payoffs]
+        of_cell = np.arange(n)
+        if known and all(rows is not None for rows in known):
+            rows = np.concatenate([rows for rows in known if rows is not None])
+            of_cell = np.unique(rows, axis=1, return_inverse=True)[1].reshape(n)
+        self.count = int(of_cell.max()) + 1
+        self.first = np.array([int(np.argmax(of_cell == kind)) for kind in range(self.count)])
+        share = np.maximum(prior, 1e-12)
+        self.spread = np.zeros((n, self.count))
+        self.spread[np.arange(n), of_cell] = share / np.bincount(of_cell, share)[of_cell]
+        self.of_cell = of_cell
+
+    def masses(self, p: Array) -> Array:
+        """The mass of each kind."""
+        return np.bincount(self.of_cell, p, self.count).astype(np.float64)
+
+
+def worst_values(search: CandidateSearch, p: Array) -> Array:
+    """Half of what an outcome in each cell takes beyond the slack; nothing in any cell: the certificate holds."""
+    linear, norm = search.assess(p)
+    value: Array = 0.5 * (linear - norm.max() - search.free)
+    return value
+
+
+def changes(search: CandidateSearch, p: Array, kinds: Kinds) -> Array:
+    """How the field changes from p towards each kind of cells, a column each."""
+    towards = kinds.spread - p[:, None]
+    total = np.zeros((p.size, kinds.count))
+    for cell_payoff, s in zip(search.cell_payoffs, search.owed, strict=True):
+        if not s.any():
+            continue
+        matrix = cell_payoff.full_jacobian(s, p)
+        if matrix is not None:
+            total += matrix @ towards
+            continue
+        search.left -= kinds.count * search.cost
+        here = centred(cell_payoff, s, p)
+        for j in range(kinds.count):
+            total[:, j] += (centred(cell_payoff, s, p + STEP * towards[:, j]) - here) / STEP
+    return total
+
+
+def centred(cell_payoff: CellPayoff, s: Array, p: Array) -> Array:
+    """The field of a consistent payoff, whose mean is zero."""
+    v = cell_payoff.field(s, p)
+    return v - p @ v
+
+
+def lower_worst(search: CandidateSearch, start: Array, kinds: Kinds) -> Array:
+    """Lower the worst value from masses on, until the certificate holds or nothing is gained."""
+    p = kinds.spread @ kinds.masses(start)
+    g = worst_values(search, p)
+    reach = FIRST_REACH
+    for _ in range(LINEARISATIONS):
+        worst = float(g.max())
+        if worst <= 0.0 or search.left <= 0.0:
+            break
+        search.rescale(p)
+        slopes = changes(search, p, kinds)[kinds.first]
+        while reach > LEAST_REACH:
+            search.left -= search.cost + COST_OF_GAME * kinds.count
+            x, hoped = lowest_maximum(g[kinds.first, None] + reach * slopes)
+            there = (1.0 - reach) * p + reach * (kinds.spread @ x)
+            value = worst_values(search, there)
+            if value.max() < worst:
+                break
+            reach *= 0.3
+        else:
+            break
+        gained = (worst - float(value.max())) / max(worst - hoped, 1e-300)
+        p, g = there, value
+        if gained > 0.5:
+            reach = min(2.0 * reach, 1.0)
+        elif gained < 0.25:
+            reach *= 0.5
+    search.consider(np.log(np.maximum(p, 1e-300)), 0.0)
+    return p
+
+
+def walks(search: CandidateSearch, start: Array, kinds: Kinds) -> Iterator[Array]:
+    """Masses around a solution, on finer and finer grids."""
+    pairs = [(c, s) for c, s in zip(search.cell_payoffs, search.owed, strict=True) if s.any()]
+
+    def field(masses: Array) -> Array:
+        p = kinds.spread @ masses
+        search.left -= search.cost
+        search.rescale(p)
+        v = np.zeros(p.size)
+        for cell_payoff, s in pairs:
+            v += cell_payoff.field(s, p) if cell_payoff.one_sided else centred(cell_payoff, s, p)
+        return v[kinds.first]
+
+    masses = kinds.masses(start)
+    for grid in GRIDS:
+        most = int(min(STEPS, search.left / search.cost))
+        corners, found = walk(field, masses, grid * kinds.count, most)
+        if not found:
+            return
+        masses = corners.mean(axis=0)
+        yield kinds.spread @ masses
+
+
+def mix_in(search: CandidateSearch, mix: Array) -> None:
+    """Of the prior as much as what holds bears."""
+    found = np.exp(search.best)
+    found /= found.sum()
+    share, step = 0.0, 0.5
+    for _ in range(NEAREST):
+        p = (share + step) * mix + (1.0 - share - step) * found
+        if search.consider(np.log(np.maximum(p, 1e-300)), 0.0, anyway=True) <= 0.0:
+            share += step
+        step *= 0.5
+
+
+def win(search: CandidateSearch, mix: Array, starts: Sequence[Array]) -> None:
+    """Look for a forecast that holds from some masses on, then around what walks find."""
+    kinds = Kinds(search.cell_payoffs, mix)
+    if kinds.count == 1:
+        return
+    for start in starts:
+        lower_worst(search, start, kinds)
+        if kinds.count <= MOST_KINDS:
+            for place in walks(search, start, kinds) if search.missing > 0.0 else ():
+                lower_worst(search, place, kinds)
+                if search.missing <= 0.0 or search.left <= 0.0:
+                    break
+        if search.missing <= 0.0 or search.left <= 0.0 or (start is not starts[0] and search.resolved):
+            break
+    if search.missing <= 0.0:
+        mix_in(search, mix)
