@@ -101,9 +101,12 @@ def test_without_cutoffs_the_last_row_is_known() -> None:
     assert found is not None
     q = y[5:-1, None] + evidence.reference.spread[6:, None] * ndtri(LEVELS)
     assert found.rows == 194
-    assert found.loss["reference"] == pytest.approx(metrics.pinball(q, y[6:], LEVELS).mean())
-    assert found.loss["before"] == pytest.approx(loss(evidence)[6:].mean())
-    assert found.coverage["reference"] == pytest.approx(((q[:, 0] <= y[6:]) & (y[6:] <= q[:, 4])).mean())
+    # the first outcomes have no past: they count as given, so that all is said of the same 200
+    own = np.concatenate((loss(evidence)[:6], metrics.pinball(q, y[6:], LEVELS)))
+    assert found.loss["reference"] == pytest.approx(own.mean())
+    assert found.loss["before"] == pytest.approx(loss(evidence).mean())
+    inside = np.concatenate((np.ones(6), (q[:, 0] <= y[6:]) & (y[6:] <= q[:, 4])))
+    assert found.coverage["reference"] == pytest.approx(inside.mean())
     assert found.low < found.relative < found.high < 0
     text = " ".join(verdict(evidence))
     assert "At the same information the last known outcome with its own spread has pinball loss" in text
@@ -138,6 +141,40 @@ def test_what_is_left_without_memory() -> None:
     assert "none of the gain would remain" in " ".join(verdict(none))
     assert share_without_memory(evidence) is None
     assert share_without_memory(Evidence.of(q, y, after=q / 3, levels=LEVELS, without_memory=1.0)) is None
+
+
+def test_sentences_of_a_verdict_speak_of_the_same_outcomes() -> None:
+    """Twenty short series: the losses beside the last known outcome are those of the sentence on accuracy."""
+    rng = np.random.default_rng(3)
+    series = np.repeat(np.arange(20), 20)
+    y = np.cumsum(rng.normal(size=(20, 20)), axis=1).ravel()
+    frame = pl.DataFrame({"unique_id": series, "ds": np.tile(np.arange(20), 20), "y": y})
+    middle = y + rng.normal(size=400)
+    frame = frame.with_columns(**{f"q{a:g}": pl.Series(middle + ndtri(a)) for a in LEVELS})
+    (evidence,) = collect(oc.recalibrate(frame))
+    found, change = reference_scores(evidence), difference(evidence)
+    assert found is not None
+    assert change is not None
+    assert found.rows < evidence.rows
+    assert (found.loss["before"], found.loss["after"]) == (change.before, change.after)
+    text = " ".join(verdict(evidence))
+    assert f"(as given for {400 - found.rows} outcomes with too little past)" in text
+    # few of them: nothing is said
+    few = Reference(np.where(np.arange(400) < 390, np.nan, 0.0), np.where(np.arange(400) < 390, np.nan, 1.0))
+    assert reference_scores(dataclasses.replace(evidence, reference=few)) is None
+
+
+def test_no_gain_is_spoken_of_where_none_is_claimed() -> None:
+    rng = np.random.default_rng(4)
+    y, q = rng.normal(size=60), np.tile(ndtri(LEVELS), (60, 1))
+    evidence = Evidence.of(q, y, after=q + 0.05 * rng.normal(size=(60, 1)), levels=LEVELS, without_memory=0.123456)
+    change = difference(evidence)
+    assert change is not None
+    assert not change.clear
+    text = " ".join(verdict(evidence))
+    assert "Accuracy did not change measurably" in text
+    assert f"Without the memory of recent errors it would be pinball loss 0.1235 instead of {change.after:.4g}." in text
+    assert "gain" not in text
 
 
 def test_the_reference_is_checked() -> None:

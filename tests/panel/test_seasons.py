@@ -64,14 +64,21 @@ def test_times_that_are_no_dates_have_no_calendar() -> None:
     assert [seasons_of(step) for step in (0, -1, 10**9)] == [(), (), ()]
 
 
+@pytest.fixture(scope="module")
+def expected() -> pd.DataFrame:
+    """Of three series of fifty days, in one frame."""
+    return oc.recalibrate(frame(50, series=3), workers=1)
+
+
+def test_workers_and_the_order_of_rows_change_nothing(expected: pd.DataFrame) -> None:
+    mixed = frame(50, series=3).sample(frac=1.0, random_state=0)
+    pd.testing.assert_frame_equal(oc.recalibrate(mixed, workers=2).sort_index(), expected)
+
+
 @pytest.mark.parametrize("remember", [1, 1000])
 @pytest.mark.parametrize("cuts", [[1], [2], [1, 2, 3], [1, 9, 30], [5, 6]])
-def test_cuts_and_workers_change_nothing(cuts: list[int], remember: int) -> None:
+def test_cuts_change_nothing(cuts: list[int], remember: int, expected: pd.DataFrame) -> None:
     whole = frame(50, series=3)
-    expected = oc.recalibrate(whole, workers=1)
-    pd.testing.assert_frame_equal(
-        oc.recalibrate(whole.sample(frac=1.0, random_state=0), workers=2).sort_index(), expected
-    )
     days = np.arange(len(whole)) % 50
     state = oc.PanelState(remember=remember)
     found = []
@@ -94,6 +101,45 @@ def test_windows_of_several_steps_have_the_season_of_their_cutoffs() -> None:
         again = oc.recalibrate(moved)
         np.testing.assert_array_equal(answers(again)[early], answers(out)[early])
         assert (answers(again)[one["cutoff"] == ds[when + 6]] != answers(out)[one["cutoff"] == ds[when + 6]]).any()
+
+
+@pytest.mark.parametrize("cuts", [[1], [2, 20], [1, 2, 3, 30], [25, 26]])
+@pytest.mark.parametrize("horizons", [0, 2])
+def test_gaps_are_skipped_alike_however_a_frame_is_cut(horizons: int, cuts: list[int], tmp_path: Path) -> None:
+    q, y = weekly(60)
+    ds = pd.date_range("2026-01-01", periods=60)
+    rows = [(ds[t], ds[t - k], y[t], *q[t]) for t in range(2, 60) for k in range(1, max(horizons, 1) + 1) if t - k > 0]
+    whole = pd.DataFrame(rows, columns=["ds", "cutoff", "y", *NAMES])
+    rng = np.random.default_rng(1)
+    whole = whole[(rng.random(len(whole)) > 0.2) | (whole["ds"] < ds[4])]
+    whole.loc[rng.random(len(whole)) < 0.1, "y"] = np.nan  # outcomes that never come
+    when = whole["cutoff"] if horizons else whole["ds"]
+    if not horizons:
+        whole = whole.drop(columns="cutoff")
+    expected = oc.recalibrate(whole)
+    path, found = tmp_path / "state.orcast", []
+    for first, last in zip([0, *cuts], [*cuts, 60], strict=True):
+        part = whole[(when >= ds[first]) & (when < (ds[last] if last < 60 else pd.Timestamp("2027-01-01")))]
+        if len(part):
+            found.append(oc.recalibrate(part, state=path))
+    np.testing.assert_array_equal(answers(pd.concat(found).sort_index()), answers(expected))
+
+
+def test_gaps_do_not_shift_the_weekday() -> None:
+    """A tenth of the days is missing at random: errors by the weekday are found as well as if none were."""
+    ratios = []
+    for seed in range(8):
+        q, y = weekly(120, seed)
+        here = np.random.default_rng(seed).random(120) > 0.1
+        here[:2] = True
+        ds = pd.date_range("2026-01-01", periods=120)[here]
+        gaps = pd.DataFrame({"ds": ds, "y": y[here]}).join(pd.DataFrame(q[here], columns=NAMES))
+        by_row = pd.date_range("2026-01-01", periods=len(gaps))
+        loss = [
+            pinball(answers(oc.recalibrate(each)), y[here], LEVELS).mean() for each in (gaps, gaps.assign(ds=by_row))
+        ]
+        ratios.append(loss[0] / loss[1])
+    assert np.mean(ratios) < 0.95
 
 
 def test_the_right_season_helps_and_a_wrong_one_does_no_harm() -> None:
@@ -130,7 +176,11 @@ def test_seasons_stay_with_a_game(tmp_path: Path) -> None:
         alone.update(outcome)
 
 
-@pytest.mark.parametrize("wrong", [7, "7", (7.0,), (3,), (367,), (7, 14, 28), (True,), (None,)])
+def test_one_season_may_be_a_number() -> None:
+    assert oc.Recalibrator(seasons=7).seasons == oc.Recalibrator(seasons=(7,)).seasons == (7,)
+
+
+@pytest.mark.parametrize("wrong", [3, True, "7", (7.0,), (3,), (367,), (7, 14, 28), (True,), (None,)])
 def test_wrong_seasons_are_refused(wrong: Any) -> None:
     with pytest.raises((TypeError, ValueError), match=SENTENCE):
         oc.Recalibrator(seasons=wrong)

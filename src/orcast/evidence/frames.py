@@ -62,6 +62,7 @@ def collect(
     from orcast.panel.bounds import read_bounds
     from orcast.panel.columns import find_in
     from orcast.panel.frame import INDEX, Frame
+    from orcast.panel.ordering import horizons_of
     from orcast.panel.row_times import Timing, read_row_times
 
     if layout is None:
@@ -75,12 +76,15 @@ def collect(
     timing = Timing(lag, issued_every, nowcast).checked()
     times = read_row_times(table, layout, codes, keys, timing, np.zeros(len(keys), dtype=np.int64), {})
     order = np.lexsort((times.cutoff, times.time, codes))
+    ahead = None if layout.horizon is None else _steps_ahead(table, layout.horizon)
+    if times.ranked:
+        ahead = horizons_of(times, codes, keys, {}, {}, pooled=True)[0].astype(np.float64)
     information = Information.of(
         codes[order],
         times.time[order],
         None if times.at_once else times.cutoff[order],
         None if times.at_once else times.known[order],
-        None if layout.horizon is None else _steps_ahead(table, layout.horizon)[order],
+        None if ahead is None else ahead[order],
     )
     rows = _EvidenceRows(
         table,

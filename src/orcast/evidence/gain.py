@@ -16,10 +16,11 @@ from orcast.evidence.statistics import ends_of, inside, main_share
 
 @dataclass(frozen=True, eq=False)
 class ReferenceScores:
-    """The last known outcome with its own spread beside the forecasts, on the `rows` that have one.
+    """The last known outcome with its own spread beside the forecasts, of which so many `rows` have one.
 
-    `loss` and `coverage` (of the interval nearest to 90%, `share`) by "reference", "before" and "after"; `relative` is
-    how the loss of the last of these differs from that of the reference, as a part of it, with a 95% interval.
+    The others count as they were given, so that all is said of the same outcomes.  `loss` and `coverage` (of the
+    interval nearest to 90%, `share`) by "reference", "before" and "after"; `relative` is how the loss of the last of
+    these differs from that of the reference, as a part of it, with a 95% interval.
 
     >>> from orcast.evidence import Reference
     >>> reference = Reference(np.ones(10), np.full(10, 0.5))
@@ -39,7 +40,7 @@ class ReferenceScores:
 
 @computed_once
 def reference_scores(evidence: Evidence) -> ReferenceScores | None:
-    """What the last known outcome says at the same information; None if it is not known.
+    """What the last known outcome says at the same information; None if that is not known for half of the rows.
 
     >>> from orcast.evidence import Reference
     >>> walk = np.cumsum(np.random.default_rng(0).normal(size=300))
@@ -51,29 +52,26 @@ def reference_scores(evidence: Evidence) -> ReferenceScores | None:
     if evidence.reference is None or evidence.kind != "quantiles":
         return None
     there = np.flatnonzero(np.isfinite(evidence.reference.spread) & np.isfinite(evidence.reference.last))
-    if not there.size:
+    if 2 * there.size < max(evidence.rows, 1):
         return None
     share = main_share(evidence)
-    own, covered = _reference_losses(evidence, there, share)
-    losses = {"reference": float(own.mean())} | {
-        side: float(loss(evidence, side)[there].mean()) for side in evidence.sides
-    }
-    coverage = (
-        {} if share is None else {side: float(inside(evidence, share, side)[there].mean()) for side in evidence.sides}
-    )
-    if share is not None:
-        coverage = {"reference": float(covered.mean()), **coverage}
-    codes = np.full(evidence.rows, -1, dtype=np.intp)
-    codes[there] = 0
-    whole = np.zeros(evidence.rows)
-    whole[there] = own
+    own = loss(evidence, "before").copy()
+    covered = None if share is None else inside(evidence, share, "before").astype(np.float64)
+    losses, hits = _reference_losses(evidence, there, share)
+    own[there] = losses
+    means = {"reference": float(own.mean())} | {side: float(loss(evidence, side).mean()) for side in evidence.sides}
+    coverage: dict[str, float] = {}
+    if share is not None and covered is not None:
+        covered[there] = hits
+        coverage = {"reference": float(covered.mean())}
+        coverage |= {side: float(inside(evidence, share, side).mean()) for side in evidence.sides}
     last = loss(evidence, evidence.sides[-1])
-    far = reach_of(evidence, [np.where(codes == 0, last - whole, 0.0)])
+    far = reach_of(evidence, [last - own])
     blocks = blocks_of(evidence, far, int(np.ceil(2.0 * times_of(evidence) ** (1.0 / 3.0))))
-    ends = resample(loss_sums(evidence, blocks, codes, losses=(whole, last)), blocks.alike)
-    relative = losses[evidence.sides[-1]] / losses["reference"] - 1.0 if losses["reference"] > 0.0 else float("nan")
+    ends = resample(loss_sums(evidence, blocks, losses=(own, last)), blocks.alike)
+    relative = means[evidence.sides[-1]] / means["reference"] - 1.0 if means["reference"] > 0.0 else float("nan")
     return ReferenceScores(
-        int(there.size), losses, share, coverage, relative, float(ends.relative_low[0]), float(ends.relative_high[0])
+        int(there.size), means, share, coverage, relative, float(ends.relative_low[0]), float(ends.relative_high[0])
     )
 
 
@@ -95,13 +93,13 @@ def _reference_losses(evidence: Evidence, there: Places, share: float | None) ->
 
 
 def share_without_memory(evidence: Evidence) -> float | None:
-    """The share of the gain that a recalibration without the memory of recent errors has; None if there is no gain.
+    """The share of the gain that a recalibration without the memory of recent errors has; None if none is clear.
 
-    >>> evidence = Evidence.of([[0.0]] * 4, np.ones(4), after=[[0.8]] * 4, levels=[0.5], without_memory=0.3)
+    >>> evidence = Evidence.of([[0.0]] * 100, np.ones(100), after=[[0.8]] * 100, levels=[0.5], without_memory=0.3)
     >>> round(share_without_memory(evidence), 9)
     0.5
     """
     found = difference(evidence)
-    if found is None or evidence.without_memory is None or not found.after < found.before:
+    if found is None or evidence.without_memory is None or not (found.clear and found.change < 0.0):
         return None
     return (found.before - evidence.without_memory) / (found.before - found.after)

@@ -350,22 +350,21 @@ def _on_reference(evidence: Evidence) -> list[str]:
     if found is not None:
         names = {"before": "as given", "after": "recalibrated"}
         both = _and([f"{names[side]} {_against(found.loss, side)}" for side in evidence.sides])
-        where = "" if found.rows >= 0.95 * evidence.rows else f" (on the {found.rows:,} outcomes that have one)"
+        without = evidence.rows - found.rows
+        where = f" (as given for {_outcomes(without)} with too little past)" if without > 0.05 * evidence.rows else ""
         lines.append(
-            f"At the same information the last known outcome with its own spread has {loss_name(evidence)} "
-            f"{found.loss['reference']:.4g}{where}; {both}."
+            f"At the same information the last known outcome with its own spread{where} has {loss_name(evidence)} "
+            f"{found.loss['reference']:.4g}; {both}."
         )
-    share = share_without_memory(evidence)
-    if share is not None and evidence.without_memory is not None:
-        change = difference(evidence)
-        assert change is not None
-        kept = "more than all of the gain" if share > 1.005 else f"{share:.0%} of the gain"
-        kept = kept if share > 0.005 else "none of the gain"
-        lines.append(
-            f"Without the memory of recent errors {kept} would remain: {change.name} {evidence.without_memory:.4g} "
-            f"instead of {change.after:.4g}."
-        )
-    return lines
+    change, share = difference(evidence), share_without_memory(evidence)
+    if change is None or evidence.without_memory is None:
+        return lines
+    then = f"{change.name} {evidence.without_memory:.4g} instead of {change.after:.4g}."
+    if share is None:
+        return [*lines, f"Without the memory of recent errors it would be {then}"]
+    kept = "more than all of the gain" if share > 1.005 else f"{share:.0%} of the gain"
+    kept = kept if share > 0.005 else "none of the gain"
+    return [*lines, f"Without the memory of recent errors {kept} would remain: {then}"]
 
 
 def _against(losses: dict[str, float], side: str) -> str:

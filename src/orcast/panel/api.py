@@ -94,8 +94,10 @@ def recalibrate(
     first); its median comes out, and intervals.
 
     **Order.**  The rows of a series are played in the order in which they were issued.  With cutoffs, or
-    ``issued_every``, there is a game for each horizon, that is for the first, second, ... time of each cutoff.  Without
-    a column of times the rows of a series stand in their order.
+    ``issued_every``, there is a game for each horizon: so many steps of its series a time lies after its cutoff, by
+    the calendar (days, weeks, months, working days; whole numbers as they are), so that a missing row moves no other.
+    Where times are irregular, which is said, horizons are the first, second, ... time of each cutoff.  Without a column
+    of times the rows of a series stand in their order.
 
     **Bounds.**  ``low`` and ``high`` are numbers, names of columns, or numbers by series; or they are left out.
     Outcomes beyond them are reported with their rows and not used; ``outside="clip"`` clips them, ``"raise"`` refuses.

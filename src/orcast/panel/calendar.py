@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from orcast.engine.kernels.records import LONGEST_SEASON
 from orcast.engine.kernels.seasons import SHORTEST
 
 # In nanoseconds.
 DAY = 24 * 3600 * 10**9
 WEEK = 7 * DAY
+YEAR = 3_652_425 * DAY // 10_000
 # Rows a year, by the least and the largest number of days between two rows: weeks, months and quarters.
 YEARS = ((7, 7, 52), (28, 31, 12), (89, 92, 4))
 
@@ -26,3 +30,13 @@ def seasons_of(step: int) -> tuple[int, ...]:
     found = [period // step for period in (DAY, WEEK) if period % step == 0]
     found += [rows for least, most, rows in YEARS if least * DAY <= step <= most * DAY]
     return tuple(int(lag) for lag in found if SHORTEST <= lag <= LONGEST_SEASON - 2)
+
+
+def steps_between(times: NDArray[np.int64], step: int) -> NDArray[np.int64]:
+    """How many steps there are from each time to the next, where the first two are so many nanoseconds apart.
+
+    >>> steps_between(np.array([0, 31, 59, 120]) * DAY, 31 * DAY).tolist()     # months
+    [1, 1, 2]
+    """
+    rows = next((rows for least, most, rows in YEARS if least * DAY <= step <= most * DAY and least < most), None)
+    return np.asarray(np.rint(np.diff(times) / (step if rows is None else YEAR / rows)), dtype=np.int64)

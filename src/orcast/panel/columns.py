@@ -533,7 +533,8 @@ def _named(name: Label, candidates: _Candidates) -> Form:
     for form in candidates.found.get(text, {}).values():
         raise ValueError(candidates.why_not(form) or "")
     known = [model for model in candidates.models() if candidates.best(model) is not None]
-    raise ValueError(f"expected model= with a model ({listed(known)} found) or a column of numbers, got {name!r}")
+    there = f"a model of the frame, {listed(known)}," if known else "a model of the frame, which has none,"
+    raise ValueError(f"expected {there} or a column of numbers as model=, got {name!r}")
 
 
 def _explicit(model: str, parts: Any, candidates: _Candidates) -> Form:

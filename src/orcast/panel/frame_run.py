@@ -145,9 +145,15 @@ class FrameRun:
     """One frame, its columns found: checked against the state if there is one, then played and written."""
 
     def __init__(
-        self, frame: Frame, layout: ColumnLayout, options: FrameOptions, panel: PanelState | None = None
+        self,
+        frame: Frame,
+        layout: ColumnLayout,
+        options: FrameOptions,
+        panel: PanelState | None = None,
+        *,
+        places: bool = False,
     ) -> None:
-        self.frame, self.layout, self.panel = frame, layout, panel
+        self.frame, self.layout, self.panel, self.places = frame, layout, panel, places
         self.content = PanelContent() if panel is None else panel.content
         before = self.content.options
         self.clip = options.outside == "clip"
@@ -192,7 +198,10 @@ class FrameRun:
                 then, now = ("no cutoffs" if each else "cutoffs" for each in (before.at_once, times.at_once))
                 then, now = (then, now) if then != now else ("no horizons", "horizons")
                 raise ValueError(f"expected columns of times as the state has them, {then}, got {now}")
-        streams = arrange(self.frame, times, layout.horizon, self.codes, self.keys, content.calendar)
+        calendar, steps, pooled = content.calendar, content.steps, self.options.pool is True
+        streams = arrange(
+            self.frame, times, layout.horizon, self.codes, self.keys, calendar, steps, pooled=pooled, places=self.places
+        )
         return streams if times.at_once or before is None else streams.and_empty(self._pending_elsewhere(streams))
 
     def _pending_elsewhere(self, streams: Streams) -> list[tuple[int, Hashable]]:
@@ -425,12 +434,23 @@ class FrameRun:
                 "is not looked at (lag= says how long it takes)",
                 UserWarning,
             )
+        if not self.streams.times.together:
+            self._warn_of_places()
         for model in self.models:
             whose = of_model(model.form.model)
             if model.shape.kind == "quantiles":
                 crossed = crossing_rows(model.given, model.there)
                 if len(crossed):
                     warn_user(f"crossing quantiles{whose} were sorted in {rows_text(crossed)}", UserWarning)
+            if model.shape.kind in ("quantiles", "members"):
+                least, most = np.fmin.reduce(model.given), np.fmax.reduce(model.given)
+                beyond = np.flatnonzero(model.there & ((most < self.low) | (least > self.high)))
+                if len(beyond):
+                    warn_user(
+                        f"forecasts{whose} lie wholly outside the bounds in {rows_text(beyond)}, and count as the "
+                        "nearest bound",
+                        UserWarning,
+                    )
             if model.shape.kind in ("quantiles", "members", "normal"):
                 coarse = rows_beyond_doubles(model.shape.kind, model.given)
                 if len(coarse):
@@ -462,6 +482,22 @@ class FrameRun:
             elif status == Status.CORRECTED:
                 more = ", so their series were played anew" if replay else " (replay=True plays their series anew)"
             warn_user(f"{sentence}, in {rows_text(rows)}{more}", UserWarning)
+
+    def _warn_of_places(self) -> None:
+        """Series whose times are irregular, so that a missing row moves those after it into other games."""
+        streams = self.streams
+        if self.places:
+            return
+        placed = {code for code, step in enumerate(streams.steps) if step.kind == "places"}
+        pairs = zip(streams.series.tolist(), streams.horizons, strict=True)
+        found = sorted({code for code, horizon in pairs if code in placed and horizon != 1})
+        if found:
+            more = "" if len(found) == 1 else f" and {len(found) - 1:,} more"
+            warn_user(
+                "times do not go on in regular steps, so that horizons are the first, second, ... time of each cutoff"
+                f"{of_series(self.keys[found[0]])}{more} (a column named by horizon= settles it)",
+                UserWarning,
+            )
 
     def result(self, replace: bool) -> Any:
         """The frame with what came out."""
@@ -519,6 +555,7 @@ class FrameRun:
                 content.calendar[key] = seen_dates(
                     content.calendar.get(key), times.cutoff[rows], times.time[rows], panel.remember
                 )
+            content.steps.update(zip(self.keys, streams.steps, strict=False))
 
 
 def checked_pool(pool: Any) -> bool | tuple[Any, ...]:

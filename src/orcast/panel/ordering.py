@@ -2,8 +2,9 @@
 
 A stream is one series at one horizon.  Its rows are in the order in which they were issued (`orcast.panel.row_times`),
 and an outcome is used by forecasts that were issued when it was known or later.  Unless a column says it, the horizon
-is the place of a row among those of its series and cutoff, from 1; where nothing says when forecasts were issued, all
-rows of a series are one stream.
+is how many steps of its series a row is ahead (`orcast.panel.horizons`), or its place among those of its series and
+cutoff, from 1, where there is no step; where nothing says when forecasts were issued, all rows of a series are one
+stream.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import heapq
 from collections import deque
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,7 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.engine.kernels.events import EventKind
+from orcast.panel.column_names import of_series
 from orcast.panel.frame import Codes, Frame, Times, show_time
+from orcast.panel.horizons import PLACES, UNKNOWN, Step, find_steps, steps_ahead
 from orcast.panel.row_times import Calendar, RowTimes, Stamps
 from orcast.rounds import learnt_lag
 
@@ -27,7 +30,7 @@ Array = NDArray[np.float64]
 Events = NDArray[np.int64]  # kind and entry of each
 
 # As plain numbers: Python 3.11 is slow in looking up members of an enum, and streams may be short.
-PREDICT, SETTLE, DROP = map(int, EventKind)
+PREDICT, SETTLE, DROP, SKIP = map(int, EventKind)
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,8 @@ class Streams:
     """Rows in the order of play, stream after stream.
 
     ``order`` are the rows of the frame, ``starts`` where each stream begins in it (and its end), ``series`` and
-    ``horizons`` whose they are.  ``times`` are those of the rows of the frame.
+    ``horizons`` whose they are.  ``times`` are those of the rows of the frame, ``steps`` of each series what horizons
+    are counted in; none where a column says them.
     """
 
     order: Codes
@@ -43,6 +47,7 @@ class Streams:
     series: Codes
     horizons: list[Hashable]
     times: RowTimes
+    steps: Sequence[Step] = ()
 
     def __len__(self) -> int:
         return len(self.series)
@@ -58,19 +63,33 @@ class Streams:
 
 
 def arrange(
-    frame: Frame, rows: RowTimes, horizon: Any, codes: Codes, keys: Sequence[Hashable], calendar: Calendar
+    frame: Frame,
+    rows: RowTimes,
+    horizon: Any,
+    codes: Codes,
+    keys: Sequence[Hashable],
+    calendar: Calendar,
+    before: Mapping[Hashable, Step] | None = None,
+    *,
+    pooled: bool = False,
+    places: bool = False,
 ) -> Streams:
-    """Put the rows in the order of play."""
+    """Put the rows in the order of play; ``before`` are the steps of series that were seen before.
+
+    ``pooled``: all series learn together, so a short one may count in the steps of the others.  ``places``: every
+    cutoff has a row for each of its steps, so that places are the steps.
+    """
     times, time, cutoff = rows.times, rows.time, rows.cutoff
+    steps: list[Step] = []
     if horizon is not None:
         which, names = frame.keys([horizon])
     elif not rows.ranked:
         which, names = np.zeros(len(time), dtype=np.intp), [None]
     else:
         _refuse_twice(np.lexsort((time, cutoff, codes)), (codes, cutoff, time), keys, times)
-        ranks = _ranks(codes, cutoff, time, keys, calendar, times)
-        which = ranks - 1
-        names = list(range(1, int(ranks.max(initial=1)) + 1))
+        ahead, steps = horizons_of(rows, codes, keys, calendar, before or {}, pooled=pooled, places=places)
+        found, which = np.unique(ahead, return_inverse=True)
+        names = found.tolist()
     order = np.lexsort((time, cutoff, which, codes))
     _refuse_twice(order, (codes, which, cutoff, time), keys, times)
     first = np.ones(len(order), dtype=bool)
@@ -82,6 +101,70 @@ def arrange(
         codes[order[starts]],
         [names[i] for i in which[order[starts]].tolist()],
         rows,
+        steps,
+    )
+
+
+def horizons_of(
+    rows: RowTimes,
+    codes: Codes,
+    keys: Sequence[Hashable],
+    calendar: Calendar,
+    before: Mapping[Hashable, Step],
+    *,
+    pooled: bool = False,
+    places: bool = False,
+) -> tuple[Codes, list[Step]]:
+    """How many steps ahead each row is, and what that is counted in; rows that were seen before keep their horizon."""
+    n, kind = len(codes), rows.kind
+    seen = [(i, calendar[key]) for i, key in enumerate(keys) if key in calendar and len(calendar[key])]
+    cutoff, time = rows.cutoff, rows.time
+    if seen:
+        codes = np.concatenate([codes, *(np.full(len(each), i) for i, each in seen)])
+        cutoff = np.concatenate([cutoff, *(each[:, 0] for _, each in seen)])
+        time = np.concatenate([time, *(each[:, 1] for _, each in seen)])
+
+    def counted(steps: Sequence[Step], since: int) -> Codes:
+        own, made, about = codes[since:], cutoff[since:], time[since:]
+        ahead = steps_ahead(kind, steps, own, about, made, first=rows.together)
+        places = np.array([step.kind == "places" for step in steps], dtype=bool)[own]
+        if places.any():
+            ahead[places] = _ranks(own[places], made[places], about[places])
+        return ahead
+
+    steps = [PLACES] * len(keys)
+    if not places:
+        steps = find_steps(kind, codes, len(keys), time, cutoff, pooled=pooled)
+    if not seen:
+        return counted(steps, 0), steps
+    begun = {i for i, _ in seen}
+    old = [before.get(key, PLACES) if i in begun else steps[i] for i, key in enumerate(keys)]
+    steps = [then if now.whole(then) else now for then, now in zip(old, steps, strict=True)]
+    was = counted(old, n)
+    for i in np.unique(codes[n:][counted(steps, 0)[n:] != was]).tolist():
+        own = codes == i
+        alone = int(_ranks(codes[own], cutoff[own], time[own]).max()) == 1
+        if old[i] != PLACES and not (old[i] == UNKNOWN and alone):
+            raise ValueError(
+                f"expected times{of_series(keys[i])} that go on in the steps of earlier frames, got others, by which "
+                "horizons would be counted anew: name a column by horizon= instead"
+            )
+        steps[i] = old[i]
+    ahead = counted(steps, 0)
+    moved = np.flatnonzero(ahead[n:] != was)
+    if len(moved):
+        _refuse_between(int(moved[0]) + n, codes, cutoff, time, n, rows.times)
+    return ahead[:n], steps
+
+
+def _refuse_between(at: int, codes: Codes, cutoff: Stamps, time: Stamps, n: int, times: Times) -> None:
+    """A new time of a cutoff may not come before one that has its place already."""
+    fresh = (codes[:n] == codes[at]) & (cutoff[:n] == cutoff[at]) & (time[:n] < time[at])
+    seen = (codes[n:] == codes[at]) & (cutoff[n:] == cutoff[at])
+    row = int(np.flatnonzero(fresh & ~np.isin(time[:n], time[n:][seen]))[0])
+    raise ValueError(
+        f"expected the rows of a cutoff in the order of their times from frame to frame, got {times.show(time[row])} "
+        f"in row {row} after later ones of the cutoff {times.show(cutoff[row])}: name a column by horizon= instead"
     )
 
 
@@ -104,57 +187,17 @@ def _refuse_twice(order: Codes, columns: Sequence[NDArray[Any]], keys: Sequence[
     )
 
 
-def _ranks(
-    codes: Codes, cutoff: Stamps, time: Stamps, keys: Sequence[Hashable], calendar: Calendar, times: Times
-) -> Codes:
-    """The place of each row among those of its series and cutoff, those of earlier frames included."""
-    n = len(codes)
-    earlier = [(i, calendar[key]) for i, key in enumerate(keys) if key in calendar and len(calendar[key])]
-    if earlier:
-        codes = np.concatenate([codes, *(np.full(len(seen), i) for i, seen in earlier)])
-        cutoff = np.concatenate([cutoff, *(seen[:, 0] for _, seen in earlier)])
-        time = np.concatenate([time, *(seen[:, 1] for _, seen in earlier)])
-    # a row that was seen before comes first among its likes, so that it is counted once
-    order = np.lexsort((np.arange(len(codes)) < n, time, cutoff, codes))
+def _ranks(codes: Codes, cutoff: Stamps, time: Stamps) -> Codes:
+    """The place of each row among those of its series and cutoff; rows that are there twice count once."""
+    order = np.lexsort((time, cutoff, codes))
     new_group = np.ones(len(order), dtype=bool)
     new_group[1:] = (np.diff(codes[order]) != 0) | (np.diff(cutoff[order]) != 0)
     new_time = new_group.copy()
     new_time[1:] |= np.diff(time[order]) != 0
     counted = np.cumsum(new_time)
-    begins = counted[new_group][np.cumsum(new_group) - 1]
-    ranks = np.empty(len(order), dtype=np.intp)
-    ranks[order] = counted - begins + 1
-    if earlier:
-        _refuse_between(order, n, new_group, new_time, ranks, cutoff, time, times)
-    return ranks[:n]
-
-
-def _refuse_between(
-    order: Codes,
-    n: int,
-    new_group: NDArray[np.bool_],
-    new_time: NDArray[np.bool_],
-    ranks: Codes,
-    cutoff: Stamps,
-    time: Stamps,
-    times: Times,
-) -> None:
-    """A new time of a cutoff may not come before one that has its place already."""
-    was = order >= n
-    unseen = new_time & ~was
-    group = np.cumsum(new_group) - 1
-    # places of rows seen before, counted among such rows only
-    places = np.cumsum(was)
-    places = places - (places - was)[new_group][group]
-    moved = was & (places != ranks[order])
-    if not moved.any():
-        return
-    at = int(moved.argmax())
-    row = int(order[unseen & (group == group[at])][0])
-    raise ValueError(
-        f"expected the rows of a cutoff in the order of their times from frame to frame, got {times.show(time[row])} "
-        f"in row {row} after later ones of the cutoff {times.show(cutoff[row])}: name a column by horizon= instead"
-    )
+    ranks = np.empty(len(order), dtype=np.int64)
+    ranks[order] = counted - counted[new_group][np.cumsum(new_group) - 1] + 1
+    return ranks
 
 
 def fill_outcomes(
@@ -339,6 +382,32 @@ class _Order:
         self.kinds.append(kind)
         self.which.append(i)
         del self.pending[i]
+
+
+def with_skips(events: Events, skips: Codes) -> Events:
+    """Events, and among them the steps without a round: before each entry, and where one had no outcome.
+
+    They come before a forecast if no outcome is waited for, else before its outcome; what remains is left in ``skips``.
+
+    >>> import numpy as np
+    >>> events = np.array([[0, 0, -1], [1, 0, -1], [0, 1, -1], [1, 1, -1]])
+    >>> with_skips(events, np.array([0, 2])).tolist()     # two days are missing before the second
+    [[0, 0, -1], [1, 0, -1], [3, 2, -1], [0, 1, -1], [1, 1, -1]]
+    """
+    ends = np.isin(events[:, 0], (SETTLE, DROP))
+    if not skips.any() and not (events[:, 0] == DROP).any():
+        return events
+    out: list[tuple[int, int, int]] = []
+    waiting = len(skips) - int((events[:, 0] == PREDICT).sum())
+    for (kind, entry, heard), end in zip(events.tolist(), ends.tolist(), strict=True):
+        if skips[entry] and (end or not waiting):
+            out.append((SKIP, int(skips[entry]), -1))
+            skips[entry] = 0
+        out.append((kind, entry, heard))
+        if kind == DROP:
+            out.append((SKIP, 1, -1))
+        waiting += -1 if end else 1
+    return np.array(out, dtype=np.int64).reshape(-1, 3)
 
 
 def _order_at_once(entries: Entries, old: int) -> Events:

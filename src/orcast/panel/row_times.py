@@ -82,7 +82,8 @@ class RowTimes:
     """The three times of all rows, as stamps that sort; `cutoff` is when the forecast was issued.
 
     `at_once`: nothing says when forecasts were issued or outcomes known, so each outcome is known before the next
-    forecast.  `ranked`: the horizon of a row is its place among those of its cutoff.
+    forecast.  `ranked`: no column says the horizon, so that it is counted from the cutoff on.  `together`: cutoffs lie
+    just before the first of the times that were issued together.
     """
 
     kind: str
@@ -91,6 +92,7 @@ class RowTimes:
     known: Stamps
     at_once: bool
     ranked: bool
+    together: bool = False
 
     @property
     def times(self) -> Times:
@@ -127,7 +129,8 @@ def read_row_times(
         _check_issued_before(times, cutoff, timing, known is not None)
     else:
         cutoff = times.values if at_once else just_before(times.values)
-    return RowTimes(times.kind, times.values, cutoff, times.values if known is None else known, at_once, ranked)
+    known = times.values if known is None else known
+    return RowTimes(times.kind, times.values, cutoff, known, at_once, ranked, timing.issued_every is not None)
 
 
 def just_before(stamps: Stamps) -> Stamps:

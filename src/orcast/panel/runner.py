@@ -29,6 +29,7 @@ from orcast.engine.kernels.events import (
     PendingStore,
     pack_row,
 )
+from orcast.engine.kernels.tracker import skip_steps
 from orcast.engine.ordered import OrderedEngine
 from orcast.game import ALONE
 from orcast.jit import expect_rounds
@@ -259,10 +260,16 @@ class Runner:
                 raise
             raise unusable(reason) from reason
 
+    @property
+    def has_seasons(self) -> bool:
+        """Whether there are learners that look at seasons."""
+        engine = self.rounds.engine
+        return isinstance(engine, OrderedEngine) and len(engine.rules.learners) > 0
+
     def presume_seasons(self, lags: Sequence[int]) -> None:
         """Let the learners of a stream that begins look at these lags, where there are learners."""
-        engine = self.rounds.engine
-        if isinstance(engine, OrderedEngine) and len(engine.rules.learners):
+        if self.has_seasons:
+            engine: Any = self.rounds.engine
             engine.presume_seasons(lags)
 
     def state(self, rounds: PackedRounds, errors: Array) -> RunState:
@@ -288,7 +295,8 @@ class CompiledRun:
         self.runner, self.engine = runner, engine
         packed = state.rounds
         old, entries = len(packed.issued), len(inputs.values)
-        open_ = old + np.cumsum(1 - 2 * (events[:, 0] != PREDICT))
+        kinds = events[events[:, 0] != EventKind.SKIP, 0]
+        open_ = old + np.cumsum(1 - 2 * (kinds != PREDICT))
         most = int(open_.max(initial=max(old, 1)))
         issued, lag, reserved = packed.counters.tolist()
         check_counters(issued, None if lag != lag else lag, reserved, packed.issued.tolist())
@@ -398,6 +406,11 @@ class PythonRun:
                 at += 2 * count
                 continue
             kind, entry = int(kinds[at]), int(entries[at])
+            if kind == EventKind.SKIP:
+                engine: Any = self.rounds.engine
+                skip_steps(engine.memory, entry)
+                at += 1
+                continue
             heard = int(events[at, 2])
             self.rounds.listen(self.inputs.signals[heard] if heard >= 0 else None)
             if kind == EventKind.PREDICT:

@@ -16,7 +16,10 @@ from numpy.typing import NDArray
 
 from orcast.coins import seed_of
 from orcast.engine.kernels.events import PackedRounds, record_fields
+from orcast.engine.kernels.records import LONGEST_SEASON
+from orcast.panel.calendar import seasons_of
 from orcast.panel.experts import ForecastShape
+from orcast.panel.horizons import Step, step_from_plain
 from orcast.panel.pools import PoolState, pool_from_plain, pool_to_plain
 from orcast.panel.row_times import Calendar, every, stamps_of
 from orcast.panel.runner import RunState
@@ -58,7 +61,7 @@ class PanelOptions:
 
     kind: str
     at_once: bool
-    ranked: bool  # whether the horizon is the place of a row among those of its cutoff
+    ranked: bool  # whether no column says the horizon, so that it is counted from the cutoff on
     payoff: dict[str, Any] | None
     levels: list[float] | None
     low: Any
@@ -86,7 +89,8 @@ class PanelContent:
     options: PanelOptions | None = None
     models: dict[str, ModelStreams] = field(default_factory=dict)
     bounds: dict[Hashable, tuple[float, float]] = field(default_factory=dict)
-    calendar: Calendar = field(default_factory=dict)  # cutoffs and times, where horizons are places among them
+    calendar: Calendar = field(default_factory=dict)  # cutoffs and times, where horizons are counted from them
+    steps: dict[Hashable, Step] = field(default_factory=dict)  # what they are counted in; places if it is not said
     counted: dict[Hashable, int] = field(default_factory=dict)  # rows, where there are no times
     pools: dict[tuple[str, PoolKey], PoolState] = field(default_factory=dict)  # by model and key
     groups: dict[Hashable, Hashable] = field(default_factory=dict)  # of each series, if columns tell pools apart
@@ -97,7 +101,7 @@ class PanelContent:
             found = self.models.get(model)
             for (key, horizon), stream in () if found is None else found.streams.items():
                 places = {serial: place for place, serial in enumerate(stream.log[:, LogColumn.SERIAL].tolist())}
-                for serial, _, _, low, high in stream.pending.tolist():
+                for serial, _, _, low, high, _ in stream.pending.tolist():
                     cutoff, time, _ = stream.stamps[places[serial]].tolist()
                     yield key, horizon, cutoff, time, low, high
 
@@ -162,6 +166,7 @@ class PanelState:
             "groups": [[plain_id(key), plain_id(group)] for key, group in content.groups.items()],
             "series": [plain_id(key) for key in content.bounds],
             "calendar": [plain_id(key) for key in content.calendar],
+            "steps": [[plain_id(key), *step] for key, step in content.steps.items()],
             "counted": [[plain_id(key), count] for key, count in content.counted.items()],
         }
         storage.write(path, header, arrays)
@@ -184,6 +189,7 @@ class PanelState:
             if not all(each.shape[1] == 2 and len(np.unique(each, axis=0)) == len(each) for each in dates):
                 raise ValueError("a time stands twice in the calendar")
             content.calendar = {id_from_plain(key): each for key, each in zip(header["calendar"], dates, strict=True)}
+            content.steps = {id_from_plain(key): step_from_plain(*step) for key, *step in header.get("steps", ())}
             content.counted = {
                 id_from_plain(key): whole(count, "rows", 0, MOST_COUNTED) for key, count in header["counted"]
             }
@@ -280,6 +286,7 @@ def _model_header(number: int, name: str, model: ModelStreams, arrays: Arrays) -
     for part, each in parts.items():
         _stack(arrays, f"{number}/{part}", each)
     arrays[f"{number}/rows"] = np.array([stream.rows for stream in streams], dtype=np.int64)
+    arrays[f"{number}/step"] = np.array([stream.step for stream in streams], dtype=np.int64)
     kinds = [(stream.game.sizes, stream.game.rounds.fields) for stream in streams]
     distinct = list(dict.fromkeys(kinds))
     features = {
@@ -334,24 +341,32 @@ def _model_streams(number: int, data: dict[str, Any], arrays: Arrays) -> ModelSt
     parts = zip(*(_unstack(arrays, f"{number}/{part}", len(keys)) for part in names), strict=True)
     kinds = [(None if sizes is None else tuple(sizes), record_fields(fields)) for sizes, fields in data["records"]]
     rows = [whole(count, "rows", 0, MOST_COUNTED) for count in arrays[f"{number}/rows"].tolist()]
+    # an older state did not tell which steps are missing, so it goes on without
+    steps = arrays.get(f"{number}/step", np.zeros(len(keys), dtype=np.int64)).tolist()
+    if len(steps) != len(keys) or not all(step == 0 or seasons_of(step) for step in steps):
+        raise ValueError("steps are not those of a calendar")
     for i, (key, (counters, memory, issued, records, pending, stamps, log)) in enumerate(zip(keys, parts, strict=True)):
         counters, count = counters.ravel(), len(pending)
         if stamps.shape[1] == 2:
             # of a state that did not tell yet when an outcome is known: at its time
             stamps = np.column_stack((stamps, stamps[:, 1]))
+        if pending.shape[1] == PendingColumn.SKIPS:
+            pending = np.column_stack((pending, np.zeros(count)))
         if not (len(stamps) == len(log) and stamps.shape[1] == 3 and len(counters) == 5 and len(records) == count):
             raise ValueError(f"the stream {key!r} has other shapes")
-        if log.shape[1] != LogColumn.ANSWERS + len(model.shape.outputs) or pending.shape[1] != PendingColumn.HIGH + 1:
+        if log.shape[1] != LogColumn.ANSWERS + len(model.shape.outputs) or pending.shape[1] != PendingColumn.SKIPS + 1:
             raise ValueError(f"the stream {key!r} has other shapes")
         if not np.isin(pending[:, PendingColumn.SERIAL], log[:, LogColumn.SERIAL]).all():
             raise ValueError(f"the stream {key!r} has forgotten a pending row")
+        if not np.isin(pending[:, PendingColumn.SKIPS], np.arange(LONGEST_SEASON + 1)).all():
+            raise ValueError(f"the stream {key!r} skips steps that cannot be")
         if not np.isin(log[:, LogColumn.STATUS], REMEMBERED).all():
             raise ValueError(f"the stream {key!r} has rows in no known state")
         sizes, fields = kinds[data["record"][i]]
         own = data["features"].get(str(i), [None] * count)
         packed = PackedRounds(counters[:3], fields, records, issued.ravel(), [features_from_json(each) for each in own])
         game = RunState(packed, counters[3:], memory.ravel(), sizes)
-        model.streams[key] = Stream(game, pending, stamps, log, rows[i])
+        model.streams[key] = Stream(game, pending, stamps, log, rows[i], steps[i])
     return model
 
 

@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.engine import Oracle
-from orcast.panel.calendar import seasons_of
+from orcast.engine.kernels.records import LONGEST_SEASON
+from orcast.panel.calendar import seasons_of, steps_between
 from orcast.panel.experts import ForecastShape
-from orcast.panel.ordering import DROP, PREDICT, SETTLE, Before, Entries, order_of_play
+from orcast.panel.ordering import DROP, PREDICT, SETTLE, Before, Entries, order_of_play, with_skips
 from orcast.panel.pools import SignalTable
 from orcast.panel.runner import HOLDS, NO_SIGNALS, PROMISED, RunnerPool, RunState, events_of, with_heard
 from orcast.panel.statuses import Status
@@ -38,7 +39,7 @@ class LogColumn:
 class PendingColumn:
     """What a stream keeps of a pending row, beside the record of its round."""
 
-    SERIAL, POINT, VALUE, LOW, HIGH = range(5)
+    SERIAL, POINT, VALUE, LOW, HIGH, SKIPS = range(6)
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,7 @@ class Stream:
     stamps: Stamps  # of the last rows: cutoff, time, and when the outcome is known
     log: Array  # see `LogColumn`
     rows: int  # that were ever played
+    step: int = 0  # in nanoseconds from one row to the next, by the calendar; 0 if that has no seasons
 
 
 @dataclass
@@ -151,6 +153,7 @@ class _OpenRows:
     point: Array
     low: Array
     high: Array
+    skips: NDArray[np.int64]  # steps of the calendar that are missing before the row, and that were not told
 
     def after(self, before: _OpenRows) -> _OpenRows:
         """Others, then these."""
@@ -235,6 +238,7 @@ class _StreamRun:
         fresh[:, LogColumn.Y] = self.y[self.first_new :]
         fresh[:, LogColumn.STATUS] = PENDING
         self.log = np.concatenate((self.log, fresh))
+        self._find_step(played)
         rows = self.open_rows = self._open_rows()
         events, lost, given_up = order_of_play(
             Entries(rows.time, rows.cutoff, rows.due, rows.known, ~np.isnan(rows.value)),
@@ -242,31 +246,44 @@ class _StreamRun:
             at_once=self.options.at_once,
             most=self.options.max_pending,
         )
+        settled, dropped = (events[events[:, 0] == kind, 1] for kind in (SETTLE, DROP))
         events = with_heard(events, self._heard(events))
+        if self.step:
+            events = with_skips(events, rows.skips)
         points = rows.point if self.options.shape.kind == "point" else np.empty(0)
         signals = NO_SIGNALS if self.heard is None else self.heard[0].rows
         game = None if before is None else before.game
         self.run = self.runner.resume(game, self.new, rows.value, points, events, signals, self.seed)
-        self._presume_seasons(played)
+        if played < 2:
+            self.runner.presume_seasons(seasons_of(self.step))
         self.run.play(events)
         fresh = self.log[self.begin :]
         fresh[:, LogColumn.HOLDS : LogColumn.MISCALIBRATION] = self.run.outputs.round_log[:, HOLDS : PROMISED + 1]
         fresh[:, LogColumn.ANSWERS :] = self.runner.answers(self.run, self.new)
-        settled, dropped = (events[events[:, 0] == kind, 1] for kind in (SETTLE, DROP))
         self._settle(settled)
         self.log[rows.at[dropped], LogColumn.STATUS] = OUTSIDE
         self.log[rows.at[lost], LogColumn.STATUS] = Status.LOST
         self.log[rows.at[given_up], LogColumn.STATUS] = Status.GIVEN_UP
         self._look_ahead()
 
-    def _presume_seasons(self, played: int) -> None:
-        """Those of the calendar, from the first two times of the stream: how a frame is cut does not change them."""
-        if not (self.options.dated and played < 2 <= self.played):
+    def _find_step(self, played: int) -> None:
+        """The step of the calendar, from the first two times of the stream: how a frame is cut does not change it."""
+        self.step = 0 if self.before is None else self.before.step
+        if not (self.options.dated and played < 2 <= self.played and self.runner.has_seasons):
             return
         times = self.time[self.first_new :]
         if self.before is not None:
             times = np.concatenate((self.before.stamps[:, 1], times))
-        self.runner.presume_seasons(seasons_of(int(times[1] - times[0])))
+        step = int(times[1] - times[0])
+        self.step = step if seasons_of(step) else 0
+
+    def _skips(self) -> NDArray[np.int64]:
+        """How many steps of the calendar are missing before each new row; more than a season can be are as many."""
+        times = self.time[self.first_new :]
+        if not self.step or not len(times):
+            return np.zeros(len(times), dtype=np.int64)
+        last = times[:1] - self.step if self.before is None else self.before.stamps[-1:, 1]
+        return np.clip(steps_between(np.concatenate((last, times)), self.step) - 1, 0, LONGEST_SEASON)
 
     def _heard(self, events: NDArray[np.int64]) -> NDArray[np.int64]:
         """The row of the signals that is heard at each event: a forecast hears what was known when it was issued.
@@ -303,10 +320,10 @@ class _StreamRun:
         points = self.runner.points(self.new) if self.options.shape.kind == "point" else np.full(len(y), np.nan)
         at = self.begin + np.arange(len(y))
         stamps = self.time[new], self.cutoff[new], self.due[new]
-        fresh = _OpenRows(at, *stamps, value, ~np.isnan(y), points, low, high)
+        fresh = _OpenRows(at, *stamps, value, ~np.isnan(y), points, low, high, self._skips())
         if before is None or not len(before.pending):
             return fresh
-        serial, point, value, low, high = before.pending.T
+        serial, point, value, low, high, skips = before.pending.T
         order = np.argsort(before.log[:, LogColumn.SERIAL])
         at = order[np.searchsorted(before.log[order, LogColumn.SERIAL], serial)]
         y, due = np.full(len(before.log), np.nan), before.stamps[:, 2].copy()
@@ -325,7 +342,8 @@ class _StreamRun:
         self.log[at[came], LogColumn.Y], self.log[at[came], LogColumn.STATUS] = y[came], PENDING
         value = np.where(came, self.runner.outcomes(y, self.runner.units(low, high), self.options.clip), value)
         known = ~np.isnan(self.log[at, LogColumn.Y])
-        return fresh.after(_OpenRows(at, time, cutoff, due, value, known, point, low, high))
+        skips = skips.astype(np.int64)
+        return fresh.after(_OpenRows(at, time, cutoff, due, value, known, point, low, high, skips))
 
     def _look_ahead(self) -> None:
         """The miscalibration after outcomes that are known, but that no forecast could know yet.
@@ -374,6 +392,6 @@ class _StreamRun:
         keep[-self.options.remember :] = True
         keep[rows.at[entries]] = True
         serial = self.log[rows.at[entries], LogColumn.SERIAL]
-        columns = (rows.point, rows.value, rows.low, rows.high)
+        columns = (rows.point, rows.value, rows.low, rows.high, rows.skips)
         pending = np.column_stack((serial, *(column[entries] for column in columns)))
-        return Stream(self.run.state(), pending, stamps[keep], self.log[keep], self.played)
+        return Stream(self.run.state(), pending, stamps[keep], self.log[keep], self.played, self.step)

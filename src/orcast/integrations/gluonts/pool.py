@@ -36,6 +36,10 @@ class StepPool:
         """Take a game in, or say in one sentence why it cannot be."""
         self.pool.admit(engine)
 
+    def has_told(self, engine: Any) -> bool:
+        """Whether it can be the pool of which a game has heard."""
+        return self.pool.has_told(engine)
+
     @property
     def signal(self) -> Array:
         """What is heard now."""

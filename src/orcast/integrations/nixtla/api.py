@@ -92,7 +92,7 @@ def recalibrate(
     count = worker_count(workers)
     with open_state(state) as panel:
         combined = CombinedFrame(given, past, panel, model, payoff, options.pool)
-        run = FrameRun(Frame(combined.frame()), combined.layout, options, panel)
+        run = FrameRun(Frame(combined.frame()), combined.layout, options, panel, places=True)
         run.play(count, progress)
         run.warn()
         combined.report(run, model, (low, high), outside, replace=bool(replace))
