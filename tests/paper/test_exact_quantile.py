@@ -15,8 +15,9 @@ import orcast as oc
 from helpers import SENTENCE, Vector, positive, random_ledgers, whole
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
+from orcast.engine.dense.two_ends import downward_zero
 from orcast.engine.kernels import equilibrium as equilibrium_kernels
-from orcast.paper.exact.quantile import EndsSolver, TwoCells, downward_zero
+from orcast.paper.exact.quantile import EndsSolver, TwoCells
 from orcast.payoffs import Payoff
 from orcast.testing import worst_outcome
 

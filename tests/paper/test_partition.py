@@ -102,14 +102,11 @@ class Twin:
 
     def calibration_error(self, which: int = 1) -> float:
         """C_T of what was played, or of the expert (which = 0)."""
-        total = 0.0
-        for v in range(self.game.grid):
-            payoffs = [
-                hats(self.game.grid, self.events(row[which]))[v] * self.events(row[which] - np.eye(row[which].size)[k])
-                for *row, k in self.rows
-            ]
-            total += float(np.abs(np.mean(payoffs, axis=0)).sum())
-        return total
+        payoffs = [
+            hats(self.game.grid, self.events(row[which])) * self.events(row[which] - np.eye(row[which].size)[k])
+            for *row, k in self.rows
+        ]
+        return float(np.abs(np.mean(payoffs, axis=0)).sum())
 
     def regret(self, score: Score) -> float:
         def of(mass: Vector, k: int) -> float:
@@ -154,8 +151,9 @@ class Twin:
             promised = promises[middle].promised * len(rows) * (1 if self.name == "binary" else math.sqrt(2))
             q = self.events(np.array(middle))
             square, touched, remainder, most, reach = 0.0, 0, 0.0, 0.0, 0.0
+            most_hat = np.max([hats(grid, self.events(p)) for _, p, _ in rows], axis=0)
             for v, k in itertools.product(range(grid), range(q.size)):
-                if any(hats(grid, self.events(p))[v, k] > 0 for _, p, _ in rows):
+                if most_hat[v, k] > 0:
                     touched += 1
                     square += (g_hat[v] - rule.slope(q)[k]) ** 2
             for said, mass, _ in rows:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from orcast.cli.common import Parts, file, limited, part
+from orcast.parallel import Progress
 
 EXPERIMENTS = ("recalibration", "adversarial", "windfarm")
 NEEDED = ("matplotlib", "rich", "river", "sklearn")
@@ -52,29 +54,40 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError(f"expected at least 1 worker, got {options.workers}")
     from rich.console import Console
 
+    from orcast.paper.experiments.output import claims_table
+
     console = Console()
     chosen = EXPERIMENTS if options.experiment == "all" else (options.experiment,)
     begin = time.perf_counter()
-    parts = []
+    parts, claims = [], []
     for name in chosen:
         result = _run(console, name, options)
         console.print(f"[bold]{result.title}[/bold]")
         for note in result.notes:
             console.print(note, highlight=False)
         for table in result.tables:
-            _print_table(console, table)
+            print_table(console, table)
         paths = result.write(Path(options.out))
         console.print(f"written: {', '.join(str(path) for path in paths)}", soft_wrap=True, highlight=False)
         console.print()
         parts.append(result.markdown(pictures=relative_folder(options.page, options.out)))
+        claims += result.claims
+    table = claims_table(claims)
+    print_table(console, table)
+    console.print(f"written: {table.write(Path(options.out))}", soft_wrap=True, highlight=False)
     if options.page:
-        write_page(Path(options.page), parts, time.perf_counter() - begin)
+        first = [f"## What reproduces\n\n{table.section()}\n"]
+        if chosen == EXPERIMENTS:
+            from orcast.paper.experiments.summary import summary
+
+            first.append(f"{summary(options.out)}\n")
+        write_page(Path(options.page), [*first, *parts], time.perf_counter() - begin)
         console.print(f"page: {options.page}", highlight=False)
     console.print(f"{time.perf_counter() - begin:.0f} s", highlight=False)
     return 0
 
 
-def _print_table(console: Any, table: Any) -> None:
+def print_table(console: Any, table: Any) -> None:
     """Print a table with all its digits: no word is cut, even in a window that is too narrow for it."""
     from rich.console import Console
     from rich.measure import Measurement
@@ -88,7 +101,7 @@ def _print_table(console: Any, table: Any) -> None:
 MARK = "<!-- produced -->"
 
 
-def write_page(path: Path, parts: Sequence[str], seconds: float) -> None:
+def write_page(path: Path, parts: Sequence[str], seconds: float, command: str = "orcast reproduce") -> None:
     """Put results into a page, below its mark; what was written above it stays."""
     import platform
 
@@ -97,7 +110,7 @@ def write_page(path: Path, parts: Sequence[str], seconds: float) -> None:
     above = path.read_text(encoding="utf-8").split(MARK)[0] if path.exists() else "# Experiments\n\n"
     versions = ", ".join(f"{name} {_version(name)}" for name in ("numpy", "numba", "river", "scikit-learn"))
     made = (
-        f"Produced by `orcast reproduce` in {seconds:.0f} s on {os.cpu_count()} cores ({platform.machine()}, "
+        f"Produced by `{command}` in {seconds:.0f} s on {os.cpu_count()} cores ({platform.machine()}, "
         f"{platform.system()}), Python {platform.python_version()}, orcast {__version__}, {versions}."
     )
     path.write_text("\n".join([f"{above}{MARK}\n\n{made}\n", *parts]), encoding="utf-8")
@@ -117,22 +130,25 @@ def relative_folder(page: str | None, folder: str) -> str:
     return f"{Path(away).as_posix()}/"
 
 
-def _run(console: Any, name: str, options: argparse.Namespace) -> Any:
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+@contextmanager
+def progress_bar(console: Any, name: str) -> Iterator[Progress]:
+    """A bar that is gone when all is done; what is told of the progress moves it."""
+    from rich import progress as bars
 
-    module = import_module(f"orcast.paper.experiments.{name}")
     columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:3.0f}%"),
-        TimeElapsedColumn(),
+        bars.TextColumn("{task.description}"),
+        bars.BarColumn(),
+        bars.TextColumn("{task.percentage:3.0f}%"),
+        bars.TimeElapsedColumn(),
     )
-    with Progress(*columns, console=console, transient=True) as bar:
+    with bars.Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(name, total=1.0)
+        yield lambda what, share: bar.update(task, description=what, completed=share)
 
-        def progress(what: str, share: float) -> None:
-            bar.update(task, description=what, completed=share)
 
+def _run(console: Any, name: str, options: argparse.Namespace) -> Any:
+    module = import_module(f"orcast.paper.experiments.{name}")
+    with progress_bar(console, name) as progress:
         return module.run(
             folder=options.data, quick=options.quick, seed=options.seed, workers=options.workers, progress=progress
         )

@@ -206,6 +206,30 @@ def test_means_and_deviations() -> None:
         assert row[4:] == (pytest.approx(0.1), pytest.approx(0.2), 0.5, 100.0)
 
 
+def halfway(qce_at_half: float, qce_at_end: float) -> ad.Trace:
+    times = np.array([1, 100, 500, 1000])
+    courses = np.array([30.0, 1.0, qce_at_half, qce_at_end])
+    return ad.Trace(times, courses, np.full(4, 0.1), np.full(4, 0.2), 0.5, 1.0)
+
+
+def test_the_claim_is_judged_against_every_nature() -> None:
+    orca = {0.01: [halfway(0.1, 0.05)], 0.1: [halfway(0.2, 0.02)]}
+    traces = {(nature, method): [halfway(5.0, 5.0)] for nature in ad.NATURES for method in ad.METHODS}
+    for nature, method in traces:
+        if method in ad.BASELINES:
+            traces[nature, method] = [halfway(6.0, 6.0)._replace(qce=np.array([30.0, 2.0, 6.0, 6.0]))]
+    traces["points", "isotonic"] = [halfway(0.01, 0.03)]
+    traces["even", "conformal PID"] = [halfway(0.05, 7.0)._replace(qce=np.array([30.0, 2.0, 0.05, 7.0]))]
+    games = ad.Games(traces, orca, 0.01)
+    found = ad.claims(games, 1000)
+    assert [claim.reproduces for claim in found] == ["yes", "no", "no"]
+    assert found[0].here == "0.0500, the best of 4 others 6.0000 (isotonic)"
+    assert found[1].here.endswith("; not always below conformal PID")
+    assert found[0].bound.startswith("0.0200")
+    rule = ad.rule_table(games, 1000)
+    assert [row[1:] for row in rule.rows] == [(0.1, 0.05, "yes"), (0.2, 0.02, "")]
+
+
 @pytest.fixture(scope="module")
 def quick() -> ad.Result:
     pytest.importorskip("matplotlib")
@@ -213,9 +237,14 @@ def quick() -> ad.Result:
 
 
 def test_quick_run(quick: ad.Result) -> None:
-    assert [table.name for table in quick.tables] == ["adversarial_targets", "adversarial", "adversarial_natures"]
-    assert [row[0] for row in quick.tables[1].rows] == list(ad.METHODS)
-    for row in quick.tables[1].rows:
+    assert [table.name for table in quick.tables] == [
+        "adversarial_targets",
+        "adversarial_rule",
+        "adversarial",
+        "adversarial_natures",
+    ]
+    assert [row[0] for row in quick.tables[2].rows] == list(ad.METHODS)
+    for row in quick.tables[2].rows:
         assert 0.0 <= float(str(row[2])) <= 33.0
     assert [row[-1] for row in quick.tables[0].rows[:3]] == ["yes"] * 3
     axes = quick.figures["adversarial"].axes
@@ -223,14 +252,16 @@ def test_quick_run(quick: ad.Result) -> None:
     assert {axis.get_xscale() + axis.get_yscale() for axis in axes} == {"loglog"}
 
 
+@pytest.mark.slow
 def test_the_number_of_workers_does_not_matter() -> None:
     said: list[float] = []
     alone = ad.play_all(6, 1, seed=1, workers=1, progress=lambda what, share: said.append(share))
     assert said == sorted(said)
     assert said[-1] == 1.0
     spread = ad.play_all(6, 1, seed=1, workers=2)
-    assert list(alone) == list(spread)
-    for key, traces in alone.items():
-        for one, other in zip(traces, spread[key], strict=True):
+    assert alone.rate == spread.rate
+    assert list(alone.traces) == list(spread.traces)
+    for key, traces in alone.traces.items():
+        for one, other in zip(traces, spread.traces[key], strict=True):
             for a, b in zip(one, other, strict=True):
                 np.testing.assert_array_equal(a, b)

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 import orcast as oc
 from helpers import forecasts
 from orcast.metrics import LEVELS
-from orcast.paper.experiments import data
-from orcast.paper.experiments import windfarm as wf
+from orcast.paper.experiments import data, windfarm
+from orcast.paper.experiments import windfarm_runs as wf
+from orcast.paper.experiments import windfarm_tables as tables
 from orcast.paper.experiments.learners import HOURS, Days
 from orcast.paper.experiments.output import Result
 
@@ -173,6 +174,7 @@ def test_orca_calibrates_decisions() -> None:
     assert -float(wf._cost((40.0, 0.5), 20.0)) == 10.0
 
 
+@pytest.mark.slow
 def test_the_number_of_workers_does_not_matter(said: dict[str, Vector]) -> None:
     shares: list[float] = []
     plan = wf.WindFarmPlan(rates=(0.01,), steps=5)
@@ -222,11 +224,34 @@ def test_targets_and_the_best_rate() -> None:
         for lam in wf.LAMBDAS
     }
     assert wf.best_orca(judged) == f"{wf.ORCA}0.1"
-    rows = wf.target_table(judged).rows
+    assert tables.claims(judged)[0].reproduces == "no"
+    rows = tables.target_table(judged).rows
     assert [row[-1] for row in rows] == ["no", "no", "yes"]
     assert rows[0][1:3] == ("0, 0.2, 0.5, 0.8, 0.9", "none")
     assert rows[1][2] == "0, 0.2, 0.5, 0.8"
-    assert wf.change_table(judged).rows[0][1] == "-4.0 [-5.0, +2.0]"
+    assert tables.change_table(judged).rows[0][1] == "-4.0 [-5.0, +2.0]"
+
+
+def test_the_rate_is_chosen_by_the_first_half() -> None:
+    def one(losses: list[float]) -> wf.LossComparison:
+        change = 100.0 * (float(np.mean(losses)) / 4.0 - 1.0)
+        return wf.LossComparison(np.array(losses), change, change - 1.0, change + 1.0, 0.0, 0.0)
+
+    early, late = f"{wf.ORCA}0.1", f"{wf.ORCA}0.3"
+    judged = {
+        lam: {wf.EXPERT: one([4.0] * 4), early: one([2.0, 2.0, 5.0, 5.0]), late: one([3.0, 3.0, 1.0, 1.0])}
+        for lam in wf.LAMBDAS
+    }
+    assert wf.chosen_orca(judged) == early
+    assert wf.best_orca(judged) == late
+    rows = tables.rule_table(judged).rows
+    assert [row[1:] for row in rows] == [(-50.0, -12.5, "yes"), (-25.0, -50.0, "")]
+    (claim,) = tables.claims(judged)
+    assert claim.reproduces == "yes"
+    assert claim.here.startswith("-12.5% to -12.5%; lower for lambda: 0, 0.2, 0.5, 0.8, 0.9")
+    assert claim.bound.startswith("-50.0%")
+    judged[0.9][early] = one([2.0, 2.0, 7.0, 7.0])
+    assert tables.claims(judged)[0].reproduces == "no"
 
 
 # --- the whole ---
@@ -236,22 +261,24 @@ def test_targets_and_the_best_rate() -> None:
 def quick() -> Iterator[Result]:
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv(data.VARIABLE, raising=False)
-        yield wf.run(quick=True)
+        yield windfarm.run(quick=True)
 
 
 @needs_learners
 def test_quick_run(quick: Result) -> None:
     assert [table.name for table in quick.tables] == [
         "windfarm_targets",
+        "windfarm_rule",
         "windfarm",
         "windfarm_losses",
         "windfarm_regret",
         "windfarm_own_regret",
     ]
-    losses = quick.tables[2]
-    assert tuple(row[0] for row in losses.rows) == wf.methods_of(wf.QUICK)
+    losses = quick.tables[3]
+    expert, *others = wf.methods_of(wf.QUICK)
+    assert [row[0] for row in losses.rows] == [expert, wf.LAST, *others]
     assert all(float(str(value)) > 0.0 for row in losses.rows for value in row[1:])
-    assert all(float(str(value)) >= 0.0 for row in quick.tables[4].rows for value in row[1:])
+    assert all(float(str(value)) >= 0.0 for row in quick.tables[5].rows for value in row[1:])
     assert "stand-in" in quick.notes[0]
     assert len(quick.figures["windfarm"].axes) == 3
 
@@ -260,6 +287,6 @@ def test_quick_run(quick: Result) -> None:
 @pytest.mark.slow
 def test_the_same_seed_gives_the_same_tables(quick: Result, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(data.VARIABLE, raising=False)
-    again, other = wf.run(quick=True), wf.run(quick=True, seed=1)
+    again, other = windfarm.run(quick=True), windfarm.run(quick=True, seed=1)
     assert [table.rows for table in again.tables] == [table.rows for table in quick.tables]
-    assert other.tables[2].rows != quick.tables[2].rows
+    assert other.tables[3].rows != quick.tables[3].rows

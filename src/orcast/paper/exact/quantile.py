@@ -14,6 +14,7 @@ from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.priors import GridPrior
 from orcast.engine.dense.search import CandidateSearch
 from orcast.engine.dense.solver import DenseRound
+from orcast.engine.dense.two_ends import downward_zero
 from orcast.engine.kernels.equilibrium import field_tables
 from orcast.paper.exact.base import ExactOracle, ExactSolver, play
 from orcast.payoffs import Part
@@ -21,9 +22,6 @@ from orcast.spaces import Interval
 
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
-
-# A zero on a level is played this much below it, relatively: rounding must not carry it past the level.
-BELOW = 1e-13
 
 
 @dataclass(frozen=True)
@@ -108,24 +106,3 @@ class EndsSolver(ExactSolver):
         field_tables(self.owed_on_levels(search.owed), self.levels, self.knots, self.slopes)
         u = downward_zero(self.levels, self.knots, self.slopes)
         play(search, np.array([u, 0.0, 1.0 - u]))
-
-
-def downward_zero(levels: Array, knots: Array, slopes: Array) -> float:
-    """The mass at the low end, in O(log M): `knots` are H at 0 and at the levels, `slopes` h right of these."""
-    if slopes[0] <= 0.0:
-        return 0.0
-    if slopes[-1] <= 0.0:
-        return 1.0
-    # H > 0 on the first level and H < 0 on the last
-    a, b = 1, levels.size
-    while b - a > 1:
-        middle = (a + b) // 2
-        if knots[middle] > 0.0:
-            a = middle
-        else:
-            b = middle
-    left, right = float(levels[a - 1]), float(levels[b - 1])
-    if not knots[a] > knots[b]:
-        return left  # one level, or nothing but rounding
-    u = left + (right - left) * float(knots[a] / (knots[a] - knots[b]))
-    return max(min(u, right * (1.0 - BELOW)), left)

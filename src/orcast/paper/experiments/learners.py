@@ -13,9 +13,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from orcast.adapters import Ensemble, Normal
 from orcast.paper.experiments.data import RealSeries, needed
-from orcast.paper.experiments.experts import LAGS, ForecastStream, residual_scale, standardised
+from orcast.paper.experiments.experts import LAGS, ForecastStream, residual_scale, seasonal_naive, standardised
 
-__all__ = ["LEARNERS", "MARGINAL", "Days", "Gaussian", "Learner", "Marginal", "day_ahead", "stream"]
+__all__ = [
+    "LEARNERS",
+    "MARGINAL",
+    "Days",
+    "Gaussian",
+    "Learner",
+    "Marginal",
+    "day_ahead",
+    "last_outcome",
+    "last_outcome_days",
+    "stream",
+]
 
 Vector = NDArray[np.float64]
 
@@ -184,6 +195,24 @@ def stream(
     return Gaussian(name, mu[first:], sd[first:], y[first:], series.low, series.high)
 
 
+def last_outcome(series: RealSeries, *, steps: int = STEPS, warmup: int = WARMUP) -> Gaussian:
+    """The last outcome with its spread as a forecast of the same rounds as those of `stream`; it knows no expert.
+
+        mu_t = y_{t-1},    sd_t = root mean square of the last 500 changes
+
+    Examples:
+        >>> from orcast.paper.experiments.data import load
+        >>> series = load("humidity")
+        >>> s = last_outcome(series, steps=50, warmup=100)
+        >>> len(s), bool(s.mu[1] == s.y[0] == series.values[124])
+        (50, True)
+    """
+    first = LAGS + warmup
+    y = series.values[: first + steps]
+    mu, sd = seasonal_naive(y, 1)
+    return Gaussian(f"{series.name}/last-outcome", mu[first:], sd[first:], y[first:], series.low, series.high)
+
+
 def _online(y: Vector, learner: Learner, first: int) -> Vector:
     """The learner's forecast in each round from the 24th on; nan before."""
     z, centre, scale = standardised(y, first)
@@ -242,21 +271,48 @@ def day_ahead(
     """
     _at_least(warmup, 4, "days of warm-up")
     _at_least(trees, 1, "tree")
+    y = _by_day(series, days, warmup)
+    last = len(y)
+    bagging = needed("sklearn.ensemble", "bagged trees").BaggingRegressor
+    tree = needed("sklearn.tree", "bagged trees").DecisionTreeRegressor
+    mu = np.full((last, HOURS), np.nan)
+    for day in range(warmup // 2, last):
+        model = bagging(tree(min_samples_leaf=LEAF), n_estimators=trees, random_state=seed)
+        model.fit(y[: day - 1], y[1:day])
+        mu[day] = model.predict(y[day - 1 : day])[0]
+    return _days("bagged-trees", series, np.clip(mu, series.low, series.high), y, warmup)
+
+
+def last_outcome_days(series: RealSeries, *, days: int | None = None, warmup: int = WARMUP_DAYS) -> Days:
+    """The last outcome before a day with its spread, by the hour, as a forecast of the same days as `day_ahead`.
+
+        mu_{d,i} = y_{d-1,24},    sd_{d,i} = root mean square of the last 500 values of y_{d,i} - mu_{d,i}
+
+    Examples:
+        >>> from orcast.paper.experiments.data import load
+        >>> series = load("humidity")
+        >>> days = last_outcome_days(series, days=5, warmup=20)
+        >>> days.mu.shape, bool((days.mu[1] == days.y[0, -1]).all()), bool(days.sd[0, 0] < days.sd[0, 12])
+        ((5, 24), True, True)
+    """
+    y = _by_day(series, days, warmup)
+    mu = np.full(y.shape, np.nan)
+    mu[1:] = y[:-1, -1:]
+    return _days("last-outcome", series, mu, y, warmup)
+
+
+def _by_day(series: RealSeries, days: int | None, warmup: int) -> Vector:
+    """The values of the warm-up and of so many days after it, all there are if none is said: days by hours."""
     whole = len(series) // HOURS
     last = whole if days is None else warmup + days
     if days is not None:
         _at_least(days, 1, "day")
     if not warmup < last <= whole:
         raise ValueError(f"expected a series of at least {max(last, warmup + 1)} days, got {whole}")
-    bagging = needed("sklearn.ensemble", "bagged trees").BaggingRegressor
-    tree = needed("sklearn.tree", "bagged trees").DecisionTreeRegressor
-    y = series.values[: last * HOURS].reshape(last, HOURS)
-    mu = np.full((last, HOURS), np.nan)
-    for day in range(warmup // 2, last):
-        model = bagging(tree(min_samples_leaf=LEAF), n_estimators=trees, random_state=seed)
-        model.fit(y[: day - 1], y[1:day])
-        mu[day] = model.predict(y[day - 1 : day])[0]
-    mu = np.clip(mu, series.low, series.high)
+    return series.values[: last * HOURS].reshape(last, HOURS)
+
+
+def _days(expert: str, series: RealSeries, mu: Vector, y: Vector, warmup: int) -> Days:
     sd = np.stack([residual_scale(y[:, hour], mu[:, hour]) for hour in range(HOURS)], axis=1)
-    name = f"{series.name}/bagged-trees"
+    name = f"{series.name}/{expert}"
     return Days(name, mu[warmup:], sd[warmup:], y[warmup:], series.low, series.high)

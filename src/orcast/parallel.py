@@ -38,21 +38,29 @@ class WorkerPool:
             self._pool.shutdown(cancel_futures=error is not None)
 
     def run(
-        self, function: Callable[..., Found], jobs: Mapping[Key, tuple[Any, ...]], label: Callable[[Key], str]
+        self,
+        function: Callable[..., Found],
+        jobs: Mapping[Key, tuple[Any, ...]],
+        label: Callable[[Key], str],
+        done: Callable[[Found], None] | None = None,
     ) -> dict[Key, Found]:
-        """The function of the arguments of each job, in the order of the jobs; `label` says what a job is."""
+        """The function of the arguments of each job, in the order of the jobs; `label` says what a job is.
+
+        `done` is called with each result as soon as it is there.
+        """
         if self._pool is None:
             found = {}
             for key, arguments in jobs.items():
                 found[key] = function(*arguments)
-                self._report(label(key))
+                self._report(label(key), found[key], done)
             return found
         keys = {self._pool.submit(function, *arguments): key for key, arguments in jobs.items()}
         for future in as_completed(keys):
-            future.result()
-            self._report(label(keys[future]))
+            self._report(label(keys[future]), future.result(), done)
         return {key: future.result() for future, key in keys.items()}
 
-    def _report(self, what: str) -> None:
+    def _report(self, what: str, found: Found, done: Callable[[Found], None] | None) -> None:
+        if done is not None:
+            done(found)
         self._done += 1
         self._progress(what, self._done / self._jobs)
