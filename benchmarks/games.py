@@ -68,7 +68,7 @@ def certainty(name: str) -> Callable[[Any, Any], list[float]]:
 
     def context(x: Any, p: Any) -> list[float]:
         if name in ORDERED:
-            share = 1.0 / (1.0 + math.exp(-10.0 * (float(p.median()) / UNIT[name] - 0.5)))
+            share = 0.5 + 0.5 * math.tanh(5.0 * (float(p.median()) / UNIT[name] - 0.5))
         else:
             share = float(p.mass @ p.mass)
         return [share, 1.0 - share]

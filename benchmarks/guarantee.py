@@ -16,7 +16,7 @@ from statistics import median
 import numpy as np
 
 import orcast as oc
-from benchmarks import speed
+from benchmarks import coin, speed
 from benchmarks.games import SPACES, Game, all_games, features_of
 from benchmarks.results import Line, Remark
 from orcast import ledger as _ledger
@@ -171,6 +171,8 @@ def measure(
     yield from summaries(found)
     if not games:
         yield from injected_ledgers()
+        yield Remark(coin.TITLE)
+        yield from coin.measure(quick)
         yield from natural_data(30 if quick else 140)
 
 

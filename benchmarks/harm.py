@@ -57,6 +57,7 @@ PARTS: dict[str, Callable[[bool], Lines]] = {
     "late": lambda quick: harm_streams.late(folder(), quick),
     "wind": lambda quick: harm_streams.wind(folder(), quick),
     "season": harm_games.season,
+    "gaps": harm_games.gaps,
     "perfect": harm_games.perfect,
     "narrow": harm_games.narrow,
     "jumps": harm_games.jumps,

@@ -169,6 +169,31 @@ def _in_a_frame(y: Vector, raw: Vector) -> float:
     return float(pinball(out[[f"orcast_{name}" for name in names]].to_numpy(np.float64), y).mean())
 
 
+def gaps(quick: bool) -> Iterator[Line | Remark]:
+    """A daily expert that errs by weekday, some rows of which are missing: steps of the calendar beside rows."""
+    seeds, days = (2 if quick else 8), pd.date_range("2026-01-01", periods=120)
+    levels = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
+    names = [f"q{level:g}" for level in levels]
+    for share in (0.0, 0.1, 0.3):
+        losses = np.zeros(3)
+        for seed in range(seeds):
+            rng = np.random.default_rng(seed)
+            mean = rng.normal(0.0, 5.0, days.size)
+            y = mean + 2.0 * rng.standard_normal(7)[np.arange(days.size) % 7] + rng.standard_normal(days.size)
+            q = mean[:, None] + np.sqrt(5.0) * ndtri(levels)
+            here = np.random.default_rng(seed).random(days.size) >= share
+            here[:2] = True
+            q, y = q[here], y[here]
+            losses[0] += pinball(q, y, levels).mean()
+            for i, ds in enumerate((days[here], days[: y.size])):
+                table = pd.DataFrame({"ds": ds, "y": y}).join(pd.DataFrame(q, columns=names))
+                out = oc.recalibrate(table)[[f"orcast_{name}" for name in names]].to_numpy(np.float64)
+                losses[i + 1] += pinball(out, y, levels).mean()
+        note = f"counted in rows {losses[2] / losses[0]:.3f}"
+        yield Line(f"errs by weekday, {share:.0%} missing", "pinball / raw", losses[1] / losses[0],
+                   form=".3f", note=note)  # fmt: skip
+
+
 def two(quick: bool) -> Iterator[Line | Remark]:
     """One expert knows the middle, the other the spread; both are calibrated."""
     seeds, rounds = (1, 500) if quick else (3, 2_000)

@@ -46,11 +46,12 @@ def relative(q: Vector, raw: Vector, y: Vector, levels: Vector) -> float:
 def multiqt(y: Vector, raw: Vector, levels: Vector, late: int = 0, *, low: float = 0.0, least: float = 0.0) -> Vector:
     """What MultiQT plays around quantiles whose outcomes are so many rounds late."""
     far = 10.0 * (np.abs(raw).max() + np.abs(y).max() + 1.0)
-    method = MultiLevelTracking(max(low, -far), far, levels=levels, late=late, least=least)
+    method = MultiLevelTracking(max(low, -far), far, levels=levels, least=least)
     played = np.empty_like(raw)
     for t, row in enumerate(raw):
-        played[t] = method.predict(oc.Quantiles(levels, row)).quantile(levels)
-        method.update(y[t])
+        played[t] = method.predict(oc.Quantiles(levels, row), id=t).quantile(levels)
+        if t >= late:
+            method.update(y[t - late], id=t - late)
     return played
 
 

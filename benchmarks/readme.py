@@ -1,12 +1,19 @@
-"""``python -m benchmarks.readme``: the README's table, from what ``orcast reproduce`` wrote to docs/experiments."""
+"""``python -m benchmarks.readme``: the README's tables, from what ``orcast reproduce`` wrote to docs/experiments and
+``orcast contest`` to docs/contest.
+
+``python -m benchmarks.readme --write`` puts them in the place of those in README.md.
+"""
 
 from __future__ import annotations
 
 import csv
+import re
+import sys
 from pathlib import Path
 from statistics import geometric_mean
 
-RESULTS = Path(__file__).resolve().parents[1] / "docs" / "experiments"
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "docs" / "experiments"
 HEADER = (
     "",
     "QCE, mean of 8",
@@ -17,14 +24,15 @@ HEADER = (
     "QCE against an adversary",
     "ms a round",
 )
-# As named in the experiments: methods of experiment 1, and in experiment 2.
+# As named in the experiments: methods of experiment 1, and in experiment 2. ORCA's rate is the one that the rule chose.
 METHODS = {
     "the experts themselves": ("expert", None),
+    "last outcome with its spread": ("last outcome", None),
     "isotonic recalibration": ("isotonic", "isotonic"),
     "isotonic, last 200 rounds": ("isotonic, last 200", None),
     "adaptive conformal (ACI) per level": ("ACI per level", "ACI per level"),
     "conformal PID": ("conformal PID", "conformal PID"),
-    "ORCA, the paper's, rate 0.03": ("ORCA 0.03", "ORCA"),
+    "ORCA, the paper's, rate {rate}": ("ORCA {rate}", "ORCA"),
     "**orcast**, as it comes": ("ours", "ours, the default"),
 }
 
@@ -34,8 +42,11 @@ def table() -> str:
     settings, adversary, times = (
         _rows(f"{name}.csv") for name in ("recalibration", "adversarial", "recalibration_time")
     )
+    rate, against = (_rate(f"{name}_rule.csv") for name in ("recalibration", "adversarial"))
+    rates = rate if rate == against else f"{rate} ({against} against the adversary)"
     lines = ["| " + " | ".join(HEADER) + " |", "|---" + "|---:" * (len(HEADER) - 1) + "|"]
-    for name, (method, attacked) in METHODS.items():
+    for name, (recalibrated, attacked) in METHODS.items():
+        method = recalibrated.format(rate=rate)
         mine = [row for row in settings if row["method"] == method]
         errors, scores = ([float(row[what]) for row in mine] for what in ("QCE", "CRPS / expert's"))
         under_attack = [float(row["QCE, t = 1,000"]) for row in adversary if row["method"] == attacked]
@@ -51,8 +62,12 @@ def table() -> str:
             *(f"{each:.2f}" for each in taken or ()),
             *([] if taken else [""]),
         ]
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+        lines.append(f"| {name.format(rate=rates)} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
+
+
+def _rate(rule: str) -> str:
+    return next(row["rate"] for row in _rows(rule) if row["chosen"])
 
 
 def _rows(name: str) -> list[dict[str, str]]:
@@ -60,5 +75,32 @@ def _rows(name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+def contest() -> str:
+    """The table of the contest in Markdown."""
+    with (ROOT / "docs" / "contest" / "summary.csv").open(encoding="utf-8", newline="") as file:
+        header, *rows = csv.reader(file)
+    rule = ["---", *("---:" for _ in header[1:])]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (header, rule, *rows))
+
+
+def tables() -> tuple[str, str]:
+    """All tables that come from result files."""
+    return table(), contest()
+
+
+def shown(readme: str, of: str) -> str:
+    """The table that README.md shows, which has the same header."""
+    found = re.search(rf"^{re.escape(of.splitlines()[0])}\n(?:\|.*\n)+", readme, re.MULTILINE)
+    if found is None:
+        raise ValueError("expected a table with the header of benchmarks.readme in README.md, got none")
+    return found[0].rstrip("\n")
+
+
 if __name__ == "__main__":
-    print(table())
+    if sys.argv[1:] == ["--write"]:
+        page = ROOT / "README.md"
+        text = page.read_text(encoding="utf-8")
+        for each in tables():
+            text = text.replace(shown(text, each), each)
+        page.write_text(text, encoding="utf-8")
+    print("\n\n".join(tables()))

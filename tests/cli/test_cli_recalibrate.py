@@ -48,6 +48,17 @@ def test_it_writes_beside_the_file_what_the_library_says(forecasts: Path, capsys
     assert made["unique_id"][0] == "007"
 
 
+@pytest.mark.parametrize("mark", [",", ";"])
+def test_decimal_commas_are_named(mark: str, tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "komma.csv"
+    lines = [["ds", "y", "q0.1", "q0.9"], *([str(i), "3,5", "1,0", "4,0"] for i in range(3))]
+    path.write_text("\n".join(mark.join(f'"{each}"' for each in line) for line in lines), encoding="utf-8")
+    assert cli.main(command(path)) == 2
+    said = capsys.readouterr().err
+    assert "expected numbers with a decimal point in column 'y', got '3,5' in line 2: decimal commas were found" in said
+    assert f"sep='{mark}', decimal=','" in said
+
+
 def test_formats_may_differ(forecasts: Path, tmp_path: Path, capsys: Capture) -> None:
     expected = recalibrate(small())
     for name in ("a.parquet", "b.csv.gz", "c.tsv"):

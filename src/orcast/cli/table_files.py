@@ -84,6 +84,14 @@ class TableFile:
             if kind != pl.String or repr(name) not in complaint or "numbers" not in complaint:
                 continue
             values = self.frame[name]
+            commas = values.str.strip_chars().str.contains(r"^[+-]?\d+,\d+$").fill_null(False)
+            if commas.any():
+                row = int(commas.arg_max() or 0)
+                return self.located(
+                    f"expected numbers with a decimal point in column {name!r}, got {values[row]!r} in row {row}: "
+                    "decimal commas were found, so write them as points (pandas.read_csv(path, "
+                    f"sep={self.format.separator!r}, decimal=',').to_csv(path, index=False) does)"
+                )
             bad = values.is_not_null() & values.str.strip_chars().cast(pl.Float64, strict=False).is_null()
             if 0 < bad.sum() <= 0.5 * len(values):
                 row = int(bad.arg_max() or 0)

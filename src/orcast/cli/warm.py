@@ -38,14 +38,17 @@ def run(options: argparse.Namespace) -> int:
         )
     print(f"compiling into {folder}: a minute or two", file=sys.stderr)
 
-    def show(done: int, of: int) -> None:
-        end = "" if sys.stderr.isatty() else "\n"
-        start = "\r" if sys.stderr.isatty() else ""
-        if end == "" or done == of:
-            print(f"{start}{done} of {of} kernels", end=end, file=sys.stderr, flush=True)
+    terminal = sys.stderr.isatty()
+
+    def show(what: str, done: int, of: int) -> None:
+        # on a terminal one line that changes; in a log a line for every tenth
+        if terminal:
+            print(f"\r{done} of {of} {what}\033[K", end="", file=sys.stderr, flush=True)
+        elif done == of or done % 10 == 0:
+            print(f"{done} of {of} {what}", file=sys.stderr, flush=True)
 
     count, seconds = warm(show)
-    if sys.stderr.isatty():
+    if terminal:
         print(file=sys.stderr)
     print(f"{count} kernels are compiled, in {seconds:.0f} s")
     return 0
