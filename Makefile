@@ -17,6 +17,9 @@ CORE   := --doctest-ignore-import-errors --ignore=tests/project --ignore=tests/i
 COUNTER = $(shell $(BIN)/python -c 'import sys; print("sysmon" * hasattr(sys, "monitoring"))')
 LINES   = --cov --cov-report=
 
+# bytecode is kept: tests start many processes, each of which would compile the sources again
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all test-cpus test-pandas3 test-lowest test-newest coverage mutate bench docs licences dist lint types format hooks clean
 
@@ -66,8 +69,11 @@ $(DIST)/.ready: constraints.txt
 demo: $(SHOWN)  ## recalibrate a real stream: table and picture
 	@$(BIN)/python -m orcast.demo
 
-test: lint types  ## the gate: lint, types, tests, doc snippets
-	@COVERAGE_CORE=$(COUNTER) $(BIN)/python -m pytest -q --durations=25 $(CORES) $(if $(COUNTER),$(LINES))
+# types are checked beside: one process, while the tests are being collected
+test: lint  ## the gate: lint, types, tests, doc snippets
+	@$(BIN)/mypy & types=$$!; \
+	COVERAGE_CORE=$(COUNTER) $(BIN)/python -m pytest -q --durations=25 $(CORES) $(if $(COUNTER),$(LINES)); tests=$$?; \
+	wait $$types && exit $$tests
 
 coverage: $(READY)  ## the tests alone, with the lines that they reach
 	@COVERAGE_CORE=$(COUNTER) $(BIN)/python -m pytest -q $(CORES) --cov --cov-report=term:skip-covered

@@ -26,7 +26,7 @@ BOUND = float(np.sum(LEVELS**2))  # the most that squared errors of all levels c
 class AsGiven(baselines.Isotonic):
     """The regression itself: isotonic recalibration that never learns."""
 
-    def update(self, y: float) -> None:
+    def update(self, y: object, *, id: object = None) -> None:
         pass
 
 

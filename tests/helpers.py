@@ -11,11 +11,11 @@ import orcast as oc
 from orcast.engine import Oracle
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.kernels import cells as cell_kernels
-from orcast.engine.kernels import last_layer
+from orcast.engine.kernels import judging
 from orcast.engine.kernels.cells import locate
 from orcast.engine.kernels.certificate import certify
 from orcast.engine.kernels.equilibrium import payoff as cell_payoff_of
-from orcast.engine.kernels.last_layer import payoff_size
+from orcast.engine.kernels.judging import payoff_size
 from orcast.engine.kernels.records import CellRow, RegretScore, Round, RoundInfo, WitnessRow
 from orcast.engine.ordered import OrderedEngine
 from orcast.ledger import LedgerLayout
@@ -227,7 +227,7 @@ def certified(
     """
     n = int(round.info[RoundInfo.CELLS])
     round = round._replace(**{name: array.copy() for name, array in round._asdict().items()})
-    workspace = last_layer.new_workspace(engine.rules, engine.memory, round, 0.0, witnesses(engine, round, features))
+    workspace = judging.new_workspace(engine.rules, engine.memory, round, 0.0, witnesses(engine, round, features))
     if free is not None:
         workspace = workspace._replace(free=free)
     linear, bound = certify(engine.rules, n, round, round.cells[CellRow.PLAYED], workspace)

@@ -98,7 +98,7 @@ def tags(node: Node) -> list[Node]:
 def check_page(page: Page) -> None:
     """Nothing runs, nothing is fetched, nothing is nan."""
     names = "html head meta link title style body header main footer section figure figcaption details summary div"
-    names += " span bdi p h1 h2 h3 h4 a dl dt dd table thead tbody tr th td svg path line rect text circle"
+    names += " span b bdi p h1 h2 h3 h4 a dl dt dd table thead tbody tr th td svg path line rect text circle"
     allowed = set(names.split())
     for node in tags(page.top):
         assert node.tag in allowed, node.tag

@@ -632,3 +632,30 @@ def test_a_peek_is_the_next_forecast_and_leaves_nothing(space: Any, tmp_path: Pa
     assert several.experts == oc.Recalibrator(oc.Interval(0, 1)).experts
     with pytest.raises(TypeError, match="expected a forecast, got None"):
         several.peek()
+
+
+def test_a_forecast_beyond_the_space_is_reported_once() -> None:
+    recal = oc.Recalibrator(oc.Interval(0, 1))
+    with pytest.warns(UserWarning, match="lies wholly outside Interval.*counts as its end .reported once."):
+        recal.predict(oc.Normal(50, 1))
+    recal.update(0.5)
+    recal.predict(oc.Normal(-50, 1))
+    recal.update(0.5)
+    with pytest.warns(UserWarning, match="lies wholly outside HalfLine"):
+        oc.Recalibrator(oc.HalfLine(0)).run([oc.Normal(5, 1), oc.Normal(-50, 1)], [3.0, 3.0])
+    # what reaches into the space, or lies on its end, is as usual
+    oc.Recalibrator(oc.Interval(0, 1)).predict({0.1: 0.0, 0.5: 0.0, 0.9: 0.0})
+    oc.Recalibrator(oc.Interval(0, 1)).predict(oc.Normal(1.5, 1))
+
+
+def test_a_forecast_without_a_name_is_no_new_expert() -> None:
+    recal = oc.Recalibrator()
+    recal.predict(experts={"a": oc.Normal(0, 1), "b": oc.Normal(0, 2)})
+    recal.update(1.0)
+    for play in (recal.predict, recal.peek, lambda p: recal.run([p], [1.0])):
+        with pytest.raises(
+            TypeError, match=r"expected experts= with forecasts by name, since .*'a', 'b'.*, got one without"
+        ):
+            play(oc.Normal(0, 1))
+    assert recal.experts == ("a", "b")
+    assert recal.guarantee.rounds == 1

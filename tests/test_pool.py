@@ -149,3 +149,26 @@ def test_threads_share_a_pool() -> None:
     for thread in threads:
         thread.join()
     assert pool.outcomes == 40
+
+
+def test_a_game_goes_on_in_its_own_pool(tmp_path: Path) -> None:
+    """Not in one that cannot be it; in a later state of its own it does."""
+    pool, path = oc.Pool(), tmp_path / "game.orcast"
+    games = [oc.Recalibrator(oc.Interval(0, 1), pool=pool) for _ in range(2)]
+    for _ in range(3):
+        for game in games:
+            game.predict(oc.Normal(0.5, 0.1))
+            game.update(0.6)
+    games[1].save(path)
+    other = oc.Pool()
+    stranger = oc.Recalibrator(oc.Interval(0, 1), pool=other)
+    for _ in range(6):
+        stranger.predict(oc.Normal(0.5, 0.1))
+        stranger.update(0.3)
+    for wrong in (oc.Pool(), other):
+        with pytest.raises(ValueError, match="expected pool= with the pool that the game was in, or a later state"):
+            oc.Recalibrator.load(path, pool=wrong)
+    assert oc.Recalibrator.load(path, pool=pool).pool is pool
+    games[0].predict(oc.Normal(0.5, 0.1))
+    games[0].update(0.6)
+    assert oc.Recalibrator.load(path, pool=pool).pool is pool

@@ -46,10 +46,15 @@ def together(*works: Callable[[], None]) -> None:
             raised.append(reason)
 
     threads = [threading.Thread(target=run, args=(work,)) for work in works]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)  # else a thread may be through before another has its turn
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(usual)
     if raised:
         raise raised[0]
 

@@ -41,6 +41,8 @@ TITLES = {
     "humidity": "Relative humidity at JFK airport, hourly, 2013",
 }
 EXPERTS = {"naive": "seasonal naive", "rls": "least squares"}
+# What each forecasts by; recalibrated ones are told every outcome.
+KNOWS = {"naive": "knows the value a season ago", "rls": "knows the last 24 values"}
 WINDOW = 200
 # Six weeks of hours: half a minute for two experts before kernels are compiled.
 ROUNDS = 1000
@@ -115,7 +117,7 @@ def _play_all(console: Console, series: RealSeries, rounds: int) -> Runs:
             def step(task: TaskID = task) -> None:
                 progress.advance(task)
 
-            name = f"{TITLES[series.name]}; expert: {title}"
+            name = f"{TITLES[series.name]}; expert: {title} ({KNOWS[expert]})"
             runs[expert] = play(forecasts, name=name, step=step)
             console.print(f"{title}: {len(forecasts):,} rounds recalibrated one by one")
     return runs

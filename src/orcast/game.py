@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -114,6 +115,8 @@ class Forecaster:
     kind: ClassVar[str] = "Forecaster"
     default_oracle: ClassVar[type[Oracle]] = Equilibrium
     expert_required: ClassVar[bool] = False
+    _ends = (-math.inf, math.inf)  # of an ordered space
+    _outside_reported = False  # whether the user knows that a forecast lies beyond the space
     _precision_reported = False  # whether the user knows that spreads are lost beside an offset
 
     def __init__(
@@ -126,7 +129,7 @@ class Forecaster:
         outside: str = "raise",
         max_pending: int = 1000,
         pool: Pool | None = None,
-        seasons: Sequence[int] = (),
+        seasons: int | Sequence[int] = (),
         randomised: int | np.random.Generator | None = None,
     ) -> None:
         if space is not None and not isinstance(space, Space):
@@ -146,6 +149,8 @@ class Forecaster:
         self.pool = pool
         self.seasons = _checked_seasons(seasons)
         self.space: Space = Line() if space is None else space
+        if isinstance(self.space, OrderedSpace):
+            self._ends = self.space.low, self.space.high
         self.randomised = seed_of(randomised)
         if self.randomised is not None and not isinstance(self.space, OrderedSpace):
             raise TypeError(f"expected randomised= on an ordered space such as Interval(0, 1), got {self.space!r}")
@@ -248,15 +253,43 @@ class Forecaster:
         >>> recal.pending, recal.predict(oc.Normal(0.4, 0.1)).mean() == p.mean()
         ((), True)
         """
+
+        def look(rows: Array | None, features: Any) -> Any:
+            # a payoff may learn its size from what it sees first
+            with self.rounds.branch():
+                return issued(self.engine, self.rounds.peek(rows, features))
+
+        return self._looked_at(look, forecast, experts, x)
+
+    @locked
+    def learnt(self, forecast: object = None, *, experts: Mapping[str, object] | None = None, x: Any = None) -> Any:
+        """What was learnt of the expert so far, before the guarantee has its say: what `predict` would play around.
+
+        The corrected expert, on its own.  It has no certificate, and nothing is promised of it; no round begins.
+
+        >>> import orcast as oc
+        >>> recal = oc.Recalibrator(oc.Interval(0, 1))
+        >>> for _ in range(50):
+        ...     p = recal.predict(oc.Normal(0.5, 0.1)); recal.update(0.6)
+        >>> bool(abs(recal.learnt(oc.Normal(0.5, 0.1)).median() - 0.6) < 0.01), recal.pending
+        (True, ())
+        """
+        return self._looked_at(lambda rows, features: self.rounds.learnt(rows, features), forecast, experts, x)
+
+    def _looked_at(
+        self,
+        look: Callable[[Array | None, Any], Any],
+        forecast: object,
+        experts: Mapping[str, object] | None,
+        x: Any,
+    ) -> Any:
+        """What is seen when a round is looked at that does not begin."""
         if self.expert_required and forecast is None and experts is None:
             raise TypeError("expected a forecast, got None (a game without an expert is a Forecaster)")
         features = None if x is None else plain_features(x)
         was = self.rounds, self._experts
         try:
-            rows = self._rows(forecast, experts)
-            # a payoff may learn its size from what it sees first
-            with self.rounds.branch():
-                return issued(self.engine, self.rounds.peek(rows, features))
+            return look(self._rows(forecast, experts), features)
         finally:
             self.rounds, self._experts = was
 
@@ -344,8 +377,11 @@ class Forecaster:
             low, high = row.item(0), row.item(-1)
             if high - low < FINEST * max(high, -low):
                 self._report_precision(row)
+            if high < self._ends[0] or low > self._ends[1]:
+                self._report_outside(row)
             if self._experts == (ALONE,):
                 return row[None, :]
+            self._check_unnamed()
             self._admit((ALONE,))
             return self._table({ALONE: row}, row.size)
         if forecast is not None:
@@ -358,6 +394,7 @@ class Forecaster:
         self._report_crossing(any(crossed for _, crossed in there.values()))
         for row, _ in there.values():
             self._report_precision(row)
+            self._report_outside(row)
         self._admit(tuple(experts))
         rows = {name: row for name, (row, _) in there.items()}
         return self._table(rows, next(iter(rows.values())).size)
@@ -403,6 +440,28 @@ class Forecaster:
         if crossed and not self.crossing_reported:
             self.crossing_reported = True
             warn_user("crossing quantiles were sorted (reported once)", UserWarning)
+
+    def _report_outside(self, rows: Array) -> None:
+        """Warn, once, of forecasts that lie beyond the space, so that nothing but its nearest end is left of them.
+
+        Not where outcomes beyond it are clipped too: there it is meant.
+        """
+        if self.outside == "clip":
+            return
+        beyond = (rows[..., -1] < self._ends[0]) | (rows[..., 0] > self._ends[1])
+        if not self._outside_reported and beyond.any():
+            self._outside_reported = True
+            warn_user(
+                f"a forecast that lies wholly outside {self.space!r} counts as its end (reported once)", UserWarning
+            )
+
+    def _check_unnamed(self) -> None:
+        """A forecast without a name is no new expert of a game whose experts have names."""
+        if ALONE not in self._experts and not self._fresh:
+            raise TypeError(
+                f"expected experts= with forecasts by name, since those of the game are {short(list(self._experts))}, "
+                "got one without a name"
+            )
 
     def _report_precision(self, rows: Array) -> None:
         """Warn, once, of quantiles between which there are too few numbers: they cannot be told apart."""
@@ -480,6 +539,7 @@ class Forecaster:
         self._report_crossing(crossed)
         for each in rows.values():
             self._report_precision(each[~np.isnan(each[:, 0])])
+            self._report_outside(each)
         was = self.rounds, self._experts
         try:
             self._admit(tuple(rows))
@@ -487,7 +547,7 @@ class Forecaster:
             for i, name in enumerate(self._experts):
                 if name in rows:
                     table[:, i] = rows[name]
-            played, round_log = self.rounds.run(table, features, values, np.ascontiguousarray(wanted))
+            played, round_log = self.rounds.run(table, features, values, np.array(wanted, order="C"))
         except BaseException:
             self.rounds, self._experts = was
             raise
@@ -501,6 +561,7 @@ class Forecaster:
             rows, crossed = self._read(forecasts, levels)
             if np.isnan(rows).any():
                 raise ValueError("expected a forecast in every round, got None or nan")
+            self._check_unnamed()
             return {ALONE: rows}, crossed
         if forecasts is not None:
             raise TypeError("expected forecasts or experts=, got both")
@@ -587,7 +648,8 @@ class Forecaster:
         """Continue from a file, bit for bit on the same kind of machine; refuses what it cannot read, in one sentence.
 
         Functions are not saved: a payoff, space or oracle that has them is given again, and must be configured as the
-        saved one was.  A game that was in a pool is given one again.
+        saved one was.  A game that was in a pool is given it again, as it was or later; one that has heard fewer
+        outcomes is refused, and another that has heard more counts as the same.
         """
         from orcast.persistence.state import read_state
 
@@ -603,6 +665,8 @@ def _each(values: Any, what: str) -> list[Any]:
 
 def _checked_seasons(seasons: Any) -> tuple[int, ...]:
     """At most two lags, or one clear sentence."""
+    if isinstance(seasons, (int, np.integer)) and not isinstance(seasons, bool):
+        seasons = (seasons,)
     if not isinstance(seasons, (tuple, list)) or len(seasons) > 2:
         raise TypeError(f"expected at most two seasons, such as (24, 168), got {short(seasons)}")
     lags = [whole(lag, "rounds as a season", SHORTEST, LONGEST_SEASON - 2) for lag in seasons]

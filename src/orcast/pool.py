@@ -39,7 +39,9 @@ class Pool(Locked):
     Each game hears in `predict` what the pool knows, and in `update` first adds its own outcome to it.  A new game
     begins with the mean of what the others of late corrected.  The guarantee stays each game's own, whatever the pool
     says.  Outcomes of one step should be settled for all games before the next forecasts; games may be in several
-    threads.  For forecasts at several horizons take a pool for each; `orcast.recalibrate` does all this for a frame.
+    threads.  A copy of a game, by pickle too, has a copy of the pool and no longer shares in this one; pickled in one
+    dict, games and their pool stay together.  For forecasts at several horizons take a pool for each;
+    `orcast.recalibrate` does all this for a frame.
 
     >>> import orcast as oc
     >>> pool = oc.Pool()
@@ -92,6 +94,15 @@ class Pool(Locked):
             )
         elif not np.array_equal(trackers, self._trackers):
             raise ValueError("expected games of one version in a pool, got one whose trackers are others")
+
+    @locked
+    def has_told(self, engine: Any) -> bool:
+        """Whether it can be the pool of which a game has heard: it knows as much, or more."""
+        seen: Array = engine.memory.pool_seen
+        mine = self._signal[: len(seen)]
+        if seen[PoolColumn.COUNT] != mine[PoolColumn.COUNT]:
+            return bool(seen[PoolColumn.COUNT] < mine[PoolColumn.COUNT])
+        return np.array_equal(seen[PoolColumn.SUMS :], mine[PoolColumn.SUMS :])
 
     @property
     def signal(self) -> Array:

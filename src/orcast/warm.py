@@ -62,10 +62,16 @@ def frame() -> object:
     return oc.recalibrate(library.DataFrame(columns), y="y", model="model", time="time", cutoff="cutoff")
 
 
-def wanted() -> list[Wanted]:
+# Called with what is done, and how many of how many are.
+Step = Callable[[str, int, int], object]
+
+
+def wanted(step: Step = lambda what, done, of: None) -> list[Wanted]:
     """Every entry kernel that the games call, with the types of its arguments."""
     found: dict[str, Wanted] = {}
-    for play in short_games():
+    games = list(short_games())
+    for done, play in enumerate(games):
+        step("short games played, to see what is called", done, len(games))
         with recorded() as calls:
             play()
         for entry, args in calls:
@@ -74,13 +80,13 @@ def wanted() -> list[Wanted]:
     return list(found.values())
 
 
-def warm(step: Callable[[int, int], object] = lambda done, of: None) -> tuple[int, float]:
+def warm(step: Step = lambda what, done, of: None) -> tuple[int, float]:
     """Compile what the cache has not; how many entry kernels there are, and the seconds it took."""
     began = time.perf_counter()
-    every = wanted()
+    every = wanted(step)
     for done, one in enumerate(every):
-        step(done, len(every))
+        step("kernels compiled", done, len(every))
         if not background.compile_here(one):
             raise RuntimeError("expected numba to compile kernels with, got none that can be imported")
-    step(len(every), len(every))
+    step("kernels compiled", len(every), len(every))
     return len(every), time.perf_counter() - began

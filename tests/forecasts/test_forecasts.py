@@ -9,7 +9,6 @@ from itertools import pairwise
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-import scoringrules
 from hypothesis import assume, given
 from scipy.integrate import quad
 from scipy.stats import rv_histogram
@@ -138,6 +137,8 @@ def test_crps_is_its_integral(p: oc.Forecast, y: float) -> None:
 
 @given(st.lists(units, min_size=1, max_size=9), spots)
 def test_crps_of_atoms_is_that_of_an_ensemble(members: list[float], y: float) -> None:
+    import scoringrules  # compiles for seconds, in one process only
+
     at = np.sort(members)
     p = oc.Forecast(at, at, np.full(at.size, 1 / at.size))
     assert p.crps(y) == pytest.approx(scoringrules.crps_ensemble(y, at, estimator="nrg"), abs=1e-12)
@@ -145,6 +146,8 @@ def test_crps_of_atoms_is_that_of_an_ensemble(members: list[float], y: float) ->
 
 @pytest.mark.parametrize("y", [-1.0, 2.0, 2.5, 4.0, 7.5])
 def test_crps_of_one_cell_is_that_of_a_uniform(y: float) -> None:
+    import scoringrules
+
     expected = scoringrules.crps_uniform(y, 2.0, 4.0)
     assert oc.Forecast([2.0], [4.0], [1.0]).crps(y) == pytest.approx(expected, abs=1e-12)
 

@@ -18,6 +18,7 @@ SWITCH = """
 import sys, time
 import numpy as np
 from orcast.forecasts import kernels
+from orcast.jit.entry import PATIENCE
 entry = kernels.mean_and_variance
 n = 400
 edges = np.linspace(0.0, 1.0, n + 1)
@@ -27,6 +28,8 @@ while entry.code is None and time.perf_counter() < end:
     began = time.perf_counter()
     assert entry(*args) == first
     longest = max(longest, time.perf_counter() - began)
+    if entry.seconds > 2 * PATIENCE:
+        time.sleep(0.02)  # asked for: who compiles may have the processor
 {then}
 assert entry(*args) == first
 print(entry.code is not None, longest < 1.0, flush=True)
@@ -132,7 +135,7 @@ def test_several_processes_have_one_compiler(tmp_path: Path) -> None:
         subprocess.Popen(
             [sys.executable, "-c", program()], env=environment(tmp_path), stdout=subprocess.PIPE, text=True
         )
-        for _ in range(4)
+        for _ in range(3)
     ]
     most = 0
     while any(process.poll() is None for process in processes):
@@ -140,7 +143,7 @@ def test_several_processes_have_one_compiler(tmp_path: Path) -> None:
         busy = [number for number in compilers(tmp_path) if holds_numba(number)]
         most = max(most, len(busy))
         time.sleep(0.05)
-    assert [process.communicate()[0] for process in processes] == ["True True\n"] * 4
+    assert [process.communicate()[0] for process in processes] == ["True True\n"] * 3
     assert most == 1
 
 

@@ -101,6 +101,7 @@ _ROUND = "engine/kernels/rounds.py"
 _EQUILIBRIUM = "engine/kernels/equilibrium.py"
 _CERTIFICATE = "engine/kernels/certificate.py"
 _PATH_SEARCH = "engine/kernels/path_search.py"
+_JUDGING = "engine/kernels/judging.py"
 _LAST_LAYER = "engine/kernels/last_layer.py"
 _EVENTS = "engine/kernels/events.py"
 _AXES = "engine/dense/axes.py"
@@ -646,7 +647,7 @@ PROMISE = (
     ),
     Fault(
         "resolution: allowed for once, not twice",
-        _LAST_LAYER,
+        _JUDGING,
         "needed = min(needed, 2.0 * resolution(",
         "needed = min(needed, resolution(",
         RESOLUTION,
@@ -669,20 +670,20 @@ PROMISE = (
     Fault(
         "search: the zero of H on the wrong side",
         _PATH_SEARCH,
-        "zero = a - knots[i] / slopes[i]",
-        "zero = a + knots[i] / slopes[i]",
+        "zero = min(max(a - knots[i] / slopes[i], a + aside), b - aside)",
+        "zero = min(max(a + knots[i] / slopes[i], a + aside), b - aside)",
         GRID,
     ),
     Fault(
         "last layer: units of a regret that crosses zero",
-        _LAST_LAYER,
+        _JUDGING,
         "most = max(most, abs(gap + width * F * F / (F - F1)))",
         "most = max(most, abs(gap + width * F * F / (F + F1)))",
         UNITS,
     ),
     Fault(
         "last layer: the lower end of an interval",
-        _LAST_LAYER,
+        _JUDGING,
         "out[rules.intervals[i, 0]] -= owed[count + i] * scale",
         "out[rules.intervals[i, 0]] += owed[count + i] * scale",
         certified("interval"),

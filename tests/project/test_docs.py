@@ -12,6 +12,7 @@ from types import ModuleType
 import pytest
 
 import orcast as oc
+from orcast.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [p for p in [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))] if p.exists()]
@@ -49,6 +50,29 @@ def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         sys.modules["matplotlib.pyplot"].close("all")
 
 
+def test_commands_say_what_the_first_page_quotes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The commands of docs/start.md, on the file that its code writes: the lines quoted are those of the last one."""
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / "start.md").read_text(encoding="utf-8")
+    (code,) = (code for _, code, _ in blocks(text) if "to_csv" in code)
+    exec(compile(code, "start.md", "exec"), {})
+    (commands,) = re.findall(r"^```sh\n(orcast check.*?)^```", text, re.DOTALL | re.MULTILINE)
+    for command in commands.splitlines():
+        capsys.readouterr()
+        assert main(command.split()[1:]) == 0
+    said, quoted = capsys.readouterr().err.splitlines(), re.findall(r"^> - (.*)$", text, re.MULTILINE)
+    first = said.index(quoted[0])
+    assert said[first:-1] == quoted
+    assert said[-1].startswith("written: ")
+    # the sentence after them, on the same forecasts as they were issued
+    (flag,) = re.findall(r"`(--issued \d+)`", text)
+    assert main([*command.split()[1:], *flag.split()]) == 0
+    (share,) = re.findall(r"pinball loss is\s(\S+) lower, not", text)
+    assert f"more accurate: pinball loss {share} lower" in capsys.readouterr().err
+
+
 def test_blocks_are_found_with_their_lines() -> None:
     text = "one\n```python\na = 1\n```\n```bash\nls\n```\n```python\nb = a\nc = b\n```\n\n```text\n3\n```\n"
     assert blocks(text) == [(3, "a = 1\n", None), (9, "b = a\nc = b\n", "3\n")]
@@ -62,12 +86,14 @@ def test_the_first_example_can_be_pasted_into_an_interpreter(tmp_path: Path) -> 
     assert (tmp_path / "wind.orcast").exists()
 
 
-def test_the_table_of_the_readme_is_what_its_command_prints() -> None:
+def test_the_tables_of_the_readme_are_what_their_command_prints() -> None:
     told = subprocess.run(
         [sys.executable, "-m", "benchmarks.readme"], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    assert told.stdout.startswith("|")
-    assert told.stdout in (ROOT / "README.md").read_text(encoding="utf-8")
+    tables = told.stdout.strip().split("\n\n")
+    assert len(tables) == 2
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert all(f"\n{table}\n" in readme for table in tables)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))

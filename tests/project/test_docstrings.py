@@ -242,7 +242,17 @@ def test_site_links_names_and_shows_signs(hooks: ModuleType) -> None:
 
 def test_site_shows_the_help_of_every_command(hooks: ModuleType) -> None:
     page = hooks.command_help()
-    for command in ("", " recalibrate", " check", " stream", " reproduce", " bench", " completion", " demo"):
+    for command in (
+        "",
+        " recalibrate",
+        " check",
+        " stream",
+        " contest",
+        " reproduce",
+        " bench",
+        " completion",
+        " demo",
+    ):
         assert f"## orcast{command}\n\n```text\nusage: " in page
 
 

@@ -144,6 +144,7 @@ def test_the_page_names_no_other_host(name: str) -> None:
     assert set(addresses) <= {"http://www.w3.org/2000/svg"}  # the name of SVG, which nobody fetches
 
 
+@pytest.mark.slow
 def test_the_wheel_of_the_page_is_the_same_each_time(tmp_path: Path) -> None:
     pytest.importorskip("hatchling", reason="hatchling is not installed")
     pytest.importorskip("hatch_fancy_pypi_readme", reason="hatch-fancy-pypi-readme is not installed")

@@ -18,6 +18,7 @@ FREE = {"game.py", "rounds.py"}
 CONTRACTS = {
     "_asdict": "namedtuple",
     "_exit": "os",
+    "_fields": "namedtuple",
     "_finalize_final_module": "numba",
     "_getframe": "sys",
     "_optimize_final_module": "numba",

@@ -13,7 +13,7 @@ import orcast as oc
 from orcast import jit
 from orcast.engine.kernels import cells as cell_kernels
 from orcast.engine.kernels import equilibrium as equilibrium_kernels
-from orcast.engine.kernels import last_layer, packing, tracker
+from orcast.engine.kernels import judging, last_layer, packing, path_search, tracker
 from orcast.engine.kernels import rounds as round_kernels
 from orcast.forecasts import kernels as forecast_kernels
 from orcast.jit.registry import KERNELS
@@ -186,7 +186,7 @@ def test_rounds_are_compiled_without_objects() -> None:
 
 
 def test_no_function_of_the_kernels_is_left_uncompiled() -> None:
-    for module in (cell_kernels, equilibrium_kernels, last_layer, tracker, round_kernels):
+    for module in (cell_kernels, equilibrium_kernels, judging, last_layer, path_search, tracker, round_kernels):
         for name, value in vars(module).items():
             own = getattr(value, "__module__", None) == module.__name__
             if own and type(value).__name__ == "function":

@@ -127,6 +127,8 @@ def game_from(
         )
         game.begin(tuple(experts), header["sizes"])
         game.engine.restore(inside(arrays, "memory/"))
+        if pool is not None and not pool.has_told(game.engine):
+            raise ValueError(f"expected pool= with the pool that the game was in, or a later state of it, got {pool!r}")
         game.rounds.from_plain(header["rounds"], inside(arrays, "pending/"))
         game.crossing_reported = bool(header["crossing_reported"])
     except storage.UNREADABLE as reason:

@@ -4,11 +4,11 @@
 # (on dark paper the other way round), so they are told apart in grey too.
 _LIGHT = """
 --paper:#fdfcfa;--ink:#1c2127;--soft:#59626c;--rule:#e2dfd8;--grid:#e9e6df;--chance:#d3cfc4;
---before:#c46a0a;--after:#0b4f94;--outcome:#1c2127;
+--before:#c46a0a;--after:#0b4f94;--outcome:#1c2127;--bad:#b3261e;
 """
 _DARK = """
 --paper:#14171b;--ink:#e9e7e2;--soft:#a3abb5;--rule:#30363d;--grid:#262b32;--chance:#454c55;
---before:#c8731a;--after:#a6d2ff;--outcome:#f3f1ec;
+--before:#c8731a;--after:#a6d2ff;--outcome:#f3f1ec;--bad:#ff8a80;
 """
 
 SHEET = (
@@ -29,6 +29,7 @@ h2{font-size:1.5rem;line-height:1.25;margin:3.5rem 0 .25rem;padding-top:1.25rem;
 h3{font-size:1.15rem;line-height:1.3;margin:0 0 .15rem}
 p{margin:.35rem 0}
 .soft,.note,footer{color:var(--soft)}
+.bad,summary.bad{color:var(--bad)}
 .assumption{margin:.4rem 0 0;padding-left:.7rem;border-left:3px solid var(--chance)}
 .note{font-size:.875rem;max-width:46rem}
 .verdict{font-family:Charter,"Bitstream Charter","Sitka Text",Cambria,Georgia,"Liberation Serif",serif;
@@ -68,6 +69,8 @@ path{vector-effect:non-scaling-stroke;fill:none;stroke:none}
 path.line{stroke-width:2.2;stroke-linejoin:round;stroke-linecap:butt}
 path.thin{stroke-width:1.5}
 path.dot{stroke-linecap:round;stroke-width:8}
+path.dot.given{stroke:var(--bad)}
+path.dot.tracked{stroke:var(--soft)}
 path.before{stroke:var(--before)}
 path.after{stroke:var(--after)}
 path.line.before{stroke-dasharray:6 3}
@@ -105,6 +108,10 @@ position:sticky;top:0}
 tbody th{font-weight:400;white-space:normal;min-width:12rem;max-width:17rem;overflow-wrap:anywhere;position:sticky;
 left:0;background:var(--paper)}
 tbody tr+tr>*{border-top:1px solid var(--grid)}
+.texts td,.texts th{text-align:left;white-space:normal}
+.tight th,.tight td{padding-right:.55rem}
+.tight thead th{min-width:3.3rem}
+.tight tbody th{min-width:10.5rem}
 .dumbbell{display:block;width:9rem;height:1.4em;margin:.05rem 0}
 .dumbbell .allowed{fill:var(--chance);fill-opacity:.35}
 .dumbbell .one{stroke:var(--ink);stroke-dasharray:1.5 3}

@@ -1,0 +1,49 @@
+"""Every number that a page says to come from results is that of the result files."""
+
+import re
+from pathlib import Path
+
+from orcast.paper.experiments.recalibration_runs import perfect_qce
+from orcast.paper.experiments.summary import summary
+from result_pages import MARK, same, strangers
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "docs" / "experiments"
+PAGE = (ROOT / "docs" / "experiments.md").read_text(encoding="utf-8")
+
+
+def test_each_table_of_the_experiments_is_that_of_a_file() -> None:
+    assert strangers(PAGE, RESULTS) == ([], [])
+
+
+def test_each_table_of_the_contest_is_that_of_a_file() -> None:
+    page = (ROOT / "docs" / "contest.md").read_text(encoding="utf-8")
+    assert strangers(page, ROOT / "docs" / "contest") == ([], [])
+
+
+def test_sentences_with_numbers_are_made_from_the_files() -> None:
+    assert summary(RESULTS) in PAGE
+
+
+def test_what_is_written_by_hand_has_no_results_in_it() -> None:
+    by_hand = PAGE.split(MARK)[0]
+    assert re.findall(r"\d+\.\d+(?!\.csv)|\d+%", by_hand.replace("V2.0", "")) == []
+
+
+def test_the_readme_knows_what_chance_gives() -> None:
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    found = re.search(r"a perfect forecaster of 1,000 rounds shows (\S+) by chance", readme)
+    assert found is not None
+    assert float(found[1]) == round(perfect_qce(1000), 3)
+
+
+def test_a_number_that_is_not_in_the_file_would_be_seen(tmp_path: Path) -> None:
+    (tmp_path / "one.csv").write_text("who,QCE\nexpert,0.35999\n", encoding="utf-8")
+    head = "| who | QCE |\n|---|---:|\n"
+    page = f"{head}| not looked at | 1 |\n{MARK}\n\n{head}| expert | **0.3600** |\n"
+    assert strangers(page, tmp_path) == ([], [])
+    assert strangers(page.replace("0.3600", "0.3601"), tmp_path) == (["one.csv"], [["who", "QCE"]])
+    assert strangers(page + page.split(MARK)[1].replace("QCE", "CRPS"), tmp_path) == ([], [["who", "CRPS"]])
+    assert same("88.3%", "0.883")
+    assert same("11,539", "11539.16")
+    assert not same("88.3%", "0.893")
