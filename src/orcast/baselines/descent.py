@@ -7,10 +7,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from orcast.baselines.offsets import OffsetBaseline, Scale
+from orcast.baselines.offsets import OffsetBaseline, RecentScores, Scale, range_of
 from orcast.baselines.quantity import Array
 from orcast.forecasts.ordered import PERCENTS
-from orcast.spaces.base import whole
 from orcast.validation import number
 
 
@@ -197,17 +196,21 @@ class OptimisticTracking(OffsetBaseline):
         super().__init__(low, high, levels)
         self.rate = number(rate, "rate", 0.0, 1e12)
         self.optimism = number(optimism, "optimism", 0.0, 1e12)
-        self.window = whole(window, "rounds in the window", 1, 1_000_000)
         self._track = np.zeros_like(self._offset)
-        self._scores = np.empty((0, self._offset.size))
+        self._scores = RecentScores(window, self._offset.size)
+
+    @property
+    def window(self) -> int:
+        """Rounds whose scores are the empirical distribution."""
+        return self._scores.window
 
     def _moved(self, scores: Array, error: Array) -> Array:
-        self._scores = np.concatenate((self._scores[max(len(self._scores) + 1 - self.window, 0) :], scores[None]))
-        step: Array = self.rate * (self._scores.max(axis=0) - self._scores.min(axis=0))
+        recent = self._scores.add(scores)
+        step = self.rate * range_of(recent)
         self._track = self._track + step * error
-        if len(self._scores) < self.window:
+        if len(recent) < self.window:
             return self._track.copy()
-        below: Array = np.count_nonzero(self._scores <= self._track, axis=0) / self.window
+        below: Array = np.count_nonzero(recent <= self._track, axis=0) / self.window
         return self._track + self.optimism * step * (self._quantity.levels - below)
 
     def _described(self) -> str:

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from orcast.baselines.quantity import Array, QuantityBaseline
 from orcast.forecasts import Forecast
+from orcast.spaces.base import whole
 from orcast.validation import number
 
 
@@ -45,6 +46,25 @@ class OffsetBaseline(QuantityBaseline):
     def _moved(self, scores: Array, error: Array) -> Array:
         """The offsets after a round, as a new array; not asked of those that have a `_learn` of their own."""
         raise NotImplementedError
+
+
+class RecentScores:
+    """The scores of the last `window` rounds, a row each."""
+
+    def __init__(self, window: int, count: int) -> None:
+        self.window = whole(window, "rounds in the window", 1, 1_000_000)
+        self.rows = np.empty((0, count))
+
+    def add(self, scores: Array) -> Array:
+        """All of them, the newest included."""
+        self.rows = np.concatenate((self.rows[max(len(self.rows) + 1 - self.window, 0) :], scores[None]))
+        return self.rows
+
+
+def range_of(rows: Array) -> Array:
+    """How far apart the scores of each level are."""
+    spread: Array = rows.max(axis=0) - rows.min(axis=0)
+    return spread
 
 
 class Scale:

@@ -8,7 +8,7 @@ from collections import deque
 import numpy as np
 from numpy.typing import ArrayLike
 
-from orcast.baselines.offsets import OffsetBaseline
+from orcast.baselines.offsets import OffsetBaseline, RecentScores, range_of
 from orcast.baselines.quantity import Array
 from orcast.forecasts import Forecast
 from orcast.forecasts.ordered import PERCENTS
@@ -62,23 +62,27 @@ class ConformalPID(OffsetBaseline):
         self.rate = number(rate, "rate", 0.0, 1e12)
         self.integral = number(integral, "integral", 0.0, 1e12)
         self.saturation = number(saturation, "saturation", 1e-12, 1e12)
-        self.window = whole(window, "rounds in the window", 1, 1_000_000)
         count = self._quantity.levels.size
         self._track = np.zeros(count)
         self._errors = np.zeros(count)
-        self._scores = np.empty((0, count))
+        self._scores = RecentScores(window, count)
+
+    @property
+    def window(self) -> int:
+        """Rounds whose scores say how large steps are."""
+        return self._scores.window
 
     def _moved(self, scores: Array, error: Array) -> Array:
-        self._scores = np.concatenate((self._scores[max(len(self._scores) + 1 - self.window, 0) :], scores[None]))
-        self._track += self.rate * (self._scores.max(axis=0) - self._scores.min(axis=0)) * error
+        recent = self._scores.add(scores)
+        self._track += self.rate * range_of(recent) * error
         self._errors += error
-        return self._track + self._integral_part(self.rounds + 1)
+        return self._track + self._integral_part(recent, self.rounds + 1)
 
-    def _integral_part(self, rounds: int) -> Array:
+    def _integral_part(self, recent: Array, rounds: int) -> Array:
         if self.integral == 0.0:
             return np.zeros_like(self._errors)
         angle = self._errors * math.log(rounds + 1) / (self.saturation * (rounds + 1))
-        gain = self.integral * np.abs(self._scores).max(axis=0)
+        gain = self.integral * np.abs(recent).max(axis=0)
         inside = np.abs(angle) < 0.5 * math.pi
         return np.where(inside, gain * np.tan(np.where(inside, angle, 0.0)), np.copysign(np.inf, angle))
 
