@@ -168,14 +168,24 @@ def short_lines(panels: list[Panel], played: list[Vector], ahead: int) -> Iterat
 
     def note(field: str, form: str) -> str:
         each = ", ".join(f"{getattr(team, field):{form}}" for team in teams)
-        return f"teams {each}; MultiQT {getattr(other, field):{form}}"
+        return f"teams {each}"
 
-    beside = f"; last known outcome {last:.3f}"
-    yield Line(case, "pinball / raw", ours.pinball, limits[0], form=".3f", note=note("pinball", ".3f") + beside)
-    beside = f", raw {raw.gap:.4f}; chance {chance:.4f}, with overlapping errors {overlapping:.4f}"
+    yield Line(case, "pinball / raw", ours.pinball, limits[0], form=".3f", note=note("pinball", ".3f"))
+    beside = f"; chance {chance:.4f}, with overlapping errors {overlapping:.4f}"
     yield Line(case, "coverage gap", ours.gap, limits[1], note=note("gap", ".4f") + beside)
     yield Line(case, "worst series, pinball / raw", ours.worst, limits[2], form=".2f", note=note("worst", ".2f"))
     yield Line(case, "series better than raw", ours.better, limits[3], ">=", form=".0%", note=note("better", ".0%"))
+    yield from beside_lines(case, {"as given": raw, "MultiQT": other})
+    yield Line(case, "pinball / raw, last known outcome", last, form=".3f")
+
+
+def beside_lines(case: str, scores: dict[str, PanelScore]) -> Iterator[Line]:
+    """What others have, for tables."""
+    for name, score in scores.items():
+        yield Line(case, f"pinball / raw, {name}", score.pinball, form=".3f")
+        yield Line(case, f"coverage gap, {name}", score.gap)
+        yield Line(case, f"worst series, pinball / raw, {name}", score.worst, form=".2f")
+        yield Line(case, f"series better than raw, {name}", score.better, form=".0%")
 
 
 def alone(panels: list[Panel], ahead: int) -> Remark:

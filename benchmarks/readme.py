@@ -1,7 +1,8 @@
-"""``python -m benchmarks.readme``: the README's tables, from what ``orcast reproduce`` wrote to docs/experiments and
-``orcast contest`` to docs/contest.
+"""``python -m benchmarks.readme``: the README's tables and sentences with numbers, from result files.
 
-``python -m benchmarks.readme --write`` puts them in the place of those in README.md.
+These are what ``orcast reproduce`` wrote to docs/experiments, ``orcast contest`` to docs/contest, and ``python -m
+benchmarks harm speed memory panel --out docs/benchmarks.json``.  ``--write`` puts the tables in the place of those in
+README.md; sentences are written by hand, and a test compares them.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import re
 import sys
 from pathlib import Path
 from statistics import geometric_mean
+
+from benchmarks.results import read
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "experiments"
@@ -83,9 +86,80 @@ def contest() -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (header, rule, *rows))
 
 
-def tables() -> tuple[str, str]:
+SHORT = (
+    "",
+    *(f"{weeks}: {what}" if first else what
+      for weeks in ("1 week", "4 weeks")
+      for first, what in ((1, "pinball / raw"), (0, "coverage gap"), (0, "worst location"), (0, "better"))),
+)  # fmt: skip
+SHORT_ROWS = {
+    "as given": ", as given",
+    "last known outcome with its spread": ", last known outcome",
+    "MultiQT": ", MultiQT",
+    "**orcast**": "",
+}
+SHORT_MEASURES = {
+    "pinball / raw": ".3f",
+    "coverage gap": ".3f",
+    "worst series, pinball / raw": ".2f",
+    "series better than raw": ".0%",
+}
+
+
+def measured() -> dict[tuple[str, str], float]:
+    """What the benchmarks measured, by case and measure."""
+    return read(ROOT / "docs" / "benchmarks.json")
+
+
+def short() -> str:
+    """The table of the short weekly panels in Markdown; what is not measured, or cannot differ, is left out."""
+    found = measured()
+    lines = ["| " + " | ".join(SHORT) + " |", "|---" + "|---:" * (len(SHORT) - 1) + "|"]
+    for name, of in SHORT_ROWS.items():
+        cells = []
+        for case in ("short, 1 week ahead", "short, 4 weeks ahead"):
+            for what, form in SHORT_MEASURES.items():
+                value = found.get((case, what + of))
+                same = name == "as given" and what != "coverage gap"
+                cells.append(
+                    "" if value is None else ("1" if what == "pinball / raw" else "") if same else f"{value:{form}}"
+                )
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def sentences() -> tuple[str, ...]:
+    """Sentences, or parts of them, that README.md must have, with the numbers of the benchmarks."""
+    found = measured()
+    ratio = {
+        name: found[case, "times one norm.ppf"]
+        for name, case in (
+            ("default", "default predict + update"),
+            ("binary", "Binary default"),
+            ("labels", "Labels default, 10 labels"),
+        )
+    }
+    batch = found["compiled batch path", "microseconds a round"]
+    state = found["after 5,000 rounds", "saved, bytes"] / 1e3
+    pending = found["each waiting round", "bytes"] / 1e3
+    hundred, thousand, later = (found[f"perfect expert, first {n}", "pinball lost"] for n in ("100", "1,000", "5,000"))
+    narrow = found["band too narrow by a third", "outcomes until 90% holds 87%"]
+    one, four = (1.0 - found[f"short, {weeks} ahead", "pinball / raw"] for weeks in ("1 week", "4 weeks"))
+    return (
+        f"A default `predict` + `update` costs {ratio['default']:.1f} times one `scipy.stats.norm.ppf` call",
+        f"with a binary outcome {ratio['binary']:.2f} times, with ten labels {ratio['labels']:.0f} times",
+        f"a round of the compiled batch path {batch:.0f} microseconds",
+        f"takes {state:.0f} KB however long it runs (and {pending:.0f} KB for each pending forecast)",
+        f"loses {thousand:.1%} of pinball loss in its first thousand rounds ({hundred:.1%} in the first hundred, "
+        f"{later:.2%} in the first five thousand",
+        f"by a third holds 87% in its 90% band after {narrow:.0f} outcomes",
+        f"({four:.0%} of pinball loss on three real panels; {one:.0%} one week ahead)",
+    )
+
+
+def tables() -> tuple[str, ...]:
     """All tables that come from result files."""
-    return table(), contest()
+    return table(), contest(), short()
 
 
 def shown(readme: str, of: str) -> str:
@@ -103,4 +177,4 @@ if __name__ == "__main__":
         for each in tables():
             text = text.replace(shown(text, each), each)
         page.write_text(text, encoding="utf-8")
-    print("\n\n".join(tables()))
+    print("\n\n".join((*tables(), "\n".join(sentences()))))

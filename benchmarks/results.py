@@ -65,16 +65,25 @@ def geometric_mean(values: Iterable[float]) -> float:
 
 
 def write(path: str, sections: dict[str, list[Line | Remark]]) -> None:
-    """The numbers as JSON or, if the name ends in .md, as tables."""
+    """The numbers as JSON or, if the name ends in .md, as tables; JSON keeps what it has of other sections."""
     if Path(path).suffix == ".md":
         text = "\n".join(_markdown(title, lines) for title, lines in sections.items())
     else:
+        before = json.loads(Path(path).read_text(encoding="utf-8")) if Path(path).is_file() else {}
         plain = {
             title: [asdict(line) | ({"verdict": line.verdict} if isinstance(line, Line) else {}) for line in lines]
             for title, lines in sections.items()
         }
-        text = json.dumps(plain, indent=1) + "\n"
+        text = json.dumps(before | plain, indent=1) + "\n"
     Path(path).write_text(text, encoding="utf-8")
+
+
+def read(path: Path) -> dict[tuple[str, str], float]:
+    """The numbers of a JSON file, by case and measure."""
+    sections = json.loads(path.read_text(encoding="utf-8"))
+    return {
+        (line["case"], line["what"]): line["value"] for lines in sections.values() for line in lines if "case" in line
+    }
 
 
 def _markdown(title: str, lines: list[Line | Remark]) -> str:
