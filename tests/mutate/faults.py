@@ -1030,14 +1030,14 @@ KEPT = (
     ),
     Fault(
         "metrics: ranks of an ensemble",
-        "metrics.py",
+        "metrics/quantiles.py",
         "rank = 2.0 * np.arange(1, m + 1) - m - 1",
         "rank = 2.0 * np.arange(1, m + 1) - m + 1",
         METRICS,
     ),
     Fault(
         "metrics: a tie ends a level early",
-        "metrics.py",
+        "metrics/arrays.py",
         "stop = np.where(y < high, mid[right], 1.0)[tied]",
         "stop = np.where(y < high, mid[right - 1], 1.0)[tied]",
         METRICS,
@@ -1109,7 +1109,7 @@ KEPT = (
     ),
     Fault(
         "internal regret: of the sum instead of the mean",
-        "metrics.py",
+        "metrics/probabilities.py",
         "return most / len(mass)",
         "return most / len(seen)",
         ("tests/test_binary_metrics.py",),
