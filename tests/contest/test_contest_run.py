@@ -82,6 +82,7 @@ def test_a_run_that_was_interrupted_goes_on_and_ends_with_the_same_table(
     assert len(calls) == done + 4
 
 
+@pytest.mark.slow
 def test_two_workers_find_what_one_finds(played: tuple[Path, run.Contest], tmp_path: Path) -> None:
     both = run.run(two_entries, tmp_path, workers=2)
     one = [row for row in played[1].rows if row["stream"] in ("hills", "rain")]

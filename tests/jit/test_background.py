@@ -129,6 +129,7 @@ def test_a_program_that_ends_while_it_compiles_ends_at_once(tmp_path: Path) -> N
     assert gone(tmp_path)
 
 
+@pytest.mark.slow
 @linux
 def test_several_processes_have_one_compiler(tmp_path: Path) -> None:
     processes = [

@@ -39,6 +39,7 @@ def run(package: Path) -> tuple[float, int]:
     return float(value), int(known)
 
 
+@pytest.mark.slow
 def test_a_change_in_another_file_is_seen(tmp_path: Path) -> None:
     source = Path(orcast.__file__).parent
     shutil.copytree(source, tmp_path / "orcast", ignore=shutil.ignore_patterns("__pycache__"))

@@ -115,6 +115,7 @@ def test_a_frame_may_be_cut_into_calls_with_a_state(seed: int, freq: str, cuts: 
     np.testing.assert_array_equal(pd.concat(parts).loc[whole.index, OUT].to_numpy(), whole[OUT].to_numpy())
 
 
+@pytest.mark.slow
 def test_workers_and_files_change_nothing(tmp_path: Any) -> None:
     frame = thinned(panel("W", series=6), 0.15).drop(columns="h")
     whole = answers(frame)

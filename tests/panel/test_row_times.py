@@ -225,6 +225,7 @@ def test_another_oracle_is_played_and_kept() -> None:
         answers(frame, oracle="committee")
 
 
+@pytest.mark.slow
 def test_workers_give_the_same() -> None:
     frame = hourly(40, series=24)
     options: dict[str, Any] = {"issued_every": "daily", "lag": "14h", "oracle": oc.Equilibrium()}

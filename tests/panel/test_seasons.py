@@ -70,6 +70,7 @@ def expected() -> pd.DataFrame:
     return oc.recalibrate(frame(50, series=3), workers=1)
 
 
+@pytest.mark.slow
 def test_workers_and_the_order_of_rows_change_nothing(expected: pd.DataFrame) -> None:
     mixed = frame(50, series=3).sample(frac=1.0, random_state=0)
     pd.testing.assert_frame_equal(oc.recalibrate(mixed, workers=2).sort_index(), expected)

@@ -49,7 +49,7 @@ def limited(*arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[
     )
 
 
-@pytest.mark.parametrize(("kind", "count"), [("states", 200), ("lines", 200), ("frames", 60)])
+@pytest.mark.parametrize(("kind", "count"), [("states", 80), ("lines", 80), ("frames", 30)])
 def test_damage_is_refused_in_a_sentence_or_plays_on(kind: str, count: int) -> None:
     if kind == "frames":
         pytest.importorskip("pandas")

@@ -137,7 +137,10 @@ CLAIMS: dict[str, Callable[[str], Pairs]] = {
     "wind_farm": lambda text: [(last(text)[2], 0.0)],
 }
 # What starts a cluster takes too long for the gate.
-SLOW = {"adversary", "nixtla_frame", "several_experts", "sklearn_quantiles", "spark_panel", "wind_farm"}
+SLOW = {
+    *("adversary", "labels", "nixtla_frame", "own_payoff", "several_experts", "sklearn_quantiles", "sktime_airline"),
+    *("spark_panel", "wind_farm"),
+}
 # Their libraries warn of their own plans and tell of settings on the error stream.
 CHATTY = {"sktime_airline", "spark_panel"}
 

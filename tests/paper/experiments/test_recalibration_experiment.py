@@ -258,6 +258,7 @@ def test_orca_has_more_runs_at_the_rate_that_was_best_in_the_first_half(monkeypa
     assert len(shares) == 4 + 2 * (2 * 2 + 2)
 
 
+@pytest.mark.slow
 def test_what_comes_out_does_not_depend_on_the_number_of_workers() -> None:
     series = [data.stand_in("wind")]
     assert runs.compare(TINY, series, seed=3) == runs.compare(TINY, series, seed=3, workers=2)
