@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 import orcast as oc
 from orcast.engine.dense import axes
@@ -137,6 +138,25 @@ def test_a_nature_that_keeps_to_the_middle() -> None:
         game.update(turn.y, id=turn.id)
         assert game.guarantee.miscalibration <= game.guarantee.promised
     assert game.guarantee.held > 0.9
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_rounding_does_not_decide_what_an_outcome_on_an_atom_teaches(several: bool) -> None:
+    """Some outcomes are on the upper bound, as much of what is said is; and the same, rounded otherwise."""
+    rng = np.random.default_rng(4)
+    mean = 95.0 + 4.0 * np.sin(np.arange(300) / 7.0)
+    y = np.minimum(np.round(mean + 3.0 * rng.standard_normal(300), 1), 100.0)
+    q = mean[:, None] + 4.0 * norm.ppf(LEVELS)
+    rounded = q * (1.0 + 1e-15 * rng.standard_normal((300, 1)))
+    played = []
+    for given in (q, rounded):
+        given = np.minimum(given, 100.0)
+        recal = oc.Recalibrator(oc.Interval(0, 100))
+        experts = {"one": given, "other": np.minimum(given + 1.0, 100.0)}
+        forecasts = {"experts": experts} if several else {"forecasts": given}
+        played.append(recal.run(**forecasts, outcomes=y, levels=LEVELS))
+    assert (y == 100.0).mean() > 0.1
+    np.testing.assert_allclose(played[0], played[1], rtol=0.0, atol=1e-6)
 
 
 def test_without_trackers_nothing_follows_the_last_errors(tmp_path: Path) -> None:

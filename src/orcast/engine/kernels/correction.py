@@ -23,7 +23,7 @@ from orcast.engine.kernels.evidence import (
     share_of,
 )
 from orcast.engine.kernels.level_offsets import learn_levels, rate_of, spread_of
-from orcast.engine.kernels.quantile_function import corrected, quantile_function, with_slopes
+from orcast.engine.kernels.quantile_function import between, corrected, quantile_function, with_slopes
 from orcast.engine.kernels.quantile_trackers import (
     PER_SCALE,
     QuantileTrackers,
@@ -127,18 +127,16 @@ def blend(rules, loss, odds, young, round, signal, expert, out):
         own += weight
     if own > 0.0:
         corrected(location / own, spread / own, expert, out)
+    else:
+        out[:] = 0.0
     total = own
-    for i in range(out.shape[0]):
-        out[i] = own * out[i] if own > 0.0 else 0.0
     for m in range(first, trackers):
         weight = exp(-WEIGHT_RATE * (loss[learners + m] - best))
         if m >= rules.pooled:
             weight *= young
         total += weight
         for i in range(out.shape[0]):
-            out[i] += weight * round.tracked[m, i]
-    for i in range(out.shape[0]):
-        out[i] /= total
+            out[i] = between(out[i], round.tracked[m, i], weight / total)
 
 
 @kernel_part
@@ -175,14 +173,14 @@ def correct(rules, memory, round, signal, out):
     share = share_of(memory.track_evidence[horizon(pending)], hint_of(memory, signal), prior_odds(pending))
     base = round.tracked[rules.quantile_trackers.shape[0] + 1]
     for i in range(out.shape[0]):
-        base[i] = share * learnt[i] + (1.0 - share) * min(max(expert.values[i], expert.low), expert.high)
+        base[i] = between(min(max(expert.values[i], expert.low), expert.high), learnt[i], share)
     settled = round.tracked[rules.quantile_trackers.shape[0] + 2]
     offset_quantiles(base, memory.level_offsets, spread_of(base, rules.scores), expert.low, expert.high, settled)
     cap(memory.statistics, expert, settled)
     hint = fault(beyond_chance(memory.level_ledger), CLEAR_FAULT)
     share = share_of(memory.level_evidence[horizon(pending)], hint, LEVEL_ODDS)
     for i in range(out.shape[0]):
-        out[i] = share * settled[i] + (1.0 - share) * base[i]
+        out[i] = between(base[i], settled[i], share)
 
 
 @kernel

@@ -12,6 +12,8 @@ from orcast.jit.ieee import erf, exp, pi, sqrt
 
 # No number grows beyond this, whatever an adversary does.
 FARTHEST = 1e110
+# Values that are no further apart than this share of their size are one value, and their difference is rounding.
+ROUNDING = 1e-13
 
 
 class QuantileFunction(NamedTuple):
@@ -23,6 +25,15 @@ class QuantileFunction(NamedTuple):
     slope_high: float
     low: float  # bounds of the outcome
     high: float
+
+
+@kernel_part
+def between(start, end, share):
+    """A share of the way from one number to another; where they are equal, as at an atom, that very number.
+
+    An outcome on an atom is a tie, which a sum of shares would break by rounding.
+    """
+    return start + share * (end - start)
 
 
 @kernel
@@ -91,10 +102,23 @@ def corrected(location, spread, expert, out):
 
 
 @kernel
-def normal_score(y, expert):
+def on_quantile(y, q):
+    """A value, or the quantile that it differs from by rounding: an atom is met even where a sum led to it."""
+    i = np.searchsorted(q, y)
+    near = ROUNDING * abs(y)
+    if i < q.shape[0] and q[i] - y <= near:
+        return q[i]
+    if i > 0 and y - q[i - 1] <= near:
+        return q[i - 1]
+    return y
+
+
+@kernel
+def normal_score(value, expert):
     """Mean and variance of the normal score of a value; the variance is zero unless it is an atom of the expert."""
     q, z = expert.values, expert.scores
     last = q.shape[0] - 1
+    y = on_quantile(value, q)
     if y < q[0]:
         return z[0] + (y - q[0]) / expert.slope_low, 0.0
     if y > q[last]:

@@ -30,6 +30,7 @@ from orcast.engine.kernels.groups import learn as teach_groups
 from orcast.engine.kernels.judging import payoff_size
 from orcast.engine.kernels.last_layer import play
 from orcast.engine.kernels.pit_members import mix_members, teach_members
+from orcast.engine.kernels.quantile_function import between
 from orcast.engine.kernels.records import CellRow, ExpertLoss, Outcome, RivalColumn, RoundInfo, Statistic
 from orcast.forecasts.kernels import nearest_normal, read_randomised
 from orcast.forecasts.kernels import read_quantiles as read_forecast
@@ -136,9 +137,8 @@ def pool_experts(memory, experts, out):
         for j in range(levels):
             weight = exp(best[j] - behind[e, j])
             total[j] += weight
-            out[j] += weight * experts[e, j]
-    for j in range(levels):
-        out[j] /= total[j]
+            if weight > 0.0:
+                out[j] = between(out[j], experts[e, j], weight / total[j])
     sort(out)
 
 
