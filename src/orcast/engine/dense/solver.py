@@ -35,6 +35,7 @@ class DenseRound(NamedTuple):
     last: Array  # masses of the last settled round, or nothing
     pending: float  # outcomes outstanding
     rounds: int  # outcomes settled
+    others: bool = False  # whether other cells are tried next, where nothing holds on these
 
 
 class Solver(Protocol):
@@ -84,7 +85,7 @@ class LogitSolver:
             starts = [np.exp(each) for each in (search.best, log_mix, even, fixed_point.normalised(expert))]
             ends = two_ends(search.cell_payoffs, search.owed, mix.size)
             minimax.win(search, mix, starts if ends is None else [ends, *starts])
-        if search.resolved:
+        if setup.others or search.resolved:
             return
         search.left = budget * AGAIN_SHARE
         search.lower_temperature(usual, log_mix, lp)
