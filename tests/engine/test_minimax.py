@@ -20,6 +20,7 @@ from orcast.ledger import Account, CertificateField
 from orcast.payoffs import Payoff
 from orcast.payoffs.base import CellPayoff
 from orcast.payoffs.calibration import IntervalCellPayoff, QuantileCellPayoff
+from orcast.testing.checks import some_expert
 from orcast.testing.natures import Greedy, play
 
 Vector = NDArray[np.float64]
@@ -217,6 +218,31 @@ GAMES: dict[str, tuple[oc.spaces.Space, Payoff]] = {
     "distribution": (oc.Interval(0, 1), oc.payoffs.DistributionCalibration(4)),
     "top label": PAYOFFS["top label"],
 }
+
+
+def below_half(x: Any, p: Any, y: float) -> list[float]:
+    """A user's payoff with two kinds of cells, which says nothing of them."""
+    error = p.cdf(0.5) - float(y <= 0.5)
+    return [0.7 * error, 0.7 * error * p.cdf(0.5)]
+
+
+def test_a_users_payoff_holds_against_a_confined_nature() -> None:
+    space = oc.Interval(0, 1, cells=24, tail_cells=3)
+    game = oc.Forecaster(space, oc.Custom(below_half, bound=1.0, jumps=[0.5]))
+    rng = np.random.default_rng(1)
+
+    def expert(t: int) -> Any:
+        return some_expert(space, rng) if t % 3 == 2 else oc.Normal(0.5 + 0.3 * np.sin(t / 20.0), 0.1)
+
+    nature = Greedy(within=(0.4, 0.6))
+    for turn in play(game, nature, 160, experts=expert, rng=np.random.default_rng(0)):
+        assert turn.forecast.certificate.holds
+        record = game.rounds.pending[turn.id].record
+        game.update(turn.y, id=turn.id)
+    kinds = minimax.Kinds(record.cell_payoffs, game.engine.prior.played(record.round))
+    assert kinds.count == 2
+    assert game.guarantee.excess == 0.0
+    assert game.guarantee.miscalibration > 0.9 * game.guarantee.promised
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[] if n == "threshold" else pytest.mark.slow) for n in GAMES])

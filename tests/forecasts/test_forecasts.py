@@ -345,6 +345,12 @@ def test_cdf_of_open_ends_is_its_definition(p: oc.Forecast, y: float) -> None:
     assert p.cdf([y, y]).tolist() == pytest.approx([p.cdf(y)] * 2, abs=1e-15)
 
 
+@given(forecasts() | open_forecasts(), spots | far | st.sampled_from([-np.inf, np.inf]))
+def test_cdf_of_a_number_is_that_of_an_array(p: oc.Forecast, y: float) -> None:
+    assert p.cdf(y) == p.cdf(np.array([y]))[0]
+    assert np.isnan(p.cdf(np.nan))
+
+
 @given(open_forecasts(), levels)
 def test_quantiles_of_open_ends_invert_the_cdf(p: oc.Forecast, level: float) -> None:
     q = p.quantile(level)

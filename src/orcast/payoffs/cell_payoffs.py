@@ -8,7 +8,7 @@ probability for calibrated probabilities.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -81,9 +81,28 @@ def vector(function: Callable[..., Any], *arguments: Any, what: str) -> Array:
     return array
 
 
+def vectors(function: Callable[[Any], Any], points: Sequence[Any], size: int, what: str) -> Array:
+    """What a user's function of one outcome returns at many, a row each.
+
+    All rows are checked together, and one by one where something is wrong.
+    """
+    rows = [function(y) for y in points]
+    try:
+        values = np.array(rows, dtype=np.float64).reshape(len(rows), -1)
+    except (TypeError, ValueError):
+        values = np.empty((0, 0))
+    if values.shape[1] == size and np.isfinite(values).all():
+        return values
+    found = [vector(function, y, what=what) for y in points]
+    sizes = {value.size for value in found}
+    if sizes != {size}:
+        raise ValueError(f"expected {size} numbers from the {what} every time, got {sorted(sizes)}")
+    return np.array(found)
+
+
 def witness_on(
     cell_grid: CellGrid,
-    function: Callable[[Any], Array],
+    function: Callable[[Any], Any],
     size: int,
     what: str,
     many: Callable[[Array], Any] | None = None,
@@ -94,17 +113,17 @@ def witness_on(
     """
 
     def at(y: Any) -> Array:
-        value = function(y)
+        value = vector(function, y, what=what)
         if value.shape != (size,):
             raise ValueError(f"expected {size} numbers from the {what}, got {value.size}")
         return value
 
     if not cell_grid.ordered:
-        return Witness.constant(np.array([at(value) for value in cell_grid.values]).T)
+        return Witness.constant(vectors(function, cell_grid.values, size, what).T)
     points = nodes_of(cell_grid.left, cell_grid.right).ravel()
     values = at_once(many, at, points, size) if many is not None else None
     if values is None:
-        values = np.array([at(float(y)) for y in points]).T
+        values = vectors(function, points.tolist(), size, what).T
     values = values.reshape(size, cell_grid.cells, NODES.size)
     return Witness(values @ MEAN_WEIGHTS, values.min(axis=2), values.max(axis=2), lambda y, k: at(float(y)))
 

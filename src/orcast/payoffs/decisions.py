@@ -63,6 +63,14 @@ class _WithUtility(Payoff):
             worth[i] = number(value, f"utility of {action!r}")
         return worth
 
+    def _called_at(self, action: Any, ys: Array, x: Any) -> Any:
+        """The worth of an action at many outcomes, not checked: at once where the function can, else one by one."""
+        try:
+            # it may be the same whatever comes
+            return np.broadcast_to(self._called(action, ys, x), ys.shape)
+        except (TypeError, ValueError, AttributeError, IndexError, KeyError):
+            return [self._called(action, y, x) for y in ys.tolist()]
+
     def range_on(self, space: Space) -> float:
         """The most that the worth of an action can change, measured where it can be."""
         if self.utility_range is not None:
@@ -85,9 +93,8 @@ class _WithUtility(Payoff):
             return np.clip(self._worth(y, cell_grid.features) - centre, -half, half) / unit
 
         def worths(ys: Array) -> Array:
-            # an action may be worth the same whatever comes
-            rows = [np.broadcast_to(self._called(action, ys, cell_grid.features), ys.shape) for action in self.actions]
-            return np.clip(np.array(rows).T - centre, -half, half).T / unit
+            rows = np.array([self._called_at(action, ys, cell_grid.features) for action in self.actions], np.float64)
+            return np.clip(rows.T - centre, -half, half).T / unit
 
         witness = witness_on(cell_grid, worth, len(self.actions), "utility", worths)
         spread = float((witness.high.max(axis=1) - witness.low.min(axis=1)).max())

@@ -164,6 +164,13 @@ class TopLabelCellPayoff(CellPayoff):
         """One column a label."""
         return self._matrix(p) @ (p[:, None] - np.eye(self.labels))
 
+    def field(self, s: Array, p: Array) -> Array:
+        """sum_j top_j(p) s(p_j) (p_j - 1{k = j}), with the ledger s interpolated by the hats."""
+        left, share = hat_weights(self.grid, p)
+        pulls = softmax(self.sharpness * p) * (s[left] + share * (s[left + 1] - s[left]))
+        value: Array = pulls @ p - pulls
+        return value
+
     def jacobian(self, s: Array, p: Array) -> Array:
         """Through the weights of the top label and through the hats."""
         left, share = hat_weights(self.grid, p)
@@ -172,7 +179,8 @@ class TopLabelCellPayoff(CellPayoff):
         at = below + share * (above - below)
         pulls = np.diag(top * (above - below) * hat_slopes(self.grid, p))
         pulls += self.sharpness * (np.diag(at * top) - np.outer(at * top, top))
-        return (p[:, None] - np.eye(self.labels)).T @ pulls
+        value: Array = p @ pulls - pulls
+        return value
 
 
 class TopLabelCalibration(Payoff):

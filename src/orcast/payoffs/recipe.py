@@ -22,6 +22,7 @@ from orcast.payoffs.cell_payoffs import (
     at_once,
     nodes_of,
     vector,
+    vectors,
     witness_on,
 )
 from orcast.spaces import FiniteSpace, Interval, OrderedSpace, Space
@@ -149,9 +150,11 @@ class Recipe(Payoff):
         probe = cell_grid.space.value(0) if isinstance(cell_grid.space, FiniteSpace) else float(cell_grid.left[0])
         size = self._at(probe, cell_grid.features).size
         rest = (cell_grid.features,) if self._with_features else ()
-        witness = witness_on(
-            cell_grid, lambda y: self._at(y, cell_grid.features), size, "witness", lambda ys: self.witness(ys, *rest)
-        )
+
+        def at(y: Any) -> Any:
+            return self.witness(y, *rest)
+
+        witness = witness_on(cell_grid, at, size, "witness", at)
         if self.moment is None:
             return BoundedCellPayoff(ExplicitCellPayoff(witness), self.limit)
         moment = self.moment
@@ -226,13 +229,20 @@ class CustomCellPayoff(CellPayoff):
         self.size = self._at(start, float(cell_grid.left[0]) if cell_grid.ordered else cell_grid.space.value(0)).size  # type: ignore[attr-defined]
         self._last: tuple[bytes, Array] | None = None
         if not cell_grid.ordered:
-            self.nodes = [[value] for value in cell_grid.values]
+            self.nodes = cell_grid.values
             return
-        points = nodes_of(cell_grid.left, cell_grid.right)
-        self.points, self.nodes = points.ravel(), points.tolist()
+        self.points = nodes_of(cell_grid.left, cell_grid.right).ravel()
+        self.nodes = self.points.tolist()
         self.at_once = self._many(start) is not None
         if self.at_once:
             self.cost = 5.0
+
+    @property
+    def features(self) -> Array:
+        """What is seen at two forecasts: cells that neither tells apart are taken as alike."""
+        grid = self.cell_grid
+        seen = [self._values(p) for p in (np.full(grid.cells, 1.0 / grid.cells), grid.start)]
+        return np.moveaxis(np.array(seen), 2, -1).reshape(-1, grid.cells)
 
     def _many(self, forecast: Any) -> Array | None:
         return at_once(
@@ -255,11 +265,9 @@ class CustomCellPayoff(CellPayoff):
                 if many is not None:
                     self._last = key, many.reshape(self.size, self.cell_grid.cells, NODES.size)
                     return self._last[1]
-            rows = [[self._at(forecast, y) for y in nodes] for nodes in self.nodes]
-            sizes = {value.size for nodes in rows for value in nodes}
-            if sizes != {self.size}:
-                raise ValueError(f"expected {self.size} numbers from the payoff every time, got {sorted(sizes)}")
-            self._last = key, np.moveaxis(np.array(rows), 2, 0)
+            features = self.cell_grid.features
+            rows = vectors(lambda y: self.function(features, forecast, y), self.nodes, self.size, "payoff")
+            self._last = key, rows.T.reshape(self.size, self.cell_grid.cells, -1)
         return self._last[1]
 
     def table(self, p: Array) -> Array:

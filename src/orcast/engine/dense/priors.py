@@ -39,17 +39,18 @@ Why = Callable[[], Explanation]
 class Prior(Protocol[RoundT]):
     """The cells of a round, the masses expected on them before the ledger counts, and what is learnt from outcomes.
 
-    `recell` gives a second set of cells, for rounds that fail on the first, where there is one.
+    Where it `recells`, there is a second set of cells for rounds that fail on the first.
     """
 
     cells: int  # how many there are at most
+    recells: bool
 
     def open(self, experts: Array | None, pending: float) -> tuple[RoundT, Array]:
         """A round with its cells, and the prior on them."""
         ...
 
-    def recell(self, round: RoundT, mix: Array) -> tuple[RoundT, Array] | None:
-        """The same on other cells, where there are some worth a try."""
+    def recell(self, round: RoundT, mix: Array) -> tuple[RoundT, Array]:
+        """The same on the other cells."""
         ...
 
     def forget_tilt(self, round: RoundT) -> None:
@@ -119,6 +120,8 @@ class Prior(Protocol[RoundT]):
 
 class OrderedPrior:
     """Cells and prior on ordered spaces: the compiled committee, without a payoff of its own."""
+
+    recells = True
 
     def __init__(self, bound_payoff: BoundPayoff, temperature: float, learning: Learning) -> None:
         bare = BoundPayoff(bound_payoff.space, Sum(()), bound_payoff.experts, None)
@@ -233,6 +236,8 @@ class GridPrior:
     Without bounds there is no fixed grid; there the cells divide the round's window evenly.
     """
 
+    recells = False
+
     def __init__(self, bound_payoff: BoundPayoff, count: int, edges: Array | None = None) -> None:
         self.around = OrderedPrior(bound_payoff, 1.0, NO_LEARNING)
         engine = self.around.engine
@@ -272,8 +277,9 @@ class GridPrior:
         round.slots[:] = np.minimum(np.arange(round.slots.size), count - 1)
         return round, on_grid
 
-    def recell(self, round: Round, mix: Array) -> None:
+    def recell(self, round: Round, mix: Array) -> tuple[Round, Array]:
         """There is one grid."""
+        return round, mix
 
     def forget_tilt(self, round: Round) -> None:
         """Nothing to forget."""
@@ -342,6 +348,8 @@ class GridPrior:
 class FinitePrior:
     """The prior on finite spaces: learners that temper and shift the expert's log masses, and the expert."""
 
+    recells = False
+
     def __init__(self, bound_payoff: BoundPayoff, members: Array) -> None:
         assert isinstance(bound_payoff.space, FiniteSpace)
         self.space, self.members = bound_payoff.space, np.array(members)
@@ -383,8 +391,9 @@ class FinitePrior:
         finite_kernels.mix_members(self.members, self._memory, pending, round)
         return round, round.mix.copy()
 
-    def recell(self, round: FiniteRound, mix: Array) -> None:
+    def recell(self, round: FiniteRound, mix: Array) -> tuple[FiniteRound, Array]:
         """There are no other cells."""
+        return round, mix
 
     def forget_tilt(self, round: FiniteRound) -> None:
         """Nothing to forget."""
