@@ -143,6 +143,11 @@ def prior_odds(pending: float) -> float:
     return 0.3 / math.sqrt(1 + min(pending, 8))
 
 
+def stale_odds(pending: float) -> float:
+    """Odds of what follows errors that are old by then."""
+    return (1 + min(pending, 8)) ** -2
+
+
 def with_gain(evidence: Array, more: float, pending: float) -> Array:
     """One more gain; a block has 1 + pending outcomes."""
     gain, squares, block, count = evidence
@@ -166,20 +171,60 @@ def with_gradient(ledger: Array, g: Array, pending: float) -> Array:
     return np.array([[*sums, squares], [*block, count]])
 
 
-def beyond_chance(ledger: Array) -> float:
-    """The square of the sums over that of the blocks: about 1 for a calibrated forecast."""
+def beyond_chance(ledger: Array, rules: Any) -> float:
+    """The square of the sums over that of the blocks, and the same of the spread alone: about 1 if calibrated."""
     sums, block = ledger[0, :-1], ledger[1, :-1]
-    return float(sums @ sums / max(ledger[0, -1] + block @ block, 1e-300))
+    whole = float(sums @ sums / max(ledger[0, -1] + block @ block, 1e-300))
+    return (whole + spread_errors(ledger, rules) ** 2) / 2
 
 
-def hint(memory: Any, signal: Array) -> float:
+def spread_excess(ledger: Array, rules: Any) -> tuple[float, float, float]:
+    """Sum of squared scores cut to the outer levels, less their mean; its variance an outcome; outcomes of chance."""
+    sums, block, levels = ledger[0, :-1], ledger[1, :-1], rules.grid
+    width = np.diff(rules.scores, prepend=rules.scores[0]) + np.diff(rules.scores, append=rules.scores[-1])
+    weights = rules.scores * width
+    below = np.minimum.outer(levels, levels) - np.outer(levels, levels)
+    chance = (ledger[0, -1] + block @ block) / (levels @ (1 - levels))
+    return float(-weights @ sums), float(weights @ below @ weights), float(chance)
+
+
+def spread_errors(ledger: Array, rules: Any) -> float:
+    """How much wider outcomes lie, in standard errors."""
+    total, variance, chance = spread_excess(ledger, rules)
+    return total / math.sqrt(max(variance * chance, 1e-300))
+
+
+def stretch(memory: Any, rules: Any) -> float:
+    """The spread that the expert's outcomes show, to the power of its share."""
+    count = memory.tracker_unit[1]
+    if count == 0:
+        return 1.0
+    total, variance, chance = spread_excess(memory.expert_ledger, rules)
+    overlap = max(chance / count, 1.0)
+    odds = 0.3 * math.exp(min(total**2 / (2 * variance * count * overlap), 600.0)) / math.sqrt(1 + count / overlap)
+    most = rules.scores[-1]
+
+    def cut_square(b: float) -> float:
+        x = most / b
+        inner = math.erf(x / math.sqrt(2)) - 2 * x * math.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
+        return float(b**2 * inner + most**2 * math.erfc(x / math.sqrt(2)))
+
+    wanted = cut_square(1.0) + total / (count + 5 * overlap)
+    low, high = 0.4, 3.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if cut_square(middle) < wanted else (low, middle)
+    return float(low ** (odds / (1 + odds)))
+
+
+def hint(memory: Any, rules: Any, signal: Array, pending: float) -> float:
     """What speaks for what was learnt beside its gain: a fault of the expert; in a pool mostly what the pool says."""
-    own = beyond_chance(memory.expert_ledger)
+    own = beyond_chance(memory.expert_ledger, rules)
     if not signal.size:
-        return min(max(own - 2, 0.0), 4.0)
+        return min(max(own - 2, 0.0), 3.0)
     _, gain, beyond = signal[:3]
-    found = min(max(0.1 * own + 0.9 * beyond - 1.5, 0.0), 4.0)
-    return float(found + (1.5 * gain if gain < 0 else gain / (1 + memory.statistics[5] / 10)))
+    found = min(max(0.1 * own + 0.9 * beyond - 1, 0.0), 3.0)
+    return float(found + (1.5 * gain if gain < 0 else gain / (1 + memory.statistics[5] / (1 + min(pending, 8)) / 10)))
 
 
 # --- statistics and experts
@@ -325,7 +370,8 @@ def mixed(t: Taught) -> tuple[Array, Array]:
     loss = t.it.before.member_loss[t.horizon]
     weights = np.exp(-2 * (loss - loss.min()))
     learnt = weights @ t.members / weights.sum()
-    share = min(share_of(t.it.before.member_evidence[t.horizon], 0.0, prior_odds(t.pending)), 1 - 1e-4)
+    odds = prior_odds(t.pending) * stale_odds(t.pending)
+    share = min(share_of(t.it.before.member_evidence[t.horizon], 0.0, odds), 1 - 1e-4)
     return learnt, share * learnt + (1 - share) * t.prior
 
 
@@ -562,7 +608,7 @@ def learnt_levels(it: Settled) -> Array:
     spread, z = spread_of(q, it.space), ndtri(it.space.levels)
     if spread == 0:
         return found
-    rate = max(0.006, 0.4 / (it.before.statistics[5] + 20)) / (1 + min(t.pending, 8))
+    rate = max(0.006, 0.4 / (it.before.statistics[5] + 20)) / math.sqrt(1 + min(t.pending, 8))
     g = gradient(np.clip(q + spread * found, it.space.low, it.space.high), it.y, it.space.levels)
     found -= rate * g / norm.pdf(z)
     return np.clip(found, -1 - np.abs(z), 1 + np.abs(z))
@@ -648,11 +694,11 @@ def tracked(memory: Any, record: Any, space: Any, rules: Any, signal: Array) -> 
     loss = memory.track_loss[horizon(pending)]
     blend = blended(loss, (pending, old[5]), expert, said, trackers, rules, signal)
     learnt = capped(blend, memory, expert.q, space)
-    share = share_of(memory.track_evidence[horizon(pending)], hint(memory, signal), prior_odds(pending))
-    base = share * learnt + (1 - share) * np.clip(expert.q, space.low, space.high)
+    share = share_of(memory.track_evidence[horizon(pending)], hint(memory, rules, signal, pending), prior_odds(pending))
+    base = share * learnt + (1 - share) * expert.corrected(0.0, stretch(memory, rules))
     settled = with_offsets(base, spread_of(base, space) * memory.level_offsets, space)
     settled = capped(settled, memory, expert.q, space)
-    fault = min(max(beyond_chance(memory.level_ledger) - 2, 0.0), 4.0)
+    fault = min(max(spread_errors(memory.level_ledger, rules) ** 2 - 2, 0.0), 3.0)
     share = share_of(memory.level_evidence[horizon(pending)], fault, 1.0)
     rows = np.array([*trackers, learnt, base, settled])
     return Corrected(np.array(found), rows, share * settled + (1 - share) * base)
@@ -671,7 +717,7 @@ def blended(
     awake = np.array([True] * len(said) + [bool(signal.size) or not share for _, _, share in rules.quantile_trackers])
     pending, outcomes = counts
     young = (outcomes + 1) / (outcomes + 10) if signal.size else 1.0
-    odds = np.array([young * (1 + min(pending, 8)) ** -2] * len(said))
+    odds = np.array([young * stale_odds(pending)] * len(said))
     odds = np.append(odds, [1.0 if share else young for _, _, share in rules.quantile_trackers])
     weights = np.where(awake, odds * np.exp(-2 * (loss - loss[awake].min())), 0.0)
     own = weights[: len(said)]
@@ -687,7 +733,7 @@ def blended(
 def usual_temperature(memory: Any, pending: float, sides: Array) -> float:
     """8; more for late outcomes and while the ledger is no larger than chance makes it, less where it binds soon."""
     owed = np.where((sides > 0) & (memory.total < 0), 0.0, memory.total)
-    chance = 6 * (1 + pending) * memory.statistics[19]
+    chance = 6 * (1 + pending) ** 2 * memory.statistics[19]
     softness = 1 + chance / max(owed @ owed, chance / 1000) if chance else 1.0
     firm = min(max(2 * (1 - owed @ owed / memory.account[0]), 0.02), 1.0)
     return float(8 * (1 + pending) ** 0.85 * softness * firm)

@@ -3,8 +3,9 @@
     learners, quantile trackers --losses--> their blend --evidence--> between it and the expert --level offsets--> prior
 
 The blend has to beat the expert by more than chance, or the expert must be miscalibrated by more than chance, before it
-counts; in a pool, what all its streams saw is evidence too, above all that there is nothing to be gained.  The level
-offsets have to earn their share in the same way.
+counts; in a pool, what all its streams saw is evidence too, above all that there is nothing to be gained.  Until then
+the expert is played, with the spread that its outcomes show as soon as that is clear.  The level offsets have to earn
+their share in the same way.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from orcast.engine.kernels.evidence import (
     learn_ledger,
     prior_odds,
     share_of,
+    stale_odds,
 )
 from orcast.engine.kernels.level_offsets import learn_levels, rate_of, spread_of
 from orcast.engine.kernels.quantile_function import between, corrected, quantile_function, with_slopes
@@ -43,6 +45,7 @@ from orcast.engine.kernels.records import (
     TrackerRecord,
     TrackerUnit,
 )
+from orcast.engine.kernels.spread import spread_errors, stretch_of
 from orcast.engine.kernels.tracker import learn as teach_learners
 from orcast.engine.kernels.tracker import learners_say
 from orcast.jit import kernel, kernel_part
@@ -53,8 +56,8 @@ CAP = 2.0
 # Before any evidence, the odds of the level offsets.
 LEVEL_ODDS = 1.0
 # How far beyond chance a miscalibration is before it counts: of one stream, and in the mean over a pool.
-CLEAR_FAULT, CLEAR_POOL_FAULT = 2.0, 1.5
-# In a pool: the weight of a stream's own miscalibration, of evidence that nothing is gained, and for how many
+CLEAR_FAULT, CLEAR_POOL_FAULT = 2.0, 1.0
+# In a pool: the weight of a stream's own miscalibration, of evidence that nothing is gained, and for how many new
 # outcomes evidence of a gain counts.
 OWN_FAULT, NO_GAIN, START = 0.1, 1.5, 10.0
 
@@ -75,13 +78,6 @@ def trackers_of(rules, memory, expert):
 
 
 @kernel_part
-def learner_odds(pending):
-    """Prior odds of a learner against a quantile tracker: it follows errors that are old by then."""
-    overlap = 1.0 + min(pending, OVERLAP)
-    return 1.0 / (overlap * overlap)
-
-
-@kernel_part
 def own_odds(statistics, signal):
     """Prior odds in a pool of what learns from the stream alone: it knows nothing at first."""
     if signal.shape[0] == 0:
@@ -90,16 +86,17 @@ def own_odds(statistics, signal):
 
 
 @kernel
-def hint_of(memory, signal):
+def hint_of(rules, memory, signal, pending):
     """What speaks for the blend beside its own gain, in standard errors."""
-    own = beyond_chance(memory.expert_ledger)
+    own = beyond_chance(memory.expert_ledger, rules.grid, rules.scores)
     if signal.shape[0] == 0:
         return fault(own, CLEAR_FAULT)
     hint = fault(OWN_FAULT * own + (1.0 - OWN_FAULT) * signal[PoolColumn.BEYOND_CHANCE], CLEAR_POOL_FAULT)
     gain = signal[PoolColumn.EVIDENCE]
     if gain < 0.0:
         return hint + NO_GAIN * gain
-    return hint + gain / (1.0 + memory.statistics[Statistic.OUTCOMES] / START)
+    new = memory.statistics[Statistic.OUTCOMES] / (1.0 + min(pending, OVERLAP))
+    return hint + gain / (1.0 + new / START)
 
 
 @kernel
@@ -168,16 +165,20 @@ def correct(rules, memory, round, signal, out):
     say(trackers, expert.values, signal, PER_SCALE * record[TrackerRecord.SCALE], round.tracked)
     learnt = round.tracked[rules.quantile_trackers.shape[0]]
     young = own_odds(memory.statistics, signal)
-    blend(rules, memory.track_loss[horizon(pending)], learner_odds(pending), young, round, signal, expert, learnt)
+    blend(rules, memory.track_loss[horizon(pending)], stale_odds(pending), young, round, signal, expert, learnt)
     cap(memory.statistics, expert, learnt)
-    share = share_of(memory.track_evidence[horizon(pending)], hint_of(memory, signal), prior_odds(pending))
+    hint = hint_of(rules, memory, signal, pending)
+    share = share_of(memory.track_evidence[horizon(pending)], hint, prior_odds(pending))
     base = round.tracked[rules.quantile_trackers.shape[0] + 1]
+    outcomes = memory.tracker_unit[TrackerUnit.COUNT]
+    corrected(0.0, stretch_of(memory.expert_ledger, rules.grid, rules.scores, outcomes), expert, base)
     for i in range(out.shape[0]):
-        base[i] = between(min(max(expert.values[i], expert.low), expert.high), learnt[i], share)
+        base[i] = between(base[i], learnt[i], share)
     settled = round.tracked[rules.quantile_trackers.shape[0] + 2]
     offset_quantiles(base, memory.level_offsets, spread_of(base, rules.scores), expert.low, expert.high, settled)
     cap(memory.statistics, expert, settled)
-    hint = fault(beyond_chance(memory.level_ledger), CLEAR_FAULT)
+    errors = spread_errors(memory.level_ledger, rules.grid, rules.scores)
+    hint = fault(errors * errors, CLEAR_FAULT)
     share = share_of(memory.level_evidence[horizon(pending)], hint, LEVEL_ODDS)
     for i in range(out.shape[0]):
         out[i] = between(base[i], settled[i], share)

@@ -24,8 +24,8 @@ RATE, EARLY_RATE, START = 0.006, 0.4, 20.0
 
 @kernel_part
 def rate_of(statistics, pending):
-    """The rate of a step; with outcomes outstanding, errors of as many rounds are one."""
-    return max(RATE, EARLY_RATE / (statistics[Statistic.OUTCOMES] + START)) / (1.0 + min(pending, OVERLAP))
+    """The rate of a step; with outcomes outstanding smaller, so that errors which overlap add up to the same noise."""
+    return max(RATE, EARLY_RATE / (statistics[Statistic.OUTCOMES] + START)) / sqrt(1.0 + min(pending, OVERLAP))
 
 
 @kernel_part
