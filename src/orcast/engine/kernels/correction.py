@@ -50,8 +50,9 @@ from orcast.jit.ieee import exp
 
 # No quantile lies further beyond the expert's and the recent outcomes than so many spreads.
 CAP = 2.0
-# Before any evidence, the odds of the level offsets.
-LEVEL_ODDS = 1.0
+# Before any evidence, the odds of the level offsets on an expert that is left as it is; where all of a forecast is
+# learnt, they are over 1 - LEVEL_SPARED.
+LEVEL_ODDS, LEVEL_SPARED = 0.8, 0.9
 # How far beyond chance a miscalibration is before it counts: of one stream, and in the mean over a pool.
 CLEAR_FAULT, CLEAR_POOL_FAULT = 2.0, 1.5
 # In a pool: the weight of a stream's own miscalibration, of evidence that nothing is gained, and for how many
@@ -79,6 +80,15 @@ def learner_odds(pending):
     """Prior odds of a learner against a quantile tracker: it follows errors that are old by then."""
     overlap = 1.0 + min(pending, OVERLAP)
     return 1.0 / (overlap * overlap)
+
+
+@kernel_part
+def level_odds(share):
+    """Prior odds of the level offsets, given the share of what was learnt: it is the expert that need not be touched.
+
+    LEVEL_ODDS / (1 - LEVEL_SPARED share)
+    """
+    return LEVEL_ODDS / (1.0 - LEVEL_SPARED * share)
 
 
 @kernel_part
@@ -180,7 +190,7 @@ def correct(rules, memory, round, signal, out):
     offset_quantiles(base, memory.level_offsets, spread_of(base, rules.scores), expert.low, expert.high, settled)
     cap(memory.statistics, expert, settled)
     hint = fault(beyond_chance(memory.level_ledger), CLEAR_FAULT)
-    share = share_of(memory.level_evidence[horizon(pending)], hint, LEVEL_ODDS)
+    share = share_of(memory.level_evidence[horizon(pending)], hint, level_odds(share))
     for i in range(out.shape[0]):
         out[i] = share * settled[i] + (1.0 - share) * base[i]
 
