@@ -477,9 +477,16 @@ def season_ago(memory: Any, which: int, pending: float) -> float:
     return float(memory.surprises[(place - ago) % memory.surprises.size]) if ago <= known else 0.0
 
 
-def trusted(rules: Any, c: int, usual_move: float) -> Array:
-    """What each location feature counts for a learner: where the expert moved far, some do not trust the last ones."""
-    return np.array([1.0, *[usual_move if rules.learners[c, 2] else 1.0] * 4, 1.0, 1.0])
+def looked_at(rules: Any, c: int, features: Array, usual_move: float) -> Array:
+    """The location features of a learner: a bias; three errors and an outcome; or an error, three outcomes and seasons.
+
+    Where the expert moved far, some trust it and not the last errors and outcomes.
+    """
+    count, _, trusting, errors = rules.learners[c]
+    places = {(1, 0): [0], (5, 3): [0, 1, 2, 3, 4], (7, 1): [0, 1, 4, 5, 6, 7, 8]}[int(count), int(errors)]
+    trusted = np.array([1.0, *[usual_move if trusting else 1.0] * 6, 1.0, 1.0])
+    found: Array = (features * trusted)[places]
+    return found
 
 
 def tracker(it: Settled) -> dict[str, Array]:
@@ -490,22 +497,22 @@ def tracker(it: Settled) -> dict[str, Array]:
     expert = Quantiles(it.record.experts[0], it.space, t.smallest)
     score, variance = expert.outcome_score(it.y)
     size, most = old[0], 6.0 if np.isfinite(it.space.high - it.space.low) or old[5] < 100 else 3.0
-    learners = record[13:].reshape(-1, 7)
-    plain = record[:7] * np.array([1.0, *[record[10] / size] * 6])
+    learners = record[15:].reshape(-1, 7)
+    plain = record[:9] * np.array([1.0, *[record[12] / size] * 8])
     target = min(max(score / size, -most), most)
     # the first learner knows no season: what it does not foresee is a surprise
-    x = (plain * trusted(it.rules, 0, record[12]))[:5]
+    x = looked_at(it.rules, 0, plain, record[14])
     found |= seasons(it.before, size * (target - found["location"][0, :5] @ x))
     for which in np.flatnonzero(found["seasons"][:2] != it.before.seasons[:2]):
         found["location"][:, 5 + which] = 0.0
         found["location_cov"][:, 5 + which, :] = found["location_cov"][:, :, 5 + which] = 0.0
         found["location_cov"][:, 5 + which, 5 + which] = 0.05
-    for c, (count, memory, _) in enumerate(it.rules.learners):
+    for c, (count, memory, *_) in enumerate(it.rules.learners):
         use = slice(int(count))
-        x = plain * trusted(it.rules, c, record[12])
+        x = looked_at(it.rules, c, plain, record[14])
         theta, P = found["location"][c], found["location_cov"][c]
-        error = target - theta[use] @ x[use]
-        theta[use], P[use, use] = least_squares(theta[use], P[use, use], x[use], error, t.weight, 0.5)
+        error = target - theta[use] @ x
+        theta[use], P[use, use] = least_squares(theta[use], P[use, use], x, error, t.weight, 0.5)
         deviation = math.sqrt(error**2 + variance / size**2) / math.sqrt(2 / math.pi)
         surprise = min(deviation * size / learners[c, 1] - 1, 4.0)
         found["fit"][c], found["fit_cov"][c] = least_squares(
@@ -530,7 +537,7 @@ def tracker(it: Settled) -> dict[str, Array]:
 def features(it: Settled, size: float) -> Array:
     """What the features of the next rounds are made of, in the places of the statistics; nan in those of others."""
     old, record = it.before.statistics, it.record.tracker_record
-    median = record[11]
+    median = record[13]
     rate = max(0.002, 1 / (old[5] + 1))
     step = median - old[6]
     moved = abs(median - old[20]) if old[5] else 0.0
@@ -546,11 +553,13 @@ def features(it: Settled, size: float) -> Array:
         old[5] + 1,
         old[6] + rate * step,
         (1 - rate) * (old[7] + rate * step**2),
-        old[8] + rate * (math.log(record[7]) - old[8]),
+        old[8] + rate * (math.log(record[9]) - old[8]),
         old[9] + rate * (math.log(1 + abs(record[4])) - old[9]),
     )
     found[18] = max(0.97 * old[18], abs(it.y - median))
-    found[20:] = median, old[21] + rate * (moved - old[21])
+    found[20:22] = median, old[21] + rate * (moved - old[21])
+    # the outcomes before the last; the first one also stands for those before it
+    found[22:] = (old[4], old[22]) if old[5] else (it.y, it.y)
     return found
 
 
@@ -576,7 +585,7 @@ def quantile_trackers(it: Settled) -> dict[str, Array]:
     """A step of each tracker that is awake, in a pool with a share of what all saw since the last one."""
     q, levels, signal = it.record.experts[0], it.space.levels, it.signal
     # a normal's expected CRPS is its standard deviation over the root of pi
-    offsets = offsets_of(it.before, it.rules, signal, it.record.tracker_record[7] / math.sqrt(math.pi))
+    offsets = offsets_of(it.before, it.rules, signal, it.record.tracker_record[9] / math.sqrt(math.pi))
     unit = 0.998 * it.before.tracker_unit + np.array([2 * pinball(q, it.y, levels), 1.0])
     usual, seen = unit[0] / unit[1], it.before.pool_seen.copy()
     for m, (step, leak, share) in enumerate(it.rules.quantile_trackers):
@@ -594,7 +603,7 @@ def track_loss(it: Settled) -> Array:
     """Discounted pinball losses of the learners, then of the quantile trackers."""
     t, found, levels = Taught(it), it.before.track_loss.copy(), it.space.levels
     expert = Quantiles(it.record.experts[0], it.space, t.smallest)
-    learners = it.record.tracker_record[13:].reshape(-1, 7)
+    learners = it.record.tracker_record[15:].reshape(-1, 7)
     rows = [expert.corrected(own[0], own[1]) for own in learners]
     rows += list(it.record.tracked[: len(it.rules.quantile_trackers)])
     losses = np.array([pinball(q, t.clipped, levels) for q in rows])
@@ -608,7 +617,7 @@ def learnt_levels(it: Settled) -> Array:
     spread, z = spread_of(q, it.space), ndtri(it.space.levels)
     if spread == 0:
         return found
-    rate = max(0.006, 0.4 / (it.before.statistics[5] + 20)) / math.sqrt(1 + min(t.pending, 8))
+    rate = max(0.008, 0.4 / (it.before.statistics[5] + 20)) / math.sqrt(1 + min(t.pending, 8))
     g = gradient(np.clip(q + spread * found, it.space.low, it.space.high), it.y, it.space.levels)
     found -= rate * g / norm.pdf(z)
     return np.clip(found, -1 - np.abs(z), 1 + np.abs(z))
@@ -663,19 +672,19 @@ def tracked(memory: Any, record: Any, space: Any, rules: Any, signal: Array) -> 
     old, pending, smallest = memory.statistics, float(record.info[2]), float(record.info[10])
     expert = Quantiles(record.experts[0], space, smallest)
     median = expert.q[expert.q.size // 2]
-    x = np.zeros(7)
+    x = np.zeros(9)
     x[0] = usual_move = 1.0
     if old[5] > 0:
-        values = [*(median + old[1:4]), old[4]]
-        x[1:5] = np.clip([expert.score(value)[0] / old[0] for value in values], -8, 8)
-        x[5:] = [season_ago(memory, which, pending) / old[0] for which in range(2)]
+        values = [*(median + old[1:4]), old[4], *old[22:24]]
+        x[1:7] = np.clip([expert.score(value)[0] / old[0] for value in values], -8, 8)
+        x[7:] = [season_ago(memory, which, pending) / old[0] for which in range(2)]
         moved = abs(median - old[20])
         if old[5] > 5 and moved > 6 * old[21]:
             usual_move = (6 * old[21] / moved) ** 2
     scale = max(0.5 * float(np.diff(expert.at([-1.0, 1.0]))[0]), 0.1 * sum(expert.slopes))
     found = [*x, scale, *expert.slopes, old[0], median, usual_move]
     said = []
-    for c, (count, memory_of, _) in enumerate(rules.learners):
+    for c, (count, memory_of, *_) in enumerate(rules.learners):
         slow, fast = memory.spread[c]
         own = np.array([1.0, math.log((fast + 0.1 * slow) / (1.1 * slow)), 0.0, 0.0, 0.0])
         if old[5] > 5:
@@ -683,8 +692,8 @@ def tracked(memory: Any, record: Any, space: Any, rules: Any, signal: Array) -> 
             own[3] = np.clip(math.log(scale) - old[8], -2, 2)
             own[4] = math.log(1 + abs(x[4])) - old[9]
         use = slice(int(count))
-        location = old[0] * float(memory.location[c, use] @ (x * trusted(rules, c, usual_move))[use])
-        z = (x * trusted(rules, c, usual_move))[use]
+        z = looked_at(rules, c, x, usual_move)
+        location = old[0] * float(memory.location[c, use] @ z)
         unsure = math.sqrt(1 + z @ memory.location_cov[c][use, use] @ z) * (1 + max(1 - memory_of, 1 / (old[5] + 20)))
         spread = old[0] * slow * math.exp(np.clip(memory.fit[c] @ own, -1.5, 1.5)) * unsure
         said.append((location, spread))
@@ -699,7 +708,7 @@ def tracked(memory: Any, record: Any, space: Any, rules: Any, signal: Array) -> 
     settled = with_offsets(base, spread_of(base, space) * memory.level_offsets, space)
     settled = capped(settled, memory, expert.q, space)
     fault = min(max(spread_errors(memory.level_ledger, rules) ** 2 - 2, 0.0), 3.0)
-    share = share_of(memory.level_evidence[horizon(pending)], fault, 1.0)
+    share = share_of(memory.level_evidence[horizon(pending)], fault, 0.8 / (1 - 0.9 * share))
     rows = np.array([*trackers, learnt, base, settled])
     return Corrected(np.array(found), rows, share * settled + (1 - share) * base)
 

@@ -53,8 +53,9 @@ from orcast.jit.ieee import exp
 
 # No quantile lies further beyond the expert's and the recent outcomes than so many spreads.
 CAP = 2.0
-# Before any evidence, the odds of the level offsets.
-LEVEL_ODDS = 1.0
+# Before any evidence, the odds of the level offsets on an expert that is left as it is; where all of a forecast is
+# learnt, they are over 1 - LEVEL_SPARED.
+LEVEL_ODDS, LEVEL_SPARED = 0.8, 0.9
 # How far beyond chance a miscalibration is before it counts: of one stream, and in the mean over a pool.
 CLEAR_FAULT, CLEAR_POOL_FAULT = 2.0, 1.0
 # In a pool: the weight of a stream's own miscalibration, of evidence that nothing is gained, and for how many new
@@ -75,6 +76,15 @@ def trackers_of(rules, memory, expert):
         memory.pool_seen,
         memory.tracker_unit,
     )
+
+
+@kernel_part
+def level_odds(share):
+    """Prior odds of the level offsets, given the share of what was learnt: it is the expert that need not be touched.
+
+    LEVEL_ODDS / (1 - LEVEL_SPARED share)
+    """
+    return LEVEL_ODDS / (1.0 - LEVEL_SPARED * share)
 
 
 @kernel_part
@@ -179,7 +189,7 @@ def correct(rules, memory, round, signal, out):
     cap(memory.statistics, expert, settled)
     errors = spread_errors(memory.level_ledger, rules.grid, rules.scores)
     hint = fault(errors * errors, CLEAR_FAULT)
-    share = share_of(memory.level_evidence[horizon(pending)], hint, LEVEL_ODDS)
+    share = share_of(memory.level_evidence[horizon(pending)], hint, level_odds(share))
     for i in range(out.shape[0]):
         out[i] = between(base[i], settled[i], share)
 

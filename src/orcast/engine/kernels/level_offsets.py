@@ -19,7 +19,7 @@ from orcast.jit import kernel, kernel_part
 from orcast.jit.ieee import exp, pi, sqrt
 
 # The rate, and how it falls to that while there are few outcomes.
-RATE, EARLY_RATE, START = 0.006, 0.4, 20.0
+RATE, EARLY_RATE, START = 0.008, 0.4, 20.0
 
 
 @kernel_part
