@@ -617,7 +617,9 @@ def learnt_levels(it: Settled) -> Array:
     spread, z = spread_of(q, it.space), ndtri(it.space.levels)
     if spread == 0:
         return found
-    rate = max(0.008, 0.4 / (it.before.statistics[5] + 20)) / math.sqrt(1 + min(t.pending, 8))
+    least = 0.008 if t.pending < 1 else 0.006
+    late = (1 + min(t.pending, 8)) ** (0.5 if t.pending < 16 else 1)
+    rate = max(least, 0.4 / (it.before.statistics[5] + 20)) / late
     g = gradient(np.clip(q + spread * found, it.space.low, it.space.high), it.y, it.space.levels)
     found -= rate * g / norm.pdf(z)
     return np.clip(found, -1 - np.abs(z), 1 + np.abs(z))

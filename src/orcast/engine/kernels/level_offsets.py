@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from orcast.engine.kernels.delays import STALE
 from orcast.engine.kernels.evidence import OVERLAP
 from orcast.engine.kernels.quantile_trackers import offset_gradient
 from orcast.engine.kernels.records import Statistic
@@ -24,8 +25,13 @@ RATE, EARLY_RATE, START = 0.008, 0.4, 20.0
 
 @kernel_part
 def rate_of(statistics, pending):
-    """The rate of a step; with outcomes outstanding smaller, so that errors which overlap add up to the same noise."""
-    return max(RATE, EARLY_RATE / (statistics[Statistic.OUTCOMES] + START)) / sqrt(1.0 + min(pending, OVERLAP))
+    """The rate of a step; with outcomes outstanding smaller, so that errors which overlap add up to the same noise.
+
+    Once outcomes are stale, a batch of errors is one: its steps are all taken before the first is seen.
+    """
+    overlap = 1.0 + min(pending, OVERLAP)
+    late = sqrt(overlap) if pending < STALE else overlap
+    return max(RATE, EARLY_RATE / (statistics[Statistic.OUTCOMES] + START)) / late
 
 
 @kernel_part
