@@ -571,7 +571,7 @@ def learnt_levels(it: Settled) -> Array:
     spread, z = spread_of(q, it.space), ndtri(it.space.levels)
     if spread == 0:
         return found
-    rate = max(0.008, 0.4 / (it.before.statistics[5] + 20)) / (1 + min(t.pending, 8))
+    rate = max(0.006 if t.pending else 0.008, 0.4 / (it.before.statistics[5] + 20)) / (1 + min(t.pending, 8))
     g = gradient(np.clip(q + spread * found, it.space.low, it.space.high), it.y, it.space.levels)
     found -= rate * g / norm.pdf(z)
     return np.clip(found, -1 - np.abs(z), 1 + np.abs(z))
@@ -662,7 +662,8 @@ def tracked(memory: Any, record: Any, space: Any, rules: Any, signal: Array) -> 
     settled = with_offsets(base, spread_of(base, space) * memory.level_offsets, space)
     settled = capped(settled, memory, expert.q, space)
     fault = min(max(beyond_chance(memory.level_ledger) - 2, 0.0), 4.0)
-    share = share_of(memory.level_evidence[horizon(pending)], fault, 0.8 / (1 - 0.9 * share))
+    odds = 0.8 / (1 - 0.9 * share / (1 + min(pending, 8)))
+    share = share_of(memory.level_evidence[horizon(pending)], fault, odds)
     rows = np.array([*trackers, learnt, base, settled])
     return Corrected(np.array(found), rows, share * settled + (1 - share) * base)
 

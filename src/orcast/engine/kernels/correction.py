@@ -83,12 +83,12 @@ def learner_odds(pending):
 
 
 @kernel_part
-def level_odds(share):
-    """Prior odds of the level offsets, given the share of what was learnt: it is the expert that need not be touched.
+def level_odds(share, pending):
+    """Prior odds of the level offsets, given the share s of what was learnt: it is the expert that need not be touched.
 
-    LEVEL_ODDS / (1 - LEVEL_SPARED share)
+    LEVEL_ODDS / (1 - LEVEL_SPARED s / (1 + n)), with n outcomes outstanding: offsets answer for what was learnt then.
     """
-    return LEVEL_ODDS / (1.0 - LEVEL_SPARED * share)
+    return LEVEL_ODDS / (1.0 - LEVEL_SPARED * share / (1.0 + min(pending, OVERLAP)))
 
 
 @kernel_part
@@ -190,7 +190,7 @@ def correct(rules, memory, round, signal, out):
     offset_quantiles(base, memory.level_offsets, spread_of(base, rules.scores), expert.low, expert.high, settled)
     cap(memory.statistics, expert, settled)
     hint = fault(beyond_chance(memory.level_ledger), CLEAR_FAULT)
-    share = share_of(memory.level_evidence[horizon(pending)], hint, level_odds(share))
+    share = share_of(memory.level_evidence[horizon(pending)], hint, level_odds(share, pending))
     for i in range(out.shape[0]):
         out[i] = share * settled[i] + (1.0 - share) * base[i]
 
