@@ -79,12 +79,12 @@ def trackers_of(rules, memory, expert):
 
 
 @kernel_part
-def level_odds(share):
-    """Prior odds of the level offsets, given the share of what was learnt: it is the expert that need not be touched.
+def level_odds(share, pending):
+    """Prior odds of the level offsets, given the share s of what was learnt: it is the expert that need not be touched.
 
-    LEVEL_ODDS / (1 - LEVEL_SPARED share)
+    LEVEL_ODDS / (1 - LEVEL_SPARED s / (1 + n)), with n outcomes outstanding: offsets answer for what was learnt then.
     """
-    return LEVEL_ODDS / (1.0 - LEVEL_SPARED * share)
+    return LEVEL_ODDS / (1.0 - LEVEL_SPARED * share / (1.0 + min(pending, OVERLAP)))
 
 
 @kernel_part
@@ -189,7 +189,7 @@ def correct(rules, memory, round, signal, out):
     cap(memory.statistics, expert, settled)
     errors = spread_errors(memory.level_ledger, rules.grid, rules.scores)
     hint = fault(errors * errors, CLEAR_FAULT)
-    share = share_of(memory.level_evidence[horizon(pending)], hint, level_odds(share))
+    share = share_of(memory.level_evidence[horizon(pending)], hint, level_odds(share, pending))
     for i in range(out.shape[0]):
         out[i] = between(base[i], settled[i], share)
 

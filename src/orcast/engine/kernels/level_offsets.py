@@ -19,8 +19,10 @@ from orcast.engine.kernels.records import Statistic
 from orcast.jit import kernel, kernel_part
 from orcast.jit.ieee import exp, pi, sqrt
 
-# The rate, and how it falls to that while there are few outcomes.
-RATE, EARLY_RATE, START = 0.008, 0.4, 20.0
+# The rate while outcomes are fresh, and where they come late: offsets then answer for what was learnt before.  How it
+# falls to that while there are few outcomes.
+RATE, LATE_RATE = 0.008, 0.006
+EARLY_RATE, START = 0.4, 20.0
 
 
 @kernel_part
@@ -31,7 +33,8 @@ def rate_of(statistics, pending):
     """
     overlap = 1.0 + min(pending, OVERLAP)
     late = sqrt(overlap) if pending < STALE else overlap
-    return max(RATE, EARLY_RATE / (statistics[Statistic.OUTCOMES] + START)) / late
+    least = RATE if pending < 1.0 else LATE_RATE
+    return max(least, EARLY_RATE / (statistics[Statistic.OUTCOMES] + START)) / late
 
 
 @kernel_part
