@@ -659,3 +659,15 @@ def test_a_forecast_without_a_name_is_no_new_expert() -> None:
             play(oc.Normal(0, 1))
     assert recal.experts == ("a", "b")
     assert recal.guarantee.rounds == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"low": 0}, r"expected bounds as a space, such as Interval\(0, 100\) or HalfLine\(0\), got low=0"),
+        ({"lag": 3}, "expected the options of a game, got lag=3"),
+    ],
+)
+def test_an_option_that_there_is_none_of_is_refused_in_a_sentence(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        oc.Recalibrator(**options)

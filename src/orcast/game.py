@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Never, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -79,6 +79,13 @@ class Played(NamedTuple):
         )
 
 
+def _unknown_option(name: str, value: object) -> str:
+    """What is wrong with an option that there is none of."""
+    if name in ("low", "high"):
+        return f"expected bounds as a space, such as Interval(0, 100) or HalfLine(0), got {name}={short(value)}"
+    return f"expected the options of a game, got {name}={short(value)}"
+
+
 class Forecaster:
     """Forecasts that stay calibrated on any sequence, with or without an expert (paper, procedure 1 and algorithm 1).
 
@@ -131,7 +138,10 @@ class Forecaster:
         pool: Pool | None = None,
         seasons: int | Sequence[int] = (),
         randomised: int | np.random.Generator | None = None,
+        **others: Never,
     ) -> None:
+        if others:
+            raise TypeError(_unknown_option(*next(iter(others.items()))))
         if space is not None and not isinstance(space, Space):
             raise TypeError(f"expected a space such as Interval(low, high), got {space!r}")
         if payoff is not None and (not isinstance(payoff, Payoff) or type(payoff) is Payoff):

@@ -79,7 +79,7 @@ def as_options(text: str) -> str:
     text = re.sub(r"(?<![\w'-])model=\{'([^']*)': \{([^}]*)\}\}", model, text)
     text = re.sub(rf"(?<![\w'-])({OPTIONS})='([^']*)'", r"--\1 \2", text)
     text = re.sub(rf"(?<![\w'-])({OPTIONS})=(?![\w'\"{{\[(])", r"--\1", text)
-    text = re.sub(r"(?<![\w'-])issued_every=(?=\S)", "--issued ", text).replace("issued_every=", "--issued")
+    text = re.sub(r"(?<![\w'-])issued_every=(?=[^\s,;:])", "--issued ", text).replace("issued_every=", "--issued")
     return text.replace("replay=True", "--replay").replace("nowcast=True", "--nowcast")
 
 

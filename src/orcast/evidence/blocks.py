@@ -258,7 +258,8 @@ def design_effect(evidence: Evidence, side: str, *, weights: Matrix | None = Non
         # too few times to see it: all that overlaps counts as one
         return np.full(weights.shape[1], 1.0 + (evidence.overlap if blocks is not None else 0))
     if evidence.kind == "quantiles":
-        p = frequencies(evidence, side) @ weights
+        # what is above the highest of some levels is all that these leave: its weights add up to -1
+        p = frequencies(evidence, side) @ weights + (weights.sum(axis=0) < 0.0)
         alone = evidence.rows * p * (1.0 - p)
     else:
         alone = (evidence.side(side) * (1.0 - evidence.side(side))).sum(axis=0) @ weights**2

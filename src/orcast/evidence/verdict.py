@@ -406,7 +406,8 @@ def _on_extremes(table: GroupTable, rows: int) -> list[str]:
     then = " after recalibration" if after else ""
     return [
         f"By {table.name} the {level_name(table.share)} interval covered from {_percent(float(found[a]), rows)} "
-        f"({table.labels[a]}) to {_percent(float(found[b]), rows)} ({table.labels[b]}){then}, which is beyond chance."
+        f"({table.labels[a]}) to {_percent(float(found[b]), rows)} ({table.labels[b]}){then}, "
+        "further off than chance allows."
     ]
 
 

@@ -41,7 +41,7 @@ def as_masses(mass: object, cells: int) -> Array:
     """
     m = numbers(mass, f"{cells} probabilities")
     if m.shape != (cells,):
-        raise ValueError(f"expected {cells} probabilities, one for each cell, got shape {m.shape}")
+        raise ValueError(f"expected {cells} probabilities, one for each label or cell, got shape {m.shape}")
     total = float(m.sum())
     if not ((m >= 0.0).all() and abs(total - 1.0) <= TOLERANCE):
         what = f"one of {float(m[~(m >= 0.0)][0])!r}" if not (m >= 0.0).all() else f"a sum of {total!r}"

@@ -710,7 +710,7 @@ def tracked(memory: Any, record: Any, space: Any, rules: Any, signal: Array) -> 
     settled = with_offsets(base, spread_of(base, space) * memory.level_offsets, space)
     settled = capped(settled, memory, expert.q, space)
     fault = min(max(spread_errors(memory.level_ledger, rules) ** 2 - 2, 0.0), 3.0)
-    share = share_of(memory.level_evidence[horizon(pending)], fault, 0.8 / (1 - 0.9 * share))
+    share = share_of(memory.level_evidence[horizon(pending)], fault, 0.8 / (1 - 0.9 * share / (1 + min(pending, 8))))
     rows = np.array([*trackers, learnt, base, settled])
     return Corrected(np.array(found), rows, share * settled + (1 - share) * base)
 
