@@ -18,10 +18,10 @@ from orcast.payoffs import CellGrid
 Array = NDArray[np.float64]
 
 # Evaluations of the field, per unit of effort.
-EVALUATIONS = 500.0
+EVALUATIONS = 400.0
 # Of these, what lower temperatures may take at first, and once more where nothing else held; and what is kept for
 # branches around their folds.
-EASY_SHARE, AGAIN_SHARE, BRANCH_SHARE = 0.05, 0.3, 0.4
+EASY_SHARE, AGAIN_SHARE, BRANCH_SHARE = 0.07, 0.1, 0.6
 # Labels may be alike, cells of a line are not.
 UNLIKE = 0.02
 
