@@ -135,7 +135,7 @@ class DenseEngine:
         record = DenseRecord(
             round, np.array(context), np.zeros(_ledger.CERTIFICATE_SIZE), features, cell_payoffs, 0.0, states
         )
-        search = self._solve(record, mix, pending, reserved, hurry=self.prior.recells)
+        search = self._solve(record, mix, pending, reserved, others=self.prior.recells)
         if search.missing <= 0.0:
             return record
         tried = [(search, record)]
@@ -143,9 +143,9 @@ class DenseEngine:
             even, even_mix = self.prior.recell(round, mix)
             own = self.cell_payoffs(even, features)
             again = DenseRecord(even, record.context, record.certificate.copy(), features, own, 0.0, states)
-            tried.append((self._solve(again, even_mix, pending, reserved, hurry=search.resolved), again))
+            tried.append((self._solve(again, even_mix, pending, reserved), again))
             self.prior.forget_tilt(even)
-            if not search.resolved and not tried[1][0].resolved:
+            if not tried[-1][0].resolved and not search.resolved:
                 tried[0] = self._solve(record, mix, pending, reserved), record
         # what lacks least and holds, perhaps with the resolution of its cells; else what is around the expert
         for search, found in sorted(tried, key=lambda each: each[0].missing):
@@ -176,9 +176,9 @@ class DenseEngine:
         return cell_payoffs
 
     def _solve(
-        self, record: DenseRecord, mix: Array, pending: float, reserved: float, hurry: bool = False
+        self, record: DenseRecord, mix: Array, pending: float, reserved: float, others: bool = False
     ) -> CandidateSearch:
-        """Let the solver find a forecast, and keep what is to be remembered of it."""
+        """Let the solver find a forecast, and keep what is to be remembered of it; `others`: other cells come next."""
         assert record.cell_payoffs is not None
         ledger = self.ledger
         search = CandidateSearch(
@@ -187,7 +187,7 @@ class DenseEngine:
         cell_grid = self.prior.cell_grid(record.round, record.features)
         warm = self.prior.warm_start(record.round, np.log(np.maximum(mix, 1e-300)))
         last = self._last[1:] if self._last.size and self._last[0] > 0.0 else np.empty(0)
-        self.solver.solve(search, DenseRound(cell_grid, mix, warm, last, pending, ledger.rounds, hurry))
+        self.solver.solve(search, DenseRound(cell_grid, mix, warm, last, pending, ledger.rounds, others))
         p = np.exp(search.best)
         p /= p.sum()
         for cell_payoff in record.cell_payoffs:

@@ -103,10 +103,7 @@ def anderson(lp: Array, r: Array, log_prior: Array, field: Field) -> tuple[Array
     """A few steps of Anderson acceleration of the damped fixed-point iteration; the best place seen."""
     places, errors = [lp], [r]
     best: tuple[Array, Array, Array, float] = (lp, r, lp - r, float(np.abs(r).max()))
-    found = 0
-    for i in range(4 * DEPTH):
-        if i - found > 2 * DEPTH:
-            break
+    for _ in range(4 * DEPTH):
         if len(places) > 1:
             differences = np.array(errors[1:]) - np.array(errors[:-1])
             moves = np.array(places[1:]) - np.array(places[:-1])
@@ -118,7 +115,7 @@ def anderson(lp: Array, r: Array, log_prior: Array, field: Field) -> tuple[Array
         error, aim = residual(here, log_prior, field)
         size = float(np.abs(error).max())
         if size < best[3]:
-            best, found = (here, error, aim, size), i
+            best = (here, error, aim, size)
         places, errors = [*places[-DEPTH:], here], [*errors[-DEPTH:], error]
     return best
 

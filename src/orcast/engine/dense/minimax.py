@@ -151,21 +151,17 @@ def mix_in(search: CandidateSearch, mix: Array) -> None:
         step *= 0.5
 
 
-def win(search: CandidateSearch, mix: Array, starts: Sequence[Array], hurry: bool = False) -> None:
-    """Look for a forecast that holds from some masses on, then around what walks find.
-
-    In a hurry that is from the first of them, and until nothing is missing but what cells cannot tell apart.
-    """
+def win(search: CandidateSearch, mix: Array, starts: Sequence[Array]) -> None:
+    """Look for a forecast that holds from some masses on, then around what walks find."""
     kinds = Kinds(search.cell_payoffs, mix)
     if kinds.count == 1:
         return
-    for start in starts[:1] if hurry else starts:
+    for start in starts:
         lower_worst(search, start, kinds)
-        enough = search.resolved if hurry else search.missing <= 0.0
-        if kinds.count <= MOST_KINDS and not enough:
-            for place in walks(search, start, kinds):
+        if kinds.count <= MOST_KINDS:
+            for place in walks(search, start, kinds) if search.missing > 0.0 else ():
                 lower_worst(search, place, kinds)
-                if search.missing <= 0.0 or search.left <= 0.0 or (hurry and search.resolved):
+                if search.missing <= 0.0 or search.left <= 0.0:
                     break
         if search.missing <= 0.0 or search.left <= 0.0 or (start is not starts[0] and search.resolved):
             break

@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dgetrf, dgetrs
 
 from orcast import ledger as _ledger
 from orcast.constants import (
@@ -35,8 +34,8 @@ Array = NDArray[np.float64]
 
 # Along a branch: first and largest step, when it is given up, how many steps, and how exact they are.
 FIRST_STEP, LARGEST_STEP, LEAST_STEP, ARC_STEPS, CORRECTIONS, ON_BRANCH = 0.1, 0.5, 1e-5, 1000, 6, 1e-7
-# What a step costs beside the field, in evaluations of it: something, and more where its equations are many.
-COST_OF_STEP, COST_OF_EQUATIONS = 5.0, 400.0
+# So many cells squared are as much work, in a system of linear equations, as an evaluation of the field.
+COST_OF_EQUATIONS = 400.0
 # A step that turns further than this has lost the branch.
 LEAST_COSINE, CORNER = 0.8, 2e-3
 
@@ -119,10 +118,8 @@ class CandidateSearch:
         field = field_of(pairs)
 
         def counted(p: Array) -> Array:
-            # with the equations that a step solves; on two cells there are none
-            if p.size > 2:
-                self.left -= COST_OF_STEP + min(p.size, fixed_point.MOST_CELLS) ** 2 / COST_OF_EQUATIONS
-            self.left -= self.cost
+            # with the equations that a step solves
+            self.left -= self.cost + min(p.size, fixed_point.MOST_CELLS) ** 2 / COST_OF_EQUATIONS
             return field(p)
 
         return counted
@@ -184,48 +181,44 @@ class CandidateSearch:
             ledger.account, ledger.discount, self.square, self.free, linear, bound, ledger.bound, self.certificate
         )
 
-    def lower_temperature(self, temperature: float, log_prior: Array, start: Array) -> tuple[float, Array]:
-        """Lower the temperature from a solution at `start` until the certificate holds.
-
-        Returns the lowest temperature that was reached on the way, and the equilibrium there.
-        """
+    def lower_temperature(self, temperature: float, log_prior: Array, start: Array) -> None:
+        """Lower the temperature from a solution at `start` until the certificate holds."""
         ratio = 0.5
         lowest = LOWEST * min(self.usual, 1.0)
         for _ in range(DENSE_CONTINUATION):
             if self.left <= 0.0:
-                break
+                return
             lower = temperature * ratio
             lp, error = self.equilibrium(lower, log_prior, start, DENSE_STRICT, DENSE_STRICT_STEPS)
             self.consider(lp, lower)
             if self.missing <= 0.0:
-                break
+                return
             if error > TRUSTED:
                 if ratio > DENSE_CLOSEST_RATIO:
-                    break  # the branch ends here, or folds back
+                    return  # the branch ends here, or folds back
                 ratio = math.sqrt(ratio)
                 continue
             self.rescale(np.exp(lp))
             temperature, start = lower, lp
             if temperature < lowest:
-                break
-        return temperature, start
+                return
 
-    def follow_branch(self, temperature: float, log_prior: Array, start: Array, unlike: float = 0.0) -> None:
-        """Follow the branch on from an equilibrium near `start`, folds included, until a certificate holds.
+    def follow_branch(self, temperature: float, log_prior: Array, unlike: float = 0.0) -> None:
+        """Follow the branch that starts at the prior, folds included, until a certificate holds.
 
         Where cells are alike, branches cross: `unlike` parts them by that difference in the prior.
         """
         if unlike > 0.0:
             log_prior = fixed_point.normalised(log_prior + unlike * np.cos(1.7 * np.arange(log_prior.size) ** 1.5))
-        self.rescale(np.exp(start))
-        lp, error = self.equilibrium(temperature, log_prior, start, DENSE_STRICT, DENSE_STRICT_STEPS)
+        self.rescale(np.exp(log_prior))
+        lp, error = self.equilibrium(temperature, log_prior, log_prior, DENSE_STRICT, DENSE_STRICT_STEPS)
         if error > TRUSTED:
             return
         n = lp.size
         scale = 1.0 / math.sqrt(n)
         here = np.append(lp, math.log(temperature))
         lowest = math.log(LOWEST * min(self.usual, 1.0))
-        top = max(here[-1], math.log(10.0 * self.usual)) + 1.0
+        top = here[-1] + 1.0
         self._side = 0.0
         down = np.zeros(n + 1)
         down[-1] = -1.0
@@ -234,9 +227,11 @@ class CandidateSearch:
         for _ in range(ARC_STEPS):
             if tangent is None or self.left <= 0.0:
                 return
-            there, matrix = self._corrected(here, tangent, step, log_prior, scale)
-            turned = None if matrix is None else self._tangent(matrix, tangent, scale)
-            if turned is None or (step > CORNER and _along(turned, tangent, scale) < LEAST_COSINE):
+            there = self._corrected(here + step * tangent, here, tangent, step, log_prior, scale)
+            turned = None
+            if there is not None:
+                turned = self._tangent(self._on_branch(there, log_prior)[1], tangent, scale)
+            if there is None or turned is None or (step > CORNER and _along(turned, tangent, scale) < LEAST_COSINE):
                 # too far: on no branch, or on another one (fields have kinks, so a short step may turn sharply)
                 step *= 0.4
                 if step < LEAST_STEP:
@@ -273,48 +268,45 @@ class CandidateSearch:
         """The direction of the branch, the same way as the last."""
         n = matrix.shape[0]
         weights = np.append(np.full(n, scale * scale), 1.0)
+        bordered = np.vstack((matrix, last * weights))
         right = np.zeros(n + 1)
         right[-1] = 1.0
-        factors, pivots, singular = dgetrf(np.vstack((matrix, last * weights)))
-        if singular:
+        try:
+            tangent = np.linalg.solve(bordered, right)
+        except np.linalg.LinAlgError:
             return None
-        tangent: Array = dgetrs(factors, pivots, right)[0]
         size = math.sqrt(float((weights * tangent) @ tangent))
         if not math.isfinite(size) or size == 0.0:
             return None
-        # a corner may turn the branch by more than a right angle; the sign of the determinant with the tangent, which
-        # is also that with the last one, does not change on it
-        turns = np.count_nonzero(factors.diagonal() < 0.0) + np.count_nonzero(pivots != np.arange(n + 1))
-        side = -1.0 if turns % 2 else 1.0
+        # a corner may turn the branch by more than a right angle; the sign of this determinant does not change on it
+        side = float(np.linalg.slogdet(np.vstack((matrix, tangent * weights)))[0])
         if self._side == 0.0:
             self._side = side
         return tangent / size if side == self._side else -tangent / size
 
     def _corrected(
-        self, here: Array, tangent: Array, step: float, log_prior: Array, scale: float
-    ) -> tuple[Array, Array | None]:
-        """A step along the tangent, then Newton's method back to the branch, in the plane across it.
-
-        With the place come the derivatives there; None: it is on no branch.
-        """
-        weights = np.append(np.full(here.size - 1, scale * scale), 1.0)
-        at = here + step * tangent
-        for left in range(CORRECTIONS, -1, -1):
+        self, guess: Array, here: Array, tangent: Array, step: float, log_prior: Array, scale: float
+    ) -> Array | None:
+        """Newton's method back to the branch, in the plane across the tangent."""
+        weights = np.append(np.full(guess.size - 1, scale * scale), 1.0)
+        at = guess
+        for _ in range(CORRECTIONS):
             error, matrix = self._on_branch(at, log_prior)
             plane = float((weights * tangent) @ (at - here)) - step
             size = float(np.abs(error).max())
+            if not math.isfinite(size) or size > 20.0:
+                return None
             if size < ON_BRANCH and abs(plane) < 1e-6:
-                return at, matrix
-            if not size <= 20.0 or not left:
-                break
+                return at
             try:
                 change = np.linalg.solve(np.vstack((matrix, tangent * weights)), np.append(error, plane))
             except np.linalg.LinAlgError:
-                break
-            if not np.abs(change).max() <= 5.0:
-                break
+                return None
+            if not np.isfinite(change).all() or np.abs(change).max() > 5.0:
+                return None
             at = at - change
-        return at, matrix if not left and size < 1e2 * ON_BRANCH else None
+        error, _ = self._on_branch(at, log_prior)
+        return at if float(np.abs(error).max()) < 1e2 * ON_BRANCH else None
 
 
 def _along(a: Array, b: Array, scale: float) -> float:

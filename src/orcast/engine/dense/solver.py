@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 EVALUATIONS = 400.0
 # Of these, what lower temperatures may take at first, and once more where nothing else held; and what is kept for
 # branches around their folds.
-EASY_SHARE, AGAIN_SHARE, BRANCH_SHARE = 0.07, 0.1, 0.6
+EASY_SHARE, AGAIN_SHARE, BRANCH_SHARE = 0.05, 0.3, 0.2
 # Labels may be alike, cells of a line are not.
 UNLIKE = 0.02
 
@@ -35,7 +35,7 @@ class DenseRound(NamedTuple):
     last: Array  # masses of the last settled round, or nothing
     pending: float  # outcomes outstanding
     rounds: int  # outcomes settled
-    hurry: bool = False  # whether there is something else to try, or to play, where nothing holds
+    others: bool = False  # whether other cells are tried next, where nothing holds on these
 
 
 class Solver(Protocol):
@@ -72,10 +72,8 @@ class LogitSolver:
             if cold_error < error:
                 lp = cold
         search.consider(lp, usual)
-        reached = (usual, lp)
         if search.missing > 0.0:
-            reached = search.lower_temperature(usual, log_mix, lp)
-        early = search.left <= 0.0
+            search.lower_temperature(usual, log_mix, lp)
         cell_grid = setup.cell_grid
         even = np.full(mix.size, -math.log(mix.size))
         expert = np.log(np.maximum(cell_grid.expert, 1e-12)) if cell_grid.expert.size else even
@@ -86,16 +84,14 @@ class LogitSolver:
             search.left = budget * (1.0 - EASY_SHARE - AGAIN_SHARE - BRANCH_SHARE)
             starts = [np.exp(each) for each in (search.best, log_mix, even, fixed_point.normalised(expert))]
             ends = two_ends(search.cell_payoffs, search.owed, mix.size)
-            minimax.win(search, mix, starts if ends is None else [ends, *starts], setup.hurry)
-        if setup.hurry or search.resolved:
+            minimax.win(search, mix, starts if ends is None else [ends, *starts])
+        if setup.others or search.resolved:
             return
-        if early:
-            search.left = budget * AGAIN_SHARE
-            reached = search.lower_temperature(reached[0], log_mix, reached[1])
+        search.left = budget * AGAIN_SHARE
+        search.lower_temperature(usual, log_mix, lp)
         search.left = budget * BRANCH_SHARE
-        high = 10.0 * usual
-        for temperature, start, log_prior in ((*reached, log_mix), (high, even, even), (high, expert, expert)):
+        for log_prior in (log_mix, even, expert):
             if search.missing > 0.0 and mix.size <= fixed_point.MOST_CELLS:
-                search.follow_branch(temperature, log_prior, start, 0.0 if cell_grid.ordered else UNLIKE)
+                search.follow_branch(10.0 * usual, log_prior, 0.0 if cell_grid.ordered else UNLIKE)
             if search.missing > 0.0 and log_prior is not log_mix:
                 search.lower_temperature(1e3 * min(usual, 10.0), log_prior, log_prior)
