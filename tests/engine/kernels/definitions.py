@@ -175,7 +175,7 @@ def beyond_chance(ledger: Array, rules: Any) -> float:
     """The square of the sums over that of the blocks, and the same of the spread alone: about 1 if calibrated."""
     sums, block = ledger[0, :-1], ledger[1, :-1]
     whole = float(sums @ sums / max(ledger[0, -1] + block @ block, 1e-300))
-    return (whole + spread_errors(ledger, rules) ** 2) / 2
+    return 0.75 * whole + 0.25 * spread_errors(ledger, rules) ** 2
 
 
 def spread_excess(ledger: Array, rules: Any) -> tuple[float, float, float]:
@@ -632,13 +632,13 @@ def spread_of(q: Array, space: Any) -> float:
 
 
 def evidence(it: Settled) -> dict[str, Array]:
-    """What was gained by the blend on the expert, and by the level offsets on what there was without them."""
+    """What was gained by the blend on the stretched expert, and by the level offsets on what there was without them."""
     t, levels = Taught(it), it.space.levels
     learnt, base, settled = it.record.tracked[-3:]
     q = it.record.experts[0]
     found = {name: getattr(it.before, name).copy() for name in ("track_evidence", "level_evidence")}
     pairs = {
-        "track_evidence": (np.clip(q, it.space.low, it.space.high), learnt),
+        "track_evidence": (Quantiles(q, it.space, t.smallest).corrected(0.0, stretch(it.before, it.rules)), learnt),
         "level_evidence": (base, settled),
     }
     for name, (without, with_it) in pairs.items():

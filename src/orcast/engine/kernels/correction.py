@@ -165,6 +165,16 @@ def cap(statistics, expert, out):
 
 
 @kernel
+def stretched(rules, memory, expert, out):
+    """The expert with the spread that its outcomes show, as far as evidence goes: what the blend has to beat.
+
+    With late outcomes it is judged as it is now, which is no less than it was when the forecast was made.
+    """
+    outcomes = memory.tracker_unit[TrackerUnit.COUNT]
+    corrected(0.0, stretch_of(memory.expert_ledger, rules.grid, rules.scores, outcomes), expert, out)
+
+
+@kernel
 def correct(rules, memory, round, signal, out):
     """Record what each learner and quantile tracker says, and fill `out` with the quantiles of the corrected expert."""
     record = round.tracker_record
@@ -180,8 +190,7 @@ def correct(rules, memory, round, signal, out):
     hint = hint_of(rules, memory, signal, pending)
     share = share_of(memory.track_evidence[horizon(pending)], hint, prior_odds(pending))
     base = round.tracked[rules.quantile_trackers.shape[0] + 1]
-    outcomes = memory.tracker_unit[TrackerUnit.COUNT]
-    corrected(0.0, stretch_of(memory.expert_ledger, rules.grid, rules.scores, outcomes), expert, base)
+    stretched(rules, memory, expert, base)
     for i in range(out.shape[0]):
         base[i] = between(base[i], learnt[i], share)
     settled = round.tracked[rules.quantile_trackers.shape[0] + 2]
@@ -238,8 +247,7 @@ def learn_weights(rules, memory, round, outcome, expert):
     for m in range(trackers):
         lost = pinball(round.tracked[m], outcome.clipped, rules.grid)
         loss[learners + m] = kept * loss[learners + m] + outcome.weight * lost / unit
-    for i in range(quantiles.shape[0]):
-        quantiles[i] = min(max(expert.values[i], expert.low), expert.high)
+    stretched(rules, memory, expert, quantiles)
     lost = pinball(round.tracked[trackers], outcome.clipped, rules.grid)
     gain = pinball(quantiles, outcome.clipped, rules.grid) - lost
     add_evidence(memory.track_evidence[horizon(pending)], gain / unit, pending)

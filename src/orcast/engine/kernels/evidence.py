@@ -27,6 +27,8 @@ from orcast.jit.ieee import exp, sqrt
 
 # Outcomes outstanding beyond these are those of batches, not of horizons that overlap.
 OVERLAP = 8.0
+# The part of the spread in what is called miscalibration.
+SPREAD_PART = 0.25
 # The most that a fault counts, in standard errors.
 MOST_FAULT = 3.0
 
@@ -75,7 +77,8 @@ def add_evidence(evidence, gain, pending):
 def beyond_chance(ledger, levels, scores):
     """How far a forecast's miscalibration is beyond what chance makes of it: about 1 if it is calibrated.
 
-    The mean of two ratios: of the ledger's square, and of the square of its spread alone.
+    A mean of two ratios: of the ledger's square and, to a smaller part, of the square of its spread alone, for which the
+    expert is stretched before anything else is learnt.
     """
     last = ledger.shape[1] - 1
     square = 0.0
@@ -84,7 +87,8 @@ def beyond_chance(ledger, levels, scores):
         square += ledger[LedgerRow.SUMS, i] * ledger[LedgerRow.SUMS, i]
         block += ledger[LedgerRow.BLOCK, i] * ledger[LedgerRow.BLOCK, i]
     errors = spread_errors(ledger, levels, scores)
-    return 0.5 * (square / max(ledger[LedgerRow.SUMS, last] + block, 1e-300) + errors * errors)
+    ratio = square / max(ledger[LedgerRow.SUMS, last] + block, 1e-300)
+    return ratio + SPREAD_PART * (errors * errors - ratio)
 
 
 @kernel_part
