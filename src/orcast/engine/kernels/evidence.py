@@ -77,8 +77,8 @@ def add_evidence(evidence, gain, pending):
 def beyond_chance(ledger, levels, scores):
     """How far a forecast's miscalibration is beyond what chance makes of it: about 1 if it is calibrated.
 
-    A mean of two ratios: of the ledger's square and, to a smaller part, of the square of its spread alone, for which the
-    expert is stretched before anything else is learnt.
+    A mean of two ratios: of the ledger's square and, to a smaller part, of the square of its spread alone, for which
+    the expert is stretched before anything else is learnt.
     """
     last = ledger.shape[1] - 1
     square = 0.0
