@@ -35,6 +35,14 @@ def test_nothing_is_said_of_a_plain_frame() -> None:
     assert said(frame(word=["b", "a"] * (N // 2), ds=days(range(N)[::-1]))) == []
 
 
+def test_several_rows_of_a_series_at_one_time() -> None:
+    times = days(np.arange(N) // 4)
+    (sentence,) = said(frame(ds=times))
+    assert sentence.startswith("30 of 40 rows have the series and time of another: a column of issue times is named by")
+    assert said(frame(ds=times, cutoff=days(np.arange(N) // 4 - 1 - np.arange(N) % 4))) == []
+    assert said(frame(ds=times, unique_id=[f"shop{i % 4}" for i in range(N)])) == []
+
+
 def test_dates_out_of_order_that_nobody_looked_at() -> None:
     (sentence,) = said(frame(day=days(range(N)[::-1])))
     assert "'day' has dates that are not in order: time='day'" in sentence

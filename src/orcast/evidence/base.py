@@ -27,7 +27,10 @@ CHUNK = 1 << 18
 
 
 # What is assumed where nobody says when forecasts were issued.
-ASSUMPTION = "each outcome counts as known before the next forecast is issued (no issue times were given)"
+ASSUMPTION = (
+    "each outcome counts as known before the next forecast is issued (no issue times were given), "
+    "which flatters those issued ahead"
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -79,8 +79,9 @@ def verdict(evidence: Evidence) -> list[str]:
 def assumptions(evidence: Evidence) -> list[str]:
     """What counts as known when, and whether the errors look otherwise; nothing where there is nothing to judge.
 
-    >>> assumptions(Evidence.of([[0.0]], [1.0], levels=[0.5]))
-    ['Each outcome counts as known before the next forecast is issued (no issue times were given).']
+    >>> print(*assumptions(Evidence.of([[0.0]], [1.0], levels=[0.5])))
+    Each outcome counts as known before the next forecast is issued (no issue times were given),
+    which flatters those issued ahead.
     """
     if evidence.rows == 0:
         return []

@@ -26,7 +26,7 @@ def doubts(frame: Frame, layout: ColumnLayout) -> list[str]:
     >>> doubts(frame, find_in(frame))
     ['nearly all outcomes are more than 100 spreads away from their forecasts: are they in other units?']
     """
-    found = [*layout.assumed, *_out_of_order(frame, layout)]
+    found = [*layout.assumed, *_out_of_order(frame, layout), *_repeated(frame, layout)]
     for form in layout.forms:
         if form.ordered and form.kind != "point":
             found += _of_form(frame, layout, form)
@@ -55,6 +55,21 @@ def _out_of_order(frame: Frame, layout: ColumnLayout) -> list[str]:
                 f"time={name!r} puts them in order"
             ]
     return []
+
+
+def _repeated(frame: Frame, layout: ColumnLayout) -> list[str]:
+    """Several rows of a series at one time, where no column says what tells them apart."""
+    if layout.time is None or layout.cutoff is not None or layout.horizon is not None:
+        return []
+    codes, times = frame.keys(layout.series)[0], frame.times(layout.time).values
+    order = np.lexsort((times, codes))
+    count = int(((np.diff(codes[order]) == 0) & (np.diff(times[order]) == 0)).sum())
+    if count == 0:
+        return []
+    return [
+        f"{count:,} of {len(times):,} rows have the series and time of another: a column of issue times is named by "
+        "cutoff=, one of series by series=; without it what is said of chance is too sure"
+    ]
 
 
 def _of_form(frame: Frame, layout: ColumnLayout, form: Form) -> list[str]:
