@@ -84,11 +84,11 @@ def main(arguments: list[str] | None = None) -> int:
             seen[module.TITLE].append(line)
             print(results.as_text(line), flush=True)
         print(f"  ({name}: {time.perf_counter() - begin:.1f} s)", flush=True)
+        if options.out:  # after each section: a run that breaks off later has told what it knew
+            results.write(options.out, seen)
     verdicts = [line.verdict for lines in seen.values() for line in lines if isinstance(line, results.Line)]
     missed, reached = verdicts.count("MISSED"), verdicts.count("ok")
     print(f"\n{reached} targets ok, {missed} MISSED, in {time.perf_counter() - start:.0f} s")
-    if options.out:
-        results.write(options.out, seen)
     return 1 if missed and options.strict else 0
 
 

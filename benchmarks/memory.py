@@ -60,7 +60,7 @@ def measure(quick: bool = False) -> Iterator[Line | Remark]:
         )
         other = oc.Recalibrator(recal.space)
         other.predict(forecasts[0])
-        record = other.game.rounds.pending[None].record
+        record = other.rounds.pending[None].record
         yield Line("each waiting round", "bytes", sum(a.nbytes for a in record.arrays().values()), form=",.0f")
         again = oc.Recalibrator.load(path)
         same = np.array_equal(play(recal, LATER, LATER + CONTINUED), play(again, LATER, LATER + CONTINUED))
