@@ -133,7 +133,7 @@ class Pool(Locked):
         self._totals = KEPT * self._totals + own
         self._weight = KEPT * self._weight + 1.0
         signal = self._signal.copy()
-        beyond = float(beyond_chance(engine.memory.expert_ledger, engine.rules.grid, engine.rules.scores))
+        beyond = float(beyond_chance(engine.memory.expert_ledger))
         signal[PoolColumn.BEYOND_CHANCE] += (beyond - signal[PoolColumn.BEYOND_CHANCE]) / self._weight[0]
         signal[PoolColumn.SUMS + len(own) :] = self._totals / self._weight[0]
         self._signal = signal

@@ -168,7 +168,7 @@ LEARNERS = (
     Fault(
         "seasons: a new one keeps the coefficient of the old",
         _TRACKER,
-        "forget(memory.location[c], memory.location_cov[c], LOCATION_FEATURES - 2 + i)",
+        "forget(memory.location[c], memory.location_cov[c], TrackerRecord.SEASON_1 + i)",
         "pass",
         SEASONS,
     ),

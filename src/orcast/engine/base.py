@@ -27,7 +27,7 @@ def plain_effort(effort: int) -> dict[str, int]:
 class Learning(NamedTuple):
     """What learns beside the ledger; a row of options each, in the columns of `engine.kernels.records`."""
 
-    learners: Array = np.empty((0, 4))  # of location and spread
+    learners: Array = np.empty((0, 3))  # of location and spread
     quantile_trackers: Array = np.empty((0, 3))  # those that share in a pool first
     members: Array = np.empty((0, 3))  # of the PIT's shape
     finite: Array = np.empty((0, 3))  # on finite spaces

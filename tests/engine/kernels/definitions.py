@@ -143,11 +143,6 @@ def prior_odds(pending: float) -> float:
     return 0.3 / math.sqrt(1 + min(pending, 8))
 
 
-def stale_odds(pending: float) -> float:
-    """Odds of what follows errors that are old by then."""
-    return (1 + min(pending, 8)) ** -2
-
-
 def with_gain(evidence: Array, more: float, pending: float) -> Array:
     """One more gain; a block has 1 + pending outcomes."""
     gain, squares, block, count = evidence
@@ -171,60 +166,20 @@ def with_gradient(ledger: Array, g: Array, pending: float) -> Array:
     return np.array([[*sums, squares], [*block, count]])
 
 
-def beyond_chance(ledger: Array, rules: Any) -> float:
-    """The square of the sums over that of the blocks, and the same of the spread alone: about 1 if calibrated."""
+def beyond_chance(ledger: Array) -> float:
+    """The square of the sums over that of the blocks: about 1 for a calibrated forecast."""
     sums, block = ledger[0, :-1], ledger[1, :-1]
-    whole = float(sums @ sums / max(ledger[0, -1] + block @ block, 1e-300))
-    return 0.75 * whole + 0.25 * spread_errors(ledger, rules) ** 2
+    return float(sums @ sums / max(ledger[0, -1] + block @ block, 1e-300))
 
 
-def spread_excess(ledger: Array, rules: Any) -> tuple[float, float, float]:
-    """Sum of squared scores cut to the outer levels, less their mean; its variance an outcome; outcomes of chance."""
-    sums, block, levels = ledger[0, :-1], ledger[1, :-1], rules.grid
-    width = np.diff(rules.scores, prepend=rules.scores[0]) + np.diff(rules.scores, append=rules.scores[-1])
-    weights = rules.scores * width
-    below = np.minimum.outer(levels, levels) - np.outer(levels, levels)
-    chance = (ledger[0, -1] + block @ block) / (levels @ (1 - levels))
-    return float(-weights @ sums), float(weights @ below @ weights), float(chance)
-
-
-def spread_errors(ledger: Array, rules: Any) -> float:
-    """How much wider outcomes lie, in standard errors."""
-    total, variance, chance = spread_excess(ledger, rules)
-    return total / math.sqrt(max(variance * chance, 1e-300))
-
-
-def stretch(memory: Any, rules: Any) -> float:
-    """The spread that the expert's outcomes show, to the power of its share."""
-    count = memory.tracker_unit[1]
-    if count == 0:
-        return 1.0
-    total, variance, chance = spread_excess(memory.expert_ledger, rules)
-    overlap = max(chance / count, 1.0)
-    odds = 0.3 * math.exp(min(total**2 / (2 * variance * count * overlap), 600.0)) / math.sqrt(1 + count / overlap)
-    most = rules.scores[-1]
-
-    def cut_square(b: float) -> float:
-        x = most / b
-        inner = math.erf(x / math.sqrt(2)) - 2 * x * math.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
-        return float(b**2 * inner + most**2 * math.erfc(x / math.sqrt(2)))
-
-    wanted = cut_square(1.0) + total / (count + 5 * overlap)
-    low, high = 0.4, 3.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if cut_square(middle) < wanted else (low, middle)
-    return float(low ** (odds / (1 + odds)))
-
-
-def hint(memory: Any, rules: Any, signal: Array, pending: float) -> float:
+def hint(memory: Any, signal: Array) -> float:
     """What speaks for what was learnt beside its gain: a fault of the expert; in a pool mostly what the pool says."""
-    own = beyond_chance(memory.expert_ledger, rules)
+    own = beyond_chance(memory.expert_ledger)
     if not signal.size:
-        return min(max(own - 2, 0.0), 3.0)
+        return min(max(own - 2, 0.0), 4.0)
     _, gain, beyond = signal[:3]
-    found = min(max(0.1 * own + 0.9 * beyond - 1, 0.0), 3.0)
-    return float(found + (1.5 * gain if gain < 0 else gain / (1 + memory.statistics[5] / (1 + min(pending, 8)) / 10)))
+    found = min(max(0.1 * own + 0.9 * beyond - 1.5, 0.0), 4.0)
+    return float(found + (1.5 * gain if gain < 0 else gain / (1 + memory.statistics[5] / 10)))
 
 
 # --- statistics and experts
@@ -370,8 +325,7 @@ def mixed(t: Taught) -> tuple[Array, Array]:
     loss = t.it.before.member_loss[t.horizon]
     weights = np.exp(-2 * (loss - loss.min()))
     learnt = weights @ t.members / weights.sum()
-    odds = prior_odds(t.pending) * stale_odds(t.pending)
-    share = min(share_of(t.it.before.member_evidence[t.horizon], 0.0, odds), 1 - 1e-4)
+    share = min(share_of(t.it.before.member_evidence[t.horizon], 0.0, prior_odds(t.pending)), 1 - 1e-4)
     return learnt, share * learnt + (1 - share) * t.prior
 
 
@@ -477,16 +431,9 @@ def season_ago(memory: Any, which: int, pending: float) -> float:
     return float(memory.surprises[(place - ago) % memory.surprises.size]) if ago <= known else 0.0
 
 
-def looked_at(rules: Any, c: int, features: Array, usual_move: float) -> Array:
-    """The location features of a learner: a bias; three errors and an outcome; or an error, three outcomes and seasons.
-
-    Where the expert moved far, some trust it and not the last errors and outcomes.
-    """
-    count, _, trusting, errors = rules.learners[c]
-    places = {(1, 0): [0], (5, 3): [0, 1, 2, 3, 4], (7, 1): [0, 1, 4, 5, 6, 7, 8]}[int(count), int(errors)]
-    trusted = np.array([1.0, *[usual_move if trusting else 1.0] * 6, 1.0, 1.0])
-    found: Array = (features * trusted)[places]
-    return found
+def trusted(rules: Any, c: int, usual_move: float) -> Array:
+    """What each location feature counts for a learner: where the expert moved far, some do not trust the last ones."""
+    return np.array([1.0, *[usual_move if rules.learners[c, 2] else 1.0] * 4, 1.0, 1.0])
 
 
 def tracker(it: Settled) -> dict[str, Array]:
@@ -497,22 +444,22 @@ def tracker(it: Settled) -> dict[str, Array]:
     expert = Quantiles(it.record.experts[0], it.space, t.smallest)
     score, variance = expert.outcome_score(it.y)
     size, most = old[0], 6.0 if np.isfinite(it.space.high - it.space.low) or old[5] < 100 else 3.0
-    learners = record[15:].reshape(-1, 7)
-    plain = record[:9] * np.array([1.0, *[record[12] / size] * 8])
+    learners = record[13:].reshape(-1, 7)
+    plain = record[:7] * np.array([1.0, *[record[10] / size] * 6])
     target = min(max(score / size, -most), most)
     # the first learner knows no season: what it does not foresee is a surprise
-    x = looked_at(it.rules, 0, plain, record[14])
+    x = (plain * trusted(it.rules, 0, record[12]))[:5]
     found |= seasons(it.before, size * (target - found["location"][0, :5] @ x))
     for which in np.flatnonzero(found["seasons"][:2] != it.before.seasons[:2]):
         found["location"][:, 5 + which] = 0.0
         found["location_cov"][:, 5 + which, :] = found["location_cov"][:, :, 5 + which] = 0.0
         found["location_cov"][:, 5 + which, 5 + which] = 0.05
-    for c, (count, memory, *_) in enumerate(it.rules.learners):
+    for c, (count, memory, _) in enumerate(it.rules.learners):
         use = slice(int(count))
-        x = looked_at(it.rules, c, plain, record[14])
+        x = plain * trusted(it.rules, c, record[12])
         theta, P = found["location"][c], found["location_cov"][c]
-        error = target - theta[use] @ x
-        theta[use], P[use, use] = least_squares(theta[use], P[use, use], x, error, t.weight, 0.5)
+        error = target - theta[use] @ x[use]
+        theta[use], P[use, use] = least_squares(theta[use], P[use, use], x[use], error, t.weight, 0.5)
         deviation = math.sqrt(error**2 + variance / size**2) / math.sqrt(2 / math.pi)
         surprise = min(deviation * size / learners[c, 1] - 1, 4.0)
         found["fit"][c], found["fit_cov"][c] = least_squares(
@@ -537,7 +484,7 @@ def tracker(it: Settled) -> dict[str, Array]:
 def features(it: Settled, size: float) -> Array:
     """What the features of the next rounds are made of, in the places of the statistics; nan in those of others."""
     old, record = it.before.statistics, it.record.tracker_record
-    median = record[13]
+    median = record[11]
     rate = max(0.002, 1 / (old[5] + 1))
     step = median - old[6]
     moved = abs(median - old[20]) if old[5] else 0.0
@@ -553,13 +500,11 @@ def features(it: Settled, size: float) -> Array:
         old[5] + 1,
         old[6] + rate * step,
         (1 - rate) * (old[7] + rate * step**2),
-        old[8] + rate * (math.log(record[9]) - old[8]),
+        old[8] + rate * (math.log(record[7]) - old[8]),
         old[9] + rate * (math.log(1 + abs(record[4])) - old[9]),
     )
     found[18] = max(0.97 * old[18], abs(it.y - median))
-    found[20:22] = median, old[21] + rate * (moved - old[21])
-    # the outcomes before the last; the first one also stands for those before it
-    found[22:] = (old[4], old[22]) if old[5] else (it.y, it.y)
+    found[20:] = median, old[21] + rate * (moved - old[21])
     return found
 
 
@@ -585,7 +530,7 @@ def quantile_trackers(it: Settled) -> dict[str, Array]:
     """A step of each tracker that is awake, in a pool with a share of what all saw since the last one."""
     q, levels, signal = it.record.experts[0], it.space.levels, it.signal
     # a normal's expected CRPS is its standard deviation over the root of pi
-    offsets = offsets_of(it.before, it.rules, signal, it.record.tracker_record[9] / math.sqrt(math.pi))
+    offsets = offsets_of(it.before, it.rules, signal, it.record.tracker_record[7] / math.sqrt(math.pi))
     unit = 0.998 * it.before.tracker_unit + np.array([2 * pinball(q, it.y, levels), 1.0])
     usual, seen = unit[0] / unit[1], it.before.pool_seen.copy()
     for m, (step, leak, share) in enumerate(it.rules.quantile_trackers):
@@ -603,7 +548,7 @@ def track_loss(it: Settled) -> Array:
     """Discounted pinball losses of the learners, then of the quantile trackers."""
     t, found, levels = Taught(it), it.before.track_loss.copy(), it.space.levels
     expert = Quantiles(it.record.experts[0], it.space, t.smallest)
-    learners = it.record.tracker_record[15:].reshape(-1, 7)
+    learners = it.record.tracker_record[13:].reshape(-1, 7)
     rows = [expert.corrected(own[0], own[1]) for own in learners]
     rows += list(it.record.tracked[: len(it.rules.quantile_trackers)])
     losses = np.array([pinball(q, t.clipped, levels) for q in rows])
@@ -617,9 +562,7 @@ def learnt_levels(it: Settled) -> Array:
     spread, z = spread_of(q, it.space), ndtri(it.space.levels)
     if spread == 0:
         return found
-    least = 0.008 if t.pending < 1 else 0.006
-    late = (1 + min(t.pending, 8)) ** (0.5 if t.pending < 16 else 1)
-    rate = max(least, 0.4 / (it.before.statistics[5] + 20)) / late
+    rate = max(0.006, 0.4 / (it.before.statistics[5] + 20)) / (1 + min(t.pending, 8))
     g = gradient(np.clip(q + spread * found, it.space.low, it.space.high), it.y, it.space.levels)
     found -= rate * g / norm.pdf(z)
     return np.clip(found, -1 - np.abs(z), 1 + np.abs(z))
@@ -632,13 +575,13 @@ def spread_of(q: Array, space: Any) -> float:
 
 
 def evidence(it: Settled) -> dict[str, Array]:
-    """What was gained by the blend on the stretched expert, and by the level offsets on what there was without them."""
+    """What was gained by the blend on the expert, and by the level offsets on what there was without them."""
     t, levels = Taught(it), it.space.levels
     learnt, base, settled = it.record.tracked[-3:]
     q = it.record.experts[0]
     found = {name: getattr(it.before, name).copy() for name in ("track_evidence", "level_evidence")}
     pairs = {
-        "track_evidence": (Quantiles(q, it.space, t.smallest).corrected(0.0, stretch(it.before, it.rules)), learnt),
+        "track_evidence": (np.clip(q, it.space.low, it.space.high), learnt),
         "level_evidence": (base, settled),
     }
     for name, (without, with_it) in pairs.items():
@@ -674,19 +617,19 @@ def tracked(memory: Any, record: Any, space: Any, rules: Any, signal: Array) -> 
     old, pending, smallest = memory.statistics, float(record.info[2]), float(record.info[10])
     expert = Quantiles(record.experts[0], space, smallest)
     median = expert.q[expert.q.size // 2]
-    x = np.zeros(9)
+    x = np.zeros(7)
     x[0] = usual_move = 1.0
     if old[5] > 0:
-        values = [*(median + old[1:4]), old[4], *old[22:24]]
-        x[1:7] = np.clip([expert.score(value)[0] / old[0] for value in values], -8, 8)
-        x[7:] = [season_ago(memory, which, pending) / old[0] for which in range(2)]
+        values = [*(median + old[1:4]), old[4]]
+        x[1:5] = np.clip([expert.score(value)[0] / old[0] for value in values], -8, 8)
+        x[5:] = [season_ago(memory, which, pending) / old[0] for which in range(2)]
         moved = abs(median - old[20])
         if old[5] > 5 and moved > 6 * old[21]:
             usual_move = (6 * old[21] / moved) ** 2
     scale = max(0.5 * float(np.diff(expert.at([-1.0, 1.0]))[0]), 0.1 * sum(expert.slopes))
     found = [*x, scale, *expert.slopes, old[0], median, usual_move]
     said = []
-    for c, (count, memory_of, *_) in enumerate(rules.learners):
+    for c, (count, memory_of, _) in enumerate(rules.learners):
         slow, fast = memory.spread[c]
         own = np.array([1.0, math.log((fast + 0.1 * slow) / (1.1 * slow)), 0.0, 0.0, 0.0])
         if old[5] > 5:
@@ -694,8 +637,8 @@ def tracked(memory: Any, record: Any, space: Any, rules: Any, signal: Array) -> 
             own[3] = np.clip(math.log(scale) - old[8], -2, 2)
             own[4] = math.log(1 + abs(x[4])) - old[9]
         use = slice(int(count))
-        z = looked_at(rules, c, x, usual_move)
-        location = old[0] * float(memory.location[c, use] @ z)
+        location = old[0] * float(memory.location[c, use] @ (x * trusted(rules, c, usual_move))[use])
+        z = (x * trusted(rules, c, usual_move))[use]
         unsure = math.sqrt(1 + z @ memory.location_cov[c][use, use] @ z) * (1 + max(1 - memory_of, 1 / (old[5] + 20)))
         spread = old[0] * slow * math.exp(np.clip(memory.fit[c] @ own, -1.5, 1.5)) * unsure
         said.append((location, spread))
@@ -705,12 +648,12 @@ def tracked(memory: Any, record: Any, space: Any, rules: Any, signal: Array) -> 
     loss = memory.track_loss[horizon(pending)]
     blend = blended(loss, (pending, old[5]), expert, said, trackers, rules, signal)
     learnt = capped(blend, memory, expert.q, space)
-    share = share_of(memory.track_evidence[horizon(pending)], hint(memory, rules, signal, pending), prior_odds(pending))
-    base = share * learnt + (1 - share) * expert.corrected(0.0, stretch(memory, rules))
+    share = share_of(memory.track_evidence[horizon(pending)], hint(memory, signal), prior_odds(pending))
+    base = share * learnt + (1 - share) * np.clip(expert.q, space.low, space.high)
     settled = with_offsets(base, spread_of(base, space) * memory.level_offsets, space)
     settled = capped(settled, memory, expert.q, space)
-    fault = min(max(spread_errors(memory.level_ledger, rules) ** 2 - 2, 0.0), 3.0)
-    share = share_of(memory.level_evidence[horizon(pending)], fault, 0.8 / (1 - 0.9 * share / (1 + min(pending, 8))))
+    fault = min(max(beyond_chance(memory.level_ledger) - 2, 0.0), 4.0)
+    share = share_of(memory.level_evidence[horizon(pending)], fault, 1.0)
     rows = np.array([*trackers, learnt, base, settled])
     return Corrected(np.array(found), rows, share * settled + (1 - share) * base)
 
@@ -728,7 +671,7 @@ def blended(
     awake = np.array([True] * len(said) + [bool(signal.size) or not share for _, _, share in rules.quantile_trackers])
     pending, outcomes = counts
     young = (outcomes + 1) / (outcomes + 10) if signal.size else 1.0
-    odds = np.array([young * stale_odds(pending)] * len(said))
+    odds = np.array([young * (1 + min(pending, 8)) ** -2] * len(said))
     odds = np.append(odds, [1.0 if share else young for _, _, share in rules.quantile_trackers])
     weights = np.where(awake, odds * np.exp(-2 * (loss - loss[awake].min())), 0.0)
     own = weights[: len(said)]
@@ -744,7 +687,7 @@ def blended(
 def usual_temperature(memory: Any, pending: float, sides: Array) -> float:
     """8; more for late outcomes and while the ledger is no larger than chance makes it, less where it binds soon."""
     owed = np.where((sides > 0) & (memory.total < 0), 0.0, memory.total)
-    chance = 6 * (1 + pending) ** 2 * memory.statistics[19]
+    chance = 6 * (1 + pending) * memory.statistics[19]
     softness = 1 + chance / max(owed @ owed, chance / 1000) if chance else 1.0
     firm = min(max(2 * (1 - owed @ owed / memory.account[0]), 0.02), 1.0)
     return float(8 * (1 + pending) ** 0.85 * softness * firm)

@@ -3,9 +3,8 @@
     learners, quantile trackers --losses--> their blend --evidence--> between it and the expert --level offsets--> prior
 
 The blend has to beat the expert by more than chance, or the expert must be miscalibrated by more than chance, before it
-counts; in a pool, what all its streams saw is evidence too, above all that there is nothing to be gained.  Until then
-the expert is played, with the spread that its outcomes show as soon as that is clear.  The level offsets have to earn
-their share in the same way.
+counts; in a pool, what all its streams saw is evidence too, above all that there is nothing to be gained.  The level
+offsets have to earn their share in the same way.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from orcast.engine.kernels.evidence import (
     learn_ledger,
     prior_odds,
     share_of,
-    stale_odds,
 )
 from orcast.engine.kernels.level_offsets import learn_levels, rate_of, spread_of
 from orcast.engine.kernels.quantile_function import between, corrected, quantile_function, with_slopes
@@ -45,7 +43,6 @@ from orcast.engine.kernels.records import (
     TrackerRecord,
     TrackerUnit,
 )
-from orcast.engine.kernels.spread import spread_errors, stretch_of
 from orcast.engine.kernels.tracker import learn as teach_learners
 from orcast.engine.kernels.tracker import learners_say
 from orcast.jit import kernel, kernel_part
@@ -53,12 +50,11 @@ from orcast.jit.ieee import exp
 
 # No quantile lies further beyond the expert's and the recent outcomes than so many spreads.
 CAP = 2.0
-# Before any evidence, the odds of the level offsets on an expert that is left as it is; where all of a forecast is
-# learnt, they are over 1 - LEVEL_SPARED.
-LEVEL_ODDS, LEVEL_SPARED = 0.8, 0.9
+# Before any evidence, the odds of the level offsets.
+LEVEL_ODDS = 1.0
 # How far beyond chance a miscalibration is before it counts: of one stream, and in the mean over a pool.
-CLEAR_FAULT, CLEAR_POOL_FAULT = 2.0, 1.0
-# In a pool: the weight of a stream's own miscalibration, of evidence that nothing is gained, and for how many new
+CLEAR_FAULT, CLEAR_POOL_FAULT = 2.0, 1.5
+# In a pool: the weight of a stream's own miscalibration, of evidence that nothing is gained, and for how many
 # outcomes evidence of a gain counts.
 OWN_FAULT, NO_GAIN, START = 0.1, 1.5, 10.0
 
@@ -79,12 +75,10 @@ def trackers_of(rules, memory, expert):
 
 
 @kernel_part
-def level_odds(share, pending):
-    """Prior odds of the level offsets, given the share s of what was learnt: it is the expert that need not be touched.
-
-    LEVEL_ODDS / (1 - LEVEL_SPARED s / (1 + n)), with n outcomes outstanding: offsets answer for what was learnt then.
-    """
-    return LEVEL_ODDS / (1.0 - LEVEL_SPARED * share / (1.0 + min(pending, OVERLAP)))
+def learner_odds(pending):
+    """Prior odds of a learner against a quantile tracker: it follows errors that are old by then."""
+    overlap = 1.0 + min(pending, OVERLAP)
+    return 1.0 / (overlap * overlap)
 
 
 @kernel_part
@@ -96,17 +90,16 @@ def own_odds(statistics, signal):
 
 
 @kernel
-def hint_of(rules, memory, signal, pending):
+def hint_of(memory, signal):
     """What speaks for the blend beside its own gain, in standard errors."""
-    own = beyond_chance(memory.expert_ledger, rules.grid, rules.scores)
+    own = beyond_chance(memory.expert_ledger)
     if signal.shape[0] == 0:
         return fault(own, CLEAR_FAULT)
     hint = fault(OWN_FAULT * own + (1.0 - OWN_FAULT) * signal[PoolColumn.BEYOND_CHANCE], CLEAR_POOL_FAULT)
     gain = signal[PoolColumn.EVIDENCE]
     if gain < 0.0:
         return hint + NO_GAIN * gain
-    new = memory.statistics[Statistic.OUTCOMES] / (1.0 + min(pending, OVERLAP))
-    return hint + gain / (1.0 + new / START)
+    return hint + gain / (1.0 + memory.statistics[Statistic.OUTCOMES] / START)
 
 
 @kernel
@@ -165,16 +158,6 @@ def cap(statistics, expert, out):
 
 
 @kernel
-def stretched(rules, memory, expert, out):
-    """The expert with the spread that its outcomes show, as far as evidence goes: what the blend has to beat.
-
-    With late outcomes it is judged as it is now, which is no less than it was when the forecast was made.
-    """
-    outcomes = memory.tracker_unit[TrackerUnit.COUNT]
-    corrected(0.0, stretch_of(memory.expert_ledger, rules.grid, rules.scores, outcomes), expert, out)
-
-
-@kernel
 def correct(rules, memory, round, signal, out):
     """Record what each learner and quantile tracker says, and fill `out` with the quantiles of the corrected expert."""
     record = round.tracker_record
@@ -185,20 +168,17 @@ def correct(rules, memory, round, signal, out):
     say(trackers, expert.values, signal, PER_SCALE * record[TrackerRecord.SCALE], round.tracked)
     learnt = round.tracked[rules.quantile_trackers.shape[0]]
     young = own_odds(memory.statistics, signal)
-    blend(rules, memory.track_loss[horizon(pending)], stale_odds(pending), young, round, signal, expert, learnt)
+    blend(rules, memory.track_loss[horizon(pending)], learner_odds(pending), young, round, signal, expert, learnt)
     cap(memory.statistics, expert, learnt)
-    hint = hint_of(rules, memory, signal, pending)
-    share = share_of(memory.track_evidence[horizon(pending)], hint, prior_odds(pending))
+    share = share_of(memory.track_evidence[horizon(pending)], hint_of(memory, signal), prior_odds(pending))
     base = round.tracked[rules.quantile_trackers.shape[0] + 1]
-    stretched(rules, memory, expert, base)
     for i in range(out.shape[0]):
-        base[i] = between(base[i], learnt[i], share)
+        base[i] = between(min(max(expert.values[i], expert.low), expert.high), learnt[i], share)
     settled = round.tracked[rules.quantile_trackers.shape[0] + 2]
     offset_quantiles(base, memory.level_offsets, spread_of(base, rules.scores), expert.low, expert.high, settled)
     cap(memory.statistics, expert, settled)
-    errors = spread_errors(memory.level_ledger, rules.grid, rules.scores)
-    hint = fault(errors * errors, CLEAR_FAULT)
-    share = share_of(memory.level_evidence[horizon(pending)], hint, level_odds(share, pending))
+    hint = fault(beyond_chance(memory.level_ledger), CLEAR_FAULT)
+    share = share_of(memory.level_evidence[horizon(pending)], hint, LEVEL_ODDS)
     for i in range(out.shape[0]):
         out[i] = between(base[i], settled[i], share)
 
@@ -247,7 +227,8 @@ def learn_weights(rules, memory, round, outcome, expert):
     for m in range(trackers):
         lost = pinball(round.tracked[m], outcome.clipped, rules.grid)
         loss[learners + m] = kept * loss[learners + m] + outcome.weight * lost / unit
-    stretched(rules, memory, expert, quantiles)
+    for i in range(quantiles.shape[0]):
+        quantiles[i] = min(max(expert.values[i], expert.low), expert.high)
     lost = pinball(round.tracked[trackers], outcome.clipped, rules.grid)
     gain = pinball(quantiles, outcome.clipped, rules.grid) - lost
     add_evidence(memory.track_evidence[horizon(pending)], gain / unit, pending)

@@ -10,8 +10,7 @@ both sums discounted: t is the gain in standard errors, and near zero as long as
 
 A forecast that is miscalibrated beyond chance has a fault, whatever it costs.  Its ledger, the sum of its pinball
 gradients, has about the square that the squares of block sums add up to if it is calibrated; so their ratio is about 1
-then, and more if not.  Most of that square is location, so that a fault of spread would show late; what outcomes lie
-wider or closer than the forecast says is therefore the other half of the measure (`kernels.spread`).
+then, and more if not.
 """
 
 from __future__ import annotations
@@ -21,16 +20,13 @@ import numpy as np
 from orcast.constants import EVIDENCE_DISCOUNT, EVIDENCE_ODDS, EVIDENCE_RATE
 from orcast.engine.kernels.quantile_trackers import pinball_gradient
 from orcast.engine.kernels.records import Evidence, LedgerRow
-from orcast.engine.kernels.spread import spread_errors
 from orcast.jit import kernel, kernel_part
 from orcast.jit.ieee import exp, sqrt
 
 # Outcomes outstanding beyond these are those of batches, not of horizons that overlap.
 OVERLAP = 8.0
-# The part of the spread in what is called miscalibration.
-SPREAD_PART = 0.25
 # The most that a fault counts, in standard errors.
-MOST_FAULT = 3.0
+MOST_FAULT = 4.0
 
 
 @kernel_part
@@ -44,13 +40,6 @@ def standard_errors(evidence):
 def prior_odds(pending):
     """The odds of what was learnt before any evidence; less where errors overlap, which are one observation."""
     return EVIDENCE_ODDS / sqrt(1.0 + min(pending, OVERLAP))
-
-
-@kernel_part
-def stale_odds(pending):
-    """Prior odds of what follows errors that are old by the time they are used."""
-    overlap = 1.0 + min(pending, OVERLAP)
-    return 1.0 / (overlap * overlap)
 
 
 @kernel
@@ -74,21 +63,15 @@ def add_evidence(evidence, gain, pending):
 
 
 @kernel
-def beyond_chance(ledger, levels, scores):
-    """How far a forecast's miscalibration is beyond what chance makes of it: about 1 if it is calibrated.
-
-    A mean of two ratios: of the ledger's square and, to a smaller part, of the square of its spread alone, for which
-    the expert is stretched before anything else is learnt.
-    """
+def beyond_chance(ledger):
+    """How far a forecast's miscalibration is beyond what chance makes of it: about 1 if it is calibrated."""
     last = ledger.shape[1] - 1
     square = 0.0
     block = 0.0
     for i in range(last):
         square += ledger[LedgerRow.SUMS, i] * ledger[LedgerRow.SUMS, i]
         block += ledger[LedgerRow.BLOCK, i] * ledger[LedgerRow.BLOCK, i]
-    errors = spread_errors(ledger, levels, scores)
-    ratio = square / max(ledger[LedgerRow.SUMS, last] + block, 1e-300)
-    return ratio + SPREAD_PART * (errors * errors - ratio)
+    return square / max(ledger[LedgerRow.SUMS, last] + block, 1e-300)
 
 
 @kernel_part

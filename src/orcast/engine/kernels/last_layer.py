@@ -154,11 +154,8 @@ def approach(rules, memory, lower, higher, round, log_prior, start, workspace, b
 
 @kernel_part
 def chance_softness(statistics, pending, square):
-    """How much gentler a committee answers a ledger that chance may have made.
-
-    With n outcomes outstanding, n + 1 errors overlap and are one, and n + 1 answers are given before the first is seen.
-    """
-    chance = CHANCE * (1.0 + pending) * (1.0 + pending) * statistics[Statistic.SQUARES]
+    """How much gentler a committee answers a ledger that chance may have made; overlapping errors are one."""
+    chance = CHANCE * (1.0 + pending) * statistics[Statistic.SQUARES]
     return 1.0 + chance / max(square, 1e-3 * chance + 1e-300)
 
 

@@ -12,29 +12,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from orcast.engine.kernels.delays import STALE
 from orcast.engine.kernels.evidence import OVERLAP
 from orcast.engine.kernels.quantile_trackers import offset_gradient
 from orcast.engine.kernels.records import Statistic
 from orcast.jit import kernel, kernel_part
 from orcast.jit.ieee import exp, pi, sqrt
 
-# The rate while outcomes are fresh, and where they come late: offsets then answer for what was learnt before.  How it
-# falls to that while there are few outcomes.
-RATE, LATE_RATE = 0.008, 0.006
-EARLY_RATE, START = 0.4, 20.0
+# The rate, and how it falls to that while there are few outcomes.
+RATE, EARLY_RATE, START = 0.006, 0.4, 20.0
 
 
 @kernel_part
 def rate_of(statistics, pending):
-    """The rate of a step; with outcomes outstanding smaller, so that errors which overlap add up to the same noise.
-
-    Once outcomes are stale, a batch of errors is one: its steps are all taken before the first is seen.
-    """
-    overlap = 1.0 + min(pending, OVERLAP)
-    late = sqrt(overlap) if pending < STALE else overlap
-    least = RATE if pending < 1.0 else LATE_RATE
-    return max(least, EARLY_RATE / (statistics[Statistic.OUTCOMES] + START)) / late
+    """The rate of a step; with outcomes outstanding, errors of as many rounds are one."""
+    return max(RATE, EARLY_RATE / (statistics[Statistic.OUTCOMES] + START)) / (1.0 + min(pending, OVERLAP))
 
 
 @kernel_part

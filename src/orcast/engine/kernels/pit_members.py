@@ -13,7 +13,7 @@ import numpy as np
 from orcast.constants import LOSS_DISCOUNT, MAX_TILT, WEIGHT_RATE
 from orcast.engine.kernels.cells import crps, place
 from orcast.engine.kernels.delays import delayed, horizon
-from orcast.engine.kernels.evidence import add_evidence, prior_odds, share_of, stale_odds
+from orcast.engine.kernels.evidence import add_evidence, prior_odds, share_of
 from orcast.engine.kernels.records import BASIS, CellRow, MemberColumn, RoundInfo, ShapeRow, Statistic
 from orcast.jit import kernel
 from orcast.jit.ieee import exp, pi, sin, sqrt
@@ -85,8 +85,7 @@ def mix_members(rules, memory, n, round, mix):
             learnt[k] += weight * p[k]
             for j in range(BASIS):
                 means[m, j] += p[k] * phi[k, j]
-    odds = prior_odds(pending) * stale_odds(pending)
-    share = min(share_of(memory.member_evidence[horizon(pending)], 0.0, odds), 1.0 - PRIOR_SHARE)
+    share = min(share_of(memory.member_evidence[horizon(pending)], 0.0, prior_odds(pending)), 1.0 - PRIOR_SHARE)
     for k in range(n):
         learnt[k] /= total
         mix[k] = share * learnt[k] + (1.0 - share) * rows[CellRow.PRIOR, k]

@@ -326,9 +326,9 @@ def settle(rules, memory, streams, which, places, values, points, rows):
         h = streams.horizon[s]
         add_offsets(memory, s, h, -1.0)
         late = memory.tally[PoolTally.BATCHES] + memory.batches[h] - rows.batch[places[j]] - 1.0
-        memory.beyond[h] -= beyond_chance(memory.ledger[s], rules.levels, rules.scores)
+        memory.beyond[h] -= beyond_chance(memory.ledger[s])
         learn_ledger(memory.ledger[s], q, rules.levels, max(late, 0.0), y)
-        memory.beyond[h] += beyond_chance(memory.ledger[s], rules.levels, rules.scores)
+        memory.beyond[h] += beyond_chance(memory.ledger[s])
         step(trackers_of(rules, memory, streams, s), q, signals[h], expected[j], y, gradient[j])
         add_offsets(memory, s, h, 1.0)
         if points.shape[0] > 0:

@@ -18,8 +18,6 @@ BASIS = 8
 HORIZONS = 3
 # The longest season that is looked for, in outcomes.
 LONGEST_SEASON = 368
-# The most location features that a learner looks at.
-LOCATION_FEATURES = 7
 
 
 class LearnerColumn(IntEnum):
@@ -28,7 +26,6 @@ class LearnerColumn(IntEnum):
     FEATURES = 0  # location features used
     DISCOUNT = 1  # memory of its slow spread
     TRUSTING = 2  # 1: where the expert moves further than usual, the last errors do not count
-    ERRORS = 3  # how many of the last errors it looks at, before the last outcomes and the seasons
 
 
 class MemberColumn(IntEnum):
@@ -205,8 +202,6 @@ class Statistic(IntEnum):
     SQUARES = 19  # sum of the squared sizes of the settled payoffs: what chance makes of the ledger's square
     LAST_MEDIAN = 20  # of the expert
     MOVE_MEAN = 21  # how far it usually moves from outcome to outcome
-    OUTCOME_2 = 22  # the outcomes before the last
-    OUTCOME_3 = 23
 
 
 class TrackerRecord(IntEnum):
@@ -216,18 +211,16 @@ class TrackerRecord(IntEnum):
     ERROR_1 = 1  # scores of the last errors, over their usual size
     ERROR_2 = 2
     ERROR_3 = 3
-    LAST_OUTCOME = 4  # scores of the last outcomes, over the usual size
-    OUTCOME_2 = 5
-    OUTCOME_3 = 6
-    SEASON_1 = 7  # what was surprising a season ago, for the two seasons that were found
-    SEASON_2 = 8
-    SCALE = 9  # half the distance of the expert's quantiles at the scores -1 and 1
-    SLOPE_LOW = 10
-    SLOPE_HIGH = 11
-    SCORE_SIZE = 12  # when the forecast was made
-    MEDIAN = 13
-    USUAL_MOVE = 14  # 1 unless the expert moved further than it usually does; then less
-    LEARNERS = 15  # the first learner's part
+    LAST_OUTCOME = 4  # score of the last outcome, over the usual size
+    SEASON_1 = 5  # what was surprising a season ago, for the two seasons that were found
+    SEASON_2 = 6
+    SCALE = 7  # half the distance of the expert's quantiles at the scores -1 and 1
+    SLOPE_LOW = 8
+    SLOPE_HIGH = 9
+    SCORE_SIZE = 10  # when the forecast was made
+    MEDIAN = 11
+    USUAL_MOVE = 12  # 1 unless the expert moved further than it usually does; then less
+    LEARNERS = 13  # the first learner's part
 
 
 class LearnerRecord(IntEnum):
@@ -245,7 +238,7 @@ class LearnerRecord(IntEnum):
 RIVAL_SIZE, GROUP_COLUMNS, STATISTICS_SIZE = len(RivalColumn), len(GroupColumn), len(Statistic)
 EXPERT_LOSSES = len(ExpertLoss)
 INFO_SIZE, CELL_ROWS, LEARNER_SIZE = len(RoundInfo), int(CellRow.MEMBERS), len(LearnerRecord)
-SPREAD_FEATURES = LEARNER_SIZE - int(LearnerRecord.ONE)
+LOCATION_FEATURES, SPREAD_FEATURES = int(TrackerRecord.SCALE), LEARNER_SIZE - int(LearnerRecord.ONE)
 EVIDENCE_SIZE, TRACKER_UNIT_SIZE, SEASON_SIZE = len(Evidence), len(TrackerUnit), len(SeasonColumn)
 
 

@@ -4,15 +4,13 @@ Let Q(z) be the expert's quantile at the level Phi(z), linear between the levels
 predicts the mean a and the spread b of the normal score of the next outcome, and Q(a + b z) is its corrected expert:
 for a Gaussian expert a shift and a stretch; atoms and bounds stay where they are.
 
-    a : recursive least squares on the last errors and on how far the last outcomes lie from today's median
+    a : recursive least squares on the last errors and on how far the last outcome lies from today's median
     b : a slow mean of |score - a| times exp(linear in: its fast mean, the level of the median, the expert's own
         spread, the distance to the last outcome), fitted by recursive least squares on |score - a| / (c b) - 1
 
-An expert may be wrong in what it expects, or in not following the outcomes: one learner looks at three errors and one
-outcome, others at one error and three outcomes.  These also look at what surprised a season ago (`kernels.seasons`),
-and some trust an expert that moves much further than it usually does: it may foresee a change.  Every observation
-counts 1 / sqrt(1 + outcomes outstanding when the forecast was made): errors of one batch are seldom independent.
-`kernels.correction` weighs the learners.
+Some also look at what surprised a season ago (`kernels.seasons`), and some trust an expert that moves much further
+than it usually does: it may foresee a change.  Every observation counts 1 / sqrt(1 + outcomes outstanding when the
+forecast was made): errors of one batch are seldom independent.  `kernels.correction` weighs the learners.
 """
 
 from __future__ import annotations
@@ -80,15 +78,8 @@ def least_squares(theta, P, x, count, error, weight, cap, gain):
 
 
 @kernel_part
-def feature_of(value, size, expert):
-    """The normal score of a value over the usual size of scores."""
-    score, _ = normal_score(value, expert)
-    return min(max(score / size, -8.0), 8.0)
-
-
-@kernel_part
 def location_features(memory, expert, pending, record):
-    """Scores of the last errors, of the last outcomes and of the errors of a season ago, over their usual size.
+    """Scores of the last errors, of the last outcome and of the errors of a season ago, over their usual size.
 
     So a learnt shift means the same on both sides of a skewed expert.  Where the expert moves much further than it
     usually does, it may know of a change that the last errors say nothing about: some learners then trust it.
@@ -96,7 +87,7 @@ def location_features(memory, expert, pending, record):
     statistics = memory.statistics
     record[TrackerRecord.ONE] = 1.0
     record[TrackerRecord.USUAL_MOVE] = 1.0
-    for i in range(1, TrackerRecord.SCALE):
+    for i in range(1, LOCATION_FEATURES):
         record[i] = 0.0
     if statistics[Statistic.OUTCOMES] > 0.0:
         median = expert.values[expert.values.shape[0] // 2]
@@ -105,11 +96,12 @@ def location_features(memory, expert, pending, record):
         if moved > usual and statistics[Statistic.OUTCOMES] > 5.0:
             record[TrackerRecord.USUAL_MOVE] = (usual / moved) * (usual / moved)
         size = statistics[Statistic.SCORE_SIZE]
-        for i in range(3):
-            record[TrackerRecord.ERROR_1 + i] = feature_of(median + statistics[Statistic.ERROR_1 + i], size, expert)
-        record[TrackerRecord.LAST_OUTCOME] = feature_of(statistics[Statistic.LAST_OUTCOME], size, expert)
-        for i in range(2):
-            record[TrackerRecord.OUTCOME_2 + i] = feature_of(statistics[Statistic.OUTCOME_2 + i], size, expert)
+        for i in range(1, TrackerRecord.SEASON_1):
+            value = median + statistics[Statistic.ERROR_1 + i - 1]
+            if i == TrackerRecord.LAST_OUTCOME:
+                value = statistics[Statistic.LAST_OUTCOME]
+            score, _ = normal_score(value, expert)
+            record[i] = min(max(score / size, -8.0), 8.0)
         for i in range(2):
             record[TrackerRecord.SEASON_1 + i] = season_ago(memory.surprises, memory.seasons, i, pending) / size
 
@@ -146,45 +138,34 @@ def trust(rules, record, c, i):
 
 
 @kernel
-def learner_features(rules, record, c, out):
-    """The location features that a learner looks at; returns how many."""
-    count = int(rules.learners[c, LearnerColumn.FEATURES])
-    errors = int(rules.learners[c, LearnerColumn.ERRORS])
-    for j in range(count):
-        i = j if j <= errors else TrackerRecord.LAST_OUTCOME + j - errors - 1
-        out[j] = record[i] * trust(rules, record, c, i)
-    return count
-
-
-@kernel
-def uncertainty(rules, memory, features, count, c):
+def uncertainty(rules, memory, record, c):
     """How much wider the outcome is spread because a learner's coefficients and spread are only known so well."""
+    count = int(rules.learners[c, LearnerColumn.FEATURES])
     square = 0.0
     for i in range(count):
         total = 0.0
         for j in range(count):
-            total += memory.location_cov[c, i, j] * features[j]
-        square += total * features[i]
+            total += memory.location_cov[c, i, j] * record[j] * trust(rules, record, c, j)
+        square += total * record[i] * trust(rules, record, c, i)
     rate = max(1.0 - rules.learners[c, LearnerColumn.DISCOUNT], 1.0 / (memory.statistics[Statistic.OUTCOMES] + YOUNG))
     return sqrt(1.0 + square) * (1.0 + rate)
 
 
 @kernel_part
-def learner_says(rules, memory, record, c, features):
+def learner_says(rules, memory, record, c):
     """Location and spread of a learner, which its part of the record keeps."""
     statistics = memory.statistics
     size = statistics[Statistic.SCORE_SIZE]
     at = TrackerRecord.LEARNERS + c * LEARNER_SIZE
-    count = learner_features(rules, record, c, features)
     a = 0.0
-    for i in range(count):
-        a += memory.location[c, i] * features[i]
+    for i in range(int(rules.learners[c, LearnerColumn.FEATURES])):
+        a += memory.location[c, i] * record[i] * trust(rules, record, c, i)
     slow = memory.spread[c, SpreadColumn.SLOW]
     spread_features(statistics, record, at, slow, memory.spread[c, SpreadColumn.FAST])
     stretch = 0.0
     for i in range(SPREAD_FEATURES):
         stretch += memory.fit[c, i] * record[at + LearnerRecord.ONE + i]
-    b = slow * exp(min(max(stretch, -1.5), 1.5)) * uncertainty(rules, memory, features, count, c)
+    b = slow * exp(min(max(stretch, -1.5), 1.5)) * uncertainty(rules, memory, record, c)
     record[at + LearnerRecord.LOCATION] = a * size
     record[at + LearnerRecord.SPREAD] = b * size
 
@@ -199,9 +180,8 @@ def learners_say(rules, memory, expert, pending, record):
     record[TrackerRecord.SLOPE_HIGH] = expert.slope_high
     record[TrackerRecord.SCORE_SIZE] = memory.statistics[Statistic.SCORE_SIZE]
     record[TrackerRecord.MEDIAN] = expert.values[expert.values.shape[0] // 2]
-    features = np.empty(LOCATION_FEATURES)
     for c in range(rules.learners.shape[0]):
-        learner_says(rules, memory, record, c, features)
+        learner_says(rules, memory, record, c)
 
 
 @kernel
@@ -214,12 +194,13 @@ def learn(rules, memory, round, expert, outcome):
     size = statistics[Statistic.SCORE_SIZE]
     gain = np.empty(max(LOCATION_FEATURES, SPREAD_FEATURES))
     features = np.empty(LOCATION_FEATURES)
+    features[0] = 1.0
     target = min(max(score / size, -most), most)
     for c in range(rules.learners.shape[0]):
         at = TrackerRecord.LEARNERS + c * LEARNER_SIZE
-        count = learner_features(rules, record, c, features)
-        for i in range(1, count):
-            features[i] *= record[TrackerRecord.SCORE_SIZE] / size
+        count = int(rules.learners[c, LearnerColumn.FEATURES])
+        for i in range(1, LOCATION_FEATURES):
+            features[i] = record[i] * (record[TrackerRecord.SCORE_SIZE] / size) * trust(rules, record, c, i)
         error = target
         for i in range(count):
             error -= memory.location[c, i] * features[i]
@@ -244,7 +225,7 @@ def learn(rules, memory, round, expert, outcome):
 
 @kernel
 def learn_seasons(memory, surprise):
-    """Note a surprise; where another season is found, nothing is known of its coefficients, which are the last."""
+    """Note a surprise; where another season is found, nothing is known of its coefficients."""
     add_surprise(memory.surprises, memory.autocorrelation, memory.seasons, surprise)
     if int(memory.seasons[SeasonColumn.COUNT]) % SEARCH != 0:
         return
@@ -252,7 +233,7 @@ def learn_seasons(memory, surprise):
     for i in range(2):
         if changed % 2 == 1:
             for c in range(memory.location.shape[0]):
-                forget(memory.location[c], memory.location_cov[c], LOCATION_FEATURES - 2 + i)
+                forget(memory.location[c], memory.location_cov[c], TrackerRecord.SEASON_1 + i)
         changed //= 2
 
 
@@ -310,10 +291,6 @@ def learn_features(statistics, record, y):
     statistics[Statistic.ERROR_3] = statistics[Statistic.ERROR_2]
     statistics[Statistic.ERROR_2] = statistics[Statistic.ERROR_1]
     statistics[Statistic.ERROR_1] = y - record[TrackerRecord.MEDIAN]
-    # as long as there is one outcome, it is also those before
-    first = statistics[Statistic.OUTCOMES] == 0.0
-    statistics[Statistic.OUTCOME_3] = y if first else statistics[Statistic.OUTCOME_2]
-    statistics[Statistic.OUTCOME_2] = y if first else statistics[Statistic.LAST_OUTCOME]
     statistics[Statistic.LAST_OUTCOME] = y
     far = FARTHEST_KEPT * statistics[Statistic.FARTHEST_ERROR]
     statistics[Statistic.FARTHEST_ERROR] = max(far, abs(statistics[Statistic.ERROR_1]))
