@@ -112,18 +112,20 @@ def measured() -> dict[tuple[str, str], float]:
 
 
 def short() -> str:
-    """The table of the short weekly panels in Markdown; what is not measured, or cannot differ, is left out."""
+    """The table of the short weekly panels in Markdown; of the forecasts as given only the gap says something."""
     found = measured()
     lines = ["| " + " | ".join(SHORT) + " |", "|---" + "|---:" * (len(SHORT) - 1) + "|"]
     for name, of in SHORT_ROWS.items():
         cells = []
         for case in ("short, 1 week ahead", "short, 4 weeks ahead"):
-            for what, form in SHORT_MEASURES.items():
-                value = found.get((case, what + of))
-                same = name == "as given" and what != "coverage gap"
-                cells.append(
-                    "" if value is None else ("1" if what == "pinball / raw" else "") if same else f"{value:{form}}"
-                )
+            row = {
+                what: f"{found[case, what + of]:{form}}"
+                for what, form in SHORT_MEASURES.items()
+                if (case, what + of) in found
+            }
+            if name == "as given":
+                row = {"pinball / raw": "1", "coverage gap": row["coverage gap"]}
+            cells += [row.get(what, "") for what in SHORT_MEASURES]
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 

@@ -9,7 +9,7 @@ from collections import deque
 import numpy as np
 from numpy.typing import ArrayLike
 
-from orcast.baselines.offsets import OffsetBaseline
+from orcast.baselines.offsets import ErrorTracking
 from orcast.baselines.quantity import Array
 from orcast.forecasts.ordered import PERCENTS
 from orcast.spaces.base import whole
@@ -18,7 +18,7 @@ from orcast.spaces.base import whole
 _ROUNDING = 1e-9
 
 
-class ConformalQuantiles(OffsetBaseline):
+class ConformalQuantiles(ErrorTracking):
     """Conformalised quantile regression (CQR; Romano, Patterson and Candes, 2019), refitted after each outcome.
 
     To the expert's quantile Q_a the quantile of its past one-sided scores s = y - Q_a is added, n of them:

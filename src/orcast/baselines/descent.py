@@ -7,13 +7,13 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from orcast.baselines.offsets import OffsetBaseline, RecentScores, Scale, range_of
+from orcast.baselines.offsets import ErrorTracking, RecentScores, Scale, range_of
 from orcast.baselines.quantity import Array
 from orcast.forecasts.ordered import PERCENTS
 from orcast.validation import number
 
 
-class GradientEquilibrium(OffsetBaseline):
+class GradientEquilibrium(ErrorTracking):
     """Online gradient descent with a constant step (Angelopoulos, Jordan and Tibshirani, 2025).
 
     With `loss="pinball"` each quantile Q_a has an offset of its own, which for scores s = y - Q_a follows
@@ -66,7 +66,7 @@ class GradientEquilibrium(OffsetBaseline):
         return f"{self.levels.size} levels, rate={self.rate:g}, {self.loss}"
 
 
-class DecayingTracking(OffsetBaseline):
+class DecayingTracking(ErrorTracking):
     """Quantile tracking with steps that decay (Angelopoulos, Barber and Bates, 2024).
 
     The offset of the quantile Q_a follows its scores s = y - Q_a, the t-th outcome with a step that decays:
@@ -116,7 +116,7 @@ class DecayingTracking(OffsetBaseline):
         return f"{self.levels.size} levels, rate={self.rate:g}, decay={self.decay:g}, {self._scale}"
 
 
-class ScaleFreeTracking(OffsetBaseline):
+class ScaleFreeTracking(ErrorTracking):
     """Quantile tracking by scale-free online gradient descent (SF-OGD; Bhatnagar, Wang, Xiong and Bai, 2023).
 
     The offset of the quantile Q_a follows its scores s = y - Q_a, with steps divided by the root of what the squared
@@ -156,7 +156,7 @@ class ScaleFreeTracking(OffsetBaseline):
         return f"{self.levels.size} levels, {self._scale}"
 
 
-class OptimisticTracking(OffsetBaseline):
+class OptimisticTracking(ErrorTracking):
     """Conformal optimistic prediction (COP; Hu, Wu, Xia and Zou, 2025).
 
     Quantile tracking, and then one more step on what the distribution of the scores s = y - Q_a looks like, before the

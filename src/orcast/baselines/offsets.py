@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,7 @@ from orcast.validation import number
 
 
 class OffsetBaseline(QuantityBaseline):
-    """A method for offsets: `_moved` has the next ones from a round's scores and errors.
-
-    The error of a round is a - 1{y - Q_a <= offset}, with the offset that was issued in that round.  Scores and errors
-    are those of quantiles that may lie beyond the bounds, so outcomes on a bound do not drive an offset away.
-    Quantiles are sorted when they are issued, and each level goes on by itself.
-    """
+    """A method that adds an offset at each level; quantiles are sorted when they are issued."""
 
     def __init__(self, low: float, high: float, levels: ArrayLike) -> None:
         super().__init__(low, high, levels)
@@ -39,13 +35,21 @@ class OffsetBaseline(QuantityBaseline):
     def _now(self) -> Any:
         return self._offset  # made anew in each round
 
+
+class ErrorTracking(OffsetBaseline):
+    """Offsets that follow errors, each level by itself: `_moved` has the next ones from a round's scores and errors.
+
+    The error of a round is a - 1{y - Q_a <= offset}, with the offset that was issued in that round.  Scores and errors
+    are those of quantiles that may lie beyond the bounds, so outcomes on a bound do not drive an offset away.
+    """
+
     def _learn(self, row: Array, y: float, then: Any) -> None:
         scores = y - row
         self._offset = self._moved(scores, self._quantity.levels - (scores <= then))
 
+    @abstractmethod
     def _moved(self, scores: Array, error: Array) -> Array:
-        """The offsets after a round, as a new array; not asked of those that have a `_learn` of their own."""
-        raise NotImplementedError
+        """The offsets after a round, as a new array."""
 
 
 class RecentScores:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaln
 
-from orcast.baselines.offsets import OffsetBaseline
+from orcast.baselines.offsets import ErrorTracking
 from orcast.baselines.quantity import Array
 from orcast.forecasts.ordered import PERCENTS
 from orcast.validation import number
@@ -15,7 +15,7 @@ from orcast.validation import number
 _MOST = 600.0
 
 
-class UniversalPortfolioTracking(OffsetBaseline):
+class UniversalPortfolioTracking(ErrorTracking):
     """Quantile tracking by a universal portfolio, without any rate (UP-OCP; Liu, Dobriban and Orabona, 2026).
 
     The offset of the quantile Q_a is a bet on its errors e = a - 1{s <= offset}, s = y - Q_a, with all that was won:

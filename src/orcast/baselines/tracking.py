@@ -8,7 +8,7 @@ from collections import deque
 import numpy as np
 from numpy.typing import ArrayLike
 
-from orcast.baselines.offsets import OffsetBaseline, RecentScores, range_of
+from orcast.baselines.offsets import ErrorTracking, OffsetBaseline, RecentScores, range_of
 from orcast.baselines.quantity import Array
 from orcast.forecasts import Forecast
 from orcast.forecasts.ordered import PERCENTS
@@ -16,7 +16,7 @@ from orcast.spaces.base import whole
 from orcast.validation import number
 
 
-class ConformalPID(OffsetBaseline):
+class ConformalPID(ErrorTracking):
     """Quantile tracking with an integral term (Angelopoulos, Candes and Tibshirani, 2023).
 
     To the expert's quantile Q_a at level a an offset is added, which follows the errors e = a - 1{s <= offset} of the
