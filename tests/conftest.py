@@ -1,6 +1,9 @@
 import gc
 import os
+import random
 
+import numpy as np
+import pytest
 from hypothesis import Phase, settings
 
 # what is tested is what is played once kernels are compiled; tests/jit is about the time before that
@@ -16,3 +19,10 @@ settings.load_profile("gate")
 def pytest_collection_finish() -> None:
     """What was collected stays: no garbage collection has to walk through it again."""
     gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def _seeded() -> None:
+    """Checks of other libraries draw from the global generators: they draw the same each time."""
+    random.seed(0)
+    np.random.seed(0)  # noqa: NPY002

@@ -38,7 +38,7 @@ def double() -> Any:
     return ResidualDouble(LinearRegression())
 
 
-@pytest.mark.filterwarnings("ignore:the errors of the last")  # of few rows
+@pytest.mark.filterwarnings("ignore:the errors (of the last|since fit)")  # of few rows
 @pytest.mark.filterwarnings("ignore:divide by zero")  # a check takes the logarithm of a mass that is none
 @pytest.mark.parametrize("kind", [ForecastDistribution, RecalibratedProbaRegressor])
 def test_passes_the_checks_of_skpro(kind: Any) -> None:
