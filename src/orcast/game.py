@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Never, Self
 
 import numpy as np
@@ -125,6 +126,7 @@ class Forecaster:
     _ends = (-math.inf, math.inf)  # of an ordered space
     _outside_reported = False  # whether the user knows that a forecast lies beyond the space
     _precision_reported = False  # whether the user knows that spreads are lost beside an offset
+    untried: frozenset[str] = frozenset()  # experts that have joined, but of none of whose rounds the outcome came
 
     def __init__(
         self,
@@ -187,7 +189,7 @@ class Forecaster:
                 raise TypeError(f"expected seasons for quantities that Committee() plays, got them for {self.space!r}")
             engine.presume_seasons(self.seasons)
         self.rounds = Rounds(engine, self.max_pending, self.pool, seed=self.randomised)
-        self._experts = experts
+        self._experts, self.untried = experts, frozenset()
 
     def _bound(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None) -> Engine:
         """An engine, which listens to the pool if there is one."""
@@ -221,8 +223,8 @@ class Forecaster:
         """A calibrated forecast for the next outcome, around the expert's forecast if there is one.
 
         Several experts come by name in `experts`.  A new name joins from this round on, with a fair share of the pool
-        and nothing owed to it; one that is None or left out in a round does not count in it, and costs nothing; see
-        also `leave`.  A single forecast is that of the expert "expert".  `x` are the features that contexts and
+        and nothing owed to it, and stays once an outcome has come (if all its rounds are dropped, it is forgotten); one
+        that is None or left out in a round does not count in it, and costs nothing; see also `leave`.  A single forecast is that of the expert "expert".  `x` are the features that contexts and
         utilities look at.  Without `id` it replaces an unnamed round that is still pending, so name rounds whose
         outcomes may come late.
 
@@ -248,6 +250,12 @@ class Forecaster:
         except BaseException:
             self.rounds, self._experts = was
             raise
+        if self._experts is not was[1]:
+            here = zip(self._experts, self.engine.present(entry.record), strict=True)
+            self.untried |= {name for name, present in here if present and name not in was[1]}
+        if self.untried:
+            self._forget_untried()
+            entry = self.rounds.find(id)
         return self.rounds.forecast(entry)
 
     @locked
@@ -336,7 +344,7 @@ class Forecaster:
             raise ValueError(
                 f"expected no pending round with the expert {name!r}, got {waiting}: settle or drop them first"
             )
-        if len(stay) == 1 and self.rounds.with_expert(self._experts.index(stay[0])) < len(self.rounds):
+        if not self._can_be_left(stay):
             raise ValueError(
                 f"expected {stay[0]!r}, which is left alone, in every pending round, got one without it: "
                 "settle or drop it first"
@@ -351,17 +359,26 @@ class Forecaster:
     def _update(self, y: Any, id: Hashable) -> None:
         if id is None:
             self.rounds.check_unnamed()
-        self.rounds.settle(self.space.outcome(y, self.outside), id=id)
+        canonical = self.space.outcome(y, self.outside)
+        if not self.untried:
+            self.rounds.settle(canonical, id=id)
+            return
+        here = zip(self._experts, self.engine.present(self.rounds.find(id).record), strict=True)
+        self.rounds.settle(canonical, id=id)
+        self.untried -= {name for name, present in here if present}
+        self._forget_untried()
 
     @locked
     def drop(self, id: Hashable = None) -> None:
-        """Forget a round whose outcome will never come.
+        """Forget a round whose outcome will never come, and experts that were in no other one.
 
         Nothing can be promised about rounds that are dropped because of their outcome.
         """
         if id is None:
             self.rounds.check_unnamed()
         self.rounds.drop(id)
+        if self.untried:
+            self._forget_untried()
 
     @property
     @locked
@@ -444,7 +461,25 @@ class Forecaster:
             sizes = [size if part.size == UNKNOWN else part.size for part, size in told]
         whence = places_before(experts, self._experts)
         self.rounds = self.rounds.with_experts(self._bound(bound_payoff, sizes), whence)
-        self._experts = experts
+        self._experts, self.untried = experts, self.untried & frozenset(experts)
+
+    def _forget_untried(self) -> None:
+        """Let those go of whom nothing is known and nothing pending: a name that was mistyped is no expert for good."""
+        if self._fresh:
+            self.begin((ALONE,))
+            return
+        gone = {name for name in self.untried if not self.rounds.with_expert(self._experts.index(name))}
+        stay = tuple(name for name in self._experts if name not in gone)
+        if gone and self._can_be_left(stay):
+            # where the size of a payoff depends on their number, they stay
+            with suppress(ValueError):
+                self._change(stay)
+
+    def _can_be_left(self, stay: tuple[str, ...]) -> bool:
+        """Whether these may be all there are: one that is alone is in every round."""
+        if len(stay) == 1:
+            return self.rounds.with_expert(self._experts.index(stay[0])) == len(self.rounds)
+        return bool(stay)
 
     def _report_crossing(self, crossed: bool) -> None:
         if crossed and not self.crossing_reported:

@@ -295,11 +295,67 @@ def test_looking_lets_nobody_join() -> None:
     assert p.mass.tolist() == q.mass.tolist()
 
 
+@pytest.mark.parametrize("kind", GAMES)
+def test_a_mistyped_name_is_forgotten_with_its_round(kind: str, tmp_path: Path) -> None:
+    game, rng = GAMES[kind](), np.random.default_rng(8)
+    for t in range(3):
+        game.predict(experts={"tree": said(game, rng), "net": said(game, rng)}, x=features(t))
+        game.update(nature(game, None))
+    before = arrays(game)
+    for ending in ("drop", "replace", "load"):
+        game.predict(experts={"tree": said(game, rng), "nte": said(game, rng)}, x=features(3))
+        assert game.experts == ("tree", "net", "nte")
+        if ending == "replace":
+            game.predict(experts={"tree": said(game, rng)}, x=features(3))
+            assert game.experts == ("tree", "net")
+        elif ending == "load":
+            game.save(tmp_path / "state")
+            game = oc.Recalibrator.load(tmp_path / "state")
+        game.drop()
+        assert game.experts == ("tree", "net")
+        assert arrays(game) == before
+
+
+def test_who_was_in_a_settled_round_stays() -> None:
+    game = oc.Recalibrator(SPACE)
+    one = {"tree": oc.Normal(0.5, 0.1)}
+    two = one | {"net": oc.Normal(0.4, 0.1)}
+    game.predict(experts=one, id="a")
+    game.predict(experts=two, id="b")
+    game.predict(experts=two | {"arima": None}, id="c")
+    game.drop("b")
+    assert game.experts == ("tree", "net", "arima")
+    game.update(0.5, id="c")
+    game.drop("a")
+    assert game.experts == ("tree", "net", "arima")
+
+
+def test_a_game_whose_first_rounds_are_dropped_has_not_begun() -> None:
+    game = oc.Recalibrator(SPACE)
+    game.predict(experts={"tree": oc.Normal(0.5, 0.1), "nte": oc.Normal(0.5, 0.1)})
+    game.drop()
+    assert game.experts == oc.Recalibrator(SPACE).experts
+    game.predict(experts={"tree": oc.Normal(0.5, 0.1), "net": oc.Normal(0.5, 0.1)})
+    assert game.experts == ("tree", "net")
+
+
+def test_one_that_would_be_left_alone_waits() -> None:
+    game = oc.Forecaster(SPACE, oc.NoRegret(oc.CRPS()))
+    game.predict(oc.Normal(0.5, 0.1))
+    game.update(0.5)
+    game.predict(experts={"expert": oc.Normal(0.5, 0.1), "nte": oc.Normal(0.4, 0.1)}, id="two")
+    game.predict(id="nobody")
+    game.drop("two")
+    assert game.experts == ("expert", "nte")
+    game.drop("nobody")
+    assert game.experts == ("expert",)
+
+
 # --- any order, and states ---
 
 steps = st.lists(
     st.tuples(
-        st.sampled_from(["predict", "update", "leave", "save", "pickle"]), st.integers(0, 15), st.integers(0, 99)
+        st.sampled_from(["predict", "update", "drop", "leave", "save", "pickle"]), st.integers(0, 15), st.integers(0, 99)
     ),
     min_size=4,
     max_size=25,
@@ -313,14 +369,16 @@ def test_any_order(kind: str, steps: list[tuple[str, int, int]], tmp_path_factor
     """The promise is kept, and a game that was saved, pickled or copied goes on as it would have."""
     game = GAMES[kind]()
     path = tmp_path_factory.mktemp("state") / "state"
-    for what, mask, seed in steps:
+    for step, (what, mask, seed) in enumerate(steps):
         rng = np.random.default_rng(seed)
         if what == "predict":
             names = [name for i, name in enumerate(NAMES) if mask & (1 << i)] or ["tree"]
-            game.predict(experts={name: said(game, rng) for name in names}, x=features(seed), id=f"{len(game.pending)}")
+            game.predict(experts={name: said(game, rng) for name in names}, x=features(seed), id=step)
         elif what == "update" and game.pending:
             y = float(rng.random()) if isinstance(game.space, oc.Interval) else game.space.value(int(rng.integers(2)))
             game.update(y, id=game.pending[-1])
+        elif what == "drop" and game.pending:
+            game.drop(game.pending[mask % len(game.pending)])
         elif what == "leave":
             name = game.experts[mask % len(game.experts)]
             try:
