@@ -400,6 +400,36 @@ def test_verdict_says_before_and_after() -> None:
     assert "Accuracy did not change measurably: pinball loss 0.0% lower (95% interval +0.0% to +0.0%)." in same
 
 
+def test_harm_of_late_is_told_though_the_mean_is_better() -> None:
+    """Three quarters much better, the last one worse: the mean says better, and a line says where it is not."""
+    rng = np.random.default_rng(0)
+    y, z = rng.normal(size=1200), ndtri(LEVELS)
+    wide, right = np.tile(3.0 * z, (1200, 1)), np.tile(z, (1200, 1))
+    turned = np.where((np.arange(1200) < 900)[:, None], right, 3.2 * z)
+    said = verdict(Evidence.of(wide, y, after=turned, levels=LEVELS))
+    at = next(i for i, line in enumerate(said) if re.search(r"pinball loss 2\d\.\d% lower", line))
+    lately = "Lately they are less accurate: in the last quarter of the time pinball loss was"
+    assert re.fullmatch(lately + r" \d\.\d% higher than as given \(95% interval .*\)\.", said[at + 1])
+    # by its time, whatever the order of the rows; as it is with several series
+    mixed = rng.permutation(1200)
+    several = Evidence.of(wide[mixed], y[mixed], after=turned[mixed], levels=LEVELS, time=mixed, series=mixed % 3)
+    assert any(lately in line for line in verdict(several))
+    # a stretch that is over, and no harm at all, are not late
+    early = verdict(Evidence.of(wide, y, after=turned[::-1], levels=LEVELS))
+    assert not any("Lately" in line for line in [*early, *verdict(Evidence.of(wide, y, after=right, levels=LEVELS))])
+
+
+def test_chance_alone_is_seldom_called_harm_of_late() -> None:
+    """Forecasts that are shifted to and fro at random are neither better nor worse."""
+    rng = np.random.default_rng(1)
+    told, z = 0, ndtri(LEVELS)
+    for _ in range(100):
+        y = rng.normal(size=200)
+        before, after = (z + 0.2 * rng.normal(size=(200, 1)) for _ in range(2))
+        told += any("Lately" in line for line in verdict(Evidence.of(before, y, after=after, levels=LEVELS)))
+    assert told <= 6
+
+
 def test_verdict_says_when_there_is_too_little() -> None:
     q, y = normal(2000)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from orcast import metrics
 from orcast.evidence.base import Evidence, Places, Vector, chunks, computed_once, outcomes_of
-from orcast.evidence.blocks import Blocks, blocks_of, reach_of, student, times_of, variance_of_sums
+from orcast.evidence.blocks import Blocks, blocks_of, reach_of, steps_of, student, times_of, variance_of_sums
 from orcast.evidence.statistics import SURE
 
 # So many series are resampled too, beside blocks of time.
@@ -108,6 +109,23 @@ def difference(evidence: Evidence, *, draws: int = 1000, seed: int = 0) -> Diffe
         unit=unit,
         units=count,
     )
+
+
+@computed_once
+def recent_difference(evidence: Evidence) -> Difference | None:
+    """How the loss changed in the last quarter of the time, which the mean over all of it may hide.
+
+    >>> after = [[0.8]] * 80 + [[-0.8]] * 20
+    >>> evidence = Evidence.of([[0.0]] * 100, np.ones(100), after=after, levels=[0.5])
+    >>> difference(evidence).change < 0.0, recent_difference(evidence).change > 0.0
+    (True, True)
+    """
+    if evidence.after is None:
+        return None
+    last = steps_of(evidence) >= times_of(evidence) - times_of(evidence) // 4
+    columns = ("before", "after", "y", "series", "time", "low", "high", "horizon")
+    own: dict[str, Any] = {name: each[last] for name in columns if (each := getattr(evidence, name)) is not None}
+    return difference(replace(evidence, **own, holds=None, promised=None, miscalibration=None, reference=None, by=()))
 
 
 def _units(evidence: Evidence) -> dict[str, Blocks]:

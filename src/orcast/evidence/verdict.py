@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtri
 
-from orcast.evidence.accuracy import difference, loss_name
+from orcast.evidence.accuracy import difference, loss_name, recent_difference
 from orcast.evidence.base import SIDES, Evidence, outcomes_of
 from orcast.evidence.blocks import design_effect, frequencies
 from orcast.evidence.diagnostics import promise_check
@@ -339,9 +339,20 @@ def _on_accuracy(evidence: Evidence) -> list[str]:
     if np.isnan(found.relative_low):
         return [f"Whether accuracy changed cannot be said from so few outcomes ({how})."]
     ends = f"95% interval {found.relative_low:+.1%} to {found.relative_high:+.1%}"
-    if not found.clear:
-        return [f"Accuracy did not change measurably: {how} ({ends})."]
-    return [f"The forecasts became {'more' if found.change < 0 else 'less'} accurate: {how} ({ends})."]
+    if found.clear and found.change > 0:
+        return [f"The forecasts became less accurate: {how} ({ends})."]
+    said = "The forecasts became more accurate" if found.clear else "Accuracy did not change measurably"
+    return [f"{said}: {how} ({ends}).", *_on_recent(evidence)]
+
+
+def _on_recent(evidence: Evidence) -> list[str]:
+    """Whether the latest forecasts became worse, which a gain of long ago would hide."""
+    found = recent_difference(evidence)
+    if found is None or not (found.clear and found.relative > NEGLIGIBLE):
+        return []
+    ends = f"95% interval {found.relative_low:+.1%} to {found.relative_high:+.1%}"
+    worse = f"{found.name} was {found.relative:.1%} higher than as given ({ends})"
+    return [f"Lately they are less accurate: in the last quarter of the time {worse}."]
 
 
 def _on_reference(evidence: Evidence) -> list[str]:
