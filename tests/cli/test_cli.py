@@ -340,20 +340,6 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsys: Captu
     assert "shtab" in refused(["completion", "bash"], capsys)
 
 
-def test_a_long_first_start_is_announced(monkeypatch: pytest.MonkeyPatch, capsys: Capture, tmp_path: Path) -> None:
-    from types import SimpleNamespace
-
-    from orcast.cli.common import say_if_compiling
-    from orcast.engine.kernels import rounds as round_kernels
-
-    say_if_compiling()
-    assert capsys.readouterr().err == ""  # this session has compiled them
-    for place in (str(tmp_path), None):
-        monkeypatch.setattr(round_kernels, "predict", SimpleNamespace(stats=SimpleNamespace(cache_path=place)))
-        say_if_compiling()
-        assert capsys.readouterr().err == "orcast: compiling the kernels, once (about half a minute)\n"
-
-
 def test_faults_of_ours_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     def fault(options: object) -> int:
         raise ValueError("math domain error")

@@ -1,6 +1,7 @@
 """The whole contest, small: the table resumes, the page shows everything, the command says where orcast loses."""
 
 import math
+import re
 import shutil
 import subprocess
 from functools import partial
@@ -222,10 +223,20 @@ def test_the_command_plays_the_quick_contest(
 
 def test_the_command_takes_kinds_and_an_own_method(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     own = tmp_path / "mine.py"
-    own.write_text("from orcast.baselines import EventAsGiven\nMETHODS = {'do nothing': lambda s, g: EventAsGiven()}\n")
+    own.write_text(
+        "from orcast.baselines import EventAsGiven\n"
+        "METHODS = {'do nothing': lambda s, g: EventAsGiven(), 'broken': lambda s, g: 1 / 0}\n"
+    )
     out = str(tmp_path / "out")
-    assert main(["contest", "--quick", "--kind", "binary", "--method", str(own), "--out", out, "--workers", "1"]) == 0
-    assert "do nothing" in capsys.readouterr().out
+    # what failed is told at the end, and the rest is there all the same
+    assert main(["contest", "--quick", "--kind", "binary", "--method", str(own), "--out", out, "--workers", "1"]) == 1
+    told = capsys.readouterr()
+    assert "do nothing" in told.out
+    assert "failed: broken on " in told.out
+    lines = told.err.splitlines()
+    assert lines[0] == "orcast: contest: begins"
+    assert re.fullmatch(r"orcast: contest: 100% done \(.*, league \d\)", lines[-2])
+    assert lines[-1] == ("orcast: failed: broken; results are written without what failed, and the page says why")
     table = pl.read_parquet(Path(out) / results.FILE)
     assert set(table["kind"]) == {"binary"}
     mine = table.filter((pl.col("method") == "do nothing") & (pl.col("league") == 1))

@@ -7,7 +7,6 @@ import re
 import sys
 from collections.abc import Callable
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 from orcast import limits
@@ -81,15 +80,6 @@ def as_options(text: str) -> str:
     text = re.sub(rf"(?<![\w'-])({OPTIONS})=(?![\w'\"{{\[(])", r"--\1", text)
     text = re.sub(r"(?<![\w'-])issued_every=(?=[^\s,;:])", "--issued ", text).replace("issued_every=", "--issued")
     return text.replace("replay=True", "--replay").replace("nowcast=True", "--nowcast")
-
-
-def say_if_compiling() -> None:
-    """Say so if the first round will take long: kernels that were never compiled are, once."""
-    from orcast.engine.kernels import rounds
-
-    stats = getattr(rounds.predict, "stats", None)
-    if stats is not None and not (stats.cache_path and any(Path(stats.cache_path).glob("rounds.predict-*.nbi"))):
-        say("compiling the kernels, once (about half a minute)")
 
 
 def need(extra: str, *modules: str) -> None:

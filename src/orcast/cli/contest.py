@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from orcast.cli.common import Parts, file, limited, need, part
+from orcast.cli.common import Parts, file, limited, need, part, say
 from orcast.cli.reproduce import print_table, progress_bar, write_page
 
 EXAMPLES = """\
@@ -76,6 +76,7 @@ def run(options: argparse.Namespace) -> int:
 
     from orcast.contest import page
     from orcast.contest.catalogue import catalogue, left_out, own_streams
+    from orcast.contest.results import is_failure
     from orcast.contest.run import run as play
 
     console = Console()
@@ -102,7 +103,10 @@ def run(options: argparse.Namespace) -> int:
         paths.append(Path(options.page))
     console.print(f"written: {', '.join(map(str, paths))}", soft_wrap=True, highlight=False)
     console.print(f"{time.perf_counter() - begin:.0f} s", highlight=False)
-    return 0
+    failed = sorted({row["method"] for row in contest.rows if is_failure(row)})
+    if failed:
+        say(f"failed: {', '.join(failed)}; results are written without what failed, and the page says why")
+    return int(bool(failed))
 
 
 def show(console: Any, contest: Any, own: Sequence[str] = ()) -> None:

@@ -20,7 +20,7 @@ from orcast.cli.column_options import (
     text_columns,
     timing_of,
 )
-from orcast.cli.common import Parts, file, limited, part, say, say_if_compiling
+from orcast.cli.common import Parts, file, limited, part, say
 
 if TYPE_CHECKING:
     import polars as pl
@@ -203,7 +203,6 @@ def _played(
 
     # a state can go on with forecasts alone
     layout = find_in(frame, pending=state is not None and len(state) > 0, **names_of(options))
-    say_if_compiling()
     oracle, timing = _oracle(options.oracle), timing_of(options)
     more = {"outside": options.outside, "pool": _pool(options.pool), "randomised": options.randomised}
     asked = FrameOptions(*given, oracle=oracle, timing=timing, **more)

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from orcast.cli.common import Parts, file, limited, part
+from orcast.cli.common import Parts, file, limited, part, say
 from orcast.parallel import Progress
 
 EXPERIMENTS = ("recalibration", "adversarial", "windfarm")
@@ -130,9 +130,26 @@ def relative_folder(page: str | None, folder: str) -> str:
     return f"{Path(away).as_posix()}/"
 
 
+class _Tenths:
+    """Progress as lines, one for every tenth."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.said = name, 0
+
+    def __call__(self, what: str, share: float) -> None:
+        tenths = int(10.0 * share + 1e-9)
+        if tenths > self.said:
+            self.said = tenths
+            say(f"{self.name}: {10 * tenths}% done ({what})")
+
+
 @contextmanager
 def progress_bar(console: Any, name: str) -> Iterator[Progress]:
-    """A bar that is gone when all is done; what is told of the progress moves it."""
+    """A bar that is gone when all is done, or a line on stderr for every tenth of it where there is no terminal."""
+    if not console.is_terminal:
+        say(f"{name}: begins")
+        yield _Tenths(name)
+        return
     from rich import progress as bars
 
     columns = (

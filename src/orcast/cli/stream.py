@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from orcast import limits
-from orcast.cli.common import Parts, file, limited, part, say, say_if_compiling
+from orcast.cli.common import Parts, file, limited, part, say
 
 DESCRIPTION = """\
 Recalibrate forecasts as they come: JSON lines in, JSON lines out, each answer flushed, so that any
@@ -108,7 +108,6 @@ def run(options: argparse.Namespace) -> int:
     wanted = _wanted(options)
     if options.sync and options.state is None:
         raise ValueError("expected --state beside --sync, got none")
-    say_if_compiling()
     session = _session(options, wanted)
     _warm(session)
     from orcast.streaming.durable_session import DurableSession

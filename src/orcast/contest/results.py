@@ -24,6 +24,11 @@ WHAT = ("key", "stream", "kind", "source", "knew", "rows", "games", "league", "m
 COLUMNS = (*WHAT, *Score._fields)
 
 
+def is_failure(row: Row) -> bool:
+    """Whether a method failed on a stream that is one for it."""
+    return bool(row["error"]) and row["error"] != NOT_FOR_IT
+
+
 def source_digest(extra: str | Path | None = None) -> str:
     """A digest of all that the numbers depend on: the version, the sources, a user's file of methods."""
     found = hashlib.sha256(orcast.__version__.encode())

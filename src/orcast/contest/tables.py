@@ -10,7 +10,7 @@ import numpy as np
 
 from orcast.contest.leagues import LEAGUE_NAMES, LEAGUES
 from orcast.contest.methods import LAST, ORCAST, RAW, Method
-from orcast.contest.results import NOT_FOR_IT, Row
+from orcast.contest.results import Row, is_failure
 from orcast.contest.scores import Rank, geometric_mean, joint_ranks
 from orcast.contest.stream import KINDS
 from orcast.paper.experiments.output import Cell, ResultTable
@@ -256,7 +256,7 @@ def one_by_one(rows: Sequence[Row]) -> list[OneStream]:
             worse = None if ours is None or row is ours else behind(ours, row)
             if worse is not None:
                 losses[row["method"], row["league"]] = worse
-        errors = [row for row in each if row["error"] and row["error"] != NOT_FOR_IT]
+        errors = [row for row in each if is_failure(row)]
         found.append(OneStream(there, losses, errors))
     return found
 
