@@ -226,7 +226,12 @@ def test_a_long_history_waits_for_its_kernels_where_that_is_faster(
 
     monkeypatch.setattr(background.time, "sleep", compiled)
     background.wait_if_faster(entry, (1.0,), 1_000, 6.0)
-    assert capsys.readouterr().err == "orcast: compiling kernels, once on this machine: about 1 s left\n"
+    told = "orcast: compiling kernels, once on this machine (a minute, or some if it is busy): "
+    assert capsys.readouterr().err == f"{told}0 s so far\n"
+    background._background.progress = background.Progress(time.time(), 3, 40)
+    entry.code = None
+    background.wait_if_faster(entry, (1.0,), 1_000, 6.0)
+    assert capsys.readouterr().err == f"{told}3 of 40, 0 s so far\n"
 
 
 @pytest.mark.parametrize("stream", [None, object(), open(os.devnull)])  # noqa: SIM115
@@ -239,10 +244,17 @@ def test_no_error_stream_is_in_the_way(stream: object, monkeypatch: pytest.Monke
     line.end()
 
 
-def test_a_line_of_progress_is_told_once_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_line_of_progress_is_told_now_and_then_without_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(background.time, "monotonic", lambda: now[0])
     line = ProgressLine()
-    line.show("one")
-    line.show("two")
+    for text in ("one", "two"):
+        line.show(text)
+    now[0] += background.PAUSE
+    for text in ("three", "four"):
+        line.show(text)
     line.end()
     line.end()
-    assert capsys.readouterr().err == "orcast: one\n"
+    assert capsys.readouterr().err == "orcast: one\norcast: three\n"

@@ -34,6 +34,8 @@ SECONDS_A_KERNEL = 0.3
 LOAD_SECONDS = 1.0
 # Seconds of waiting, or of playing in Python, before it is said.
 SILENCE = 2.0
+# Seconds between two lines of progress where there is no terminal.
+PAUSE = 15.0
 # How often the process that compiles may end by itself.
 MOST_FAILURES = 3
 # Held while an entry gets code: two threads would each begin a dispatcher of their own, and one would be lost.  Nobody
@@ -358,27 +360,34 @@ def _wait(wanted: Wanted, expected: float, seconds: float) -> None:
             if expected - waited > seconds:
                 return
             if waited > SILENCE:
-                left = max(expected - waited, 1.0)
-                line.show(f"compiling kernels, once on this machine: about {left:.0f} s left")
+                line.show(_how_far(waited, progress))
             time.sleep(POLL)
     finally:
         line.end()
 
 
+def _how_far(waited: float, progress: Progress) -> str:
+    """What is known, and no forecast: the last kernels are the largest, and other programs want the machine too."""
+    done = f"{progress.done} of {progress.of}, " if progress.of else ""
+    return f"compiling kernels, once on this machine (a minute, or some if it is busy): {done}{waited:.0f} s so far"
+
+
 class ProgressLine:
-    """A line on the error stream: written over on a terminal, told once elsewhere."""
+    """A line on the error stream: written over on a terminal, elsewhere a new one now and then."""
 
     def __init__(self) -> None:
         self.shown = ""
+        self.next = 0.0  # when there may be another one
 
     def show(self, text: str) -> None:
         """Say it."""
         # whatever stands for the error stream, it must not be in the way of a game
         with contextlib.suppress(Exception):
             terminal = sys.stderr.isatty()
-            if terminal or not self.shown:
+            if terminal or time.monotonic() >= self.next:
                 sys.stderr.write(f"\r\x1b[Korcast: {text}" if terminal else f"orcast: {text}\n")
                 sys.stderr.flush()
+                self.next = time.monotonic() + PAUSE
             self.shown = text
 
     def end(self) -> None:
