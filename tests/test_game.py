@@ -382,9 +382,92 @@ def test_run_takes_rows_of_quantiles(tmp_path: Path) -> None:
     outcomes = np.array([outcome(t) for t in range(50)])
     one, two = oc.Recalibrator(SPACE), oc.Recalibrator(SPACE)
     a = one.run(rows, outcomes, levels=levels)
-    b = two.run([dict(zip(levels, row, strict=True)) for row in rows], outcomes)
+    b = two.run([dict(zip(levels, row, strict=True)) for row in rows], outcomes, at=levels)
     assert (a == b).all()
     assert state(one, tmp_path) == state(two, tmp_path)
+
+
+def test_run_returns_the_levels_it_was_given_in_their_order() -> None:
+    """A column for each that came in, unless `at` asks for others."""
+    levels = np.array([0.5, 0.1, 0.9])
+    rows = np.array([expert(t).quantile(levels) for t in range(20)])
+    outcomes = [outcome(t) for t in range(20)]
+    found = oc.Recalibrator(SPACE).run(rows, outcomes, levels=levels)
+    every = oc.Recalibrator(SPACE).run(rows, outcomes, levels=levels, at=np.arange(1, 100) / 100)
+    assert (found == every[:, [49, 9, 89]]).all()
+    assert oc.Recalibrator(SPACE).run([expert(0)], [0.5]).shape == (1, 99)
+    several = oc.Recalibrator(SPACE).run(experts={"a": rows, "b": rows}, outcomes=outcomes, levels=levels)
+    assert several.shape == rows.shape
+
+
+# --- what is told ---
+
+TOLD: dict[str, tuple[Callable[[oc.Recalibrator], object], str]] = {
+    "true as an outcome": (lambda game: game.update(True), "expected a number as outcome, got True"),
+    "numpy's true": (lambda game: game.update(np.bool_(True)), "expected a number as outcome, got"),
+    "true in a history": (lambda game: game.run([expert(0)], [False]), "got False in row 0"),
+    "text as quantiles": (lambda game: game.predict({0.1: "0.2", 0.9: "0.7"}), "expected numbers as quantiles, got"),
+    "text among numbers": (lambda game: game.predict({0.1: 0.2, 0.9: "0.7"}), "expected numbers as quantiles, got"),
+    "text in objects": (
+        lambda game: game.predict(oc.Quantiles([0.1, 0.9], np.array([0.2, "0.7"], dtype=object))),
+        "expected numbers as quantiles, got",
+    ),
+    "text as a point": (lambda game: game.predict(("0.5", 0.1)), "expected a finite number as point, got '0.5'"),
+    "text as a mean": (lambda game: game.predict(oc.Normal("0.5", 0.1)), "as mean, got '0.5'"),  # type: ignore[arg-type]
+    "text as members": (lambda game: game.predict(oc.Ensemble(["0.5", "0.6"])), "expected numbers as members, got"),  # type: ignore[arg-type]
+    "text in a table": (lambda game: game.run([["0.5", "0.6"]], [0.5], levels=[0.1, 0.9]), "a table of numbers"),
+    "text as a level": (
+        lambda game: game.peek(expert(0)).quantile("0.5"),
+        "expected levels between 0 and 1, got '0.5'",
+    ),
+    "one expert of several": (
+        lambda game: game.predict(experts={"tree": expert(0), "net": "0.5"}),
+        "got '0.5' of the expert 'net'",
+    ),
+    "one expert of several, in a history": (
+        lambda game: game.run(experts={"tree": [expert(0)] * 2, "net": [None, "0.5"]}, outcomes=[0.5, 0.5]),
+        "got '0.5' in row 1 of the expert 'net'",
+    ),
+    "an array without levels": (
+        lambda game: game.run(np.full((3, 2), 0.5), [0.5] * 3),
+        "expected levels= beside a table",
+    ),
+    "rows without levels": (lambda game: game.run([[0.4, 0.6]], [0.5]), "expected levels= beside a table"),
+    "one bound": (lambda game: oc.Interval(0), "expected two bounds as in Interval(0, 100), got fewer"),
+    "no bound": (lambda game: oc.Interval(), "expected two bounds as in Interval(0, 100), got fewer"),
+    "text to score": (lambda game: game.peek(expert(0)).crps("a"), "expected a finite number as outcome, got 'a'"),  # type: ignore[arg-type]
+    "text as a value": (
+        lambda game: game.peek(expert(0)).cdf("a"),
+        "expected numbers as values of the quantity, got 'a'",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", TOLD)
+def test_bad_input_is_told_in_one_sentence_and_changes_nothing(what: str, tmp_path: Path) -> None:
+    bad, sentence = TOLD[what]
+    game = oc.Recalibrator(SPACE)
+    game.run([expert(t) for t in range(3)], [outcome(t) for t in range(3)])
+    if what in ("true as an outcome", "numpy's true"):
+        game.predict(expert(3))
+    before = state(game, tmp_path)
+    with pytest.raises((TypeError, ValueError), match=SENTENCE) as caught:
+        bad(game)
+    assert sentence in str(caught.value)
+    assert state(game, tmp_path) == before
+
+
+def test_features_that_nothing_looks_at_are_told_once() -> None:
+    game = oc.Recalibrator(SPACE)
+    with pytest.warns(UserWarning, match="no part of the payoff looks at them"):
+        game.predict(expert(0), x={"hour": 3})
+    looks = oc.Recalibrator(SPACE, oc.QuantileCalibration(context=oc.by("hour", values=range(4))))
+    calls = oc.Recalibrator(SPACE, oc.Recipe(witness=lambda y, x: [y > x["hour"]], bound=1.0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        game.predict(expert(0), x={"hour": 3})
+        looks.predict(expert(0), x={"hour": 3})
+        calls.predict(expert(0), x={"hour": 3})
 
 
 def test_replay_warms_up_as_if_it_had_happened(tmp_path: Path) -> None:

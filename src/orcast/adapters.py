@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from orcast import limits
 from orcast.forecasts import BinaryForecast, FiniteForecast, Forecast, LabelForecast, as_levels, as_masses
 from orcast.spaces import Binary, Box, Circle, FiniteSpace, Labels, OrderedSpace, Points, Space, normal_scores
-from orcast.validation import number, short
+from orcast.validation import floats, number, short
 
 Array = NDArray[np.float64]
 
@@ -38,7 +38,7 @@ FINEST = 100 * float(np.finfo(np.float64).eps)
 def _numbers(values: object, what: str, *, rows: bool = False) -> Array:
     """A sequence of finite numbers, or of vectors, a row each."""
     try:
-        array = np.array(values, dtype=np.float64)
+        array = np.array(floats(values))
     except (TypeError, ValueError, OverflowError):
         kind = "vectors of one length" if rows else "numbers"
         raise TypeError(f"expected {kind} as {what}, got {short(values)}") from None
@@ -227,7 +227,8 @@ class Ensemble:
 
 
 def _has_rows(members: object) -> bool:
-    return isinstance(members, Sequence) and len(members) > 0 and isinstance(members[0], (Sequence, np.ndarray))
+    first = members[0] if isinstance(members, Sequence) and members else None
+    return isinstance(first, (Sequence, np.ndarray)) and not isinstance(first, (str, bytes))
 
 
 def _invert(cdf: Callable[[Array], Array], levels: Array, low: float, high: float) -> Array:
@@ -349,7 +350,7 @@ def expert_table(levels: ArrayLike, table: ArrayLike, space: OrderedSpace) -> tu
     """The same for a table with a row of quantiles a round, all rows at once."""
     first = Quantiles(levels, np.zeros(np.size(levels)))
     try:
-        rows = np.array(table, dtype=np.float64)
+        rows = floats(table)
     except (TypeError, ValueError, OverflowError):
         raise TypeError(f"expected a table of numbers as forecasts, got {type(table).__name__}") from None
     if rows.ndim != 2 or rows.shape[1] != first.levels.size:

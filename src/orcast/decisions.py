@@ -125,7 +125,7 @@ def one_number(value: Any, what: str) -> float:
     """One number, or one clear sentence."""
     if np.ndim(value) != 0:
         raise ValueError(f"expected one number as {what}, got shape {np.shape(value)}")
-    return single(value, what)
+    return single(float(value) if isinstance(value, (bool, np.bool_)) else value, what)
 
 
 def check_quantity(forecast: object) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Never, Self
 
 import numpy as np
@@ -22,6 +22,7 @@ from orcast.engine.kernels.records import LONGEST_SEASON
 from orcast.engine.kernels.seasons import SHORTEST
 from orcast.engine.membership import places_before
 from orcast.engine.ordered import OrderedEngine
+from orcast.features import FeatureReader
 from orcast.forecasts import PERCENTS, as_levels
 from orcast.ledger import Guarantee
 from orcast.locks import GameLock, locked
@@ -31,7 +32,7 @@ from orcast.rounds import Rounds
 from orcast.serialise import plain_features
 from orcast.spaces import Line, OrderedSpace, Space
 from orcast.spaces.base import whole
-from orcast.validation import number, short, warn_user
+from orcast.validation import floats, number, short, warn_user
 
 if TYPE_CHECKING:
     from orcast.pool import Pool
@@ -125,6 +126,7 @@ class Forecaster:
     expert_required: ClassVar[bool] = False
     _ends = (-math.inf, math.inf)  # of an ordered space
     _outside_reported = False  # whether the user knows that a forecast lies beyond the space
+    _features_seen = False  # whether features were given, and the user knows if nothing looks at them
     _precision_reported = False  # whether the user knows that spreads are lost beside an offset
     untried: frozenset[str] = frozenset()  # experts that have joined, but of none of whose rounds the outcome came
 
@@ -224,9 +226,9 @@ class Forecaster:
 
         Several experts come by name in `experts`.  A new name joins from this round on, with a fair share of the pool
         and nothing owed to it, and stays once an outcome has come (if all its rounds are dropped, it is forgotten); one
-        that is None or left out in a round does not count in it, and costs nothing; see also `leave`.  A single forecast is that of the expert "expert".  `x` are the features that contexts and
-        utilities look at.  Without `id` it replaces an unnamed round that is still pending, so name rounds whose
-        outcomes may come late.
+        that is None or left out in a round does not count in it, and costs nothing; see also `leave`.  A single
+        forecast is that of the expert "expert".  `x` are the features that contexts and utilities look at.  Without
+        `id` it replaces an unnamed round that is still pending, so name rounds whose outcomes may come late.
 
         >>> import orcast as oc
         >>> recal = oc.Recalibrator(oc.Interval(0, 10), oc.QuantileCalibration(context=oc.by("day", values="MT")))
@@ -242,7 +244,7 @@ class Forecaster:
             self.rounds.check_unnamed()
         else:
             self.rounds.check_new(id)
-        features = None if x is None else plain_features(x)
+        features = None if x is None else self._features(x)
         was = self.rounds, self._experts
         rows = self._rows(forecast, experts)
         try:
@@ -304,7 +306,7 @@ class Forecaster:
         """What is seen when a round is looked at that does not begin."""
         if self.expert_required and forecast is None and experts is None:
             raise TypeError("expected a forecast, got None (a game without an expert is a Forecaster)")
-        features = None if x is None else plain_features(x)
+        features = None if x is None else self._features(x)
         was = self.rounds, self._experts
         try:
             return look(self._rows(forecast, experts), features)
@@ -415,7 +417,11 @@ class Forecaster:
             raise TypeError("expected a forecast or experts=, got both")
         if not isinstance(experts, Mapping) or not all(isinstance(name, str) for name in experts):
             raise TypeError(f"expected experts= as forecasts by name, got {short(experts)}")
-        there = {name: expert_row(given, self.space) for name, given in experts.items() if given is not None}
+        there = {}
+        for name, given in experts.items():
+            if given is not None:
+                with _told(f" of the expert {name!r}"):
+                    there[name] = expert_row(given, self.space)
         if not there:
             raise ValueError("expected at least one expert in a round, got none")
         self._report_crossing(any(crossed for _, crossed in there.values()))
@@ -500,6 +506,18 @@ class Forecaster:
                 f"a forecast that lies wholly outside {self.space!r} counts as its end (reported once)", UserWarning
             )
 
+    def _features(self, x: Any) -> Any:
+        """Features as plain data; says once if nothing looks at them: wrappers that always have some may ignore it."""
+        if not self._features_seen:
+            self._features_seen = True
+            if not FeatureReader(self.payoff):
+                warn_user(
+                    "features (x=) change nothing here: no part of the payoff looks at them, as one with context= does "
+                    "(reported once)",
+                    UserWarning,
+                )
+        return plain_features(x)
+
     def _check_unnamed(self) -> None:
         """A forecast without a name is no new expert of a game whose experts have names."""
         if ALONE not in self._experts and not self._fresh:
@@ -524,10 +542,8 @@ class Forecaster:
             )
 
     def _outcome(self, y: object, row: int) -> Any:
-        try:
+        with _told(f" in row {row}"):
             return self.space.outcome(y, self.outside)
-        except (TypeError, ValueError) as reason:
-            raise type(reason)(f"{reason} in row {row}") from None
 
     # --- many rounds at once
     def run(
@@ -545,9 +561,9 @@ class Forecaster:
         `forecasts` is a sequence of anything that `predict` takes, or, with `levels`, an array with a row of
         quantiles a round; `experts` are several of these by name, with None (or a row of nan) where one is missing.
         `x` is a sequence of features.  Each outcome is known before the next forecast; no round may be pending.  If
-        any input is refused, nothing has changed.  A row is the quantiles at the levels `at`, 0.01, ..., 0.99 by
-        default; on finite spaces the probability of each cell; on `Binary` one number, the probability of 1.  Where
-        there is a compiled loop, it runs in that.
+        any input is refused, nothing has changed.  A row is the quantiles at the levels `at`, by default at `levels`,
+        or without these at 0.01, ..., 0.99; on finite spaces the probability of each cell; on `Binary` one number, the
+        probability of 1.  Where there is a compiled loop, it runs in that.
 
         >>> import numpy as np, orcast as oc
         >>> recal = oc.Recalibrator(oc.Interval(0, 1))
@@ -570,15 +586,21 @@ class Forecaster:
         """As `run`, but returns the certificate, mean and spread of each round too: see `Played`."""
         if self.rounds.pending:
             raise ValueError(f"expected no pending rounds, got {len(self.rounds)}: update or drop them first")
-        wanted = np.atleast_1d(as_levels(PERCENTS if at is None else at))
-        if wanted.ndim != 1 or (np.diff(wanted) <= 0.0).any():
-            raise ValueError(f"expected increasing levels, got {at!r}")
+        columns: Any = slice(None)
+        if at is None and levels is not None:
+            wanted = np.atleast_1d(as_levels(levels))
+            columns = np.argsort(np.argsort(wanted, axis=None, kind="stable"))  # as they were given
+            wanted = np.sort(wanted, axis=None)
+        else:
+            wanted = np.atleast_1d(as_levels(PERCENTS if at is None else at))
+            if wanted.ndim != 1 or (np.diff(wanted) <= 0.0).any():
+                raise ValueError(f"expected increasing levels, got {at!r}")
         values = [self._outcome(y, row) for row, y in enumerate(_each(outcomes, "outcomes"))]
         rows, crossed = self._history(forecasts, experts, levels)
         count = len(next(iter(rows.values())))
         if count != len(values):
             raise ValueError(f"expected as many outcomes as forecasts, got {len(values)} and {count}")
-        features = None if x is None else [plain_features(each) for each in _each(x, "features")]
+        features = None if x is None else [self._features(each) for each in _each(x, "features")]
         if features is not None and len(features) != len(values):
             raise ValueError(f"expected as many features as outcomes, got {len(features)} and {len(values)}")
         self._report_crossing(crossed)
@@ -596,7 +618,7 @@ class Forecaster:
         except BaseException:
             self.rounds, self._experts = was
             raise
-        return Played.of(played, round_log)
+        return Played.of(played[:, columns] if played.ndim == 2 else played, round_log)
 
     def _history(
         self, forecasts: Any, experts: Mapping[str, Any] | None, levels: ArrayLike | None
@@ -612,7 +634,10 @@ class Forecaster:
             raise TypeError("expected forecasts or experts=, got both")
         if not isinstance(experts, Mapping) or not experts or not all(isinstance(name, str) for name in experts):
             raise TypeError(f"expected experts= as sequences of forecasts by name, got {short(experts)}")
-        read = {name: self._read(each, levels) for name, each in experts.items()}
+        read = {}
+        for name, each in experts.items():
+            with _told(f" of the expert {name!r}"):
+                read[name] = self._read(each, levels)
         lengths = {name: len(rows) for name, (rows, _) in read.items()}
         if len(set(lengths.values())) > 1:
             raise ValueError(f"expected as many forecasts of each expert, got {lengths}")
@@ -628,7 +653,7 @@ class Forecaster:
             if not isinstance(self.space, OrderedSpace):
                 raise TypeError(f"expected levels= only on ordered spaces, got them on {self.space!r}")
             try:
-                table = np.array(forecasts, dtype=np.float64)
+                table = floats(forecasts)
             except (TypeError, ValueError):
                 return expert_table(levels, forecasts, self.space)  # says what is wrong
             there = ~np.isnan(table).all(axis=-1) if table.ndim == 2 else np.ones(len(table), dtype=bool)
@@ -636,11 +661,15 @@ class Forecaster:
             rows[there], crossed = expert_table(levels, table[there], self.space)
             return rows, crossed
         each = _each(forecasts, "forecasts")
+        table_like = getattr(forecasts, "ndim", 1) == 2 or (each and isinstance(each[0], (list, np.ndarray)))
+        if table_like and isinstance(self.space, OrderedSpace):
+            raise TypeError("expected levels= beside a table with a row of quantiles a round, got none")
         rows = np.full((len(each), width), np.nan)
         any_crossed = False
         for i, forecast in enumerate(each):
             if forecast is not None:
-                rows[i], crossed = expert_row(forecast, self.space)
+                with _told(f" in row {i}"):
+                    rows[i], crossed = expert_row(forecast, self.space)
                 any_crossed |= crossed
         return rows, any_crossed
 
@@ -699,6 +728,15 @@ class Forecaster:
         from orcast.persistence.state import read_state
 
         return read_state(cls, path, payoff=payoff, space=space, oracle=oracle, pool=pool)
+
+
+@contextmanager
+def _told(where: str) -> Iterator[None]:
+    """What is wrong, and where."""
+    try:
+        yield
+    except (TypeError, ValueError) as reason:
+        raise (TypeError if isinstance(reason, TypeError) else ValueError)(f"{reason}{where}") from None
 
 
 def _each(values: Any, what: str) -> list[Any]:

@@ -9,6 +9,9 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import numpy as np
+from numpy.typing import NDArray
+
 
 def short(value: object) -> str:
     """What was given, on one line of a message."""
@@ -20,15 +23,17 @@ def short(value: object) -> str:
 
 
 def number(value: object, what: str, low: float = -math.inf, high: float = math.inf) -> float:
-    """A finite number from low to high.
+    """A finite number from low to high that is not text.
 
-    >>> number("3", "temperature", 1e-6, 1e12)
+    >>> number(3, "temperature", 1e-6, 1e12)
     3.0
     >>> number(0, "temperature", 1e-6, 1e12)
     Traceback (most recent call last):
     ValueError: expected a number from 1e-06 to 1e+12 as temperature, got 0
     """
     try:
+        if isinstance(value, (str, bytes)):
+            raise TypeError
         result = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         raise TypeError(f"expected a finite number as {what}, got {short(value)}") from None
@@ -37,6 +42,19 @@ def number(value: object, what: str, low: float = -math.inf, high: float = math.
     if not low <= result <= high:
         raise ValueError(f"expected a number from {low:g} to {high:g} as {what}, got {short(value)}")
     return result
+
+
+def floats(values: object) -> NDArray[np.float64]:
+    """An array of numbers that are not text, in float64; a TypeError or ValueError without a sentence if there is none.
+
+    >>> floats([1, 2.5]).tolist()
+    [1.0, 2.5]
+    """
+    given = np.asarray(values)
+    kind = given.dtype.kind
+    if kind not in "biufO" or (kind == "O" and any(isinstance(each, (str, bytes)) for each in given.flat)):
+        raise TypeError
+    return given.astype(np.float64, copy=False)
 
 
 class _Quiet(threading.local):

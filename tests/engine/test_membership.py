@@ -355,7 +355,9 @@ def test_one_that_would_be_left_alone_waits() -> None:
 
 steps = st.lists(
     st.tuples(
-        st.sampled_from(["predict", "update", "drop", "leave", "save", "pickle"]), st.integers(0, 15), st.integers(0, 99)
+        st.sampled_from(["predict", "update", "drop", "leave", "save", "pickle"]),
+        st.integers(0, 15),
+        st.integers(0, 99),
     ),
     min_size=4,
     max_size=25,

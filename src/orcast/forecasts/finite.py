@@ -29,7 +29,7 @@ _ORDERED_ONLY = frozenset(name for name, value in vars(Forecast).items() if name
 _BINARY = Binary()
 
 
-class _NotOnThisSpace(TypeError, AttributeError):
+class NotAQuantityError(TypeError, AttributeError):
     """A question that makes no sense on a space; also an AttributeError, so that hasattr says no."""
 
 
@@ -109,7 +109,7 @@ class FiniteForecast(IssuedForecast):
 
     def __getattr__(self, name: str) -> Any:
         if name in _ORDERED_ONLY:
-            raise _NotOnThisSpace(
+            raise NotAQuantityError(
                 f"expected a forecast of a quantity for {name}, got one of {self._lacks}: use {self._instead}"
             )
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")

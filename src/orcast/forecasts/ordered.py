@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from orcast.forecasts.base import GivenExplanation, IssuedForecast, Why, as_share, generator
+from orcast.validation import floats, number, short
 
 if TYPE_CHECKING:
     from orcast.ledger import Certificate
@@ -33,12 +34,20 @@ def _gauss(count: int) -> tuple[Array, Array]:
 def as_levels(levels: ArrayLike) -> Array:
     """Levels as an array strictly between 0 and 1 or on the ends, or one clear sentence."""
     try:
-        a = np.asarray(levels, dtype=np.float64)
+        a = floats(levels)
     except (TypeError, ValueError):
-        raise TypeError(f"expected levels between 0 and 1, got {levels!r}") from None
+        raise TypeError(f"expected levels between 0 and 1, got {short(levels)}") from None
     if not (np.all(a >= 0.0) and np.all(a <= 1.0)):
-        raise ValueError(f"expected levels between 0 and 1, got {levels!r}")
+        raise ValueError(f"expected levels between 0 and 1, got {short(levels)}")
     return a
+
+
+def _values(y: object) -> Array:
+    """Values as an array, or one clear sentence."""
+    try:
+        return floats(y)
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"expected numbers as values of the quantity, got {short(y)}") from None
 
 
 class _Cells(NamedTuple):
@@ -259,7 +268,7 @@ class Forecast(IssuedForecast):
         """P(outcome <= y), a float for a number and an array for an array."""
         if isinstance(y, float):
             return self._cdf_at(y)
-        at = np.asarray(y, dtype=np.float64)
+        at = _values(y)
         k = np.searchsorted(self.right, at, side="right")
         inside = np.minimum(k, self.mass.size - 1)
         left, right, sides, scale = self.cells
@@ -316,7 +325,7 @@ class Forecast(IssuedForecast):
 
     def pdf(self, y: ArrayLike) -> Any:
         """The density at y; the mass of atoms is not in it."""
-        at = np.asarray(y, dtype=np.float64)
+        at = _values(y)
         left, right, sides, scale = self.cells
         width = right - left
         density = np.divide(self.mass, width, out=np.zeros_like(width), where=width > 0.0)
@@ -387,6 +396,7 @@ class Forecast(IssuedForecast):
 
         An open-ended cell of mass m, which y exceeds by e, adds e - m d (1 - (1 + e/d)^-2) + m^2 d / 5.
         """
+        y = number(y, "outcome")
         f0, f1 = self.below[:-1], self.below[1:]
         left, right, sides, scale = self.cells
         cut = np.clip(y, left, right)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,8 +14,6 @@ from orcast.engine import Oracle
 from orcast.forecasts import as_levels
 from orcast.game import Forecaster
 from orcast.locks import GameLock, locked
-from orcast.panel.frame_run import feature_names
-from orcast.panel.state import has_functions
 from orcast.payoffs import Payoff
 from orcast.recalibrator import Recalibrator
 from orcast.residuals import Residuals
@@ -193,33 +191,6 @@ class HorizonGame:
         rounds.settle(outcome, id=time)
         if point is not None:
             self.residuals.add(outcome - point)
-
-
-class FeatureReader:
-    """Which features a payoff looks at: none, some by name, or all, since it has functions.
-
-    >>> import orcast as oc
-    >>> hours = oc.QuantileCalibration(context=oc.by("hour", values=range(24)))
-    >>> FeatureReader(hours).of({"hour": 3, "site": object()}), FeatureReader(None).of({"hour": 3})
-    ({'hour': 3}, None)
-    """
-
-    __slots__ = ("all", "names")
-
-    def __init__(self, payoff: Payoff | None) -> None:
-        self.names = [] if payoff is None else feature_names(payoff)
-        self.all = payoff is not None and has_functions(payoff)
-
-    def __bool__(self) -> bool:
-        return self.all or bool(self.names)
-
-    def of(self, x: Any) -> Any:
-        """Those of a round's features that the payoff looks at; None if it looks at none."""
-        if self.all:
-            return x
-        if not self.names:
-            return None
-        return {name: x[name] for name in self.names if name in x} if isinstance(x, Mapping) else x
 
 
 def centre_and_spread(forecast: Normal | Quantiles) -> tuple[float, float]:

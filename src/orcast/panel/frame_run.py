@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from orcast.coins import derived_seed, seed_of
-from orcast.contexts import Bins, Values
 from orcast.engine import Committee, Oracle
-from orcast.engine.bound_payoff import leaves
+from orcast.features import feature_names, has_functions, plain_payoff
 from orcast.jit import many_rounds
 from orcast.panel.bounds import Bounds, read_bounds
 from orcast.panel.checks import doubts
@@ -33,8 +32,6 @@ from orcast.panel.state import (
     PanelOptions,
     PanelState,
     bound_to_keep,
-    has_functions,
-    plain_payoff,
 )
 from orcast.panel.statuses import STATUS_TEXTS, Status
 from orcast.panel.stream import Batch, Stream, StreamOptions, StreamResult
@@ -686,12 +683,3 @@ class Pools:
             lambda at: np.column_stack([column[at if len(self.keys) == 1 else rows[at]] for column in model.given]),
             [(run.keys[int(streams.series[i])], streams.horizons[i]) for i in own.tolist()],
         )
-
-
-def feature_names(payoff: Payoff) -> list[str]:
-    """The features that a payoff's contexts look at by name."""
-    found = [leaf for part in payoff for leaf in leaves(part.context)]
-    named = (
-        leaf for leaf in found if isinstance(leaf, Values) or (isinstance(leaf, Bins) and leaf.source == "feature")
-    )
-    return sorted({leaf.key for leaf in named})

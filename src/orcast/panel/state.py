@@ -25,7 +25,7 @@ from orcast.panel.row_times import Calendar, every, stamps_of
 from orcast.panel.runner import RunState
 from orcast.panel.statuses import Status
 from orcast.panel.stream import LogColumn, PendingColumn, Stream
-from orcast.payoffs import Payoff, payoff_from_plain
+from orcast.payoffs import payoff_from_plain
 from orcast.payoffs.calibration import increasing
 from orcast.persistence import files as storage
 from orcast.persistence.kinds import oracle_from_plain
@@ -235,21 +235,6 @@ def check_unchanged(path: str | os.PathLike[str], read: tuple[int, int, int] | N
 
 
 # --- options that a state began with
-
-
-def plain_payoff(payoff: Payoff) -> dict[str, Any]:
-    """The plain form of a payoff, as a file has it."""
-    plain: dict[str, Any] = json.loads(json.dumps(payoff.to_plain()))
-    return plain
-
-
-def has_functions(payoff: Payoff) -> bool:
-    """Whether a payoff has functions, and so cannot be made from its plain form."""
-    try:
-        payoff_from_plain(plain_payoff(payoff))
-    except (AttributeError, KeyError, TypeError, ValueError):
-        return True
-    return False
 
 
 def bound_to_keep(side: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.validation import short
+from orcast.validation import floats, short
 
 Array = NDArray[np.float64]
 
@@ -93,10 +93,10 @@ class FiniteSpace(Space):
 
 
 def single(y: object, what: str = "outcome") -> float:
-    """A finite number that is not text, as a float."""
+    """A finite number that is neither text nor true or false, as a float."""
     try:
         # older versions of numpy would take the only number of an array, and warn
-        if isinstance(y, (str, bytes)) or (isinstance(y, np.ndarray) and y.ndim):
+        if isinstance(y, (str, bytes, bool, np.bool_)) or (isinstance(y, np.ndarray) and y.ndim):
             raise TypeError
         value = float(y)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
@@ -109,10 +109,7 @@ def single(y: object, what: str = "outcome") -> float:
 def numbers(values: object, what: str) -> Array:
     """An array of numbers that are not text, as a copy in float64."""
     try:
-        given = np.asarray(values)
-        if given.dtype.kind not in "biufO":
-            raise TypeError
-        return np.array(given, dtype=np.float64)
+        return np.array(floats(values))
     except (TypeError, ValueError, OverflowError):
         raise TypeError(f"expected {what}, got {short(values)}") from None
 

@@ -42,7 +42,7 @@ class Binary(FiniteSpace):
 
     def outcome(self, y: object, outside: str = "raise") -> int:
         """0 or 1, or one clear sentence."""
-        if y is True or y is False:
+        if isinstance(y, (bool, np.bool_)):
             return int(y)
         try:
             value = single(y)

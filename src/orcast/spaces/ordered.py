@@ -73,12 +73,14 @@ class Interval(_Quantity):
     (64, 47, 0.01)
     """
 
-    low: float
-    high: float
+    low: float = ...  # type: ignore[assignment]  # both are needed: left out, one sentence says so
+    high: float = ...  # type: ignore[assignment]
     cells: int = 64
     tail_cells: int = 8
 
     def __post_init__(self) -> None:
+        if self.high is ...:  # type: ignore[comparison-overlap]
+            raise TypeError("expected two bounds as in Interval(0, 100), got fewer (HalfLine(0) has one, Line() none)")
         low, high = span(self.low, self.high)
         self._check_cells()
         object.__setattr__(self, "low", low)

@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from orcast.engine import Committee, Oracle
 from orcast.engine.ordered import OrderedEngine
+from orcast.features import FeatureReader
 from orcast.forecasts import as_levels
-from orcast.integrations.common import FeatureReader, HorizonGame, recalibrator_for
+from orcast.integrations.common import HorizonGame, recalibrator_for
 from orcast.integrations.gluonts.parsing import ParsedForecast
 from orcast.integrations.gluonts.pool import StepPool
 from orcast.integrations.gluonts.series import (

@@ -10,13 +10,14 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from orcast.features import feature_names
 from orcast.integrations.common import KINDS_APART
 from orcast.integrations.nixtla.cadence import NEAR, Cadence, Stamps, Windows, cadence_of, joined
 from orcast.integrations.nixtla.input_frames import CUTOFF, ID, ROLES, TARGET, TIME, ByTime, InputFrame, known_outcomes
 from orcast.panel.column_names import listed, of_series, owner_of, rows_text
 from orcast.panel.columns import ColumnLayout, Form, find, outcomes_in
 from orcast.panel.frame import Codes, show_time
-from orcast.panel.frame_run import FrameRun, feature_names
+from orcast.panel.frame_run import FrameRun
 from orcast.panel.state import PanelState
 from orcast.panel.statuses import Status
 from orcast.payoffs import Payoff

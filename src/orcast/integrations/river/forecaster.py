@@ -10,8 +10,9 @@ from river import base, time_series
 
 from orcast.adapters import Normal
 from orcast.engine import Oracle
+from orcast.features import FeatureReader
 from orcast.forecasts import Forecast
-from orcast.integrations.common import FeatureReader, HorizonGame, at_least_one, recalibrator_for
+from orcast.integrations.common import HorizonGame, at_least_one, recalibrator_for
 from orcast.integrations.river.distribution import as_answer
 from orcast.integrations.river.pending import checked_model
 from orcast.ledger import Guarantee

@@ -10,8 +10,8 @@ from itertools import islice
 from typing import Any
 
 from orcast.adapters import Normal, expert_row
+from orcast.features import FeatureReader
 from orcast.game import Forecaster
-from orcast.integrations.common import FeatureReader
 from orcast.rounds import Rounds
 from orcast.serialise import plain_features
 from orcast.validation import short, warn_user

@@ -21,7 +21,8 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped]
     validate_data,
 )
 
-from orcast.integrations.common import FeatureReader, at_least_one, peek_each, ratio_of_errors
+from orcast.features import FeatureReader
+from orcast.integrations.common import at_least_one, peek_each, ratio_of_errors
 from orcast.payoffs import Payoff
 from orcast.recalibrator import Recalibrator
 from orcast.validation import warn_user

@@ -15,9 +15,9 @@ from sktime.forecasting.base import BaseForecaster  # type: ignore[import-untype
 from orcast.adapters import Quantiles
 from orcast.constants import PER_ABSOLUTE
 from orcast.engine import Oracle
+from orcast.features import FeatureReader
 from orcast.forecasts import Forecast
 from orcast.integrations.common import (
-    FeatureReader,
     HorizonGame,
     at_least_one,
     difference,

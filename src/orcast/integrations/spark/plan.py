@@ -12,10 +12,10 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from orcast.features import has_functions
 from orcast.panel.columns import ColumnLayout, Form, Output, find
 from orcast.panel.frame import Frame
 from orcast.panel.frame_run import FrameOptions, FrameRun
-from orcast.panel.state import has_functions
 from orcast.payoffs import Payoff, payoff_from_plain
 
 # What a column of times may hold.

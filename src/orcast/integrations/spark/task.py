@@ -16,6 +16,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 from pyspark.sql import types as T
 
+from orcast.features import feature_names
 from orcast.integrations.spark.columns import EVENT, REASON, CarriedColumn
 from orcast.integrations.spark.events import ANSWERS_AT, Event, RoundColumn, SeriesAnswer
 from orcast.integrations.spark.games import Games, SeriesOptions
@@ -23,7 +24,6 @@ from orcast.integrations.spark.plan import SparkPlan
 from orcast.panel.bounds import bound_number
 from orcast.panel.columns import label_texts
 from orcast.panel.frame import read_date
-from orcast.panel.frame_run import feature_names
 from orcast.panel.statuses import STATUS_TEXTS, Status
 from orcast.spaces.base import LARGEST
 from orcast.validation import short
