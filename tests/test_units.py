@@ -91,9 +91,9 @@ def test_a_round_at_1e_120_takes_no_longer(name: str) -> None:
     seconds: dict[float, list[float]] = {1.0: [], 1e-120: []}
     for _ in range(5):
         for unit, found in seconds.items():
-            begin = time.perf_counter()
+            begin = time.process_time()  # what others do on the machine does not count
             play(name, unit)
-            found.append(time.perf_counter() - begin)
+            found.append(time.process_time() - begin)
     assert min(seconds[1e-120]) < 3.0 * min(seconds[1.0])
 
 
