@@ -561,7 +561,7 @@ def tried(kind: str, count: int, seed: int) -> dict[str, Any]:
                 warnings.simplefilter("ignore")
                 # of numpy's: a number that is none is about to be played
                 warnings.filterwarnings("error", category=RuntimeWarning, message=".*encountered")
-                signal.alarm(30)
+                signal.alarm(120)
                 outcome = run()
         except BaseException as reason:
             if isinstance(reason, KeyboardInterrupt):
@@ -572,6 +572,13 @@ def tried(kind: str, count: int, seed: int) -> dict[str, Any]:
         finally:
             signal.alarm(0)
         taken = time.process_time() - begin
+        if taken > 1.0 and outcome != "bad":
+            # a kernel may have been compiled for it
+            begin = time.process_time()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                run()
+            taken = min(taken, time.process_time() - begin)
         if taken > slowest:
             slowest, which = taken, f"{seed}/{number} {name}"
         outcomes[outcome] += 1

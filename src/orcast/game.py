@@ -449,11 +449,9 @@ class Forecaster:
         """Let those join whose names are new; a game that has not begun has the experts that its first round names."""
         known = set(self._experts)
         new = tuple(name for name in named if name not in known)
-        if not new:
-            return
-        if self._fresh:
+        if (new or (self.untried and len(named) < len(known))) and self._fresh:
             self.begin(named)
-        else:
+        elif new:
             self._change((*self._experts, *new))
 
     def _change(self, experts: tuple[str, ...]) -> None:
@@ -472,8 +470,7 @@ class Forecaster:
     def _forget_untried(self) -> None:
         """Let those go of whom nothing is known and nothing pending: a name that was mistyped is no expert for good."""
         if self._fresh:
-            self.begin((ALONE,))
-            return
+            return  # the next round names the experts
         gone = {name for name in self.untried if not self.rounds.with_expert(self._experts.index(name))}
         stay = tuple(name for name in self._experts if name not in gone)
         if gone and self._can_be_left(stay):

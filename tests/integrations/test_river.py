@@ -18,7 +18,7 @@ from hypothesis import given, settings
 
 import orcast as oc
 from helpers import SENTENCE
-from orcast.integrations.common import FeatureReader
+from orcast.features import FeatureReader
 from orcast.paper.experiments import data
 from orcast.residuals import Residuals
 from orcast.spaces import between

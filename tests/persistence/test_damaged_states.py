@@ -60,7 +60,7 @@ def test_damage_is_refused_in_a_sentence_or_plays_on(kind: str, count: int) -> N
     assert sum(found["outcomes"].values()) == count
     assert len(found["outcomes"]) == 2  # some are refused, some are not
     assert found["peak"] < 10**9
-    assert found["slowest"] < 5.0 or "good" in found["which"]  # which may have to compile
+    assert found["slowest"] < 5.0, found["which"]
     assert done.stderr == b""  # nor does LAPACK say anything
 
 
