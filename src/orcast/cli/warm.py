@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
         raise OSError(
             "expected a folder for compiled kernels that can be written to, got none (NUMBA_CACHE_DIR names one)"
         )
-    print(f"compiling into {folder}: a minute or two", file=sys.stderr)
+    print(f"compiling into {folder}: two or three minutes, or more if the machine is busy", file=sys.stderr)
 
     terminal = sys.stderr.isatty()
 
