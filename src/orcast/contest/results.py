@@ -14,7 +14,16 @@ from orcast.contest.scores import Score
 FILE = "contest.parquet"
 # What a result depends on, beside the stream, the method and the league.
 PACKAGE = Path(orcast.__file__).parent
-SOURCES = ("*.py", "baselines/*.py", "contest/*.py", "engine/**/*.py", "panel/*.py", "spaces/*.py", "payoffs/*.py")
+SOURCES = (
+    "*.py",
+    "adapters/*.py",
+    "baselines/*.py",
+    "contest/*.py",
+    "engine/**/*.py",
+    "panel/*.py",
+    "spaces/*.py",
+    "payoffs/*.py",
+)
 SHOWN_ONLY = {"page.py", "results.py", "tables.py", "__init__.py"}
 # The error of a method that is not for a stream: it is none.
 NOT_FOR_IT = "does not play this stream"

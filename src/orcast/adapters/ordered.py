@@ -1,4 +1,4 @@
-"""Whatever forecast a user holds, as what a game starts from: quantiles of a quantity, masses of finite cells."""
+"""Forecasts of a quantity: quantiles, a normal, an ensemble, anything with ppf or cdf, as quantiles at given levels."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from orcast import limits
-from orcast.forecasts import BinaryForecast, FiniteForecast, Forecast, LabelForecast, as_levels, as_masses
-from orcast.spaces import Binary, Box, Circle, FiniteSpace, Labels, OrderedSpace, Points, Space, normal_scores
+from orcast.forecasts import Forecast, as_levels
+from orcast.spaces import OrderedSpace, normal_scores
 from orcast.validation import floats, number, short
 
 Array = NDArray[np.float64]
@@ -274,7 +274,7 @@ def beyond_doubles(low: Array, high: Array) -> NDArray[np.bool_]:
 
 def expert_quantiles(forecast: object, space: OrderedSpace) -> tuple[Array, bool]:
     """Quantiles of a user's forecast at the levels of the space, increasing, and whether they had to be sorted."""
-    forecast = _known_kind(forecast)
+    forecast = known_kind(forecast)
     if isinstance(forecast, Normal):
         return _normal_quantiles(forecast, space), False
     if isinstance(forecast, (Quantiles, Ensemble)):
@@ -285,7 +285,7 @@ def expert_quantiles(forecast: object, space: OrderedSpace) -> tuple[Array, bool
     if isinstance(forecast, Forecast):
         q = forecast.quantile(space.levels)
     elif callable(getattr(forecast, "ppf", None)):
-        q = _called(forecast.ppf, space.levels, "ppf")  # type: ignore[attr-defined]
+        q = called(forecast.ppf, space.levels, "ppf")  # type: ignore[attr-defined]
     elif callable(getattr(forecast, "cdf", None)):
         q = _from_cdf(forecast.cdf, space)  # type: ignore[attr-defined]
     else:
@@ -314,7 +314,7 @@ def _normal_quantiles(forecast: Normal, space: OrderedSpace) -> Array:
 
 def _from_cdf(cdf: Callable[[Any], Any], space: OrderedSpace) -> Array:
     def at(y: Array) -> Array:
-        return _called(cdf, y, "cdf")
+        return called(cdf, y, "cdf")
 
     if math.isfinite(space.low) and math.isfinite(space.high):
         return _invert(at, space.levels, space.low, space.high)
@@ -323,7 +323,7 @@ def _from_cdf(cdf: Callable[[Any], Any], space: OrderedSpace) -> Array:
     return _invert(at, space.levels, -size, size)
 
 
-def _known_kind(forecast: object) -> object:
+def known_kind(forecast: object) -> object:
     """Mappings, Series and pairs as the classes of this module; anything else as it is."""
     if isinstance(forecast, (Normal, Quantiles, Ensemble, Forecast)):
         return forecast
@@ -338,11 +338,11 @@ def _known_kind(forecast: object) -> object:
 
 def quantiles_at(forecast: object, levels: Array) -> Array:
     """Quantiles at any levels of anything that a recalibrator takes, as the forecast itself says them."""
-    forecast = _known_kind(forecast)
+    forecast = known_kind(forecast)
     for name in ("quantile", "ppf"):
         read = getattr(forecast, name, None)
         if callable(read):
-            return _called(read, levels, name)
+            return called(read, levels, name)
     raise TypeError(f"expected a forecast with quantile or ppf, got {short(forecast)}")
 
 
@@ -396,7 +396,7 @@ def _from_mapping(forecast: Mapping[Any, Any]) -> Quantiles:
     return Quantiles(list(forecast.keys()), list(forecast.values()))
 
 
-def _called(function: Callable[[Any], Any], argument: Array, name: str) -> Array:
+def called(function: Callable[[Any], Any], argument: Array, name: str) -> Array:
     """A user's function at many points: in one call, or one by one if it only knows single numbers."""
     try:
         values = np.asarray(function(argument), dtype=np.float64)
@@ -410,256 +410,3 @@ def _called(function: Callable[[Any], Any], argument: Array, name: str) -> Array
     if np.isnan(values).any():
         raise ValueError(f"expected {name} to return numbers, got nan")
     return values
-
-
-# --- finitely many cells ---
-
-
-def expert_row(forecast: object, space: Space) -> tuple[Array, bool]:
-    """What a game on a space takes from a user's forecast, and whether quantiles had to be sorted.
-
-    Quantiles at the levels of an ordered space, masses on the cells of a finite one.
-
-    >>> expert_row({"draw": 0.25, "home": 0.75}, Labels(["home", "draw", "away"]))[0].tolist()
-    [0.75, 0.25, 0.0]
-    >>> expert_row(0.75, Binary())[0].tolist()
-    [0.25, 0.75]
-    """
-    if isinstance(space, OrderedSpace):
-        return expert_quantiles(forecast, space)
-    if isinstance(space, Binary):
-        p = binary_probability(forecast)
-        return np.array([1.0 - p, p]), False
-    read: Callable[[object, Any], Array] = _READERS.get(type(space), _value_masses)
-    if isinstance(forecast, FiniteForecast):
-        return _own_masses(forecast, space), False
-    return read(forecast, space), False
-
-
-def binary_probability(forecast: object) -> float:
-    """The probability of a yes, from anything that says one.
-
-    >>> binary_probability(0.75), binary_probability([0.25, 0.75]), binary_probability({1: 0.75})
-    (0.75, 0.75, 0.75)
-    """
-    if type(forecast) is float and 0.0 <= forecast <= 1.0:
-        return forecast
-    if isinstance(forecast, BinaryForecast):
-        return float(forecast)
-    if isinstance(forecast, Mapping) or _is_series(forecast):
-        return _binary_mapping(_as_mapping(forecast))
-    if isinstance(forecast, (list, tuple)) or (isinstance(forecast, np.ndarray) and forecast.ndim > 0):
-        return as_masses(forecast, 2).item(1)
-    value = getattr(forecast, "probability", forecast)
-    try:
-        value = value() if callable(value) else value
-        if isinstance(value, (str, bytes)):
-            raise TypeError
-        p = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        raise TypeError(
-            "expected a probability between 0 and 1, a pair [no, yes], {1: probability}, or an object with "
-            f"probability, got {short(forecast)}"
-        ) from None
-    if not 0.0 <= p <= 1.0:
-        raise ValueError(f"expected a probability between 0 and 1, got {p!r}")
-    return p
-
-
-def _binary_mapping(given: Mapping[Any, Any]) -> float:
-    masses = {Binary().outcome(key): number(value, "probability") for key, value in given.items()}
-    if not masses:
-        raise ValueError("expected the probability of 1, got an empty mapping")
-    no, yes = masses.get(0), masses.get(1)
-    if yes is None:
-        yes = 1.0 - masses[0]
-    return as_masses([1.0 - yes if no is None else no, yes], 2).item(1)
-
-
-def _is_series(forecast: object) -> bool:
-    return hasattr(forecast, "to_dict") and hasattr(forecast, "index")
-
-
-def _as_mapping(forecast: Any) -> Mapping[Any, Any]:
-    mapping: Mapping[Any, Any] = forecast if isinstance(forecast, Mapping) else forecast.to_dict()
-    return mapping
-
-
-def _own_masses(forecast: FiniteForecast, space: Space) -> Array:
-    """The masses of another game's forecast on the same space."""
-    if isinstance(forecast, LabelForecast) and isinstance(space, Labels):
-        return _label_masses(forecast.to_dict(), space)
-    if forecast.space != space:
-        raise ValueError(f"expected a forecast on {short(space)}, got one on {short(forecast.space)}")
-    return as_masses(forecast.mass, forecast.mass.size)
-
-
-def _label_masses(forecast: object, space: Labels) -> Array:
-    return _value_masses(forecast, space, "labels", "label")
-
-
-def _value_masses(forecast: object, space: FiniteSpace, all_: str = "cells", one: str = "value") -> Array:
-    if not (isinstance(forecast, Mapping) or _is_series(forecast)):
-        return _plain_masses(forecast, space, f"probabilities in the order of the {all_}, or by {one}")
-    masses = [0.0] * space.cells
-    for value, probability in _as_mapping(forecast).items():
-        masses[space.cell(space.outcome(value))] += number(probability, "probability")
-    return as_masses(masses, space.cells)
-
-
-def _plain_masses(forecast: object, space: FiniteSpace, accepted: str) -> Array:
-    if isinstance(forecast, (Sequence, np.ndarray)) and not isinstance(forecast, (str, bytes)):
-        return as_masses(forecast, space.cells)
-    if hasattr(forecast, "__array__"):
-        return as_masses(np.asarray(forecast), space.cells)
-    raise TypeError(f"expected {accepted}, got {short(forecast)}")
-
-
-def _circle_masses(forecast: object, space: Circle) -> Array:
-    if isinstance(forecast, tuple) and len(forecast) == 2:
-        forecast = Normal(number(forecast[0], "direction"), number(forecast[1], "spread"))
-    if isinstance(forecast, Normal):
-        return _wrapped(np.array([forecast.mean]), forecast.sd, space)
-    if isinstance(forecast, Ensemble):
-        if forecast.members.ndim != 1:
-            raise TypeError(f"expected an ensemble of directions, got vectors of length {forecast.members.shape[1]}")
-        return _wrapped(forecast.members, space.period / space.cells, space)
-    if callable(getattr(forecast, "pdf", None)):
-        return _by_density(forecast, space)
-    return _plain_masses(
-        forecast,
-        space,
-        f"{space.cells} masses, a (direction, spread) pair, an Ensemble of directions, or an object with pdf",
-    )
-
-
-def _wrapped(centres: Array, spread: float, space: Circle) -> Array:
-    """Masses of normal distributions wound round the circle, averaged."""
-    from scipy.special import ndtr  # late: it takes longer to import than a first forecast should
-
-    centres = np.array([space.outcome(centre) for centre in centres.tolist()])
-    if spread == 0.0:
-        return np.bincount([space.cell(centre) for centre in centres.tolist()], minlength=space.cells) / centres.size
-    if spread > 2.0 * space.period:
-        return np.full(space.cells, 1.0 / space.cells)  # but for exp(-78)
-    turns = math.ceil(10.0 * spread / space.period) + 1
-    edges = np.linspace(0.0, space.period, space.cells + 1)
-    below = np.zeros((centres.size, edges.size))
-    for turn in range(-turns, turns + 1):
-        below += ndtr((edges + turn * space.period - centres[:, None]) / spread)
-    return _normalised(np.maximum(np.diff(below, axis=1), 0.0).mean(axis=0))
-
-
-def _normalised(weights: Array) -> Array:
-    masses: Array = weights / weights.sum()
-    return masses
-
-
-def _by_density(forecast: Any, space: FiniteSpace) -> Array:
-    """Masses in proportion to a density at the centres of the cells."""
-    name = "logpdf" if callable(getattr(forecast, "logpdf", None)) else "pdf"
-    density = getattr(forecast, name)
-    try:
-        try:
-            values = np.asarray(density(space.points), dtype=np.float64).reshape(-1)
-        except (TypeError, ValueError):
-            values = np.asarray(density(space.points.T), dtype=np.float64).reshape(-1)  # scipy's gaussian_kde
-    except (TypeError, ValueError) as reason:
-        text = " ".join(str(reason).split())
-        raise TypeError(f"expected {name} to take the centres of the cells, got {text}") from reason
-    if values.size != space.cells:
-        raise ValueError(f"expected {name} to return a number for each of {space.cells} cells, got {values.size}")
-    if np.isnan(values).any() or values.max() == np.inf:
-        raise ValueError(f"expected {name} to return finite numbers, got nan or inf")
-    if name == "logpdf":
-        if values.max() == -np.inf:
-            raise ValueError("expected a density somewhere on the space, got none")
-        values = np.exp(values - values.max())
-    if values.min() < 0.0 or values.max() <= 0.0:
-        raise ValueError("expected a density that is positive somewhere and negative nowhere, got another")
-    return _normalised(values / values.max())
-
-
-def _box_masses(forecast: object, space: Box) -> Array:
-    d = len(space.bounds)
-    if isinstance(forecast, Ensemble):
-        members = forecast.members if forecast.members.ndim == 2 else forecast.members[:, None]
-        if members.shape[1] != d:
-            raise ValueError(f"expected an ensemble of vectors of length {d}, got {members.shape[1]}")
-        return _counted([space.cell(space.outcome(member, "clip")) for member in members], space)
-    grid = _on_grid(forecast, space)
-    if grid is not None:
-        return as_masses(grid, space.cells)
-    if isinstance(forecast, (list, tuple)) and len(forecast) == d:
-        product = np.ones(1)
-        for part, edges in zip(forecast, space.edges, strict=True):
-            product = np.multiply.outer(product, _side_masses(part, edges)).reshape(-1)
-        return _normalised(product)
-    if callable(getattr(forecast, "logpdf", None)) or callable(getattr(forecast, "pdf", None)):
-        return _by_density(forecast, space)
-    return _plain_masses(
-        forecast,
-        space,
-        f"masses on the grid, {d} forecasts of one component each, an Ensemble of vectors, or an object with pdf",
-    )
-
-
-def _on_grid(forecast: object, space: Box) -> Array | None:
-    """Masses in the shape of the grid, flat; pairs are not masses but points with a scale."""
-    nested = isinstance(forecast, (list, tuple)) and not any(isinstance(part, tuple) for part in forecast)
-    if not (isinstance(forecast, np.ndarray) or nested):
-        return None
-    try:
-        grid = np.asarray(forecast, dtype=np.float64)
-    except (TypeError, ValueError):
-        return None
-    return grid.reshape(-1) if grid.shape == space.shape else None
-
-
-def _counted(cells: list[int], space: FiniteSpace) -> Array:
-    """Frequencies of cells, with one more member that is anywhere: what did not come yet is not impossible."""
-    counts = np.bincount(cells, minlength=space.cells).astype(np.float64)
-    return _normalised(counts + 1.0 / space.cells)
-
-
-# Levels at which a forecast without a cdf is read off.
-_FINE = (np.arange(2000) + 0.5) / 2000
-
-
-def _side_masses(forecast: object, edges: Array) -> Array:
-    """Masses of one component on the cells of its side; what lies outside is moved to the bounds."""
-    known = _known_kind(forecast)
-    if isinstance(known, Normal) and known.sd > 0.0:
-        from scipy.special import ndtr
-
-        below = ndtr((edges[1:-1] - known.mean) / known.sd)
-    elif callable(getattr(known, "cdf", None)):
-        below = _called(known.cdf, edges[1:-1], "cdf")  # type: ignore[attr-defined]
-    elif isinstance(known, (Normal, Quantiles, Ensemble)) or callable(getattr(known, "ppf", None)):
-        read = known.quantile if isinstance(known, (Normal, Quantiles, Ensemble)) else known.ppf  # type: ignore[attr-defined]
-        values = np.maximum.accumulate(_called(read, _FINE, "ppf"))
-        below = np.searchsorted(values, edges[1:-1], side="right") / _FINE.size
-    else:
-        raise TypeError(f"expected {ACCEPTED} for each component, got {short(forecast)}")
-    below = np.maximum.accumulate(np.clip(below, 0.0, 1.0))
-    return np.diff(np.concatenate(([0.0], below, [1.0])))
-
-
-def _point_masses(forecast: object, space: Points) -> Array:
-    if isinstance(forecast, Ensemble):
-        return _counted([space.outcome(member, "clip") for member in forecast.members], space)
-    if isinstance(forecast, (list, tuple, np.ndarray)) and any(not _is_number(member) for member in forecast):
-        return _counted([space.outcome(member, "clip") for member in forecast], space)
-    return _plain_masses(forecast, space, f"{space.cells} masses, a sequence of points, or an Ensemble of vectors")
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float, np.number))
-
-
-_READERS: dict[type, Callable[[object, Any], Array]] = {
-    Labels: _label_masses,
-    Circle: _circle_masses,
-    Box: _box_masses,
-    Points: _point_masses,
-}
