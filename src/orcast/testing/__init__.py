@@ -12,7 +12,7 @@ from orcast.testing.checks import (
     check_state,
     check_table,
 )
-from orcast.testing.natures import worst_outcome
+from orcast.testing.consequences import worst_outcome
 
 __all__ = [
     "PayoffError",

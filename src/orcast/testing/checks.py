@@ -23,7 +23,8 @@ from orcast.payoffs import CellPayoff, NoRegret, Part, Payoff
 from orcast.payoffs.regret import RegretCellPayoff
 from orcast.serialise import plain_features
 from orcast.spaces import FiniteSpace, OrderedSpace, Space
-from orcast.testing.natures import Greedy, Nature, Turn, natures_on, play, worst_outcome
+from orcast.testing.consequences import worst_outcome
+from orcast.testing.natures import Greedy, Nature, Turn, natures_on, play
 
 Array = NDArray[np.float64]
 Features = Callable[[np.random.Generator], Any]
