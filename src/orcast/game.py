@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Never, Self
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from orcast import ledger as _ledger
 from orcast import limits
-from orcast.adapters import FINEST, beyond_doubles, expert_row, expert_table
+from orcast.adapters import FINEST, beyond_doubles, expert_row
 from orcast.coins import seed_of
 from orcast.engine import Committee, Engine, Equilibrium, Oracle
 from orcast.engine.bound_payoff import BoundPayoff
@@ -24,6 +24,7 @@ from orcast.engine.membership import places_before
 from orcast.engine.ordered import OrderedEngine
 from orcast.features import FeatureReader
 from orcast.forecasts import PERCENTS, as_levels
+from orcast.histories import ALONE, read_history, read_outcomes, sequence_of, where
 from orcast.ledger import Guarantee
 from orcast.locks import GameLock, locked
 from orcast.payoffs import Payoff, default_payoff
@@ -32,15 +33,12 @@ from orcast.rounds import Rounds
 from orcast.serialise import plain_features
 from orcast.spaces import Line, OrderedSpace, Space
 from orcast.spaces.base import whole
-from orcast.validation import floats, number, short, warn_user
+from orcast.validation import number, short, warn_user
 
 if TYPE_CHECKING:
     from orcast.pool import Pool
 
 Array = NDArray[np.float64]
-
-# The name of an expert that comes alone.
-ALONE = "expert"
 
 
 class Played(NamedTuple):
@@ -420,7 +418,7 @@ class Forecaster:
         there = {}
         for name, given in experts.items():
             if given is not None:
-                with _told(f" of the expert {name!r}"):
+                with where(f" of the expert {name!r}"):
                     there[name] = expert_row(given, self.space)
         if not there:
             raise ValueError("expected at least one expert in a round, got none")
@@ -538,10 +536,6 @@ class Forecaster:
                 UserWarning,
             )
 
-    def _outcome(self, y: object, row: int) -> Any:
-        with _told(f" in row {row}"):
-            return self.space.outcome(y, self.outside)
-
     # --- many rounds at once
     def run(
         self,
@@ -592,12 +586,14 @@ class Forecaster:
             wanted = np.atleast_1d(as_levels(PERCENTS if at is None else at))
             if wanted.ndim != 1 or (np.diff(wanted) <= 0.0).any():
                 raise ValueError(f"expected increasing levels, got {at!r}")
-        values = [self._outcome(y, row) for row, y in enumerate(_each(outcomes, "outcomes"))]
-        rows, crossed = self._history(forecasts, experts, levels)
+        values = read_outcomes(self.space, outcomes, self.outside)
+        rows, crossed = read_history(self.space, forecasts, experts, levels)
+        if experts is None:
+            self._check_unnamed()
         count = len(next(iter(rows.values())))
         if count != len(values):
             raise ValueError(f"expected as many outcomes as forecasts, got {len(values)} and {count}")
-        features = None if x is None else [self._features(each) for each in _each(x, "features")]
+        features = None if x is None else [self._features(each) for each in sequence_of(x, "features")]
         if features is not None and len(features) != len(values):
             raise ValueError(f"expected as many features as outcomes, got {len(features)} and {len(values)}")
         self._report_crossing(crossed)
@@ -616,59 +612,6 @@ class Forecaster:
             self.rounds, self._experts = was
             raise
         return Played.of(played[:, columns] if played.ndim == 2 else played, round_log)
-
-    def _history(
-        self, forecasts: Any, experts: Mapping[str, Any] | None, levels: ArrayLike | None
-    ) -> tuple[dict[str, Array], bool]:
-        """The rows of each expert, one a round, nan where it is missing, and whether any quantiles crossed."""
-        if experts is None:
-            rows, crossed = self._read(forecasts, levels)
-            if np.isnan(rows).any():
-                raise ValueError("expected a forecast in every round, got None or nan")
-            self._check_unnamed()
-            return {ALONE: rows}, crossed
-        if forecasts is not None:
-            raise TypeError("expected forecasts or experts=, got both")
-        if not isinstance(experts, Mapping) or not experts or not all(isinstance(name, str) for name in experts):
-            raise TypeError(f"expected experts= as sequences of forecasts by name, got {short(experts)}")
-        read = {}
-        for name, each in experts.items():
-            with _told(f" of the expert {name!r}"):
-                read[name] = self._read(each, levels)
-        lengths = {name: len(rows) for name, (rows, _) in read.items()}
-        if len(set(lengths.values())) > 1:
-            raise ValueError(f"expected as many forecasts of each expert, got {lengths}")
-        empty = np.array([np.isnan(rows[:, 0]) for rows, _ in read.values()]).all(axis=0)
-        if empty.any():
-            raise ValueError(f"expected at least one expert in a round, got none in row {int(empty.argmax())}")
-        return {name: rows for name, (rows, _) in read.items()}, any(crossed for _, crossed in read.values())
-
-    def _read(self, forecasts: Any, levels: ArrayLike | None) -> tuple[Array, bool]:
-        """One expert's forecasts, a row a round; nan where there is none."""
-        width = len(self.space.levels) if isinstance(self.space, OrderedSpace) else self.space.cells
-        if levels is not None:
-            if not isinstance(self.space, OrderedSpace):
-                raise TypeError(f"expected levels= only on ordered spaces, got them on {self.space!r}")
-            try:
-                table = floats(forecasts)
-            except (TypeError, ValueError):
-                return expert_table(levels, forecasts, self.space)  # says what is wrong
-            there = ~np.isnan(table).all(axis=-1) if table.ndim == 2 else np.ones(len(table), dtype=bool)
-            rows = np.full((len(table), width), np.nan)
-            rows[there], crossed = expert_table(levels, table[there], self.space)
-            return rows, crossed
-        each = _each(forecasts, "forecasts")
-        table_like = getattr(forecasts, "ndim", 1) == 2 or (each and isinstance(each[0], (list, np.ndarray)))
-        if table_like and isinstance(self.space, OrderedSpace):
-            raise TypeError("expected levels= beside a table with a row of quantiles a round, got none")
-        rows = np.full((len(each), width), np.nan)
-        any_crossed = False
-        for i, forecast in enumerate(each):
-            if forecast is not None:
-                with _told(f" in row {i}"):
-                    rows[i], crossed = expert_row(forecast, self.space)
-                any_crossed |= crossed
-        return rows, any_crossed
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.space}, {self.guarantee})"
@@ -725,22 +668,6 @@ class Forecaster:
         from orcast.persistence.state import read_state
 
         return read_state(cls, path, payoff=payoff, space=space, oracle=oracle, pool=pool)
-
-
-@contextmanager
-def _told(where: str) -> Iterator[None]:
-    """What is wrong, and where."""
-    try:
-        yield
-    except (TypeError, ValueError) as reason:
-        raise (TypeError if isinstance(reason, TypeError) else ValueError)(f"{reason}{where}") from None
-
-
-def _each(values: Any, what: str) -> list[Any]:
-    try:
-        return list(values)
-    except TypeError:
-        raise TypeError(f"expected a sequence of {what}, got {values!r}") from None
 
 
 def _checked_seasons(seasons: Any) -> tuple[int, ...]:

@@ -31,7 +31,7 @@ from orcast.engine.kernels.events import (
 )
 from orcast.engine.kernels.tracker import skip_steps
 from orcast.engine.ordered import OrderedEngine
-from orcast.game import ALONE
+from orcast.histories import ALONE
 from orcast.jit import expect_rounds
 from orcast.panel.bounds import scale_between, space_between
 from orcast.panel.experts import ForecastShape, normal_rows

@@ -1,0 +1,105 @@
+"""Whole histories as users give them: forecasts as rows, outcomes in their canonical form, or one clear sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from orcast.adapters import expert_row, expert_table
+from orcast.spaces import OrderedSpace, Space
+from orcast.validation import floats, short
+
+Array = NDArray[np.float64]
+
+# The name of an expert that comes alone.
+ALONE = "expert"
+
+
+@contextmanager
+def where(place: str) -> Iterator[None]:
+    """What is wrong is said with its place.
+
+    >>> with where(" in row 3"):
+    ...     raise ValueError("expected a number, got none")
+    Traceback (most recent call last):
+    ValueError: expected a number, got none in row 3
+    """
+    try:
+        yield
+    except (TypeError, ValueError) as reason:
+        raise (TypeError if isinstance(reason, TypeError) else ValueError)(f"{reason}{place}") from None
+
+
+def sequence_of(values: Any, what: str) -> list[Any]:
+    """The values, one by one."""
+    try:
+        return list(values)
+    except TypeError:
+        raise TypeError(f"expected a sequence of {what}, got {values!r}") from None
+
+
+def read_outcomes(space: Space, outcomes: Any, outside: str) -> list[Any]:
+    """Outcomes in the canonical form of their space."""
+    found = []
+    for row, y in enumerate(sequence_of(outcomes, "outcomes")):
+        with where(f" in row {row}"):
+            found.append(space.outcome(y, outside))
+    return found
+
+
+def read_history(
+    space: Space, forecasts: Any, experts: Mapping[str, Any] | None, levels: ArrayLike | None
+) -> tuple[dict[str, Array], bool]:
+    """The rows of each expert, one a round, nan where it is missing, and whether any quantiles crossed."""
+    if experts is None:
+        rows, crossed = read_forecasts(space, forecasts, levels)
+        if np.isnan(rows).any():
+            raise ValueError("expected a forecast in every round, got None or nan")
+        return {ALONE: rows}, crossed
+    if forecasts is not None:
+        raise TypeError("expected forecasts or experts=, got both")
+    if not isinstance(experts, Mapping) or not experts or not all(isinstance(name, str) for name in experts):
+        raise TypeError(f"expected experts= as sequences of forecasts by name, got {short(experts)}")
+    read = {}
+    for name, each in experts.items():
+        with where(f" of the expert {name!r}"):
+            read[name] = read_forecasts(space, each, levels)
+    lengths = {name: len(rows) for name, (rows, _) in read.items()}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"expected as many forecasts of each expert, got {lengths}")
+    empty = np.array([np.isnan(rows[:, 0]) for rows, _ in read.values()]).all(axis=0)
+    if empty.any():
+        raise ValueError(f"expected at least one expert in a round, got none in row {int(empty.argmax())}")
+    return {name: rows for name, (rows, _) in read.items()}, any(crossed for _, crossed in read.values())
+
+
+def read_forecasts(space: Space, forecasts: Any, levels: ArrayLike | None) -> tuple[Array, bool]:
+    """One expert's forecasts, a row a round; nan where there is none."""
+    width = len(space.levels) if isinstance(space, OrderedSpace) else space.cells
+    if levels is not None:
+        if not isinstance(space, OrderedSpace):
+            raise TypeError(f"expected levels= only on ordered spaces, got them on {space!r}")
+        try:
+            table = floats(forecasts)
+        except (TypeError, ValueError):
+            return expert_table(levels, forecasts, space)  # says what is wrong
+        there = ~np.isnan(table).all(axis=-1) if table.ndim == 2 else np.ones(len(table), dtype=bool)
+        rows = np.full((len(table), width), np.nan)
+        rows[there], crossed = expert_table(levels, table[there], space)
+        return rows, crossed
+    each = sequence_of(forecasts, "forecasts")
+    like_a_table = getattr(forecasts, "ndim", 1) == 2 or (each and isinstance(each[0], (list, np.ndarray)))
+    if like_a_table and isinstance(space, OrderedSpace):
+        raise TypeError("expected levels= beside a table with a row of quantiles a round, got none")
+    rows = np.full((len(each), width), np.nan)
+    any_crossed = False
+    for i, forecast in enumerate(each):
+        if forecast is not None:
+            with where(f" in row {i}"):
+                rows[i], crossed = expert_row(forecast, space)
+            any_crossed |= crossed
+    return rows, any_crossed
