@@ -16,6 +16,20 @@ settings.register_profile("mutate", settings.get_profile("gate"), phases=[Phase.
 settings.load_profile("gate")
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Workers share the kernels out, the largest first: else all of them would wait for the one that began a kernel."""
+    if hasattr(session.config, "workerinput") and os.environ["ORCAST_KERNELS"] == "compiled":
+        from orcast.jit import background, cache
+        from orcast.jit.registry import reached_from
+        from orcast.warm import wanted
+
+        for one in sorted(wanted(), key=lambda one: -len(reached_from(one.entry.source))):
+            with cache.lock(one.key, wait=False) as free:
+                pass
+            if free and not background.compile_here(one):
+                return  # there is no compiler
+
+
 def pytest_collection_finish() -> None:
     """What was collected stays: no garbage collection has to walk through it again."""
     gc.freeze()

@@ -234,7 +234,7 @@ def test_the_command_takes_kinds_and_an_own_method(tmp_path: Path, capsys: pytes
     assert "do nothing" in told.out
     assert "failed: broken on " in told.out
     lines = told.err.splitlines()
-    assert lines[0] == "orcast: contest: begins"
+    assert lines[0] == "orcast: contest: 0% done (begins)"
     assert re.fullmatch(r"orcast: contest: 100% done \(.*, league \d\)", lines[-2])
     assert lines[-1] == ("orcast: failed: broken; results are written without what failed, and the page says why")
     table = pl.read_parquet(Path(out) / results.FILE)
@@ -271,7 +271,7 @@ def test_the_command_names_what_it_read_of_ones_own(tmp_path: Path, capsys: pyte
     own = tmp_path / "mine.py"
     own.write_text("class Bad:\n    def predict(self, f, *, id): raise ValueError('no [more] of it')\n"
                    "METHODS = {'bad': lambda s, g: Bad()}\n")  # fmt: skip
-    assert main([*arguments, "--folder", str(folder), "--method", str(own)]) == 0
+    assert main([*arguments, "--folder", str(folder), "--method", str(own)]) == 1
     told = capsys.readouterr().out
     assert "left out, notes.csv: " in told
     assert "read: rain.csv, binary, 40 rows" in told

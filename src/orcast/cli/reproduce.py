@@ -134,7 +134,7 @@ class _Tenths:
     """Progress as lines, one for every tenth."""
 
     def __init__(self, name: str) -> None:
-        self.name, self.said = name, 0
+        self.name, self.said = name, -1
 
     def __call__(self, what: str, share: float) -> None:
         tenths = int(10.0 * share + 1e-9)
@@ -147,7 +147,6 @@ class _Tenths:
 def progress_bar(console: Any, name: str) -> Iterator[Progress]:
     """A bar that is gone when all is done, or a line on stderr for every tenth of it where there is no terminal."""
     if not console.is_terminal:
-        say(f"{name}: begins")
         yield _Tenths(name)
         return
     from rich import progress as bars

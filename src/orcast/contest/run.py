@@ -103,6 +103,7 @@ def run(
     there = {row["key"] for row in results.rows.values()}
     missing = [each for each in every if again or keys[each] not in there]
     jobs = _jobs(missing, entries)
+    progress("begins", 0.0)
     # kernels are compiled before anything is timed
     was = os.environ.get("ORCAST_KERNELS")
     os.environ["ORCAST_KERNELS"] = was or "compiled"
