@@ -21,7 +21,7 @@ from orcast.paper.conformal import ConformalLevel
 from orcast.paper.partition import PartitionedRecalibrator
 from orcast.streaming.session import Session, StreamSettings
 
-THREADS, ROUNDS = 8, 1000
+THREADS, ROUNDS = 8, 500
 
 
 @pytest.fixture(autouse=True)

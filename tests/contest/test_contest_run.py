@@ -19,6 +19,7 @@ from orcast.cli import contest as command  # noqa: E402
 from orcast.cli import main  # noqa: E402
 from orcast.contest import page, results, run, tables  # noqa: E402
 from orcast.contest.methods import METHODS, ORCAST, RAW, TRACKED  # noqa: E402
+from orcast.contest.stream import KINDS  # noqa: E402
 from pages import Page, cells, check_page  # noqa: E402
 from result_pages import MARK, read, strangers  # noqa: E402
 
@@ -205,20 +206,26 @@ def test_the_page_opens_in_a_browser(played: tuple[Path, run.Contest], tmp_path:
 # --- the command
 
 
+# the other kinds are those of `entries`
+@pytest.mark.parametrize(
+    "kinds",
+    [("day-ahead", "ensembles", "several experts"), pytest.param(KINDS, marks=pytest.mark.slow)],
+    ids=["some", "all"],
+)
 def test_the_command_plays_the_quick_contest(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    kinds: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("ORCAST_DATA", raising=False)
     out = tmp_path / "out"
-    assert main(["contest", "--quick", "--out", str(out), "--workers", "1"]) == 0
+    chosen = [word for kind in kinds for word in ("--kind", kind)] if kinds != KINDS else []
+    assert main(["contest", "--quick", *chosen, "--out", str(out), "--workers", "1"]) == 0
     told = capsys.readouterr().out
     assert "Where orcast is" in told
     assert "failed:" not in told
     assert "…" not in told
     assert "on the tracked expert" in told
     assert {path.name for path in out.iterdir()} == {"contest.html", "contest.parquet", "tables", "tables.md"}
-    kinds = set(pl.read_parquet(out / results.FILE)["kind"])
-    assert {"one-step", "day-ahead", "weekly-late", "binary"} <= kinds
+    assert set(pl.read_parquet(out / results.FILE)["kind"]) == set(kinds)
 
 
 def test_the_command_takes_kinds_and_an_own_method(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -361,7 +361,9 @@ def streams() -> dict[str, Vector]:
     }
 
 
-@pytest.mark.parametrize("beta", [0.1, 0.5, 0.9, 0.95])
+@pytest.mark.parametrize(
+    "beta", [0.1, 0.9, pytest.param(0.5, marks=pytest.mark.slow), pytest.param(0.95, marks=pytest.mark.slow)]
+)
 def test_coverage_on_streams(beta: float) -> None:
     wrong = 0
     for name, us in streams().items():
