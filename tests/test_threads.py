@@ -8,6 +8,7 @@ import json
 import pickle
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -95,6 +96,11 @@ def test_what_is_saved_while_eight_threads_play_is_a_state_that_was(space: oc.Sp
         def work() -> None:
             rng = np.random.default_rng(thread)
             for t in range(rounds):
+                if t in (rounds // 4, rounds // 2, 3 * rounds // 4):
+                    # a file that is begun now is of this moment, however slow the disk is
+                    enough = len(saved) + 2
+                    while len(saved) < enough:
+                        time.sleep(0.001)
                 p = float(rng.uniform(0.1, 0.9))
                 game.predict(p if isinstance(space, oc.Binary) else oc.Normal(p, 0.1), id=f"{thread}/{t}")
                 game.update(int(rng.random() < p) if isinstance(space, oc.Binary) else p, id=f"{thread}/{t}")
@@ -175,6 +181,9 @@ def test_threads_on_the_unnamed_round_are_refused_in_a_sentence_and_never_settle
                 except ValueError as reason:
                     refused[thread] += str(reason).startswith(REFUSED)
                     continue
+                until = time.monotonic() + 10.0
+                while not any(refused) and time.monotonic() < until:
+                    time.sleep(0.001)  # the others have their turn
                 game.update(thread % 2)  # nobody has taken its place, or settled it
                 settled[thread] += 1
 
