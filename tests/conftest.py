@@ -8,6 +8,10 @@ from hypothesis import Phase, settings
 
 # what is tested is what is played once kernels are compiled; tests/jit is about the time before that
 os.environ.setdefault("ORCAST_KERNELS", "compiled")
+# Spark lives for a minute here: what Java's second compiler and its collectors do for later comes too late
+os.environ.setdefault(
+    "PYSPARK_SUBMIT_ARGS", "--driver-java-options '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC' pyspark-shell"
+)
 
 settings.register_profile("gate", deadline=None, max_examples=20, derandomize=True)
 settings.register_profile("thorough", deadline=None, max_examples=500)
