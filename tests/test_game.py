@@ -422,11 +422,11 @@ TOLD: dict[str, tuple[Callable[[oc.Recalibrator], object], str]] = {
     ),
     "one expert of several": (
         lambda game: game.predict(experts={"tree": expert(0), "net": "0.5"}),
-        "got '0.5' of the expert 'net'",
+        "got '0.5' (expert 'net')",
     ),
     "one expert of several, in a history": (
         lambda game: game.run(experts={"tree": [expert(0)] * 2, "net": [None, "0.5"]}, outcomes=[0.5, 0.5]),
-        "got '0.5' in row 1 of the expert 'net'",
+        "got '0.5' in row 1 (expert 'net')",
     ),
     "an array without levels": (
         lambda game: game.run(np.full((3, 2), 0.5), [0.5] * 3),
@@ -434,6 +434,7 @@ TOLD: dict[str, tuple[Callable[[oc.Recalibrator], object], str]] = {
     ),
     "rows without levels": (lambda game: game.run([[0.4, 0.6]], [0.5]), "expected levels= beside a table"),
     "one bound": (lambda game: oc.Interval(0), "expected two bounds as in Interval(0, 100), got fewer"),
+    "text as bounds": (lambda game: oc.Interval("0", "1"), "expected two numbers as bounds, got '0' and '1'"),  # type: ignore[arg-type]
     "no bound": (lambda game: oc.Interval(), "expected two bounds as in Interval(0, 100), got fewer"),
     "text to score": (lambda game: game.peek(expert(0)).crps("a"), "expected a finite number as outcome, got 'a'"),  # type: ignore[arg-type]
     "text as a value": (

@@ -418,7 +418,7 @@ class Forecaster:
         there = {}
         for name, given in experts.items():
             if given is not None:
-                with where(f" of the expert {name!r}"):
+                with where(f" (expert {name!r})"):
                     there[name] = expert_row(given, self.space)
         if not there:
             raise ValueError("expected at least one expert in a round, got none")

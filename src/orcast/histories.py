@@ -66,7 +66,7 @@ def read_history(
         raise TypeError(f"expected experts= as sequences of forecasts by name, got {short(experts)}")
     read = {}
     for name, each in experts.items():
-        with where(f" of the expert {name!r}"):
+        with where(f" (expert {name!r})"):
             read[name] = read_forecasts(space, each, levels)
     lengths = {name: len(rows) for name, (rows, _) in read.items()}
     if len(set(lengths.values())) > 1:

@@ -126,6 +126,8 @@ def whole(value: object, what: str, low: int, high: int) -> int:
 def span(low: object, high: object) -> tuple[float, float]:
     """Two finite bounds in order, neither too close nor too far apart."""
     try:
+        if any(isinstance(each, (str, bytes, bool)) for each in (low, high)):
+            raise TypeError
         a, b = float(low), float(high)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         raise TypeError(f"expected two numbers as bounds, got {low!r} and {high!r}") from None
