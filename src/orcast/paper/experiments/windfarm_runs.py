@@ -183,7 +183,8 @@ def _play_stream(name: str, days: Days) -> Vector:
     for day in range(len(days)):
         for hour in range(HOURS):
             forecast = oc.Normal(float(days.mu[day, hour]), float(days.sd[day, hour]))
-            played[day, hour] = game.predict(forecast, id=(day, hour), x={"hour": hour}).quantile(LEVELS)
+            x = {"hour": hour} if name == BY_HOUR else None
+            played[day, hour] = game.predict(forecast, id=(day, hour), x=x).quantile(LEVELS)
         for hour in range(HOURS):
             game.update(float(days.y[day, hour]), id=(day, hour))
     return played
