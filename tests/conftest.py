@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import Phase, settings
+from hypothesis import HealthCheck, Phase, settings
 
 # what is tested is what is played once kernels are compiled; tests/jit is about the time before that
 os.environ.setdefault("ORCAST_KERNELS", "compiled")
@@ -13,8 +13,10 @@ os.environ.setdefault(
     "PYSPARK_SUBMIT_ARGS", "--driver-java-options '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC' pyspark-shell"
 )
 
-settings.register_profile("gate", deadline=None, max_examples=20, derandomize=True)
-settings.register_profile("thorough", deadline=None, max_examples=500)
+# how long it takes to draw examples depends on what else the machine does
+PATIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("gate", max_examples=20, derandomize=True, **PATIENT)
+settings.register_profile("thorough", max_examples=500, **PATIENT)
 # `make mutate` asks whether an example fails, not for the simplest one that does
 settings.register_profile("mutate", settings.get_profile("gate"), phases=[Phase.explicit, Phase.generate])
 settings.load_profile("gate")

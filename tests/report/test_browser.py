@@ -227,7 +227,7 @@ def test_the_site_searches_from_a_file_and_asks_nobody(browser: Any, site: Path)
     browser.find_element(By.TAG_NAME, "body").send_keys("/")
     # the search is a shadow tree
     deepest = "let a = document.activeElement; while (a.shadowRoot) a = a.shadowRoot.activeElement; return a"
-    field = WebDriverWait(browser, 20).until(
+    field = WebDriverWait(browser, 120).until(
         lambda _: (found := browser.execute_script(deepest)) and found.tag_name == "input" and found
     )
     field.send_keys("worst_next")
@@ -236,7 +236,7 @@ def test_the_site_searches_from_a_file_and_asks_nobody(browser: Any, site: Path)
         "const all = r => [...r.querySelectorAll('*')].flatMap(e => [e, ...(e.shadowRoot ? all(e.shadowRoot) : [])]);"
         "return all(document).filter(e => e.tagName === 'A' && e.href.includes('h=worst_next')).map(e => e.href)"
     )
-    found = WebDriverWait(browser, 20).until(lambda _: browser.execute_script(links))
+    found = WebDriverWait(browser, 120).until(lambda _: browser.execute_script(links))
     assert any(link.endswith("#orcast.Certificate") for link in found)
     assert browser.get_log("browser") == []
     asked = requests(browser, site / "index.html")
@@ -336,7 +336,7 @@ def said(browser: Any, name: str) -> str:
 def until(browser: Any, true: Callable[[], bool]) -> None:
     from selenium.webdriver.support.ui import WebDriverWait
 
-    WebDriverWait(browser, 60, poll_frequency=0.05).until(lambda _: true())
+    WebDriverWait(browser, 120, poll_frequency=0.05).until(lambda _: true())
 
 
 def press(browser: Any, name: str, key: str = "") -> None:
