@@ -243,17 +243,18 @@ class Forecaster:
         else:
             self.rounds.check_new(id)
         features = None if x is None else self._features(x)
-        was = self.rounds, self._experts
+        was = self.rounds, self._experts, self.untried
         rows = self._rows(forecast, experts)
+        pending = len(self.rounds)
         try:
             entry = self.rounds.issue(rows, features, id=id)
         except BaseException:
-            self.rounds, self._experts = was
+            self.rounds, self._experts, self.untried = was
             raise
         if self._experts is not was[1]:
             here = zip(self._experts, self.engine.present(entry.record), strict=True)
             self.untried |= {name for name, present in here if present and name not in was[1]}
-        if self.untried:
+        if self.untried and len(self.rounds) == pending:  # one has made way
             self._forget_untried()
             entry = self.rounds.find(id)
         return self.rounds.forecast(entry)
@@ -305,11 +306,11 @@ class Forecaster:
         if self.expert_required and forecast is None and experts is None:
             raise TypeError("expected a forecast, got None (a game without an expert is a Forecaster)")
         features = None if x is None else self._features(x)
-        was = self.rounds, self._experts
+        was = self.rounds, self._experts, self.untried
         try:
             return look(self._rows(forecast, experts), features)
         finally:
-            self.rounds, self._experts = was
+            self.rounds, self._experts, self.untried = was
 
     @locked
     def leave(self, name: str) -> None:
@@ -600,7 +601,7 @@ class Forecaster:
         for each in rows.values():
             self._report_precision(each[~np.isnan(each[:, 0])])
             self._report_outside(each)
-        was = self.rounds, self._experts
+        was = self.rounds, self._experts, self.untried
         try:
             self._admit(tuple(rows))
             table = np.full((len(values), len(self._experts), next(iter(rows.values())).shape[1]), np.nan)
@@ -609,8 +610,9 @@ class Forecaster:
                     table[:, i] = rows[name]
             played, round_log = self.rounds.run(table, features, values, np.array(wanted, order="C"))
         except BaseException:
-            self.rounds, self._experts = was
+            self.rounds, self._experts, self.untried = was
             raise
+        self.untried -= rows.keys()
         return Played.of(played[:, columns] if played.ndim == 2 else played, round_log)
 
     def __repr__(self) -> str:
@@ -636,6 +638,7 @@ class Forecaster:
         self.__dict__.update({"randomised": None} | rest)
         self.lock = GameLock()
         self.begin(self._experts, sizes)
+        self.untried = rest.get("untried", frozenset())
         self.engine.restore(memory)
         self.rounds.resume(header, arrays)
 

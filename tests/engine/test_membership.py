@@ -302,7 +302,7 @@ def test_a_mistyped_name_is_forgotten_with_its_round(kind: str, tmp_path: Path) 
         game.predict(experts={"tree": said(game, rng), "net": said(game, rng)}, x=features(t))
         game.update(nature(game, None))
     before = arrays(game)
-    for ending in ("drop", "replace", "load"):
+    for ending in ("drop", "replace", "load", "copy"):
         game.predict(experts={"tree": said(game, rng), "nte": said(game, rng)}, x=features(3))
         assert game.experts == ("tree", "net", "nte")
         if ending == "replace":
@@ -311,6 +311,8 @@ def test_a_mistyped_name_is_forgotten_with_its_round(kind: str, tmp_path: Path) 
         elif ending == "load":
             game.save(tmp_path / "state")
             game = oc.Recalibrator.load(tmp_path / "state")
+        elif ending == "copy":
+            game = pickle.loads(pickle.dumps(game))
         game.drop()
         assert game.experts == ("tree", "net")
         assert arrays(game) == before
@@ -339,6 +341,26 @@ def test_a_game_whose_first_rounds_are_dropped_has_not_begun() -> None:
     twin = oc.Recalibrator(SPACE)
     twin.predict(experts={"tree": oc.Normal(0.5, 0.1)})
     assert arrays(game) == arrays(twin)
+
+
+def test_who_was_in_a_history_stays() -> None:
+    game = oc.Recalibrator(SPACE)
+    two = {"tree": oc.Normal(0.5, 0.1), "net": oc.Normal(0.4, 0.1)}
+    game.predict(experts=two)
+    game.drop()
+    game.run(experts={name: [each] * 3 for name, each in two.items()}, outcomes=[0.5, 0.4, 0.6])
+    game.predict(experts=two | {"nte": oc.Normal(0.4, 0.1)})
+    game.drop()
+    assert game.experts == ("tree", "net")
+
+
+def test_looking_does_not_make_a_name_stay() -> None:
+    game = oc.Recalibrator(SPACE)
+    game.predict(experts={"tree": oc.Normal(0.5, 0.1), "nte": oc.Normal(0.4, 0.1)})
+    game.drop()
+    game.peek(experts={"tree": oc.Normal(0.5, 0.1)})
+    game.predict(experts={"tree": oc.Normal(0.5, 0.1)})
+    assert game.experts == ("tree",)
 
 
 def test_one_that_would_be_left_alone_waits() -> None:
