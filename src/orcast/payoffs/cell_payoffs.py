@@ -357,6 +357,22 @@ class ContextCellPayoff(CellPayoff):
         return 2.0 * ((c @ s.reshape(self.groups, self.plain.size)) @ table) + square, square
 
 
+class AnswerCellPayoff(ContextCellPayoff):
+    """The same where the context is how those who decide answer the forecast: c(p) = softmax(worth @ p)."""
+
+    def __init__(self, witness: Witness, worth: Array) -> None:
+        super().__init__(witness, self.answer, len(worth), self._slopes)
+        self.worth = worth
+
+    def answer(self, p: Array) -> Array:
+        """The weight of each action."""
+        return softmax(self.worth @ p)
+
+    def _slopes(self, p: Array) -> Array:
+        c = self.answer(p)
+        return c[:, None] * (self.worth - c @ self.worth)
+
+
 def softmax(values: Array) -> Array:
     """exp(values), normalised."""
     e = np.exp(values - values.max())

@@ -1,0 +1,147 @@
+"""Forecasts that win where all that a field knows of a forecast is a few numbers: the answers, or contexts, of it.
+
+    <S, payoff(p, k)> = n(c).p - n_k(c),        n_k(c) = what is fixed + <c, debts_k>,        c = the context of p
+
+So p wins if it has mass only on cells where the price n_k(c) is least.  Where the context is a softmax of means, a path
+leads to such a p (`prices`).  Where it is anything, but one number t tells it, let p(t) be the equilibrium given that
+number, which is explicit.  At a zero of  context(p(t)) - t,  p(t) is the equilibrium of the round; the context is
+bounded and continuous, so there is one, and bisection finds it at every temperature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orcast.constants import LOWEST
+from orcast.engine.dense import fixed_point, minimax
+from orcast.engine.dense.prices import prices_of, traced
+from orcast.engine.dense.search import CandidateSearch
+from orcast.payoffs.cell_payoffs import ContextCellPayoff
+from orcast.payoffs.recipe import BoundedCellPayoff
+
+Array = NDArray[np.float64]
+
+# The ratio of two temperatures.
+COOLER = 0.25
+# Where what is missing is so many times the largest mean over a cell, the cells are too wide.
+TOO_WIDE = 8.0
+# Where a zero is looked for: the first step from the last one, and how exact context and number agree.
+FIRST_STEP, AGREES, TRIES = 1e-3, 1e-10, 100
+
+
+def answered(search: CandidateSearch, mix: Array) -> bool:
+    """Let the search consider where the path ends; whether it wins, on average over each cell."""
+    prices = prices_of(search.cell_payoffs, search.owed, mix)
+    if prices is None or not prices.deciders:
+        return False
+    p = traced(prices, mix)
+    minimax.lower_worst(search, p, minimax.Kinds(search.cell_payoffs, mix))
+    if search.missing <= 0.0:
+        minimax.mix_in(search, mix)
+    return prices.worst(p) <= prices.tolerance
+
+
+class Line(NamedTuple):
+    """Contexts that one number tells, base + t step, and the prices given that."""
+
+    context: Callable[[Array], Array]
+    base: Array
+    step: Array
+    fixed: Array
+    debts: Array  # a row for each number of the context
+
+    def at(self, t: float) -> Array:
+        """The price of each cell."""
+        return self.fixed + (self.base + t * self.step) @ self.debts
+
+    def number(self, p: Array) -> float:
+        """The number that tells the context of masses; nan if it is off the line."""
+        c = self.context(p)
+        if c.size == 2 and abs(float(c.sum() - self.base.sum())) > 1e-9 * (1.0 + float(np.abs(c).max())):
+            return np.nan
+        return float(c[0])
+
+
+def line_of(search: CandidateSearch, mix: Array) -> Line | None:
+    """The line of a sum, if there is one: one context of one number, or of two whose sum is always the same."""
+    found: list[tuple[ContextCellPayoff, Array]] = []
+    fixed = np.zeros(mix.size)
+    for cell_payoff, s in zip(search.cell_payoffs, search.owed, strict=True):
+        plain = cell_payoff.cell_payoff if isinstance(cell_payoff, BoundedCellPayoff) else cell_payoff
+        if plain.explicit:
+            fixed -= plain.field(s, mix)
+        elif s.any():
+            if not isinstance(plain, ContextCellPayoff) or plain.groups > 2:
+                return None
+            found.append((plain, s))
+    if len(found) != 1:
+        return None
+    plain, s = found[0]
+    debts = s.reshape(plain.groups, plain.plain.size) @ plain.plain.witness.mean
+    c = plain.context(mix)
+    base = np.zeros(1) if c.size == 1 else np.array([0.0, float(c.sum())])
+    return Line(plain.context, base, np.array([1.0, -1.0])[: c.size], fixed, debts)
+
+
+def along_line(search: CandidateSearch, mix: Array, start: Array, usual: float) -> bool:
+    """Equilibria at lower and lower temperatures, until the certificate holds or the cells are too wide for that.
+
+    False: the context is more than a number.
+    """
+    line = line_of(search, mix)
+    if line is None:
+        return False
+    log_mix = np.log(np.maximum(mix, 1e-300))
+    t, temperature = line.number(start), usual
+    while temperature > LOWEST * min(usual, 1.0):
+
+        def played(at: float, cold: float = temperature) -> Array:
+            return np.exp(fixed_point.normalised(log_mix - line.at(at) / cold))
+
+        t = zero(lambda at: line.number(played(at)) - at, t)
+        if not np.isfinite(t):
+            return False
+        p = played(t)
+        missing = search.consider(np.log(np.maximum(p, 1e-300)), temperature)
+        n = line.at(line.number(p))
+        if missing <= 0.0 or missing > TOO_WIDE * float(n @ p - n.min()):
+            break  # lower temperatures gain no more than twice that
+        temperature *= COOLER
+    return True
+
+
+def zero(gap: Callable[[float], float], start: float) -> float:
+    """Where a function falls through zero, near the start; it must be positive far below and negative far above."""
+    a = b = start
+    at_a = at_b = gap(start)
+    step = FIRST_STEP
+    for _ in range(TRIES):
+        if at_b > 0.0:
+            a, at_a = b, at_b
+            b += step
+            at_b = gap(b)
+        elif at_a < 0.0:
+            b, at_b = a, at_a
+            a -= step
+            at_a = gap(a)
+        else:
+            break
+        step *= 2.0
+    for i in range(TRIES):
+        middle = 0.5 * (a + b)
+        if i % 3 and at_a > at_b:
+            middle = min(max(a + (b - a) * at_a / (at_a - at_b), a), b)
+        if not a < middle < b:
+            break
+        value = gap(middle)
+        if not abs(value) > AGREES:
+            return middle
+        if value > 0.0:
+            a, at_a = middle, value
+        else:
+            b, at_b = middle, value
+    return a if abs(at_a) < abs(at_b) else b
