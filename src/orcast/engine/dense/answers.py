@@ -27,10 +27,12 @@ Array = NDArray[np.float64]
 
 # The ratio of two temperatures.
 COOLER = 0.25
-# Where what is missing is so many times the largest mean over a cell, the cells are too wide.
-TOO_WIDE = 8.0
+# Cells are too wide where what is missing is so many times the largest mean over a cell, or where the context jumps.
+TOO_WIDE, JUMP = 8.0, 1e-3
+# Mass on all cells together, where the context jumps without it.
+FLOOR = 1e-6
 # Where a zero is looked for: the first step from the last one, and how exact context and number agree.
-FIRST_STEP, AGREES, TRIES = 1e-3, 1e-10, 100
+FIRST_STEP, AGREES, TRIES = 1e-3, 1e-9, 120
 
 
 def answered(search: CandidateSearch, mix: Array) -> bool:
@@ -39,6 +41,7 @@ def answered(search: CandidateSearch, mix: Array) -> bool:
     if prices is None or not prices.deciders:
         return False
     p = traced(prices, mix)
+    search.winner = np.log(np.maximum(p, 1e-300))
     minimax.lower_worst(search, p, minimax.Kinds(search.cell_payoffs, mix))
     if search.missing <= 0.0:
         minimax.mix_in(search, mix)
@@ -96,19 +99,25 @@ def along_line(search: CandidateSearch, mix: Array, start: Array, usual: float) 
     if line is None:
         return False
     log_mix = np.log(np.maximum(mix, 1e-300))
-    t, temperature = line.number(start), usual
+    t, temperature, floor = line.number(start), usual, 0.0
     while temperature > LOWEST * min(usual, 1.0):
 
-        def played(at: float, cold: float = temperature) -> Array:
-            return np.exp(fixed_point.normalised(log_mix - line.at(at) / cold))
+        def played(at: float, cold: float = temperature, floor: float = floor) -> Array:
+            p = np.exp(fixed_point.normalised(log_mix - line.at(at) / cold))
+            return (1.0 - floor) * p + floor / p.size
 
         t = zero(lambda at: line.number(played(at)) - at, t)
         if not np.isfinite(t):
             return False
         p = played(t)
-        missing = search.consider(np.log(np.maximum(p, 1e-300)), temperature)
-        n = line.at(line.number(p))
-        if missing <= 0.0 or missing > TOO_WIDE * float(n @ p - n.min()):
+        number = line.number(p)
+        if floor == 0.0 and abs(number - t) > JUMP:
+            floor = FLOOR  # a quantile jumps where there is a gap
+            continue
+        search.winner = np.log(np.maximum(p, 1e-300))
+        missing = search.consider(search.winner, temperature)
+        n = line.at(number)
+        if missing <= 0.0 or abs(number - t) > JUMP or missing > TOO_WIDE * float(n @ p - n.min()):
             break  # lower temperatures gain no more than twice that
         temperature *= COOLER
     return True
@@ -131,17 +140,17 @@ def zero(gap: Callable[[float], float], start: float) -> float:
         else:
             break
         step *= 2.0
-    for i in range(TRIES):
-        middle = 0.5 * (a + b)
-        if i % 3 and at_a > at_b:
-            middle = min(max(a + (b - a) * at_a / (at_a - at_b), a), b)
+    halve = False
+    for _ in range(TRIES):
+        middle = 0.5 * (a + b) if halve or not at_a > at_b else a + (b - a) * at_a / (at_a - at_b)
         if not a < middle < b:
             break
-        value = gap(middle)
+        value, width = gap(middle), b - a
         if not abs(value) > AGREES:
             return middle
         if value > 0.0:
             a, at_a = middle, value
         else:
             b, at_b = middle, value
+        halve = b - a > 0.5 * width
     return a if abs(at_a) < abs(at_b) else b

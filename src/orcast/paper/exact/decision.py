@@ -22,7 +22,7 @@ from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.prices import Prices, cheapest, prices_of, winning
 from orcast.engine.dense.priors import GridPrior, Prior
-from orcast.engine.dense.search import CandidateSearch, HalfSpaceClaim
+from orcast.engine.dense.search import CandidateSearch, HalfSpaceClaim, masses_of
 from orcast.engine.dense.solver import DenseRound, LogitSolver
 from orcast.paper.exact.base import ExactOracle, ExactSolver, expert_alone, log_masses
 from orcast.payoffs import DecisionCalibration, SwapRegret
@@ -124,8 +124,7 @@ class DecisionSolver(ExactSolver):
 
     def _claim(self, search: CandidateSearch, prices: Prices) -> HalfSpaceClaim:
         """The largest value over the cells, and what utilities that vary within a cell add to it."""
-        p = np.exp(search.best)
-        p /= p.sum()
+        p = masses_of(search.best)
         value, reach = prices.worst(p), np.zeros(p.size)
         for cell_payoff, owed in zip(search.cell_payoffs, search.owed, strict=True):
             if isinstance(cell_payoff, ExplicitCellPayoff):
