@@ -141,8 +141,8 @@ def test_other_cells_are_narrow_around_the_expert_and_where_they_are_too_coarse(
 def test_the_ends_of_a_cell_are_seen_however_wide_it_is() -> None:
     nodes = nodes_of(np.array([-5.9e40, 6.25, 0.0]), np.array([2.0, 1e40, 1e40]))
     assert nodes[0, -1] == 2.0
-    assert 6.25 < nodes[1, 0] < 6.2500001
-    assert 0.0 < nodes[2, 0] < 1e-8
+    assert 6.25 < nodes[1, 0] < 6.2501
+    assert 0.0 < nodes[2, 0] < 1e-5
     assert (np.diff(nodes, axis=1) > 0.0).all()
 
 

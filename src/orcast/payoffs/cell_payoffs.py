@@ -29,6 +29,8 @@ _GAUSS, _GAUSS_WEIGHTS = np.polynomial.legendre.leggauss(5)
 # and the nodes of Gauss quadrature, by which its mean is taken.
 NODES = frozen(np.concatenate(([1e-9], 0.5 + 0.5 * _GAUSS, [1.0])))
 MEAN_WEIGHTS = frozen(np.concatenate(([0.0], 0.5 * _GAUSS_WEIGHTS, [0.0])))
+# In a very wide cell the first node is this much of the size of the left end away from it.
+BESIDE = 1e-6
 # Beside the expert's quantiles, how far from its median it is looked, in units of its spread, where cells are wide.
 AROUND = frozen(np.array([1.0, 3.0, 10.0, 30.0, 100.0]))
 
@@ -160,7 +162,7 @@ def nodes_of(left: Array, right: Array) -> Array:
     nodes: Array = left[:, None] + NODES * width[:, None]
     # however wide a cell is, its ends are seen: the first node is next to the left one, the last is the right one
     nodes[:, -1] = right
-    nodes[:, 0] = np.minimum(nodes[:, 0], left + NODES[0] * np.where(left == 0.0, 1.0, np.abs(left)))
+    nodes[:, 0] = np.minimum(nodes[:, 0], left + BESIDE * np.where(left == 0.0, 1.0, np.abs(left)))
     return nodes
 
 
