@@ -51,7 +51,7 @@ class Prior(Protocol[RoundT]):
         ...
 
     def recell(self, round: RoundT, mix: Array, coarse: Array | None = None) -> tuple[RoundT, Array]:
-        """The same on the other cells."""
+        """The same on the other cells, or on narrower ones where those of the round are too `coarse`."""
         ...
 
     def forget_tilt(self, round: RoundT) -> None:
@@ -192,8 +192,7 @@ class OrderedPrior:
         edges = np.interp(np.linspace(0.0, 1.0, self.space.cells - 3), shares, places)
         if unit < math.inf:
             edges = middle + unit * np.sinh(edges)
-        jumps = self.engine.rules.jumps
-        edges = np.unique(np.concatenate((edges, jumps)))
+        edges = np.unique(np.concatenate((edges[1:-1], self.engine.rules.jumps)))
         # an atom at each end
         inside = edges[(edges > low) & (edges < high)]
         even, even_mix = on_edges(round, mix, np.concatenate(((low, low), inside, (high, high))))
