@@ -31,7 +31,8 @@ NODES = frozen(np.concatenate(([1e-9], 0.5 + 0.5 * _GAUSS, [1.0])))
 MEAN_WEIGHTS = frozen(np.concatenate(([0.0], 0.5 * _GAUSS_WEIGHTS, [0.0])))
 # In a very wide cell the first node is this much of the size of the left end away from it.
 BESIDE = 1e-6
-# Beside the expert's quantiles, how far from its median it is looked, in units of its spread, where cells are wide.
+# Cells are wide beyond this many spreads of the expert; there it is looked at its quantiles and so far from its median.
+WIDE = 10.0
 AROUND = frozen(np.array([1.0, 3.0, 10.0, 30.0, 100.0]))
 
 
@@ -171,11 +172,13 @@ def landmarks(cell_grid: CellGrid) -> Array:
     q = cell_grid.quantiles
     if not q.size or math.isfinite(cell_grid.space.high - cell_grid.space.low):  # type: ignore[attr-defined]
         return NOTHING
-    away = (q[-1] - q[0]) * AROUND
-    places = np.concatenate((q, q[q.size // 2] - away, q[q.size // 2] + away))
+    spread, width = float(q[-1] - q[0]), cell_grid.right - cell_grid.left
+    wide = width > WIDE * spread
+    if not wide.any():
+        return NOTHING
+    places = np.concatenate((q, q[q.size // 2] - spread * AROUND, q[q.size // 2] + spread * AROUND))
     places = places[(places > cell_grid.left[0]) & (places < cell_grid.right[-1])]
-    k = cell_grid.locate(places)
-    found: Array = places[(cell_grid.right - cell_grid.left)[k] > q[-1] - q[0]]
+    found: Array = places[wide[cell_grid.locate(places)]]
     return found
 
 

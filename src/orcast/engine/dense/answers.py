@@ -28,11 +28,11 @@ Array = NDArray[np.float64]
 # The ratio of two temperatures.
 COOLER = 0.25
 # Cells are too wide where what is missing is so many times the largest mean over a cell, or where the context jumps.
-TOO_WIDE, JUMP = 8.0, 1e-3
+TOO_WIDE, JUMP = 8.0, 2e-3
 # Mass on all cells together, where the context jumps without it.
 FLOOR = 1e-6
-# Where a zero is looked for: the first step from the last one, and how exact context and number agree.
-FIRST_STEP, AGREES, TRIES = 1e-3, 1e-9, 120
+# Steps towards a zero, and how well context and number agree there, at the usual temperature and at lower ones.
+TRIES, EASY, STRICT = 120, 1e-3, 1e-9
 
 
 def answered(search: CandidateSearch, mix: Array) -> bool:
@@ -69,14 +69,17 @@ class Line(NamedTuple):
         return float(c[0])
 
 
-def line_of(search: CandidateSearch, mix: Array) -> Line | None:
-    """The line of a sum, if there is one: one context of one number, or of two whose sum is always the same."""
+def line_of(search: CandidateSearch, start: Array) -> tuple[Line, float] | None:
+    """The line of a sum and the number of some masses, if there is one.
+
+    That is where there is one context of one number, or of two whose sum is always the same.
+    """
     found: list[tuple[ContextCellPayoff, Array]] = []
-    fixed = np.zeros(mix.size)
+    fixed = np.zeros(start.size)
     for cell_payoff, s in zip(search.cell_payoffs, search.owed, strict=True):
         plain = cell_payoff.cell_payoff if isinstance(cell_payoff, BoundedCellPayoff) else cell_payoff
         if plain.explicit:
-            fixed -= plain.field(s, mix)
+            fixed -= plain.field(s, start)
         elif s.any():
             if not isinstance(plain, ContextCellPayoff) or plain.groups > 2:
                 return None
@@ -85,9 +88,9 @@ def line_of(search: CandidateSearch, mix: Array) -> Line | None:
         return None
     plain, s = found[0]
     debts = s.reshape(plain.groups, plain.plain.size) @ plain.plain.witness.mean
-    c = plain.context(mix)
+    c = plain.context(start)
     base = np.zeros(1) if c.size == 1 else np.array([0.0, float(c.sum())])
-    return Line(plain.context, base, np.array([1.0, -1.0])[: c.size], fixed, debts)
+    return Line(plain.context, base, np.array([1.0, -1.0])[: c.size], fixed, debts), float(c[0])
 
 
 def along_line(search: CandidateSearch, mix: Array, start: Array, usual: float) -> bool:
@@ -95,18 +98,20 @@ def along_line(search: CandidateSearch, mix: Array, start: Array, usual: float) 
 
     False: the context is more than a number.
     """
-    line = line_of(search, mix)
-    if line is None:
+    found = line_of(search, start)
+    if found is None:
         return False
+    line, t = found
     log_mix = np.log(np.maximum(mix, 1e-300))
-    t, temperature, floor = line.number(start), usual, 0.0
+    temperature, floor = usual, 0.0
     while temperature > LOWEST * min(usual, 1.0):
 
         def played(at: float, cold: float = temperature, floor: float = floor) -> Array:
             p = np.exp(fixed_point.normalised(log_mix - line.at(at) / cold))
             return (1.0 - floor) * p + floor / p.size
 
-        t = zero(lambda at: line.number(played(at)) - at, t)
+        agrees = EASY if temperature == usual else STRICT
+        t = zero(lambda at: line.number(played(at)) - at, t, agrees)
         if not np.isfinite(t):
             return False
         p = played(t)
@@ -123,11 +128,13 @@ def along_line(search: CandidateSearch, mix: Array, start: Array, usual: float) 
     return True
 
 
-def zero(gap: Callable[[float], float], start: float) -> float:
+def zero(gap: Callable[[float], float], start: float, agrees: float = STRICT) -> float:
     """Where a function falls through zero, near the start; it must be positive far below and negative far above."""
     a = b = start
     at_a = at_b = gap(start)
-    step = FIRST_STEP
+    if abs(at_a) <= agrees:
+        return start
+    step = abs(at_a)
     for _ in range(TRIES):
         if at_b > 0.0:
             a, at_a = b, at_b
@@ -146,7 +153,7 @@ def zero(gap: Callable[[float], float], start: float) -> float:
         if not a < middle < b:
             break
         value, width = gap(middle), b - a
-        if not abs(value) > AGREES:
+        if not abs(value) > agrees:
             return middle
         if value > 0.0:
             a, at_a = middle, value
