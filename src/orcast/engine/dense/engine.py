@@ -39,7 +39,8 @@ from orcast.validation import short
 Array = NDArray[np.float64]
 
 # How often a round may be given other cells where nothing holds: even ones, then finer ones where that is needed.
-REFINEMENTS = 4
+# Fewer where what wins on average is not found for sure: it may not be the cells that are at fault.
+REFINEMENTS, UNSURE = 4, 2
 
 
 @dataclass(slots=True)
@@ -144,7 +145,7 @@ class DenseEngine:
         tried = [(search, record)]
         if self.prior.recells:
             finer, finer_mix, coarse = round, mix, None
-            for _ in range(REFINEMENTS):
+            for _ in range(REFINEMENTS if search.winner is not None else UNSURE):
                 finer, finer_mix = self.prior.recell(finer, finer_mix, coarse)
                 own = self.cell_payoffs(finer, features)
                 again = DenseRecord(finer, record.context, record.certificate.copy(), features, own, 0.0, states)
