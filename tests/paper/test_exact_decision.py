@@ -9,10 +9,7 @@ from numpy.typing import NDArray
 
 import orcast as oc
 from helpers import SENTENCE
-from orcast.ledger import PartColumn
-from orcast.paper.exact import decision
-from orcast.paper.exact.decision import DecisionGame
-from orcast.paper.exact.prices import (
+from orcast.engine.dense.prices import (
     APART,
     STRIDES,
     Prices,
@@ -23,6 +20,9 @@ from orcast.paper.exact.prices import (
     trace,
     winning,
 )
+from orcast.ledger import PartColumn
+from orcast.paper.exact import decision
+from orcast.paper.exact.decision import DecisionGame
 from orcast.payoffs import Payoff
 from orcast.payoffs.calibration import closed
 from orcast.payoffs.cell_payoffs import NODES, softmax
@@ -343,7 +343,7 @@ def test_decisions_are_worth_what_was_said() -> None:
 
 
 def test_pivots_and_the_dense_equilibrium_take_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("orcast.paper.exact.prices.trace", lambda prices, stride: None)
+    monkeypatch.setattr("orcast.engine.dense.prices.trace", lambda prices, stride: None)
     rng = np.random.default_rng(0)
     won = []
     for _ in range(60):
@@ -354,7 +354,7 @@ def test_pivots_and_the_dense_equilibrium_take_over(monkeypatch: pytest.MonkeyPa
     assert np.mean(won) > 0.7
     space, payoff = PAYOFFS["swap"]
     check_guarantee(payoff, space, oracle=DecisionGame(), rounds=40, held=0.95)
-    monkeypatch.setattr("orcast.paper.exact.prices.lemke_howson", lambda *given: None)
+    monkeypatch.setattr("orcast.engine.dense.prices.lemke_howson", lambda *given: None)
     assert not list(hard_forecasts(prices))
     check_guarantee(payoff, space, oracle=DecisionGame(), rounds=40, held=0.95)
 

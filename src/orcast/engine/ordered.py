@@ -684,6 +684,7 @@ def cell_grid_of(space: OrderedSpace, round: Round, features: Any) -> CellGrid:
         round.cells[CellRow.EXPERT, :n],
         experts,
         features,
+        round.raw if round.info[RoundInfo.HAS_EXPERT] > 0.0 else NOTHING,
     )
 
 

@@ -41,6 +41,7 @@ class CellGrid(NamedTuple):
     expert: Array = NOTHING  # the masses of the expert, or of the pool of experts
     experts: Array = frozen(np.empty((0, 0)))  # a row for each
     features: Any = None
+    quantiles: Array = NOTHING  # of the expert, or of the pool of experts, at increasing levels
 
     @property
     def ordered(self) -> bool:
@@ -57,6 +58,10 @@ class CellGrid(NamedTuple):
         """What users' functions see of each cell of a finite space."""
         assert isinstance(self.space, FiniteSpace)
         return [self.space.value(k) for k in range(self.cells)]
+
+    def locate(self, y: Array) -> NDArray[np.intp]:
+        """The cells of outcomes that are at no atom."""
+        return np.searchsorted(self.right, y)
 
     def forecast(self, mass: Array) -> Any:
         """Masses as the forecast that users' functions see."""
@@ -89,6 +94,10 @@ class CellPayoff:
         table = self.table(p)
         return table, table
 
+    def pieces(self, p: Array) -> tuple[Array, Array]:
+        """The same within each of some pieces of a cell, along a third axis, where that is known."""
+        return self.spans(p)
+
     def realised(self, p: Array, k: int, y: Any) -> Array:
         """The payoff of an outcome y in cell k."""
         return self.table(p)[:, k]
@@ -107,10 +116,11 @@ class CellPayoff:
 
     def resolution(self, s: Array, p: Array) -> Array:
         """By how much <s, payoff> at an outcome may exceed its mean over the cell, in each cell."""
-        low, high = self.spans(p)
+        low, high = self.pieces(p)
         if low is high:
             return np.zeros(p.size)
-        value: Array = np.maximum(s[:, None] * low, s[:, None] * high).sum(axis=0) - s @ self.table(p)
+        pull = s.reshape(-1, *(1,) * (low.ndim - 1))
+        value: Array = in_cells(np.maximum(pull * low, pull * high)) - s @ self.table(p)
         return value
 
     def full_jacobian(self, s: Array, p: Array) -> Array | None:
@@ -151,13 +161,19 @@ class CellPayoff:
 
     def assess(self, s: Array, factor: float, p: Array) -> tuple[Array, Array]:
         """The largest 2 <s, payoff> + factor ||payoff||^2 within each cell, and the largest factor ||payoff||^2."""
-        low, high = self.spans(p)
+        low, high = self.pieces(p)
         if low is high:
             square = factor * np.einsum("ik,ik->k", low, low)
             return 2.0 * (s @ low) + square, square
         a, b = factor * low * low, factor * high * high
-        twice = 2.0 * s[:, None]
-        return np.maximum(twice * low + a, twice * high + b).sum(axis=0), np.maximum(a, b).sum(axis=0)
+        twice = 2.0 * s.reshape(-1, *(1,) * (low.ndim - 1))
+        return in_cells(np.maximum(twice * low + a, twice * high + b)), in_cells(np.maximum(a, b))
+
+
+def in_cells(values: Array) -> Array:
+    """Sums over the coordinates, the first axis; of the pieces of a cell, if there are any, the largest."""
+    total: Array = values.sum(axis=0)
+    return total if total.ndim == 1 else total.max(axis=1)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ probability for calibrated probabilities.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.payoffs import hat_kernels
-from orcast.payoffs.base import CellGrid, CellPayoff
+from orcast.payoffs.base import NOTHING, CellGrid, CellPayoff
 from orcast.payoffs.hat_kernels import STEEPNESS
 from orcast.spaces import frozen
 from orcast.validation import short
@@ -28,15 +29,25 @@ _GAUSS, _GAUSS_WEIGHTS = np.polynomial.legendre.leggauss(5)
 # and the nodes of Gauss quadrature, by which its mean is taken.
 NODES = frozen(np.concatenate(([1e-9], 0.5 + 0.5 * _GAUSS, [1.0])))
 MEAN_WEIGHTS = frozen(np.concatenate(([0.0], 0.5 * _GAUSS_WEIGHTS, [0.0])))
+# In a very wide cell the first node is this much of the size of the left end away from it.
+BESIDE = 1e-6
+# Cells are wide beyond this many spreads of the expert; there it is looked at its quantiles and so far from its median.
+WIDE = 10.0
+AROUND = frozen(np.array([1.0, 3.0, 10.0, 30.0, 100.0]))
 
 
 class Witness:
-    """A function w of the outcome on the cells: its mean, least and largest value in each, and its value at a point."""
+    """A function w of the outcome on the cells: its mean, least and largest value in each, and its value at a point.
 
-    __slots__ = ("high", "low", "mean", "point")
+    Where it was seen at nodes, `pieces` has the least and the largest values between two of them, along a third axis.
+    """
 
-    def __init__(self, mean: Array, low: Array, high: Array, point: Point) -> None:
-        self.mean, self.low, self.high, self.point = mean, low, high, point
+    __slots__ = ("high", "low", "mean", "pieces", "point")
+
+    def __init__(
+        self, mean: Array, low: Array, high: Array, point: Point, pieces: tuple[Array, Array] | None = None
+    ) -> None:
+        self.mean, self.low, self.high, self.point, self.pieces = mean, low, high, point, pieces
 
     @staticmethod
     def constant(table: Array) -> Witness:
@@ -65,6 +76,19 @@ class Witness:
         """The least and the largest value, within each cell, of what was expected minus the witness."""
         low = expected[:, None] - self.high
         return (low, low) if self.flat else (low, expected[:, None] - self.low)
+
+    def errors_between(self, expected: Array) -> tuple[Array, Array]:
+        """The same in the pieces of each cell, if there are any."""
+        if self.pieces is None:
+            return self.errors(expected)
+        low, high = self.pieces
+        return expected[:, None, None] - high, expected[:, None, None] - low
+
+
+def between_nodes(values: Array) -> tuple[Array, Array]:
+    """The lesser and the larger of values at neighbouring nodes, along the last axis."""
+    a, b = values[..., :-1], values[..., 1:]
+    return np.minimum(a, b), np.maximum(a, b)
 
 
 def vector(function: Callable[..., Any], *arguments: Any, what: str) -> Array:
@@ -125,12 +149,37 @@ def witness_on(
     if values is None:
         values = vectors(function, points.tolist(), size, what).T
     values = values.reshape(size, cell_grid.cells, NODES.size)
-    return Witness(values @ MEAN_WEIGHTS, values.min(axis=2), values.max(axis=2), lambda y, k: at(float(y)))
+    mean, near = values @ MEAN_WEIGHTS, landmarks(cell_grid)
+    lower, upper = between_nodes(values)
+    for y, k in zip(near.tolist(), cell_grid.locate(near).tolist(), strict=True):
+        seen = at(y)[:, None]
+        lower[:, k], upper[:, k] = np.minimum(lower[:, k], seen), np.maximum(upper[:, k], seen)
+    return Witness(mean, lower.min(axis=2), upper.max(axis=2), lambda y, k: at(float(y)), (lower, upper))
 
 
 def nodes_of(left: Array, right: Array) -> Array:
     """The places within cells at which functions are evaluated, a row a cell."""
-    return left[:, None] + NODES * (right - left)[:, None]
+    width = right - left
+    nodes: Array = left[:, None] + NODES * width[:, None]
+    # however wide a cell is, its ends are seen: the first node is next to the left one, the last is the right one
+    nodes[:, -1] = right
+    nodes[:, 0] = np.minimum(nodes[:, 0], left + BESIDE * np.where(left == 0.0, 1.0, np.abs(left)))
+    return nodes
+
+
+def landmarks(cell_grid: CellGrid) -> Array:
+    """Places around the expert that lie in cells much wider than what it says: something may happen there, unseen."""
+    q = cell_grid.quantiles
+    if not q.size or math.isfinite(cell_grid.space.high - cell_grid.space.low):  # type: ignore[attr-defined]
+        return NOTHING
+    spread, width = float(q[-1] - q[0]), cell_grid.right - cell_grid.left
+    wide = width > WIDE * spread
+    if not wide.any():
+        return NOTHING
+    places = np.concatenate((q, q[q.size // 2] - spread * AROUND, q[q.size // 2] + spread * AROUND))
+    places = places[(places > cell_grid.left[0]) & (places < cell_grid.right[-1])]
+    found: Array = places[wide[cell_grid.locate(places)]]
+    return found
 
 
 def at_once(many: Callable[[Array], Any], one: Callable[[Any], Array], points: Array, size: int) -> Array | None:
@@ -166,6 +215,10 @@ class ExplicitCellPayoff(CellPayoff):
     def spans(self, p: Array) -> tuple[Array, Array]:
         """The witness is largest where the payoff is least."""
         return self.witness.errors(self.witness.mean @ p)
+
+    def pieces(self, p: Array) -> tuple[Array, Array]:
+        """Between the nodes."""
+        return self.witness.errors_between(self.witness.mean @ p)
 
     def realised(self, p: Array, k: int, y: Any) -> Array:
         """At the outcome itself."""
@@ -347,14 +400,30 @@ class ContextCellPayoff(CellPayoff):
         pulls = s.reshape(self.groups, self.plain.size).T @ self.derivative(p)
         return self.plain.table(p).T @ pulls
 
+    def resolution(self, s: Array, p: Array) -> Array:
+        """c(p)^T s first: all groups see the same outcome."""
+        return self.plain.resolution(self.context(p) @ s.reshape(self.groups, self.plain.size), p)
+
     def assess(self, s: Array, factor: float, p: Array) -> tuple[Array, Array]:
-        """The squared norm is that of the context times that of the witness."""
-        if not self.plain.witness.flat:
-            return super().assess(s, factor, p)
+        """So they do here; the squared norm is that of the context times that of the witness."""
         c = self.context(p)
-        table = self.plain.table(p)
-        square = factor * float(c @ c) * np.einsum("ik,ik->k", table, table)
-        return 2.0 * ((c @ s.reshape(self.groups, self.plain.size)) @ table) + square, square
+        return self.plain.assess(c @ s.reshape(self.groups, self.plain.size), factor * float(c @ c), p)
+
+
+class AnswerCellPayoff(ContextCellPayoff):
+    """The same where the context is how those who decide answer the forecast: c(p) = softmax(worth @ p)."""
+
+    def __init__(self, witness: Witness, worth: Array) -> None:
+        super().__init__(witness, self.answer, len(worth), self._slopes)
+        self.worth = worth
+
+    def answer(self, p: Array) -> Array:
+        """The weight of each action."""
+        return softmax(self.worth @ p)
+
+    def _slopes(self, p: Array) -> Array:
+        c = self.answer(p)
+        return c[:, None] * (self.worth - c @ self.worth)
 
 
 def softmax(values: Array) -> Array:

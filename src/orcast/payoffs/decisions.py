@@ -15,10 +15,9 @@ from orcast.payoffs.calibration import closed
 from orcast.payoffs.cell_payoffs import (
     MEAN_WEIGHTS,
     NODES,
-    ContextCellPayoff,
+    AnswerCellPayoff,
     ExplicitCellPayoff,
     Witness,
-    softmax,
     witness_on,
 )
 from orcast.spaces import FiniteSpace, Interval, OrderedSpace, Space
@@ -220,15 +219,7 @@ class SwapRegret(_WithUtility):
         def cell_payoff(cell_grid: CellGrid, state: dict[str, Array]) -> CellPayoff:
             witness = self._witness(cell_grid, unit)
             centre, _ = self.limits(space, cell_grid.forecast(cell_grid.expert), cell_grid.features, unit)
-
-            def best(p: Array) -> Array:
-                return softmax(self.sharpness * (witness.mean @ p + centre / unit))
-
-            def derivative(p: Array) -> Array:
-                c = best(p)
-                return self.sharpness * c[:, None] * (witness.mean - c @ witness.mean)
-
-            return ContextCellPayoff(witness, best, size, derivative)
+            return AnswerCellPayoff(witness, self.sharpness * (witness.mean + centre[:, None] / unit))
 
         return Part(self, size * size, float(size), "general", cell_payoff)
 

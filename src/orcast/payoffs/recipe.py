@@ -20,6 +20,7 @@ from orcast.payoffs.cell_payoffs import (
     ExplicitCellPayoff,
     Witness,
     at_once,
+    between_nodes,
     nodes_of,
     vector,
     vectors,
@@ -191,6 +192,7 @@ class BoundedCellPayoff(CellPayoff):
     def __init__(self, cell_payoff: CellPayoff, limit: float) -> None:
         self.cell_payoff, self.limit, self.size = cell_payoff, limit, cell_payoff.size
         self.table, self.spans = cell_payoff.table, cell_payoff.spans  # type: ignore[method-assign]
+        self.pieces, self.resolution = cell_payoff.pieces, cell_payoff.resolution  # type: ignore[method-assign]
         self.field, self.jacobian = cell_payoff.field, cell_payoff.jacobian  # type: ignore[method-assign]
         self.exact_jacobian = cell_payoff.exact_jacobian  # type: ignore[method-assign]
         self.explicit, self.cost = cell_payoff.explicit, cell_payoff.cost
@@ -282,6 +284,10 @@ class CustomCellPayoff(CellPayoff):
             table = values[:, :, 0]
             return table, table
         return values.min(axis=2), values.max(axis=2)
+
+    def pieces(self, p: Array) -> tuple[Array, Array]:
+        """Between the nodes."""
+        return between_nodes(self._values(p)) if self.cell_grid.ordered else self.spans(p)
 
     def check(self, p: Array) -> None:
         """Nothing, or one clear sentence if the mean under the forecast itself is not zero."""

@@ -19,7 +19,7 @@ from orcast.constants import LOSS_DISCOUNT
 from orcast.engine import admissible, format_2
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.priors import Prior
-from orcast.engine.dense.search import CandidateSearch, HalfSpaceClaim
+from orcast.engine.dense.search import CandidateSearch, HalfSpaceClaim, masses_of
 from orcast.engine.dense.solver import DenseRound, Solver
 from orcast.engine.explain import PartTilt, explanation
 from orcast.engine.kernels.counts import COUNT_COLUMNS, count
@@ -37,6 +37,10 @@ from orcast.spaces.base import whole
 from orcast.validation import short
 
 Array = NDArray[np.float64]
+
+# How often a round may be given other cells where nothing holds: even ones, then finer ones where that is needed.
+# Fewer where what wins on average is not found for sure: it may not be the cells that are at fault.
+REFINEMENTS, UNSURE = 4, 2
 
 
 @dataclass(slots=True)
@@ -140,12 +144,17 @@ class DenseEngine:
             return record
         tried = [(search, record)]
         if self.prior.recells:
-            even, even_mix = self.prior.recell(round, mix)
-            own = self.cell_payoffs(even, features)
-            again = DenseRecord(even, record.context, record.certificate.copy(), features, own, 0.0, states)
-            tried.append((self._solve(again, even_mix, pending, reserved), again))
-            self.prior.forget_tilt(even)
-            if not tried[-1][0].resolved and not search.resolved:
+            finer, finer_mix, coarse = round, mix, None
+            for _ in range(REFINEMENTS if search.winner is not None else UNSURE):
+                finer, finer_mix = self.prior.recell(finer, finer_mix, coarse)
+                own = self.cell_payoffs(finer, features)
+                again = DenseRecord(finer, record.context, record.certificate.copy(), features, own, 0.0, states)
+                tried.append((self._solve(again, finer_mix, pending, reserved), again))
+                self.prior.forget_tilt(finer)
+                coarse = tried[-1][0].coarse
+                if tried[-1][0].missing <= 0.0 or coarse.max() <= 0.0:
+                    break
+            if not any(search.resolved for search, _ in tried):
                 tried[0] = self._solve(record, mix, pending, reserved), record
         # what lacks least and holds, perhaps with the resolution of its cells; else what is around the expert
         for search, found in sorted(tried, key=lambda each: each[0].missing):
@@ -188,8 +197,7 @@ class DenseEngine:
         warm = self.prior.warm_start(record.round, np.log(np.maximum(mix, 1e-300)))
         last = self._last[1:] if self._last.size and self._last[0] > 0.0 else np.empty(0)
         self.solver.solve(search, DenseRound(cell_grid, mix, warm, last, pending, ledger.rounds, others))
-        p = np.exp(search.best)
-        p /= p.sum()
+        p = masses_of(search.best)
         for cell_payoff in record.cell_payoffs:
             if isinstance(cell_payoff, CustomCellPayoff):
                 cell_payoff.check(p)

@@ -8,17 +8,14 @@ a walk over a grid finds a place around a solution to start from, and always end
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from orcast.engine.dense.matrix_game import lowest_maximum
+from orcast.engine.dense.search import CandidateSearch, masses_of
 from orcast.engine.dense.simplicial import walk
 from orcast.payoffs import CellPayoff
-
-if TYPE_CHECKING:
-    from orcast.engine.dense.search import CandidateSearch
 
 Array = NDArray[np.float64]
 
@@ -141,8 +138,7 @@ def walks(search: CandidateSearch, start: Array, kinds: Kinds) -> Iterator[Array
 
 def mix_in(search: CandidateSearch, mix: Array) -> None:
     """Of the prior as much as what holds bears."""
-    found = np.exp(search.best)
-    found /= found.sum()
+    found = masses_of(search.best)
     share, step = 0.0, 0.5
     for _ in range(NEAREST):
         p = (share + step) * mix + (1.0 - share - step) * found

@@ -22,6 +22,7 @@ from orcast.engine.kernels import finite as finite_kernels
 from orcast.engine.kernels import rounds as round_kernels
 from orcast.engine.kernels.finite import FINITE_INFO, FiniteInfo, FiniteMemory, FiniteRound
 from orcast.engine.kernels.records import CellRow, Round, RoundInfo
+from orcast.engine.kernels.rounds import EVEN_SHARE
 from orcast.engine.membership import NEW, carried, mean_weight
 from orcast.engine.ordered import NOTHING, OrderedEngine, cell_grid_of, forecast_of, present_in
 from orcast.forecasts import FiniteForecast, Forecast, forecast_on
@@ -49,8 +50,8 @@ class Prior(Protocol[RoundT]):
         """A round with its cells, and the prior on them."""
         ...
 
-    def recell(self, round: RoundT, mix: Array) -> tuple[RoundT, Array]:
-        """The same on the other cells."""
+    def recell(self, round: RoundT, mix: Array, coarse: Array | None = None) -> tuple[RoundT, Array]:
+        """The same on the other cells, or on narrower ones where those of the round are too `coarse`."""
         ...
 
     def forget_tilt(self, round: RoundT) -> None:
@@ -118,6 +119,28 @@ class Prior(Protocol[RoundT]):
         ...
 
 
+def on_edges(round: Round, mix: Array, edges: Array) -> tuple[Round, Array]:
+    """A round and its prior on other cells between the same ends; an edge that comes twice is an atom."""
+    found = Round(**{name: array.copy() for name, array in round._asdict().items()})
+    n, count = int(round.info[RoundInfo.CELLS]), edges.size - 1
+    old, rows = round.cells, found.cells
+    left, right = rows[CellRow.LEFT, :count], rows[CellRow.RIGHT, :count]
+    left[:], right[:] = edges[:-1], edges[1:]
+
+    def carried(masses: Array) -> Array:
+        out = np.empty(count)
+        cell_kernels.rebin(n, old[CellRow.LEFT], old[CellRow.RIGHT], masses, count, left, right, out)
+        return out
+
+    for row in (CellRow.PRIOR, CellRow.EXPERT, *range(CellRow.LEARNT, len(rows))):
+        rows[row, :count] = carried(old[row])
+    for e in range(len(round.rivals)):
+        found.rivals[e, :count] = carried(round.rivals[e])
+    found.info[RoundInfo.CELLS], found.info[RoundInfo.REGULAR] = count, 0.0
+    found.slots[:] = np.minimum(np.arange(found.slots.size), count - 1)
+    return found, carried(mix)
+
+
 class OrderedPrior:
     """Cells and prior on ordered spaces: the compiled committee, without a payoff of its own."""
 
@@ -143,13 +166,40 @@ class OrderedPrior:
             self.engine.forget_unit(round.info)
         return round, mix[: int(round.info[RoundInfo.CELLS])].copy()
 
-    def recell(self, round: Round, mix: Array) -> tuple[Round, Array]:
-        """The same on even cells."""
-        even = Round(**{name: array.copy() for name, array in round._asdict().items()})
-        padded = np.empty(self.engine.capacity)
-        padded[: mix.size] = mix
-        round_kernels.recell(self.engine.rules, self.engine.memory, even, padded)
-        return even, padded[: int(even.info[RoundInfo.CELLS])].copy()
+    def recell(self, round: Round, mix: Array, coarse: Array | None = None) -> tuple[Round, Array]:
+        """The same on even cells, or on cells that are narrower where those of the round are too `coarse`.
+
+        Without bounds they are even near the expert, and grow with the distance from it.
+        """
+        low, high = float(round.info[RoundInfo.LOW]), float(round.info[RoundInfo.HIGH])
+        middle, unit = 0.5 * (low + high), math.inf
+        if not math.isfinite(self.space.high - self.space.low):
+            middle = float(round.raw[round.raw.size // 2])
+            unit = max(float(round.raw[-1] - round.raw[0]), 1e-9 * abs(middle), 1e-100 * (high - low))
+
+        def stretched(y: Array) -> Array:
+            return np.arcsinh((y - middle) / unit) if unit < math.inf else y
+
+        places = stretched(np.array([low, high]))
+        shares = np.array([0.0, 1.0])
+        if coarse is not None:
+            n = int(round.info[RoundInfo.CELLS])
+            left, right = round.cells[CellRow.LEFT, :n], round.cells[CellRow.RIGHT, :n]
+            wide = right > left
+            own = coarse[wide] / coarse[wide].sum() + 1.0 / wide.sum()
+            places = stretched(np.append(left[wide], high))
+            shares = np.append(0.0, np.cumsum(own)) / own.sum()
+        edges = np.interp(np.linspace(0.0, 1.0, self.space.cells - 3), shares, places)
+        if unit < math.inf:
+            edges = middle + unit * np.sinh(edges)
+        edges = np.unique(np.concatenate((edges[1:-1], self.engine.rules.jumps)))
+        # an atom at each end
+        inside = edges[(edges > low) & (edges < high)]
+        even, even_mix = on_edges(round, mix, np.concatenate(((low, low), inside, (high, high))))
+        n = even_mix.size
+        for masses in (even_mix, even.cells[CellRow.PRIOR, :n]):
+            masses += EVEN_SHARE * (1.0 / n - masses)
+        return even, even_mix
 
     def forget_tilt(self, round: Round) -> None:
         """No tilt on cells that no other round has."""
@@ -259,25 +309,12 @@ class GridPrior:
     def open(self, experts: Array | None, pending: float) -> tuple[Round, Array]:
         """A round with its cells, and the expert on them."""
         round, mix = self.around.open(experts, pending)
-        old = round.cells.copy()
-        n = int(round.info[RoundInfo.CELLS])
         edges = self.edges
         if edges is None:
             edges = np.linspace(round.info[RoundInfo.LOW], round.info[RoundInfo.HIGH], self.count + 1)
-        count = edges.size - 1
-        rows = round.cells
-        rows[CellRow.LEFT, :count], rows[CellRow.RIGHT, :count] = edges[:-1], edges[1:]
-        left, right = rows[CellRow.LEFT], rows[CellRow.RIGHT]
-        carried = [rows[CellRow.PRIOR], rows[CellRow.EXPERT], *round.rivals]
-        for row, source in zip(carried, [old[CellRow.PRIOR], old[CellRow.EXPERT], *round.rivals.copy()], strict=True):
-            cell_kernels.rebin(n, old[CellRow.LEFT], old[CellRow.RIGHT], source, count, left, right, row)
-        on_grid = np.empty(count)
-        cell_kernels.rebin(n, old[CellRow.LEFT], old[CellRow.RIGHT], mix, count, left, right, on_grid)
-        round.info[RoundInfo.CELLS], round.info[RoundInfo.REGULAR] = count, 0.0
-        round.slots[:] = np.minimum(np.arange(round.slots.size), count - 1)
-        return round, on_grid
+        return on_edges(round, mix, edges)
 
-    def recell(self, round: Round, mix: Array) -> tuple[Round, Array]:
+    def recell(self, round: Round, mix: Array, coarse: Array | None = None) -> tuple[Round, Array]:
         """There is one grid."""
         return round, mix
 
@@ -391,7 +428,7 @@ class FinitePrior:
         finite_kernels.mix_members(self.members, self._memory, pending, round)
         return round, round.mix.copy()
 
-    def recell(self, round: FiniteRound, mix: Array) -> tuple[FiniteRound, Array]:
+    def recell(self, round: FiniteRound, mix: Array, coarse: Array | None = None) -> tuple[FiniteRound, Array]:
         """There are no other cells."""
         return round, mix
 

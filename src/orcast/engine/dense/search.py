@@ -39,6 +39,16 @@ COST_OF_EQUATIONS = 400.0
 # A step that turns further than this has lost the branch.
 LEAST_COSINE, CORNER = 0.8, 2e-3
 
+# Log masses below this are none.
+LEAST_LOG = -690.0
+
+
+def masses_of(lp: Array) -> Array:
+    """Masses from their logarithms; what is judged and what is played must be the same to the last digit."""
+    p = np.exp(lp)
+    p /= p.sum()
+    return p
+
 
 class HalfSpaceClaim(NamedTuple):
     """The largest <mean payoff, payoff> that a solver found, and how much larger the true one may be."""
@@ -84,6 +94,7 @@ class CandidateSearch:
         self.certificate = np.zeros(_ledger.CERTIFICATE_SIZE)
         self.missing = math.inf
         self.best: Array = np.empty(0)
+        self.winner: Array | None = None  # log masses that win on average over each cell, if they were found
         self.temperature = 0.0
         self.claim: HalfSpaceClaim | None = None
         self._side = 0.0
@@ -138,9 +149,8 @@ class CandidateSearch:
 
         Returns what it misses.
         """
-        p = np.exp(lp)
-        p /= p.sum()
-        linear, norm = self.assess(p)
+        lp = fixed_point.normalised(np.maximum(lp, LEAST_LOG))
+        linear, norm = self.assess(masses_of(lp))
         certificate = np.zeros(_ledger.CERTIFICATE_SIZE)
         ledger = self.ledger
         worst, bound = float(linear.max()), float(norm.max())
@@ -153,17 +163,25 @@ class CandidateSearch:
             else float(certificate[_ledger.CertificateField.WORST] - certificate[_ledger.CertificateField.ALLOWED])
         )
         if missing < self.missing or (anyway and missing <= 0.0):
-            self.missing, self.best, self.temperature = missing, np.log(np.maximum(p, 1e-300)), temperature
+            self.missing, self.best, self.temperature = missing, lp, temperature
             self.certificate[:] = certificate
         return missing
 
-    def resolution(self) -> float:
-        """By how much <owed, payoff> at an outcome may exceed its mean over the cell, for the best forecast so far."""
-        p = np.exp(self.best)
-        p /= p.sum()
+    def resolutions(self, lp: Array) -> Array:
+        """By how much <owed, payoff> at an outcome may exceed its mean over each cell, for a forecast."""
+        p = masses_of(lp)
         parts = zip(self.cell_payoffs, self.owed, strict=True)
         total = sum((cell_payoff.resolution(s, p) for cell_payoff, s in parts), np.zeros(p.size))
-        return max(float(total.max()), 0.0)
+        return np.maximum(total, 0.0)
+
+    def resolution(self) -> float:
+        """The same in the worst cell, for the best forecast so far."""
+        return float(self.resolutions(self.best).max())
+
+    @property
+    def coarse(self) -> Array:
+        """The same in each cell, for what wins on average; the cells should be narrower where it is large."""
+        return self.resolutions(self.best if self.winner is None else self.winner)
 
     @property
     def resolved(self) -> bool:

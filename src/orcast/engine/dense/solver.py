@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from orcast.constants import DELAY_TEMPERATURE, DENSE_STRICT_STEPS, EASY, EASY_STEPS
 from orcast.engine.base import USUAL_EFFORT
 from orcast.engine.dense import fixed_point, minimax
+from orcast.engine.dense.answers import along_line, answered
 from orcast.engine.dense.search import CandidateSearch
 from orcast.engine.dense.two_ends import two_ends
 from orcast.payoffs import CellGrid
@@ -65,6 +66,8 @@ class LogitSolver:
         log_mix = np.log(np.maximum(mix, 1e-300))
         search.rescale(mix)
         budget = EVALUATIONS * self.effort
+        if along_line(search, mix, np.exp(fixed_point.normalised(setup.warm)), usual):
+            return
         search.left = budget * EASY_SHARE
         lp, error = search.equilibrium(usual, log_mix, setup.warm, EASY, EASY_STEPS, soft)
         if error > 10.0 * EASY:
@@ -80,6 +83,8 @@ class LogitSolver:
         if search.missing > 0.0:
             # against an expert itself there is no regret
             search.consider(expert, 0.0)
+        if search.missing > 0.0 and answered(search, mix):
+            return
         if search.missing > 0.0:
             search.left = budget * (1.0 - EASY_SHARE - AGAIN_SHARE - BRANCH_SHARE)
             starts = [np.exp(each) for each in (search.best, log_mix, even, fixed_point.normalised(expert))]

@@ -134,6 +134,8 @@ def blend(rules, loss, odds, young, round, signal, expert, out):
         weight = exp(-WEIGHT_RATE * (loss[learners + m] - best))
         if m >= rules.pooled:
             weight *= young
+        if weight == 0.0:
+            continue  # it fell so far behind that nothing is left of it, nor perhaps of those before it
         total += weight
         for i in range(out.shape[0]):
             out[i] = between(out[i], round.tracked[m, i], weight / total)

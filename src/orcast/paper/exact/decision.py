@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from orcast.engine.base import Engine
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
+from orcast.engine.dense.prices import Prices, cheapest, prices_of, winning
 from orcast.engine.dense.priors import GridPrior, Prior
-from orcast.engine.dense.search import CandidateSearch, HalfSpaceClaim
+from orcast.engine.dense.search import CandidateSearch, HalfSpaceClaim, masses_of
 from orcast.engine.dense.solver import DenseRound, LogitSolver
 from orcast.paper.exact.base import ExactOracle, ExactSolver, expert_alone, log_masses
-from orcast.paper.exact.prices import Prices, cheapest, winning
 from orcast.payoffs import DecisionCalibration, SwapRegret
 from orcast.payoffs.cell_payoffs import ContextCellPayoff, ExplicitCellPayoff
 from orcast.spaces import FiniteSpace, Interval, OrderedSpace
@@ -91,7 +91,7 @@ class DecisionGame(ExactOracle):
         ):
             got = " + ".join(map(repr, bound_payoff.payoffs)) or "none"
             raise TypeError(f"expected DecisionCalibration and SwapRegret only for DecisionGame, got {got}")
-        return DenseEngine(bound_payoff, _cells_for(bound_payoff), DecisionSolver(bound_payoff), sizes)
+        return DenseEngine(bound_payoff, _cells_for(bound_payoff), DecisionSolver(), sizes)
 
 
 def _cells_for(bound_payoff: BoundPayoff) -> Prior[Any]:
@@ -107,18 +107,13 @@ def _cells_for(bound_payoff: BoundPayoff) -> Prior[Any]:
 class DecisionSolver(ExactSolver):
     """Plays a forecast whose cells are the cheapest, given the answer to it."""
 
-    def __init__(self, bound_payoff: BoundPayoff) -> None:
-        # measuring the range of a utility takes longer than a round
-        self.units = [
-            payoff.range_on(bound_payoff.space) if isinstance(payoff, SwapRegret) else 1.0
-            for payoff in bound_payoff.payoffs
-        ]
-        self.payoffs = bound_payoff.payoffs
+    def __init__(self) -> None:
         self.dense = LogitSolver(self.temperature)
 
     def solve(self, search: CandidateSearch, setup: DenseRound) -> None:
         """The expert's forecast, the cheapest cells, or the end of the path; if all fails, the dense equilibrium."""
-        prices = self._prices(search, setup)
+        prices = prices_of(search.cell_payoffs, search.owed, setup.prior)
+        assert prices is not None
         p = setup.prior
         if prices.worst(p) > 0.0:
             p = cheapest(prices.fixed, p) if not prices.deciders else winning(prices, p)
@@ -127,29 +122,9 @@ class DecisionSolver(ExactSolver):
             self.dense.solve(search, setup)
         search.claim = self._claim(search, prices)
 
-    def _prices(self, search: CandidateSearch, setup: DenseRound) -> Prices:
-        fixed = np.zeros(setup.cell_grid.cells)
-        deciders = []
-        cell_grid = setup.cell_grid
-        for payoff, unit, cell_payoff, owed in zip(
-            self.payoffs, self.units, search.cell_payoffs, search.owed, strict=True
-        ):
-            if isinstance(cell_payoff, ExplicitCellPayoff):
-                fixed += owed @ cell_payoff.witness.mean
-                continue
-            assert isinstance(cell_payoff, ContextCellPayoff)
-            assert isinstance(payoff, SwapRegret)
-            witness = cell_payoff.plain.witness.mean
-            # without bounds, utilities are taken from what they are at the expert's median
-            centre, _ = payoff.limits(cell_grid.space, cell_grid.forecast(cell_grid.expert), cell_grid.features, unit)
-            debts = owed.reshape(cell_payoff.groups, cell_payoff.plain.size) @ witness
-            deciders.append((payoff.sharpness * (witness + centre[:, None] / unit), debts))
-        return Prices(fixed, deciders)
-
     def _claim(self, search: CandidateSearch, prices: Prices) -> HalfSpaceClaim:
         """The largest value over the cells, and what utilities that vary within a cell add to it."""
-        p = np.exp(search.best)
-        p /= p.sum()
+        p = masses_of(search.best)
         value, reach = prices.worst(p), np.zeros(p.size)
         for cell_payoff, owed in zip(search.cell_payoffs, search.owed, strict=True):
             if isinstance(cell_payoff, ExplicitCellPayoff):

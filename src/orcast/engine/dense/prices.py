@@ -12,7 +12,8 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.payoffs.cell_payoffs import softmax
+from orcast.payoffs import CellPayoff
+from orcast.payoffs.cell_payoffs import AnswerCellPayoff, softmax
 
 Array = NDArray[np.float64]
 Row = Callable[[Array, Array, Array], tuple[float, Array]]
@@ -100,6 +101,21 @@ class Prices:
         )
 
 
+def prices_of(cell_payoffs: Sequence[CellPayoff], owed: Sequence[Array], p: Array) -> Prices | None:
+    """The prices of a sum in which nothing but answers depends on the masses p; None: something else does."""
+    fixed = np.zeros(p.size)
+    deciders = []
+    for cell_payoff, s in zip(cell_payoffs, owed, strict=True):
+        if isinstance(cell_payoff, AnswerCellPayoff):
+            debts = s.reshape(cell_payoff.groups, cell_payoff.plain.size) @ cell_payoff.plain.witness.mean
+            deciders.append((cell_payoff.worth, debts))
+        elif cell_payoff.explicit:
+            fixed -= cell_payoff.field(s, p)
+        elif s.any():
+            return None
+    return Prices(fixed, deciders)
+
+
 def generic(count: int, turn: int) -> Array:
     """Numbers from 0 to 1, far from each other, others in each turn."""
     value: Array = np.modf(GOLDEN * np.arange(1, count + 1) + math.sqrt(2.0) * turn)[0]
@@ -118,17 +134,25 @@ def cheapest(prices: Array, prior: Array) -> Array:
 
 def winning(prices: Prices, prior: Array) -> Array:
     """A forecast that wins, or the best that was found."""
+    best = traced(prices, prior)
+    if prices.worst(best) <= prices.tolerance:
+        return best
+    for found in hard_forecasts(prices):
+        best = min(best, found, evened(prices, found), key=prices.worst)
+        if prices.worst(best) <= prices.tolerance:
+            return best
+    return best
+
+
+def traced(prices: Prices, prior: Array) -> Array:
+    """The same by the path alone, in shorter steps where it was lost."""
     best = prior
     for turn, stride in enumerate(STRIDES):
         found = trace(prices.set_apart(prior, turn), stride)
         if found is not None:
             best = min(best, found, evened(prices, found), key=prices.worst)
         if prices.worst(best) <= prices.tolerance:
-            return best
-    for found in hard_forecasts(prices):
-        best = min(best, found, evened(prices, found), key=prices.worst)
-        if prices.worst(best) <= prices.tolerance:
-            return best
+            break
     return best
 
 
