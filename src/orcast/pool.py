@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from orcast.engine import admissible
 from orcast.engine.kernels import packing, pooling
-from orcast.engine.kernels.evidence import beyond_chance
-from orcast.engine.kernels.records import EVIDENCE_SIZE, Evidence, PoolColumn, RoundInfo, TrackerUnit
+from orcast.engine.kernels.evidence import expert_beyond_chance
+from orcast.engine.kernels.records import EVIDENCE_SIZE, Evidence, PoolColumn, PoolSpread, RoundInfo, TrackerUnit
 from orcast.engine.ordered import NOTHING, OrderedEngine, OrderedRecord
 from orcast.locks import GameLock, Locked, locked
 
@@ -28,6 +28,7 @@ ARRAYS: admissible.Table = {
     "evidence": {int(Evidence.SQUARE): admissible.COUNTED},
     "totals": admissible.VALUES,
     "weight": admissible.COUNTED,
+    "spreads": admissible.ANY,
 }
 
 
@@ -61,10 +62,11 @@ class Pool(Locked):
 
     def _begin(self) -> None:
         size = len(self._trackers) * len(self._levels)
-        self._signal = np.zeros(PoolColumn.SUMS + 2 * size)
+        self._signal = np.zeros(PoolColumn.SUMS + 2 * size + 1)
         self._evidence = np.zeros(EVIDENCE_SIZE)
         self._totals = np.zeros(size)
         self._weight = np.zeros(1)
+        self._spreads = np.zeros(len(PoolSpread))
 
     @property
     def outcomes(self) -> int:
@@ -126,27 +128,30 @@ class Pool(Locked):
 
     def _learn_offsets(self, engine: OrderedEngine) -> None:
         """The mean offsets of the games, and how far their experts are beyond chance, the last ones counting most."""
-        loss, count = engine.memory.tracker_unit[[TrackerUnit.LOSS, TrackerUnit.COUNT]].tolist()
+        rules, memory = engine.rules, engine.memory
+        loss, count = memory.tracker_unit[[TrackerUnit.LOSS, TrackerUnit.COUNT]].tolist()
         if not (count > 0.0 and loss > 0.0):
             return
-        own = engine.memory.offsets[: engine.rules.pooled].ravel() / (loss / count)
+        own = memory.offsets[: rules.pooled].ravel() / (loss / count)
         self._totals = KEPT * self._totals + own
         self._weight = KEPT * self._weight + 1.0
         signal = self._signal.copy()
-        beyond = float(beyond_chance(engine.memory.expert_ledger))
+        beyond = float(expert_beyond_chance(memory.expert_ledger, rules.grid, rules.scores))
         signal[PoolColumn.BEYOND_CHANCE] += (beyond - signal[PoolColumn.BEYOND_CHANCE]) / self._weight[0]
-        signal[PoolColumn.SUMS + len(own) :] = self._totals / self._weight[0]
+        signal[PoolColumn.SUMS + len(own) : -1] = self._totals / self._weight[0]
+        self._spreads = KEPT * self._spreads
+        signal[-1] = pooling.add_game(self._spreads, memory.expert_ledger, rules.grid, rules.scores, count)
         self._signal = signal
 
     @locked
     def snapshot(self) -> tuple[Array, ...]:
         """Everything as it is."""
-        return self._signal, self._evidence, self._totals, self._weight
+        return self._signal, self._evidence, self._totals, self._weight, self._spreads
 
     @locked
     def restore(self, was: tuple[Array, ...]) -> None:
         """Everything as it was."""
-        self._signal, self._evidence, self._totals, self._weight = was
+        self._signal, self._evidence, self._totals, self._weight, self._spreads = was
 
     # --- files
     @locked
@@ -167,6 +172,9 @@ class Pool(Locked):
         self._levels, self._trackers = levels, trackers
         self._begin()
         mine = dict(zip(ARRAYS, self.snapshot(), strict=True))
+        if "spreads" not in arrays:
+            # the first files of format 3 know nothing of spreads
+            arrays = {**arrays, "signal": np.append(arrays["signal"], 0.0), "spreads": self._spreads}
         admissible.Fields(mine, ARRAYS).copy_into(mine, arrays)
         return self
 

@@ -85,6 +85,7 @@ PARTITION = tuple(
     )
 )
 ANY_SCORE = ("tests/paper/test_partition.py::test_every_proper_score_has_a_bound_that_holds",)
+SPREAD = ("tests/engine/test_spread.py",)
 PLAIN_REGRET = ("tests/engine/test_plain_regret.py",)
 JOURNAL = ("tests/streaming/test_journal.py",)
 
@@ -93,6 +94,7 @@ _SEASONS = "engine/kernels/seasons.py"
 _QUANTILE_TRACKERS = "engine/kernels/quantile_trackers.py"
 _EVIDENCE = "engine/kernels/evidence.py"
 _CORRECTION = "engine/kernels/correction.py"
+_SPREAD = "engine/kernels/spread.py"
 _MEMBERS = "engine/kernels/pit_members.py"
 _GROUPS = "engine/kernels/groups.py"
 _BINARY = "engine/kernels/binary.py"
@@ -246,7 +248,7 @@ LEARNERS = (
     Fault(
         "level offsets: late errors count as many",
         "engine/kernels/level_offsets.py",
-        "EARLY_RATE / (statistics[Statistic.OUTCOMES] + START)) / (1.0 + min(pending, OVERLAP))",
+        "EARLY_RATE / (statistics[Statistic.OUTCOMES] + START)) / late",
         "EARLY_RATE / (statistics[Statistic.OUTCOMES] + START))",
         definitions("test_quantile_trackers", "late"),
     ),
@@ -278,6 +280,34 @@ LEARNERS = (
         "return hint + NO_GAIN * gain",
         "return hint",
         definitions("test_tracker", "pool"),
+    ),
+    Fault(
+        "spread: the ledger's sign",
+        _SPREAD,
+        "total -= weight * ledger[LedgerRow.SUMS, i]",
+        "total += weight * ledger[LedgerRow.SUMS, i]",
+        SPREAD,
+    ),
+    Fault(
+        "spread: what is usual in the pool is forgotten",
+        _SPREAD,
+        "own = total - usual * count",
+        "own = total",
+        definitions("test_tracker", "pool"),
+    ),
+    Fault(
+        "spread: streams that agree are taken for independent ones",
+        _SPREAD,
+        "unsure = max(1.0 - apart, 0.0) + apart / streams",
+        "unsure = apart / streams",
+        SPREAD,
+    ),
+    Fault(
+        "spread: a stream that steps leaves its old part behind",
+        "engine/kernels/pooling.py",
+        "add_faults(rules, memory, s, h, -1.0)",
+        "pass",
+        ("tests/panel/test_pooling.py::test_the_pass_is_what_its_slow_twin_says",),
     ),
     Fault(
         "correction: level offsets without a cap",

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.panels import Plan, outputs, panel
 
 import orcast as oc
+from orcast.constants import EVIDENCE_DISCOUNT
 from orcast.engine.committee import POOLED
 from orcast.engine.kernels.pooling import PER_SCALE
 from orcast.engine.kernels.records import PoolColumn
@@ -210,7 +211,7 @@ def slow_signals(frame: pd.DataFrame, sd: float) -> list[Any]:
     space = oc.Line()
     levels, scores = space.levels, space.scores
     count, total = 0, np.zeros((len(POOLED), len(levels)))
-    offsets, seen, unit = {}, {}, {}
+    offsets, seen, unit, ledgers = {}, {}, {}, {}
     signals = []
     for _, rows in frame.groupby("ds"):
         known = rows[~rows.y.isna()].sort_values("unique_id")
@@ -235,9 +236,30 @@ def slow_signals(frame: pd.DataFrame, sd: float) -> list[Any]:
             step = POOLED[:, :1] * 3.0 * usual * (0.5 * gradients[k] + 0.5 * mean)
             offsets[k] = np.clip((1.0 - POOLED[:, 1:2]) * offsets[k] - step, -50.0 * usual, 50.0 * usual)
             seen[k] = count, total
+            gradient = np.where(row.y < q, 1.0 - levels, -levels)
+            sums, squares = ledgers.get(k, (0.0, 0.0))
+            ledgers[k] = EVIDENCE_DISCOUNT * sums + gradient, EVIDENCE_DISCOUNT**2 * squares + gradient @ gradient
         means = np.mean([offsets[k] / (unit[k][0] / unit[k][1]) for k in sorted(offsets)], axis=0)
-        signals.append((count, np.concatenate((total.ravel(), means.ravel()))))
+        usual = slow_excess([(*ledgers[k], unit[k][1]) for k in ledgers], levels, scores)
+        signals.append((count, np.concatenate((total.ravel(), means.ravel(), [usual]))))
     return signals
+
+
+def slow_excess(ledgers: list[Any], levels: Any, scores: Any) -> float:
+    """By how much squared scores exceed those of the experts, as sure as streams are that do not all say the same."""
+    width = np.diff(scores, prepend=scores[0]) + np.diff(scores, append=scores[-1])
+    weights = scores * width
+    variance = weights @ (np.minimum.outer(levels, levels) - np.outer(levels, levels)) @ weights
+    excess = np.array([-weights @ sums for sums, _, _ in ledgers])
+    chance = np.array([squares for _, squares, _ in ledgers]) / (levels @ (1.0 - levels))
+    outcomes = sum(count for _, _, count in ledgers)
+    errors = excess / np.sqrt(variance * chance)
+    n = len(ledgers)
+    apart = ((errors - errors.mean()) ** 2).sum() / (n - 1 + 4)
+    unsure = max(1.0 - apart, 0.0) + apart / n
+    overlap = max(chance.sum() / outcomes, 1.0)
+    odds = 0.3 * np.exp(errors.mean() ** 2 / unsure / 2) / np.sqrt(1 + outcomes / (n * overlap * unsure))
+    return float(odds / (1 + odds) * excess.sum() / (outcomes + 3 * overlap * unsure * n))
 
 
 def test_the_pass_is_what_its_slow_twin_says() -> None:

@@ -46,7 +46,7 @@ def test_learners_go_on_from_those_that_were_like_them() -> None:
         # what knows only a bias, or forgets soon, stays what it was
         assert (learners[new, 0] > 1.0, learners[new, 1]) == LIKE[old]
     np.testing.assert_array_equal(memory.location[:, 5:], 0.0)
-    np.testing.assert_array_equal(memory.location_cov[:, 5:, 5:], np.tile(LOCATION_START * np.eye(2), (6, 1, 1)))
+    np.testing.assert_array_equal(memory.location_cov[:, 5:, 5:], np.tile(LOCATION_START * np.eye(4), (6, 1, 1)))
     losses = arrays["memory/track_loss"]
     np.testing.assert_array_equal(memory.track_loss[:, :6], losses[:, 1:][:, format_2.WHENCE])
     trackers = len(game.engine.rules.quantile_trackers)

@@ -24,11 +24,11 @@ from orcast.spaces import frozen
 from orcast.spaces.base import whole
 from orcast.validation import number
 
-# Location features used (7: the last errors, the last outcome and two seasons; 5: without seasons; 1: a bias only),
+# Location features used (9: three errors, three outcomes and two seasons; 5: three errors and an outcome; 1: a bias),
 # memory of the slow spread, and whether it trusts an expert that moves further than usual.
 LEARNERS = frozen(
     np.array(
-        [[5.0, 0.99, 0.0], [1.0, 0.99, 0.0], [1.0, 0.998, 0.0], [7.0, 0.998, 0.0], [7.0, 0.99, 1.0], [7.0, 0.998, 1.0]]
+        [[5.0, 0.99, 0.0], [1.0, 0.99, 0.0], [1.0, 0.998, 0.0], [9.0, 0.998, 0.0], [9.0, 0.99, 1.0], [9.0, 0.998, 1.0]]
     )
 )
 # Smallest step (its inverse is the memory), context of the last PIT or not, prior observations.
@@ -50,8 +50,8 @@ class Committee:
 
         p_k  ~  x_k exp(<S, payoff(p, k)> / temperature),    x = sum_i w_i x_i,    w_i falls with the past loss of x_i
 
-    1. Six learners correct the expert's location and scale from its last errors and those of a season ago, three
-       quantile trackers its quantiles level by level; their blend counts as far as evidence speaks for it.
+    1. Six learners correct the expert's location and scale from the last errors and outcomes and those of a season
+       ago, three quantile trackers its quantiles level by level; their blend counts as far as evidence speaks for it.
     2. Four members learn the shape of the PIT that remains (slow and fast, with and without the context of the last
        PIT); their mix has to beat the corrected expert by evidence.
     3. The mix is the prior of an `Equilibrium` on the ledger of what is really played.

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from orcast.engine import format_3
 from orcast.engine.kernels.events import unpack_row
 from orcast.engine.kernels.packing import Shape
 from orcast.engine.kernels.records import (
@@ -46,7 +47,7 @@ INFO, CERTIFICATE = 11, 9
 # The learner from which each of today's goes on.
 WHENCE = [0, 2, 3, 1, 0, 1]
 # Where the numbers of the tracker's record lie today.
-PLACES = [*range(TrackerRecord.SEASON_1), *range(TrackerRecord.SCALE, TrackerRecord.USUAL_MOVE)]
+PLACES = [*range(TrackerRecord.OUTCOME_2), *range(TrackerRecord.SCALE, TrackerRecord.USUAL_MOVE)]
 
 
 def memory_shapes(rules: Rules) -> Shapes:
@@ -93,15 +94,26 @@ def round_shapes(rules: Rules) -> Shapes:
 
 
 def unpacked(engine: Any, row: Array) -> dict[str, NDArray[Any]]:
-    """The arrays of an engine's memory in a row of numbers, of today's format or of this one."""
+    """The arrays of an engine's memory in a row of numbers, of today's format or an older one."""
     kinds = {name: (array.dtype, array.shape) for name, array in engine.arrays().items()}
     found = _ordered_part(engine)
-    if found is not None and row.size != sum(math.prod(shape) for _, shape in kinds.values()):
+    if found is not None and row.size != _size(kinds):
         folder, rules = found
+        number = np.dtype(np.float64)
+        later = {
+            **kinds,
+            **{f"{folder}{name}": (number, shape) for name, shape in format_3.memory_shapes(rules).items()},
+        }
+        if row.size == _size(later):
+            return unpack_row(row, later)
         rest = {name: kind for name, kind in kinds.items() if not name.startswith(folder) and name != "counted"}
-        older = {f"{folder}{name}": (np.dtype(np.float64), shape) for name, shape in memory_shapes(rules).items()}
+        older = {f"{folder}{name}": (number, shape) for name, shape in memory_shapes(rules).items()}
         kinds = {**older, **rest}
     return unpack_row(row, kinds)
+
+
+def _size(kinds: Mapping[str, tuple[Any, Any]]) -> int:
+    return sum(math.prod(shape) for _, shape in kinds.values())
 
 
 def _ordered_part(engine: Any) -> tuple[str, Rules] | None:
@@ -149,6 +161,7 @@ def memory_of(rules: Rules, arrays: Arrays, blank: Memory) -> dict[str, NDArray[
     if len(rules.learners):
         for name in ("spread", "fit", "fit_cov"):
             getattr(blank, name)[...] = arrays[name][WHENCE]
+        # the first features are the same
         blank.location[:, :LOCATION] = arrays["location"][WHENCE]
         blank.location_cov[:, :LOCATION, :LOCATION] = arrays["location_cov"][WHENCE]
         expert, learners = arrays["track_loss"][:, :1], arrays["track_loss"][:, 1:]
@@ -161,6 +174,7 @@ def memory_of(rules: Rules, arrays: Arrays, blank: Memory) -> dict[str, NDArray[
 def _fill_statistics(mine: Array, theirs: Array) -> None:
     """Statistics; of those that are new, what the last errors tell: a mean move of zero would stay so for good."""
     mine[:STATISTICS] = theirs
+    format_3.fill_outcomes(mine)
     errors = np.abs(theirs[Statistic.ERROR_1 : Statistic.ERROR_3 + 1])
     mine[Statistic.FARTHEST_ERROR] = (errors * FARTHEST_KEPT ** np.arange(errors.size)).max()
     mine[Statistic.LAST_MEDIAN] = theirs[Statistic.LAST_OUTCOME] - theirs[Statistic.ERROR_1]

@@ -26,7 +26,15 @@ from orcast.engine import admissible
 from orcast.engine.committee import POOLED
 from orcast.engine.kernels import pooling
 from orcast.engine.kernels.pooling import PoolMemory, PoolRows, PoolRules, PoolStreams
-from orcast.engine.kernels.records import EVIDENCE_SIZE, TRACKER_UNIT_SIZE, Evidence, LedgerRow, PoolColumn, TrackerUnit
+from orcast.engine.kernels.records import (
+    EVIDENCE_SIZE,
+    TRACKER_UNIT_SIZE,
+    Evidence,
+    LedgerRow,
+    PoolColumn,
+    PoolSpread,
+    TrackerUnit,
+)
 from orcast.panel.bounds import scale_between, space_between
 from orcast.panel.experts import ForecastShape
 from orcast.panel.row_times import Stamps
@@ -160,6 +168,7 @@ def new_pool(stamps: Any) -> PoolState:
         unit=np.zeros((0, TRACKER_UNIT_SIZE)),
         ledger=np.zeros((0, len(LedgerRow), levels + 1)),
         beyond=np.zeros(0),
+        spreads=np.zeros((0, len(PoolSpread))),
         errors=np.zeros((0, 2)),
     )
     none, stamps = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=stamps)
@@ -168,7 +177,7 @@ def new_pool(stamps: Any) -> PoolState:
     return PoolState([], [], memory, none, np.zeros((0, 2), dtype=stamps.dtype), None, pending)
 
 
-BY_HORIZON = ("own", "evidence", "batches", "members", "totals", "beyond")
+BY_HORIZON = ("own", "evidence", "batches", "members", "totals", "beyond", "spreads")
 BY_STREAM = ("offsets", "seen", "unit", "ledger", "errors")
 
 
@@ -389,7 +398,7 @@ class PoolPass:
             a = issue_end
         self._keep()
         size = self.rules.trackers.shape[0] * len(self.rules.levels)
-        rows = np.concatenate(self.rows_out) if self.rows_out else np.empty((0, PoolColumn.SUMS + 2 * size))
+        rows = np.concatenate(self.rows_out) if self.rows_out else np.empty((0, PoolColumn.SUMS + 2 * size + 1))
         index = np.array(self.index, dtype=np.int64).reshape(len(self.stamps), len(self.state.horizons))
         return SignalTable(np.array(self.stamps, dtype=self.cutoff.dtype), index, rows, self.begun)
 
@@ -492,7 +501,7 @@ class PoolPass:
     def _write(self, horizons: Integers, moment: Any) -> None:
         """What some horizons hear from now on."""
         memory = self.state.memory
-        rows = np.empty((len(horizons), len(memory.common) + memory.totals.shape[1]))
+        rows = np.empty((len(horizons), len(memory.common) + memory.totals.shape[1] + 1))
         heard = np.zeros(len(horizons), dtype=np.int64)
         pooling.hear(memory, horizons, rows, heard)
         alone = float(memory.tally[pooling.PoolTally.SERIES]) <= 1.0
@@ -540,6 +549,7 @@ POOL_MEMORY: admissible.Table = {
     "totals": admissible.VALUES,
     "ledger": admissible.ANY,
     "beyond": admissible.ANY,
+    "spreads": admissible.ANY,
 }
 PENDING: admissible.Table = {
     "value": admissible.Range(*admissible.VALUES[:2], missing=True),
@@ -562,6 +572,16 @@ def pool_to_plain(state: PoolState) -> tuple[dict[str, Any], dict[str, NDArray[A
     return {"streams": [[plain_id(key), plain_id(horizon)] for key, horizon in state.streams]}, arrays
 
 
+def _spreads_of(state: PoolState, arrays: Mapping[str, NDArray[Any]]) -> Array:
+    """What streams know of their experts' spreads, which the first files of format 3 have in their ledgers only."""
+    spreads, common = np.zeros_like(state.memory.spreads), rules()
+    ledgers = arrays["ledger"].reshape(state.memory.ledger.shape)
+    counts = arrays["unit"].reshape(state.memory.unit.shape)[:, TrackerUnit.COUNT]
+    for (_, horizon), ledger, count in zip(state.streams, ledgers, counts.tolist(), strict=True):
+        pooling.add_game(spreads[state.horizons.index(horizon)], ledger, common.levels, common.scores, count)
+    return spreads
+
+
 def pool_from_plain(plain: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> PoolState:
     """A pool from what `pool_to_plain` gave, or a reason why it is none."""
     keys = [(id_from_plain(key), id_from_plain(horizon)) for key, horizon in plain["streams"]]
@@ -571,6 +591,8 @@ def pool_from_plain(plain: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -
     state = with_streams(new_pool(kind), keys)
     if state.streams != keys:
         raise ValueError("the streams of a pool are not in order")
+    if "spreads" not in arrays:
+        arrays = {**arrays, "spreads": _spreads_of(state, arrays)}
     shaped = {name: arrays[name].reshape(array.shape) for name, array in state.memory._asdict().items()}
     admissible.Fields(state.memory._asdict(), POOL_MEMORY).copy_into(state.memory._asdict(), shaped)
     count = len(arrays["pending/stream"])

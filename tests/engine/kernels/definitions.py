@@ -172,14 +172,65 @@ def beyond_chance(ledger: Array) -> float:
     return float(sums @ sums / max(ledger[0, -1] + block @ block, 1e-300))
 
 
-def hint(memory: Any, signal: Array) -> float:
+def expert_beyond_chance(ledger: Array, rules: Any) -> float:
+    """The same, and to two fifths that of the spread alone."""
+    return 0.6 * beyond_chance(ledger) + 0.4 * spread_errors(ledger, rules) ** 2
+
+
+def spread_excess(ledger: Array, rules: Any) -> tuple[float, float, float]:
+    """Sum of squared scores cut to the outer levels, less their mean; its variance an outcome; outcomes of chance."""
+    sums, block, levels = ledger[0, :-1], ledger[1, :-1], rules.grid
+    width = np.diff(rules.scores, prepend=rules.scores[0]) + np.diff(rules.scores, append=rules.scores[-1])
+    weights = rules.scores * width
+    below = np.minimum.outer(levels, levels) - np.outer(levels, levels)
+    chance = (ledger[0, -1] + block @ block) / (levels @ (1 - levels))
+    return float(-weights @ sums), float(weights @ below @ weights), float(chance)
+
+
+def spread_errors(ledger: Array, rules: Any) -> float:
+    """How much wider outcomes lie, in standard errors."""
+    total, variance, chance = spread_excess(ledger, rules)
+    return total / math.sqrt(max(variance * chance, 1e-300))
+
+
+def cut_square(b: float, most: float) -> float:
+    """The mean of min(b |z|, most)^2 for a standard normal z."""
+    x = most / b
+    inner = math.erf(x / math.sqrt(2)) - 2 * x * math.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
+    return float(b**2 * inner + most**2 * math.erfc(x / math.sqrt(2)))
+
+
+def spread_with(excess: float, most: float) -> float:
+    """The spread whose cut square is larger by so much, by bisection."""
+    low, high = 0.4, 3.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if cut_square(middle, most) < cut_square(1.0, most) + excess else (low, middle)
+    return low
+
+
+def stretch(memory: Any, rules: Any, signal: Array) -> float:
+    """The spread that the expert's outcomes show, beside what is usual in the pool."""
+    count, most = memory.tracker_unit[1], rules.scores[-1]
+    usual = float(signal[-1]) if signal.size else 0.0
+    if count == 0:
+        return spread_with(usual, most)
+    total, variance, chance = spread_excess(memory.expert_ledger, rules)
+    overlap = max(chance / count, 1.0)
+    own = total - usual * count
+    square = own**2 / (variance * spread_with(usual, most) ** 4 * count * overlap)
+    odds = 0.3 * math.exp(min(square / 2, 600.0)) / math.sqrt(1 + count / overlap)
+    return spread_with(usual + odds / (1 + odds) * own / (count + 3 * overlap), most)
+
+
+def hint(memory: Any, rules: Any, signal: Array, pending: float) -> float:
     """What speaks for what was learnt beside its gain: a fault of the expert; in a pool mostly what the pool says."""
-    own = beyond_chance(memory.expert_ledger)
+    own = expert_beyond_chance(memory.expert_ledger, rules)
     if not signal.size:
-        return min(max(own - 2, 0.0), 4.0)
+        return min(max(own - 2, 0.0), 3.0)
     _, gain, beyond = signal[:3]
-    found = min(max(0.1 * own + 0.9 * beyond - 1.5, 0.0), 4.0)
-    return float(found + (1.5 * gain if gain < 0 else gain / (1 + memory.statistics[5] / 10)))
+    found = min(max(0.1 * own + 0.9 * beyond - 1, 0.0), 3.0)
+    return float(found + (1.5 * gain if gain < 0 else gain / (1 + memory.statistics[5] / (1 + min(pending, 8)) / 10)))
 
 
 # --- statistics and experts
@@ -433,7 +484,7 @@ def season_ago(memory: Any, which: int, pending: float) -> float:
 
 def trusted(rules: Any, c: int, usual_move: float) -> Array:
     """What each location feature counts for a learner: where the expert moved far, some do not trust the last ones."""
-    return np.array([1.0, *[usual_move if rules.learners[c, 2] else 1.0] * 4, 1.0, 1.0])
+    return np.array([1.0, *[usual_move if rules.learners[c, 2] else 1.0] * 6, 1.0, 1.0])
 
 
 def tracker(it: Settled) -> dict[str, Array]:
@@ -444,22 +495,22 @@ def tracker(it: Settled) -> dict[str, Array]:
     expert = Quantiles(it.record.experts[0], it.space, t.smallest)
     score, variance = expert.outcome_score(it.y)
     size, most = old[0], 6.0 if np.isfinite(it.space.high - it.space.low) or old[5] < 100 else 3.0
-    learners = record[13:].reshape(-1, 7)
-    plain = record[:7] * np.array([1.0, *[record[10] / size] * 6])
+    learners = record[15:].reshape(-1, 7)
+    plain = record[:9] * np.array([1.0, *[record[12] / size] * 8])
     target = min(max(score / size, -most), most)
     # the first learner knows no season: what it does not foresee is a surprise
-    x = (plain * trusted(it.rules, 0, record[12]))[:5]
+    x = (plain * trusted(it.rules, 0, record[14]))[:5]
     found |= seasons(it.before, size * (target - found["location"][0, :5] @ x))
     for which in np.flatnonzero(found["seasons"][:2] != it.before.seasons[:2]):
-        found["location"][:, 5 + which] = 0.0
-        found["location_cov"][:, 5 + which, :] = found["location_cov"][:, :, 5 + which] = 0.0
-        found["location_cov"][:, 5 + which, 5 + which] = 0.05
+        found["location"][:, 7 + which] = 0.0
+        found["location_cov"][:, 7 + which, :] = found["location_cov"][:, :, 7 + which] = 0.0
+        found["location_cov"][:, 7 + which, 7 + which] = 0.05
     for c, (count, memory, _) in enumerate(it.rules.learners):
         use = slice(int(count))
-        x = plain * trusted(it.rules, c, record[12])
+        x = (plain * trusted(it.rules, c, record[14]))[use]
         theta, P = found["location"][c], found["location_cov"][c]
-        error = target - theta[use] @ x[use]
-        theta[use], P[use, use] = least_squares(theta[use], P[use, use], x[use], error, t.weight, 0.5)
+        error = target - theta[use] @ x
+        theta[use], P[use, use] = least_squares(theta[use], P[use, use], x, error, t.weight, 0.5)
         deviation = math.sqrt(error**2 + variance / size**2) / math.sqrt(2 / math.pi)
         surprise = min(deviation * size / learners[c, 1] - 1, 4.0)
         found["fit"][c], found["fit_cov"][c] = least_squares(
@@ -484,7 +535,7 @@ def tracker(it: Settled) -> dict[str, Array]:
 def features(it: Settled, size: float) -> Array:
     """What the features of the next rounds are made of, in the places of the statistics; nan in those of others."""
     old, record = it.before.statistics, it.record.tracker_record
-    median = record[11]
+    median = record[13]
     rate = max(0.002, 1 / (old[5] + 1))
     step = median - old[6]
     moved = abs(median - old[20]) if old[5] else 0.0
@@ -500,11 +551,13 @@ def features(it: Settled, size: float) -> Array:
         old[5] + 1,
         old[6] + rate * step,
         (1 - rate) * (old[7] + rate * step**2),
-        old[8] + rate * (math.log(record[7]) - old[8]),
+        old[8] + rate * (math.log(record[9]) - old[8]),
         old[9] + rate * (math.log(1 + abs(record[4])) - old[9]),
     )
     found[18] = max(0.97 * old[18], abs(it.y - median))
-    found[20:] = median, old[21] + rate * (moved - old[21])
+    found[20:22] = median, old[21] + rate * (moved - old[21])
+    # the outcomes before the last; the first one also stands for those before it
+    found[22:] = (old[4], old[22]) if old[5] else (it.y, it.y)
     return found
 
 
@@ -521,7 +574,7 @@ def offsets_of(memory: Any, rules: Any, signal: Array, expected_loss: float) -> 
     """The offsets of the trackers; before the first outcome those of the pool, which are in units of a loss."""
     found: Array = memory.offsets.copy()
     if signal.size and memory.tracker_unit[1] == 0:
-        means = signal[3:].reshape(2, rules.pooled, -1)[1]
+        means = signal[3:-1].reshape(2, rules.pooled, -1)[1]
         found[: rules.pooled] = expected_loss * means
     return found
 
@@ -530,7 +583,7 @@ def quantile_trackers(it: Settled) -> dict[str, Array]:
     """A step of each tracker that is awake, in a pool with a share of what all saw since the last one."""
     q, levels, signal = it.record.experts[0], it.space.levels, it.signal
     # a normal's expected CRPS is its standard deviation over the root of pi
-    offsets = offsets_of(it.before, it.rules, signal, it.record.tracker_record[7] / math.sqrt(math.pi))
+    offsets = offsets_of(it.before, it.rules, signal, it.record.tracker_record[9] / math.sqrt(math.pi))
     unit = 0.998 * it.before.tracker_unit + np.array([2 * pinball(q, it.y, levels), 1.0])
     usual, seen = unit[0] / unit[1], it.before.pool_seen.copy()
     for m, (step, leak, share) in enumerate(it.rules.quantile_trackers):
@@ -548,7 +601,7 @@ def track_loss(it: Settled) -> Array:
     """Discounted pinball losses of the learners, then of the quantile trackers."""
     t, found, levels = Taught(it), it.before.track_loss.copy(), it.space.levels
     expert = Quantiles(it.record.experts[0], it.space, t.smallest)
-    learners = it.record.tracker_record[13:].reshape(-1, 7)
+    learners = it.record.tracker_record[15:].reshape(-1, 7)
     rows = [expert.corrected(own[0], own[1]) for own in learners]
     rows += list(it.record.tracked[: len(it.rules.quantile_trackers)])
     losses = np.array([pinball(q, t.clipped, levels) for q in rows])
@@ -562,7 +615,8 @@ def learnt_levels(it: Settled) -> Array:
     spread, z = spread_of(q, it.space), ndtri(it.space.levels)
     if spread == 0:
         return found
-    rate = max(0.006, 0.4 / (it.before.statistics[5] + 20)) / (1 + min(t.pending, 8))
+    late = (1 + min(t.pending, 8)) ** (0.75 if t.pending < 16 else 1)
+    rate = max(0.008, 0.4 / (it.before.statistics[5] + 20)) / late
     g = gradient(np.clip(q + spread * found, it.space.low, it.space.high), it.y, it.space.levels)
     found -= rate * g / norm.pdf(z)
     return np.clip(found, -1 - np.abs(z), 1 + np.abs(z))
@@ -575,13 +629,16 @@ def spread_of(q: Array, space: Any) -> float:
 
 
 def evidence(it: Settled) -> dict[str, Array]:
-    """What was gained by the blend on the expert, and by the level offsets on what there was without them."""
+    """What was gained by the blend on the stretched expert, and by the level offsets on what there was without them."""
     t, levels = Taught(it), it.space.levels
     learnt, base, settled = it.record.tracked[-3:]
     q = it.record.experts[0]
     found = {name: getattr(it.before, name).copy() for name in ("track_evidence", "level_evidence")}
     pairs = {
-        "track_evidence": (np.clip(q, it.space.low, it.space.high), learnt),
+        "track_evidence": (
+            Quantiles(q, it.space, t.smallest).corrected(0.0, stretch(it.before, it.rules, it.signal)),
+            learnt,
+        ),
         "level_evidence": (base, settled),
     }
     for name, (without, with_it) in pairs.items():
@@ -617,12 +674,12 @@ def tracked(memory: Any, record: Any, space: Any, rules: Any, signal: Array) -> 
     old, pending, smallest = memory.statistics, float(record.info[2]), float(record.info[10])
     expert = Quantiles(record.experts[0], space, smallest)
     median = expert.q[expert.q.size // 2]
-    x = np.zeros(7)
+    x = np.zeros(9)
     x[0] = usual_move = 1.0
     if old[5] > 0:
-        values = [*(median + old[1:4]), old[4]]
-        x[1:5] = np.clip([expert.score(value)[0] / old[0] for value in values], -8, 8)
-        x[5:] = [season_ago(memory, which, pending) / old[0] for which in range(2)]
+        values = [*(median + old[1:4]), old[4], *old[22:24]]
+        x[1:7] = np.clip([expert.score(value)[0] / old[0] for value in values], -8, 8)
+        x[7:] = [season_ago(memory, which, pending) / old[0] for which in range(2)]
         moved = abs(median - old[20])
         if old[5] > 5 and moved > 6 * old[21]:
             usual_move = (6 * old[21] / moved) ** 2
@@ -637,8 +694,8 @@ def tracked(memory: Any, record: Any, space: Any, rules: Any, signal: Array) -> 
             own[3] = np.clip(math.log(scale) - old[8], -2, 2)
             own[4] = math.log(1 + abs(x[4])) - old[9]
         use = slice(int(count))
-        location = old[0] * float(memory.location[c, use] @ (x * trusted(rules, c, usual_move))[use])
         z = (x * trusted(rules, c, usual_move))[use]
+        location = old[0] * float(memory.location[c, use] @ z)
         unsure = math.sqrt(1 + z @ memory.location_cov[c][use, use] @ z) * (1 + max(1 - memory_of, 1 / (old[5] + 20)))
         spread = old[0] * slow * math.exp(np.clip(memory.fit[c] @ own, -1.5, 1.5)) * unsure
         said.append((location, spread))
@@ -648,12 +705,12 @@ def tracked(memory: Any, record: Any, space: Any, rules: Any, signal: Array) -> 
     loss = memory.track_loss[horizon(pending)]
     blend = blended(loss, (pending, old[5]), expert, said, trackers, rules, signal)
     learnt = capped(blend, memory, expert.q, space)
-    share = share_of(memory.track_evidence[horizon(pending)], hint(memory, signal), prior_odds(pending))
-    base = share * learnt + (1 - share) * np.clip(expert.q, space.low, space.high)
+    share = share_of(memory.track_evidence[horizon(pending)], hint(memory, rules, signal, pending), prior_odds(pending))
+    base = share * learnt + (1 - share) * expert.corrected(0.0, stretch(memory, rules, signal))
     settled = with_offsets(base, spread_of(base, space) * memory.level_offsets, space)
     settled = capped(settled, memory, expert.q, space)
-    fault = min(max(beyond_chance(memory.level_ledger) - 2, 0.0), 4.0)
-    share = share_of(memory.level_evidence[horizon(pending)], fault, 1.0)
+    fault = min(max(beyond_chance(memory.level_ledger) - 2, 0.0), 3.0)
+    share = share_of(memory.level_evidence[horizon(pending)], fault, 0.8 / (1 - 0.9 * share / (1 + min(pending, 8))))
     rows = np.array([*trackers, learnt, base, settled])
     return Corrected(np.array(found), rows, share * settled + (1 - share) * base)
 

@@ -71,6 +71,7 @@ def hearing(engine: Any, signals: list[Array]) -> None:
                 signal = signal.copy()
                 signal[PoolColumn.EVIDENCE] += np.sin(len(signals))
                 signal[PoolColumn.BEYOND_CHANCE] = len(signals) % 5
+                signal[-1] = 0.4 * np.sin(2 * len(signals))
             signals.append(signal)
             return method(*inputs, signal=signal, **options)
 

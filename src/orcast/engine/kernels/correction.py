@@ -3,8 +3,9 @@
     learners, quantile trackers --losses--> their blend --evidence--> between it and the expert --level offsets--> prior
 
 The blend has to beat the expert by more than chance, or the expert must be miscalibrated by more than chance, before it
-counts; in a pool, what all its streams saw is evidence too, above all that there is nothing to be gained.  The level
-offsets have to earn their share in the same way.
+counts; in a pool, what all its streams saw is evidence too, above all that there is nothing to be gained.  Until then
+the expert is played, with the spread that its outcomes and those of the pool show as soon as that is clear
+(`kernels.spread`).  The level offsets have to earn their share in the same way.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from orcast.engine.kernels.evidence import (
     OVERLAP,
     add_evidence,
     beyond_chance,
+    expert_beyond_chance,
     fault,
     learn_ledger,
     prior_odds,
@@ -43,6 +45,7 @@ from orcast.engine.kernels.records import (
     TrackerRecord,
     TrackerUnit,
 )
+from orcast.engine.kernels.spread import stretch_of
 from orcast.engine.kernels.tracker import learn as teach_learners
 from orcast.engine.kernels.tracker import learners_say
 from orcast.jit import kernel, kernel_part
@@ -50,11 +53,12 @@ from orcast.jit.ieee import exp
 
 # No quantile lies further beyond the expert's and the recent outcomes than so many spreads.
 CAP = 2.0
-# Before any evidence, the odds of the level offsets.
-LEVEL_ODDS = 1.0
+# Before any evidence, the odds of the level offsets on an expert that is left as it is; where all of a forecast is
+# learnt, they are over 1 - LEVEL_SPARED.
+LEVEL_ODDS, LEVEL_SPARED = 0.8, 0.9
 # How far beyond chance a miscalibration is before it counts: of one stream, and in the mean over a pool.
-CLEAR_FAULT, CLEAR_POOL_FAULT = 2.0, 1.5
-# In a pool: the weight of a stream's own miscalibration, of evidence that nothing is gained, and for how many
+CLEAR_FAULT, CLEAR_POOL_FAULT = 2.0, 1.0
+# In a pool: the weight of a stream's own miscalibration, of evidence that nothing is gained, and for how many new
 # outcomes evidence of a gain counts.
 OWN_FAULT, NO_GAIN, START = 0.1, 1.5, 10.0
 
@@ -82,6 +86,15 @@ def learner_odds(pending):
 
 
 @kernel_part
+def level_odds(share, pending):
+    """Prior odds of the level offsets, given the share s of what was learnt: it is the expert that need not be touched.
+
+    LEVEL_ODDS / (1 - LEVEL_SPARED s / (1 + n)), with n outcomes outstanding: offsets answer for what was learnt then.
+    """
+    return LEVEL_ODDS / (1.0 - LEVEL_SPARED * share / (1.0 + min(pending, OVERLAP)))
+
+
+@kernel_part
 def own_odds(statistics, signal):
     """Prior odds in a pool of what learns from the stream alone: it knows nothing at first."""
     if signal.shape[0] == 0:
@@ -90,16 +103,17 @@ def own_odds(statistics, signal):
 
 
 @kernel
-def hint_of(memory, signal):
+def hint_of(rules, memory, signal, pending):
     """What speaks for the blend beside its own gain, in standard errors."""
-    own = beyond_chance(memory.expert_ledger)
+    own = expert_beyond_chance(memory.expert_ledger, rules.grid, rules.scores)
     if signal.shape[0] == 0:
         return fault(own, CLEAR_FAULT)
     hint = fault(OWN_FAULT * own + (1.0 - OWN_FAULT) * signal[PoolColumn.BEYOND_CHANCE], CLEAR_POOL_FAULT)
     gain = signal[PoolColumn.EVIDENCE]
     if gain < 0.0:
         return hint + NO_GAIN * gain
-    return hint + gain / (1.0 + memory.statistics[Statistic.OUTCOMES] / START)
+    new = memory.statistics[Statistic.OUTCOMES] / (1.0 + min(pending, OVERLAP))
+    return hint + gain / (1.0 + new / START)
 
 
 @kernel
@@ -160,6 +174,17 @@ def cap(statistics, expert, out):
 
 
 @kernel
+def stretched(rules, memory, signal, expert, out):
+    """The expert with the spread that its outcomes show, as far as evidence goes: what the blend has to beat.
+
+    With late outcomes it is judged as it is now, which is no less than it was when the forecast was made.
+    """
+    outcomes = memory.tracker_unit[TrackerUnit.COUNT]
+    usual = signal[signal.shape[0] - 1] if signal.shape[0] > 0 else 0.0
+    corrected(0.0, stretch_of(memory.expert_ledger, rules.grid, rules.scores, outcomes, usual), expert, out)
+
+
+@kernel
 def correct(rules, memory, round, signal, out):
     """Record what each learner and quantile tracker says, and fill `out` with the quantiles of the corrected expert."""
     record = round.tracker_record
@@ -172,15 +197,17 @@ def correct(rules, memory, round, signal, out):
     young = own_odds(memory.statistics, signal)
     blend(rules, memory.track_loss[horizon(pending)], learner_odds(pending), young, round, signal, expert, learnt)
     cap(memory.statistics, expert, learnt)
-    share = share_of(memory.track_evidence[horizon(pending)], hint_of(memory, signal), prior_odds(pending))
+    hint = hint_of(rules, memory, signal, pending)
+    share = share_of(memory.track_evidence[horizon(pending)], hint, prior_odds(pending))
     base = round.tracked[rules.quantile_trackers.shape[0] + 1]
+    stretched(rules, memory, signal, expert, base)
     for i in range(out.shape[0]):
-        base[i] = between(min(max(expert.values[i], expert.low), expert.high), learnt[i], share)
+        base[i] = between(base[i], learnt[i], share)
     settled = round.tracked[rules.quantile_trackers.shape[0] + 2]
     offset_quantiles(base, memory.level_offsets, spread_of(base, rules.scores), expert.low, expert.high, settled)
     cap(memory.statistics, expert, settled)
     hint = fault(beyond_chance(memory.level_ledger), CLEAR_FAULT)
-    share = share_of(memory.level_evidence[horizon(pending)], hint, LEVEL_ODDS)
+    share = share_of(memory.level_evidence[horizon(pending)], hint, level_odds(share, pending))
     for i in range(out.shape[0]):
         out[i] = between(base[i], settled[i], share)
 
@@ -190,7 +217,7 @@ def learn(rules, memory, round, signal, outcome):
     """Teach all of it the outcome of a round, from what it saw when the forecast was made."""
     record = round.tracker_record
     expert = with_slopes(rules, round.experts[0], record[TrackerRecord.SLOPE_LOW], record[TrackerRecord.SLOPE_HIGH])
-    learn_weights(rules, memory, round, outcome, expert)
+    learn_weights(rules, memory, round, signal, outcome, expert)
     expected = PER_SCALE * record[TrackerRecord.SCALE]
     learn_offsets(trackers_of(rules, memory, expert), expert.values, signal, expected, outcome.value)
     learn_level_offsets(rules, memory, round, outcome, expert)
@@ -212,7 +239,7 @@ def learn_level_offsets(rules, memory, round, outcome, expert):
 
 
 @kernel_part
-def learn_weights(rules, memory, round, outcome, expert):
+def learn_weights(rules, memory, round, signal, outcome, expert):
     """Discounted pinball losses of each learner and quantile tracker, and the evidence for all of them together."""
     pending = round.info[RoundInfo.PENDING]
     loss = memory.track_loss[horizon(pending)]
@@ -229,8 +256,7 @@ def learn_weights(rules, memory, round, outcome, expert):
     for m in range(trackers):
         lost = pinball(round.tracked[m], outcome.clipped, rules.grid)
         loss[learners + m] = kept * loss[learners + m] + outcome.weight * lost / unit
-    for i in range(quantiles.shape[0]):
-        quantiles[i] = min(max(expert.values[i], expert.low), expert.high)
+    stretched(rules, memory, signal, expert, quantiles)
     lost = pinball(round.tracked[trackers], outcome.clipped, rules.grid)
     gain = pinball(quantiles, outcome.clipped, rules.grid) - lost
     add_evidence(memory.track_evidence[horizon(pending)], gain / unit, pending)
@@ -238,7 +264,7 @@ def learn_weights(rules, memory, round, outcome, expert):
 
 @kernel
 def pool_part(rules, memory, round, signal, y, out):
-    """What a game tells its pool of an outcome: the gradients of the trackers that share in it, and their gain."""
+    """What a game tells its pool of an outcome: the gradients of the trackers that share in it, and what they gain."""
     record = round.tracker_record
     expert = with_slopes(rules, round.experts[0], record[TrackerRecord.SLOPE_LOW], record[TrackerRecord.SLOPE_HIGH])
     expected = PER_SCALE * record[TrackerRecord.SCALE]
@@ -249,11 +275,11 @@ def pool_part(rules, memory, round, signal, y, out):
     if unit <= 0.0:
         return 0.0
     size = expert.values.shape[0]
-    within, mean = np.empty(size), np.empty(size)
+    alone, mean = np.empty(size), np.empty(size)
+    stretched(rules, memory, signal, expert, alone)
     for i in range(size):
-        within[i] = min(max(expert.values[i], expert.low), expert.high)
         total = 0.0
         for m in range(rules.pooled):
             total += round.tracked[m, i]
         mean[i] = total / rules.pooled
-    return (pinball(within, y, rules.grid) - pinball(mean, y, rules.grid)) / unit
+    return (pinball(alone, y, rules.grid) - pinball(mean, y, rules.grid)) / unit

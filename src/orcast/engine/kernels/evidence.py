@@ -10,7 +10,8 @@ both sums discounted: t is the gain in standard errors, and near zero as long as
 
 A forecast that is miscalibrated beyond chance has a fault, whatever it costs.  Its ledger, the sum of its pinball
 gradients, has about the square that the squares of block sums add up to if it is calibrated; so their ratio is about 1
-then, and more if not.
+then, and more if not.  Most of that square is location, so that a fault of an expert's spread would show late: it is a
+part of the measure by itself (`kernels.spread`).
 """
 
 from __future__ import annotations
@@ -20,13 +21,16 @@ import numpy as np
 from orcast.constants import EVIDENCE_DISCOUNT, EVIDENCE_ODDS, EVIDENCE_RATE
 from orcast.engine.kernels.quantile_trackers import pinball_gradient
 from orcast.engine.kernels.records import Evidence, LedgerRow
+from orcast.engine.kernels.spread import spread_errors
 from orcast.jit import kernel, kernel_part
 from orcast.jit.ieee import exp, sqrt
 
 # Outcomes outstanding beyond these are those of batches, not of horizons that overlap.
 OVERLAP = 8.0
+# The part of the spread in an expert's miscalibration.
+SPREAD_PART = 0.4
 # The most that a fault counts, in standard errors.
-MOST_FAULT = 4.0
+MOST_FAULT = 3.0
 
 
 @kernel_part
@@ -72,6 +76,13 @@ def beyond_chance(ledger):
         square += ledger[LedgerRow.SUMS, i] * ledger[LedgerRow.SUMS, i]
         block += ledger[LedgerRow.BLOCK, i] * ledger[LedgerRow.BLOCK, i]
     return square / max(ledger[LedgerRow.SUMS, last] + block, 1e-300)
+
+
+@kernel
+def expert_beyond_chance(ledger, levels, scores):
+    """The same of an expert: to a smaller part of its spread alone, for which it is stretched before all else."""
+    errors = spread_errors(ledger, levels, scores)
+    return (1.0 - SPREAD_PART) * beyond_chance(ledger) + SPREAD_PART * errors * errors
 
 
 @kernel_part

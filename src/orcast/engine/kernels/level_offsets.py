@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from orcast.engine.kernels.delays import STALE
 from orcast.engine.kernels.evidence import OVERLAP
 from orcast.engine.kernels.quantile_trackers import offset_gradient
 from orcast.engine.kernels.records import Statistic
@@ -19,13 +20,18 @@ from orcast.jit import kernel, kernel_part
 from orcast.jit.ieee import exp, pi, sqrt
 
 # The rate, and how it falls to that while there are few outcomes.
-RATE, EARLY_RATE, START = 0.006, 0.4, 20.0
+RATE, EARLY_RATE, START = 0.008, 0.4, 20.0
 
 
 @kernel_part
 def rate_of(statistics, pending):
-    """The rate of a step; with outcomes outstanding, errors of as many rounds are one."""
-    return max(RATE, EARLY_RATE / (statistics[Statistic.OUTCOMES] + START)) / (1.0 + min(pending, OVERLAP))
+    """The rate of a step; smaller with outcomes outstanding, as errors of as many rounds are partly one.
+
+    Once outcomes are stale, a batch of errors is one: its steps are all taken before the first is seen.
+    """
+    overlap = 1.0 + min(pending, OVERLAP)
+    late = overlap if pending >= STALE else sqrt(overlap * sqrt(overlap))
+    return max(RATE, EARLY_RATE / (statistics[Statistic.OUTCOMES] + START)) / late
 
 
 @kernel_part

@@ -18,10 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.constants import PER_ABSOLUTE
-from orcast.engine.kernels.evidence import add_evidence, beyond_chance, learn_ledger, standard_errors
-from orcast.engine.kernels.quantile_function import QuantileFunction, outer_slopes, quantile_at
+from orcast.engine.kernels.evidence import add_evidence, expert_beyond_chance, learn_ledger, standard_errors
+from orcast.engine.kernels.quantile_function import QuantileFunction, corrected, outer_slopes, quantile_at
 from orcast.engine.kernels.quantile_trackers import PER_SCALE, QuantileTrackers, gradients, pinball, say, step
 from orcast.engine.kernels.records import Array, PoolColumn, TrackerUnit
+from orcast.engine.kernels.spread import add_spread, stretch_of, usual_excess
 from orcast.jit import entry_kernel, kernel, kernel_part
 
 Integers = NDArray[np.int64]
@@ -64,6 +65,7 @@ class PoolMemory(NamedTuple):
     unit: Array  # a TrackerUnit each
     ledger: Array  # of each stream's expert, a LedgerRow each
     beyond: Array  # of each horizon: how far its experts are beyond chance, added up
+    spreads: Array  # of each horizon: a PoolSpread each
     errors: Array  # of point forecasts: the sum of the absolute ones, and their number
 
 
@@ -151,10 +153,13 @@ def fill_signal(memory, h, out):
             for i in range(size):
                 out[at + i] += memory.totals[k, i]
     beyond = 0.0
+    spreads = np.zeros(memory.spreads.shape[1])
     for k in range(memory.members.shape[0]):
         if k == h or is_alone(memory):
             beyond += memory.beyond[k]
+            spreads += memory.spreads[k]
     out[PoolColumn.BEYOND_CHANCE] = beyond / max(count, 1.0)
+    out[at + size] = usual_excess(spreads)
     if count > 0.0:
         for i in range(size):
             out[at + i] /= count
@@ -175,10 +180,17 @@ def add_gain(evidence, gain, pending):
     return standard_errors(evidence)
 
 
+@entry_kernel
+def add_game(spreads, ledger, levels, scores, count):
+    """Add what a game knows of its expert's spread; returns what all of them amount to."""
+    add_spread(spreads, ledger, levels, scores, count, 1.0)
+    return usual_excess(spreads)
+
+
 @kernel_part
 def signals_of(memory):
     """All that each horizon hears."""
-    out = np.empty((memory.members.shape[0], memory.common.shape[0] + memory.totals.shape[1]))
+    out = np.empty((memory.members.shape[0], memory.common.shape[0] + memory.totals.shape[1] + 1))
     for h in range(out.shape[0]):
         fill_signal(memory, h, out[h])
     return out
@@ -222,15 +234,17 @@ def usual_loss(memory, s, otherwise):
 
 
 @kernel
-def gain_of(rules, memory, s, q, expected, blend, bounds, y):
-    """How much less the trackers lost than the expert, in units of its usual loss."""
+def gain_of(rules, memory, streams, s, q, signal, expected, blend, y):
+    """How much less the trackers lost than the stretched expert, in units of the expert's usual loss."""
     unit = 0.5 * usual_loss(memory, s, expected)
     if unit <= 0.0:
         return 0.0
-    within = np.empty(q.shape[0])
-    for i in range(q.shape[0]):
-        within[i] = min(max(q[i], bounds[0]), bounds[1])
-    return (pinball(within, y, rules.levels) - pinball(blend, y, rules.levels)) / unit
+    low, high = outer_slopes(q, rules.scores, SMALLEST)
+    expert = QuantileFunction(q, rules.scores, low, high, streams.bounds[s, 0], streams.bounds[s, 1])
+    count, usual = memory.unit[s, TrackerUnit.COUNT], signal[signal.shape[0] - 1]
+    stretched = np.empty(q.shape[0])
+    corrected(0.0, stretch_of(memory.ledger[s], rules.levels, rules.scores, count, usual), expert, stretched)
+    return (pinball(stretched, y, rules.levels) - pinball(blend, y, rules.levels)) / unit
 
 
 @kernel_part
@@ -257,6 +271,14 @@ def add_offsets(memory, s, h, sign):
     for m in range(memory.offsets.shape[1]):
         for i in range(levels):
             memory.totals[h, m * levels + i] += scale * memory.offsets[s, m, i]
+
+
+@kernel_part
+def add_faults(rules, memory, s, h, sign):
+    """Put what a stream's expert lacks among that of its horizon, or take it away."""
+    ledger, count = memory.ledger[s], memory.unit[s, TrackerUnit.COUNT]
+    memory.beyond[h] += sign * expert_beyond_chance(ledger, rules.levels, rules.scores)
+    add_spread(memory.spreads[h], ledger, rules.levels, rules.scores, count, sign)
 
 
 @kernel
@@ -315,7 +337,7 @@ def settle(rules, memory, streams, which, places, values, points, rows):
         for m in range(count):
             for i in range(levels):
                 sums[h, m * levels + i] += gradient[j, m, i]
-        gains[h] += gain_of(rules, memory, s, q, expected[j], rows.blends[places[j]], streams.bounds[s], y)
+        gains[h] += gain_of(rules, memory, streams, s, q, signals[h], expected[j], rows.blends[places[j]], y)
         lags[h] += memory.tally[PoolTally.BATCHES] + memory.batches[h] - rows.batch[places[j]]
     count_streams(memory, streams, which)
     add_batch(memory, counts, sums, gains, lags)
@@ -326,10 +348,10 @@ def settle(rules, memory, streams, which, places, values, points, rows):
         h = streams.horizon[s]
         add_offsets(memory, s, h, -1.0)
         late = memory.tally[PoolTally.BATCHES] + memory.batches[h] - rows.batch[places[j]] - 1.0
-        memory.beyond[h] -= beyond_chance(memory.ledger[s])
+        add_faults(rules, memory, s, h, -1.0)
         learn_ledger(memory.ledger[s], q, rules.levels, max(late, 0.0), y)
-        memory.beyond[h] += beyond_chance(memory.ledger[s])
         step(trackers_of(rules, memory, streams, s), q, signals[h], expected[j], y, gradient[j])
+        add_faults(rules, memory, s, h, 1.0)
         add_offsets(memory, s, h, 1.0)
         if points.shape[0] > 0:
             memory.errors[s, 0] += abs(y - points[j])

@@ -97,6 +97,9 @@ def corrected(location, spread, expert, out):
         else:
             while z[j + 1] < score:
                 j += 1
+            if score == z[j + 1]:
+                out[i] = min(max(q[j + 1], expert.low), expert.high)
+                continue
             value = q[j] + (q[j + 1] - q[j]) * (score - z[j]) / (z[j + 1] - z[j])
         out[i] = min(max(value, expert.low), expert.high)
 

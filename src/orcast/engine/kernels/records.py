@@ -57,7 +57,20 @@ class PoolColumn(IntEnum):
     COUNT = 0  # outcomes so far
     EVIDENCE = 1  # how far the pooled trackers are ahead of the experts, in standard errors
     BEYOND_CHANCE = 2  # the experts' own miscalibration over what chance makes of it, in the mean over the streams
-    SUMS = 3  # of the gradients of each pooled tracker, by level; then their mean offsets, in units of the usual loss
+    # Of the gradients of each pooled tracker, by level; then their mean offsets, in units of the usual loss; last, by
+    # how much the outcomes' squared normal scores exceed those of the experts.
+    SUMS = 3
+
+
+class PoolSpread(IntEnum):
+    """What the streams of a pool know of their experts' spreads, added up (`kernels.spread`)."""
+
+    STREAMS = 0
+    OUTCOMES = 1
+    CHANCE = 2  # outcomes that chance would need for such blocks
+    EXCESS = 3  # of the squared normal scores
+    ERRORS = 4  # the same in standard errors
+    SQUARES = 5  # of these
 
 
 class Evidence(IntEnum):
@@ -202,6 +215,8 @@ class Statistic(IntEnum):
     SQUARES = 19  # sum of the squared sizes of the settled payoffs: what chance makes of the ledger's square
     LAST_MEDIAN = 20  # of the expert
     MOVE_MEAN = 21  # how far it usually moves from outcome to outcome
+    OUTCOME_2 = 22  # the outcomes before the last
+    OUTCOME_3 = 23
 
 
 class TrackerRecord(IntEnum):
@@ -212,15 +227,17 @@ class TrackerRecord(IntEnum):
     ERROR_2 = 2
     ERROR_3 = 3
     LAST_OUTCOME = 4  # score of the last outcome, over the usual size
-    SEASON_1 = 5  # what was surprising a season ago, for the two seasons that were found
-    SEASON_2 = 6
-    SCALE = 7  # half the distance of the expert's quantiles at the scores -1 and 1
-    SLOPE_LOW = 8
-    SLOPE_HIGH = 9
-    SCORE_SIZE = 10  # when the forecast was made
-    MEDIAN = 11
-    USUAL_MOVE = 12  # 1 unless the expert moved further than it usually does; then less
-    LEARNERS = 13  # the first learner's part
+    OUTCOME_2 = 5  # of those before it
+    OUTCOME_3 = 6
+    SEASON_1 = 7  # what was surprising a season ago, for the two seasons that were found
+    SEASON_2 = 8
+    SCALE = 9  # half the distance of the expert's quantiles at the scores -1 and 1
+    SLOPE_LOW = 10
+    SLOPE_HIGH = 11
+    SCORE_SIZE = 12  # when the forecast was made
+    MEDIAN = 13
+    USUAL_MOVE = 14  # 1 unless the expert moved further than it usually does; then less
+    LEARNERS = 15  # the first learner's part
 
 
 class LearnerRecord(IntEnum):

@@ -4,11 +4,12 @@ Let Q(z) be the expert's quantile at the level Phi(z), linear between the levels
 predicts the mean a and the spread b of the normal score of the next outcome, and Q(a + b z) is its corrected expert:
 for a Gaussian expert a shift and a stretch; atoms and bounds stay where they are.
 
-    a : recursive least squares on the last errors and on how far the last outcome lies from today's median
+    a : recursive least squares on the last errors and on how far the last outcomes lie from today's median
     b : a slow mean of |score - a| times exp(linear in: its fast mean, the level of the median, the expert's own
         spread, the distance to the last outcome), fitted by recursive least squares on |score - a| / (c b) - 1
 
-Some also look at what surprised a season ago (`kernels.seasons`), and some trust an expert that moves much further
+An expert may be wrong in what it expects, or in not following the outcomes: some look at three of each.  These also
+look at what surprised a season ago (`kernels.seasons`), and some trust an expert that moves much further
 than it usually does: it may foresee a change.  Every observation counts 1 / sqrt(1 + outcomes outstanding when the
 forecast was made): errors of one batch are seldom independent.  `kernels.correction` weighs the learners.
 """
@@ -78,8 +79,15 @@ def least_squares(theta, P, x, count, error, weight, cap, gain):
 
 
 @kernel_part
+def feature_of(value, size, expert):
+    """The normal score of a value over the usual size of scores."""
+    score, _ = normal_score(value, expert)
+    return min(max(score / size, -8.0), 8.0)
+
+
+@kernel_part
 def location_features(memory, expert, pending, record):
-    """Scores of the last errors, of the last outcome and of the errors of a season ago, over their usual size.
+    """Scores of the last errors, of the last outcomes and of the errors of a season ago, over their usual size.
 
     So a learnt shift means the same on both sides of a skewed expert.  Where the expert moves much further than it
     usually does, it may know of a change that the last errors say nothing about: some learners then trust it.
@@ -96,12 +104,11 @@ def location_features(memory, expert, pending, record):
         if moved > usual and statistics[Statistic.OUTCOMES] > 5.0:
             record[TrackerRecord.USUAL_MOVE] = (usual / moved) * (usual / moved)
         size = statistics[Statistic.SCORE_SIZE]
-        for i in range(1, TrackerRecord.SEASON_1):
-            value = median + statistics[Statistic.ERROR_1 + i - 1]
-            if i == TrackerRecord.LAST_OUTCOME:
-                value = statistics[Statistic.LAST_OUTCOME]
-            score, _ = normal_score(value, expert)
-            record[i] = min(max(score / size, -8.0), 8.0)
+        for i in range(3):
+            record[TrackerRecord.ERROR_1 + i] = feature_of(median + statistics[Statistic.ERROR_1 + i], size, expert)
+        record[TrackerRecord.LAST_OUTCOME] = feature_of(statistics[Statistic.LAST_OUTCOME], size, expert)
+        for i in range(2):
+            record[TrackerRecord.OUTCOME_2 + i] = feature_of(statistics[Statistic.OUTCOME_2 + i], size, expert)
         for i in range(2):
             record[TrackerRecord.SEASON_1 + i] = season_ago(memory.surprises, memory.seasons, i, pending) / size
 
@@ -137,35 +144,44 @@ def trust(rules, record, c, i):
     return record[TrackerRecord.USUAL_MOVE]
 
 
-@kernel
-def uncertainty(rules, memory, record, c):
-    """How much wider the outcome is spread because a learner's coefficients and spread are only known so well."""
+@kernel_part
+def learner_features(rules, record, c, out):
+    """The location features of a learner, as far as it trusts them; returns how many."""
     count = int(rules.learners[c, LearnerColumn.FEATURES])
+    for i in range(count):
+        out[i] = record[i] * trust(rules, record, c, i)
+    return count
+
+
+@kernel
+def uncertainty(rules, memory, features, count, c):
+    """How much wider the outcome is spread because a learner's coefficients and spread are only known so well."""
     square = 0.0
     for i in range(count):
         total = 0.0
         for j in range(count):
-            total += memory.location_cov[c, i, j] * record[j] * trust(rules, record, c, j)
-        square += total * record[i] * trust(rules, record, c, i)
+            total += memory.location_cov[c, i, j] * features[j]
+        square += total * features[i]
     rate = max(1.0 - rules.learners[c, LearnerColumn.DISCOUNT], 1.0 / (memory.statistics[Statistic.OUTCOMES] + YOUNG))
     return sqrt(1.0 + square) * (1.0 + rate)
 
 
 @kernel_part
-def learner_says(rules, memory, record, c):
+def learner_says(rules, memory, record, c, features):
     """Location and spread of a learner, which its part of the record keeps."""
     statistics = memory.statistics
     size = statistics[Statistic.SCORE_SIZE]
     at = TrackerRecord.LEARNERS + c * LEARNER_SIZE
+    count = learner_features(rules, record, c, features)
     a = 0.0
-    for i in range(int(rules.learners[c, LearnerColumn.FEATURES])):
-        a += memory.location[c, i] * record[i] * trust(rules, record, c, i)
+    for i in range(count):
+        a += memory.location[c, i] * features[i]
     slow = memory.spread[c, SpreadColumn.SLOW]
     spread_features(statistics, record, at, slow, memory.spread[c, SpreadColumn.FAST])
     stretch = 0.0
     for i in range(SPREAD_FEATURES):
         stretch += memory.fit[c, i] * record[at + LearnerRecord.ONE + i]
-    b = slow * exp(min(max(stretch, -1.5), 1.5)) * uncertainty(rules, memory, record, c)
+    b = slow * exp(min(max(stretch, -1.5), 1.5)) * uncertainty(rules, memory, features, count, c)
     record[at + LearnerRecord.LOCATION] = a * size
     record[at + LearnerRecord.SPREAD] = b * size
 
@@ -180,8 +196,9 @@ def learners_say(rules, memory, expert, pending, record):
     record[TrackerRecord.SLOPE_HIGH] = expert.slope_high
     record[TrackerRecord.SCORE_SIZE] = memory.statistics[Statistic.SCORE_SIZE]
     record[TrackerRecord.MEDIAN] = expert.values[expert.values.shape[0] // 2]
+    features = np.empty(LOCATION_FEATURES)
     for c in range(rules.learners.shape[0]):
-        learner_says(rules, memory, record, c)
+        learner_says(rules, memory, record, c, features)
 
 
 @kernel
@@ -194,13 +211,12 @@ def learn(rules, memory, round, expert, outcome):
     size = statistics[Statistic.SCORE_SIZE]
     gain = np.empty(max(LOCATION_FEATURES, SPREAD_FEATURES))
     features = np.empty(LOCATION_FEATURES)
-    features[0] = 1.0
     target = min(max(score / size, -most), most)
     for c in range(rules.learners.shape[0]):
         at = TrackerRecord.LEARNERS + c * LEARNER_SIZE
-        count = int(rules.learners[c, LearnerColumn.FEATURES])
-        for i in range(1, LOCATION_FEATURES):
-            features[i] = record[i] * (record[TrackerRecord.SCORE_SIZE] / size) * trust(rules, record, c, i)
+        count = learner_features(rules, record, c, features)
+        for i in range(1, count):
+            features[i] *= record[TrackerRecord.SCORE_SIZE] / size
         error = target
         for i in range(count):
             error -= memory.location[c, i] * features[i]
@@ -291,6 +307,10 @@ def learn_features(statistics, record, y):
     statistics[Statistic.ERROR_3] = statistics[Statistic.ERROR_2]
     statistics[Statistic.ERROR_2] = statistics[Statistic.ERROR_1]
     statistics[Statistic.ERROR_1] = y - record[TrackerRecord.MEDIAN]
+    # as long as there is one outcome, it is also those before
+    first = statistics[Statistic.OUTCOMES] == 0.0
+    statistics[Statistic.OUTCOME_3] = y if first else statistics[Statistic.OUTCOME_2]
+    statistics[Statistic.OUTCOME_2] = y if first else statistics[Statistic.LAST_OUTCOME]
     statistics[Statistic.LAST_OUTCOME] = y
     far = FARTHEST_KEPT * statistics[Statistic.FARTHEST_ERROR]
     statistics[Statistic.FARTHEST_ERROR] = max(far, abs(statistics[Statistic.ERROR_1]))
