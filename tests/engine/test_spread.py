@@ -5,11 +5,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
-from scipy.stats import norm
+from scipy.stats import norm, poisson
 
 import orcast as oc
 from helpers import Vector
 from orcast.engine.kernels import spread
+from orcast.engine.kernels.evidence import MOST_BEYOND, beyond_chance, learn_ledger
 from orcast.engine.kernels.pooling import add_game
 from orcast.engine.kernels.records import LedgerRow, PoolSpread
 
@@ -80,6 +81,31 @@ def test_an_expert_too_narrow_by_a_third_is_stretched_after_some_twenty_outcomes
     rng = np.random.default_rng(0)
     found = [spread.stretch_of(ledger_of(1.5 * rng.normal(size=25)), LEVELS, SCORES, 25.0, 0.0) for _ in range(200)]
     assert 1.25 < np.median(found) < 1.6
+
+
+@pytest.mark.parametrize("mean", [0.5, 2.0])
+def test_counts_of_a_calibrated_expert_are_not_read_as_too_wide(mean: float) -> None:
+    """Ties of outcomes with atoms have a mean of zero in the ledger."""
+    q, found = poisson.ppf(LEVELS, mean), []
+    for seed in range(6):
+        ledger = np.zeros((len(LedgerRow), LEVELS.size + 1))
+        for y in np.random.default_rng(seed).poisson(mean, 800).astype(np.float64):
+            learn_ledger(ledger, q, LEVELS, 0.0, y)
+        errors = spread.spread_errors(ledger, LEVELS, SCORES)
+        found.append((errors, beyond_chance(ledger), spread.stretch_of(ledger, LEVELS, SCORES, 400.0, 0.0)))
+    errors, beyond, stretch = np.mean(found, axis=0).tolist()
+    assert abs(errors) < 1.5
+    assert beyond < 3.0
+    assert stretch == pytest.approx(1.0, abs=0.01)
+
+
+def test_a_long_block_does_not_run_away() -> None:
+    """Outcomes one in each percent, in one block: its chance cancels, what is made of it does not explode."""
+    ledger = np.zeros((len(LedgerRow), LEVELS.size + 1))
+    for y in norm.ppf((np.random.default_rng(0).permutation(100) + 0.5) / 100):
+        learn_ledger(ledger, SCORES, LEVELS, 150.0, float(y))
+    assert abs(spread.spread_errors(ledger, LEVELS, SCORES)) <= spread.MOST_ERRORS
+    assert beyond_chance(ledger) <= MOST_BEYOND
 
 
 # --- pools

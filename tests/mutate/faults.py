@@ -289,6 +289,13 @@ LEARNERS = (
         SPREAD,
     ),
     Fault(
+        "evidence: ties with atoms count for nothing",
+        _EVIDENCE,
+        "    share_atom(quantiles, y, levels, gradient)",
+        "    pass",
+        SPREAD,
+    ),
+    Fault(
         "spread: what is usual in the pool is forgotten",
         _SPREAD,
         "own = total - usual * count",

@@ -157,6 +157,16 @@ def gradient(q: Array, y: float, levels: Array) -> Array:
     return np.select([y < q, y > q], [1 - levels, -levels], 0.0)
 
 
+def ledger_gradient(q: Array, y: float, levels: Array) -> Array:
+    """The same, but on an atom the share of it below each of its levels, whose mean is zero if q is calibrated."""
+    found, tie = gradient(q, y, levels), np.flatnonzero(q == y)
+    if tie.size:
+        edges = np.concatenate(([0.0], (levels[1:] + levels[:-1]) / 2, [1.0]))
+        low, high = edges[tie[0]], edges[tie[-1] + 1]
+        found[tie] = (levels[tie] - low) / (high - low) - levels[tie]
+    return found
+
+
 def with_gradient(ledger: Array, g: Array, pending: float) -> Array:
     """Sums of gradients; the last column has the squares of the sums over blocks, and the outcomes of this one."""
     sums, squares = 0.998 * ledger[0, :-1] + g, 0.998**2 * ledger[0, -1]
@@ -645,7 +655,7 @@ def evidence(it: Settled) -> dict[str, Array]:
         gain = pinball(without, t.clipped, levels) - pinball(with_it, t.clipped, levels)
         found[name][t.horizon] = with_gain(found[name][t.horizon], gain / (0.5 * t.unit), t.pending)
     for name, row in {"expert_ledger": q, "level_ledger": base}.items():
-        found[name] = with_gradient(getattr(it.before, name), gradient(row, it.y, levels), t.pending)
+        found[name] = with_gradient(getattr(it.before, name), ledger_gradient(row, it.y, levels), t.pending)
     return found
 
 

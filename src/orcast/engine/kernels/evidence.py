@@ -29,6 +29,8 @@ from orcast.jit.ieee import exp, sqrt
 OVERLAP = 8.0
 # The part of the spread in an expert's miscalibration.
 SPREAD_PART = 0.4
+# The most that a ratio is: within a long block, chance may cancel to nothing.
+MOST_BEYOND = 1e3
 # The most that a fault counts, in standard errors.
 MOST_FAULT = 3.0
 
@@ -75,7 +77,7 @@ def beyond_chance(ledger):
     for i in range(last):
         square += ledger[LedgerRow.SUMS, i] * ledger[LedgerRow.SUMS, i]
         block += ledger[LedgerRow.BLOCK, i] * ledger[LedgerRow.BLOCK, i]
-    return square / max(ledger[LedgerRow.SUMS, last] + block, 1e-300)
+    return min(square / max(ledger[LedgerRow.SUMS, last] + block, 1e-300), MOST_BEYOND)
 
 
 @kernel
@@ -91,12 +93,31 @@ def fault(ratio, least):
     return min(max(ratio - least, 0.0), MOST_FAULT)
 
 
+@kernel_part
+def share_atom(quantiles, y, levels, gradient):
+    """On an atom, the share of it below each of its levels, whose mean is zero if the forecast is calibrated."""
+    size = levels.shape[0]
+    first = 0
+    while first < size and quantiles[first] < y:
+        first += 1
+    end = first
+    while end < size and quantiles[end] == y:
+        end += 1
+    if end == first:
+        return
+    low = 0.5 * (levels[first - 1] + levels[first]) if first > 0 else 0.0
+    high = 0.5 * (levels[end - 1] + levels[end]) if end < size else 1.0
+    for i in range(first, end):
+        gradient[i] = (levels[i] - low) / (high - low) - levels[i]
+
+
 @kernel
 def learn_ledger(ledger, quantiles, levels, pending, y):
     """Settle a forecast that was made with so many outcomes outstanding."""
     last = ledger.shape[1] - 1
     gradient = np.empty(last)
     pinball_gradient(quantiles, y, levels, gradient)
+    share_atom(quantiles, y, levels, gradient)
     ledger[LedgerRow.SUMS, last] *= EVIDENCE_DISCOUNT * EVIDENCE_DISCOUNT
     ledger[LedgerRow.BLOCK, last] += 1.0
     over = ledger[LedgerRow.BLOCK, last] > pending

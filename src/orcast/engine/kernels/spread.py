@@ -17,6 +17,8 @@ from orcast.jit.ieee import erf, exp, pi, sqrt
 
 # The forecast's own spread counts as so many outcomes that are new.
 PRIOR_OUTCOMES = 3.0
+# The most standard errors.
+MOST_ERRORS = 30.0
 # So many streams of a pool that agree are counted beside its own.
 NO_VARIANCE = 4.0
 # What is believed of the ratio of the two spreads, and steps of Newton's method to it.
@@ -45,11 +47,17 @@ def spread_excess(ledger, levels, scores):
     return total, second - mean * mean, (ledger[LedgerRow.SUMS, last] + block) / usual
 
 
+@kernel_part
+def in_errors(total, variance, chance):
+    """A sum in standard errors; within a long block, chance may cancel to nothing."""
+    return min(max(total / sqrt(max(variance * chance, 1e-300)), -MOST_ERRORS), MOST_ERRORS)
+
+
 @kernel
 def spread_errors(ledger, levels, scores):
     """By how many standard errors outcomes lie wider than a forecast says."""
     total, variance, chance = spread_excess(ledger, levels, scores)
-    return total / sqrt(max(variance * chance, 1e-300))
+    return in_errors(total, variance, chance)
 
 
 @kernel
@@ -132,6 +140,6 @@ def add_spread(spreads, ledger, levels, scores, count, sign):
     spreads[PoolSpread.OUTCOMES] += sign * count
     spreads[PoolSpread.CHANCE] += sign * chance
     spreads[PoolSpread.EXCESS] += sign * total
-    errors = total / sqrt(max(variance * chance, 1e-300))
+    errors = in_errors(total, variance, chance)
     spreads[PoolSpread.ERRORS] += sign * errors
     spreads[PoolSpread.SQUARES] += sign * errors * errors
