@@ -19,7 +19,7 @@ PAGE = ROOT / "docs" / "licences.md"
 GROUPS = {
     "cli": "`orcast[cli]`: the command on tables",
     "demo": "`orcast[demo]`: the demo and pictures",
-    "experiments": "`orcast[experiments]`: the paper's experiments",
+    "research": "`orcast[research]`: the comparison, the paper's experiments, benchmarks",
     "jax": "`orcast[jax]`: own payoffs through JAX",
     "river": "`orcast[river]`",
     "sklearn": "`orcast[sklearn]`",

@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
     """Run experiments: a progress bar, tables, files."""
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
-        raise ImportError(f"expected the extra orcast[experiments] to be installed, got no {', '.join(missing)}")
+        raise ImportError(f"expected the extra orcast[research] to be installed, got no {', '.join(missing)}")
     if options.workers < 1:
         raise ValueError(f"expected at least 1 worker, got {options.workers}")
     from rich.console import Console

@@ -19,19 +19,19 @@ Vector = NDArray[np.float64]
 
 
 def needed(module: str, what: str) -> Any:
-    """A module of the extra orcast[experiments], imported when it is used.
+    """A module of the extra orcast[research], imported when it is used.
 
     Examples:
         >>> needed("no_such_module", "a test")
         Traceback (most recent call last):
-        ImportError: expected the extra orcast[experiments] for a test (pip install 'orcast[experiments]'),
+        ImportError: expected the extra orcast[research] for a test (pip install 'orcast[research]'),
         got no no_such_module
     """
     try:
         return import_module(module)
     except ImportError:
         raise ImportError(
-            f"expected the extra orcast[experiments] for {what} (pip install 'orcast[experiments]'), "
+            f"expected the extra orcast[research] for {what} (pip install 'orcast[research]'), "
             f"got no {module.partition('.')[0]}"
         ) from None
 
