@@ -1,0 +1,298 @@
+"""Output of the research commands: tables, figures, pages in Markdown, progress bars, resumable result files."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import platform
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from orcast import __version__
+from research.jobs import Progress
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from rich.console import Console
+
+Cell = str | float | int | None
+Row = dict[str, Any]  # by column
+
+MARK = "<!-- produced -->"
+"""Pages are rewritten below this line."""
+
+
+def mean(values: Iterable[float]) -> float:
+    """Arithmetic mean as a float."""
+    return float(np.mean(list(values)))
+
+
+def geometric_mean(values: Iterable[float], least: float = 1e-12) -> float:
+    """Geometric mean; values below `least` count as `least`, and without values the mean is nan.
+
+    >>> round(geometric_mean([0.01, 1.0]), 6)
+    0.1
+    """
+    found = np.array(list(values), dtype=np.float64)
+    return float(np.exp(np.mean(np.log(np.maximum(found, least))))) if found.size else float("nan")
+
+
+def deviation(values: Sequence[float]) -> float | None:
+    """Standard deviation with n - 1; None of a single value.
+
+    >>> deviation([1.0, 3.0]), deviation([1.0])
+    (1.4142135623730951, None)
+    """
+    return float(np.std(values, ddof=1)) if len(values) > 1 else None
+
+
+def require(*modules: str) -> None:
+    """Raise ImportError if a module of the extra `research` is not installed."""
+    missing = [name for name in modules if find_spec(name) is None]
+    if missing:
+        raise ImportError(f"expected {', '.join(missing)} to be installed: pip install 'orcast[research]'")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under columns, for the terminal, Markdown and CSV.
+
+    Parameters
+    ----------
+    name : name of the CSV file, without its suffix.
+    digits : format of the numbers of a column; by default 4 significant digits, no decimals from 1000 on.
+    caption : text below the table.
+    marks : cells, by row and column, shown in "bold" or with an "underline"; CSV files have the plain numbers.
+    whole : columns whose cells are never wrapped in the terminal.
+
+    Examples
+    --------
+    >>> table = Table("one", "A table", ("who", "QCE"), [("base", 0.15041), ("ours", None)], {"QCE": ".4f"})
+    >>> print(table.markdown())
+    | who | QCE |
+    |---|---:|
+    | base | 0.1504 |
+    | ours |  |
+    """
+
+    name: str
+    title: str
+    columns: tuple[str, ...]
+    rows: Sequence[tuple[Cell, ...]]
+    digits: Mapping[str, str] = field(default_factory=dict)
+    caption: str = ""
+    marks: Mapping[tuple[int, str], str] = field(default_factory=dict)
+    whole: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, name: str, title: str, rows: Sequence[Mapping[str, Cell]], **options: Any) -> Table:
+        """Table of rows that name their columns, all in the same order."""
+        return cls(name, title, tuple(rows[0]), [tuple(row.values()) for row in rows], **options)
+
+    def shown(self, marked: Mapping[str, str] | None = None) -> list[list[str]]:
+        """Cells as text; `marked` has the format of marked cells, "{}" being the number."""
+        forms = marked or {}
+        return [
+            [
+                forms.get(self.marks.get((i, column), ""), "{}").format(self._cell(value, column))
+                for value, column in zip(row, self.columns, strict=True)
+            ]
+            for i, row in enumerate(self.rows)
+        ]
+
+    def _cell(self, value: Cell, column: str) -> str:
+        if value is None:
+            return ""
+        if isinstance(value, float):
+            return format(value, self.digits.get(column, ",.0f" if abs(value) >= 1000.0 else ".4g"))
+        return str(value)
+
+    @property
+    def numeric(self) -> list[bool]:
+        """True for columns of numbers."""
+        cells = [[row[i] for row in self.rows if row[i] is not None] for i in range(len(self.columns))]
+        return [bool(column) and not any(isinstance(cell, str) for cell in column) for column in cells]
+
+    def markdown(self) -> str:
+        """Table in Markdown."""
+        rule = "|".join("---:" if number else "---" for number in self.numeric)
+        lines = [f"| {' | '.join(self.columns)} |", f"|{rule}|"]
+        lines += [f"| {' | '.join(row)} |" for row in self.shown({"bold": "**{}**", "underline": "<ins>{}</ins>"})]
+        return "\n".join(lines)
+
+    def section(self) -> str:
+        """Title, table and caption in Markdown."""
+        return "\n\n".join([f"**{self.title}**", self.markdown(), *([self.caption] if self.caption else [])])
+
+    def write(self, folder: Path) -> Path:
+        """Write a CSV file with all digits."""
+        path = folder / f"{self.name}.csv"
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(self.columns)
+            writer.writerows([["" if value is None else value for value in row] for row in self.rows])
+        return path
+
+    def print(self, console: Console) -> None:
+        """Print to the terminal; if it is too narrow for the longest words, lines are wider than it."""
+        from rich import box
+        from rich.console import Console
+        from rich.measure import Measurement
+        from rich.table import Table as RichTable
+
+        table = RichTable(title=self.title, title_justify="left", caption=self.caption or None,
+                          caption_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)  # fmt: skip
+        shown = self.shown()
+        for i, (column, number) in enumerate(zip(self.columns, self.numeric, strict=True)):
+            words = [part for text in (column, *(row[i] for row in shown)) for part in text.split() or [""]]
+            words += [row[i] for row in shown] if column in self.whole else []
+            table.add_column(column, justify="right" if number else "left", min_width=max(map(len, words)))
+        for row in self.shown({"bold": "[bold]{}[/bold]", "underline": "[underline]{}[/underline]"}):
+            table.add_row(*row)
+        least = Measurement.get(console, console.options.update(max_width=1000), table).minimum
+        wide = console if least <= console.width else Console(width=least, file=console.file)
+        wide.print(table, crop=False)
+
+
+@contextmanager
+def styled_figure(height: float, w_pad: float | None = None, h_pad: float | None = None) -> Iterator[Figure]:
+    """Yield an empty figure of the width of a page, in the style of `orcast.plots`."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure as Empty
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    from orcast.plots import STYLE
+
+    with rc_context(STYLE):
+        yield Empty(figsize=(10.0, height), layout=ConstrainedLayoutEngine(w_pad=w_pad, h_pad=h_pad))
+
+
+@dataclass(frozen=True)
+class Section:
+    """Notes, tables and figures (by the name of their file) under a title."""
+
+    title: str
+    notes: tuple[str, ...] = ()
+    tables: tuple[Table, ...] = ()
+    figures: Mapping[str, Figure] = field(default_factory=dict)
+
+    def write(self, folder: str | Path) -> list[Path]:
+        """Write each table as CSV, each figure as PNG and SVG; return the paths."""
+        place = Path(folder)
+        place.mkdir(parents=True, exist_ok=True)
+        paths = [table.write(place) for table in self.tables]
+        if not self.figures:
+            return paths
+        from matplotlib import rc_context
+
+        # without dates and random names equal results are equal files
+        with rc_context({"svg.hashsalt": "orcast"}):
+            for name, figure in self.figures.items():
+                for kind, metadata in (("png", None), ("svg", {"Date": None})):
+                    paths.append(place / f"{name}.{kind}")
+                    figure.savefig(paths[-1], dpi=150, bbox_inches="tight", metadata=metadata)
+        return paths
+
+    def markdown(self, pictures: str = "") -> str:
+        """Section in Markdown; `pictures` is the path of the figures relative to the page."""
+        parts = [f"## {self.title}", *self.notes]
+        parts += [table.section() for table in self.tables]
+        parts += [f"![{name}]({pictures}{name}.svg)" for name in self.figures]
+        return "\n\n".join(parts) + "\n"
+
+
+def write_page(path: Path, parts: Sequence[str], seconds: float, command: str) -> None:
+    """Write results into a page below `MARK`; the text above it stays."""
+    above = path.read_text(encoding="utf-8").split(MARK)[0] if path.exists() else "# Results\n\n"
+    versions = ", ".join(f"{name} {version(name)}" for name in ("numpy", "numba", "river", "scikit-learn"))
+    made = (
+        f"Produced by `{command}` in {seconds:.0f} s on {os.cpu_count()} cores ({platform.machine()}, "
+        f"{platform.system()}), Python {platform.python_version()}, orcast {__version__}, {versions}."
+    )
+    path.write_text("\n".join([f"{above}{MARK}\n\n{made}\n", *parts]), encoding="utf-8")
+
+
+def relative_folder(page: str | None, folder: str) -> str:
+    """Path of a folder relative to that of a page, with a slash at the end."""
+    if page is None:
+        return ""
+    away = os.path.relpath(Path(folder).absolute(), Path(page).absolute().parent)
+    return f"{Path(away).as_posix()}/"
+
+
+class _Tenths:
+    """Progress as lines on stderr, one for each tenth."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.shown = name, -1
+
+    def __call__(self, what: str, share: float) -> None:
+        tenths = int(10.0 * share + 1e-9)
+        if tenths > self.shown:
+            self.shown = tenths
+            print(f"{self.name}: {10 * tenths}% done ({what})", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def progress_bar(console: Console, name: str) -> Iterator[Progress]:
+    """Yield a callback that moves a bar, or prints to stderr each tenth if there is no terminal."""
+    if not console.is_terminal:
+        yield _Tenths(name)
+        return
+    from rich import progress as bars
+
+    columns = (bars.TextColumn("{task.description}"), bars.BarColumn(), bars.TextColumn("{task.percentage:3.0f}%"),
+               bars.TimeElapsedColumn())  # fmt: skip
+    with bars.Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(name, total=1.0)
+        yield lambda what, share: bar.update(task, description=what, completed=share)
+
+
+class ResultsFile:
+    """Results by key in a file of JSON lines, so that a run that was stopped can continue.
+
+    Each row has a "key".  A later row replaces an earlier one with the same values of the `identity` columns.
+    A last line that was cut off by a crash is dropped.
+    """
+
+    def __init__(self, path: str | Path, identity: tuple[str, ...]) -> None:
+        self.path, self.identity = Path(path), identity
+        self._rows: dict[tuple[Any, ...], Row] = {}
+        if self.path.is_file():
+            self._load()
+
+    def _load(self) -> None:
+        lines = self.path.read_text(encoding="utf-8").splitlines()
+        for number, line in enumerate(lines, 1):
+            try:
+                row = json.loads(line)
+                self._rows[tuple(row[name] for name in self.identity)] = row
+            except (ValueError, TypeError, KeyError):
+                if number < len(lines):
+                    raise ValueError(f"expected a result in line {number} of {self.path}, got {line[:60]!r}") from None
+        text = "".join(f"{json.dumps(row)}\n" for row in self._rows.values())
+        beside = self.path.with_suffix(".part")
+        beside.write_text(text, encoding="utf-8")
+        os.replace(beside, self.path)
+
+    def add(self, rows: Iterable[Row]) -> None:
+        """Append rows to the file."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("a", encoding="utf-8") as file:
+            for row in rows:
+                self._rows[tuple(row[name] for name in self.identity)] = row
+                file.write(f"{json.dumps(row)}\n")
+
+    def select(self, keys: Iterable[str]) -> list[Row]:
+        """Rows with these keys, in this order; missing ones are left out."""
+        found = {row["key"]: row for row in self._rows.values()}
+        return [found[key] for key in keys if key in found]
