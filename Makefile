@@ -21,7 +21,7 @@ LINES   = --cov --cov-report=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-cpus test-pandas3 test-lowest test-newest coverage mutate bench docs licences dist lint types format hooks clean
+.PHONY: help demo test test-all test-cpus test-pandas3 test-lowest test-newest coverage bench docs licences dist lint types format hooks clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -87,9 +87,6 @@ test-cpus: $(READY)  ## what depends on numbers, with the kernels of other proce
 
 test-pandas3: $(PANDAS)/.ready  ## what touches data frames, with pandas 3
 	@$(PANDAS)/bin/python -m pytest -q $(CORES) $(FRAMES)
-
-mutate: $(READY)  ## faults put in one at a time: which test catches each
-	@$(BIN)/python -m tests.mutate $(FAULTS)
 
 # kernels compiled by another numba have a cache of their own
 test-lowest: $(LOWEST)/.ready  ## what needs no other library, with the lowest versions of the dependencies

@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, settings
 
 # what is tested is what is played once kernels are compiled; tests/jit is about the time before that
 os.environ.setdefault("ORCAST_KERNELS", "compiled")
@@ -17,8 +17,6 @@ os.environ.setdefault(
 PATIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("gate", max_examples=20, derandomize=True, **PATIENT)
 settings.register_profile("thorough", max_examples=500, **PATIENT)
-# `make mutate` asks whether an example fails, not for the simplest one that does
-settings.register_profile("mutate", settings.get_profile("gate"), phases=[Phase.explicit, Phase.generate])
 settings.load_profile("gate")
 
 
