@@ -39,7 +39,6 @@ def test_it_is_what_would_be_played_if_the_guarantee_were_as_gentle_as_can_be() 
 def test_looking_changes_nothing(space: oc.Interval) -> None:
     looked, other = played(oc.Recalibrator(space)), played(oc.Recalibrator(space))
     looked.learnt(oc.Normal(0.1, 3.0))
-    looked.learnt(experts={"a": oc.Normal(0.1, 3.0), "b": oc.Normal(0.2, 1.0)})
     assert looked.pending == ()
     assert looked.experts == other.experts
     p, q = (game.predict(oc.Normal(0.5, 0.1)) for game in (looked, other))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Never, Self
 
 import numpy as np
@@ -20,7 +19,6 @@ from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.half_space import issued
 from orcast.engine.kernels.records import LONGEST_SEASON
 from orcast.engine.kernels.seasons import SHORTEST
-from orcast.engine.membership import places_before
 from orcast.engine.ordered import OrderedEngine
 from orcast.features import FeatureReader
 from orcast.forecasts import PERCENTS, as_levels
@@ -28,7 +26,6 @@ from orcast.histories import ALONE, read_history, read_outcomes, sequence_of, wh
 from orcast.ledger import Guarantee
 from orcast.locks import GameLock, locked
 from orcast.payoffs import Payoff, default_payoff
-from orcast.payoffs.base import UNKNOWN
 from orcast.rounds import Rounds
 from orcast.serialise import plain_features
 from orcast.spaces import Line, OrderedSpace, Space
@@ -126,7 +123,6 @@ class Forecaster:
     _outside_reported = False  # whether the user knows that a forecast lies beyond the space
     _features_seen = False  # whether features were given, and the user knows if nothing looks at them
     _precision_reported = False  # whether the user knows that spreads are lost beside an offset
-    untried: frozenset[str] = frozenset()  # experts that have joined, but of none of whose rounds the outcome came
 
     def __init__(
         self,
@@ -189,7 +185,7 @@ class Forecaster:
                 raise TypeError(f"expected seasons for quantities that Committee() plays, got them for {self.space!r}")
             engine.presume_seasons(self.seasons)
         self.rounds = Rounds(engine, self.max_pending, self.pool, seed=self.randomised)
-        self._experts, self.untried = experts, frozenset()
+        self._experts = experts
 
     def _bound(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None) -> Engine:
         """An engine, which listens to the pool if there is one."""
@@ -222,10 +218,9 @@ class Forecaster:
     ) -> Any:
         """A calibrated forecast for the next outcome, around the expert's forecast if there is one.
 
-        Several experts come by name in `experts`.  A new name joins from this round on, with a fair share of the pool
-        and nothing owed to it, and stays once an outcome has come (if all its rounds are dropped, it is forgotten); one
-        that is None or left out in a round does not count in it, and costs nothing; see also `leave`.  A single
-        forecast is that of the expert "expert".  `x` are the features that contexts and utilities look at.  Without
+        Several experts come by name in `experts`.  The first round names all of them; one that is None or left out in
+        a round, also in the first, does not count in it and costs nothing.  A single forecast is that of the expert
+        "expert".  `x` are the features that contexts and utilities look at.  Without
         `id` it replaces an unnamed round that is still pending, so name rounds whose outcomes may come late.
 
         >>> import orcast as oc
@@ -243,20 +238,13 @@ class Forecaster:
         else:
             self.rounds.check_new(id)
         features = None if x is None else self._features(x)
-        was = self.rounds, self._experts, self.untried
+        was = self.rounds, self._experts
         rows = self._rows(forecast, experts)
-        pending = len(self.rounds)
         try:
             entry = self.rounds.issue(rows, features, id=id)
         except BaseException:
-            self.rounds, self._experts, self.untried = was
+            self.rounds, self._experts = was
             raise
-        if self._experts is not was[1]:
-            here = zip(self._experts, self.engine.present(entry.record), strict=True)
-            self.untried |= {name for name, present in here if present and name not in was[1]}
-        if self.untried and len(self.rounds) == pending:  # one has made way
-            self._forget_untried()
-            entry = self.rounds.find(id)
         return self.rounds.forecast(entry)
 
     @locked
@@ -306,51 +294,11 @@ class Forecaster:
         if self.expert_required and forecast is None and experts is None:
             raise TypeError("expected a forecast, got None (a game without an expert is a Forecaster)")
         features = None if x is None else self._features(x)
-        was = self.rounds, self._experts, self.untried
+        was = self.rounds, self._experts
         try:
             return look(self._rows(forecast, experts), features)
         finally:
-            self.rounds, self._experts, self.untried = was
-
-    @locked
-    def leave(self, name: str) -> None:
-        """An expert leaves for good: nothing is kept of it, and the promise to all others stays as it is.
-
-        What is owed to it is taken off the budget of the promise together with its coordinate, so that the slack of
-        the forecasts to come is what it was:
-
-            ||S||_+^2 + (what was owed to those who left)  <=  C B + B_1 + ... + B_T
-
-        It must not be in a pending round, whose certificate counts on it.  One that only sleeps need not leave: it is
-        left out of `experts`.  Under the same name it may join again, as a new one.
-
-        >>> import orcast as oc
-        >>> recal = oc.Recalibrator(oc.Interval(0, 10))
-        >>> p = recal.predict(experts={"tree": oc.Normal(4, 1), "net": oc.Normal(5, 1)}); recal.update(5)
-        >>> recal.leave("tree")
-        >>> p = recal.predict(experts={"net": oc.Normal(5, 1), "arima": oc.Normal(6, 2)})
-        >>> recal.experts
-        ('net', 'arima')
-        """
-        if name not in self._experts:
-            raise ValueError(f"expected an expert among {short(list(self._experts))}, got {short(name)}")
-        if len(self._experts) == 1:
-            raise ValueError(f"expected another expert to stay, got {name!r}, which is the last")
-        stay = tuple(other for other in self._experts if other != name)
-        if self._fresh:
-            self.begin(stay)
-            return
-        waiting = self.rounds.with_expert(self._experts.index(name))
-        if waiting:
-            raise ValueError(
-                f"expected no pending round with the expert {name!r}, got {waiting}: settle or drop them first"
-            )
-        if not self._can_be_left(stay):
-            raise ValueError(
-                f"expected {stay[0]!r}, which is left alone, in every pending round, got one without it: "
-                "settle or drop it first"
-            )
-        self._change(stay)
+            self.rounds, self._experts = was
 
     def update(self, y: Any, *, id: Hashable = None) -> None:
         """Settle the unnamed round, or a named one, with its outcome."""
@@ -360,26 +308,17 @@ class Forecaster:
     def _update(self, y: Any, id: Hashable) -> None:
         if id is None:
             self.rounds.check_unnamed()
-        canonical = self.space.outcome(y, self.outside)
-        if not self.untried:
-            self.rounds.settle(canonical, id=id)
-            return
-        here = zip(self._experts, self.engine.present(self.rounds.find(id).record), strict=True)
-        self.rounds.settle(canonical, id=id)
-        self.untried -= {name for name, present in here if present}
-        self._forget_untried()
+        self.rounds.settle(self.space.outcome(y, self.outside), id=id)
 
     @locked
     def drop(self, id: Hashable = None) -> None:
-        """Forget a round whose outcome will never come, and experts that were in no other one.
+        """Forget a round whose outcome will never come.
 
         Nothing can be promised about rounds that are dropped because of their outcome.
         """
         if id is None:
             self.rounds.check_unnamed()
         self.rounds.drop(id)
-        if self.untried:
-            self._forget_untried()
 
     @property
     @locked
@@ -445,43 +384,15 @@ class Forecaster:
         return not self.rounds.pending and not self.engine.guarantee().rounds
 
     def _admit(self, named: tuple[str, ...]) -> None:
-        """Let those join whose names are new; a game that has not begun has the experts that its first round names."""
-        known = set(self._experts)
-        new = tuple(name for name in named if name not in known)
-        if (new or (self.untried and len(named) < len(known))) and self._fresh:
+        """Begin with the experts of the first round; refuse names that it did not have."""
+        new = [name for name in named if name not in self._experts]
+        if new and self._fresh:
             self.begin(named)
         elif new:
-            self._change((*self._experts, *new))
-
-    def _change(self, experts: tuple[str, ...]) -> None:
-        """Go on with other experts: see `orcast.engine.membership`."""
-        limits.check("experts", len(experts))
-        bound_payoff = BoundPayoff(self.space, self.payoff, experts, self.memory)
-        sizes = getattr(self.engine, "sizes", None)
-        if sizes is not None:
-            # where only a first round told the size of a part, that was then
-            told = zip(bound_payoff.parts, sizes, strict=True)
-            sizes = [size if part.size == UNKNOWN else part.size for part, size in told]
-        whence = places_before(experts, self._experts)
-        self.rounds = self.rounds.with_experts(self._bound(bound_payoff, sizes), whence)
-        self._experts, self.untried = experts, self.untried & frozenset(experts)
-
-    def _forget_untried(self) -> None:
-        """Let those go of whom nothing is known and nothing pending: a name that was mistyped is no expert for good."""
-        if self._fresh:
-            return  # the next round names the experts
-        gone = {name for name in self.untried if not self.rounds.with_expert(self._experts.index(name))}
-        stay = tuple(name for name in self._experts if name not in gone)
-        if gone and self._can_be_left(stay):
-            # where the size of a payoff depends on their number, they stay
-            with suppress(ValueError):
-                self._change(stay)
-
-    def _can_be_left(self, stay: tuple[str, ...]) -> bool:
-        """Whether these may be all there are: one that is alone is in every round."""
-        if len(stay) == 1:
-            return self.rounds.with_expert(self._experts.index(stay[0])) == len(self.rounds)
-        return bool(stay)
+            raise ValueError(
+                f"expected experts among {short(list(self._experts))}, the names of the first round, "
+                f"got {short(new[0])} (the first round names all experts; those that come later as None)"
+            )
 
     def _report_crossing(self, crossed: bool) -> None:
         if crossed and not self.crossing_reported:
@@ -601,7 +512,7 @@ class Forecaster:
         for each in rows.values():
             self._report_precision(each[~np.isnan(each[:, 0])])
             self._report_outside(each)
-        was = self.rounds, self._experts, self.untried
+        was = self.rounds, self._experts
         try:
             self._admit(tuple(rows))
             table = np.full((len(values), len(self._experts), next(iter(rows.values())).shape[1]), np.nan)
@@ -610,9 +521,8 @@ class Forecaster:
                     table[:, i] = rows[name]
             played, round_log = self.rounds.run(table, features, values, np.array(wanted, order="C"))
         except BaseException:
-            self.rounds, self._experts, self.untried = was
+            self.rounds, self._experts = was
             raise
-        self.untried -= rows.keys()
         return Played.of(played[:, columns] if played.ndim == 2 else played, round_log)
 
     def __repr__(self) -> str:
@@ -638,7 +548,6 @@ class Forecaster:
         self.__dict__.update({"randomised": None} | rest)
         self.lock = GameLock()
         self.begin(self._experts, sizes)
-        self.untried = rest.get("untried", frozenset())
         self.engine.restore(memory)
         self.rounds.resume(header, arrays)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -390,23 +390,6 @@ class Rounds(PendingById[PendingRound]):
             return
         for _ in range(count):
             self.usual_lag = learnt_lag(self.usual_lag, 0.0)
-
-    def with_experts(self, engine: Engine, whence: Sequence[int]) -> Rounds:
-        """The same rounds and all that was learnt, with an engine that has other experts; these stay as they are.
-
-        `whence` says where each of its experts was: see `orcast.engine.membership`.
-        """
-        engine.carry(self.engine, whence)
-        other = Rounds(engine, self.max_pending, self.pool, seed=self.seed)
-        other.issued, other.reserved, other.usual_lag = self.issued, self.reserved, self.usual_lag
-        other._unnamed_of = self._unnamed_of
-        for id, entry in self.pending.items():
-            other.pending[id] = replace(entry, record=engine.carried_record(entry.record, whence))
-        return other
-
-    def with_expert(self, number: int) -> int:
-        """How many pending rounds an expert takes part in."""
-        return sum(bool(self.engine.present(entry.record)[number]) for entry in self.pending.values())
 
     # --- all of them
     def snapshot(self, *, memory: bool = True) -> Snapshot:

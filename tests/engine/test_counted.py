@@ -202,7 +202,7 @@ def test_coins_come_from_the_seed_and_the_number_of_the_round(tmp_path: Path) ->
         for t in (2, 0, 1):
             game.update(outcomes[t], id=t)
         assert counted_of(game).bound is not None
-        assert game.predict(experts={"expert": expert(3), "new": expert(4)}).coin == coins(11, 4, 1)[0]
+        assert game.predict(expert(3)).coin == coins(11, 4, 1)[0]
         assert game.randomised == 11
 
 

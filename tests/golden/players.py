@@ -109,9 +109,6 @@ class Game:
     def _drop(self, id: Any) -> None:
         self.game.drop(id)
 
-    def _leave(self, name: str) -> None:
-        self.game.leave(name)
-
     def _history(self, outcomes: list[Any], forecasts: Any = None, **given: Any) -> Json:
         played = self.game.play(forecasts, outcomes, at=LEVELS, **given)
         return written({"rows": played.rows, "holds": played.holds, "promised": played.promised,

@@ -955,11 +955,6 @@ def test_several_experts_and_missing_ones() -> None:
         game.update(worst_outcome(game)[0])
         check_kept(game.guarantee)
     assert set(game.guarantee.parts) >= {"regret crps against a", "regret crps against b"}
-    game.predict(experts={"c": oc.Normal(3, 1)})
-    game.update(worst_outcome(game)[0])
-    game.leave("a")
-    check_kept(game.guarantee)
-    assert game.experts == ("b", "c")
 
 
 def test_a_missing_expert_does_not_pull() -> None:

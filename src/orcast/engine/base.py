@@ -99,18 +99,6 @@ class Engine(Protocol):
         """Take over what `arrays` of an equal engine gave."""
         ...
 
-    def carry(self, other: Any, whence: Sequence[int]) -> None:
-        """Take over what an engine of equal terms with other experts has; `whence` says where each was, or NEW."""
-        ...
-
-    def carried_record(self, record: Any, whence: Sequence[int]) -> Any:
-        """A waiting round of that engine."""
-        ...
-
-    def present(self, record: Any) -> NDArray[np.bool_]:
-        """Which experts take part in a round."""
-        ...
-
     def restored_record(self, arrays: dict[str, NDArray[Any]], features: Any) -> Any:
         """A waiting round from its arrays."""
         ...

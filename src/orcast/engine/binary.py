@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast import ledger as _ledger
-from orcast.constants import LOG_LOSS_RATE
 from orcast.contexts import ContextInputs
 from orcast.engine import admissible, format_2
 from orcast.engine.bound_payoff import BoundPayoff
@@ -20,9 +19,8 @@ from orcast.engine.explain import PartTilt, explanation
 from orcast.engine.kernels import binary as binary_kernels
 from orcast.engine.kernels import binary_rounds, packing
 from orcast.engine.kernels.binary import BinaryInfo
-from orcast.engine.kernels.binary_rounds import MISSING, BinaryRival, BinaryRound, BinaryRules, BinaryState
+from orcast.engine.kernels.binary_rounds import BinaryRival, BinaryRound, BinaryRules, BinaryState
 from orcast.engine.kernels.packing import binary_round_shapes, binary_shapes, fields, length, slices
-from orcast.engine.membership import NEW, carried, carry_ledger, mean_weight
 from orcast.engine.ordered import like
 from orcast.forecasts import BinaryForecast
 from orcast.jit import expect_rounds
@@ -255,38 +253,6 @@ class BinaryEngine:
     @cached_property
     def _admissible(self) -> tuple[admissible.Fields, admissible.Accounts]:
         return admissible.Fields(self.arrays(), admissible.BINARY_STATE), admissible.Accounts(self.ledger)
-
-    def carry(self, other: BinaryEngine, whence: Sequence[int]) -> None:
-        """Take over the state of an engine with other experts; a new one has the mean weight in the pool."""
-        mine, theirs = self._state, other._state
-        for name, array in mine._asdict().items():
-            if name not in ("total", "account", "groups", "rivals"):
-                array[...] = getattr(theirs, name)
-        carry_ledger(other.ledger, self.ledger, self.bound_payoff, whence)
-        mine.rivals[:] = carried(theirs.rivals, whence)
-        new = np.array(whence) == NEW
-        mine.rivals[new, BinaryRival.LOG_LOSS] = mean_weight(
-            theirs.rivals[:, BinaryRival.LOG_LOSS].tolist(), LOG_LOSS_RATE
-        )
-
-    def carried_record(self, record: BinaryRecord, whence: Sequence[int]) -> BinaryRecord:
-        """A pending round of an engine with other experts; those who were not asked are missing in it."""
-        row = self._blank.copy()
-        mine = self.round_of(row)
-        # the shapes differ by the number of experts alone
-        shapes = binary_round_shapes(self.rules._replace(rivals=record.rivals))
-        theirs = BinaryRound(*fields(shapes, record.row))
-        for name, array in mine._asdict().items():
-            if name not in ("experts", "units"):
-                array[...] = getattr(theirs, name)
-        mine.experts[:] = carried(theirs.experts, whence, fill=0.5 if self.rules.regret else MISSING)
-        mine.units[:] = carried(theirs.units, whence)
-        return self._record(row)
-
-    def present(self, record: BinaryRecord) -> NDArray[np.bool_]:
-        """Which experts take part in a round."""
-        round = self.round_of(record.row)
-        return np.asarray(round.units > 0.0 if self.rules.regret else round.experts != MISSING)
 
     def restored_record(self, arrays: dict[str, NDArray[Any]], features: Any) -> BinaryRecord:
         """A pending round from its arrays."""

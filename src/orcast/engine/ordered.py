@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast import ledger as _ledger
-from orcast.constants import DELAY_TEMPERATURE, WEIGHT_RATE
+from orcast.constants import DELAY_TEMPERATURE
 from orcast.contexts import ContextInputs
 from orcast.engine import admissible, format_2, format_3
 from orcast.engine.base import Learning
@@ -33,7 +33,6 @@ from orcast.engine.kernels.records import (
     LOCATION_FEATURES,
     SPREAD_FEATURES,
     CellRow,
-    ExpertLoss,
     GroupColumn,
     Memory,
     QuantileTrackerColumn,
@@ -44,7 +43,6 @@ from orcast.engine.kernels.records import (
     Rules,
     Statistic,
 )
-from orcast.engine.membership import NEW, carried, carry_ledger, mean_weight
 from orcast.forecasts import Forecast
 from orcast.jit import expect_rounds
 from orcast.ledger import Certificate, Guarantee, Ledger, LedgerLayout
@@ -549,57 +547,6 @@ class OrderedEngine:
         memory = admissible.Fields(self.memory._asdict(), admissible.ORDERED_MEMORY)
         return memory, admissible.Accounts(self.ledger)
 
-    def carry(self, other: OrderedEngine, whence: Sequence[int]) -> None:
-        """Take over the memory of an engine with other experts."""
-        mine, theirs = self.memory, other.memory
-        for name, array in mine._asdict().items():
-            if name not in ("total", "account", "groups", "expert_loss", "rivals"):
-                array[...] = getattr(theirs, name)
-        carry_ledger(other.ledger, self.ledger, self.bound_payoff, whence)
-        mine.rivals[:] = carried(theirs.rivals, whence)
-        if len(mine.expert_loss) and len(theirs.expert_loss):
-            mine.expert_loss[:] = carried(theirs.expert_loss, whence)
-            for e, old in enumerate(whence):
-                if old == NEW:
-                    mine.expert_loss[e] = self._fair_share(theirs.expert_loss)
-
-    @staticmethod
-    def _fair_share(losses: Array) -> Array:
-        """What an expert that joins begins with: at each level the mean weight and the mean variance of the others."""
-        found = np.empty(losses.shape[1:])
-        found[:, ExpertLoss.SQUARES] = losses[:, :, ExpertLoss.SQUARES].mean(axis=0)
-        for level, row in enumerate(found):
-            scores = [round_kernels.log_weight(*losses[e, level]) for e in range(len(losses))]
-            root = math.sqrt(row[ExpertLoss.SQUARES])
-            row[ExpertLoss.BEHIND] = mean_weight(scores, 1.0) * root / WEIGHT_RATE
-        return found
-
-    def carried_record(self, record: OrderedRecord, whence: Sequence[int]) -> OrderedRecord:
-        """A pending round of an engine with other experts; those who were not asked are missing in it."""
-        found = self.new_record()
-        self.carry_round(found.round, record.round, whence)
-        found.slots[:] = record.slots
-        found.features, found.cell_payoffs = record.features, record.cell_payoffs
-        return found
-
-    def carry_round(self, mine: Round, theirs: Round, whence: Sequence[int]) -> None:
-        """Its arrays."""
-        for name, array in mine._asdict().items():
-            if name not in ("experts", "rivals", "units"):
-                array[...] = getattr(theirs, name)
-        mine.experts[0] = theirs.experts[0]
-        if len(mine.experts) > 1:
-            # an expert that comes alone is the pool before any correction
-            each = theirs.experts[1:] if len(theirs.experts) > 1 else theirs.raw[None, :]
-            mine.experts[1:] = carried(each, whence)
-            mine.experts[1:][np.array(whence) == NEW, 0] = np.nan
-        mine.rivals[:] = carried(theirs.rivals, whence)
-        mine.units[:] = carried(theirs.units, whence, axis=1)
-
-    def present(self, record: OrderedRecord) -> NDArray[np.bool_]:
-        """Which experts take part in a round."""
-        return present_in(record.round)
-
     def restored_record(self, arrays: dict[str, NDArray[Any]], features: Any) -> OrderedRecord:
         """A pending round from its arrays, checked so that no kernel can leave its arrays."""
         record = self.new_record()
@@ -662,13 +609,6 @@ def forecast_of(
     if space.high == math.inf:
         right[-1] = math.inf
     return Forecast.trusted(left, right, cells[PLAYED, :n].copy(), certificate, why, coin or None)
-
-
-def present_in(round: Round) -> NDArray[np.bool_]:
-    """Which experts take part in a round; an expert that is alone always does."""
-    if len(round.experts) == 1:
-        return np.ones(1, dtype=bool)
-    return np.asarray(~np.isnan(round.experts[1:, 0]) | (round.units > 0.0).any(axis=0))
 
 
 def cell_grid_of(space: OrderedSpace, round: Round, features: Any) -> CellGrid:

@@ -85,7 +85,6 @@ def state_of(game: Forecaster, owner: str) -> tuple[dict[str, Any], Arrays]:
             "randomised": game.randomised,
             "rounds": rounds,
             **({"seasons": list(game.seasons)} if game.seasons else {}),
-            **({"untried": sorted(game.untried)} if game.untried else {}),
         }
     return header, arrays
 
@@ -132,7 +131,6 @@ def game_from(
             raise ValueError(f"expected pool= with the pool that the game was in, or a later state of it, got {pool!r}")
         game.rounds.from_plain(header["rounds"], inside(arrays, "pending/"))
         game.crossing_reported = bool(header["crossing_reported"])
-        game.untried = frozenset(header.get("untried", ())) & frozenset(experts)
     except storage.UNREADABLE as reason:
         if _asks_the_user(reason):
             raise

@@ -26,7 +26,6 @@ from .rounds import (
     direction,
     event,
     every_id,
-    joining,
     long,
     many_ids,
     match,
@@ -41,7 +40,6 @@ from .rounds import (
     with_experts,
     with_features,
     with_many_features,
-    with_new_experts,
     word,
 )
 
@@ -73,7 +71,6 @@ def _defaults() -> Iterator[Case]:
     yield _game("points", oc.Points(PLACES), corner)
     yield _game("points_with_distance", None, word, given="words")
     yield _game("experts", INTERVAL, with_experts(QUANTITY))
-    yield _game("experts_joined", INTERVAL, with_new_experts(QUANTITY), script=joining)
     yield _game("season", oc.Line(**SMALL), weekly, script=long)
     yield Case("pooled", "pooled", _in_a_pool, *by_turns(QUANTITY, _seed("pooled")))
     yield _game("experts_binary", oc.Binary(), with_experts(event))

@@ -49,9 +49,6 @@ class Script:
             step = {"update": self._outcomes.pop(repr(id))}
             self.steps.append(step if id is None else {**step, "id": id})
 
-    def leave(self, name: str) -> None:
-        self.steps.append({"leave": name})
-
     def drop(self, id: Json) -> None:
         self.steps.append({"drop": id})
 
@@ -164,22 +161,6 @@ def nothing_before(draw: Draw, seed: int) -> Scripted:
     script.history(12)
     script.look()
     return [], script.cut()
-
-
-def joining(draw: Draw, seed: int) -> Scripted:
-    """Experts that join before it is saved and after, and one that leaves and joins again."""
-    script = Script(draw, seed)
-    script.turns(8)
-    script.predict("late")
-    script.turns(3)
-    before = script.cut()
-    script.look()
-    script.turns(4)
-    script.update("late")
-    script.leave(NAMES[1])
-    script.turns(10)
-    script.look()
-    return before, script.cut()
 
 
 def long(draw: Draw, seed: int) -> Scripted:
@@ -313,18 +294,6 @@ def with_experts(draw: Draw) -> Draw:
         return Round(None, rounds[0].y, experts=experts)
 
     return several
-
-
-def with_new_experts(draw: Draw) -> Draw:
-    """One expert at first, a second and a third later."""
-
-    def more(rng: np.random.Generator, t: int) -> Round:
-        rounds = [draw(rng, t + i) for i in range(3)]
-        there = 1 + (t >= 4) + (t >= 14)
-        experts = {name: each.forecast for name, each in zip(NAMES, rounds[:there], strict=False)}
-        return Round(None, rounds[0].y, experts=experts)
-
-    return more
 
 
 def weekly(rng: np.random.Generator, t: int) -> Round:

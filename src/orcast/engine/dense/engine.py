@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -25,10 +25,9 @@ from orcast.engine.explain import PartTilt, explanation
 from orcast.engine.kernels.counts import COUNT_COLUMNS, count
 from orcast.engine.kernels.finite import FiniteRound
 from orcast.engine.kernels.records import CellRow, Round, RoundInfo
-from orcast.engine.membership import carried, carry_ledger
 from orcast.ledger import Guarantee, Ledger
 from orcast.limits import LIMITS
-from orcast.payoffs import CellPayoff, NoRegret, Part
+from orcast.payoffs import CellPayoff, NoRegret
 from orcast.payoffs.base import UNKNOWN
 from orcast.payoffs.recipe import CustomCellPayoff
 from orcast.payoffs.regret import RegretCellPayoff, loss_at
@@ -369,30 +368,6 @@ class DenseEngine:
             counted = {"counted": self._counted}
             admissible.Fields(counted, {"counted": admissible.ANY}).copy_into(counted, arrays)
 
-    def carry(self, other: DenseEngine, whence: Sequence[int]) -> None:
-        """Take over the state of an engine with other experts."""
-        self.prior.carry(other.prior, whence)
-        self.states = [
-            _carried_part(part, state, whence)
-            for part, state in zip(self.bound_payoff.parts, other.states, strict=True)
-        ]
-        if other._ledger is not None:
-            carry_ledger(other.ledger, self.ledger, self.bound_payoff, whence)
-        self._last[...] = other._last
-        self._counted[...] = other._counted
-
-    def carried_record(self, record: DenseRecord, whence: Sequence[int]) -> DenseRecord:
-        """A pending round of an engine with other experts; those who were not asked are missing in it."""
-        states = None
-        if record.states is not None:
-            parts = zip(self.bound_payoff.parts, record.states, strict=True)
-            states = [_carried_part(part, state, whence) for part, state in parts]
-        return replace(record, round=self.prior.carried(record.round, whence), cell_payoffs=None, states=states)
-
-    def present(self, record: DenseRecord) -> NDArray[np.bool_]:
-        """Which experts take part in a round."""
-        return self.prior.present(record.round)
-
     def restored_record(self, arrays: dict[str, NDArray[Any]], features: Any) -> DenseRecord:
         """A pending round from its arrays."""
         round = self.prior.restored({name[6:]: a for name, a in arrays.items() if name.startswith("round/")})
@@ -407,13 +382,6 @@ class DenseEngine:
             _restore_part(state, arrays, i)
         found = HalfSpaceClaim(float(claim[1]), float(claim[2])) if claim[0] else None
         return DenseRecord(round, context, certificate, features, None, float(temperature[0]), states, found)
-
-
-def _carried_part(part: Part, state: dict[str, Array], whence: Sequence[int]) -> dict[str, Array]:
-    """What a part of the payoff remembers, for other experts."""
-    if isinstance(part.payoff, NoRegret):
-        return {name: carried(array, whence, axis=array.ndim - 1) for name, array in state.items()}
-    return {name: array.copy() for name, array in state.items()}
 
 
 def _restore_part(state: dict[str, Array], arrays: dict[str, NDArray[Any]], number: int) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from orcast import ledger as _ledger
-from orcast.constants import LOG_LOSS_RATE, MAX_TILT
+from orcast.constants import MAX_TILT
 from orcast.contexts import ContextInputs
 from orcast.engine import admissible
 from orcast.engine.base import NO_LEARNING, USUAL_EFFORT, Learning
@@ -23,8 +23,7 @@ from orcast.engine.kernels import rounds as round_kernels
 from orcast.engine.kernels.finite import FINITE_INFO, FiniteInfo, FiniteMemory, FiniteRound
 from orcast.engine.kernels.records import CellRow, Round, RoundInfo
 from orcast.engine.kernels.rounds import EVEN_SHARE
-from orcast.engine.membership import NEW, carried, mean_weight
-from orcast.engine.ordered import NOTHING, OrderedEngine, cell_grid_of, forecast_of, present_in
+from orcast.engine.ordered import NOTHING, OrderedEngine, cell_grid_of, forecast_of
 from orcast.forecasts import FiniteForecast, Forecast, forecast_on
 from orcast.ledger import Certificate
 from orcast.payoffs import CellGrid, Sum
@@ -104,18 +103,6 @@ class Prior(Protocol[RoundT]):
 
     def restored(self, arrays: dict[str, NDArray[Any]]) -> RoundT:
         """A pending round."""
-        ...
-
-    def carry(self, other: Any, whence: Sequence[int]) -> None:
-        """Take over what a prior with other experts has learnt."""
-        ...
-
-    def carried(self, round: RoundT, whence: Sequence[int]) -> RoundT:
-        """A pending round of that prior."""
-        ...
-
-    def present(self, round: RoundT) -> NDArray[np.bool_]:
-        """Which experts take part in a round."""
         ...
 
 
@@ -265,20 +252,6 @@ class OrderedPrior:
         self.engine.restore_round(round, arrays)
         return round
 
-    def carry(self, other: OrderedPrior, whence: Sequence[int]) -> None:
-        """Take over what a prior with other experts has learnt."""
-        self.engine.carry(other.engine, whence)
-
-    def carried(self, round: Round, whence: Sequence[int]) -> Round:
-        """A pending round of that prior."""
-        found = self.engine.new_record().round
-        self.engine.carry_round(found, round, whence)
-        return found
-
-    def present(self, round: Round) -> NDArray[np.bool_]:
-        """Which experts take part in a round."""
-        return present_in(round)
-
 
 class GridPrior:
     """The same cells in every round, whatever the expert: even ones, as the paper has them, or given ones.
@@ -368,18 +341,6 @@ class GridPrior:
     def restored(self, arrays: dict[str, NDArray[Any]]) -> Round:
         """A pending round."""
         return self.around.restored(arrays)
-
-    def carry(self, other: GridPrior, whence: Sequence[int]) -> None:
-        """Take over what a prior with other experts has learnt."""
-        self.around.carry(other.around, whence)
-
-    def carried(self, round: Round, whence: Sequence[int]) -> Round:
-        """A pending round of that prior."""
-        return self.around.carried(round, whence)
-
-    def present(self, round: Round) -> NDArray[np.bool_]:
-        """Which experts take part in a round."""
-        return self.around.present(round)
 
 
 class FinitePrior:
@@ -504,19 +465,3 @@ class FinitePrior:
         for name in ("pool", "mix", "played"):
             admissible.check_masses(f"{name} of a pending round", getattr(round, name))
         return round
-
-    def carry(self, other: FinitePrior, whence: Sequence[int]) -> None:
-        """Take over what a prior with other experts has learnt; a new one has the mean weight in the pool."""
-        theirs = other.memory()
-        for name, array in self.memory().items():
-            array[...] = carried(theirs[name], whence) if name == "pool" else theirs[name]
-        self._memory.pool[np.array(whence) == NEW] = mean_weight(theirs["pool"].tolist(), LOG_LOSS_RATE)
-
-    def carried(self, round: FiniteRound, whence: Sequence[int]) -> FiniteRound:
-        """A pending round of that prior."""
-        own = {name: array.copy() for name, array in round._asdict().items() if name != "experts"}
-        return FiniteRound(experts=carried(round.experts, whence, fill=np.nan), **own)
-
-    def present(self, round: FiniteRound) -> NDArray[np.bool_]:
-        """Which experts take part in a round."""
-        return np.asarray(~np.isnan(round.experts[:, 0]))
