@@ -21,7 +21,6 @@ from benchmarks.games import SPACES, Game, all_games, features_of
 from benchmarks.results import Line, Remark
 from orcast import ledger as _ledger
 from orcast.ledger import Account, CertificateField, Ledger
-from orcast.paper.experiments import data, experts
 from orcast.testing.natures import play, worst_outcome
 
 TITLE = "Guarantee: every payoff, space and Nature"
@@ -236,7 +235,7 @@ def grown(s: float, t: float) -> tuple[float, float]:
 
 def natural_data(repetitions: int) -> Iterator[Line | Remark]:
     """What a round takes where nobody attacks, in units of a scipy call of the same run."""
-    stream = experts.stream(data.load("humidity"), "rls")
+    stream = oc.datasets.stream(oc.datasets.load("humidity"), "rls")
     recal = oc.Recalibrator(oc.Interval(stream.low, stream.high))
     works = {"natural data, predict + update": (speed.quantity(stream, recal), speed.DEFAULT_LIMIT)}
     yield from speed.interleaved(stream, works, repetitions, speed.BLOCK)

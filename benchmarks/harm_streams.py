@@ -16,8 +16,9 @@ from benchmarks.harm_rivals import last_known, multiqt, relative
 from benchmarks.quality import as_case
 from benchmarks.results import Line, Remark, geometric_mean
 from benchmarks.streams import BATCH, LATE, Case, Score, batches, play, score
+from orcast import datasets as experts
 from orcast.metrics import LEVELS, pinball, qce, worst_rolling_qce
-from orcast.paper.experiments import data, experts
+from orcast.paper.experiments import data
 
 Vector = NDArray[np.float64]
 

@@ -12,7 +12,6 @@ import numpy as np
 
 import orcast as oc
 from benchmarks.results import Line, Remark
-from orcast.paper.experiments import data, experts
 
 TITLE = "Memory and state"
 LIMIT = 32 * 1024
@@ -30,7 +29,7 @@ def pickled(recal: oc.Recalibrator) -> float:
 
 
 def measure(quick: bool = False) -> Iterator[Line | Remark]:
-    stream = experts.stream(data.load("humidity"), "rls")
+    stream = oc.datasets.stream(oc.datasets.load("humidity"), "rls")
     forecasts = [oc.Normal(mu, sd) for mu, sd in zip(stream.mu, stream.sd, strict=True)]
 
     def play(recal: oc.Recalibrator, first: int, last: int) -> np.ndarray:

@@ -14,7 +14,6 @@ import orcast as oc
 from benchmarks.guarantee import ROUNDING, unforgiven
 from benchmarks.results import Line, Remark
 from orcast.metrics import LEVELS, fair_indicators
-from orcast.paper.experiments import data, experts
 from orcast.testing.natures import CellGreedy
 
 TITLE = "ORCA: the paper's oracle beside ours"
@@ -38,7 +37,7 @@ def combined() -> oc.QuantileCalibration:
 
 def cost(repetitions: int) -> Iterator[Line | Remark]:
     """Milliseconds a forecast, in turn with the equilibrium oracle on the same stream."""
-    stream = experts.stream(data.load("humidity"), "rls")
+    stream = oc.datasets.stream(oc.datasets.load("humidity"), "rls")
     space = oc.Interval(stream.low, stream.high)
     games = {
         "Equilibrium": oc.Recalibrator(space, combined(), oracle=oc.Equilibrium()),

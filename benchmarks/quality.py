@@ -9,8 +9,9 @@ import numpy as np
 import orcast as oc
 from benchmarks.results import Line, Remark, geometric_mean
 from benchmarks.streams import BATCH, LATE, Case, batches, play, score
+from orcast import datasets as experts
 from orcast.metrics import LEVELS, pinball
-from orcast.paper.experiments import data, experts
+from orcast.paper.experiments import data
 
 TITLE = "Quality: default settings, real streams"
 QCE_LIMIT = 0.004

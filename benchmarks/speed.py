@@ -16,7 +16,6 @@ import orcast as oc
 from benchmarks.results import Line, Remark
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.metrics import LEVELS
-from orcast.paper.experiments import data, experts
 
 TITLE = "Speed"
 DEFAULT_LIMIT, SINGLE_LIMIT, BATCH_LIMIT, IMPORT_LIMIT, FIRST_LIMIT = 4.0, 1.5, 80.0, 0.3, 1.0
@@ -32,7 +31,7 @@ FIRST = (
 
 
 def measure(quick: bool = False) -> Iterator[Line | Remark]:
-    stream = experts.stream(data.load("humidity"), "rls")
+    stream = oc.datasets.stream(oc.datasets.load("humidity"), "rls")
     yield from ratios(stream, 30 if quick else 140)
     yield from lock_cost(stream, 100 if quick else 400)
     yield from batch(stream, 3 if quick else 7)
@@ -47,7 +46,7 @@ def measure(quick: bool = False) -> Iterator[Line | Remark]:
 Work = Callable[[int], None]
 
 
-def norm_ppf(stream: experts.ForecastStream) -> Work:
+def norm_ppf(stream: oc.datasets.ForecastStream) -> Work:
     from scipy.stats import norm
 
     mu, sd = stream.mu.tolist(), stream.sd.tolist()
@@ -58,7 +57,7 @@ def norm_ppf(stream: experts.ForecastStream) -> Work:
     return ppf
 
 
-def quantity(stream: experts.ForecastStream, recal: oc.Recalibrator) -> Work:
+def quantity(stream: oc.datasets.ForecastStream, recal: oc.Recalibrator) -> Work:
     """A round with a Gaussian expert."""
     mu, sd, y = (values.tolist() for values in (stream.mu, stream.sd, stream.y))
 
@@ -69,7 +68,7 @@ def quantity(stream: experts.ForecastStream, recal: oc.Recalibrator) -> Work:
     return play
 
 
-def by_hour(stream: experts.ForecastStream, recal: oc.Recalibrator) -> Work:
+def by_hour(stream: oc.datasets.ForecastStream, recal: oc.Recalibrator) -> Work:
     mu, sd, y = (values.tolist() for values in (stream.mu, stream.sd, stream.y))
 
     def play(t: int) -> None:
@@ -79,7 +78,7 @@ def by_hour(stream: experts.ForecastStream, recal: oc.Recalibrator) -> Work:
     return play
 
 
-def two_experts(stream: experts.ForecastStream, recal: oc.Recalibrator) -> Work:
+def two_experts(stream: oc.datasets.ForecastStream, recal: oc.Recalibrator) -> Work:
     mu, sd, y = (values.tolist() for values in (stream.mu, stream.sd, stream.y))
 
     def play(t: int) -> None:
@@ -97,21 +96,21 @@ def finite(forecasts: list[Any], outcomes: list[Any], recal: oc.Recalibrator) ->
     return play
 
 
-def binary_round(stream: experts.ForecastStream) -> Work:
+def binary_round(stream: oc.datasets.ForecastStream) -> Work:
     rng = np.random.default_rng(0)
     p = rng.beta(1.5, 2.0, len(stream))
     y = (rng.random(p.size) < p**1.5).astype(int)
     return finite(p.tolist(), y.tolist(), oc.Recalibrator(oc.Binary()))
 
 
-def labels_round(stream: experts.ForecastStream) -> Work:
+def labels_round(stream: oc.datasets.ForecastStream) -> Work:
     rng = np.random.default_rng(0)
     rows = rng.dirichlet(np.full(LABELS, 0.5), len(stream))
     y = [int(rng.choice(LABELS, p=0.8 * row + 0.2 / LABELS)) for row in rows]
     return finite(list(rows), y, oc.Recalibrator(oc.Labels(range(LABELS))))
 
 
-def ratios(stream: experts.ForecastStream, repetitions: int) -> Iterator[Line | Remark]:
+def ratios(stream: oc.datasets.ForecastStream, repetitions: int) -> Iterator[Line | Remark]:
     space = oc.Interval(stream.low, stream.high)
     low, span = stream.low, stream.high - stream.low
     hours = oc.by("hour", values=range(24))
@@ -143,7 +142,7 @@ def ratios(stream: experts.ForecastStream, repetitions: int) -> Iterator[Line | 
 
 
 def interleaved(
-    stream: experts.ForecastStream, works: dict[str, tuple[Work, float | None]], repetitions: int, size: int
+    stream: oc.datasets.ForecastStream, works: dict[str, tuple[Work, float | None]], repetitions: int, size: int
 ) -> Iterator[Line | Remark]:
     """Blocks of rounds in turn, each beside a block of norm.ppf."""
     everyone: dict[str, Work] = {"": norm_ppf(stream)} | {name: work for name, (work, _) in works.items()}
@@ -179,7 +178,7 @@ class Unlocked(oc.Recalibrator):
         self._update(y, id)
 
 
-def lock_cost(stream: experts.ForecastStream, repetitions: int) -> Iterator[Line]:
+def lock_cost(stream: oc.datasets.ForecastStream, repetitions: int) -> Iterator[Line]:
     """A round beside one whose calls hold no lock, in turn: two games of each, in short blocks; the quiet ones count.
 
     The lock takes a microsecond, less than where a game happens to lie in memory or what else the machine does.
@@ -205,7 +204,7 @@ def lock_cost(stream: experts.ForecastStream, repetitions: int) -> Iterator[Line
     yield Line("the lock of a game", "times a round without it", held / free, LOCK_LIMIT, form=".3f", note=note)
 
 
-def batch(stream: experts.ForecastStream, repetitions: int) -> Iterator[Line | Remark]:
+def batch(stream: oc.datasets.ForecastStream, repetitions: int) -> Iterator[Line | Remark]:
     space = oc.Interval(stream.low, stream.high)
     experts_on_grid = stream.quantile(space.levels)[:, None, :]
     at_percents = stream.quantile(LEVELS)

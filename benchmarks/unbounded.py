@@ -10,7 +10,8 @@ import orcast as oc
 from benchmarks import quality, yardstick
 from benchmarks.results import Line, Remark, geometric_mean
 from benchmarks.streams import Case, play, score
-from orcast.paper.experiments import data, experts
+from orcast import datasets as experts
+from orcast.paper.experiments import data
 
 TITLE = "Unbounded: the same streams on Line()"
 QCE_LIMIT, MARGIN = 0.004, 0.02

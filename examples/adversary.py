@@ -16,7 +16,6 @@ import numpy as np
 
 import orcast as oc
 from orcast import baselines
-from orcast.paper.experiments import data, experts
 from orcast.testing.natures import CellGreedy
 
 LEVELS = oc.metrics.LEVELS
@@ -36,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=Path(), metavar="FOLDER", help="for the picture (default: here)")
     options = parser.parse_args(arguments)
 
-    stream = experts.stream(data.load("humidity"), "rls")
+    stream = oc.datasets.stream(oc.datasets.load("humidity"), "rls")
     rounds = 500 if options.quick else 3000
     recal = oc.Recalibrator(oc.Interval(0, 100))
     methods = {

@@ -16,7 +16,6 @@ import numpy as np
 from scipy.stats import norm
 
 import orcast as oc
-from orcast.paper.experiments import data, experts
 
 SHARE = 0.05
 EDGES = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
@@ -28,8 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=Path(), metavar="FOLDER", help="for the picture (default: here)")
     options = parser.parse_args(arguments)
 
-    series = data.stand_in("wind")  # hourly, comes with the package
-    stream = experts.stream(series, "rls")
+    series = oc.datasets.load("wind")  # hourly, comes with the package
+    stream = oc.datasets.stream(series, "rls")
     hours = slice(1000 if options.quick else 3000)
     threshold = SHARE * series.high
     before = norm.sf(threshold, stream.mu[hours], stream.sd[hours])

@@ -14,7 +14,6 @@ import pandas as pd
 
 import orcast as oc
 from orcast.integrations.gluonts import ForecastRecalibrator, RecalibratedPredictor
-from orcast.paper.experiments import data
 
 # after the line above, which keeps the library quiet as it is imported
 from gluonts.dataset.pandas import PandasDataset  # isort: skip
@@ -29,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--quick", action="store_true", help="three hours of 100 days, not twelve of 250")
     hours, windows = (3, 100) if parser.parse_args(arguments).quick else (12, 250)
 
-    values = data.load("humidity").values[: 24 * (windows + 60)]
+    values = oc.datasets.load("humidity").values[: 24 * (windows + 60)]
     series = pd.DataFrame({"target": values}, index=pd.period_range("2013-01-01", periods=len(values), freq="h"))
     _, template = split(PandasDataset({"JFK": series}), offset=-24 * windows)
     test = template.generate_instances(prediction_length=hours, windows=windows, distance=24, max_history=24 * 28)

@@ -14,8 +14,8 @@ import pandas as pd
 from statsforecast import StatsForecast
 from statsforecast.models import AutoARIMA, Naive, SeasonalNaive
 
+from orcast import datasets
 from orcast.integrations.nixtla import recalibrate
-from orcast.paper.experiments import data
 
 LEVEL = [80, 95]
 LEARNING = 14  # windows that are not counted
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     quick = parser.parse_args(arguments).quick
     hours, windows = (3, 120) if quick else (12, 120)
 
-    values = data.load("humidity").values[: 24 * (windows + 30)]
+    values = datasets.load("humidity").values[: 24 * (windows + 30)]
     df = pd.DataFrame(
         {"unique_id": "JFK", "ds": pd.date_range("2013-01-01", periods=len(values), freq="h"), "y": values}
     )

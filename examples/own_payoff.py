@@ -15,7 +15,6 @@ import numpy as np
 from scipy.stats import norm
 
 import orcast as oc
-from orcast.paper.experiments import data, experts
 
 RAMP = 800.0
 LEVELS = {"below 600 kW": 600.0, "600 to 1,500 kW": 1500.0, "above 1,500 kW": np.inf}
@@ -33,8 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=Path(), metavar="FOLDER", help="for the picture (default: here)")
     options = parser.parse_args(arguments)
 
-    series = data.stand_in("wind")  # hourly, comes with the package
-    stream = experts.stream(series, "rls")
+    series = oc.datasets.load("wind")  # hourly, comes with the package
+    stream = oc.datasets.stream(series, "rls")
     hours = 800 if options.quick else 3000
     now, y = series.values[FIRST - 1 :][:hours], stream.y[:hours]
     level = np.searchsorted(list(LEVELS.values()), now)

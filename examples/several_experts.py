@@ -15,7 +15,6 @@ import numpy as np
 from scipy.stats import norm
 
 import orcast as oc
-from orcast.paper.experiments import data, experts
 
 LEVELS = oc.metrics.LEVELS
 FIRST = 224  # hours before anything is counted
@@ -26,7 +25,11 @@ def points(values: np.ndarray) -> dict[str, np.ndarray]:
     last, change = np.full((2, values.size), np.nan)
     last[1:] = values[:-1]
     change[25:] = values[24:-1] + values[1:-24] - values[:-25]
-    return {"last hour": last, "regression": experts.recursive_least_squares(values)[0], "yesterday's change": change}
+    return {
+        "last hour": last,
+        "regression": oc.datasets.recursive_least_squares(values)[0],
+        "yesterday's change": change,
+    }
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -35,12 +38,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=Path(), metavar="FOLDER", help="for the picture (default: here)")
     options = parser.parse_args(arguments)
 
-    series = data.stand_in("wind")  # hourly, comes with the package
+    series = oc.datasets.load("wind")  # hourly, comes with the package
     hours = slice(FIRST, FIRST + (1000 if options.quick else 8000))
     values, y = series.values[: hours.stop], series.values[hours]
     said = {}
     for name, point in points(values).items():
-        sd = experts.residual_scale(values, point)
+        sd = oc.datasets.residual_scale(values, point)
         quantiles = point[hours, None] + sd[hours, None] * norm.ppf(LEVELS)
         said[name] = np.clip(quantiles, series.low, series.high)
 

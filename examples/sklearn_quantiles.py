@@ -16,7 +16,6 @@ from sklearn.ensemble import GradientBoostingRegressor
 
 import orcast as oc
 from orcast.integrations.sklearn import RecalibratedRegressor
-from orcast.paper.experiments import data
 
 LEVELS = [0.05, 0.25, 0.5, 0.75, 0.95]
 FITTED = 50 * 24
@@ -36,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     hours = 120 if options.quick else 1200
 
-    X, y = lagged(data.load("humidity").values)
+    X, y = lagged(oc.datasets.load("humidity").values)
     trees = GradientBoostingRegressor(loss="quantile", n_estimators=30, random_state=0)  # one is fitted for each level
     model = RecalibratedRegressor(trees, low=0, high=100, levels=LEVELS, batch=1).fit(X[:FITTED], y[:FITTED])
 

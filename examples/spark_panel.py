@@ -17,8 +17,8 @@ import pandas as pd
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from orcast import datasets
 from orcast.integrations.spark import recalibrate, recalibrate_stream
-from orcast.paper.experiments import data
 
 WINDOW = 10  # days that a forecast looks back
 LEVELS = [0.05, 0.95]
@@ -26,7 +26,7 @@ LEVELS = [0.05, 0.95]
 
 def panel(days: int) -> pd.DataFrame:
     frames = []
-    for quantity in (data.load("humidity"), data.stand_in("wind")):
+    for quantity in (datasets.load("humidity"), datasets.load("wind")):
         values = quantity.values[: 24 * (days + WINDOW)].reshape(-1, 24)
         past = np.lib.stride_tricks.sliding_window_view(values, WINDOW, axis=0)[:-1]
         today = values[WINDOW:]

@@ -11,7 +11,7 @@ from time import perf_counter
 import numpy as np
 
 from benchmarks.results import Line
-from orcast.paper.experiments import data
+from orcast import datasets
 
 ROUNDS = 1000
 LIMIT = 1.30
@@ -53,7 +53,7 @@ def timed(case: Case, repetitions: int) -> Line:
 
 def lagged(count: int) -> tuple[np.ndarray, np.ndarray]:
     """The humidity of an hour, and of those that tell of it."""
-    values = data.load("humidity").values[: count + 24]
+    values = datasets.load("humidity").values[: count + 24]
     lags = np.column_stack([values[24 - lag : len(values) - lag] for lag in (1, 2, 3, 24)])
     return lags, values[24:]
 

@@ -11,7 +11,6 @@ import pandas as pd
 
 import orcast as oc
 from benchmarks.integrations.case import ROUNDS, Case, Work, nothing
-from orcast.paper.experiments import data
 
 STEPS = 250
 BATCHES = ROUNDS // STEPS
@@ -24,7 +23,7 @@ def cases() -> Iterator[Case]:
 
     from orcast.integrations.sktime import RecalibratedForecaster
 
-    y = pd.Series(data.load("humidity").values[: 2 * STEPS + 2 * ROUNDS])
+    y = pd.Series(oc.datasets.load("humidity").values[: 2 * STEPS + 2 * ROUNDS])
     first = 2 * STEPS
     space, steps = oc.Interval(0, 100), list(range(1, STEPS + 1))
     history, later = y[: first + ROUNDS], y[first + ROUNDS :]

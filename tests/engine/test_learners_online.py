@@ -10,9 +10,9 @@ import pytest
 from numpy.typing import NDArray
 
 import orcast as oc
+from orcast.datasets import Series as RealSeries
 from orcast.metrics import LEVELS, qce
 from orcast.paper.experiments import data, learners
-from orcast.paper.experiments.data import RealSeries
 
 Vector = NDArray[np.float64]
 
@@ -173,7 +173,7 @@ def test_one_sentence_says_what_is_missing(
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ImportError, match=rf"^expected the extra orcast\[experiments\] for .*, got no {package}$"):
+    with pytest.raises(ImportError, match=rf"^expected the extra orcast\[research\] for .*, got no {package}$"):
         learners.stream(humidity(200), learner, steps=10, warmup=20)
 
 
@@ -280,7 +280,7 @@ def test_refusals_of_the_day_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
             learners.day_ahead(wind(80), **wrong)  # type: ignore[arg-type]
     monkeypatch.setitem(sys.modules, "sklearn", None)
     monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
-    with pytest.raises(ImportError, match=r"^expected the extra orcast\[experiments\] .*got no sklearn$"):
+    with pytest.raises(ImportError, match=r"^expected the extra orcast\[research\] .*got no sklearn$"):
         learners.day_ahead(wind(16), warmup=10)
 
 

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 
 import orcast as oc
 from helpers import SENTENCE
-from orcast.paper.experiments import data
 from orcast.residuals import Residuals
 
 pytest.importorskip("gluonts")
@@ -463,7 +462,7 @@ def test_later_outcomes_change_nothing(seed: int, h: int, step: int, when: int) 
 
 
 def test_of_the_real_library() -> None:
-    v = data.load("humidity").values[: 24 * 40]
+    v = oc.datasets.load("humidity").values[: 24 * 40]
     frames = {
         name: pd.DataFrame({"target": values}, index=pd.period_range("2013-01-01", periods=len(v), freq="h"))
         for name, values in {"north": v, "south": 100 - v[::-1]}.items()

@@ -16,7 +16,6 @@ import orcast as oc
 from helpers import SENTENCE
 from orcast.engine.kernels.tracker import skip_steps
 from orcast.integrations.nixtla import recalibrate
-from orcast.paper.experiments import data
 
 LEVEL = [80, 95]
 SAID = {"ETS": 50.0, "ETS-lo-90": 45.0, "ETS-hi-90": 55.0}
@@ -25,7 +24,7 @@ SAID = {"ETS": 50.0, "ETS-lo-90": 45.0, "ETS-hi-90": 55.0}
 @cache
 def hours(days: int = 40) -> pd.DataFrame:
     """Two series of hourly humidity, one of which begins and ends a day earlier."""
-    v = data.load("humidity").values[: 24 * days]
+    v = oc.datasets.load("humidity").values[: 24 * days]
     ds = pd.date_range("2013-01-01", periods=len(v), freq="h")
     north = pd.DataFrame({"unique_id": "north", "ds": ds, "y": v})
     south = pd.DataFrame({"unique_id": "south", "ds": ds - pd.Timedelta(days=1), "y": 100.0 - v[::-1]})

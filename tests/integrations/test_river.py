@@ -19,7 +19,6 @@ from hypothesis import given, settings
 import orcast as oc
 from helpers import SENTENCE
 from orcast.features import FeatureReader
-from orcast.paper.experiments import data
 from orcast.residuals import Residuals
 from orcast.spaces import between
 
@@ -100,7 +99,7 @@ class Says(base.Classifier):
 
 
 def hours(count: int) -> list[tuple[dict[str, float], float]]:
-    v = data.load("humidity").values[: count + 24].tolist()
+    v = oc.datasets.load("humidity").values[: count + 24].tolist()
     return [({"1": v[t - 1], "2": v[t - 2], "24": v[t - 24], "hour": t % 24}, v[t]) for t in range(24, len(v))]
 
 
@@ -865,7 +864,7 @@ def test_probabilities_become_better() -> None:
 
 
 def series(count: int) -> list[float]:
-    return data.load("humidity").values[:count].tolist()
+    return oc.datasets.load("humidity").values[:count].tolist()
 
 
 @pytest.mark.parametrize("low", [0, None])

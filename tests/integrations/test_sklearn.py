@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 import orcast as oc
 from helpers import SENTENCE
-from orcast.paper.experiments import data
 from orcast.residuals import Residuals
 
 pytest.importorskip("sklearn")
@@ -139,7 +138,7 @@ def echoes(count: int, seed: int = 0) -> tuple[NDArray[np.float64], NDArray[np.f
 
 
 def humid(count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    v = data.load("humidity").values[: count + 24]
+    v = oc.datasets.load("humidity").values[: count + 24]
     return np.column_stack([v[24 - lag : len(v) - lag] for lag in (1, 2, 24)]), v[24:]
 
 

@@ -15,7 +15,6 @@ import pytest
 
 import orcast as oc
 from helpers import SENTENCE
-from orcast.paper.experiments import data
 from orcast.residuals import Residuals
 
 pytest.importorskip("sktime")
@@ -110,7 +109,7 @@ def walk(count: int, seed: int = 0) -> pd.Series:
 
 
 def humidity(count: int) -> pd.Series:
-    return pd.Series(data.load("humidity").values[:count])
+    return pd.Series(oc.datasets.load("humidity").values[:count])
 
 
 def wrapped(forecaster: Any = None, **options: Any) -> RecalibratedForecaster:

@@ -18,7 +18,6 @@ from scipy.stats import norm
 import orcast as oc
 from helpers import SENTENCE
 from orcast.paper.conformal import ConformalLevel, GibbsCandesLevel, root_near
-from orcast.paper.experiments import data, experts
 
 Vector = NDArray[np.float64]
 Level = ConformalLevel | GibbsCandesLevel
@@ -348,7 +347,7 @@ def streams() -> dict[str, Vector]:
     rng = np.random.default_rng(9)
     z, t = rng.normal(size=4000), np.arange(4000)
     wave = np.convolve(rng.normal(size=4050), 0.9 ** np.arange(51), "valid") * 0.44
-    humidity = experts.stream(data.load("humidity"), "naive")
+    humidity = oc.datasets.stream(oc.datasets.load("humidity"), "naive")
     return {
         "right": norm.cdf(z),
         "too sure": norm.cdf(1.6 * z),

@@ -229,10 +229,7 @@ def test_the_page_names_the_extras(name: str) -> None:
     needed = {"matplotlib": "demo", "river": "river", "sklearn": "sklearn", "statsforecast": "nixtla"}
     needed |= {"sktime": "sktime", "gluonts": "gluonts", "pyspark": "spark"}
     extras = set(re.findall(r"\w+", page()[name][1]))
-    extras |= {"demo", "river", "sklearn"} if "research" in extras else set()  # it brings them
     assert {needed[module] for module in imported & needed.keys()} <= extras
-    # the trees of the wind farm are made by a module of the research package
-    assert ("learners" in text) <= ("research" in extras)
 
 
 @pytest.mark.slow

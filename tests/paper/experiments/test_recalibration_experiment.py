@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 import orcast as oc
 from helpers import forecasts
+from orcast.datasets import Series as RealSeries
 from orcast.paper.experiments import data, learners, methods
 from orcast.paper.experiments import recalibration as experiment
 from orcast.paper.experiments import recalibration_figures as figures
 from orcast.paper.experiments import recalibration_runs as runs
 from orcast.paper.experiments import recalibration_tables as tables
-from orcast.paper.experiments.data import RealSeries
 from orcast.paper.experiments.learners import Gaussian, Marginal
 from orcast.paper.experiments.output import ResultTable
 from orcast.paper.experiments.recalibration_runs import (

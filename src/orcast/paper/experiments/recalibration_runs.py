@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from orcast.datasets import Series
 from orcast.evidence import Evidence, coverage
 from orcast.metrics import LEVELS, crps_quantiles, fair_indicators, qce, smape, worst_rolling_qce
 from orcast.paper.experiments import learners
-from orcast.paper.experiments.data import RealSeries
 from orcast.paper.experiments.learners import LEARNERS, Gaussian, Marginal
 from orcast.paper.experiments.methods import METHODS, RATES, Method, orca
 from orcast.paper.experiments.output import geometric_mean, mean
@@ -201,7 +201,7 @@ class Prepared(NamedTuple):
     point_smape: float
 
 
-def _prepared(series: RealSeries, learner: str, plan: RecalibrationPlan, seed: int) -> Prepared:
+def _prepared(series: Series, learner: str, plan: RecalibrationPlan, seed: int) -> Prepared:
     stream = learners.stream(series, learner, steps=plan.steps, warmup=plan.warmup, seed=seed)
     last = learners.last_outcome(series, steps=plan.steps, warmup=plan.warmup)
     scores = {
@@ -284,7 +284,7 @@ def first_half_qce(runs: Sequence[Sequence[MethodScore]]) -> float:
 
 def compare(
     plan: RecalibrationPlan,
-    series: Sequence[RealSeries],
+    series: Sequence[Series],
     *,
     seed: int = 0,
     workers: int = 1,

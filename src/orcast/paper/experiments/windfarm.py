@@ -47,10 +47,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from orcast.datasets import Series
 from orcast.metrics import LEVELS
 from orcast.paper.experiments import data, learners
 from orcast.paper.experiments import windfarm_tables as tables
-from orcast.paper.experiments.data import RealSeries
 from orcast.paper.experiments.learners import Days
 from orcast.paper.experiments.output import Result, styled_figure
 from orcast.paper.experiments.windfarm_runs import (
@@ -180,7 +180,7 @@ def run(
     )
 
 
-def _notes(series: RealSeries, days: Days, comparisons: Comparisons) -> tuple[str, ...]:
+def _notes(series: Series, days: Days, comparisons: Comparisons) -> tuple[str, ...]:
     stand_in = "" if series.name == "wind" else " It is a stand-in: figures are not comparable with those of Texas."
     chosen = chosen_orca(comparisons)
     return (

