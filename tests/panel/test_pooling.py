@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.panels import Plan, outputs, panel
 
 import orcast as oc
 from orcast.constants import EVIDENCE_DISCOUNT
@@ -23,6 +22,7 @@ from orcast.panel.frame import Frame
 from orcast.panel.frame_run import FrameOptions, FrameRun
 from orcast.panel.pools import SignalTable
 from orcast.panel.stream import StreamOptions
+from panels import Plan, outputs, panel
 
 FORMS = ("quantiles", "normal", "members", "point")
 plans = st.builds(

@@ -68,7 +68,7 @@ class Evidence:
     kind "binary"); `after` is None if nothing was recalibrated.  `y` is the outcome, for labels its place.
     `series` says to which of `names` a row belongs; within a series rows are in the order of time.  `low` and
     `high` are the bounds of each row.  `holds`, `promised` and `miscalibration` are the certificate's columns.
-    `pending` forecasts have no outcome yet (`given_up` of them will not get one), `missing` rows no forecast, and
+    `pending` forecasts have no outcome yet, `missing` rows no forecast, and
     the outcomes of `outside` rows were beyond the bounds: none of these are rows here.  Quantiles that cross are
     sorted; before they did in `crossed` rows.  `overlap` is how many of the times before its own had no outcome yet
     when a forecast was issued, 0 one step ahead.  `point`: the forecasts before were points, read with their own
@@ -100,7 +100,6 @@ class Evidence:
     promised: Vector | None = None
     miscalibration: Vector | None = None
     pending: int = 0
-    given_up: int = 0
     missing: int = 0
     outside: int = 0
     overlap: int = 0

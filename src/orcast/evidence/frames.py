@@ -188,7 +188,6 @@ class _EvidenceRows:
             promised=certificate.get("promised"),
             miscalibration=certificate.get("miscalibration"),
             pending=int(np.count_nonzero(forecast & ~known)),
-            given_up=self.given_up(form) if recalibrated else 0,
             missing=int(np.count_nonzero(~forecast)),
             outside=int(np.count_nonzero(whole & beyond)),
             horizon=None if horizon is None else horizon[keep],
@@ -227,13 +226,6 @@ class _EvidenceRows:
             return self.numbers(self.layout.y)
         places = label_places(self.table.column(self.layout.y), form.labels)[self.order]
         return np.where(places >= 0, places.astype(np.float64), np.nan)
-
-    def given_up(self, form: Form) -> int:
-        """Rows whose outcome the recalibration no longer waits for."""
-        status = form.certificate["status"]
-        if status not in self.table.reading.columns:
-            return 0
-        return int((self.table.column(status) == "given up").fill_null(False).to_numpy().sum())
 
     def beyond(self, form: Form, y: Vector, recalibrated: bool) -> NDArray[np.bool_]:
         """Outcomes beyond the bounds, or that the recalibration found there."""

@@ -530,15 +530,9 @@ def _on_rest(evidence: Evidence) -> list[str]:
         )
     if evidence.missing:
         lines.append(f"{evidence.missing:,} row{' has' if evidence.missing == 1 else 's have'} no forecast.")
-    waiting = evidence.pending - evidence.given_up
-    if waiting:
-        lines.append(f"{_forecasts(waiting).capitalize()} {'has' if waiting == 1 else 'have'} no outcome yet.")
-    if evidence.given_up:
-        were = "was" if evidence.given_up == 1 else "were"
-        lines.append(
-            f"{_forecasts(evidence.given_up).capitalize()} {were} given up: the outcome was still missing when "
-            "later ones had long come."
-        )
+    if evidence.pending:
+        have = "has" if evidence.pending == 1 else "have"
+        lines.append(f"{_forecasts(evidence.pending).capitalize()} {have} no outcome yet.")
     return lines
 
 

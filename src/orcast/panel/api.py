@@ -83,10 +83,9 @@ def recalibrate(
       certificates held (what rounds added whose certificate did not is not in it);
     - ``..._miscalibration``: what it was after it;
     - ``..._status``: "ok"; "pending", no outcome yet; "no forecast", it is missing or not finite; "outside", the
-      outcome lies beyond the bounds and was not used; "given up", it was still missing when later ones had long come,
-      and the promise no longer waits for it; with a state also "seen", answered before; "corrected", the
-      outcome is not the one that was used; "late", before rows that were answered, so there is no answer; "lost", more
-      rows were pending than a game keeps.
+      outcome lies beyond the bounds and was not used; "given up", it came long after later ones and was not used;
+      with a state also "seen", answered before; "corrected", the outcome is not the one that was used; "late", before
+      rows that were answered, so there is no answer; "lost", more rows were pending than a game keeps.
 
     ``replace=True`` puts them into the found columns instead.  A member of an ensemble keeps its rank: the i-th of n
     becomes the quantile at (i - 0.5) / n.  A mean and a deviation are those of the nearest normal.  A point forecast is

@@ -465,8 +465,6 @@ class FrameRun:
         }
         for status, sentence in sentences.items():
             hits = [model.status == status for model in self.models]
-            if status == Status.GIVEN_UP:
-                hits = [hit & ~np.isnan(model.y) for hit, model in zip(hits, self.models, strict=True)]
             rows = np.flatnonzero(np.logical_or.reduce(hits))
             if not len(rows):
                 continue

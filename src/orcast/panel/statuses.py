@@ -24,7 +24,7 @@ class Status(IntEnum):
     LOST = 7  # more rows were pending than a game keeps
     UNKNOWN = 8  # an outcome of a stream whose forecast is not known
     REFUSED = 9  # an event of a stream that makes no sense
-    GIVEN_UP = 10  # its outcome was still missing when those of later rows had long come
+    GIVEN_UP = 10  # its outcome came long after those of later rows and was not used
 
     @property
     def text(self) -> str:

@@ -378,6 +378,8 @@ class _StreamRun:
             was[seen] = self.before.log[self.old[seen], LogColumn.STATUS]
             status[(was == OK) & (status == OK)] = Status.SEEN
         status[self.corrected] = Status.CORRECTED
+        # no row says by its status whether later outcomes came
+        status[(status == Status.GIVEN_UP) & np.isnan(self.y)] = PENDING
         result.status[self.rows] = status
 
     def stream(self) -> Stream:
