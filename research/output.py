@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -60,6 +61,12 @@ def require(*modules: str) -> None:
     missing = [name for name in modules if find_spec(name) is None]
     if missing:
         raise ImportError(f"expected {', '.join(missing)} to be installed: pip install 'orcast[research]'")
+
+
+def optional(module: str) -> Any:
+    """Import a module of the extra `research`."""
+    require(module.partition(".")[0])
+    return import_module(module)
 
 
 @dataclass(frozen=True)
