@@ -1,0 +1,42 @@
+"""Methods of other authors that recalibrate forecasts online, behind `predict` and `update` of a `Recalibrator`.
+
+Classes are named as their authors name the methods.  `predict(forecast, id=...)` and `update(y, id=...)` take late
+outcomes; those for several experts take `predict(experts=...)`.  None of them has a certificate.
+"""
+
+from research.rivals.ensembles import EMOS, IDR
+from research.rivals.event_isotonic import IsotonicCalibration, VennAbers
+from research.rivals.events import OPS, TOPS, BetaCalibration, EventGradientEquilibrium, HistogramBinning
+from research.rivals.experts import BOA, EqualWeights
+from research.rivals.levels import ACI, CalibratedRegression, DtACI
+from research.rivals.offsets import COP, CQR, SFOGD, UPOCP, ConformalPID, DecayingOCP, GradientEquilibrium, MultiQT
+from research.rivals.plain import LastOutcome, OutcomeFrequency
+from research.rivals.saocp import SAOCP
+
+__all__ = [
+    "ACI",
+    "BOA",
+    "COP",
+    "CQR",
+    "EMOS",
+    "IDR",
+    "OPS",
+    "SAOCP",
+    "SFOGD",
+    "TOPS",
+    "UPOCP",
+    "BetaCalibration",
+    "CalibratedRegression",
+    "ConformalPID",
+    "DecayingOCP",
+    "DtACI",
+    "EqualWeights",
+    "EventGradientEquilibrium",
+    "GradientEquilibrium",
+    "HistogramBinning",
+    "IsotonicCalibration",
+    "LastOutcome",
+    "MultiQT",
+    "OutcomeFrequency",
+    "VennAbers",
+]

@@ -1,0 +1,397 @@
+"""Rivals that add to the base forecast's quantile at each level an offset, which follows the scores s = y - Q_a.
+
+Scores and errors are those of quantiles that may lie beyond the bounds, so outcomes on a bound do not drive an offset
+away.  Quantiles that cross are sorted before they are issued.  All scales come from the scores, so no method depends on
+the unit of y.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from array import array
+from bisect import insort
+from collections import deque
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import betaln
+
+from orcast.forecasts import Forecast
+from orcast.forecasts.ordered import PERCENTS
+from research.rivals.base import Array, QuantityRival
+
+_ROUNDING = 1e-9  # (n + 1) a this close to an integer is that integer
+_LARGEST_LOG = 600.0  # logarithm of a double, with room for a factor
+
+
+class OffsetRival(QuantityRival):
+    """Method that adds an offset at each level; each update makes a new array of offsets."""
+
+    def __init__(self, low: float, high: float, levels: ArrayLike = PERCENTS) -> None:
+        super().__init__(low, high, levels)
+        self.offset = np.zeros(self.levels.size)
+
+    def _read(self, forecast: object) -> Array:
+        return self.quantity.read_at_levels(forecast)
+
+    def _issue(self, row: Array) -> Forecast:
+        return self.quantity.issue(row + self.offset)
+
+    def _snapshot(self) -> Array:
+        return self.offset
+
+
+class ErrorTracker(OffsetRival):
+    """Offsets that follow the errors a - 1{s <= offset}, with the offset that was issued, each level by itself."""
+
+    def _observe(self, row: Array, then: Array, y: float) -> None:
+        scores = y - row
+        self.offset = self._moved(scores, self.levels - (scores <= then))
+
+    @abstractmethod
+    def _moved(self, scores: Array, error: Array) -> Array:
+        """Return the offsets after a round, as a new array."""
+
+
+class RecentScores:
+    """Scores of the last `window` rounds, a row each."""
+
+    def __init__(self, window: int, count: int) -> None:
+        self.window, self.rows = window, np.empty((0, count))
+
+    def add(self, scores: Array) -> Array:
+        """Add the scores of a round and return all rows."""
+        self.rows = np.concatenate((self.rows[max(len(self.rows) + 1 - self.window, 0) :], scores[None]))
+        return self.rows
+
+
+class ConformalPID(ErrorTracker):
+    """Quantile tracking with an integral term (Angelopoulos, Candes and Tibshirani, 2023).
+
+    With errors e = a - 1{s <= offset} of the scores s = y - Q_a
+
+        track <- track + rate range(s) e                               the proportional part, from 0 on
+        offset = track + integral max|s| tan(log(t + 1) sum(e) / (saturation (t + 1)))
+
+    range(s) and max|s| are those of the last `window` scores.  The tangent counts as infinite from pi/2 on, where the
+    bounds are issued: with an integral above 0 the frequency of s <= offset differs from a by at most
+    (saturation pi/2 (t + 1) / log(t + 1) + 1) / t from the third round on, on any sequence.  `integral=0` is plain
+    quantile tracking.  The third part, a forecast of the scores by another model, is left out.
+
+    Reference: "Conformal PID control for time series prediction", NeurIPS 2023.
+
+    >>> import orcast as oc
+    >>> pid = ConformalPID(0, 10, levels=[0.25, 0.75], integral=0)
+    >>> for y in (6.0, 8.0):                                       # two scores are 2 apart; both were above
+    ...     p = pid.predict(oc.Normal(5, 0)); pid.update(y)
+    >>> pid.predict(oc.Normal(5, 0)).quantile([0.25, 0.75]).round(6).tolist()
+    [5.05, 5.15]
+    """
+
+    def __init__(
+        self,
+        low: float,
+        high: float,
+        *,
+        levels: ArrayLike = PERCENTS,
+        rate: float = 0.1,
+        integral: float = 1.0,
+        saturation: float = 5.0,
+        window: int = 100,
+    ) -> None:
+        super().__init__(low, high, levels)
+        self.rate, self.integral, self.saturation = rate, integral, saturation
+        self.errors = np.zeros_like(self.offset)
+        self._track = np.zeros_like(self.offset)
+        self._scores = RecentScores(window, self.offset.size)
+
+    def _moved(self, scores: Array, error: Array) -> Array:
+        recent = self._scores.add(scores)
+        self._track += self.rate * np.ptp(recent, axis=0) * error
+        self.errors += error
+        return self._track + self._integral_part(recent, self.rounds + 1)
+
+    def _integral_part(self, recent: Array, rounds: int) -> Array:
+        if self.integral == 0.0:
+            return np.zeros_like(self.errors)
+        angle = self.errors * math.log(rounds + 1) / (self.saturation * (rounds + 1))
+        gain = self.integral * np.abs(recent).max(axis=0)
+        inside = np.abs(angle) < 0.5 * math.pi
+        return np.where(inside, gain * np.tan(np.where(inside, angle, 0.0)), np.copysign(np.inf, angle))
+
+
+class MultiQT(OffsetRival):
+    """Multi-level quantile tracking: offsets at all levels, ordered by isotonic regression.
+
+        q = the increasing sequence nearest to Q + offset,    offset_a <- offset_a + step (a - 1{y <= q_a})
+        step = max(rate x the 90% quantile of |y - Q_a| over all levels of the last `window` rounds, least)
+
+    Where outcomes come late the errors are those of the issued q, as in the authors' version for delays.  `least`, in
+    the unit of y, moves the offsets where the base forecast was exact.
+
+    Reference: Ding, Gibbs and Tibshirani (2025), "Calibrated multi-level quantile forecasting", arXiv:2512.23671.
+
+    >>> import orcast as oc
+    >>> tracking = MultiQT(0, 10, levels=[0.25, 0.75])
+    >>> p = tracking.predict(oc.Normal(5, 0)); tracking.update(7)   # above both, by 2
+    >>> tracking.predict(oc.Normal(5, 0)).quantile([0.25, 0.75]).round(6).tolist()
+    [5.05, 5.15]
+    """
+
+    def __init__(
+        self,
+        low: float,
+        high: float,
+        *,
+        levels: ArrayLike = PERCENTS,
+        rate: float = 0.1,
+        window: int = 50,
+        least: float = 0.0,
+    ) -> None:
+        super().__init__(low, high, levels)
+        self.rate, self.least = rate, least
+        self._sizes: deque[Array] = deque(maxlen=window)
+
+    def _issue(self, row: Array) -> Forecast:
+        return self.quantity.issue(increasing(row + self.offset))
+
+    def _observe(self, row: Array, then: Array, y: float) -> None:
+        error = self.levels - (y <= increasing(row + then))
+        self._sizes.append(np.abs(y - row))
+        step = max(self.rate * float(np.quantile(np.concatenate(self._sizes), 0.9)), self.least)
+        self.offset = self.offset + step * error
+
+
+def increasing(values: Array) -> Array:
+    """Increasing sequence nearest in squares, by pooling adjacent violators into blocks of (mean, size)."""
+    if (values[1:] >= values[:-1]).all():
+        return values
+    blocks: list[tuple[float, int]] = []
+    for value in values.tolist():
+        mean, size = value, 1
+        while blocks and blocks[-1][0] > mean:
+            before, count = blocks.pop()
+            mean, size = (before * count + mean * size) / (count + size), count + size
+        blocks.append((mean, size))
+    return np.repeat([mean for mean, _ in blocks], [size for _, size in blocks])
+
+
+class GradientEquilibrium(ErrorTracker):
+    """Online gradient descent with a constant step (Angelopoulos, Jordan and Tibshirani, 2025), on the pinball loss.
+
+        offset <- offset + step (a - 1{s <= offset}),    step = rate (high - low)
+
+    from 0 on.  The errors add up to the offset divided by the step, so that
+
+        |frequency of s <= offset  -  a|  <=  (2 B + step) / (step T)         where |s| <= B throughout.
+
+    Reference: "Gradient equilibrium in online learning: theory and applications", arXiv:2501.08330.
+
+    >>> import orcast as oc
+    >>> tracking = GradientEquilibrium(0, 10, levels=[0.25, 0.75], rate=0.1)
+    >>> p = tracking.predict(oc.Normal(5, 0)); tracking.update(7)                    # above both
+    >>> tracking.offset.tolist()
+    [0.25, 0.75]
+    """
+
+    def __init__(self, low: float, high: float, *, levels: ArrayLike = PERCENTS, rate: float = 0.01) -> None:
+        super().__init__(low, high, levels)
+        self.rate = rate
+
+    def _moved(self, scores: Array, error: Array) -> Array:
+        return self.offset + self.rate * (self.quantity.high - self.quantity.low) * error
+
+
+class DecayingOCP(ErrorTracker):
+    """Online conformal prediction with decaying step sizes (Angelopoulos, Barber and Bates, 2024).
+
+        offset <- offset + step_t (a - 1{s <= offset}),    step_t = rate max|s| t^-(1/2 + decay)
+
+    from 0 on; the authors take 0.1 as decay.  With independent outcomes the offset converges to the quantile of the
+    scores.  On any sequence with |s| <= B
+
+        |frequency of s <= offset  -  a|  <=  (2 B + largest step) (1 / step_1 + sum of |1 / step_t - 1 / step_t-1|) / T
+
+    The authors' scores have a known size; max|s| is here the largest so far at each level.
+
+    Reference: "Online conformal prediction with decaying step sizes", ICML 2024.
+
+    >>> import orcast as oc
+    >>> tracking = DecayingOCP(0, 10, levels=[0.25, 0.75], decay=0.5)                 # steps 1/t
+    >>> for y in (7.0, 7.0):
+    ...     p = tracking.predict(oc.Normal(5, 0)); tracking.update(y)                # above both by 2
+    >>> tracking.offset.tolist()
+    [0.75, 2.25]
+    """
+
+    def __init__(
+        self, low: float, high: float, *, levels: ArrayLike = PERCENTS, rate: float = 1.0, decay: float = 0.1
+    ) -> None:
+        super().__init__(low, high, levels)
+        self.rate, self.decay = rate, decay
+        self._largest = np.zeros_like(self.offset)
+
+    def _moved(self, scores: Array, error: Array) -> Array:
+        self._largest = np.maximum(self._largest, np.abs(scores))
+        step: Array = self.rate * (self.rounds + 1.0) ** (-0.5 - self.decay) * self._largest
+        return self.offset + step * error
+
+
+class SFOGD(ErrorTracker):
+    """Scale-free online gradient descent (Bhatnagar, Wang, Xiong and Bai, 2023).
+
+    Steps are divided by the root of the sum of the squared errors e:
+
+        e = a - 1{s <= offset},    offset <- offset + (D / sqrt 3) e / sqrt(sum of e^2 so far, the newest included)
+
+    from 0 on.  D bounds the scores in the paper; here it is, for each level, sqrt 3 times the largest |s| so far, as
+    the authors' code has it from a first part of the data.  The authors' radii stop at 0; offsets have a sign.
+
+    Reference: "Improved online conformal prediction via strongly adaptive online learning", ICML 2023.
+
+    >>> import orcast as oc
+    >>> tracking = SFOGD(0, 10, levels=[0.25, 0.75])
+    >>> for y in (7.0, 8.0):
+    ...     p = tracking.predict(oc.Normal(5, 0)); tracking.update(y)                # above both, by 2 and 3
+    >>> tracking.offset.round(3).tolist()                                            # 2 + 3 / sqrt 2
+    [4.121, 4.121]
+    """
+
+    def __init__(self, low: float, high: float, *, levels: ArrayLike = PERCENTS) -> None:
+        super().__init__(low, high, levels)
+        self._squares, self._scale = np.zeros((2, self.offset.size))
+
+    def _moved(self, scores: Array, error: Array) -> Array:
+        self._squares += error * error
+        self._scale = np.maximum(self._scale, math.sqrt(3.0) * np.abs(scores))
+        return np.asarray(self.offset + self._scale / np.sqrt(3.0 * self._squares) * error)
+
+
+class COP(ErrorTracker):
+    """Conformal optimistic prediction (Hu, Wu, Xia and Zou, 2025).
+
+    Quantile tracking, then one more step on the estimated distribution of the scores before the next one is known:
+
+        track  <- track + step (a - 1{s <= offset})                                   from 0 on
+        offset <- track + optimism step (a - F(track)),    step = rate range(s)
+
+    F is the empirical distribution of the last `window` scores, and range(s) is theirs too; until there are as many
+    there is no second step.  The authors' code leaves the newest score out.  They try rates from 0.05 to 1, and have
+    0.5 as optimism.  On any sequence with |s| <= B the sum of the errors is at most
+    (2 B + (1 + optimism) largest step) (1 / step_1 + sum of |1 / step_t - 1 / step_t-1|).
+
+    Reference: "Distribution-informed online conformal prediction", ICLR 2026, arXiv:2512.07770; the constants are from
+    the authors' code.
+
+    >>> import orcast as oc
+    >>> cop = COP(0, 10, levels=[0.25, 0.75], window=2)
+    >>> for y in (6.0, 8.0):                                       # two scores are 2 apart; both were above
+    ...     p = cop.predict(oc.Normal(5, 0)); cop.update(y)
+    >>> cop.offset.round(6).tolist()                               # as tracked, 0.05 and 0.15, and half a step more
+    [0.075, 0.225]
+    """
+
+    def __init__(
+        self,
+        low: float,
+        high: float,
+        *,
+        levels: ArrayLike = PERCENTS,
+        rate: float = 0.1,
+        optimism: float = 0.5,
+        window: int = 100,
+    ) -> None:
+        super().__init__(low, high, levels)
+        self.rate, self.optimism, self.window = rate, optimism, window
+        self._track = np.zeros_like(self.offset)
+        self._scores = RecentScores(window, self.offset.size)
+
+    def _moved(self, scores: Array, error: Array) -> Array:
+        recent = self._scores.add(scores)
+        step = self.rate * np.ptp(recent, axis=0)
+        self._track = self._track + step * error
+        if len(recent) < self.window:
+            return self._track.copy()
+        below: Array = np.count_nonzero(recent <= self._track, axis=0) / self.window
+        return np.asarray(self._track + self.optimism * step * (self.levels - below))
+
+
+class UPOCP(ErrorTracker):
+    """Online conformal prediction by universal portfolios (Liu, Dobriban and Orabona, 2026); there is no rate.
+
+    The offset is a bet on the errors e = a - 1{s <= offset} with all wealth so far:
+
+        wealth <- wealth + offset e,    offset = wealth (b / (1 - a) - (1 - b) / a),    b in [0, 1]
+
+    b is the share of the wealth in an asset that pays 1 / (1 - a) in rounds with s > offset; the rest is in one that
+    pays 1 / a in the others.  Cover's portfolio has a closed form on these assets: after m misses (s > offset) and k
+    hits, from the prior Beta(u, v) = Beta(1 - a, a) of the share on, which starts with no bet,
+
+        b = (m + u) / (m + k + 1),    wealth = first B(m + u, k + v) / (B(u, v) (1 - a)^m a^k)
+
+    with the beta function B.  `first` is the first |s| above 0 of each level; until then offsets are 0 and rounds are
+    not counted.  With |s| <= B on any sequence |frequency - a| is of order sqrt(log(B t / first) / t).  Late outcomes
+    overlap as bets, and wealth then overshoots; the paper does not treat delays.
+
+    Reference: "Online conformal prediction via universal portfolio algorithms", arXiv:2602.03168.  Only its summary was
+    available: the assets and the closed form are derived here from the pinball loss; its prior and first wealth may
+    differ.
+
+    >>> import orcast as oc
+    >>> up = UPOCP(0, 10, levels=[0.25, 0.75])
+    >>> p = up.predict(oc.Normal(5, 0)); up.update(7)               # above both, by 2
+    >>> up.offset.round(3).tolist()                                 # b = 1.75 / 2 and 1.25 / 2, wealth 2 as at first
+    [1.333, 4.0]
+    """
+
+    def __init__(self, low: float, high: float, *, levels: ArrayLike = PERCENTS) -> None:
+        super().__init__(low, high, levels)
+        self.misses, self.hits, self.first = np.zeros((3, self.offset.size))
+
+    def _moved(self, scores: Array, error: Array) -> Array:
+        self.first = np.where(self.first > 0.0, self.first, np.abs(scores))
+        self.misses += (error > 0.0) & (self.first > 0.0)
+        self.hits += (error < 0.0) & (self.first > 0.0)
+        a = self.levels
+        u, v = 1.0 - a, a
+        m, k = self.misses + u, self.hits + v
+        log_wealth = betaln(m, k) - betaln(u, v) - self.misses * np.log1p(-a) - self.hits * np.log(a)
+        share = m / (m + k)
+        wealth: Array = self.first * np.exp(np.minimum(log_wealth, _LARGEST_LOG))
+        return np.asarray(wealth * (share / (1.0 - a) - (1.0 - share) / a))
+
+
+class CQR(ErrorTracker):
+    """Conformalised quantile regression (Romano, Patterson and Candes, 2019), refitted after each outcome.
+
+    The offset is a quantile of all n past one-sided scores:
+
+        offset = the k-th smallest,    k = ceil((n + 1) a) from a = 1/2 on,    floor((n + 1) a) below
+
+    so that both ends of an interval err on the wide side.  Where scores are exchangeable, and none equal, the next one
+    is at or below the offset with probability k / (n + 1).  Where k is 0 or n + 1 the paper's interval is unbounded;
+    here the lowest or highest score is taken.
+
+    Reference: "Conformalized quantile regression", NeurIPS 2019, which has one set of scores for calibration.
+
+    >>> import orcast as oc
+    >>> cqr = CQR(0, 10, levels=[0.25, 0.75])
+    >>> for y in (5.0, 6.0, 7.0):
+    ...     p = cqr.predict(oc.Normal(4, 0)); cqr.update(y)
+    >>> cqr.predict(oc.Normal(4, 0)).quantile([0.25, 0.75]).tolist()
+    [5.0, 7.0]
+    """
+
+    def __init__(self, low: float, high: float, *, levels: ArrayLike = PERCENTS) -> None:
+        super().__init__(low, high, levels)
+        self._sorted = [array("d") for _ in range(self.offset.size)]
+
+    def _moved(self, scores: Array, error: Array) -> Array:
+        for past, score in zip(self._sorted, scores.tolist(), strict=True):
+            insort(past, score)
+        n, a = len(self._sorted[0]), self.levels
+        place = (n + 1) * a
+        rank = np.where(a < 0.5, np.floor(place + _ROUNDING), np.ceil(place - _ROUNDING))
+        ranks = np.clip(rank - 1.0, 0.0, n - 1.0).astype(np.intp).tolist()
+        return np.array([past[k] for past, k in zip(self._sorted, ranks, strict=True)])

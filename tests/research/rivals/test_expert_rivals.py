@@ -1,0 +1,167 @@
+"""BOA, equal weights and the last outcome against plain loops, with missing experts and late outcomes."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from rival_cases import PERCENTS, Vector
+
+import orcast as oc
+from research.rivals import BOA, EqualWeights, LastOutcome
+
+LEVELS = np.array([0.1, 0.5, 0.9])
+Round = dict[str, Any]
+
+
+def combined(method: Any, rounds: list[Round], outcomes: Any, *, levels: Vector = LEVELS, late: int = 0) -> Vector:
+    rows = []
+    for t, experts in enumerate(rounds):
+        rows.append(method.predict(experts=experts, id=t).quantile(levels))
+        if t >= late:
+            method.update(outcomes[t - late], id=t - late)
+    return np.array(rows)
+
+
+def three_experts(count: int, seed: int, absent: float = 0.0) -> tuple[list[Round], Vector]:
+    """One is good, one too high, one too wide; each may be missing, but not all."""
+    rng = np.random.default_rng(seed)
+    centres = rng.uniform(40, 60, size=count)
+    rounds: list[Round] = []
+    for c in centres:
+        there = {"good": oc.Normal(c, 3), "high": oc.Normal(c + 5, 3), "wide": oc.Normal(c, 12)}
+        kept = {name: e for name, e in there.items() if rng.random() >= absent}
+        rounds.append(kept or there)
+    return rounds, rng.normal(centres, 3)
+
+
+def slow_boa(rounds: list[Round], outcomes: Vector, late: int) -> list[list[float]]:
+    """One expert and one level after the other, in plain arithmetic."""
+    count, names = len(LEVELS), []
+    regret: dict[str, list[float]] = {}
+    square: dict[str, list[float]] = {}
+    scale = [0.0] * count
+    issued: list[list[float]] = []
+    for t, experts in enumerate(rounds):
+        rows = {name: e.quantile(LEVELS).tolist() for name, e in experts.items()}
+        known = [*names, *[n for n in rows if n not in names]]
+        found = []
+        for a in range(count):
+            fresh = sum(square[n][a] for n in names) / len(names) if names else 0.0
+            weights = {}
+            for n in rows:
+                eta = rate(square[n][a] if n in names else fresh, scale[a], len(known))
+                weights[n] = math.log(eta) + eta * (regret[n][a] if n in names else 0.0)
+            top = max(weights.values())
+            weights = {n: math.exp(w - top) for n, w in weights.items()}
+            found.append(sum(weights[n] * rows[n][a] for n in rows) / sum(weights.values()))
+        issued.append(sorted(found))
+        if t < late:
+            continue
+        s, y = t - late, outcomes[t - late]
+        rows = {name: e.quantile(LEVELS).tolist() for name, e in rounds[s].items()}
+        joined = [n for n in rows if n not in names]
+        for n in joined:
+            square[n] = [sum(square[m][a] for m in names) / max(len(names), 1) for a in range(count)]
+            regret[n] = [0.0] * count
+        names += joined
+        for a, level in enumerate(LEVELS.tolist()):
+            slope = (1.0 if y < issued[s][a] else 0.0) - level
+            r = {n: slope * (issued[s][a] - rows[n][a]) for n in rows}
+            scale[a] = max(scale[a], *map(abs, r.values()))
+            for n in r:
+                square[n][a] += r[n] ** 2
+                eta = rate(square[n][a], scale[a], len(names))
+                jump = 2 * scale[a] if eta * r[n] > 0.5 else 0.0
+                regret[n][a] += 0.5 * (r[n] - eta * r[n] ** 2 + jump)
+    return issued
+
+
+def rate(square: float, scale: float, experts: int) -> float:
+    bound = 1 / (2 * scale) if scale else 1e100
+    return min(bound, math.sqrt(math.log(max(experts, 2)) / square)) if square else bound
+
+
+@pytest.mark.parametrize("late", [0, 6])
+@pytest.mark.parametrize("absent", [0.0, 0.5])
+def test_boa_against_its_slow_twin(late: int, absent: float) -> None:
+    rounds, y = three_experts(80, 1, absent)
+    rounds = [e if t > 40 else {n: f for n, f in e.items() if n != "high"} or e for t, e in enumerate(rounds)]
+    found = combined(BOA(0, 100, levels=LEVELS), rounds, y, late=late)
+    np.testing.assert_allclose(found, slow_boa(rounds, y, late), atol=1e-7)
+
+
+def test_boa_by_hand() -> None:
+    boa = BOA(0, 10, levels=[0.25, 0.75])
+    experts = {"low": oc.Normal(4, 0), "high": oc.Normal(6, 0)}
+    assert combined(boa, [experts], [5.5], levels=np.array([0.25, 0.75])).tolist() == [[5.0, 5.0]]
+    # y is above 5, so r = -a (5 - q) = (-a, a): E = a, V = a^2, eta = min(1 / (2 a), sqrt(log 2) / a) = 1 / (2 a)
+    # R = (-a - a / 2) / 2 and (a - a / 2) / 2, eta R = -3/8 and 1/8 at both levels
+    share = 1 / (1 + math.exp(-0.5))
+    assert boa.weights["high"] == pytest.approx([share, share])
+    assert boa.predict(experts=experts).median() == pytest.approx(4 + 2 * share)
+
+
+def test_boa_is_nearly_as_good_as_the_best_expert() -> None:
+    rounds, y = three_experts(800, 3)
+    loss = {n: oc.metrics.pinball(np.array([e[n].quantile(PERCENTS) for e in rounds]), y).mean() for n in rounds[0]}
+    boa, mean = (
+        oc.metrics.pinball(combined(make(0, 100), rounds, y, levels=PERCENTS), y).mean() for make in (BOA, EqualWeights)
+    )
+    assert boa < 1.03 * min(loss.values())
+    assert mean > 1.15 * min(loss.values())
+
+
+def test_first_regret_of_zero_does_not_win() -> None:
+    experts = {"low": oc.Normal(4, 0), "middle": oc.Normal(5, 0), "high": oc.Normal(6, 0)}
+    boa = BOA(0, 10, levels=LEVELS)
+    combined(boa, [experts] * 200, [6.0] * 200)
+    assert (boa.weights["high"] > 0.95).all()
+
+
+def test_an_expert_joins_with_its_first_update() -> None:
+    rounds, y = three_experts(300, 4)
+    boa = BOA(0, 100, levels=LEVELS)
+    combined(boa, [{"good": e["good"], "high": e["high"]} for e in rounds], y)
+    before = boa.weights
+    p = boa.predict(experts={"wide": oc.Normal(50, 12), "good": None})  # alone, it has all of the weight
+    np.testing.assert_allclose(p.quantile(LEVELS), oc.Normal(50, 12).quantile(LEVELS), atol=1e-9)
+    assert list(boa.weights) == ["good", "high"]
+    boa.update(50)
+    after = boa.weights
+    np.testing.assert_allclose(after["good"] / (after["good"] + after["high"]), before["good"], rtol=0.3)
+    assert (after["wide"] < 0.8).all()
+
+
+def test_mean_of_quantiles_of_present_experts() -> None:
+    rounds, y = three_experts(30, 5, absent=0.4)
+    expected = [np.mean([e.quantile(LEVELS) for e in experts.values()], axis=0) for experts in rounds]
+    np.testing.assert_allclose(combined(EqualWeights(0, 100, levels=LEVELS), rounds, y, late=3), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("late", [0, 1, 4])
+def test_last_outcome_against_the_whole_series(late: int) -> None:
+    y = np.clip(50 + np.cumsum(np.random.default_rng(6).normal(size=700)), 0, 100)
+    last, expert, early = LastOutcome(0, 100), oc.Normal(30, 2), 0
+    for t in range(y.size):
+        row = last.predict(expert, id=t).quantile(PERCENTS)
+        known, lag = y[: max(t - late, 0)], 1 + late
+        changes = (known[lag:] - known[:-lag])[-500:]
+        early += changes.size < 5
+        expected = expert if changes.size < 5 else oc.Normal(known[-1], math.sqrt(np.mean(np.square(changes))))
+        np.testing.assert_allclose(row, np.clip(expected.quantile(PERCENTS), 0, 100), atol=1e-6)
+        if t >= late:
+            last.update(y[t - late], id=t - late)
+    assert early == 6 + 2 * late
+
+
+def test_last_outcome_with_a_missing_outcome() -> None:
+    last = LastOutcome(0, 100)
+    for t in range(10):
+        last.predict(oc.Normal(30, 2), id=t)
+    for t in (9, 1, 3, 2, 0, 5, 4, 6, 8):  # without 7, two of the nine changes of one round are unknown
+        last.update(10.0 * (t % 2) + t, id=t)
+    p = last.predict(oc.Normal(30, 2))
+    assert p.median() == pytest.approx(19.0)
+    spread = math.sqrt(np.mean(np.square([11, -9, 11, -9, 11, -9, 11])))
+    assert p.quantile(0.5 * (1 + math.erf(math.sqrt(0.5)))) == pytest.approx(19 + spread, rel=1e-3)

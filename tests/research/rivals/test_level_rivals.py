@@ -1,0 +1,150 @@
+"""ACI, DtACI and calibrated regression against slow twins, by hand and under attack."""
+
+import math
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given
+from rival_cases import PERCENTS, Vector, forecast_all, pooled
+from scipy.stats import norm, uniform
+
+import orcast as oc
+from helpers import units
+from research.rivals import ACI, CalibratedRegression, DtACI
+from research.rivals.base import Quantity
+
+UNIFORM = oc.Quantiles(PERCENTS, PERCENTS)
+
+
+def test_isotonic_by_hand() -> None:
+    isotonic = CalibratedRegression(0, 1)
+    forecast_all(isotonic, [uniform()], [0.2])  # R goes through (0, 0), (0.2, 1/2), (1, 1)
+    np.testing.assert_allclose(isotonic.predict(uniform()).quantile([0.25, 0.5, 0.75]), [0.1, 0.2, 0.6], atol=1e-3)
+    isotonic.update(0.8)  # (0, 0), (0.2, 1/3), (0.8, 2/3), (1, 1)
+    np.testing.assert_allclose(isotonic.predict(uniform()).quantile([1 / 6, 0.5, 5 / 6]), [0.1, 0.5, 0.9], atol=2e-3)
+
+
+def slow_isotonic(pits: list[float], levels: Vector) -> Vector:
+    """Pool adjacent violators on frequencies, with the two ends, and the inverse by its definition."""
+    n = len(pits)
+    x = np.array([0.0, *sorted(pits), 1.0])
+    frequency = np.array([0.0, *(np.arange(1, n + 1) / (n + 1)), 1.0])
+    np.testing.assert_array_equal(pooled(frequency), frequency)  # nothing to pool, as the docstring says
+    found = []
+    for a in levels:
+        k = int(np.flatnonzero(frequency >= a)[0])
+        share = (a - frequency[k - 1]) / (frequency[k] - frequency[k - 1])
+        found.append(x[k - 1] + share * (x[k] - x[k - 1]))
+    return np.array(found)
+
+
+@given(st.lists(units, min_size=1, max_size=40), st.none() | st.integers(1, 10))
+def test_isotonic_against_its_slow_twin(pits: list[float], window: int | None) -> None:
+    isotonic, reader = CalibratedRegression(0, 1, window=window), Quantity(0, 1)
+    row, seen = reader.read(UNIFORM), []
+    for y in pits:
+        isotonic.predict(UNIFORM)
+        isotonic.update(y)
+        seen.append(reader.pit(row, y))
+    inverse = slow_isotonic(seen if window is None else seen[-window:], PERCENTS)
+    np.testing.assert_allclose(isotonic.inverse(PERCENTS), inverse, atol=1e-12)
+    np.testing.assert_allclose(isotonic.predict(UNIFORM).quantile(PERCENTS), reader.quantile(row, inverse), atol=1e-9)
+
+
+def test_aci_by_hand() -> None:
+    aci = ACI(0, 1, levels=[0.2, 0.5, 0.8], rate=0.1)
+    assert aci.predict(UNIFORM).quantile([0.2, 0.5, 0.8]) == pytest.approx([0.2, 0.5, 0.8])
+    aci.update(0.6)  # covered by the highest only
+    assert aci.alpha == pytest.approx([0.22, 0.55, 0.78])
+    assert aci.predict(UNIFORM).quantile([0.2, 0.5, 0.8]) == pytest.approx([0.22, 0.55, 0.78], abs=1e-4)
+    aci.update(0.1)  # covered by all
+    assert aci.alpha == pytest.approx([0.14, 0.50, 0.76])
+
+
+def test_aci_issues_the_bounds_beyond_levels_zero_and_one() -> None:
+    aci, expert = ACI(0, 10, levels=[0.4, 0.6], rate=0.9), oc.Normal(5, 1)
+    forecast_all(aci, [expert], [2])
+    assert aci.alpha == pytest.approx([-0.14, 0.24])
+    assert aci.predict(expert).quantile([0.4, 0.6]) == pytest.approx([0.0, norm(5, 1).ppf(0.24)])
+    aci.update(9)
+    forecast_all(aci, [expert], [9])
+    assert aci.alpha == pytest.approx([0.58, 1.32])
+    assert aci.predict(expert).quantile(0.6) == 10.0
+
+
+def test_crossing_levels_are_sorted_only_when_issued() -> None:
+    aci = ACI(0, 1, levels=[0.5, 0.6], rate=0.5)
+    forecast_all(aci, [UNIFORM], [0.55])
+    assert aci.alpha == pytest.approx([0.75, 0.4])
+    assert aci.predict(UNIFORM).quantile([0.5, 0.6]) == pytest.approx([0.4, 0.75])
+    aci.update(0.5)  # covered by the level 0.5, whose quantile is the higher
+    assert aci.alpha == pytest.approx([0.5, 0.7])
+
+
+def slow_dtaci(a: float, rates: list[float], horizon: int, pits: list[float], late: int) -> float:
+    """DtACI of one level in plain arithmetic; the loss of a round is that of its own alphas."""
+    k = len(rates)
+    alphas, weights = [a] * k, [1.0] * k
+    squared = (a**2 * (1 - a) ** 3 + a**3 * (1 - a) ** 2) / 3  # the mean squared pinball loss of a uniform PIT
+    eta = math.sqrt((math.log(k * horizon) + 2) / (horizon * squared))
+    sigma = 1 / (2 * horizon)
+    past: list[list[float]] = []
+    for t in range(len(pits)):
+        past.append(alphas)
+        if t < late:
+            continue
+        pit, then = pits[t - late], past[t - late]
+        losses = [a * (pit - alpha) - min(0.0, pit - alpha) for alpha in then]
+        bar = [w * math.exp(-eta * loss) for w, loss in zip(weights, losses, strict=True)]
+        weights = [(1 - sigma) * b / sum(bar) + sigma / k for b in bar]
+        alphas = [x + rate * (a - (pit <= old)) for x, rate, old in zip(alphas, rates, then, strict=True)]
+    return sum(w * alpha for w, alpha in zip(weights, alphas, strict=True)) / sum(weights)
+
+
+@pytest.mark.parametrize("late", [0, 4])
+@pytest.mark.parametrize("rates", [[0.01, 0.05, 0.2], [0.03]], ids=["DtACI", "ACI"])
+def test_dtaci_and_aci_against_their_slow_twin(rates: list[float], late: int) -> None:
+    pits = np.random.default_rng(2).beta(2, 4, size=200)
+    outcomes, experts = np.clip(norm(0.5, 0.1).ppf(pits), 0, 1), [oc.Normal(0.5, 0.1)] * 200
+    slow = [slow_dtaci(a, rates, 50, pits.tolist(), late) for a in (0.05, 0.4, 0.9)]
+    mix = DtACI(0, 1, levels=[0.05, 0.4, 0.9], rates=tuple(rates), horizon=50)
+    forecast_all(mix, experts, outcomes, late=late)
+    np.testing.assert_allclose(mix.alpha, slow, atol=1e-9)
+    if len(rates) == 1:
+        aci = ACI(0, 1, levels=[0.05, 0.4, 0.9], rate=rates[0])
+        forecast_all(aci, experts, outcomes, late=late)
+        np.testing.assert_allclose(aci.alpha, slow, atol=1e-9)
+
+
+def test_dtaci_with_losses_beyond_the_range_of_exp() -> None:
+    mix = DtACI(0, 1, levels=[1e-5, 0.5], rates=(1e5, 1.1e5), horizon=1)
+    assert np.isfinite(forecast_all(mix, [oc.Normal(0.5, 0.1)] * 6, [1.0, 0.0] * 3)).all()
+    np.testing.assert_allclose(mix.weights.sum(axis=0), 1.0)
+
+
+def test_dtaci_prefers_the_rate_that_fits() -> None:
+    rng, expert = np.random.default_rng(4), oc.Normal(50, 1)
+    still, moving = DtACI(0, 100), DtACI(0, 100)
+    forecast_all(still, [expert] * 600, rng.normal(50, 1, size=600))
+    forecast_all(moving, [expert] * 600, rng.normal(50, 0.1, size=600) + np.where(np.arange(600) // 50 % 2, 2, -2))
+    usual = [math.exp(m.weights[:, 49] @ np.log(m.rates[:, 0])) for m in (still, moving)]
+    assert usual[0] < usual[1] / 2
+
+
+@pytest.mark.parametrize("rate", [0.005, 0.1, 2.0])
+@pytest.mark.parametrize("level", [0, 2])
+@pytest.mark.parametrize("step", [-1e-5, 1e-5])
+def test_aci_keeps_its_bound_under_attack(rate: float, level: int, step: float) -> None:
+    """Each outcome is just below or above the quantile of one level."""
+    levels, rng, hits = np.array([0.05, 0.5, 0.95]), np.random.default_rng(6), np.zeros(3)
+    aci = ACI(0, 10, levels=levels, rate=rate)
+    for t in range(1, 251):
+        before = aci.alpha
+        q = aci.predict(oc.Normal(rng.uniform(2, 8), 1)).quantile(levels)
+        assert (np.diff(q) >= 0).all()
+        aci.update(float(np.clip(q[level] + step, 0, 10)))
+        hits += (levels - (aci.alpha - before) / rate).round(9)
+        assert (-rate <= aci.alpha).all()
+        assert (aci.alpha <= 1 + rate).all()
+        assert (np.abs(hits / t - levels) <= (np.maximum(levels, 1 - levels) + rate) / (rate * t) + 1e-9).all()

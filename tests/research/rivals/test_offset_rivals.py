@@ -1,0 +1,393 @@
+"""Rivals with offsets against slow twins, by hand, under attack and with late outcomes."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from rival_cases import Vector, forecast_all, offsets, pooled
+from scipy.stats import norm
+
+import orcast as oc
+from research.rivals import COP, CQR, SAOCP, SFOGD, UPOCP, ConformalPID, DecayingOCP, GradientEquilibrium, MultiQT
+
+LEVELS = np.array([0.005, 0.25, 0.5, 0.9])  # the lowest lies beyond the percents
+Settle = Callable[[float, float], float]  # next offset of a twin, from a score and the issued offset
+
+
+def after(method: Any, *outcomes: float) -> list[float]:
+    """Offsets after a base forecast that is always 5."""
+    last: list[float] = offsets(method, [oc.Normal(5, 0)] * len(outcomes), outcomes)[-1].tolist()
+    return last
+
+
+# --- by hand ---
+
+
+def test_pid_by_hand() -> None:
+    pid = ConformalPID(0, 10, levels=[0.25, 0.75], rate=0.1, integral=2.0, saturation=1.0)
+    first = [2.0 * math.tan(math.log(2) * a / 2) for a in (0.25, 0.75)]
+    assert after(pid, 6) == pytest.approx(first)  # missed by both, e = a; a single score has no range
+    assert first[0] < 0.5 < first[1]
+    second = [t + 2.0 * math.tan(math.log(3) * 0.5 / 3) for t in (0.1 * 0.5 * 0.25, 0.1 * 0.5 * -0.25)]
+    assert after(pid, 5.5) == pytest.approx(second)
+
+
+def test_saturated_pid_issues_the_bounds() -> None:
+    pid = ConformalPID(0, 10, levels=[0.1, 0.9], saturation=0.02)
+    assert after(pid, 5) == [-math.inf, -math.inf]
+    assert pid.predict(oc.Normal(5, 0)).quantile([0.1, 0.9]).tolist() == [0.0, 0.0]
+    pid.update(5)
+    assert pid.offset[1] == math.inf
+
+
+def test_multiqt_by_hand() -> None:
+    tracking, expert = MultiQT(0, 10, levels=[0.25, 0.5, 0.75]), oc.Quantiles([0.25, 0.5, 0.75], [4.0, 5.0, 6.0])
+    forecast_all(tracking, [expert, expert], [5.5, 9.0], late=1)
+    step = 0.1 * (0.5 + 0.8 * 1.0)  # scores 0.5, 0.5, 1.5
+    assert tracking.offset == pytest.approx([step * 0.25, step * 0.5, -step * 0.25])
+
+
+def test_gradient_equilibrium_by_hand() -> None:
+    assert after(GradientEquilibrium(0, 10, levels=[0.2, 0.8], rate=0.1), 6, 5.5) == pytest.approx([0.4, 0.6])
+
+
+def test_decaying_by_hand() -> None:
+    expected = [0.4 - 2 * 2**-0.6 * 0.8, 1.6 - 2 * 2**-0.6 * 0.2]
+    assert after(DecayingOCP(0, 10, levels=[0.2, 0.8]), 7, 4) == pytest.approx(expected)
+
+
+def test_sfogd_by_hand() -> None:
+    expected = [2 - 2 * 0.8 / math.sqrt(0.2**2 + 0.8**2), 2 - 2 * 0.2 / math.sqrt(0.8**2 + 0.2**2)]
+    assert after(SFOGD(0, 10, levels=[0.2, 0.8]), 7, 5.5) == pytest.approx(expected)
+
+
+def test_cop_by_hand() -> None:
+    cop = COP(0, 10, levels=[0.2, 0.8], rate=0.5, optimism=0.5, window=2)
+    assert after(cop, 6) == [0.0, 0.0]  # a single score has no range
+    # scores 1 and 3: tracks 0.2 and 0.8 are below both, so half a step of 0.2 and of 0.8 is added
+    assert after(cop, 8) == pytest.approx([0.3, 1.2])
+    # scores 3 and 1.1: e = 0.2 and -0.2, steps 0.95; F(0.39) = 0, F(0.61) = 0
+    assert after(cop, 6.1) == pytest.approx([0.39 + 0.095, 0.61 + 0.38])
+
+
+def test_upocp_by_hand() -> None:
+    up = UPOCP(0, 10, levels=[0.2, 0.8])
+    assert after(up, 5) == [0.0, 0.0]  # no score above 0, no wealth
+    assert up.hits.tolist() == [0.0, 0.0]
+    # a miss by 1: wealth 1, shares (1 + 0.8) / 2 and (1 + 0.2) / 2
+    assert after(up, 6) == pytest.approx([0.9 / 0.8 - 0.1 / 0.2, 0.6 / 0.2 - 0.4 / 0.8])
+
+
+def test_wealth_of_upocp_is_the_sum_of_its_bets() -> None:
+    up, rng = UPOCP(0, 10, levels=LEVELS), np.random.default_rng(0)
+    after(up, 7.5)
+    wealth = np.full(4, 2.5)
+    for y in rng.uniform(3, 8, size=60):
+        before = up.offset
+        after(up, y)
+        wealth += before * (LEVELS - (y - 5 <= before))
+        share = (up.misses + 1 - LEVELS) / (up.rounds + 1)
+        np.testing.assert_allclose(up.offset, wealth * (share / (1 - LEVELS) - (1 - share) / LEVELS), rtol=1e-9)
+
+
+def test_cqr_by_hand() -> None:
+    assert after(CQR(0, 10, levels=[0.2, 0.8]), 6) == [1.0, 1.0]
+    assert after(CQR(0, 10, levels=[0.2, 0.5, 0.8]), 9, 6, 7, 8) == [1.0, 3.0, 4.0]  # ranks 1, ceil(2.5), 4
+
+
+def test_cqr_covers_exactly_where_scores_are_exchangeable() -> None:
+    """Each of ten scores comes last once: as many are covered as the rank says."""
+    values = [0.3, 1.0, 2.2, 3.1, 4.4, 5.5, 6.1, 7.9, 8.8, 9.7]
+    hits = np.zeros(5)
+    for last in values:
+        cqr = CQR(0, 10, levels=[0.15, 0.35, 0.5, 0.72, 0.85])
+        offsets(cqr, [oc.Normal(0, 0)] * 9, [y for y in values if y != last])
+        hits += last <= cqr.offset
+    assert hits.tolist() == [1.0, 3.0, 5.0, 8.0, 9.0]
+
+
+# --- slow twins, with outcomes at once or late ---
+
+
+class Twin:
+    """One level in plain arithmetic: `settle(score, issued offset)` is the next offset."""
+
+    def __init__(self, a: float) -> None:
+        self.a, self.scores, self.errors, self.offset = a, [], [], 0.0
+        self.hits = self.misses = 0
+
+    def settle(self, s: float, q: float) -> float:
+        self.scores.append(s)
+        self.errors.append(self.a - (s <= q))
+        self.hits, self.misses = self.hits + (s <= q), self.misses + (s > q)
+        return self.next(self.errors[-1])
+
+    def next(self, e: float) -> float:
+        raise NotImplementedError
+
+    @property
+    def largest(self) -> float:
+        return max(map(abs, self.scores))
+
+    def spread(self, window: int) -> float:
+        return max(self.scores[-window:]) - min(self.scores[-window:])
+
+
+class SlowPID(Twin):
+    def next(self, e: float) -> float:
+        self.offset += 0.2 * self.spread(20) * e
+        t = len(self.errors)
+        angle = sum(self.errors) * math.log(t + 1) / (0.2 * (t + 1))
+        if abs(angle) >= math.pi / 2:
+            return math.copysign(math.inf, angle)
+        return self.offset + 0.5 * max(map(abs, self.scores[-20:])) * math.tan(angle)
+
+
+class SlowTracker(Twin):
+    def next(self, e: float) -> float:
+        self.offset += 0.2 * self.spread(20) * e
+        return self.offset
+
+
+class SlowEquilibrium(Twin):
+    def next(self, e: float) -> float:
+        self.offset += 0.02 * 100 * e
+        return self.offset
+
+
+class SlowDecaying(Twin):
+    def next(self, e: float) -> float:
+        self.offset += 0.7 * self.largest * len(self.scores) ** -0.7 * e
+        return self.offset
+
+
+class SlowSFOGD(Twin):
+    def next(self, e: float) -> float:
+        self.offset += self.largest * e / math.sqrt(sum(x * x for x in self.errors))
+        return self.offset
+
+
+class SlowCOP(Twin):
+    def next(self, e: float) -> float:
+        step = 0.3 * self.spread(20)
+        self.offset += step * e
+        if len(self.scores) < 20:
+            return self.offset
+        return self.offset + 0.4 * step * (self.a - sum(x <= self.offset for x in self.scores[-20:]) / 20)
+
+
+class SlowUPOCP(Twin):
+    def next(self, e: float) -> float:
+        wealth, missed, hit = abs(self.scores[0]), 1 - self.a, self.a
+        for _ in range(self.misses):
+            wealth, missed = wealth * missed / (missed + hit) / (1 - self.a), missed + 1
+        for _ in range(self.hits):
+            wealth, hit = wealth * hit / (missed + hit) / self.a, hit + 1
+        share = missed / (missed + hit)
+        return wealth * (share / (1 - self.a) - (1 - share) / self.a)
+
+
+class SlowCQR(Twin):
+    def next(self, e: float) -> float:
+        n = len(self.scores)
+        rank = math.floor((n + 1) * self.a + 1e-9) if self.a < 0.5 else math.ceil((n + 1) * self.a - 1e-9)
+        return sorted(self.scores)[min(max(rank, 1), n) - 1]
+
+
+TWINS: dict[str, tuple[Callable[..., Any], dict[str, Any], type[Twin]]] = {
+    "PID": (ConformalPID, {"rate": 0.2, "integral": 0.5, "saturation": 0.2, "window": 20}, SlowPID),
+    "tracker": (ConformalPID, {"rate": 0.2, "integral": 0.0, "window": 20}, SlowTracker),
+    "equilibrium": (GradientEquilibrium, {"rate": 0.02}, SlowEquilibrium),
+    "decaying": (DecayingOCP, {"rate": 0.7, "decay": 0.2}, SlowDecaying),
+    "SFOGD": (SFOGD, {}, SlowSFOGD),
+    "COP": (COP, {"rate": 0.3, "optimism": 0.4, "window": 20}, SlowCOP),
+    "UPOCP": (UPOCP, {}, SlowUPOCP),
+    "CQR": (CQR, {}, SlowCQR),
+}
+
+
+def biased_stream(rounds: int, seed: int) -> tuple[Vector, Vector]:
+    """Centres of a base forecast that is too low and too narrow, and outcomes."""
+    rng = np.random.default_rng(seed)
+    centres = rng.normal(50, 5, size=rounds)
+    return centres, np.clip(centres + rng.normal(2, 6, size=rounds), 1, 99)
+
+
+@pytest.mark.parametrize("late", [0, 3])
+@pytest.mark.parametrize("name", TWINS)
+def test_against_slow_twins(name: str, late: int) -> None:
+    make, options, twin = TWINS[name]
+    centres, y = biased_stream(120, 1)
+    fast = offsets(make(0, 100, levels=LEVELS, **options), [oc.Normal(c, 4) for c in centres], y, late=late)
+    for k, a in enumerate(LEVELS.tolist()):
+        scores, slow, settle = (y - norm(centres, 4).ppf(a)).tolist(), [0.0], twin(a).settle
+        for t in range(120):
+            slow.append(settle(scores[t - late], slow[t - late]) if t >= late else 0.0)
+        np.testing.assert_allclose(fast[:, k], slow, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("late", [0, 3])
+@pytest.mark.parametrize("least", [0.0, 0.1])
+def test_multiqt_against_its_slow_twin(late: int, least: float) -> None:
+    rng = np.random.default_rng(4)
+    levels = np.array([0.01, 0.025, 0.1, 0.4, 0.5, 0.6, 0.975])
+    rows = 50 + rng.normal(0, 3, size=(120, 1)) + norm.ppf(levels)
+    y = rows[:, 4] + rng.normal(1, 3, size=120)
+    tracking = MultiQT(0, 100, levels=levels, window=20, least=least)
+    fast = forecast_all(tracking, [oc.Quantiles(levels, row) for row in rows], y, levels, late=late)
+    slow, offset = np.empty_like(rows), np.zeros(levels.size)
+    for t in range(120):
+        slow[t] = pooled(rows[t] + offset)
+        s = t - late
+        if s >= 0:
+            recent = slice(max(s - 19, 0), s + 1)
+            step = max(0.1 * np.quantile(np.abs(y[recent, None] - rows[recent]), 0.9), least)
+            offset = offset + step * (levels - (y[s] <= slow[s]))
+    assert (np.diff(slow, axis=1) == 0).any()  # there was something to put in order
+    np.testing.assert_allclose(fast, slow, atol=1e-9)
+
+
+def slow_saocp(a: float, scores: list[float], late: int, lifetime: int) -> list[float]:
+    """Trackers as dictionaries, one level; each is updated by rounds issued while it was alive."""
+
+    def pinball(e: float) -> float:
+        return max(a * e, (a - 1) * e)
+
+    def new(i: int, at: float) -> dict[str, Any]:
+        return {"at": at, "life": lifetime * (i & -i), "errors": [], "g": [], "wg": [], "w": 0.0}
+
+    alive = {1: new(1, 0.0)}
+    issued, largest = [0.0], 0.0
+    past: list[dict[int, tuple[float, float]]] = []
+    for t in range(len(scores)):
+        past.append({i: (e["at"], e["w"]) for i, e in alive.items()})
+        if t < late:
+            issued.append(issued[-1])
+            continue
+        s, q, then = scores[t - late], issued[t - late], past[t - late]
+        largest = max(largest, abs(s))
+        for i, e in alive.items():
+            if i in then:
+                at, w = then[i]
+                g = max(min((pinball(s - q) - pinball(s - at)) / (math.sqrt(3) * largest), 1.0), -1.0)
+                g = 0.0 if abs(g) < 1e-12 else g if w > 0 else max(g, 0.0)
+                e["g"].append(g)
+                e["wg"].append(w * g)
+                e["errors"].append(a - (s <= at))
+                e["at"] += largest * e["errors"][-1] / math.sqrt(sum(x * x for x in e["errors"]))
+                e["w"] = sum(e["g"]) * (1 + sum(e["wg"])) / len(e["g"])
+        alive = {i: e for i, e in alive.items() if len(e["g"]) < e["life"]}
+        prior = {i: 1 / (i**2 * (1 + math.floor(math.log2(i)))) for i in alive}
+        p = {i: prior[i] * max(e["w"], 0.0) for i, e in alive.items()}
+        p = p if sum(p.values()) > 0 else prior
+        offset = sum(p[i] * e["at"] for i, e in alive.items()) / sum(p.values())
+        alive[t - late + 2] = new(t - late + 2, offset)
+        issued.append(offset)
+    return issued
+
+
+@pytest.mark.parametrize("late", [0, 3, 11])
+def test_saocp_against_its_slow_twin(late: int) -> None:
+    centres, y = biased_stream(150, 2)
+    y[75:] = np.clip(y[75:] + 10, 0, 99)
+    method = SAOCP(0, 100, levels=LEVELS, lifetime=4)
+    fast = offsets(method, [oc.Normal(c, 4) for c in centres], y, late=late)
+    for k, a in enumerate(LEVELS.tolist()):
+        slow = slow_saocp(a, (y - norm(centres, 4).ppf(a)).tolist(), late, 4)
+        np.testing.assert_allclose(fast[:, k], slow, rtol=1e-9, atol=1e-9)
+    assert len(method.born) < 1.5 * (4 / 2 * math.log2(150) + 4 + late)
+
+
+def test_saocp_without_a_live_tracker_keeps_its_offset() -> None:
+    """With lives of one round and late outcomes all trackers may end before one starts."""
+    seen = offsets(SAOCP(0, 10, levels=[0.2, 0.8], lifetime=1), [oc.Normal(5, 1)] * 40, np.linspace(2, 9, 40), late=5)
+    assert np.isfinite(seen).all()
+    assert (seen[-1] != 0.0).all()
+
+
+def test_saocp_adapts_sooner_than_sfogd() -> None:
+    y = np.r_[np.full(600, 50.0), np.full(40, 58.0)] + np.random.default_rng(5).normal(0, 1, size=640)
+    errors = [
+        np.abs(y[600:] - 50 - offsets(make(0, 100, levels=[0.25, 0.5]), [oc.Normal(50, 1)] * 640, y)[600:-1, 1]).mean()
+        for make in (SAOCP, SFOGD)
+    ]
+    assert errors[0] < 0.8 * errors[1]
+
+
+# --- bounds on any sequence ---
+
+
+def attacked(method: Any, level: int, up: bool, rounds: int = 300) -> tuple[Vector, Vector]:
+    """Scores and errors for outcomes just below or above one issued quantile, with a bound now and then."""
+    levels, rng = method.levels, np.random.default_rng(3)
+    scores, errors = [], []
+    for t in range(rounds):
+        centre, before = rng.uniform(4, 6), method.offset
+        q = method.predict(oc.Normal(centre, 1)).quantile(levels)
+        near = float(np.clip(q[level] + (-1e-6 if up else 1e-6), 0, 10))
+        y = {0: 0.0, 1: 10.0}.get(t % 10, near)
+        method.update(y)
+        scores.append(y - norm(centre, 1).ppf(levels))
+        errors.append(levels - (scores[-1] <= before))
+    return np.array(scores), np.array(errors)
+
+
+def by_parts(steps: Vector) -> Vector:
+    """1 / step_1 and the changes of 1 / step since, summed up."""
+    return np.cumsum(np.abs(np.diff(1 / steps, axis=0, prepend=0 * steps[:1])), axis=0)
+
+
+def bound_on_errors(method: Any, scores: Vector) -> Vector:
+    """Bound on |sum of errors|, round by round and level by level."""
+    t, largest = np.arange(1, len(scores) + 1)[:, None], np.abs(scores).max()
+    if isinstance(method, GradientEquilibrium):
+        return np.full_like(scores, (2 * largest + 0.5) / 0.5)
+    if isinstance(method, DecayingOCP):
+        steps = np.maximum.accumulate(np.abs(scores), axis=0) * np.power(t, -0.6)
+        return (2 * largest + steps.max()) * by_parts(steps)
+    if isinstance(method, ConformalPID):
+        return np.where(t > 2, 0.3 * math.pi / 2 * (t + 1) / np.log(t + 1) + 1, t) * np.ones_like(scores)
+    steps = np.array([0.1 * np.ptp(scores[max(k - 20, 0) : k], axis=0) for k in range(1, len(scores) + 1)])
+    return 1 + (2 * largest + 1.5 * steps.max()) * np.concatenate((np.zeros_like(steps[:1]), by_parts(steps[1:])))
+
+
+ATTACKED: dict[str, Callable[..., Any]] = {
+    "equilibrium": lambda **given: GradientEquilibrium(0, 10, rate=0.05, **given),
+    "decaying": lambda **given: DecayingOCP(0, 10, **given),
+    "COP": lambda **given: COP(0, 10, window=20, **given),
+    "PID": lambda **given: ConformalPID(0, 10, saturation=0.3, **given),
+    "PID, integral alone": lambda **given: ConformalPID(0, 10, saturation=0.3, rate=0, **given),
+}
+
+
+@pytest.mark.parametrize("up", [True, False])
+@pytest.mark.parametrize("level", [0, 1, 2])
+@pytest.mark.parametrize("name", ATTACKED)
+def test_bounds_hold_under_attack(name: str, level: int, up: bool) -> None:
+    method = ATTACKED[name](levels=[0.05, 0.5, 0.95])
+    scores, errors = attacked(method, level, up)
+    sums, bound = np.abs(np.cumsum(errors, axis=0)), bound_on_errors(method, scores)
+    assert (sums <= bound + 1e-9).all()
+    assert bound[-1].min() < 300  # not vacuous
+    assert sums.max() > 1.5  # it was an attack
+
+
+@pytest.mark.parametrize("up", [True, False])
+@pytest.mark.parametrize("level", [0, 1, 2])
+def test_upocp_holds_its_frequency_under_attack(level: int, up: bool) -> None:
+    """A miss needs an offset below a score, so wealth that has not exploded; likewise a hit."""
+    method = UPOCP(0, 10, levels=[0.05, 0.5, 0.95])
+    _, errors = attacked(method, level, up)
+    frequency = np.cumsum(errors < 0, axis=0)[-1] / 300
+    assert (np.abs(frequency - method.levels) < 0.2).all()
+
+
+def test_wealth_beyond_a_double_is_still_a_bet() -> None:
+    up = UPOCP(0, 10, levels=[0.001, 0.999])
+    up.first[:] = 1e300
+    for _ in range(30):
+        q = up.predict(oc.Normal(5, 1)).quantile([0.001, 0.999])
+        assert np.isfinite(q).all()
+        up.update(float(q[0] > 5) * 10)
