@@ -52,13 +52,13 @@ $(PANDAS)/.ready: pyproject.toml constraints.txt
 $(LOWEST)/.ready: pyproject.toml constraints-lowest.txt
 	@echo "setting up $(LOWEST) (half a minute, once)"
 	@test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
-	@$(LOWEST)/bin/python $(INSTALL) -c constraints-lowest.txt -e ".[cli,demo,jax,test]"
+	@$(LOWEST)/bin/python $(INSTALL) -c constraints-lowest.txt -e ".[cli,demo,test]"
 	@touch $@
 
 $(NEWEST)/.ready: pyproject.toml
 	@echo "setting up $(NEWEST) (a minute, once)"
 	@test -x $(NEWEST)/bin/python || $(PYTHON) -m venv $(NEWEST)
-	@$(NEWEST)/bin/python $(INSTALL) --upgrade --upgrade-strategy eager -e ".[cli,demo,jax,test]"
+	@$(NEWEST)/bin/python $(INSTALL) --upgrade --upgrade-strategy eager -e ".[cli,demo,test]"
 	@touch $@
 
 $(DIST)/.ready: constraints.txt

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from importlib.util import find_spec
 from statistics import mean, median, stdev
 from time import perf_counter
 from typing import Any
@@ -17,7 +16,7 @@ from orcast.metrics import LEVELS, fair_indicators
 from orcast.testing.natures import CellGreedy
 
 TITLE = "ORCA: the paper's oracle beside ours"
-COMPILED_LIMIT, JAX_LIMIT = 2.0, 30.0  # milliseconds a forecast
+COMPILED_LIMIT = 2.0  # milliseconds a forecast
 ROUNDS, AT = 1000, (100, 200, 500, 1000)
 RUNS = 10  # a jitter of 1e-6 in the start changes a QCE by a factor of two
 JITTER = 1e-6
@@ -25,7 +24,6 @@ JITTER = 1e-6
 
 def measure(quick: bool = False) -> Iterator[Line | Remark]:
     yield from cost(40 if quick else 150)
-    yield from custom(10 if quick else 40)
     yield from duels(200 if quick else ROUNDS, 2 if quick else RUNS)
 
 
@@ -77,36 +75,6 @@ def cost(repetitions: int) -> Iterator[Line | Remark]:
             form=".2f",
             note=f"{each / unit:.1f} x Equilibrium; worst case at most 0 in {share:.1%} of the rounds",
         )
-
-
-def custom(repetitions: int) -> Iterator[Line | Remark]:
-    """A payoff of one's own, differentiated by JAX."""
-    if find_spec("jax") is None:
-        yield Remark("a custom payoff through JAX: left out, because jax is not installed")
-        return
-    import jax.numpy as jnp
-
-    payoff = oc.paper.Differentiable(
-        lambda x, p, y: jnp.tanh(jnp.array([1.0, 3.0]) * p.mean()) * (p.mean() - y), bound=2.0
-    )
-    game = oc.Recalibrator(oc.Interval(0, 1), payoff, oracle=oc.Orca(steps=400))
-    rng = np.random.default_rng(0)
-    times = []
-    for t in range(repetitions + 5):
-        forecast = oc.Normal(0.5 + 0.3 * np.sin(t / 9.0), 0.1)
-        begin = perf_counter()
-        game.predict(forecast)
-        if t >= 5:
-            times.append(perf_counter() - begin)
-        game.update(float(rng.beta(2.0, 2.0)))
-    yield Line(
-        "ORCA, custom payoff through JAX",
-        "ms a forecast",
-        1e3 * median(times),
-        JAX_LIMIT,
-        form=".2f",
-        note="400 steps, 50 cells, after compilation",
-    )
 
 
 def duel(oracle: Any, rounds: int, seed: int) -> tuple[dict[int, float], float, float]:

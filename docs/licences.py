@@ -20,7 +20,6 @@ GROUPS = {
     "cli": "`orcast[cli]`: the command on tables",
     "demo": "`orcast[demo]`: the demo and pictures",
     "research": "`orcast[research]`: the comparison, the paper's experiments, benchmarks",
-    "jax": "`orcast[jax]`: own payoffs through JAX",
     "river": "`orcast[river]`",
     "sklearn": "`orcast[sklearn]`",
     "nixtla": "`orcast[nixtla]`",

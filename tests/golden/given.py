@@ -93,20 +93,6 @@ def _anchors() -> dict[str, Any]:
     return {"payoff": oc.payoffs.DistributionCalibration(anchors, thresholds=5)}
 
 
-def _differentiable() -> dict[str, Any]:
-    import jax.numpy as jnp
-
-    def payoff(x: Any, p: Any, y: Any) -> list[Any]:
-        return [jnp.tanh(p.std() / 10.0) * (y - p.mean()) / 100.0]
-
-    def logistic(a: Any, left: Any, right: Any) -> Any:
-        below = 1.0 / (1.0 + jnp.exp(-(jnp.append(left, 100.0) - 100.0 * a[0]) / (100.0 * jnp.exp(a[1]))))
-        return jnp.diff(below)
-
-    family = oc.paper.JaxFamily(logistic, [0.5, -2.0], name="logistic")
-    return {"payoff": oc.paper.Differentiable(payoff, bound=1.0), "oracle": oc.Orca(steps=30, family=family, cells=8)}
-
-
 def _monte_carlo() -> dict[str, Any]:
     nature = oc.paper.MonteCarlo([oc.Normal(10.0 * m, 6.0) for m in range(11)], draws=200, seed=3)
     return {"oracle": oc.Orca(steps=30, cells=10, adversary=nature)}
@@ -128,7 +114,6 @@ GIVEN: dict[str, Callable[[], dict[str, Any]]] = {
     "function context": _function_context,
     "hourly": _hourly,
     "anchors": _anchors,
-    "differentiable": _differentiable,
     "monte carlo": _monte_carlo,
     "words": _words,
 }

@@ -21,7 +21,7 @@ from .cases import Case, cases
 from .players import PLAYERS
 
 ABOUT = "about.json"
-LIBRARIES = ("numpy", "scipy", "numba", "pandas", "gluonts", "jax")
+LIBRARIES = ("numpy", "scipy", "numba", "pandas", "gluonts")
 
 
 def main() -> None:

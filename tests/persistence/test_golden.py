@@ -41,7 +41,7 @@ OF_TODAY = ("promised", "regret_bounds")
 
 # each starts processes: of the older sets one is enough for the gate, their states being read by the same code
 SLOW = {f"{old}-stream_{kind}" for old in ("v1", "v2") for kind in ("binary_by", "by", "labels_by", "options")}
-SLOW |= {"v1-orca_jax", "v1-stream_mixed", "v2-orca_jax"}
+SLOW |= {"v1-stream_mixed"}
 
 
 def name_of(story: Path) -> str:

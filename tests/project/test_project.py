@@ -61,7 +61,7 @@ def test_all_versions_of_python_are_tested_that_are_promised() -> None:
 
 def test_the_lowest_versions_are_those_that_are_promised() -> None:
     extras = PROJECT["optional-dependencies"]
-    bounds = dict(BOUND.findall("\n".join([*PROJECT["dependencies"], *extras["cli"], *extras["demo"], *extras["jax"]])))
+    bounds = dict(BOUND.findall("\n".join([*PROJECT["dependencies"], *extras["cli"], *extras["demo"]])))
     pins = dict(PIN.findall(text("constraints-lowest.txt")))
     assert {"numpy", "scipy", "numba", "narwhals"} < bounds.keys()
     assert {name: Version(pins[name]) for name in bounds} == {name: Version(bounds[name]) for name in bounds}

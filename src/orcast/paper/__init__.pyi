@@ -1,5 +1,3 @@
-from orcast.paper.autodiff import Differentiable as Differentiable
-from orcast.paper.autodiff import JaxFamily as JaxFamily
 from orcast.paper.conformal import ConformalLevel as ConformalLevel
 from orcast.paper.conformal import GibbsCandesLevel as GibbsCandesLevel
 from orcast.paper.exact import BinaryRoot as BinaryRoot

@@ -19,7 +19,7 @@ from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.priors import GridPrior
 from orcast.engine.dense.search import CandidateSearch, HalfSpaceClaim
 from orcast.engine.dense.solver import DenseRound
-from orcast.paper import autodiff, orca_kernels
+from orcast.paper import orca_kernels
 from orcast.paper.exact.base import expert_alone, log_masses
 from orcast.paper.families import Family, GaussianMixture, Softmax
 from orcast.paper.orca_kernels import AdamRates
@@ -262,8 +262,6 @@ class OrcaSolver:
         soft = options.soft * math.sqrt(sum(float(s @ s) for s in search.owed))
         if type(options.family) is Softmax and cell_grid.ordered and all(map(compiles, search.cell_payoffs)):
             p = self._compiled(search, cell_grid, parameters, nature, soft)
-        elif autodiff.compiles(options.family, search.cell_payoffs):
-            p = autodiff.descend(options, search.cell_payoffs, search.owed, cell_grid, parameters, nature, soft)
         else:
             p = self._search(search, cell_grid, parameters, nature, soft)
         search.consider(log_masses(p), 0.0)
@@ -315,8 +313,6 @@ class OrcaSolver:
         """<S, payoff> for an outcome in the middle of each cell."""
         if isinstance(cell_payoff, (QuantileCellPayoff, IntervalCellPayoff)):
             return s @ cell_payoff.table(p)
-        if isinstance(cell_payoff, autodiff.DifferentiableCellPayoff):
-            return s @ cell_payoff.centres(p)
         middle = (0.5 * (cell_grid.left + cell_grid.right)).tolist()
         if isinstance(cell_payoff, RegretCellPayoff):
             pulls = s * cell_payoff.units.ravel()

@@ -74,7 +74,7 @@ _READERS: dict[str, Callable[..., Payoff]] = {
         TopLabelCalibration,
     )
 }
-_WITH_FUNCTIONS = ("Custom", "DecisionCalibration", "Differentiable", "Recipe", "SwapRegret")
+_WITH_FUNCTIONS = ("Custom", "DecisionCalibration", "Recipe", "SwapRegret")
 
 
 def payoff_from_plain(data: dict[str, Any]) -> Payoff:

@@ -315,45 +315,7 @@ class CustomCellPayoff(CellPayoff):
         return linear, square
 
 
-class FunctionPayoff(Payoff):
-    """What `Custom` and `Differentiable` share: a function of (x, p, y) with a bound, and how it is put on a space."""
-
-    def __init__(
-        self,
-        function: Callable[[Any, Any, Any], Any],
-        *,
-        bound: float,
-        one_sided: bool = False,
-        jumps: Iterable[float] | None = None,
-        context: Context | None = None,
-        weight: float = 1.0,
-    ) -> None:
-        self._check_installed()
-        if not callable(function):
-            raise TypeError(f"expected a function of (x, p, y), got {short(function)}")
-        self.function = function
-        self.limit = number(bound, "bound", 1e-12, 1e12)
-        self.one_sided = bool(one_sided)
-        self.jumps = NOTHING if jumps is None else increasing(jumps, "finite jumps", -np.inf, np.inf)
-        self._settings(context, weight)
-
-    def _check_installed(self) -> None:
-        """Nothing, or one clear sentence if a library is missing."""
-
-    def on_cells(self, cell_grid: CellGrid) -> CellPayoff:
-        """The function at the cells of a round."""
-        raise AttributeError(f"{type(self).__name__} has no cells")
-
-    def on(self, space: Space, experts: int = 1) -> Part:
-        """On any space."""
-        jumps = jumps_inside(self.jumps, space)
-        return Part(self, UNKNOWN, self.limit, "general", lambda cell_grid, state: self.on_cells(cell_grid), jumps)
-
-    def _plain(self) -> dict[str, Any]:
-        return {"bound": self.limit, "one_sided": self.one_sided, "jumps": self.jumps.tolist()}
-
-
-class Custom(FunctionPayoff):
+class Custom(Payoff):
     """Any payoff of your own: a function of (x, p, y) with a vector as value (paper, section 4).
 
         E_{y ~ p} payoff(x, p, y) = 0,    ||payoff(x, p, y)||^2 <= bound
@@ -369,9 +331,34 @@ class Custom(FunctionPayoff):
 
     name = "custom"
 
-    def on_cells(self, cell_grid: CellGrid) -> CellPayoff:
-        """The function at seven places of each cell."""
-        return CustomCellPayoff(self.function, cell_grid, self.limit, self.one_sided)
+    def __init__(
+        self,
+        function: Callable[[Any, Any, Any], Any],
+        *,
+        bound: float,
+        one_sided: bool = False,
+        jumps: Iterable[float] | None = None,
+        context: Context | None = None,
+        weight: float = 1.0,
+    ) -> None:
+        if not callable(function):
+            raise TypeError(f"expected a function of (x, p, y), got {short(function)}")
+        self.function = function
+        self.limit = number(bound, "bound", 1e-12, 1e12)
+        self.one_sided = bool(one_sided)
+        self.jumps = NOTHING if jumps is None else increasing(jumps, "finite jumps", -np.inf, np.inf)
+        self._settings(context, weight)
+
+    def on(self, space: Space, experts: int = 1) -> Part:
+        """On any space, seen at seven places of each cell."""
+
+        def cell_payoff(cell_grid: CellGrid, state: dict[str, Array]) -> CellPayoff:
+            return CustomCellPayoff(self.function, cell_grid, self.limit, self.one_sided)
+
+        return Part(self, UNKNOWN, self.limit, "general", cell_payoff, jumps_inside(self.jumps, space))
+
+    def _plain(self) -> dict[str, Any]:
+        return {"bound": self.limit, "one_sided": self.one_sided, "jumps": self.jumps.tolist()}
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
         """The function."""

@@ -142,7 +142,6 @@ def _oracles() -> Iterator[Case]:
     )
     yield game("orca_labels", LABELS, match, oc.LabelCalibration(5), oc.Orca(steps=30))
     yield game("orca_monte_carlo", INTERVAL, QUANTITY, quantiles, given="monte carlo")
-    yield game("orca_jax", INTERVAL, QUANTITY, given="differentiable", needs="jax")
     yield game("binary_root", oc.Binary(), event, oc.BinaryCalibration(5), oc.paper.BinaryRoot(tolerance=1e-10))
     yield game("two_cells", INTERVAL, QUANTITY, quantiles + oc.IntervalCalibration(0.8), oc.paper.TwoCells())
     hull = {"oracle": oc.paper.MomentHull(), "compare": "moments", "script": one_by_one}
