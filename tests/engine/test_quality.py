@@ -9,7 +9,7 @@ import orcast as oc
 from helpers import Vector, in_batches
 from orcast.datasets import EXPERTS, ForecastStream, stream
 from orcast.metrics import LEVELS, pinball, qce
-from orcast.paper.experiments import data
+from research.experiments import data
 
 # The streams of method.md's table, and the pinball loss relative to the expert that must be reached.
 TABLE = {"wind/rls": 0.995, "wind/naive": 0.260, "sunspots/rls": 0.990, "sunspots/naive": 0.560}

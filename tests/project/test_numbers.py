@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from orcast.paper.experiments.recalibration_runs import perfect_qce
-from orcast.paper.experiments.summary import summary
+from research.experiments.recalibration import perfect_qce
+from research.experiments.summary import summary
 from result_pages import MARK, same, strangers
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from orcast.metrics import LEVELS, qce, worst_rolling_qce
-from orcast.paper.experiments import data
+from research.experiments import data
 
 BOOK, TABLE = "IntGenbyFuel2022.xlsx", "SN_m_tot_V2.0.csv"
 WIND, SUNSPOTS = "wind_ercot_2022_hourly.csv", "sunspot_silso_v2_monthly.csv"

@@ -1,0 +1,1 @@
+"""Experiments of the paper (section 6): `python -m research reproduce`."""

@@ -1,0 +1,82 @@
+"""Command `python -m research reproduce`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import time
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+
+from orcast import __version__
+from research.experiments.methods import Claim, Result, claims_table
+from research.jobs import WorkerPool
+from research.output import progress_bar, relative_folder, require, write_page
+
+EXPERIMENTS = ("recalibration", "adversarial", "windfarm")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument("experiment", choices=(*EXPERIMENTS, "all"))
+    parser.add_argument("--data", metavar="FOLDER", help="folder of the series (default: $ORCAST_DATA, else stand-ins)")
+    parser.add_argument("--out", metavar="FOLDER", default="results", help="folder of the files (default: results)")
+    parser.add_argument("--page", metavar="FILE", help="page in Markdown, rewritten below '<!-- produced -->'")
+    parser.add_argument("--quick", action="store_true", help="fewer settings, rounds and runs")
+    parser.add_argument("--seed", type=int, default=0, help="seed of everything random (default: 0)")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes (default: number of cores)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run experiments: print tables, write files and a page."""
+    require("matplotlib", "rich", "river", "sklearn")
+    from rich.console import Console
+
+    console, out = Console(), Path(arguments.out)
+    chosen = EXPERIMENTS if arguments.experiment == "all" else (arguments.experiment,)
+    begin = time.perf_counter()
+    parts: list[str] = []
+    claims: list[Claim] = []
+    for name in chosen:
+        with progress_bar(console, name) as progress:
+            result = _run(name, arguments, progress)
+        console.print(f"[bold]{result.title}[/bold]")
+        console.print("\n".join(result.notes), highlight=False)
+        for table in result.tables:
+            table.print(console)
+        paths = result.write(out)
+        console.print(f"written: {', '.join(map(str, paths))}\n", soft_wrap=True, highlight=False)
+        parts.append(result.markdown(relative_folder(arguments.page, arguments.out)))
+        claims += result.claims
+    table = claims_table(claims)
+    table.print(console)
+    console.print(f"written: {table.write(out)}", soft_wrap=True, highlight=False)
+    seconds = time.perf_counter() - begin
+    if arguments.page:
+        first = [f"## Claims\n\n{table.section()}\n"]
+        if chosen == EXPERIMENTS:
+            from research.experiments.summary import summary
+
+            first.append(f"{summary(out)}\n")
+        write_page(
+            Path(arguments.page), [*first, *parts], seconds, f"python -m research reproduce {arguments.experiment}"
+        )
+        console.print(f"page: {arguments.page}", highlight=False)
+    console.print(f"{seconds:.0f} s", highlight=False)
+    return 0
+
+
+def _run(name: str, arguments: argparse.Namespace, progress: Callable[[str, float], None]) -> Result:
+    """Run an experiment; results of its jobs are kept until it is finished, so that a stopped run continues."""
+    size = "quick" if arguments.quick else "full"
+    kept = Path(arguments.out) / ".jobs" / f"{name}-{size}-{arguments.seed}-{__version__}"
+    # starting processes takes longer than a small experiment
+    workers = 1 if arguments.quick and name != "recalibration" else arguments.workers
+    module = import_module(f"research.experiments.{name}")
+    result: Result = module.run(
+        arguments.data, arguments.quick, arguments.seed, lambda jobs: WorkerPool(workers, jobs, progress, keep=kept)
+    )
+    shutil.rmtree(kept, ignore_errors=True)
+    return result

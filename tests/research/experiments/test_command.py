@@ -1,0 +1,85 @@
+"""Command `reproduce`: tables, files, page, and a stopped run that continues."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from research import __main__ as research
+from research.experiments import adversarial
+from research.experiments.summary import summary
+from result_pages import read, strangers
+
+for name in ("matplotlib", "rich", "river", "sklearn"):
+    pytest.importorskip(name)
+
+FILES = {
+    "claims",
+    *(f"recalibration{name}" for name in ("", "_chance", "_learning", "_learning_crps", "_paper", "_rule", "_time")),
+    *("adversarial", "adversarial_cells", "adversarial_rule"),
+    *("windfarm", "windfarm_losses", "windfarm_regret", "windfarm_rule"),
+}
+FIGURES = {"recalibration_qce", "recalibration_crps", "recalibration_learning", "adversarial", "windfarm"}
+
+
+@pytest.mark.slow
+def test_quick_run_of_all_experiments(tmp_path: Path) -> None:
+    clean = {name: value for name, value in os.environ.items() if name != "ORCAST_DATA"} | {"COLUMNS": "80"}
+    root = str(Path(__file__).resolve().parents[3])
+    clean["PYTHONPATH"] = os.pathsep.join(filter(None, [root, clean.get("PYTHONPATH")]))
+    command = [sys.executable, "-m", "research", "reproduce", "all", "--quick", "--out", "out", "--page", "page.md"]
+    done = subprocess.run(command, cwd=tmp_path, env=clean, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert {path.stem for path in (tmp_path / "out").glob("*.csv")} == FILES
+    for figure in FIGURES:
+        assert (tmp_path / "out" / f"{figure}.png").read_bytes().startswith(b"\x89PNG")
+    assert "…" not in done.stdout
+    assert "It is a stand-in" in done.stdout
+    assert re.search(r"^\d+ s$", done.stdout, re.MULTILINE)
+    page = (tmp_path / "page.md").read_text(encoding="utf-8")
+    pictures = re.findall(r"!\[\w+\]\(([^)]+)\)", page)
+    assert {Path(picture).stem for picture in pictures} == FIGURES
+    assert all((tmp_path / picture).exists() for picture in pictures)
+    assert strangers(page, tmp_path / "out") == ([], [])
+    assert summary(tmp_path / "out") in page
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adversarial, "QUICK_ROUNDS", 12)
+    monkeypatch.setattr(adversarial, "QUICK_RUNS", 1)
+
+
+def test_single_experiment_writes_its_own_claims(small: None, tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    assert research.main(["reproduce", "adversarial", "--quick", "--out", str(tmp_path), "--page", str(page)]) == 0
+    assert {row[0] for row in read(tmp_path / "claims.csv")[1:]} == {"6.2"}
+    assert strangers(page.read_text(encoding="utf-8"), tmp_path) == ([], [])
+    assert "Summary" not in page.read_text(encoding="utf-8")
+
+
+def test_stopped_run_continues(small: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs that were finished before the stop are not run again, and the files are those of one whole run."""
+    command = ["reproduce", "adversarial", "--quick", "--out"]
+    assert research.main([*command, str(tmp_path / "whole")]) == 0
+    calls: list[tuple[object, ...]] = []
+    run_method = adversarial.run_method
+
+    def stopping(*arguments: object) -> adversarial.Trace:
+        calls.append(arguments)
+        if len(calls) == 20:
+            raise KeyboardInterrupt
+        return run_method(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(adversarial, "run_method", stopping)
+    assert research.main([*command, str(tmp_path / "stopped")]) == 130
+    assert research.main([*command, str(tmp_path / "stopped")]) == 0
+    assert len(calls) == len(set(calls)) + 1, "only the job that was stopped is run twice"
+    for file in (tmp_path / "whole").glob("*.csv"):
+        assert file.read_bytes() == (tmp_path / "stopped" / file.name).read_bytes()
+    assert not any((tmp_path / "stopped" / ".jobs").iterdir())
