@@ -18,30 +18,30 @@ from orcast.validation import short
 Array = NDArray[np.float64]
 Key = tuple[int, ...]
 
-# More cells than this are refused; a grid on the simplex whose resolution is not given is as fine as this many allow.
+# The largest number of cells, and that of a grid on the simplex whose resolution is not given.
 MOST_CELLS, USUAL_CELLS = 10_000, 100
 # The finest grid whose resolution is not given.
 FINEST = 10
 # The bins of a quantity, unless others are given.
 BINS = 4
-# No bin is without any mass of the expert's.
+# Every bin has at least this mass of the expert's.
 LEAST_MASS = 1e-200
 
 
 @dataclass(frozen=True)
 class ProbabilityBins:
-    """Equal bins of [0, 1], for the probability of a yes: within a half bin of their middle."""
+    """Equal bins of [0, 1], for the probability of a yes."""
 
     count: int
 
     @property
     def total(self) -> int:
-        """How many there are."""
+        """The number of cells."""
         return self.count
 
     @property
     def radius(self) -> float:
-        """The most that a forecast of a cell differs from its middle, in l1."""
+        """The largest distance of a forecast from the middle of its cell, in l1."""
         return 1.0 / self.count
 
     def cell(self, x: Array) -> Key:
@@ -54,15 +54,15 @@ class ProbabilityBins:
         return np.array([1.0 - p, p])
 
     def start(self, key: Key) -> Array:
-        """The prior of its forecaster."""
+        """The prior of the forecaster of a cell."""
         return self.middle(key)
 
     def has(self, key: Key) -> bool:
-        """Whether there is such a cell."""
+        """Tell whether a cell exists."""
         return len(key) == 1 and 0 <= key[0] < self.count
 
     def name(self, key: Key) -> Any:
-        """What users call it."""
+        """The name of a cell in reports."""
         return float(self.middle(key)[1])
 
 
@@ -77,14 +77,30 @@ class Compositions:
     labels: int
     resolution: int
 
+    @staticmethod
+    def of(labels: int, resolution: int | None) -> Compositions:
+        """The grid of a resolution, or the finest with at most `USUAL_CELLS` cells."""
+        if resolution is None:
+            usual = [n for n in range(1, FINEST + 1) if Compositions(labels, n).total <= USUAL_CELLS]
+            resolution = max(usual, default=1)
+        cells = Compositions(labels, resolution)
+        if cells.total > MOST_CELLS:
+            fits = max((n for n in range(1, resolution) if Compositions(labels, n).total <= MOST_CELLS), default=0)
+            hint = f" (cells={fits} would do)" if fits else ""
+            raise ValueError(
+                f"expected a grid of at most {MOST_CELLS:,} cells, got {cells.total:,} for {labels} probabilities at "
+                f"cells={resolution}{hint}"
+            )
+        return cells
+
     @property
     def total(self) -> int:
-        """How many there are."""
+        """The number of cells."""
         return math.comb(self.resolution + self.labels - 1, self.labels - 1)
 
     @property
     def radius(self) -> float:
-        """The most that a forecast of a cell differs from its middle, in l1."""
+        """The largest distance of a forecast from the middle of its cell, in l1."""
         half = self.labels // 2
         return 2.0 * half * (self.labels - half) / self.labels / self.resolution
 
@@ -101,36 +117,16 @@ class Compositions:
         return np.array(key) / self.resolution
 
     def start(self, key: Key) -> Array:
-        """The prior of its forecaster."""
-        # a prior of zero could never be left
+        """The prior of the forecaster of a cell; a probability of zero could never grow."""
         return (np.array(key) + 1.0 / self.labels) / (self.resolution + 1.0)
 
     def has(self, key: Key) -> bool:
-        """Whether there is such a cell."""
+        """Tell whether a cell exists."""
         return len(key) == self.labels and min(key) >= 0 and sum(key) == self.resolution
 
     def name(self, key: Key) -> Any:
-        """What users call it."""
+        """The name of a cell in reports."""
         return tuple(self.middle(key).tolist())
-
-
-def finest(labels: int) -> int:
-    """The resolution unless another is given."""
-    fits = [n for n in range(1, FINEST + 1) if Compositions(labels, n).total <= USUAL_CELLS]
-    return max(fits, default=1)
-
-
-def compositions(labels: int, resolution: int | None) -> Compositions:
-    """A grid on the simplex, or one clear sentence if it has too many cells."""
-    cells = Compositions(labels, finest(labels) if resolution is None else resolution)
-    if cells.total > MOST_CELLS:
-        fits = max((n for n in range(1, cells.resolution) if Compositions(labels, n).total <= MOST_CELLS), default=0)
-        hint = f" (cells={fits} would do)" if fits else ""
-        raise ValueError(
-            f"expected a grid of at most {MOST_CELLS:,} cells, got {cells.total:,} for {labels} probabilities at "
-            f"cells={cells.resolution}{hint}"
-        )
-    return cells
 
 
 @dataclass(frozen=True)
@@ -146,49 +142,52 @@ class CellTable:
 
     @staticmethod
     def of(space: Binary | Labels, resolution: int | None) -> CellTable:
-        """Of outcomes that are events."""
+        """The table of outcomes that are events."""
         if isinstance(space, Binary):
             return CellTable(space, ProbabilityBins(FINEST if resolution is None else resolution))
-        return CellTable(space, compositions(space.cells, resolution))
+        return CellTable(space, Compositions.of(space.cells, resolution))
 
     @staticmethod
     def of_bins(edges: Array, resolution: int | None) -> CellTable:
-        """Of the bins of a quantity."""
+        """The table of the bins of a quantity."""
         bins = edges.size + 1
-        return CellTable(Labels(range(bins)), compositions(bins, resolution), edges)
+        return CellTable(Labels(range(bins)), Compositions.of(bins, resolution), edges)
+
+    @property
+    def binary(self) -> bool:
+        """Whether the only event is a yes."""
+        return isinstance(self.events, Binary)
 
     @property
     def count(self) -> int:
         """Events with a probability of their own."""
-        return 1 if isinstance(self.events, Binary) else self.events.cells
+        return 1 if self.binary else self.events.cells
 
     def chances(self, mass: Array) -> Array:
         """The probabilities of the events."""
-        return mass[1:] if isinstance(self.events, Binary) else mass
+        return mass[-self.count :]
 
     def errors(self, mass: Array) -> Array:
-        """Probabilities minus indicators of the events, a row an outcome."""
-        eye = np.eye(mass.size)
-        return self.chances(mass) - (eye[:, 1:] if isinstance(self.events, Binary) else eye)
+        """Probabilities minus indicators of the events, a row for each outcome."""
+        return self.chances(mass) - np.eye(mass.size)[:, -self.count :]
 
     def outcome(self, value: Any) -> int:
-        """The place of an outcome among the events."""
+        """The index of the event of an outcome."""
         return self.events.cell(value) if self.edges is None else int(np.searchsorted(self.edges, value, side="left"))
 
 
 def cells_around(space: OrderedSpace, row: Array, edges: Array) -> Array:
     """An expert's quantiles as cells that end at the edges: rows of left and right ends, and of masses."""
-    spread, size = float(row[-1] - row[0]), max(abs(float(row[0])), abs(float(row[-1])))
-    reach = WINDOW * spread
+    size = max(abs(float(row[0])), abs(float(row[-1])))
+    reach = WINDOW * float(row[-1] - row[0])
     if reach <= 1e-9 * size:
         reach = LEAST * size
     reach = reach or 1.0
     low = space.low if math.isfinite(space.low) else min(float(row[0]), float(edges[0])) - reach
     high = space.high if math.isfinite(space.high) else max(float(row[-1]), float(edges[-1]), low) + reach
-    left, right, mass = (np.empty(space.cells + edges.size) for _ in range(3))
+    left, right, mass = np.empty((3, space.cells + edges.size))
     slots = np.empty(space.cells, dtype=np.int64)
-    inside = np.minimum(np.maximum(row, low), high)
-    n = build_cells(inside, low, high, int(space.tail_cells), TAIL_MASS, 0.0, left, right, mass, slots)
+    n = build_cells(np.clip(row, low, high), low, high, int(space.tail_cells), TAIL_MASS, 0.0, left, right, mass, slots)
     n = int(cut_cells(edges, n, left, right, mass, slots))
     table = np.array([left[:n], right[:n], np.maximum(mass[:n], LEAST_MASS)])
     table[2] /= table[2].sum()
@@ -200,7 +199,7 @@ def cells_around(space: OrderedSpace, row: Array, edges: Array) -> Array:
 
 
 def checked_bins(bins: object, space: Space) -> int | Array | None:
-    """How many bins, or the edges between them."""
+    """The number of bins, or the edges between them; None on a space that is no quantity."""
     if not isinstance(space, OrderedSpace):
         if bins is not None:
             raise TypeError(f"expected bins= only for a quantity such as Interval(low, high), got them on {space!r}")

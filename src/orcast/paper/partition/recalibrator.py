@@ -14,12 +14,6 @@ w_v(p_k) (p_k - 1{y = k}), which its forecaster keeps below T_j R_j in norm, Cau
 
 and all of the right side is known before the outcomes.  Since the hats are not indicators, and the sum over all of them
 is bounded at once, neither the paper's factor 1 / epsilon of lemma 2 nor the epsilon of lemma 3 is needed.
-
-*Any proper score.*  (excess) holds for every one, with g_k(p) = -score(p, k): the score of y is <score(p, .), e_y>, and
-<score(p, .) - score(x, .), p> <= 0 because it is proper.  This g_k depends on all of p, so hats of p_k alone do not do.
-With the barycentric weights lambda_v(p) in a triangulation of the simplex instead of the hats of each probability, the
-same steps bound the regret of every bounded proper score: S_j is then the sum of lambda_v(p) (p - e_y), which
-`SimplexCalibration` keeps small, and g_v = g(v).
 """
 
 from __future__ import annotations
@@ -36,24 +30,16 @@ from numpy.typing import NDArray
 from orcast.adapters import expert_row
 from orcast.engine import Equilibrium, Oracle
 from orcast.engine.admissible import ANY, COUNTED, MASS, Fields, Range, check_masses
-from orcast.forecasts import Forecast
+from orcast.forecasts import Forecast, forecast_on
 from orcast.game import Forecaster
 from orcast.ledger import Guarantee
 from orcast.locks import GameLock, Locked, locked
-from orcast.paper.partition.cells import (
-    MOST_CELLS,
-    CellTable,
-    Compositions,
-    Key,
-    ProbabilityBins,
-    cells_around,
-    checked_bins,
-    compositions,
-)
-from orcast.paper.partition.scores import Followed, WeightFunctions
-from orcast.payoffs import BinaryCalibration, LabelCalibration, Payoff
+from orcast.paper.partition.cells import MOST_CELLS, CellTable, Compositions, Key, cells_around, checked_bins
+from orcast.paper.partition.scores import additive, hat_heights, slope
+from orcast.payoffs import BinaryCalibration, CellGrid, LabelCalibration
 from orcast.payoffs.calibration import GRID, checked_grid
-from orcast.payoffs.triangulated import SimplexCalibration
+from orcast.payoffs.cell_payoffs import hat_weights
+from orcast.payoffs.regret import finite_score
 from orcast.persistence import files as storage
 from orcast.persistence.kinds import oracle_from_plain
 from orcast.persistence.state import inside, reading
@@ -62,29 +48,22 @@ from orcast.scores import CRPS, Brier, LogScore, Score, score_from_plain
 from orcast.serialise import id_from_plain, plain_id
 from orcast.spaces import Binary, Labels, OrderedSpace, Space, frozen, space_from_plain
 from orcast.spaces.base import whole
-from orcast.validation import short, warn_user
+from orcast.validation import number, short, warn_user
 
 Array = NDArray[np.float64]
 
-# The forecasters know nothing but the outcomes of their cell, so they are to listen to these.
+# The temperature of the forecasters: they know nothing but the outcomes of their cell.
 TEMPERATURE = 2.0
-# Ticks of the triangulation, unless others are given.
-TICKS = 4
-# Label by label, or given the whole distribution.
-CALIBRATIONS = ("label", "distribution")
 # A bound that rounding alone puts below what it bounds is equal to it.
 ROUNDING = 1e-12
 
 
-# --- what is remembered ---
-
-
 @dataclass(slots=True)
 class _Cell:
-    """The forecaster of a cell, how often each hat was touched in it, and what was known before its outcomes.
+    """The forecaster of a cell, the sums of the hats in it, and bounds known before its outcomes.
 
-    `known` is, summed over its rounds: the most that the errors of the probabilities could be; for each score the
-    remainder of (excess), and the most that the excess could be.
+    `known` is, summed over its rounds: the largest possible errors of the probabilities; for each score the remainder
+    of (excess), and the largest possible excess.
     """
 
     game: Forecaster
@@ -94,10 +73,9 @@ class _Cell:
 
 @dataclass(slots=True)
 class _CellRound:
-    """What is attached to a pending round of a cell: probabilities of the events, the expert's and as played.
+    """Attached to a pending round of a cell: probabilities of the events by the expert and as played; see `_Cell`.
 
-    Also what is known of them (see `_Cell`), and for a quantity its cells: left and right ends, masses of the expert
-    and as played.
+    `cells` are those of a quantity: left and right ends, masses of the expert and as played.
     """
 
     expert: Array
@@ -105,10 +83,24 @@ class _CellRound:
     known: Array
     cells: Array
 
+    def check(self, events: int, scores: int) -> None:
+        """Refuse arrays that no round has."""
+        mass, known = np.empty(events), np.empty(1 + 2 * scores)
+        fields = Fields({"expert": mass, "played": mass, "known": known}, {"expert": MASS, "played": MASS})
+        for name in ("expert", "played", "known"):
+            fields.checked(name, getattr(self, name))
+        check_masses("expert of a pending round", self.expert)
+        check_masses("played of a pending round", self.played)
+        if self.cells.ndim != 2 or np.isnan(self.cells).any() or len(self.cells) != 4:
+            raise ValueError("a pending round has no cells")
+        left, right, *masses = self.cells
+        if not ((left <= right).all() and (right[:-1] <= left[1:]).all() and (np.array(masses) >= 0.0).all()):
+            raise ValueError("the cells of a pending round are not in order")
+
 
 @dataclass(frozen=True)
 class CellReport:
-    """How the rounds are spread over the cells of the expert's forecasts.
+    """Rounds by the cells of the expert's forecasts.
 
     There are `total` cells, of which `visited` have had an outcome; `rounds` are theirs, by the middle of the
     cell.  An expert's probabilities are at most `radius` (in l1) from the middle of their cell.
@@ -123,52 +115,44 @@ class CellReport:
 class PartitionedRecalibrator(Locked):
     """Calibrated forecasts with no regret against an expert, by a forecaster for each cell of its forecasts.
 
-    The expert's forecast decides which forecaster F_j plays and learns (paper, appendix D).  Each F_j is a game of its
-    own (`Forecaster` with `BinaryCalibration` or `LabelCalibration` of `grid` hats, played by `oracle`), which starts
-    from the middle of its cell and sees nothing but the outcomes there.  On any sequence
+    The expert's forecast selects the forecaster F_j that predicts and is updated (paper, appendix D).  Each F_j is a
+    `Forecaster` that starts from the middle of its cell and observes the outcomes there only.  On any sequence
 
         C_T       = sum_v | mean of w_v(p) (p - y) |    <=  sum_j (T_j / T) R_j                     (lemma 3)
         regret_T  = mean of score(p, y) - score(x, y)   <=  sum_j (T_j / T) c_j P_j + remainder     (lemma 2)
 
-    with w_v the hats, T_j the rounds of cell j, x the expert, P_j what F_j promises about the Euclidean norm of its
-    mean payoff, and R_j = sqrt(grid) P_j about its l1 norm.  `calibration_error`, `calibration_bound`, `regret`
-    and `regret_bound` are these four; the bounds use all that was known before each outcome, such as which hats were
-    touched.  On `Binary`, the last two for the Brier score,
-
-        P_j <= sqrt(T_j + 64) / T_j,    c_j <= 2.1 sqrt(grid / 3),    remainder <= 1 / grid + 1 / cells.
-
+    with w_v the hats, T_j the rounds of cell j, x the expert, P_j the bound of F_j on the Euclidean norm of its mean
+    payoff, and R_j = sqrt(grid) P_j on its l1 norm.  `calibration_error`, `calibration_bound`, `regret` and
+    `regret_bound` are these four; the bounds use all that was known before each outcome.  On `Binary`, the last two
+    for the Brier score, P_j <= sqrt(T_j + 64) / T_j, c_j <= 2.1 sqrt(grid / 3), remainder <= 1 / grid + 1 / cells.
     With K labels P_j has another factor sqrt(2), R_j = sqrt(K grid) P_j, c_j another sqrt(K), and the remainder is at
-    most 2 / grid + sqrt(2 K) / cells.  For a log score clipped at c the g of this module's docstring runs from log c to
-    0 with slopes up to 1 / c; its remainder is computed, and small only where hats and cells are narrow beside c.  By
-    Jensen sum_j sqrt(T_j) <= sqrt(J T) if J cells are visited: the factor 1 / sqrt(epsilon) that the paper finds for
-    equal T_j is the worst case, and no further factor 1 / epsilon is needed.
+    most 2 / grid + sqrt(2 K) / cells.
 
-    **Cells.**  On `Binary` they are equal bins of the probability, which is within 1 / (2 cells) of their middle.  On
-    `Labels` they are the vectors of K whole numbers that sum to `cells`; that of x is the nearest to cells x, found
-    by largest remainders, and within K / (2 cells) of x in l1, sqrt(K) / (2 cells) in l2, once divided by cells.  There
-    are (cells + K - 1 choose K - 1); more than 10,000 are refused.  Forecasters are made on the first visit.
+    `Recalibrator` is usually the better choice: it keeps one ledger and learns from every round.  The partition has no
+    regret by every score of the kind at once, and is simple enough to check by hand; neighbouring cells share nothing.
 
-    **Which scores.**  By default calibration is label by label, which is what scores that are sums over labels (Brier,
-    log) need, and all proper scores on `Binary`.  With calibration="distribution" the forecasters are calibrated given
-    all probabilities together (`SimplexCalibration` with `grid` ticks, 4 unless given), and `regret_bound` is there for
-    every bounded proper score: a `Score` of your own, such as the spherical or the ranked one, is called with a
-    forecast and an outcome.  Whether it is proper is looked at in every round.  The triangulation has (grid + K - 1
-    choose K - 1) vertices, so this is for a few labels.
+    Parameters
+    ----------
+    space
+        `Binary`, `Labels`, or a quantity (`Interval`, `Line`, `HalfLine`), which is cut into bins: their probabilities
+        are recalibrated, and within a bin the forecast is the expert's, without a guarantee.
+    cells
+        On `Binary`, equal bins of the probability (10).  Else cells are the vectors of K whole numbers with this sum,
+        the finest with at most 100 cells; more than 10,000 are refused.
+    bins
+        Inner edges, or a number of bins (4) at even levels of the first forecast, fixed from then on.
+    grid
+        Hats of a probability (15).
+    scores
+        Scores whose regret is measured: Brier and log score, and for a quantity the CRPS.  Brier and log scores, which
+        for a quantity are those of its bins, and scores equal to them have a bound; any other is measured only.
+    oracle
+        Oracle of the forecasters, `Equilibrium` by default.
+    outside, max_pending
+        As for `Recalibrator`.
 
-    **Quantities** (`Interval`, `Line`, `HalfLine`) are cut into `bins`: given by their inner edges, or by how
-    many, and then at the quantiles at even levels of the first forecast, fixed from then on (equal ones count once).
-    The probabilities of the bins are recalibrated as those of labels, and within a bin the forecast is the expert's
-    own, as represented on cells: so the log density gains on the expert's just what the log probability of the bin
-    gains, and nothing is promised about intervals that end inside a bin.  `Brier` and `LogScore` are those of the
-    bins; regret by others, such as `CRPS`, is measured but not bounded.
-
-    **Or a** `Recalibrator` **instead?**  That one keeps one ledger for all rounds, in which no-regret payoffs
-    pull towards the expert, and spends the slack of its promise on accuracy: it corrects smoothly, learns from every
-    round, and is usually the better choice.  The partition has no regret by every score of the kind at once, not
-    only by those it follows, and is simple enough to check by hand.  For that it pays a factor 1 / sqrt(epsilon) in
-    the rate, tells no two forecasts of a cell apart, and forgets what neighbouring cells have in common: each must
-    learn for itself that the expert is too sure.
-
+    Examples
+    --------
     >>> import orcast as oc
     >>> from orcast.paper.partition import PartitionedRecalibrator
     >>> rain = PartitionedRecalibrator(oc.Binary(), cells=10)
@@ -185,7 +169,6 @@ class PartitionedRecalibrator(Locked):
         *,
         cells: int | None = None,
         bins: int | Iterable[float] | None = None,
-        calibration: str = "label",
         grid: int | None = None,
         scores: Score | Iterable[Score] | None = None,
         oracle: Oracle | None = None,
@@ -200,45 +183,51 @@ class PartitionedRecalibrator(Locked):
             cells = whole(cells, "cells", 1, MOST_CELLS)
         self.lock = GameLock()
         self.space: Space = space
-        if calibration not in CALIBRATIONS:
-            raise ValueError(f"expected 'label' or 'distribution' as calibration, got {short(calibration)}")
-        self.calibration = calibration
-        self._jointly = calibration == "distribution" and not isinstance(space, Binary)
-        self._payoff = self._payoff_of(grid)
-        self.grid: int = self._payoff.grid  # type: ignore[attr-defined]
+        hats = checked_grid(GRID if grid is None else grid)
+        self._payoff = BinaryCalibration(hats) if isinstance(space, Binary) else LabelCalibration(hats)
+        self.grid = hats
         self.oracle: Oracle = Equilibrium(temperature=TEMPERATURE) if oracle is None else oracle
-        self.outside = outside
-        self.max_pending = max_pending
+        self.outside, self.max_pending = outside, max_pending
         self._resolution = cells
         self._bins = checked_bins(bins, space)
-        self._table: CellTable | None = None
-        kinds: tuple[Score, ...] = (Brier(), LogScore())
-        if not isinstance(space, OrderedSpace):
-            self._table = CellTable.of(space, cells)
-        else:
-            kinds = (*kinds, CRPS())
-            if isinstance(self._bins, np.ndarray):
-                self._table = CellTable.of_bins(self._bins, cells)
-            elif self._bins is not None:
-                compositions(self._bins, cells)
-                self._payoff.on(Labels(range(self._bins)))
-        if self._table is not None:
-            self._payoff.on(self._table.events)
-        asked = kinds if scores is None else (scores,) if isinstance(scores, Score) else scores
-        self._followed = [self._follow(score) for score in asked]
+        usual = (Brier(), LogScore(), CRPS()) if isinstance(space, OrderedSpace) else (Brier(), LogScore())
+        asked = usual if scores is None else (scores,) if isinstance(scores, Score) else scores
+        self._scores = [self._checked(score) for score in asked]
+        self._table = self._first_table()
         some = Binary() if isinstance(space, Binary) else Labels([0, 1])
         self._root = math.sqrt(self._payoff.on(some).bound)
-        # a game says what is wrong with the other options
+        # a game checks the other options
         Forecaster(some, self._payoff, oracle=oracle, outside=outside, max_pending=max_pending)
         self._cells: dict[Key, _Cell] = {}
         # the cell of each pending round; the round itself is pending in the game of its cell
         self._pending = PendingById[Key](max_pending)
         self._rounds = 0
-        self._excess = np.zeros(len(self._followed))
+        self._excess = np.zeros(len(self._scores))
         self._sums = self._no_sums(self._table)
         self._crossing_reported = False
 
-    # --- what is played at
+    # --- cells, forecasters, scores
+    def _checked(self, score: object) -> Score:
+        if not isinstance(score, Score):
+            raise TypeError(f"expected scores such as Brier() or LogScore(), got {short(score)}")
+        if not (isinstance(self.space, OrderedSpace) and self._of_events(score)):
+            score.check(self.space)
+        return score
+
+    def _of_events(self, score: Score) -> bool:
+        """Tell whether a score is one of the probabilities of the events, not of the quantity itself."""
+        return not isinstance(self.space, OrderedSpace) or isinstance(score, (Brier, LogScore))
+
+    def _first_table(self) -> CellTable | None:
+        """The cells, unless the first forecast is to cut the bins."""
+        if isinstance(self._bins, int):
+            Compositions.of(self._bins, self._resolution)
+            return None
+        if self._bins is not None:
+            return CellTable.of_bins(self._bins, self._resolution)
+        assert isinstance(self.space, (Binary, Labels))
+        return CellTable.of(self.space, self._resolution)
+
     def _cut_around(self, row: Array) -> CellTable:
         """Bins at the quantiles of a first forecast."""
         assert isinstance(self.space, OrderedSpace)
@@ -253,32 +242,13 @@ class PartitionedRecalibrator(Locked):
             )
         return CellTable.of_bins(frozen(edges), self._resolution)
 
-    def _payoff_of(self, grid: int | None) -> Payoff:
-        """What the forecasters of the cells keep small."""
-        if self._jointly:
-            return SimplexCalibration(TICKS if grid is None else grid)
-        hats = checked_grid(GRID if grid is None else grid)
-        return BinaryCalibration(hats) if isinstance(self.space, Binary) else LabelCalibration(hats)
-
-    def _functions(self, table: CellTable) -> WeightFunctions:
-        return WeightFunctions(table, self.grid, self._jointly)
-
     def _no_sums(self, table: CellTable | None) -> Array:
-        return np.zeros((0, 0) if table is None else (self._functions(table).size, table.count))
+        return np.zeros((0, 0) if table is None else (self.grid, table.count))
 
     def _new_cell(self, table: CellTable) -> _Cell:
         # this class drops rounds itself, so a game can always have one more
         game = Forecaster(table.events, self._payoff, oracle=self.oracle, max_pending=self.max_pending + 1)
-        return _Cell(game, self._no_sums(table), np.zeros(1 + 2 * len(self._followed)))
-
-    def _follow(self, score: object) -> Followed:
-        if not isinstance(score, Score):
-            raise TypeError(f"expected scores such as Brier() or LogScore(), got {short(score)}")
-        of_bins = isinstance(self.space, OrderedSpace) and isinstance(score, (Brier, LogScore))
-        if not of_bins:
-            score.check(self.space)
-        # other scores are of a quantity itself, not of its bins
-        return Followed(score, of_bins or not isinstance(self.space, OrderedSpace), self.grid, self._jointly)
+        return _Cell(game, self._no_sums(table), np.zeros(1 + 2 * len(self._scores)))
 
     # --- the loop
     @locked
@@ -303,7 +273,7 @@ class PartitionedRecalibrator(Locked):
             raise TypeError("expected a forecast, got None (a game without an expert is a Forecaster)")
         row, crossed = expert_row(forecast, self.space)
         leaving = self._pending.leaving(id)
-        # a game that has not begun may still be cut elsewhere
+        # before the first outcome the bins may still be cut elsewhere
         fresh = isinstance(self._bins, int) and not self._rounds and len(self._pending) == len(leaving)
         table = self._cut_around(row) if fresh else self._table
         assert table is not None
@@ -318,21 +288,13 @@ class PartitionedRecalibrator(Locked):
         if crossed and not self._crossing_reported:
             self._crossing_reported = True
             warn_user("crossing quantiles were sorted (reported once)", UserWarning)
-        # a score of the user's own may fail
-        was = cell.game.rounds.snapshot() if any(each.own for each in self._followed) else None
         inner = cell.game.predict(table.cells.start(key), id=id)
         played = np.array(inner.mass)
-        try:
-            known = self._known(table, key, expert, played)
-        except BaseException:
-            if was is not None:
-                cell.game.rounds.restore(was)
-            raise
+        known = self._known(table, key, expert, played)
         if table.edges is not None:
             cells[3] *= bins @ (played / expert)
             cells[3] /= cells[3].sum()
-        own = _CellRound(expert, played, known, cells)
-        cell.game.rounds.pending[id].attached = asdict(own)
+        cell.game.rounds.pending[id].attached = asdict(_CellRound(expert, played, known, cells))
         for other in leaving:
             if other == id and self._pending.pending[other] == key and not fresh:
                 del self._pending.pending[other]  # its game has replaced it
@@ -356,20 +318,33 @@ class PartitionedRecalibrator(Locked):
         bins: Array = np.eye(table.edges.size + 1)[np.searchsorted(table.edges, cells[1], side="left")]
         return np.vstack((cells, cells[2])), bins
 
+    def _bounded(self, score: Score, table: CellTable) -> bool:
+        """Tell whether the calibration bounds the regret by a score."""
+        return self._of_events(score) and additive(score, table.events)
+
     def _known(self, table: CellTable, key: Key, expert: Array, played: Array) -> Array:
-        """What is known of a round before its outcome; see `_Cell`."""
+        """Bounds of a round before its outcome; see `_Cell`."""
         errors = table.errors(played)
-        p, x, q = table.chances(played), table.chances(expert), table.chances(table.cells.middle(key))
-        at, weights = self._functions(table).at(p)
-        columns = np.arange(p.size)
-        bounds = np.zeros((2, len(self._followed)))
-        for i, each in enumerate(self._followed):
-            score = each.on(table)
-            if score is not None and score.rule is not None:
-                interpolated = (weights * score.heights[at, columns]).sum(axis=0)
-                rest = score.rule.slope(p) - interpolated + score.rule.slope(q) - score.rule.slope(x)
-                bounds[:, i] = (errors @ rest).max(), score.excess(played, expert).max()
+        p, x, q = (table.chances(mass) for mass in (played, expert, table.cells.middle(key)))
+        left, share = hat_weights(self.grid, p)
+        bounds = np.zeros((2, len(self._scores)))
+        for i, score in enumerate(self._scores):
+            if self._bounded(score, table):
+                heights = hat_heights(score, table.binary, self.grid)
+                interpolated = (1.0 - share) * heights[left] + share * heights[left + 1]
+                g_p, g_q, g_x = (slope(score, table.binary, each) for each in (p, q, x))
+                excess = self._losses(score, table, played) - self._losses(score, table, expert)
+                bounds[:, i] = (errors @ (g_p - interpolated + g_q - g_x)).max(), excess.max()
         return np.array([np.abs(errors).sum(axis=1).max(), *bounds.ravel()])
+
+    @staticmethod
+    def _losses(score: Score, table: CellTable, mass: Array) -> Array:
+        """A score of probabilities for each event."""
+        events = table.events
+        if additive(score, events):
+            return finite_score(score, CellGrid(events, events.cells), mass)
+        p = forecast_on(events, mass)
+        return np.array([number(score(p, events.value(k)), f"value of {score!r}") for k in range(events.cells)])
 
     @locked
     def update(self, y: Any, *, id: Hashable = None) -> None:
@@ -382,33 +357,28 @@ class PartitionedRecalibrator(Locked):
         table = self._table
         assert table is not None
         k = table.outcome(value)
-        excess = self._excesses(own, k, value)
+        excess = [self._excess_of(score, table, own, k, value) for score in self._scores]
         cell.game.rounds.settle(table.events.outcome(table.events.value(k)), id=id)
         del self._pending.pending[id]
         if id is None:
             self._pending.release_unnamed()
         p, errors = table.chances(own.played), table.errors(own.played)[k]
         columns = np.arange(p.size)
-        for at, weight in zip(*self._functions(table).at(p), strict=True):
+        left, share = hat_weights(self.grid, p)
+        for at, weight in ((left, 1.0 - share), (left + 1, share)):
             cell.weights[at, columns] += weight
             self._sums[at, columns] += weight * errors
         cell.known += own.known
         self._excess += excess
         self._rounds += 1
 
-    def _excesses(self, own: _CellRound, k: int, y: Any) -> Array:
-        """Each score of what was played minus that of the expert."""
-        found = np.zeros(len(self._followed))
-        assert self._table is not None
-        for i, each in enumerate(self._followed):
-            score = each.on(self._table)
-            if score is not None:
-                found[i] = score.losses(own.played)[k] - score.losses(own.expert)[k]
-            else:
-                left, right, expert, played = own.cells
-                mine, theirs = (Forecast.trusted(left, right, mass, None) for mass in (played, expert))
-                found[i] = each.score(mine, y) - each.score(theirs, y)
-        return found
+    def _excess_of(self, score: Score, table: CellTable, own: _CellRound, k: int, y: Any) -> float:
+        """A score of what was played minus that of the expert."""
+        if self._of_events(score):
+            return float(self._losses(score, table, own.played)[k] - self._losses(score, table, own.expert)[k])
+        left, right, expert, played = own.cells
+        mine, theirs = (Forecast.trusted(left, right, mass, None) for mass in (played, expert))
+        return score(mine, y) - score(theirs, y)
 
     @locked
     def drop(self, id: Hashable = None) -> None:
@@ -479,38 +449,36 @@ class PartitionedRecalibrator(Locked):
         remainder; or the largest excess that there could have been, if that is less.
         """
         place = self._place(score)
-        each = self._followed[place]
-        if not each.of_events:
-            raise TypeError(f"expected a score of the bins, such as Brier() or LogScore(), got {each.score!r}")
+        asked = self._scores[place]
+        if not self._of_events(asked):
+            raise TypeError(f"expected a score of the bins, such as Brier() or LogScore(), got {asked!r}")
         total = 0.0
         for key, cell in self._cells.items():
-            assert self._table is not None
-            own = each.on(self._table)
-            if own is None or own.rule is None:
+            table = self._table
+            assert table is not None
+            if not additive(asked, table.events):
                 raise TypeError(
-                    "expected a score that is a sum over probabilities, such as Brier() or LogScore(), or "
-                    f"calibration='distribution', got {each.score!r}"
+                    f"expected a score that is a sum over probabilities, such as Brier() or LogScore(), got {asked!r}"
                 )
-            q = self._table.chances(self._table.cells.middle(key))
-            apart = (own.heights - own.rule.slope(q))[cell.weights > 0.0]
-            remainder = float(cell.known[1 + place])
-            bound = float(np.linalg.norm(apart)) * self._promised(cell) + remainder
-            total += min(bound, float(cell.known[1 + len(self._followed) + place]))
+            q = table.chances(table.cells.middle(key))
+            heights = hat_heights(asked, table.binary, self.grid)[:, None]
+            apart = (heights - slope(asked, table.binary, q))[cell.weights > 0.0]
+            bound = float(np.linalg.norm(apart)) * self._promised(cell) + float(cell.known[1 + place])
+            total += min(bound, float(cell.known[1 + len(self._scores) + place]))
         return _at_least(total / max(self._rounds, 1), self.regret(score))
 
     def _place(self, score: Score | None) -> int:
-        known = [each.score for each in self._followed]
-        if score is None and known:
+        if score is None and self._scores:
             return 0
-        if score not in known:
-            raise ValueError(f"expected one of the scores that are followed (scores=), {known}, got {short(score)}")
-        return known.index(score)
+        if score not in self._scores:
+            raise ValueError(f"expected one of the scores= of this object, {self._scores}, got {short(score)}")
+        return self._scores.index(score)
 
     @property
     @locked
     def guarantee(self) -> Guarantee:
         """The whole, in the form that other games have: miscalibration is C_T here, and promised the bound on it."""
-        parts = {f"regret {each.score.name}": self.regret(each.score) for each in self._followed}
+        parts = {f"regret {score.name}": self.regret(score) for score in self._scores}
         games = [cell.game.guarantee for cell in self._cells.values()]
         rounds = max(self._rounds, 1)
         return Guarantee(
@@ -526,11 +494,7 @@ class PartitionedRecalibrator(Locked):
     @locked
     def cells(self) -> CellReport:
         """How the rounds are spread over the cells."""
-        if self._table is None:
-            assert isinstance(self._bins, int)
-            cells: ProbabilityBins | Compositions = compositions(self._bins, self._resolution)
-        else:
-            cells = self._table.cells
+        cells = Compositions.of(self._bins, self._resolution) if self._table is None else self._table.cells  # type: ignore[arg-type]
         rounds = {cells.name(key): cell.game.guarantee.rounds for key, cell in self._cells.items()}
         rounds = {name: count for name, count in rounds.items() if count}
         return CellReport(cells.total, len(rounds), cells.radius, rounds)
@@ -538,7 +502,8 @@ class PartitionedRecalibrator(Locked):
     @property
     def edges(self) -> tuple[float, ...] | None:
         """Where a quantity is cut into bins; None for what is no quantity, and before a first forecast says where."""
-        return None if self._table is None or self._table.edges is None else tuple(self._table.edges.tolist())
+        edges = None if self._table is None else self._table.edges
+        return None if edges is None else tuple(edges.tolist())
 
     def __repr__(self) -> str:
         return f"PartitionedRecalibrator({self.space}, {self.guarantee})"
@@ -567,9 +532,8 @@ class PartitionedRecalibrator(Locked):
             "cells": self._resolution,
             "bins": self._bins if self._bins is None or isinstance(self._bins, int) else self._bins.tolist(),
             "edges": None if edges is None else list(edges),
-            "calibration": self.calibration,
             "grid": self.grid,
-            "scores": [each.score.to_plain() for each in self._followed],
+            "scores": [score.to_plain() for score in self._scores],
             "oracle": self.oracle.to_plain(),
             "outside": self.outside,
             "max_pending": self.max_pending,
@@ -594,7 +558,6 @@ class PartitionedRecalibrator(Locked):
                 space_from_plain(header["space"]),
                 scores=[score_from_plain(score) for score in header["scores"]] if given is None else given,
                 oracle=oracle_from_plain(header["oracle"]),
-                calibration=header.get("calibration", "label"),
                 **{name: header[name] for name in ("cells", "bins", "grid", "outside", "max_pending")},
             )
             self._restore(header, arrays)
@@ -623,7 +586,7 @@ class PartitionedRecalibrator(Locked):
             cell.game.engine.restore(inside(own, "memory/"))
             cell.game.rounds.from_plain(rounds, inside(own, "pending/"))
             for entry in cell.game.rounds.pending.values():
-                self._check_round(_CellRound(**entry.attached))
+                _CellRound(**entry.attached).check(self._table.events.cells, len(self._scores))
             self._cells[key] = cell
         keys = list(self._cells)
         self._pending.pending = {id_from_plain(id): keys[place] for id, place in header["pending"]}
@@ -634,20 +597,6 @@ class PartitionedRecalibrator(Locked):
             raise ValueError("the rounds of the cells do not sum to those of the whole")
         if self.calibration_error > self.calibration_bound:
             raise ValueError("the error is larger than its bound")
-
-    def _check_round(self, own: _CellRound) -> None:
-        assert self._table is not None
-        mass, known = np.empty(self._table.events.cells), np.empty(1 + 2 * len(self._followed))
-        fields = Fields({"expert": mass, "played": mass, "known": known}, {"expert": MASS, "played": MASS})
-        for name, array in (("expert", own.expert), ("played", own.played), ("known", own.known)):
-            fields.checked(name, array)
-        for name, array in (("expert", own.expert), ("played", own.played)):
-            check_masses(f"{name} of a pending round", array)
-        if own.cells.ndim != 2 or np.isnan(own.cells).any() or len(own.cells) != 4:
-            raise ValueError("a pending round has no cells")
-        left, right, *masses = own.cells
-        if not ((left <= right).all() and (right[:-1] <= left[1:]).all() and (np.array(masses) >= 0.0).all()):
-            raise ValueError("the cells of a pending round are not in order")
 
 
 def _at_least(bound: float, value: float) -> float:
