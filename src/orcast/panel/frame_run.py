@@ -147,10 +147,8 @@ class FrameRun:
         layout: ColumnLayout,
         options: FrameOptions,
         panel: PanelState | None = None,
-        *,
-        places: bool = False,
     ) -> None:
-        self.frame, self.layout, self.panel, self.places = frame, layout, panel, places
+        self.frame, self.layout, self.panel = frame, layout, panel
         self.content = PanelContent() if panel is None else panel.content
         before = self.content.options
         self.clip = options.outside == "clip"
@@ -196,9 +194,7 @@ class FrameRun:
                 then, now = (then, now) if then != now else ("no horizons", "horizons")
                 raise ValueError(f"expected columns of times as the state has them, {then}, got {now}")
         calendar, steps, pooled = content.calendar, content.steps, self.options.pool is True
-        streams = arrange(
-            self.frame, times, layout.horizon, self.codes, self.keys, calendar, steps, pooled=pooled, places=self.places
-        )
+        streams = arrange(self.frame, times, layout.horizon, self.codes, self.keys, calendar, steps, pooled=pooled)
         return streams if times.at_once or before is None else streams.and_empty(self._pending_elsewhere(streams))
 
     def _pending_elsewhere(self, streams: Streams) -> list[tuple[int, Hashable]]:
@@ -481,8 +477,6 @@ class FrameRun:
     def _warn_of_places(self) -> None:
         """Series whose times are irregular, so that a missing row moves those after it into other games."""
         streams = self.streams
-        if self.places:
-            return
         placed = {code for code, step in enumerate(streams.steps) if step.kind == "places"}
         pairs = zip(streams.series.tolist(), streams.horizons, strict=True)
         found = sorted({code for code, horizon in pairs if code in placed and horizon != 1})

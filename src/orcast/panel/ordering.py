@@ -72,12 +72,10 @@ def arrange(
     before: Mapping[Hashable, Step] | None = None,
     *,
     pooled: bool = False,
-    places: bool = False,
 ) -> Streams:
     """Put the rows in the order of play; ``before`` are the steps of series that were seen before.
 
-    ``pooled``: all series learn together, so a short one may count in the steps of the others.  ``places``: every
-    cutoff has a row for each of its steps, so that places are the steps.
+    ``pooled``: all series learn together, so a short one may count in the steps of the others.
     """
     times, time, cutoff = rows.times, rows.time, rows.cutoff
     steps: list[Step] = []
@@ -87,7 +85,7 @@ def arrange(
         which, names = np.zeros(len(time), dtype=np.intp), [None]
     else:
         _refuse_twice(np.lexsort((time, cutoff, codes)), (codes, cutoff, time), keys, times)
-        ahead, steps = horizons_of(rows, codes, keys, calendar, before or {}, pooled=pooled, places=places)
+        ahead, steps = horizons_of(rows, codes, keys, calendar, before or {}, pooled=pooled)
         found, which = np.unique(ahead, return_inverse=True)
         names = found.tolist()
     order = np.lexsort((time, cutoff, which, codes))
@@ -113,7 +111,6 @@ def horizons_of(
     before: Mapping[Hashable, Step],
     *,
     pooled: bool = False,
-    places: bool = False,
 ) -> tuple[Codes, list[Step]]:
     """How many steps ahead each row is, and what that is counted in; rows that were seen before keep their horizon."""
     n, kind = len(codes), rows.kind
@@ -132,9 +129,7 @@ def horizons_of(
             ahead[places] = _ranks(own[places], made[places], about[places])
         return ahead
 
-    steps = [PLACES] * len(keys)
-    if not places:
-        steps = find_steps(kind, codes, len(keys), time, cutoff, pooled=pooled)
+    steps = find_steps(kind, codes, len(keys), time, cutoff, pooled=pooled)
     if not seen:
         return counted(steps, 0), steps
     begun = {i for i, _ in seen}
