@@ -14,16 +14,16 @@ import time
 import numpy as np
 from scipy.special import ndtri
 
-from orcast.contest.catalogue import catalogue, left_out
-from orcast.contest.stream import Array, Stream
 from orcast.metrics import pinball
+from research.comparison.catalogue import catalogue, left_out
+from research.comparison.stream import Array, Stream
 
 
 def last_outcomes(stream: Stream) -> Array:
     """Quantiles of the last outcome in sight of each series, with the spread of such forecasts in the same game."""
     series = np.zeros(stream.rows, np.int64) if stream.series is None else stream.series
     game = np.empty(stream.rows, np.int64)
-    for number, rows in enumerate(stream.games()):
+    for number, rows in enumerate(stream.groups()):
         game[rows] = number
     mean, spread = np.full(stream.rows, np.nan), np.full(stream.rows, np.nan)
     last: dict[int, tuple[int, float]] = {}
@@ -39,8 +39,8 @@ def last_outcomes(stream: Stream) -> Array:
         if np.isfinite(mean[row]):
             squares[game[row]] += (stream.y[row] - mean[row]) ** 2
             counts[game[row]] += 1
-        if key not in last or stream.settled[row] >= last[key][0]:
-            last[key] = int(stream.settled[row]), float(stream.y[row])
+        if key not in last or stream.known[row] >= last[key][0]:
+            last[key] = int(stream.known[row]), float(stream.y[row])
     return np.asarray(mean[:, None] + spread[:, None] * ndtri(stream.levels))
 
 
@@ -74,7 +74,7 @@ def main(parts: list[str]) -> None:
         stream = entry.make()
         seconds = time.process_time() - before
         rows += stream.rows
-        what = f"{entry.name} | {entry.kind} | {stream.rows} | {len(stream.games())} | {stream.levels.size}"
+        what = f"{entry.name} | {entry.kind} | {stream.rows} | {len(stream.groups())} | {stream.levels.size}"
         print(f"{what} | {'; '.join(quality(stream))} | {seconds:.2f}")
     print(f"{rows} rows, {time.process_time() - start:.1f} s of CPU with the scores")
     print("\n".join(left_out()))

@@ -18,7 +18,7 @@ from orcast.cli import column_options as layout
 from orcast.cli import table_files as tables
 from orcast.paper.experiments.output import Result, ResultTable
 
-PARTS = ("recalibrate", "check", "stream", "contest", "reproduce", "bench", "completion")
+PARTS = ("recalibrate", "check", "stream", "reproduce", "bench", "completion")
 Capture = pytest.CaptureFixture[str]
 
 

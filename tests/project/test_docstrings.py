@@ -247,7 +247,6 @@ def test_site_shows_the_help_of_every_command(hooks: ModuleType) -> None:
         " recalibrate",
         " check",
         " stream",
-        " contest",
         " reproduce",
         " bench",
         " completion",

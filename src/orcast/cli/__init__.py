@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from orcast.cli import bench, check, completion, contest, recalibrate, reproduce, stream, warm
+from orcast.cli import bench, check, completion, recalibrate, reproduce, stream, warm
 from orcast.cli.common import Examples, as_options, say
 from orcast.cli.reproduce import MARK, relative_folder, write_page
 
@@ -17,7 +17,6 @@ EXAMPLES = """examples:
   orcast check forecasts.parquet                           how well calibrated are these forecasts?
   orcast stream --low 0 --state wind.orcast                JSON lines in, JSON lines out
   orcast demo                                              recalibrate a real stream: table and picture
-  orcast contest --quick                                   orcast and its rivals on many streams: every loss shown
   orcast reproduce all --quick                             the paper's experiments, small, in half a minute
 
 exit codes:
@@ -29,7 +28,7 @@ exit codes:
 `orcast COMMAND --help` tells more of each.
 """
 
-PARTS = (recalibrate, check, stream, contest, reproduce, bench, warm, completion)
+PARTS = (recalibrate, check, stream, reproduce, bench, warm, completion)
 
 
 def parser() -> argparse.ArgumentParser:

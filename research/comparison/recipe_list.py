@@ -1,28 +1,35 @@
-"""The streams that the contest makes itself, by kind.  Experts have flaws on purpose, such as real ones have."""
+"""Recipes of the comparison, by kind.  Some experts are flawed on purpose, as real ones are."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import Any
 
-from orcast.contest.forecasters import Analogs, BaseRate, Bootstrap, Climatology, Drift, Expert, Naive, Smoothing
-from orcast.contest.learners import BatchLogistic, BoostedQuantiles, OnlineClassifier, Regression, RiverTree
-from orcast.contest.recipes import EVENT, FIVE, HUB, TENTHS, TWENTIETHS, Recipe, at_noon, last_years, weekly
-from orcast.contest.stream import Array
+from orcast.testing import natures
+from research.comparison.recipes import EVENT, FIVE, HUB, TENTHS, TWENTIETHS, Recipe, at_noon, last_years, weekly
+from research.comparison.stream import Array
+from research.learners import (
+    Analogs,
+    BaseRate,
+    BatchLogistic,
+    BoostedQuantiles,
+    Bootstrap,
+    Climatology,
+    Drift,
+    Expert,
+    Naive,
+    OnlineClassifier,
+    Regression,
+    RiverTree,
+    Smoothing,
+)
 
 HAUTE, ZURICH = "wind-haute-borne", "sunspots-zurich"
 LAST = Naive(period=1)
 
 
-def nature(kind: str, *given: Any, **options: Any) -> Any:
-    """A Nature of `orcast.testing.natures`, by name."""
-    from orcast.testing import natures
-
-    return getattr(natures, kind)(*given, **options)
-
-
 def _recipe(kind: str, series: str, what: str, expert: Expert | dict[str, Expert], **options: Any) -> Recipe:
-    """A recipe, named by what is in it; one expert is named by what it does."""
+    """Recipe named after its series and experts."""
     experts = expert if isinstance(expert, dict) else {what.split(",")[0]: expert}
     called = f"{series} {options.pop('called')}" if "called" in options else series
     return Recipe(f"{called}, {what}", kind, series, experts, **options)
@@ -57,14 +64,14 @@ def _several(series: str, what: str, experts: dict[str, Expert], first: int, row
 
 def _against(series: str, kind: str, expert: Expert, first: int, rows: int, *given: Any, **options: Any) -> Recipe:
     named = {name: options.pop(name) for name in ("called", "through", "quick", "levels") if name in options}
-    chosen = partial(nature, kind, *given, **options)
-    return _recipe("adversarial", series, f"against {kind}", expert, first=first, rows=rows, nature=chosen, **named)
+    chosen = partial(getattr(natures, kind), *given, **options)
+    return _recipe("adversarial", series, f"against {kind}", expert, first=first, rows=rows, adversary=chosen, **named)
 
 
 NOON: dict[str, Any] = {"called": "at noon", "through": at_noon, "quick": True}
 
 RECIPES: tuple[Recipe, ...] = (
-    # small ones of our own data, for a quick look
+    # small ones of shipped series, for --quick
     _one("humidity", "regression", Regression(lags=5), 60, 250, **NOON),
     _one("humidity", "smoothing", Smoothing(factor=0.6), 30, 60, FIVE, **NOON),
     _event("humidity", "above its 60%", OnlineClassifier(lags=4), 60, 250, event=0.6, **NOON),
@@ -206,7 +213,7 @@ RECIPES: tuple[Recipe, ...] = (
         {"logistic": OnlineClassifier(), "naive Bayes": OnlineClassifier("bayes"), "tree": OnlineClassifier("tree")},
         30, 1000, levels=EVENT,
     ),
-    # Nature answers the forecast
+    # outcomes chosen by an adversary
     _against("humidity", "AtBound", Regression(lags=6), 400, 500),
     _against("humidity", "HardGreedy", Regression(lags=6), 400, 500, TWENTIETHS, levels=TWENTIETHS),
     _against(HAUTE, "CellGreedy", Climatology(), 400, 500),

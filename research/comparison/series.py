@@ -1,8 +1,7 @@
-"""Real series for the contest: those inside packages that may be installed, our own, and those of the data folder.
+"""Real series: shipped with orcast, in the data folder, and in files of packages that may be installed.
 
-Nothing is downloaded, and no package is imported: only the files that it ships are read.  A package that is not
-installed, or ships a file no longer, has its series left out (`orcast.contest.catalogue.left_out` names them).  What
-statsforecast ships is the airline's series alone, and gluonts ships none.
+Nothing is downloaded and no package is imported: only files that packages ship are read.  Series of packages that are
+not installed are left out (`research.comparison.catalogue.left_out` names them).
 """
 
 from __future__ import annotations
@@ -19,17 +18,20 @@ from pathlib import Path
 
 import numpy as np
 
-from orcast.contest.stream import Array
-from orcast.paper.experiments import data as ours
+from orcast import datasets
+from research.comparison.stream import Array
+from research.experiments import data as folder
 
 Table = dict[str, list[str]]
+Reader = Callable[[Path], tuple[Array, Array | None]]
 
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """A series, or a panel with a series in each row; `period` is its season in steps, 1 if there is none.
+    """A series, or a panel with a series in each row.
 
-    `x` are features of each value, a row a value, known before it.  Values between `low` and `high` are possible.
+    `period` is the season in steps, 1 without one.  `x` are features of each value, known before it.  Values lie
+    between `low` and `high`.
     """
 
     name: str
@@ -43,11 +45,11 @@ class Series:
 
 @dataclass(frozen=True)
 class Shipped:
-    """A series in a file of a package: `read` makes the values of it, and the features where there are some."""
+    """A series in a file of a package; `read` returns values and features."""
 
     package: str
     file: str
-    read: Callable[[Path], Array | tuple[Array, Array]]
+    read: Reader
     about: str
     period: int = 1
     low: float = -np.inf
@@ -55,50 +57,42 @@ class Shipped:
 
     @property
     def path(self) -> Path | None:
-        """Where the file is; None if it is not there."""
-        place = _folder_of(self.package)
+        """Path of the file; None if it is not there."""
+        place = package_folder(self.package)
         return place / self.file if place is not None and (place / self.file).is_file() else None
 
 
 def available(name: str, data: str | Path | None = None) -> bool:
-    """Whether `load` can read a series here."""
+    """Return True if `load` can read a series here."""
     if name in SHIPPED:
         return SHIPPED[name].path is not None
-    return name in PACKAGED or (name in FOLDER and name in ours.available(data))
+    return name in OWN or name in folder.available(data)
 
 
 def load(name: str, data: str | Path | None = None) -> Series:
-    """Read a series by name; `data` is the data folder, by default the one that ORCAST_DATA names.
+    """Load a series by name; `data` is the data folder, by default that of ORCAST_DATA.
 
     >>> load("humidity").values.shape, load("humidity").period
     ((8706,), 24)
     """
-    if name in PACKAGED or name in FOLDER:
-        stands_for = PACKAGED.get(name)
-        found = ours.load(name, data) if stands_for is None else ours.stand_in(stands_for)
-        return Series(name, found.values, found.source, found.period, found.low, found.high)
-    if name not in SHIPPED:
-        raise ValueError(f"expected one of {', '.join((*PACKAGED, *FOLDER, *SHIPPED))}, got {name!r}")
-    shipped = SHIPPED[name]
-    if shipped.path is None:
-        raise FileNotFoundError(f"expected {shipped.file} in the package {shipped.package}, got none for {name!r}")
-    read = shipped.read(shipped.path)
-    values, x = read if isinstance(read, tuple) else (read, None)
-    return Series(name, values, source_of(name), shipped.period, shipped.low, shipped.high, x)
+    if name in SHIPPED:
+        shipped = SHIPPED[name]
+        if shipped.path is None:
+            raise FileNotFoundError(f"expected {shipped.file} in the package {shipped.package}, got none for {name!r}")
+        values, x = shipped.read(shipped.path)
+        return Series(name, values, source_of(name), shipped.period, shipped.low, shipped.high, x)
+    found = datasets.load(OWN[name]) if name in OWN else folder.load(name, data)
+    return Series(name, found.values, found.source, found.period, found.low, found.high)
 
 
 def source_of(name: str) -> str:
-    """What a series is, and where it is from."""
+    """Description and origin of a series."""
     return f"{SHIPPED[name].about}, by way of {SHIPPED[name].package}" if name in SHIPPED else f"orcast, {name}"
 
 
-def installed(package: str) -> bool:
-    """Whether a package is there; it is not imported."""
-    return _folder_of(package) is not None
-
-
 @cache
-def _folder_of(package: str) -> Path | None:
+def package_folder(package: str) -> Path | None:
+    """Folder of an installed package, without importing it."""
     try:
         spec = find_spec(package)
     except (ImportError, ValueError):
@@ -119,7 +113,7 @@ def _text(path: Path) -> str:
 
 
 def _table(path: Path, separator: str = ",") -> Table:
-    """The columns of a table with a line of names; lines that begin with # are left out."""
+    """Columns of a table with a header; lines that begin with # are left out."""
     lines = (line for line in io.StringIO(_text(path)) if not line.startswith("#"))
     names, *rows = csv.reader(lines, delimiter=separator, skipinitialspace=True)
     rows = [row for row in rows if row]
@@ -127,7 +121,7 @@ def _table(path: Path, separator: str = ",") -> Table:
 
 
 def _numbers(texts: list[str]) -> Array:
-    """Numbers, each missing one as the last before it: what was known then."""
+    """Numbers; a missing one is the last before it."""
     values = np.array([float(text) if text.strip() else np.nan for text in texts])
     there = np.maximum.accumulate(np.where(np.isnan(values), 0, np.arange(values.size)))
     return values[there]
@@ -137,74 +131,66 @@ def _matrix(table: Table, columns: list[str]) -> Array:
     return np.stack([_numbers(table[name]) for name in columns], axis=1)
 
 
-def column(name: str | int, separator: str = ",") -> Callable[[Path], Array]:
-    """One column, by name or place."""
+def column(name: str | int, separator: str = ",", unit: float = 1.0) -> Reader:
+    """Read one column, by name or place, times a unit."""
 
-    def read(path: Path) -> Array:
+    def read(path: Path) -> tuple[Array, None]:
         table = _table(path, separator)
-        return _numbers(table[name if isinstance(name, str) else list(table)[name]])
+        return _numbers(table[name if isinstance(name, str) else list(table)[name]]) * unit, None
 
     return read
 
 
-def columns(*names: str, growth: bool = False) -> Callable[[Path], Array]:
-    """A panel of columns, of their growth in percent a step if asked for."""
+def columns(*names: str, growth: bool = False) -> Reader:
+    """Read a panel of columns, or of their growth in percent a step."""
 
-    def read(path: Path) -> Array:
+    def read(path: Path) -> tuple[Array, None]:
         values = _matrix(_table(path), list(names)).T
-        return 100.0 * np.diff(np.log(values), axis=1) if growth else values
+        return 100.0 * np.diff(np.log(values), axis=1) if growth else values, None
 
     return read
 
 
-def pairs(
-    outcome: str, features: Callable[[Table], Array], *, separator: str = ",", above: float | None = None
-) -> Callable[[Path], tuple[Array, Array]]:
-    """A column with features in the same rows; 1 where it is above a number and else 0, if there is one."""
+def pairs(outcome: str, *left: str, separator: str = ",", above: float | None = None, shuffle: bool = False) -> Reader:
+    """Read a column with all others but `left` as features; with `above`, 1 where it is above that number.
+
+    Of text, there is a feature for each word but the last.  With `shuffle` rows are in a random order.
+    """
 
     def read(path: Path) -> tuple[Array, Array]:
         table = _table(path, separator)
-        y = _numbers(table[outcome])
-        return (y if above is None else (y > above).astype(np.float64)), features(table)
+        y, x = _numbers(table[outcome]), _features(table, {outcome, *left})
+        y = y if above is None else (y > above).astype(np.float64)
+        return _shuffled(y, x) if shuffle else (y, x)
 
     return read
 
 
-def but(*left: str) -> Callable[[Table], Array]:
-    """All columns but some, as features; of text, a column for each word but the last."""
-
-    def read(table: Table) -> Array:
-        found: list[Array] = []
-        for name, texts in table.items():
-            if name in left:
-                continue
-            try:
-                found.append(_numbers(texts))
-            except ValueError:
-                words = sorted(set(texts))
-                found += [np.array([text == word for text in texts]) * 1.0 for word in words[:-1]]
-        return np.stack(found, axis=1)
-
-    return read
+def _features(table: Table, left: set[str]) -> Array:
+    found: list[Array] = []
+    for name, texts in table.items():
+        if name in left:
+            continue
+        try:
+            found.append(_numbers(texts))
+        except ValueError:
+            words = sorted(set(texts))
+            found += [np.array([text == word for text in texts]) * 1.0 for word in words[:-1]]
+    return np.stack(found, axis=1)
 
 
-def shuffled(read: Callable[[Path], tuple[Array, Array]], seed: int = 0) -> Callable[[Path], tuple[Array, Array]]:
-    """The same rows in a random order, of a table in which they are sorted or have no order."""
-
-    def mixed(path: Path) -> tuple[Array, Array]:
-        y, x = read(path)
-        order = np.random.default_rng(seed).permutation(y.size)
-        return y[order], x[order]
-
-    return mixed
+def _shuffled(y: Array, x: Array) -> tuple[Array, Array]:
+    order = np.random.default_rng(0).permutation(y.size)
+    return y[order], x[order]
 
 
-def _last_column(skip: int, yes: Callable[[Array], Array]) -> Callable[[Path], tuple[Array, Array]]:
-    """A file of numbers whose last column is a label."""
+def labelled(skip: int, event: Callable[[Array], Array], shuffle: bool = False) -> Reader:
+    """Read a file of numbers whose last column is a label."""
 
     def read(path: Path) -> tuple[Array, Array]:
         rows = np.loadtxt(io.StringIO(_text(path)), delimiter=",", skiprows=skip)
-        return yes(rows[:, -1]) * 1.0, rows[:, :-1]
+        y, x = event(rows[:, -1]) * 1.0, rows[:, :-1]
+        return _shuffled(y, x) if shuffle else (y, x)
 
     return read
 
@@ -215,57 +201,50 @@ def _diabetes(path: Path) -> tuple[Array, Array]:
 
 
 def _bananas(path: Path) -> tuple[Array, Array]:
-    """Lines such as `-1 1:0.5 2:-0.9`."""
+    """Read lines such as `-1 1:0.5 2:-0.9`."""
     rows = np.array([[float(part.rpartition(":")[2]) for part in line.split()] for line in _text(path).splitlines()])
     return (rows[:, 0] > 0).astype(np.float64), rows[:, 1:]
 
 
-def _elnino(path: Path) -> Array:
+def _elnino(path: Path) -> tuple[Array, None]:
     table = _table(path)
-    return _matrix(table, list(table)[1:]).ravel()
+    return _matrix(table, list(table)[1:]).ravel(), None
 
 
-def _fertility(path: Path) -> Array:
-    """The countries without a gap from 1960 to 2011, every fifth of them."""
+def _fertility(path: Path) -> tuple[Array, None]:
+    """Every fifth of the countries without a gap from 1960 to 2011."""
     table = _table(path)
     rows = np.array([table[str(year)] for year in range(1960, 2012)]).T
-    return np.asarray(rows[(rows != "").all(axis=1)][::5], dtype=np.float64)
+    return np.asarray(rows[(rows != "").all(axis=1)][::5], dtype=np.float64), None
 
 
-def _firms(path: Path) -> Array:
+def _firms(path: Path) -> tuple[Array, None]:
     table = _table(path)
     invest, firms = _numbers(table["invest"]), np.array(table["firm"])
-    return np.stack([invest[firms == firm] for firm in dict.fromkeys(table["firm"])])
+    return np.stack([invest[firms == firm] for firm in dict.fromkeys(table["firm"])]), None
 
 
-def _chicks(path: Path) -> Array:
-    """The chicks that were weighed all 12 times."""
+def _chicks(path: Path) -> tuple[Array, None]:
+    """Chicks that were weighed all 12 times."""
     table = _table(path)
     weight, chick = _numbers(table["weight"]), _numbers(table["chick"])
     each = [weight[chick == one] for one in np.unique(chick)]
-    return np.stack([rows for rows in each if rows.size == 12])
+    return np.stack([rows for rows in each if rows.size == 12]), None
 
 
-def _stocks(path: Path) -> Array:
-    """Monthly returns in percent of the titles that are there from the first month on."""
+def _stocks(path: Path) -> tuple[Array, None]:
+    """Monthly returns in percent of titles listed from the first month on."""
     table = _table(path)
     first = [day.endswith("-01") for day in table["Date"]]
     names = [name for name, texts in table.items() if name != "Date" and texts[0]]
     prices = _matrix(table, names)[first].T
-    return 100.0 * np.diff(np.log(prices), axis=1)
+    return 100.0 * np.diff(np.log(prices), axis=1), None
 
 
-def _times(read: Callable[[Path], Array], unit: float) -> Callable[[Path], Array]:
-    return lambda path: read(path) * unit
+# --- tables of series ---
 
-
-# --- what there is ---
-
-PACKAGED = {"humidity": None, "wind-haute-borne": "wind", "sunspots-zurich": "sunspots"}
-"""Our own series: by name, what they stand in for."""
-
-FOLDER = ("wind", "sunspots")
-"""The series of the data folder."""
+OWN = {"humidity": "humidity", "wind-haute-borne": "wind", "sunspots-zurich": "sunspots"}
+"""Series shipped with orcast: by name, their name in `orcast.datasets`."""
 
 _SM, _RIVER, _DRIFT = "datasets/{0}/{0}.csv", "datasets/{}", "drift/datasets/{}.csv"
 _SKT = "datasets/data/{0}/{0}.csv"
@@ -298,23 +277,23 @@ SHIPPED: dict[str, Shipped] = {
     ),
     "investment": Shipped("statsmodels", _SM.format("grunfeld"), _firms, "Investment of 11 firms, yearly", 1, 0.0),
     "food": Shipped(
-        "statsmodels", _SM.format("engel"), shuffled(pairs("foodexp", but("foodexp"))),
+        "statsmodels", _SM.format("engel"), pairs("foodexp", shuffle=True),
         "Engel's expenses for food, shuffled", 1, 0.0,
     ),
     "affairs": Shipped(
-        "statsmodels", _SM.format("fair"), shuffled(pairs("affairs", but("affairs"), above=0.0)),
+        "statsmodels", _SM.format("fair"), pairs("affairs", above=0.0, shuffle=True),
         "Fair's survey of affairs, shuffled",
     ),
     "vote": Shipped(
-        "statsmodels", _SM.format("anes96"), shuffled(pairs("vote", but("vote", "popul"), separator="\t", above=0.0)),
+        "statsmodels", _SM.format("anes96"), pairs("vote", "popul", separator="\t", above=0.0, shuffle=True),
         "Vote in the USA in 1996, shuffled",
     ),
     "doctor": Shipped(
-        "statsmodels", _SM.format("randhie"), pairs("mdvis", but("mdvis"), above=0.0),
+        "statsmodels", _SM.format("randhie"), pairs("mdvis", above=0.0),
         "Any visit to a doctor, RAND, file order",
     ),
     "grades": Shipped(
-        "statsmodels", _SM.format("spector"), pairs("GRADE", but("GRADE", "OBS"), separator=" ", above=0.0),
+        "statsmodels", _SM.format("spector"), pairs("GRADE", "OBS", separator=" ", above=0.0),
         "A better grade in economics, file order",
     ),
     # river
@@ -323,40 +302,40 @@ SHIPPED: dict[str, Shipped] = {
     ),
     "approval": Shipped(
         "river", _RIVER.format("trump_approval.csv.gz"),
-        pairs("five_thirty_eight", but("ordinal_date", "five_thirty_eight")),
+        pairs("five_thirty_eight", "ordinal_date"),
         "Approval of a president, daily, with five polls", 1, 0.0, 100.0,
     ),
     "sp500": Shipped(
-        "river", _RIVER.format("sp500.csv.gz"), pairs("next_day_return", but("date", "next_day_return")),
+        "river", _RIVER.format("sp500.csv.gz"), pairs("next_day_return", "date"),
         "Return of the S&P 500, daily, with those of ten titles the day before",
     ),
     "chicks": Shipped("river", _RIVER.format("chick-weights.csv"), _chicks, "Weight of chicks in 12 weighings", 1, 0.0),
     "flights": Shipped(
-        "river", _DRIFT.format("airline_passengers"), _times(column(1), 1e-3), "Passengers, monthly, thousands", 12, 0.0
+        "river", _DRIFT.format("airline_passengers"), column(1, unit=1e-3), "Passengers, monthly, thousands", 12, 0.0
     ),
     "apple-volume": Shipped(
-        "river", _DRIFT.format("apple"), _times(column("Volume"), 1e-6), "Shares of Apple traded, daily, millions", 5, 0
+        "river", _DRIFT.format("apple"), column("Volume", unit=1e-6), "Shares of Apple traded, daily, millions", 5, 0
     ),
     "bitcoin": Shipped("river", _DRIFT.format("bitcoin"), column("price"), "Price of a bitcoin", 1, 0.0),
     "brent": Shipped("river", _DRIFT.format("brent_crude_oil"), column("DPB"), "Price of Brent oil, daily", 1, 0.0),
     "office": Shipped("river", _DRIFT.format("occupancy"), column("V1"), "Temperature of an office, by 16 minutes"),
     "running": Shipped("river", _DRIFT.format("run_log"), column("Pace"), "Pace of a runner, by 5 seconds", 1, 0.0),
     "coal": Shipped(
-        "river", _DRIFT.format("uk_coal_employment"), _times(column("Employment"), 1e-3),
+        "river", _DRIFT.format("uk_coal_employment"), column("Employment", unit=1e-3),
         "Employment in British coal mines, yearly, thousands", 1, 0.0,
     ),
     "phishing": Shipped(
-        "river", _RIVER.format("phishing.csv.gz"), pairs("is_phishing", but("is_phishing")),
+        "river", _RIVER.format("phishing.csv.gz"), pairs("is_phishing"),
         "Phishing pages, file order",
     ),
     "bananas": Shipped("river", _RIVER.format("banana.zip"), _bananas, "Two banana shapes, file order"),
     "shuttle": Shipped(
-        "river", _RIVER.format("shuttle.csv.gz"), pairs("anomaly", but("anomaly")),
+        "river", _RIVER.format("shuttle.csv.gz"), pairs("anomaly"),
         "Anomalies of a space shuttle, file order",
     ),
     "flares": Shipped(
         "river", _RIVER.format("solar-flare.csv.zip"),
-        pairs("c-class-flares", but("c-class-flares", "m-class-flares", "x-class-flares"), above=0.0),
+        pairs("c-class-flares", "m-class-flares", "x-class-flares", above=0.0),
         "Any solar flare of class C in 24 hours, file order",
     ),
     # sktime
@@ -381,15 +360,15 @@ SHIPPED: dict[str, Shipped] = {
         "Progression of diabetes in a year, file order", 1, 0.0,
     ),
     "breast-cancer": Shipped(
-        "sklearn", "datasets/data/breast_cancer.csv", _last_column(1, lambda label: label == 0),
+        "sklearn", "datasets/data/breast_cancer.csv", labelled(1, lambda label: label == 0),
         "Malignant tumours, file order",
     ),
     "wine": Shipped(
-        "sklearn", "datasets/data/wine_data.csv", shuffled(_last_column(1, lambda label: label == 1)),
+        "sklearn", "datasets/data/wine_data.csv", labelled(1, lambda label: label == 1, shuffle=True),
         "Wine of the second of three growers, shuffled",
     ),
     "digits": Shipped(
-        "sklearn", "datasets/data/digits.csv.gz", _last_column(0, lambda label: label % 2 == 1),
+        "sklearn", "datasets/data/digits.csv.gz", labelled(0, lambda label: label % 2 == 1),
         "Odd digits, written by hand, file order",
     ),
     # matplotlib

@@ -1,4 +1,4 @@
-"""How a stream is made of a series: what is forecast when, by which experts, and when outcomes are known."""
+"""Recipes that make a stream of a series: targets, times of issue, experts, and times at which outcomes are known."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from orcast.contest.datasets import Series, load
-from orcast.contest.forecasters import Expert, Task
-from orcast.contest.stream import Array, Stream, Whole
+from research.comparison.series import Series, load
+from research.comparison.stream import Array, Stream, Whole
+from research.learners import Expert, Task
 
 HUB = np.array([0.01, 0.025, *np.arange(1, 20) / 20, 0.975, 0.99]).round(3)
 """The 23 levels of the COVID-19 forecast hub."""
@@ -22,22 +22,22 @@ EVENT = np.empty(0)
 
 
 class Plan(NamedTuple):
-    """The rows of one series: row r is issued with `seen[r]` values in sight, about value `target[r]`.
+    """Rows of one series: row r is issued with `seen[r]` values in sight, about value `target[r]`.
 
-    Value t is of the time t, and `issued` and `settled` are times of that clock.
+    Value t is of the time t; `issued` and `known` are times on that clock.
     """
 
     issued: Whole
-    settled: Whole
+    known: Whole
     seen: Whole
     target: Whole
     horizon: Whole
 
 
 def one_step(size: int, first: int, late: int = 1) -> Plan:
-    """Each value from the one before; values become known `late` at a time, at the last of them.
+    """Forecast each value from those before; values become known `late` at a time, at the last of them.
 
-    >>> one_step(8, 2, late=3).seen.tolist(), one_step(8, 2, late=3).settled.tolist()
+    >>> one_step(8, 2, late=3).seen.tolist(), one_step(8, 2, late=3).known.tolist()
     ([0, 3, 3, 3, 6, 6], [2, 5, 5, 5, 8, 8])
     """
     target = np.arange(first, size)
@@ -46,7 +46,7 @@ def one_step(size: int, first: int, late: int = 1) -> Plan:
 
 
 def day_ahead(size: int, first: int, hour: int = 10, steps: int = 24) -> Plan:
-    """All steps of the next day, at an hour of each day, when the hours before it are known; a horizon an hour.
+    """Forecast all steps of the next day at one hour of each day; each step is a horizon.
 
     >>> plan = day_ahead(96, 24)
     >>> plan.issued[[0, 23, 24]].tolist(), plan.target[[0, 23, 24]].tolist()
@@ -60,7 +60,7 @@ def day_ahead(size: int, first: int, hour: int = 10, steps: int = 24) -> Plan:
 
 
 def ahead(size: int, first: int, horizons: int = 4) -> Plan:
-    """The next few values at each time."""
+    """Forecast the next few values at each time."""
     origins = np.arange(first, size - horizons + 1)
     step = np.tile(np.arange(horizons), origins.size)
     seen = np.repeat(origins, horizons)
@@ -68,11 +68,11 @@ def ahead(size: int, first: int, horizons: int = 4) -> Plan:
 
 
 def described(expert: Any) -> str:
-    """What an expert does, and what was chosen of it.
+    """Describe an expert by its docstring and the options that differ from its defaults.
 
-    >>> from orcast.contest.forecasters import Naive
-    >>> described(Naive(period=1, factor=0.5))
-    'the value a season ago, that of `period` if given (1: the last value), factor 0.5, period 1'
+    >>> from research.learners import Drift
+    >>> described(Drift(factor=0.5))
+    'last value plus the mean change so far for each step, factor 0.5'
     """
     first = str(type(expert).__doc__).partition("\n")[0].rstrip(".")
     chosen = [(each.name, getattr(expert, each.name)) for each in fields(expert)]
@@ -86,10 +86,10 @@ PLANS: dict[str, Callable[..., Plan]] = {"one-step": one_step, "day-ahead": day_
 
 @dataclass(frozen=True, eq=False)
 class Recipe:
-    """A stream that can be made: `rows` at most, from value `first` on.
+    """Recipe of a stream of at most `rows` rows, from value `first` on.
 
-    The experts are asked from `warm` on, so that they have errors of their own at `first`.  `event` is the level of the
-    values in sight at first whose excess is forecast.  With `through` the series is another one made of it.
+    Experts forecast from `warm` on, so that they have errors of their own at `first`.  `event` is the level of the
+    values in sight at first whose excess is forecast.  `through` makes another series of the series.
     """
 
     name: str
@@ -104,43 +104,41 @@ class Recipe:
     event: float | None = None
     late: int = 1
     through: Callable[[Series], Series] | None = None
-    nature: Callable[[], Any] | None = None
+    adversary: Callable[[], Any] | None = None
     quick: bool = False
 
     def load(self, data: str | Path | None = None) -> Series:
-        """The series, or what is made of it."""
+        """Load the series and apply `through`."""
         series = load(self.series, data)
         return series if self.through is None else self.through(series)
 
     def make(self, data: str | Path | None = None) -> Stream:
-        """The stream."""
+        """Make the stream."""
         return self.build(self.load(data))
 
     def rows_of(self, size: int) -> tuple[Plan, Whole]:
-        """All rows of a series of so many values, and which of them are kept."""
+        """All rows of a series of `size` values, and the indices of those that are kept."""
         options = {"late": self.late} if self.late > 1 else {}
         plan = PLANS[self.plan](size, self.warm, **options)
         return plan, np.flatnonzero(plan.seen >= self.first)
 
     @property
     def warm(self) -> int:
-        """From which value on the experts are asked."""
+        """First value that the experts forecast."""
         return max(self.first // 2, 2 * self.late, 2)
 
     def build(self, series: Series) -> Stream:
-        """The stream of some values; `series.values` may have a row for each of several."""
+        """Make the stream of a series or of a panel."""
         panel = np.atleast_2d(series.values)
         each = max(self.rows // panel.shape[0], 1)
         plan, kept = self.rows_of(panel.shape[1])
-        # whole times of issue, so that all horizons have as many rows
+        # only whole times of issue, so that all horizons have equally many rows
         last = plan.issued[kept[: each + 1][-1]] if kept.size > each else np.inf
         kept = kept[plan.issued[kept] < last] if kept.size > each else kept
         plan = Plan(*(part[: kept[-1] + 1] for part in plan))
-        said = [self._ask(values[: plan.target.max() + 1], plan, series) for values in panel]
-        parts = [np.concatenate([mine[kept] for mine in column]) for column in zip(*said, strict=True)]
-        issued, settled, horizon = (
-            np.tile(part[kept], len(panel)) for part in (plan.issued, plan.settled, plan.horizon)
-        )
+        parts_of = [self._ask(values[: plan.target.max() + 1], plan, series) for values in panel]
+        parts = [np.concatenate([mine[kept] for mine in column]) for column in zip(*parts_of, strict=True)]
+        issued, known, horizon = (np.tile(part[kept], len(panel)) for part in (plan.issued, plan.known, plan.horizon))
         which = np.repeat(np.arange(len(panel)), kept.size)
         order = np.lexsort((horizon, which, issued))
         y, *forecasts = (part[order] for part in parts)
@@ -154,34 +152,34 @@ class Recipe:
             name=self.name,
             kind=self.kind,
             source=series.source,
-            knew=self.knew if series.x is None else f"{self.knew}; features of each row",
+            information=self.information if series.x is None else f"{self.information}; features of each row",
             levels=self.levels,
             experts=dict(zip(self.experts, forecasts, strict=True)),
             y=y,
             issued=issued[order],
-            settled=settled[order],
+            known=known[order],
             low=low,
             high=high,
             series=which[order] if len(panel) > 1 else None,
             horizon=horizon[order] if np.unique(horizon).size > 1 else None,
             members=members,
-            nature=self.nature,
+            adversary=self.adversary,
         )
 
     def _ask(self, y: Array, plan: Plan, series: Series) -> list[Array]:
-        """Outcomes and what each expert said of them."""
+        """Outcomes, and the forecasts of each expert."""
         threshold = None if self.event is None else float(np.quantile(y[: plan.seen[0]], self.event))
         task = Task(y, plan.seen, plan.target, plan.horizon, series.period, self.levels, series.x, threshold)
         return [task.outcome, *(expert(task) for expert in self.experts.values())]
 
     @property
     def packages(self) -> set[str]:
-        """The packages that the experts need."""
+        """Packages that the experts need."""
         return {needs for expert in self.experts.values() if (needs := getattr(expert, "package", None))}
 
     @property
-    def knew(self) -> str:
-        """What the experts knew, in a sentence."""
+    def information(self) -> str:
+        """Information of the experts, in a sentence."""
         when = {
             "one-step": "all values before" if self.late == 1 else f"values before, published {self.late} at a time",
             "day-ahead": "the hours before 10:00 of the day before",
@@ -194,7 +192,7 @@ class Recipe:
 
 
 def weekly(series: Series) -> Series:
-    """Of hourly values the mean of each week, by three hours of the day: a panel of eight.
+    """Weekly means of hourly values, by three hours of the day: a panel of eight.
 
     >>> weekly(Series("a", np.arange(336.0), "counted", 24)).values[:, 0].tolist()
     [73.0, 76.0, 79.0, 82.0, 85.0, 88.0, 91.0, 94.0]
@@ -205,10 +203,10 @@ def weekly(series: Series) -> Series:
 
 
 def last_years(series: Series) -> Series:
-    """The last 108 values alone: nine years of months."""
+    """Last 108 values: nine years of months."""
     return Series(series.name, series.values[-108:], series.source, series.period, series.low, series.high)
 
 
 def at_noon(series: Series) -> Series:
-    """Of values by the hour the one at noon."""
+    """Values at noon of hourly values."""
     return Series(series.name, series.values[12::24].copy(), f"{series.source}, at noon", 1, series.low, series.high)

@@ -1,24 +1,24 @@
-"""Scores against their plain definitions, and ranks by hand."""
+"""Scores against plain definitions, and ranks by hand."""
 
 import math
 
 import numpy as np
 import pytest
-from arenas import LEVELS, events, one_step, panel
+from small_streams import LEVELS, events, one_step, panel
 
-from orcast.contest import scores
-from orcast.contest.play import Played
-from orcast.contest.scores import joint_ranks, score
-
-
-def as_issued(stream, shift: float = 0.0, wide: float = 1.0) -> Played:
-    middle = stream.expert[:, 3:4]
-    return Played(middle + wide * (stream.expert - middle) + shift, stream.y, 2e-6)
+from research.comparison import scores
+from research.comparison.runner import Run
+from research.comparison.scores import joint_ranks, score
 
 
-def test_the_expert_as_given_has_a_loss_of_one() -> None:
+def as_issued(stream, shift: float = 0.0, wide: float = 1.0) -> Run:
+    middle = stream.base[:, 3:4]
+    return Run(middle + wide * (stream.base - middle) + shift, stream.y, 2e-6)
+
+
+def test_base_forecast_has_a_loss_of_one() -> None:
     for stream in (one_step(), panel(), events()):
-        found = score(stream, Played(stream.expert, stream.y, 0.0), 0.0)
+        found = score(stream, Run(stream.base, stream.y, 0.0), 0.0)
         assert found.loss == pytest.approx(1.0)
         assert found.worst == pytest.approx(1.0)
         assert found.better == 0.0
@@ -26,8 +26,8 @@ def test_the_expert_as_given_has_a_loss_of_one() -> None:
 
 def test_columns_against_plain_loops() -> None:
     stream = one_step(250)
-    played = as_issued(stream, 0.4, 1.3)
-    found = score(stream, played, 0.01)
+    run = as_issued(stream, 0.4, 1.3)
+    found = score(stream, run, 0.01)
 
     def loss(q: np.ndarray) -> float:
         return float(
@@ -35,8 +35,8 @@ def test_columns_against_plain_loops() -> None:
                      for row, y in zip(q, stream.y, strict=True)])
         )  # fmt: skip
 
-    assert found.loss == pytest.approx(loss(played.issued) / loss(stream.expert))
-    shares = [sum(y <= v for y, v in zip(stream.y, column, strict=True)) / 250 for column in played.issued.T]
+    assert found.loss == pytest.approx(loss(run.issued) / loss(stream.base))
+    shares = [sum(y <= v for y, v in zip(stream.y, column, strict=True)) / 250 for column in run.issued.T]
     assert found.gap == pytest.approx(np.mean([abs(s - a) for s, a in zip(shares, LEVELS, strict=True)]))
     assert found.qce == pytest.approx(sum((s - a) ** 2 for s, a in zip(shares, LEVELS, strict=True)))
     assert found.cover50 == pytest.approx(shares[4] - shares[2])
@@ -47,34 +47,32 @@ def test_columns_against_plain_loops() -> None:
     assert found.chance == 0.01
     windows = [
         sum((np.mean(stream.y[s : s + 200] <= column[s : s + 200]) - a) ** 2
-            for a, column in zip(LEVELS, played.issued.T, strict=True))
+            for a, column in zip(LEVELS, run.issued.T, strict=True))
         for s in range(51)
     ]  # fmt: skip
     assert found.rolling == pytest.approx(max(windows))
 
 
-def test_ties_are_in_favour_of_the_forecast() -> None:
+def test_ties_favour_the_forecast() -> None:
     q, y = np.zeros((10, 2)), np.zeros(10)
     assert scores.gap(q, y, np.array([0.2, 0.7])) == 0.0
     assert scores.gap(q, y + 1.0, np.array([0.2, 0.7])) == pytest.approx(0.45)
 
 
-def test_a_panel_has_a_geometric_mean_over_games_and_its_worst_one() -> None:
+def test_loss_of_a_panel_is_a_geometric_mean_over_groups() -> None:
     stream = panel()
-    played = as_issued(stream, 0.3)
-    found = score(stream, played, 0.0)
+    run = as_issued(stream, 0.3)
+    found = score(stream, run, 0.0)
     ratios = []
-    for g in stream.games():
+    for g in stream.groups():
         e = stream.y[g][:, None]
-        losses = [
-            np.maximum(LEVELS * (e - q), (LEVELS - 1) * (e - q)).mean() for q in (played.issued[g], stream.expert[g])
-        ]
+        losses = [np.maximum(LEVELS * (e - q), (LEVELS - 1) * (e - q)).mean() for q in (run.issued[g], stream.base[g])]
         ratios.append(losses[0] / losses[1])
     assert len(ratios) == 6
     assert found.loss == pytest.approx(math.prod(ratios) ** (1 / 6))
     assert found.worst == pytest.approx(max(ratios))
     assert found.better == pytest.approx(sum(r < 1 for r in ratios) / 6)
-    assert math.isnan(found.rolling)  # no game is that long
+    assert math.isnan(found.rolling)  # no group is that long
 
 
 def test_bands_that_are_not_among_the_levels_are_nan() -> None:
@@ -87,8 +85,8 @@ def test_bands_that_are_not_among_the_levels_are_nan() -> None:
 def test_events_have_brier_and_calibration_errors() -> None:
     stream = events(260)
     p = np.full(260, 0.55)
-    found = score(stream, Played(p, stream.y, 0.0), 0.0)
-    assert found.loss == pytest.approx(np.mean((p - stream.y) ** 2) / np.mean((stream.expert - stream.y) ** 2))
+    found = score(stream, Run(p, stream.y, 0.0), 0.0)
+    assert found.loss == pytest.approx(np.mean((p - stream.y) ** 2) / np.mean((stream.base - stream.y) ** 2))
     assert found.gap == pytest.approx(abs(stream.y.mean() - 0.55))
     windows = [abs(stream.y[s : s + 200].mean() - 0.55) for s in range(61)]
     assert found.rolling == pytest.approx(max(windows))
@@ -96,11 +94,11 @@ def test_events_have_brier_and_calibration_errors() -> None:
     assert math.isnan(found.cover90)
 
 
-def test_an_expert_that_never_errs_cannot_be_beaten_and_makes_no_nan() -> None:
+def test_loss_relative_to_an_exact_base_forecast() -> None:
     stream = one_step(20)
     exact = np.tile(stream.y[:, None], LEVELS.size)
-    sure = type(stream)(stream.name, stream.kind, "", "", LEVELS, {"e": exact}, stream.y, stream.issued, stream.settled)
-    assert score(sure, Played(exact, stream.y, 0.0), 0.0).loss == 1.0
+    sure = type(stream)(stream.name, stream.kind, "", "", LEVELS, {"e": exact}, stream.y, stream.issued, stream.known)
+    assert score(sure, Run(exact, stream.y, 0.0), 0.0).loss == 1.0
     assert score(sure, as_issued(stream), 0.0).loss == pytest.approx(scores.MOST)
 
 
@@ -131,7 +129,7 @@ def test_joint_ranks_by_hand() -> None:
     assert (found["a"].low, found["a"].high) == (1.25, 1.5)
 
 
-def test_the_interval_of_a_rank_is_as_wide_as_streams_differ() -> None:
+def test_interval_of_a_rank_narrows_with_streams() -> None:
     rng = np.random.default_rng(0)
     many = {str(i): {"a": (x, x), "b": (0.5, 0.5)} for i, x in enumerate(rng.random(40))}
     few = dict(list(many.items())[:6])

@@ -1,7 +1,7 @@
-"""What is measured of a method on a stream, and ranks over streams.
+"""Scores of a method on a stream, and ranks over streams.
 
-A game is one series at one horizon.  Losses are ratios to those of the expert as given on the same outcomes, so that
-units do not matter; over games, ratios have a geometric mean and everything else a mean.
+Losses are ratios to those of the base forecast on the same outcomes.  Over groups (one series at one horizon) ratios
+have a geometric mean and everything else a mean.
 """
 
 from __future__ import annotations
@@ -13,62 +13,62 @@ import numpy as np
 from scipy.special import ndtr
 from scipy.stats import rankdata
 
-from orcast.contest.play import Played
-from orcast.contest.stream import Array, Stream, Whole
 from orcast.metrics import brier, ece, pinball, qce, worst_rolling_qce
+from research.comparison.runner import Run
+from research.comparison.stream import Array, Stream, Whole
+from research.output import geometric_mean
 
 WINDOW = 200
 BANDS = (0.5, 0.9, 0.98)
-# Ratios to an expert that never errs are cut off here.
-MOST = 1e6
+MOST = 1e6  # largest ratio; the smallest is 1 / MOST
 DRAWS, RESAMPLES, CONFIDENCE = 20, 2000, 0.9
 
 
 class Score(NamedTuple):
-    """The columns of the tables; nan where the stream has no such thing.
+    """Columns of the tables; nan where a stream has none.
 
     For events `loss` is the Brier score, `gap` the expected calibration error and `rolling` its worst over 200 rounds.
     """
 
-    loss: float  # / raw
+    loss: float  # / base
     gap: float = float("nan")  # mean distance of coverage from its level
     qce: float = float("nan")
     rolling: float = float("nan")  # the worst QCE over 200 rounds
     cover50: float = float("nan")
     cover90: float = float("nan")
     cover98: float = float("nan")
-    width90: float = float("nan")  # / raw
-    worst: float = float("nan")  # the game with the largest loss / raw
-    better: float = float("nan")  # share of games with a loss below raw's
+    width90: float = float("nan")  # / base
+    worst: float = float("nan")  # largest loss / base of a group
+    better: float = float("nan")  # share of groups with a loss below the base forecast's
     microseconds: float = float("nan")
-    chance: float = float("nan")  # the gap that a calibrated forecaster has by chance
+    chance: float = float("nan")  # mean gap of a calibrated forecaster
 
 
-def score(stream: Stream, played: Played, chance: float) -> Score:
-    """All columns for what was issued on a stream."""
-    games = stream.games()
-    y, issued, raw = played.y, played.issued, stream.expert
-    loss = np.array([_ratio(_loss(stream, issued[g], y[g]), _loss(stream, raw[g], y[g])) for g in games])
-    found = Score(geometric_mean(loss), worst=float(loss.max()), better=float((loss < 1.0).mean()),
-                  microseconds=1e6 * played.seconds, chance=chance)  # fmt: skip
+def score(stream: Stream, run: Run, chance: float) -> Score:
+    """All columns for the forecasts issued on a stream."""
+    groups = stream.groups()
+    y, issued, base = run.y, run.issued, stream.base
+    loss = np.array([_ratio(_loss(stream, issued[g], y[g]), _loss(stream, base[g], y[g])) for g in groups])
+    found = Score(geometric_mean(loss, 1.0 / MOST), worst=float(loss.max()), better=float((loss < 1.0).mean()),
+                  microseconds=1e6 * run.seconds, chance=chance)  # fmt: skip
     if stream.binary:
-        gaps = [ece(issued[g], y[g]) for g in games]
-        rolling = [worst_rolling_ece(issued[g], y[g]) for g in games]
+        gaps = [ece(issued[g], y[g]) for g in groups]
+        rolling = [worst_rolling_ece(issued[g], y[g]) for g in groups]
         return found._replace(gap=float(np.mean(gaps)), rolling=_largest(rolling))
     a, low, high = stream.levels, stream.low, stream.high
-    gaps = [gap(issued[g], y[g], a) for g in games]
-    errors = [qce(issued[g], y[g], a, low=low, high=high) for g in games]
-    rolling = [worst_rolling_qce(issued[g], y[g], a, window=WINDOW, low=low, high=high) for g in games]
-    widths = [_ratio(width(issued[g], a), width(raw[g], a)) for g in games]
+    gaps = [gap(issued[g], y[g], a) for g in groups]
+    errors = [qce(issued[g], y[g], a, low=low, high=high) for g in groups]
+    rolling = [worst_rolling_qce(issued[g], y[g], a, window=WINDOW, low=low, high=high) for g in groups]
+    widths = [_ratio(width(issued[g], a), width(base[g], a)) for g in groups]
     cover50, cover90, cover98 = (cover(issued, y, a, band) for band in BANDS)
     return found._replace(
         gap=float(np.mean(gaps)), qce=float(np.mean(errors)), rolling=_largest(rolling), cover50=cover50,
-        cover90=cover90, cover98=cover98, width90=geometric_mean(widths),
+        cover90=cover90, cover98=cover98, width90=geometric_mean(widths, 1.0 / MOST),
     )  # fmt: skip
 
 
 def _largest(values: Sequence[float]) -> float:
-    """The largest of those that are there."""
+    """Largest value that is not nan."""
     there = [value for value in values if not np.isnan(value)]
     return max(there) if there else float("nan")
 
@@ -78,7 +78,7 @@ def _loss(stream: Stream, issued: Array, y: Array) -> float:
 
 
 def _ratio(value: float, beside: float) -> float:
-    """How large a value is beside another one, which may be nothing."""
+    """Ratio of a loss to another one, which may be 0."""
     if np.isnan(value) or np.isnan(beside):
         return float("nan")
     if beside > 0.0:
@@ -86,32 +86,26 @@ def _ratio(value: float, beside: float) -> float:
     return 1.0 if value == beside else MOST
 
 
-def geometric_mean(values: Sequence[float] | Array) -> float:
-    """Of values that are not negative; one that is 0 counts as a millionth."""
-    found = np.asarray(values, dtype=np.float64)
-    return float(np.exp(np.log(np.maximum(found, 1.0 / MOST)).mean())) if found.size else float("nan")
-
-
 def below(q: Array, y: Array, levels: Array) -> Array:
-    """The share of outcomes below the quantile at each level, ties in favour of the forecast."""
+    """Share of outcomes below the quantile at each level, ties in favour of the forecast."""
     at_most, less = (q >= y[:, None]).mean(axis=0), (q > y[:, None]).mean(axis=0)
     return np.clip(levels, less, at_most)
 
 
 def gap(q: Array, y: Array, levels: Array) -> float:
-    """The mean distance of coverage from its level, ties in favour of the forecast."""
+    """Mean distance of coverage from its level, ties in favour of the forecast."""
     return float(np.abs(below(q, y, levels) - levels).mean())
 
 
 def _band(levels: Array, band: float) -> tuple[int, int] | None:
-    """The places of the two levels of a band, if there are such levels."""
+    """Places of the two levels of a band, if there are such levels."""
     ends = [int(np.abs(levels - end).argmin()) for end in ((1.0 - band) / 2.0, (1.0 + band) / 2.0)]
     there = np.allclose(levels[ends], [(1.0 - band) / 2.0, (1.0 + band) / 2.0], atol=1e-6)
     return (ends[0], ends[1]) if there else None
 
 
 def cover(q: Array, y: Array, levels: Array, band: float) -> float:
-    """The share of outcomes in a band; nan if it is not among the levels."""
+    """Share of outcomes in a band; nan if it is not among the levels."""
     at = _band(levels, band)
     if at is None:
         return float("nan")
@@ -120,13 +114,13 @@ def cover(q: Array, y: Array, levels: Array, band: float) -> float:
 
 
 def width(q: Array, levels: Array, band: float = 0.9) -> float:
-    """The mean width of a band; nan if it is not among the levels."""
+    """Mean width of a band; nan if it is not among the levels."""
     at = _band(levels, band)
     return float("nan") if at is None else float((q[:, at[1]] - q[:, at[0]]).mean())
 
 
 def worst_rolling_ece(p: Array, y: Array, window: int = WINDOW) -> float:
-    """The largest calibration error of probabilities over any `window` rounds in a row; nan if there are fewer."""
+    """Largest calibration error of probabilities over `window` rounds in a row; nan if there are fewer."""
     if y.size < window:
         return float("nan")
     bins = np.minimum((p * 15).astype(int), 14)
@@ -136,17 +130,17 @@ def worst_rolling_ece(p: Array, y: Array, window: int = WINDOW) -> float:
     return float((np.abs(total[window:] - total[:-window]).sum(axis=1) / window).max())
 
 
-# --- chance
+# --- sampling noise ---
 
 
 def chance_gap(stream: Stream) -> float:
-    """The gap that a calibrated forecaster would have on games of these lengths, whose errors overlap as theirs do."""
+    """Mean gap of a calibrated forecaster on groups of these lengths, with errors that overlap as theirs do."""
     rng = np.random.default_rng(0)
     if stream.binary:
-        p = stream.expert
-        return float(np.mean([ece(p[g], (rng.random(g.size) < p[g]) * 1.0) for g in stream.games() for _ in range(5)]))
+        p = stream.base
+        return float(np.mean([ece(p[g], (rng.random(g.size) < p[g]) * 1.0) for g in stream.groups() for _ in range(5)]))
     kinds: dict[tuple[int, int], int] = {}
-    for rows in stream.games():
+    for rows in stream.groups():
         key = rows.size, overlap(stream, rows)
         kinds[key] = kinds.get(key, 0) + 1
     found = [_chance_gap(length, steps, stream.levels, rng) for length, steps in kinds]
@@ -161,16 +155,16 @@ def _chance_gap(length: int, steps: int, levels: Array, rng: np.random.Generator
 
 
 def overlap(stream: Stream, rows: Whole) -> int:
-    """How many steps ahead the forecasts of a game usually are: rows issued until an outcome is known."""
-    waiting = np.searchsorted(stream.issued[rows], stream.settled[rows], side="left") - np.arange(rows.size)
+    """Usual number of rows of a group that are issued until an outcome is known."""
+    waiting = np.searchsorted(stream.issued[rows], stream.known[rows], side="left") - np.arange(rows.size)
     return max(int(np.median(waiting)), 1)
 
 
-# --- ranks
+# --- ranks ---
 
 
 class Rank(NamedTuple):
-    """A method's mean rank over streams with an interval, and the number of streams."""
+    """Mean rank of a method over streams with an interval, and the number of streams."""
 
     mean: float
     low: float
@@ -179,9 +173,9 @@ class Rank(NamedTuple):
 
 
 def joint_ranks(scores: Mapping[str, Mapping[str, tuple[float, float]]]) -> dict[str, Rank]:
-    """By method: the mean over streams of the mean of its ranks in gap and in loss, given as {stream: {method: both}}.
+    """Mean over streams of the mean of a method's ranks in gap and in loss, given as {stream: {method: both}}.
 
-    Ties share their ranks.  The interval holds 90% of the means over streams that are drawn again, with replacement.
+    Ties share their ranks.  The interval is a 90% bootstrap interval over streams.
 
     >>> two = {"a": {"x": (0.1, 0.9), "y": (0.2, 0.8)}, "b": {"x": (0.1, 0.9), "y": (0.2, 1.0)}}
     >>> joint_ranks(two)["x"].mean, joint_ranks(two)["y"].mean

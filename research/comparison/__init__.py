@@ -1,0 +1,1 @@
+"""Comparison of orcast with its rivals on many streams (`python -m research compare`)."""

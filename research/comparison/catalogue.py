@@ -1,0 +1,149 @@
+"""Catalogue of the streams that can be made here; each is made when it is needed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from research.comparison import series
+from research.comparison.recipe_list import RECIPES
+from research.comparison.recipes import Recipe
+from research.comparison.stream import Stream
+
+STORED = "ORCAST_YARDSTICK"
+"""Environment variable of a folder of stored forecasts: `streams/*.npz` and `short/*.npz`."""
+MOST = 2_000  # rows of a stored stream
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """A stream that can be made, also in another process; `rows` is about its number of rows."""
+
+    name: str
+    kind: str
+    source: str
+    rows: int
+    make: Callable[[], Stream]
+    quick: bool = False
+
+
+def catalogue(data: str | Path | None = None, stored: str | Path | None = None, *, quick: bool = False) -> list[Entry]:
+    """Return the streams of installed packages, of the data folder and of a folder of stored forecasts.
+
+    Parameters
+    ----------
+    data : folder of public series, by default that of ORCAST_DATA.
+    stored : folder of stored forecasts, by default that of ORCAST_YARDSTICK.
+    quick : only small streams of shipped series.
+
+    Examples
+    --------
+    >>> [entry.name for entry in catalogue(quick=True)][:2]
+    ['humidity at noon, regression', 'humidity at noon, smoothing']
+    """
+    found = [
+        Entry(each.name, each.kind, series.source_of(each.series), each.rows, partial(each.make, data), each.quick)
+        for each in RECIPES
+        if not _missing(each, data)
+    ]
+    return [entry for entry in found if entry.quick] if quick else found + _stored(stored)
+
+
+def left_out(data: str | Path | None = None) -> list[str]:
+    """A sentence for each package or folder without which streams are left out."""
+    gone: dict[str, list[str]] = {}
+    for recipe in RECIPES:
+        if where := _missing(recipe, data):
+            gone.setdefault(where, []).append(recipe.name)
+    return [f"not found: {where}; {len(names)} streams left out ({'; '.join(names)})" for where, names in gone.items()]
+
+
+def _missing(recipe: Recipe, data: str | Path | None) -> str | None:
+    """Package or folder that a recipe needs and that is not here."""
+    if not series.available(recipe.series, data):
+        shipped = series.SHIPPED.get(recipe.series)
+        return "the data folder" if shipped is None else f"the package {shipped.package}"
+    needed = sorted(recipe.packages)
+    return next((f"the package {name}" for name in needed if series.package_folder(name) is None), None)
+
+
+# --- stored forecasts ---
+
+
+def _stored(given: str | Path | None) -> list[Entry]:
+    place = given or os.environ.get(STORED)
+    if not place:
+        return []
+    found = []
+    for path in sorted(Path(place, "streams").glob("*.npz")):
+        with np.load(path) as stored:
+            kind = "binary" if "p" in stored else "one-step"
+            rows, about = min(stored["y"].size, MOST), str(stored["note"])
+        found.append(Entry(f"yardstick, {path.stem}", kind, about, rows, partial(stored_stream, str(path))))
+    for path in sorted(Path(place, "short").glob("*.npz")):
+        about = f"COVID-19 deaths, weekly, forecast by {path.stem} (COVID-19 Forecast Hub, by way of MultiQT)"
+        found.append(Entry(f"covid, {path.stem}", "weekly-late", about, MOST, partial(hub_stream, str(path))))
+    if not found:
+        raise FileNotFoundError(f"expected streams/*.npz or short/*.npz in {str(place)!r}, got none")
+    return found
+
+
+def stored_stream(path: str) -> Stream:
+    """Stream of a file with one-step forecasts: quantiles `q` or probabilities `p`, `y`, `issue`, `reveal`, `note`.
+
+    Quantiles are at even levels, 99 of them at 0.01 to 0.99, with bounds `lo` and `hi`.
+    """
+    with np.load(path) as stored:
+        binary = "p" in stored
+        kept = slice(0, MOST)
+        expert = np.asarray(stored["p" if binary else "q"][kept], dtype=np.float64)
+        return Stream(
+            name=f"yardstick, {Path(path).stem}",
+            kind="binary" if binary else "one-step",
+            source=str(stored["note"]),
+            information="earlier outcomes, according to its authors",
+            levels=np.empty(0) if binary else np.arange(1, expert.shape[1] + 1) / (expert.shape[1] + 1.0),
+            experts={"expert": expert},
+            y=np.asarray(stored["y"][kept], dtype=np.float64),
+            issued=np.asarray(stored["issue"][kept], dtype=np.int64),
+            known=np.asarray(stored["reveal"][kept], dtype=np.int64),
+            low=0.0 if binary else float(stored["lo"]),
+            high=1.0 if binary else float(stored["hi"]),
+        )
+
+
+def hub_stream(path: str) -> Stream:
+    """Stream of weekly forecasts 1 to 4 weeks ahead, for evenly spread places up to the most rows."""
+    with np.load(path) as stored:
+        start, ahead, places = stored["start"], stored["h"], stored["geo"]
+        y, q, day, levels = (stored[name] for name in ("y", "q", "day", "levels"))
+    names = np.unique(places)
+    chosen = names[np.linspace(0, names.size - 1, max(MOST * names.size // y.size, 1)).astype(int)]
+    which = np.flatnonzero(np.isin(places, chosen))
+    rows = np.concatenate([np.arange(start[i], start[i + 1]) for i in which])
+    of = np.repeat(which, [start[i + 1] - start[i] for i in which])
+    horizon, known = ahead[of].astype(np.int64), day[rows].astype(np.int64)
+    issued, place = known - 7 * horizon, np.searchsorted(names, places[of])
+    order = np.lexsort((horizon, place, issued))
+    rows = rows[order]
+    outcomes = y[rows].astype(np.float64)
+    low = 0.0 if outcomes.min() >= 0.0 else -np.inf
+    return Stream(
+        name=f"covid, {Path(path).stem}",
+        kind="weekly-late",
+        source="COVID-19 Forecast Hub, by way of MultiQT",
+        information="deaths reported up to the day of issue, according to its authors",
+        levels=levels,
+        experts={Path(path).stem: np.maximum(q[rows].astype(np.float64), low)},
+        y=outcomes,
+        issued=issued[order],
+        known=known[order],
+        low=low,
+        series=place[order].astype(np.int64),
+        horizon=horizon[order],
+    )

@@ -1,1 +1,0 @@
-"""The contest: every rival on every stream, with what each of them knew and every loss shown (`orcast contest`)."""

@@ -1,0 +1,162 @@
+"""The whole comparison, small: it resumes, tables agree, and the command reports where orcast loses."""
+
+import csv
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_streams import entries
+
+pytest.importorskip("polars", reason="polars is not installed")
+pytest.importorskip("rich", reason="rich is not installed")
+
+from research.__main__ import main
+from research.comparison import command, jobs, tables
+from research.comparison.methods import BASE, METHODS, ORCAST, TRACKED
+from research.output import Row
+from result_pages import MARK, strangers
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, jobs.Comparison]:
+    folder = tmp_path_factory.mktemp("comparison")
+    comparison = jobs.run(entries(), folder)
+    command.write(folder, comparison)
+    return folder, comparison
+
+
+def timeless(rows: list[Row]) -> list[Row]:
+    """Rows without times, with None for nan."""
+    return [
+        {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in row.items() if k != "microseconds"}
+        for row in rows
+    ]
+
+
+def test_every_stream_and_method_has_a_row(compared: tuple[Path, jobs.Comparison]) -> None:
+    rows = compared[1].rows
+    assert len(rows) == 4 * (2 * len(METHODS) - 3 + 1)
+    assert not [row["error"] for row in rows if jobs.is_failure(row)]
+    there = {(row["stream"], row["method"]) for row in rows if row["on"] == "tracked" and not row["error"]}
+    assert {("hills", TRACKED), ("rain", TRACKED), ("adversary", "MultiQT"), ("weeks", "isotonic")} <= there
+    assert ("hills", ORCAST) not in there
+
+
+def test_a_stopped_run_continues_with_equal_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = jobs.run(entries("hills", "rain"), tmp_path / "whole")
+    run_job, calls = jobs.run_job, []
+
+    def stop_at_second(*arguments: Any) -> list[Row]:
+        calls.append(arguments)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return run_job(*arguments)
+
+    monkeypatch.setattr(jobs, "run_job", stop_at_second)
+    with pytest.raises(KeyboardInterrupt):
+        jobs.run(entries("hills", "rain"), tmp_path / "parts")
+    assert timeless(jobs.run(entries("hills", "rain"), tmp_path / "parts").rows) == timeless(whole.rows)
+    assert len(calls) == 3  # only the missing job ran again
+    jobs.run(entries("hills", "rain"), tmp_path / "parts")
+    assert len(calls) == 3
+
+
+@pytest.mark.slow
+def test_two_workers_equal_one(compared: tuple[Path, jobs.Comparison], tmp_path: Path) -> None:
+    both = jobs.run(entries("hills", "rain"), tmp_path, workers=2)
+    assert timeless(both.rows) == timeless([row for row in compared[1].rows if row["stream"] in ("hills", "rain")])
+
+
+def test_results_depend_on_sources_and_the_file_of_methods(tmp_path: Path) -> None:
+    own, found = tmp_path / "mine.py", {jobs.source_digest()}
+    for text in ("a = 1", "a = 2"):
+        own.write_text(text)
+        found.add(jobs.source_digest(own))
+    assert len(found) == 3
+
+
+def test_a_failing_method_has_a_row_with_its_error(tmp_path: Path) -> None:
+    own = tmp_path / "mine.py"
+    own.write_text("def broken(stream, group):\n    raise RuntimeError('no idea')\nMETHODS = {'broken': broken}\n")
+    comparison = jobs.run(entries("hills", "rain"), tmp_path / "out", methods=own)
+    expected = "failed: broken on 2 streams: RuntimeError: no idea"
+    assert tables.failures(comparison.rows) == [expected]
+    assert f"- {expected}" in tables.markdown(comparison)
+
+
+def test_rankings(compared: tuple[Path, jobs.Comparison]) -> None:
+    found = tables.rankings(compared[1])
+    kinds = ("one-step", "weekly-late", "binary", "adversarial")
+    assert [(each.kind, each.on) for each in found] == [(kind, on) for kind in kinds for on in jobs.ON]
+    for ranking in found:
+        names = [line.method for line in ranking.lines]
+        assert {ORCAST, BASE, "last outcome"} <= set(names)
+        assert (TRACKED in names) == (ranking.on == "tracked")
+        ranks = [line.rank.mean for line in ranking.lines]
+        assert ranks == sorted(ranks)
+        assert sum(ranks) == pytest.approx(len(ranks) * (len(ranks) + 1) / 2)
+        assert ("is first" in ranking.sentence()) == (ranking.place() == 1)
+        if ranking.place() > 1:
+            assert f"first is {names[0]}" in ranking.sentence()
+
+
+def test_tables_agree(compared: tuple[Path, jobs.Comparison]) -> None:
+    folder, comparison = compared
+    text = (folder / "tables.md").read_text(encoding="utf-8")
+    for ranking in tables.rankings(comparison):
+        assert f"### {ranking.title}" in text
+        assert all(f"| {line.method} | {line.rank.mean:.2f} |" in text for line in ranking.lines)
+    assert strangers(f"{MARK}\n{text}", folder / "tables") == ([], [])
+    with (folder / "streams.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [float(row["loss"]) for row in rows if not row["error"]] == [
+        row["loss"] for row in comparison.rows if not row["error"]
+    ]
+
+
+def test_streams_worse_than_the_base_forecast_are_listed(compared: tuple[Path, jobs.Comparison]) -> None:
+    rows = [{**row, "loss": 1.25} if row["method"] == ORCAST else row for row in compared[1].rows]
+    assert tables.worse_than_base(rows)[0] == "hills (one-step): loss 25% higher"
+    assert tables.worse_than_base(rows, most=1)[1] == "and 3 more, see streams.csv"
+    assert tables.worse_than_base([{**row, "loss": 1.0} for row in rows]) == []
+
+
+@pytest.fixture
+def no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ORCAST_DATA", raising=False)
+    monkeypatch.setenv("ORCAST_KERNELS", "compiled")
+
+
+@pytest.mark.usefixtures("no_environment")
+def test_command_with_kinds_a_page_and_a_failing_method(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    own, out, page = tmp_path / "mine.py", tmp_path / "out", tmp_path / "page.md"
+    own.write_text("from research.comparison.methods import Echo\n"
+                   "METHODS = {'echo': lambda s, g: Echo(), 'broken': lambda s, g: [][1]}\n")  # fmt: skip
+    given = ["compare", "--quick", "--kind", "binary", "--out", str(out), "--page", str(page), "--workers", "1"]
+    assert main([*given, "--method", str(own)]) == 1
+    shown = capsys.readouterr()
+    assert "Rank of orcast" in shown.out
+    assert "failed: broken on humidity at noon, above its 60%: IndexError: list index out of range" in shown.out
+    assert shown.err.splitlines()[-1] == "compare: 100% done (humidity at noon, above its 60%)"
+    assert "### binary, on the tracked forecast (1 stream)" in page.read_text(encoding="utf-8")
+    assert {path.name for path in out.iterdir()} == {"results.jsonl", "streams.csv", "tables", "tables.md"}
+    assert main(given) == 0  # the results without the own methods are there
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("no_environment")
+def test_quick_command_runs_all_kinds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "--quick", "--out", str(tmp_path), "--workers", "1"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.count("joint rank") >= 14
+    assert "failed:" not in shown
+
+
+@pytest.mark.parametrize("wrong", [["--workers", "0"], ["--method", "nothing.py"], ["--stored", "nowhere"]])
+@pytest.mark.usefixtures("no_environment")
+def test_bad_options_write_nothing(wrong: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["compare", "--kind", "binary", "--out", str(tmp_path / "out"), *wrong]
+    assert main(given) == 2
+    assert capsys.readouterr().err.splitlines()[-1].startswith("error: expected ")
+    assert not (tmp_path / "out").exists()

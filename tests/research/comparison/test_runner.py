@@ -1,0 +1,249 @@
+"""Runs: no early outcomes, tracked forecasts, adversaries, and the frame against round by round."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from small_streams import LEVELS, MAKERS, Calls, Spy, adversarial, events, one_step, panel, spies
+
+import orcast as oc
+from research.comparison.methods import BASE, METHODS, ORCAST, Method, frame, load, space_of
+from research.comparison.runner import Group, Model, bounds, run_stream
+from research.comparison.stream import Stream
+from research.comparison.tracked import run_on_tracked, tracked
+
+
+def model(factory: Any) -> Any:
+    return lambda stream, group: Model(factory(stream, group))
+
+
+def test_late_outcomes_by_hand() -> None:
+    q, y = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), np.array([1.5, 3.5, 9.0])
+    issued, known = np.array([0, 1, 2]), np.array([2, 5, 3])
+    stream = Stream("three", "one-step", "", "", np.array([0.25, 0.75]), {"e": q}, y, issued, known)
+    calls: Calls = []
+    run = run_stream(stream, model(spies(calls)))
+    assert run is not None
+    # the first outcome is known when the third row is issued, the third one before the second
+    assert [(what, row) for what, row, _ in calls] == [
+        ("predict", 0), ("predict", 1), ("update", 0), ("predict", 2), ("update", 2), ("update", 1),
+    ]  # fmt: skip
+    assert [y for what, _, y in calls if what == "update"] == [1.5, 9.0, 3.5]
+    assert (run.issued == q).all()
+    assert (run.y == y).all()
+
+
+@pytest.mark.parametrize("stream", [one_step(late=3), panel(), events()], ids=lambda s: s.name)
+def test_outcomes_are_observed_once_and_not_early(stream: Stream) -> None:
+    calls: Calls = []
+    run_stream(stream, model(spies(calls)))
+    known: set[int] = set()
+    for what, row, value in calls:
+        if what == "update":
+            assert row not in known
+            assert value == stream.y[row]
+            known.add(row)
+        else:
+            assert known == set(np.flatnonzero(stream.known <= stream.issued[row]).tolist())
+    assert known == set(range(stream.rows))
+
+
+def test_each_group_of_a_panel_has_its_own_model() -> None:
+    stream = panel()
+    made: list[Group] = []
+    run_stream(stream, lambda s, group: (made.append(group), Model(Spy([])))[1])
+    assert len(made) == 6
+    assert sorted(row for group in made for row in group.rows.tolist()) == list(range(stream.rows))
+    assert all((stream.horizon[group.rows] == group.horizon).all() for group in made)  # type: ignore[index]
+    assert len({id(group.shared) for group in made}) == 1
+
+
+class Own(Spy):
+    def __init__(self, form: Any) -> None:
+        super().__init__([])
+        self.form = form
+
+    def predict(self, forecast: Any = None, *, experts: Any = None, id: Any) -> Any:
+        return self.form(forecast if experts is None else experts)
+
+
+@pytest.mark.parametrize(
+    "form", [lambda f: f.quantile(LEVELS)[::-1], lambda f: dict(zip(LEVELS, f.quantile(LEVELS), strict=True))]
+)
+def test_methods_may_issue_arrays_or_dictionaries(form: Any) -> None:
+    stream = one_step(10)
+    run = run_stream(stream, lambda s, g: Model(Own(form)))
+    assert run is not None
+    np.testing.assert_allclose(run.issued, stream.base)
+
+
+@pytest.mark.parametrize(
+    ("issued", "match"), [(np.full(7, np.nan), "expected finite quantiles"), (np.zeros(3), "expected 7 quantiles")]
+)
+def test_bad_issued_forecasts_are_refused(issued: Any, match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        run_stream(one_step(10), lambda s, g: Model(Own(lambda f: issued)))
+
+
+def test_bounds_come_from_the_values_where_there_are_none() -> None:
+    stream = one_step()
+    low, high = bounds(stream, np.arange(20))
+    values = np.append(stream.base[:20].ravel(), stream.y[:20])
+    assert low == pytest.approx(values.min() - np.ptp(values) / 2)
+    assert high == pytest.approx(values.max() + np.ptp(values) / 2)
+    assert bounds(panel(), panel().groups()[0])[0] == 0.0
+    assert bounds(adversarial(), np.arange(3)) == (0.0, 1.0)
+
+
+def test_every_method_runs_on_what_it_supports() -> None:
+    ran = set()
+    for make in MAKERS.values():
+        stream = make()
+        for method in METHODS.values():
+            run = method.run(stream)
+            assert (run is None) == (not method.supports(stream))
+            if run is not None:
+                ran.add(method.name)
+                assert run.issued.shape == stream.base.shape
+                assert np.isfinite(run.issued).all()
+                assert (run.issued >= stream.low).all()
+    assert ran == {name for name, method in METHODS.items() if not method.only}
+
+
+def test_members_and_several_experts_reach_the_methods_for_them() -> None:
+    stream = one_step(30)
+    ensemble = replace(stream, kind="ensembles", members=np.random.default_rng(0).normal(size=(30, 9)))
+    several = replace(stream, kind="several experts", experts={"a": stream.base, "b": stream.base + 1.0})
+    for method in METHODS.values():
+        if method.only:
+            assert method.run(stream) is None
+            assert method.run(ensemble if method.members else several) is not None
+    seen: list[Any] = []
+    record = Own(lambda f: (seen.append(f), np.zeros(LEVELS.size))[1])
+    Method("record", "", lambda s, g: record, members=True).run(ensemble)
+    assert isinstance(seen[-1], oc.Ensemble)
+    Method("record", "", lambda s, g: record, several=True).run(several)
+    assert list(seen[-1]) == ["a", "b"]
+
+
+def test_orcast_is_the_default_recalibrator() -> None:
+    stream, recal = one_step(40, late=2), oc.Recalibrator()
+    run = METHODS[ORCAST].run(stream)
+    assert run is not None
+    for row, predicts in stream.timeline():
+        if predicts:
+            q = recal.predict(oc.Quantiles(LEVELS, stream.base[row]), id=row).quantile(LEVELS)
+            assert (run.issued[row] == q).all()
+        else:
+            recal.update(stream.y[row], id=row)
+
+
+@pytest.mark.parametrize("late", [0, 2])
+def test_frame_equals_round_by_round(late: int) -> None:
+    stream = panel(1, 30, 1)  # one series and one horizon share no pool
+    stream = replace(stream, known=stream.known + late)
+    whole, alone = frame(stream), run_stream(stream, lambda s, g: Model(oc.Recalibrator(space_of(s))))
+    assert whole is not None
+    assert alone is not None
+    np.testing.assert_allclose(whole.issued, alone.issued, rtol=1e-9, atol=1e-9)
+
+
+def test_frame_uses_no_early_outcome() -> None:
+    stream = panel(2, 30, 1)
+    together = replace(stream, known=(stream.issued // 5 + 1) * 5)
+    changed = stream.y + 10.0 * (together.issued >= 15)
+    before, after = frame(together), frame(replace(together, y=changed))
+    assert before is not None
+    assert after is not None
+    early = together.issued < 20
+    assert (before.issued[early] == after.issued[early]).all()
+    assert (before.issued[~early] != after.issued[~early]).any()
+
+
+def test_tracked_forecast_is_that_of_a_default_recalibrator() -> None:
+    stream, recal = one_step(80, late=2), oc.Recalibrator()
+    found = tracked(stream).stream.base
+    for row, predicts in stream.timeline():
+        given = oc.Quantiles(LEVELS, stream.base[row])
+        if predicts:
+            assert (found[row] == recal.learnt(given).quantile(LEVELS)).all()
+            recal.predict(given, id=row)
+        else:
+            recal.update(stream.y[row], id=row)
+    errors = [np.abs(stream.y - base[:, 3])[40:].mean() for base in (found, stream.base)]
+    assert errors[0] < errors[1]  # the base forecast is too low
+
+
+@pytest.mark.parametrize("stream", [one_step(), panel(), events()], ids=lambda s: s.name)
+def test_tracked_forecast_uses_no_early_outcome(stream: Stream) -> None:
+    half = int(np.median(stream.issued))
+    y, later = stream.y.copy(), stream.known > half
+    y[later] = 1.0 - y[later] if stream.binary else y[later] + 3.0
+    before, after = (tracked(each).stream.base for each in (stream, replace(stream, y=y)))
+    early = stream.issued <= half
+    assert (before[early] == after[early]).all()
+    assert (before[~early] != after[~early]).any()
+
+
+def test_rivals_get_the_tracked_forecast() -> None:
+    stream = one_step(20)
+    found, calls = tracked(stream), []
+    run_on_tracked(Method("spy", "", spies(calls)), stream, found)
+    assert [value for what, _, value in calls if what == "predict"] == found.stream.base[:, 3].tolist()
+
+
+def test_adversary_chooses_outcomes_from_issued_forecasts() -> None:
+    stream, calls = adversarial(), []
+    run = run_stream(stream, model(spies(calls)))
+    assert run is not None
+    assert [y for what, _, y in calls if what == "update"] == run.y.tolist()
+    assert not (run.y == stream.y).all()
+    assert ((run.y >= 0.0) & (run.y <= 1.0)).all()
+    others = METHODS[ORCAST].run(stream), run_on_tracked(METHODS["MultiQT"], stream, tracked(stream))
+    assert all(other is not None and not (other.y == run.y).all() for other in others)
+
+
+def test_methods_of_a_file_join_the_table(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text("from research.rivals import ACI\nMETHODS = {'mine': lambda s, g: ACI(-99, 99)}\n")
+    table = load(path)
+    assert list(table) == [*METHODS, "mine"]
+    assert table["mine"].run(one_step(5)) is not None
+    assert load(None) is METHODS
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("x = 1", "got none"),
+        ("METHODS = {}", r"got \{\}"),
+        ("METHODS = {'a': 3}", "got 'a': 3"),
+        ("METHODS = {1: print}", "got 1: "),
+        ("1 / 0", "got ZeroDivisionError"),
+        (f"METHODS = {{'{BASE}': print}}", "expected a new name"),
+    ],
+)
+def test_bad_files_of_methods_are_refused(tmp_path: Path, text: str, match: str) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=match):
+        load(path)
+    with pytest.raises(ValueError, match="got no such file"):
+        load(tmp_path / "nothing.py")
+
+
+WRONG: dict[str, dict[str, Any]] = {
+    "a kind among": {"kind": "strange"},
+    "forecasts of shape": {"experts": {}},
+    "times of issue": {"known": np.arange(3)},
+    "outcomes after their forecasts": {"known": np.zeros(10, np.int64)},
+    "within the bounds": {"low": 5.0},
+}
+
+
+@pytest.mark.parametrize("match", WRONG)
+def test_inconsistent_streams_are_refused(match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        replace(one_step(10), **WRONG[match])
