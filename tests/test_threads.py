@@ -6,6 +6,7 @@ import asyncio
 import copy
 import json
 import pickle
+import subprocess
 import sys
 import threading
 import time
@@ -22,7 +23,7 @@ from orcast.paper.conformal import ConformalLevel
 from orcast.paper.partition import PartitionedRecalibrator
 from orcast.streaming.session import Session, StreamSettings
 
-THREADS, ROUNDS = 8, 500
+THREADS, ROUNDS = 8, 200
 
 
 @pytest.fixture(autouse=True)
@@ -310,6 +311,37 @@ def test_a_line_without_an_id_is_of_its_series_whichever_thread_brings_it() -> N
 
     together(begin, end)
     assert session.series[None].game.guarantee.rounds == 1
+
+
+def test_lock_held_by_a_thread_is_free_in_a_forked_child() -> None:
+    code = """
+import os, threading
+import orcast as oc
+recal = oc.Recalibrator(oc.Binary())
+held, done = threading.Event(), threading.Event()
+def hold():
+    with recal.lock:
+        held.set()
+        done.wait(30)
+threading.Thread(target=hold).start()
+held.wait(30)
+child = os.fork()
+if not child:
+    os._exit(0 if recal.lock.acquire(timeout=5) else 1)
+code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+done.set()
+raise SystemExit(code)
+"""
+    assert subprocess.run([sys.executable, "-W", "ignore", "-c", code], timeout=120).returncode == 0
+
+
+def test_messages_shorten_long_ids() -> None:
+    recal = oc.Recalibrator(oc.Binary())
+    recal.predict(0.5, id="x" * 20_000)
+    for call in (lambda: recal.predict(0.5, id="x" * 20_000), lambda: recal.update(1, id="y" * 20_000)):
+        with pytest.raises(ValueError, match="expected") as caught:
+            call()
+        assert len(str(caught.value)) < 300
 
 
 def test_tasks_of_asyncio_share_a_game() -> None:

@@ -1,16 +1,12 @@
-"""Caps on what a call, a line or a file may ask for, checked before anything is allocated; all of them are here.
+"""Caps on what a call, a line or a file may ask for, checked before anything is allocated.
 
-Each is far beyond ordinary use, and small enough that whatever stays below it fits a small machine.  Who needs more
-says so, once, before anything else is done:
-
-    oc.limits.raise_to(labels=20_000, cells=20_000)     # in this process and those that it starts
-    ORCAST_LIMITS="labels=20000,cells=20000"             # the same from outside, for the command
+The environment variable ORCAST_LIMITS sets others; it is read when orcast is imported.
 
 >>> from orcast import limits
 >>> limits.check("labels", 3)
 >>> limits.check("labels", 50_000)
 Traceback (most recent call last):
-ValueError: expected at most 4096 labels, got 50000 (ORCAST_LIMITS or orcast.limits.raise_to allows more)
+ValueError: expected at most 4096 labels, got 50000 (ORCAST_LIMITS allows more)
 """
 
 from __future__ import annotations
@@ -26,7 +22,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 VARIABLE = "ORCAST_LIMITS"
-MORE = f"({VARIABLE} or orcast.limits.raise_to allows more)"
+MORE = f"({VARIABLE} allows more)"
 
 
 def _cap(most: int, what: str) -> Any:
@@ -54,8 +50,25 @@ class Limits:
     file_bytes: int = _cap(2**34, "bytes in a state file")
 
 
-LIMITS = Limits()
 NAMES = {each.name: str(each.metadata["what"]) for each in fields(Limits)}
+
+
+def from_text(text: str) -> Limits:
+    """The caps, with those that a text sets.
+
+    >>> from_text("labels=20000, cells=20000").labels
+    20000
+    """
+    caps = {}
+    for part in filter(None, text.split(",")):
+        name, _, most = (each.strip() for each in part.partition("="))
+        if name not in NAMES or not re.fullmatch(r"[1-9]\d{0,17}", most):
+            raise ValueError(f"expected {VARIABLE} such as 'labels=20000,cells=20000', got {part[:40]!r} in it")
+        caps[name] = int(most)
+    return Limits(**caps)
+
+
+LIMITS = from_text(os.environ.get(VARIABLE, ""))
 
 
 def check(name: str, count: int) -> None:
@@ -76,39 +89,6 @@ def taken(name: str, values: Iterable[T]) -> list[T]:
     if len(found) > most:
         raise ValueError(f"expected at most {most} {NAMES[name]}, got more {MORE}")
     return found
-
-
-def raise_to(**caps: int) -> None:
-    """Allow more (or less) of what is named, in this process and in those that it starts later.
-
-    >>> raise_to(stars=5)
-    Traceback (most recent call last):
-    ValueError: expected caps among cells, labels, dims, levels, ..., got 'stars'
-    """
-    for name, most in caps.items():
-        if name not in NAMES:
-            raise ValueError(f"expected caps among {', '.join(NAMES)}, got {name!r}")
-        if not isinstance(most, int) or isinstance(most, bool) or most < 1:
-            raise ValueError(f"expected a whole number of at least 1 as {name}, got {most!r}")
-    for name, most in caps.items():
-        setattr(LIMITS, name, most)
-    usual = Limits()
-    changed = {name: getattr(LIMITS, name) for name in NAMES if getattr(LIMITS, name) != getattr(usual, name)}
-    os.environ[VARIABLE] = ",".join(f"{name}={most}" for name, most in changed.items())
-
-
-def _from_environment() -> None:
-    caps = {}
-    for part in filter(None, os.environ.get(VARIABLE, "").split(",")):
-        name, _, most = part.partition("=")
-        if not re.fullmatch(r"\d{1,18}", most.strip()):
-            raise ValueError(f"expected {VARIABLE} such as 'labels=20000,cells=20000', got {part!r} in it")
-        caps[name.strip()] = int(most)
-    if caps:
-        raise_to(**caps)
-
-
-_from_environment()
 
 
 # --- numbers, before they are parsed

@@ -1,11 +1,11 @@
-"""Locks: what several threads may share takes one call after the other.
+"""Locks of objects that several threads may share.
 
-Every object that plays rounds has a `lock`, and each public call that reads or changes what it has learnt holds it.
-A thread that holds it may take it again, so a user may hold it over several calls:
+Every recalibrator has a `lock`, which each public call that reads or changes its state holds.  A thread that holds it
+may take it again, so a user may hold it over several calls:
 
 >>> import orcast as oc
 >>> recal = oc.Recalibrator(oc.Interval(0, 1))
->>> with recal.lock:  # nobody else plays in between
+>>> with recal.lock:  # no other thread calls in between
 ...     p = recal.predict(oc.Normal(0.5, 0.1), id="monday")
 ...     rounds = recal.guarantee.rounds
 """
@@ -13,6 +13,7 @@ A thread that holds it may take it again, so a user may hold it over several cal
 from __future__ import annotations
 
 import copy
+import os
 import threading
 import weakref
 from collections.abc import Callable
@@ -27,24 +28,43 @@ if TYPE_CHECKING:
         def __exit__(
             self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
         ) -> None: ...
+        def _is_owned(self) -> bool: ...
+        def _at_fork_reinit(self) -> None: ...
 else:
     _Reentrant = type(threading.RLock())
 
 
 class GameLock(_Reentrant):
-    """A lock that its thread may take again; a copy of whatever kind, also a pickled one, is a new lock."""
+    """A reentrant lock; copies and pickles of it are new locks, and a forked child gets it free."""
 
     __slots__ = ()
 
+    def __init__(self) -> None:
+        _locks.add(self)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return GameLock, ()
+
+
+_locks: weakref.WeakSet[GameLock] = weakref.WeakSet()
+
+
+def _free_in_child() -> None:
+    """Free the locks that threads of the parent held: those threads do not exist in the child."""
+    for lock in list(_locks):
+        if not lock._is_owned():
+            lock._at_fork_reinit()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_free_in_child)
 
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def locked(method: Method) -> Method:
-    """A method that holds the `lock` of its object."""
+    """Hold the `lock` of an object while its method runs."""
 
     @wraps(method)
     def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -55,29 +75,10 @@ def locked(method: Method) -> Method:
 
 
 class Locked:
-    """An object with a lock, whose copies and pickles are of one moment."""
+    """An object with a lock; copies and pickles are taken while it is held."""
 
     lock: GameLock
 
     def __getstate__(self) -> dict[str, Any]:
         with self.lock:
             return copy.deepcopy(self.__dict__)
-
-
-class _Mark:
-    """Stands for a thread, and goes with it; numbers of threads are given again."""
-
-
-class _Marks(threading.local):
-    def __init__(self) -> None:
-        self._own = _Mark()
-        self.reference = weakref.ref(self._own)
-
-
-_marks = _Marks()
-ThreadReference = weakref.ref[_Mark]
-
-
-def this_thread() -> ThreadReference:
-    """What stands for the thread that asks, and for no other one, ever; it leads to None once the thread has ended."""
-    return _marks.reference

@@ -7,6 +7,7 @@ streams, the partition and the wrappers of other libraries.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,10 +23,9 @@ from orcast.engine import Engine
 from orcast.engine.half_space import issued
 from orcast.engine.kernels.events import LAG_RATE, PackedRounds, pack_row
 from orcast.engine.kernels.records import RoundInfo
-from orcast.locks import ThreadReference, this_thread
 from orcast.serialise import features_from_json, features_to_json, id_from_plain, plain_id
 from orcast.spaces import Binary, OrderedSpace
-from orcast.validation import warn_user
+from orcast.validation import short, warn_user
 
 if TYPE_CHECKING:
     from orcast.pool import Pool
@@ -60,7 +60,7 @@ class PendingById(Generic[Entry]):
     def __init__(self, max_pending: int) -> None:
         self.max_pending = max_pending
         self.pending: dict[Hashable, Entry] = {}
-        self._unnamed_of: ThreadReference | None = None  # the thread that issued the unnamed one
+        self._unnamed_of: int | None = None  # number of the thread that issued the unnamed one
 
     def __getstate__(self) -> dict[str, Any]:
         # threads stay where they are
@@ -82,23 +82,23 @@ class PendingById(Generic[Entry]):
         if id is not None:
             plain_id(id)
             if id in self.pending:
-                raise ValueError(f"expected a new id, got {id!r}, which is pending already")
+                raise ValueError(f"expected a new id, got {short(id)}, which is pending already")
 
     def find(self, id: Hashable) -> Entry:
         """What is pending under an id, or one clear sentence."""
         try:
             return self.pending[id]
         except TypeError:
-            raise TypeError(f"expected an id that can be a key, got {id!r}") from None
+            raise TypeError(f"expected an id that can be a key, got {short(id)}") from None
         except KeyError:
             if id is not None:
-                raise ValueError(f"expected the id of a pending round, got {id!r}") from None
+                raise ValueError(f"expected the id of a pending round, got {short(id)}") from None
             named = f" ({len(self.pending)} named ones are pending)" if self.pending else ""
             raise ValueError(f"expected an unnamed pending round, got none{named}") from None
 
     def claim_unnamed(self) -> None:
         """A new unnamed one is this thread's."""
-        self._unnamed_of = this_thread()
+        self._unnamed_of = threading.get_ident()
 
     def release_unnamed(self) -> None:
         """The unnamed one is over, or any thread's."""
@@ -107,7 +107,9 @@ class PendingById(Generic[Entry]):
     def check_unnamed(self) -> None:
         """Refuse a thread if the unnamed one is another's: it must neither settle it nor take its place."""
         owner = self._unnamed_of
-        if owner is not None and owner is not this_thread() and owner() is not None:
+        if owner is None or owner == threading.get_ident():
+            return
+        if any(thread.ident == owner for thread in threading.enumerate()):  # not if it has ended
             raise ValueError(
                 "expected no unnamed round of another thread, got one that is pending "
                 "(threads that share a game name their rounds: id=)"
@@ -122,7 +124,7 @@ class PendingById(Generic[Entry]):
     def warn_dropped(self, id: Hashable) -> None:
         """Tell the user that the oldest is dropped."""
         warn_user(
-            f"{self.max_pending} rounds are pending (max_pending); the oldest, {id!r}, is dropped", RuntimeWarning
+            f"{self.max_pending} rounds are pending (max_pending); the oldest, {short(id)}, is dropped", RuntimeWarning
         )
 
 
