@@ -1,7 +1,6 @@
 """Adaptive conformal inference as a payoff and its exact oracle: the contract, brute force, cost, promise."""
 
 import json
-import math
 import pickle
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,7 +19,7 @@ from orcast.contexts import context_from_plain
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.kernels.records import CellRow, RoundInfo
-from orcast.paper.exact.level import bent, root_towards
+from orcast.paper.conformal import bent, root_between
 from orcast.payoffs import Payoff
 from orcast.payoffs.levels import LevelCalibration, LevelCellPayoff
 from orcast.spaces import Space
@@ -337,7 +336,7 @@ def test_the_root_is_one_or_an_end_that_wins(c: list[float], start: float, low: 
     def value(alpha: float) -> float:
         return float(np.interp(alpha, vertices, values))
 
-    alpha = root_towards(vertices, values, start, low, high)
+    alpha = root_between(vertices, values, start, low, high)
     assert low <= alpha <= high
     small = 1e-9 * (1.0 + float(np.abs(values).max()))
     assert (
@@ -347,24 +346,6 @@ def test_the_root_is_one_or_an_end_that_wins(c: list[float], start: float, low: 
     )
     # too little covered: up, else down
     assert (alpha - start) * value(start) <= small
-
-
-def test_it_looks_at_few_vertices() -> None:
-    class Counted:
-        def __init__(self, values: Vector) -> None:
-            self.values, self.asked = values, 0
-
-        def __getitem__(self, i: int) -> float:
-            self.asked += 1
-            return float(self.values[i])
-
-    for size in (21, 1001, 100_001):
-        vertices = np.linspace(0.0, 1.0, size)
-        for root in (0.001, 0.3, 0.899, 0.93, 0.9999):
-            counted = Counted(vertices - root)
-            alpha = root_towards(vertices, counted, 0.9, 0.0, 1.0)  # type: ignore[arg-type]
-            assert alpha == pytest.approx(root, abs=1e-9)
-            assert counted.asked <= 8 * math.log2(size) + 16
 
 
 # --- the paper's randomised oracle ---

@@ -1,33 +1,47 @@
-"""Conformal prediction on any sequence: at which level to ask a quantile function of one's own."""
+"""Conformal prediction on any sequence: the level at which to ask a quantile function, alone or as an exact oracle."""
 
 from __future__ import annotations
 
 import math
 import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from orcast.constants import TINY_MASS
+from orcast.engine.base import NO_LEARNING
+from orcast.engine.bound_payoff import BoundPayoff
+from orcast.engine.dense.engine import DenseEngine
+from orcast.engine.dense.priors import OrderedPrior
+from orcast.engine.dense.search import CandidateSearch
+from orcast.engine.dense.solver import DenseRound
 from orcast.locks import GameLock, Locked, locked
+from orcast.paper.exact.base import ExactSolver, play
+from orcast.payoffs.levels import LevelCalibration, LevelCellPayoff
 from orcast.persistence import files as storage
+from orcast.persistence.state import reading
+from orcast.spaces import OrderedSpace
 from orcast.spaces.base import whole
 from orcast.validation import number, short
 
-if TYPE_CHECKING:
-    from orcast.engine.base import Engine
-    from orcast.engine.bound_payoff import BoundPayoff
+Array = NDArray[np.float64]
 
-# More accounts than this would only be slow to save.
+# The largest grid.
 FINEST = 100_000
+# Options of `ConformalLevel` besides beta.
+OPTIONS = ("grid", "head_start", "randomised", "seed")
 
 
 class _CoveredLevel(Locked):
-    """What both levels count: rounds, and covered outcomes."""
+    """Rounds, and covered outcomes."""
 
     def __init__(self, beta: float) -> None:
         self.lock = GameLock()
-        self.beta = _target(beta)
+        self.beta = number(beta, "beta")
+        if not 0.0 < self.beta < 1.0:
+            raise ValueError(f"expected a share strictly between 0 and 1 as beta, got {short(beta)}")
         self.rounds = 0
         self._covered = 0
 
@@ -41,45 +55,49 @@ class _CoveredLevel(Locked):
 class ConformalLevel(_CoveredLevel):
     """The level at which to ask a quantile function, so that outcomes fall below it with frequency `beta`.
 
-    Each round you ask your own quantile function Q_t at the level a_t of `predict`, and say in `update` whether
-    the outcome was covered, e_t = 1{y_t <= Q_t(a_t)}, where Q_t(0) = -infinity and Q_t(1) = infinity.  Then the
-    coverage, mean_t e_t, approaches beta whatever the outcomes are, even if someone who sees a_t picks them (paper,
-    appendix C.1.1, the deterministic algorithm, which is exact with the hat functions below; the randomised one had to
-    be corrected).  There is no learning rate.
+    In each round ask a quantile function Q_t at the level a_t of `predict`, and pass to `update` whether the outcome
+    was covered, e_t = 1{y_t <= Q_t(a_t)}, where Q_t(0) = -infinity and Q_t(1) = infinity.  The coverage, mean_t e_t,
+    approaches beta whatever the outcomes are, even if an adversary sees a_t first.  There is no learning rate.
 
-    The payoff has an account for each vertex v = 0, 1/grid, ..., 1, with piecewise linear hat functions w_v:
+    Parameters
+    ----------
+    beta
+        Frequency of covered outcomes, strictly between 0 and 1.
+    grid
+        Number of cells between the vertices 0, 1/grid, ..., 1.
+    head_start
+        Before the first round each vertex below beta counts as missed, and each above it as covered, so many times.  A
+        vertex is passed when errors have made up for this; the bound pays for it with a constant.
+    randomised
+        Ask at vertices only: the two around the root, with their hat weights as probabilities.
+    seed
+        Of the random draws, which depend on it and on the number of rounds alone.
+
+    Notes
+    -----
+    The payoff has an entry for each vertex v, with piecewise linear hat functions w_v (paper, appendix C.1.1, the
+    deterministic algorithm, which is exact with these):
 
         payoff_v = w_v(a_t) (e_t - beta),    S_v their sum,    c(a) = sum_v w_v(a) S_v
 
     so that <S, payoff> = c(a_t) (e_t - beta).  At a root of c this is zero.  Where c > 0 down to 0, a_t = 0: nothing is
     covered, and it is -beta c(0) < 0.  Where c < 0 up to 1, a_t = 1, and it is (1 - beta) c(1) < 0.  So it is never
-    positive (but for rounding: at most 1e-15 times the larger of the two accounts in use), and ||S||^2 grows by at most
-    B_t, the largest squared payoff that round t could have.
+    positive but for rounding, and ||S||^2 grows by at most B_t, the largest squared payoff that round t could have.
+    Low levels are covered too seldom, high ones too often: of several roots the first that c points to from beta is
+    taken.
 
-    **Which root.**  Low levels are covered too seldom, high ones too often: c must go from - to +.  From beta the
-    search goes down if c > 0 there, up if c < 0, in doubling steps, then by bisection: O(log grid) accounts are looked
-    at, and the root within the last cell is exact.  The accounts, leaving out those at zero, so keep the signs -, ...,
-    -, +, ..., +: there is one such root, or else a stretch of zeros, whose near end is taken.  Bisection of the whole
-    range would jump to levels never tried.
+    *Randomised.*  The bound is weaker, and one in mean square over the draws.  Let a <= 0 < b be the two entries around
+    the root and s = |a| / (|a| + b) the probability of the upper one.  The expected <S, payoff> is zero if none or both
+    levels are covered, and beta (1 - s) |a| + (1 - beta) s b = |a| b / (|a| + b) <= ||S|| / sqrt(8) if the outcome
+    falls between the two quantiles.  If it does so with probability at most g, given the past, the root mean square of
+    the miscalibration is at most `promised` + g / sqrt(8).  No randomised rule does without such a term: with the entries
+    (-1, 1) of two levels and beta = 0.9, each has an outcome whose expected <S, payoff> is at least 0.1.
 
-    **The head start.**  With all accounts at zero one covered outcome moves the level to the next vertex.  So before
-    the first round each vertex below beta counts as missed, and each above it as covered, `head_start` times (those
-    around beta so that the first level is beta itself).  A vertex is passed when errors have made up for this, not
-    before; the promise pays for it with a constant.  `head_start=0` is the plain game.
+    *As an oracle* of `LevelCalibration` the expert is the quantile function: the forecast is the expert's, bent so that
+    its beta-quantile is where the ledger wants it.  The payoff has its own grid, and there is no head start.
 
-    **At random.**  With `randomised=True` only vertices are played, for quantiles that are known at these levels
-    only: the two around the root, with their hat weights as probabilities.  The draw depends on `seed` and the number
-    of rounds alone, so `predict` gives the same twice.  The promise is weaker, and one in mean square over the draws.
-    Let a <= 0 < b be the two accounts and s = |a| / (|a| + b) the probability of the upper one.  The expected
-    <S, payoff> is zero if none or both levels are covered, and, since (1 - s) |a| = s b,
-
-        beta (1 - s) |a| + (1 - beta) s b = |a| b / (|a| + b) <= ||S|| / sqrt(8)
-
-    if the outcome falls between the two quantiles.  If it does so with probability at most g, given the past, the mean
-    of ||S_t||^2 is at most (x + g / sqrt(8))^2 + B_t, x^2 the mean of ||S_{t-1}||^2; by induction the root mean square
-    of the miscalibration is at most `promised` + g / sqrt(8).  No randomised rule does without such a term: with the
-    accounts (-1, 1) of two levels and beta = 0.9, each has an outcome whose expected <S, payoff> is at least 0.1.
-
+    Examples
+    --------
     >>> import numpy as np
     >>> from orcast.paper.conformal import ConformalLevel
     >>> rng, aci = np.random.default_rng(0), ConformalLevel(0.9)
@@ -89,9 +107,6 @@ class ConformalLevel(_CoveredLevel):
     ...     aci.update(y <= quantile)
     >>> round(aci.coverage, 2), aci.miscalibration <= aci.promised, abs(aci.coverage - 0.9) <= aci.coverage_bound
     (0.9, True, True)
-
-    **In a game** it is the exact oracle of `LevelCalibration`: the forecast is the expert's, bent so that its
-    beta-quantile is where the ledger wants it.
 
     >>> import orcast as oc
     >>> game = oc.Forecaster(oc.Interval(0, 10), oc.payoffs.LevelCalibration(0.9), oracle=oc.paper.ConformalLevel(0.9))
@@ -116,19 +131,32 @@ class ConformalLevel(_CoveredLevel):
         cell = min(int(self.beta * self.grid), self.grid - 1)
         self._start = (cell, min(self.beta * self.grid - cell, 1.0))
         self._sums = [0.0] * (self.grid + 1)
-        self._head = _head(self.beta, self.grid, self.head_start, *self._start)
+        self._head = self._head_start(*self._start)
+
+    def _head_start(self, cell: int, share: float) -> list[float]:
+        """Entries before the first round, whose only root is beta."""
+        below, above = -self.head_start * self.beta, self.head_start * (1.0 - self.beta)
+        larger = max(-below, above)
+        return [below] * cell + [-larger * share, larger * (1.0 - share)] + [above] * (self.grid - cell - 1)
 
     # --- as an oracle
-    def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> Engine:
-        """An engine that plays `LevelCalibration` of this level, with an empty ledger; this object stays as is.
-
-        There the expert is the quantile function.  The payoff has its own grid, and there is no head start.
-        """
-        from orcast.paper.exact.level import level_engine
-
+    def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> DenseEngine:
+        """An engine for `LevelCalibration` of this level, with an empty ledger; this object stays as it is."""
         if self.randomised:
             raise ValueError("expected randomised=False of a ConformalLevel as oracle, got True")
-        return level_engine(bound_payoff, self.beta, sizes)
+        if not isinstance(bound_payoff.space, OrderedSpace):
+            raise TypeError(
+                f"expected an ordered space such as Interval(low, high) for ConformalLevel, got {bound_payoff.space!r}"
+            )
+        wanted = f"expected LevelCalibration({self.beta:g}) for ConformalLevel({self.beta:g}), got"
+        grids = []
+        for payoff in bound_payoff.payoffs:
+            if not isinstance(payoff, LevelCalibration) or payoff.level != self.beta:
+                raise ValueError(f"{wanted} {payoff!r}")
+            grids.append(payoff.grid)
+        if not grids:
+            raise ValueError(f"{wanted} no payoff")
+        return DenseEngine(bound_payoff, OrderedPrior(bound_payoff, 1.0, NO_LEARNING), LevelSolver(grids), sizes)
 
     def to_plain(self) -> dict[str, Any]:
         """The options, as plain data."""
@@ -151,23 +179,23 @@ class ConformalLevel(_CoveredLevel):
             share = round(level * self.grid) - cell
             self._budget += max(self.beta, 1.0 - self.beta) ** 2
         else:
-            # what can happen at this level
+            # the errors that are possible at this level
             errors = [e - self.beta for e in (0.0, 1.0) if (level > 0.0 or e == 0.0) and (level < 1.0 or e == 1.0)]
-            size = (1.0 - share) ** 2 + share**2
-            owed = (1.0 - share) * self._account(cell) + share * self._account(cell + 1)
+            owed = (1.0 - share) * self._entry(cell) + share * self._entry(cell + 1)
             # the second term is zero but for rounding
+            size = (1.0 - share) ** 2 + share**2
             self._budget += size * max(e * e for e in errors) + max(0.0, 2.0 * max(owed * e for e in errors))
         self._sums[cell] += (1.0 - share) * error
         self._sums[cell + 1] += share * error
         self._covered += error > 0.0
         self.rounds += 1
 
-    def _account(self, vertex: int) -> float:
+    def _entry(self, vertex: int) -> float:
         return self._sums[vertex] + self._head[vertex]
 
     def _place(self) -> tuple[int, float]:
         """The cell of the root, and how far into it."""
-        return root_near(self._account, self.grid, *self._start) if self.rounds else self._start
+        return root_near(self._entry, self.grid, *self._start) if self.rounds else self._start
 
     def _asked(self, cell: int, share: float) -> float:
         if self.randomised:
@@ -175,7 +203,7 @@ class ConformalLevel(_CoveredLevel):
             return (cell + int(upper)) / self.grid
         return (cell + share) / self.grid if self.rounds else self.beta
 
-    # --- what was promised and what was kept
+    # --- the guarantee
     @property
     @locked
     def miscalibration(self) -> float:
@@ -188,22 +216,20 @@ class ConformalLevel(_CoveredLevel):
         """The bound on the miscalibration: (h + sqrt(h^2 + B_1 + ... + B_T)) / T, h the norm of the head start used.
 
         The half-space argument bounds the norm of payoffs and head start together, sqrt(h^2 + B_1 + ... + B_T); the
-        first h takes the head start out again.  Accounts without payoffs have the same head start on both sides and
+        first h takes the head start out again.  Entries without payoffs have the same head start on both sides and
         drop out.  B_t is beta^2 or (1 - beta)^2, the larger that can come at level a_t, times sum_v w_v(a_t)^2.  With
         `randomised=True` it bounds the root mean square over the draws, if no outcome falls between the two levels.
         """
         _, head = self._used()
         bound = (head + math.sqrt(head * head + self._budget)) / max(self.rounds, 1)
-        # sums of squares in another order differ in the last digit
-        now = self.miscalibration
-        return now if bound < now <= bound * (1.0 + 1e-12) else bound
+        return _at_least(bound, self.miscalibration)
 
     @property
     @locked
     def coverage_bound(self) -> float:
         """A bound on abs(coverage - beta) on any sequence; infinite before any outcome.
 
-        With n accounts in use (at most grid + 1), and h the norm of their head start,
+        With n entries in use (at most grid + 1), and h the norm of their head start,
 
             T |coverage - beta| <= b + sqrt(b^2 + n T beta (1 - beta)),    b = n |1 - 2 beta| / 2 + sqrt(n) h
 
@@ -218,11 +244,10 @@ class ConformalLevel(_CoveredLevel):
         used, head = self._used()
         b = 0.5 * used * abs(1.0 - 2.0 * self.beta) + math.sqrt(used) * head
         bound = (b + math.sqrt(b * b + used * self.rounds * self.beta * (1.0 - self.beta))) / self.rounds
-        now = abs(self.coverage - self.beta)
-        return now if bound < now <= bound * (1.0 + 1e-12) else bound
+        return _at_least(bound, abs(self.coverage - self.beta))
 
     def _used(self) -> tuple[int, float]:
-        """How many accounts are in use, and the norm of their head start; all of them if it is left to chance."""
+        """The number of entries in use, and the norm of their head start; all of them if draws are random."""
         head = [start for start, s in zip(self._head, self._sums, strict=True) if s != 0.0 or self.randomised]
         return len(head), math.hypot(*head)
 
@@ -234,28 +259,16 @@ class ConformalLevel(_CoveredLevel):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a file, without pickle; a crash leaves the old file or the new one, never a part."""
         with self.lock:
-            header = {
-                "class": "ConformalLevel",
-                "beta": self.beta,
-                "grid": self.grid,
-                "head_start": self.head_start,
-                "randomised": self.randomised,
-                "seed": self.seed,
-                "rounds": self.rounds,
-                "covered": self._covered,
-                "budget": self._budget,
-            }
+            header = {"class": "ConformalLevel", "beta": self.beta, **{name: getattr(self, name) for name in OPTIONS}}
+            header |= {"rounds": self.rounds, "covered": self._covered, "budget": self._budget}
             sums = np.array(self._sums)
         storage.write(path, header, {"sums": sums})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> ConformalLevel:
-        """Continue from a file, as `Recalibrator.load` does; refuses what it cannot read, in one sentence."""
-        from orcast.persistence.state import reading
-
+        """Continue from a file, as `Recalibrator.load` does; raises ValueError for any other file."""
         with reading(path, cls.__name__) as (header, arrays):
-            options = {name: header[name] for name in ("grid", "head_start", "randomised", "seed")}
-            self = cls(header["beta"], **options)
+            self = cls(header["beta"], **{name: header[name] for name in OPTIONS})
             self.rounds = whole(header["rounds"], "rounds", 0, 2**63 - 1)
             self._covered = whole(header["covered"], "covered rounds", 0, self.rounds)
             self._budget = number(header["budget"], "budget", 0.0)
@@ -314,55 +327,126 @@ class GibbsCandesLevel(_CoveredLevel):
         return f"GibbsCandesLevel({self.beta:g}, rate={self.rate:g}, level={self._level:.4g})"
 
 
-def root_near(account: Callable[[int], float], grid: int, cell: int, share: float) -> tuple[int, float]:
-    """Where the interpolated accounts go from - to +, near a place: the cell, and how far into it.
+class LevelSolver(ExactSolver):
+    """Forecasts the expert, bent so that its quantile is where the ledger wants it.
 
-    Beyond the ends they count as -infinity and infinity.  A place where they are zero stays.
+    With c(alpha) = sum_v hat_v(alpha) S_v the inner product is c(alpha) (w_k - level), where w_k in [0, 1] is the share
+    of the outcome's cell below the quantile of the forecast.  So a root of c wins, whatever comes.  The outer cells
+    limit alpha: from alpha_0 = level x_0, all mass in the bottom cell, up to alpha_1 = 1 - (1 - level) x_K, all mass in
+    the top cell, for an expert with masses x_0, ..., x_K.  If c(alpha_0) >= 0 the former wins: w is the level in the
+    bottom cell and 0 above.  If c(alpha_1) <= 0 the latter does: w is the level in the top cell and 1 below.  Otherwise
+    there is a root in between.
+
+    The paper's randomised algorithm (appendix C.1.1) has the wrong sign: low levels have S < 0 and high ones S > 0, and
+    the mixture of two such has a positive inner product with an outcome between their quantiles.
+    """
+
+    def __init__(self, grids: Sequence[int]) -> None:
+        self.grids = [np.linspace(0.0, 1.0, grid + 1) for grid in grids]
+        self.vertices = self.grids[0] if len(set(grids)) == 1 else np.unique(np.concatenate(self.grids))
+
+    def solve(self, search: CandidateSearch, setup: DenseRound) -> None:
+        """One forecast."""
+        cell_payoff = search.cell_payoffs[0]
+        assert isinstance(cell_payoff, LevelCellPayoff)
+        level, x = cell_payoff.level, cell_payoff.expert
+        c = np.zeros(self.vertices.size)
+        for own, owed in zip(self.grids, search.owed, strict=True):
+            c += owed if own.size == c.size else np.interp(self.vertices, own, owed)
+        low, high = level * float(x[0]), 1.0 - (1.0 - level) * float(x[-1])
+        alpha = root_between(self.vertices, c, min(max(level, low), high), low, high)
+        play(search, bent(x, level, alpha, low, high))
+
+
+def root_near(entry: Callable[[int], float], grid: int, cell: int, share: float) -> tuple[int, float]:
+    """The place near another where interpolated entries go from - to +: the cell, and how far into it.
+
+    Beyond the ends they count as -infinity and infinity.  A place where they are zero stays.  The search goes down
+    where they are positive, up where they are negative, in doubling steps, then by bisection: O(log grid) entries.
 
     >>> root_near([-1.0, -3.0, 1.0, 2.0].__getitem__, 3, 2, 0.5)
     (1, 0.75)
     """
-    here = (1.0 - share) * account(cell) + share * account(cell + 1)
+    here = (1.0 - share) * entry(cell) + share * entry(cell + 1)
     if here == 0.0:
         return cell, share
     step = 1
     if here > 0.0:
-        high = low = cell if account(cell) > 0.0 else cell + 1
-        while account(low) > 0.0:
+        high = low = cell if entry(cell) > 0.0 else cell + 1
+        while entry(low) > 0.0:
             if low == 0:
                 return 0, 0.0
             high, low, step = low, max(low - step, 0), 2 * step
     else:
-        low = high = cell + 1 if account(cell + 1) < 0.0 else cell
-        while account(high) < 0.0:
+        low = high = cell + 1 if entry(cell + 1) < 0.0 else cell
+        while entry(high) < 0.0:
             if high == grid:
                 return grid - 1, 1.0
             low, high, step = high, min(high + step, grid), 2 * step
     while high - low > 1:
         middle = (low + high) // 2
-        value = account(middle)
-        # of accounts at zero the nearest
+        value = entry(middle)
+        # of entries at zero the nearest
         if value > 0.0 or (value == 0.0 and here < 0.0):
             high = middle
         else:
             low = middle
-    below, above = account(low), account(high)
+    below, above = entry(low), entry(high)
     return low, below / (below - above)
 
 
-def _head(beta: float, grid: int, times: float, cell: int, share: float) -> list[float]:
-    """Accounts before the first round, whose only root is beta."""
-    head = [-times * beta] * cell + [0.0, 0.0] + [times * (1.0 - beta)] * (grid - cell - 1)
-    larger = times * max(beta, 1.0 - beta)
-    head[cell], head[cell + 1] = -larger * share, larger * (1.0 - share)
-    return head
+def root_between(vertices: Array, c: Array, start: float, low: float, high: float) -> float:
+    """A root of the interpolated c from `low` to `high`, near `start`; an end if there is none.
+
+    >>> root_between(np.linspace(0.0, 1.0, 5), np.array([-1.0, -1.0, 0.0, -1.0, 1.0]), 0.7, 0.0, 1.0)
+    0.875
+    """
+    points = np.unique(np.concatenate(([low, start, high], vertices[(vertices > low) & (vertices < high)])))
+    if points.size == 1:
+        return start
+    cell = min(int(np.searchsorted(points, start)), points.size - 2)
+    cell, share = root_near(
+        np.interp(points, vertices, c).tolist().__getitem__, points.size - 1, cell, float(start == high)
+    )
+    return float(points[cell] + share * (points[cell + 1] - points[cell]))
 
 
-def _target(beta: object) -> float:
-    value = number(beta, "beta")
-    if not 0.0 < value < 1.0:
-        raise ValueError(f"expected a share strictly between 0 and 1 as beta, got {short(beta)}")
-    return value
+def bent(x: Array, level: float, alpha: float, low: float, high: float) -> Array:
+    """Masses whose level-quantile is the alpha-quantile of x, and which are like x on either side of it.
+
+    Below the quantile x is scaled to the mass `level`, above it to 1 - level; its own cell has the mass that both give
+    it, and the others make up for the two halves of it being equally dense.
+    """
+    p = np.zeros(x.size)
+    if alpha <= low or alpha >= high:
+        p[0 if alpha <= low else -1] = 1.0
+        return p
+    below = np.cumsum(x)
+    k = min(int(np.searchsorted(below, alpha, side="left")), x.size - 1)
+    start = float(below[k - 1]) if k else 0.0
+    s = min(max((alpha - start) / float(x[k]), 0.0), 1.0)
+    if k == 0:
+        # nothing beyond an outer cell to make up for; rounding must not carry the quantile out of it
+        own = level / s if s > level else 1.0
+    elif k == x.size - 1:
+        own = (1.0 - level) / (1.0 - s) if s < level else 1.0
+    else:
+        own = float(x[k]) * (s * level / alpha + (1.0 - s) * (1.0 - level) / (1.0 - alpha))
+        most = min(level / s if s > 0.0 else 1.0, (1.0 - level) / (1.0 - s) if s < 1.0 else 1.0)
+        own = min(max(own, 4.0 * TINY_MASS), most)
+    p[k] = own
+    # a mass that counts as none would hide where the quantile is
+    like = x + 4.0 * TINY_MASS / min(level, 1.0 - level)
+    if k:
+        p[:k] = max(level - s * own, 0.0) * like[:k] / like[:k].sum()
+    if k < x.size - 1:
+        p[k + 1 :] = max(1.0 - level - (1.0 - s) * own, 0.0) * like[k + 1 :] / like[k + 1 :].sum()
+    return p
+
+
+def _at_least(bound: float, value: float) -> float:
+    """A bound that is below the value by rounding only is the value: sums in another order differ in the last digit."""
+    return value if bound < value <= bound * (1.0 + 1e-12) else bound
 
 
 def _hit(covered: object, level: float) -> bool:
