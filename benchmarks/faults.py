@@ -1,6 +1,6 @@
 """Damaged states, lines and frames: each gets a clear sentence or a right answer, in bounded time and memory.
 
-The states are those of `tests/golden`; `tests/mutations.py` says how they are damaged and what an answer must be.
+The states are those of `tests/states.py`; `tests/mutations.py` says how they are damaged and what an answer must be.
 """
 
 from __future__ import annotations
