@@ -97,7 +97,7 @@ test-newest: $(NEWEST)/.ready  ## the same with the newest versions, which a bar
 	@NUMBA_CACHE_DIR=$(CURDIR)/$(NEWEST)/kernels $(NEWEST)/bin/python -m pytest -q $(CORES) $(CORE)
 
 bench: $(READY)  ## benchmarks: ratios from one run
-	@$(BIN)/python -m benchmarks
+	@$(BIN)/python -m research bench
 
 # PYODIDE=folder, an unpacked distribution of Pyodide, lets the live page run
 docs: $(READY)  ## the documentation site, in site/; open site/index.html

@@ -109,18 +109,6 @@ def test_the_first_example_can_be_pasted_into_an_interpreter(tmp_path: Path) -> 
     assert (tmp_path / "wind.orcast").exists()
 
 
-def test_the_tables_and_figures_of_the_readme_are_what_their_command_prints() -> None:
-    told = subprocess.run(
-        [sys.executable, "-m", "benchmarks.readme"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    *tables, sentences = told.stdout.strip().split("\n\n")
-    assert len(tables) == 3
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert all(f"\n{table}\n" in readme for table in tables)
-    text = " ".join(readme.split())
-    assert [sentence for sentence in sentences.splitlines() if sentence not in text] == []
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     for target in LINK.findall(page.read_text(encoding="utf-8")):

@@ -247,9 +247,6 @@ def test_site_shows_the_help_of_every_command(hooks: ModuleType) -> None:
         " recalibrate",
         " check",
         " stream",
-        " reproduce",
-        " bench",
-        " completion",
         " demo",
     ):
         assert f"## orcast{command}\n\n```text\nusage: " in page

@@ -194,7 +194,7 @@ def test_every_example_has_a_claim() -> None:
 def test_it_is_short_says_how_to_run_it_and_can_be_imported(name: str) -> None:
     text = (FOLDER / f"{name}.py").read_text(encoding="utf-8")
     tree = ast.parse(text)
-    assert 40 <= len(text.splitlines()) <= 92
+    assert 40 <= len(text.splitlines()) <= 100
     said = ast.get_docstring(tree)
     assert said is not None
     assert said.splitlines()[0].endswith((".", "?"))

@@ -6,18 +6,16 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from orcast.cli import bench, check, completion, recalibrate, reproduce, stream, warm
+from orcast.cli import check, recalibrate, stream, warm
 from orcast.cli.common import Examples, as_options, say
-from orcast.cli.reproduce import MARK, relative_folder, write_page
 
-__all__ = ["MARK", "main", "parser", "relative_folder", "write_page"]
+__all__ = ["main", "parser"]
 
 EXAMPLES = """examples:
   orcast recalibrate forecasts.csv --report report.html    calibrated forecasts, and how much better they are
   orcast check forecasts.parquet                           how well calibrated are these forecasts?
   orcast stream --low 0 --state wind.orcast                JSON lines in, JSON lines out
   orcast demo                                              recalibrate a real stream: table and picture
-  orcast reproduce all --quick                             the paper's experiments, small, in half a minute
 
 exit codes:
   0  fine
@@ -28,7 +26,7 @@ exit codes:
 `orcast COMMAND --help` tells more of each.
 """
 
-PARTS = (recalibrate, check, stream, reproduce, bench, warm, completion)
+PARTS = (recalibrate, check, stream, warm)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -17,7 +17,7 @@ from orcast.cli.column_options import (
     text_columns,
     timing_of,
 )
-from orcast.cli.common import Parts, file, part, say
+from orcast.cli.common import Parts, part, say
 
 if TYPE_CHECKING:
     from orcast.evidence import Evidence
@@ -41,13 +41,12 @@ def add(parts: Parts) -> None:
         description="Say how well calibrated the forecasts in a file are.  Nothing is changed.",
         examples=EXAMPLES,
     )
-    file(
-        check,
+    check.add_argument(
         "file",
         metavar="FILE",
         help="a table, .csv, .csv.gz, .tsv or .parquet, with a row for each forecast; - is stdin",
     )
-    file(check, "--report", metavar="HTML", help="write a report with pictures")
+    check.add_argument("--report", metavar="HTML", help="write a report with pictures")
     check.add_argument("--fail", action="store_true", help="exit with 1 if a model's calibration is clearly wrong")
     add_columns(check)
     add_groups(check)
@@ -128,7 +127,7 @@ def _both(before: Any, after: Any, form: str) -> list[str]:
 def report(path: str, found: Sequence[Evidence], source: str) -> None:
     """Write the report, whole or not at all."""
     from orcast import report as pages
-    from orcast.persistence import replacing
+    from orcast.persistence.files import replacing
 
     with replacing(path) as temporary:
         pages.write(temporary, found, source=source)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from orcast.cli.common import file
-
 if TYPE_CHECKING:
     import polars as pl
 
@@ -32,7 +30,7 @@ keys are levels, mean and sd, p, or p_LABEL; may be given several times"""
 def add_columns(parser: argparse.ArgumentParser) -> None:
     """Options that name columns."""
     group = parser.add_argument_group("columns", description=COLUMNS)
-    file(group, "--target", metavar="FILE", help="a table with the outcomes, if they are not beside the forecasts")
+    group.add_argument("--target", metavar="FILE", help="a table with the outcomes, if they are in another file")
     group.add_argument("--y", metavar="COLUMN", help="the outcomes; empty where they are not known yet")
     group.add_argument("--model", metavar="NAME", action="append", help=MODEL)
     group.add_argument(

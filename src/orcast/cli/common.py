@@ -12,10 +12,6 @@ from typing import Any
 from orcast import limits
 from orcast.validation import short
 
-# What a shell should complete: names of files.
-FILES = {"bash": "_shtab_compgen_files", "zsh": "_files", "tcsh": "f"}
-FOLDERS = {"bash": "_shtab_compgen_dirs", "zsh": "_files -/", "tcsh": "d"}
-
 # Options of the command that are options of the library too.
 OPTIONS = "target|y|model|series|time|cutoff|horizon|known|lag|low|high|levels|outside|state|pool"
 
@@ -36,11 +32,6 @@ def part(parts: Parts, name: str, *, help: str, description: str, examples: str)
         name, help=help, description=description, epilog=f"examples:\n{examples}", formatter_class=Examples
     )
     return made
-
-
-def file(parser: Any, *names: str, folder: bool = False, **options: Any) -> None:
-    """An option or argument that names a file, which shells complete."""
-    parser.add_argument(*names, **options).complete = FOLDERS if folder else FILES
 
 
 def limited(kind: Callable[[str], Any]) -> Callable[[str], Any]:

@@ -20,7 +20,7 @@ from orcast.cli.column_options import (
     text_columns,
     timing_of,
 )
-from orcast.cli.common import Parts, file, limited, part, say
+from orcast.cli.common import Parts, limited, part, say
 
 if TYPE_CHECKING:
     import polars as pl
@@ -68,10 +68,10 @@ def add(parts: Parts) -> None:
         examples=EXAMPLES,
     )
     what = "a table, .csv, .csv.gz, .tsv or .parquet, with a row for each forecast; - is CSV from stdin"
-    file(recalibrate, "file", metavar="FILE", help=what)
-    file(recalibrate, "--out", metavar="FILE", help="where the result goes, by its ending; - is CSV to stdout")
-    file(recalibrate, "--report", metavar="HTML", help="write a report with pictures, before and after")
-    file(recalibrate, "--state", metavar="FILE", help="go on from this state, and keep it for the next file")
+    recalibrate.add_argument("file", metavar="FILE", help=what)
+    recalibrate.add_argument("--out", metavar="FILE", help="where the result goes, by its ending; - is CSV to stdout")
+    recalibrate.add_argument("--report", metavar="HTML", help="write a report with pictures, before and after")
+    recalibrate.add_argument("--state", metavar="FILE", help="go on from this state, and keep it for the next file")
     recalibrate.add_argument("--levels", metavar="A,B,...", help="quantiles wanted beside those that were found")
     recalibrate.add_argument("--quiet", action="store_true", help="print only what needs attention")
     add_columns(recalibrate)

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from orcast import limits
-from orcast.cli.common import Parts, file, limited, part, say
+from orcast.cli.common import Parts, limited, part, say
 
 DESCRIPTION = """\
 Recalibrate forecasts as they come: JSON lines in, JSON lines out, each answer flushed, so that any
@@ -91,7 +91,7 @@ def add(parts: Parts) -> None:
     answers = stream.add_argument_group("answers")
     answers.add_argument("--levels", metavar="A,B,...", help="quantiles to answer with (default: the forecast's)")
     state = stream.add_argument_group("state", description=STATE)
-    file(state, "--state", metavar="FILE", help="keep the state in FILE and go on from there")
+    state.add_argument("--state", metavar="FILE", help="keep the state in FILE and go on from there")
     state.add_argument("--sync", action="store_true", help="be safe against loss of power too")
     state.add_argument("--remember", type=limited(int), metavar="N", help="settled rounds to remember (default: 10000)")
     state.add_argument(

@@ -16,6 +16,7 @@ from orcast.engine.base import (
     USUAL_EFFORT,
     Engine,
     Learning,
+    plain_effort,
 )
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.selection import engine_for
@@ -90,9 +91,6 @@ class Committee:
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data."""
-        return {
-            "kind": "Committee",
-            "temperature": self.temperature,
-            "effort": self.effort,
-            "trackers": self.trackers,
-        }
+        plain: dict[str, Any] = {"kind": "Committee", "temperature": self.temperature, **plain_effort(self.effort)}
+        # the usual one is written as it always was, so that older states and their fingerprints stay good
+        return plain if self.trackers else {**plain, "trackers": False}

@@ -1,0 +1,61 @@
+"""Command `python -m research bench`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from importlib import import_module
+from pathlib import Path
+
+from research.benchmarks.lines import Line, Remark, write_json
+
+SECTIONS = {
+    "speed": "predict + update as ratios to one scipy call, in CPU time",
+    "quality": "pinball, QCE, rolling QCE and coverage against the base forecast and the best rival",
+    "harm": "good forecasts, short histories and panels: what recalibration costs there",
+    "guarantee": "every payoff on every space against every adversary",
+    "frames": "many series in one frame, and a file through the command line",
+    "memory": "size of the state in memory and on disk",
+    "stream": "latency of a line of `orcast stream`",
+    "known": "gain reported with and without issue times",
+}
+YARDSTICK = "ORCAST_YARDSTICK"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    listed = "; ".join(f"{name}: {text}" for name, text in SECTIONS.items())
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"sections (default: all). {listed}")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds and repetitions")
+    parser.add_argument("--yardstick", metavar="DIR", help=f"folder of streams (default: ${YARDSTICK})")
+    parser.add_argument("--games", default="", metavar="REGEX", help="of guarantee: only games with such a name")
+    parser.add_argument("--out", metavar="FILE", type=Path, help="JSON file; its other sections are kept")
+    parser.add_argument("--strict", action="store_true", help="exit with 1 if a target is missed")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run sections one after the other and print their lines."""
+    unknown = [name for name in arguments.names if name not in SECTIONS]
+    if unknown:
+        raise ValueError(f"expected names among {', '.join(SECTIONS)}, got {', '.join(unknown)}")
+    if arguments.yardstick:
+        os.environ[YARDSTICK] = arguments.yardstick
+    found: dict[str, list[Line | Remark]] = {}
+    begin = time.perf_counter()
+    for name in arguments.names or SECTIONS:
+        module = import_module(f"research.benchmarks.{name}")
+        print(module.TITLE, flush=True)
+        start = time.perf_counter()
+        options = {"games": arguments.games} if name == "guarantee" else {}
+        lines = found.setdefault(module.TITLE, [])
+        for line in module.measure(arguments.quick, **options):
+            lines.append(line)
+            print(line, flush=True)
+        print(f"  ({name}: {time.perf_counter() - start:.1f} s)\n", flush=True)
+        if arguments.out:
+            write_json(arguments.out, found)
+    verdicts = [line.verdict for lines in found.values() for line in lines if isinstance(line, Line)]
+    missed = verdicts.count("MISSED")
+    print(f"{verdicts.count('ok')} targets ok, {missed} MISSED, in {time.perf_counter() - begin:.0f} s")
+    return 1 if missed and arguments.strict else 0

@@ -1,0 +1,62 @@
+"""Lines of a benchmark: measured numbers with targets, as text and as JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Line:
+    """Measured number; `sense` compares it with the target, `form` is the format of both."""
+
+    case: str
+    what: str
+    value: float
+    target: float | None = None
+    sense: str = "<="
+    form: str = ".4f"
+    note: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """ "ok" or "MISSED", and nothing without a target.
+
+        >>> Line("a", "b", 2.0, 1.0).verdict, Line("a", "b", math.nan, 1.0).verdict, Line("a", "b", 1.0, 1.0).verdict
+        ('MISSED', 'MISSED', 'ok')
+        """
+        if self.target is None:
+            return ""
+        reached = self.value <= self.target if self.sense == "<=" else self.value >= self.target
+        return "ok" if reached and math.isfinite(self.value) else "MISSED"
+
+    def __str__(self) -> str:
+        goal = "" if self.target is None else f"{self.sense} {self.target:{self.form}}"
+        value = f"{self.value:{self.form}}"
+        return f"  {self.case:<38}{self.what:<34}{value:>12}  {goal:<12}{self.verdict:<8}{self.note}".rstrip()
+
+
+@dataclass(frozen=True)
+class Remark:
+    """Sentence between the lines."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return f"  {self.text}"
+
+
+Lines = Iterator[Line | Remark]
+
+
+def write_json(path: Path, sections: Mapping[str, Sequence[Line | Remark]]) -> None:
+    """Write lines by section; a file that exists keeps its other sections."""
+    before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    plain = {
+        title: [asdict(line) | ({"verdict": line.verdict} if isinstance(line, Line) else {}) for line in lines]
+        for title, lines in sections.items()
+    }
+    path.write_text(json.dumps(before | plain, indent=1) + "\n", encoding="utf-8")

@@ -1,1 +1,0 @@
-"""Real series, ordinary experts and the experiments made with them."""
