@@ -78,7 +78,7 @@ SHORT = (
     Setting("baseline, own kernels as Python", EVERY, "Nehalem", {"ORCAST_KERNELS": "python"}),
 )
 LATE = ("river.py::test_late_outcomes_are_played_as_the_core_plays_them",)
-SHORT_TESTS = ("moved_state.py", "exact_binary.py", "exact_simplex.py", *LATE)
+SHORT_TESTS = ("frozen.py", "exact_binary.py", "exact_simplex.py", *LATE)
 TESTS = (
     # spaces, forecasts, ledger, game
     *("cells.py", "forecasts.py", "finite_forecasts.py", "metrics.py", "payoffs.py", "ledger.py", "certificate.py"),
@@ -87,7 +87,7 @@ TESTS = (
     *("equilibrium.py", "dense.py", "orca.py", "partition.py", "conformal.py"),
     *(f"exact_{name}.py" for name in ("binary", "decision", "level", "moments", "quantile", "simplex")),
     # what other libraries meet, and states
-    *("panel.py", "panel_play.py", "sktime.py", *LATE, "files.py", "moved_state.py"),
+    *("panel.py", "panel_play.py", "sktime.py", *LATE, "files.py", "frozen.py"),
 )
 
 

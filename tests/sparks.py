@@ -83,8 +83,6 @@ class Acted:
         model = options.pop("model", None)
         own = {name: options.pop(name) for name in ("id", "outcomes", "max_pending", "remember") if name in options}
         own = {"outcomes": True, **own}
-        if "most" in options:
-            own["max_pending"] = options.pop("most")  # as golden states have it
         self.task = task_of(self.df, names, model, FrameOptions(**options), QueryOptions(**own))
 
     def batch(self, *rows: tuple[Any, ...]) -> list[dict[str, Any]]:

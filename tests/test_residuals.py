@@ -14,7 +14,6 @@ from scipy.special import ndtri
 import orcast as oc
 from orcast.engine.kernels import events
 from orcast.evidence import collect
-from orcast.persistence.migrations import absolute_errors
 from orcast.residuals import Residuals, first_spread
 
 ERRORS = (3.0, -1.0, 2.0)
@@ -135,12 +134,3 @@ def test_the_spread_is_that_of_a_gaussian_with_this_mean_absolute_error(
 def test_a_point_beyond_a_bound_is_moved_to_it() -> None:
     assert Residuals().around(-5.0, oc.Interval(0, 10)) == oc.Normal(0.0, 1.0)
     assert Residuals().around(12.0, oc.Interval(0, 10), spread=2.0) == oc.Normal(10.0, 2.0)
-
-
-@given(st.lists(st.floats(0.01, 100.0), min_size=1, max_size=9))
-def test_sums_of_squares_of_older_states_give_the_same_spread(known: list[float]) -> None:
-    """Until format 2 the spread was the root mean square."""
-    residuals = Residuals()
-    squares, residuals.count = float(np.sum(np.square(known))), len(known)
-    residuals.total = float(absolute_errors(np.array(squares), np.array(float(len(known)))))
-    assert residuals.scale(0.0, oc.Line()) == pytest.approx(math.sqrt(squares / len(known)))

@@ -545,7 +545,7 @@ class Forecaster:
     def __setstate__(self, state: dict[str, Any]) -> None:
         rest = dict(state)
         header, arrays, memory, sizes = rest.pop("rounds")
-        self.__dict__.update({"randomised": None} | rest)
+        self.__dict__.update(rest)
         self.lock = GameLock()
         self.begin(self._experts, sizes)
         self.engine.restore(memory)
@@ -557,9 +557,9 @@ class Forecaster:
 
         What is written is a copy of one moment: other threads may play on meanwhile.
         """
-        from orcast.persistence.state import write_state
+        from orcast import persistence
 
-        write_state(self, path)
+        persistence.write(path, *persistence.state_of(self, self.kind))
 
     @classmethod
     def load(
@@ -577,9 +577,10 @@ class Forecaster:
         saved one was.  A game that was in a pool is given it again, as it was or later; one that has heard fewer
         outcomes is refused, and another that has heard more counts as the same.
         """
-        from orcast.persistence.state import read_state
+        from orcast import persistence
 
-        return read_state(cls, path, payoff=payoff, space=space, oracle=oracle, pool=pool)
+        given: dict[str, Any] = {"payoff": payoff, "space": space, "oracle": oracle, "pool": pool}
+        return persistence.game_from(*persistence.read(path), cls.kind, cls=cls, path=path, **given)
 
 
 def _checked_seasons(seasons: Any) -> tuple[int, ...]:

@@ -172,22 +172,19 @@ class Pool(Locked):
         self._levels, self._trackers = levels, trackers
         self._begin()
         mine = dict(zip(ARRAYS, self.snapshot(), strict=True))
-        if "spreads" not in arrays:
-            # the first files of format 3 know nothing of spreads
-            arrays = {**arrays, "signal": np.append(arrays["signal"], 0.0), "spreads": self._spreads}
         admissible.Fields(mine, ARRAYS).copy_into(mine, arrays)
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to a file, without pickle; games are saved by themselves, and are given it again when loaded."""
-        from orcast.persistence import files as storage
+        from orcast import persistence
 
-        storage.write(path, {"class": OWNER}, self.arrays())
+        persistence.write(path, {"class": OWNER}, self.arrays())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Pool:
         """Read it from a file; refuses what it cannot read, in one sentence."""
-        from orcast.persistence.state import reading
+        from orcast.persistence import reading
 
         with reading(path, OWNER) as (_, arrays):
             return cls.from_arrays(arrays)

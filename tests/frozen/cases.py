@@ -386,7 +386,7 @@ def conformal_level() -> Answers:
 # --- frames, streams and integrations
 
 
-def _panel(first: int, last: int, known: int, *, step: int = 1) -> Any:
+def panel_frame(first: int, last: int, known: int, *, step: int = 1) -> Any:
     """Rows of two series, 1 to 3 days ahead of daily cutoffs, with outcomes before the day `known`."""
     import pandas as pd
 
@@ -420,14 +420,14 @@ def _new_columns(before: Any, after: Any, prefix: str = "") -> Answers:
 
 @case("pandas")
 def frame_with_cutoffs() -> Answers:
-    frame = _panel(0, 40, 43)
+    frame = panel_frame(0, 40, 43)
     return _new_columns(frame, oc.recalibrate(frame, low=0, high=100, workers=1))
 
 
 @case("pandas")
 def frame_without_pool() -> Answers:
     """No cutoffs: each row is one step ahead of the one before."""
-    frame = _panel(0, 40, 43)
+    frame = panel_frame(0, 40, 43)
     frame = frame[frame.groupby(["unique_id", "cutoff"]).cumcount() == 0].drop(columns="cutoff")
     return _new_columns(frame, oc.recalibrate(frame, pool=False, workers=1))
 
@@ -439,14 +439,14 @@ def frame_with_state() -> Answers:
     with tempfile.TemporaryDirectory() as folder:
         state = Path(folder) / "state.orcast"
         for call, (first, last, known) in enumerate([(0, 25, 25), (20, 27, 27), (22, 30, 30), (25, 31, 32)]):
-            frame = _panel(first, last, known)
+            frame = panel_frame(first, last, known)
             after = oc.recalibrate(frame, low=0, high=100, state=state, workers=1)
             found |= _new_columns(frame, after, f"call {call} ")
         kept = oc.PanelState.load(state)
     return found | {"games": len(kept), "pending": kept.pending}
 
 
-def _lines() -> list[dict[str, Any]]:
+def stream_lines() -> list[dict[str, Any]]:
     """Lines of three series whose outcomes come late, with drops and repeated lines."""
     rng = np.random.default_rng(40)
     lines: list[dict[str, Any]] = []
@@ -477,7 +477,7 @@ def _leaves(value: Any, path: str = "") -> list[tuple[str, Any]]:
 @case()
 def stream() -> Answers:
     """A session that is ended and continued from its state; some lines come again."""
-    lines, answers = _lines(), []
+    lines, answers = stream_lines(), []
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "orcast", "stream", "--state", str(Path(folder) / "state.orcast")]
         for some in (lines[:150], lines[145:]):
@@ -500,10 +500,10 @@ def nixtla() -> Answers:
 
     found: Answers = {}
     with tempfile.TemporaryDirectory() as folder:
-        state, past = Path(folder) / "state.orcast", _panel(0, 27, 28)
+        state, past = Path(folder) / "state.orcast", panel_frame(0, 27, 28)
         for day in range(27, 31):
-            said = _panel(day, day + 1, 0).drop(columns=["y", "cutoff"])
-            known = past if day == 27 else _panel(0, day, day + 1)[["unique_id", "ds", "y"]].drop_duplicates()
+            said = panel_frame(day, day + 1, 0).drop(columns=["y", "cutoff"])
+            known = past if day == 27 else panel_frame(0, day, day + 1)[["unique_id", "ds", "y"]].drop_duplicates()
             after = nixtla.recalibrate(said, known.dropna(), low=0, high=100, state=state, workers=1)
             found |= _new_columns(said, after, f"day {day} ")
     return found

@@ -17,8 +17,8 @@ from test_panel_play import bounds, plans, quietly, same
 
 import orcast as oc
 from helpers import SENTENCE
+from orcast import persistence
 from orcast.panel import PanelState, recalibrate
-from orcast.persistence import files as storage
 from panels import FORMS, Plan, outputs, panel
 
 # each example plays several frames
@@ -453,19 +453,19 @@ def test_a_file_that_is_broken_is_refused_in_one_sentence(form: str, folder: Pat
     frame = panel(Plan(1, form, steps=5, horizons=2, holes=0.3))
     path = folder / f"{form}.orcast"
     recalibrate(frame, state=path)
-    header, arrays = storage.read(path)
+    header, arrays = persistence.read(path)
     rng = np.random.default_rng(0)
     for name, array in arrays.items():
         if not array.size:
             continue
         broken = {key: value.copy() for key, value in arrays.items()}
         broken[name] = broken[name].ravel()[:-1]
-        storage.write(path, header, broken)
+        persistence.write(path, header, broken)
         with pytest.raises(ValueError, match="expected a state that this version can use"):
             PanelState.load(path)
         broken[name] = array.copy()
         broken[name].flat[int(rng.integers(array.size))] = 10**6
-        storage.write(path, header, broken)
+        persistence.write(path, header, broken)
         trouble = None
         try:
             with np.errstate(all="ignore"):
@@ -491,7 +491,7 @@ def test_many_series_make_a_small_file_that_is_read_at_once(folder: Path) -> Non
     path = folder / "many.orcast"
     recalibrate(frame, state=path, low=0, high=1)
     assert path.stat().st_size < n * 24_500
-    assert len(storage.read(path)[1]) < 50
+    assert len(persistence.read(path)[1]) < 50
     assert len(PanelState.load(path)) == n
 
 

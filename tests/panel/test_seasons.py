@@ -9,10 +9,10 @@ import pytest
 
 import orcast as oc
 from helpers import SENTENCE
+from orcast import persistence
 from orcast.engine.kernels.records import LONGEST_SEASON, SeasonColumn
 from orcast.metrics import pinball
 from orcast.panel.calendar import seasons_of
-from orcast.persistence import files as storage
 
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 SCORES = np.array([-1.6449, -0.6745, 0.0, 0.6745, 1.6449])
@@ -208,9 +208,9 @@ def test_seasons_are_for_learners(options: dict[str, Any]) -> None:
 def test_a_file_whose_seasons_lie_beyond_their_arrays_is_refused(column: int, value: float, tmp_path: Path) -> None:
     recal, path = oc.Recalibrator(seasons=(7,)), tmp_path / "game.orcast"
     recal.save(path)
-    header, arrays = storage.read(path)
+    header, arrays = persistence.read(path)
     arrays["memory/seasons"] = arrays["memory/seasons"].copy()
     arrays["memory/seasons"][column] = value
-    storage.write(path, header, arrays)
+    persistence.write(path, header, arrays)
     with pytest.raises(ValueError, match=SENTENCE):
         oc.Recalibrator.load(path)

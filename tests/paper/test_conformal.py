@@ -670,20 +670,20 @@ def test_load_refuses_other_files(tmp_path: Path) -> None:
     ],
 )
 def test_load_refuses_a_state_that_cannot_be(tmp_path: Path, spoilt: dict[str, Any]) -> None:
-    from orcast.persistence import files as storage
+    from orcast import persistence
 
     path = tmp_path / "state"
     aci = ConformalLevel(0.9)
     aci.update(True)
     aci.save(path)
-    header, arrays = storage.read(path)
-    storage.write(path, {**header, **spoilt}, arrays)
+    header, arrays = persistence.read(path)
+    persistence.write(path, {**header, **spoilt}, arrays)
     with pytest.raises(ValueError, match=SENTENCE):
         ConformalLevel.load(path)
-    storage.write(path, header, {"sums": np.full(21, np.nan)})
+    persistence.write(path, header, {"sums": np.full(21, np.nan)})
     with pytest.raises(ValueError, match=SENTENCE):
         ConformalLevel.load(path)
-    storage.write(path, header, {})
+    persistence.write(path, header, {})
     with pytest.raises(ValueError, match=SENTENCE):
         ConformalLevel.load(path)
 

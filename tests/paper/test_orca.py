@@ -32,7 +32,7 @@ from orcast.paper.orca_kernels import AdamRates, OrcaProblem
 from orcast.payoffs import CellGrid, CellPayoff, Payoff
 from orcast.payoffs.calibration import IntervalCellPayoff, QuantileCellPayoff
 from orcast.payoffs.regret import RegretCellPayoff
-from orcast.persistence.kinds import oracle_from_plain
+from orcast.persistence import oracle_from_plain
 from orcast.spaces import Space
 from orcast.testing import worst_outcome
 from orcast.testing.checks import cell_payoffs_of, random_masses, some_expert, some_outcome

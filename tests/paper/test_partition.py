@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 import orcast as oc
 from helpers import SENTENCE, cells_around
+from orcast import persistence
 from orcast.adapters import expert_row
 from orcast.paper.partition import PartitionedRecalibrator
 from orcast.paper.partition.cells import CellTable, Compositions, ProbabilityBins
 from orcast.paper.partition.scores import hat_heights, slope
 from orcast.payoffs.calibration import hats
 from orcast.payoffs.cell_payoffs import hat_weights
-from orcast.persistence import files as storage
 from orcast.scores import Score
 from orcast.testing import worst_outcome
 
@@ -883,9 +883,9 @@ def test_options_come_back(tmp_path: Path) -> None:
 
 
 def spoilt(change: Callable[[dict[str, Any], dict[str, Any]], None], path: Path) -> Path:
-    header, arrays = storage.read(path)
+    header, arrays = persistence.read(path)
     change(header, arrays)
-    storage.write(path.with_name("spoilt"), header, arrays)
+    persistence.write(path.with_name("spoilt"), header, arrays)
     return path.with_name("spoilt")
 
 

@@ -12,9 +12,8 @@ import pytest
 
 import orcast as oc
 from helpers import SENTENCE
+from orcast import persistence
 from orcast.limits import LIMITS
-from orcast.persistence import files as storage
-from orcast.streaming import durable_session as keeper
 from orcast.streaming import journal, serve, snapshot
 from orcast.streaming.durable_session import DurableSession
 from orcast.streaming.session import Session
@@ -101,13 +100,13 @@ class Death:
             self.here("within a snapshot")
         except Killed:
             beside = Path(path).parent / f".{Path(path).name}.abc_1234"
-            beside.write_bytes(storage.MAGIC + b"half")
+            beside.write_bytes(persistence.MAGIC + b"half")
             raise
-        storage_write(path, header, arrays)
+        write_state(path, header, arrays)
         self.here("after a snapshot")
 
 
-storage_write = storage.write
+write_state = persistence.write
 
 
 @pytest.mark.parametrize("pool", [False, True])
@@ -119,7 +118,7 @@ def test_a_death_at_any_moment_loses_nothing_and_counts_nothing_twice(
     expected = play(whole, said)
     whole.close()
     result = (tmp_path / "whole").read_bytes()
-    truncate, flush = journal._truncate, keeper.flush_folder
+    truncate, flush = journal._truncate, persistence.flush_folder
     deaths = set()
     for moment in range(10_000):
         folder = tmp_path / str(moment)
@@ -127,8 +126,8 @@ def test_a_death_at_any_moment_loses_nothing_and_counts_nothing_twice(
         death = Death(moment)
         monkeypatch.setattr(journal, "_write", death.write)
         monkeypatch.setattr(journal, "_truncate", death.around("a truncation", truncate))
-        monkeypatch.setattr(keeper, "flush_folder", death.around("a flush", flush))
-        monkeypatch.setattr(storage, "write", death.snapshot)
+        monkeypatch.setattr(persistence, "flush_folder", death.around("a flush", flush))
+        monkeypatch.setattr(persistence, "write", death.snapshot)
         answers: list[bytes] = []
         kept = None
         try:
@@ -239,7 +238,7 @@ def test_a_snapshot_that_fails_is_not_the_end(tmp_path: Path, monkeypatch: pytes
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(storage, "write", full)
+    monkeypatch.setattr(persistence, "write", full)
     source, sink = os.pipe(), os.pipe()
     os.write(source[1], b"\n".join(said))
     os.close(source[1])
@@ -310,10 +309,10 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
 
 def test_tidying_takes_only_its_own(tmp_path: Path) -> None:
     own = tmp_path / ".state.abcd1234"
-    own.write_bytes(storage.MAGIC + b"...")
+    own.write_bytes(persistence.MAGIC + b"...")
     others = [".state.settings", ".state.abcd12345", ".other.abcd1234", "state.abcd1234"]
     for name in others:
-        (tmp_path / name).write_bytes(b"mine" if name.endswith("settings") else storage.MAGIC)
+        (tmp_path / name).write_bytes(b"mine" if name.endswith("settings") else persistence.MAGIC)
     snapshot.tidy(tmp_path / "state")
     assert not own.exists()
     assert all((tmp_path / name).exists() for name in others)
@@ -408,7 +407,7 @@ def test_a_full_disk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(OSError, match=r"No space left on device: .*state\.journal"):
         play(kept, some_lines(1, 10))
     kept.release()
-    monkeypatch.setattr(storage.os, "fsync", full)
+    monkeypatch.setattr(persistence.os, "fsync", full)
     with pytest.raises(OSError, match=r"No space left on device: .*wind\.orcast"):
         oc.Recalibrator().save(tmp_path / "wind.orcast")
     assert not list(tmp_path.glob(".wind*"))

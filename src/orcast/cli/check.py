@@ -127,7 +127,7 @@ def _both(before: Any, after: Any, form: str) -> list[str]:
 def report(path: str, found: Sequence[Evidence], source: str) -> None:
     """Write the report, whole or not at all."""
     from orcast import report as pages
-    from orcast.persistence.files import replacing
+    from orcast.persistence import replacing
 
     with replacing(path) as temporary:
         pages.write(temporary, found, source=source)

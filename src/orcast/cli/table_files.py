@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from orcast.cli.common import as_options, need
-from orcast.persistence.files import replacing
+from orcast.persistence import replacing
 from orcast.validation import short
 
 if TYPE_CHECKING:

@@ -19,11 +19,6 @@ LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE = 1e-6, 1e12
 USUAL_EFFORT, MOST_EFFORT = 12, 1000
 
 
-def plain_effort(effort: int) -> dict[str, int]:
-    """Plain data; the usual effort is left out, so that older states and their fingerprints stay good."""
-    return {} if effort == USUAL_EFFORT else {"effort": effort}
-
-
 class Learning(NamedTuple):
     """What learns beside the ledger; a row of options each, in the columns of `engine.kernels.records`."""
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from orcast import ledger as _ledger
 from orcast.contexts import ContextInputs
-from orcast.engine import admissible, format_2
+from orcast.engine import admissible
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.explain import PartTilt, explanation
 from orcast.engine.kernels import binary as binary_kernels
@@ -257,8 +257,7 @@ class BinaryEngine:
     def restored_record(self, arrays: dict[str, NDArray[Any]], features: Any) -> BinaryRecord:
         """A pending round from its arrays."""
         row = self._blank.copy()
-        theirs = format_2.binary_row_of(arrays["row"], row.size, self._certificate)
-        row[...] = like("row", theirs, row)
+        row[...] = like("row", arrays["row"], row)
         round = self.round_of(row)._asdict()
         admissible.Fields(round, admissible.BINARY_ROUND).copy_into(round, round)
         record = self._record(row)

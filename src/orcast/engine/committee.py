@@ -16,7 +16,6 @@ from orcast.engine.base import (
     USUAL_EFFORT,
     Engine,
     Learning,
-    plain_effort,
 )
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.selection import engine_for
@@ -91,6 +90,9 @@ class Committee:
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data."""
-        plain: dict[str, Any] = {"kind": "Committee", "temperature": self.temperature, **plain_effort(self.effort)}
-        # the usual one is written as it always was, so that older states and their fingerprints stay good
-        return plain if self.trackers else {**plain, "trackers": False}
+        return {
+            "kind": "Committee",
+            "temperature": self.temperature,
+            "effort": self.effort,
+            "trackers": self.trackers,
+        }

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orcast.engine.base import HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE, MOST_EFFORT, USUAL_EFFORT, Engine, plain_effort
+from orcast.engine.base import HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE, MOST_EFFORT, USUAL_EFFORT, Engine
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.selection import engine_for
 from orcast.spaces.base import whole
@@ -46,4 +46,4 @@ class Equilibrium:
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data."""
-        return {"kind": "Equilibrium", "temperature": self.temperature, **plain_effort(self.effort)}
+        return {"kind": "Equilibrium", "temperature": self.temperature, "effort": self.effort}

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from orcast import ledger as _ledger
 from orcast.constants import DELAY_TEMPERATURE
 from orcast.contexts import ContextInputs
-from orcast.engine import admissible, format_2, format_3
+from orcast.engine import admissible
 from orcast.engine.base import Learning
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.explain import PartTilt, explanation
@@ -532,10 +532,6 @@ class OrderedEngine:
     def restore(self, arrays: dict[str, Array]) -> None:
         """Take over what `arrays` of an equal engine gave."""
         memory = self.memory
-        if "pool" in arrays:
-            arrays = format_2.memory_of(self.rules, arrays, new_memory(self.rules)[1])
-        elif arrays["statistics"].shape == (format_3.STATISTICS,):
-            arrays = format_3.memory_of(self.rules, arrays, new_memory(self.rules)[1])
         fields, accounts = self._admissible
         fields.copy_into(memory._asdict(), arrays)
         accounts.check(self.ledger)
@@ -556,21 +552,13 @@ class OrderedEngine:
         return record
 
     def _fields_of(self, row: Array) -> dict[str, Array]:
-        """The arrays in the row of a pending round, of today's format or an older one."""
+        """Cut the row of a pending round into its arrays."""
         names = tuple(round_shapes(self.rules)._asdict())[1:]
-        shapes = self._shapes
-        for older in (format_2.round_shapes(self.rules), format_3.round_shapes(self.rules)):
-            if row.shape == (length(tuple(older.values())),):
-                names, shapes = tuple(older), tuple(older.values())
-        theirs = like("row", row, np.empty(length(shapes)), missing=True)
-        return dict(zip(names, fields(shapes, theirs), strict=True))
+        theirs = like("row", row, np.empty(length(self._shapes)), missing=True)
+        return dict(zip(names, fields(self._shapes, theirs), strict=True))
 
     def restore_round(self, round: Round, arrays: dict[str, NDArray[Any]]) -> None:
         """Take over the arrays of a pending round."""
-        if "tracked" not in arrays:
-            arrays = format_2.round_of(self.rules, arrays)
-        elif arrays["tracker_record"].size < round.tracker_record.size:
-            arrays = format_3.round_of(arrays)
         admissible.Fields(round._asdict(), admissible.ORDERED_ROUND).copy_into(round._asdict(), arrays)
         admissible.check_round(round, self.capacity, len(self.rules.learners))
 

@@ -37,8 +37,7 @@ from orcast.panel.statuses import STATUS_TEXTS, Status
 from orcast.panel.stream import Batch, Stream, StreamOptions, StreamResult
 from orcast.panel.workers import Progress, play_all, progress_bar, usable_cores
 from orcast.payoffs import Payoff, payoff_from_plain
-from orcast.persistence.kinds import oracle_from_plain
-from orcast.persistence.state import as_saved
+from orcast.persistence import as_saved, oracle_from_plain
 from orcast.spaces.base import LARGEST
 from orcast.validation import short, warn_user
 

@@ -572,16 +572,6 @@ def pool_to_plain(state: PoolState) -> tuple[dict[str, Any], dict[str, NDArray[A
     return {"streams": [[plain_id(key), plain_id(horizon)] for key, horizon in state.streams]}, arrays
 
 
-def _spreads_of(state: PoolState, arrays: Mapping[str, NDArray[Any]]) -> Array:
-    """What streams know of their experts' spreads, which the first files of format 3 have in their ledgers only."""
-    spreads, common = np.zeros_like(state.memory.spreads), rules()
-    ledgers = arrays["ledger"].reshape(state.memory.ledger.shape)
-    counts = arrays["unit"].reshape(state.memory.unit.shape)[:, TrackerUnit.COUNT]
-    for (_, horizon), ledger, count in zip(state.streams, ledgers, counts.tolist(), strict=True):
-        pooling.add_game(spreads[state.horizons.index(horizon)], ledger, common.levels, common.scores, count)
-    return spreads
-
-
 def pool_from_plain(plain: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> PoolState:
     """A pool from what `pool_to_plain` gave, or a reason why it is none."""
     keys = [(id_from_plain(key), id_from_plain(horizon)) for key, horizon in plain["streams"]]
@@ -591,8 +581,6 @@ def pool_from_plain(plain: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -
     state = with_streams(new_pool(kind), keys)
     if state.streams != keys:
         raise ValueError("the streams of a pool are not in order")
-    if "spreads" not in arrays:
-        arrays = {**arrays, "spreads": _spreads_of(state, arrays)}
     shaped = {name: arrays[name].reshape(array.shape) for name, array in state.memory._asdict().items()}
     admissible.Fields(state.memory._asdict(), POOL_MEMORY).copy_into(state.memory._asdict(), shaped)
     count = len(arrays["pending/stream"])

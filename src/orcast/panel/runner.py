@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from orcast import ledger as _ledger
 from orcast.adapters import LARGEST, reach_of
 from orcast.coins import coins
-from orcast.engine import Committee, Oracle, format_2
+from orcast.engine import Committee, Oracle
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.kernels import events as event_kernels
 from orcast.engine.kernels.events import (
@@ -28,6 +28,7 @@ from orcast.engine.kernels.events import (
     PackedRounds,
     PendingStore,
     pack_row,
+    unpack_row,
 )
 from orcast.engine.kernels.tracker import skip_steps
 from orcast.engine.ordered import OrderedEngine
@@ -38,7 +39,7 @@ from orcast.panel.experts import ForecastShape, normal_rows
 from orcast.panel.ordering import Before
 from orcast.payoffs import Payoff, default_payoff
 from orcast.payoffs.base import UNKNOWN
-from orcast.persistence.files import UNREADABLE, unusable
+from orcast.persistence import UNREADABLE, unusable
 from orcast.residuals import Residuals, first_spread
 from orcast.rounds import Rounds, check_counters
 from orcast.serialise import plain_features
@@ -247,7 +248,8 @@ class Runner:
             else:
                 if not ((state.errors >= 0.0) & (state.errors <= 1e150)).all():
                     raise ValueError("a counter is negative or not a number")
-                engine.restore(format_2.unpacked(engine, state.memory))
+                kinds = {name: (array.dtype, array.shape) for name, array in engine.arrays().items()}
+                engine.restore(unpack_row(state.memory, kinds))
             self.rounds.seed = seed
             issued = int(state.rounds.counters[0])
             tossed = np.empty(0) if seed is None else coins(seed, issued + 1, len(new.given))

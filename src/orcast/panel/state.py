@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from orcast import persistence
 from orcast.coins import seed_of
 from orcast.engine.kernels.events import PackedRounds, record_fields
 from orcast.engine.kernels.records import LONGEST_SEASON
@@ -27,8 +28,7 @@ from orcast.panel.statuses import Status
 from orcast.panel.stream import LogColumn, PendingColumn, Stream
 from orcast.payoffs import payoff_from_plain
 from orcast.payoffs.calibration import increasing
-from orcast.persistence import files as storage
-from orcast.persistence.kinds import oracle_from_plain
+from orcast.persistence import oracle_from_plain
 from orcast.rounds import MOST_COUNTED
 from orcast.serialise import features_from_json, features_to_json, id_from_plain, plain_id
 from orcast.spaces.base import single, whole
@@ -169,12 +169,12 @@ class PanelState:
             "steps": [[plain_id(key), *step] for key, step in content.steps.items()],
             "counted": [[plain_id(key), count] for key, count in content.counted.items()],
         }
-        storage.write(path, header, arrays)
+        persistence.write(path, header, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> PanelState:
         """Read it from a file; refuses what it cannot read, in one sentence."""
-        header, arrays = storage.read(path)
+        header, arrays = persistence.read(path)
         if header.get("class") != OWNER:
             raise ValueError(f"expected the state of a panel, got that of a {header.get('class')}: {path}")
         try:
@@ -189,15 +189,15 @@ class PanelState:
             if not all(each.shape[1] == 2 and len(np.unique(each, axis=0)) == len(each) for each in dates):
                 raise ValueError("a time stands twice in the calendar")
             content.calendar = {id_from_plain(key): each for key, each in zip(header["calendar"], dates, strict=True)}
-            content.steps = {id_from_plain(key): step_from_plain(*step) for key, *step in header.get("steps", ())}
+            content.steps = {id_from_plain(key): step_from_plain(*step) for key, *step in header["steps"]}
             content.counted = {
                 id_from_plain(key): whole(count, "rows", 0, MOST_COUNTED) for key, count in header["counted"]
             }
-            for number, data in enumerate(header.get("pools", ())):
+            for number, data in enumerate(header["pools"]):
                 _take_pool(content, number, data, arrays)
-            content.groups = {id_from_plain(key): id_from_plain(group) for key, group in header.get("groups", ())}
-        except storage.UNREADABLE as reason:
-            raise storage.unusable(reason, path) from reason
+            content.groups = {id_from_plain(key): id_from_plain(group) for key, group in header["groups"]}
+        except persistence.UNREADABLE as reason:
+            raise persistence.unusable(reason, path) from reason
         return self
 
 
@@ -326,17 +326,11 @@ def _model_streams(number: int, data: dict[str, Any], arrays: Arrays) -> ModelSt
     parts = zip(*(_unstack(arrays, f"{number}/{part}", len(keys)) for part in names), strict=True)
     kinds = [(None if sizes is None else tuple(sizes), record_fields(fields)) for sizes, fields in data["records"]]
     rows = [whole(count, "rows", 0, MOST_COUNTED) for count in arrays[f"{number}/rows"].tolist()]
-    # an older state did not tell which steps are missing, so it goes on without
-    steps = arrays.get(f"{number}/step", np.zeros(len(keys), dtype=np.int64)).tolist()
+    steps = arrays[f"{number}/step"].tolist()
     if len(steps) != len(keys) or not all(step == 0 or seasons_of(step) for step in steps):
         raise ValueError("steps are not those of a calendar")
     for i, (key, (counters, memory, issued, records, pending, stamps, log)) in enumerate(zip(keys, parts, strict=True)):
         counters, count = counters.ravel(), len(pending)
-        if stamps.shape[1] == 2:
-            # of a state that did not tell yet when an outcome is known: at its time
-            stamps = np.column_stack((stamps, stamps[:, 1]))
-        if pending.shape[1] == PendingColumn.SKIPS:
-            pending = np.column_stack((pending, np.zeros(count)))
         if not (len(stamps) == len(log) and stamps.shape[1] == 3 and len(counters) == 5 and len(records) == count):
             raise ValueError(f"the stream {key!r} has other shapes")
         if log.shape[1] != LogColumn.ANSWERS + len(model.shape.outputs) or pending.shape[1] != PendingColumn.SKIPS + 1:

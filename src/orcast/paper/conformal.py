@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from orcast import persistence
 from orcast.constants import TINY_MASS
 from orcast.engine.base import NO_LEARNING
 from orcast.engine.bound_payoff import BoundPayoff
@@ -20,8 +21,7 @@ from orcast.engine.dense.solver import DenseRound
 from orcast.locks import GameLock, Locked, locked
 from orcast.paper.exact.base import ExactSolver, play
 from orcast.payoffs.levels import LevelCalibration, LevelCellPayoff
-from orcast.persistence import files as storage
-from orcast.persistence.state import reading
+from orcast.persistence import reading
 from orcast.spaces import OrderedSpace
 from orcast.spaces.base import whole
 from orcast.validation import number, short
@@ -262,7 +262,7 @@ class ConformalLevel(_CoveredLevel):
             header = {"class": "ConformalLevel", "beta": self.beta, **{name: getattr(self, name) for name in OPTIONS}}
             header |= {"rounds": self.rounds, "covered": self._covered, "budget": self._budget}
             sums = np.array(self._sums)
-        storage.write(path, header, {"sums": sums})
+        persistence.write(path, header, {"sums": sums})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> ConformalLevel:

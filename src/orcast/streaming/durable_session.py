@@ -9,7 +9,7 @@ from typing import Any
 
 from orcast.locks import GameLock, locked
 from orcast.streaming import snapshot
-from orcast.streaming.journal import HeldFile, Journal, flush_folder
+from orcast.streaming.journal import HeldFile, Journal
 from orcast.streaming.session import Session, StreamAnswer, StreamSettings
 from orcast.validation import short
 
@@ -125,7 +125,6 @@ class DurableSession:
         """Write the whole state, then cut the journal."""
         snapshot.write(self.path, self.session, self.lines)
         self._held.hold(self.path)
-        flush_folder(self.path.absolute().parent)
         self.saved, self._size = self.lines, self.path.stat().st_size
         self.journal.clear()
 

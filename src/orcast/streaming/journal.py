@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from orcast.persistence.files import naming
+from orcast.persistence import naming
 
 if sys.platform == "win32":
     import msvcrt
@@ -158,16 +158,6 @@ def _flush(file: int) -> None:
         fcntl.fcntl(file, fcntl.F_FULLFSYNC)
     else:
         os.fsync(file)
-
-
-def flush_folder(path: Path) -> None:
-    """Make sure that a renamed file is found under its new name after a loss of power."""
-    if sys.platform != "win32":
-        folder = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 def _lock(file: int) -> None:

@@ -16,7 +16,7 @@ from orcast.contexts import ContextInputs, by
 from orcast.ledger import Certificate, Guarantee
 from orcast.locks import GameLock, Locked, locked
 from orcast.payoffs import default_payoff
-from orcast.persistence.state import game_from, state_of
+from orcast.persistence import game_from, state_of
 from orcast.pool import Pool
 from orcast.recalibrator import Recalibrator
 from orcast.rounds import PendingRound

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.persistence import files as storage
-from orcast.persistence.state import inside
+from orcast import persistence
+from orcast.persistence import inside
 from orcast.pool import Pool
 from orcast.rounds import MOST_COUNTED
 from orcast.spaces import Labels, Space, space_from_plain
@@ -44,12 +44,12 @@ def write(path: str | os.PathLike[str], session: Session, lines: int) -> None:
     }
     if session.pool is not None:
         arrays |= {POOL + name: array for name, array in session.pool.arrays().items()}
-    storage.write(path, header, arrays)
+    persistence.write(path, header, arrays)
 
 
 def read(path: str | os.PathLike[str]) -> tuple[Session, int]:
     """The session in a file and how many lines it had taken; refuses what it cannot read, in one sentence."""
-    header, arrays = storage.read(path)
+    header, arrays = persistence.read(path)
     if header.get("class") != CLASS:
         raise ValueError(f"expected the state of a stream, got that of a {header.get('class')}: {path}")
     try:
@@ -82,8 +82,8 @@ def read(path: str | os.PathLike[str]) -> tuple[Session, int]:
             if each is not None and each.y is not None:
                 _check_settled(each.y, session.series[name].space)
         return session, whole(header["lines"], "lines", 0, MOST_COUNTED)
-    except storage.UNREADABLE as reason:
-        raise storage.unusable(reason, path) from reason
+    except persistence.UNREADABLE as reason:
+        raise persistence.unusable(reason, path) from reason
 
 
 def tidy(path: Path) -> None:
@@ -91,8 +91,8 @@ def tidy(path: Path) -> None:
     for beside in path.absolute().parent.glob(f".{glob.escape(path.name)}.*"):
         if re.fullmatch(r"[a-z0-9_]{8}", beside.name[len(path.name) + 2 :]) and beside.is_file():
             with open(beside, "rb") as file:
-                begins = file.read(len(storage.MAGIC))
-            if storage.MAGIC.startswith(begins):
+                begins = file.read(len(persistence.MAGIC))
+            if persistence.MAGIC.startswith(begins):
                 beside.unlink()
 
 
@@ -127,7 +127,7 @@ def pack(states: Iterable[State]) -> tuple[dict[str, Any], Arrays]:
     """States as one header and two long arrays: what games share is written once.
 
     >>> import orcast as oc
-    >>> from orcast.persistence.state import state_of
+    >>> from orcast.persistence import state_of
     >>> games = [oc.Recalibrator(oc.Interval(0, 1)) for _ in range(3)]
     >>> header, arrays = pack(state_of(game, "Recalibrator") for game in games)
     >>> len(header["kinds"]), len(header["own"]), sorted(arrays)

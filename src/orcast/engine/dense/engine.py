@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from orcast import ledger as _ledger
 from orcast.constants import LOSS_DISCOUNT
-from orcast.engine import admissible, format_2
+from orcast.engine import admissible
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.priors import Prior
 from orcast.engine.dense.search import CandidateSearch, HalfSpaceClaim, masses_of
@@ -364,7 +364,7 @@ class DenseEngine:
             admissible.Fields(last, {"last": admissible.MASS}).copy_into(last, arrays)
             if self._last[0]:
                 admissible.check_masses("last", self._last[1:])
-        if self._counted.size and "counted" in arrays:  # older states do not count
+        if self._counted.size:
             counted = {"counted": self._counted}
             admissible.Fields(counted, {"counted": admissible.ANY}).copy_into(counted, arrays)
 
@@ -374,8 +374,7 @@ class DenseEngine:
         context = np.ones(int(self.ledger.layout.parts[:, _ledger.PartColumn.GROUPS].sum()))
         certificate, temperature, claim = np.zeros(_ledger.CERTIFICATE_SIZE), np.zeros(1), np.zeros(3)
         own = {"context": context, "certificate": certificate, "temperature": temperature, "claim": claim}
-        theirs = {**arrays, "certificate": format_2.certificate_of(arrays["certificate"])}
-        admissible.Fields(own, admissible.DENSE_RECORD).copy_into(own, theirs)
+        admissible.Fields(own, admissible.DENSE_RECORD).copy_into(own, arrays)
         admissible.check_certificate(certificate, self.ledger)
         states = [part.state() for part in self.bound_payoff.parts]
         for i, state in enumerate(states):

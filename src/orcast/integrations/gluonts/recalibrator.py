@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from orcast import persistence
 from orcast.engine import Committee, Oracle
 from orcast.engine.ordered import OrderedEngine
 from orcast.features import FeatureReader
@@ -32,8 +33,7 @@ from orcast.locks import GameLock, Locked, locked
 from orcast.panel.column_names import listed
 from orcast.panel.pools import name_of
 from orcast.payoffs import Payoff
-from orcast.persistence import files as storage
-from orcast.persistence.state import game_from, state_of
+from orcast.persistence import game_from, state_of
 from orcast.pool import Pool
 from orcast.recalibrator import Recalibrator
 from orcast.residuals import Residuals
@@ -330,7 +330,7 @@ class ForecastRecalibrator(Locked):
     # --- files
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a file, without pickle; a crash leaves the old file or the new one, never a part."""
-        storage.write(path, *self._state())
+        persistence.write(path, *self._state())
 
     @locked
     def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -367,7 +367,7 @@ class ForecastRecalibrator(Locked):
         cls, path: str | os.PathLike[str], *, payoff: Payoff | None = None, oracle: Oracle | None = None
     ) -> ForecastRecalibrator:
         """Continue from a file, as `Recalibrator.load` does; a payoff or oracle that has functions is given again."""
-        header, arrays = storage.read(path)
+        header, arrays = persistence.read(path)
         if header.get("class") != OWNER:
             raise ValueError(f"expected the state of a {OWNER}, got that of a {header.get('class')}: {path}")
         parts: dict[str, dict[str, NDArray[Any]]] = {}
@@ -385,11 +385,11 @@ class ForecastRecalibrator(Locked):
                 window=header["window"],
                 outside=game.outside,
                 max_pending=game.max_pending,
-                lead_time=header.get("lead_time", 0),
+                lead_time=header["lead_time"],
                 space=_ordered(game.space),
-                pool=header.get("pool", False),
+                pool=header["pool"],
             )
-            for step, until in header.get("pools", ()):
+            for step, until in header["pools"]:
                 self._pools[int(step)] = StepPool(Pool.from_arrays(parts[f"{POOL}{step}"]), until)
             self._freq, self._crossing_reported = header["freq"], bool(header["crossed"])
             for plain, until in header["items"]:
@@ -405,7 +405,7 @@ class ForecastRecalibrator(Locked):
                 if not all(isinstance(time, int) for time in recal.pending):
                     raise TypeError("pending rounds have times as ids")
                 self._items[id_from_plain(plain)].games[int(step)] = HorizonGame(recal, residuals)
-        except storage.UNREADABLE as reason:
+        except persistence.UNREADABLE as reason:
             if str(reason).startswith("expected"):
                 raise
             raise ValueError(f"expected a readable state file, got one that is not ({reason}): {path}") from reason

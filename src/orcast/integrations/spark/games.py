@@ -35,15 +35,12 @@ from orcast.panel.experts import ForecastShape
 from orcast.panel.runner import Runner, RunnerPool, RunState, events_of, with_heard
 from orcast.panel.statuses import Status
 from orcast.payoffs import Payoff
-from orcast.persistence.files import UNREADABLE, unusable
-from orcast.persistence.migrations import absolute_errors, renamed
+from orcast.persistence import UNREADABLE, unusable
 from orcast.serialise import features_from_json, features_to_json
 
 Array = NDArray[np.float64]
 
-# Format 1 had other names of arrays, and sums of squared errors of point forecasts; both older ones other learners.
-MAGIC, MAGIC_2, MAGIC_1 = b"ORC3", b"ORC2", b"ORC1"
-
+MAGIC = b"ORC1"
 
 # What a round of a model may be remembered as.
 KEPT = (Status.OK, Status.PENDING, Status.NO_FORECAST, Status.OUTSIDE, Status.LOST)
@@ -377,8 +374,8 @@ class Games:
         return MAGIC + self.options.mark + len(text).to_bytes(4, "little") + text + body
 
     def _read(self, state: bytes) -> None:
-        magic, start = state[: len(MAGIC)], len(MAGIC) + 8
-        if magic not in (MAGIC, MAGIC_2, MAGIC_1):
+        start = len(MAGIC) + 8
+        if state[: len(MAGIC)] != MAGIC:
             raise ValueError(f"expected a state of a stream that this version can use, got {state[:4]!r}")
         if state[len(MAGIC) : start] != self.options.mark:
             raise ValueError(
@@ -419,9 +416,6 @@ class Games:
                 continue
             length, sizes, fields, width, ids, features = model
             game, issued, points = cut(length), cut(len(ids)), cut(len(ids)).tolist()
-            if magic == MAGIC_1:
-                fields = [(renamed(name), *rest) for name, *rest in fields]
-                game[3] = absolute_errors(game[3], game[4])
             own = [None] * len(ids) if features is None else [features_from_json(each) for each in features]
             packed = PackedRounds(game[:3], record_fields(fields), cut(len(ids), width), issued, own)
             self.games[number] = RunState(packed, game[3:5], game[5:], None if sizes is None else tuple(sizes))

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from orcast import persistence
 from orcast.adapters import expert_row
 from orcast.engine import Equilibrium, Oracle
 from orcast.engine.admissible import ANY, COUNTED, MASS, Fields, Range, check_masses
@@ -40,9 +41,7 @@ from orcast.payoffs import BinaryCalibration, CellGrid, LabelCalibration
 from orcast.payoffs.calibration import GRID, checked_grid
 from orcast.payoffs.cell_payoffs import hat_weights
 from orcast.payoffs.regret import finite_score
-from orcast.persistence import files as storage
-from orcast.persistence.kinds import oracle_from_plain
-from orcast.persistence.state import inside, reading
+from orcast.persistence import inside, oracle_from_plain, reading
 from orcast.rounds import MOST_COUNTED, PendingById
 from orcast.scores import CRPS, Brier, LogScore, Score, score_from_plain
 from orcast.serialise import id_from_plain, plain_id
@@ -511,7 +510,7 @@ class PartitionedRecalibrator(Locked):
     # --- state
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a file, without pickle; a crash leaves the old file or the new one, never a part."""
-        storage.write(path, *self._state())
+        persistence.write(path, *self._state())
 
     @locked
     def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

@@ -1,0 +1,347 @@
+"""State files: plain data and arrays in one `numpy.savez` archive, without pickle.
+
+Format 1 is an uncompressed archive of three arrays.  ``header`` is JSON as bytes: the format, the orcast version that
+wrote it, the class and options of the state, and the name, kind and shape of each array.  ``floats`` and ``wholes``
+hold the numbers of all arrays, one after the other.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import math
+import os
+import secrets
+import sys
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orcast import __version__, limits
+from orcast.engine import Committee, Equilibrium, Oracle
+from orcast.payoffs import Payoff, payoff_from_plain
+from orcast.spaces import Space, space_from_plain
+from orcast.validation import short
+
+if TYPE_CHECKING:
+    from orcast.game import Forecaster
+    from orcast.pool import Pool
+
+Header = dict[str, Any]
+Arrays = dict[str, NDArray[Any]]
+Game = TypeVar("Game", bound="Forecaster")
+
+FORMAT = 1
+MAGIC = b"PK\x03\x04"  # of every zip archive
+MEMBERS = ("header.npy", "floats.npy", "wholes.npy")
+KINDS = {"f8": np.dtype("<f8"), "i8": np.dtype("<i8")}
+# Exceptions that the content of a file can lead to, once it is parsed.
+UNREADABLE = (
+    AssertionError,
+    AttributeError,
+    IndexError,
+    KeyError,
+    MemoryError,
+    OverflowError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+# Arguments of `load`: objects with functions, which are not saved and have to be passed again.
+GIVEN = ("payoff", "space", "oracle", "pool")
+PAPER_ORACLES = ("BinaryRoot", "ConformalLevel", "DecisionGame", "MomentHull", "SimplexGrid", "TwoCells")
+
+
+# --- files
+
+
+def write(path: str | os.PathLike[str], header: Header, arrays: Arrays) -> None:
+    """Write a state file; a reader sees the old file or the new one, never a part of it."""
+    described = {name: ["i8" if array.dtype.kind == "i" else "f8", list(array.shape)] for name, array in arrays.items()}
+    about = {"format": FORMAT, "writer": __version__, **header, "arrays": described}
+    text = np.frombuffer(json.dumps(about, allow_nan=False).encode(), dtype=np.uint8)
+    limits.check("header_bytes", text.size)
+    floats, wholes = (_joined(kind, described, arrays) for kind in KINDS)
+    limits.check("file_bytes", text.size + floats.nbytes + wholes.nbytes)
+    target = Path(path).resolve()
+    if target.exists() and not target.is_file():
+        raise ValueError(f"expected a place for a state file, got what is not a file: {path}")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"expected a folder that exists, got {target.parent}")
+    with naming(path):
+        with replacing(target) as beside, open(beside, "wb") as file:
+            np.savez(file, header=text, floats=floats, wholes=wholes)
+            file.flush()
+            os.fsync(file.fileno())
+        flush_folder(target.parent)
+
+
+def _joined(kind: str, described: dict[str, Any], arrays: Arrays) -> NDArray[Any]:
+    parts = [array.ravel() for name, array in arrays.items() if described[name][0] == kind]
+    return np.concatenate(parts, dtype=KINDS[kind]) if parts else np.empty(0, dtype=KINDS[kind])
+
+
+def flush_folder(path: Path) -> None:
+    """Make sure that a renamed file is found under its new name after a loss of power."""
+    if sys.platform != "win32":
+        folder = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield a new file beside another, whose place and permissions it takes at the end if nothing was raised."""
+    target = Path(path).resolve()  # where a link leads
+    permissions = target.stat().st_mode & 0o777 if target.exists() else None
+    beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}")  # a killed one is found by this name
+    # the system takes off the umask: to read it is to change it for a moment, for all threads
+    os.close(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666 if permissions is None else 0o600))
+    try:
+        yield beside
+        if permissions is not None:
+            beside.chmod(permissions)
+        os.replace(beside, target)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def naming(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Add the name of the file to errors of the system that lack it, as on a full disk.
+
+    >>> with naming("wind.orcast"):
+    ...     raise OSError(28, "No space left on device")
+    Traceback (most recent call last):
+    OSError: [Errno 28] No space left on device: 'wind.orcast'
+    """
+    try:
+        yield
+    except OSError as reason:
+        if reason.errno is None or (reason.filename is not None and reason.errno != errno.ENOSPC):
+            raise
+        raise OSError(reason.errno, reason.strerror, os.fspath(path)) from reason
+
+
+def read(path: str | os.PathLike[str]) -> tuple[Header, Arrays]:
+    """Read the header and the arrays of a state file; raises ValueError for every other content."""
+    if Path(path).exists() and not Path(path).is_file():
+        raise ValueError(f"expected an orcast state file, got what is not a file: {path}")
+    try:
+        with naming(path):
+            limits.check("file_bytes", Path(path).stat().st_size)
+            data = Path(path).read_bytes()
+        if not data.startswith(MAGIC):
+            what = "a truncated one" if MAGIC.startswith(data) else "something else"
+            raise ValueError(f"expected an orcast state file, got {what}")
+        return _read(data)
+    except ValueError as reason:
+        raise ValueError(f"{reason}: {path}") from reason
+
+
+def _read(data: bytes) -> tuple[Header, Arrays]:
+    """Read the content of a state file; sizes are checked before anything is allocated."""
+    try:
+        archive = zipfile.ZipFile(io.BytesIO(data))
+        infos = {info.filename: info for info in archive.infolist()}
+    except Exception as reason:
+        raise ValueError(f"expected a whole state file, got a truncated or damaged one ({reason})") from reason
+    stored = all(info.compress_type == zipfile.ZIP_STORED for info in infos.values())
+    if infos.keys() != set(MEMBERS) or not stored or sum(info.file_size for info in infos.values()) > len(data):
+        raise ValueError(f"expected a state file of {', '.join(MEMBERS)}, uncompressed, got another archive")
+    limits.check("header_bytes", infos[MEMBERS[0]].file_size)
+    try:
+        text, floats, wholes = (np.load(io.BytesIO(archive.read(name)), allow_pickle=False) for name in MEMBERS)
+        header = limits.parsed_json(text.tobytes().decode())
+        version, writer = header.pop("format"), header.get("writer")
+    except Exception as reason:
+        raise ValueError(f"expected an intact state file, got a damaged one ({reason})") from reason
+    if version != FORMAT:
+        raise ValueError(
+            f"expected a state file of format {FORMAT}, got format {short(version)} of orcast {short(writer)} "
+            "(load it with that version)"
+        )
+    try:
+        return header, _cut(header.pop("arrays"), {"f8": floats, "i8": wholes})
+    except UNREADABLE as reason:
+        raise ValueError(f"expected a readable state file, got one that is not ({reason})") from reason
+
+
+def _cut(described: dict[str, Any], numbers: dict[str, NDArray[Any]]) -> Arrays:
+    """Cut the numbers of all arrays into arrays by name."""
+    arrays: Arrays = {}
+    at = dict.fromkeys(KINDS, 0)
+    for kind, dtype in KINDS.items():
+        if numbers[kind].dtype != dtype or numbers[kind].ndim != 1:
+            raise ValueError(f"numbers are {numbers[kind].dtype}, not {dtype}")
+    for name, (kind, shape) in described.items():
+        size = numbers[kind].size
+        if not all(isinstance(side, int) and 0 <= side <= size for side in shape):
+            raise ValueError(f"{name} has the shape {short(shape)}")
+        end = at[kind] + math.prod(shape)
+        if end > size:
+            raise ValueError(f"{name} reaches beyond the end")
+        arrays[name] = numbers[kind][at[kind] : end].reshape(shape).astype(KINDS[kind].newbyteorder("="))
+        at[kind] = end
+    if any(at[kind] != numbers[kind].size for kind in KINDS):
+        raise ValueError("numbers are left over")
+    return arrays
+
+
+def unusable(reason: BaseException, path: object = "") -> ValueError:
+    """Make the error about a state whose content led to another error.
+
+    >>> unusable(KeyError("rounds"), "wind.orcast")
+    ValueError("expected a state that this version can use, got one that it cannot ('rounds'): wind.orcast")
+    """
+    where = f": {path}" if path else ""
+    return ValueError(f"expected a state that this version can use, got one that it cannot ({reason}){where}")
+
+
+@contextmanager
+def reading(path: str | os.PathLike[str], owner: str) -> Iterator[tuple[Header, Arrays]]:
+    """Yield the header and arrays of a file of one class; errors that their content leads to name the file."""
+    header, arrays = read(path)
+    if header.get("class") != owner:
+        raise ValueError(f"expected the state of a {owner}, got that of a {header.get('class')}: {path}")
+    try:
+        yield header, arrays
+    except UNREADABLE as reason:
+        raise unusable(reason, path) from reason
+
+
+# --- games
+
+
+def state_of(game: Forecaster, owner: str) -> tuple[Header, Arrays]:
+    """Copy a game's state into a header of plain data and named arrays, under the name of the class that owns it."""
+    with game.lock:
+        rounds, pending = game.rounds.to_plain()
+        arrays = {f"memory/{name}": array.copy() for name, array in game.engine.arrays().items()}
+        arrays |= {f"pending/{name}": array.copy() for name, array in pending.items()}
+        header = {
+            "class": owner,
+            "space": game.space.to_plain(),
+            "payoff": game.payoff.to_plain(),
+            "oracle": game.oracle.to_plain(),
+            "memory": game.memory,
+            "experts": list(game.experts),
+            "sizes": getattr(game.engine, "sizes", None),
+            "outside": game.outside,
+            "max_pending": game.max_pending,
+            "crossing_reported": game.crossing_reported,
+            "pooled": game.pool is not None,
+            "randomised": game.randomised,
+            "seasons": list(game.seasons),
+            "rounds": rounds,
+        }
+    return header, arrays
+
+
+def game_from(
+    header: Header,
+    arrays: Arrays,
+    owner: str,
+    *,
+    cls: type[Game],
+    path: object = "",
+    payoff: Payoff | None = None,
+    space: Space | None = None,
+    oracle: Oracle | None = None,
+    pool: Pool | None = None,
+) -> Game:
+    """Make the game that has a state; raises ValueError, with the path if there is one, for a state that has none."""
+    where = f": {path}" if path else ""
+    if header.get("class") != owner:
+        raise ValueError(f"expected the state of a {owner}, got that of a {header.get('class')}{where}")
+    if bool(header.get("pooled")) != (pool is not None):
+        was, got = ("in a pool", "none") if pool is None else ("in no pool", repr(pool))
+        raise ValueError(f"expected pool= as the game was saved, {was}, got {got}")
+    try:
+        experts = header["experts"]
+        if not (isinstance(experts, list) and all(isinstance(name, str) for name in experts)):
+            raise TypeError(f"experts are names, not {short(experts)}")
+        if len(set(experts)) < len(experts) or not experts:
+            raise ValueError(f"experts have different names, not {short(experts)}")
+        optional: dict[str, Any] = {"seasons": header["seasons"]} if header["seasons"] else {}
+        if pool is not None:
+            optional["pool"] = pool
+        game = cls(
+            as_saved(space, header["space"], space_from_plain, "space"),
+            as_saved(payoff, header["payoff"], payoff_from_plain, "payoff"),
+            oracle=as_saved(oracle, header["oracle"], oracle_from_plain, "oracle"),
+            memory=header["memory"],
+            outside=header["outside"],
+            max_pending=header["max_pending"],
+            randomised=header["randomised"],
+            **optional,
+        )
+        game.begin(tuple(experts), header["sizes"])
+        game.engine.restore(inside(arrays, "memory/"))
+        if pool is not None and not pool.has_told(game.engine):
+            raise ValueError(f"expected pool= with the pool that the game was in, or a later state of it, got {pool!r}")
+        game.rounds.from_plain(header["rounds"], inside(arrays, "pending/"))
+        game.crossing_reported = bool(header["crossing_reported"])
+    except UNREADABLE as reason:
+        if _asks_the_user(reason):
+            raise
+        raise unusable(reason, path) from reason
+    return game
+
+
+def inside(arrays: Arrays, prefix: str) -> Arrays:
+    """Select the arrays whose names begin with a prefix, under the rest of their names."""
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def oracle_from_plain(data: dict[str, Any]) -> Oracle:
+    """Make an oracle from its plain form."""
+    import orcast.paper
+
+    options = dict(data)
+    kind = str(options.pop("kind", None))
+    if kind == "Orca":
+        return orcast.paper.Orca.from_plain(options)
+    ours: dict[str, Callable[..., Oracle]] = {"Committee": Committee, "Equilibrium": Equilibrium}
+    if kind not in ours and kind not in PAPER_ORACLES:
+        raise ValueError(f"expected a known oracle in the state, got {kind!r}")
+    make: Callable[..., Oracle] = ours[kind] if kind in ours else getattr(orcast.paper, kind)
+    return make(**options)
+
+
+def as_saved(given: Any, saved: dict[str, Any], read: Callable[[dict[str, Any]], Any], what: str) -> Any:
+    """Return what was saved, or what is passed again if it is configured alike."""
+    if given is None:
+        return read(saved)
+    other = json.loads(json.dumps(given.to_plain()))
+    if other != saved:
+        where, theirs, ours = _difference(saved, other, what)
+        raise ValueError(f"expected the same {what} as was saved: {where} was {short(theirs)}, got {short(ours)}")
+    return given
+
+
+def _asks_the_user(reason: BaseException) -> bool:
+    """Tell errors about arguments of `load` from those about the file."""
+    return str(reason).startswith("expected the same") or any(f" {name}= " in str(reason) for name in GIVEN)
+
+
+def _difference(saved: Any, given: Any, where: str) -> tuple[str, Any, Any]:
+    """Find the first place where two plain forms differ, and both values there."""
+    if isinstance(saved, dict) and isinstance(given, dict):
+        for key in [*saved, *given]:
+            if saved.get(key) != given.get(key):
+                return _difference(saved.get(key), given.get(key), f"{where}.{key}")
+    if isinstance(saved, list) and isinstance(given, list) and len(saved) == len(given):
+        for i, (a, b) in enumerate(zip(saved, given, strict=True)):
+            if a != b:
+                return _difference(a, b, f"{where}[{i}]")
+    return where, saved, given

@@ -1,0 +1,357 @@
+"""States of every kind, made on the spot: the seeds of `mutations.py`, which damages and loads them.
+
+A state has the bytes of its file, a function that loads such a file, and one that continues from what was loaded.
+Functions that users would pass again when they load are defined here.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache, partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import orcast as oc
+from frozen.cases import LABELS, LEVELS, events, matches, numbers, panel_frame, stream_lines
+
+SMALL: dict[str, Any] = {"cells": 12, "tail_cells": 1}
+INTERVAL = oc.Interval(0, 100, **SMALL)
+IDS = ("late", 7, ("north", 3), datetime.datetime(2026, 1, 5, 14), None)
+ROUNDS = 12
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A state file, and how to load and continue it."""
+
+    name: str
+    data: bytes
+    load: Callable[[Path], Any]
+    kind: str = "game"  # "game", "stream" or "steps"
+    steps: tuple[Any, ...] = ()  # features of a game, lines of a stream, or functions of what was loaded
+    journal: bytes | None = None
+
+
+# --- functions that a state does not hold
+
+
+def _peak(y: float) -> list[float]:
+    return [float(y > 60.0)]
+
+
+def _share(x: Any, p: Any) -> list[float]:
+    share = min(max(p.mean() / 100.0, 0.0), 1.0)
+    return [share * (x["hour"] < 2), share * (x["hour"] >= 2)]
+
+
+def _witness(y: float, x: Any) -> list[float]:
+    late = x["when"].hour >= 12 and x["day"].day > 1 and x["stamp"].astype(int) > 0
+    return [(y > x["limit"]) * 0.6, late * y / 200.0 + len(x["tags"]) * 0.1 + float(x["row"][0]) * 0.001]
+
+
+def _stock(action: str, y: float) -> float:
+    order = 70.0 if action == "much" else 35.0
+    return min(order, y) / 100.0 - 0.004 * order
+
+
+def _weather(x: Any) -> list[float]:
+    return [0.6 * (x["wind"] > 7.0), 0.05 * x["wind"]]
+
+
+def _gain(x: Any, p: Any, y: Any) -> list[float]:
+    return [(y - p.mean()) / 100.0]
+
+
+def _length(a: str, b: str) -> float:
+    return abs(len(a) - len(b))
+
+
+def _features(t: int) -> dict[str, Any]:
+    """Features of every kind that can be saved."""
+    day = 1 + t % 28
+    return {
+        "hour": t % 4,
+        "wind": (3.7 * t) % 15.0,
+        "limit": 30.0 + t,
+        "when": datetime.datetime(2026, 1, day, t % 24, 30),
+        "day": datetime.date(2026, 1, day),
+        "stamp": np.datetime64(f"2026-01-{day:02d}"),
+        "tags": ("dry", t % 3, None),
+        "row": np.array([0.5, np.nan]),
+        "list": [1, 2.5, "three"],
+        "far": np.inf,
+        "flag": t % 2 == 0,
+    }
+
+
+# --- games
+
+
+def _with_experts(pairs: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    """Three experts, of which one is missing at times."""
+    return [({"tree": f, "net": f, **({"none": f} if t % 4 != 2 else {})}, y) for t, (f, y) in enumerate(pairs)]
+
+
+def _game(name: str, make: Callable[[], Any], pairs: list[tuple[Any, Any]], *, x: bool = False, **given: Any) -> Saved:
+    """A game after some rounds, with others pending under ids of every kind."""
+    game = make()
+    ids = IDS if hasattr(game, "rounds") and game.max_pending > 4 else IDS[-1:]
+
+    def predict(t: int, **more: Any) -> None:
+        forecast = pairs[t % len(pairs)][0]
+        several = isinstance(forecast, dict) and "tree" in forecast
+        features = {"x": _features(t)} if x else {}
+        game.predict(
+            *(() if several else (forecast,)), **({"experts": forecast} if several else {}), **features, **more
+        )
+
+    for t in range(ROUNDS):
+        predict(t)
+        game.update(pairs[t % len(pairs)][1])
+    for t, id in enumerate(ids):
+        predict(ROUNDS + t, id=id)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "state.orcast"
+        game.save(path)
+        load = partial(type(game).load, **given)
+        return Saved(name, path.read_bytes(), load, steps=tuple(map(_features, range(8))) if x else ())
+
+
+def _games() -> Iterator[Callable[[], Saved]]:
+    """Every space, context, payoff and oracle."""
+    count = ROUNDS + len(IDS)
+    y, p, m = numbers(count, 1), events(count, 2), matches(count, 3)
+    q, regret, labels = oc.QuantileCalibration(LEVELS), oc.NoRegret(oc.CRPS()), oc.Labels(LABELS)
+    turns = [((30.0 * t % 360.0, 25.0), 25.0 * t % 360.0) for t in range(count)]
+    sides = [([oc.Normal(0.5, 0.15), oc.Normal(1.0, 1.0)], [0.4, 0.1 * t]) for t in range(count)]
+    corners = [([0.2, 0.3, 0.5], [0.0, 1.0])] * count
+    words = [([0.2, 0.3, 0.5], "ab")] * count
+    by_hour = oc.by("hour", values=[0, 1, 2], other=True)
+    by_wind = oc.by("wind", edges=[5, 10], soft=2.0) * oc.by_last_error()
+    alone = [(None, each) for _, each in y]
+
+    def recal(name: str, space: Any, pairs: Any, payoff: Any = None, *, x: bool = False, **options: Any) -> Any:
+        given = options.pop("given", {})
+        return partial(_game, name, partial(oc.Recalibrator, space, payoff, **options), pairs, x=x, **given)
+
+    def game(name: str, space: Any, pairs: Any, payoff: Any, oracle: Any, given: Any = None) -> Any:
+        return partial(_game, name, partial(oc.Forecaster, space, payoff, oracle=oracle), pairs, **(given or {}))
+
+    yield recal("interval", INTERVAL, y)
+    yield recal("usual cells", oc.Interval(0, 100), y, max_pending=2)
+    yield recal("half line", oc.HalfLine(0, **SMALL), y, randomised=7)
+    yield recal("line", oc.Line(**SMALL), y, seasons=(7,))
+    yield recal("clipped", oc.Interval(20, 60, **SMALL), y, memory=20, outside="clip")
+    yield recal("binary", oc.Binary(), p)
+    yield recal("labels", labels, m)
+    yield recal("circle", oc.Circle(360, cells=8), turns)
+    yield recal("box", oc.Box([(0, 1), (-5, 5)], cells=(2, 3)), sides)
+    yield recal("points", oc.Points([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0]]), corners)
+    space = oc.Points(["a", "ab", "abcd"], distance=_length)
+    yield recal("distance", space, words, oc.payoffs.DistributionCalibration(2), given={"space": space})
+    yield recal("experts", INTERVAL, _with_experts(y))
+    yield recal("experts of events", oc.Binary(), _with_experts(p))
+    yield recal("experts of labels", labels, _with_experts(m))
+    yield recal("by hour", INTERVAL, y, oc.QuantileCalibration(LEVELS, context=by_hour) + regret, x=True)
+    yield recal("by wind", INTERVAL, y, oc.QuantileCalibration([0.5], context=by_wind, weight=2.0) + q, x=True)
+    yield recal("events by hour", oc.Binary(), p, oc.BinaryCalibration(5, context=by_hour), x=True)
+    yield recal("labels by hour", labels, m, oc.LabelCalibration(5, context=by_hour) + oc.NoRegret(oc.Brier()), x=True)
+    own = oc.QuantileCalibration(LEVELS, context=oc.by(_weather, size=2)) + regret
+    yield recal("by function", INTERVAL, y, own, x=True, given={"payoff": own})
+    several = q + oc.IntervalCalibration([0.5, 0.9]) + oc.MomentMatching(3) + oc.payoffs.MarginalCalibration([20, 60])
+    yield recal("payoffs", INTERVAL, y, several + oc.NoRegret(oc.CRPS(), oc.MSE()))
+    yield recal("thresholds", INTERVAL, y, oc.payoffs.ThresholdCalibration([30, 60], grid=5) + q)
+    yield recal("distribution", labels, m, oc.payoffs.DistributionCalibration(3, width=0.3))
+    for name, part in {"recipe": oc.Recipe(_peak, _share, bound=1, jumps=[60.0]),
+                       "recipe by features": oc.Recipe(_witness, by_hour, bound=1),
+                       "custom": oc.Custom(_gain, bound=1)}.items():  # fmt: skip
+        yield recal(name, INTERVAL, y, q + part, x=True, given={"payoff": q + part})
+    actions = ["much", "little"]
+    bets = oc.payoffs.DecisionCalibration(actions, _stock) + oc.payoffs.SwapRegret(actions, _stock, sharpness=10)
+    yield recal("decisions", INTERVAL, y, bets, given={"payoff": bets})
+    yield game("equilibrium", INTERVAL, alone, q, oc.Equilibrium(temperature=3))
+    yield game("orca", INTERVAL, y, q, oc.Orca(steps=20, cells=10, soft=0.1, start="last"))
+    yield game("orca mixture", INTERVAL, y, q, oc.Orca(steps=20, cells=10, family=oc.paper.GaussianMixture(2)))
+    yield game("binary root", oc.Binary(), p, oc.BinaryCalibration(5), oc.paper.BinaryRoot())
+    yield game("two cells", INTERVAL, y, q + oc.IntervalCalibration(0.8), oc.paper.TwoCells())
+    yield game("moment hull", INTERVAL, y, oc.payoffs.MomentBasedCalibration(3), oc.paper.MomentHull())
+    drawn = oc.paper.SimplexGrid(randomised=True, seed=5)
+    yield game("simplex grid", labels, m, oc.payoffs.SimplexCalibration(3), drawn)
+    yield game("decision game", INTERVAL, y, bets, oc.paper.DecisionGame(), {"payoff": bets})
+    yield game("conformal", INTERVAL, y, oc.payoffs.LevelCalibration(0.9, grid=6), oc.paper.ConformalLevel(0.9))
+    for name, where, pairs in (("events", oc.Binary(), p), ("labels", labels, m), ("numbers", INTERVAL, y)):
+        options = {"bins": 3} if name == "numbers" else {}
+        made = partial(oc.paper.PartitionedRecalibrator, where, cells=2, grid=5, **options)
+        yield partial(_game, f"partition of {name}", made, pairs)
+    yield _level
+
+
+def _level() -> Saved:
+    level = oc.paper.ConformalLevel(0.8, grid=10, randomised=True, seed=7, head_start=1.0)
+
+    def ask(level: Any) -> None:
+        level.update(level.predict() >= 0.7)
+
+    for _ in range(ROUNDS):
+        ask(level)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "state.orcast"
+        level.save(path)
+        return Saved("level", path.read_bytes(), oc.paper.ConformalLevel.load, "steps", (ask,) * 20)
+
+
+# --- frames and streams
+
+
+class PanelFile:
+    """A panel's state in a file, which each frame reads and writes."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        oc.PanelState.load(path)
+
+
+def _recalibrate(frame: Any, options: dict[str, Any], panel: PanelFile) -> None:
+    oc.recalibrate(frame, state=panel.path, workers=1, **options)
+
+
+def _nixtla(frame: Any, options: dict[str, Any], panel: PanelFile) -> None:
+    from orcast.integrations import nixtla
+
+    said = frame.drop(columns=["y", "cutoff"]).drop_duplicates(["unique_id", "ds"], keep="last")
+    nixtla.recalibrate(said, frame[["unique_id", "ds", "y"]].dropna().drop_duplicates(), state=panel.path, workers=1)
+
+
+def _panel(name: str, change: Callable[[Any], Any], act: Any = _recalibrate, **options: Any) -> Saved:
+    """A panel after a frame, of which some rows are pending; two more frames follow."""
+    first, *later = (change(panel_frame(*days)) for days in ((0, 7, 6), (5, 10, 9), (8, 14, 16)))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "state.orcast"
+        oc.recalibrate(first, state=path, workers=1, **options)
+        steps = tuple(partial(act, frame, options) for frame in later)
+        return Saved(f"panel of {name}", path.read_bytes(), PanelFile, "steps", steps)
+
+
+def _normals(frame: Any) -> Any:
+    return frame.drop(columns=["ETS", "ETS-lo-80", "ETS-hi-80"]).assign(mean=frame["ETS"], sd=5.0)
+
+
+def _events(frame: Any) -> Any:
+    y = (frame["y"] > 50.0).where(frame["y"].notna()).astype(float)
+    return frame.drop(columns=["ETS", "ETS-lo-80", "ETS-hi-80"]).assign(y=y, p=(frame["ETS"] / 100.0).clip(0.1, 0.9))
+
+
+def _labels(frame: Any) -> Any:
+    home = (frame["ETS"] / 150.0).clip(0.1, 0.7)
+    y = frame["y"].map(lambda value: None if value != value else LABELS[int(value) % 3])
+    rest = frame.drop(columns=["ETS", "ETS-lo-80", "ETS-hi-80"])
+    return rest.assign(y=y, p_home=home, p_draw=0.2, p_away=0.8 - home)
+
+
+def _one_step(frame: Any) -> Any:
+    return frame[frame.groupby(["unique_id", "cutoff"]).cumcount() == 0].drop(columns="cutoff")
+
+
+def _panels() -> Iterator[Callable[[], Saved]]:
+    hourly = oc.QuantileCalibration(LEVELS, context=oc.by("hour", values=range(3))) + oc.NoRegret(oc.CRPS())
+    own = oc.QuantileCalibration(LEVELS) + oc.Recipe(_peak, _share, bound=1)
+    yield partial(_panel, "quantiles", lambda frame: frame, low=0, high=100)
+    yield partial(_panel, "normals", lambda frame: _one_step(_normals(frame)), pool=True)
+    yield partial(_panel, "points", lambda f: _one_step(f.drop(columns=["ETS-lo-80", "ETS-hi-80"])), pool=False)
+    yield partial(_panel, "events", lambda frame: _one_step(_events(frame)))
+    yield partial(_panel, "labels", lambda frame: _one_step(_labels(frame)))
+    for name, payoff in {"hours": hourly, "functions": own}.items():
+
+        def with_hours(frame: Any) -> Any:
+            return _one_step(_normals(frame)).assign(hour=frame["ds"].dt.day % 3)
+
+        yield partial(_panel, name, with_hours, low=0, high=100, payoff=payoff)
+    yield partial(_panel, "Nixtla", lambda frame: frame, _nixtla)
+
+
+def _stream() -> Saved:
+    """A stream that was killed after some lines that are in its journal only."""
+    from orcast.streaming.durable_session import DurableSession
+
+    lines = stream_lines()
+    lines += [{"series": "cup", "id": t, "forecast": {"probabilities": {"home": 0.5, "away": 0.5}}} for t in range(3)]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "state.orcast"
+        session = DurableSession(path)
+        for number, line in enumerate(lines[-3:] + lines[:40]):
+            if number == 34:
+                session.snapshot()
+            session.answer(json.dumps(line).encode())
+        session.release()
+        journal = Path(f"{path}.journal").read_bytes()
+        return Saved("stream", path.read_bytes(), DurableSession, "stream", tuple(lines[30:70]), journal)
+
+
+def _gluonts() -> Saved:
+    import pandas as pd
+    from gluonts.model.forecast import QuantileForecast
+
+    from orcast.integrations.gluonts import ForecastRecalibrator
+
+    y = np.clip(np.random.default_rng(4).normal(54.0, 12.0, 60), 0.0, 100.0)
+
+    def day(t: int, recal: Any) -> None:
+        for item in ("north", None):
+            recal.update({"item_id": item, "start": pd.Period("2026-01-01", "D"), "target": y[:t]})
+            values = np.array([[40.0, 42.0], [50.0, 51.0], [60.0, 64.0]])
+            start = pd.Period("2026-01-01", "D") + t
+            recal.predict(QuantileForecast(values, start, ["0.1", "0.5", "0.9"], item_id=item))
+
+    recal = ForecastRecalibrator(space=INTERVAL)
+    for t in range(3, 12):
+        day(t, recal)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "state.orcast"
+        recal.save(path)
+        steps = tuple(partial(day, t) for t in range(12, 25))
+        return Saved("GluonTS", path.read_bytes(), ForecastRecalibrator.load, "steps", steps)
+
+
+def _spark() -> Saved:
+    """The state of a series in a stream of Spark's, as bytes; its task is called without Spark."""
+    from sparks import Acted, Kept
+
+    columns = "unique_id string, ds bigint, id bigint, mean double, sd double, y double"
+
+    def batch(t: int, stream: Any) -> None:
+        rows: list[tuple[Any, ...]] = [("a", str(2 * t), str(t), 50.0 + t, 5.0, None)]
+        if t > 1:
+            rows.append(("a", str(2 * t + 1), str(t - 2), None, None, 52.0))
+        stream.batch(*rows)
+
+    def load(path: Path) -> Any:
+        stream = Acted(columns, low=0.0, high=100.0, max_pending=4, remember=6)
+        kept = stream.states[("a",)] = Kept()
+        kept.update((path.read_bytes(),))
+        return stream
+
+    stream = Acted(columns, low=0.0, high=100.0, max_pending=4, remember=6)
+    for t in range(10):
+        batch(t, stream)
+    (kept,) = stream.states.values()
+    return Saved("Spark", kept.get[0], load, "steps", tuple(partial(batch, t) for t in range(10, 25)))
+
+
+@cache
+def saved_states() -> tuple[Saved, ...]:
+    """All states that the installed libraries allow."""
+    makers = [*_games(), _stream]
+    makers += [*_panels()] if find_spec("pandas") else []
+    makers += [_gluonts] if find_spec("gluonts") else []
+    makers += [_spark] if find_spec("pyspark") else []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return tuple(make() for make in makers)
