@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name, payoff in {"default": default, "own payoff": default + right_ramps}.items():
         recal = oc.Recalibrator(space, payoff)
         for t in range(hours):
-            x = {"now": now[t], "level": int(level[t])}
+            x = {"now": now[t], "level": int(level[t])} if name == "own payoff" else None  # the default looks at none
             p = recal.predict(oc.Normal(stream.mu[t], stream.sd[t]), x=x)
             said[name][t] = 1 - p.cdf(now[t] + RAMP), p.cdf(now[t] - RAMP)
             recal.update(y[t])
