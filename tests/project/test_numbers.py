@@ -16,9 +16,9 @@ def test_each_table_of_the_experiments_is_that_of_a_file() -> None:
     assert strangers(PAGE, RESULTS) == ([], [])
 
 
-def test_each_table_of_the_contest_is_that_of_a_file() -> None:
-    page = (ROOT / "docs" / "contest.md").read_text(encoding="utf-8")
-    assert strangers(page, ROOT / "docs" / "contest") == ([], [])
+def test_each_table_of_the_comparison_is_that_of_a_file() -> None:
+    page = (ROOT / "docs" / "comparison.md").read_text(encoding="utf-8")
+    assert strangers(page, ROOT / "docs" / "comparison") == ([], [])
 
 
 def test_sentences_with_numbers_are_made_from_the_files() -> None:
