@@ -1,4 +1,3 @@
-from orcast import baselines as baselines
 from orcast import datasets as datasets
 from orcast import decisions as decisions
 from orcast import evidence as evidence

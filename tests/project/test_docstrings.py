@@ -15,7 +15,6 @@ import orcast
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = (
-    "baselines",
     "decisions",
     "evidence",
     "forecasts",
@@ -43,7 +42,7 @@ INTERNAL = {"common", "optional"}
 
 # What lives in these modules has a formula and a source, unless it is listed below.
 MATHEMATICAL = (
-    *(f"orcast.{name}" for name in ("baselines", "decisions", "engine", "game", "ledger", "metrics")),
+    *(f"orcast.{name}" for name in ("decisions", "engine", "game", "ledger", "metrics")),
     *(f"orcast.{name}" for name in ("paper", "payoffs", "recalibrator", "scores", "spaces")),
 )
 NO_FORMULA = {
