@@ -430,6 +430,9 @@ def root(game, kappa, eager):
             b = z
         rise = 1.0 - slope(p, game, eager) * p * (1.0 - p) / kappa
         then = z - value / rise if rise > 0.0 else np.inf
+        if abs(then - z) < TOLERANCE:
+            # converged, whatever side of the root rounding puts it on: the bracket would lead to another root
+            return sigmoid(then)
         if n >= NEWTON_STEPS or not min(a, b) < then < max(a, b):
             then = 0.5 * (a + b)
         moved = abs(then - z)
