@@ -10,6 +10,7 @@ import pytest
 import orcast as oc
 from helpers import NODES, SENTENCE, WEIGHTS
 from orcast import ledger
+from orcast.engine.kernels.finite_rounds import FiniteInfo
 from orcast.engine.kernels.records import CellRow, RegretScore, RoundInfo
 from orcast.engine.ordered import OrderedEngine
 
@@ -49,13 +50,21 @@ def outcome_on(space: Any, rng: np.random.Generator) -> Any:
     return space.value(int(rng.choice(space.cells, p=np.arange(1, space.cells + 1) / sum(range(space.cells + 1)))))
 
 
-def log_prior(game: Any) -> np.ndarray:
-    """Of the last layer: the expert as it is on the cells for an equilibrium without learners."""
+def last_layer(game: Any) -> tuple[float, np.ndarray]:
+    """The temperature of the pending round and its log prior, the expert on the cells where nothing learns."""
     record = game.rounds.find(None).record
-    if hasattr(record.round, "mix"):
-        return np.log(record.round.mix)
-    n = int(record.round.info[RoundInfo.CELLS])
-    return np.log(record.round.cells[CellRow.PRIOR, :n])
+    if hasattr(record, "temperature"):
+        round = record.round
+        return record.temperature, np.log(round.prior) if hasattr(round, "prior") else log_prior(round)
+    if hasattr(record, "round"):
+        return float(record.round.info[RoundInfo.TEMPERATURE]), log_prior(record.round)
+    round = game.engine.round_of(record.row)
+    return float(round.info[FiniteInfo.TEMPERATURE]), np.log(round.prior)
+
+
+def log_prior(round: Any) -> np.ndarray:
+    prior: np.ndarray = np.log(round.cells[CellRow.PRIOR, : int(round.info[RoundInfo.CELLS])])
+    return prior
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -70,11 +79,11 @@ def test_the_pieces_add_up_to_what_was_played(name: str) -> None:
         p = game.predict(expert_on(space, rng), x={"hour": t % 2, "wind": rng.random()})
         record = game.rounds.pending[None].record
         engine: Any = game.engine
-        temperature = record.temperature if hasattr(record, "temperature") else record.round.info[RoundInfo.TEMPERATURE]
+        temperature, prior = last_layer(game)
         pieces = list(engine._tilts(record, engine.ledger.total.copy()))
         if t and temperature == 8.0 and not any(piece.part == "regret" and piece.tilt.any() for piece in pieces):
             tilt = np.sum([piece.tilt for piece in pieces], axis=0)
-            gap = np.log(p.mass) - log_prior(game) - tilt
+            gap = np.log(p.mass) - prior - tilt
             real = p.mass > 1e-6
             gap = gap[real] - np.average(gap[real], weights=p.mass[real])
             gaps.append(float(np.abs(gap).max()))

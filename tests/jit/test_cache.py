@@ -16,15 +16,12 @@ PROGRAM = """
 import numpy as np
 from orcast.engine.kernels import finite
 from orcast.jit import background, cache
-members = np.array([[0.9, 1.0, 1.0]])
-memory = finite.FiniteMemory(*(np.zeros(s) for s in ((1,), (1,), (1, 2), (1, 2), (2,), (1,), (2,))))
-shapes = ((1, 2), (2,), (0, 2), (2,), (1, 2), (2,), (2,), (3,))
-round = finite.FiniteRound(*(np.full(s, 0.5) for s in shapes))
-round.info[:] = 3.0, 1.0, 1.0
-known = cache.read(background.wanted_for(finite.teach, (members, memory, round, 0)).key) is not None
-finite.teach(members, memory, round, 0)
-assert finite.teach.code is not None
-print(memory.loss[1], int(known))
+losses, experts, pool = np.ones(2), np.array([[0.5, 0.5], [0.2, 0.8]]), np.array([0.3, 0.7])
+arguments = losses, experts, pool, 0.5, 0.0, 0
+known = cache.read(background.wanted_for(finite.learn_pool, arguments).key) is not None
+finite.learn_pool(*arguments)
+assert finite.learn_pool.code is not None
+print(losses[0], int(known))
 """
 
 
@@ -43,16 +40,16 @@ def run(package: Path) -> tuple[float, int]:
 def test_a_change_in_another_file_is_seen(tmp_path: Path) -> None:
     source = Path(orcast.__file__).parent
     shutil.copytree(source, tmp_path / "orcast", ignore=shutil.ignore_patterns("__pycache__"))
-    loss = 0.34657359027997264  # of a half, by the weight of three rounds that wait
-    assert run(tmp_path) == (pytest.approx(loss), 0)
-    assert run(tmp_path) == (pytest.approx(loss), 1)
+    loss = 0.34657359027997264  # half of the log loss of a half
+    assert run(tmp_path) == (pytest.approx(0.5 + loss), 0)
+    assert run(tmp_path) == (pytest.approx(0.5 + loss), 1)
     other = tmp_path / "orcast/engine/kernels/delays.py"
     text = other.read_text()
-    assert "return 1.0 / sqrt(1.0 + pending)" in text
-    other.write_text(text.replace("return 1.0 / sqrt(1.0 + pending)", "return 2.0"))
-    assert run(tmp_path) == (pytest.approx(4.0 * loss), 0)
+    assert "return 1.0 - (1.0 - discount) * weight" in text
+    other.write_text(text.replace("return 1.0 - (1.0 - discount) * weight", "return 0.0"))
+    assert run(tmp_path) == (pytest.approx(loss), 0)
     other.write_text(text)
-    assert run(tmp_path) == (pytest.approx(loss), 1)
+    assert run(tmp_path) == (pytest.approx(0.5 + loss), 1)
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.constants import MAX_TILT
-from orcast.engine.kernels.binary import COUNT, MOST_USED, USED, BinaryInfo, BinaryStatistic, RecordedOdds
-from orcast.engine.kernels.binary_rounds import MISSING, BinaryRival
+from orcast.engine.kernels.binary import COUNT, MOST_USED, USED, BinaryStatistic, RecordedOdds
+from orcast.engine.kernels.finite_rounds import FiniteInfo, FiniteRival
 from orcast.engine.kernels.records import (
     CELL_ROWS,
     LEARNER_SIZE,
@@ -130,39 +130,8 @@ ORDERED_ROUND: Table = {
     "context": SMALL,
     "expected": Range(-1e250, 1e250),
 }
-BINARY_STATE: Table = {
+FINITE_STATE: Table = {
     **LEDGER,
-    "theta": SMALL,
-    "spread": SMALL,
-    "loss": COUNTED,
-    "statistics": {
-        **dict.fromkeys(map(int, BinaryStatistic), UNIT),
-        BinaryStatistic.LAST_LOG_ODDS: SMALL,
-        BinaryStatistic.OUTCOMES: COUNTED,
-        BinaryStatistic.LOSS_SUM: COUNTED,
-        BinaryStatistic.LOSS_COUNT: COUNTED,
-    },
-    "rivals": {**dict.fromkeys(map(int, BinaryRival), COUNTED), BinaryRival.EXCESS: ANY},
-    "last": UNIT,
-}
-BINARY_ROUND: Table = {
-    "info": {
-        BinaryInfo.PLAYED: FLAG,
-        BinaryInfo.TEMPERATURE: COUNTED,
-        BinaryInfo.PENDING: COUNTED,
-        BinaryInfo.POOL: FLAG,
-        BinaryInfo.HAS_EXPERT: FLAG,
-        BinaryInfo.PRIOR: SMALL,
-    },
-    "certificate": CERTIFICATE,
-    "odds": {**dict.fromkeys(map(int, RecordedOdds), SMALL), RecordedOdds.PROBABILITY: FLAG},
-    "features": SMALL,
-    "learners": SMALL,
-    "experts": Range(MISSING, 1.0),
-    "units": COUNTED,
-    "context": SMALL,
-}
-FINITE_MEMORY: Table = {
     "scale": Range(-0.9, 3.0),
     "scale_sum": COUNTED,
     "shift": Range(-4.0, 4.0),
@@ -170,18 +139,37 @@ FINITE_MEMORY: Table = {
     "loss": ANY,
     "pool": ANY,
     "warm": TILT,
+    "theta": SMALL,
+    "spread": SMALL,
+    "learner_loss": COUNTED,
+    "statistics": {
+        **dict.fromkeys(map(int, BinaryStatistic), UNIT),
+        BinaryStatistic.LAST_LOG_ODDS: SMALL,
+        BinaryStatistic.OUTCOMES: COUNTED,
+        BinaryStatistic.LOSS_SUM: COUNTED,
+        BinaryStatistic.LOSS_COUNT: COUNTED,
+    },
+    "rivals": {**dict.fromkeys(map(int, FiniteRival), COUNTED), FiniteRival.EXCESS: ANY},
+    "last": SMALL,
+}
+FINITE_ROUND: Table = {
+    "info": {**dict.fromkeys(map(int, FiniteInfo), COUNTED), FiniteInfo.HAS_EXPERT: FLAG, FiniteInfo.ODDS: SMALL},
+    "certificate": CERTIFICATE,
+    "context": SMALL,
+    "experts": Range(*MASS[:2], missing=True),
+    "units": COUNTED,
+    **dict.fromkeys(("pool", "base", "prior", "played", "members", "moved"), MASS),
+    "odds": {**dict.fromkeys(map(int, RecordedOdds), SMALL), RecordedOdds.PROBABILITY: FLAG},
+    "features": SMALL,
+    "learners": SMALL,
+}
+AXES: Table = {
     "axes_location": SMALL,
     "axes_location_cov": Range(-1e3, 1.0),
     "axes_spread": Range(0.0, 1e6),
     "axes_last": Range(-6.0, 6.0),
     "axes_seen": COUNTED,
     "axes_loss": ANY,
-    "last_error": UNIT,
-}
-FINITE_ROUND: Table = {
-    "experts": Range(*MASS[:2], missing=True),
-    **dict.fromkeys(("pool", "moved", "base", "members", "mix", "played"), MASS),
-    "info": COUNTED,
 }
 DENSE_RECORD: Table = {
     "context": SMALL,

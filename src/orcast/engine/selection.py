@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from orcast.constants import USUAL_TEMPERATURE
 from orcast.engine.base import NO_LEARNING, USUAL_EFFORT, Engine, Learning
-from orcast.engine.binary import BinaryEngine, plays
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.priors import FinitePrior, OrderedPrior, Prior
 from orcast.engine.dense.solver import LogitSolver
-from orcast.engine.kernels.binary import KAPPA
+from orcast.engine.finite import FiniteEngine, plays
 from orcast.engine.ordered import OrderedEngine
 from orcast.spaces import OrderedSpace
 
@@ -29,10 +27,7 @@ def engine_for(
 ) -> Engine:
     """The fastest engine that can play the terms."""
     if plays(bound_payoff):
-        # the binary root has a usual temperature of its own
-        learns = len(learning.members) > 0
-        usual = temperature * KAPPA / USUAL_TEMPERATURE if learns else temperature
-        return BinaryEngine(bound_payoff, temperature=usual, learns=learns)
+        return FiniteEngine(bound_payoff, temperature=temperature, members=learning.finite)
     if isinstance(bound_payoff.space, OrderedSpace) and all(part.kind in FAST for part in bound_payoff.parts):
         return OrderedEngine(bound_payoff, temperature=temperature, effort=effort, learning=learning)
     prior = prior_for(bound_payoff, temperature, learning)

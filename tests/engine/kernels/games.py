@@ -215,6 +215,19 @@ def games() -> Iterator[tuple[str, Callable[[], Array]]]:
         ),
     )
 
+    def labels_against() -> Array:
+        """The least likely label each time, at a temperature at which Newton does not converge."""
+        space = oc.Labels(["a", "b", "c"])
+        game = oc.Forecaster(space, oc.LabelCalibration(grid=5), oracle=oc.Equilibrium(temperature=0.02))
+        rows = []
+        for _ in range(ROUNDS):
+            p = game.predict([0.9, 0.06, 0.04])
+            rows.append(p.mass)
+            game.update(space.value(int(p.mass.argmin())))
+        return np.concatenate([*rows, state(game)])
+
+    yield "labels, against", labels_against
+
     def descended(payoff: Any, **options: Any) -> Callable[[], Array]:
         """The paper's ORCA."""
 

@@ -1,4 +1,4 @@
-"""The binary committee against its definition: logistic regressions that drift, mixed by their log losses."""
+"""The committee for two cells against its definition: logistic regressions that drift, mixed by log loss."""
 
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -66,7 +66,7 @@ class Committee:
         self.state, self.x, self.pending, self.features = state, x, pending, features(state.statistics, x)
         self.expert = float(logit(np.clip(x, expit(-8), expit(8))))
         self.horizon = horizon(pending)
-        self.loss, rate = state.loss[self.horizon], (0.5, 1.0, 1.0)[self.horizon]
+        self.loss, rate = state.learner_loss[self.horizon], (0.5, 1.0, 1.0)[self.horizon]
         weights = np.exp(-rate * (self.loss - self.loss.min()))
         weights[10] *= 10.0
         weights[[*range(10), 11]] *= (1 + pending) ** -0.5
@@ -85,7 +85,7 @@ class Committee:
     def taught(self, now: Any, y: float) -> dict[str, Array]:
         """The state after an outcome; what was said stays, the coefficients are those of now."""
         weight = (1 + self.pending) ** -0.5
-        loss = now.loss.copy()
+        loss = now.learner_loss.copy()
         lost = [log_loss(z, y) for z in (*self.learners, self.expert, self.agreed)]
         loss[self.horizon] = (1 - 0.001 * weight) * loss[self.horizon] + weight * np.array(lost)
         thetas, spreads = [], []
@@ -99,7 +99,7 @@ class Committee:
         return {
             "theta": np.concatenate(thetas),
             "spread": np.concatenate(spreads),
-            "loss": loss,
+            "learner_loss": loss,
             "statistics": self.statistics(now.statistics, y, weight),
         }
 
@@ -150,15 +150,15 @@ def played(late: int, several: bool) -> Iterator[tuple[Any, Any, Any, Any, int]]
 
 @pytest.mark.parametrize("several", [False, True], ids=["one", "several"])
 @pytest.mark.parametrize("late", [0, 3, 20])
-def test_the_binary_committee_is_its_definition(late: int, several: bool) -> None:
+def test_learners_of_two_cells_match_their_definition(late: int, several: bool) -> None:
     for then, record, before, after, y in played(late, several):
-        x, pending = record.info[3], record.info[2]
+        x, pending = record.pool[1], record.info[0]
         if several:
             there = record.units > 0.0
-            weights = np.exp(-(then.rivals[there, 0] - then.rivals[there, 0].min()))
-            assert x == pytest.approx(weights @ record.experts[there] / weights.sum())
+            weights = np.exp(-(then.pool[there] - then.pool[there].min()))
+            assert x == pytest.approx(weights @ record.experts[there, 1] / weights.sum())
         committee = Committee(then, x, pending)
-        assert record.info[5] == pytest.approx(committee.prior, abs=1e-9)
+        assert record.info[3] == pytest.approx(committee.prior, abs=1e-9)
         assert record.learners == pytest.approx(committee.learners, abs=1e-9)
         for name, expected in committee.taught(before, y).items():
             assert getattr(after, name) == pytest.approx(expected, rel=1e-7, abs=1e-9), name
@@ -167,15 +167,15 @@ def test_the_binary_committee_is_its_definition(late: int, several: bool) -> Non
 @pytest.mark.parametrize("several", [False, True], ids=["one", "several"])
 def test_losses_of_binary_experts(several: bool) -> None:
     for _, record, before, after, y in played(3, several):
-        weight, p = (1 + record.info[2]) ** -0.5, record.info[0]
-        expected = before.rivals.copy()
-        best = before.rivals[:, 0].min()
-        for e, rival in enumerate(expected):
+        weight, p = (1 + record.info[0]) ** -0.5, record.played[1]
+        pool, rivals = before.pool.copy(), before.rivals.copy()
+        for e, rival in enumerate(rivals):
             there = record.units[e] > 0.0
-            x = record.experts[e] if there else record.info[3]
+            x = record.experts[e, 1] if there else record.pool[1]
             lost = min(-np.log(max(x if y else 1 - x, 1e-300)), 8.0)
-            rival[0] = (1 - 0.001 * weight) * min(rival[0], best + 8) + weight * lost
+            pool[e] = (1 - 0.001 * weight) * min(pool[e], before.pool.min() + 8) + weight * lost
             if there:
-                rival[1:3] = 0.998 * rival[1:3] + [(x - y) ** 2, 1]
-                rival[3:] += [(p - y) ** 2 - (x - y) ** 2, 1]
-        assert after.rivals == pytest.approx(expected, abs=1e-12)
+                rival[:2] = 0.998 * rival[:2] + [(x - y) ** 2, 1]
+                rival[2:] += [(p - y) ** 2 - (x - y) ** 2, 1]
+        assert after.pool == pytest.approx(pool, abs=1e-12)
+        assert after.rivals == pytest.approx(rivals, abs=1e-12)

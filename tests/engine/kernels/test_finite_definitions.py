@@ -1,6 +1,6 @@
 """The committee on finite spaces against its definition: the expert's log masses, tempered and shifted."""
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ import orcast as oc
 # Memory, whether it shifts, prior observations of its curvatures.
 MEMBERS = [(0.998, False, 5.0), (0.998, True, 20.0), (0.99, True, 20.0)]
 LABELS = ["a", "b", "c", "d"]
-NAMES = ("scale", "scale_sum", "shift", "shift_sum", "loss", "pool", "warm")
+NAMES = ("scale", "scale_sum", "shift", "shift_sum", "loss", "pool")
 
 
 def floored(x: Array) -> Array:
@@ -57,9 +57,9 @@ def taught(memory: dict[str, Array], round: Any, k: int) -> dict[str, Array]:
     for e, expert in enumerate(round.experts):
         own = lost(round.pool[k] if np.isnan(expert[0]) else expert[k])
         new["pool"][e] = kept * min(memory["pool"][e], best + 8) + weight * own
-    masses = [*round.members[:, k], round.base[k]]
+    masses = [*round.members[:, k], round.pool[k]]
     new["loss"] = kept * memory["loss"] + weight * np.array([lost(mass) for mass in masses])
-    logs = floored(round.base)
+    logs = floored(round.pool)
     for m, (keeps, shifts, start) in enumerate(MEMBERS):
         p, discount = round.members[m], 1 - (1 - keeps) * weight
         mean = p @ logs
@@ -71,20 +71,24 @@ def taught(memory: dict[str, Array], round: Any, k: int) -> dict[str, Array]:
             gradient = np.eye(p.size)[k] - p
             steps = weight * gradient / (new["shift_sum"][m] + start)
             new["shift"][m] = np.clip(memory["shift"][m] + steps, -4.0, 4.0)
-    new["warm"] = np.clip(np.log(round.played) - np.log(round.mix), -6, 6)
     return new
 
 
 @pytest.mark.parametrize("several", [False, True], ids=["one", "several"])
 @pytest.mark.parametrize("late", [0, 3])
-def test_the_finite_committee_is_its_definition(late: int, several: bool) -> None:
+@pytest.mark.parametrize("payoff", [None, oc.payoffs.TopLabelCalibration()], ids=["compiled", "dense"])
+def test_members_of_several_cells_match_their_definition(payoff: Any, late: int, several: bool) -> None:
     rng = np.random.default_rng(5)
-    recal = oc.Recalibrator(oc.Labels(LABELS))
+    recal = oc.Recalibrator(oc.Labels(LABELS), payoff)
     outcomes = rng.choice(4, size=40, p=[0.1, 0.2, 0.3, 0.4])
 
     def state() -> dict[str, Array]:
         arrays = recal.engine.arrays()
-        return {name: arrays[f"prior/{name}"].copy() for name in NAMES}
+        return {name: arrays[name if payoff is None else f"prior/{name}"].copy() for name in NAMES}
+
+    def round_of(t: int) -> Any:
+        record, engine = recal.rounds.pending[t].record, cast(Any, recal.engine)
+        return engine.round_of(record.row) if payoff is None else record.round
 
     for t in range(40):
         x = rng.dirichlet([3.0, 2.0, 2.0, 1e-3])
@@ -93,15 +97,13 @@ def test_the_finite_committee_is_its_definition(late: int, several: bool) -> Non
             recal.predict(experts={"one": list(x / x.sum()), "other": other}, id=t)
         else:
             recal.predict(list(x / x.sum()), id=t)
-        memory = state()
-        round: Any = recal.rounds.pending[t].record.round
+        memory, round = state(), round_of(t)
         assert round.pool == pytest.approx(pooled(memory["pool"], round.experts), abs=1e-12)
-        assert round.members == pytest.approx(members(memory, round.base), abs=1e-12)
-        assert round.mix == pytest.approx(mixed(memory, round.base, float(round.info[0])), abs=1e-12)
+        assert round.members == pytest.approx(members(memory, round.pool), abs=1e-12)
+        assert round.prior == pytest.approx(mixed(memory, round.pool, float(round.info[0])), abs=1e-12)
         if t >= late:
             k = int(outcomes[t - late])
-            settled: Any = recal.rounds.pending[t - late].record.round
-            expected = taught(memory, settled, k)
+            expected = taught(memory, round_of(t - late), k)
             recal.update(LABELS[k], id=t - late)
             for name, values in state().items():
                 assert values == pytest.approx(expected[name], rel=1e-9, abs=1e-12), name

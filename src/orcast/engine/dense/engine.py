@@ -23,7 +23,7 @@ from orcast.engine.dense.search import CandidateSearch, HalfSpaceClaim, masses_o
 from orcast.engine.dense.solver import DenseRound, Solver
 from orcast.engine.explain import PartTilt, explanation
 from orcast.engine.kernels.counts import COUNT_COLUMNS, count
-from orcast.engine.kernels.finite import FiniteRound
+from orcast.engine.kernels.finite_rounds import FiniteRound
 from orcast.engine.kernels.records import CellRow, Round, RoundInfo
 from orcast.ledger import Guarantee, Ledger
 from orcast.limits import LIMITS

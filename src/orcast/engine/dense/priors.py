@@ -10,24 +10,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast import ledger as _ledger
-from orcast.constants import MAX_TILT
+from orcast.constants import LOSS_DISCOUNT, MAX_TILT
 from orcast.contexts import ContextInputs
 from orcast.engine import admissible
 from orcast.engine.base import NO_LEARNING, USUAL_EFFORT, Learning
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense import axes
 from orcast.engine.explain import Explanation
+from orcast.engine.finite import FiniteEngine
 from orcast.engine.kernels import cells as cell_kernels
 from orcast.engine.kernels import finite as finite_kernels
 from orcast.engine.kernels import rounds as round_kernels
-from orcast.engine.kernels.finite import FINITE_INFO, FiniteInfo, FiniteMemory, FiniteRound
+from orcast.engine.kernels.finite_rounds import FiniteInfo, FiniteRound
 from orcast.engine.kernels.records import CellRow, Round, RoundInfo
 from orcast.engine.kernels.rounds import EVEN_SHARE
 from orcast.engine.ordered import NOTHING, OrderedEngine, cell_grid_of, forecast_of
 from orcast.forecasts import FiniteForecast, Forecast, forecast_on
 from orcast.ledger import Certificate
 from orcast.payoffs import CellGrid, Sum
-from orcast.spaces import Binary, FiniteSpace
+from orcast.spaces import FiniteSpace
 
 Array = NDArray[np.float64]
 
@@ -344,50 +345,39 @@ class GridPrior:
 
 
 class FinitePrior:
-    """The prior on finite spaces: learners that temper and shift the expert's log masses, and the expert."""
+    """The prior on finite spaces: the members of the compiled engine, without a payoff of its own.
+
+    Where the space has axes, the pool of the experts is first moved along them.
+    """
 
     recells = False
 
     def __init__(self, bound_payoff: BoundPayoff, members: Array) -> None:
         assert isinstance(bound_payoff.space, FiniteSpace)
-        self.space, self.members = bound_payoff.space, np.array(members)
-        self.experts, self.cells = len(bound_payoff.experts), self.space.cells
-        count, cells = len(members), self.space.cells
-        self._memory = FiniteMemory(
-            np.zeros(count),
-            np.zeros(count),
-            np.zeros((count, cells)),
-            np.zeros((count, cells)),
-            np.zeros(count + 1),
-            np.zeros(self.experts),
-            np.zeros(cells),
-        )
-        self._axes = axes.new_memory(axes.axes_of(self.space) if count else 0)
-        self._last_error = np.zeros(1)
-        self._none = np.empty((0, cells))
-
-    def _new_round(self) -> FiniteRound:
-        cells = self.space.cells
-        return FiniteRound(
-            np.full((self.experts, cells), np.nan),
-            np.zeros(cells),
-            np.zeros((len(axes.DISCOUNTS) if self._axes.last.size else 0, cells)),
-            np.zeros(cells),
-            np.zeros((len(self.members), cells)),
-            np.zeros(cells),
-            np.zeros(cells),
-            np.zeros(FINITE_INFO),
-        )
+        self.space, self.cells = bound_payoff.space, bound_payoff.space.cells
+        self._axes = axes.new_memory(axes.axes_of(self.space) if len(members) else 0)
+        bare = BoundPayoff(bound_payoff.space, Sum(()), bound_payoff.experts, None)
+        moved = len(axes.DISCOUNTS) if self._axes.last.size else 0
+        self.engine = FiniteEngine(bare, temperature=1.0, members=members, logistic=False, moved=moved)
 
     def open(self, experts: Array | None, pending: float) -> tuple[FiniteRound, Array]:
         """A round, and its prior."""
-        round = self._new_round()
-        finite_kernels.pool_experts(self._memory, self._none if experts is None else experts, pending, round)
-        if experts is not None and len(round.moved):
+        round, state = self.engine.new_round(), self.engine.state
+        round.info[FiniteInfo.PENDING] = pending
+        if experts is None:
+            for masses in (round.pool, round.base, round.prior):
+                masses[:] = 1.0 / self.cells
+            return round, round.prior.copy()
+        round.info[FiniteInfo.HAS_EXPERT] = 1.0
+        round.experts[:] = experts
+        finite_kernels.pool_masses(state.pool, round.experts, round.pool)
+        round.base[:] = round.pool
+        if len(round.moved):
             round.moved[:] = axes.corrected(self.space, self._axes, round.pool)
             round.base[:] = axes.mixed(self._axes, round.moved, round.pool, pending)
-        finite_kernels.mix_members(self.members, self._memory, pending, round)
-        return round, round.mix.copy()
+        options = self.engine.rules.members
+        finite_kernels.mix_members(options, state, round.base, pending, round.members, round.prior)
+        return round, round.prior.copy()
 
     def recell(self, round: FiniteRound, mix: Array, coarse: Array | None = None) -> tuple[FiniteRound, Array]:
         """There are no other cells."""
@@ -402,7 +392,7 @@ class FinitePrior:
 
     def warm_start(self, round: FiniteRound, log_mix: Array) -> Array:
         """Where to start."""
-        value: Array = log_mix + self._memory.warm
+        value: Array = log_mix + self.engine.state.warm
         return value
 
     def played(self, round: FiniteRound) -> Array:
@@ -423,25 +413,21 @@ class FinitePrior:
 
     def teach(self, round: FiniteRound, y: Any, k: int) -> None:
         """Learn from an outcome."""
-        if isinstance(self.space, Binary):
-            self._last_error[0] = k - round.played[1]
-        if round.info[FiniteInfo.HAS_EXPERT] and len(round.moved):
-            pending = float(round.info[FiniteInfo.PENDING])
+        state, pending = self.engine.state, float(round.info[FiniteInfo.PENDING])
+        state.last[0] = k - round.played[1]
+        tilt = np.log(np.maximum(round.played, 1e-300)) - np.log(np.maximum(round.prior, 1e-300))
+        state.warm[:] = np.clip(tilt, -MAX_TILT, MAX_TILT)
+        if not round.info[FiniteInfo.HAS_EXPERT]:
+            return
+        if len(round.moved):
             axes.learn(self.space, self._axes, round.moved, round.pool, np.asarray(y), k, pending)
-        finite_kernels.teach(self.members, self._memory, round, k)
+        weight = 1.0 / math.sqrt(1.0 + pending)
+        finite_kernels.learn_pool(state.pool, round.experts, round.pool, weight, LOSS_DISCOUNT, k)
+        finite_kernels.teach_members(self.engine.rules.members, state, round.base, round.members, weight, k)
 
     def known(self, bound_payoff: BoundPayoff, experts: Array | None, features: Any, rounds: int) -> ContextInputs:
         """The inputs of contexts."""
-        if bound_payoff.plain:
-            return ContextInputs(features)
-        level = math.nan
-        if experts is not None and bound_payoff.needs_expert:
-            mean = np.nanmean(experts, axis=0)
-            level = float(mean[1] if isinstance(self.space, Binary) else mean.max())
-        last = float(self._last_error[0]) if rounds and isinstance(self.space, Binary) else math.nan
-        if bound_payoff.needs_last and not isinstance(self.space, Binary):
-            raise TypeError(f"expected a space of numbers for by_last_error(), got {self.space!r}")
-        return ContextInputs(features, level, math.nan, last)
+        return self.engine.known(bound_payoff, experts, features, rounds)
 
     def forecast(self, round: FiniteRound, certificate: Certificate, why: Why) -> Forecast | FiniteForecast:
         """What users see."""
@@ -449,19 +435,17 @@ class FinitePrior:
 
     def memory(self) -> dict[str, Array]:
         """Everything that is carried from round to round."""
-        axes = {f"axes_{name}": array for name, array in self._axes._asdict().items()}
-        return {**self._memory._asdict(), **axes, "last_error": self._last_error}
+        return {**self.engine.arrays(), **{f"axes_{name}": array for name, array in self._axes._asdict().items()}}
 
     def restore(self, arrays: dict[str, Array]) -> None:
         """Take it over."""
-        memory = self.memory()
-        admissible.Fields(memory, admissible.FINITE_MEMORY).copy_into(memory, arrays)
+        self.engine.restore(arrays)
+        memory = {f"axes_{name}": array for name, array in self._axes._asdict().items()}
+        admissible.Fields(memory, admissible.AXES).copy_into(memory, arrays)
         admissible.check_axes(self._axes.location_cov)
 
     def restored(self, arrays: dict[str, NDArray[Any]]) -> FiniteRound:
         """A pending round."""
-        round = self._new_round()
-        admissible.Fields(round._asdict(), admissible.FINITE_ROUND).copy_into(round._asdict(), arrays)
-        for name in ("pool", "mix", "played"):
-            admissible.check_masses(f"{name} of a pending round", getattr(round, name))
+        round = self.engine.new_round()
+        self.engine.restore_round(round, arrays)
         return round

@@ -1,43 +1,27 @@
-"""Compiled kernels for binary outcomes: a committee that corrects the expert, and the layer that carries the promise.
+"""Compiled kernels of the committee for two outcomes: logistic learners that correct the expert.
 
-The committee.  Each learner is a logistic regression, offset at the expert (stage 1) or at what stage 1 agreed on
+Each learner is a logistic regression, offset at the expert (stage 1) or at what stage 1 agreed on
 (stage 2), whose coefficients theta follow a mean-reverting random walk around "no correction": between outcomes
 theta <- rho theta and P <- rho^2 P + (1 - rho^2) P_0, at an outcome one implicit Newton step on the log score.  Stage 1
 learns maps of the expert (Platt, beta, hat functions of the log odds), stage 2 drift and what the last errors and
 outcomes tell.  The probabilities are averaged with exponential weights on discounted log loss, the expert's included.
-
-The last layer.  With hat functions w_v on an even grid, the payoffs are w_v(p) (p - y), w_v(x) (p - y), p - y and,
-one-sided, c ((p - y)^2 - (x - y)^2).  For two outcomes the logit equilibrium around the prior m is a scalar root,
-
-    logit p = logit m + (v_1(p) - v_0(p)) / kappa,      v_y(p) = <S_+, payoff(p, y)>
-
-which exists for every ledger.  Since the mean of v under p is at most 0, max_y v_y is at most kappa times a constant:
-lowering kappa always ends at a forecast whose certificate holds.
 """
 
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import NamedTuple
 
 import numpy as np
 
-from orcast.constants import BINARY_DELAY_TEMPERATURE, BINARY_LOSS_DISCOUNT, LOSS_DISCOUNT
+from orcast.constants import BINARY_LOSS_DISCOUNT, LOSS_DISCOUNT
 from orcast.engine.kernels.delays import delay_odds, delay_weight, delayed, horizon
+from orcast.engine.kernels.finite_game import sigmoid
 from orcast.engine.kernels.records import Array
 from orcast.jit import kernel, kernel_part
-from orcast.jit.ieee import ceil, exp, floor, log, log1p, real_power, sqrt
-from orcast.ledger import ROUNDING
-from orcast.payoffs.hat_kernels import hat, hat_slope
+from orcast.jit.ieee import exp, log, log1p, real_power, sqrt
 
-# The usual temperature.
-KAPPA = 6.0
-# Largest log odds: of the expert as an offset and as a feature, of the prior, and of what is played at a temperature.
-MOST_EXPERT, MOST_FEATURE, MOST_PRIOR, MOST_PLAYED = 8.0, 6.9, 13.8, 30.0
-HALVINGS, REFINEMENTS = 40, 2
-TOLERANCE, STEPS, NEWTON_STEPS = 1e-10, 60, 12
-# The ledger forgives this much rounding; what is played must not count on all of it.
-SURE = 0.1 * ROUNDING
+# Largest log odds: of the expert as an offset and as a feature, and of the prior.
+MOST_EXPERT, MOST_FEATURE, MOST_PRIOR = 8.0, 6.9, 13.8
 
 
 class Feature(IntEnum):
@@ -69,17 +53,6 @@ class BinaryStatistic(IntEnum):
     OUTCOMES = 7  # settled
     LOSS_SUM = 8  # discounted squared error of the expert
     LOSS_COUNT = 9
-
-
-class BinaryInfo(IntEnum):
-    """Numbers of a round with a binary outcome."""
-
-    PLAYED = 0
-    TEMPERATURE = 1
-    PENDING = 2  # outcomes outstanding when the forecast was made
-    POOL = 3  # the probability of the pool of experts
-    HAS_EXPERT = 4
-    PRIOR = 5  # log odds
 
 
 class RecordedOdds(IntEnum):
@@ -132,22 +105,7 @@ EXPERT, AGREED, LOSSES = COUNT, COUNT + 1, COUNT + 2
 # Curvature below which an observation counts as this informative.
 LEAST_CURVATURE = 0.01
 BINARY_STATISTICS = len(BinaryStatistic)
-RECORDED_ODDS, BINARY_INFO = len(RecordedOdds), len(BinaryInfo)
-
-
-class BinaryGame(NamedTuple):
-    """What the last layer plays on: what the ledger owes, the experts, and the prior."""
-
-    owed_p: Array  # on the hats of the forecast
-    owed_x: Array  # on the hats of the expert
-    owed_0: float  # on the bias
-    owed_r: Array  # on the regret against each expert
-    xs: Array  # the experts' probabilities
-    cs: Array  # units of their regrets
-    factors: Array  # squared weight times the squared norm of the context, of the four kinds of payoff
-    prior: float  # log odds
-    x: float  # the pool of the experts
-    fixed: float  # the part of what is owed that does not depend on p
+RECORDED_ODDS = len(RecordedOdds)
 
 
 def start(theta: Array, spread: Array) -> None:
@@ -157,15 +115,6 @@ def start(theta: Array, spread: Array) -> None:
     for i in range(COUNT):
         count = int(USED[i])
         spread[SPREAD_AT[i] : SPREAD_AT[i + 1]] = np.diag(START[i, :count]).ravel()
-
-
-@kernel
-def sigmoid(z):
-    """The probability with log odds z."""
-    if z >= 0.0:
-        return 1.0 / (1.0 + exp(-z))
-    e = exp(z)
-    return e / (1.0 + e)
 
 
 @kernel
@@ -216,9 +165,8 @@ def observe(statistics, x, odds, features):
 
 
 @kernel_part
-def learner_odds(state, i, offset, round):
+def learner_odds(state, i, offset, pending, round):
     """The log odds of a learner; what it learnt wears off with the outcomes that it has not seen."""
-    pending = round.info[BinaryInfo.PENDING]
     total = 0.0
     at = THETA_AT[i]
     for j in range(USED[i]):
@@ -231,15 +179,14 @@ def learner_odds(state, i, offset, round):
 
 
 @kernel
-def committee(state, x, round):
+def committee(state, x, pending, round):
     """The log odds of the prior given the expert's x; fills what the committee records and only reads the state.
 
     The more outcomes are outstanding, the more weight the expert has.
     """
     observe(state.statistics, x, round.odds, round.features)
-    pending = round.info[BinaryInfo.PENDING]
     rate = RATES[horizon(pending)]
-    loss = state.loss[horizon(pending)]
+    loss = state.learner_loss[horizon(pending)]
     best = loss[0]
     for i in range(1, LOSSES):
         best = min(best, loss[i])
@@ -250,7 +197,7 @@ def committee(state, x, round):
     mix = weight * sigmoid(expert)
     odds = weight * expert
     for i in range(FIRST_STAGE):
-        z = learner_odds(state, i, expert, round)
+        z = learner_odds(state, i, expert, pending, round)
         weight = learnt * exp(rate * (best - loss[i]))
         total += weight
         mix += weight * sigmoid(z)
@@ -261,7 +208,7 @@ def committee(state, x, round):
     total += weight
     mix += weight * sigmoid(agreed)
     for i in range(FIRST_STAGE, COUNT):
-        z = learner_odds(state, i, agreed, round)
+        z = learner_odds(state, i, agreed, pending, round)
         weight = learnt * exp(rate * (best - loss[i]))
         total += weight
         mix += weight * sigmoid(z)
@@ -308,12 +255,11 @@ def step(state, i, round, y, weight, scratch):
 
 
 @kernel
-def teach(state, round, y):
+def teach(state, round, pending, y):
     """Learn from an outcome; the more were outstanding when the forecast was made, the less it counts."""
-    pending = round.info[BinaryInfo.PENDING]
     weight = delay_weight(pending)
     careful = sqrt(weight)
-    loss = state.loss[horizon(pending)]
+    loss = state.learner_loss[horizon(pending)]
     kept = delayed(BINARY_LOSS_DISCOUNT, weight)
     scratch = np.empty((2, MOST_USED))
     for i in range(COUNT):
@@ -342,182 +288,3 @@ def learn_statistics(statistics, round, y, weight):
     gap = round.odds[RecordedOdds.PROBABILITY] - y
     statistics[BinaryStatistic.LOSS_SUM] = LOSS_DISCOUNT * statistics[BinaryStatistic.LOSS_SUM] + gap * gap
     statistics[BinaryStatistic.LOSS_COUNT] = LOSS_DISCOUNT * statistics[BinaryStatistic.LOSS_COUNT] + 1.0
-
-
-@kernel
-def interpolate(table, at):
-    """A function given at the vertices, taken between them."""
-    k, share = hat(at, table.shape[0])
-    return (1.0 - share) * table[k] + share * table[k + 1]
-
-
-@kernel
-def regret_scale(p, x, c):
-    """The unit of the regret of p against x: c, or less where the regret could exceed 1."""
-    return 1.0 / max(1.0 / c, abs(p - x) * max(p + x, 2.0 - p - x))
-
-
-@kernel
-def advantage(p, game, eager):
-    """v_1(p) - v_0(p), the pull on the log odds.
-
-    `eager` multiplies the pull of the regrets: it points back to the expert and cannot overshoot, so delay need not
-    soften it.
-    """
-    total = -(interpolate(game.owed_p, p) + game.fixed)
-    for e in range(game.xs.shape[0]):
-        if game.owed_r[e] > 0.0:
-            scale = regret_scale(p, game.xs[e], game.cs[e])
-            total += 2.0 * eager * game.owed_r[e] * scale * (game.xs[e] - p)
-    return total
-
-
-@kernel
-def slope(p, game, eager):
-    """Derivative of the advantage, that of the regret scales left out."""
-    vertices = game.owed_p.shape[0]
-    k, _ = hat(p, vertices)
-    total = -(game.owed_p[k + 1] - game.owed_p[k]) * hat_slope(p, vertices)
-    for e in range(game.xs.shape[0]):
-        if game.owed_r[e] > 0.0:
-            total -= 2.0 * eager * game.owed_r[e] * regret_scale(p, game.xs[e], game.cs[e])
-    return total
-
-
-@kernel
-def bracket(m, towards, kappa, game, eager):
-    """The first stretch between vertices, from the prior m on in the direction of the pull, that holds a root."""
-    vertices = game.owed_p.shape[0]
-    near = m
-    if towards > 0.0:
-        k = floor(m * vertices - 0.5) + 1
-    else:
-        k = ceil(m * vertices - 0.5) - 1
-    while 0 <= k < vertices:
-        far = (k + 0.5) / vertices
-        if not 0.0 < far < 1.0:
-            break
-        value = advantage(far, game, eager)
-        if kappa > 0.0:
-            value -= kappa * (log(far / (1.0 - far)) - game.prior)
-        if value * towards <= 0.0:
-            return near, far
-        near = far
-        k += 1 if towards > 0.0 else -1
-    return near, 1.0 if towards > 0.0 else 0.0
-
-
-@kernel
-def root(game, kappa, eager):
-    """The equilibrium nearest to the prior, for kappa > 0."""
-    m = sigmoid(game.prior)
-    pull = advantage(m, game, eager)
-    if pull == 0.0:
-        return m
-    towards = 1.0 if pull > 0.0 else -1.0
-    near, far = bracket(m, towards, kappa, game, eager)
-    a = game.prior if near == m else log(near / (1.0 - near))
-    b = log(far / (1.0 - far)) if 0.0 < far < 1.0 else towards * MOST_PLAYED
-    if (b - a) * towards <= 0.0:
-        return sigmoid(a)
-    z = a
-    for n in range(STEPS):
-        p = sigmoid(z)
-        value = z - game.prior - advantage(p, game, eager) / kappa
-        if value * towards < 0.0:
-            a = z
-        else:
-            b = z
-        rise = 1.0 - slope(p, game, eager) * p * (1.0 - p) / kappa
-        then = z - value / rise if rise > 0.0 else np.inf
-        if abs(then - z) < TOLERANCE:
-            # converged, whatever side of the root rounding puts it on: the bracket would lead to another root
-            return sigmoid(then)
-        if n >= NEWTON_STEPS or not min(a, b) < then < max(a, b):
-            then = 0.5 * (a + b)
-        moved = abs(then - z)
-        z = then
-        if moved < TOLERANCE:
-            break
-    return sigmoid(z)
-
-
-@kernel
-def strict_root(game):
-    """The limit kappa = 0: the zero of v_1 - v_0 nearest to the prior, or the end of [0, 1] that it points to."""
-    m = sigmoid(game.prior)
-    pull = advantage(m, game, 1.0)
-    if pull == 0.0:
-        return m
-    towards = 1.0 if pull > 0.0 else -1.0
-    a, b = bracket(m, towards, 0.0, game, 1.0)
-    if advantage(b, game, 1.0) * towards >= 0.0:
-        return b
-    for _ in range(STEPS):
-        p = 0.5 * (a + b)
-        if advantage(p, game, 1.0) * towards > 0.0:
-            a = p
-        else:
-            b = p
-    return 0.5 * (a + b)
-
-
-@kernel
-def certify(p, game):
-    """The largest 2 <S_+, payoff> + ||payoff||^2 and the largest ||payoff||^2 over both outcomes, exact."""
-    factors = game.factors
-    along = interpolate(game.owed_p, p) + interpolate(game.owed_x, game.x) + game.owed_0
-    _, u = hat(p, game.owed_p.shape[0])
-    _, v = hat(game.x, game.owed_x.shape[0])
-    size = factors[0] * (u * u + (1.0 - u) * (1.0 - u)) + factors[1] * (v * v + (1.0 - v) * (1.0 - v)) + factors[2]
-    linear = -np.inf
-    bound = 0.0
-    for y in range(2):
-        error = p - y
-        inner = along * error
-        square = size * error * error
-        for e in range(game.xs.shape[0]):
-            gap = game.xs[e] - y
-            regret = regret_scale(p, game.xs[e], game.cs[e]) * (error * error - gap * gap)
-            inner += max(game.owed_r[e], 0.0) * regret
-            square += factors[3] * regret * regret
-        linear = max(linear, 2.0 * inner + square)
-        bound = max(bound, square)
-    return linear, bound
-
-
-@kernel
-def play(game, kappa, pending, free, budget):
-    """The forecast, the temperature used (0: strict), and its certificate: `linear` and `bound`.
-
-    The root at the usual temperature, or at a lower one where the slack that is `free` does not allow it.
-    """
-    soft = real_power(1.0 + pending, BINARY_DELAY_TEMPERATURE)
-    warm = kappa * soft
-    p = root(game, warm, soft)
-    linear, bound = certify(p, game)
-    if linear - bound <= free + SURE * (budget + bound):
-        return p, warm, linear, bound
-    cool = warm
-    held = False
-    for _ in range(HALVINGS):
-        cool *= 0.5
-        p = root(game, cool, 1.0)
-        linear, bound = certify(p, game)
-        if linear - bound <= free + SURE * (budget + bound):
-            held = True
-            break
-        warm = cool
-    if not held:
-        p = strict_root(game)
-        linear, bound = certify(p, game)
-        return p, 0.0, linear, bound
-    for _ in range(REFINEMENTS):
-        middle = sqrt(warm * cool)
-        q = root(game, middle, 1.0)
-        high, size = certify(q, game)
-        if high - size <= free + SURE * (budget + size):
-            p, cool, linear, bound = q, middle, high, size
-        else:
-            warm = middle
-    return p, cool, linear, bound

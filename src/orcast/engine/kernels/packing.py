@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.engine.kernels.binary import (
-    BINARY_INFO,
     BINARY_STATISTICS,
     COEFFICIENTS,
     COUNT,
@@ -26,11 +25,11 @@ from orcast.engine.kernels.binary import (
     LOSSES,
     RECORDED_ODDS,
 )
-from orcast.engine.kernels.binary_rounds import BINARY_RIVAL, BinaryRound, BinaryState
-from orcast.engine.kernels.binary_rounds import predict as _predict_binary
-from orcast.engine.kernels.binary_rounds import update as _update_binary
 from orcast.engine.kernels.correction import pool_part as _pool_part
 from orcast.engine.kernels.counts import COUNT_COLUMNS
+from orcast.engine.kernels.finite_rounds import FINITE_INFO, FINITE_RIVAL, FiniteRound, FiniteState
+from orcast.engine.kernels.finite_rounds import predict as _predict_finite
+from orcast.engine.kernels.finite_rounds import update as _update_finite
 from orcast.engine.kernels.records import (
     BASIS,
     CELL_ROWS,
@@ -123,33 +122,49 @@ def round_shapes(rules):
 
 
 @kernel_part
-def binary_shapes(rules):
-    """The shapes of the state on binary outcomes."""
-    return BinaryState(
-        theta=(COEFFICIENTS,),
-        spread=(COVARIANCES,),
-        loss=(HORIZONS, LOSSES),
-        statistics=(BINARY_STATISTICS,),
+def finite_shapes(rules):
+    """The shapes of the state on finite spaces, which has logistic learners or members."""
+    logistic = rules.logistic
+    members = rules.members.shape[0] * (1 - logistic)
+    return FiniteState(
         total=(rules.layout.sides.shape[0],),
         account=(ACCOUNT_SIZE,),
         groups=(rules.groups, GROUP_SIZE),
-        rivals=(rules.rivals, BINARY_RIVAL),
+        pool=(rules.rivals,),
+        rivals=(rules.rivals, FINITE_RIVAL),
         last=(1,),
+        warm=(rules.cells * (1 - logistic),),
+        theta=(logistic * COEFFICIENTS,),
+        spread=(logistic * COVARIANCES,),
+        learner_loss=(logistic * HORIZONS, LOSSES),
+        statistics=(logistic * BINARY_STATISTICS,),
+        scale=(members,),
+        scale_sum=(members,),
+        shift=(members, rules.cells),
+        shift_sum=(members, rules.cells),
+        loss=((members + 1) * (1 - logistic),),
     )
 
 
 @kernel_part
-def binary_round_shapes(rules):
-    """The shapes of a round with a binary outcome."""
-    return BinaryRound(
-        info=(BINARY_INFO,),
+def finite_round_shapes(rules):
+    """The shapes of a round on finite spaces."""
+    logistic = rules.logistic
+    return FiniteRound(
+        info=(FINITE_INFO,),
         certificate=(CERTIFICATE_SIZE,),
-        odds=(RECORDED_ODDS,),
-        features=(FEATURES,),
-        learners=(COUNT,),
-        experts=(rules.rivals,),
-        units=(rules.rivals,),
         context=(rules.groups,),
+        experts=(rules.rivals, rules.cells),
+        units=(rules.rivals,),
+        pool=(rules.cells,),
+        base=(rules.cells,),
+        prior=(rules.cells,),
+        played=(rules.cells,),
+        odds=(logistic * RECORDED_ODDS,),
+        features=(logistic * FEATURES,),
+        learners=(logistic * COUNT,),
+        members=(rules.members.shape[0] * (1 - logistic), rules.cells),
+        moved=(rules.moved, rules.cells),
     )
 
 
@@ -199,15 +214,15 @@ def round_of(rules, row, slots):
 
 
 @kernel
-def state_of(rules, row):
-    """The state on binary outcomes in a row of numbers."""
-    return BinaryState(*fields(binary_shapes(rules), row))
+def finite_state_of(rules, row):
+    """The state on a finite space in a row of numbers."""
+    return FiniteState(*fields(finite_shapes(rules), row))
 
 
 @kernel
-def binary_round_of(rules, row):
-    """The round with a binary outcome in a row of numbers."""
-    return BinaryRound(*fields(binary_round_shapes(rules), row))
+def finite_round_of(rules, row):
+    """The round on a finite space in a row of numbers."""
+    return FiniteRound(*fields(finite_round_shapes(rules), row))
 
 
 # --- the hot path
@@ -232,12 +247,12 @@ def pool_part(rules, memory, row, slots, signal, y, out):
 
 
 @entry_kernel
-def predict_binary(rules, state, probabilities, pending, reserved, row):
-    """A round with a binary outcome; see binary_rounds.predict."""
-    _predict_binary(rules, state_of(rules, state), probabilities, pending, reserved, binary_round_of(rules, row))
+def predict_finite(rules, state, experts, pending, reserved, row):
+    """A round on a finite space; see finite_rounds.predict."""
+    _predict_finite(rules, finite_state_of(rules, state), experts, pending, reserved, finite_round_of(rules, row))
 
 
 @entry_kernel
-def update_binary(rules, state, row, reserved, y):
-    """Its outcome; see binary_rounds.update."""
-    _update_binary(rules, state_of(rules, state), binary_round_of(rules, row), reserved, y)
+def update_finite(rules, state, row, reserved, y):
+    """Its outcome; see finite_rounds.update."""
+    _update_finite(rules, finite_state_of(rules, state), finite_round_of(rules, row), reserved, y)
