@@ -1,9 +1,6 @@
 """Adaptive conformal inference as a payoff and its exact oracle: the contract, brute force, cost, promise."""
 
-import json
-import pickle
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import hypothesis.strategies as st
@@ -15,7 +12,6 @@ from scipy.optimize import linprog
 import orcast as oc
 from helpers import SENTENCE, Vector, positive, random_ledgers, whole
 from orcast.adapters import expert_row
-from orcast.contexts import context_from_plain
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.kernels.records import CellRow, RoundInfo
@@ -23,7 +19,6 @@ from orcast.paper.conformal import bent, root_between
 from orcast.payoffs import Payoff
 from orcast.payoffs.levels import LevelCalibration, LevelCellPayoff
 from orcast.spaces import Space
-from orcast.testing import check_guarantee, check_jacobian, check_payoff, check_state, check_table, worst_outcome
 
 SPACES: dict[str, Any] = {
     "interval": oc.Interval(-2, 10, cells=24, tail_cells=3),
@@ -57,16 +52,6 @@ def oracle_of(payoff: Payoff) -> oc.paper.ConformalLevel:
 # --- the payoff ---
 
 
-@pytest.mark.parametrize("where", SPACES)
-@pytest.mark.parametrize(("level", "grid"), [(0.9, 20), (0.5, 4), (0.05, 7)])
-def test_it_may_be_played(where: str, level: float, grid: int) -> None:
-    payoff = LevelCalibration(level, grid=grid)
-    check_payoff(payoff, SPACES[where])
-    check_table(payoff, SPACES[where])
-    check_jacobian(payoff, SPACES[where])
-    check_state(payoff, SPACES[where])
-
-
 def test_its_derivative_is_that_of_finite_differences() -> None:
     """In every coordinate; at a kink of the hats or of the cells there is none."""
     rng = np.random.default_rng(1)
@@ -82,11 +67,6 @@ def test_its_derivative_is_that_of_finite_differences() -> None:
             step = 1e-7 * np.eye(6)[j]
             numeric = (cell_payoff.field(s, p + step) - cell_payoff.field(s, p - step)) / 2e-7
             assert jacobian[:, j] == pytest.approx(numeric, rel=1e-5, abs=1e-5)
-
-
-def test_any_oracle_may_play_it() -> None:
-    for oracle in (oc.Committee(), oc.Equilibrium()):
-        assert check_guarantee(LevelCalibration(0.9), SPACES["interval"], rounds=15, oracle=oracle) == 1.0
 
 
 def test_the_bound_is_reached() -> None:
@@ -150,14 +130,6 @@ def test_what_is_shown_is_the_error_of_the_coverage() -> None:
 def test_what_makes_no_sense_is_refused(make: Callable[[], Any]) -> None:
     with pytest.raises((TypeError, ValueError), match=SENTENCE):
         make()
-
-
-def test_its_plain_form_says_it_all() -> None:
-    payoff = LevelCalibration(0.8, grid=7, context=HOURS, weight=2.0)
-    plain = json.loads(json.dumps(payoff.to_plain()))
-    assert plain.pop("kind") == "LevelCalibration"
-    again = LevelCalibration(context=context_from_plain(plain.pop("context")), **plain)
-    assert again.to_plain() == payoff.to_plain()
 
 
 # --- brute force ---
@@ -369,47 +341,7 @@ def test_the_papers_mixture_has_the_wrong_sign() -> None:
     assert lp.x[2] == pytest.approx(0.1)
 
 
-def test_hats_have_no_such_trouble() -> None:
-    """The same sums at two vertices: the root between them wins whatever comes."""
-    engine = bind(SPACES["interval"], LevelCalibration(0.9))
-    engine.ledger.total[17:19] = -1.0, 1.0
-    record = engine.predict(row_of(oc.Normal(4, 1), SPACES["interval"]))
-    assert played(engine, record)[2] == pytest.approx(0.875)
-    assert check(engine, record, 0.9) == pytest.approx(0.0, abs=1e-12)
-
-
 # --- the promise ---
-
-
-@pytest.mark.parametrize("name", ["90%", "two grids"])
-def test_the_promise_is_kept_against_a_greedy_nature(name: str) -> None:
-    payoff = PAYOFFS[name]()
-    game = oc.Forecaster(SPACES["interval"], payoff, oracle=oracle_of(payoff))
-    rng = np.random.default_rng(4)
-    for t in range(1000):
-        p = game.predict(EXPERTS[int(rng.integers(len(EXPERTS)))] if t % 2 else oc.Normal(4, 2), x={"hour": t % 3})
-        assert p.certificate.holds
-        assert p.certificate.half_space <= 1e-10
-        y, square = worst_outcome(game, points=2)
-        assert square <= p.certificate.worst_next * (1 + 1e-9) + 1e-9
-        game.update(y)
-        assert game.guarantee.miscalibration <= game.guarantee.promised
-    assert game.guarantee.held == 1.0
-    assert game.guarantee.rounds == 1000
-
-
-@pytest.mark.parametrize("level", [0.9, 0.5, 0.1])
-def test_the_coverage_is_right_although_the_expert_is_wrong(level: float) -> None:
-    """By the hard indicator that people plot."""
-    game = oc.Forecaster(oc.Interval(-20, 30), LevelCalibration(level), oracle=oc.paper.ConformalLevel(level))
-    rng = np.random.default_rng(5)
-    covered = []
-    for t in range(1000):
-        p = game.predict(oc.Normal(4, 1))
-        y = float(np.clip(rng.normal(5 + np.sin(t / 50), 2.0), -20, 30))
-        covered.append(y <= p.quantile(level))
-        game.update(y)
-    assert np.mean(covered) == pytest.approx(level, abs=0.03)
 
 
 # --- at the edge ---
@@ -433,24 +365,3 @@ def test_it_is_for_one_level_on_ordered_spaces(space: Any, payoff: Payoff) -> No
 def test_at_random_it_is_no_oracle() -> None:
     with pytest.raises(ValueError, match=SENTENCE):
         oc.Forecaster(SPACES["interval"], LevelCalibration(0.9), oracle=oc.paper.ConformalLevel(0.9, randomised=True))
-
-
-def test_it_is_saved_loaded_and_pickled(tmp_path: Path) -> None:
-    game = oc.Forecaster(SPACES["line"], PAYOFFS["two grids"](), oracle=oc.paper.ConformalLevel(0.7))
-    for y in (1.0, -2.0, 30.0, 10.0):
-        game.predict(oc.Normal(4, 1), x={"hour": 1})
-        game.update(y)
-    game.predict(oc.Normal(4, 1), x={"hour": 2}, id="late")
-    game.save(tmp_path / "state")
-    for twin in (
-        oc.Forecaster.load(tmp_path / "state", payoff=PAYOFFS["two grids"]()),
-        pickle.loads(pickle.dumps(game)),
-    ):
-        assert isinstance(twin.oracle, oc.paper.ConformalLevel)
-        assert twin.oracle.to_plain() == game.oracle.to_plain()
-        twin.update(5.0, id="late")
-        again = twin.predict(oc.Normal(3, 2), x={"hour": 2})
-        other = pickle.loads(pickle.dumps(game))
-        other.update(5.0, id="late")
-        assert np.array_equal(again.mass, other.predict(oc.Normal(3, 2), x={"hour": 2}).mass)
-        assert twin.guarantee == other.guarantee

@@ -1,6 +1,5 @@
 """Moment calibration: the triangulated payoff, the solver of its half-space problem, and the oracle, by brute force."""
 
-import dataclasses
 from typing import Any
 
 import hypothesis.strategies as st
@@ -13,9 +12,9 @@ from scipy.optimize import linprog
 
 import orcast as oc
 from helpers import SENTENCE
-from orcast.paper.exact.moments import BETWEEN, HullSolver, MomentHull, largest, nearest_with_mean
-from orcast.paper.exact.triangles import drawn, moment_faces, solve
-from orcast.payoffs.triangulated import MomentBasedCalibration, MomentCellPayoff, moment_mesh, turning_points
+from orcast.paper.exact.moments import BETWEEN, HullSolver, MomentHull, largest
+from orcast.paper.exact.triangles import moment_faces, solve
+from orcast.payoffs.triangulated import MomentBasedCalibration, MomentCellPayoff, moment_mesh
 from orcast.testing import check_guarantee, check_jacobian, check_payoff, check_state, check_table
 from orcast.testing.checks import cell_payoffs_of
 
@@ -97,19 +96,6 @@ def test_the_certificate_is_exact_over_every_cell() -> None:
         assert (linear - values.max(axis=0) <= 1e-5 * (1.0 + np.abs(values).max())).all()
         assert (squares.max(axis=0) <= square + room).all()
         assert (square - squares.max(axis=0) <= 1e-5 * factor).all()
-
-
-@given(arrays(float, 2, elements=st.floats(-1e6, 1e6)), st.floats(0.0, 1e3), arrays(float, 2, elements=st.floats(0, 1)))
-def test_turning_points_are_roots(c: Vector, scale: float, f: Vector) -> None:
-    """The largest value over [0, 1] is at an end or at one of them, however small the leading coefficient is."""
-
-    def value(t: Any) -> Any:
-        first, second = f[0] - t, f[1] - t * t
-        return 2.0 * (c[0] * first + c[1] * second) + scale * (first**2 + second**2)
-
-    found = [0.0, 1.0, *(min(max(t, 0.0), 1.0) for t in turning_points(c, scale, f))]
-    everywhere = value(np.linspace(0.0, 1.0, 2001)).max()
-    assert max(value(t) for t in found) >= everywhere - 1e-9 * (1.0 + np.abs(c).max() + scale)
 
 
 # --- the solver ---
@@ -239,22 +225,6 @@ def test_no_outcome_beats_grown_ledgers(grid: int) -> None:
     assert game.guarantee.miscalibration <= game.guarantee.promised
 
 
-def test_the_guarantee_holds_against_the_worst_outcome() -> None:
-    assert check_guarantee(MomentBasedCalibration(8), SPACE, oracle=MomentHull(), rounds=120, held=1.0) == 1.0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("grid", [8, 16])
-def test_it_holds_for_long(grid: int) -> None:
-    check_guarantee(MomentBasedCalibration(grid), SPACE, oracle=MomentHull(), rounds=2000, held=1.0, seed=1)
-
-
-@pytest.mark.slow
-def test_the_equilibrium_keeps_it_too() -> None:
-    for seed in range(2):
-        check_guarantee(MomentBasedCalibration(8), SMALL, oracle=oc.Equilibrium(), rounds=60, held=0.99, seed=seed)
-
-
 def test_groups_share_the_triangulation() -> None:
     payoff = MomentBasedCalibration(4) + MomentBasedCalibration(4, context=oc.by("hour", values=range(2)))
     game = oc.Forecaster(SPACE, payoff, oracle=MomentHull())
@@ -285,25 +255,6 @@ def test_forecasts_have_the_moments_asked_for(grid: int, mean: float, share: flo
     assert masses.min() >= 0.0
     assert masses.sum() == pytest.approx(1.0)
     np.testing.assert_allclose(witness @ masses, f, atol=1e-9)
-
-
-def test_the_forecast_is_the_expert_tilted_by_a_parabola() -> None:
-    game = game_of()
-    game.predict(oc.Normal(4.0, 1.0))
-    engine: Any = game.engine
-    record = game.rounds.pending[None].record
-    x = engine.prior.played(record.round) + 1e-6
-    x /= x.sum()
-    witness = record.cell_payoffs[0].witness.mean
-    f = np.array([0.55, 0.34])
-    p = nearest_with_mean(x, witness, f)
-    assert p is not None
-    tilt = np.log(p / x)
-    parabola = np.vstack((np.ones(x.size), witness))
-    rest = tilt - np.linalg.lstsq(parabola.T, tilt, rcond=None)[0] @ parabola
-    assert np.abs(rest).max() < 1e-6
-    np.testing.assert_allclose(nearest_with_mean(x, witness, witness @ x), x, rtol=1e-9)
-    assert nearest_with_mean(x, witness, np.array([0.5, 0.1])) is None
 
 
 def test_without_debts_the_expert_is_played_as_it_is() -> None:
@@ -359,25 +310,6 @@ def test_in_expectation_the_draw_costs_no_more_than_a_triangle_is_wide() -> None
     assert max(costs) > 0.0  # the paper's randomised oracle does not have zero
 
 
-def test_draws_come_as_often_as_their_weights_say_and_again_for_the_same_seed() -> None:
-    faces = moment_faces(8)
-    owed = np.random.default_rng(3).normal(size=faces.points.shape)
-    tries = (solve(faces, np.roll(owed, i, axis=0), np.array([0.5, 0.3])) for i in range(len(owed)))
-    found = next(each for each in tries if each.corners.size == 3)
-    draws = np.array([drawn(found, 0, t) for t in range(4000)])
-    shares = [(draws == place).mean() for place in found.corners]
-    np.testing.assert_allclose(shares, found.weights, atol=0.03)
-    assert [drawn(found, 0, t) for t in range(50)] == draws[:50].tolist()
-    assert [drawn(found, 1, t) for t in range(50)] != draws[:50].tolist()
-    masses = []
-    for seed in (0, 0, 1, 2, 3):
-        game = game_of(8, randomised=True, seed=seed)
-        game.engine.ledger.total[:] = owed.ravel()
-        masses.append(tuple(game.predict(oc.Normal(4.0, 1.0)).mass))
-    assert masses[0] == masses[1]
-    assert len(set(masses)) > 1
-
-
 # --- the paper's constructions ---
 
 
@@ -411,20 +343,6 @@ def test_the_fixed_point_of_the_paper_need_not_exist() -> None:
     assert worst_value(game, owed)[0] <= ROUNDING
 
 
-def test_most_random_ledgers_have_no_zero_of_c() -> None:
-    """How often the boundary cases are needed: c vanishes in no triangle at all."""
-    rng = np.random.default_rng(0)
-    mesh = moment_mesh(4)
-    without = 0
-    for _ in range(200):
-        owed = rng.normal(size=(len(mesh.points), 2)) + rng.normal(size=2)
-        corners = owed[mesh.triangles]
-        system = np.concatenate((corners.swapaxes(1, 2), np.ones((len(corners), 1, 3))), axis=1)
-        weights = np.linalg.solve(system, np.broadcast_to([[0.0], [0.0], [1.0]], (len(corners), 3, 1)))[..., 0]
-        without += not (weights.min(axis=1) >= 0.0).any()
-    assert without > 20
-
-
 # --- at the edge ---
 
 
@@ -448,14 +366,3 @@ def test_what_it_cannot_play_is_refused() -> None:
         MomentBasedCalibration(2.5)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=SENTENCE):
         MomentHull(seed=-1)
-
-
-def test_the_finest_grid_that_fits_is_played() -> None:
-    check_guarantee(MomentBasedCalibration(24), SMALL, oracle=MomentHull(), rounds=20, held=1.0)
-
-
-def test_options_are_plain() -> None:
-    oracle = MomentHull(randomised=True, seed=3)
-    assert oracle.to_plain() == {"kind": "MomentHull", "randomised": True, "seed": 3}
-    assert dataclasses.replace(oracle, seed=4) == MomentHull(randomised=True, seed=4)
-    assert MomentBasedCalibration(5, weight=2.0).to_plain()["grid"] == 5

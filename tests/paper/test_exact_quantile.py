@@ -1,9 +1,6 @@
 """The exact oracle for quantiles: brute force, the paper's branches and where they fail, its cost, its promise."""
 
-import math
-import pickle
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import hypothesis.strategies as st
@@ -19,7 +16,6 @@ from orcast.engine.dense.two_ends import downward_zero
 from orcast.engine.kernels import equilibrium as equilibrium_kernels
 from orcast.paper.exact.quantile import EndsSolver, TwoCells
 from orcast.payoffs import Payoff
-from orcast.testing import worst_outcome
 
 SPACE = oc.Interval(-2, 10)
 # every outcome is one of these to a payoff that knows the two ends and what lies between
@@ -170,27 +166,6 @@ def test_a_zero_on_a_level_is_not_passed() -> None:
     assert worst_at(levels, s, by_logarithms(1 / 8)) == pytest.approx(8.0)
 
 
-def test_given_the_prefix_sums_few_of_them_are_looked_at() -> None:
-    class Counted:
-        def __init__(self, values: Vector) -> None:
-            self.values, self.asked = values, 0
-
-        def __getitem__(self, i: int) -> float:
-            self.asked += 1
-            return float(self.values[i])
-
-    for count in (3, 99, 1000, 100_000):
-        levels = np.arange(1, count + 1) / (count + 1)
-        s = np.cos(np.linspace(0.0, 5.0, count) * np.pi)
-        if slope(levels, s, 0.0) <= 0.0 or slope(levels, s, 1.0) <= 0.0:
-            s = np.where(levels < 0.5, 1.0, -1.0)
-        knots, slopes = tables(levels, s)
-        counted = Counted(knots), Counted(slopes)
-        u = downward_zero(levels, *counted)  # type: ignore[arg-type]
-        assert 0.0 < u < 1.0
-        assert counted[0].asked + counted[1].asked <= math.log2(count) + 9
-
-
 def test_intervals_add_up_on_the_levels() -> None:
     payoff = oc.IntervalCalibration([0.4, 0.9]) + oc.QuantileCalibration([0.3, 0.7])
     solver = EndsSolver([part.on(SPACE) for part in payoff])
@@ -275,21 +250,6 @@ def test_a_counterexample_in_numbers() -> None:
 # --- the promise ---
 
 
-@pytest.mark.parametrize("name", ["percents", "overlapping", "by hour"])
-def test_the_promise_is_kept_against_a_greedy_nature(name: str) -> None:
-    game = oc.Forecaster(SPACE, PAYOFFS[name](), oracle=TwoCells())
-    for t in range(1000):
-        p = game.predict(oc.Normal(4, 1) if t % 2 else None, x={"hour": t % 3})
-        assert p.certificate.holds
-        assert p.certificate.half_space <= 1e-10
-        y, square = worst_outcome(game)
-        assert square <= p.certificate.worst_next * (1 + 1e-9) + 1e-9
-        game.update(y)
-        assert game.guarantee.miscalibration <= game.guarantee.promised
-    assert game.guarantee.held == 1.0
-    assert game.guarantee.rounds == 1000
-
-
 # --- at the edge ---
 
 
@@ -307,20 +267,3 @@ def test_the_promise_is_kept_against_a_greedy_nature(name: str) -> None:
 def test_it_is_for_quantiles_on_intervals(space: Any, payoff: Payoff) -> None:
     with pytest.raises(TypeError, match=SENTENCE):
         oc.Forecaster(space, payoff, oracle=TwoCells())
-
-
-def test_it_is_saved_loaded_and_pickled(tmp_path: Path) -> None:
-    game = oc.Forecaster(SPACE, PAYOFFS["overlapping"](), oracle=TwoCells())
-    for y in (1.0, -2.0, 3.0, 10.0):
-        game.predict()
-        game.update(y)
-    game.predict(id="late")
-    game.save(tmp_path / "state")
-    for twin in (oc.Forecaster.load(tmp_path / "state"), pickle.loads(pickle.dumps(game))):
-        assert twin.oracle == TwoCells()
-        twin.update(5.0, id="late")
-        again = twin.predict()
-        other = pickle.loads(pickle.dumps(game))
-        other.update(5.0, id="late")
-        assert np.array_equal(again.mass, other.predict().mass)
-        assert twin.guarantee == other.guarantee

@@ -77,15 +77,6 @@ def test_the_payoff_keeps_the_contract(where: str, grid: int) -> None:
     check_jacobian(payoff, SPACES[where])
 
 
-def test_it_goes_on_after_a_load() -> None:
-    check_state(SimplexCalibration(), LABELS)
-
-
-@pytest.mark.parametrize("where", SPACES)
-def test_the_equilibrium_keeps_it_too(where: str) -> None:
-    check_guarantee(SimplexCalibration(), SPACES[where], oracle=oc.Equilibrium(), rounds=40, held=0.99)
-
-
 # --- the pieces ---
 
 
@@ -180,17 +171,6 @@ def test_no_label_beats_grown_ledgers(labels: int, grid: int) -> None:
     assert game.guarantee.miscalibration <= game.guarantee.promised
 
 
-@pytest.mark.parametrize("where", SPACES)
-def test_the_guarantee_holds_against_the_worst_outcome(where: str) -> None:
-    assert check_guarantee(SimplexCalibration(), SPACES[where], oracle=SimplexGrid(), rounds=100, held=1.0) == 1.0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("where", SPACES)
-def test_it_holds_for_long(where: str) -> None:
-    check_guarantee(SimplexCalibration(8), SPACES[where], oracle=SimplexGrid(), rounds=2000, held=1.0, seed=1)
-
-
 def test_groups_share_the_triangulation() -> None:
     payoff = SimplexCalibration(3) + SimplexCalibration(3, context=oc.by("hour", values=range(2)))
     hour = lambda rng: {"hour": int(rng.integers(2))}  # noqa: E731
@@ -198,27 +178,6 @@ def test_groups_share_the_triangulation() -> None:
     game = oc.Forecaster(LABELS, payoff, oracle=SimplexGrid())
     game.engine.ledger.total[:] = np.random.default_rng(0).normal(size=game.engine.ledger.total.size)
     assert game.predict([0.2, 0.3, 0.5], x={"hour": 1}).certificate.half_space <= ROUNDING
-
-
-def test_what_is_said_often_comes_as_often() -> None:
-    """Full distribution calibration, seen without the library: mean outcomes given the vertex that was played."""
-    rng = np.random.default_rng(0)
-    game = oc.Forecaster(LABELS, SimplexCalibration(2), oracle=SimplexGrid())
-    truth = np.array([[0.7, 0.2, 0.1], [0.1, 0.2, 0.7]])
-    said, came = [], []
-    for t in range(600):
-        p = np.asarray(game.predict([1 / 3, 1 / 3, 1 / 3]).mass)
-        k = int(rng.choice(3, p=truth[t % 2]))
-        game.update(LABELS.value(k))
-        said.append(p)
-        came.append(np.eye(3)[k])
-    mesh = simplex_mesh(3, 2)
-    sums = np.zeros((mesh.size, 3))
-    for p, e in zip(said, came, strict=True):
-        local = mesh.locate(p)
-        np.add.at(sums, local.corners, np.outer(local.weights, p - e))
-    assert np.linalg.norm(sums) / 600 <= np.sqrt(2.0) * game.guarantee.promised
-    assert np.linalg.norm(sums) / 600 < 0.1
 
 
 def test_without_debts_the_expert_is_played_as_it_is() -> None:
@@ -278,44 +237,6 @@ def test_the_draw_depends_on_the_seed_and_the_round_alone() -> None:
 # --- where rounding decides ---
 
 
-@pytest.mark.parametrize("nudge", [-1e-9, -1e-16, 0.0, 1e-16, 1e-9])
-def test_of_two_that_are_as_near_either_may_be_played(nudge: float) -> None:
-    """c_1 - c_0 is 1 from 1/3 to 2/3, and -1 at both ends: 1/6, 5/6 and 1 win, and 1/6 and 5/6 are as far from 1/2."""
-    mesh = simplex_mesh(2, 3)
-    gap = np.where(np.abs(mesh.points[:, 1] - 0.5) < 0.4, 1.0, -1.0)
-    owed = np.stack((-gap, gap), axis=1)
-    game = oc.Forecaster(oc.Labels(["no", "yes"]), SimplexCalibration(3), oracle=SimplexGrid())
-    game.engine.ledger.total[:] = owed.ravel()
-    yes = np.asarray(game.predict([0.5 - nudge, 0.5 + nudge]).mass)[1]
-    assert worst_value(game, owed) <= ROUNDING
-    near = {-1e-9: [1 / 6], 1e-9: [5 / 6]}.get(nudge, [1 / 6, 5 / 6])
-    assert np.abs(yes - near).min() < 1e-9
-    for right in (1 / 6, 5 / 6):  # whichever it was, the other would have won as well
-        local = mesh.locate(np.array([1.0 - right, right]))
-        c = local.weights @ owed[local.corners]
-        assert c @ [1.0 - right, right] - c.min() <= ROUNDING
-
-
-@pytest.mark.parametrize("randomised", [False, True])
-def test_an_expert_that_ties_is_played_or_what_wins_as_well(randomised: bool) -> None:
-    """Owed the same for all labels no forecast can lose, and by rounding the expert misses zero or does not."""
-    rng = np.random.default_rng(0)
-    mesh = simplex_mesh(3, 4)
-    game = oc.Forecaster(LABELS, SimplexCalibration(4), oracle=SimplexGrid(randomised=randomised))
-    engine: Any = game.engine
-    for _ in range(100):
-        owed = np.full((mesh.size, 3), rng.normal() * 10.0 ** rng.uniform(-6, 6))
-        game.engine.ledger.total[:] = owed.ravel()
-        row = rng.dirichlet(np.ones(3))
-        p = game.predict(row)
-        _, expert = engine.prior.open(row[None, :], 0.0)
-        right = [expert, *mesh.points[mesh.locate(expert).corners]] if randomised else [expert]
-        # the pull to the expert's forecast is 1e-11 of S, so systems that rounding fills are solved to some 1e-5
-        assert np.abs(np.asarray(p.mass) - right).sum(axis=1).min() < (1e-9 if randomised else 1e-4)
-        assert worst_value(game, owed) <= ROUNDING * np.abs(owed).max()
-        assert abs(p.certificate.half_space) <= ROUNDING * np.abs(owed).max()
-
-
 # --- the paper's construction ---
 
 
@@ -370,13 +291,6 @@ def test_bins_keep_the_contract(bins: str) -> None:
     check_state(payoff, QUANTITY)
 
 
-@pytest.mark.parametrize("bins", BINS)
-@pytest.mark.parametrize("oracle", [SimplexGrid(), oc.Equilibrium(), oc.Committee()], ids=repr)
-def test_bins_are_kept_against_the_worst_outcome(bins: str, oracle: Any) -> None:
-    payoff = SimplexCalibration(3, bins=BINS[bins])
-    check_guarantee(payoff, QUANTITY, oracle=oracle, rounds=50, held=1.0)
-
-
 def bin_payoff(p: oc.Forecast, y: float, edges: list[float], grid: int) -> Vector:
     """lambda_v(q) (q - e_y) by the definition, from the public forecast."""
     q = np.diff([0.0, *(p.cdf(edge) for edge in edges), 1.0])
@@ -418,20 +332,6 @@ def test_within_a_bin_the_mass_lies_as_the_experts_does() -> None:
             np.testing.assert_allclose(shape, was, atol=1e-12)
 
 
-def test_given_the_forecast_the_bins_have_the_right_frequencies() -> None:
-    """An expert that says two things, both wrong: in the rounds of either, outcomes come as often as then said."""
-    game = oc.Recalibrator(QUANTITY, SimplexCalibration(2, bins=[1.0]))
-    rng = np.random.default_rng(0)
-    sums = np.zeros((3, 2))
-    for t in range(600):
-        p = game.predict(oc.Normal((0.0, 2.0)[t % 2], 0.3))
-        y = float(rng.choice([0.0, 2.0], p=[0.6, 0.4] if t % 2 else [0.3, 0.7]))
-        sums += bin_payoff(p, y, [1.0], 2).reshape(3, 2)
-        game.update(y)
-    assert np.linalg.norm(sums / 600) == pytest.approx(np.sqrt(2) * game.guarantee.miscalibration, rel=1e-6)
-    assert np.linalg.norm(sums / 600) < 0.1
-
-
 def test_too_many_bins_are_refused_with_the_size_that_they_would_need() -> None:
     with pytest.raises(
         ValueError, match=r"\Aexpected at most 50,000 pieces .* got 12 bins with a grid of 6: 2\.3e\+09"
@@ -464,10 +364,3 @@ def test_one_oracle_has_one_cut() -> None:
     with pytest.raises(TypeError, match=SENTENCE):
         oc.Forecaster(QUANTITY, payoff, oracle=SimplexGrid())
     oc.Forecaster(QUANTITY, payoff)
-
-
-def test_options_are_plain() -> None:
-    assert SimplexGrid(seed=2).to_plain() == {"kind": "SimplexGrid", "randomised": False, "seed": 2}
-    assert SimplexCalibration(5).to_plain()["grid"] == 5
-    assert "bins" not in SimplexCalibration(5).to_plain()
-    assert SimplexCalibration(5, bins=[0, 1]).to_plain()["bins"] == [0.0, 1.0]

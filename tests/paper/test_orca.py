@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import linprog
-from scipy.special import logsumexp, ndtr
+from scipy.special import ndtr
 from test_contract import ACTIONS, FITS, HOURS, ORDERED, PAYOFFS, SPACES, bounded, utility
 
 import orcast as oc
@@ -28,9 +28,8 @@ from orcast.engine.dense.engine import DenseEngine, DenseRecord
 from orcast.paper import orca as module
 from orcast.paper import orca_kernels
 from orcast.paper.families import LEAST
-from orcast.paper.orca_kernels import AdamRates, OrcaProblem
 from orcast.payoffs import CellGrid, CellPayoff, Payoff
-from orcast.payoffs.calibration import IntervalCellPayoff, QuantileCellPayoff
+from orcast.payoffs.calibration import QuantileCellPayoff
 from orcast.payoffs.regret import RegretCellPayoff
 from orcast.persistence import oracle_from_plain
 from orcast.spaces import Space
@@ -214,39 +213,6 @@ def test_so_they_do_with_several_grids_of_levels(name: str, smooth: bool, monkey
     assert_twins(TWO_GRIDS[name], oracles, monkeypatch)
 
 
-WHO = [(name, where) for name, where in FITS if where in ("interval", "line", "box", "binary", "10 labels")]
-
-
-@pytest.mark.parametrize(("name", "where"), WHO, ids=lambda v: v)
-def test_which_search_runs(name: str, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    ran: list[str] = []
-
-    def listed(kind: str) -> Callable[..., Any]:
-        real = getattr(module.OrcaSolver, kind)
-
-        def search(self: Any, *rest: Any) -> Any:
-            ran.append(kind)
-            return real(self, *rest)
-
-        return search
-
-    for kind in ("_compiled", "_search"):
-        monkeypatch.setattr(module.OrcaSolver, kind, listed(kind))
-    rng = np.random.default_rng(0)
-    oracle = oc.Orca(steps=1, cells=6)
-    game = oc.Forecaster(SPACES[where], PAYOFFS[name].make(), oracle=oracle)
-    game.predict(some_expert(SPACES[where], rng), x=features_of(name, rng))
-    compiled = where in ORDERED and all(part.on(SPACES[where]).kind != "general" for part in PAYOFFS[name].make())
-    assert compiled or name not in ("quantile", "default") or where not in ORDERED
-    assert ran == ["_compiled" if compiled else "_search"]
-    if where in ORDERED and "recipe" not in name:
-        game = oc.Forecaster(
-            SPACES[where], PAYOFFS[name].make(), oracle=with_(oracle, family=oc.paper.GaussianMixture(2))
-        )
-        game.predict(some_expert(SPACES[where], rng), x=features_of(name, rng))
-        assert ran[1:] == ["_search"]
-
-
 # --- gradients ---
 
 
@@ -294,38 +260,6 @@ def test_slopes_are_those_of_differences(name: str, where: str) -> None:
                 assert np.isfinite(slopes(s, edge, weights)).all()
 
 
-def exact_pinball(cell_grid: CellGrid, levels: Vector, p: Vector) -> Vector:
-    """The mean pinball loss over each cell, integrated by hand."""
-    below = np.append(0.0, np.cumsum(p))
-    edges = np.append(cell_grid.left, cell_grid.right[-1])
-    out = np.zeros(p.size)
-    for a in levels:
-        q = np.interp(a, below, edges)
-        left, right = cell_grid.left, cell_grid.right
-        over, under = np.clip(right - q, 0, right - left), np.clip(q - left, 0, right - left)
-        far = np.maximum(left - q, 0.0) * over, np.maximum(q - right, 0.0) * under
-        out += (a * (0.5 * over**2 + far[0]) + (1 - a) * (0.5 * under**2 + far[1])) / (right - left) / levels.size
-    return out
-
-
-def test_slopes_of_pinball_loss_are_exact_though_its_table_is_not() -> None:
-    """The table takes a kink within a cell by quadrature, and its differences jump."""
-    rng = np.random.default_rng(0)
-    edges = np.linspace(-2.0, 10.0, 13)
-    experts = rng.dirichlet(np.ones(12), size=1)
-    cell_grid = CellGrid(INTERVAL, 12, edges[:-1], edges[1:], -2.0, 10.0, experts[0], experts)
-    score = oc.scores.QuantileScore([0.1, 0.5, 0.9])
-    cell_payoff = RegretCellPayoff(cell_grid, (score,), {"count": np.zeros(1), "loss": np.zeros((1, 1))})
-    for _ in range(20):
-        p, weights = rng.dirichlet(np.full(12, 3.0)), rng.dirichlet(np.full(12, 0.3))
-        cell_payoff.rescale(p)
-        pull = float(cell_payoff.units[0, 0])
-        mean = pull * (exact_pinball(cell_grid, score.grid, p) - exact_pinball(cell_grid, score.grid, experts[0]))
-        assert cell_payoff.table(p)[0] == pytest.approx(mean, abs=0.05 * pull)
-        differences = along(lambda q: pull * float(exact_pinball(cell_grid, score.grid, q) @ weights), p)  # noqa: B023
-        assert close(cell_payoff.slopes(np.ones(1), p, weights), differences, p, 1e-3)
-
-
 def ends_of(levels: Vector) -> Vector:
     """From where to where each level is smeared: half way to its neighbours, or to an end."""
     middle = 0.5 * (levels[:-1] + levels[1:])
@@ -364,32 +298,6 @@ def test_smooth_slopes_are_those_of_smeared_levels(levels: list[float]) -> None:
     assert np.abs(cell_payoff.slopes(s, p, weights) - cell_payoff.smooth_slopes(s, p, weights)).max() > 1e-3
 
 
-def test_smooth_slopes_of_intervals_and_boxes_are_those_of_their_quantiles() -> None:
-    rng = np.random.default_rng(0)
-    interval = oc.IntervalCalibration([0.5, 0.9])
-    cell_payoff = IntervalCellPayoff(QuantileCellPayoff(interval.levels), interval.ends)
-    p, weights, s = rng.dirichlet(np.full(CELLS, 2.0)), rng.dirichlet(np.ones(CELLS)), rng.standard_normal(2)
-
-    def value(q: Vector) -> float:
-        rows = smeared(interval.levels, q)
-        return float((s[0] * (rows[2] - rows[1]) + s[1] * (rows[3] - rows[0])) @ weights)
-
-    assert close(cell_payoff.smooth_slopes(s, p, weights), along(value, p), p)
-    box = oc.Box([(0, 1), (-5, 5)], cells=(4, 5))
-    levels = np.array([0.2, 0.7])
-    ((_, stacked, cells),) = cell_payoffs_of(oc.QuantileCalibration(levels), box, rng, None)
-    p, weights, s = rng.dirichlet(np.full(cells, 2.0)), rng.dirichlet(np.ones(cells)), rng.standard_normal(4)
-
-    def on_both(q: Vector) -> float:
-        total = 0.0
-        for axis, owed in ((1, s[:2]), (0, s[2:])):
-            masses, heavy = q.reshape(4, 5).sum(axis=axis), weights.reshape(4, 5).sum(axis=axis)
-            total += float(owed @ smeared(levels, masses) @ heavy)
-        return total
-
-    assert close(stacked.smooth_slopes(s, p, weights), along(on_both, p), p)
-
-
 BOARD = CellGrid(UNIT, 10, np.linspace(0, 0.9, 10), np.linspace(0.1, 1, 10), 0.0, 1.0)
 
 
@@ -413,88 +321,6 @@ def test_families_pull_gradients_back(family: Any, seed: int) -> None:
     found = family.pull(BOARD, parameters, gradient)
     assert found == pytest.approx(np.array(wanted) / (2.0 * step), rel=1e-4, abs=1e-6)
     assert np.abs(found).max() > 0.0
-
-
-def kernel_problem(
-    payoff: Payoff, nature: Any, seed: int, monkeypatch: pytest.MonkeyPatch
-) -> tuple[OrcaProblem, DenseRecord, list[float]]:
-    """The problem that the kernel solves in a round; the round, and what the kernel returns."""
-    problems: list[OrcaProblem] = []
-    values: list[float] = []
-    real = orca_kernels.descend
-
-    def kept(problem: OrcaProblem, *rest: Any) -> Any:
-        problems.append(problem)
-        values.append(float(real(problem, *rest)))
-        return values[-1]
-
-    with monkeypatch.context() as patch:
-        patch.setattr(orca_kernels, "descend", kept)
-        oracle = oc.Orca(steps=3, adversary=nature, cells=CELLS)
-        # experts that usually lose more than they can here: the units of regrets do not move with the forecast
-        _, record = opened(INTERVAL, payoff, oracle, seed, size=5.0, x={"hour": 1}, usual=200.0)
-    return problems[-1], record, values
-
-
-def kernel_value(problem: OrcaProblem, theta: Vector) -> float:
-    """The worst case at log masses, as the kernel computes it."""
-    return float(orca_kernels.descend(problem, theta.copy(), oc.paper.Adam().rates, 0, np.empty(theta.size)))
-
-
-def kernel_gradient(problem: OrcaProblem, theta: Vector, soft: float, smooth: bool) -> Vector:
-    """What one step without memory or normalisation takes off."""
-    moved = theta.copy()
-    own = problem._replace(temperature=soft, smooth=smooth)
-    orca_kernels.descend(own, moved, AdamRates(1e12, 0.0, 0.0, 1e12), 1, np.empty(theta.size))
-    return theta - moved
-
-
-@pytest.mark.parametrize("nature", ADVERSARIES)
-@pytest.mark.parametrize("name", ONE_GRID)
-def test_the_kernel_judges_by_what_it_says(name: str, nature: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for seed in range(3):
-        _, record, values = kernel_problem(ONE_GRID[name], ADVERSARIES[nature], seed, monkeypatch)
-        assert said(record)[0] == pytest.approx(values[0] / 100, abs=1e-12)
-
-
-@pytest.mark.parametrize("nature", ADVERSARIES)
-@pytest.mark.parametrize("name", ["quantile", "interval", "moment", "marginal", "crps", "crps and mse", "default"])
-def test_the_gradient_of_the_kernel(name: str, nature: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    tried = 0
-    for seed in range(6):
-        problem, _, _ = kernel_problem({**ONE_GRID, **REGRETS}[name], ADVERSARIES[nature], seed, monkeypatch)
-        theta = np.random.default_rng(seed).normal(size=problem.width.size)
-        if kernel_value(problem, theta) <= 0.0:
-            continue  # there is nothing to do, so no step is taken
-        step = 1e-6
-        ups, downs = ([kernel_value(problem, theta + side * step * e) for e in np.eye(theta.size)] for side in (1, -1))
-        wanted = (np.array(ups) - np.array(downs)) / (2.0 * step)
-        found = kernel_gradient(problem, theta, 0.0, False)
-        tried += 1
-        assert found == pytest.approx(wanted, rel=1e-3, abs=1e-3 * max(float(np.abs(wanted).max()), 1e-3))
-    assert tried > 1
-
-
-@pytest.mark.parametrize("soft", [0.0, 0.3])
-def test_the_smooth_gradient_of_the_kernel(soft: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Smeared payoffs, weighed as Nature weighs the true ones."""
-    levels = np.array([0.2, 0.3, 0.9])
-    for seed in range(5):
-        problem, _, _ = kernel_problem(oc.QuantileCalibration(levels), "uniform", seed, monkeypatch)
-        # h = sum of s above - s @ levels: the slopes of the kernel give back what is owed
-        s = -np.diff(problem.quantiles.slopes)
-        theta = np.random.default_rng(seed).normal(size=CELLS)
-        p = oc.paper.Softmax().masses(None, theta)
-        v = s @ QuantileCellPayoff(levels).table(p)
-        assert kernel_value(problem, theta) == pytest.approx(v.max())
-        weights = np.exp(v / soft - logsumexp(v / soft)) if soft else np.eye(CELLS)[int(v.argmax())]
-        step = 1e-6
-        values = [
-            [s @ smeared(levels, oc.paper.Softmax().masses(None, theta + e)) @ weights for e in side * np.eye(CELLS)]
-            for side in (step, -step)
-        ]
-        wanted = (np.array(values[0]) - np.array(values[1])) / (2.0 * step)
-        assert kernel_gradient(problem, theta, soft, True) == pytest.approx(wanted, rel=1e-4, abs=1e-6)
 
 
 @dataclass(frozen=True)
@@ -627,23 +453,6 @@ def test_what_nature_reaches_is_her_linear_program_over_the_definitions(name: st
             assert (mix @ gains <= said(record)[0] + tolerance).all()
 
 
-def test_draws_are_as_good_as_the_distribution_itself() -> None:
-    for name, payoff in {"quantile": oc.QuantileCalibration(), "moment": oc.MomentMatching(2)}.items():
-        means, width = (-1.0, 2.0, 5.0, 9.5), 0.7
-        nature = oc.paper.MonteCarlo([oc.Normal(m, width) for m in means], draws=20_000, seed=3)
-        engine, record = opened(INTERVAL, payoff, oc.Orca(steps=3, adversary=nature, cells=60), 1, size=3.0)
-        rng = np.random.default_rng(7)
-        grid = np.linspace(-2.0, 10.0, 1201)
-        gains = reached(engine, record, grid.tolist())
-        brute = []
-        for m in means:
-            drawn = np.clip(rng.normal(m, width, 200_000), -2.0, 10.0)
-            brute.append(gains[np.rint((drawn + 2.0) / 0.01).astype(int)].mean())
-        noise = 4.0 * np.ptp(gains) / math.sqrt(20_000)
-        assert said(record)[0] == pytest.approx(max(brute), abs=noise), name
-        assert noise < 0.1 * np.ptp(brute)
-
-
 def test_components_are_drawn_on_the_cells() -> None:
     edges = np.linspace(0.0, 1.0, 5)
     cell_grid = CellGrid(UNIT, 4, edges[:-1], edges[1:], 0.0, 1.0)
@@ -706,14 +515,6 @@ def test_more_steps_are_never_worse(name: str, nature: str) -> None:
 FEW = oc.QuantileCalibration([0.5]) + oc.NoRegret(oc.CRPS(), weight=3.0)
 
 
-def test_so_it_is_with_regrets() -> None:
-    oracle = oc.Orca(cells=CELLS, start="even")
-    for seed in range(60):
-        values = [said(opened(UNIT, FEW, still_at(oracle), seed)[1])[0]]
-        values += [said(opened(UNIT, FEW, with_(oracle, steps=n), seed)[1])[0] for n in (10, 200)]
-        assert (np.diff(values) <= 1e-9).all()
-
-
 @pytest.mark.parametrize("start", ["expert", "even"])
 def test_it_stops_where_nature_can_reach_nothing(start: str) -> None:
     """Short of all its steps it only stops at a half-space value of at most zero."""
@@ -726,36 +527,6 @@ def test_it_stops_where_nature_can_reach_nothing(start: str) -> None:
             stopped += 1
             assert said(record)[0] <= 1e-9
     assert stopped > 0
-
-
-@pytest.mark.parametrize("name", JUDGED)
-def test_so_it_does_without_regrets(name: str) -> None:
-    for seed in range(4):
-        watched = Watched([], [])
-        oracle = oc.Orca(steps=40, family=watched, cells=6, start="even")
-        _, record = opened(UNIT if name in ("quantile", "interval", "moment") else INTERVAL, EXACT[name], oracle, seed)
-        assert (len(watched.seen) < 40) <= (said(record)[0] <= 1e-12)
-        assert (said(record)[0] > 1e-12) <= (len(watched.seen) == 40)
-
-
-def test_it_stops_at_once_when_nothing_is_owed() -> None:
-    for where, start in itertools.product(["interval", "line", "10 labels", "box"], ["expert", "last", "even"]):
-        space = SPACES[where]
-        payoff = oc.LabelCalibration(grid=4) if where == "10 labels" else oc.QuantileCalibration()
-        watched = Watched([], [])
-        engine, record = opened(space, payoff, oc.Orca(cells=CELLS, family=watched, start=start), 2, size=0.0)
-        assert watched.seen == []
-        assert len(watched.asked) <= 3
-        cell_grid = engine.prior.cell_grid(record.round, None)
-        row, _ = expert_row(some_expert(space, np.random.default_rng(2)), space)
-        expert = engine.prior.open(row[None, :], 0.0)[1]
-        first = {"expert": expert, "last": engine._last[1:], "even": np.full(cell_grid.cells, 1.0 / cell_grid.cells)}
-        assert played(engine, record) == pytest.approx(
-            (1.0 - LEAST) * first[start] + LEAST / cell_grid.cells, abs=1e-12
-        )
-        assert said(record) == (0.0, 0.0)
-        same, other = opened(space, payoff, oc.Orca(cells=CELLS, start=start), 2, size=0.0)
-        assert played(same, other) == pytest.approx(played(engine, record), abs=1e-15)
 
 
 def test_one_sided_debts_that_are_negative_are_no_debts() -> None:
@@ -801,14 +572,6 @@ def test_the_truth_is_within_what_is_said(name: str, where: str) -> None:
         assert (certificate.half_space, certificate.approximation) == (value, beyond)
 
 
-def test_with_one_coordinate_what_is_said_is_exact() -> None:
-    for nature in ("uniform", "dirac", oc.paper.MonteCarlo([oc.Normal(4, 0.1)])):
-        for seed in range(6):
-            engine, record = opened(INTERVAL, oc.MomentMatching(1), oc.Orca(steps=2, adversary=nature, cells=8), seed)
-            ys = everywhere_in(engine.prior.cell_grid(record.round, None))
-            assert sum(said(record)) == pytest.approx(max(float(reached(engine, record, ys).max()), said(record)[0]))
-
-
 LIPSCHITZ = math.sqrt(1 + 4) / math.sqrt(2) / 12  # of (t, t^2) / sqrt(2), t = (y + 2) / 12
 POINTS = oc.paper.MonteCarlo([oc.Normal(m / 10, 1e-9) for m in range(-20, 101)], draws=1)
 
@@ -834,29 +597,6 @@ def test_with_a_lipschitz_constant_it_is_the_bound_of_the_paper(nature: Any) -> 
         reach = {"uniform": 1.5, "dirac": 0.75}.get(nature) if isinstance(nature, str) else None
         if reach is not None:
             assert beyond == pytest.approx(reach * LIPSCHITZ * float(np.linalg.norm(mean_payoff(engine))))
-
-
-def test_so_it_is_on_finite_spaces() -> None:
-    """Two outcomes that differ by one: payoffs of norm at most one are 2-Lipschitz."""
-    nature = oc.paper.MonteCarlo([0.5, 0.4])
-    for seed in range(10):
-        oracle = oc.Orca(steps=2, adversary=nature, lipschitz=2.0)
-        engine, record = opened(oc.Binary(), oc.BinaryCalibration(grid=4), oracle, seed)
-        assert float(reached(engine, record, [0, 1]).max()) <= sum(said(record)) + 1e-9
-
-
-def test_with_a_memory_the_mean_is_the_discounted_one() -> None:
-    game = oc.Forecaster(UNIT, oc.QuantileCalibration(), oracle=oc.Orca(steps=3, cells=CELLS), memory=5)
-    rng = np.random.default_rng(0)
-    for _ in range(30):
-        game.predict(oc.Normal(0.2, 0.05))
-        game.update(float(rng.random()))
-    certificate = game.predict(oc.Normal(0.2, 0.05)).certificate
-    engine: Any = game.engine
-    record = game.rounds.pending[None].record
-    worst = float(reached(engine, record, everywhere_in(engine.prior.cell_grid(record.round, None))).max())
-    assert 0.8 * worst - 1e-9 <= certificate.half_space <= worst + 1e-9
-    assert certificate.half_space <= game.guarantee.miscalibration  # payoffs have a norm of at most one
 
 
 # --- no guarantee of its own, but the promise stays true ---
@@ -895,18 +635,6 @@ def test_what_was_promised_is_true_whatever_it_does(name: str, number: int) -> N
         assert grown > 0  # so few steps do not win
 
 
-def test_with_more_steps_it_holds_more_often() -> None:
-    shares = []
-    for steps in (1, 200):
-        rng = np.random.default_rng(0)
-        game = oc.Forecaster(UNIT, oc.MomentMatching(2), oracle=oc.Orca(steps=steps, cells=CELLS, start="expert"))
-        for _ in range(60):
-            game.predict(some_expert(UNIT, rng))
-            game.update(worst_outcome(game)[0])
-        shares.append(game.guarantee.held)
-    assert shares[1] == 1.0 > shares[0]
-
-
 @pytest.mark.parametrize(("name", "where"), FITS, ids=lambda v: v)
 def test_every_payoff_is_played_on_every_space(name: str, where: str) -> None:
     rng = np.random.default_rng(0)
@@ -926,19 +654,6 @@ def test_every_payoff_is_played_on_every_space(name: str, where: str) -> None:
         assert math.isfinite(certificate.half_space)
         assert certificate.approximation >= 0.0
     assert game.guarantee.rounds == (2 if name == "custom" else 5)
-
-
-@pytest.mark.parametrize("name", ["quantile", "crps and mse", "threshold", "log", "everything labelled"])
-def test_steps_that_are_far_too_long_break_nothing(name: str) -> None:
-    where = "4 labels" if name == "everything labelled" else "line"
-    for rate, size in itertools.product((1.0, 1e3), (1e-6, 1.0, 1e6)):
-        oracle = oc.Orca(steps=20, cells=8, optimizer=oc.paper.Adam(rate=rate))
-        engine, record = opened(SPACES[where], PAYOFFS[name].make(), oracle, 1, size=size)
-        assert played(engine, record).sum() == pytest.approx(1.0)
-        assert np.isfinite(record.claim).all()
-        assert (
-            said(record)[0] <= said(opened(SPACES[where], PAYOFFS[name].make(), still_at(oracle), 1, size=size)[1])[0]
-        )
 
 
 # --- around it: experts, delay, contexts, forgetting ---
@@ -969,16 +684,6 @@ def test_a_missing_expert_does_not_pull() -> None:
         engine.ledger.total[:] = debt
         found.append(played(engine, engine.predict(rows)))
     assert np.array_equal(*found)
-
-
-def test_without_an_expert_and_with_a_coarse_grid() -> None:
-    rng = np.random.default_rng(0)
-    for space, cells in itertools.product((UNIT, LINE), (1, 2, 3)):
-        game = oc.Forecaster(space, oracle=oc.Orca(steps=5, cells=cells))
-        for _ in range(5):
-            assert game.predict().mass.size == cells
-            game.update(some_outcome(space, rng))
-        check_kept(game.guarantee)
 
 
 def test_late_outcomes_in_any_order() -> None:
@@ -1016,30 +721,6 @@ def test_groups_owe_by_themselves() -> None:
     assert np.abs(moved.mass - still.mass).max() > 0.01
     with pytest.raises(ValueError, match=SENTENCE):
         game.predict(oc.Normal(3, 0.5), x={"hour": 7})
-
-
-def test_forgetting() -> None:
-    game = oc.Forecaster(INTERVAL, PAYOFFS["default"].make(), oracle=oc.Orca(steps=5, cells=CELLS), memory=10)
-    rng = np.random.default_rng(0)
-    for _ in range(30):
-        game.predict(some_expert(INTERVAL, rng))
-        y, square = worst_outcome(game)
-        assert (
-            square <= game.rounds.pending[None].record.certificate[ledger.CertificateField.WORST] * (1.0 + 1e-9) + 1e-9
-        )
-        game.update(y)
-        check_kept(game.guarantee)
-
-
-def test_a_history_at_once_is_one_by_one() -> None:
-    rng = np.random.default_rng(0)
-    experts, ys = [oc.Normal(float(m), 1.0) for m in rng.uniform(0, 8, 12)], rng.uniform(-2, 10, 12)
-    oracle = oc.Orca(steps=5, cells=CELLS, start="last")
-    rows = oc.Recalibrator(INTERVAL, oracle=oracle).run(experts, ys, at=[0.1, 0.5, 0.9])
-    game = oc.Recalibrator(INTERVAL, oracle=oracle)
-    for row, expert, y in zip(rows, experts, ys, strict=True):
-        assert np.array_equal(game.predict(expert).quantile([0.1, 0.5, 0.9]), row)
-        game.update(float(y))
 
 
 # --- state ---
@@ -1116,10 +797,6 @@ def test_an_oracle_comes_back_from_its_plain_form() -> None:
     assert len({repr(oracle) for _, _, oracle in SAVED.values()}) == len({hash(o) for _, _, o in SAVED.values()})
 
 
-def test_its_own_inverse_takes_its_own_form() -> None:
-    assert oc.Orca.from_plain(oc.Orca(steps=3).to_plain()) == oc.Orca(steps=3)
-
-
 def test_components_and_families_of_ones_own_are_given_again(tmp_path: Path) -> None:
     for oracle in (
         oc.Orca(steps=3, adversary=CLOUDS, cells=CELLS),
@@ -1135,16 +812,6 @@ def test_components_and_families_of_ones_own_are_given_again(tmp_path: Path) -> 
         assert np.array_equal(twin.predict(oc.Normal(4, 1)).mass, game.predict(oc.Normal(4, 1)).mass)
         with pytest.raises(ValueError, match=SENTENCE):
             oc.Recalibrator.load(tmp_path / "state", oracle=with_(oracle, steps=4))
-
-
-def test_a_forecaster_takes_its_oracle_again(tmp_path: Path) -> None:
-    oracle = oc.Orca(steps=3, adversary=CLOUDS, cells=CELLS)
-    game = oc.Forecaster(INTERVAL, oracle=oracle)
-    game.predict(oc.Normal(3, 1))
-    game.save(tmp_path / "state")
-    twin = oc.Forecaster.load(tmp_path / "state", oracle=oracle)
-    assert twin.oracle == oracle
-    assert np.array_equal(twin.predict(oc.Normal(4, 1)).mass, game.predict(oc.Normal(4, 1)).mass)
 
 
 @pytest.mark.parametrize("kind", SAVED)
@@ -1199,45 +866,6 @@ def test_where_no_level_is_near_the_gradient_is_zero_unless_it_is_smoothed() -> 
     assert values[True] < 0.5 * values[False]
 
 
-def searches_that_stay(smooth: bool, rounds: int = 25) -> int:
-    """In how many rounds around a sharp expert the forecast is where the search began, though something is owed."""
-    rng = np.random.default_rng(0)
-    game = oc.Forecaster(UNIT, oc.QuantileCalibration(), oracle=oc.Orca(smooth=smooth))
-    stayed = 0
-    for _ in range(rounds):
-        centre = float(rng.uniform(0.2, 0.8))
-        p = game.predict(oc.Normal(centre, 0.03))
-        twin = copy.deepcopy(game)
-        engine: Any = twin.engine
-        owes = bool(engine.ledger.total.any())
-        engine.ledger.total[:] = 0.0
-        stayed += owes and np.array_equal(p.mass, twin.predict(oc.Normal(centre, 0.03)).mass)
-        game.update(float(np.clip(centre + 0.06 * rng.standard_normal(), 0, 1)))
-    return stayed
-
-
-def test_so_it_is_in_a_game_around_a_sharp_expert() -> None:
-    """The paper's quantile payoff on 50 even cells: most searches never leave their start."""
-    hard = searches_that_stay(False)
-    assert hard > 12
-    assert searches_that_stay(True) < hard
-
-
-def test_a_smooth_search_always_moves() -> None:
-    """The worst cell is often the first or the last one, beyond the outer levels."""
-    assert searches_that_stay(True) == 0
-
-
-@pytest.mark.parametrize(("expert", "y"), [(3.0, 8.5), (5.0, -0.5)])
-def test_a_sharp_and_wrong_expert_is_corrected(expert: float, y: float) -> None:
-    game = oc.Forecaster(INTERVAL, oc.QuantileCalibration(), oracle=oc.Orca(cells=CELLS))
-    for _ in range(10):
-        game.predict(oc.Normal(expert, 0.5))
-        game.update(y)
-    assert game.predict(oc.Normal(expert, 0.5)).certificate.half_space < 0.1
-    assert game.guarantee.held == 1.0
-
-
 def test_jitter_is_drawn_from_the_seed() -> None:
     def mass(jitter: float, seed: int, rounds: int = 1) -> bytes:
         game = oc.Forecaster(INTERVAL, oracle=oc.Orca(steps=3, cells=CELLS, jitter=jitter, seed=seed))
@@ -1284,13 +912,6 @@ def test_a_mixture_is_a_forecast(mean: float, size: float, weight: float, cells:
     assert alone == pytest.approx(wanted / wanted.sum(), abs=2 * LEAST)
 
 
-@pytest.mark.parametrize("mean", [-0.02, -0.5, 1.2, 3.0])
-def test_so_it_is_where_its_components_lie_outside(mean: float) -> None:
-    parameters = np.array([mean, math.log(1e-3), 0.0])
-    masses = oc.paper.GaussianMixture(1).masses(on_unit(20), parameters)
-    assert masses.sum() == pytest.approx(1.0)
-
-
 @pytest.mark.parametrize("payoff", [oc.QuantileCalibration([0.5]), EXACT["default"]], ids=["one level", "default"])
 def test_no_search_leaves_the_forecasts(payoff: Payoff) -> None:
     """A sharp expert near an end: its component is pushed out, and its gradient grows beyond all numbers."""
@@ -1315,21 +936,6 @@ def test_a_mixture_starts_near_the_expert(n: int) -> None:
     assert max(apart) < 0.2
 
 
-@pytest.mark.parametrize("where", ORDERED)
-def test_a_mixture_answers_debts_on_ordered_spaces(where: str) -> None:
-    better = 0
-    for seed in range(6):
-        values = []
-        for steps in (1, 60):
-            oracle = oc.Orca(cells=CELLS, family=oc.paper.GaussianMixture(3), steps=steps)
-            engine, record = opened(ORDERED[where], oc.QuantileCalibration([0.2, 0.5, 0.8]), oracle, seed)
-            assert played(engine, record).sum() == pytest.approx(1.0)
-            values.append(said(record)[0])
-        assert values[1] <= values[0]
-        better += values[1] < values[0] - 1e-6
-    assert better > 0
-
-
 @pytest.mark.parametrize("where", [where for where in SPACES if where not in ORDERED])
 def test_a_mixture_needs_an_ordered_space(where: str) -> None:
     with pytest.raises(TypeError, match=SENTENCE) as caught:
@@ -1350,36 +956,6 @@ def test_a_family_of_ones_own_is_played() -> None:
         for game in (own, ours):
             game.update(t / 6)
     assert watched.seen
-
-
-@dataclass(frozen=True)
-class Blunt(oc.paper.Softmax):
-    """Half even, whatever the parameters."""
-
-    def masses(self, cell_grid: Any, parameters: Vector) -> Vector:
-        return 0.5 * super().masses(cell_grid, parameters) + 0.5 / parameters.size
-
-    def pull(self, cell_grid: Any, parameters: Vector, gradient: Vector) -> Vector:
-        return 0.5 * super().pull(cell_grid, parameters, gradient)
-
-
-def test_so_is_one_that_is_derived_from_ours() -> None:
-    game = oc.Forecaster(UNIT, oc.QuantileCalibration(), oracle=oc.Orca(steps=5, cells=10, family=Blunt()))
-    assert game.predict(oc.Normal(0.2, 0.05)).mass.min() >= 0.049
-
-
-@dataclass(frozen=True)
-class Wrong(Blunt):
-    """Its masses add up to two."""
-
-    def masses(self, cell_grid: Any, parameters: Vector) -> Vector:
-        return 2.0 * super().masses(cell_grid, parameters)
-
-
-def test_a_family_whose_masses_do_not_add_up_is_refused() -> None:
-    game = oc.Forecaster(UNIT, oc.payoffs.DistributionCalibration(2), oracle=oc.Orca(steps=5, cells=10, family=Wrong()))
-    with pytest.raises(ValueError, match=SENTENCE):
-        game.predict(oc.Normal(0.2, 0.05))
 
 
 # --- options ---
@@ -1441,19 +1017,6 @@ def test_so_are_these(what: str) -> None:
         UNCHECKED[what]()
 
 
-@pytest.mark.parametrize(
-    "oracle",
-    [
-        oc.Orca(seed=np.int64(3)),
-        oc.Orca(smooth=np.bool_(True)),
-        oc.Orca(adversary=oc.paper.MonteCarlo((oc.Normal(0, 1),), draws=np.int64(5))),
-    ],
-    ids=["seed", "smooth", "draws"],
-)
-def test_numbers_of_numpy_can_be_saved(oracle: oc.Orca, tmp_path: Path) -> None:
-    oc.Recalibrator(UNIT, oracle=oracle).save(tmp_path / "state")
-
-
 def test_a_refused_component_changes_nothing() -> None:
     game = oc.Forecaster(UNIT, oracle=oc.Orca(adversary=oc.paper.MonteCarlo(("a",))))
     before = {name: array.copy() for name, array in game.engine.arrays().items()}
@@ -1463,36 +1026,9 @@ def test_a_refused_component_changes_nothing() -> None:
     assert all(np.array_equal(before[name], a) for name, a in game.engine.arrays().items())
 
 
-def test_an_oracle_does_not_change() -> None:
-    for kind in (
-        oc.Orca(),
-        oc.paper.Adam(),
-        oc.paper.Softmax(),
-        oc.paper.GaussianMixture(),
-        oc.paper.MonteCarlo((oc.Normal(0, 1),)),
-    ):
-        assert copy.deepcopy(kind) == kind
-        with pytest.raises(AttributeError):
-            kind.steps = 3
-
-
 def test_an_interval_too_narrow_for_the_cells_is_refused() -> None:
     with pytest.raises(ValueError, match=SENTENCE):
         oc.Forecaster(oc.Interval(1e9, 1e9 + 1e-6), oracle=oc.Orca(cells=200))
-
-
-def test_components_without_a_name_of_their_own_can_be_given_again(tmp_path: Path) -> None:
-    from scipy.stats import norm
-
-    def oracle() -> oc.Orca:
-        return oc.Orca(steps=5, adversary=oc.paper.MonteCarlo([norm(0.2, 0.1), norm(0.7, 0.1)]))
-
-    game = oc.Forecaster(UNIT, oracle=oracle())
-    game.predict(oc.Normal(0.3, 0.1))
-    game.update(0.4)
-    game.save(tmp_path / "state")
-    again = oc.Forecaster.load(tmp_path / "state", oracle=oracle())
-    assert np.array_equal(again.predict(oc.Normal(0.3, 0.1)).mass, game.predict(oc.Normal(0.3, 0.1)).mass)
 
 
 @dataclass(frozen=True)

@@ -324,25 +324,6 @@ def test_bounds_hold_for_all_sequences(name: str, rounds: int) -> None:
             check_bounds(game)
 
 
-def test_bounds_hold_on_the_line_and_beyond_its_windows() -> None:
-    rng = np.random.default_rng(2)
-    game = GAMES["line"]()
-    twin = Twin("line", game)
-    for t in range(ROUNDS["line"]):
-        # the expert wanders far from where the edges were cut
-        forecast = oc.Normal(40.0 * math.sin(t / 6) if t else 0.0, 1.0)
-        p = game.predict(forecast)
-        y = float(rng.choice([-1e6, 0.0, 40.0 * math.sin(t / 6), 1e6]))
-        twin.see(forecast, p, y)
-        game.update(y)
-        check_bounds(game)
-        assert math.isfinite(p.mean())
-        assert p.support() == (-math.inf, math.inf)
-    assert game.calibration_error == pytest.approx(twin.calibration_error(), rel=1e-6)
-    assert game.regret(BRIER) == pytest.approx(twin.regret(BRIER), rel=1e-6)
-    assert game.edges == pytest.approx(np.interp([1 / 3, 2 / 3], game.space.levels, game.space.scores), abs=1e-12)  # type: ignore[attr-defined]
-
-
 def test_bounds_hold_when_outcomes_are_late() -> None:
     rng = np.random.default_rng(3)
     game = PartitionedRecalibrator(oc.Binary(), cells=3, grid=6, scores=[BRIER, LOG])
@@ -358,30 +339,6 @@ def test_bounds_hold_when_outcomes_are_late() -> None:
     assert game.pending == ()
     assert game.guarantee.delay > 1.0
     assert game.rounds == sum(t % 7 != 0 for t in range(300))
-
-
-def test_a_good_expert_costs_little_and_a_bad_one_is_repaired() -> None:
-    rng = np.random.default_rng(4)
-    truth = rng.random(1500)
-    ys = (rng.random(1500) < truth).astype(int)
-    sure = 1 / (1 + (1 / truth - 1) ** 3)
-    regrets, errors = {}, {}
-    for name, experts in {"good": truth, "sure": sure, "wrong way": 1 - truth}.items():
-        game = PartitionedRecalibrator(oc.Binary())
-        twin = Twin("binary", game)
-        for x, y in zip(experts, ys, strict=True):
-            p = game.predict(float(x))
-            twin.see(float(x), p, int(y))
-            game.update(int(y))
-        regrets[name] = game.regret()
-        errors[name] = game.calibration_error / twin.calibration_error(0)
-        # a bound that says something, even where the forecasts are far from the middle of the cell
-        assert regrets[name] <= game.regret_bound() < (0.2 if name == "wrong way" else 0.06)
-    assert regrets["good"] < 0.006
-    assert regrets["sure"] < -0.008
-    assert errors["sure"] < 0.4
-    assert regrets["wrong way"] < -0.25
-    assert errors["wrong way"] < 0.12
 
 
 def test_over_confident_labels_and_quantities_are_repaired() -> None:
@@ -450,27 +407,6 @@ def test_lemma_1_as_printed_has_a_counterexample() -> None:
     assert total / 100 <= 2 * calibration_error(ps, ys)
 
 
-def test_lemma_1_on_hats() -> None:
-    """sum_t w_v(p_t) (loss(y_t, p_t) - loss(y_t, q)) <= |g_v - g(q)| |S_v| + the remainder, for what is played."""
-    rng = np.random.default_rng(6)
-    game = PartitionedRecalibrator(oc.Binary(), cells=1, grid=6)
-    ps, ys = [], []
-    for _ in range(200):
-        ps.append(float(game.predict(0.5)))
-        ys.append(int(rng.random() < 0.7))
-        game.update(ys[-1])
-    p, y = np.array(ps), np.array(ys)
-    heights = hat_heights(BRIER, True, 6)
-    gained = []
-    for v, q in itertools.product(range(6), np.linspace(0, 1, 21)):
-        w = hats(6, p)[v]
-        excess = float(w @ ((p - y) ** 2 - (q - y) ** 2))
-        rest = np.maximum((2 * p - heights[v]) * p, (2 * p - heights[v]) * (p - 1))
-        assert excess <= abs(heights[v] - 2 * q) * abs(float(w @ (p - y))) + float(w @ rest) + 1e-9
-        gained.append(excess)
-    assert max(gained) > 0.0
-
-
 def test_the_log_loss_with_the_sign_of_the_paper_is_not_proper() -> None:
     at = np.linspace(0.001, 0.999, 999)
     for truth in (0.1, 0.3, 0.5, 0.8):
@@ -526,47 +462,6 @@ def test_what_is_known_before_the_outcome_covers_every_outcome(name: str, data: 
             seen = float((w * away * error).sum())
             assert excess[k] <= seen + known[1 + i] + 1e-9
             assert np.abs(error).sum() <= known[0] + 1e-12
-
-
-def test_the_bounds_are_those_of_the_lemmas() -> None:
-    """Round by round as they are written, for yes or no: what each cell promises, over the hats that it touched."""
-    game = GAMES["binary"]()
-    rng = np.random.default_rng(7)
-    remainder: dict[Any, float] = {}
-    touched: dict[Any, set[int]] = {}
-    most, largest = dict(remainder), dict(remainder)
-    grid = game.grid
-    heights = hat_heights(LOG, True, grid)
-
-    def g(p: float) -> float:
-        return math.log(max(p, LOG.clip)) - math.log(max(1.0 - p, LOG.clip))
-
-    # an expert that is wrong, so that the most that its regret could be is more than what is promised
-    experts = np.resize([0.25, 0.91, 0.28, 0.99, 0.35, 0.97], 300).tolist()
-    for x in experts:
-        p, key = float(game.predict(x)), game._pending.find(None)
-        middle = (key[0] + 0.5) / 5
-        w = hats(grid, np.array([p]))[:, 0].tolist()
-        rest = g(p) - sum(a * b for a, b in zip(w, heights, strict=True)) + g(middle) - g(x)
-        remainder[key] = remainder.get(key, 0.0) + max(rest * (p - y) for y in (0, 1))
-        touched.setdefault(key, set()).update(v for v in range(grid) if w[v] > 0.0)
-        scores = [LOG(oc.forecasts.BinaryForecast(q), y) for y in (0, 1) for q in (p, x)]
-        most[key] = most.get(key, 0.0) + max(scores[0] - scores[1], scores[2] - scores[3])
-        largest[key] = largest.get(key, 0.0) + max(p, 1.0 - p)
-        game.update(int(rng.random() < 0.6))
-    bound = error = 0.0
-    by_lemma = []
-    for key, cell in game._cells.items():
-        guarantee = cell.game.guarantee
-        sums = guarantee.promised * guarantee.rounds * math.sqrt(oc.BinaryCalibration(grid).on(oc.Binary()).bound)
-        apart = math.sqrt(sum((heights[v] - g((key[0] + 0.5) / 5)) ** 2 for v in touched[key]))
-        by_lemma.append(apart * sums + remainder[key] < most[key])
-        bound += min(apart * sums + remainder[key], most[key])
-        error += min(math.sqrt(len(touched[key])) * sums, largest[key])
-    assert game.regret_bound(LOG) == pytest.approx(bound / 300)
-    assert game.calibration_bound == pytest.approx(error / 300)
-    # for one cell the lemma says less than what was known of each round, for the other more
-    assert sorted(by_lemma) == [False, True]
 
 
 @given(st.floats(0, 1), st.floats(0, 1), st.sampled_from([*RULES, oc.MSE()]))
@@ -787,21 +682,6 @@ def test_rounds_wait_by_name(name: str) -> None:
     check_bounds(game)
 
 
-def test_rounds_of_one_cell_wait_and_are_dropped_once() -> None:
-    game = GAMES["binary"](max_pending=3)
-    for t in range(3):
-        game.predict(0.5, id=t)
-    for t in range(3, 6):
-        with pytest.warns(RuntimeWarning, match=f"the oldest, {t - 3}, is dropped") as said:
-            game.predict(0.5, id=t)
-        assert len(said) == 1
-    assert game.pending == (3, 4, 5)
-    for t in (5, 3, 4):
-        game.update(1, id=t)
-    check_bounds(game)
-    assert game.cells.rounds == {0.5: 3}
-
-
 def test_predicting_changes_nothing_that_lasts(tmp_path: Path) -> None:
     for name in GAMES:
         rng = np.random.default_rng(10)
@@ -870,18 +750,6 @@ def test_a_copy_goes_on_bit_for_bit(name: str, way: str, tmp_path: Path) -> None
     assert p.certificate == q.certificate
 
 
-def test_options_come_back(tmp_path: Path) -> None:
-    game = PartitionedRecalibrator(
-        oc.Interval(0, 2), cells=2, bins=3, grid=7, scores=[oc.MSE()], oracle=oc.Committee(), outside="clip"
-    )
-    twin = through_file(game, tmp_path)
-    assert (twin.space, twin.grid, twin.oracle, twin.outside) == (game.space, 7, oc.Committee(), "clip")
-    assert twin.edges is None
-    twin.predict(oc.Normal(1, 0.5))
-    twin.update(7.0)
-    assert twin.regret(oc.MSE()) == twin.regret()
-
-
 def spoilt(change: Callable[[dict[str, Any], dict[str, Any]], None], path: Path) -> Path:
     header, arrays = persistence.read(path)
     change(header, arrays)
@@ -926,12 +794,6 @@ def test_a_file_that_is_no_state_is_refused(what: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=SENTENCE):
         PartitionedRecalibrator.load(spoilt(SPOILS[what], tmp_path / "state"))
     assert PartitionedRecalibrator.load(tmp_path / "state").pending == ("waits",)
-
-
-def test_other_classes_do_not_read_it(tmp_path: Path) -> None:
-    GAMES["binary"]().save(tmp_path / "state")
-    with pytest.raises(ValueError, match="expected the state of a Recalibrator"):
-        oc.Recalibrator.load(tmp_path / "state")
 
 
 # --- what is refused

@@ -90,7 +90,7 @@ class ConformalLevel(_CoveredLevel):
     the root and s = |a| / (|a| + b) the probability of the upper one.  The expected <S, payoff> is zero if none or both
     levels are covered, and beta (1 - s) |a| + (1 - beta) s b = |a| b / (|a| + b) <= ||S|| / sqrt(8) if the outcome
     falls between the two quantiles.  If it does so with probability at most g, given the past, the root mean square of
-    the miscalibration is at most `promised` + g / sqrt(8).  No randomised rule does without such a term: with the entries
+    the miscalibration is at most `promised` + g / sqrt(8).  No randomised rule does without such a term: with entries
     (-1, 1) of two levels and beta = 0.9, each has an outcome whose expected <S, payoff> is at least 0.1.
 
     *As an oracle* of `LevelCalibration` the expert is the quantile function: the forecast is the expert's, bent so that
