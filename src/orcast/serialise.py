@@ -31,7 +31,7 @@ def _is_plain(value: Any) -> bool:
     if value is None or isinstance(value, (str, bool, int, float, np.floating, np.integer, np.bool_)):
         return True
     if isinstance(value, (datetime.date, np.datetime64)):
-        return True
+        return bool(value == value)  # NaT could not be saved
     if isinstance(value, np.ndarray):
         return value.dtype.kind in "fiub"
     return isinstance(value, (list, tuple)) and all(map(_is_plain, value))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from orcast.adapters.finite import Array, binary_probability, masses_on
 from orcast.adapters.ordered import (
     FINEST,
-    LARGEST,
     REACH,
     Ensemble,
     Normal,
@@ -22,7 +21,6 @@ from orcast.spaces import OrderedSpace, Space
 
 __all__ = [
     "FINEST",
-    "LARGEST",
     "REACH",
     "Ensemble",
     "Normal",

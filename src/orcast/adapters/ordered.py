@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from orcast import limits
 from orcast.forecasts import Forecast, as_levels
 from orcast.spaces import OrderedSpace, normal_scores
+from orcast.spaces.base import LARGEST, SMALLEST
 from orcast.validation import floats, number, short
 
 Array = NDArray[np.float64]
@@ -28,9 +29,6 @@ ACCEPTED = (
 REACH = 10.0
 # Quantiles that cross by less are rounded, not crossed.
 ROUNDING = 1e-9
-# Quantiles of a quantity without bounds are not told apart beyond this, nor from 0 below this: differences of smaller
-# numbers have no reciprocal.
-LARGEST, SMALLEST = 1e100, 1e-300
 # A forecast's spread, as a share of its size, below which its quantiles are too few numbers apart: some 100.
 FINEST = 100 * float(np.finfo(np.float64).eps)
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast import ledger as _ledger
-from orcast.adapters import LARGEST, reach_of
+from orcast.adapters import reach_of
 from orcast.coins import coins
 from orcast.engine import Committee, Oracle
 from orcast.engine.bound_payoff import BoundPayoff
@@ -44,6 +44,7 @@ from orcast.residuals import Residuals, first_spread
 from orcast.rounds import Rounds, check_counters
 from orcast.serialise import plain_features
 from orcast.spaces import Interval, OrderedSpace, Space
+from orcast.spaces.base import LARGEST, SMALLEST
 
 Array = NDArray[np.float64]
 Events = NDArray[np.int64]  # kind, entry, and row of the signals that is heard (-1: none) of each
@@ -165,6 +166,8 @@ class Runner:
             value: Array = (y - shift) / scale
             if clip:
                 value = np.where(np.isfinite(value), np.minimum(np.maximum(value, least), most), np.nan)
+            if self.space.high - self.space.low == np.inf:
+                value = np.where(np.abs(value) < SMALLEST, 0.0, value)
             return np.where((value >= least) & (value <= most), value, np.nan)
 
     def points(self, new: NewForecasts) -> Array:

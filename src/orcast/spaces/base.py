@@ -15,8 +15,9 @@ from orcast.validation import floats, short
 
 Array = NDArray[np.float64]
 
-# Larger numbers are refused: their squares must still be floats.
-LARGEST = 1e100
+# One domain of numbers on the way in, so that every state that is saved can be loaded: larger numbers are refused, as
+# their squares must still be floats; on spaces without bounds smaller ones count as 0, as one divides by differences.
+LARGEST, SMALLEST = 1e100, 1e-100
 
 
 def frozen(values: Array) -> Array:

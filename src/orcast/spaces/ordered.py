@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from orcast.spaces.base import LARGEST, Array, OrderedSpace, frozen, single, span
+from orcast.spaces.base import LARGEST, SMALLEST, Array, OrderedSpace, frozen, single, span
 
 # Expected mass outside the outermost quantiles that become cell edges, on each side.
 TAIL_MASS = 0.01
@@ -215,7 +215,7 @@ def _bound(value: object, what: str) -> float:
     bound = single(value, what)
     if abs(bound) > LARGEST:
         raise ValueError(f"expected {'an' if what[0] == 'u' else 'a'} {what} of at most 1e100 in size, got {bound!r}")
-    return bound
+    return bound if abs(bound) >= SMALLEST else 0.0
 
 
 def _unbounded(value: float, low: float, high: float, outside: str) -> float:
@@ -224,4 +224,4 @@ def _unbounded(value: float, low: float, high: float, outside: str) -> float:
         if outside == "clip":
             return min(max(value, low), high)
         raise ValueError(f"expected an outcome from {low:g} to {high:g}, got {value!r} (outside='clip' clips it)")
-    return value
+    return value if abs(value) >= SMALLEST else 0.0
