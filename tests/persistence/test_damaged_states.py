@@ -67,10 +67,13 @@ def test_damage_is_refused_in_a_sentence_or_plays_on(kind: str, count: int) -> N
 def load(change: Any, tmp_path: Path, name: str = "labels") -> Any:
     """A state after a change of its header and arrays, under right checksums."""
     path = tmp_path / "state.orcast"
-    game = oc.Recalibrator(
-        {"labels": oc.Labels(["a", "b", "c"]), "binary": oc.Binary(), "interval": oc.Interval(0, 100)}[name]
-    )
-    forecast, y = {"labels": ([0.5, 0.3, 0.2], "b"), "binary": (0.4, 1), "interval": (oc.Normal(50, 10), 52.0)}[name]
+    space, forecast, y = {
+        "labels": (oc.Labels(["a", "b", "c"]), [0.5, 0.3, 0.2], "b"),
+        "binary": (oc.Binary(), 0.4, 1),
+        "interval": (oc.Interval(0, 100), oc.Normal(50, 10), 52.0),
+        "dense": (oc.Labels(["a", "b", "c"]), [0.5, 0.3, 0.2], "b"),
+    }[name]
+    game = oc.Recalibrator(space, oc.payoffs.TopLabelCalibration() if name == "dense" else None)
     for _ in range(20):
         game.predict(forecast)
         game.update(y)
@@ -88,7 +91,7 @@ def test_the_state_itself_loads(tmp_path: Path) -> None:
 @pytest.mark.parametrize("sizes", [[45, 10**9], [10**9], [], "x", [0], [-1], [1.5], [True]])
 def test_sizes_are_not_believed(sizes: Any, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=SENTENCE):
-        load(lambda header, arrays: header.update(sizes=sizes), tmp_path)
+        load(lambda header, arrays: header.update(sizes=sizes), tmp_path, "dense")
 
 
 CHANGES = {
@@ -104,6 +107,7 @@ CHANGES = {
     "negative losses of a binary game": ("binary", "memory/learner_loss", (0, 0), -1.0),
     "not positive definite, binary": ("binary", "memory/spread", (0,), -5.0),
     "a scale beyond its bounds": ("labels", "memory/scale", (0,), 50.0),
+    "a scale beyond its bounds, dense": ("dense", "memory/prior/scale", (0,), 50.0),
 }
 
 
