@@ -46,7 +46,6 @@ ROUNDS, RUNS = 1000, 10
 QUICK_ROUNDS, QUICK_RUNS = 100, 2
 TRIED = 3  # runs by which ORCA's rate is chosen
 EVEN = 50
-ROUNDING = 1e-9
 CHANCE = float((LEVELS * (1.0 - LEVELS)).sum())
 """Expected QCE of a perfect forecaster of independent outcomes, times the number of rounds."""
 
@@ -322,21 +321,18 @@ LINES: dict[str, tuple[str, Any]] = {
 
 
 def picture(traces: Traces) -> Figure:
-    """QCE against rounds: all methods, and beside them the default's settled payoff and bound."""
-    with styled_figure(5.6, w_pad=0.12) as figure:
-        left, right = figure.subplots(1, 2, sharey=True, sharex=True, width_ratios=(1.25, 1.0))
-        _draw_methods(left, traces)
-        _draw_bound(right, traces["cells", DEFAULT])
-        lines, names = left.get_legend_handles_labels()
+    """QCE of all methods against rounds, with bounds and chance."""
+    with styled_figure(5.6) as figure:
+        axes = figure.subplots()
+        _draw_methods(axes, traces)
+        lines, names = axes.get_legend_handles_labels()
         figure.legend(lines, names, loc="outside lower center", ncols=4, columnspacing=1.6)
     return figure
 
 
-def _band(
-    axes: Axes, times: NDArray[np.int64], rows: Vector, color: str, style: Any, label: str, width: float = 1.6
-) -> None:
+def _band(axes: Axes, times: NDArray[np.int64], rows: Vector, color: str, style: Any, label: str) -> None:
     middle = rows.mean(axis=0)
-    axes.plot(times, middle, color=color, ls=style, lw=width, label=label)
+    axes.plot(times, middle, color=color, ls=style, lw=1.6, label=label)
     if len(rows) > 1:
         spread = rows.std(axis=0, ddof=1)
         # a log scale has no zero: no farther down than the smallest run
@@ -351,24 +347,12 @@ def _draw_methods(axes: Axes, traces: Traces) -> None:
         _band(axes, own[0].times, np.array([trace.qce for trace in own]), color, style, method)
     times, promised = traces["cells", LOW][0].times, traces["cells", LOW][0].promised
     axes.plot(times, promised, color=INK, lw=1.2, ls=(0, (2, 1.5)), label="bound, quantiles alone")
+    axes.plot(times, 3.0 * promised, color=INK, lw=1.2, ls=(0, (4, 2)), label="bound, the default")
     axes.plot(times, CHANCE / times, color=INK, lw=0.9, ls=(0, (1, 2)), label="perfect forecaster, mean")
     axes.set(title="QCE of the outcomes, all methods", xlabel="round", ylabel="QCE, mean and one deviation")
     axes.set(xlim=(1, times[-1]), ylim=(1e-4, 60.0))
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-
-
-def _draw_bound(axes: Axes, own: Sequence[Trace]) -> None:
-    times = own[0].times
-    axes.plot(times, np.mean([trace.promised for trace in own], axis=0), color=INK, lw=1.5, ls=(0, (4, 2)))
-    _band(axes, times, np.array([trace.qce for trace in own]), BLUE, "-", "", 2.6)
-    _band(axes, times, np.array([trace.settled for trace in own]), "#E69F00", "-", "", 1.2)
-    holds = max(trace.largest for trace in own) <= 1.0 + ROUNDING
-    axes.set(title=f"Ours, the default: the settled QCE is\n{'always' if holds else 'not always'} below its bound")
-    axes.set(xlabel="round")
-    labels = (("bound for the settled QCE", INK), ("of the outcomes, as on the left", BLUE), ("settled", "#B87E00"))
-    for row, (text, color) in enumerate(labels):
-        axes.text(0.05, 0.25 - 0.08 * row, text, color=color, transform=axes.transAxes)
 
 
 # --- experiment ---

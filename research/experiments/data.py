@@ -2,20 +2,14 @@
 
 import csv
 import os
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime, time
-from itertools import pairwise
 from pathlib import Path
-from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 
 from orcast import datasets
 from orcast.datasets import EXPERTS, ForecastStream, Series, Vector, stream
-from research.output import optional, require
 
 VARIABLE = "ORCAST_DATA"
 """Environment variable that names the data folder."""
@@ -39,82 +33,15 @@ def _read_csv(path: Path, column: str) -> Vector:
             raise ValueError(f"expected a number in every row of {path.name}, got something else") from None
 
 
-def _read_silso(path: Path) -> Vector:
-    """Monthly means of SILSO's file: year; month; date; mean; ...; a mean of -1 is missing."""
-    months: list[int] = []
-    values: list[float] = []
-    with path.open(encoding="utf-8-sig", newline="") as lines:
-        for row in filter(None, csv.reader(lines, delimiter=";")):
-            try:
-                month, value = 12 * int(row[0]) + int(row[1]) - 1, float(row[3])
-            except (IndexError, ValueError):
-                raise ValueError(f"expected year;month;date;mean in {path.name}, got {';'.join(row)[:60]!r}") from None
-            if value >= 0.0:
-                months.append(month)
-                values.append(value)
-    for before, after in pairwise(months):
-        if after != before + 1:
-            raise ValueError(
-                f"expected every month in {path.name}, got a gap after {before // 12}-{before % 12 + 1:02d}"
-            )
-    return np.array(values)
-
-
-def _read_ercot(path: Path) -> Vector:
-    """Hourly sums of wind in ERCOT's workbook: a sheet a month, a row a day and fuel, MWh by quarter hour.
-
-    Columns are named after the time at which a quarter hour ends, "0:15" to "0:00". The hour that is left out in
-    spring has empty cells; the one that comes twice in autumn has columns "01:15 (DST)" to "02:00 (DST)".
-    """
-    require("openpyxl")
-    pandas = optional("pandas")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # on styles
-            sheets = pandas.read_excel(path, sheet_name=None, engine="openpyxl")
-    except (BadZipFile, KeyError, ValueError):
-        raise ValueError(f"expected an Excel workbook in {path.name}, got something else") from None
-    days: dict[Any, Vector] = {}
-    for sheet in sheets.values():
-        quarters = sorted((at, name) for name in sheet if (at := _ending(name)) is not None)
-        if not {"Date", "Fuel"} <= set(sheet) or len(quarters) < 96:
-            continue
-        if "Settlement Type" in sheet:
-            sheet = sheet.sort_values("Settlement Type", kind="stable")  # "FINAL" before "INITIAL"
-        for _, row in sheet[sheet["Fuel"].astype(str).str.strip() == "Wind"].iterrows():
-            values = row[[name for _, name in quarters]].to_numpy(dtype=np.float64)
-            days.setdefault(pandas.Timestamp(row["Date"]).date(), values[~np.isnan(values)])
-    values = np.concatenate([days[day] for day in sorted(days)]) if days else np.empty(0)
-    if len(days) != 365 or values.size != 4 * 8760:
-        raise ValueError(
-            f"expected 35,040 quarter hours of wind on 365 days in {path.name}, got {values.size:,} on {len(days)}"
-        )
-    hours: Vector = values.reshape(-1, 4).sum(axis=1)
-    return hours
-
-
-def _ending(name: object) -> float | None:
-    """Minute of the day at which a quarter hour ends; of repeated ones, a place between 120 and 135."""
-    if isinstance(name, (time, datetime)):
-        return float(60 * name.hour + name.minute or 1440)
-    hour, _, rest = str(name).strip().partition(":")
-    if not (hour.isdigit() and rest[:2].isdigit()):
-        return None
-    minute = 60 * int(hour) + int(rest[:2]) or 1440
-    return 120.0 + minute / 100.0 if "DST" in rest.upper() else float(minute)
-
-
 # --- series ---
 
 
 @dataclass(frozen=True)
 class _Folder:
-    """A series in a data folder: as a CSV file with a column, or in the file of its publisher."""
+    """A series in a CSV file of the data folder."""
 
     file: str
     column: str
-    original: str
-    reader: Callable[[Path], Vector]
     low: float
     high: float
     period: int
@@ -125,11 +52,11 @@ class _Folder:
 
 _FOLDER = {
     "wind": _Folder(
-        "wind_ercot_2022_hourly.csv", "wind_mwh", "IntGenbyFuel2022.xlsx", _read_ercot,
+        "wind_ercot_2022_hourly.csv", "wind_mwh",
         0.0, 36_000.0, 24, "MW", "ERCOT, Interval Generation by Fuel, 2022, summed by the hour", 3000,
     ),
     "sunspots": _Folder(
-        "sunspot_silso_v2_monthly.csv", "sunspot_number", "SN_m_tot_V2.0.csv", _read_silso,
+        "sunspot_silso_v2_monthly.csv", "sunspot_number",
         0.0, 500.0, 132, "monthly mean number", "WDC-SILSO, Royal Observatory of Belgium, Brussels, version 2.0", None,
     ),
 }  # fmt: skip
@@ -146,22 +73,20 @@ def available(folder: str | Path | None = None) -> tuple[str, ...]:
 def load(name: str, folder: str | Path | None = None) -> Series:
     """Load "wind" or "sunspots" from the data folder (default: $ORCAST_DATA), or the shipped "humidity".
 
-    The folder has CSV files (`wind_ercot_2022_hourly.csv`, `sunspot_silso_v2_monthly.csv`) or what the publishers
-    offer: ERCOT's workbook IntGenbyFuel2022.xlsx, SILSO's SN_m_tot_V2.0.csv.
+    The folder has `wind_ercot_2022_hourly.csv` and `sunspot_silso_v2_monthly.csv`; see orcast/data/SOURCES.md.
     """
     if name not in NAMES:
         raise ValueError(f"expected one of {', '.join(NAMES)}, got {name!r}")
     if name not in _FOLDER:
         return datasets.load(name)
     of, place = _FOLDER[name], _place(folder)
-    files = f"{of.file} or {of.original}"
     if place is None:
-        raise FileNotFoundError(f"expected a folder with {files}, as argument or in {VARIABLE}, got neither")
+        raise FileNotFoundError(f"expected a folder with {of.file}, as argument or in {VARIABLE}, got neither")
     path = _found(name, place)
     if path is None:
-        raise FileNotFoundError(f"expected {files} in the data folder, got {str(place)!r} without it")
+        raise FileNotFoundError(f"expected {of.file} in the data folder, got {str(place)!r} without it")
     try:
-        values = _read_csv(path, of.column) if path.name == of.file else of.reader(path)
+        values = _read_csv(path, of.column)
     except UnicodeDecodeError:
         raise ValueError(f"expected text in {path.name}, got something else") from None
     if values.size == 0 or not np.all((values >= of.low) & (values <= of.high)):
@@ -198,6 +123,5 @@ def _place(folder: str | Path | None) -> Path | None:
 
 
 def _found(name: str, place: Path | None) -> Path | None:
-    """File of a series in the folder, the CSV first."""
-    paths = [] if place is None else [place / _FOLDER[name].file, place / _FOLDER[name].original]
-    return next((path for path in paths if path.is_file()), None)
+    path = None if place is None else place / _FOLDER[name].file
+    return path if path is not None and path.is_file() else None

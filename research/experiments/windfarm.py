@@ -13,7 +13,7 @@ hour, at the rate with the lowest loss in the first half of the days. Ours: the 
 of the payoff by the hour, chosen after the plain default had no interval below zero. Rivals: one for each hour.
 
 **Measures.** Mean loss of a day relative to the expert's, with a 95% interval over days, paired, by a circular block
-bootstrap of weeks (4,000 resamples). Regret is the mean loss minus that of the expert's best fixed percent.
+bootstrap of weeks (4,000 resamples).
 """
 
 from __future__ import annotations
@@ -96,15 +96,6 @@ def daily_loss(commitments: Vector, y: Vector, lam: float) -> Vector:
     short = y - commitments
     cost: Vector = np.where(short > 0.0, (1.0 + lam) * short, (lam - 1.0) * short).sum(axis=-1)
     return cost
-
-
-def best_loss(quantiles: Vector, y: Vector, lam: float) -> float:
-    """Mean loss of a day at the percent whose quantiles would have cost least.
-
-    >>> best_loss(np.tile(LEVELS, (1, 2, 1)), np.array([[0.3, 0.3]]), 0.0)
-    0.0
-    """
-    return min(float(daily_loss(quantiles[..., a], y, lam).mean()) for a in range(LEVELS.size))
 
 
 def interval(differences: Vector, *, seed: int = 0) -> tuple[float, float]:
@@ -236,7 +227,6 @@ class Comparison(NamedTuple):
     change: float
     low: float
     high: float
-    regret: float
 
     @property
     def better(self) -> bool:
@@ -251,13 +241,11 @@ def compare_losses(quantiles: Mapping[str, Vector], y: Vector, lam: float, *, se
     """Losses of every method for a lambda, against the expert's."""
     expert = daily_loss(quantiles[EXPERT][..., column(lam)], y, lam)
     unit = 100.0 / float(expert.mean())
-    best = best_loss(quantiles[EXPERT], y, lam)
     found = {}
     for name, own in quantiles.items():
         losses = daily_loss(own[..., column(lam)], y, lam)
         low, high = interval(losses - expert, seed=seed)
-        change, regret = float((losses - expert).mean()), float(losses.mean()) - best
-        found[name] = Comparison(losses, unit * change, unit * low, unit * high, unit * regret)
+        found[name] = Comparison(losses, unit * float((losses - expert).mean()), unit * low, unit * high)
     return found
 
 
@@ -301,7 +289,7 @@ def _table(
 
 
 def tables(comparisons: Comparisons, unit: str) -> tuple[Table, ...]:
-    """ORCA's rate; change, loss and regret of each method by lambda."""
+    """ORCA's rate; change and loss of each method by lambda."""
     rows: list[Row] = [
         {
             "rate": name.removeprefix(ORCA),
@@ -319,12 +307,10 @@ def tables(comparisons: Comparisons, unit: str) -> tuple[Table, ...]:
     def change(one: Comparison) -> str:
         return f"{one.change:+.1f} [{one.low:+.1f}, {one.high:+.1f}]"
 
-    regret = "Regret against the expert's best fixed quantile in hindsight, in % of the expert's mean loss"
     return (
         rule,
         _table("windfarm", title, comparisons, change, caption=KNEW),
         _table("windfarm_losses", f"Mean loss of a day, {unit} h", comparisons, lambda one: mean(one.losses), ",.0f"),
-        _table("windfarm_regret", regret, comparisons, lambda one: one.regret, "+.2f"),
     )
 
 

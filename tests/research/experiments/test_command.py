@@ -22,7 +22,7 @@ FILES = {
     "claims",
     *(f"recalibration{name}" for name in ("", "_chance", "_learning", "_learning_crps", "_paper", "_rule", "_time")),
     *("adversarial", "adversarial_cells", "adversarial_rule"),
-    *("windfarm", "windfarm_losses", "windfarm_regret", "windfarm_rule"),
+    *("windfarm", "windfarm_losses", "windfarm_rule"),
 }
 FIGURES = {"recalibration_qce", "recalibration_crps", "recalibration_learning", "adversarial", "windfarm"}
 

@@ -130,13 +130,12 @@ def test_losses_are_relative_to_the_expert() -> None:
         for one in found.values():
             assert one.change == pytest.approx(100.0 * (one.losses.mean() / base - 1.0))
             assert one.low <= one.change <= one.high
-            assert one.regret - found[wf.EXPERT].regret == pytest.approx(one.change)
 
 
 def test_rate_is_chosen_by_the_first_half_and_the_claim_needs_every_lambda() -> None:
     def one(*losses: float) -> wf.Comparison:
         change = 100.0 * (float(np.mean(losses)) / 4.0 - 1.0)
-        return wf.Comparison(np.array(losses), change, change - 1.0, change + 1.0, 0.0)
+        return wf.Comparison(np.array(losses), change, change - 1.0, change + 1.0)
 
     early, late = f"{wf.ORCA}0.1", f"{wf.ORCA}0.3"
     found = {
