@@ -55,14 +55,8 @@ def run(arguments: argparse.Namespace) -> int:
     console.print(f"written: {table.write(out)}", soft_wrap=True, highlight=False)
     seconds = time.perf_counter() - begin
     if arguments.page:
-        first = [f"## Claims\n\n{table.section()}\n"]
-        if chosen == EXPERIMENTS:
-            from research.experiments.summary import summary
-
-            first.append(f"{summary(out)}\n")
-        write_page(
-            Path(arguments.page), [*first, *parts], seconds, f"python -m research reproduce {arguments.experiment}"
-        )
+        made = f"python -m research reproduce {arguments.experiment}"
+        write_page(Path(arguments.page), [f"## Claims\n\n{table.section()}\n", *parts], seconds, made)
         console.print(f"page: {arguments.page}", highlight=False)
     console.print(f"{seconds:.0f} s", highlight=False)
     return 0

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from orcast.datasets import Series
 from orcast.evidence import Evidence, coverage
-from orcast.metrics import LEVELS, crps_quantiles, fair_indicators, qce, smape, worst_rolling_qce
+from orcast.metrics import LEVELS, crps_quantiles, qce, smape, worst_rolling_qce
 from research import learners
 from research.experiments import data
 from research.experiments.methods import EXPERT, LAST, METHODS, RATES, Result, orca
@@ -51,8 +51,6 @@ SEEDED = ("network", "hoeffding-tree")
 GRID: Vector = np.arange(1, 200) / 200
 """Levels at which every forecast is read: the percents, and half-way between them."""
 FIVE = 4  # column of 0.05 among the percents
-TIMES = (20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1000)
-"""Rounds at which the learning curves are read."""
 ORCA, BOUND = "ORCA", "ORCA, best in hindsight"
 
 PAPER: dict[tuple[str, str], dict[str, tuple[float, float]]] = {
@@ -94,14 +92,6 @@ QUICK = Plan(learners=("network", "marginal"), steps=60, warmup=60, window=30, t
 # --- one run ---
 
 
-class SoFar(NamedTuple):
-    """QCE and CRPS of the first rounds."""
-
-    rounds: int
-    qce: float
-    crps: float
-
-
 @dataclass(frozen=True)
 class Score:
     """Measures of a sequence of forecasts; `milliseconds` of processor time a round."""
@@ -112,26 +102,8 @@ class Score:
     smape: float
     holds: float
     width: float
-    so_far: tuple[SoFar, ...]
+    half_qce: float  # of the first half of the rounds
     milliseconds: float | None = field(default=None, compare=False)
-
-    def after(self, rounds: int) -> SoFar:
-        """Measures of the first rounds; `rounds` is one of `moments`."""
-        return next(each for each in self.so_far if each.rounds == rounds)
-
-    @property
-    def half(self) -> SoFar:
-        """Measures of the first half of the rounds."""
-        return self.after(max(self.so_far[-1].rounds // 2, 1))
-
-
-def moments(rounds: int) -> tuple[int, ...]:
-    """Rounds at which the curves are read: those of `TIMES`, half of all, and all.
-
-    >>> moments(60)
-    (20, 30, 50, 60)
-    """
-    return tuple(sorted({time for time in TIMES if time <= rounds} | {max(rounds // 2, 1), rounds}))
 
 
 def measure(q: Vector, y: Vector, *, low: float, high: float, window: int = 200) -> Score:
@@ -143,17 +115,15 @@ def measure(q: Vector, y: Vector, *, low: float, high: float, window: int = 200)
     (True, 0.167, 0.9, 0.9)
     """
     percents, middles = q[:, 1::2], q[:, ::2]
-    gaps = np.cumsum(fair_indicators(percents, y, low=low, high=high) - LEVELS, axis=0)
-    losses = crps_quantiles(middles, y, GRID[::2])
-    so_far = (SoFar(t, float(((gaps[t - 1] / t) ** 2).sum()), float(losses[:t].mean())) for t in moments(len(y)))
+    half = max(len(y) // 2, 1)
     return Score(
         qce=qce(percents, y, low=low, high=high),
         worst=worst_rolling_qce(percents, y, window=window, low=low, high=high),
-        crps=float(losses.mean()),
+        crps=float(crps_quantiles(middles, y, GRID[::2]).mean()),
         smape=float(smape(middles.mean(axis=1), y).mean()),
         holds=coverage(Evidence.of(percents, y, levels=LEVELS, low=low, high=high), 0.9),
         width=float((percents[:, -1 - FIVE] - percents[:, FIVE]).mean()),
-        so_far=tuple(so_far),
+        half_qce=qce(percents[:half], y[:half], low=low, high=high),
     )
 
 
@@ -248,7 +218,7 @@ class Setting:
 
 def first_half_qce(runs: Sequence[Sequence[Score]]) -> float:
     """QCE of the first half of the rounds: mean over the runs of a setting, geometric mean over settings."""
-    return geometric_mean(mean(score.half.qce for score in own) for own in runs)
+    return geometric_mean(mean(score.half_qce for score in own) for own in runs)
 
 
 def run_all(plan: Plan, series: Sequence[Series], *, seed: int = 0, pool: Callable[[int], WorkerPool]) -> list[Setting]:
@@ -346,14 +316,9 @@ def result(settings: Sequence[Setting], plan: Plan, series: Sequence[Series]) ->
             tables.paper_table(settings),
             tables.rule_table(settings),
             tables.full_table(settings, plan),
-            *tables.learning_tables(settings),
             tables.time_table(settings),
         ),
-        {
-            "recalibration_qce": figures.qce_figure(settings, perfect),
-            "recalibration_crps": figures.trade_figure(settings, perfect),
-            "recalibration_learning": figures.learning_figure(settings),
-        },
+        {"recalibration_qce": figures.qce_figure(settings, perfect)},
         tables.claims(settings),
     )
 

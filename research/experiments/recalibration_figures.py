@@ -10,8 +10,8 @@ import numpy as np
 
 from orcast.plots import GREY, INK
 from research.experiments.methods import EXPERT, LAST, OURS
-from research.experiments.recalibration import ORCA, Chance, Setting, perfect_qce
-from research.experiments.recalibration_tables import ISOTONIC, LEARNING, TITLES, learning_curve
+from research.experiments.recalibration import ORCA, Chance, Setting
+from research.experiments.recalibration_tables import ISOTONIC, TITLES
 from research.output import styled_figure
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ MARKERS: dict[str, tuple[str, str]] = {
     ORCA: ("#D55E00", "h"),
     OURS: ("#0072B2", "*"),
 }
-SHAPES = {"gradient-tree": "s", "network": "o", "hoeffding-tree": "^", "marginal": "D"}
 DASHED = (0, (4, 2))
 
 
@@ -94,65 +93,3 @@ def qce_figure(settings: Sequence[Setting], perfect: Chance) -> Figure:
         handles.append(_band("a perfect forecaster: mean, and 90% of cases"))
         figure.legend(handles=handles, loc="outside lower center", ncols=5, columnspacing=1.6)
     return figure
-
-
-def trade_figure(settings: Sequence[Setting], perfect: Chance) -> Figure:
-    """CRPS relative to the expert against QCE, means over the runs: left is calibrated, down is accurate."""
-    with _figure(settings, perfect, 5.4) as (figure, panels):
-        for axes, own in panels:
-            axes.axhline(1.0, color=GREY, lw=0.8)
-            for setting in own:
-                for method, (color, _) in MARKERS.items():
-                    x, y = setting.mean(method, "qce"), setting.relative(setting.of(method), "crps")
-                    axes.plot(x, y, SHAPES[setting.learner], color=color, ms=7.5, mec="white", mew=0.7)
-            axes.set_yscale("log")
-            _tick_ratios(axes)
-        panels[0][0].set_ylabel("CRPS relative to the expert's")
-        handles = [
-            _line(method, color=color, marker="o", ls="", ms=7.0, mec="white") for method, (color, _) in MARKERS.items()
-        ]
-        handles += [
-            _line(f"on {TITLES[learner]}", color="white", marker=SHAPES[learner], ls="", ms=7.0, mec=INK)
-            for learner in dict.fromkeys(o.learner for o in settings)
-        ]
-        handles.append(_band("a perfect forecaster, 90% of cases"))
-        figure.legend(handles=handles, loc="outside lower center", ncols=4, columnspacing=1.6)
-    return figure
-
-
-def learning_figure(settings: Sequence[Setting]) -> Figure:
-    """QCE and relative CRPS of the first rounds, by series, beside chance."""
-    names = list(dict.fromkeys(setting.series for setting in settings))
-    with styled_figure(7.4) as figure:
-        panels = figure.subplots(2, len(names), sharex=True, sharey="row", squeeze=False)
-        for name, (error, score) in zip(names, panels.T, strict=True):
-            own = [setting for setting in settings if setting.series == name]
-            for axes, what in ((error, "qce"), (score, "crps")):
-                axes.set(xscale="log", yscale="log")
-                for method in LEARNING:
-                    curve = learning_curve(own, method, what)
-                    color, shape = MARKERS[method]
-                    look = {"color": color, "marker": shape, "ms": _size(4.5, shape), "mew": 0.0}
-                    axes.plot(list(curve), list(curve.values()), lw=2.0 if method == OURS else 1.3, **look)
-            times = np.array(list(curve))
-            error.plot(times, [perfect_qce(t) for t in times], color=INK, lw=1.2, ls=DASHED)
-            error.set(title=name)
-            score.set(xlabel="rounds so far, T", xlim=(0.93 * times[0], 1.07 * times[-1]))
-            ticks = [t for t in (20, 50, 100, 200, 500, 1000) if times[0] <= t <= times[-1]]
-            score.set_xticks(ticks, [f"{t:,}" for t in ticks])
-            score.set_xticks([], minor=True)
-            error.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-        _tick_ratios(panels[1, 0])
-        panels[0, 0].set_ylabel("QCE of the first T rounds")
-        panels[1, 0].set_ylabel("CRPS relative to the expert's")
-        handles = [_line(name, color=MARKERS[name][0], marker=MARKERS[name][1], lw=1.5) for name in LEARNING]
-        handles.append(_line("a perfect forecaster, mean", color=INK, lw=1.2, ls=DASHED))
-        figure.legend(handles=handles, loc="outside lower center", ncols=5, columnspacing=1.6)
-    return figure
-
-
-def _tick_ratios(axes: Axes) -> None:
-    low, high = axes.get_ylim()
-    ticks = [tick for tick in (0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.5, 2.0) if low <= tick <= high]
-    axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
-    axes.set_yticks([], minor=True)

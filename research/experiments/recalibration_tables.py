@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from research.experiments.methods import EXPERT, LAST, METHODS, OURS, Claim, yes_or_no
-from research.experiments.recalibration import BOUND, ORCA, Chance, Plan, Score, Setting, first_half_qce, perfect_qce
+from research.experiments.methods import EXPERT, LAST, OURS, Claim, yes_or_no
+from research.experiments.recalibration import BOUND, ORCA, Chance, Plan, Score, Setting, first_half_qce
 from research.output import Row, Table, deviation, geometric_mean, mean
 
 TITLES = {
@@ -17,8 +17,6 @@ TITLES = {
     "marginal": "marginal",
 }
 ISOTONIC = "isotonic"
-LEARNING = (EXPERT, LAST, *(name for name in METHODS if name != OURS), ORCA, OURS)
-"""Methods of the learning curves."""
 
 KNEW = (
     "Information: an expert has the 24 values before each forecast and was updated with all earlier ones, the warm-up "
@@ -115,43 +113,6 @@ def rule_table(settings: Sequence[Setting]) -> Table:
     title = f"ORCA's rate, one for all settings: the lowest QCE in the first half (runs at each: {runs})"
     digits = dict.fromkeys(rows[0], ".4f") | dict.fromkeys(relative, ".3f")
     return Table.of("recalibration_rule", title, rows, digits=digits, caption="Geometric means over the settings.")
-
-
-def learning_curve(settings: Sequence[Setting], method: str, what: str) -> dict[int, float]:
-    """QCE, or CRPS relative to the expert's, of the first rounds: the geometric mean over settings."""
-
-    def after(setting: Setting, rounds: int) -> float:
-        runs, own = setting.of(method), setting.scores[EXPERT]
-        if what == "qce":
-            return mean(score.after(rounds).qce for score in runs)
-        return mean(score.after(rounds).crps / own[r % len(own)].after(rounds).crps for r, score in enumerate(runs))
-
-    times = [each.rounds for each in settings[0].scores[EXPERT][0].so_far]
-    return {t: geometric_mean(after(setting, t) for setting in settings) for t in times}
-
-
-def learning_tables(settings: Sequence[Setting]) -> Iterator[Table]:
-    """QCE and relative CRPS of the first rounds of every method, by series."""
-    names = list(dict.fromkeys(setting.series for setting in settings))
-    kinds = (("learning", "qce", "QCE"), ("learning_crps", "crps", "CRPS relative to the expert's"))
-    for file, what, title in kinds:
-        curves = {
-            (name, method): learning_curve([setting for setting in settings if setting.series == name], method, what)
-            for name in names
-            for method in LEARNING
-            if (what, method) != ("crps", EXPERT)
-        }
-        if what == "qce":
-            times = next(iter(curves.values()))
-            curves = {("any", "a perfect forecaster"): {t: perfect_qce(t) for t in times}} | curves
-        rows: list[Row] = [
-            {"series": name, "method": method, **{f"T = {t:,}": value for t, value in curve.items()}}
-            for (name, method), curve in curves.items()
-        ]
-        digits = dict.fromkeys(rows[0], ".4f" if what == "qce" else ".3f")
-        caption = f"Geometric means over the experts; ORCA at rate {settings[0].rate:g}, which the first half chose."
-        title = f"{title}, of the first T rounds"
-        yield Table.of(f"recalibration_{file}", title, rows, digits=digits, caption=caption)
 
 
 def chance_table(perfect: Chance, plan: Plan) -> Table:

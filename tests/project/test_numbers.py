@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 from research.experiments.recalibration import perfect_qce
-from research.experiments.summary import summary
 from result_pages import MARK, same, strangers
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -19,10 +18,6 @@ def test_each_table_of_the_experiments_is_that_of_a_file() -> None:
 def test_each_table_of_the_comparison_is_that_of_a_file() -> None:
     page = (ROOT / "docs" / "comparison.md").read_text(encoding="utf-8")
     assert strangers(page, ROOT / "docs" / "comparison") == ([], [])
-
-
-def test_sentences_with_numbers_are_made_from_the_files() -> None:
-    assert summary(RESULTS) in PAGE
 
 
 def test_what_is_written_by_hand_has_no_results_in_it() -> None:
