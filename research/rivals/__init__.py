@@ -14,29 +14,8 @@ from research.rivals.plain import LastOutcome, OutcomeFrequency
 from research.rivals.saocp import SAOCP
 
 __all__ = [
-    "ACI",
-    "BOA",
-    "COP",
-    "CQR",
-    "EMOS",
-    "IDR",
-    "OPS",
-    "SAOCP",
-    "SFOGD",
-    "TOPS",
-    "UPOCP",
-    "BetaCalibration",
-    "CalibratedRegression",
-    "ConformalPID",
-    "DecayingOCP",
-    "DtACI",
-    "EqualWeights",
-    "EventGradientEquilibrium",
-    "GradientEquilibrium",
-    "HistogramBinning",
-    "IsotonicCalibration",
-    "LastOutcome",
-    "MultiQT",
-    "OutcomeFrequency",
+    "ACI", "BOA", "COP", "CQR", "EMOS", "IDR", "OPS", "SAOCP", "SFOGD", "TOPS", "UPOCP", "BetaCalibration",
+    "CalibratedRegression", "ConformalPID", "DecayingOCP", "DtACI", "EqualWeights", "EventGradientEquilibrium",
+    "GradientEquilibrium", "HistogramBinning", "IsotonicCalibration", "LastOutcome", "MultiQT", "OutcomeFrequency",
     "VennAbers",
-]
+]  # fmt: skip

@@ -82,14 +82,6 @@ class EMOS(_Regression):
 
     Reference: Gneiting, Raftery, Westveld and Goldman (2005), "Calibrated probabilistic forecasting using ensemble
     model output statistics and minimum CRPS estimation", Monthly Weather Review 133.
-
-    >>> import numpy as np, orcast as oc
-    >>> rng, emos = np.random.default_rng(0), EMOS(0, 100)
-    >>> for centre in rng.uniform(40, 60, size=200):              # too low by 5, and too narrow by far
-    ...     p = emos.predict(oc.Ensemble(centre - 5 + [-0.1, 0, 0.1])); emos.update(rng.normal(centre, 2))
-    >>> p = emos.predict(oc.Ensemble([44.9, 45, 45.1]))
-    >>> round(p.mean()), round(p.std())
-    (50, 2)
     """
 
     def __init__(self, low: float, high: float, *, window: int = 200, every: int = 10) -> None:
@@ -194,13 +186,6 @@ class IDR(_Regression):
     References: Henzi, Ziegel and Gneiting (2021), "Isotonic distributional regression", JRSS B 83; Henzi, Moesching
     and Duembgen (2022), "Accelerating the pool-adjacent-violators algorithm for isotonic distributional regression",
     Methodology and Computing in Applied Probability 24.
-
-    >>> import orcast as oc
-    >>> idr = IDR(0, 10, every=1)
-    >>> for y in (2, 3, 7, 8) * 10:                               # the base forecast has the order, and nothing else
-    ...     p = idr.predict(oc.Normal(0.1 if y < 5 else 0.2, 1)); idr.update(y)
-    >>> idr.predict(oc.Normal(0.2, 1)).quantile([0.25, 0.75]).tolist()
-    [7.0, 8.0]
     """
 
     def __init__(self, low: float, high: float, *, window: int = 500, every: int = 25) -> None:

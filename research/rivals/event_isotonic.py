@@ -54,12 +54,6 @@ class IsotonicCalibration(_SortedPast):
 
     Reference: Zadrozny and Elkan (2002), "Transforming classifier scores into accurate multiclass probability
     estimates", KDD.
-
-    >>> isotonic = IsotonicCalibration()
-    >>> for p, y in [(0.2, 0), (0.4, 1), (0.6, 0), (0.8, 1)]:     # 0.4 and 0.6 are pooled
-    ...     q = isotonic.predict(p); isotonic.update(y)
-    >>> [round(float(isotonic.predict(p)), 6) for p in (0.1, 0.3, 0.5, 0.9)]
-    [0.0, 0.25, 0.5, 1.0]
     """
 
     def _probability(self, p: float) -> float:
@@ -86,12 +80,6 @@ class VennAbers(_SortedPast):
 
     References: Vovk and Petej (2014), "Venn-Abers predictors", UAI; Vovk, Petej and Fedorova (2015), "Large-scale
     probabilistic predictors with and without guarantees of validity", NeurIPS.
-
-    >>> venn = VennAbers()
-    >>> for p, y in [(0.2, 0), (0.4, 1), (0.6, 0), (0.8, 1)]:
-    ...     q = venn.predict(p); venn.update(y)
-    >>> venn.both(0.7), float(venn.predict(0.7))
-    ((0.3333333333333333, 1.0), 0.6)
     """
 
     def both(self, p: float) -> tuple[float, float]:

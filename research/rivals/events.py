@@ -34,12 +34,6 @@ class OPS(EventRival):
 
     References: Platt (1999), "Probabilistic outputs for support vector machines"; Gupta and Ramdas (2023), "Online
     Platt scaling with calibeating", ICML.
-
-    >>> platt = OPS()
-    >>> for y in [0, 1, 0, 0] * 50:                               # 1 in 4, but the base forecast is 4 in 5
-    ...     p = platt.predict(0.8); platt.update(y)
-    >>> round(float(platt.predict(0.8)), 2)
-    0.25
     """
 
     def __init__(self, *, curvature: float = 0.1) -> None:
@@ -130,12 +124,6 @@ class TOPS(OPS):
 
     References: Gupta and Ramdas (2023), "Online Platt scaling with calibeating", ICML; Foster and Hart (2023),
     "Calibeating: beating forecasters at their own game", Theoretical Economics 18.
-
-    >>> tops = TOPS()
-    >>> for y in [0, 1, 0, 0] * 200:                              # 1 in 4, but the base forecast is 4 in 5
-    ...     p = tops.predict(0.8); tops.update(y)
-    >>> round(float(tops.predict(0.8)), 2)
-    0.25
     """
 
     def __init__(self, *, bins: int = 10) -> None:
@@ -164,12 +152,6 @@ class BetaCalibration(EventRival):
     References: Kull, Silva Filho and Flach (2017), "Beta calibration: a well-founded and easily implemented
     improvement on logistic calibration for binary classifiers", AISTATS; Gupta and Ramdas (2023), "Online Platt
     scaling with calibeating", ICML.
-
-    >>> beta = BetaCalibration()
-    >>> for y in [0, 1, 0, 0] * 50:                               # 1 in 4, but the base forecast is 4 in 5
-    ...     p = beta.predict(0.8); beta.update(y)
-    >>> round(float(beta.predict(0.8)), 2)
-    0.25
     """
 
     def __init__(self, *, curvature: float = 0.1) -> None:

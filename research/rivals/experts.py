@@ -53,12 +53,6 @@ class EqualWeights(ExpertsRival):
 
     Hard to beat with few rounds (Lichtendahl, Grushka-Cockayne and Winkler, 2013, "Is it better to average
     probabilities or quantiles?", Management Science 59).
-
-    >>> import orcast as oc
-    >>> mean = EqualWeights(0, 10)
-    >>> p = mean.predict(experts={"tree": oc.Normal(4, 1), "net": oc.Normal(6, 3)})
-    >>> round(p.mean(), 2), round(p.std(), 1)
-    (5.0, 2.0)
     """
 
     def _weights(self, names: tuple[str, ...], then: None) -> Array:
@@ -86,13 +80,6 @@ class BOA(ExpertsRival):
 
     References: Wintenberger (2017), "Optimal learning with Bernstein online aggregation", Machine Learning 106;
     Berrisch and Ziel (2023), "CRPS learning", Journal of Econometrics 237 (with the R package profoc).
-
-    >>> import orcast as oc
-    >>> boa = BOA(0, 10, levels=[0.25, 0.5, 0.75])
-    >>> for _ in range(100):
-    ...     p = boa.predict(experts={"good": oc.Normal(5, 0), "poor": oc.Normal(8, 1)}); boa.update(5)
-    >>> boa.weights["good"].round(1).tolist()
-    [1.0, 1.0, 1.0]
     """
 
     def __init__(self, low: float, high: float, *, levels: ArrayLike = PERCENTS) -> None:

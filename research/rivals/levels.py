@@ -31,12 +31,6 @@ class ACI(QuantityRival):
     Quantiles that cross are sorted before they are issued; each level continues by itself.
 
     Reference: "Adaptive conformal inference under distribution shift", NeurIPS 2021.
-
-    >>> import orcast as oc
-    >>> aci = ACI(0, 10, levels=[0.25, 0.75], rate=0.1)
-    >>> p = aci.predict(oc.Normal(5, 1)); aci.update(5.5)        # below the upper quartile, above the lower
-    >>> aci.alpha.round(3).tolist()
-    [0.275, 0.725]
     """
 
     def __init__(self, low: float, high: float, *, levels: ArrayLike = PERCENTS, rate: float = 0.005) -> None:
@@ -67,13 +61,6 @@ class DtACI(QuantityRival):
 
     Reference: Gibbs and Candes (2024), "Conformal inference for online prediction with arbitrary distribution shifts",
     JMLR 25.
-
-    >>> import orcast as oc
-    >>> mix = DtACI(0, 10, levels=[0.25, 0.75])
-    >>> for _ in range(500):                                      # the base forecast is too low
-    ...     p = mix.predict(oc.Normal(4, 1)); mix.update(5)
-    >>> mix.predict(oc.Normal(4, 1)).quantile([0.25, 0.75]).round(1).tolist()
-    [5.0, 5.0]
     """
 
     def __init__(
@@ -125,13 +112,6 @@ class CalibratedRegression(QuantityRival):
     (1, 1) are the ends.  Without outcomes R is the identity.  `window` keeps only that many last PITs.
 
     Reference: "Accurate uncertainties for deep learning using calibrated regression", ICML 2018.
-
-    >>> import orcast as oc
-    >>> isotonic = CalibratedRegression(0, 10)
-    >>> for y in (6.0, 6.5, 7.0):                       # the base forecast is too low
-    ...     p = isotonic.predict(oc.Normal(5, 1)); isotonic.update(y)
-    >>> isotonic.predict(oc.Normal(5, 1)).quantile([0.25, 0.5, 0.75]).round(6).tolist()
-    [6.0, 6.5, 7.0]
     """
 
     def __init__(self, low: float, high: float, *, window: int | None = None) -> None:

@@ -80,13 +80,6 @@ class ConformalPID(ErrorTracker):
     quantile tracking.  The third part, a forecast of the scores by another model, is left out.
 
     Reference: "Conformal PID control for time series prediction", NeurIPS 2023.
-
-    >>> import orcast as oc
-    >>> pid = ConformalPID(0, 10, levels=[0.25, 0.75], integral=0)
-    >>> for y in (6.0, 8.0):                                       # two scores are 2 apart; both were above
-    ...     p = pid.predict(oc.Normal(5, 0)); pid.update(y)
-    >>> pid.predict(oc.Normal(5, 0)).quantile([0.25, 0.75]).round(6).tolist()
-    [5.05, 5.15]
     """
 
     def __init__(
@@ -131,12 +124,6 @@ class MultiQT(OffsetRival):
     the unit of y, moves the offsets where the base forecast was exact.
 
     Reference: Ding, Gibbs and Tibshirani (2025), "Calibrated multi-level quantile forecasting", arXiv:2512.23671.
-
-    >>> import orcast as oc
-    >>> tracking = MultiQT(0, 10, levels=[0.25, 0.75])
-    >>> p = tracking.predict(oc.Normal(5, 0)); tracking.update(7)   # above both, by 2
-    >>> tracking.predict(oc.Normal(5, 0)).quantile([0.25, 0.75]).round(6).tolist()
-    [5.05, 5.15]
     """
 
     def __init__(
@@ -187,12 +174,6 @@ class GradientEquilibrium(ErrorTracker):
         |frequency of s <= offset  -  a|  <=  (2 B + step) / (step T)         where |s| <= B throughout.
 
     Reference: "Gradient equilibrium in online learning: theory and applications", arXiv:2501.08330.
-
-    >>> import orcast as oc
-    >>> tracking = GradientEquilibrium(0, 10, levels=[0.25, 0.75], rate=0.1)
-    >>> p = tracking.predict(oc.Normal(5, 0)); tracking.update(7)                    # above both
-    >>> tracking.offset.tolist()
-    [0.25, 0.75]
     """
 
     def __init__(self, low: float, high: float, *, levels: ArrayLike = PERCENTS, rate: float = 0.01) -> None:
@@ -216,13 +197,6 @@ class DecayingOCP(ErrorTracker):
     The authors' scores have a known size; max|s| is here the largest so far at each level.
 
     Reference: "Online conformal prediction with decaying step sizes", ICML 2024.
-
-    >>> import orcast as oc
-    >>> tracking = DecayingOCP(0, 10, levels=[0.25, 0.75], decay=0.5)                 # steps 1/t
-    >>> for y in (7.0, 7.0):
-    ...     p = tracking.predict(oc.Normal(5, 0)); tracking.update(y)                # above both by 2
-    >>> tracking.offset.tolist()
-    [0.75, 2.25]
     """
 
     def __init__(
@@ -249,13 +223,6 @@ class SFOGD(ErrorTracker):
     the authors' code has it from a first part of the data.  The authors' radii stop at 0; offsets have a sign.
 
     Reference: "Improved online conformal prediction via strongly adaptive online learning", ICML 2023.
-
-    >>> import orcast as oc
-    >>> tracking = SFOGD(0, 10, levels=[0.25, 0.75])
-    >>> for y in (7.0, 8.0):
-    ...     p = tracking.predict(oc.Normal(5, 0)); tracking.update(y)                # above both, by 2 and 3
-    >>> tracking.offset.round(3).tolist()                                            # 2 + 3 / sqrt 2
-    [4.121, 4.121]
     """
 
     def __init__(self, low: float, high: float, *, levels: ArrayLike = PERCENTS) -> None:
@@ -283,13 +250,6 @@ class COP(ErrorTracker):
 
     Reference: "Distribution-informed online conformal prediction", ICLR 2026, arXiv:2512.07770; the constants are from
     the authors' code.
-
-    >>> import orcast as oc
-    >>> cop = COP(0, 10, levels=[0.25, 0.75], window=2)
-    >>> for y in (6.0, 8.0):                                       # two scores are 2 apart; both were above
-    ...     p = cop.predict(oc.Normal(5, 0)); cop.update(y)
-    >>> cop.offset.round(6).tolist()                               # as tracked, 0.05 and 0.15, and half a step more
-    [0.075, 0.225]
     """
 
     def __init__(
@@ -337,12 +297,6 @@ class UPOCP(ErrorTracker):
     Reference: "Online conformal prediction via universal portfolio algorithms", arXiv:2602.03168.  Only its summary was
     available: the assets and the closed form are derived here from the pinball loss; its prior and first wealth may
     differ.
-
-    >>> import orcast as oc
-    >>> up = UPOCP(0, 10, levels=[0.25, 0.75])
-    >>> p = up.predict(oc.Normal(5, 0)); up.update(7)               # above both, by 2
-    >>> up.offset.round(3).tolist()                                 # b = 1.75 / 2 and 1.25 / 2, wealth 2 as at first
-    [1.333, 4.0]
     """
 
     def __init__(self, low: float, high: float, *, levels: ArrayLike = PERCENTS) -> None:
@@ -374,13 +328,6 @@ class CQR(ErrorTracker):
     here the lowest or highest score is taken.
 
     Reference: "Conformalized quantile regression", NeurIPS 2019, which has one set of scores for calibration.
-
-    >>> import orcast as oc
-    >>> cqr = CQR(0, 10, levels=[0.25, 0.75])
-    >>> for y in (5.0, 6.0, 7.0):
-    ...     p = cqr.predict(oc.Normal(4, 0)); cqr.update(y)
-    >>> cqr.predict(oc.Normal(4, 0)).quantile([0.25, 0.75]).tolist()
-    [5.0, 7.0]
     """
 
     def __init__(self, low: float, high: float, *, levels: ArrayLike = PERCENTS) -> None:

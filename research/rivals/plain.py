@@ -22,13 +22,6 @@ class LastOutcome(QuantityRival):
     in round t, s the last round whose outcome is known, z a standard normal; where outcomes come late the spread is
     that of changes over as many rounds.  Rounds are counted in the order of their forecasts.  Before five changes are
     known the base forecast is issued.
-
-    >>> import orcast as oc
-    >>> last = LastOutcome(0, 10)
-    >>> for y in (4, 5, 4, 5, 4, 5):                              # changes of 1
-    ...     p = last.predict(oc.Normal(9, 2)); last.update(y)
-    >>> last.predict(oc.Normal(9, 2)).quantile([0.1587, 0.5, 0.8413]).round(2).tolist()
-    [4.0, 5.0, 6.0]
     """
 
     def __init__(self, low: float, high: float) -> None:
@@ -72,12 +65,6 @@ class OutcomeFrequency(EventRival):
 
     The half is the prior of Krichevsky and Trofimov (1981), "The performance of universal encoding", IEEE Transactions
     on Information Theory 27.  Before any outcome the base forecast is issued.
-
-    >>> frequency = OutcomeFrequency(memory=1e9)
-    >>> for y in (1, 0, 1):
-    ...     p = frequency.predict(0.1); frequency.update(y)
-    >>> round(float(frequency.predict(0.1)), 6)
-    0.625
     """
 
     def __init__(self, *, memory: float = 50.0) -> None:

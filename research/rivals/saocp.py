@@ -34,12 +34,6 @@ class SAOCP(OffsetRival):
 
     Reference: "Improved online conformal prediction via strongly adaptive online learning", ICML 2023; where a new
     tracker starts, and lifetime = 8, are from the authors' code.
-
-    >>> import orcast as oc
-    >>> adaptive = SAOCP(0, 10, levels=[0.25, 0.75])
-    >>> p = adaptive.predict(oc.Normal(5, 0)); adaptive.update(7)   # above both, by 2: the first step of the first one
-    >>> adaptive.offset.round(6).tolist()
-    [2.0, 2.0]
     """
 
     def __init__(self, low: float, high: float, *, levels: ArrayLike = PERCENTS, lifetime: int = 8) -> None:
