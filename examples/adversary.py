@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import orcast as oc
-from orcast.testing.natures import CellGreedy
+from orcast.testing.adversaries import CellGreedy
 
 LEVELS = oc.metrics.LEVELS
 BOUND = float(np.sum(LEVELS**2))  # the most that squared errors of all levels can sum up to

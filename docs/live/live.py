@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import ndtri
 
 import orcast as oc
-from orcast.testing.natures import Greedy
+from orcast.testing.adversaries import Greedy
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)  # of the fan; the outer two are the 90% band
 LOW, HIGH = 0.0, 100.0

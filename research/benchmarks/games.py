@@ -13,8 +13,8 @@ import orcast as oc
 from orcast.contexts import Context
 from orcast.payoffs import Payoff
 from orcast.spaces import FiniteSpace, OrderedSpace, Space
+from orcast.testing.adversaries import Adversary, adversaries_on
 from orcast.testing.checks import random_masses, some_expert
-from orcast.testing.natures import Nature, natures_on
 
 PERIOD = 24.0
 SUMS = 10
@@ -198,7 +198,7 @@ class Game:
             return oc.Forecaster(SPACES[self.space]()).payoff
         return random_sum(int(self.what))[1] if self.what.isdigit() else payoffs_on(self.space)[self.what]()
 
-    def opponent(self) -> Nature:
+    def opponent(self) -> Adversary:
         """Make the adversary."""
         return adversaries(self.space)[self.adversary]()
 
@@ -210,9 +210,9 @@ class Game:
         return lambda t: some_expert(space, rng) if t % 3 == 2 and not steady else moving_expert(space, t, rng)
 
 
-def adversaries(name: str) -> dict[str, Callable[[], Nature]]:
+def adversaries(name: str) -> dict[str, Callable[[], Adversary]]:
     """Adversaries on a space by name."""
-    return natures_on(SPACES[name](), low=0.0, high=UNIT.get(name, 1.0), group_of=lambda x: x["day"], group="M")
+    return adversaries_on(SPACES[name](), low=0.0, high=UNIT.get(name, 1.0))
 
 
 def all_games() -> list[Game]:

@@ -17,8 +17,8 @@ import numpy as np
 import orcast as oc
 from orcast import ledger as _ledger
 from orcast.ledger import Account, CertificateField, Ledger
+from orcast.testing.adversaries import play
 from orcast.testing.consequences import worst_outcome
-from orcast.testing.natures import play
 from research.benchmarks.games import SPACES, Game, all_games, features_of
 from research.benchmarks.lines import Line, Lines, Remark
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from orcast.testing import natures
+from orcast.testing import adversaries
 from research.comparison.recipes import EVENT, FIVE, HUB, TENTHS, TWENTIETHS, Recipe, at_noon, last_years, weekly
 from research.comparison.stream import Array
 from research.learners import (
@@ -64,7 +64,7 @@ def _several(series: str, what: str, experts: dict[str, Expert], first: int, row
 
 def _against(series: str, kind: str, expert: Expert, first: int, rows: int, *given: Any, **options: Any) -> Recipe:
     named = {name: options.pop(name) for name in ("called", "through", "quick", "levels") if name in options}
-    chosen = partial(getattr(natures, kind), *given, **options)
+    chosen = partial(getattr(adversaries, kind), *given, **options)
     return _recipe("adversarial", series, f"against {kind}", expert, first=first, rows=rows, adversary=chosen, **named)
 
 

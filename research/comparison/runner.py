@@ -13,7 +13,7 @@ import numpy as np
 from orcast.adapters import Ensemble, Quantiles, binary_probability, quantiles_at
 from orcast.forecasts import BinaryForecast
 from orcast.forecasts.base import IssuedForecast
-from orcast.testing.natures import RoundInputs
+from orcast.testing.adversaries import RoundInputs
 from research.comparison.stream import Array, Stream, Whole
 from research.rivals.base import Quantity
 

@@ -1,6 +1,6 @@
 """Experiment 2: outcomes on [0, 1] that an adversary picks against the forecast (paper, section 6.2).
 
-In each round the adversary (`orcast.testing.natures.CellGreedy`) sees the forecast, picks the cell after which its
+In each round the adversary (`orcast.testing.adversaries.CellGreedy`) sees the forecast, picks the cell after which its
 ledger S of quantile payoffs is largest, and the outcome is drawn evenly inside the cell:
 
     argmax_k || S + E[1{y <= q_a} - a | y even in cell k] ||,    then this expectation is added to S
@@ -30,7 +30,7 @@ import orcast as oc
 from orcast.ledger import CREDIT
 from orcast.metrics import LEVELS, fair_indicators
 from orcast.plots import BLUE, GREY, INK, ORANGE
-from orcast.testing.natures import CellGreedy, NatureCells, even_cells, own_cells
+from orcast.testing.adversaries import AdversaryCells, CellGreedy, own_cells
 from research.experiments.methods import RATES, Claim, Result, paper_oracle, yes_or_no
 from research.jobs import WorkerPool
 from research.output import Row, Table, deviation, mean, styled_figure
@@ -51,9 +51,18 @@ CHANCE = float((LEVELS * (1.0 - LEVELS)).sum())
 
 ORCA, DEFAULT, LOW = "ORCA", "ours, the default", "Equilibrium, temperature 1"
 
-ADVERSARIES: dict[str, Callable[[oc.Forecast], NatureCells]] = {
+
+def even_cells(forecast: oc.Forecast, *, count: int = EVEN) -> AdversaryCells:
+    """Even cells of [0, 1]; in a cell from l to r,  payoff_a = clip((q_a - l) / (r - l), 0, 1) - a."""
+    edges = np.linspace(0.0, 1.0, count + 1)
+    left, right = edges[:-1], edges[1:]
+    share = np.clip((forecast.quantile(LEVELS) - left[:, None]) / (right - left)[:, None], 0.0, 1.0)
+    return AdversaryCells(left, right, share - LEVELS)
+
+
+ADVERSARIES: dict[str, Callable[[oc.Forecast], AdversaryCells]] = {
     "cells": own_cells,
-    "even": partial(even_cells, count=EVEN),
+    "even": even_cells,
     "points": partial(own_cells, points=True),
 }
 """Cells that the adversary picks from, given a forecast."""

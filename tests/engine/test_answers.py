@@ -17,8 +17,8 @@ from orcast.ledger import Account
 from orcast.payoffs import CellGrid, Payoff
 from orcast.payoffs.cell_payoffs import ContextCellPayoff, ExplicitCellPayoff, nodes_of, witness_on
 from orcast.testing import worst_outcome
+from orcast.testing.adversaries import Greedy, play
 from orcast.testing.checks import some_expert
-from orcast.testing.natures import Greedy, play
 
 Vector = NDArray[np.float64]
 UNIT = oc.Interval(0, 1)

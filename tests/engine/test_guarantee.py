@@ -21,7 +21,7 @@ from orcast import ledger
 from orcast.engine.kernels.records import CellRow, WitnessRow
 from orcast.payoffs import Payoff
 from orcast.testing import worst_outcome
-from orcast.testing.natures import AtBound, Greedy, Nature, Periodic, RoundInputs, natures_on
+from orcast.testing.adversaries import Adversary, AtBound, Greedy, Periodic, RoundInputs, adversaries_on
 
 SPACE = oc.Interval(0, 1)
 Game = oc.Recalibrator
@@ -44,9 +44,9 @@ EXPERTS: dict[str, Expert] = {
 COARSE = {"elsewhere", "heavy zero"}
 
 
-NATURES: dict[str, Callable[[], Nature]] = {
+NATURES: dict[str, Callable[[], Adversary]] = {
     **{
-        name: natures_on(SPACE)[name]
+        name: adversaries_on(SPACE)[name]
         for name in ("greedy", "inner product", "confined", "on atoms", "hard greedy", "beside a quantile", "periodic")
     },
     "far": AtBound,
@@ -78,7 +78,7 @@ class Book:
         self.rounds += 1
 
 
-def attack(game: Game, expert: Expert, nature: Nature, rounds: int) -> float:
+def attack(game: Game, expert: Expert, nature: Adversary, rounds: int) -> float:
     """Play, and check after every round; the share of certificates that held."""
     book, held, rng = Book(game), 0, np.random.default_rng(0)
     for t in range(rounds):
@@ -171,7 +171,7 @@ def test_without_an_expert(payoff: str) -> None:
 # --- late outcomes ---
 
 
-def attack_late(game: Game, expert: Expert, nature: Nature, rounds: int, queue: int) -> None:
+def attack_late(game: Game, expert: Expert, nature: Adversary, rounds: int, queue: int) -> None:
     """Each outcome comes `queue` rounds after its forecast, chosen against the ledger of that later moment."""
     book_budget = ledger.CREDIT * engine_of(game).rules.bound
     general = engine_of(game).rules.bound

@@ -11,7 +11,7 @@ import orcast as oc
 from orcast.engine.dense import axes
 from orcast.metrics import pinball
 from orcast.testing import worst_outcome
-from orcast.testing.natures import Greedy, play
+from orcast.testing.adversaries import Greedy, play
 
 LEVELS = np.arange(1, 100) / 100
 

@@ -20,8 +20,8 @@ from orcast.ledger import Account, CertificateField
 from orcast.payoffs import Payoff
 from orcast.payoffs.base import CellPayoff
 from orcast.payoffs.calibration import IntervalCellPayoff, QuantileCellPayoff
+from orcast.testing.adversaries import Greedy, play
 from orcast.testing.checks import some_expert
-from orcast.testing.natures import Greedy, play
 
 Vector = NDArray[np.float64]
 

@@ -33,8 +33,8 @@ from orcast.engine.kernels.records import CellRow, Round, RoundInfo
 from orcast.engine.ordered import OrderedEngine
 from orcast.ledger import CREDIT, Account, CertificateField, squared_norm
 from orcast.payoffs import Payoff
+from orcast.testing.adversaries import Greedy, play
 from orcast.testing.checks import some_expert
-from orcast.testing.natures import Greedy, play
 
 SMALL = oc.Interval(0, 1, cells=8, tail_cells=1)
 # Three nodes integrate what is settled within a cell: polynomials of degree 4 at most.

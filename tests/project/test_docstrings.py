@@ -25,7 +25,7 @@ MODULES = (
     "report",
     "scores",
     "testing",
-    "testing.natures",
+    "testing.adversaries",
 )
 INTEGRATIONS = ROOT / "src" / "orcast" / "integrations"
 # For those who extend the package: docs/architecture.md has recipes that run.

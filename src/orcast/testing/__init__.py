@@ -1,6 +1,6 @@
 """Checks of a payoff, of ours or of your own: may it be played, and is its promise kept against the worst?
 
-`orcast.testing.natures` has the adversaries.
+`orcast.testing.adversaries` has the adversaries.
 """
 
 from orcast.testing.checks import (

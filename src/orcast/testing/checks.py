@@ -23,8 +23,8 @@ from orcast.payoffs import CellPayoff, NoRegret, Part, Payoff
 from orcast.payoffs.regret import RegretCellPayoff
 from orcast.serialise import plain_features
 from orcast.spaces import FiniteSpace, OrderedSpace, Space
+from orcast.testing.adversaries import Adversary, Greedy, Turn, adversaries_on, play
 from orcast.testing.consequences import worst_outcome
-from orcast.testing.natures import Greedy, Nature, Turn, natures_on, play
 
 Array = NDArray[np.float64]
 Features = Callable[[np.random.Generator], Any]
@@ -154,13 +154,13 @@ def check_guarantee(
     oracle: Oracle | None = None,
     memory: float | None = None,
     seed: int = 0,
-    nature: Nature | None = None,
+    adversary: Adversary | None = None,
 ) -> float:
-    """Play against a Nature that sees each forecast (see `orcast.testing.natures.natures_on`); returns the share held.
+    """Play against an adversary that sees each forecast (see `orcast.testing.adversaries`); returns the share held.
 
-    By default she picks the outcome that hurts most.  After every round the miscalibration is at most what was
-    promised, without what a broken certificate added, no outcome is worse than certified, and certificates hold in at
-    least the share `held` of the rounds.
+    The default adversary is `Greedy`.  After every round the miscalibration is within the bound, without what a broken
+    certificate added, no outcome is worse than certified, and certificates hold in at least the share `held` of the
+    rounds.
 
     >>> import orcast as oc
     >>> check_guarantee(oc.BinaryCalibration(grid=5), oc.Binary(), rounds=20)
@@ -168,7 +168,7 @@ def check_guarantee(
     """
     rng = np.random.default_rng(seed)
     game = Forecaster(space, payoff, oracle=Committee() if oracle is None else oracle, memory=memory)
-    opponent = Greedy() if nature is None else nature
+    opponent = Greedy() if adversary is None else adversary
     expert = (lambda t: some_expert(space, rng)) if experts is None else experts
     for turn in play(game, opponent, rounds, experts=expert, x=lambda rng: _features(x, rng), rng=rng):
         _check_turn(game, turn)
@@ -227,8 +227,8 @@ def check_state(payoff: Payoff, space: Space, *, x: Any = None, rounds: int = 6,
 def check_all(payoff: Payoff, space: Space, *, x: Any = None, rounds: int = 100, held: float = 0.99) -> None:
     """All the checks: `check_payoff`, `check_table`, `check_jacobian`, `check_guarantee` and `check_state`.
 
-    After the Nature who picks what hurts most, each of the others (`orcast.testing.natures.natures_on`) plays a fifth
-    of the `rounds`.
+    After `Greedy`, each of the other adversaries (`orcast.testing.adversaries.adversaries_on`) plays a fifth of the
+    `rounds`.
 
     >>> import orcast as oc
     >>> from orcast.testing import check_all
@@ -241,9 +241,9 @@ def check_all(payoff: Payoff, space: Space, *, x: Any = None, rounds: int = 100,
     check_table(payoff, space, x=x)
     check_jacobian(payoff, space, x=x)
     check_guarantee(payoff, space, x=x, rounds=rounds, held=held)
-    for name, make in natures_on(space).items():
+    for name, make in adversaries_on(space).items():
         if name != "greedy":
-            check_guarantee(payoff, space, x=x, rounds=max(rounds // 5, 1), held=held, nature=make())
+            check_guarantee(payoff, space, x=x, rounds=max(rounds // 5, 1), held=held, adversary=make())
     check_state(payoff, space, x=x)
 
 

@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 
 
 def candidates(game: Forecaster, id: Hashable = None, points: int = 3) -> list[Any]:
-    """Outcomes, in canonical form, that a clever Nature would look at: every cell, and several points of it.
+    """Outcomes, in canonical form, for an adversary to try: several points of every cell.
 
     The end of an unbounded window stands for everything beyond it: there the outcome is a window's width away.
     """
@@ -89,8 +89,8 @@ def worst_outcome(
 ) -> tuple[Any, float]:
     """The outcome after which ||S||_+^2 is largest, as users would give it, and that square.
 
-    She looks at `points` points of every cell, or at the outcomes in `among`.  Where payoffs are slow and she need not
-    be `thorough`, she leaves out the cells that cannot be the worst by the certificate.
+    Tries `points` points of every cell, or the outcomes in `among`.  If payoffs are slow and the search need not be
+    `thorough`, it leaves out the cells that cannot be the worst by the certificate.
 
     >>> import orcast as oc
     >>> game = oc.Forecaster(oc.Binary(), oc.BinaryCalibration(grid=5))

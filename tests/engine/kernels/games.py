@@ -239,7 +239,8 @@ def games() -> Iterator[tuple[str, Callable[[], Array]]]:
 
     def attacked() -> Array:
         """What each outcome that Nature looks at would lead to."""
-        from orcast.testing.natures import Greedy, candidates, play, squares_after
+        from orcast.testing.adversaries import Greedy, play
+        from orcast.testing.consequences import candidates, squares_after
 
         game = oc.Forecaster(space, everything, oracle=oc.Committee())
         rows = []

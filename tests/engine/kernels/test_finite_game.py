@@ -10,7 +10,7 @@ import orcast as oc
 from orcast.engine.kernels import finite_game
 from orcast.engine.kernels.finite_game import FiniteGame
 from orcast.ledger import Account, CertificateField, squared_payoff
-from orcast.testing.natures import natures_on, play
+from orcast.testing.adversaries import adversaries_on, play
 
 LABELS = oc.LabelCalibration(7) + oc.payoffs.Calibeating(5) + oc.NoRegret(oc.Brier())
 PAYOFFS = {
@@ -123,7 +123,7 @@ def test_certificates_hold_against_adversaries(name: str, nature: str) -> None:
     space, payoff = PAYOFFS[name]
     game, rng = oc.Recalibrator(space, payoff), np.random.default_rng(5)
     rows = 0.98 * rng.dirichlet(np.full(space.cells, 0.7), size=120) + 0.02 / space.cells
-    for turn in play(game, natures_on(space)[nature](), 120, experts=lambda t: rows[t].tolist(), rng=rng):
+    for turn in play(game, adversaries_on(space)[nature](), 120, experts=lambda t: rows[t].tolist(), rng=rng):
         game.update(turn.y, id=turn.id)
     assert game.guarantee.held == 1.0
     assert game.guarantee.miscalibration <= game.guarantee.promised

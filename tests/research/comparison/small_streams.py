@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from orcast.testing.natures import BesideQuantile
+from orcast.testing.adversaries import BesideQuantile
 from research.comparison.catalogue import Entry
 from research.comparison.runner import Group
 from research.comparison.stream import Stream

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 import orcast as oc
 from helpers import forecasts
 from orcast.metrics import LEVELS, fair_indicators, qce
-from orcast.testing.natures import CellGreedy, even_cells, own_cells
+from orcast.testing.adversaries import CellGreedy, own_cells
 from research.experiments import adversarial as ad
 from research.jobs import WorkerPool
 
@@ -26,7 +26,7 @@ def hard_mean(p: oc.Forecast, left: float, right: float, points: int = 4001) -> 
 
 @given(forecasts())
 def test_cell_payoffs_are_means_of_hard_indicators(p: oc.Forecast) -> None:
-    for look in (own_cells(p), even_cells(p)):
+    for look in (own_cells(p), ad.even_cells(p)):
         for k in range(look.left.size):
             if look.right[k] - look.left[k] > 1e-6:
                 assert np.abs(look.payoffs[k] - hard_mean(p, look.left[k], look.right[k])).max() < 2e-3
@@ -80,7 +80,7 @@ def test_bound_holds_under_attack(method: str, parts: int, adversary: str) -> No
 
 def test_qce_is_that_of_the_metric() -> None:
     trace = ad.run_method("isotonic", "even", 50, run=3, seed=2)
-    player, adversary, rng = ad.METHODS["isotonic"](0), CellGreedy(even_cells), np.random.default_rng([2, 3])
+    player, adversary, rng = ad.METHODS["isotonic"](0), CellGreedy(ad.even_cells), np.random.default_rng([2, 3])
     rows, ys = [], []
     for _ in range(50):
         p = player.predict()
@@ -98,7 +98,7 @@ def test_orca_is_decided_by_its_seeds_and_has_even_cells() -> None:
     np.testing.assert_array_equal(first.qce, again.qce)
     assert not np.array_equal(first.qce, other.qce)
     p = ad.METHODS[ad.ORCA](0).predict()
-    own, even = own_cells(p, points=True), even_cells(p)
+    own, even = own_cells(p, points=True), ad.even_cells(p)
     np.testing.assert_allclose(own.left, even.left, atol=1e-12)
     np.testing.assert_allclose(own.payoffs, even.payoffs, atol=1e-6)
 

@@ -1,4 +1,4 @@
-"""Natures: each makes sense where it is listed, plays by the rules, and is really adverse."""
+"""Adversaries: each makes sense where it is listed, plays by the rules, and is really adverse."""
 
 from collections.abc import Callable
 from functools import cache
@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import orcast as oc
+from adversaries import ByGroup, Drawn, LookAhead
 from orcast.engine.base import NO_LEARNING
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
@@ -15,8 +16,8 @@ from orcast.engine.dense.search import CandidateSearch
 from orcast.engine.dense.solver import DenseRound
 from orcast.engine.selection import prior_for
 from orcast.spaces import OrderedSpace, Space
-from orcast.testing import check_all, check_guarantee, natures, worst_outcome
-from orcast.testing.natures import Delaying, Drawn, Greedy, HardGreedy, LookAhead, Nature, natures_on, play
+from orcast.testing import adversaries, check_all, check_guarantee, consequences, worst_outcome
+from orcast.testing.adversaries import Adversary, Delaying, Greedy, HardGreedy, adversaries_on, play
 
 SPACES: dict[str, Space] = {
     "interval": oc.Interval(0, 1, cells=24, tail_cells=3),
@@ -28,19 +29,19 @@ SPACES: dict[str, Space] = {
     "box": oc.Box([(0, 1), (0, 1)], cells=3),
     "points": oc.Points([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0], [3.0, 3.0]]),
 }
-CASES = [
-    (where, name)
-    for where, space in SPACES.items()
-    for name in natures_on(space, group_of=lambda x: x["day"], group="M")
-]
+OWN: dict[str, Callable[[], Adversary]] = {
+    "look-ahead": LookAhead,
+    "by group": lambda: ByGroup(lambda x: x["day"], {"M": Greedy()}),
+}
+CASES = [(where, name) for where, space in SPACES.items() for name in (*adversaries_on(space), *OWN)]
 
 
 def day(rng: np.random.Generator) -> dict[str, str]:
     return {"day": str(rng.choice(list("MTW")))}
 
 
-def nature_on(where: str, name: str) -> Nature:
-    return natures_on(SPACES[where], group_of=lambda x: x["day"], group="M")[name]()
+def adversary_on(where: str, name: str) -> Adversary:
+    return {**adversaries_on(SPACES[where]), **OWN}[name]()
 
 
 class Raw:
@@ -73,9 +74,9 @@ def payoff_on(space: Space, **options: Any) -> Any:
     return oc.Recipe(lambda y: np.eye(space.cells)[space.cell(space.outcome(y))], bound=2.0, **options)
 
 
-def played(space: Space, nature: Nature, rounds: int, oracle: Any, **options: Any) -> oc.Forecaster:
+def played(space: Space, adversary: Adversary, rounds: int, oracle: Any, **options: Any) -> oc.Forecaster:
     game = oc.Forecaster(space, payoff_on(space, **options), oracle=oracle)
-    for turn in play(game, nature, rounds, experts=expert_on(space), x=day, rng=np.random.default_rng(1)):
+    for turn in play(game, adversary, rounds, experts=expert_on(space), x=day, rng=np.random.default_rng(1)):
         game.update(turn.y, id=turn.id)
     return game
 
@@ -88,7 +89,7 @@ def test_each_is_much_worse_than_chance(where: str, name: str) -> None:
     """Against an expert that is played as it is."""
     space = SPACES[where]
     rounds = 25 if name == "look-ahead" else 60
-    foul = played(space, nature_on(where, name), rounds, Raw()).guarantee
+    foul = played(space, adversary_on(where, name), rounds, Raw()).guarantee
     assert foul.miscalibration > 2.0 * by_chance(where, rounds)
 
 
@@ -100,28 +101,28 @@ def by_chance(where: str, rounds: int) -> float:
 @pytest.mark.parametrize("where", SPACES)
 def test_one_group_alone_is_attacked(where: str) -> None:
     space = SPACES[where]
-    game = played(space, nature_on(where, "by group"), 90, Raw(), context=oc.by("day", values="MTW"))
+    game = played(space, adversary_on(where, "by group"), 90, Raw(), context=oc.by("day", values="MTW"))
     (groups,) = game.guarantee.groups.values()
     sizes = {name[-1:]: group.miscalibration for name, group in groups.items()}
     assert sizes.pop("M") > 2.0 * max(sizes.values())
 
 
 def test_who_counts_hard_beats_every_density_but_not_what_is_settled() -> None:
-    nature = HardGreedy()
-    game = played(SPACES["interval"], nature, 100, oc.Committee())
+    adversary = HardGreedy()
+    game = played(SPACES["interval"], adversary, 100, oc.Committee())
     assert game.guarantee.held == 1.0
-    assert nature.qce > 5.0 * game.guarantee.parts["quantile"] ** 2
+    assert adversary.qce > 5.0 * game.guarantee.parts["quantile"] ** 2
 
 
 def test_counted_is_what_people_count() -> None:
     """Her sums are those of 1{y <= q}, outcome by outcome."""
-    space, rng, nature = SPACES["interval"], np.random.default_rng(0), HardGreedy([0.1, 0.5, 0.8])
+    space, rng, adversary = SPACES["interval"], np.random.default_rng(0), HardGreedy([0.1, 0.5, 0.8])
     game, counted = oc.Forecaster(space, oc.QuantileCalibration()), np.zeros(3)
-    for turn in play(game, nature, 40, experts=expert_on(space), rng=rng):
+    for turn in play(game, adversary, 40, experts=expert_on(space), rng=rng):
         counted += (turn.y <= turn.forecast.quantile([0.1, 0.5, 0.8])) - np.array([0.1, 0.5, 0.8])
         game.update(turn.y, id=turn.id)
-    assert nature.total == pytest.approx(counted, abs=1e-9)
-    assert nature.qce == pytest.approx(float(np.sum((counted / 40) ** 2)))
+    assert adversary.total == pytest.approx(counted, abs=1e-9)
+    assert adversary.qce == pytest.approx(float(np.sum((counted / 40) ** 2)))
 
 
 # --- by the rules ---
@@ -132,18 +133,18 @@ def test_outcomes_are_those_of_the_space_and_nothing_else_changes(where: str, na
     space = SPACES[where]
     game = oc.Forecaster(space, payoff_on(space), oracle=oc.Committee())
     turns = 0
-    nature = nature_on(where, name)
-    if isinstance(nature, Delaying):
-        nature.most = 3
-    for turn in play(game, nature, 6, experts=expert_on(space), x=day, rng=np.random.default_rng(2)):
+    adversary = adversary_on(where, name)
+    if isinstance(adversary, Delaying):
+        adversary.most = 3
+    for turn in play(game, adversary, 6, experts=expert_on(space), x=day, rng=np.random.default_rng(2)):
         before = {key: array.copy() for key, array in game.engine.arrays().items()}
         space.outcome(turn.y)
         assert (
-            nature.outcome(
+            adversary.outcome(
                 game,
                 turn.forecast,
                 np.random.default_rng(0),
-                natures.RoundInputs(turn.id, None, day(np.random.default_rng(0))),
+                adversaries.RoundInputs(turn.id, None, day(np.random.default_rng(0))),
             )
             is not None
         )
@@ -155,29 +156,31 @@ def test_outcomes_are_those_of_the_space_and_nothing_else_changes(where: str, na
     assert turns == 6 or (name == "delaying" and 3 <= turns < 6)
 
 
-@pytest.mark.parametrize("name", natures_on(SPACES["interval"]))
+@pytest.mark.parametrize("name", adversaries_on(SPACES["interval"]))
 def test_the_same_generator_gives_the_same_game(name: str) -> None:
     outcomes = []
     for _ in range(2):
         game = oc.Forecaster(SPACES["interval"], oracle=oc.Equilibrium())
-        turns = play(game, nature_on("interval", name), 12, experts=expert_on(game.space), rng=np.random.default_rng(3))
+        turns = play(
+            game, adversary_on("interval", name), 12, experts=expert_on(game.space), rng=np.random.default_rng(3)
+        )
         outcomes.append([(turn.y, game.update(turn.y, id=turn.id))[0] for turn in turns])
     assert outcomes[0] == outcomes[1]
 
 
 def test_confined_means_confined() -> None:
     game = oc.Forecaster(oc.Interval(0, 1), oracle=oc.Committee())
-    nature = natures_on(game.space)["confined"]()
-    for turn in play(game, nature, 30, experts=expert_on(game.space), rng=np.random.default_rng(0)):
+    adversary = adversaries_on(game.space)["confined"]()
+    for turn in play(game, adversary, 30, experts=expert_on(game.space), rng=np.random.default_rng(0)):
         assert 0.4 <= turn.y <= 0.6
         game.update(turn.y, id=turn.id)
 
 
 def test_late_outcomes_come_the_last_first_and_some_are_lost() -> None:
     game = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=oc.Committee())
-    nature = Delaying(Greedy(), most=5, lost=0.3)
+    adversary = Delaying(Greedy(), most=5, lost=0.3)
     ids = []
-    for turn in play(game, nature, 20, experts=expert_on(game.space), rng=np.random.default_rng(0)):
+    for turn in play(game, adversary, 20, experts=expert_on(game.space), rng=np.random.default_rng(0)):
         ids.append(turn.id)
         game.update(turn.y, id=turn.id)
     assert game.guarantee.rounds == len(ids) < 20
@@ -188,11 +191,11 @@ def test_late_outcomes_come_the_last_first_and_some_are_lost() -> None:
 
 
 def test_nobody_leaves_the_numbers_that_there_are() -> None:
-    """Where there are no bounds she who draws in the outer cells drives the window apart."""
+    """Without bounds, draws in the outer cells drive the window apart."""
     p = oc.Forecast([None, -1e100, 0.0], [-1e100, 0.0, 1e100], [0.4, 0.2, 0.4])
-    for nature in (natures.CellGreedy(), natures.AtBound("low", reach=1e3), HardGreedy()):
+    for adversary in (adversaries.CellGreedy(), adversaries.AtBound("low", reach=1e3), HardGreedy()):
         game = oc.Forecaster(oc.Line())
-        assert abs(nature.outcome(game, p, np.random.default_rng(0))) <= 1e100
+        assert abs(adversary.outcome(game, p, np.random.default_rng(0))) <= 1e100
 
 
 # --- the search for the worst ---
@@ -204,13 +207,13 @@ def test_the_worst_is_the_worst_of_all_that_were_looked_at(where: str) -> None:
     space = SPACES[where]
     game = oc.Forecaster(space, payoff_on(space), oracle=oc.Committee())
     for turn in play(game, Greedy(points=2), 6, experts=expert_on(space), rng=np.random.default_rng(0)):
-        found = natures.candidates(game, turn.id, 2)
+        found = consequences.candidates(game, turn.id, 2)
         squares = []
         for y in found:
             with game.rounds.branch():
                 game.update(y if isinstance(space, OrderedSpace) else space.value(space.cell(y)), id=turn.id)
                 squares.append(game.engine.ledger.square)
-        assert natures.squares_after(game, found, turn.id) == pytest.approx(squares, rel=1e-9, abs=1e-12)
+        assert consequences.squares_after(game, found, turn.id) == pytest.approx(squares, rel=1e-9, abs=1e-12)
         y, square = worst_outcome(game, turn.id, points=2)
         assert square == pytest.approx(max(squares))
         assert np.array_equal(turn.y, y)
@@ -231,20 +234,20 @@ def test_leaving_out_cells_by_their_certificate_changes_nothing(where: str) -> N
 def test_inner_products_are_half_of_what_the_square_grows_by() -> None:
     game = played(SPACES["interval"], Greedy(), 10, oc.Committee())
     game.predict(oc.Normal(0.5, 0.1))
-    found = natures.candidates(game)
+    found = consequences.candidates(game)
     tiny = game.engine.ledger.total.copy()
-    products = natures.products(game, found)
+    products = consequences.products(game, found)
     game.engine.ledger.total[:] = 1e6 * tiny  # the squares of the payoffs no longer count
-    grown = natures.squares_after(game, found) - game.engine.ledger.square
+    grown = consequences.squares_after(game, found) - game.engine.ledger.square
     assert grown / 2e6 == pytest.approx(products, rel=1e-4, abs=1e-4)
 
 
-def test_two_steps_are_no_worse_for_her_than_one() -> None:
-    """After her outcome the worst of the next round is at least what follows the greedy one."""
+def test_look_ahead_is_no_worse_than_greedy_after_two_rounds() -> None:
+    """After its outcome the worst of the next round is at least what follows the greedy one."""
     game = played(SPACES["interval"], Greedy(), 20, oc.Equilibrium())
     expert = oc.Normal(0.5, 0.1)
     p = game.predict(expert)
-    rng, inputs = np.random.default_rng(0), natures.RoundInputs(expert=expert)
+    rng, inputs = np.random.default_rng(0), adversaries.RoundInputs(expert=expert)
 
     def next_worst(y: float) -> float:
         with game.rounds.branch():
@@ -258,25 +261,25 @@ def test_two_steps_are_no_worse_for_her_than_one() -> None:
 # --- checks ---
 
 
-def test_checks_take_a_nature() -> None:
-    assert check_guarantee(oc.QuantileCalibration(), SPACES["interval"], rounds=20, nature=HardGreedy()) == 1.0
-    check_guarantee(oc.BinaryCalibration(), oc.Binary(), rounds=40, nature=Delaying(Greedy(), most=5, lost=0.2))
+def test_checks_take_an_adversary() -> None:
+    assert check_guarantee(oc.QuantileCalibration(), SPACES["interval"], rounds=20, adversary=HardGreedy()) == 1.0
+    check_guarantee(oc.BinaryCalibration(), oc.Binary(), rounds=40, adversary=Delaying(Greedy(), most=5, lost=0.2))
 
 
-def test_all_checks_meet_all_natures(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_checks_meet_all_adversaries(monkeypatch: pytest.MonkeyPatch) -> None:
     met: list[str] = []
-    for kind in ("HardGreedy", "AtBound", "Delaying", "LookAhead", "Periodic", "BesideQuantile", "CellGreedy"):
-        real = getattr(natures, kind).outcome
+    for kind in ("HardGreedy", "AtBound", "Delaying", "Periodic", "BesideQuantile", "CellGreedy"):
+        real = getattr(adversaries, kind).outcome
 
         def outcome(self: Any, *given: Any, real: Any = real, kind: str = kind) -> Any:
             met.append(kind)
             return real(self, *given)
 
-        monkeypatch.setattr(getattr(natures, kind), "outcome", outcome)
+        monkeypatch.setattr(getattr(adversaries, kind), "outcome", outcome)
     check_all(oc.QuantileCalibration([0.2, 0.8]), SPACES["interval"], rounds=10)
-    assert set(met) == {"HardGreedy", "AtBound", "Delaying", "LookAhead", "Periodic", "BesideQuantile", "CellGreedy"}
+    assert set(met) == {"HardGreedy", "AtBound", "Delaying", "Periodic", "BesideQuantile", "CellGreedy"}
 
 
 def test_sides_have_names() -> None:
     with pytest.raises(ValueError, match=r"^expected 'low', 'high' or None as side, got 'up'$"):
-        natures.AtBound("up")
+        adversaries.AtBound("up")

@@ -1,12 +1,10 @@
-"""Nature as an adversary: each sees the forecast before she picks the outcome.
-
-Whoever promises something on any sequence of outcomes should meet them: our own games do, and so may yours.
+"""Adversaries: each sees the forecast before it picks the outcome.
 
     for turn in play(game, Greedy(), rounds=1_000, experts=expert, rng=rng):
         game.update(turn.y, id=turn.id)
 
-`natures_on` lists those that make sense on a space.  A Nature remembers a few sums at most, and is made anew for each
-game; nothing is random but what she draws from `rng`.
+`adversaries_on` lists those for a space.  An adversary keeps a few sums at most and is made anew for each game; all its
+randomness comes from `rng`.
 """
 
 from __future__ import annotations
@@ -14,7 +12,7 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import cycle
 from typing import Any, NamedTuple
 
@@ -26,34 +24,10 @@ from orcast.forecasts import Forecast
 from orcast.metrics import LEVELS
 from orcast.spaces import FiniteSpace, OrderedSpace, Space
 from orcast.spaces.base import LARGEST
-from orcast.testing.consequences import as_given, candidates, products, squares_after, worst_outcome
-
-__all__ = [
-    "AtBound",
-    "BesideQuantile",
-    "ByGroup",
-    "CellGreedy",
-    "Delaying",
-    "Drawn",
-    "Due",
-    "Greedy",
-    "HardGreedy",
-    "LookAhead",
-    "Nature",
-    "NatureCells",
-    "Periodic",
-    "RoundInputs",
-    "Turn",
-    "even_cells",
-    "natures_on",
-    "own_cells",
-    "play",
-]
+from orcast.testing.consequences import as_given, candidates, products, worst_outcome
 
 Array = NDArray[np.float64]
 
-# The id of a round that is only tried.
-NEXT = "the round after"
 # A cell of less mass is empty.
 EMPTY = 1e-12
 
@@ -70,7 +44,7 @@ class Due(NamedTuple):
 
 
 class RoundInputs(NamedTuple):
-    """What else a Nature may know of a round: its id, what the expert said, and the features.
+    """What else an adversary knows of a round: its id, the base forecast, and the features.
 
     >>> RoundInputs(id=7, expert=0.9).x is None
     True
@@ -84,10 +58,10 @@ class RoundInputs(NamedTuple):
 UNNAMED = RoundInputs()
 
 
-class Nature(ABC):
-    """Picks each outcome, having seen the forecast, and says when it is known.
+class Adversary(ABC):
+    """Picks each outcome after the forecast, and the round in which it becomes known.
 
-    >>> class Stubborn(Nature):
+    >>> class Stubborn(Adversary):
     ...     def outcome(self, game, forecast, rng, round=UNNAMED):
     ...         return 0.9
     >>> Stubborn().outcome(None, None, np.random.default_rng(0)), Stubborn().due((7, 8), np.random.default_rng(0))
@@ -96,7 +70,7 @@ class Nature(ABC):
 
     @abstractmethod
     def outcome(self, game: Any, forecast: Any, rng: Generator, round: RoundInputs = UNNAMED) -> Any:
-        """The outcome of a pending round, as users would give it; `forecast` is what the game said."""
+        """The outcome of a pending round, as users would give it."""
 
     def due(self, pending: Sequence[Hashable], rng: Generator) -> Due:
         """Which of the pending rounds, the oldest first, get their outcomes now: all of them."""
@@ -118,17 +92,17 @@ class Turn(NamedTuple):
 
 def play(
     game: Any,
-    nature: Nature,
+    adversary: Adversary,
     rounds: int,
     *,
     rng: Generator,
     experts: Callable[[int], Any] | None = None,
     x: Any = None,
 ) -> Iterator[Turn]:
-    """Let a game forecast round after round, and tell which outcome Nature picks; it is yours to settle.
+    """Let a game forecast round after round; yields the outcomes that the adversary picks, for the caller to settle.
 
-    `experts` gives the expert's forecast of round t, `x` features, or a function of a random generator that makes them.
-    Outcomes that Nature holds back come after the last round.
+    `experts` gives the base forecast of round t, `x` features, or a function of a random generator that makes them.
+    Outcomes that are held back come after the last round.
 
     >>> import orcast as oc
     >>> game = oc.Forecaster(oc.Binary(), oc.BinaryCalibration(grid=5))
@@ -141,7 +115,7 @@ def play(
 
     def reveal(id: Hashable) -> Turn:
         forecast, round, seconds = told.pop(id)
-        return Turn(id, forecast, nature.outcome(game, forecast, rng, round), seconds)
+        return Turn(id, forecast, adversary.outcome(game, forecast, rng, round), seconds)
 
     for t in range(rounds):
         expert = None if experts is None else experts(t)
@@ -149,7 +123,7 @@ def play(
         begin = time.process_time()
         forecast = game.predict(expert, x=features, id=t)
         told[t] = forecast, RoundInputs(t, expert, features), time.process_time() - begin
-        due = nature.due(tuple(told), rng)
+        due = adversary.due(tuple(told), rng)
         for id in due.drop:
             game.drop(id)
             del told[id]
@@ -159,13 +133,11 @@ def play(
         yield reveal(id)
 
 
-# --- those who look at the ledger of the game
-class Greedy(Nature):
-    """Picks the outcome after which most is owed: ||S + payoff||_+ is largest, or <S_+, payoff> if `product`.
+class Greedy(Adversary):
+    """Picks the outcome after which ||S + payoff||_+ is largest, or <S_+, payoff> if `product`.
 
-    She looks at `points` points of every cell.  On a quantity `within=(low, high)` confines her to a part of the space:
-    a Nature that keeps to the middle is harder to answer, because what she owes in one payoff pulls against another.
-    `among` are the only outcomes that she may pick, such as a few values that come again and again.
+    It tries `points` points of every cell.  On a quantity `within=(low, high)` confines it to a part of the space;
+    `among` are the only outcomes that it may pick.
 
     >>> import orcast as oc
     >>> game = oc.Forecaster(oc.Interval(0, 1), oracle=oc.Equilibrium())
@@ -188,14 +160,14 @@ class Greedy(Nature):
         self.among = None if among is None else list(among)
 
     def outcome(self, game: Any, forecast: Any, rng: Generator, round: RoundInputs = UNNAMED) -> Any:
-        """The worst of the outcomes that she may pick."""
+        """The worst of the outcomes that it may pick."""
         found = self.choices(game, round.id)
         if self.product:
             return as_given(game.space, found[int(products(game, found, round.id).argmax())])
         return worst_outcome(game, round.id, among=[as_given(game.space, y) for y in found], thorough=False)[0]
 
     def choices(self, game: Any, id: Hashable = None) -> list[Any]:
-        """The outcomes that she may pick, in canonical form."""
+        """The outcomes that it may pick, in canonical form."""
         if self.among is not None:
             return [game.space.outcome(y) for y in self.among]
         found = candidates(game, id, self.points)
@@ -205,48 +177,16 @@ class Greedy(Nature):
         return [low, *(y for y in found if low < y < high), high]
 
 
-class LookAhead(Nature):
-    """Looks two rounds ahead: picks the outcome after which the worst outcome of the *next* round is worst.
+class HardGreedy(Adversary):
+    """Picks the outcome after which the QCE of the raw indicators 1{y <= q_a} is largest.
 
-    Of the outcomes that `first` may pick she tries the `width` that owe most; the next expert is taken to say the same
-    again.
+    It tries points just below and above each quantile: only randomisation after its choice helps against it.
 
-    >>> import orcast as oc
-    >>> game = oc.Forecaster(oc.Binary())
-    >>> LookAhead().outcome(game, game.predict(0.9), np.random.default_rng(0))
-    0
-    """
-
-    def __init__(self, first: Greedy | None = None, *, width: int = 4) -> None:
-        self.first, self.width = Greedy() if first is None else first, width
-
-    def outcome(self, game: Any, forecast: Any, rng: Generator, round: RoundInputs = UNNAMED) -> Any:
-        """The best of a few for two rounds."""
-        found = self.first.choices(game, round.id)
-        order = np.argsort(-squares_after(game, found, round.id), kind="stable")
-        tried = [as_given(game.space, found[i]) for i in order[: self.width]]
-        expert = forecast if round.expert is None and game.experts else round.expert
-        after = []
-        for y in tried:
-            with game.rounds.branch():
-                game.update(y, id=round.id)
-                game.predict(expert, x=round.x, id=NEXT)
-                after.append(worst_outcome(game, NEXT, thorough=False)[1])
-        return tried[int(np.argmax(after))]
-
-
-# --- those who look at the forecast alone
-class HardGreedy(Nature):
-    """Counts 1{y <= q_a} as people do, and picks the outcome after which the counted QCE is largest.
-
-    She looks just below and just above each quantile, so that no density wins against her; only a forecaster who tosses
-    a coin after she chose does.
-
-    >>> nature, rng = HardGreedy(), np.random.default_rng(0)
+    >>> adversary, rng = HardGreedy(), np.random.default_rng(0)
     >>> p = Forecast([0.0, 0.5], [0.5, 1.0], [0.5, 0.5])
     >>> for _ in range(10):
-    ...     y = nature.outcome(None, p, rng)
-    >>> y <= 0.01, round(nature.qce, 1)
+    ...     y = adversary.outcome(None, p, rng)
+    >>> y <= 0.01, round(adversary.qce, 1)
     (True, 32.8)
     """
 
@@ -256,7 +196,7 @@ class HardGreedy(Nature):
         self.rounds = 0
 
     def outcome(self, game: Any, forecast: Any, rng: Generator, round: RoundInputs = UNNAMED) -> float:
-        """The outcome; what is counted of it is added to her sums."""
+        """The outcome; its indicators are added to the sums."""
         q = np.asarray(forecast.quantile(self.levels), dtype=np.float64)
         low, high = _bounds(game, forecast)
         found = np.unique(np.clip(np.concatenate((q, np.nextafter(q, np.inf))), low, high))
@@ -268,14 +208,14 @@ class HardGreedy(Nature):
 
     @property
     def qce(self) -> float:
-        """The quantile calibration error of the indicators that she counted."""
+        """The quantile calibration error of the indicators so far."""
         return float(self.total @ self.total) / max(self.rounds, 1) ** 2
 
 
-class NatureCells(NamedTuple):
-    """Where `CellGreedy` may draw: cells from left to right, and the payoffs expected in each, a row a cell.
+class AdversaryCells(NamedTuple):
+    """Cells that `CellGreedy` may draw from, and the payoffs expected in each, a row a cell.
 
-    >>> halves = NatureCells(np.array([0.0, 0.5]), np.array([0.5, 1.0]), np.stack((1.0 - LEVELS, -LEVELS)))
+    >>> halves = AdversaryCells(np.array([0.0, 0.5]), np.array([0.5, 1.0]), np.stack((1.0 - LEVELS, -LEVELS)))
     >>> CellGreedy(lambda forecast: halves).outcome(None, Forecast([0.0], [1.0], [1.0]), np.random.default_rng(0)) < 0.5
     True
     """
@@ -285,7 +225,7 @@ class NatureCells(NamedTuple):
     payoffs: Array
 
 
-def own_cells(forecast: Forecast, *, points: bool = False) -> NatureCells:
+def own_cells(forecast: Forecast, *, points: bool = False) -> AdversaryCells:
     """The forecast's cells that have a width, and with `points` its point masses; one place has one point mass.
 
     Where nothing has a width the point masses are all there is.
@@ -307,42 +247,27 @@ def own_cells(forecast: Forecast, *, points: bool = False) -> NatureCells:
     if not points and wide.any():
         start, below, mass = start[wide], below[wide], mass[wide]
     share = np.clip((LEVELS - below[:, None]) / np.maximum(mass, EMPTY)[:, None], 0.0, 1.0)
-    return NatureCells(left[start], right[start], share - LEVELS)
+    return AdversaryCells(left[start], right[start], share - LEVELS)
 
 
-def even_cells(forecast: Forecast, *, low: float = 0.0, high: float = 1.0, count: int = 50) -> NatureCells:
-    """Even cells of an interval, whatever those of the forecast are.
+class CellGreedy(Adversary):
+    """Picks the *cell* after which its own ledger of quantile payoffs is largest, and draws the outcome inside.
 
-    In a cell from l to r,  payoff_a = clip((q_a - l) / (r - l), 0, 1) - a.
+    It needs no ledger of the game, so it plays against any method.
 
-    >>> cells = even_cells(Forecast([0.0], [1.0], [1.0]))
-    >>> cells.left.size, cells.payoffs[0, :3].round(2)
-    (50, array([0.49, 0.98, 0.97]))
-    """
-    edges = np.linspace(low, high, count + 1)
-    left, right = edges[:-1], edges[1:]
-    share = np.clip((forecast.quantile(LEVELS) - left[:, None]) / (right - left)[:, None], 0.0, 1.0)
-    return NatureCells(left, right, share - LEVELS)
-
-
-class CellGreedy(Nature):
-    """Picks the *cell* after which her own ledger of quantile payoffs is largest, and draws the outcome inside.
-
-    So a density may win against her, whatever method it is of: she needs no ledger of the game.
-
-    >>> nature = CellGreedy()
-    >>> y = nature.outcome(None, Forecast([0.0, 0.5], [0.5, 1.0], [0.5, 0.5]), np.random.default_rng(0))
-    >>> 0.0 <= y <= 0.5, round(nature.qce, 4)           # of two cells that hurt alike the first
+    >>> adversary = CellGreedy()
+    >>> y = adversary.outcome(None, Forecast([0.0, 0.5], [0.5, 1.0], [0.5, 0.5]), np.random.default_rng(0))
+    >>> 0.0 <= y <= 0.5, round(adversary.qce, 4)
     (True, 8.335)
     """
 
-    def __init__(self, cells_of: Callable[[Forecast], NatureCells] = own_cells) -> None:
+    def __init__(self, cells_of: Callable[[Forecast], AdversaryCells] = own_cells) -> None:
         self.cells_of = cells_of
         self.total = np.zeros(LEVELS.size)
         self.rounds = 0
 
     def outcome(self, game: Any, forecast: Any, rng: Generator, round: RoundInputs = UNNAMED) -> float:
-        """The outcome; its expected payoff is added to her ledger."""
+        """The outcome; its expected payoff is added to the ledger."""
         cells = self.cells_of(forecast)
         after = self.total + cells.payoffs
         k = int(np.einsum("ka,ka->k", after, after).argmax())
@@ -357,15 +282,15 @@ class CellGreedy(Nature):
 
     @property
     def qce(self) -> float:
-        """The QCE by her ledger."""
+        """The QCE by its ledger."""
         return float(self.total @ self.total) / max(self.rounds, 1) ** 2
 
 
-class BesideQuantile(Nature):
+class BesideQuantile(Adversary):
     """Picks an outcome at a distance `epsilon` from a quantile, on the side that was covered too often.
 
-    >>> nature, rng = BesideQuantile(0.5, epsilon=0.01), np.random.default_rng(0)
-    >>> [nature.outcome(None, Forecast([0.0], [1.0], [1.0]), rng) for _ in range(2)]
+    >>> adversary, rng = BesideQuantile(0.5, epsilon=0.01), np.random.default_rng(0)
+    >>> [adversary.outcome(None, Forecast([0.0], [1.0], [1.0]), rng) for _ in range(2)]
     [0.49, 0.49]
     """
 
@@ -374,7 +299,7 @@ class BesideQuantile(Nature):
         self.total = 0.0  # of 1{y <= q} - level
 
     def outcome(self, game: Any, forecast: Any, rng: Generator, round: RoundInputs = UNNAMED) -> float:
-        """The outcome; what is counted of it is added to her sum."""
+        """The outcome; its indicator is added to the sum."""
         q = float(forecast.quantile(self.level))
         low, high = _bounds(game, forecast)
         below = min(max(min(q - self.epsilon, math.nextafter(q, -math.inf)), low), high)
@@ -384,11 +309,11 @@ class BesideQuantile(Nature):
         return y
 
 
-class AtBound(Nature):
+class AtBound(Adversary):
     """Picks the bound that is further from the median; with `side`, "low" or "high", always that one.
 
-    Where there is no bound she goes `reach` times the width of the forecast's bounded cells beyond the last of them.
-    Elsewhere than on quantities she takes what is least likely.
+    Without a bound it goes `reach` times the width of the forecast's bounded cells beyond the last of them.  On finite
+    spaces it picks the least likely value.
 
     >>> import orcast as oc
     >>> game, rng = oc.Forecaster(oc.Interval(0, 1)), np.random.default_rng(0)
@@ -420,12 +345,11 @@ def _bounds(game: Any, forecast: Any) -> tuple[float, float]:
     return max(float(low), -LARGEST), min(float(high), LARGEST)
 
 
-# --- those who look at nothing
-class Periodic(Nature):
+class Periodic(Adversary):
     """Goes through some outcomes in turn, again and again, whatever the forecasts are; one alone is a constant.
 
-    >>> nature, rng = Periodic(["sun", "sun", "rain"]), np.random.default_rng(0)
-    >>> [nature.outcome(None, None, rng) for _ in range(4)]
+    >>> adversary, rng = Periodic(["sun", "sun", "rain"]), np.random.default_rng(0)
+    >>> [adversary.outcome(None, None, rng) for _ in range(4)]
     ['sun', 'sun', 'rain', 'sun']
     """
 
@@ -438,61 +362,22 @@ class Periodic(Nature):
         return next(self._next)
 
 
-class Drawn(Nature):
-    """No adversary: draws each outcome from the forecast, as if it were the truth.
+class Delaying(Adversary):
+    """Holds outcomes back until `most` are pending, then reveals them all, the last first.
 
-    >>> p, rng = Forecast([0.0], [1.0], [1.0]), np.random.default_rng(0)
-    >>> round(Drawn().outcome(None, p, rng), 3)
-    0.637
-    """
+    Each outcome is picked when it is revealed, and dropped with probability `lost` before that.
 
-    def outcome(self, game: Any, forecast: Any, rng: Generator, round: RoundInputs = UNNAMED) -> Any:
-        """A draw."""
-        if isinstance(forecast, Forecast):
-            return float(forecast.sample(1, rng=rng)[0])
-        return forecast.space.value(int(rng.choice(forecast.mass.size, p=forecast.mass / forecast.mass.sum())))
-
-
-# --- those who are made of others
-class ByGroup(Nature):
-    """In each group of rounds another Nature: by default she attacks one, and is fair to all others.
-
-    `group_of` tells the group from the features.  Whoever balances one group by another is found out.
-
-    >>> nature = ByGroup(lambda x: x["day"], {"M": Periodic([1.0])}, otherwise=Periodic([0.0]))
-    >>> [nature.outcome(None, None, np.random.default_rng(0), RoundInputs(x={"day": day})) for day in "MTM"]
-    [1.0, 0.0, 1.0]
-    """
-
-    def __init__(
-        self, group_of: Callable[[Any], Hashable], natures: Mapping[Any, Nature], *, otherwise: Nature | None = None
-    ) -> None:
-        self.group_of, self.natures = group_of, dict(natures)
-        self.otherwise = Drawn() if otherwise is None else otherwise
-
-    def outcome(self, game: Any, forecast: Any, rng: Generator, round: RoundInputs = UNNAMED) -> Any:
-        """What the Nature of the round's group picks."""
-        nature = self.natures.get(self.group_of(round.x), self.otherwise)
-        return nature.outcome(game, forecast, rng, round)
-
-
-class Delaying(Nature):
-    """Holds outcomes back until `most` are pending, then reveals them all, the last first, and loses some.
-
-    Each outcome is picked when it is revealed, with all later forecasts seen.  Each is lost with probability `lost`,
-    before it is picked: nothing could be promised about outcomes that are lost because of what they are.
-
-    >>> nature, rng = Delaying(Periodic([1.0]), most=3), np.random.default_rng(0)
-    >>> nature.due((7, 8), rng).settle, nature.due((7, 8, 9), rng).settle
+    >>> adversary, rng = Delaying(Periodic([1.0]), most=3), np.random.default_rng(0)
+    >>> adversary.due((7, 8), rng).settle, adversary.due((7, 8, 9), rng).settle
     ((), (9, 8, 7))
     """
 
-    def __init__(self, nature: Nature, *, most: int = 20, lost: float = 0.0) -> None:
-        self.nature, self.most, self.lost = nature, most, lost
+    def __init__(self, adversary: Adversary, *, most: int = 20, lost: float = 0.0) -> None:
+        self.adversary, self.most, self.lost = adversary, most, lost
 
     def outcome(self, game: Any, forecast: Any, rng: Generator, round: RoundInputs = UNNAMED) -> Any:
-        """What the Nature inside picks."""
-        return self.nature.outcome(game, forecast, rng, round)
+        """The outcome that the inner adversary picks."""
+        return self.adversary.outcome(game, forecast, rng, round)
 
     def due(self, pending: Sequence[Hashable], rng: Generator) -> Due:
         """Nothing, or everything."""
@@ -505,29 +390,22 @@ class Delaying(Nature):
         )
 
 
-def natures_on(
-    space: Space,
-    *,
-    low: float | None = None,
-    high: float | None = None,
-    group_of: Callable[[Any], Hashable] | None = None,
-    group: Hashable = None,
-) -> dict[str, Callable[[], Nature]]:
-    """By name, each Nature that makes sense on a space, ready to be made for a game.
+def adversaries_on(
+    space: Space, *, low: float | None = None, high: float | None = None
+) -> dict[str, Callable[[], Adversary]]:
+    """Factories of the adversaries for a space, by name.
 
-    On a quantity without bounds, outcomes from `low` to `high` are usual (0 to 1 if not given).  With `group_of` she
-    attacks the rounds of a `group` too.
+    On a quantity without bounds, outcomes from `low` to `high` are usual (0 to 1 if not given).
 
     >>> import orcast as oc
-    >>> sorted(natures_on(oc.Labels(["home", "away"])))
-    ['at a bound', 'confined', 'delaying', 'greedy', 'inner product', 'look-ahead', 'periodic']
-    >>> natures_on(oc.Interval(0, 100))["confined"]().within
+    >>> sorted(adversaries_on(oc.Labels(["home", "away"])))
+    ['at a bound', 'confined', 'delaying', 'greedy', 'inner product', 'periodic']
+    >>> adversaries_on(oc.Interval(0, 100))["confined"]().within
     (40.0, 60.0)
     """
-    found: dict[str, Callable[[], Nature]] = {
+    found: dict[str, Callable[[], Adversary]] = {
         "greedy": Greedy,
         "inner product": lambda: Greedy(product=True),
-        "look-ahead": LookAhead,
         "at a bound": AtBound,
         "delaying": lambda: Delaying(Greedy(), lost=0.1),
     }
@@ -553,8 +431,6 @@ def natures_on(
             "confined": lambda: Greedy(among=values[: max(len(values) // 2, 1)]),
             "periodic": lambda: Periodic(values),
         }
-    if group_of is not None:
-        found["by group"] = lambda: ByGroup(group_of, {group: Greedy()})
     return found
 
 

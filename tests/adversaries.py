@@ -1,0 +1,66 @@
+"""Adversaries that only tests use: one that looks two rounds ahead, one that attacks one group, and a fair one."""
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+
+from orcast.forecasts import Forecast
+from orcast.testing.adversaries import UNNAMED, Adversary, Greedy, RoundInputs
+from orcast.testing.consequences import as_given, squares_after, worst_outcome
+
+NEXT = "the round after"  # id of a round that is only tried
+
+
+class LookAhead(Adversary):
+    """Picks the outcome after which the worst outcome of the *next* round is worst.
+
+    It tries the `width` worst outcomes of `first`, and assumes that the base forecast stays the same.
+    """
+
+    def __init__(self, first: Greedy | None = None, *, width: int = 4) -> None:
+        self.first, self.width = Greedy() if first is None else first, width
+
+    def outcome(self, game: Any, forecast: Any, rng: Generator, round: RoundInputs = UNNAMED) -> Any:
+        """The best of a few for two rounds."""
+        found = self.first.choices(game, round.id)
+        order = np.argsort(-squares_after(game, found, round.id), kind="stable")
+        tried = [as_given(game.space, found[i]) for i in order[: self.width]]
+        expert = forecast if round.expert is None and game.experts else round.expert
+        after = []
+        for y in tried:
+            with game.rounds.branch():
+                game.update(y, id=round.id)
+                game.predict(expert, x=round.x, id=NEXT)
+                after.append(worst_outcome(game, NEXT, thorough=False)[1])
+        return tried[int(np.argmax(after))]
+
+
+class Drawn(Adversary):
+    """Draws each outcome from the forecast."""
+
+    def outcome(self, game: Any, forecast: Any, rng: Generator, round: RoundInputs = UNNAMED) -> Any:
+        """A draw."""
+        if isinstance(forecast, Forecast):
+            return float(forecast.sample(1, rng=rng)[0])
+        return forecast.space.value(int(rng.choice(forecast.mass.size, p=forecast.mass / forecast.mass.sum())))
+
+
+class ByGroup(Adversary):
+    """Has an adversary for each group of rounds, by the features; outcomes of other groups are drawn."""
+
+    def __init__(
+        self,
+        group_of: Callable[[Any], Hashable],
+        adversaries: Mapping[Any, Adversary],
+        *,
+        otherwise: Adversary | None = None,
+    ) -> None:
+        self.group_of, self.adversaries = group_of, dict(adversaries)
+        self.otherwise = Drawn() if otherwise is None else otherwise
+
+    def outcome(self, game: Any, forecast: Any, rng: Generator, round: RoundInputs = UNNAMED) -> Any:
+        """The outcome that the adversary of the group picks."""
+        adversary = self.adversaries.get(self.group_of(round.x), self.otherwise)
+        return adversary.outcome(game, forecast, rng, round)
