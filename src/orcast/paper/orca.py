@@ -17,10 +17,9 @@ from orcast.engine.base import Engine
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.priors import GridPrior
-from orcast.engine.dense.search import CandidateSearch, HalfSpaceClaim
-from orcast.engine.dense.solver import DenseRound
+from orcast.engine.dense.search import CandidateSearch, DenseRound, HalfSpaceClaim, log_masses
 from orcast.paper import orca_kernels
-from orcast.paper.exact.base import expert_alone, log_masses
+from orcast.paper.exact.base import expert_alone
 from orcast.paper.families import Family, GaussianMixture, Softmax
 from orcast.paper.orca_kernels import AdamRates
 from orcast.paper.orca_problem import compiles, problem_of

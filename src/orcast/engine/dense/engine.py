@@ -19,8 +19,8 @@ from orcast.constants import LOSS_DISCOUNT
 from orcast.engine import admissible
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.priors import Prior
-from orcast.engine.dense.search import CandidateSearch, HalfSpaceClaim, masses_of
-from orcast.engine.dense.solver import DenseRound, Solver
+from orcast.engine.dense.search import CandidateSearch, DenseRound, HalfSpaceClaim, masses_of
+from orcast.engine.dense.solver import Solver
 from orcast.engine.explain import PartTilt, explanation
 from orcast.engine.kernels.counts import COUNT_COLUMNS, count
 from orcast.engine.kernels.finite_rounds import FiniteRound
@@ -37,9 +37,8 @@ from orcast.validation import short
 
 Array = NDArray[np.float64]
 
-# How often a round may be given other cells where nothing holds: even ones, then finer ones where that is needed.
-# Fewer where what wins on average is not found for sure: it may not be the cells that are at fault.
-REFINEMENTS, UNSURE = 4, 2
+# Where nothing holds, a round is solved again so often: on even cells, then on finer ones where they are too coarse.
+REFINEMENTS = 2
 
 
 @dataclass(slots=True)
@@ -138,24 +137,18 @@ class DenseEngine:
         record = DenseRecord(
             round, np.array(context), np.zeros(_ledger.CERTIFICATE_SIZE), features, cell_payoffs, 0.0, states
         )
-        search = self._solve(record, mix, pending, reserved, others=self.prior.recells)
-        if search.missing <= 0.0:
-            return record
-        tried = [(search, record)]
-        if self.prior.recells:
-            finer, finer_mix, coarse = round, mix, None
-            for _ in range(REFINEMENTS if search.winner is not None else UNSURE):
-                finer, finer_mix = self.prior.recell(finer, finer_mix, coarse)
-                own = self.cell_payoffs(finer, features)
-                again = DenseRecord(finer, record.context, record.certificate.copy(), features, own, 0.0, states)
-                tried.append((self._solve(again, finer_mix, pending, reserved), again))
-                self.prior.forget_tilt(finer)
-                coarse = tried[-1][0].coarse
-                if tried[-1][0].missing <= 0.0 or coarse.max() <= 0.0:
-                    break
-            if not any(search.resolved for search, _ in tried):
-                tried[0] = self._solve(record, mix, pending, reserved), record
-        # what lacks least and holds, perhaps with the resolution of its cells; else what is around the expert
+        tried = [(self._solve(record, mix, pending, reserved), record)]
+        coarse: Array | None = None
+        while self.prior.recells and tried[-1][0].missing > 0.0 and len(tried) <= REFINEMENTS:
+            round, mix = self.prior.recell(round, mix, coarse)
+            own = self.cell_payoffs(round, features)
+            again = replace(record, round=round, certificate=record.certificate.copy(), cell_payoffs=own)
+            tried.append((self._solve(again, mix, pending, reserved), again))
+            self.prior.forget_tilt(round)
+            coarse = tried[-1][0].resolutions()
+            if coarse.max() <= 0.0:
+                break
+        # the forecast that lacks least and holds, perhaps with the resolution of its cells; else the first one
         for search, found in sorted(tried, key=lambda each: each[0].missing):
             if search.missing > 0.0:
                 search.allow_resolution()
@@ -183,10 +176,8 @@ class DenseEngine:
                 )
         return cell_payoffs
 
-    def _solve(
-        self, record: DenseRecord, mix: Array, pending: float, reserved: float, others: bool = False
-    ) -> CandidateSearch:
-        """Let the solver find a forecast, and keep what is to be remembered of it; `others`: other cells come next."""
+    def _solve(self, record: DenseRecord, mix: Array, pending: float, reserved: float) -> CandidateSearch:
+        """Let the solver find a forecast, and write it into the record."""
         assert record.cell_payoffs is not None
         ledger = self.ledger
         search = CandidateSearch(
@@ -195,7 +186,7 @@ class DenseEngine:
         cell_grid = self.prior.cell_grid(record.round, record.features)
         warm = self.prior.warm_start(record.round, np.log(np.maximum(mix, 1e-300)))
         last = self._last[1:] if self._last.size and self._last[0] > 0.0 else np.empty(0)
-        self.solver.solve(search, DenseRound(cell_grid, mix, warm, last, pending, ledger.rounds, others))
+        self.solver.solve(search, DenseRound(cell_grid, mix, warm, last, pending, ledger.rounds))
         p = masses_of(search.best)
         for cell_payoff in record.cell_payoffs:
             if isinstance(cell_payoff, CustomCellPayoff):

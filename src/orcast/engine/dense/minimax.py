@@ -1,8 +1,8 @@
-"""Forecasts that win whatever happens: the worst cell's value is lowered, from several places on.
+"""Candidates that lower the worst cell's value, from several starting points.
 
 Linearised around a forecast p, the worst value of (1 - reach) p + reach q is a matrix game in q, which the simplex
-method solves; the reach shrinks where the field is not what its derivative says.  Where there are few kinds of cells,
-a walk over a grid finds a place around a solution to start from, and always ends (`simplicial`).
+method solves; the reach shrinks where the linearisation is poor.  Where there are few kinds of cells, a walk over a
+grid finds a starting point close to a solution, and always ends (`simplicial`).
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.engine.dense.matrix_game import lowest_maximum
-from orcast.engine.dense.search import CandidateSearch, masses_of
+from orcast.engine.dense.search import CandidateSearch, DenseRound, log_masses
 from orcast.engine.dense.simplicial import walk
+from orcast.engine.dense.two_ends import two_ends
 from orcast.payoffs import CellPayoff
 
 Array = NDArray[np.float64]
@@ -25,8 +26,6 @@ LINEARISATIONS, FIRST_REACH, LEAST_REACH, STEP = 40, 0.3, 1e-4, 1e-6
 COST_OF_GAME = 0.7
 # Kinds of cells that a walk can tell apart in time, the grids of the walks, in points a kind, and steps of a walk.
 MOST_KINDS, GRIDS, STEPS = 8, (4, 16, 64, 256), 400
-# Steps towards the prior.
-NEAREST = 5
 
 
 class Kinds:
@@ -83,7 +82,7 @@ def centred(cell_payoff: CellPayoff, s: Array, p: Array) -> Array:
 
 
 def lower_worst(search: CandidateSearch, start: Array, kinds: Kinds) -> Array:
-    """Lower the worst value from masses on, until the certificate holds or nothing is gained."""
+    """Lower the worst value from a start until the certificate holds, nothing is gained, or the budget is spent."""
     p = kinds.spread @ kinds.masses(start)
     g = worst_values(search, p)
     reach = FIRST_REACH
@@ -109,11 +108,41 @@ def lower_worst(search: CandidateSearch, start: Array, kinds: Kinds) -> Array:
             reach = min(2.0 * reach, 1.0)
         elif gained < 0.25:
             reach *= 0.5
-    search.consider(np.log(np.maximum(p, 1e-300)), 0.0)
     return p
 
 
-def walks(search: CandidateSearch, start: Array, kinds: Kinds) -> Iterator[Array]:
+def starts_of(search: CandidateSearch, setup: DenseRound) -> list[Array]:
+    """Masses to start from: the two ends (for quantiles), the best so far, the prior, even masses, the expert."""
+    even = np.full(setup.prior.size, 1.0 / setup.prior.size)
+    ends = two_ends(search.cell_payoffs, search.owed, setup.prior.size)
+    starts = [np.exp(search.best), setup.prior, even, setup.cell_grid.start]
+    return starts if ends is None else [ends, *starts]
+
+
+def descents(search: CandidateSearch, setup: DenseRound) -> Iterator[tuple[Array, float]]:
+    """Forecasts with a lower worst value, from each start."""
+    kinds = Kinds(search.cell_payoffs, setup.prior)
+    if kinds.count == 1:
+        return
+    for number, start in enumerate(starts_of(search, setup)):
+        yield log_masses(lower_worst(search, start, kinds)), 0.0
+        if number and search.resolved:
+            return
+
+
+def walks(search: CandidateSearch, setup: DenseRound) -> Iterator[tuple[Array, float]]:
+    """The same from places that a walk finds around a solution, on finer and finer grids."""
+    kinds = Kinds(search.cell_payoffs, setup.prior)
+    if not 1 < kinds.count <= MOST_KINDS:
+        return
+    for start in starts_of(search, setup):
+        for place in places_around(search, start, kinds):
+            yield log_masses(lower_worst(search, place, kinds)), 0.0
+        if search.resolved:
+            return
+
+
+def places_around(search: CandidateSearch, start: Array, kinds: Kinds) -> Iterator[Array]:
     """Masses around a solution, on finer and finer grids."""
     pairs = [(c, s) for c, s in zip(search.cell_payoffs, search.owed, strict=True) if s.any()]
 
@@ -134,32 +163,3 @@ def walks(search: CandidateSearch, start: Array, kinds: Kinds) -> Iterator[Array
             return
         masses = corners.mean(axis=0)
         yield kinds.spread @ masses
-
-
-def mix_in(search: CandidateSearch, mix: Array) -> None:
-    """Of the prior as much as what holds bears."""
-    found = masses_of(search.best)
-    share, step = 0.0, 0.5
-    for _ in range(NEAREST):
-        p = (share + step) * mix + (1.0 - share - step) * found
-        if search.consider(np.log(np.maximum(p, 1e-300)), 0.0, anyway=True) <= 0.0:
-            share += step
-        step *= 0.5
-
-
-def win(search: CandidateSearch, mix: Array, starts: Sequence[Array]) -> None:
-    """Look for a forecast that holds from some masses on, then around what walks find."""
-    kinds = Kinds(search.cell_payoffs, mix)
-    if kinds.count == 1:
-        return
-    for start in starts:
-        lower_worst(search, start, kinds)
-        if kinds.count <= MOST_KINDS:
-            for place in walks(search, start, kinds) if search.missing > 0.0 else ():
-                lower_worst(search, place, kinds)
-                if search.missing <= 0.0 or search.left <= 0.0:
-                    break
-        if search.missing <= 0.0 or search.left <= 0.0 or (start is not starts[0] and search.resolved):
-            break
-    if search.missing <= 0.0:
-        mix_in(search, mix)

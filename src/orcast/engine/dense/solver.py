@@ -1,42 +1,35 @@
-"""How the dense engine finds the forecast of a round: the solver protocol, and the logit equilibrium."""
+"""The solver protocol of the dense engine, and the logit equilibrium with its list of candidates."""
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, Protocol
+from collections.abc import Iterator
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.constants import DELAY_TEMPERATURE, DENSE_STRICT_STEPS, EASY, EASY_STEPS
+from orcast.constants import (
+    DELAY_TEMPERATURE,
+    DENSE_CLOSEST_RATIO,
+    DENSE_CONTINUATION,
+    DENSE_STRICT,
+    DENSE_STRICT_STEPS,
+    EASY,
+    EASY_STEPS,
+    LOWEST,
+    TRUSTED,
+)
 from orcast.engine.base import USUAL_EFFORT
-from orcast.engine.dense import fixed_point, minimax
-from orcast.engine.dense.answers import along_line, answered
-from orcast.engine.dense.search import CandidateSearch
-from orcast.engine.dense.two_ends import two_ends
-from orcast.payoffs import CellGrid
+from orcast.engine.dense import minimax
+from orcast.engine.dense.search import Candidate, CandidateSearch, DenseRound, log_masses
 
 Array = NDArray[np.float64]
 
 # Evaluations of the field, per unit of effort.
 EVALUATIONS = 400.0
-# Of these, what lower temperatures may take at first, and once more where nothing else held; and what is kept for
-# branches around their folds.
-EASY_SHARE, AGAIN_SHARE, BRANCH_SHARE = 0.05, 0.3, 0.2
-# Labels may be alike, cells of a line are not.
-UNLIKE = 0.02
-
-
-class DenseRound(NamedTuple):
-    """What a solver knows of a round besides the ledger."""
-
-    cell_grid: CellGrid
-    prior: Array  # masses expected on the cells
-    warm: Array  # log masses to start at
-    last: Array  # masses of the last settled round, or nothing
-    pending: float  # outcomes outstanding
-    rounds: int  # outcomes settled
-    others: bool = False  # whether other cells are tried next, where nothing holds on these
+# The highest temperature of a second search, in units of the usual one, and the largest usual one that counts.
+HOT, HOT_USUAL = 1e3, 10.0
 
 
 class Solver(Protocol):
@@ -50,6 +43,65 @@ class Solver(Protocol):
         ...
 
 
+def equilibria(search: CandidateSearch, setup: DenseRound) -> Iterator[tuple[Array, float]]:
+    """Logit equilibria around the prior, at the usual temperature and then at lower ones."""
+    log_prior = log_masses(setup.prior)
+    soft = (1.0 + setup.pending) ** DELAY_TEMPERATURE
+    temperature = search.usual * soft
+    search.rescale(setup.prior)
+    start, error = search.equilibrium(temperature, log_prior, setup.warm, EASY, EASY_STEPS, soft)
+    if error > 10.0 * EASY:
+        cold, cold_error = search.equilibrium(temperature, log_prior, log_prior, EASY, DENSE_STRICT_STEPS, soft)
+        if cold_error < error:
+            start = cold
+    yield start, temperature
+    yield from cooler(search, log_prior, start, temperature)
+
+
+def cooler(
+    search: CandidateSearch, log_prior: Array, start: Array, temperature: float
+) -> Iterator[tuple[Array, float]]:
+    """Equilibria at lower and lower temperatures, each from the last one; `start` is one at a temperature."""
+    ratio, lowest = 0.5, LOWEST * min(search.usual, 1.0)
+    for _ in range(DENSE_CONTINUATION):
+        lower = temperature * ratio
+        lp, error = search.equilibrium(lower, log_prior, start, DENSE_STRICT, DENSE_STRICT_STEPS)
+        yield lp, lower
+        if error > TRUSTED:
+            if ratio > DENSE_CLOSEST_RATIO:
+                return  # the branch of equilibria ends here, or folds back
+            ratio = math.sqrt(ratio)
+            continue
+        search.rescale(np.exp(lp))
+        temperature, start = lower, lp
+        if temperature < lowest:
+            return
+
+
+def other_equilibria(search: CandidateSearch, setup: DenseRound) -> Iterator[tuple[Array, float]]:
+    """Equilibria around even masses and around the expert, from a high temperature on."""
+    hot = HOT * min(search.usual, HOT_USUAL)
+    for masses in (np.full(setup.prior.size, 1.0 / setup.prior.size), setup.cell_grid.start):
+        log_prior = np.log(np.maximum(masses, 1e-12))
+        yield from cooler(search, log_prior, log_prior, hot)
+
+
+def expert(search: CandidateSearch, setup: DenseRound) -> Iterator[tuple[Array, float]]:
+    """The expert's own forecast, which has no regret; without an expert even masses."""
+    yield np.log(np.maximum(setup.cell_grid.start, 1e-12)), 0.0
+
+
+CANDIDATES = (
+    Candidate(equilibria, share=0.05),
+    Candidate(expert),
+    Candidate(minimax.descents, share=0.3, mixes=True),
+    Candidate(minimax.walks, share=0.15, mixes=True),
+    # rare: the rest of the budget for more of the first, and for other priors
+    Candidate(equilibria, share=0.3),
+    Candidate(other_equilibria, share=0.2),
+)
+
+
 class LogitSolver:
     """The equilibrium around the prior, as close to it as the slack rule allows; its compiled twin is in kernels."""
 
@@ -59,44 +111,5 @@ class LogitSolver:
         self.temperature, self.effort = temperature, effort
 
     def solve(self, search: CandidateSearch, setup: DenseRound) -> None:
-        """At the usual temperature, then lower ones, then along the branch from several priors."""
-        mix = setup.prior
-        soft = (1.0 + setup.pending) ** DELAY_TEMPERATURE
-        usual = self.temperature * soft
-        log_mix = np.log(np.maximum(mix, 1e-300))
-        search.rescale(mix)
-        budget = EVALUATIONS * self.effort
-        if along_line(search, mix, np.exp(fixed_point.normalised(setup.warm)), usual):
-            return
-        search.left = budget * EASY_SHARE
-        lp, error = search.equilibrium(usual, log_mix, setup.warm, EASY, EASY_STEPS, soft)
-        if error > 10.0 * EASY:
-            cold, cold_error = search.equilibrium(usual, log_mix, log_mix, EASY, DENSE_STRICT_STEPS, soft)
-            if cold_error < error:
-                lp = cold
-        search.consider(lp, usual)
-        if search.missing > 0.0:
-            search.lower_temperature(usual, log_mix, lp)
-        cell_grid = setup.cell_grid
-        even = np.full(mix.size, -math.log(mix.size))
-        expert = np.log(np.maximum(cell_grid.expert, 1e-12)) if cell_grid.expert.size else even
-        if search.missing > 0.0:
-            # against an expert itself there is no regret
-            search.consider(expert, 0.0)
-        if search.missing > 0.0 and answered(search, mix):
-            return
-        if search.missing > 0.0:
-            search.left = budget * (1.0 - EASY_SHARE - AGAIN_SHARE - BRANCH_SHARE)
-            starts = [np.exp(each) for each in (search.best, log_mix, even, fixed_point.normalised(expert))]
-            ends = two_ends(search.cell_payoffs, search.owed, mix.size)
-            minimax.win(search, mix, starts if ends is None else [ends, *starts])
-        if setup.others or search.resolved:
-            return
-        search.left = budget * AGAIN_SHARE
-        search.lower_temperature(usual, log_mix, lp)
-        search.left = budget * BRANCH_SHARE
-        for log_prior in (log_mix, even, expert):
-            if search.missing > 0.0 and mix.size <= fixed_point.MOST_CELLS:
-                search.follow_branch(10.0 * usual, log_prior, 0.0 if cell_grid.ordered else UNLIKE)
-            if search.missing > 0.0 and log_prior is not log_mix:
-                search.lower_temperature(1e3 * min(usual, 10.0), log_prior, log_prior)
+        """Run the candidates until a certificate holds or the effort is spent."""
+        search.run(CANDIDATES, setup, EVALUATIONS * self.effort)

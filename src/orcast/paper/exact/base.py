@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.priors import FinitePrior
-from orcast.engine.dense.search import CandidateSearch, HalfSpaceClaim
+from orcast.engine.dense.search import CandidateSearch, HalfSpaceClaim, log_masses
 
 Array = NDArray[np.float64]
 
@@ -36,11 +36,6 @@ def play(search: CandidateSearch, masses: Array, value: float | None = None, app
     search.consider(lp, 0.0)
     worst = worst_value(search, lp) if value is None else value
     search.claim = HalfSpaceClaim(worst / search.weight, approximation / search.weight)
-
-
-def log_masses(masses: Array) -> Array:
-    """Their logarithms, finite where there is no mass."""
-    return np.log(np.maximum(masses, 1e-300))
 
 
 def worst_value(search: CandidateSearch, lp: Array) -> float:

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from orcast.engine.base import Engine
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
-from orcast.engine.dense.search import CandidateSearch
-from orcast.engine.dense.solver import DenseRound
-from orcast.paper.exact.base import ExactOracle, ExactSolver, expert_alone, log_masses, play, worst_value
+from orcast.engine.dense.search import CandidateSearch, DenseRound, log_masses
+from orcast.paper.exact.base import ExactOracle, ExactSolver, expert_alone, play, worst_value
 from orcast.payoffs import CellPayoff
 from orcast.payoffs.regret import RegretCellPayoff
 from orcast.spaces import Binary

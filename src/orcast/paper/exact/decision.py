@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from orcast.engine.base import Engine
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
-from orcast.engine.dense.prices import Prices, cheapest, prices_of, winning
 from orcast.engine.dense.priors import GridPrior, Prior
-from orcast.engine.dense.search import CandidateSearch, HalfSpaceClaim, masses_of
-from orcast.engine.dense.solver import DenseRound, LogitSolver
-from orcast.paper.exact.base import ExactOracle, ExactSolver, expert_alone, log_masses
+from orcast.engine.dense.search import CandidateSearch, DenseRound, HalfSpaceClaim, log_masses, masses_of
+from orcast.engine.dense.solver import LogitSolver
+from orcast.paper.exact.base import ExactOracle, ExactSolver, expert_alone
+from orcast.paper.exact.prices import Prices, cheapest, prices_of, traced
 from orcast.payoffs import DecisionCalibration, SwapRegret
 from orcast.payoffs.cell_payoffs import ContextCellPayoff, ExplicitCellPayoff
 from orcast.spaces import FiniteSpace, Interval, OrderedSpace
@@ -46,9 +46,8 @@ class DecisionGame(ExactOracle):
         <S, payoff(p, k)> = n(mu).p - n_k(mu) <= 0    for every k,
 
     where actions that are tied under p share the indicator as mu says.  Such a pair is a Nash equilibrium of the game
-    in which one side gets the utilities and the other pays the prices, so there is one, and the pivots of Lemke and
-    Howson find it (`lemke_howson`).  Without sharing there may be none: the indicator jumps, and fixed points need
-    continuity.
+    in which one side gets the utilities and the other pays the prices, so there is one.  Without sharing there may be
+    none: the indicator jumps, and fixed points need continuity.
 
     *Swap regret as it is played here* has mu = softmax(sharpness E_p[u] / range).  Take the expert's forecast x with
     the share 1 - s, and let the rest, masses q >= 0 that add up to s, lie only on cells that are cheapest given the
@@ -62,9 +61,8 @@ class DecisionGame(ExactOracle):
     *What is guaranteed.* That such a forecast exists, for every ledger.  That the path leads to it, for all ledgers
     but a null set; prices are moved by 1e-8 of their size (1e-10 times the largest exponent of the softmax, if that
     is more) to be outside of it.  That rounding does not lose the path, no theorem says; it was not lost in 20,000
-    random ledgers, nor in 1,800 grown by an adversary.  (Newton's method from the forecast of Lemke and Howson wins
-    in 68 to 96 percent of the random ones.) If it is lost with shorter steps, too, that forecast and the dense
-    equilibrium are tried.  Whatever is played, `half_space` in its certificate is the largest value over all
+    random ledgers, nor in 1,800 grown by an adversary.  If it is lost with shorter steps, too, the dense equilibrium is
+    tried.  Whatever is played, `half_space` in its certificate is the largest value over all
     cells, as measured (if the oracle won, no more than prices are moved by), and `approximation` is what
     utilities that vary within a cell add to it, seen at seven places of each: zero on finite spaces.  On an
     interval there is an atom at each edge of a cell, so that outcomes there can be forecast exactly.
@@ -116,7 +114,7 @@ class DecisionSolver(ExactSolver):
         assert prices is not None
         p = setup.prior
         if prices.worst(p) > 0.0:
-            p = cheapest(prices.fixed, p) if not prices.deciders else winning(prices, p)
+            p = cheapest(prices.fixed, p) if not prices.deciders else traced(prices, p)
         search.consider(log_masses(p), 0.0)
         if prices.worst(p) > prices.tolerance and search.missing > 0.0:
             self.dense.solve(search, setup)

@@ -12,8 +12,7 @@ from orcast.engine.base import Engine
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.priors import GridPrior
-from orcast.engine.dense.search import CandidateSearch
-from orcast.engine.dense.solver import DenseRound
+from orcast.engine.dense.search import CandidateSearch, DenseRound
 from orcast.engine.dense.two_ends import downward_zero
 from orcast.engine.kernels.equilibrium import field_tables
 from orcast.paper.exact.base import ExactOracle, ExactSolver, play

@@ -30,8 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.engine.bound_payoff import BoundPayoff
-from orcast.engine.dense.search import CandidateSearch
-from orcast.engine.dense.solver import DenseRound
+from orcast.engine.dense.search import CandidateSearch, DenseRound
 from orcast.paper.exact.base import ExactOracle, ExactSolver, play
 from orcast.payoffs.triangulated import MeshCellPayoff, moment_mesh, probabilities, simplex_mesh
 from orcast.spaces.base import whole

@@ -1,13 +1,12 @@
-"""Forecasts that win the game of decisions: all their mass is on cells whose price, given the answer, is least.
+"""Forecasts for `DecisionGame`: all their mass is on cells whose price, given the answer, is least.
 
-`orcast.paper.exact.decision` says what the prices are, and why such a forecast exists.
+`orcast.paper.exact.decision` defines the prices and proves that such a forecast exists.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from functools import reduce
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +30,6 @@ STRIDES = (0.2, 0.05, 0.01)
 LEAST_COSINE, LARGEST_CORRECTION = 0.8, 0.3
 # Newton's method: how many steps, and what is as good as exact, in units of rounding.
 NEWTON, ROUNDING, GOOD_ENOUGH = 10, 2e-16, 8.0
-# Pivots of Lemke and Howson, how large one must be, and how many joint actions there may be.
-PIVOTS, PIVOT, TIE, MOST_ACTIONS = 10_000, 1e-11, 1e-13, 512
 
 
 class Prices:
@@ -132,20 +129,8 @@ def cheapest(prices: Array, prior: Array) -> Array:
     return value
 
 
-def winning(prices: Prices, prior: Array) -> Array:
-    """A forecast that wins, or the best that was found."""
-    best = traced(prices, prior)
-    if prices.worst(best) <= prices.tolerance:
-        return best
-    for found in hard_forecasts(prices):
-        best = min(best, found, evened(prices, found), key=prices.worst)
-        if prices.worst(best) <= prices.tolerance:
-            return best
-    return best
-
-
 def traced(prices: Prices, prior: Array) -> Array:
-    """The same by the path alone, in shorter steps where it was lost."""
+    """A forecast that wins, or the best that was found: by the path, in shorter steps where it was lost."""
     best = prior
     for turn, stride in enumerate(STRIDES):
         found = trace(prices.set_apart(prior, turn), stride)
@@ -332,73 +317,3 @@ def evened(prices: Prices, p: Array) -> Array:
     out = np.zeros(p.size)
     out[cells] = x / x.sum()
     return out
-
-
-def hard_forecasts(prices: Prices) -> Iterator[Array]:
-    """Forecasts of equilibria with the indicator of the best action instead of the softmax, from every start.
-
-    Those who decide are made one: a joint action has the sum of their utilities, and of what is owed.
-    """
-    if math.prod(len(worth) for worth, _ in prices.deciders) > MOST_ACTIONS:
-        return
-
-    def joint(tables: list[Array]) -> Array:
-        return reduce(lambda a, b: (a[:, None] + b[None]).reshape(-1, a.shape[1]), tables)
-
-    worth = joint([worth for worth, _ in prices.deciders])
-    debts = joint([debts for _, debts in prices.deciders]) + prices.fixed
-    for label in range(sum(worth.shape)):
-        found = lemke_howson(worth, -debts, label)
-        if found is not None:
-            yield found[1]
-
-
-def lemke_howson(rows: Array, columns: Array, label: int = 0) -> tuple[Array, Array] | None:
-    """A Nash equilibrium of a bimatrix game, by complementary pivots from the artificial one (Lemke and Howson 1964).
-
-    `rows` and `columns` are what the two players get; `label` is the strategy that is let go first, those of
-    the row player first.  Ties are broken lexicographically, so no basis comes twice; None if rounding spoils that.
-
-    >>> pennies = np.array([[1.0, -1.0], [-1.0, 1.0]])
-    >>> [mix.round(12).tolist() for mix in lemke_howson(pennies, -pennies)]
-    [[0.5, 0.5], [0.5, 0.5]]
-    """
-    m, n = rows.shape
-    # positive payoffs, so that both sets of best answers are bounded
-    a, b = ((each - each.min()) / max(float(np.ptp(each)), 1e-300) + 1.0 for each in (rows, columns))
-    tables = [
-        np.hstack((b.T, np.eye(n), np.ones((n, 1)))),
-        np.hstack((np.eye(m), a, np.ones((m, 1)))),
-    ]
-    slacks = [range(m, m + n), range(m)]
-    bases = [list(each) for each in slacks]
-    side, enters = (0, label) if label < m else (1, label)
-    for _ in range(PIVOTS):
-        table, basis = tables[side], bases[side]
-        column = table[:, enters]
-        able = np.flatnonzero(column > PIVOT)
-        for place in (m + n, *slacks[side]):
-            if able.size <= 1:
-                break
-            ratios = table[able, place] / column[able]
-            able = able[ratios <= ratios.min() + TIE]
-        if not able.size:
-            return None
-        i = int(able[0])
-        leaves, basis[i] = basis[i], enters
-        table[i] /= table[i, enters]
-        others = table[:, enters].copy()
-        others[i] = 0.0
-        table -= np.outer(others, table[i])
-        if leaves == label:
-            break
-        side, enters = 1 - side, leaves
-    else:
-        return None
-    mixes = [np.zeros(m + n), np.zeros(m + n)]
-    for mix, basis, table in zip(mixes, bases, tables, strict=True):
-        mix[basis] = np.maximum(table[:, -1], 0.0)
-    mu, p = mixes[0][:m], mixes[1][m:]
-    if not (mu.sum() > 0.0 and p.sum() > 0.0):
-        return None
-    return mu / mu.sum(), p / p.sum()
