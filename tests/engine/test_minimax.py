@@ -180,12 +180,12 @@ def test_the_resolution_of_a_witness_that_changes_within_cells() -> None:
     grid = cell_payoff.plain.witness  # type: ignore[attr-defined]
     c = cell_payoff.context(p) @ s.reshape(2, 2)  # type: ignore[attr-defined]
     most = np.maximum(-c[:, None] * grid.low, -c[:, None] * grid.high).sum(axis=0) + c @ grid.mean
-    claimed = search.resolution()
+    claimed = float(search.resolutions().max())
     assert claimed >= most.max() - 1e-12
     assert claimed > 0.0
     flat, masses = a_search("threshold", 1)
     flat.consider(np.log(masses), 0.0)
-    assert flat.resolution() == 0.0
+    assert flat.resolutions().max() == 0.0
 
 
 def test_a_promise_grows_by_what_cells_cannot_tell_apart_and_no_more() -> None:

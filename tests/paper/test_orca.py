@@ -28,6 +28,7 @@ from orcast.engine.dense.engine import DenseEngine, DenseRecord
 from orcast.paper import orca as module
 from orcast.paper import orca_kernels
 from orcast.paper.families import LEAST
+from orcast.paper.slopes import slopes, smooth_slopes
 from orcast.payoffs import CellGrid, CellPayoff, Payoff
 from orcast.payoffs.calibration import QuantileCellPayoff
 from orcast.payoffs.regret import RegretCellPayoff
@@ -252,12 +253,12 @@ def test_slopes_are_those_of_differences(name: str, where: str) -> None:
             if isinstance(cell_payoff, RegretCellPayoff):
                 cell_payoff.rescale(p)
             differences = along(lambda q: float(fixed_field(cell_payoff, s, q) @ weights), p, 1e-7)  # noqa: B023
-            assert close(cell_payoff.slopes(s, p, weights), differences, p)
+            assert close(slopes(cell_payoff, s, p, weights), differences, p)
             # nothing blows up where masses vanish
             edge = np.zeros(cells)
             edge[: max(cells // 3, 1)] = random_masses(max(cells // 3, 1), rng)
-            for slopes in (cell_payoff.slopes, cell_payoff.smooth_slopes):
-                assert np.isfinite(slopes(s, edge, weights)).all()
+            for found in (slopes(cell_payoff, s, edge, weights), smooth_slopes(cell_payoff, s, edge, weights)):
+                assert np.isfinite(found).all()
 
 
 def ends_of(levels: Vector) -> Vector:
@@ -291,11 +292,11 @@ def test_smooth_slopes_are_those_of_smeared_levels(levels: list[float]) -> None:
         p = 0.9 * rng.dirichlet(np.full(CELLS, 2.0)) + 0.1 / CELLS
         s, weights = rng.standard_normal(grid.size), rng.dirichlet(np.full(CELLS, 0.3))
         differences = along(lambda q: float(s @ smeared(grid, q) @ weights), p)  # noqa: B023
-        assert close(cell_payoff.smooth_slopes(s, p, weights), differences, p)
+        assert close(smooth_slopes(cell_payoff, s, p, weights), differences, p)
         # a little smearing is close to none, where no level is near
         near = smeared(grid, p, np.array([grid - 1e-6, grid + 1e-6]))
         assert np.abs(near - cell_payoff.table(p)).max() < 1e-4
-    assert np.abs(cell_payoff.slopes(s, p, weights) - cell_payoff.smooth_slopes(s, p, weights)).max() > 1e-3
+    assert np.abs(slopes(cell_payoff, s, p, weights) - smooth_slopes(cell_payoff, s, p, weights)).max() > 1e-3
 
 
 BOARD = CellGrid(UNIT, 10, np.linspace(0, 0.9, 10), np.linspace(0.1, 1, 10), 0.0, 1.0)

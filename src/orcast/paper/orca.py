@@ -23,6 +23,7 @@ from orcast.paper.exact.base import expert_alone
 from orcast.paper.families import Family, GaussianMixture, Softmax
 from orcast.paper.orca_kernels import AdamRates
 from orcast.paper.orca_problem import compiles, problem_of
+from orcast.paper.slopes import centring, slopes, smooth_slopes
 from orcast.payoffs import CellGrid, CellPayoff
 from orcast.payoffs.calibration import IntervalCellPayoff, QuantileCellPayoff
 from orcast.payoffs.regret import RegretCellPayoff
@@ -347,17 +348,11 @@ class OrcaSolver:
             weights = np.zeros(reach.size)
             orca_kernels.weigh(reach.size, reach, soft, weights)
             cells = weights @ nature if nature.size else weights
-            slopes = [
-                cell_payoff.smooth_slopes(s, p, cells) if self.options.smooth else cell_payoff.slopes(s, p, cells)
-                for cell_payoff, s in pairs
-            ]
+            slopes_of = smooth_slopes if self.options.smooth else slopes
+            found_slopes = [slopes_of(cell_payoff, s, p, cells) for cell_payoff, s in pairs]
             if cell_grid.ordered and self.options.adversary == "dirac":
-                slopes += [
-                    cell_payoff.centring(s, p, cells)
-                    for cell_payoff, s in pairs
-                    if isinstance(cell_payoff, RegretCellPayoff)
-                ]
-            gradient = family.pull(cell_grid, parameters, np.sum(slopes, axis=0))
+                found_slopes += [centring(cell_payoff, s, cells) for cell_payoff, s in pairs]
+            gradient = family.pull(cell_grid, parameters, np.sum(found_slopes, axis=0))
             first = adam.first * first + (1.0 - adam.first) * gradient
             second = adam.second * second + (1.0 - adam.second) * gradient**2
             size = np.sqrt(second / (1.0 - adam.second ** (step + 1))) + 1e-12

@@ -73,7 +73,10 @@ class CellGrid(NamedTuple):
 
 
 class CellPayoff:
-    """A payoff on the cells of a round, before its context and weight; s is what the ledger owes, p the masses."""
+    """A payoff on the cells of a round, before its context and weight; s are ledger entries, p masses.
+
+    A subclass sets `size` and overrides `table`; the other methods have defaults that it may replace.
+    """
 
     size: int
     explicit = False  # whether the field depends on p only by a constant
@@ -82,21 +85,17 @@ class CellPayoff:
 
     @property
     def features(self) -> Array | None:
-        """A column a cell: cells with the same numbers are alike, whatever p; None: no two are."""
+        """A column a cell: cells with equal columns have equal payoffs, whatever p; None: no two cells have."""
         return None
 
     def table(self, p: Array) -> Array:
-        """The payoff for an outcome in each cell, on average over the cell: a column a cell."""
+        """The mean payoff over each cell: a column a cell."""
         raise AttributeError(f"{type(self).__name__} has no table")
 
     def spans(self, p: Array) -> tuple[Array, Array]:
-        """The least and the largest value of each coordinate within each cell."""
+        """The least and the largest value of each coordinate in each cell, or in pieces of it along a third axis."""
         table = self.table(p)
         return table, table
-
-    def pieces(self, p: Array) -> tuple[Array, Array]:
-        """The same within each of some pieces of a cell, along a third axis, where that is known."""
-        return self.spans(p)
 
     def realised(self, p: Array, k: int, y: Any) -> Array:
         """The payoff of an outcome y in cell k."""
@@ -106,62 +105,16 @@ class CellPayoff:
         """<s, payoff> for an outcome in each cell, up to a constant."""
         return s @ self.table(p)
 
-    def jacobian(self, s: Array, p: Array) -> Array | None:
-        """Derivative of the field by the masses, up to a constant in each column; None: not known, or none."""
-        return None
+    def jacobian(self, s: Array, p: Array, exact: bool = False) -> Array | None:
+        """Derivative of the field by the masses, up to a constant in each column; None: not known, or none.
 
-    def exact_jacobian(self, s: Array, p: Array) -> Array | None:
-        """The same where `jacobian` is bent to keep Newton's matrix regular."""
-        return self.jacobian(s, p)
-
-    def resolution(self, s: Array, p: Array) -> Array:
-        """By how much <s, payoff> at an outcome may exceed its mean over the cell, in each cell."""
-        low, high = self.pieces(p)
-        if low is high:
-            return np.zeros(p.size)
-        pull = s.reshape(-1, *(1,) * (low.ndim - 1))
-        value: Array = in_cells(np.maximum(pull * low, pull * high)) - s @ self.table(p)
-        return value
-
-    def full_jacobian(self, s: Array, p: Array) -> Array | None:
-        """The derivative with its constants, which consistency gives back (as in `slopes`); None: not known."""
-        v = self.field(s, p)
-        own: Array = p @ v - v
-        if self.explicit:
-            return np.broadcast_to(own, (p.size, p.size))
-        jacobian = self.exact_jacobian(s, p)
-        return None if jacobian is None else jacobian + (own - p @ jacobian)
-
-    def slopes(self, s: Array, p: Array, weights: Array) -> Array:
-        """Derivative of sum_k weights_k <s, payoff(p, k)> by the masses, constants included, for weights that add to 1.
-
-        `jacobian` leaves out a number for each mass; consistency, sum_k p_k <s, payoff(p, k)> = 0, gives it back.
-        Where no derivative is known, differences.
+        Without `exact` it may be bent to keep Newton's matrix regular.
         """
-        jacobian = None if self.explicit else self.exact_jacobian(s, p)
-        if jacobian is None and not self.explicit:
-            return self._differences(s, p, weights)
-        value: Array = -(s @ self.table(p))
-        return value if jacobian is None else value + (weights - p) @ jacobian
-
-    def smooth_slopes(self, s: Array, p: Array, weights: Array) -> Array:
-        """The same for a search by gradients, smoothed where the true one vanishes on whole pieces."""
-        return self.slopes(s, p, weights)
-
-    def _differences(self, s: Array, p: Array, weights: Array) -> Array:
-        step = 1e-6
-        out = np.empty(p.size)
-        for j in range(p.size):
-            here = (1.0 - step) * p
-            here[j] += step
-            there = (1.0 + step) * p
-            there[j] = max(there[j] - step, 0.0)
-            out[j] = float((s @ (self.table(here) - self.table(there / there.sum()))) @ weights) / (2.0 * step)
-        return out
+        return None
 
     def assess(self, s: Array, factor: float, p: Array) -> tuple[Array, Array]:
         """The largest 2 <s, payoff> + factor ||payoff||^2 within each cell, and the largest factor ||payoff||^2."""
-        low, high = self.pieces(p)
+        low, high = self.spans(p)
         if low is high:
             square = factor * np.einsum("ik,ik->k", low, low)
             return 2.0 * (s @ low) + square, square

@@ -74,7 +74,8 @@ class QuantileCellPayoff(CellPayoff):
         self.levels, self.bins, self.count = levels, bins, count
         self.size = levels.size
 
-    def _masses(self, p: Array) -> Array:
+    def masses(self, p: Array) -> Array:
+        """The mass of each of the consecutive cells."""
         if self.bins is None:
             return p
         return np.bincount(self.bins, weights=p, minlength=self.count).astype(np.float64)
@@ -85,26 +86,20 @@ class QuantileCellPayoff(CellPayoff):
 
     def table(self, p: Array) -> Array:
         """clip((a - F_{k-1}) / p_k, 0, 1) - a."""
-        table = self._table(self._masses(p))
+        table = self._table(self.masses(p))
         return table if self.bins is None else table[:, self.bins]
 
     def realised(self, p: Array, k: int, y: Any) -> Array:
         """On average over the cell of the outcome."""
-        mass = self._masses(p)
+        mass = self.masses(p)
         bin_ = k if self.bins is None else int(self.bins[k])
         before = np.array([mass[:bin_].sum()])
         return shares(self.levels, before, mass[bin_ : bin_ + 1])[:, 0] - self.levels
 
-    def jacobian(self, s: Array, p: Array) -> Array:
-        """v_k = (H(F_k) - H(F_{k-1})) / p_k; its two derivatives, clipped so that Newton's matrix stays regular."""
-        return self._derivatives(s, p, 1.0 - MIN_SLOPE)
-
-    def exact_jacobian(self, s: Array, p: Array) -> Array:
-        """The same, not clipped."""
-        return self._derivatives(s, p, math.inf)
-
-    def _derivatives(self, s: Array, p: Array, most: float) -> Array:
-        mass = self._masses(p)
+    def jacobian(self, s: Array, p: Array, exact: bool = False) -> Array:
+        """v_k = (H(F_k) - H(F_{k-1})) / p_k; its two derivatives, clipped unless `exact`."""
+        most = math.inf if exact else 1.0 - MIN_SLOPE
+        mass = self.masses(p)
         after = np.cumsum(mass)
         centre = float(s @ self.levels)
         # h right of each edge, as the sum of s over the levels above
@@ -119,28 +114,6 @@ class QuantileCellPayoff(CellPayoff):
         value: Array = np.tril(np.ones((n, n))) * upper[:, None] + np.tril(np.ones((n, n)), -1) * lower[:, None]
         return value if self.bins is None else value[np.ix_(self.bins, self.bins)]
 
-    def smooth_slopes(self, s: Array, p: Array, weights: Array) -> Array:
-        """With each level smeared towards its neighbours; orca_problem has those of the compiled search.
-
-        Where the worst cell's share of [0, 1] holds no level the payoff is constant, and its slope vanishes.
-        """
-        mass, weight = self._masses(p), self._masses(weights)
-        values = np.concatenate((np.cumsum(s[::-1])[::-1], [0.0])) - float(s @ self.levels)
-        places = np.concatenate(([0.0], 0.5 * (self.levels[:-1] + self.levels[1:]), [1.0]))
-        heights = np.concatenate(([0.0], np.cumsum(0.5 * (values[1:] + values[:-1]) * np.diff(places))))
-        edges = np.concatenate(([0.0], np.cumsum(mass)))
-        h = np.interp(edges, places, values)
-        i = np.clip(np.searchsorted(places, edges, side="left") - 1, 0, places.size - 2)
-        height = heights[i] + 0.5 * (edges - places[i]) * (values[i] + h)
-        # within one piece the mean is that of the ends: differences of heights over a tiny mass are rounding errors
-        safe = np.maximum(mass, TINY_MASS)
-        v = np.where((mass <= TINY_MASS) | (np.diff(i) == 0), 0.5 * (h[1:] + h[:-1]), np.diff(height) / safe)
-        by_edge = weight * (h[1:] - v) / safe
-        by_edge[:-1] += (weight * (v - h[:-1]) / safe)[1:]
-        by_edge[-1] = 0.0
-        value: Array = np.cumsum(by_edge[::-1])[::-1]
-        return value if self.bins is None else value[self.bins]
-
 
 class StackedCellPayoff(CellPayoff):
     """Several payoffs on cells, one after the other."""
@@ -150,7 +123,8 @@ class StackedCellPayoff(CellPayoff):
         self.size = sum(cell_payoff.size for cell_payoff in cell_payoffs)
         self._cuts = np.cumsum([cell_payoff.size for cell_payoff in cell_payoffs])[:-1]
 
-    def _pairs(self, s: Array) -> Iterator[tuple[CellPayoff, Array]]:
+    def pairs(self, s: Array) -> Iterator[tuple[CellPayoff, Array]]:
+        """Each payoff with its entries of the ledger."""
         return zip(self.cell_payoffs, np.split(s, self._cuts), strict=True)
 
     def table(self, p: Array) -> Array:
@@ -161,23 +135,11 @@ class StackedCellPayoff(CellPayoff):
         """All of them."""
         return np.concatenate([cell_payoff.realised(p, k, y) for cell_payoff in self.cell_payoffs])
 
-    def jacobian(self, s: Array, p: Array) -> Array | None:
-        """Their sum."""
-        return _total([cell_payoff.jacobian(t, p) for cell_payoff, t in self._pairs(s)])
-
-    def smooth_slopes(self, s: Array, p: Array, weights: Array) -> Array:
-        """Their sum."""
-        return np.sum([cell_payoff.smooth_slopes(t, p, weights) for cell_payoff, t in self._pairs(s)], axis=0)
-
-    def exact_jacobian(self, s: Array, p: Array) -> Array | None:
-        """Their sum."""
-        return _total([cell_payoff.exact_jacobian(t, p) for cell_payoff, t in self._pairs(s)])
-
-
-def _total(matrices: list[Array | None]) -> Array | None:
-    """The sum of those that are known."""
-    known = [matrix for matrix in matrices if matrix is not None]
-    return sum(known[1:], known[0]) if known else None
+    def jacobian(self, s: Array, p: Array, exact: bool = False) -> Array | None:
+        """The sum of those that are known."""
+        found = [cell_payoff.jacobian(t, p, exact) for cell_payoff, t in self.pairs(s)]
+        known = [matrix for matrix in found if matrix is not None]
+        return sum(known[1:], known[0]) if known else None
 
 
 class QuantileCalibration(Payoff):
@@ -262,17 +224,9 @@ class IntervalCellPayoff(CellPayoff):
         """On average over the cell of the outcome."""
         return self._differ(self.quantiles.realised(p, k, y))
 
-    def jacobian(self, s: Array, p: Array) -> Array | None:
+    def jacobian(self, s: Array, p: Array, exact: bool = False) -> Array | None:
         """That of the quantiles."""
-        return self.quantiles.jacobian(self.on_levels(s), p)
-
-    def exact_jacobian(self, s: Array, p: Array) -> Array | None:
-        """That of the quantiles."""
-        return self.quantiles.exact_jacobian(self.on_levels(s), p)
-
-    def smooth_slopes(self, s: Array, p: Array, weights: Array) -> Array:
-        """That of the quantiles."""
-        return self.quantiles.smooth_slopes(self.on_levels(s), p, weights)
+        return self.quantiles.jacobian(self.on_levels(s), p, exact)
 
     def on_levels(self, s: Array) -> Array:
         """What is owed on intervals, as owed on the levels at their ends."""

@@ -73,16 +73,12 @@ class Witness:
         return self.mean if self.flat else np.concatenate((self.mean, self.low, self.high))
 
     def errors(self, expected: Array) -> tuple[Array, Array]:
-        """The least and the largest value, within each cell, of what was expected minus the witness."""
-        low = expected[:, None] - self.high
-        return (low, low) if self.flat else (low, expected[:, None] - self.low)
-
-    def errors_between(self, expected: Array) -> tuple[Array, Array]:
-        """The same in the pieces of each cell, if there are any."""
-        if self.pieces is None:
-            return self.errors(expected)
-        low, high = self.pieces
-        return expected[:, None, None] - high, expected[:, None, None] - low
+        """The least and the largest value of expected - witness in each cell, or in its pieces if there are any."""
+        if self.pieces is not None:
+            low, high = self.pieces
+            return expected[:, None, None] - high, expected[:, None, None] - low
+        least = expected[:, None] - self.high
+        return (least, least) if self.flat else (least, expected[:, None] - self.low)
 
 
 def between_nodes(values: Array) -> tuple[Array, Array]:
@@ -216,10 +212,6 @@ class ExplicitCellPayoff(CellPayoff):
         """The witness is largest where the payoff is least."""
         return self.witness.errors(self.witness.mean @ p)
 
-    def pieces(self, p: Array) -> tuple[Array, Array]:
-        """Between the nodes."""
-        return self.witness.errors_between(self.witness.mean @ p)
-
     def realised(self, p: Array, k: int, y: Any) -> Array:
         """At the outcome itself."""
         return self.witness.mean @ p - self.witness.point(y, k)
@@ -299,7 +291,7 @@ class EventCellPayoff(CellPayoff):
         """sum_j s_j(q_j) (q_j - w_jk)."""
         return hat_kernels.event_field(s.reshape(self.grid, self.events), self.witness.mean, p)
 
-    def jacobian(self, s: Array, p: Array) -> Array:
+    def jacobian(self, s: Array, p: Array, exact: bool = False) -> Array:
         """Through the interpolated ledgers."""
         return hat_kernels.event_jacobian(s.reshape(self.grid, self.events), self.witness.mean, p)
 
@@ -393,19 +385,15 @@ class ContextCellPayoff(CellPayoff):
         """c(p)^T s first."""
         return (self.context(p) @ s.reshape(self.groups, self.plain.size)) @ self.plain.table(p)
 
-    def jacobian(self, s: Array, p: Array) -> Array | None:
+    def jacobian(self, s: Array, p: Array, exact: bool = False) -> Array | None:
         """Through the context."""
         if self.derivative is None:
             return None
         pulls = s.reshape(self.groups, self.plain.size).T @ self.derivative(p)
         return self.plain.table(p).T @ pulls
 
-    def resolution(self, s: Array, p: Array) -> Array:
-        """c(p)^T s first: all groups see the same outcome."""
-        return self.plain.resolution(self.context(p) @ s.reshape(self.groups, self.plain.size), p)
-
     def assess(self, s: Array, factor: float, p: Array) -> tuple[Array, Array]:
-        """So they do here; the squared norm is that of the context times that of the witness."""
+        """c(p)^T s first: all groups see the same outcome; the squared norm is the context's times the witness's."""
         c = self.context(p)
         return self.plain.assess(c @ s.reshape(self.groups, self.plain.size), factor * float(c @ c), p)
 

@@ -59,7 +59,7 @@ class LevelCellPayoff(CellPayoff):
         below = self.below(p)
         return self.pull(s, self.expert_level(below)) * (below - self.level)
 
-    def jacobian(self, s: Array, p: Array) -> Array:
+    def jacobian(self, s: Array, p: Array, exact: bool = False) -> Array:
         """Mass below the quantile moves it down, within its cell k: dw_k = -(mass added below) / p_k."""
         below = self.below(p)
         alpha = self.expert_level(below)

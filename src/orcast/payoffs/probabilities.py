@@ -171,7 +171,7 @@ class TopLabelCellPayoff(CellPayoff):
         value: Array = pulls @ p - pulls
         return value
 
-    def jacobian(self, s: Array, p: Array) -> Array:
+    def jacobian(self, s: Array, p: Array, exact: bool = False) -> Array:
         """Through the weights of the top label and through the hats."""
         left, share = hat_weights(self.grid, p)
         below, above = s[left], s[left + 1]

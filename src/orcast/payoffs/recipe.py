@@ -192,9 +192,7 @@ class BoundedCellPayoff(CellPayoff):
     def __init__(self, cell_payoff: CellPayoff, limit: float) -> None:
         self.cell_payoff, self.limit, self.size = cell_payoff, limit, cell_payoff.size
         self.table, self.spans = cell_payoff.table, cell_payoff.spans  # type: ignore[method-assign]
-        self.pieces, self.resolution = cell_payoff.pieces, cell_payoff.resolution  # type: ignore[method-assign]
         self.field, self.jacobian = cell_payoff.field, cell_payoff.jacobian  # type: ignore[method-assign]
-        self.exact_jacobian = cell_payoff.exact_jacobian  # type: ignore[method-assign]
         self.explicit, self.cost = cell_payoff.explicit, cell_payoff.cost
 
     @property
@@ -278,16 +276,12 @@ class CustomCellPayoff(CellPayoff):
         return values @ MEAN_WEIGHTS if self.cell_grid.ordered else values[:, :, 0]
 
     def spans(self, p: Array) -> tuple[Array, Array]:
-        """As seen at the nodes."""
+        """Between the nodes of each cell."""
         values = self._values(p)
-        if not self.cell_grid.ordered:
-            table = values[:, :, 0]
-            return table, table
-        return values.min(axis=2), values.max(axis=2)
-
-    def pieces(self, p: Array) -> tuple[Array, Array]:
-        """Between the nodes."""
-        return between_nodes(self._values(p)) if self.cell_grid.ordered else self.spans(p)
+        if self.cell_grid.ordered:
+            return between_nodes(values)
+        table = values[:, :, 0]
+        return table, table
 
     def check(self, p: Array) -> None:
         """Nothing, or one clear sentence if the mean under the forecast itself is not zero."""

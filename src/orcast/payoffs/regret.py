@@ -304,43 +304,17 @@ class RegretCellPayoff(CellPayoff):
                     value += pull * gap[0]
         return value
 
-    def _pulls(self, s: Array) -> Iterator[tuple[float, Score]]:
-        """What is owed to all experts together, in the fixed units, on each score."""
+    def pulls(self, s: Array) -> Iterator[tuple[float, Score]]:
+        """The entries of all experts together on each score, in the fixed units."""
         return zip((s.reshape(self.units.shape) * self.units).sum(axis=1), self.scores, strict=True)
 
-    def slopes(self, s: Array, p: Array, weights: Array) -> Array:
-        """With the fixed units.
-
-        A proper score is least at the truth: that gives back the constants that `jacobian` leaves out.
-        """
-        total = np.zeros(p.size)
-        for pull, score in self._pulls(s):
-            if pull != 0.0:
-                total += pull * ((weights - p) @ full_jacobian(score, self.cell_grid, p))
-        return total
-
-    def full_jacobian(self, s: Array, p: Array) -> Array:
-        """A proper score is least at the truth."""
-        total = np.zeros((p.size, p.size))
-        for pull, score in self._pulls(s):
-            if pull != 0.0:
-                total += pull * full_jacobian(score, self.cell_grid, p)
-        return total - p @ total
-
-    def centring(self, s: Array, p: Array, weights: Array) -> Array:
-        """What is added to `slopes` for outcomes in the middle of cells."""
-        total = np.zeros(p.size)
-        width = self.cell_grid.right - self.cell_grid.left
-        for pull, score in self._pulls(s):
-            if isinstance(score, CRPS):
-                total -= pull * weights * width / 12.0
-        return total
-
-    def jacobian(self, s: Array, p: Array) -> Array | None:
-        """The experts do not depend on p."""
-        total: Array | None = None
-        for pull, score in self._pulls(s):
-            part = score_jacobian(score, self.cell_grid, p) if pull != 0.0 else None
+    def jacobian(self, s: Array, p: Array, exact: bool = False) -> Array | None:
+        """The experts do not depend on p; that of pinball loss only if `exact`, since Newton's method gains nothing."""
+        total: Array | None = np.zeros((p.size, p.size)) if exact else None
+        for pull, score in self.pulls(s):
+            if pull == 0.0:
+                continue
+            part = full_jacobian(score, self.cell_grid, p) if exact else score_jacobian(score, self.cell_grid, p)
             if part is not None:
                 total = pull * part if total is None else total + pull * part
         return total

@@ -234,7 +234,7 @@ class MeshCellPayoff(CellPayoff):
         c, _ = self.pull(s, f)
         return c @ (f[:, None] - self.witness.mean)
 
-    def jacobian(self, s: Array, p: Array) -> Array:
+    def jacobian(self, s: Array, p: Array, exact: bool = False) -> Array:
         """Through the weights."""
         f = self.mean(p)
         local = self.locate(f)

@@ -349,9 +349,9 @@ def _apart(fast: Array, slow: Array) -> str:
 
 
 def _check_within_spans(part: Part, cell_payoff: CellPayoff, p: Array, k: int, realised: Array) -> None:
-    low, high = cell_payoff.spans(p)
+    low, high = (each[:, k].reshape(realised.size, -1) for each in cell_payoff.spans(p))
     rounding = 1e-6 * np.sqrt(part.bound)
-    if (realised < low[:, k] - rounding).any() or (realised > high[:, k] + rounding).any():
+    if (realised < low.min(axis=1) - rounding).any() or (realised > high.max(axis=1) + rounding).any():
         raise PayoffError(f"expected a payoff of {part.payoff!r} within the ends of its cell, got one beyond")
 
 

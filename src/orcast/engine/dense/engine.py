@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -37,8 +37,9 @@ from orcast.validation import short
 
 Array = NDArray[np.float64]
 
-# Where nothing holds, a round is solved again so often: on even cells, then on finer ones where they are too coarse.
-REFINEMENTS = 2
+# Where nothing holds, a round is solved again on even cells, then on finer ones where they are too coarse: at most so
+# often, and more often if nothing but the resolution of the cells is missing.
+REFINEMENTS, IF_RESOLVED = 2, 4
 
 
 @dataclass(slots=True)
@@ -139,7 +140,9 @@ class DenseEngine:
         )
         tried = [(self._solve(record, mix, pending, reserved), record)]
         coarse: Array | None = None
-        while self.prior.recells and tried[-1][0].missing > 0.0 and len(tried) <= REFINEMENTS:
+        while self.prior.recells and tried[-1][0].missing > 0.0:
+            if len(tried) > (IF_RESOLVED if tried[-1][0].resolved else REFINEMENTS):
+                break
             round, mix = self.prior.recell(round, mix, coarse)
             own = self.cell_payoffs(round, features)
             again = replace(record, round=round, certificate=record.certificate.copy(), cell_payoffs=own)

@@ -64,7 +64,7 @@ def changes(search: CandidateSearch, p: Array, kinds: Kinds) -> Array:
     for cell_payoff, s in zip(search.cell_payoffs, search.owed, strict=True):
         if not s.any():
             continue
-        matrix = cell_payoff.full_jacobian(s, p)
+        matrix = derivative(cell_payoff, s, p)
         if matrix is not None:
             total += matrix @ towards
             continue
@@ -73,6 +73,22 @@ def changes(search: CandidateSearch, p: Array, kinds: Kinds) -> Array:
         for j in range(kinds.count):
             total[:, j] += (centred(cell_payoff, s, p + STEP * towards[:, j]) - here) / STEP
     return total
+
+
+def derivative(cell_payoff: CellPayoff, s: Array, p: Array) -> Array | None:
+    """Derivative of <s, payoff> by the masses with the constants that `jacobian` leaves out; None: not known.
+
+    They follow from sum_k p_k <s, payoff(p, k)> = 0 (consistency), or, where the payoff is one-sided, from proper
+    scores, which are least at the truth.
+    """
+    v = cell_payoff.field(s, p)
+    own: Array = p @ v - v
+    if cell_payoff.explicit:
+        return np.broadcast_to(own, (p.size, p.size))
+    jacobian = cell_payoff.jacobian(s, p, exact=True)
+    if jacobian is None:
+        return None
+    return jacobian + ((0.0 if cell_payoff.one_sided else own) - p @ jacobian)
 
 
 def centred(cell_payoff: CellPayoff, s: Array, p: Array) -> Array:

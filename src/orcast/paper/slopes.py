@@ -1,0 +1,90 @@
+"""Gradients for the general search of ORCA: how a mixture of the cells' values changes with the masses."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orcast.constants import TINY_MASS
+from orcast.payoffs import CellPayoff
+from orcast.payoffs.calibration import IntervalCellPayoff, QuantileCellPayoff, StackedCellPayoff
+from orcast.payoffs.regret import RegretCellPayoff
+from orcast.scores import CRPS
+
+Array = NDArray[np.float64]
+
+# The step of a difference.
+STEP = 1e-6
+
+
+def slopes(cell_payoff: CellPayoff, s: Array, p: Array, weights: Array) -> Array:
+    """Derivative of sum_k weights_k <s, payoff(p, k)> by the masses, for weights that add to 1.
+
+    `jacobian` leaves out a number for each mass.  It follows from sum_k p_k <s, payoff(p, k)> = 0 (consistency), or
+    for regrets from proper scores, which are least at the truth.  Where no derivative is known: differences.
+    """
+    if cell_payoff.explicit:
+        return -(s @ cell_payoff.table(p))
+    jacobian = cell_payoff.jacobian(s, p, exact=True)
+    if jacobian is None:
+        return _differences(cell_payoff, s, p, weights)
+    moved: Array = (weights - p) @ jacobian
+    return moved if isinstance(cell_payoff, RegretCellPayoff) else moved - s @ cell_payoff.table(p)
+
+
+def smooth_slopes(cell_payoff: CellPayoff, s: Array, p: Array, weights: Array) -> Array:
+    """The same, with the levels of quantiles smoothed: the true slope vanishes on whole pieces."""
+    if isinstance(cell_payoff, StackedCellPayoff):
+        parts = [smooth_slopes(part, own, p, weights) for part, own in cell_payoff.pairs(s)]
+        return np.asarray(np.sum(parts, axis=0))
+    if isinstance(cell_payoff, IntervalCellPayoff):
+        return _smooth_quantiles(cell_payoff.quantiles, cell_payoff.on_levels(s), p, weights)
+    if isinstance(cell_payoff, QuantileCellPayoff):
+        return _smooth_quantiles(cell_payoff, s, p, weights)
+    return slopes(cell_payoff, s, p, weights)
+
+
+def _smooth_quantiles(quantiles: QuantileCellPayoff, s: Array, p: Array, weights: Array) -> Array:
+    """With each level smeared towards its neighbours; orca_problem has those of the compiled search.
+
+    Where the worst cell's share of [0, 1] holds no level the payoff is constant, and its slope vanishes.
+    """
+    mass, weight = quantiles.masses(p), quantiles.masses(weights)
+    values = np.concatenate((np.cumsum(s[::-1])[::-1], [0.0])) - float(s @ quantiles.levels)
+    places = np.concatenate(([0.0], 0.5 * (quantiles.levels[:-1] + quantiles.levels[1:]), [1.0]))
+    heights = np.concatenate(([0.0], np.cumsum(0.5 * (values[1:] + values[:-1]) * np.diff(places))))
+    edges = np.concatenate(([0.0], np.cumsum(mass)))
+    h = np.interp(edges, places, values)
+    i = np.clip(np.searchsorted(places, edges, side="left") - 1, 0, places.size - 2)
+    height = heights[i] + 0.5 * (edges - places[i]) * (values[i] + h)
+    # within one piece the mean is that of the ends: differences of heights over a tiny mass are rounding errors
+    safe = np.maximum(mass, TINY_MASS)
+    v = np.where((mass <= TINY_MASS) | (np.diff(i) == 0), 0.5 * (h[1:] + h[:-1]), np.diff(height) / safe)
+    by_edge = weight * (h[1:] - v) / safe
+    by_edge[:-1] += (weight * (v - h[:-1]) / safe)[1:]
+    by_edge[-1] = 0.0
+    value: Array = np.cumsum(by_edge[::-1])[::-1]
+    return value if quantiles.bins is None else value[quantiles.bins]
+
+
+def centring(cell_payoff: CellPayoff, s: Array, weights: Array) -> Array:
+    """The addition to `slopes` for outcomes in the middle of cells: CRPS bends within a cell."""
+    total = np.zeros(weights.size)
+    if isinstance(cell_payoff, RegretCellPayoff):
+        width = cell_payoff.cell_grid.right - cell_payoff.cell_grid.left
+        for pull, score in cell_payoff.pulls(s):
+            if isinstance(score, CRPS):
+                total -= pull * weights * width / 12.0
+    return total
+
+
+def _differences(cell_payoff: CellPayoff, s: Array, p: Array, weights: Array) -> Array:
+    out = np.empty(p.size)
+    for j in range(p.size):
+        here = (1.0 - STEP) * p
+        here[j] += STEP
+        there = (1.0 + STEP) * p
+        there[j] = max(there[j] - STEP, 0.0)
+        gap = cell_payoff.table(here) - cell_payoff.table(there / there.sum())
+        out[j] = float((s @ gap) @ weights) / (2.0 * STEP)
+    return out
