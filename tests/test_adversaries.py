@@ -12,8 +12,7 @@ from adversaries import ByGroup, Drawn, LookAhead
 from orcast.engine.base import NO_LEARNING
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
-from orcast.engine.dense.search import CandidateSearch
-from orcast.engine.dense.solver import DenseRound
+from orcast.engine.dense.search import CandidateSearch, DenseRound
 from orcast.engine.selection import prior_for
 from orcast.spaces import OrderedSpace, Space
 from orcast.testing import adversaries, check_all, check_guarantee, consequences, worst_outcome

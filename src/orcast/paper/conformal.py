@@ -16,8 +16,7 @@ from orcast.engine.base import NO_LEARNING
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.priors import OrderedPrior
-from orcast.engine.dense.search import CandidateSearch
-from orcast.engine.dense.solver import DenseRound
+from orcast.engine.dense.search import CandidateSearch, DenseRound
 from orcast.locks import GameLock, Locked, locked
 from orcast.paper.exact.base import ExactSolver, play
 from orcast.payoffs.levels import LevelCalibration, LevelCellPayoff
