@@ -31,7 +31,6 @@ from orcast.evidence import (
     issue_blocks,
     loss,
     reference_scores,
-    share_without_memory,
     verdict,
 )
 from orcast.evidence.base import ASSUMPTION
@@ -127,22 +126,6 @@ def test_no_reference_knows_what_came_later() -> None:
         np.testing.assert_array_equal(before.spread[earlier], after.spread[earlier])
 
 
-def test_what_is_left_without_memory() -> None:
-    rng = np.random.default_rng(2)
-    y = rng.normal(size=500)
-    q = np.tile(ndtri(LEVELS), (500, 1))
-    evidence = Evidence.of(q / 3, y, after=q, levels=LEVELS)
-    found = difference(evidence)
-    assert found is not None
-    half = dataclasses.replace(evidence, without_memory=(found.before + found.after) / 2)
-    assert share_without_memory(half) == pytest.approx(0.5)
-    assert "Without the memory of recent errors 50% of the gain would remain" in " ".join(verdict(half))
-    none = dataclasses.replace(evidence, without_memory=found.before)
-    assert "none of the gain would remain" in " ".join(verdict(none))
-    assert share_without_memory(evidence) is None
-    assert share_without_memory(Evidence.of(q, y, after=q / 3, levels=LEVELS, without_memory=1.0)) is None
-
-
 def test_sentences_of_a_verdict_speak_of_the_same_outcomes() -> None:
     """Twenty short series: the losses beside the last known outcome are those of the sentence on accuracy."""
     rng = np.random.default_rng(3)
@@ -167,13 +150,12 @@ def test_sentences_of_a_verdict_speak_of_the_same_outcomes() -> None:
 def test_no_gain_is_spoken_of_where_none_is_claimed() -> None:
     rng = np.random.default_rng(4)
     y, q = rng.normal(size=60), np.tile(ndtri(LEVELS), (60, 1))
-    evidence = Evidence.of(q, y, after=q + 0.05 * rng.normal(size=(60, 1)), levels=LEVELS, without_memory=0.123456)
+    evidence = Evidence.of(q, y, after=q + 0.05 * rng.normal(size=(60, 1)), levels=LEVELS)
     change = difference(evidence)
     assert change is not None
     assert not change.clear
     text = " ".join(verdict(evidence))
     assert "Accuracy did not change measurably" in text
-    assert f"Without the memory of recent errors it would be pinball loss 0.1235 instead of {change.after:.4g}." in text
     assert "gain" not in text
 
 
@@ -397,10 +379,7 @@ def test_the_verdict_says_that_forecasts_look_issued_in_blocks() -> None:
     q = np.tile(4 * ndtri(LEVELS), (e.size, 1))
     evidence = Evidence.of(q, e, after=q * 0.5, levels=LEVELS)
     assert blocks_seen(evidence) == 24
-    assert verdict(evidence)[1].startswith("But the errors look like those of forecasts issued 24 at a time: say when")
-    before = loss(evidence).mean()
-    played = verdict(dataclasses.replace(evidence, in_blocks=0.98 * before))[1]
-    assert played.endswith(f"; played so, pinball loss is {0.98 * before:.4g}, 2.0% lower than as given.")
+    assert verdict(evidence)[1].startswith("But the errors look like those of forecasts issued 24 at a time: give")
     assert (
         blocks_seen(dataclasses.replace(evidence, assumption="each forecast used the outcomes known at its cutoff"))
         is None

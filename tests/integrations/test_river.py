@@ -618,37 +618,6 @@ def test_behind_a_scaler_it_says_that_all_of_it_should_be_wrapped() -> None:
     assert model["RiverRegressor"].guarantee.rounds == 60
 
 
-def test_a_pipeline_leaves_no_rounds_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once it is clear that the features are changed on the way, what was forecast is what is scored."""
-    inner = RiverRegressor(linear_model.LinearRegression(), 0, 100)
-    model = preprocessing.StandardScaler() | inner
-    engine = type(inner._book.game.engine)
-    update, scored = engine.update, []
-
-    def watched(self: Any, record: Any, outcome: Any, **options: Any) -> None:
-        scored.append(self.forecast(record).mean())
-        update(self, record, outcome, **options)
-
-    monkeypatch.setattr(engine, "update", watched)
-    said, left = [], []
-
-    def play() -> None:
-        for x, y in hours(60):
-            said.append(model.predict_one(x))
-            model.learn_one(x, y)
-            left.append(inner.pending)
-
-    with pytest.warns(UserWarning, match="from now on against the one just before"):
-        play()
-    assert len(scored) == inner.guarantee.rounds == 60
-    start = left.index(0, 1)  # the first row alone has features that no scaler changes
-    assert start < 30
-    assert left[start:] == [0] * (60 - start)
-    assert said[start:] == scored[start:]
-    metric = evaluate.progressive_val_score(iter(hours(40)), model, metrics.MAE())
-    assert (metric.get() > 0, inner.pending, inner.guarantee.rounds) == (True, 0, 100)
-
-
 def test_behind_a_scaler_late_outcomes_do_not_meet_the_newest_forecast() -> None:
     inner = RiverRegressor(linear_model.LinearRegression(), 0, 100)
     model, stream = preprocessing.StandardScaler() | inner, list(hours(60))

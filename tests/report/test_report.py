@@ -548,7 +548,6 @@ def grouped(*, after: bool = True) -> Evidence:
         by=(facts.Grouping("horizon", step, ("1", "<b>2</b>")),),
         horizon=step + 1.0,
         reference=facts.Reference(np.append(np.nan, y[:-1]), np.full(800, 1.4)),
-        without_memory=0.3 if after else None,
         **rest,
     )
 

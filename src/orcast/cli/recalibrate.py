@@ -137,10 +137,9 @@ def run(options: argparse.Namespace) -> int:
     target = read_target(options)
     import numpy as np
 
-    from orcast.evidence import collect, with_replays
+    from orcast.evidence import collect
     from orcast.panel.state import PanelState, check_unchanged, stamp
     from orcast.panel.statuses import NEEDS_ATTENTION
-    from orcast.panel.workers import worker_count
 
     low, high = bound(options.low), bound(options.high)
     state, was = None, None
@@ -156,8 +155,6 @@ def run(options: argparse.Namespace) -> int:
     if options.report or not options.quiet:
         told = {"by": options.by, **run.timing._asdict()}
         found = tables.located(table, partial(collect, result, layout, **_bounds(state, low, high), **told))
-        if state is None:
-            found = with_replays(found, frame, layout, run.options, worker_count(options.workers))
     if state is not None:
         check_unchanged(options.state, was)
     tables.write(

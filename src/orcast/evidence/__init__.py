@@ -28,9 +28,8 @@ from orcast.evidence.diagnostics import (
     widths,
 )
 from orcast.evidence.frames import collect
-from orcast.evidence.gain import ReferenceScores, reference_scores, share_without_memory
+from orcast.evidence.gain import ReferenceScores, reference_scores
 from orcast.evidence.issue_times import blocks_seen, issue_blocks
-from orcast.evidence.replays import with_replays
 from orcast.evidence.statistics import (
     band,
     chance_limit,
@@ -88,10 +87,8 @@ __all__ = [
     "rolling",
     "running_error",
     "scores",
-    "share_without_memory",
     "shares",
     "verdict",
     "width",
     "widths",
-    "with_replays",
 ]

@@ -74,9 +74,7 @@ class Evidence:
     when a forecast was issued, 0 one step ahead.  `point`: the forecasts before were points, read with their own
     past errors; `moments`: those after were a mean and a spread, read as a normal distribution.  `assumption` says
     what counts as known when.  `horizon` is how many steps ahead each row is, if there are several; `by` are groups
-    of rows to be compared.  `reference` is the last known outcome of each row with its own spread, `without_memory`
-    the mean loss of a recalibration without the memory of recent errors, and `in_blocks` the mean loss after a
-    recalibration of forecasts that were issued in blocks, as `issue_blocks` reads them.
+    of rows to be compared.  `reference` is the last known outcome of each row with its own spread.
 
     >>> from orcast.evidence import coverage
     >>> evidence = Evidence.of([[1.0, 3.0], [2.0, 4.0]], [2.0, 5.0], levels=[0.1, 0.9])
@@ -109,8 +107,6 @@ class Evidence:
     horizon: Vector | None = None
     by: tuple[Grouping, ...] = ()
     reference: Reference | None = None
-    without_memory: float | None = None
-    in_blocks: float | None = None
     crossed: int = 0  # kept where sorted evidence is copied
     computed: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 

@@ -1,4 +1,4 @@
-"""Where a gain comes from: what the last known outcome alone would have said, and what is left without memory."""
+"""Scores of the last known outcome, beside those of the forecasts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from orcast import metrics
-from orcast.evidence.accuracy import difference, loss, loss_sums, resample
+from orcast.evidence.accuracy import loss, loss_sums, resample
 from orcast.evidence.base import Evidence, Places, Vector, chunks, computed_once
 from orcast.evidence.blocks import blocks_of, reach_of, times_of
 from orcast.evidence.statistics import ends_of, inside, main_share
@@ -90,16 +90,3 @@ def _reference_losses(evidence: Evidence, there: Places, share: float | None) ->
         if ends is not None:
             covered[chunk] = (q[:, ends[0]] <= y) & (y <= q[:, ends[1]])
     return losses, covered
-
-
-def share_without_memory(evidence: Evidence) -> float | None:
-    """The share of the gain that a recalibration without the memory of recent errors has; None if none is clear.
-
-    >>> evidence = Evidence.of([[0.0]] * 100, np.ones(100), after=[[0.8]] * 100, levels=[0.5], without_memory=0.3)
-    >>> round(share_without_memory(evidence), 9)
-    0.5
-    """
-    found = difference(evidence)
-    if found is None or evidence.without_memory is None or not (found.clear and found.change < 0.0):
-        return None
-    return (found.before - evidence.without_memory) / (found.before - found.after)

@@ -9,7 +9,7 @@ from orcast.evidence.accuracy import difference, loss_name, recent_difference
 from orcast.evidence.base import SIDES, Evidence, outcomes_of
 from orcast.evidence.blocks import design_effect, frequencies
 from orcast.evidence.diagnostics import promise_check
-from orcast.evidence.gain import reference_scores, share_without_memory
+from orcast.evidence.gain import reference_scores
 from orcast.evidence.issue_times import blocks_seen
 from orcast.evidence.statistics import (
     SURE,
@@ -106,15 +106,10 @@ def _on_blocks(evidence: Evidence) -> list[str]:
     length = blocks_seen(evidence)
     if length is None:
         return []
-    seen = f"But the errors look like those of forecasts issued {length} at a time"
-    found = difference(evidence)
-    if evidence.in_blocks is None or found is None or not found.before > 0.0:
-        return [
-            f"{seen}: say when they were issued, or what is gained by knowing each outcome at once may not be there."
-        ]
-    change = evidence.in_blocks / found.before - 1.0
-    how = f"{abs(change):.1%} {'lower' if change <= 0.0 else 'higher'}"
-    return [f"{seen}; played so, {found.name} is {evidence.in_blocks:.4g}, {how} than as given."]
+    return [
+        f"But the errors look like those of forecasts issued {length} at a time: give their issue times, or the "
+        "gain from knowing each outcome at once may not be there."
+    ]
 
 
 def faults(evidence: Evidence, side: str = "before") -> list[str]:
@@ -356,7 +351,7 @@ def _on_recent(evidence: Evidence) -> list[str]:
 
 
 def _on_reference(evidence: Evidence) -> list[str]:
-    """What the last known outcome alone would have said, and what is gained without the memory of errors."""
+    """Scores of the last known outcome, at the same information."""
     lines = []
     found = reference_scores(evidence)
     if found is not None:
@@ -368,15 +363,7 @@ def _on_reference(evidence: Evidence) -> list[str]:
             f"At the same information the last known outcome with its own spread{where} has {loss_name(evidence)} "
             f"{found.loss['reference']:.4g}; {both}."
         )
-    change, share = difference(evidence), share_without_memory(evidence)
-    if change is None or evidence.without_memory is None:
-        return lines
-    then = f"{change.name} {evidence.without_memory:.4g} instead of {change.after:.4g}."
-    if share is None:
-        return [*lines, f"Without the memory of recent errors it would be {then}"]
-    kept = "more than all of the gain" if share > 1.005 else f"{share:.0%} of the gain"
-    kept = kept if share > 0.005 else "none of the gain"
-    return [*lines, f"Without the memory of recent errors {kept} would remain: {then}"]
+    return lines
 
 
 def _against(losses: dict[str, float], side: str) -> str:

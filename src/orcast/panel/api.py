@@ -58,8 +58,8 @@ def recalibrate(
     A **long** frame has a row for each quantile or sample instead, as hubs have it (``output_type``,
     ``output_type_id``, ``value``; see `orcast.panel.long_tables`): the answer to each comes out beside it, as
     ``orcast_value``.  ``target`` is a frame of outcomes, if they are not beside the forecasts: rows belong together
-    that agree in the time and in all columns of the same name.  darts ``TimeSeries``, arrays and datasets of xarray
-    and ArviZ ``InferenceData`` are read too, and a pandas frame comes out.
+    that agree in the time and in all columns of the same name.  darts ``TimeSeries`` are read
+    too, and a pandas frame comes out.
 
     **What was known when.**  Without issue times **each outcome counts as known before the next forecast is issued**.
     If that was not so, the result looks better than it can be: forecasts of a whole day that were issued together did

@@ -84,7 +84,9 @@ class Frame:
         self.rows = len(self.table)
         self.reading: Any = self.table
         self.dated = False  # whether there is an index of dates without a name
-        self.roles, self.assumed, self._back = dict(given.roles), given.assumed, given.back
+        self.roles: dict[str, Any] = {}
+        self.assumed: tuple[str, ...] = ()
+        self._back = given.back
         if self.table.implementation.is_pandas_like():
             self._read_index()
         self.lists = self._read_lists()

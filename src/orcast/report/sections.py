@@ -294,14 +294,7 @@ def _gain(evidence: Evidence) -> str:
         )
     if found.rows < evidence.rows:
         notes.append(f"Of {count(evidence.rows, 'outcome')} {found.rows:,} have past enough; the others are as given.")
-    share, change = facts.share_without_memory(evidence), facts.difference(evidence)
-    if share is not None:
-        notes.append(
-            f"A recalibration without the memory of recent errors has {percent(share, decimals=0)} of the gain: "
-            f"{number(evidence.without_memory)}."
-        )
-    elif evidence.without_memory is not None:
-        notes.append(f"Without the memory of recent errors it would be {number(evidence.without_memory)}.")
+    change = facts.difference(evidence)
     covered = [] if found.share is None else [f"{level_name(found.share)} interval covered"]
     gained = change is not None and change.clear and change.change < 0.0
     title = "Where the gain comes from" if gained else "Beside the last known outcome"

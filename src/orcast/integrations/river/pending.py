@@ -55,7 +55,6 @@ class PendingBook:
         self._parked = Rounds(game.engine, max_pending)
         self._longest = math.inf  # outcomes of others between a forecast and its own, at most; an old maximum fades
         self._mismatches = self._last_mismatch = 0  # in a row, and what was known at the last
-        self._turns = 0  # of those, in a row, with features that are nearest to the forecast just before them
         self._settled_x: Any = None
 
     def __len__(self) -> int:
@@ -83,12 +82,6 @@ class PendingBook:
         entry = self.find(x, name)
         if entry is None and name is None and self._newest is not None and self._is_mismatch(self._newest, x):
             self._count_mismatch()
-            self._turns = min(self._turns + 1, MISMATCHES) if self._newest_is_nearest(x) else 0
-            if self._turns == MISMATCHES:
-                # its features were changed on the way, as by a scaler that learns first, and so were those before it
-                for left in list(self._older.values()):
-                    self._drop(left)
-                entry = self._newest
         return self._issue(None, read(x), x, name) if entry is None else entry
 
     def find(self, x: Any, name: Hashable) -> PendingForecast | None:
@@ -198,30 +191,10 @@ class PendingBook:
         if self._mismatches == MISMATCHES:
             warn_user(
                 f"{MISMATCHES} outcomes in a row came with other features than the forecasts just before them, and "
-                "were scored against forecasts of their own (from now on against the one just before if its features "
-                "are the nearest); in a pipeline wrap all of it, RiverRegressor(scaler | model), or name the rounds "
-                "with id= (reported once)",
+                "were scored against forecasts of their own; in a pipeline wrap all of it, "
+                "RiverRegressor(scaler | model), or name the rounds with id= (reported once)",
                 UserWarning,
             )
-
-    def _newest_is_nearest(self, x: Any) -> bool:
-        """Whether the newest of the last pending forecasts is the one whose features are most like these."""
-        others = islice(reversed(self._older.values()), MISMATCHES)
-        newest = self._newest
-        return newest is not None and all(_distance(newest.x, x) < _distance(each.x, x) for each in others)
-
-
-def _distance(one: Any, other: Any) -> float:
-    """How far features of the same names are apart: squares of differences, and 1 for what is no number."""
-    if not isinstance(one, Mapping) or one.keys() != other.keys():
-        return math.inf
-    total = 0.0
-    for name, value in one.items():
-        try:
-            total += (value - other[name]) ** 2
-        except TypeError:
-            total += not _same(value, other[name])
-    return total
 
 
 def _same(one: Any, other: Any) -> bool:
