@@ -277,7 +277,7 @@ def test_in_a_group_the_excess_is_within_the_units_of_its_promise() -> None:
 def test_an_expert_that_comes_late_is_judged_by_its_own_rounds() -> None:
     game = oc.Recalibrator(LABELS, oc.NoRegret(oc.Brier(), unit="score"))
     for t in range(60):
-        experts = {"a": [0.6, 0.2, 0.2]} | ({"late": np.eye(3)[t % 3]} if t >= 40 else {})
+        experts: dict[str, Any] = {"a": [0.6, 0.2, 0.2]} | {"late": np.eye(3)[t % 3] if t >= 40 else None}
         game.predict(experts=experts)
         game.update("abc"[t % 3])
     g = game.guarantee
