@@ -116,5 +116,4 @@ def test_panel_scores() -> None:
     assert len(panel.games(4)) == 3
     loss, _, worst, better = harm._scores([panel], [panel.q], 1)
     assert (loss, worst, better) == (pytest.approx(1.0), pytest.approx(1.0), 0.0)
-    assert harm.recalibrated(panel).shape == panel.q.shape
     assert np.isfinite(harm.multiqt(panel, 4)[panel.ahead == 4]).all()
