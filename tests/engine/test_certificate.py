@@ -179,7 +179,7 @@ def test_the_certificate_of_a_probability_is_exact(seed: int) -> None:
         engine: Any = game.engine
         book = engine.ledger
         record = game.rounds.find(None).record
-        each = [whole(book.layout, engine.payoff(record, float(y)), engine.context_of(record)) for y in (0, 1)]
+        each = [whole(book.layout, engine.payoff(record, y), engine.context_of(record)) for y in (0, 1)]
         linear = max(2.0 * positive(book.total, book.layout.sides) @ owed + owed @ owed for owed in each)
         carried = square(book.total, book.layout.sides)
         assert record.certificate[ledger.CertificateField.WORST] == pytest.approx(carried + linear)

@@ -181,6 +181,6 @@ def test_without_trackers_nothing_follows_the_last_errors(tmp_path: Path) -> Non
             recal.save(tmp_path / "state.orcast")
             assert oc.Recalibrator.load(tmp_path / "state.orcast").oracle == oc.Committee(trackers=False)
     assert losses[True] < 0.7 * losses[False]
-    assert oc.Committee().to_plain() == {"kind": "Committee", "temperature": 8.0}
+    assert oc.Committee().to_plain() == {"kind": "Committee", "temperature": 8.0, "effort": 12, "trackers": True}
     with pytest.raises(TypeError, match="expected trackers=True or False, got 1"):
         oc.Committee(trackers=1)  # type: ignore[arg-type]

@@ -55,21 +55,21 @@ class RoundInputs(NamedTuple):
     x: Any = None
 
 
-UNNAMED = RoundInputs()
+_UNNAMED = RoundInputs()
 
 
 class Adversary(ABC):
     """Picks each outcome after the forecast, and the round in which it becomes known.
 
     >>> class Stubborn(Adversary):
-    ...     def outcome(self, game, forecast, rng, round=UNNAMED):
+    ...     def outcome(self, game, forecast, rng, round=None):
     ...         return 0.9
     >>> Stubborn().outcome(None, None, np.random.default_rng(0)), Stubborn().due((7, 8), np.random.default_rng(0))
     (0.9, Due(settle=(7, 8), drop=()))
     """
 
     @abstractmethod
-    def outcome(self, game: Any, forecast: Any, rng: Generator, round: RoundInputs = UNNAMED) -> Any:
+    def outcome(self, game: Any, forecast: Any, rng: Generator, round: RoundInputs = _UNNAMED) -> Any:
         """The outcome of a pending round, as users would give it."""
 
     def due(self, pending: Sequence[Hashable], rng: Generator) -> Due:
@@ -159,7 +159,7 @@ class Greedy(Adversary):
         self.points, self.within, self.product = points, within, product
         self.among = None if among is None else list(among)
 
-    def outcome(self, game: Any, forecast: Any, rng: Generator, round: RoundInputs = UNNAMED) -> Any:
+    def outcome(self, game: Any, forecast: Any, rng: Generator, round: RoundInputs = _UNNAMED) -> Any:
         """The worst of the outcomes that it may pick."""
         found = self.choices(game, round.id)
         if self.product:
@@ -195,7 +195,7 @@ class HardGreedy(Adversary):
         self.total = np.zeros(self.levels.size)
         self.rounds = 0
 
-    def outcome(self, game: Any, forecast: Any, rng: Generator, round: RoundInputs = UNNAMED) -> float:
+    def outcome(self, game: Any, forecast: Any, rng: Generator, round: RoundInputs = _UNNAMED) -> float:
         """The outcome; its indicators are added to the sums."""
         q = np.asarray(forecast.quantile(self.levels), dtype=np.float64)
         low, high = _bounds(game, forecast)
@@ -266,7 +266,7 @@ class CellGreedy(Adversary):
         self.total = np.zeros(LEVELS.size)
         self.rounds = 0
 
-    def outcome(self, game: Any, forecast: Any, rng: Generator, round: RoundInputs = UNNAMED) -> float:
+    def outcome(self, game: Any, forecast: Any, rng: Generator, round: RoundInputs = _UNNAMED) -> float:
         """The outcome; its expected payoff is added to the ledger."""
         cells = self.cells_of(forecast)
         after = self.total + cells.payoffs
@@ -298,7 +298,7 @@ class BesideQuantile(Adversary):
         self.level, self.epsilon = level, epsilon
         self.total = 0.0  # of 1{y <= q} - level
 
-    def outcome(self, game: Any, forecast: Any, rng: Generator, round: RoundInputs = UNNAMED) -> float:
+    def outcome(self, game: Any, forecast: Any, rng: Generator, round: RoundInputs = _UNNAMED) -> float:
         """The outcome; its indicator is added to the sum."""
         q = float(forecast.quantile(self.level))
         low, high = _bounds(game, forecast)
@@ -326,7 +326,7 @@ class AtBound(Adversary):
             raise ValueError(f"expected 'low', 'high' or None as side, got {side!r}")
         self.side, self.reach = side, reach
 
-    def outcome(self, game: Any, forecast: Any, rng: Generator, round: RoundInputs = UNNAMED) -> Any:
+    def outcome(self, game: Any, forecast: Any, rng: Generator, round: RoundInputs = _UNNAMED) -> Any:
         """The bound."""
         if not isinstance(forecast, Forecast):
             return forecast.space.value(int(forecast.mass.argmin()))
@@ -357,7 +357,7 @@ class Periodic(Adversary):
         self.outcomes = list(outcomes)
         self._next = cycle(self.outcomes)
 
-    def outcome(self, game: Any, forecast: Any, rng: Generator, round: RoundInputs = UNNAMED) -> Any:
+    def outcome(self, game: Any, forecast: Any, rng: Generator, round: RoundInputs = _UNNAMED) -> Any:
         """The next one."""
         return next(self._next)
 
@@ -375,7 +375,7 @@ class Delaying(Adversary):
     def __init__(self, adversary: Adversary, *, most: int = 20, lost: float = 0.0) -> None:
         self.adversary, self.most, self.lost = adversary, most, lost
 
-    def outcome(self, game: Any, forecast: Any, rng: Generator, round: RoundInputs = UNNAMED) -> Any:
+    def outcome(self, game: Any, forecast: Any, rng: Generator, round: RoundInputs = _UNNAMED) -> Any:
         """The outcome that the inner adversary picks."""
         return self.adversary.outcome(game, forecast, rng, round)
 
