@@ -17,8 +17,6 @@ SECTIONS = {
     "guarantee": "every payoff on every space against every adversary",
     "frames": "many series in one frame, and a file through the command line",
     "memory": "size of the state in memory and on disk",
-    "stream": "latency of a line of `orcast stream`",
-    "known": "gain reported with and without issue times",
 }
 YARDSTICK = "ORCAST_YARDSTICK"
 
